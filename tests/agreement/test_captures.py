@@ -109,7 +109,9 @@ def test_capture_times_are_monotonic(capture_packets: dict[str, list[Captured]],
     assert times == sorted(times)
 
 
-def test_packet_passes_the_taps_in_order(capture_packets: dict[str, list[Captured]]) -> None:
+def test_packet_is_captured_at_the_taps_in_order(
+    capture_packets: dict[str, list[Captured]],
+) -> None:
     # The bottleneck and the access links preserve order, so the n-th packet of a connection at one
     # tap, if it is not lost, is the n-th at the next tap.
     for one, other, forward in [

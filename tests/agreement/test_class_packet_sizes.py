@@ -74,9 +74,9 @@ PATHS = {
 def at_rates(value: Any, mbit: float, key: str = "") -> Any:
     """Return changes with all rates as text in units of ``mbit``."""
     if isinstance(value, dict):
-        return {name: at_rates(each, mbit, name) for name, each in value.items()}
+        return {name: at_rates(item, mbit, name) for name, item in value.items()}
     if isinstance(value, list):
-        return [at_rates(each, mbit) for each in value]
+        return [at_rates(item, mbit) for item in value]
     return f"{value * mbit}mbit" if key.endswith("rate") else value
 
 
@@ -88,7 +88,7 @@ def test_half_the_packet_size_at_half_the_rate_gives_the_same_times(path: str) -
     whole = make_scenario(both, **{"network.ack": "80B"})
     whole = whole.with_changes(at_rates(PATHS[path], 1))
     halves = make_scenario(
-        [{**each, "packet": "750B"} for each in both],
+        [{**group, "packet": "750B"} for group in both],
         **{"network.bottleneck.rate": "5mbit", "network.ack": "40B"},
     ).with_changes(at_rates(PATHS[path], 0.5))
     first, second = simulate(whole), simulate(halves)
@@ -141,7 +141,7 @@ def test_link_carries_the_bytes_of_each_class(queue: str, stack: str) -> None:
     assert value(result, "goodput_bps") == pytest.approx(goodput.sum(), rel=1e-6)
 
 
-def test_fair_queueing_shares_bytes_and_a_packet_buffer_shares_packets() -> None:
+def test_fair_queueing_shares_bytes_but_packet_buffers_share_packets() -> None:
     fair = simulate(mixed(**QUEUES["fq"], **{"network.bottleneck.buffer": "300pkt"}))
     packets = simulate(mixed())
     sent = np.array(by_class(fair, "goodput_pps")) * [LARGE, SMALL]
@@ -159,8 +159,8 @@ def test_byte_buffer_has_the_queueing_delay_of_its_bytes() -> None:
 
 def test_access_buffer_in_bytes_holds_packets_of_its_class() -> None:
     config = configuration(mixed(**{"network.ingress": {"rate": "9mbit", "buffer": "3000B"}}), 0.0)
-    assert [each["ingress"]["limit_pkts"] for each in config["classes"]] == [2, 6]
-    assert [each["packet_bytes"] for each in config["classes"]] == [None, SMALL]
+    assert [group["ingress"]["limit_pkts"] for group in config["classes"]] == [2, 6]
+    assert [group["packet_bytes"] for group in config["classes"]] == [None, SMALL]
 
 
 def test_file_sizes_use_the_payload_of_the_class() -> None:
@@ -216,7 +216,7 @@ def test_captures_have_the_packet_length_of_each_class(tmp_path: Path, stack: st
         }
     )
     simulate(scenario)
-    result = [max(each) for sender, each in sorted(lengths(file).items()) if sender[1] < 128]
+    result = [max(sizes) for sender, sizes in sorted(lengths(file).items()) if sender[1] < 128]
     assert result == [LARGE, LARGE, SMALL, SMALL]
 
 

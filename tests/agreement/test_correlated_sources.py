@@ -45,7 +45,7 @@ def sizes_and_off_times(correlation: float | None) -> tuple[Any, Any]:
 
 
 @pytest.mark.parametrize("correlation", [-0.3, 0.8])
-def test_rank_correlation_is_as_specified_and_distributions_are_unchanged(
+def test_rank_correlation_is_as_specified_for_same_distributions(
     correlation: float,
 ) -> None:
     sizes, off_times = sizes_and_off_times(correlation)
@@ -74,7 +74,7 @@ def test_zero_correlation_keeps_the_random_draws() -> None:
         {"distribution": "empirical", "values": ["3pkt", "5pkt"], "weights": [1, 0]},
     ],
 )
-def test_constant_is_uncorrelated(size: dict[str, Any]) -> None:
+def test_constant_size_rejects_correlation(size: dict[str, Any]) -> None:
     with pytest.raises(ScenarioError) as error:
         make_scenario(0.5, size=size)
     expected = "traffic.correlation: size is constant, so it has no correlation; leave it out"

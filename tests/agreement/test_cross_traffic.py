@@ -171,7 +171,7 @@ def test_routers_per_source_have_independent_noise() -> None:
     assert len(missed) <= 4, missed
 
 
-def test_full_router_loses_as_much_as_packet_by_packet() -> None:
+def test_full_per_source_router_loses_as_a_shared_router() -> None:
     noise = {"model": "fgn", "mean": "100%", "sd": "50%", "hurst": 0.7, "hop": "router"}
     noise["bin"] = "100ms"
     lost, cross_losses = [], []

@@ -26,20 +26,20 @@ OUTSIDE = [
 
 @pytest.mark.parametrize("path", INSIDE, ids=str)
 def test_error_inside_the_domain_is_as_stated(path: Bulk | Transfer) -> None:
-    result = [each for each in errors(path, packets=100_000) if each.trusted]
+    result = [estimate for estimate in errors(path, packets=100_000) if estimate.trusted]
     assert result
-    for each in result:
-        max_error = DOMAINS[each.formula].error
+    for estimate in result:
+        max_error = DOMAINS[estimate.formula].error
         assert max_error is not None
-        assert abs(each.error) <= max_error, str(each)
+        assert abs(estimate.error) <= max_error, str(estimate)
 
 
 @pytest.mark.parametrize("path", OUTSIDE, ids=str)
 def test_error_above_the_stated_one_is_untrusted(path: Bulk | Transfer) -> None:
-    for each in errors(path, packets=50_000):
-        max_error = DOMAINS[each.formula].error
+    for estimate in errors(path, packets=50_000):
+        max_error = DOMAINS[estimate.formula].error
         assert max_error is not None
-        assert not each.trusted or abs(each.error) <= max_error, str(each)
+        assert not estimate.trusted or abs(estimate.error) <= max_error, str(estimate)
 
 
 def test_every_formula_has_a_domain() -> None:

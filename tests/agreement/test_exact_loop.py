@@ -44,7 +44,7 @@ def expected_rtt_s(answer: Answer) -> float:
 
 
 @pytest.mark.parametrize("sources", [2500, 5000])
-def test_rules_agree_without_loss_below_the_threshold(sources: int) -> None:
+def test_all_rules_give_equal_values_below_the_threshold(sources: int) -> None:
     answers = [
         simulate_loop(sources, rule, drop)
         for rule, drop in (("B", "longest"), ("C", "longest"), ("B", "arriving"))
@@ -81,7 +81,7 @@ def test_evicted_packets_contribute_their_wait(sources: int, rule: str) -> None:
     assert other["loss_ratio"] > fewer * answer["loss_ratio"]
 
 
-def test_twice_the_threshold_agrees() -> None:
+def test_loss_at_twice_the_threshold_agrees() -> None:
     """Each flow has one or two queued packets, so the drop policy matters."""
     answer = simulate_loop(10_000, "B", "longest", seed=2)
     # Files take about as long as the run, so the mean over finished files is withheld. The rate per
@@ -96,12 +96,12 @@ def test_twice_the_threshold_agrees() -> None:
     assert answer["goodput_pps"] == within(CAPACITY_PPS, 1e-3)
 
 
-def test_twice_the_threshold_agrees_by_the_simplest_rules() -> None:
+def test_loss_at_twice_the_threshold_agrees_with_simplest_rules() -> None:
     """The threshold after a halving is two packets; with one packet losses were 21.82 %."""
     assert simulate_loop(10_000, "C", "longest")["loss_ratio"] == within(0.2585, 0.02)
 
 
-def test_every_ack_is_an_rto_sample() -> None:
+def test_each_ack_is_an_rto_sample_with_few_timeouts() -> None:
     """One sample per window gave .222 % of timeouts; the independent simulator has .027 %."""
     assert simulate_loop(7500, "B", "arriving")["timeout_ratio"] == pytest.approx(
         0.00027, abs=0.00025
@@ -117,7 +117,7 @@ def test_every_ack_is_an_rto_sample() -> None:
         (500, 300, 0.36, "240s"),
     ],
 )
-def test_variance_alone_causes_no_loss(
+def test_large_variances_cause_no_loss_at_the_threshold(
     size_sd: int, off_sd: int, published_rtt_s: float, duration: str
 ) -> None:
     """Table 6; its .03 and .08 % in the last two columns are not values of an equilibrium."""
@@ -197,7 +197,7 @@ NOTE = {
 
 @pytest.mark.long
 @pytest.mark.parametrize("sources", NOTE)
-def test_sixteen_replications_agree(sources: int) -> None:
+def test_sixteen_replications_agree_with_the_note(sources: int) -> None:
     loss, goodput_kbps, rtt_s = NOTE[sources]
     answer = simulate_loop(sources, "B", "longest", duration="1200s", replications=16)
     assert answer["connection_rate_bps"] == within(1e3 * goodput_kbps, 0.03)

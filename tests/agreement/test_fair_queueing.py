@@ -106,7 +106,7 @@ def scenario(*, flows: int, buffer: int, quantum: int, replications: int) -> Sce
         pytest.param(40, 300, 1500, 4, id="more flows", marks=pytest.mark.long),
     ],
 )
-def test_ns2_drr_agrees(flows: int, buffer: int, quantum: int, runs: int) -> None:
+def test_drr_agrees_with_ns2(flows: int, buffer: int, quantum: int, runs: int) -> None:
     question = {"flows": flows, "buffer": buffer, "quantum": quantum}
     references = [ns2_drr(seed=seed, **question) for seed in range(1, runs + 1)]
     (own,) = tcpcast.run(scenario(**question, replications=runs), ["packet"])

@@ -121,13 +121,13 @@ def test_idle_path_time_is_transmission_and_propagation(stack: str, connection: 
     assert np.array_equal(tail["by_file"], tail["by_large_file"])
 
 
-def test_block_as_long_as_a_file_is_the_file() -> None:
+def test_goodput_of_a_block_of_file_length_equals_file_goodput() -> None:
     table = isolated_source("10pkt", {}, "new", goodput_packets=10).tables["file_goodput_tail"]
     assert np.array_equal(table["by_packets"], table["by_file"])
     assert "by_large_file" not in table, "no file has more than 10 packets"
 
 
-def test_blocks_are_absent_unless_requested() -> None:
+def test_blocks_are_absent_by_default() -> None:
     answer = simulate(loop(300))
     assert list(answer.tables["file_goodput_tail"]) == ["goodput_bps", "by_file", "by_large_file"]
 

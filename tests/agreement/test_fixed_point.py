@@ -55,7 +55,7 @@ def overload() -> tuple[Scenario, Answer]:
     return local_loop(7500), simulate_local_loop(7500)
 
 
-def test_equal_rates_are_no_fixed_point_in_overload(overload: tuple[Scenario, Answer]) -> None:
+def test_equal_rates_do_not_converge_in_overload(overload: tuple[Scenario, Answer]) -> None:
     scenario, exact = overload
     answer = simulate(with_options(scenario, scheme=0, steps=5))
     assert has_untrusted_values(answer, "above the threshold")
@@ -85,7 +85,7 @@ def test_all_schemes_agree_at_low_load(table: dict[str, Any]) -> None:
 def test_answer_above_the_threshold_is_withheld_even_if_tests_pass(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """A short run can pass the tests by chance, although the schemes do not hold there."""
+    """A short run can pass the tests by chance above the threshold, where schemes are invalid."""
     module = importlib.import_module("tcpcast.engines.fixed_point")
     monkeypatch.setattr(module, "run_tests", lambda *_: convergence.ConvergenceResult())
     short = {"run": {"duration": "70s", "warmup": "60s"}}
@@ -139,12 +139,12 @@ def test_each_class_has_its_own_fixed_point() -> None:
 
 
 def test_packet_engine_is_suggested_without_fixed_point() -> None:
-    """Regression: max-plus-reno was suggested, whose answer was withheld."""
+    """Regression: the suggested stack max-plus-reno had no fixed point either."""
     bulk = tcpcast.load("bufferbloat", changes={"traffic.flows": 4, "run.replications": 1})
     for scenario in (tcpcast.load("two-classes"), bulk):
         (result,) = tcpcast.run(scenario, ["fixed-point"])
         assert not result.applies
-        assert [each.engine for each in result.suggestions] == ["packet"]
+        assert [suggestion.engine for suggestion in result.suggestions] == ["packet"]
     (result,) = tcpcast.run(bulk.with_changes({"tcp.stack": "max-plus-reno"}), ["fixed-point"])
     assert "bulk flows differ from the reference flows" in (result.incomplete_reason or "")
 
@@ -186,7 +186,7 @@ def check_behind_backbone(scenario: Scenario, exact: Answer, **table: Any) -> An
     result = reference_metrics(answer)
     assert result["connection_rate_bps"] == within(exact["connection_rate_bps"], 0.05)
     assert result["rtt_mean_s"] == within(exact["rtt_mean_s"], 0.05)
-    goodput, expected = (each.tables["file_goodput"]["goodput_bps"][0] for each in (answer, exact))
+    goodput, expected = (run.tables["file_goodput"]["goodput_bps"][0] for run in (answer, exact))
     assert goodput == within(expected, 0.1)
     return answer
 
@@ -219,7 +219,7 @@ def test_losses_at_per_flow_hops_agree() -> None:
     assert result["other_loss_ratio"] == within(exact["other_loss_ratio"], 0.1)
     assert result["connection_rate_bps"] == within(exact["connection_rate_bps"], 0.05)
     assert result["rtt_mean_s"] == within(exact["rtt_mean_s"], 0.05)
-    goodput, expected = (each.tables["file_goodput"]["goodput_bps"][0] for each in (answer, exact))
+    goodput, expected = (run.tables["file_goodput"]["goodput_bps"][0] for run in (answer, exact))
     assert goodput == within(expected, 0.1)
 
 
@@ -238,7 +238,7 @@ OTHER_HOP: dict[str, Any] = {
         ({"cross": [{"model": "poisson", "mean": "10%"}]}, "at a hop with shared = false"),
     ],
 )
-def test_one_router_must_be_shared(changes: dict[str, Any], advice: str) -> None:
+def test_fixed_point_requires_one_shared_router(changes: dict[str, Any], advice: str) -> None:
     tables = local_loop(300).resolved()
     if "network" in changes:
         del tables["network"]["bottleneck"]

@@ -136,7 +136,7 @@ def test_flows_over_aqm_agree_with_the_kernel(cell: tuple[str, bool, tuple[str, 
     allowed = 0.03 * goodput.mean + goodput.half_width + half_width(answer, "goodput_bps")
     assert answer["goodput_bps"] == pytest.approx(goodput.mean, abs=allowed)
     metric = "ecn_mark_ratio" if ecn else "loss_ratio"
-    # One episode per run if there are few.
+    # Rare episodes may differ by one per run.
     tolerance = LARGER_TOLERANCES.get(cell, 0.1)
     allowed = max(tolerance * signals.mean, 1.0) + signals.half_width
     allowed = allowed / sent + 1e-4 + half_width(answer, metric)

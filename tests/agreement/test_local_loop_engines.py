@@ -89,7 +89,7 @@ def test_idle_restarts_follow_from_the_off_time_distribution() -> None:
         ),
     ],
 )
-def test_window_restarts_are_per_packet(changes: dict[str, Any], p_idle: float) -> None:
+def test_idle_restart_ratio_is_per_packet(changes: dict[str, Any], p_idle: float) -> None:
     assert steps(run_engine("restart-sqrt", changes))["p_idle"] == pytest.approx(p_idle, rel=1e-4)
 
 
@@ -111,7 +111,7 @@ def test_unsupported_window_is_rejected() -> None:
     assert "receiver window" in warning
 
 
-def test_full_link_is_not_an_idle_path() -> None:
+def test_path_formula_warns_on_a_full_link() -> None:
     (warning,) = run_engine("restart-sqrt").warnings
     assert "a user's share is 40 kbit/s" in warning
     assert "--feed measured" in warning
@@ -150,7 +150,7 @@ def test_share_formula_accounts_for_loss() -> None:
         ),
     ],
 )
-def test_link_that_is_not_full_has_the_rate_of_the_path(
+def test_share_formula_rejects_a_link_that_is_not_full(
     engine: str, changes: dict[str, Any], message: str
 ) -> None:
     reason = run_engine(engine, changes).not_applicable
@@ -159,7 +159,7 @@ def test_link_that_is_not_full_has_the_rate_of_the_path(
 
 
 @pytest.mark.parametrize("engine", ENGINES)
-def test_other_traffic_is_rejected(engine: str) -> None:
+def test_formulas_reject_traffic_other_than_on_off(engine: str) -> None:
     bulk = loop({"traffic": {"kind": "bulk", "flows": 10}})
     (answer,) = tcpcast.run(bulk, [engine])
     assert answer.not_applicable is not None

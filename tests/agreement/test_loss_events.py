@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 SECOND = 10**9
 FLOWS = 5
-CELLS = {name: len(_native.LINK_CELLS) + at for at, name in enumerate(_native.CLASS_CELLS)}
+CELLS = {name: len(_native.LINK_CELLS) + index for index, name in enumerate(_native.CLASS_CELLS)}
 
 
 def make_scenario(changes: dict[str, Any]) -> Scenario:
@@ -204,12 +204,12 @@ def test_timeout_sequences_are_counted_by_depth() -> None:
     assert "timeout_depths" not in none.tables
 
 
-def test_one_hour_in_intervals_of_100_seconds() -> None:
+def test_counters_of_100_s_intervals_equal_the_trace() -> None:
     # Without access links, the simulator calls each sender exactly when it sends.
     scenario = make_scenario({"run.duration": "1h", "traffic.flows": 2, "probes.flows": [0, 1]})
     numbers = configuration(scenario, 0.0)
     run = _native.Simulation(numbers, 1)
-    ends = [100 * SECOND * at for at in range(37)]
+    ends = [100 * SECOND * index for index in range(37)]
     rows = [np.zeros(len(CELLS) + len(_native.LINK_CELLS), dtype=np.uint64)]
     for end in ends[1:]:
         assert run.advance(transfers=None, until_ns=end, threads=1) == "done"

@@ -50,7 +50,7 @@ def test_packets_lost_after_the_link_load_it(position: str, transmitted: float, 
     ],
     ids=["bottleneck", "ingress", "egress", "shared hop", "own hop"],
 )
-def test_less_is_delivered_if_the_loss_is_after_the_queue(network: dict[str, Any]) -> None:
+def test_bbr_goodput_is_lower_if_loss_is_after_the_queue(network: dict[str, Any]) -> None:
     """BBR's bandwidth is the maximum delivery rate: (1 - p) times the link rate, or all of it."""
     before = metrics(network)["goodput_pps"] / RATE_PPS
     after_queue = metrics(_after_queue(network))["goodput_pps"] / RATE_PPS
@@ -63,6 +63,6 @@ def _after_queue(network: dict[str, Any]) -> dict[str, Any]:
         return {**link, "loss_at": "behind"} if "loss" in link else link
 
     return {
-        key: [move_loss(each) for each in table] if isinstance(table, list) else move_loss(table)
+        key: [move_loss(item) for item in table] if isinstance(table, list) else move_loss(table)
         for key, table in network.items()
     }

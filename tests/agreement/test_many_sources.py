@@ -47,7 +47,7 @@ def within(value: float, share: float) -> Any:
     return pytest.approx(value, rel=share)
 
 
-def test_half_load_is_carried_without_loss() -> None:
+def test_half_load_has_no_loss() -> None:
     answer = simulate_local_loop(2500)
     assert answer["loss_ratio"] == 0
     assert answer["connection_rate_bps"] == within(1116e3, 0.03)
@@ -69,7 +69,7 @@ def test_overload_is_shared_and_the_buffer_is_full() -> None:
     assert answer["utilisation"] == within(1.0, 1e-3)
 
 
-def test_simpler_rules_lose_more() -> None:
+def test_simpler_rules_have_a_higher_loss() -> None:
     tcp = {"stack": "max-plus-reno", "receiver_window": 40, "rules": {"max_plus": RULE_C}}
     plain, simple = simulate_local_loop(7500), simulate(local_loop(7500, tcp=tcp))
     assert simple["loss_ratio"] > 1.2 * plain["loss_ratio"]

@@ -45,7 +45,7 @@ def check(cases: list[tuple[int, float]], **tables: Any) -> None:
             assert abs(error) <= LIMITS[metric], message
 
 
-def test_fully_simulated_population_is_no_check_of_packet() -> None:
+def test_unscaled_population_warns_that_it_validates_nothing() -> None:
     small = tcpcast.load("web-10mbit", changes={"run.transfers": 500, "run.warmup": "1s"})
     for flows, has_warning in ((134, True), (100, False)):
         (result,) = tcpcast.run(
@@ -98,7 +98,7 @@ def test_small_population_is_simulated_exactly() -> None:
     assert population.provenance["flows"] == 1000
 
 
-def test_results_cover_the_whole_population() -> None:
+def test_results_are_scaled_to_the_whole_population() -> None:
     answer = ask(local_loop(200_000, 1.2, **SHORT), "mean-field")
     assert answer.provenance["each"] == 40
     assert answer.provenance["flows"] == 5000
@@ -118,7 +118,7 @@ def test_results_cover_the_whole_population() -> None:
     assert {"states", "rates"}.isdisjoint(answer.tables)
 
 
-def test_cost_is_independent_of_the_population() -> None:
+def test_simulated_events_are_independent_of_the_population() -> None:
     """The number of sources, packets and steps is equal, so the simulations hardly differ."""
     brief = {"run": {"duration": "60s", "warmup": "20s"}}
     few, many = (ask(local_loop(n, 2.0, **brief), "mean-field") for n in (50_000, 5_000_000))
@@ -151,7 +151,7 @@ def test_base_rtt_is_not_extended() -> None:
 @pytest.mark.long
 @pytest.mark.parametrize("queue", ["fq", "droptail"])
 @pytest.mark.parametrize("load", [0.8, 1.0, 1.2])
-def test_newreno_agrees(queue: str, load: float) -> None:
+def test_newreno_agrees_with_exact_simulation(queue: str, load: float) -> None:
     tables = {
         "tcp": {"stack": "rfc-newreno", "receiver_window": 40},
         "run": {"duration": "700s", "warmup": "200s"},
@@ -267,7 +267,7 @@ def test_path_that_cannot_be_shortened_has_a_warning() -> None:
 AGREEMENT = {"run": {"duration": "90s", "warmup": "50s"}, "mean_field": {"flows": 2500}}
 
 
-def check_beside_exact(scenario: tcpcast.Scenario) -> tuple[Any, Any]:
+def check_against_exact(scenario: tcpcast.Scenario) -> tuple[Any, Any]:
     result, exact = (ask(scenario, engine) for engine in ("mean-field", "packet"))
     message, truth = figures(result), figures(exact)
     for metric, limit in LIMITS.items():
@@ -277,7 +277,7 @@ def check_beside_exact(scenario: tcpcast.Scenario) -> tuple[Any, Any]:
 
 @pytest.mark.parametrize("load", [pytest.param(0.8, marks=pytest.mark.long), 1.2])
 def test_hops_per_source_agree_with_exact_simulation(load: float) -> None:
-    result, exact = check_beside_exact(behind_backbones(10_000, load, **AGREEMENT))
+    result, exact = check_against_exact(behind_backbones(10_000, load, **AGREEMENT))
     hops, truth = (answer.tables["by_hop"] for answer in (result, exact))
     assert hops["hop"].tolist() == ["backbone", "loop"]
     for column in ("arrived", "utilisation"):
@@ -290,7 +290,7 @@ def test_hops_per_source_agree_with_exact_simulation(load: float) -> None:
 
 def test_two_shared_hops_agree_with_exact_simulation() -> None:
     scenario = in_series(10_000, 2.0, [{"name": "first", "times": 1.05}, {}], **AGREEMENT)
-    result, exact = check_beside_exact(scenario)
+    result, exact = check_against_exact(scenario)
     hops, truth = (answer.tables["by_hop"] for answer in (result, exact))
     for column in ("arrived", "utilisation"):
         assert hops[column].tolist() == within(truth[column].tolist(), 0.03), column
@@ -312,7 +312,7 @@ def test_two_shared_hops_agree_with_exact_simulation() -> None:
 def test_cross_traffic_agrees_with_exact_simulation(distribution: str) -> None:
     # Bursts as long as with the Pareto distribution need a longer run to agree.
     run = {"duration": "140s", "warmup": "60s"} if distribution == "pareto" else AGREEMENT["run"]
-    result, exact = check_beside_exact(
+    result, exact = check_against_exact(
         crossed(distribution, 10_000, 0.9, "droptail", **AGREEMENT | {"run": run})
     )
     cross, truth = (answer.tables["cross"] for answer in (result, exact))
@@ -323,7 +323,7 @@ def test_cross_traffic_agrees_with_exact_simulation(distribution: str) -> None:
 
 
 def test_stream_in_a_fair_queue_gets_the_remaining_rate() -> None:
-    result, exact = check_beside_exact(crossed("poisson", 10_000, 0.8, "fq", **AGREEMENT))
+    result, exact = check_against_exact(crossed("poisson", 10_000, 0.8, "fq", **AGREEMENT))
     cross, truth = (answer.tables["cross"]["carried_bps"][0] for answer in (result, exact))
     assert cross == within(truth, 0.08)
     assert 0.1 < exact.tables["cross"]["loss_ratio"][0] < 0.6
@@ -332,10 +332,10 @@ def test_stream_in_a_fair_queue_gets_the_remaining_rate() -> None:
 @pytest.mark.parametrize("correlation", [pytest.param(-0.5, marks=pytest.mark.long), 0.8])
 def test_correlated_files_and_off_times_agree_with_exact_simulation(correlation: float) -> None:
     scenario = local_loop(10_000, 2.0, **AGREEMENT)
-    check_beside_exact(scenario.with_changes({"traffic.correlation": correlation}))
+    check_against_exact(scenario.with_changes({"traffic.correlation": correlation}))
 
 
-def test_hops_cross_traffic_and_correlation_are_independent_of_threads() -> None:
+def test_hops_cross_traffic_and_correlation_ignore_thread_count() -> None:
     brief = {"duration": "12s", "warmup": "4s", "replications": 2}
     scenario = crossed("pareto", 20_000, 1.2, "droptail", run=brief)
     scenario = scenario.with_changes({"traffic.correlation": 0.5})
@@ -373,7 +373,7 @@ def test_hops_per_source_stay_and_shared_hops_shrink() -> None:
     assert whole_value - small_value == within(longer, 1e-5)
 
 
-def test_missing_time_in_one_direction_is_taken_from_the_other() -> None:
+def test_missing_delay_in_one_direction_shortens_the_other() -> None:
     network = local_loop(1_000_000, 1.0).resolved()["network"]
     network["bottleneck"]["delay"] = "10us"
     scenario = local_loop(1_000_000, 1.0, network={**network, "return_delay": "50ms"})

@@ -155,7 +155,7 @@ def test_replications_of_different_lengths_are_combined() -> None:
     assert np.isfinite(distribution["low"]).all()
 
 
-def test_distributions_of_isolated_transfers_agree_with_their_percentiles() -> None:
+def test_isolated_transfer_distributions_agree_with_percentiles() -> None:
     scenario = Scenario.from_dict(
         {
             "name": "short",

@@ -242,7 +242,7 @@ def test_many_flows_in_timeout_have_a_warning() -> None:
 
 @pytest.mark.parametrize("flows", [1, 10, 100])
 @pytest.mark.parametrize("loss", [0.0001, 0.01, 0.05])
-def test_p_e_agrees_for_independent_losses(flows: int, loss: float) -> None:
+def test_loss_event_ratio_agrees_for_independent_losses(flows: int, loss: float) -> None:
     """Losses within a round trip of the first count once; counted on a stream of packets."""
     scenario = lossy(
         traffic__flows=flows, network__bottleneck__loss=loss, network__bottleneck__rate="unlimited"
@@ -257,7 +257,7 @@ def test_p_e_agrees_for_independent_losses(flows: int, loss: float) -> None:
     assert steps(result)["p_e"] == pytest.approx(events / packets, rel=0.05)
 
 
-def test_bursts_give_their_mean_and_a_warning() -> None:
+def test_bursty_loss_uses_its_mean_with_a_warning() -> None:
     bursty = {"model": "gilbert-elliott", "to_bad": "0.1%", "to_good": "20%"}
     (result,) = answer(lossy(network__bottleneck__loss=bursty), ["pftk"])
     assert steps(result)["p"] == pytest.approx(0.001 / 0.201)
@@ -312,12 +312,12 @@ DROPTAIL = {
 
 def test_engines_use_a_measurement_of_the_same_run() -> None:
     result = answer(lossy(**DROPTAIL), ["pftk", "mathis"], feed="measured")
-    assert [each.engine for each in result] == ["pftk", "mathis", "packet"]
+    assert [answer.engine for answer in result] == ["pftk", "mathis", "packet"]
     pftk, distribution, packet = result
-    for each in (pftk, distribution):
-        assert each.provenance["feed"] == "measured"
-        assert steps(each)["p"] == packet["loss_indication_ratio"]
-        assert steps(each)["RTT"] == packet["rtt_mean_s"]
+    for formula in (pftk, distribution):
+        assert formula.provenance["feed"] == "measured"
+        assert steps(formula)["p"] == packet["loss_indication_ratio"]
+        assert steps(formula)["RTT"] == packet["rtt_mean_s"]
     assert distribution["send_rate_pps"] == pytest.approx(
         3 * math.sqrt(1.5 / packet["loss_indication_ratio"]) / packet["rtt_mean_s"]
     )
@@ -330,7 +330,7 @@ def test_engines_use_a_measurement_of_the_same_run() -> None:
 def test_requested_order_is_kept_and_other_engines_get_no_measurement() -> None:
     scenario = load("web-10mbit", changes={"run.transfers": 500})
     result = answer(scenario, ["packet", "engset"], feed="measured")
-    assert [each.engine for each in result] == ["packet", "engset"]
+    assert [answer.engine for answer in result] == ["packet", "engset"]
     (alone,) = answer(scenario, ["engset"])
     assert result[1].metrics == alone.metrics
 
@@ -396,7 +396,9 @@ def test_bbr_uses_the_link_and_its_delivery_rate() -> None:
         ({"tcp__receiver_window": 6}, 990, "window"),
     ],
 )
-def test_bbr_is_limited(changes: dict[str, Any], goodput: float, regime: str) -> None:
+def test_bbr_rate_is_limited_by_loss_buffer_link_or_window(
+    changes: dict[str, Any], goodput: float, regime: str
+) -> None:
     (result,) = answer(lossy(network__bottleneck__rate="24mbit", **changes), ["bbr-bound"])
     assert result["goodput_pps"] == pytest.approx(goodput)
     assert result.regime == regime

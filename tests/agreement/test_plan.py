@@ -31,7 +31,7 @@ def rate_with(sources: int) -> float:
 # ---------------------------------------------------------------- inverses of the model
 
 
-def test_buffer_is_the_inverse_of_the_loss() -> None:
+def test_planned_buffer_is_the_inverse_of_the_loss() -> None:
     """The rule's buffer has at most the requested loss; one packet less has more."""
     plan = plan_buffer(web(traffic__sources=98), loss=0.0491)
     assert plan.value == 200  # Table 6: a loss of 4.91 %
@@ -65,7 +65,7 @@ def test_grid_contains_the_values_of_the_paper() -> None:
     assert fast["buffer_ceil_pkts"][row] == pytest.approx(350.5, abs=0.05)
 
 
-def test_grid_omits_impossible_cells() -> None:
+def test_grid_omits_rtts_below_the_transmission_time() -> None:
     """At 200 kbit/s a packet takes 60 ms, more than a round trip of 50 ms."""
     slow = web(network__bottleneck__rate="200kbit", network__rtt="400ms", traffic__sources=3)
     grid = plan_buffer(slow).tables["grid"]
@@ -85,7 +85,7 @@ def test_buffer_rule_warns_above_its_load() -> None:
 
 
 @pytest.mark.parametrize("rate_bps", [154.9e3, 300e3, 547.8e3, 799e3])
-def test_users_are_the_exact_maximum(rate_bps: float) -> None:
+def test_planned_users_are_the_exact_maximum(rate_bps: float) -> None:
     plan = plan_users(web(), rate_bps=rate_bps)
     max_users = int(plan.value)
     assert rate_with(max_users) >= rate_bps > rate_with(max_users + 1)
@@ -94,7 +94,7 @@ def test_users_are_the_exact_maximum(rate_bps: float) -> None:
     assert table["connection_rate_bps"][1] == pytest.approx(rate_with(max_users))
 
 
-def test_users_agree_with_table_6() -> None:
+def test_planned_users_agree_with_table_6() -> None:
     """82 sources get 547.8 kbit/s and are the maximum for that rate, rounded down."""
     assert plan_users(web(), rate_bps=547.7e3).value == 82
     assert plan_users(web(), rate_bps=154.9e3).value == 134
@@ -106,7 +106,7 @@ def test_users_are_independent_of_the_start_of_the_search() -> None:
 
 
 @pytest.mark.parametrize("rate_bps", [100e3, 154.905e3, 400e3, 700e3])
-def test_rate_is_the_minimum(rate_bps: float) -> None:
+def test_planned_rate_is_the_minimum(rate_bps: float) -> None:
     plan = plan_rate(web(), rate_bps=rate_bps)
 
     def rate_at(link_bps: float) -> float:
@@ -117,13 +117,13 @@ def test_rate_is_the_minimum(rate_bps: float) -> None:
     assert rate_at(plan.value * 0.9999) < rate_bps
 
 
-def test_rate_inverts_the_engine() -> None:
+def test_planned_rate_gives_the_target_in_the_engine() -> None:
     (result,) = answer(web(), ["engset"])
     plan = plan_rate(web(), rate_bps=result["connection_rate_bps"])
     assert plan.value == pytest.approx(10e6, rel=1e-6)
 
 
-def test_rate_with_delays_changes_the_round_trip() -> None:
+def test_planned_rate_shortens_the_rtt_if_delays_are_given() -> None:
     """With delays given, a faster link shortens the round trip; with rtt it does not."""
     network = {
         "ingress": {"rate": "100mbit"},
@@ -147,7 +147,7 @@ def test_rate_with_delays_changes_the_round_trip() -> None:
     assert plan.tables["model"]["loss_ratio"][middle] == pytest.approx([result["loss_ratio"]])
 
 
-def test_rate_from_an_unlimited_bottleneck() -> None:
+def test_planned_rate_is_independent_of_an_unlimited_bottleneck() -> None:
     open_ended = web(network__bottleneck__rate="unlimited")
     bounded = web(network__bottleneck__rate="1gbit")
     assert plan_rate(open_ended, rate_bps=3e5).value == plan_rate(bounded, rate_bps=3e5).value
@@ -219,7 +219,8 @@ def simulated(monkeypatch: pytest.MonkeyPatch) -> Callable[[MetricFunction], lis
             name, value = figure(scenario)
             metric = Metric(value, value * 0.98, value * 1.02)
             about = [
-                Note(f"{each} is short", (each,), kind="check") for each in (name, "jain_index")
+                Note(f"{metric} is short", (metric,), kind="check")
+                for metric in (name, "jain_index")
             ]
             warnings = [*to_notes(["simulated"]), *about]
             return [Answer(engine="packet", metrics={name: metric}, notes=warnings)]

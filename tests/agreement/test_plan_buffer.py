@@ -49,7 +49,7 @@ def simulator(
     return buffers
 
 
-def test_buffer_that_fills_the_link_with_bulk_flows() -> None:
+def test_planned_buffer_fills_the_link_with_bulk_flows() -> None:
     plan = plan_buffer(bulk(), utilisation=0.93)
     assert plan.simulated is not None
     # BDP/sqrt(n) of Appenzeller et al. is 33 packets; CUBIC reduces its window by less than half.
@@ -73,7 +73,9 @@ def test_search_uses_the_distance_to_a_full_link(monkeypatch: pytest.MonkeyPatch
     assert plan.to_json()["leading"]["by"] == "simulation"
 
 
-def test_loss_of_several_classes_is_a_target(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_buffer_for_several_classes_is_planned_by_simulation(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     simulator(monkeypatch, "loss_ratio", lambda pkts: 1 / pkts)
     plan = plan_buffer(load("two-classes"), loss=0.01)
     assert plan.simulated == pytest.approx(100, abs=1)
@@ -81,13 +83,13 @@ def test_loss_of_several_classes_is_a_target(monkeypatch: pytest.MonkeyPatch) ->
     assert any(note.startswith("By simulation only: TCP-Engset") for note in plan.notes)
 
 
-def test_smallest_buffer_can_suffice(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_buffer_of_one_packet_can_suffice(monkeypatch: pytest.MonkeyPatch) -> None:
     simulator(monkeypatch, "loss_ratio", lambda pkts: 0.001 / pkts)
     plan = plan_buffer(bulk(), loss=0.01)
     assert (plan.simulated, plan.simulated_low, plan.simulated_high) == (1, 1, 1)
 
 
-def test_step_between_two_buffers_is_the_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_utilisation_step_between_two_buffers_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     """Regression: with 1 packet the run has no interval, and the answer was undecided."""
 
     def distribution(pkts: int) -> float:

@@ -135,7 +135,7 @@ def test_classes_grow_until_the_slowest_files_miss_the_target(
         plan_quality(load("two-classes"), share=0.9, above_bps=20e6, grows=grows)
 
 
-def test_rate_for_the_slowest_files_of_several_classes(
+def test_rate_is_planned_for_slowest_files_of_several_classes(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     def distribution(scenario: Scenario) -> dict[str, float]:
@@ -148,7 +148,7 @@ def test_rate_for_the_slowest_files_of_several_classes(
     assert "Of several classes, the one with the lowest goodput counts." in plan.notes
 
 
-def test_rate_for_one_of_several_classes(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rate_is_planned_for_one_of_several_classes(monkeypatch: pytest.MonkeyPatch) -> None:
     def distribution(scenario: Scenario) -> dict[str, float]:
         near = 5e6 / (1 + 50e6 / scenario.network.bottleneck.rate_bps)
         return {"near": near, "far": near / 2}
@@ -209,7 +209,7 @@ def test_refusals_name_the_command(capsys: Capture) -> None:
     assert 'plan rate needs traffic of kind "on-off"' in capsys.readouterr().err
 
 
-def test_rate_for_a_share_of_files(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rate_is_planned_for_a_share_of_files(monkeypatch: pytest.MonkeyPatch) -> None:
     def distribution(scenario: Scenario) -> dict[str, float]:
         return {"": 5e6 / (1 + 50e6 / scenario.network.bottleneck.rate_bps)}
 

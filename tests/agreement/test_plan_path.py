@@ -97,8 +97,8 @@ def test_curve_rises_up_to_the_link_rate() -> None:
     assert set(curve["limit"][~full]) == {"loss"}
     assert (curve["gain_bps"][full] == 0).all()
     np.testing.assert_allclose(curve["competing_bps"][full], goodput[-1] / (n[full] + 1))
-    each = pftk_pps(1e-3, 0.2) * PACKET_BITS
-    np.testing.assert_allclose(curve["pftk_bps"], np.minimum(n * each, 100e6))
+    pftk_bps = pftk_pps(1e-3, 0.2) * PACKET_BITS
+    np.testing.assert_allclose(curve["pftk_bps"], np.minimum(n * pftk_bps, 100e6))
     np.testing.assert_allclose(curve["goodput_bps"], rate * 0.999 * 1460 / 1500)
 
 
@@ -136,7 +136,7 @@ def test_access_links_limit_like_windows() -> None:
     assert "its own link of 600kbit" in plan.recommendation
 
 
-def test_one_flow_can_suffice() -> None:
+def test_planned_streams_can_be_one() -> None:
     plan = plan_streams(path(network__bottleneck__rate="1mbit"))
     assert plan.value == 1
     assert plan.recommendation.startswith("One flow fills the link")
@@ -158,7 +158,7 @@ def test_pftk_answers_if_most_flows_would_be_in_timeout() -> None:
     assert (table["parallel_bps"] < table["pftk_bps"]).all()
 
 
-def test_algorithm_1_multiplies_where_pftk_divides() -> None:
+def test_algorithm_1_rate_is_lower_than_pftk_by_timeout_factor() -> None:
     """The rate factor is 1 - s instead of 1/(1 + s), with s timeouts per period."""
     rtt, p = 0.06, 1e-2
     for t0 in (0.06, 0.2, 0.4):

@@ -156,7 +156,7 @@ def test_curve_contains_all_runs(simulator: Callable[..., list[Scenario]]) -> No
     assert np.isnan(curve["rtt_mean_s"]).all()
     expected = np.minimum(1, 30e6 / sources / 2e5)
     assert curve["share_above"] == pytest.approx(expected, rel=1e-3)
-    assert [each.why for each in plan.warnings if isinstance(each, Note)] == [
+    assert [note.why for note in plan.warnings if isinstance(note, Note)] == [
         "the run is too short for the intervals of file_goodput"
     ]
     assert plan.engine == "packet"
@@ -167,17 +167,17 @@ def test_curve_contains_all_runs(simulator: Callable[..., list[Scenario]]) -> No
     assert body["tables"]["curve"]["columns"]["rtt_mean_s"][0] is None
 
 
-def test_runs_are_long_enough_for_few_users_and_otherwise_as_specified(
+def test_runs_are_extended_for_few_users_only(
     simulator: Callable[..., list[Scenario]],
 ) -> None:
     scenarios = simulator(lambda n: 1e6 / n)
     plan_quality(loop(), share=0.95, above_bps=2.1e5)
     assert len({s.run.seed for s in scenarios}) == len(scenarios)
-    for each in scenarios:
-        assert each.run.duration_s is not None
-        files = each.senders * (each.run.duration_s - 20) / 3 * each.run.replications
+    for scenario in scenarios:
+        assert scenario.run.duration_s is not None
+        files = scenario.senders * (scenario.run.duration_s - 20) / 3 * scenario.run.replications
         assert files >= MIN_FILES
-        assert each.run.duration_s == 120 or files < 1.3 * MIN_FILES
+        assert scenario.run.duration_s == 120 or files < 1.3 * MIN_FILES
     counted = loop({"run": {"transfers": 5000, "warmup": "20s"}})
     scenarios = simulator(DISTRIBUTIONS["hyperbola"])
     plan_quality(counted, share=0.95, above_bps=2e5)
@@ -214,7 +214,7 @@ def test_targets_out_of_reach_are_rejected(simulator: Callable[..., list[Scenari
         plan_quality(loop(), share=0.95, above_bps=2e5)
 
 
-def test_single_source_is_simulated_first(
+def test_search_simulates_a_single_source_first(
     simulator: Callable[..., list[Scenario]],
 ) -> None:
     """No larger population is simulated if a single source misses the target."""
@@ -240,7 +240,7 @@ def test_flat_curve_is_undecided(simulator: Callable[..., list[Scenario]]) -> No
     assert plan.to_json()["value"] is None
 
 
-def test_answer_itself_is_simulated(simulator: Callable[..., list[Scenario]]) -> None:
+def test_search_simulates_its_answer(simulator: Callable[..., list[Scenario]]) -> None:
     for distribution in DISTRIBUTIONS.values():
         scenarios = simulator(distribution)
         plan = plan_quality(loop(), share=0.95, above_bps=2e5)

@@ -217,7 +217,7 @@ def noisy_rows(noise: float, seed: int, values: Floats) -> list[Point]:
     return [Point(x, y) for x, y in zip(values.tolist(), metrics.tolist(), strict=True)]
 
 
-def test_fit_is_of_the_mean_instead_of_the_logarithm() -> None:
+def test_fit_uses_the_mean_instead_of_the_mean_logarithm() -> None:
     """With a noise of 60 % the mean of the logarithms is 20 % too low."""
     points = noisy_rows(0.6, 3, np.tile(np.geomspace(5, 20, 50), 40))
     result = crossing(points, 0.01)
@@ -230,7 +230,7 @@ def test_interval_of_the_fit_covers_other_answers() -> None:
     result = [
         crossing(noisy_rows(0.1, seed, np.geomspace(8, 12.5, 10)), 0.01) for seed in range(200)
     ]
-    decided = [each for each in result if each is not None]
+    decided = [answer for answer in result if answer is not None]
     assert len(decided) == 200
     is_covered = [a.low <= b.value <= a.high for a in decided for b in decided if a is not b]
     assert np.mean(is_covered) == pytest.approx(0.95, abs=0.02)
@@ -284,7 +284,7 @@ def loss_of(scenario: Scenario) -> float:
     return loss.mean_ratio()
 
 
-def test_loss_is_simulated_and_leads_if_the_model_is_far_off(
+def test_search_simulates_loss_if_the_model_is_far_off(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """5 kbit/s: the model gives a loss of 26.66 %, where 0.57 kbit/s are simulated; correct is 10.7

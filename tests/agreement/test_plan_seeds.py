@@ -45,8 +45,8 @@ QUESTIONS: dict[str, tuple[str, dict[str, Any], Callable[[Scenario], Plan]]] = {
 def test_interval_contains_the_answers_of_other_seeds(name: str) -> None:
     file, changes, plan = QUESTIONS[name]
     plans = [plan(load(file).with_changes({**changes, "run.seed": seed})) for seed in SEEDS]
-    result = [_answer(each) for each in plans]
-    decided = [each for each in result if each is not None]
+    result = [_answer(plan) for plan in plans]
+    decided = [answer for answer in result if answer is not None]
     assert len(decided) >= 8
     values, lows, highs = np.array(decided, dtype=float).T
     is_covered = (lows[:, None] <= values) & (values <= highs[:, None])

@@ -52,7 +52,7 @@ def scenario(*, flows: int, mbit: int, buffer: int, gentle: bool) -> dict[str, A
 
 @needs_ns2
 @pytest.mark.parametrize("mbit", [1, 10, 100, 1000])
-def test_ns2_chooses_the_same_parameters(mbit: int) -> None:
+def test_red_parameters_equal_those_of_ns2(mbit: int) -> None:
     question: dict[str, Any] = {"flows": 1, "mbit": mbit, "buffer": 100, "gentle": True}
     expected = ns2_red(seed=1, seconds=1, **question)
     own = Scenario.from_dict(scenario(**question)).network.red_parameters()
@@ -81,7 +81,7 @@ def test_ns2_chooses_the_same_parameters(mbit: int) -> None:
         pytest.param(20, 10, 20, True, id="full at times"),
     ],
 )
-def test_ns2_red_agrees(flows: int, mbit: int, buffer: int, gentle: bool) -> None:
+def test_red_agrees_with_ns2(flows: int, mbit: int, buffer: int, gentle: bool) -> None:
     question: dict[str, Any] = {"flows": flows, "mbit": mbit, "buffer": buffer, "gentle": gentle}
     expected = [ns2_red(seed=seed, **question) for seed in (1, 2)]
     (own,) = tcpcast.run(Scenario.from_dict(scenario(**question)), ["packet"])

@@ -48,7 +48,7 @@ def test_handshake_time_and_bytes_are_excluded(handshake: str) -> None:
         assert 10 <= delivered[0] <= 20
 
 
-def test_gap_hides_the_data_after_it() -> None:
+def test_delivered_bytes_exclude_data_after_a_gap() -> None:
     lossy = {"network.bottleneck.loss": "20%", "run.duration": "6s", "run.replications": 40}
     answer = simulate({**lossy, "run.report_at": ["90ms", "1s", "5s"], "traffic.flows": 5})
     table = answer.tables["delivered"]

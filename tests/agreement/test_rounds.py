@@ -119,7 +119,7 @@ def test_loss_continues_to_the_end_of_the_round(name: str) -> None:
     assert lost > 1.5 * hit
 
 
-def test_window_of_one_has_rounds_of_one() -> None:
+def test_window_of_one_gives_rounds_of_one_packet() -> None:
     rounds = fates({"tcp.receiver_window": 1}, 1)
     assert {len(round_fates) for round_fates in rounds} == {1}
     lost = sum(round_fates[0] for round_fates in rounds)

@@ -111,7 +111,7 @@ def test_bbr_does_not_fill_the_link_above_20_percent_loss() -> None:
     assert "BBR does not sustain its rate above a loss of 20 %" in streams_text(result)
 
 
-def test_time_of_an_amount() -> None:
+def test_transfer_time_of_an_amount_excludes_start_up_if_classic() -> None:
     classic = path(stack="rfc-newreno")
     assert (
         time_text(classic, 1e9, 1e9)
@@ -120,7 +120,7 @@ def test_time_of_an_amount() -> None:
     assert time_text(classic, 1e9, float("nan")) == ""
 
 
-def test_time_of_an_amount_includes_slow_start_with_linux() -> None:
+def test_transfer_time_of_an_amount_includes_linux_slow_start() -> None:
     # 100 Mbit/s of payload are 8632 packets/s, 863 in 100 ms: windows of 10, 20, ... 640. From the
     # eighth round on the link is busy: (6906 - 1270) packets and a round trip for the last.
     one = path(rate="1gbit", rtt="100ms", flows=1)

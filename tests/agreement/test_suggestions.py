@@ -1,4 +1,4 @@
-"""Every suggestion of every refusal, applied: the suggested engine does not refuse again."""
+"""Suggestions of error messages: after a suggested change, the engine accepts the scenario."""
 
 from __future__ import annotations
 
@@ -120,13 +120,19 @@ def test_every_suggestion_of_every_refusal_is_accepted() -> None:
     checked: dict[Any, None] = {}
     errors = []
     for title, name, scenario, refusal in listed:
-        for each in refusal.suggestions:
-            key = (scenario, name, each.engine, each.feed, json.dumps(each.changes))
+        for suggestion in refusal.suggestions:
+            key = (
+                scenario,
+                name,
+                suggestion.engine,
+                suggestion.feed,
+                json.dumps(suggestion.changes),
+            )
             if key in checked:
                 continue
             checked[key] = None
-            if (repeated := accepts(name, scenario, each)) is not None:
-                errors.append(f"{title}, {name}: {each}: {repeated}")
+            if (repeated := accepts(name, scenario, suggestion)) is not None:
+                errors.append(f"{title}, {name}: {suggestion}: {repeated}")
     assert not errors, "\n".join(errors)
 
 
@@ -145,8 +151,8 @@ def test_plan_is_accepted_with_the_suggestion_of_its_model() -> None:
         try:
             engset_inputs(scenario)
         except NotApplicable as error:
-            for each in error.suggestions:
-                engset_inputs(scenario.with_changes(each.changes))
+            for suggestion in error.suggestions:
+                engset_inputs(scenario.with_changes(suggestion.changes))
                 checked += 1
     assert checked > 20
 

@@ -76,7 +76,7 @@ def test_each_difference_has_a_reason() -> None:
 
 @needs_captures
 @pytest.mark.parametrize("name", FILES)
-def test_differences_are_the_known_ones(name: str, tmp_path: Path) -> None:
+def test_differences_equal_the_listed_ones(name: str, tmp_path: Path) -> None:
     """On failure, correct ``trace_differences.csv`` or the program, then ``make docs-update``."""
     counted = references().get(name)
     if counted is None:
@@ -140,7 +140,7 @@ def test_container_changes_no_value() -> None:
 
 
 @needs_captures
-def test_page_contains_kernel_counts_and_measured_values() -> None:
+def test_page_shows_kernel_counts_and_measured_values() -> None:
     """On failure, copy the rows below into the page."""
     page = HERE.parents[1] / "docs" / "background" / "captures-method.md"
     lines = set(page.read_text(encoding="utf-8").splitlines())

@@ -122,7 +122,7 @@ def test_order_of_the_captures_does_not_matter(run: Any) -> None:
         assert total(forward, name) == total(backward, name)
 
 
-def test_p_r_of_a_single_flow_is_exact(tmp_path: Path) -> None:
+def test_loss_ratio_of_a_single_flow_is_exact(tmp_path: Path) -> None:
     """Transfers that end leave no packet in flight."""
     question = scenario(
         tmp_path,
@@ -178,7 +178,7 @@ def test_taps_with_different_start_and_end_are_aligned(taps: Any, tmp_path: Path
     capture = tcpcast.trace(taps("sender"), after=after)
     whole = tcpcast.trace(taps("sender"), after=taps("receiver"))
     assert 0.2 < total(capture, "lost_between") / total(whole, "lost_between") < 0.5
-    ratios = [total(each, "loss_ratio_between") for each in (capture, whole)]
+    ratios = [total(traced, "loss_ratio_between") for traced in (capture, whole)]
     assert ratios[0] == pytest.approx(ratios[1], rel=0.3)
     assert any("before the other capture began" in line for line in capture.warnings)
 
@@ -213,7 +213,9 @@ def test_captures_of_unrelated_packets_have_a_warning(taps: Any) -> None:
     assert any("have no packet at the second tap" in line for line in capture.warnings)
 
 
-def test_command_prints_p_r(taps: Any, capsys: pytest.CaptureFixture[str]) -> None:
+def test_command_prints_the_loss_ratio_between_taps(
+    taps: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert main(["trace", str(taps("sender")), "--second-capture", str(taps("receiver"))]) == 0
     assert "p_r = " in capsys.readouterr().out
     assert main(["trace", str(taps("sender")), "--second-capture", "nowhere.pcap"]) == 2

@@ -95,16 +95,16 @@ LOSS_TIMES = {
     (1, 3): [7.1],
     # Packet 1 lost: 1 s, then one round trip. Packet 2: its timer begins with the ack of packet 1.
     (2, 1): [1.1, 1.2],
-    # Both; 1 twice; 2 twice.
+    # Packets 1 and 2 lost once each; packet 1 lost twice; packet 2 lost twice.
     (2, 2): [1.2, 3.1, 3.2],
-    # Both and 1 again; both and, after 1 has arrived, 2 again after 2 s; 1 three times; 2 three
-    # times.
+    # Packet 1 lost twice and packet 2 once; packet 1 lost once and packet 2 twice; packet 1 lost
+    # three times; packet 2 lost three times.
     (2, 3): [3.2, 3.2, 7.1, 7.2],
 }
 
 
 @pytest.mark.parametrize("link", ["ingress", "bottleneck", "egress"])
-def test_times_given_the_losses_agree_with_an_enumeration(link: str) -> None:
+def test_times_by_losses_agree_with_an_enumeration(link: str) -> None:
     loss = 0.4
     network = {"rtt": "100ms", link: {"loss": loss}}
     rows = by_losses(simulate_path(network=network, traffic=isolated_transfers(1, 2, count=20_000)))
@@ -120,7 +120,7 @@ def test_times_given_the_losses_agree_with_an_enumeration(link: str) -> None:
 
 
 @pytest.mark.parametrize("link", ["ingress", "bottleneck", "egress"])
-def test_losses_at_all_places_are_counted(link: str) -> None:
+def test_losses_at_all_links_are_counted(link: str) -> None:
     network = {"rtt": "100ms", link: {"loss": "30%"}}
     result = simulate_path(network=network, traffic=isolated_transfers(1, count=2000))
     lost = sum(losses * row["transfers"] for (_, losses), row in by_losses(result).items())
@@ -204,7 +204,7 @@ def test_intervals_contain_the_true_mean() -> None:
     assert covered >= 32
 
 
-def test_arriving_packets_queue_as_in_theory() -> None:
+def test_arriving_packets_wait_as_in_queueing_theory() -> None:
     # Transfers of one packet: Poisson arrivals at a server of constant time, M/D/1.
     load = 0.7
     network = {"rtt": "100ms", "bottleneck": {"rate": "10mbit"}}
@@ -232,12 +232,12 @@ def test_transfers_that_rarely_overlap_equal_isolated_ones() -> None:
     sizes = [3, 12, 40]
     traffic = arriving_transfers([f"{size}pkt" for size in sizes], "1/h")
     rare = simulate_path(network=network, traffic=traffic, run={"transfers": 60, "warmup": "0s"})
-    each = simulate_path(network=network, traffic=isolated_transfers(*sizes))
+    isolated = simulate_path(network=network, traffic=isolated_transfers(*sizes))
     for table in ("by_size", "by_losses"):
         for column in ("size_pkts", "completion_time_s", "delivery_time_s"):
-            expected = each.tables[table][column]
+            expected = isolated.tables[table][column]
             np.testing.assert_allclose(rare.tables[table][column], expected, rtol=1e-9)
-    assert {"low", "high"} <= each.tables["by_losses"].keys()
+    assert {"low", "high"} <= isolated.tables["by_losses"].keys()
     assert not {"low", "high"} & rare.tables["by_losses"].keys()
 
 

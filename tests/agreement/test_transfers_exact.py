@@ -111,7 +111,7 @@ def test_times_agree_with_all_sets_of_losses(setting: Setting) -> None:
 
 
 @pytest.mark.parametrize("rules", [BACKOFF, FRACTIONS], ids=["doubling", "fractions"])
-def test_other_rules_agree(rules: Rules) -> None:
+def test_times_with_other_rules_agree(rules: Rules) -> None:
     for key, (mean, half, exact) in compare(NEWRENO, rules, 20_000).items():
         assert abs(mean - exact) < 1.7 * half + 1e-4 * exact, key
     assert exact_s(NEWRENO, rules, 5, 3) < 0.9 * exact_s(NEWRENO, (), 5, 3)
@@ -125,7 +125,7 @@ def test_other_rules_agree(rules: Rules) -> None:
         (8, (0.300, 1.000, 1.863, 2.961)),
     ],
 )
-def test_enumerated_values_agree_with_a_reset_of_the_backoff_by_any_ack(
+def test_enumeration_with_ack_backoff_reset_equals_paper(
     size: int, published: tuple[float, ...]
 ) -> None:
     for losses, expected in enumerate(published):
@@ -135,7 +135,7 @@ def test_enumerated_values_agree_with_a_reset_of_the_backoff_by_any_ack(
 
 @pytest.mark.long
 @pytest.mark.parametrize("setting", ALL, ids=lambda setting: setting.name)
-def test_error_is_below_one_percent(setting: Setting) -> None:
+def test_model_error_is_below_one_percent(setting: Setting) -> None:
     rows = compare(setting, (), 3_000_000)
     for key, (mean, half, exact) in rows.items():
         assert half < 0.01 * exact, key

@@ -216,7 +216,7 @@ def test_formulas_use_the_mean_rate_with_a_warning() -> None:
         assert not math.isinf(bps)
 
 
-def test_queue_engines_reject_policers_and_scaled_engines_reject_variable_rates() -> None:
+def test_engines_reject_unsupported_policers_and_variable_rates() -> None:
     web = {
         "network": {"rtt": "40ms", "bottleneck": {"rate": POLICER}},
         "traffic": {

@@ -29,16 +29,16 @@ LIMITS = (
 )
 
 
-def written(seen: Evidence, at: int) -> dict[str, Any]:
+def as_plain_values(evidence_rows: Evidence, index: int) -> dict[str, Any]:
     """Return the evidence of a row as plain values with three digits."""
     row: dict[str, Any] = {}
     for field in fields(Evidence):
         if field.name == "shares":
-            row |= {f"share_{name}": f"{seen.shares[name][at]:.3g}" for name in LIMITS}
+            row |= {f"share_{name}": f"{evidence_rows.shares[name][index]:.3g}" for name in LIMITS}
         elif field.name in WORDS:
-            row[field.name] = str(seen.limited_by[at])
+            row[field.name] = str(evidence_rows.limited_by[index])
         else:
-            row[field.name] = f"{float(getattr(seen, field.name)[at]):.3g}"
+            row[field.name] = f"{float(getattr(evidence_rows, field.name)[index]):.3g}"
     return row
 
 
@@ -59,16 +59,16 @@ def evidence(rows: list[dict[str, str]]) -> Evidence:
 
 def measured(folder: Path) -> Iterator[dict[str, Any]]:
     """Yield a row per capture of a folder whose verdict is right."""
-    for each in verdicts(folder):
-        if not each.right:
+    for case in verdicts(folder):
+        if not case.right:
             continue
-        name = f"{each.scenario}-{each.tap}"
+        name = f"{case.scenario}-{case.tap}"
         with patch.object(verdict, "decided", wraps=verdict.decided) as decided:
             capture = trace(folder / f"{name}.pcap.gz")
-        (seen,) = decided.call_args.args
-        at = heaviest(capture)
-        cause = str(capture.connections["cause"][at])
-        yield {"capture": name, "cause": cause} | written(seen, at)
+        (evidence_rows,) = decided.call_args.args
+        index = heaviest(capture)
+        cause = str(capture.connections["cause"][index])
+        yield {"capture": name, "cause": cause} | as_plain_values(evidence_rows, index)
 
 
 def main(folders: list[str]) -> None:

@@ -1,7 +1,7 @@
 """Counts of tcpcast, tshark's expert information and tcptrace on the same captures, side by side.
 
-``python tests/captures/expert_tools.py CAPTURE...`` prints a row per figure that differs, in the
-form of ``expert_differences.csv``, and a row per capture in which nothing does.
+``python tests/captures/expert_tools.py CAPTURE...`` prints one row per count that differs
+between the programs.
 """
 
 from __future__ import annotations
@@ -50,11 +50,11 @@ class Row(NamedTuple):
 
 def of_tcpcast(capture: Path) -> dict[str, int]:
     """Return the sums over all directions with data."""
-    found = tcpcast.trace(capture)
-    table = found.connections
+    capture_stats = tcpcast.trace(capture)
+    table = capture_stats.connections
     return {
         "zero windows": int(table["zero_windows"].sum()),
-        "resets": found.rest.get("reset", 0) + found.rest.get("refused", 0),
+        "resets": capture_stats.rest.get("reset", 0) + capture_stats.rest.get("refused", 0),
         "retransmissions": int(table["retransmissions"].sum()),
         "out of order": int(table["out_of_order"].sum()),
     }

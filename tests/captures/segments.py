@@ -20,7 +20,7 @@ class Written:
         """Return the pcap file."""
         head = struct.pack("<IHHiIII", 0xA1B2C3D4, 2, 4, 0, 0, 65535, _RAW_IP)
         body = b""
-        for ms, frame in sorted(self.frames, key=lambda each: each[0]):
+        for ms, frame in sorted(self.frames, key=lambda item: item[0]):
             us = 1_000_000_000 + round(ms * 1e3)
             size = len(frame)
             body += struct.pack("<IIII", us // 1_000_000, us % 1_000_000, size, size) + frame

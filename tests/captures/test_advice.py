@@ -1,4 +1,4 @@
-"""Why a transfer was slow: its limit, what to change first, the gain that models predict."""
+"""Advice for slow transfers: the limit, the first change to make, and its predicted gain."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ PLAIN: dict[str, Any] = {
     "sack": True,
     "syn_captured": True,
 }
-"""A direction with every column that a sentence uses."""
+"""A direction with every column that the advice uses."""
 
 LOSSLESS: dict[str, Any] = {"loss_indication_ratio": 0.0, "td": 0, "to": 0, "retransmissions": 0}
 
@@ -72,9 +72,9 @@ def direction(limited_by: str, **columns: Any) -> Table:
 
 
 def sentence(limited_by: str, **columns: Any) -> str:
-    (said,) = advice(direction(limited_by, **columns)).tolist()
-    assert said.endswith(".")
-    return str(said)
+    (text,) = advice(direction(limited_by, **columns)).tolist()
+    assert text.endswith(".")
+    return str(text)
 
 
 def pftk(*, loss: float = 0.01, rtt: float = 0.1, t0: float = 0.3, window: float = 100.0) -> float:
@@ -86,124 +86,124 @@ def pftk(*, loss: float = 0.01, rtt: float = 0.1, t0: float = 0.3, window: float
 
 
 def kbps(text: str, before: str = "") -> float:
-    """Return the rate that a sentence names, the first one behind some words."""
-    found = re.search(before + r".*?([\d.,]+) ([kM])bit/s", text)
-    assert found, text
-    return float(found[1].replace(",", "")) * {"k": 1, "M": 1000}[found[2]]
+    """Return the first rate after ``before`` in the text."""
+    match = re.search(before + r".*?([\d.,]+) ([kM])bit/s", text)
+    assert match, text
+    return float(match[1].replace(",", "")) * {"k": 1, "M": 1000}[match[2]]
 
 
-def test_a_share_of_the_time_is_named_and_another_that_is_large() -> None:
-    said = sentence("loss_recovery", share_loss_recovery=0.55, share_timeout=0.3)
-    assert said.startswith(
+def test_advice_shows_limit_share_and_other_large_shares() -> None:
+    text = sentence("loss_recovery", share_loss_recovery=0.55, share_timeout=0.3)
+    assert text.startswith(
         "Limited by: loss recovery 55 % of the time (retransmission timeouts 30 %), one loss"
     )
     assert "(" not in sentence("bottleneck", share_bottleneck=0.9, share_timeout=0.1)
     assert " of the time" not in sentence("bottleneck", share_bottleneck=np.nan)
 
 
-def test_the_application_is_no_fault_of_the_network() -> None:
-    said = sentence("application", throughput_bps=100_000.0)
-    assert "The network is not the limit" in said
-    assert kbps(said, "PFTK predicts") == pytest.approx(pftk() * 8, rel=0.01)
-    without = sentence("application", **LOSSLESS)
-    assert "No packet was lost" in without
-    assert kbps(without) == pytest.approx(8 * 100_000 / 0.1 / 1000)
+def test_application_limit_is_not_attributed_to_network() -> None:
+    text = sentence("application", throughput_bps=100_000.0)
+    assert "The network is not the limit" in text
+    assert kbps(text, "PFTK predicts") == pytest.approx(pftk() * 8, rel=0.01)
+    lossless = sentence("application", **LOSSLESS)
+    assert "No packet was lost" in lossless
+    assert kbps(lossless) == pytest.approx(8 * 100_000 / 0.1 / 1000)
     slower = sentence("application", throughput_bps=100_000.0, bottleneck_rate_bps=300_000.0)
     assert kbps(slower) == 300
     assert "PFTK" not in sentence("application", throughput_bps=9e6)
 
 
-def test_from_who_knows_where_an_application_only_seems_slow() -> None:
+def test_application_limit_is_conditional_if_tap_is_unknown() -> None:
     unknown = sentence("application", tap_side="unknown")
     assert "if the tap is at the sender" in unknown
     assert "if the tap" not in sentence("application")
 
 
-def test_a_receiver_s_window_should_reach_what_loss_allows() -> None:
-    said = sentence(
+def test_recommended_receiver_window_covers_loss_limited_window() -> None:
+    text = sentence(
         "receiver_window", w_max_pkts=4.0, window_max_bytes=4_000, throughput_bps=300_000.0
     )
-    (needed,) = re.findall(r"to at least (\d+) KiB", said)
-    least = float(unlimited_window_pkts(loss_indication_ratio=0.01)) * 1000
-    assert least <= int(needed) * 1024 < least + 1024
+    (needed,) = re.findall(r"to at least (\d+) KiB", text)
+    loss_limited_bytes = float(unlimited_window_pkts(loss_indication_ratio=0.01)) * 1000
+    assert loss_limited_bytes <= int(needed) * 1024 < loss_limited_bytes + 1024
     ratio = pftk(window=np.inf) / pftk(window=4.0)
-    assert kbps(said, "\\(PFTK\\), at") == pytest.approx(300 * ratio, rel=0.01)
+    assert kbps(text, "\\(PFTK\\), at") == pytest.approx(300 * ratio, rel=0.01)
 
 
-def test_a_receiver_s_window_should_reach_what_the_link_carries() -> None:
+def test_recommended_receiver_window_covers_link_bdp() -> None:
     link = {"bottleneck_rate_bps": 20e6, "loss_indication_ratio": 0.0}
-    said = sentence("receiver_window", window_max_bytes=60_000, w_max_pkts=60.0, **link)
+    text = sentence("receiver_window", window_max_bytes=60_000, w_max_pkts=60.0, **link)
     assert (
-        "to at least 220 KiB with SO_RCVBUF, or tcp_rmem with twice the value: then the" in said
+        "to at least 220 KiB with SO_RCVBUF, or tcp_rmem with twice the value: then the" in text
     )  # 20e6 * 0.09 / 8
-    assert "window scaling" not in said
+    assert "window scaling" not in text
     unscaled = sentence("receiver_window", window_scale=np.nan, **link)
     assert "this needs window scaling, which is off" in unscaled
 
 
-def test_without_loss_or_link_twice_the_window_is_twice_the_rate() -> None:
-    said = sentence("receiver_window", loss_indication_ratio=0.0)
-    assert "twice the window gives twice the rate, 1.20 Mbit/s" in said
+def test_double_window_doubles_rate_without_loss_or_link() -> None:
+    text = sentence("receiver_window", loss_indication_ratio=0.0)
+    assert "twice the window gives twice the rate, 1.20 Mbit/s" in text
 
 
-def test_a_window_that_is_large_enough_is_not_the_remedy() -> None:
+def test_larger_window_is_not_recommended_if_loss_is_the_limit() -> None:
     assert "according to PFTK, loss is the limit" in sentence("receiver_window")
     full = sentence("receiver_window", bottleneck_rate_bps=610_000.0, loss_indication_ratio=0.0)
     assert "the link carries at most 610 kbit/s" in full
 
 
-def test_a_window_that_closes_is_the_reading_application_s() -> None:
-    said = sentence("receiver_window", zero_windows=115, bottleneck_rate_bps=286e6)
-    assert "closed 115 times. First make the receiving application read faster" in said
-    assert "the link carries" not in said
+def test_zero_windows_recommend_a_faster_reading_application() -> None:
+    text = sentence("receiver_window", zero_windows=115, bottleneck_rate_bps=286e6)
+    assert "closed 115 times. First make the receiving application read faster" in text
+    assert "the link carries" not in text
     assert "0 B" not in sentence("receiver_window", window_max_bytes=0)
     open_ = sentence("receiver_window", zero_windows=1, throughput_bps=7.9e6)
     assert "read faster" not in open_  # nearly all of the window in each RTT
 
 
-def test_a_window_that_is_not_announced_is_the_one_that_held() -> None:
-    said = sentence("receiver_window", window_max_bytes=6_000, w_max_pkts=np.nan)
-    assert "loss is the limit" not in said
+def test_maximum_window_replaces_unknown_w_max() -> None:
+    text = sentence("receiver_window", window_max_bytes=6_000, w_max_pkts=np.nan)
+    assert "loss is the limit" not in text
     ratio = pftk(window=np.inf) / pftk(window=6.0)
-    assert kbps(said, "\\(PFTK\\), at") == pytest.approx(600 * ratio, rel=0.01)
+    assert kbps(text, "\\(PFTK\\), at") == pytest.approx(600 * ratio, rel=0.01)
 
 
-def test_a_window_that_does_not_fit_the_mean_rtt_has_no_model() -> None:
-    said = sentence("receiver_window", window_max_bytes=4_000)  # 7,500 in a mean RTT
-    assert said.endswith("The RTT varies too much for a prediction.")
+def test_window_inconsistent_with_mean_rtt_gives_no_prediction() -> None:
+    text = sentence("receiver_window", window_max_bytes=4_000)  # 7,500 in a mean RTT
+    assert text.endswith("The RTT varies too much for a prediction.")
 
 
-def test_a_send_buffer_is_the_window_that_was_in_flight() -> None:
-    said = sentence("send_buffer", flight_max_bytes=5_000)
-    assert "SO_SNDBUF" in said
-    assert kbps(said, "\\(PFTK\\), at") == pytest.approx(600 * pftk() / pftk(window=5.0), rel=0.01)
+def test_send_buffer_limit_uses_maximum_flight_as_window() -> None:
+    text = sentence("send_buffer", flight_max_bytes=5_000)
+    assert "SO_SNDBUF" in text
+    assert kbps(text, "\\(PFTK\\), at") == pytest.approx(600 * pftk() / pftk(window=5.0), rel=0.01)
 
 
-def test_a_larger_initial_window_saves_round_trips() -> None:
+def test_larger_initial_window_reduces_slow_start_round_trips() -> None:
     assert (start_round_trips(70, 10, np.inf), start_round_trips(70, 32, np.inf)) == (3, 2)
-    said = sentence("slow_start", unique_bytes=70_000)
-    assert "70 packets in total, initial window 10" in said
-    assert "First raise the initial window to 32:" in said
-    assert "this reduces 3 round trips of 100 ms to 2;" in said
+    text = sentence("slow_start", unique_bytes=70_000)
+    assert "70 packets in total, initial window 10" in text
+    assert "First raise the initial window to 32:" in text
+    assert "this reduces 3 round trips of 100 ms to 2;" in text
     small = sentence("slow_start", unique_bytes=70_000, initial_window_pkts=2.0)
     assert "this reduces 6 round trips of 100 ms to 3;" in small
     assert "First" not in sentence("slow_start", unique_bytes=8_000)
 
 
-def test_losses_of_every_other_packet_are_no_plural_of_one() -> None:
+def test_high_loss_is_shown_as_fractional_packets_per_indication() -> None:
     assert "one loss indication per 1.3 packets" in sentence(
         "congestion_window", loss_indication_ratio=0.75
     )
 
 
-def test_no_factor_is_beyond_the_link() -> None:
-    said = sentence("congestion_window", bottleneck_rate_bps=690_000.0)
-    assert "half the loss gives 1.1 times the rate, 690 kbit/s, and half the RTT 1.1" in said
-    assert "4 parallel flows give 1.1 times" in said
-    assert said.endswith("(limited by the link).")
+def test_predicted_gains_are_limited_by_the_link() -> None:
+    text = sentence("congestion_window", bottleneck_rate_bps=690_000.0)
+    assert "half the loss gives 1.1 times the rate, 690 kbit/s, and half the RTT 1.1" in text
+    assert "4 parallel flows give 1.1 times" in text
+    assert text.endswith("(limited by the link).")
 
 
-def test_a_row_held_by_the_link_does_not_change_the_next() -> None:
+def test_advice_of_one_row_is_independent_of_the_next() -> None:
     rows = [
         direction("congestion_window", bottleneck_rate_bps=610_000.0),
         direction("congestion_window", bottleneck_rate_bps=690_000.0),
@@ -212,17 +212,17 @@ def test_a_row_held_by_the_link_does_not_change_the_next() -> None:
     assert advice(both).tolist() == [advice(row)[0] for row in rows]
 
 
-def test_no_initial_window_is_named_that_was_not_seen() -> None:
-    said = sentence("slow_start", unique_bytes=900, initial_window_pkts=np.nan)
-    assert "one packet in total. Use one connection" in said
+def test_unknown_initial_window_is_not_mentioned() -> None:
+    text = sentence("slow_start", unique_bytes=900, initial_window_pkts=np.nan)
+    assert "one packet in total. Use one connection" in text
 
 
-def test_half_the_loss_half_the_rtt_and_several_flows() -> None:
-    said = sentence("congestion_window")
-    assert "one loss indication per 100 packets" in said
-    assert kbps(said) == pytest.approx(600 * pftk(loss=0.005) / pftk(), rel=0.01)
-    (near,) = re.findall(r"half the RTT ([\d.]+) times", said)
-    assert float(near) == pytest.approx(pftk(rtt=0.05) / pftk(), abs=0.05)
+def test_advice_predicts_half_loss_half_rtt_and_parallel_flows() -> None:
+    text = sentence("congestion_window")
+    assert "one loss indication per 100 packets" in text
+    assert kbps(text) == pytest.approx(600 * pftk(loss=0.005) / pftk(), rel=0.01)
+    (rtt_factor,) = re.findall(r"half the RTT ([\d.]+) times", text)
+    assert float(rtt_factor) == pytest.approx(pftk(rtt=0.05) / pftk(), abs=0.05)
     path: dict[str, Any] = {
         "rtt_s": 0.1,
         "t0_s": 0.3,
@@ -230,64 +230,67 @@ def test_half_the_loss_half_the_rtt_and_several_flows() -> None:
         "receiver_window_pkts": 100.0,
     }
     four, one = (limited_rate_pps(flows=n, **path) for n in (4, 1))
-    (many,) = re.findall(r"algorithm 1, 4 parallel flows give ([\d.]+) times", said)
-    assert float(many) == pytest.approx(float(four / one), abs=0.05)
+    (flows_factor,) = re.findall(r"algorithm 1, 4 parallel flows give ([\d.]+) times", text)
+    assert float(flows_factor) == pytest.approx(float(four / one), abs=0.05)
 
 
-def test_several_flows_that_would_be_in_rto_are_n_times_pftk() -> None:
-    said = sentence("congestion_window", loss_indication_ratio=0.08, t0_s=1.0, send_rate_pps=12.0)
-    assert "n times PFTK, 4 parallel flows give 4.0 times" in said
+def test_parallel_flows_in_timeout_use_n_times_pftk() -> None:
+    text = sentence("congestion_window", loss_indication_ratio=0.08, t0_s=1.0, send_rate_pps=12.0)
+    assert "n times PFTK, 4 parallel flows give 4.0 times" in text
 
 
-def test_cubic_is_asked_of_its_own_distribution() -> None:
-    said = sentence("congestion_window", window_reduction=0.7, rtt_mean_s=0.2)
+def test_cubic_gain_uses_cubic_response_function() -> None:
+    text = sentence("congestion_window", window_reduction=0.7, rtt_mean_s=0.2)
     after, before = (
         cubic_response(rtt_s=0.2, loss_ratio=p, receiver_window_pkts=100.0).rate_pps
         for p in (0.005, 0.01)
     )
-    assert "according to CUBIC's response" in said
-    assert kbps(said) == pytest.approx(600 * float(after / before), rel=0.01)
+    assert "according to CUBIC's response" in text
+    assert kbps(text) == pytest.approx(600 * float(after / before), rel=0.01)
 
 
-def test_less_loss_gives_no_more_than_the_link() -> None:
-    said = sentence("congestion_window", bottleneck_rate_bps=700_000.0)
-    assert kbps(said) == 700
+def test_less_loss_is_limited_by_link_and_receiver_window() -> None:
+    text = sentence("congestion_window", bottleneck_rate_bps=700_000.0)
+    assert kbps(text) == 700
     full = sentence("loss_recovery", bottleneck_rate_bps=610_000.0, sack=False)
     assert "First enable SACK" in full
     assert "Less loss alone does not increase the rate: the link (610 kbit/s) is the limit" in full
-    held = sentence("congestion_window", w_max_pkts=2.0)
-    assert "Less loss alone does not increase the rate: the receiver's window is the limit" in held
+    window_limited = sentence("congestion_window", w_max_pkts=2.0)
+    assert (
+        "Less loss alone does not increase the rate: the receiver's window is the limit"
+        in window_limited
+    )
 
 
-def test_a_sender_that_a_model_does_not_describe_is_promised_nothing() -> None:
+def test_sender_far_from_pftk_gets_no_prediction() -> None:
     rate = 4 * pftk()
-    said = sentence("congestion_window", send_rate_pps=rate, throughput_bps=8000 * rate)
-    assert "the measured rate is 4.0 times that of PFTK." in said
-    assert "reduce loss" not in said
+    text = sentence("congestion_window", send_rate_pps=rate, throughput_bps=8000 * rate)
+    assert "the measured rate is 4.0 times that of PFTK." in text
+    assert "reduce loss" not in text
     few = sentence("congestion_window", send_rate_pps=rate, throughput_bps=8000 * rate, td=5, to=1)
     assert "No model applies to so few losses" in few
 
 
-def test_bbr_is_promised_nothing_of_less_loss() -> None:
-    seen = sentence("loss_recovery", looks_like="bbr", bottleneck_rate_bps=800_000.0)
-    assert "one loss indication per 100 packets. It behaves like BBR" in seen
-    assert "it uses 75 % of the link (800 kbit/s)" in seen
-    unseen = sentence("congestion_window", looks_like="bbr")
-    assert unseen.endswith("whose rate hardly depends on losses.")
-    for said in (seen, unseen):
-        assert "PFTK" not in said
-        assert "reduce loss" not in said
+def test_bbr_gets_no_prediction_for_less_loss() -> None:
+    known_link = sentence("loss_recovery", looks_like="bbr", bottleneck_rate_bps=800_000.0)
+    assert "one loss indication per 100 packets. It behaves like BBR" in known_link
+    assert "it uses 75 % of the link (800 kbit/s)" in known_link
+    unknown_link = sentence("congestion_window", looks_like="bbr")
+    assert unknown_link.endswith("whose rate hardly depends on losses.")
+    for text in (known_link, unknown_link):
+        assert "PFTK" not in text
+        assert "reduce loss" not in text
 
 
-def test_where_nothing_was_lost_no_model_of_loss_speaks() -> None:
-    said = sentence("congestion_window", **LOSSLESS)
-    assert "No packet was lost in the capture" in said
-    assert "PFTK" not in said
+def test_no_loss_model_is_used_without_losses() -> None:
+    text = sentence("congestion_window", **LOSSLESS)
+    assert "No packet was lost in the capture" in text
+    assert "PFTK" not in text
     marked = sentence("congestion_window", **LOSSLESS, ecn_echoes=4)
     assert "ECN" in marked
-    again = sentence("congestion_window", loss_indication_ratio=0.0)
-    assert "No packet was lost" not in again
-    assert "100 retransmissions" in again
+    retransmitted = sentence("congestion_window", loss_indication_ratio=0.0)
+    assert "No packet was lost" not in retransmitted
+    assert "100 retransmissions" in retransmitted
 
 
 @pytest.mark.parametrize(
@@ -305,50 +308,50 @@ def test_where_nothing_was_lost_no_model_of_loss_speaks() -> None:
         ({}, "reduce loss"),
     ],
 )
-def test_remedies_of_timeouts(columns: dict[str, Any], remedy: str) -> None:
-    said = sentence("timeout", **columns)
-    assert f"First {remedy}" in said
-    assert "10 timeouts, T0 = " in said
+def test_timeout_advice_depends_on_cause(columns: dict[str, Any], remedy: str) -> None:
+    text = sentence("timeout", **columns)
+    assert f"First {remedy}" in text
+    assert "10 timeouts, T0 = " in text
 
 
-def test_a_shorter_timer_gives_what_pftk_says() -> None:
-    said = sentence("timeout", t0_s=1.0)
-    assert kbps(said) == pytest.approx(600 * pftk(t0=0.3) / pftk(t0=1.0), rel=0.01)
+def test_shorter_rto_gain_follows_pftk() -> None:
+    text = sentence("timeout", t0_s=1.0)
+    assert kbps(text) == pytest.approx(600 * pftk(t0=0.3) / pftk(t0=1.0), rel=0.01)
 
 
-def test_a_full_link_and_its_queue() -> None:
-    said = sentence("bottleneck", bottleneck_rate_bps=2e6, throughput_bps=1.9e6)
-    assert said.endswith("at 2.00 Mbit/s. Only a faster link increases the rate.")
+def test_bottleneck_advice_reports_rate_and_queueing_delay() -> None:
+    text = sentence("bottleneck", bottleneck_rate_bps=2e6, throughput_bps=1.9e6)
+    assert text.endswith("at 2.00 Mbit/s. Only a faster link increases the rate.")
     bloated = sentence("bottleneck", bottleneck_rate_bps=2e6, rtt_mean_s=0.36)
     assert "The mean rate was only 600 kbit/s because of other limits" in bloated
     assert "the mean RTT to 4.0 times the minimum, 360 ms instead of 90.0 ms" in bloated
-    away = sentence("bottleneck", rtt_mean_s=0.36, tap_side="middle", tap_to_sender_s=0.2)
-    assert "queue" not in away, "the tap saw only a part of the RTT"
+    mid_path = sentence("bottleneck", rtt_mean_s=0.36, tap_side="middle", tap_to_sender_s=0.2)
+    assert "queue" not in mid_path, "the tap saw only a part of the RTT"
 
 
-def test_what_cannot_be_told_asks_for_another_capture() -> None:
+def test_unknown_limit_recommends_another_capture() -> None:
     assert "too short" in sentence("unknown", data_packets=3)
     assert "Capture at the sender" in sentence("unknown", tap_side="receiver")
     assert "share" not in sentence("unknown")
 
 
-def test_without_limits_nothing_is_said() -> None:
+def test_advice_is_empty_without_limits() -> None:
     table = direction("timeout")
     del table["limited_by"]
     assert advice(table).tolist() == [""]
 
 
-def test_every_limit_has_its_words() -> None:
+def test_every_limit_has_advice_and_short_name() -> None:
     assert SHORT.keys() == LIMITS.keys()
     rows = [direction(limit) for limit in LIMITS]
     table = {name: np.concatenate([row[name] for row in rows]) for name in rows[0]}
     assert shares(table).tolist() == [1.0] * len(LIMITS)
-    together = advice(table).tolist()
-    assert together == [sentence(limit) for limit in LIMITS], "a row does not depend on others"
+    texts = advice(table).tolist()
+    assert texts == [sentence(limit) for limit in LIMITS], "a row does not depend on others"
 
 
-def unknown(least: float, most: float) -> st.SearchStrategy[float]:
-    return st.one_of(st.just(np.nan), st.floats(least, most))
+def unknown(low: float, high: float) -> st.SearchStrategy[float]:
+    return st.one_of(st.just(np.nan), st.floats(low, high))
 
 
 ROWS = st.fixed_dictionaries(
@@ -388,18 +391,16 @@ ROWS = st.fixed_dictionaries(
 
 @settings(max_examples=50, deadline=None)
 @given(st.lists(ROWS, min_size=1, max_size=5), st.one_of(st.just(np.nan), st.floats(0, 1)))
-def test_whatever_is_measured_a_sentence_has_only_figures(
-    given_rows: list[dict[str, Any]], part: float
-) -> None:
-    rows = [PLAIN | {f"share_{limit}": part for limit in LIMITS} | row for row in given_rows]
+def test_advice_contains_no_nan_or_infinity(given_rows: list[dict[str, Any]], share: float) -> None:
+    rows = [PLAIN | {f"share_{limit}": share for limit in LIMITS} | row for row in given_rows]
     table = {name: np.array([row[name] for row in rows]) for name in rows[0]}
-    for said in advice(table).tolist():
-        assert said.endswith(".")
-        assert not re.search(r"\b(nan|inf|NaN)\b", said), said
+    for text in advice(table).tolist():
+        assert text.endswith(".")
+        assert not re.search(r"\b(nan|inf|NaN)\b", text), text
 
 
 @given(st.floats(1e-4, 0.3), st.floats(0.01, 1.0), st.floats(1.0, 5.0), st.floats(4.0, 1000.0))
-def test_no_change_gives_the_same_rate(p: float, rtt: float, b: float, window: float) -> None:
+def test_gains_are_one_without_a_change(p: float, rtt: float, b: float, window: float) -> None:
     gains = Gains.of(
         direction(
             "timeout", loss_indication_ratio=p, rtt_mean_s=rtt, packets_per_ack=b, w_max_pkts=window
@@ -412,10 +413,12 @@ def test_no_change_gives_the_same_rate(p: float, rtt: float, b: float, window: f
 
 
 @pytest.mark.parametrize(
-    ("missing", "per_ack", "seen"),
+    ("missing", "per_ack", "reported"),
     [(531, 4.0, True), (0, 4.0, False), (531, 2.0, False), (50_000, 4.0, False)],
 )
-def test_a_return_path_that_loses_acks_is_named(missing: float, per_ack: float, seen: bool) -> None:
-    found = {"missing_acks": missing, "packets_per_ack": per_ack, "acks": 377}
-    said = sentence("congestion_window", **found, data_packets=1658, duplicate_acks=0)
-    assert ("531 acks were lost before" in said) is seen
+def test_ack_loss_on_return_path_is_reported(
+    missing: float, per_ack: float, reported: bool
+) -> None:
+    columns = {"missing_acks": missing, "packets_per_ack": per_ack, "acks": 377}
+    text = sentence("congestion_window", **columns, data_packets=1658, duplicate_acks=0)
+    assert ("531 acks were lost before" in text) is reported

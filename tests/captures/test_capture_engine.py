@@ -1,4 +1,4 @@
-"""Engine ``trace``: a capture as an answer, and formulas that are fed with it."""
+"""Engine ``trace``: metrics of a capture, and formulas that use them as inputs."""
 
 from __future__ import annotations
 
@@ -52,61 +52,61 @@ def answers(simulated: tuple[tcpcast.Answer, Path]) -> Answers:
     return tcpcast.run(load(simulated[1] / "captured.toml"))
 
 
-def test_the_capture_answers_what_the_simulator_counted(
+def test_capture_metrics_equal_simulator_counters(
     simulated: tuple[tcpcast.Answer, Path], answers: Answers
 ) -> None:
-    original, found = simulated[0], answers["trace"]
+    original, measured = simulated[0], answers["trace"]
     for metric in ALIKE:
-        assert found[metric] == pytest.approx(original[metric], rel=1e-9), metric
+        assert measured[metric] == pytest.approx(original[metric], rel=1e-9), metric
     for metric, tolerance in NEAR.items():
-        assert found[metric] == pytest.approx(original[metric], rel=tolerance), metric
+        assert measured[metric] == pytest.approx(original[metric], rel=tolerance), metric
     payload = 1460 * 8
-    assert found["goodput_bps"] == pytest.approx(found["goodput_pps"] * payload, rel=1e-9)
-    events = found["loss_event_ratio_cumulative"]
-    assert events == pytest.approx(original["loss_event_ratio_cumulative"], rel=0.05)
-    assert found["jain_index"] == pytest.approx(original["jain_index"], abs=2e-3)
-    assert "completion_time_s" not in found.metrics
+    assert measured["goodput_bps"] == pytest.approx(measured["goodput_pps"] * payload, rel=1e-9)
+    event_ratio = measured["loss_event_ratio_cumulative"]
+    assert event_ratio == pytest.approx(original["loss_event_ratio_cumulative"], rel=0.05)
+    assert measured["jain_index"] == pytest.approx(original["jain_index"], abs=2e-3)
+    assert "completion_time_s" not in measured.metrics
 
 
-def test_intervals_are_of_the_stretches_of_100_s(answers: Answers) -> None:
+def test_metrics_have_intervals_from_100_s_batches(answers: Answers) -> None:
     metrics = answers["trace"].metrics
     for name in ("send_rate_pps", "goodput_bps", "loss_indication_ratio", "rtt_mean_s"):
-        figure = metrics[name]
-        assert figure.low is not None, name
-        assert figure.high is not None, name
-        assert figure.low < figure.value < figure.high, name
-        assert figure.high - figure.low < 0.3 * figure.value, name
+        estimate = metrics[name]
+        assert estimate.low is not None, name
+        assert estimate.high is not None, name
+        assert estimate.low < estimate.value < estimate.high, name
+        assert estimate.high - estimate.low < 0.3 * estimate.value, name
     assert metrics["timeouts"].low is None
 
 
-def test_few_stretches_give_no_interval(tmp_path: Path) -> None:
+def test_few_batches_give_no_interval(tmp_path: Path) -> None:
     tap = {"link": "sender", "file": str(tmp_path / "short.pcap")}
     short = PATH | {"probes": {"pcap": [tap]}, "run": {"duration": "250s", "warmup": "0s"}}
     tcpcast.run(Scenario.from_dict(short), ["packet"])
     traffic = {"kind": "capture", "file": str(tmp_path / "short.pcap")}
     answer = tcpcast.run(Scenario.from_dict({"traffic": traffic}), ["trace"])["trace"]
-    assert all(figure.low is None for figure in answer.metrics.values())
-    # Still it is what the others are held against.
+    assert all(estimate.low is None for estimate in answer.metrics.values())
+    # It is still the reference of the comparison.
     assert compare(tcpcast.run(Scenario.from_dict({"traffic": traffic}))).reference is not None
 
 
-def fed_by(answer: tcpcast.Answer) -> dict[str, Any]:
+def captured_inputs(answer: tcpcast.Answer) -> dict[str, Any]:
     assert answer.captured is not None
     return answer.captured.fed
 
 
-def test_formulas_are_fed_with_what_was_measured(answers: Answers) -> None:
-    found = answers["trace"]
-    fed = fed_by(found)
-    assert fed["flows"] == 3
+def test_formulas_use_measured_inputs(answers: Answers) -> None:
+    measured = answers["trace"]
+    inputs = captured_inputs(measured)
+    assert inputs["flows"] == 3
     path = {
-        "rtt_s": found["rtt_mean_s"],
-        "t0_s": found["t0_s"],
-        "packets_per_ack": fed["packets_per_ack"],
+        "rtt_s": measured["rtt_mean_s"],
+        "t0_s": measured["t0_s"],
+        "packets_per_ack": inputs["packets_per_ack"],
     }
-    p = found["loss_indication_ratio"]
-    # The receiver announces the largest window that TCP has.
-    assert fed["w_max_pkts"] > 1e5
+    p = measured["loss_indication_ratio"]
+    # The receiver advertises the maximum window of TCP.
+    assert inputs["w_max_pkts"] > 1e5
     one = throughput(
         rtt_s=path["rtt_s"],
         t0_s=path["t0_s"],
@@ -114,18 +114,18 @@ def test_formulas_are_fed_with_what_was_measured(answers: Answers) -> None:
         packets_per_ack=path["packets_per_ack"],
     )
     assert answers["pftk"]["send_rate_pps"] == pytest.approx(3 * float(one.rate_pps))
-    together = parallel_throughput(
+    parallel = parallel_throughput(
         flows=3,
         loss_event_ratio=p,
         rtt_s=path["rtt_s"],
         t0_s=path["t0_s"],
         packets_per_ack=path["packets_per_ack"],
     )
-    assert answers["parallel"]["send_rate_pps"] == pytest.approx(float(together.rate_pps))
+    assert answers["parallel"]["send_rate_pps"] == pytest.approx(float(parallel.rate_pps))
     cumulative = cumulative_throughput(
         flows=3,
-        loss_event_ratio_cumulative=found["loss_event_ratio_cumulative"],
-        loss_ratio=fed["loss_ratio"],
+        loss_event_ratio_cumulative=measured["loss_event_ratio_cumulative"],
+        loss_ratio=inputs["loss_ratio"],
         rtt_s=path["rtt_s"],
         t0_s=path["t0_s"],
         packets_per_ack=path["packets_per_ack"],
@@ -138,55 +138,55 @@ def test_formulas_are_fed_with_what_was_measured(answers: Answers) -> None:
     assert answers["pftk"].provenance["feed"] == "measured"
 
 
-def test_one_loss_tells_little_of_p_r(
+def test_loss_ratio_is_estimated_from_one_tap(
     simulated: tuple[tcpcast.Answer, Path], answers: Answers
 ) -> None:
-    """From one tap it is an estimate, within a tenth here."""
-    lost = fed_by(answers["trace"])["loss_ratio"]
+    """The estimate of a single tap is within 10 % here."""
+    lost = captured_inputs(answers["trace"])["loss_ratio"]
     assert lost == pytest.approx(simulated[0]["loss_ratio"], rel=0.1)
 
 
-def test_by_default_it_is_the_capture_and_formulas(answers: Answers) -> None:
+def test_default_engines_are_trace_and_formulas(answers: Answers) -> None:
     names = [answer.engine for answer in answers]
     assert {"trace", "pftk", "mathis", "parallel"} <= set(names)
     assert not {"packet", "engset", "short", "cardwell", "cubic-response", "bbr-bound"} & set(names)
 
 
 @pytest.mark.parametrize(
-    ("stack", "there", "left_out"),
+    ("stack", "expected", "left_out"),
     [
         ("linux-cubic", {"pftk", "cubic-response"}, {"bbr-bound"}),
         ("linux-reno", {"pftk"}, {"cubic-response", "bbr-bound"}),
         ("linux-bbr", {"bbr-bound"}, {"pftk", "mathis", "cubic-response", "parallel"}),
     ],
 )
-def test_models_are_those_of_the_tcp_that_it_looks_like(
-    stack: str, there: set[str], left_out: set[str], tmp_path: Path
+def test_default_models_fit_the_identified_congestion_control(
+    stack: str, expected: set[str], left_out: set[str], tmp_path: Path
 ) -> None:
     file = str(tmp_path / "flow.pcap")
     network = {"rtt": "60ms", "bottleneck": {"rate": "20mbit", "buffer": "100pkt", "loss": "0.1%"}}
     tap = {"link": "sender", "file": file, "packets": 1_000_000}
-    asked = {"network": network, "traffic": {"kind": "bulk", "flows": 1}, "tcp": {"stack": stack}}
+    tables = {"network": network, "traffic": {"kind": "bulk", "flows": 1}, "tcp": {"stack": stack}}
     run = {"duration": "60s", "warmup": "0s"}
-    tcpcast.run(Scenario.from_dict(asked | {"run": run, "probes": {"pcap": [tap]}}), ["packet"])
+    tcpcast.run(Scenario.from_dict(tables | {"run": run, "probes": {"pcap": [tap]}}), ["packet"])
     scenario = Scenario.from_dict({"traffic": {"kind": "capture", "file": file}})
-    found = tcpcast.run(scenario)
-    names = {answer.engine for answer in found}
-    assert there <= names
+    answers = tcpcast.run(scenario)
+    names = {answer.engine for answer in answers}
+    assert expected <= names
     assert not left_out & names
-    said = "It looks like BBR".lower() in " ".join(found["trace"].warnings).lower()
-    assert said is (stack == "linux-bbr")
-    # By name each answers as before.
+    has_bbr_warning = "It looks like BBR".lower() in " ".join(answers["trace"].warnings).lower()
+    assert has_bbr_warning is (stack == "linux-bbr")
+    # An engine that is requested by name still answers.
     assert tcpcast.run(scenario, ["pftk"])["pftk"].not_applicable is None
 
 
-def test_where_the_figures_come_from(
+def test_provenance_identifies_the_capture(
     simulated: tuple[tcpcast.Answer, Path], answers: Answers
 ) -> None:
-    known = answers["trace"].provenance
+    provenance = answers["trace"].provenance
     content = (simulated[1] / "flows.pcap").read_bytes()
-    assert known["sha256"] == hashlib.sha256(content).hexdigest()
-    assert known["capture"] == str(simulated[1] / "flows.pcap")
+    assert provenance["sha256"] == hashlib.sha256(content).hexdigest()
+    assert provenance["capture"] == str(simulated[1] / "flows.pcap")
     json.dumps([answer.to_json() for answer in answers], allow_nan=False)
     tables = answers["trace"].tables
     assert tables["by_flow"]["td"].sum() == answers["trace"]["td_indications"]
@@ -194,16 +194,16 @@ def test_where_the_figures_come_from(
     assert np.isfinite(tables["models"]["interval_error"]).all()
 
 
-def test_one_of_the_flows(simulated: tuple[tcpcast.Answer, Path]) -> None:
-    whole = load(simulated[1] / "captured.toml")
+def test_connection_key_selects_one_flow(simulated: tuple[tcpcast.Answer, Path]) -> None:
+    scenario = load(simulated[1] / "captured.toml")
     table = tcpcast.trace(simulated[1] / "flows.pcap").connections
     (second,) = table["connection"][table["src"] == "10.0.0.2:1025"].tolist()
     for which in (second, "10.0.0.2", "10.0.0.2 > 10.128.0.2:80"):
-        one = tcpcast.run(whole.with_changes({"traffic.connection": which}), ["trace"])["trace"]
+        one = tcpcast.run(scenario.with_changes({"traffic.connection": which}), ["trace"])["trace"]
         assert one.tables["by_flow"]["name"].tolist() == ["10.0.0.2:1025 > 10.128.0.2:80"]
         assert "jain_index" not in one.metrics
     with pytest.raises(tcpcast.CaptureError, match="no connection 9"):
-        tcpcast.run(whole.with_changes({"traffic.connection": 9}), ["trace"])
+        tcpcast.run(scenario.with_changes({"traffic.connection": 9}), ["trace"])
 
 
 @pytest.mark.parametrize(
@@ -215,21 +215,21 @@ def test_one_of_the_flows(simulated: tuple[tcpcast.Answer, Path]) -> None:
         ("cardwell", "not of one short transfer"),
     ],
 )
-def test_what_does_not_apply_to_a_capture(
+def test_inapplicable_engines_state_the_reason(
     engine: str, why: str, simulated: tuple[tcpcast.Answer, Path]
 ) -> None:
-    found = tcpcast.run(load(simulated[1] / "captured.toml"), [engine])[engine]
-    assert found.not_applicable is not None
-    assert why in found.not_applicable
+    answer = tcpcast.run(load(simulated[1] / "captured.toml"), [engine])[engine]
+    assert answer.not_applicable is not None
+    assert why in answer.not_applicable
 
 
-def test_a_capture_is_needed() -> None:
+def test_trace_engine_requires_a_capture() -> None:
     (answer,) = tcpcast.run(Scenario.from_dict(PATH), ["trace"])
     assert answer.not_applicable is not None
     assert 'kind = "capture"' in answer.not_applicable
 
 
-def test_the_command_line(
+def test_command_line_compares_trace_with_formulas(
     simulated: tuple[tcpcast.Answer, Path], capsys: Output, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("COLUMNS", "80")
@@ -244,7 +244,7 @@ def test_the_command_line(
     assert "[network]" not in capsys.readouterr().out.partition("kind")[2]
 
 
-def test_the_file_is_relative_to_the_scenario(simulated: tuple[tcpcast.Answer, Path]) -> None:
+def test_capture_file_is_relative_to_scenario(simulated: tuple[tcpcast.Answer, Path]) -> None:
     scenario = load(simulated[1] / "captured.toml")
     assert isinstance(scenario.captured, Captured)
     assert scenario.captured.file == str(simulated[1] / "flows.pcap")

@@ -15,11 +15,11 @@ ROWS = list(csv.DictReader((Path(__file__).parent / "evidence.csv").open(encodin
 
 
 def test_measured_evidence_gives_the_true_cause() -> None:
-    found = decided(evidence(ROWS)).tolist()
+    causes = decided(evidence(ROWS)).tolist()
     wrong = [
-        (row["capture"], row["cause"], cause)
-        for row, cause in zip(ROWS, found, strict=True)
-        if row["cause"] != cause
+        (row["capture"], row["cause"], verdict)
+        for row, verdict in zip(ROWS, causes, strict=True)
+        if row["cause"] != verdict
     ]
     assert not wrong
     assert len(ROWS) > 100

@@ -1,4 +1,4 @@
-"""No sentence contradicts a number, and no number depends on the time of day.
+"""Advice agrees with the numbers of a capture, and no number depends on the time of day.
 
 The captures of the kernel are outside the project, in ``shared/captures`` next to it; without them
 only simulated captures are examined.
@@ -46,7 +46,7 @@ SIMULATED: dict[str, dict[str, Any]] = {
 }
 
 ROUNDED = 1.006
-"""A rate in a sentence has three digits."""
+"""Rates in advice are rounded to three digits."""
 UNITS = {"bit/s": 1.0, "kbit/s": 1e3, "Mbit/s": 1e6, "Gbit/s": 1e9}
 RATE = r"(\d[\d,]*(?:\.\d+)?) ([kMG]?bit/s)"
 AT_LEAST_THE_GOODPUT = (
@@ -57,24 +57,24 @@ AT_LEAST_THE_GOODPUT = (
     rf"PFTK predicts {RATE}",
     rf"allows up to {RATE}",
 )
-"""Sentences that name an upper bound of the rate."""
+"""Phrases that contain an upper bound of the rate."""
 
 
 def number(text: str) -> float:
     return float(text.replace(",", ""))
 
 
-def faults_of_shares(row: dict[str, Any]) -> Iterator[str]:
+def share_errors(row: dict[str, Any]) -> Iterator[str]:
     shares = [row[name] for name in row if name.startswith("share_")]
     known = [share for share in shares if share is not None]
     if known:
         if len(known) < len(shares) or abs(sum(known) - 1) > 1e-6:
             yield f"shares add up to {sum(known)}"
         if min(known) < 0 or max(known) > 1:
-            yield "a share is no share"
+            yield "a share is below 0 or above 1"
 
 
-def faults_of_counts(row: dict[str, Any]) -> Iterator[str]:
+def count_errors(row: dict[str, Any]) -> Iterator[str]:
     if row["retransmissions"] > row["data_packets"]:
         yield "more retransmissions than packets"
     if row["unique_bytes"] > row["bytes"]:
@@ -90,7 +90,7 @@ def faults_of_counts(row: dict[str, Any]) -> Iterator[str]:
         yield "more needless retransmissions than retransmissions"
 
 
-def faults_of_rates(row: dict[str, Any]) -> Iterator[str]:
+def rate_errors(row: dict[str, Any]) -> Iterator[str]:
     goodput, throughput = row["goodput_bps"], row["throughput_bps"]
     if goodput is not None and throughput is not None and goodput > throughput * (1 + 1e-9):
         yield "goodput above throughput"
@@ -102,7 +102,7 @@ def faults_of_rates(row: dict[str, Any]) -> Iterator[str]:
         yield f"RTT quantiles out of order: {times}"
 
 
-def faults_of_cause(row: dict[str, Any]) -> Iterator[str]:
+def cause_errors(row: dict[str, Any]) -> Iterator[str]:
     losses = row["td"] + row["to"]
     cause = row["cause"]
     if cause in {"loss", "policer"} and losses == 0:
@@ -117,15 +117,15 @@ def faults_of_cause(row: dict[str, Any]) -> Iterator[str]:
         yield "several flows have less than one of them"
 
 
-def faults_of_text(row: dict[str, Any], text: str) -> Iterator[str]:
+def text_errors(row: dict[str, Any], text: str) -> Iterator[str]:
     losses = row["td"] + row["to"]
     if "othing was lost" in text and row["retransmissions"] + losses > 0:
         yield "nothing was lost, but retransmitted"
-    if any(number(found) > 100 for found in re.findall(r"([\d.,]+) %", text)):
+    if any(number(value) > 100 for value in re.findall(r"([\d.,]+) %", text)):
         yield "more than 100 %"
-    for found in re.findall(r"one loss indication per ([\d,.]+) packets", text):
-        if abs(number(found) * losses / row["data_packets"] - 1) > 0.51 / number(found) + 0.01:
-            yield f"{found} packets per loss indication"
+    for value in re.findall(r"one loss indication per ([\d,.]+) packets", text):
+        if abs(number(value) * losses / row["data_packets"] - 1) > 0.51 / number(value) + 0.01:
+            yield f"{value} packets per loss indication"
     goodput = row["goodput_bps"] or 0.0
     for pattern in AT_LEAST_THE_GOODPUT:
         for value, unit in re.findall(pattern, text):
@@ -135,54 +135,56 @@ def faults_of_text(row: dict[str, Any], text: str) -> Iterator[str]:
 
 def contradictions(capture: Capture) -> list[str]:
     table = capture.connections
-    found = []
+    messages = []
     for row, text in zip(rows(table), advice(table).tolist(), strict=True):
-        faults = [
-            *faults_of_shares(row),
-            *faults_of_counts(row),
-            *faults_of_rates(row),
-            *faults_of_cause(row),
-            *faults_of_text(row, text),
+        errors = [
+            *share_errors(row),
+            *count_errors(row),
+            *rate_errors(row),
+            *cause_errors(row),
+            *text_errors(row, text),
         ]
-        found += [f"{row['src']} > {row['dst']}: {fault}; {text}" for fault in faults]
-    return found
+        messages += [f"{row['src']} > {row['dst']}: {error}; {text}" for error in errors]
+    return messages
 
 
 @pytest.mark.parametrize("path", RECORDED, ids=lambda path: path.name)
-def test_no_sentence_of_a_recorded_capture_contradicts_a_number(path: Path) -> None:
+def test_advice_on_recorded_captures_agrees_with_numbers(path: Path) -> None:
     assert contradictions(tcpcast.trace(path)) == []
 
 
 @pytest.mark.parametrize("name", SIMULATED)
-def test_no_sentence_of_a_simulated_capture_contradicts_a_number(name: str, tmp_path: Path) -> None:
+def test_advice_on_simulated_captures_agrees_with_numbers(name: str, tmp_path: Path) -> None:
     _, _, capture = simulated(BASE, tmp_path, SIMULATED[name])
     assert contradictions(capture) == []
 
 
 @pytest.mark.parametrize("path", OFFLOAD, ids=lambda path: path.name)
-def test_a_capture_of_cubic_does_not_look_like_bbr(path: Path) -> None:
+def test_cubic_captures_are_not_identified_as_bbr(path: Path) -> None:
     assert BBR not in tcpcast.trace(path).connections["looks_like"].tolist()
 
 
-def later(path: Path, target: Path, shift_ns: int) -> Path:
-    """Write a capture with all its times later."""
+def shifted(path: Path, target: Path, shift_ns: int) -> Path:
+    """Write a capture whose timestamps are shifted by ``shift_ns``."""
     content = path.read_bytes()
     content = gzip.decompress(content) if path.suffix == ".gz" else content
     unit = {0xA1B2C3D4: 1000, 0xA1B23C4D: 1}[struct.unpack_from("<I", content)[0]]
-    whole, at = bytearray(content[:24]), 24
-    while at < len(content):
-        seconds, part, kept, length = struct.unpack_from("<IIII", content, at)
-        time_ns = seconds * 10**9 + part * unit + shift_ns
-        whole += struct.pack("<IIII", time_ns // 10**9, time_ns % 10**9 // unit, kept, length)
-        whole += content[at + 16 : at + 16 + kept]
-        at += 16 + kept
-    target.write_bytes(whole)
+    output, offset = bytearray(content[:24]), 24
+    while offset < len(content):
+        seconds, fraction, captured_length, length = struct.unpack_from("<IIII", content, offset)
+        time_ns = seconds * 10**9 + fraction * unit + shift_ns
+        output += struct.pack(
+            "<IIII", time_ns // 10**9, time_ns % 10**9 // unit, captured_length, length
+        )
+        output += content[offset + 16 : offset + 16 + captured_length]
+        offset += 16 + captured_length
+    target.write_bytes(output)
     return target
 
 
 def differences(before: Table, after: Table) -> list[str]:
     """Return the columns that differ by more than rounding."""
-    found = []
+    columns = []
     for name, column in before.items():
         if name in {"start", "time"}:
             continue
@@ -191,57 +193,57 @@ def differences(before: Table, after: Table) -> list[str]:
             if column.dtype.kind == "f"
             else np.array_equal(column, after[name])
         )
-        found += [] if same else [name]
-    return found
+        columns += [] if same else [name]
+    return columns
 
 
 SHIFTS_NS = (1_000, 137_000_000, 86_400_000_000_000 + 311_000_000)
 
 
 @pytest.mark.parametrize("path", OFFLOAD[::3], ids=lambda path: path.name)
-def test_no_figure_of_a_recorded_capture_depends_on_the_time(path: Path, tmp_path: Path) -> None:
+def test_recorded_capture_values_ignore_the_time_of_day(path: Path, tmp_path: Path) -> None:
     before = tcpcast.trace(path)
     for shift_ns in SHIFTS_NS[1:2]:
-        after = tcpcast.trace(later(path, tmp_path / "later.pcap", shift_ns))
+        after = tcpcast.trace(shifted(path, tmp_path / "later.pcap", shift_ns))
         assert differences(before.connections, after.connections) == []
 
 
 @pytest.mark.parametrize("name", SIMULATED)
-def test_no_figure_of_a_simulated_capture_depends_on_the_time(name: str, tmp_path: Path) -> None:
+def test_simulated_capture_values_ignore_the_time_of_day(name: str, tmp_path: Path) -> None:
     _, _, before = simulated(BASE, tmp_path, SIMULATED[name])
     for shift_ns in SHIFTS_NS:
-        after = tcpcast.trace(later(tmp_path / "sender.pcap", tmp_path / "later.pcap", shift_ns))
+        after = tcpcast.trace(shifted(tmp_path / "sender.pcap", tmp_path / "later.pcap", shift_ns))
         for table in ("connections", "intervals", "rounds", "retransmissions"):
             assert differences(getattr(before, table), getattr(after, table)) == [], table
 
 
-def numbered(path: Path, target: Path, *, keep: int) -> Path:
-    """Write a capture whose receiver numbers its packets, with one of ``keep`` acks."""
+def with_ip_ids(path: Path, target: Path, *, keep: int) -> Path:
+    """Write a capture with consecutive IP IDs of the receiver and every ``keep``-th ack only."""
     content = path.read_bytes()
-    whole, at, count = bytearray(content[:24]), 24, 0
-    while at < len(content):
-        (kept,) = struct.unpack_from("<I", content, at + 8)
-        record = bytearray(content[at : at + 16 + kept])
-        at += 16 + kept
+    output, offset, count = bytearray(content[:24]), 24, 0
+    while offset < len(content):
+        (captured_length,) = struct.unpack_from("<I", content, offset + 8)
+        record = bytearray(content[offset : offset + 16 + captured_length])
+        offset += 16 + captured_length
         if record[16 + 12 + 1] & 0x80:  # from 10.128.0.0/9
             count += 1
             record[16 + 4 : 16 + 6] = struct.pack(">H", count % 65_536)
             if not record[16 + 33] & 2 and count % keep:
                 continue
-        whole += record
-    target.write_bytes(whole)
+        output += record
+    target.write_bytes(output)
     return target
 
 
-@pytest.mark.parametrize(("keep", "named"), [(1, False), (4, True)])
-def test_acks_that_are_lost_on_the_return_path_are_named(
-    keep: int, named: bool, tmp_path: Path
+@pytest.mark.parametrize(("keep", "reported"), [(1, False), (4, True)])
+def test_lost_acks_on_return_path_are_counted_and_reported(
+    keep: int, reported: bool, tmp_path: Path
 ) -> None:
     changes = {"traffic.flows": 1, "network.bottleneck.loss": "0%", "tcp": {"stack": "linux-cubic"}}
     _, _, before = simulated(BASE, tmp_path, changes)
     table = tcpcast.trace(
-        numbered(tmp_path / "sender.pcap", tmp_path / "few", keep=keep)
+        with_ip_ids(tmp_path / "sender.pcap", tmp_path / "few", keep=keep)
     ).connections
     sent = before.connections["acks"][0] + before.connections["duplicate_acks"][0]
     assert table["missing_acks"][0] == pytest.approx(sent * (1 - 1 / keep), rel=0.02)
-    assert ("acks were lost before" in advice(table)[0]) is named
+    assert ("acks were lost before" in advice(table)[0]) is reported

@@ -24,7 +24,7 @@ ROWS = table(HERE / "expert_counts.csv")
 
 
 def tools_are_known() -> bool:
-    """Return true if the installed programs are those of the list."""
+    """Return true if the installed programs are the versions used for the list."""
     if not (shutil.which("tshark") and shutil.which("tcptrace")):
         return False
     run = subprocess.run(["tshark", "--version"], capture_output=True, text=True, check=False)
@@ -45,11 +45,13 @@ def test_each_difference_has_a_reason() -> None:
 @pytest.mark.skipif(FOLDER is None, reason="no captures next to the project")
 @pytest.mark.skipif(not tools_are_known(), reason="no tcptrace with tshark 4.0: make peers")
 @pytest.mark.parametrize("name", dict.fromkeys(row["capture"] for row in ROWS))
-def test_counts_are_those_of_the_list(name: str, tmp_path: Path) -> None:
+def test_counts_equal_the_listed_counts(name: str, tmp_path: Path) -> None:
     """If not: correct ``expert_counts.csv``, or the program; then ``make docs-update``."""
     assert FOLDER is not None
-    path = next(place / name for place in (FOLDER, FOLDER / "offload") if (place / name).exists())
+    path = next(
+        folder / name for folder in (FOLDER, FOLDER / "offload") if (folder / name).exists()
+    )
     listed = [tuple(row.values())[:-1] for row in ROWS if row["capture"] == name]
-    found = list(compared(path, tmp_path))
-    assert [row for row in map(tuple, found) if set(row[2:]) - {"", "0"}] == listed
-    assert any(map(differs, found)) is any(row["reason"] for row in ROWS if row["capture"] == name)
+    rows = list(compared(path, tmp_path))
+    assert [row for row in map(tuple, rows) if set(row[2:]) - {"", "0"}] == listed
+    assert any(map(differs, rows)) is any(row["reason"] for row in ROWS if row["capture"] == name)

@@ -1,4 +1,4 @@
-"""Several flows together: who belongs together, when they were alive, what they lost."""
+"""Groups of flows: membership, activity at the same time, and losses."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ MS = 1_000_000
 
 
 def flows(count: int, **columns: Any) -> Table:
-    """Flows of 1000 packets in 10 s, each with ten losses; columns replace what is given."""
+    """Return flows of 1000 packets in 10 s with ten losses each; ``columns`` override values."""
     plain: dict[str, Any] = {
-        "src": [f"10.0.0.1:{1000 + at}" for at in range(count)],
+        "src": [f"10.0.0.1:{1000 + index}" for index in range(count)],
         "dst": ["10.0.0.2:80"] * count,
         "start_s": [0.0] * count,
         "duration_s": [10.0] * count,
@@ -53,7 +53,7 @@ def flows(count: int, **columns: Any) -> Table:
 
 
 def indications(directions: Sequence[int], at_ms: Sequence[float]) -> Table:
-    times = np.array([round(at * MS) for at in at_ms], dtype=np.int64)
+    times = np.array([round(time_ms * MS) for time_ms in at_ms], dtype=np.int64)
     return {
         "direction": np.array(directions, dtype=np.int64),
         "time": times.view("datetime64[ns]"),
@@ -72,66 +72,70 @@ NONE = indications([], [])
         ("destination", {("*", "x"): 3, ("*", "y"): 1}),
     ],
 )
-def test_who_belongs_together(by: str, expected: dict[tuple[str, str], int]) -> None:
+def test_flows_are_grouped_by_host(by: str, expected: dict[tuple[str, str], int]) -> None:
     table = flows(4, src=["a:1", "a:2", "a:3", "[fd00::1]:4"], dst=["x:80", "x:81", "y:80", "x:80"])
-    found = groups(table, NONE, by=by)
-    ends = zip(found["src"].tolist(), found["dst"].tolist(), strict=True)
-    assert dict(zip(ends, found["flows"].tolist(), strict=True)) == expected
-    assert found["packets_sent"].sum() == 4000
+    table = groups(table, NONE, by=by)
+    ends = zip(table["src"].tolist(), table["dst"].tolist(), strict=True)
+    assert dict(zip(ends, table["flows"].tolist(), strict=True)) == expected
+    assert table["packets_sent"].sum() == 4000
 
 
-def test_hosts() -> None:
+def test_host_is_the_address_without_port() -> None:
     assert host("10.0.0.1:80") == "10.0.0.1"
     assert host("[fd00::1]:80") == "fd00::1"
 
 
 @pytest.mark.parametrize(
-    ("starts", "lasting", "active", "together", "most"),
+    ("starts", "lasting", "active", "mean_parallel", "max_parallel"),
     [
         ([0, 0], [10, 10], 10, 2.0, 2),
-        ([0, 10], [10, 10], 20, 1.0, 1),  # one after the other: not parallel
-        ([0, 30], [10, 10], 20, 1.0, 1),  # and what lies between does not count
+        ([0, 10], [10, 10], 20, 1.0, 1),  # consecutive: not parallel
+        ([0, 30], [10, 10], 20, 1.0, 1),  # the gap does not count
         ([0, 5], [10, 10], 15, 4 / 3, 2),
         ([0, 2], [10, 1], 10, 1.1, 2),
         ([2, 0, 4], [1, 10, 20], 24, 31 / 24, 2),
     ],
 )
-def test_only_flows_alive_at_the_same_time_are_parallel(
-    starts: list[float], lasting: list[float], active: float, together: float, most: int
+def test_only_simultaneous_flows_are_parallel(
+    starts: list[float],
+    lasting: list[float],
+    active: float,
+    mean_parallel: float,
+    max_parallel: int,
 ) -> None:
     count = len(starts)
     table = flows(count, start_s=np.array(starts, float), duration_s=np.array(lasting, float))
     (row,) = [{name: column[0] for name, column in groups(table, NONE, by="all").items()}]
     assert row["active_s"] == pytest.approx(active)
-    assert row["parallel_flows"] == pytest.approx(together)
-    assert row["parallel_flows_max"] == most
+    assert row["parallel_flows"] == pytest.approx(mean_parallel)
+    assert row["parallel_flows_max"] == max_parallel
     assert row["send_rate_pps"] == pytest.approx(1000 * count / active)
     assert row["goodput_bps"] == pytest.approx(8 * 990_000 * count / active)
 
 
-def test_losses_of_all_within_a_round_trip_are_one_event() -> None:
+def test_losses_of_all_flows_within_one_rtt_are_one_event() -> None:
     table = flows(3, td=[2, 1, 1], to=[0, 0, 1])
-    # 104 and 109 come within 10 ms of 100; 110 does not, and 119.9 within 10 ms of that.
+    # 104 and 109 are within 10 ms of 100; 110 and 119.9 form a second event.
     lost = indications([0, 1, 2, 0, 2], [100, 104, 109, 110, 119.9])
-    found = groups(table, lost, by="all", rtt_s=0.010)
-    assert found["loss_events"].tolist() == [2]
-    assert found["loss_event_ratio_cumulative"].tolist() == [2 / 3000]
-    assert found["loss_indication_ratio"].tolist() == [5 / 3000]
+    result = groups(table, lost, by="all", rtt_s=0.010)
+    assert result["loss_events"].tolist() == [2]
+    assert result["loss_event_ratio_cumulative"].tolist() == [2 / 3000]
+    assert result["loss_indication_ratio"].tolist() == [5 / 3000]
     assert groups(table, lost, by="all")["loss_events"].tolist() == [1], "RTT of 100 ms"
 
 
-def test_groups_do_not_share_their_events() -> None:
+def test_groups_count_loss_events_separately() -> None:
     table = flows(2, src=["a:1", "b:1"], td=[1, 1], to=[0, 0])
     lost = indications([0, 1], [100, 101])
     assert groups(table, lost, by="pair", rtt_s=1.0)["loss_events"].tolist() == [1, 1]
     assert groups(table, lost, by="all", rtt_s=1.0)["loss_events"].tolist() == [1]
 
 
-def test_events_are_unknown_where_not_every_loss_was_kept() -> None:
+def test_loss_events_are_unknown_if_losses_were_not_all_kept() -> None:
     table = flows(2, src=["a:1", "b:1"], td=[2, 1], to=[0, 0])
-    found = groups(table, indications([0, 1], [100, 101]), by="pair")
-    assert np.isnan(found["loss_event_ratio_cumulative"]).tolist() == [True, False]
-    assert np.isnan(found["parallel_cumulative_pps"]).tolist() == [True, False]
+    result = groups(table, indications([0, 1], [100, 101]), by="pair")
+    assert np.isnan(result["loss_event_ratio_cumulative"]).tolist() == [True, False]
+    assert np.isnan(result["parallel_cumulative_pps"]).tolist() == [True, False]
 
 
 def test_lost_packets_are_counted_or_estimated() -> None:
@@ -156,7 +160,7 @@ def test_lost_packets_are_counted_or_estimated() -> None:
     assert shown["loss_ratio"].tolist() == [14 / 1004], "the second tap shows one flow only"
 
 
-def test_shares_are_fair_where_rates_are_equal() -> None:
+def test_jain_index_is_one_for_equal_rates() -> None:
     equal = flows(2, duration_s=[10.0, 5.0], data_packets=[1000, 500])
     assert groups(equal, NONE, by="all")["jain_index"] == pytest.approx(1.0)
     one_of_four = flows(4, data_packets=[1000, 2, 2, 2])
@@ -167,13 +171,13 @@ def test_shares_are_fair_where_rates_are_equal() -> None:
 
 def test_single_packets_have_no_rate() -> None:
     table = flows(4, src=["a:1", "a:2", "b:1", "b:2"], data_packets=[1, 1, 1, 2])
-    found = groups(table, NONE, by="source")
+    result = groups(table, NONE, by="source")
     for name in ("send_rate_pps", "throughput_bps", "goodput_bps"):
-        assert np.isfinite(found[name]).tolist() == [False, True], name
-    assert found["send_rate_pps"][1] == pytest.approx(3 / 10)
+        assert np.isfinite(result[name]).tolist() == [False, True], name
+    assert result["send_rate_pps"][1] == pytest.approx(3 / 10)
 
 
-def test_models_are_fed_with_what_was_measured() -> None:
+def test_group_models_use_measured_inputs() -> None:
     table = flows(4)
     lost = indications(np.repeat(range(4), 10).tolist(), np.arange(0, 8000, 200).tolist())
     (row,) = [{name: column[0] for name, column in groups(table, lost, by="all").items()}]
@@ -188,14 +192,14 @@ def test_models_are_fed_with_what_was_measured() -> None:
     assert small["parallel_pps"].tolist() == [80.0], "4 windows of 2 packets in each 0.1 s"
 
 
-def test_without_loss_there_is_no_model() -> None:
-    found = groups(flows(2, td=[0, 0], to=[0, 0]), NONE, by="all")
+def test_loss_models_are_absent_without_loss() -> None:
+    result = groups(flows(2, td=[0, 0], to=[0, 0]), NONE, by="all")
     for name in ("parallel_pps", "parallel_cumulative_pps", "multiplied_pftk_pps"):
-        assert np.isnan(found[name]).all(), name
-    assert found["loss_event_ratio_cumulative"].tolist() == [0.0]
+        assert np.isnan(result[name]).all(), name
+    assert result["loss_event_ratio_cumulative"].tolist() == [0.0]
 
 
-def test_a_capture_without_data_has_no_groups() -> None:
+def test_capture_without_data_has_no_groups() -> None:
     empty = {name: column[:0] for name, column in flows(1).items()}
     for by in ("all", "pair"):
         assert groups(empty, NONE, by=by)["flows"].size == 0
@@ -205,7 +209,7 @@ def test_a_capture_without_data_has_no_groups() -> None:
     ("arguments", "why"),
     [({"by": "port"}, "all, pair"), ({"rtt_s": 0.0}, "rtt_s"), ({"rtt_s": np.nan}, "rtt_s")],
 )
-def test_what_is_refused(arguments: dict[str, Any], why: str) -> None:
+def test_invalid_arguments_are_rejected(arguments: dict[str, Any], why: str) -> None:
     with pytest.raises(DomainError, match=why):
         groups(flows(1), NONE, **arguments)
 
@@ -214,30 +218,28 @@ def test_what_is_refused(arguments: dict[str, Any], why: str) -> None:
     st.lists(st.tuples(st.integers(0, 3), st.integers(0, 2000)), min_size=1, max_size=60),
     st.integers(1, 500),
 )
-def test_events_are_counted_as_the_simulator_counts_them(
-    losses: list[tuple[int, int]], rtt_ms: int
-) -> None:
+def test_loss_events_equal_the_simulator_rule(losses: list[tuple[int, int]], rtt_ms: int) -> None:
     of_flow = np.array([flow for flow, _ in losses])
     table = flows(4, td=np.bincount(of_flow, minlength=4).tolist(), to=[0] * 4)
-    lost = indications([flow for flow, _ in losses], [at for _, at in losses])
+    lost = indications([flow for flow, _ in losses], [time_ms for _, time_ms in losses])
     events, following = 0, 0
-    for at in sorted(at for _, at in losses):
-        if at >= following:
-            events, following = events + 1, at + rtt_ms
-    found = groups(table, lost, by="all", rtt_s=rtt_ms / 1000)
-    assert found["loss_events"].tolist() == [events]
+    for time_ms in sorted(time_ms for _, time_ms in losses):
+        if time_ms >= following:
+            events, following = events + 1, time_ms + rtt_ms
+    result = groups(table, lost, by="all", rtt_s=rtt_ms / 1000)
+    assert result["loss_events"].tolist() == [events]
 
 
 @given(
     st.lists(st.tuples(st.integers(0, 50), st.integers(0, 20)), min_size=1, max_size=20),
 )
-def test_time_alive_is_that_of_a_clock(lives: list[tuple[int, int]]) -> None:
-    starts, lasting = (np.array(each, dtype=float) for each in zip(*lives, strict=True))
+def test_active_time_equals_a_count_per_second(lives: list[tuple[int, int]]) -> None:
+    starts, lasting = (np.array(column, dtype=float) for column in zip(*lives, strict=True))
     table = flows(len(lives), start_s=starts, duration_s=lasting)
-    found = groups(table, NONE, by="all")
+    result = groups(table, NONE, by="all")
     seconds = {second for start, length in lives for second in range(start, start + length)}
-    assert found["active_s"].tolist() == [len(seconds)]
+    assert result["active_s"].tolist() == [len(seconds)]
     alive = [sum(a <= second < a + b for a, b in lives) for second in seconds]
-    assert found["parallel_flows_max"][0] >= max(alive, default=1)
+    assert result["parallel_flows_max"][0] >= max(alive, default=1)
     if seconds:
-        assert found["parallel_flows"][0] == pytest.approx(sum(alive) / len(seconds))
+        assert result["parallel_flows"][0] == pytest.approx(sum(alive) / len(seconds))

@@ -1,4 +1,4 @@
-"""Nonsense in captures: every answer about it is made without a warning, and no figure is odd."""
+"""Malformed captures: every output is complete, without Python warnings, NaN or infinity."""
 
 from __future__ import annotations
 
@@ -37,19 +37,19 @@ ENDS = (b"\x0a\0\0\1", b"\x0a\0\0\2")
 SYN, ACK, FIN, RST = 2, 16, 1, 4
 
 
-def nonsense(seed: int) -> bytes:
-    """Return a pcap of raw IPv4 whose segments hardly make sense together."""
+def random_capture(seed: int) -> bytes:
+    """Return a pcap of raw IPv4 with random, mostly inconsistent segments."""
     draw = random.Random(seed)
     out = [struct.pack("<IHHiIII", 0xA1B2C3D4, 2, 4, 0, 0, 65535, 101)]
     full = draw.choice([1, 100, 1460, 30_000])
     sent = [draw.randrange(1 << 32), draw.randrange(1 << 32)]
     one_way, time = draw.choice([0.5, 0.8, 1.0]), draw.choice([0.0, 1e9])
-    for at in range(draw.choice([1, 2, 5, 40, 200])):
+    for index in range(draw.choice([1, 2, 5, 40, 200])):
         time = max(0.0, time + draw.choice([0, 1e-6, 1e-4, 0.01, 0.1, 1, 10, 300, -0.01]))
         flags = draw.choice([ACK] * 12 + [ACK | FIN, SYN, SYN | ACK, RST, ACK | 64, 0])
         back = int(draw.random() > one_way)
-        if at < 2 and seed % 3:
-            flags, back = (SYN, SYN | ACK)[at], at
+        if index < 2 and seed % 3:
+            flags, back = (SYN, SYN | ACK)[index], index
         size = 0 if flags & SYN else draw.choice([0, 1, full, full, full * 2])
         number = sent[back]
         if draw.random() < 0.2:
@@ -58,14 +58,14 @@ def nonsense(seed: int) -> bytes:
             sent[back] += size + (flags & (SYN | FIN) > 0)
         acked = sent[1 - back] - draw.choice([0, 0, 0, full, 1 << 30])
         out.append(record(draw, time, back, number, acked, flags, size))
-    whole = b"".join(out)
-    return whole if draw.random() < 0.9 else whole[: draw.randrange(len(whole))]
+    capture = b"".join(out)
+    return capture if draw.random() < 0.9 else capture[: draw.randrange(len(capture))]
 
 
 def record(  # noqa: PLR0917 - a header's fields
     draw: random.Random, time: float, back: int, number: int, acked: int, flags: int, size: int
 ) -> bytes:
-    """Return a record of one segment, headers alone."""
+    """Return a pcap record of one segment, headers only."""
     options = b""
     if flags & SYN:
         options = b"\2\4" + struct.pack(">H", draw.choice([0, 1, 536, 1460]))
@@ -95,7 +95,7 @@ def record(  # noqa: PLR0917 - a header's fields
     return stamp + packet
 
 
-def every_answer(capture: Capture) -> list[str]:
+def all_output(capture: Capture) -> list[str]:
     """Return the complete output about a capture."""
     rows = worst_first(capture.connections)
     lines = laid_out(
@@ -116,7 +116,7 @@ def every_answer(capture: Capture) -> list[str]:
 
 
 def simulated(folder: Path) -> bytes:
-    """Return a capture of one flow with losses, whose times begin 1,000 s after 1970."""
+    """Return a capture of one flow with losses; its timestamps begin at 1,000 s."""
     tables = {
         "network": {"rtt": "50ms", "bottleneck": {"rate": "10mbit", "buffer": "30pkt"}},
         "traffic": {"kind": "bulk", "flows": 1},
@@ -131,52 +131,52 @@ def simulated(folder: Path) -> bytes:
 
 def stepped_back(capture: bytes, records: int, seconds: int) -> bytes:
     """Return a capture whose clock steps back by a time after its first records."""
-    out, at = [capture[:24]], 24
-    while at < len(capture):
-        second, fraction, length, _ = struct.unpack_from("<4I", capture, at)
+    out, offset = [capture[:24]], 24
+    while offset < len(capture):
+        second, fraction, length, _ = struct.unpack_from("<4I", capture, offset)
         late = seconds if len(out) <= records else 0
         out.append(struct.pack("<2I", 1000 + second + late, fraction))
-        out[-1] += capture[at + 8 : at + 16 + length]
-        at += 16 + length
+        out[-1] += capture[offset + 8 : offset + 16 + length]
+        offset += 16 + length
     return b"".join(out)
 
 
-def test_a_clock_that_steps_back_early_is_answered(tmp_path: Path) -> None:
+def test_early_backward_clock_steps_are_accepted(tmp_path: Path) -> None:
     capture = simulated(tmp_path)
     for records in (1, 5, 200):
         for seconds in (1, 8, -8):
-            found = tcpcast.trace(stepped_back(capture, records, seconds))
-            assert every_answer(found)
+            result = tcpcast.trace(stepped_back(capture, records, seconds))
+            assert all_output(result)
 
 
 @settings(max_examples=40, deadline=None)
 @given(st.integers(0, 1 << 32))
-def test_nonsense_is_answered(seed: int) -> None:
+def test_random_segments_give_consistent_output(seed: int) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         try:
-            capture = tcpcast.trace(nonsense(seed), trail_points=seed % 50)
+            capture = tcpcast.trace(random_capture(seed), trail_points=seed % 50)
         except tcpcast.CaptureError:  # cut within its first bytes
             return
-        said = every_answer(capture)
+        lines = all_output(capture)
         shares = [
             values for name, values in capture.connections.items() if name.startswith("share_")
         ]
         total = np.sum(shares, axis=0)
         assert np.allclose(total[np.isfinite(total)], 1.0)
         for word in (" nan", " inf ", ": 0 B"):
-            assert not any(word in line for line in said), word
+            assert not any(word in line for line in lines), word
         for which in (None, "all"):
             try:
                 written = replay(of_directions(capture, chosen(capture, which)), "again")
-            except tcpcast.CaptureError as why:
-                told = ("no round-trip time", "no connection", "no scenario can be derived")
-                assert any(words in str(why) for words in told)  # noqa: PT017
+            except tcpcast.CaptureError as error:
+                expected = ("no round-trip time", "no connection", "no scenario can be derived")
+                assert any(words in str(error) for words in expected)  # noqa: PT017
                 continue
             Scenario.from_dict(written.tables)
 
 
-def next_generation(capture: bytes, resolution: int) -> bytes:
+def as_pcapng(capture: bytes, resolution: int) -> bytes:
     """Return a nanosecond pcap as pcapng, with an option for the resolution of its clock."""
 
     def block(kind: int, body: bytes) -> bytes:
@@ -185,50 +185,50 @@ def next_generation(capture: bytes, resolution: int) -> bytes:
 
     out = [block(0x0A0D0D0A, struct.pack("<IHHq", 0x1A2B3C4D, 1, 0, -1))]
     out.append(block(1, struct.pack("<HHIHHB3xI", 101, 0, 0, 9, 1, resolution, 0)))
-    at = 24
-    while at < len(capture):
-        second, fraction, length, whole = struct.unpack_from("<4I", capture, at)
+    offset = 24
+    while offset < len(capture):
+        second, fraction, length, original_length = struct.unpack_from("<4I", capture, offset)
         ticks = (1_700_000_000 + second) * 10**9 + fraction
-        body = struct.pack("<5I", 0, ticks >> 32, ticks & 0xFFFFFFFF, length, whole)
-        out.append(block(6, body + capture[at + 16 : at + 16 + length]))
-        at += 16 + length
+        body = struct.pack("<5I", 0, ticks >> 32, ticks & 0xFFFFFFFF, length, original_length)
+        out.append(block(6, body + capture[offset + 16 : offset + 16 + length]))
+        offset += 16 + length
     return b"".join(out)
 
 
-def test_a_damaged_resolution_is_told_and_its_groups_end(tmp_path: Path) -> None:
+def test_wrong_time_resolution_has_warning_and_terminates(tmp_path: Path) -> None:
     capture = simulated(tmp_path)
-    whole = tcpcast.trace(next_generation(capture, 9))
+    whole = tcpcast.trace(as_pcapng(capture, 9))
     assert not whole.warnings
     assert whole.groups("all")["loss_events"][0] > 1
     for resolution in (6, 8, 0x80 | 1, 0x80 | 29, 0x80 | 30):
-        found = tcpcast.trace(next_generation(capture, resolution))
-        late = [line for line in found.warnings if "stamped after the year 2262" in line]
-        assert len(late) == (found.connections["start"][0] > np.datetime64("2262-01-01"))
-        assert every_answer(found)
-        assert found.groups("all", rtt_s=1e9)["loss_events"][0] >= 1
+        result = tcpcast.trace(as_pcapng(capture, resolution))
+        late = [line for line in result.warnings if "stamped after the year 2262" in line]
+        assert len(late) == (result.connections["start"][0] > np.datetime64("2262-01-01"))
+        assert all_output(result)
+        assert result.groups("all", rtt_s=1e9)["loss_events"][0] >= 1
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no named pipes")
-def test_a_pipe_without_a_writer_is_reported_and_a_signal_ends_it(tmp_path: Path) -> None:
+def test_pipe_without_writer_is_reported_and_interruptible(tmp_path: Path) -> None:
     pipe = tmp_path / "pipe.pcap"
     os.mkfifo(pipe)
-    asked = [sys.executable, "-m", "tcpcast", "trace", str(pipe)]
-    with subprocess.Popen(asked, stderr=subprocess.PIPE, text=True) as process:
+    command = [sys.executable, "-m", "tcpcast", "trace", str(pipe)]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
         assert process.stderr is not None
         try:
             line = process.stderr.readline()
             process.send_signal(signal.SIGTERM)
-            _, told = process.communicate(timeout=20)
+            _, errors = process.communicate(timeout=20)
         finally:
             process.kill()
     assert line == f'tcpcast: "{pipe}": waiting for a program to write to this pipe\n'
     assert process.returncode == 130
-    assert "interrupted before a result was available" in told
+    assert "interrupted before a result was available" in errors
 
 
 @pytest.mark.parametrize("number", [-1, 10**9 + 1, 10**20, 10**400])
 @pytest.mark.parametrize("name", ["trail_points", "max_connections"])
-def test_numbers_out_of_range_are_refused(name: str, number: int) -> None:
+def test_numbers_out_of_range_are_rejected(name: str, number: int) -> None:
     with pytest.raises(CaptureError, match=f"{name} = .*: must be between ") as caught:
         tcpcast.trace(b"", **{name: number})  # type: ignore[arg-type]
     assert len(str(caught.value)) < 200

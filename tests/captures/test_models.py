@@ -30,30 +30,31 @@ def capture() -> Capture:
     return tcpcast.trace(TRANSFER)
 
 
-def stretched(capture: Capture, counts: list[dict[str, int]], seconds: float) -> Capture:
-    """The same, as if it had been so long and had these intervals."""
+def with_intervals(capture: Capture, counts: list[dict[str, int]], seconds: float) -> Capture:
+    """Return the capture with another duration and these intervals."""
     names = {**dict.fromkeys(capture.intervals, 0), "data_packets": 1000}
-    rows = [names | count | {"start_s": 100 * at} for at, count in enumerate(counts)]
+    rows = [names | count | {"start_s": 100 * index} for index, count in enumerate(counts)]
     intervals = {name: np.array([row[name] for row in rows]) for name in names}
     connections = capture.connections | {"duration_s": np.array([seconds])}
     return dataclasses.replace(capture, connections=connections, intervals=intervals)
 
 
-def timers(capture: Capture, at: list[tuple[float, int]]) -> Capture:
-    """The same with timeouts at these seconds, of these depths."""
+def with_timeouts(capture: Capture, timeouts: list[tuple[float, int]]) -> Capture:
+    """Return the capture with timeouts at these seconds and backoff depths."""
     start = capture.connections["start"][0]
-    again: Table = {
-        "direction": np.zeros(len(at), dtype=np.int64),
-        "time": start + np.array([1000 * second for second, _ in at]).astype("timedelta64[ms]"),
-        "backoff": np.array([depth for _, depth in at], dtype=np.int64),
+    table: Table = {
+        "direction": np.zeros(len(timeouts), dtype=np.int64),
+        "time": start
+        + np.array([1000 * second for second, _ in timeouts]).astype("timedelta64[ms]"),
+        "backoff": np.array([depth for _, depth in timeouts], dtype=np.int64),
     }
-    return dataclasses.replace(capture, retransmissions=again)
+    return dataclasses.replace(capture, retransmissions=table)
 
 
-def test_each_model_is_fed_with_what_was_measured(capture: Capture) -> None:
+def test_models_use_measured_inputs(capture: Capture) -> None:
     row = {name: float(column[0]) for name, column in capture.models().items()}
     path = {name: row[name] for name in ("rtt_s", "t0_s", "packets_per_ack")}
-    p, most = row["loss_indication_ratio"], row["receiver_window_pkts"]
+    p, window = row["loss_indication_ratio"], row["receiver_window_pkts"]
     assert p == 8 / 136
     assert row["t0_s"] == row["rtt_s"] + 0.2
 
@@ -64,22 +65,22 @@ def test_each_model_is_fed_with_what_was_measured(capture: Capture) -> None:
                 t0_s=path["t0_s"],
                 loss_indication_ratio=p,
                 packets_per_ack=b,
-                receiver_window_pkts=most,
+                receiver_window_pkts=window,
             ).rate_pps
         )
 
     assert row["pftk_pps"] == pftk(path["packets_per_ack"]) == capture.connections["pftk_pps"][0]
     assert row["pftk_b1_pps"] == pftk(1.0) > row["pftk_pps"]
-    chain = window_chain(loss_probability=p, packets_per_ack=2, receiver_window_pkts=most)
+    chain = window_chain(loss_probability=p, packets_per_ack=2, receiver_window_pkts=window)
     assert row["chain_pps"] == chain.rate_pps(rtt_s=row["rtt_s"], t0_s=row["t0_s"])
-    cubic = cubic_response(rtt_s=row["rtt_s"], loss_ratio=p, receiver_window_pkts=most)
+    cubic = cubic_response(rtt_s=row["rtt_s"], loss_ratio=p, receiver_window_pkts=window)
     assert row["cubic_pps"] == cubic.rate_pps
     assert {f"{name}_pps" for name in CALLED} <= row.keys()
     assert 0 < row["cardwell_pps"] < 136 / row["rtt_s"]
     assert math.isnan(row["bbr_bound_pps"])
 
 
-def test_bbr_s_bound_is_the_link_s_rate(capture: Capture) -> None:
+def test_bbr_bound_follows_the_link_rate(capture: Capture) -> None:
     table = capture.connections
     table["bottleneck_rate_bps"] = np.array([8e6])
     lost = float(lost_ratio(table)[0])
@@ -87,13 +88,13 @@ def test_bbr_s_bound_is_the_link_s_rate(capture: Capture) -> None:
     assert capture.models()["bbr_bound_pps"][0] == pytest.approx(bound.rate_pps / (1 - lost))
 
 
-def test_without_loss_there_is_no_model_of_it(capture: Capture) -> None:
+def test_loss_models_are_nan_without_loss(capture: Capture) -> None:
     capture.connections["loss_indication_ratio"] = np.array([0.0])
     row = capture.models()
     assert all(np.isnan(row[f"{name}_pps"]).all() for name in OF_LOSS)
 
 
-def test_what_is_sent_again_needlessly_was_not_lost(capture: Capture) -> None:
+def test_spurious_retransmissions_are_not_losses(capture: Capture) -> None:
     table = capture.connections
     assert lost_ratio(table)[0] == 9 / 136
     table["spurious_dsack"] = np.array([4])
@@ -102,11 +103,11 @@ def test_what_is_sent_again_needlessly_was_not_lost(capture: Capture) -> None:
     assert lost_ratio(table)[0] == 5 / 136
     table["sack"] = np.array([False])
     assert lost_ratio(table)[0] == 4 / 136
-    # A second tap knows.
+    # A second tap measures the loss ratio.
     assert lost_ratio(table | {"loss_ratio_between": np.array([0.02])})[0] == 0.02
 
 
-def test_an_interval_is_of_the_class_of_its_deepest_timeout(capture: Capture) -> None:
+def test_interval_class_is_its_deepest_timeout(capture: Capture) -> None:
     counts = [
         {"td": 3},
         {},
@@ -114,22 +115,37 @@ def test_an_interval_is_of_the_class_of_its_deepest_timeout(capture: Capture) ->
         {"to": 2, "timeouts": 4},
         {"to": 1, "timeouts": 1},
     ]
-    long = stretched(capture, counts, 450.0)
-    at = [(210.0, 1), (290.0, 1), (310.0, 1), (320.0, 1), (322.0, 2), (326.0, 3), (410.0, 1)]
-    assert timers(long, at).model_intervals()["class"].tolist() == ["TD", "-", "T0", "T2", "T0"]
-    # Where not all is kept one by one, the counts say how deep at least.
-    assert timers(long, []).model_intervals()["class"].tolist() == ["TD", "-", "T0", "T1", "T0"]
+    long = with_intervals(capture, counts, 450.0)
+    timeouts = [(210.0, 1), (290.0, 1), (310.0, 1), (320.0, 1), (322.0, 2), (326.0, 3), (410.0, 1)]
+    assert with_timeouts(long, timeouts).model_intervals()["class"].tolist() == [
+        "TD",
+        "-",
+        "T0",
+        "T2",
+        "T0",
+    ]
+    # If single timeouts were not kept, the counts give the minimum depth.
+    assert with_timeouts(long, []).model_intervals()["class"].tolist() == [
+        "TD",
+        "-",
+        "T0",
+        "T1",
+        "T0",
+    ]
 
 
-def test_each_interval_has_its_own_p(capture: Capture) -> None:
-    long = stretched(capture, [{"td": 10}, {"td": 40}, {"td": 5, "data_packets": 300}], 230.0)
-    found = long.model_intervals()
-    assert found["loss_indication_ratio"].tolist() == [0.01, 0.04, 5 / 300]
-    assert found["length_s"].tolist() == [100, 100, 30]
-    assert found["sent_pkts"].tolist() == [1000, 1000, 300]
+def test_each_interval_uses_its_own_loss_ratio(capture: Capture) -> None:
+    long = with_intervals(capture, [{"td": 10}, {"td": 40}, {"td": 5, "data_packets": 300}], 230.0)
+    intervals = long.model_intervals()
+    assert intervals["loss_indication_ratio"].tolist() == [0.01, 0.04, 5 / 300]
+    assert intervals["length_s"].tolist() == [100, 100, 30]
+    assert intervals["sent_pkts"].tolist() == [1000, 1000, 300]
     path = {name: column[0] for name, column in long.models().items()}
     for p, length, packets in zip(
-        found["loss_indication_ratio"], found["length_s"], found["pftk_pkts"], strict=True
+        intervals["loss_indication_ratio"],
+        intervals["length_s"],
+        intervals["pftk_pkts"],
+        strict=True,
     ):
         rate = throughput(
             rtt_s=path["rtt_s"],
@@ -141,22 +157,22 @@ def test_each_interval_has_its_own_p(capture: Capture) -> None:
         assert packets == pytest.approx(float(rate) * length)
 
 
-def test_the_average_error_is_the_paper_s(capture: Capture) -> None:
+def test_average_error_follows_the_paper(capture: Capture) -> None:
     intervals: Table = {
         "direction": np.array([0, 0, 0, 0, 2]),
         "length_s": np.array([100.0, 100.0, 100.0, 12.0, 30.0]),
         "sent_pkts": np.array([100.0, 200.0, 50.0, 10.0, 40.0]),
         **{f"{name}_pkts": np.array([110.0, 150.0, np.nan, 99.0, 50.0]) for name in OF_LOSS},
     }
-    found = model_errors(intervals)
-    assert found["direction"].tolist() == [0, 2]
-    # Neither the interval without loss nor the last, which is short.
-    assert found["intervals"].tolist() == [2, 1]
-    np.testing.assert_allclose(found["pftk"], [(0.1 + 0.25) / 2, 0.25])
+    errors = model_errors(intervals)
+    assert errors["direction"].tolist() == [0, 2]
+    # Intervals without loss and the short last interval are excluded.
+    assert errors["intervals"].tolist() == [2, 1]
+    np.testing.assert_allclose(errors["pftk"], [(0.1 + 0.25) / 2, 0.25])
     del capture
 
 
-def test_which_directions_are_meant(capture: Capture) -> None:
+def test_connection_argument_selects_directions(capture: Capture) -> None:
     names = ("bytes", "connection", "src", "dst")
     columns = (
         [5, 90, 10, 20],
@@ -165,13 +181,13 @@ def test_which_directions_are_meant(capture: Capture) -> None:
         ["10.0.0.2:81", "10.0.0.1:80", "[fd00::2]:80", "10.0.0.1:80"],
     )
     capture.connections = {name: np.array(c) for name, c in zip(names, columns, strict=True)}
-    asked: dict[int | str | None, list[int]] = {
+    cases: dict[int | str | None, list[int]] = {
         None: [1], 3: [1], 7: [2], "all": [1, 2, 3], "10.0.0.2": [1, 3], "10.0.0.2:83": [3],
         "fd00::1": [2], "[fd00::1]:82": [2], "fd00::2": [2], "10.0.0.2 > 10.0.0.1": [1, 3],
         "10.0.0.2:81 > 10.0.0.1:80": [1], "10.0.0.2>10.0.0.1:80": [1, 3],
     }  # fmt: skip
-    for words, rows in asked.items():
-        assert chosen(capture, words).tolist() == rows, words
+    for argument, rows in cases.items():
+        assert chosen(capture, argument).tolist() == rows, argument
     with pytest.raises(tcpcast.CaptureError, match=r"no connection 4 .* a number from 3 to 8"):
         chosen(capture, 4)
     with pytest.raises(tcpcast.CaptureError, match=r'"10\.0\.0\.9".*for example "10\.0'):
@@ -179,8 +195,8 @@ def test_which_directions_are_meant(capture: Capture) -> None:
 
 
 @pytest.mark.skipif(not SHARED.is_dir(), reason="no shared captures")
-def test_pftk_beside_a_real_sender_of_an_hour_s_kind() -> None:
-    """Linux' Reno over 2 % loss: it grows by what is acknowledged, so that PFTK is fed b = 1."""
+def test_pftk_is_within_10_percent_of_a_linux_reno_capture() -> None:
+    """Linux Reno at 2 % loss: the window grows per acknowledged byte, so PFTK uses b = 1."""
     capture = tcpcast.trace(SHARED / "own-reno-2pct-320s.pcap")
     errors = capture.model_errors()
     assert errors["intervals"].tolist() == [3]

@@ -1,4 +1,4 @@
-"""A loop that closes: simulated, captured, written as a scenario, simulated again."""
+"""Replays: simulate, capture, derive a scenario from the capture, and simulate it again."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ BASE: dict[str, Any] = {
     "run": {"duration": "200s", "warmup": "0s"},
 }
 
-SEEN: dict[str, dict[str, Any]] = {
+FULL_LINK: dict[str, dict[str, Any]] = {
     "random loss": {},
     "only the queue": {"network.bottleneck.loss": "0%"},
     "one flow": {"traffic.flows": 1, "network.bottleneck.loss": "0.5%"},
 }
-"""Paths whose link is full at times."""
+"""Paths whose link is saturated at times."""
 
-UNSEEN: dict[str, dict[str, Any]] = {
+UNUSED_CAPACITY: dict[str, dict[str, Any]] = {
     "loss": {**FAST, "traffic.flows": 2},
     "delayed acks": {**FAST, "traffic.flows": 2, "tcp.delayed_acks": True},
     "much loss": {**FAST, "network.bottleneck.loss": "6%"},
@@ -44,15 +44,15 @@ UNSEEN: dict[str, dict[str, Any]] = {
 """Paths whose link is never full."""
 
 TOLERANCE = 0.10
-"""Of the rate and of the loss indications, the original's against the replay's."""
+"""Relative difference of rate and loss indications between replay and original."""
 
 
 def captured(folder: Path, changes: dict[str, Any]) -> tuple[Scenario, tcpcast.Answer, Capture]:
     return simulated(BASE, folder, changes)
 
 
-def tell_link(capture: Capture, scenario: Scenario) -> None:
-    """Put in what the reader finds where the path is full, if it did not."""
+def set_link_rate(capture: Capture, scenario: Scenario) -> None:
+    """Set the link rate that a saturated link would show, unless it was measured."""
     if np.isfinite(capture.connections.get("bottleneck_rate_bps", np.nan)).any():
         return
     network, flows = scenario.network, capture.connections["src"].size
@@ -60,53 +60,53 @@ def tell_link(capture: Capture, scenario: Scenario) -> None:
     capture.connections["bottleneck_rate_bps"] = np.full(flows, share)
 
 
-def forget_link(capture: Capture) -> None:
+def clear_link_rate(capture: Capture) -> None:
     flows = capture.connections["src"].size
     capture.connections["bottleneck_rate_bps"] = np.full(flows, np.nan)
 
 
-@pytest.mark.parametrize("path", SEEN)
-def test_the_replay_sends_as_much(path: str, tmp_path: Path) -> None:
-    scenario, original, capture = captured(tmp_path, SEEN[path])
-    tell_link(capture, scenario)
-    again = Scenario.from_dict(replay(capture).tables)
-    answer = tcpcast.run(again, ["packet"])["packet"]
+@pytest.mark.parametrize("path", FULL_LINK)
+def test_replay_reproduces_rate_loss_and_rtt(path: str, tmp_path: Path) -> None:
+    scenario, original, capture = captured(tmp_path, FULL_LINK[path])
+    set_link_rate(capture, scenario)
+    replayed = Scenario.from_dict(replay(capture).tables)
+    answer = tcpcast.run(replayed, ["packet"])["packet"]
     for metric in ("send_rate_pps", "loss_indication_ratio", "rtt_mean_s"):
         assert answer[metric] == pytest.approx(original[metric], rel=TOLERANCE), metric
-    assert again.rtt_s == pytest.approx(scenario.rtt_s, rel=0.02)
-    assert rate(what_if(again)) == pytest.approx(rate(what_if(scenario)), rel=OF_WHAT_IF)
+    assert replayed.rtt_s == pytest.approx(scenario.rtt_s, rel=0.02)
+    assert rate(what_if(replayed)) == pytest.approx(rate(what_if(scenario)), rel=OF_WHAT_IF)
 
 
-@pytest.mark.parametrize("path", UNSEEN)
-def test_a_link_that_is_never_full_does_not_matter(path: str, tmp_path: Path) -> None:
-    scenario, original, capture = captured(tmp_path, UNSEEN[path])
-    forget_link(capture)
+@pytest.mark.parametrize("path", UNUSED_CAPACITY)
+def test_replay_assumes_fast_link_if_rate_is_unknown(path: str, tmp_path: Path) -> None:
+    scenario, original, capture = captured(tmp_path, UNUSED_CAPACITY[path])
+    clear_link_rate(capture)
     written = replay(capture)
     assert "10 times the measured rate" in written.text
-    again = Scenario.from_dict(written.tables)
-    assert rate(again) == pytest.approx(original["send_rate_pps"], rel=TOLERANCE)
-    assert rate(what_if(again)) == pytest.approx(rate(what_if(scenario)), rel=OF_WHAT_IF)
+    replayed = Scenario.from_dict(written.tables)
+    assert rate(replayed) == pytest.approx(original["send_rate_pps"], rel=TOLERANCE)
+    assert rate(what_if(replayed)) == pytest.approx(rate(what_if(scenario)), rel=OF_WHAT_IF)
 
 
-def test_what_nothing_explains_was_a_full_link(tmp_path: Path) -> None:
-    """No loss, no window: by elimination the rate reached is the link's."""
+def test_rate_without_other_limit_is_the_link_rate(tmp_path: Path) -> None:
+    """If neither loss nor the window limits the flow, its rate is the link rate."""
     scenario, original, capture = captured(
         tmp_path, {"traffic.flows": 1, "network.bottleneck.loss": "0%"}
     )
-    forget_link(capture)
+    clear_link_rate(capture)
     capture.connections["td"] *= 0
     capture.connections["to"] *= 0
     written = replay(capture)
     assert "which neither loss nor the window explains" in written.text
     assert written.tables["network"]["bottleneck"]["loss"] == "0%"
-    again = Scenario.from_dict(written.tables)
-    assert rate(again) == pytest.approx(original["send_rate_pps"], rel=TOLERANCE)
-    assert again.network.bottleneck.rate_bps == pytest.approx(
+    replayed = Scenario.from_dict(written.tables)
+    assert rate(replayed) == pytest.approx(original["send_rate_pps"], rel=TOLERANCE)
+    assert replayed.network.bottleneck.rate_bps == pytest.approx(
         scenario.network.bottleneck.rate_bps, rel=TOLERANCE
     )
 
 
-def test_the_text_is_the_scenario_with_a_word_on_each_line(tmp_path: Path) -> None:
+def test_replay_text_is_the_scenario_with_comments(tmp_path: Path) -> None:
     _, _, capture = captured(tmp_path, {"traffic.flows": 1})
     written = replay(capture, "what if")
     assert tomllib.loads(written.text) == written.tables
@@ -118,31 +118,31 @@ def test_the_text_is_the_scenario_with_a_word_on_each_line(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("growth", [0.5, 1.0])
-@pytest.mark.parametrize("together", [1, 3])
-def test_the_growth_of_windows_is_seen(growth: float, together: int) -> None:
-    """Each twenty rounds a loss halves the flight; a row may be several rounds."""
-    at = np.arange(120)[::together]
+@pytest.mark.parametrize("rounds_per_row", [1, 3])
+def test_window_growth_per_round_is_measured(growth: float, rounds_per_row: int) -> None:
+    """A loss halves the flight every 20 rounds; a row covers one or several rounds."""
+    index = np.arange(120)[::rounds_per_row]
     rounds: Table = {
-        "direction": np.zeros(at.size, dtype=np.int64),
-        "time": np.datetime64(0, "ns") + (60 * at).astype("timedelta64[ms]"),
-        "rtt_s": np.full(at.size, 0.06),
-        "flight_bytes": (1000 * (10 + growth * (at % 20))).astype(np.int64),
-        "retransmissions": (at % 20 < together).astype(np.int64),
-        "limited_by": np.full(at.size, "congestion_window"),
+        "direction": np.zeros(index.size, dtype=np.int64),
+        "time": np.datetime64(0, "ns") + (60 * index).astype("timedelta64[ms]"),
+        "rtt_s": np.full(index.size, 0.06),
+        "flight_bytes": (1000 * (10 + growth * (index % 20))).astype(np.int64),
+        "retransmissions": (index % 20 < rounds_per_row).astype(np.int64),
+        "limited_by": np.full(index.size, "congestion_window"),
     }
     payload = np.array([1000])
     assert growth_pkts(rounds, payload) == pytest.approx(growth)
-    assert math.isnan(growth_pkts({name: part[:9] for name, part in rounds.items()}, payload))
+    assert math.isnan(growth_pkts({name: column[:9] for name, column in rounds.items()}, payload))
     assert math.isnan(growth_pkts(None, payload))
-    held = rounds | {"limited_by": np.full(at.size, "application")}
-    assert math.isnan(growth_pkts(held, payload))
+    other_limit = rounds | {"limited_by": np.full(index.size, "application")}
+    assert math.isnan(growth_pkts(other_limit, payload))
 
 
 @pytest.mark.parametrize(
     ("growth", "options", "delayed"),
     [(0.5, False, True), (1.0, False, False), (0.5, True, False), (math.nan, False, False)],
 )
-def test_delayed_acks_matter_where_windows_grow_by_acks(
+def test_delayed_acks_are_replayed_if_windows_grow_per_ack(
     growth: float, options: bool, delayed: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     _, _, capture = captured(tmp_path, {**FAST, "traffic.flows": 1, "tcp.delayed_acks": True})
@@ -151,16 +151,16 @@ def test_delayed_acks_matter_where_windows_grow_by_acks(
     assert replay(capture).tables["tcp"].get("delayed_acks", False) is delayed
 
 
-def test_cubic_and_bbr_are_told_by_what_a_loss_leaves(tmp_path: Path) -> None:
+def test_window_reduction_selects_cubic_or_bbr(tmp_path: Path) -> None:
     _, _, capture = captured(tmp_path, {"traffic.flows": 1})
     for left, word in ((0.5, None), (0.7, "CUBIC"), (0.95, "BBR")):
         capture.connections["window_reduction"] = np.array([left])
-        said = [text for text in replay(capture).warnings if "reduces the window to" in text]
-        assert bool(said) == (word is not None)
-        assert word is None or word in said[0]
+        warnings = [text for text in replay(capture).warnings if "reduces the window to" in text]
+        assert bool(warnings) == (word is not None)
+        assert word is None or word in warnings[0]
 
 
-def test_a_short_transfer_is_replayed_as_transfers(tmp_path: Path) -> None:
+def test_short_transfer_is_replayed_as_isolated_transfer(tmp_path: Path) -> None:
     scenario, original, capture = captured(
         tmp_path,
         {
@@ -170,37 +170,37 @@ def test_a_short_transfer_is_replayed_as_transfers(tmp_path: Path) -> None:
             "network.bottleneck.buffer": "300pkt",
         },
     )
-    forget_link(capture)
+    clear_link_rate(capture)
     capture.connections["syn_captured"] = np.array([True])
     capture.connections["end"] = np.array(["closed"])
     capture.connections["initial_window_pkts"] = np.array([2.0])
-    again = Scenario.from_dict(replay(capture).tables)
-    assert again.isolated_transfers is not None
-    assert again.isolated_transfers.sizes == [200]
-    answer = tcpcast.run(again, ["packet"])["packet"]
+    replayed = Scenario.from_dict(replay(capture).tables)
+    assert replayed.isolated_transfers is not None
+    assert replayed.isolated_transfers.sizes == [200]
+    answer = tcpcast.run(replayed, ["packet"])["packet"]
     assert answer["completion_time_s"] == pytest.approx(original["completion_time_s"], rel=0.25)
-    tell_link(capture, scenario)
-    told = tcpcast.run(Scenario.from_dict(replay(capture).tables), ["packet"])["packet"]
-    assert told["completion_time_s"] == pytest.approx(original["completion_time_s"], rel=0.02)
+    set_link_rate(capture, scenario)
+    with_link = tcpcast.run(Scenario.from_dict(replay(capture).tables), ["packet"])["packet"]
+    assert with_link["completion_time_s"] == pytest.approx(original["completion_time_s"], rel=0.02)
 
 
-def test_there_is_no_scenario_of_a_moment(tmp_path: Path) -> None:
+def test_replay_rejects_capture_without_duration(tmp_path: Path) -> None:
     _, _, capture = captured(tmp_path, {"traffic.flows": 1, "run.duration": "1s"})
     capture.connections["duration_s"] = np.array([np.nan])
     with pytest.raises(tcpcast.CaptureError, match="data have the same time"):
         replay(capture)
 
 
-def asked(capture: Capture) -> dict[str, Any]:
-    made: dict[str, Any] = tomllib.loads(replay(capture, "again").text)
-    return made
+def replay_tables(capture: Capture) -> dict[str, Any]:
+    tables: dict[str, Any] = tomllib.loads(replay(capture, "again").text)
+    return tables
 
 
-def test_losses_in_bursts_are_as_many_indications_singly(tmp_path: Path) -> None:
-    _, _, capture = captured(tmp_path, UNSEEN["loss"])
+def test_burst_losses_are_replayed_with_equal_indications(tmp_path: Path) -> None:
+    _, _, capture = captured(tmp_path, UNUSED_CAPACITY["loss"])
     table = capture.connections
-    singly = float(asked(capture)["network"]["bottleneck"]["loss"].rstrip("%"))
-    assert singly == pytest.approx(2.0, rel=0.1)
+    single_loss_percent = float(replay_tables(capture)["network"]["bottleneck"]["loss"].rstrip("%"))
+    assert single_loss_percent == pytest.approx(2.0, rel=0.1)
     table["retransmissions"] *= 5
     in_bursts = replay(capture, "again")
     loss = tomllib.loads(in_bursts.text)["network"]["bottleneck"]["loss"]
@@ -208,26 +208,26 @@ def test_losses_in_bursts_are_as_many_indications_singly(tmp_path: Path) -> None
     assert "correlated losses" in in_bursts.text
 
 
-def test_a_rate_that_was_reached_stays_and_the_rtt_fits_it(tmp_path: Path) -> None:
+def test_replayed_link_carries_the_measured_throughput(tmp_path: Path) -> None:
     _, _, capture = captured(tmp_path, {"network.bottleneck.loss": "0%", "traffic.flows": 1})
-    forget_link(capture)
+    clear_link_rate(capture)
     table = capture.connections
     for name in ("td", "to", "retransmissions"):
         table[name] = table[name] * 0
     table["w_max_pkts"][:] = np.nan
     table["flight_mean_bytes"] = table["flight_mean_bytes"] * 0.1
     table["rtt_min_s"] = table["rtt_min_s"] * 0 + 1e-5
-    made = Scenario.from_dict(asked(capture))
+    scenario = Scenario.from_dict(replay_tables(capture))
     reached = float(table["throughput_bps"][0]) * 1500 / 1460
-    assert made.network.bottleneck.rate_bps == pytest.approx(reached, rel=0.01)
+    assert scenario.network.bottleneck.rate_bps == pytest.approx(reached, rel=0.01)
 
 
-def test_outages_and_closed_windows_are_told_not_replayed(tmp_path: Path) -> None:
-    _, _, capture = captured(tmp_path, UNSEEN["loss"])
+def test_outages_and_zero_windows_have_warnings(tmp_path: Path) -> None:
+    _, _, capture = captured(tmp_path, UNUSED_CAPACITY["loss"])
     table = capture.connections
-    assert not any("does not include" in said for said in replay(capture, "again").warnings)
+    assert not any("does not include" in text for text in replay(capture, "again").warnings)
     table["share_timeout"][:], table["max_backoff"][:] = 0.36, 6
     table["share_receiver_window"][:], table["zero_windows"][:] = 0.5, 9
-    said = " ".join(replay(capture, "again").warnings)
-    assert "up to 6 consecutive timeouts; the scenario does not include this outage" in said
-    assert "limited by the receiver window 50 % of the time, and it closed temporarily" in said
+    text = " ".join(replay(capture, "again").warnings)
+    assert "up to 6 consecutive timeouts; the scenario does not include this outage" in text
+    assert "limited by the receiver window 50 % of the time, and it closed temporarily" in text

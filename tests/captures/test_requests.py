@@ -27,18 +27,18 @@ def service(
     """Return connections with requests; a ``lossy`` share of responses lose their last segment."""
     written = Written()
     for number in range(connections):
-        talk = Connection(written, 40_000 + number, away)
-        now = talk.open(100.0 * number)
-        for at in range(requests):
+        connection = Connection(written, 40_000 + number, away)
+        now = connection.open(100.0 * number)
+        for index in range(requests):
             now += 50
-            done = talk.request(now, server_ms=SERVER_MS)
-            if at >= requests * (1 - lossy):
-                # The last segment comes again 250 ms later; its ack is the one that counts.
+            done = connection.request(now, server_ms=SERVER_MS)
+            if index >= requests * (1 - lossy):
+                # The last segment is retransmitted 250 ms later; its ack ends the request.
                 _, frame = written.frames.pop()
-                again = done - away[0] + 250
-                talk.send(again, 1, size=100, at=talk.numbers[1] - 100)
-                written.frames.append((again + away[0], frame))
-                done = again + away[0]
+                retransmitted_at = done - away[0] + 250
+                connection.send(retransmitted_at, 1, size=100, at=connection.numbers[1] - 100)
+                written.frames.append((retransmitted_at + away[0], frame))
+                done = retransmitted_at + away[0]
             now = done
     return written
 
@@ -49,9 +49,9 @@ def text(capture: Capture, capsys: pytest.CaptureFixture[str]) -> str:
 
 
 @pytest.mark.parametrize("tap", TAPS)
-def test_the_latency_at_the_client_is_the_same_at_each_tap(tap: str) -> None:
+def test_client_latency_is_equal_at_each_tap(tap: str) -> None:
     capture = trace(service(TAPS[tap]).to_bytes())
-    (row,) = (dict(zip(capture.services, each, strict=True)) for each in
+    (row,) = (dict(zip(capture.services, row, strict=True)) for row in
               zip(*capture.services.values(), strict=True))  # fmt: skip
     assert (row["server"], row["connections"], row["requests"]) == ("10.0.0.2:80", 4, 100)
     assert row["tap"] == tap
@@ -63,53 +63,53 @@ def test_the_latency_at_the_client_is_the_same_at_each_tap(tap: str) -> None:
     assert row["cause"] == "network"
 
 
-def test_the_parts_are_the_whole() -> None:
+def test_latency_parts_add_up_to_the_total() -> None:
     table = trace(service(TAPS["server"], lossy=0.2).to_bytes()).requests
     parts = ("server_s", "network_s", "retransmission_s", "held_s")
     assert sum(table[part] for part in parts) == pytest.approx(table["last_byte_s"])
 
 
-def test_losses_are_the_cause_of_what_they_add() -> None:
+def test_retransmission_is_the_cause_if_losses_raise_the_median() -> None:
     # More than half of the responses lose a segment: the median rises.
     capture = trace(service(TAPS["server"], lossy=0.6).to_bytes())
     services = capture.services
     assert services["cause"].tolist() == ["retransmission"]
     assert services["with_retransmission"].tolist() == [60]
     assert 1e3 * services["without_retransmission_p50_s"][0] == pytest.approx(35, abs=0.01)
-    said = set(capture.advice().tolist())
-    (sentence,) = said
+    advice = set(capture.advice().tolist())
+    (sentence,) = advice
     assert sentence.startswith("Limited by: retransmission of lost packets: it delays 60 %")
     assert "would be 35.0 ms instead of 285 ms" in sentence
 
 
-def test_the_slowest_requests_may_have_another_cause() -> None:
+def test_slowest_requests_can_have_a_different_cause() -> None:
     services = trace(service(TAPS["server"], lossy=0.08).to_bytes()).services
     assert services["cause"].tolist() == ["network"]
     assert services["slowest_cause"].tolist() == ["retransmission"]
 
 
-def test_one_verdict_for_all_connections_of_a_service(capsys: pytest.CaptureFixture[str]) -> None:
+def test_service_has_one_verdict_for_all_connections(capsys: pytest.CaptureFixture[str]) -> None:
     capture = trace(service(TAPS["client"]).to_bytes())
     assert capture.connections["service"].tolist() == [0] * 8
     assert len(set(capture.advice().tolist())) == 1
-    said = text(capture, capsys)
-    assert said.count("Limited by:") == 1
-    assert "Mean latency 35.0 ms: server 5.00 ms (14 %), network 30.0 ms (86 %)" in said
+    output = text(capture, capsys)
+    assert output.count("Limited by:") == 1
+    assert "Mean latency 35.0 ms: server 5.00 ms (14 %), network 30.0 ms (86 %)" in output
 
 
-def test_overlapping_requests_are_counted_and_left_out(
+def test_overlapping_requests_are_counted_and_excluded(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     written = service(TAPS["client"], connections=1, requests=5)
-    talk = Connection(written, 41_000)
-    now = talk.open(0)
-    for at in range(6):
-        # Each response answers the request before the last one, as its acknowledgement says.
-        talk.send(now + 30 * at, 0, size=100)
-        last = talk.numbers[0]
-        talk.numbers[0] = last - 100
-        talk.send(now + 30 * at + 15, 1, size=300)
-        talk.numbers[0] = last
+    connection = Connection(written, 41_000)
+    now = connection.open(0)
+    for index in range(6):
+        # The acknowledgement of each response shows that it answers the last request but one.
+        connection.send(now + 30 * index, 0, size=100)
+        last = connection.numbers[0]
+        connection.numbers[0] = last - 100
+        connection.send(now + 30 * index + 15, 1, size=300)
+        connection.numbers[0] = last
     capture = trace(written.to_bytes())
     assert capture.services["not_separable"].tolist() == [6]
     assert np.isclose(1e3 * capture.services["last_byte_p50_s"][0], 35, atol=0.01)
@@ -118,29 +118,31 @@ def test_overlapping_requests_are_counted_and_left_out(
     )
 
 
-def test_tables_of_requests_go_to_files(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_tables_of_requests_are_in_json_and_html(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     file = tmp_path / "service.pcap"
     file.write_bytes(service(TAPS["client"]).to_bytes())
     assert main(["trace", str(file), "--table", "requests", "--json"]) == 0
-    (found,) = json.loads(capsys.readouterr().out)["captures"]
-    assert len(found["requests"]) == 100
+    (report,) = json.loads(capsys.readouterr().out)["captures"]
+    assert len(report["requests"]) == 100
     assert main(["trace", str(file), "--json"]) == 0
-    (found,) = json.loads(capsys.readouterr().out)["captures"]
-    assert [row["requests"] for row in found["services"]] == [100]
+    (report,) = json.loads(capsys.readouterr().out)["captures"]
+    assert [row["requests"] for row in report["services"]] == [100]
     assert main(["trace", str(file), "--connection", "2", "--json"]) == 0
-    (found,) = json.loads(capsys.readouterr().out)["captures"]
-    assert [row["requests"] for row in found["services"]] == [25]
+    (report,) = json.loads(capsys.readouterr().out)["captures"]
+    assert [row["requests"] for row in report["services"]] == [25]
     page = tmp_path / "report.html"
     assert main(["trace", str(file), "--html", str(page)]) == 0
     assert "service 10.0.0.2:80" in page.read_text(encoding="utf-8")
 
 
-def failing() -> Written:
+def failed_connections() -> Written:
     written = Written()
     for number in range(3):
         syn = Connection(written, 50_000 + number, server_port=81)
-        for at in (0, 1000, 3000):
-            syn.send(at, 0, SYN, at=1000)
+        for time_ms in (0, 1000, 3000):
+            syn.send(time_ms, 0, SYN, at=1000)
     refused = Connection(written, 50_010, server_port=82)
     refused.send(0, 0, SYN)
     refused.send(30, 1, RST | ACK)
@@ -152,38 +154,40 @@ def failing() -> Written:
     return written
 
 
-def test_failed_connections_come_first(capsys: pytest.CaptureFixture[str]) -> None:
-    capture = trace(failing().to_bytes())
-    said = text(capture, capsys)
-    assert said.startswith(
+def test_failed_connections_are_reported_first(capsys: pytest.CaptureFixture[str]) -> None:
+    capture = trace(failed_connections().to_bytes())
+    output = text(capture, capsys)
+    assert output.startswith(
         "<bytes>: 21 TCP segments in 5 connections, 4 of them without data "
         "! 5 of 5 connections failed: 3 unanswered, 1 refused, 1 reset. "
         "3 connections to 10.0.0.2:81, first from 10.0.0.1:50000: 9 SYNs over 3.00 s without a "
         "response."
     )
-    assert "the server responded to the SYN with a RST after 30.0 ms." in said
+    assert "the server responded to the SYN with a RST after 30.0 ms." in output
     assert (
         "reset by the server while a request had no response yet, which was sent after 90.0 s "
-        "of inactivity: an idle timeout" in said
+        "of inactivity: an idle timeout" in output
     )
     table = capture.failed
     assert table["tries"].tolist() == [3, 3, 3, 1, 0]
     assert table["by"].tolist() == ["server"] * 5
 
 
-def test_a_rst_after_all_data_is_no_failure(capsys: pytest.CaptureFixture[str]) -> None:
+def test_rst_after_all_data_is_not_a_failure(capsys: pytest.CaptureFixture[str]) -> None:
     written = Written()
-    talk = Connection(written, 50_000)
-    done = talk.request(talk.open(0) + 10, server_ms=5)
-    talk.send(done + 100, 0, RST)
+    connection = Connection(written, 50_000)
+    done = connection.request(connection.open(0) + 10, server_ms=5)
+    connection.send(done + 100, 0, RST)
     capture = trace(written.to_bytes())
     assert (capture.rest["reset"], capture.rest["reset_without_loss"]) == (1, 1)
-    said = text(capture, capsys)
-    assert "! 1 of 1 connection closed by a RST without loss of data." in said
-    assert "failed" not in said
+    output = text(capture, capsys)
+    assert "! 1 of 1 connection closed by a RST without loss of data." in output
+    assert "failed" not in output
 
 
-def test_no_failure_is_reported_without_one(capsys: pytest.CaptureFixture[str]) -> None:
+def test_no_failure_is_reported_for_complete_connections(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     capture = trace(service(TAPS["client"]).to_bytes())
     assert capture.failed["connection"].size == 0
     assert "failed" not in text(capture, capsys)

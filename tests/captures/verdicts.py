@@ -56,7 +56,7 @@ def heaviest(capture: Capture) -> int:
 
 def verdicts(folder: Path) -> list[Verdict]:
     """Return the verdict of the direction with the most bytes for each capture of the folder."""
-    found = []
+    result = []
     with (folder / "truth.csv").open(encoding="utf-8") as file:
         rows = list(csv.DictReader(file))
     for row in rows:
@@ -64,37 +64,37 @@ def verdicts(folder: Path) -> list[Verdict]:
             path = folder / f"{row['scenario']}-{tap}.pcap.gz"
             if path.exists():
                 capture = trace(path)
-                at = heaviest(capture)
-                cause = CAUSES[str(capture.connections["cause"][at])]
-                sentence = str(capture.advice()[at])
-                found.append(Verdict(row["scenario"], tap, row["limited_by"], cause, sentence))
-    return found
+                row_index = heaviest(capture)
+                cause = CAUSES[str(capture.connections["cause"][row_index])]
+                sentence = str(capture.advice()[row_index])
+                result.append(Verdict(row["scenario"], tap, row["limited_by"], cause, sentence))
+    return result
 
 
 def main(folder: str) -> None:
     """Print each verdict and the number of right ones per tap."""
-    every = verdicts(Path(folder))
-    for verdict in every:
+    all_verdicts = verdicts(Path(folder))
+    for verdict in all_verdicts:
         mark = "right" if verdict.right else "WRONG"
         print(f"{mark} {verdict.scenario}-{verdict.tap}: {verdict.truth} -> {verdict.sentence}")
-    right = Counter(verdict.tap for verdict in every if verdict.right)
-    total = Counter(verdict.tap for verdict in every)
-    unknown = Counter(verdict.tap for verdict in every if verdict.found == "unknown")
+    right = Counter(verdict.tap for verdict in all_verdicts if verdict.right)
+    total = Counter(verdict.tap for verdict in all_verdicts)
+    unknown = Counter(verdict.tap for verdict in all_verdicts if verdict.found == "unknown")
     for tap in TAPS:
         if total[tap]:
             print(f"\n{tap}: {right[tap]} of {total[tap]} right, {unknown[tap]} unknown")
-            print_confusion([each for each in every if each.tap == tap])
+            print_confusion([verdict for verdict in all_verdicts if verdict.tap == tap])
 
 
-def print_confusion(every: list[Verdict]) -> None:
+def print_confusion(all_verdicts: list[Verdict]) -> None:
     """Print the number of captures by true cause (row) and verdict (column)."""
-    counts = Counter((each.truth, each.found) for each in every)
+    counts = Counter((verdict.truth, verdict.found) for verdict in all_verdicts)
     names = [
         name for name in dict.fromkeys(CAUSES.values()) if any(name in pair for pair in counts)
     ]
     print(f"{'':18}", *(f"{name[:8]:>8}" for name in names))
     for truth in names:
-        cells = (counts[truth, found] or "" for found in names)
+        cells = (counts[truth, verdict] or "" for verdict in names)
         print(f"{truth:18}", *(f"{cell:>8}" for cell in cells))
 
 

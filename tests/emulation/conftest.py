@@ -128,7 +128,9 @@ def run(mode: Mode, tmp_path: Path) -> Callable[..., Ran]:
             done = started.completed(
                 arguments, folder=tmp_path, environment=os.environ, timeout=timeout
             )
-        told = json.loads(numbers.read_text()) if numbers.exists() else {"none": done.stderr}
-        return Ran(done.returncode, done.stdout, done.stderr, told)
+        link_numbers = (
+            json.loads(numbers.read_text()) if numbers.exists() else {"none": done.stderr}
+        )
+        return Ran(done.returncode, done.stdout, done.stderr, link_numbers)
 
     return _run

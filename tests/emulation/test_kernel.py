@@ -35,7 +35,7 @@ BASE: dict[str, Any] = {
 }
 
 
-def asked(**tables: Any) -> Scenario:
+def kernel_scenario(**tables: Any) -> Scenario:
     """Return the base scenario with some tables merged in."""
     return Scenario.from_dict(
         {key: {**BASE[key], **tables.get(key, {})} if key != "name" else "k" for key in BASE}
@@ -63,19 +63,19 @@ REFUSED: dict[str, dict[str, Any]] = {
 }
 
 
-@pytest.mark.parametrize("said", REFUSED)
-def test_unsupported_features_are_refused_by_name(said: str) -> None:
-    [answer] = tcpcast.run(asked(**REFUSED[said]), ["kernel"])
+@pytest.mark.parametrize("message", REFUSED)
+def test_unsupported_features_are_rejected_by_name(message: str) -> None:
+    [answer] = tcpcast.run(kernel_scenario(**REFUSED[message]), ["kernel"])
     assert answer.not_applicable is not None
-    assert said in answer.not_applicable
+    assert message in answer.not_applicable
 
 
 def test_kernel_runs_only_if_requested() -> None:
-    assert "kernel" not in [a.engine for a in tcpcast.run(asked(run={"duration": "2s"}))]
+    assert "kernel" not in [a.engine for a in tcpcast.run(kernel_scenario(run={"duration": "2s"}))]
 
 
 def test_estimated_duration_is_reported() -> None:
-    assert seconds(asked(run={"duration": "3s", "replications": 4})) == 12.0
+    assert seconds(kernel_scenario(run={"duration": "3s", "replications": 4})) == 12.0
 
 
 def test_each_flow_has_the_options_and_delays_of_its_class() -> None:
@@ -83,7 +83,7 @@ def test_each_flow_has_the_options_and_delays_of_its_class() -> None:
         {"name": "near", "flows": 1, "rtt": "20ms"},
         {"name": "far", "flows": 2, "rtt": "80ms", "tcp": {"stack": "linux-bbr"}},
     ]
-    scenario = asked(**{"class": classes, "traffic": {"kind": "bulk"}})
+    scenario = kernel_scenario(**{"class": classes, "traffic": {"kind": "bulk"}})
     asks = run_arguments(scenario, 1)
     flows = asks["flows"]
     assert [flow["class"] for flow in flows] == [0, 1, 1]
@@ -95,11 +95,11 @@ def test_each_flow_has_the_options_and_delays_of_its_class() -> None:
     assert asks["draws"] == (1, 1)
 
 
-def test_a_receiver_window_limits_the_flow() -> None:
+def test_receiver_window_limits_the_flow() -> None:
     window, rtt_s = 40, 0.06
     network = {"rtt": "60ms", "bottleneck": {"rate": "50mbit", "buffer": "300pkt"}}
     tcp = {"stack": "linux-reno", "receiver_window": window}
-    scenario = asked(network=network, tcp=tcp)
+    scenario = kernel_scenario(network=network, tcp=tcp)
     [flow] = run_arguments(scenario, 0)["flows"]
     assert flow["receiver_window_bytes"] == window * 1448
     [simulated] = tcpcast.run(scenario, ["packet"])
@@ -205,10 +205,10 @@ def test_flows_start_and_stop_with_their_class() -> None:
         {"name": "always", "flows": 1},
         {"name": "between", "flows": 1, "start": "1s", "stop": "2s"},
     ]
-    scenario = asked(**{"class": classes, "traffic": {"kind": "bulk"}})
+    scenario = kernel_scenario(**{"class": classes, "traffic": {"kind": "bulk"}})
     flows = measured(scenario).tables["by_flow"]
     assert flows["class"].tolist() == ["always", "between"]
-    # In its second it has a share; alone the other flow uses the whole link.
+    # The flow shares the link for one second; otherwise the other flow uses the whole link.
     assert 1e6 < flows["goodput_bps"][1] < 9.7e6
     assert flows["goodput_bps"].tolist()[0] > 4e6
 
@@ -217,7 +217,7 @@ def test_packets_of_a_class_have_its_size() -> None:
     """The link counts packets: their number times their size is the carried volume."""
     sizes = {"large": 1500, "small": 500}
     classes = [{"name": name, "flows": 1, "packet": f"{n}B"} for name, n in sizes.items()]
-    scenario = asked(**{"class": classes, "run": {"duration": "8s", "warmup": "2s"}})
+    scenario = kernel_scenario(**{"class": classes, "run": {"duration": "8s", "warmup": "2s"}})
     [answer] = ask(scenario, ["kernel"], RunOptions(accept_late=True))
     if answer.not_applicable is not None and "this machine" in answer.not_applicable:
         pytest.skip(answer.not_applicable)
@@ -234,17 +234,17 @@ def test_two_sizes_share_a_buffer_of_packets_as_in_the_simulator() -> None:
     classes = [{"name": "large", "flows": 2}, {"name": "small", "flows": 2, "packet": "500B"}]
     network = {"bottleneck": {"rate": "4mbit", "buffer": "40pkt"}}
     run = {"duration": "20s", "warmup": "4s"}
-    scenario = asked(**{"class": classes, "network": network, "run": run})
+    scenario = kernel_scenario(**{"class": classes, "network": network, "run": run})
     shares = []
     for answer in (measured(scenario), *tcpcast.run(scenario, ["packet"])):
-        large, small = (each["goodput_bps"].value for each in class_metrics(answer).values())
+        large, small = (metrics["goodput_bps"].value for metrics in class_metrics(answer).values())
         shares.append(small / (large + small))
     assert shares[0] == pytest.approx(shares[1], abs=0.2)
     assert max(shares) < 0.5  # a buffer in bytes gives 0.63 to 0.68
 
 
-def test_a_bulk_flow_fills_the_link() -> None:
-    answer = measured(asked())
+def test_bulk_flow_fills_the_link() -> None:
+    answer = measured(kernel_scenario())
     # 9,653,333 bit/s is the payload's share of 10 Mbit/s.
     assert answer["goodput_bps"] == pytest.approx(9.65e6, rel=0.05)
     assert 0.9 < answer["utilisation"] <= 1.0
@@ -269,9 +269,9 @@ def test_transfers_take_the_times_of_their_path() -> None:
     assert answer["transfers"] == 8
 
 
-def test_capture_is_written_next_to_that_of_packet(tmp_path: Path) -> None:
+def test_capture_is_written_next_to_packet_engine_capture(tmp_path: Path) -> None:
     probes = {"pcap": [{"link": "sender", "file": str(tmp_path / "flow.pcap")}]}
-    answer = measured(asked(probes=probes))
+    answer = measured(kernel_scenario(probes=probes))
     [flow] = tcpcast.trace(tmp_path / "flow-kernel.pcap").connections["src"]
     assert str(flow).startswith("10.0.0.1")
     assert not answer.write_errors
@@ -287,12 +287,12 @@ def outcome_of(lateness: list[int], away_ns: int, distortion: str | None) -> Tra
     """Return a run of eight seconds."""
     snapshots = [
         {
-            "now_ns": at * 10**8,
-            "carried_bytes": at * 1500,
-            "flows": [[at * value for value in FLOW]],
+            "now_ns": index * 10**8,
+            "carried_bytes": index * 1500,
+            "flows": [[index * value for value in FLOW]],
             "waits": [[500, 100]],
         }
-        for at in range(1, 80)
+        for index in range(1, 80)
     ]
     reported = {"elapsed_ns": 10**10, "away_ns": away_ns, "late_ns": 0, "lateness": lateness}
     return TrafficOutcome(
@@ -316,11 +316,11 @@ def replace_link(monkeypatch: pytest.MonkeyPatch, result: TrafficOutcome) -> Any
     return module
 
 
-def test_a_late_link_ends_early_and_its_results_are_marked(
+def test_late_link_ends_early_and_its_results_are_marked(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     result = outcome_of([1000, 0, 0, 0, 0, 0, 0], 670_000_000, LATE)
-    answer = replace_link(monkeypatch, result).kernel(asked(), RunOptions())
+    answer = replace_link(monkeypatch, result).kernel(kernel_scenario(), RunOptions())
     assert result.cut == LATE
     assert answer.status is Status.MACHINE
     assert exit_code([answer]) == 3
@@ -329,14 +329,14 @@ def test_a_late_link_ends_early_and_its_results_are_marked(
     assert rate.value == pytest.approx(1000.0)
     assert (rate.low, rate.high, rate.trusted, rate.lacking) == (None, None, False, "late link")
     # 0.67 s of 10 s: a round trip of 20 ms takes longer by 0.67/9.33.
-    [said] = answer.warnings
-    assert said.startswith(f"{LATE}: it delayed packets by 1.4 ms per RTT on average, 7.2% of")
+    [message] = answer.warnings
+    assert message.startswith(f"{LATE}: it delayed packets by 1.4 ms per RTT on average, 7.2% of")
 
 
-def test_lateness_may_be_accepted(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_late_results_are_kept_with_accept_late(monkeypatch: pytest.MonkeyPatch) -> None:
     result = outcome_of([1000, 0, 0, 0, 0, 0, 0], 670_000_000, LATE)
     module = replace_link(monkeypatch, result)
-    answer = module.kernel(asked(), RunOptions(accept_late=True))
+    answer = module.kernel(kernel_scenario(), RunOptions(accept_late=True))
     assert result.cut is None
     assert exit_code([answer]) == 0
     assert not answer.metrics["send_rate_pps"].trusted
@@ -344,9 +344,9 @@ def test_lateness_may_be_accepted(monkeypatch: pytest.MonkeyPatch) -> None:
     assert any(LATE in warning for warning in answer.warnings)
 
 
-def test_a_run_of_any_length_ends_at_its_max_wall() -> None:
+def test_run_ends_at_its_max_wall() -> None:
     started = time.perf_counter()
-    long = asked(run={"duration": "1e8s", "warmup": "0.2s", "max_wall": "2s"})
+    long = kernel_scenario(run={"duration": "1e8s", "warmup": "0.2s", "max_wall": "2s"})
     [answer] = tcpcast.run(long, ["kernel"], accept_late=True)
     if answer.not_applicable is not None and "this machine" in answer.not_applicable:
         pytest.skip(answer.not_applicable)
@@ -355,36 +355,36 @@ def test_a_run_of_any_length_ends_at_its_max_wall() -> None:
     assert answer["send_rate_pps"] > 0
 
 
-def test_the_estimated_duration_of_a_transfer_has_its_size() -> None:
+def test_estimated_duration_of_transfers_includes_their_size() -> None:
     run = {"traffic": {"kind": "transfers", "size": "1000pkt", "count": 10}, "run": {}}
     scenario = Scenario.from_dict({**BASE, **run})
     # 1000 packets of 1500 bytes take 1.2 s at 10 Mbit/s.
     assert 12 < seconds(scenario) < 16
 
 
-def test_a_late_run_of_bbr_warns_of_its_queue(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_late_bbr_run_has_a_warning_of_rate_samples(monkeypatch: pytest.MonkeyPatch) -> None:
     result = outcome_of([990, 0, 10, 0, 0, 0, 0], 10**8, None)
     module = replace_link(monkeypatch, result)
-    late = module.kernel(asked(tcp={"stack": "linux-bbr"}), RunOptions())
-    [said] = [w for w in late.warnings if "more than 0.2 ms late" in w]
-    assert said.startswith("bbr: 1.0% of the packets were")
+    late = module.kernel(kernel_scenario(tcp={"stack": "linux-bbr"}), RunOptions())
+    [message] = [w for w in late.warnings if "more than 0.2 ms late" in w]
+    assert message.startswith("bbr: 1.0% of the packets were")
     # Half a millisecond of a round trip of 20.
-    assert "ACKs 0.5 ms late increase its largest rate sample" in said
-    assert "by up to 2.6%" in said
-    assert "the link was paused for 1.0% of the time, 2.0 ms per pause" in said
+    assert "ACKs 0.5 ms late increase its largest rate sample" in message
+    assert "by up to 2.6%" in message
+    assert "the link was paused for 1.0% of the time, 2.0 ms per pause" in message
     # 100 packets per 0.1 s; each waited for 10 ms.
     assert late["send_rate_pps"] == pytest.approx(1000.0)
     assert late["goodput_bps"] == pytest.approx(8e6, rel=0.01)
     assert late["queue_delay_mean_s"] == pytest.approx(0.01)
     assert late["queue_delay_p99_s"] == pytest.approx(0.01)
     assert late["rtt_mean_s"] == pytest.approx(0.1)
-    assert not any("late" in w for w in module.kernel(asked(), RunOptions()).warnings)
+    assert not any("late" in w for w in module.kernel(kernel_scenario(), RunOptions()).warnings)
 
 
 def test_interrupted_run_returns_finished_results(tmp_path: Path) -> None:
-    measured(asked(run={"duration": "1s", "warmup": "0.3s"}))
+    measured(kernel_scenario(run={"duration": "1s", "warmup": "0.3s"}))
     file = tmp_path / "k.toml"
-    file.write_text(asked(run={"duration": "60s", "warmup": "0.5s"}).to_toml())
+    file.write_text(kernel_scenario(run={"duration": "60s", "warmup": "0.5s"}).to_toml())
     command = [sys.executable, "-m", "tcpcast", "run", str(file), "--engine", "kernel", "--json"]
     run = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     assert run.stderr is not None

@@ -36,7 +36,7 @@ duration = "1h"
 
 
 @pytest.mark.parametrize("whom", ["command", "process", "sandbox"])
-def test_a_killed_run_leaves_nothing(mode: Mode, tmp_path: Path, whom: str) -> None:
+def test_killed_run_leaves_no_state(mode: Mode, tmp_path: Path, whom: str) -> None:
     if mode.name == "veth":
         pytest.skip("the engine uses TAP as root and veth as another user")
     before = outside()

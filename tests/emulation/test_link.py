@@ -47,15 +47,13 @@ os.execvp(sys.argv[1], sys.argv[1:])
 
 
 @pytest.mark.parametrize(("line", "status"), [("exit 0", 0), ("exit 7", 7), ("kill -9 $$", 137)])
-def test_the_status_of_the_command_is_passed_on(run: Run, line: str, status: int) -> None:
+def test_exit_status_of_the_command_is_returned(run: Run, line: str, status: int) -> None:
     ran = run(FAST, ["sh", "-c", line])
     assert ran.code == status
     assert f"tcpcast: {SHOWN}no packet" in ran.err
 
 
-def test_a_thread_that_cannot_be_started_is_reported_in_one_line(
-    run: Run, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_failed_thread_start_gives_one_line(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("RUST_MIN_STACK", str(1 << 46))  # too large for any thread
     ran = run(FAST, ["true"])
     assert ran.code == 3
@@ -64,14 +62,14 @@ def test_a_thread_that_cannot_be_started_is_reported_in_one_line(
     assert "raise the limits of processes and memory" in line
 
 
-def test_each_end_has_its_address_and_finds_the_other(run: Run, tmp_path: Path) -> None:
+def test_each_end_has_its_address_and_that_of_its_peer(run: Run, tmp_path: Path) -> None:
     far = f"echo $TCPCAST_PEER > {tmp_path}/far"
     ran = run([*FAST, "--server-command", far], ["echo $TCPCAST_PEER; sleep 0.2"])
     assert (ran.code, ran.out) == (0, "10.128.0.1\n")
     assert (tmp_path / "far").read_text() == "10.0.0.1\n"
 
 
-def test_ipv6_goes_over_the_link(run: Run) -> None:
+def test_link_forwards_ipv6(run: Run) -> None:
     serve = "import socket; own = socket.create_server(('::', 7007), family=socket.AF_INET6)\n"
     serve += "peer, address = own.accept(); peer.sendall(address[0].encode()); peer.close()"
     ask = "import os, socket\n"
@@ -93,7 +91,7 @@ def test_missing_program_is_named(run: Run) -> None:
     assert "tcpcast: cannot run no-such-program: " in ran.err
 
 
-def test_random_loss_and_the_queue_act_on_the_forward_path(run: Run) -> None:
+def test_random_loss_and_queue_affect_the_forward_path(run: Run) -> None:
     count, loss = 20_000, 0.05
     options = [*FAST, "--loss", "5%", "--server-command", shlex.join(python(SINK))]
     ran = run(options, python(FLOOD, count, 100, 20, 0.002, 0.1))
@@ -107,7 +105,7 @@ def test_random_loss_and_the_queue_act_on_the_forward_path(run: Run) -> None:
     assert ran.numbers["far_to_near"]["random_drops"] == 0
 
 
-def test_without_io_uring_packets_go_one_by_one(mode: Mode, tmp_path: Path) -> None:
+def test_packets_are_forwarded_one_by_one_without_io_uring(mode: Mode, tmp_path: Path) -> None:
     if mode.name != "tun":
         pytest.skip("other devices do not use it")
     far = shlex.join(python(SINK))
@@ -130,7 +128,7 @@ def test_without_io_uring_packets_go_one_by_one(mode: Mode, tmp_path: Path) -> N
     assert json.loads((tmp_path / "numbers.json").read_text())["near_to_far"]["delivered"] == 500
 
 
-def test_packets_too_long_for_the_link_are_not_cut(mode: Mode, run: Run) -> None:
+def test_packets_above_the_mtu_are_dropped_and_reported(mode: Mode, run: Run) -> None:
     if mode.name != "tun" or not works("ip", "-V"):
         pytest.skip("the longest packet of a TAP device is changed by ip, as root")
     longer = "ip link set link0 mtu 9000"
@@ -145,7 +143,7 @@ def test_packets_too_long_for_the_link_are_not_cut(mode: Mode, run: Run) -> None
     assert "3 packets were lost by this machine" in ran.err
 
 
-def test_with_the_sender_far_loss_is_on_the_other_direction(run: Run) -> None:
+def test_sender_far_applies_loss_to_the_other_direction(run: Run) -> None:
     far = shlex.join(python(ECHO))
     ran = run(
         [*FAST, "--loss", "50%", "--sender", "far", "--server-command", far], python(PINGS, 3)
@@ -157,16 +155,16 @@ def test_with_the_sender_far_loss_is_on_the_other_direction(run: Run) -> None:
 
 def packets(path: Path) -> list[tuple[int, int, str]]:
     """Return time in nanoseconds, IP length and source of each packet of a capture."""
-    data, at, result = path.read_bytes(), 24, []
-    while at < len(data):
-        seconds, rest, kept, length = struct.unpack_from("<IIII", data, at)
-        source = ".".join(map(str, data[at + 28 : at + 32]))
+    data, offset, result = path.read_bytes(), 24, []
+    while offset < len(data):
+        seconds, rest, kept, length = struct.unpack_from("<IIII", data, offset)
+        source = ".".join(map(str, data[offset + 28 : offset + 32]))
         result.append((seconds * 10**9 + rest, length, source))
-        at += 16 + kept
+        offset += 16 + kept
     return result
 
 
-def test_the_rate_is_exact(run: Run, tmp_path: Path) -> None:
+def test_link_rate_is_exact(run: Run, tmp_path: Path) -> None:
     pcap = tmp_path / "far.pcap"
     options = [
         *FAST,
@@ -183,23 +181,25 @@ def test_the_rate_is_exact(run: Run, tmp_path: Path) -> None:
     assert forward["full_drops"] > 100
     # A buffer of 50 includes the one in transmission: others wait for at most 49 of 1 ms.
     assert 48e6 < forward["wait_max_ns"] <= 49e6
-    seen = packets(pcap)
-    assert len(seen) == forward["delivered"]
+    captured = packets(pcap)
+    assert len(captured) == forward["delivered"]
     # A busy sender may have left the queue empty at times.
-    spans = [(seen[at], seen[at + 500]) for at in range(0, len(seen) - 500, 50)]
+    spans = [
+        (captured[index], captured[index + 500]) for index in range(0, len(captured) - 500, 50)
+    ]
     rate = statistics.median(500 * 8000 * 1e9 / (end[0] - begin[0]) for begin, end in spans)
-    assert {length for _, length, _ in seen} == {1000}
+    assert {length for _, length, _ in captured} == {1000}
     assert rate == pytest.approx(8e6, rel=1e-3)
 
 
-def test_a_full_packet_and_an_ack_take_the_rtt(run: Run, tmp_path: Path) -> None:
+def test_full_packet_and_ack_take_the_rtt(run: Run, tmp_path: Path) -> None:
     pcap = tmp_path / "near.pcap"
     options = ["--rtt", "30ms", "--rate", "10mbit", "--server-command", shlex.join(python(ECHO))]
     ran = run([*options, "--pcap", str(pcap)], python(PINGS, 40))
     assert ran.numbers["near_to_far"]["machinery_drops"] == 0
-    seen = packets(pcap)
-    sent = [time for time, _, source in seen if source == "10.0.0.1"]
-    answered = [time for time, _, source in seen if source == "10.128.0.1"]
+    captured = packets(pcap)
+    sent = [time for time, _, source in captured if source == "10.0.0.1"]
+    answered = [time for time, _, source in captured if source == "10.128.0.1"]
     assert len(sent) == len(answered) == 40
     rtts = [(there - here) / 1e6 for here, there in zip(sent, answered, strict=True)]
     assert min(rtts) >= 30.0
@@ -207,7 +207,7 @@ def test_a_full_packet_and_an_ack_take_the_rtt(run: Run, tmp_path: Path) -> None
     assert sorted(rtts)[10] == pytest.approx(30.0, abs=0.3)
 
 
-def test_jitter_reorders_or_keeps_the_order(run: Run, tmp_path: Path) -> None:
+def test_jitter_reorders_only_on_request(run: Run, tmp_path: Path) -> None:
     pcap = tmp_path / "far.pcap"
     options = ["--rtt", "2ms", "--jitter", "5ms", "--pcap", str(pcap), "--pcap-side", "far"]
     for reorder in (False, True):
@@ -220,7 +220,7 @@ def test_jitter_reorders_or_keeps_the_order(run: Run, tmp_path: Path) -> None:
         assert (result == sorted(result)) is not reorder
 
 
-def test_a_trace_of_packet_opportunities_is_the_rate(run: Run, tmp_path: Path) -> None:
+def test_trace_of_packet_opportunities_sets_the_rate(run: Run, tmp_path: Path) -> None:
     trace = tmp_path / "up.trace"
     trace.write_text("5\n10\n")
     options = [
@@ -239,7 +239,7 @@ def test_a_trace_of_packet_opportunities_is_the_rate(run: Run, tmp_path: Path) -
     assert 45e6 <= forward["wait_max_ns"] <= 50e6
 
 
-def test_a_capture_of_tcp_is_read_by_trace(run: Run, tmp_path: Path) -> None:
+def test_trace_reads_the_tcp_capture_of_a_link(run: Run, tmp_path: Path) -> None:
     if shutil.which("curl") is None:
         pytest.skip("curl is missing")
     (tmp_path / "file").write_bytes(bytes(300_000))
@@ -260,7 +260,7 @@ def test_a_capture_of_tcp_is_read_by_trace(run: Run, tmp_path: Path) -> None:
     assert main(["trace", str(tmp_path / "far.pcap")]) == 0
 
 
-def test_iperf3_over_the_link(run: Run) -> None:
+def test_iperf3_runs_over_the_link(run: Run) -> None:
     if shutil.which("iperf3") is None:
         pytest.skip("iperf3 is missing")
     options = [
@@ -280,7 +280,7 @@ def test_iperf3_over_the_link(run: Run) -> None:
     assert 3e6 < forward["delivered_bytes"] < 6e6
 
 
-def test_a_scenario_gives_the_values_and_options_change_them(run: Run, tmp_path: Path) -> None:
+def test_options_override_values_of_a_scenario(run: Run, tmp_path: Path) -> None:
     (tmp_path / "path.toml").write_text(
         'name = "path"\n[network]\nrtt = "10ms"\n[network.bottleneck]\nrate = "8mbit"\n'
         'buffer = "20pkt"\n[traffic]\nkind = "bulk"\nflows = 2\n[run]\nduration = "1s"\n'

@@ -174,8 +174,8 @@ def test_nat_reaches_the_host_and_networks_behind_it(host: Host, tmp_path: Path,
         victims = {"command": [link.pid], "process": [process], "sandbox": [sandbox]}
         for victim in victims.get(whom, [sandbox, process, link.pid]):
             os.kill(victim, signal.SIGKILL)
-    _, said = link.communicate(timeout=60)
-    assert (link.returncode == 0) is (whom == "nobody"), said
+    _, errors = link.communicate(timeout=60)
+    assert (link.returncode == 0) is (whom == "nobody"), errors
     until = time.monotonic() + 30
     while (changed := host.changed(before)) and time.monotonic() < until:
         time.sleep(0.1)
@@ -185,8 +185,10 @@ def test_nat_reaches_the_host_and_networks_behind_it(host: Host, tmp_path: Path,
             break
 
 
-def test_two_links_use_nat_simultaneously(host: Host, tmp_path: Path) -> None:
-    before, links, seen = host.state(), [], []
+def test_two_links_use_nat_simultaneously_with_separate_addresses(
+    host: Host, tmp_path: Path
+) -> None:
+    before, links, addresses = host.state(), [], []
     for lasts in ("3600", "0"):
         asks = [sys.executable, "-c", ASKS, lasts, HOST, WORLD]
         link = [*TCPCAST, "link", "--rtt", "5ms", "--nat", "--", *asks]
@@ -197,9 +199,9 @@ def test_two_links_use_nat_simultaneously(host: Host, tmp_path: Path) -> None:
             text=True,
         )
         assert started.stdout is not None
-        seen.append([started.stdout.readline().split()[1] for _ in range(2)])
+        addresses.append([started.stdout.readline().split()[1] for _ in range(2)])
         links.append(started)
-    assert seen == [["198.18.0.2", HOST], ["198.18.1.2", HOST]]
+    assert addresses == [["198.18.0.2", HOST], ["198.18.1.2", HOST]]
     assert links[1].wait(60) in {0, 3}
     links[0].kill()
     links[0].wait(60)
@@ -208,7 +210,7 @@ def test_two_links_use_nat_simultaneously(host: Host, tmp_path: Path) -> None:
             break
 
 
-def test_nat_without_root_is_refused(tmp_path: Path) -> None:
+def test_nat_without_root_is_rejected(tmp_path: Path) -> None:
     prefix = user_prefix()
     if sys.platform != "linux" or prefix is None:
         pytest.skip("no namespaces for another user on this machine")

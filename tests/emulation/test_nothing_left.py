@@ -50,7 +50,7 @@ def changing(name: str) -> bool:
 
 
 @pytest.mark.parametrize("whom", ["nobody", "command", "process"])
-def test_link_restores_state_and_ends_programs(mode: Mode, tmp_path: Path, whom: str) -> None:
+def test_link_restores_host_state_and_ends_programs(mode: Mode, tmp_path: Path, whom: str) -> None:
     before = outside()
     marker = f"{FOREVER}.{os.getpid()}{len(whom)}"
     lasts = f"setsid sleep {marker} & exec sleep {marker}"
@@ -109,9 +109,9 @@ def test_interrupt_is_handled_by_the_program(mode: Mode) -> None:
     assert link.stdout is not None
     assert link.stdout.readline() == "ready\n"
     os.killpg(link.pid, signal.SIGINT)
-    _, said = link.communicate(timeout=60)
+    _, errors = link.communicate(timeout=60)
     assert link.returncode == 9
-    assert "near to far" in said
+    assert "near to far" in errors
 
 
 def test_sigterm_ends_the_link_and_the_program(mode: Mode) -> None:

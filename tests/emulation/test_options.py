@@ -14,26 +14,26 @@ if TYPE_CHECKING:
 
 
 @pytest.fixture
-def asked(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
+def links(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
     """Return the list of links that would run; none is started."""
     result: list[dict[str, Any]] = []
 
-    def _run(question: dict[str, Any], *_: object, **__: object) -> None:
-        result.append(question)
+    def _run(link_config: dict[str, Any], *_: object, **__: object) -> None:
+        result.append(link_config)
         raise SystemExit(0)
 
     monkeypatch.setattr(link, "_run", _run)
     return result
 
 
-def question(asked: list[dict[str, Any]], *arguments: str) -> dict[str, Any]:
+def link_config(links: list[dict[str, Any]], *arguments: str) -> dict[str, Any]:
     with pytest.raises(SystemExit):
         main(["link", *arguments])
-    return asked.pop()
+    return links.pop()
 
 
-def test_link_has_the_simulator_configuration(asked: list[dict[str, Any]]) -> None:
-    given = question(asked, "--rtt", "60ms", "--rate", "20mbit", "--", "ping", "-c", "3", "x")
+def test_link_has_the_simulator_configuration(links: list[dict[str, Any]]) -> None:
+    given = link_config(links, "--rtt", "60ms", "--rate", "20mbit", "--", "ping", "-c", "3", "x")
     config = given["config"]
     # Half of 60 ms minus the transmission of 1500 and 40 bytes at 20 Mbit/s, in each direction.
     assert config["classes"][0]["forward_ns"] == config["classes"][0]["back_ns"] == 29_692_000
@@ -43,15 +43,15 @@ def test_link_has_the_simulator_configuration(asked: list[dict[str, Any]]) -> No
 
 
 def test_single_word_is_a_shell_command(
-    asked: list[dict[str, Any]], monkeypatch: pytest.MonkeyPatch
+    links: list[dict[str, Any]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("SHELL", "/bin/some-shell")
-    assert question(asked, "--rtt", "1ms", "--", "a | b")["near"] == ["/bin/sh", "-c", "a | b"]
-    assert question(asked, "--rtt", "1ms")["near"] == ["/bin/some-shell"]
+    assert link_config(links, "--rtt", "1ms", "--", "a | b")["near"] == ["/bin/sh", "-c", "a | b"]
+    assert link_config(links, "--rtt", "1ms")["near"] == ["/bin/some-shell"]
 
 
-def test_options_override_the_scenario(asked: list[dict[str, Any]], tmp_path: Path) -> None:
-    given = question(asked, "web-10mbit", "--rtt", "80ms", "--set", "network.packet=1000B", "--")
+def test_options_override_the_scenario(links: list[dict[str, Any]], tmp_path: Path) -> None:
+    given = link_config(links, "web-10mbit", "--rtt", "80ms", "--set", "network.packet=1000B", "--")
     assert given["config"]["bottleneck_bps"] == 10_000_000
     assert given["mtu"] == 1000
     # The links of sources and receivers become delays: a packet and its ack still take 80 ms.
@@ -60,13 +60,13 @@ def test_options_override_the_scenario(asked: list[dict[str, Any]], tmp_path: Pa
     assert there_and_back == pytest.approx(80e6, abs=4)
     trace = tmp_path / "t"
     trace.write_text("1\n2\n")
-    traced = question(asked, "--rtt", "80ms", "--trace", str(trace), "--seed", "5")["config"]
+    traced = link_config(links, "--rtt", "80ms", "--trace", str(trace), "--seed", "5")["config"]
     assert traced["seed"] == 5
     assert traced["queue"]["managed"]["rate"]["opportunities"] == [(1, 1), (2, 1)]
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [
         ([], "--rtt: missing"),
         (["--rtt", "60"], "--rtt: "),
@@ -80,9 +80,9 @@ def test_options_override_the_scenario(asked: list[dict[str, Any]], tmp_path: Pa
         (["--rtt", "60ms", "--set", "network.ingress.loss=1%"], "network.ingress.loss: a link is"),
     ],
 )
-def test_invalid_links_are_refused_by_option(
-    arguments: list[str], said: str, capsys: Capture
+def test_invalid_options_are_rejected_by_name(
+    arguments: list[str], message: str, capsys: Capture
 ) -> None:
     assert main(["link", *arguments, "--", "true"]) == 2
     err = capsys.readouterr().err
-    assert said in err
+    assert message in err

@@ -11,7 +11,7 @@ import pytest
 
 from emulation.conftest import TCPCAST
 from emulation.ends import ECHO, PORT, python
-from emulation.test_kernel import asked, measured
+from emulation.test_kernel import kernel_scenario, measured
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -39,7 +39,7 @@ def test_threads_have_separate_links() -> None:
 
     def answer(rate: str) -> Any:
         bottleneck = {"rate": rate, "buffer": "40pkt"}
-        return measured(asked(network={"rtt": "20ms", "bottleneck": bottleneck}))
+        return measured(kernel_scenario(network={"rtt": "20ms", "bottleneck": bottleneck}))
 
     with ThreadPoolExecutor(len(rates)) as threads:
         answers = list(threads.map(answer, rates))

@@ -19,7 +19,7 @@ class Path:
 
     b: int = 1
     initial_window: int = 2
-    most: int = 30
+    receiver_window: int = 30
     rtt_s: float = 0.1
     ack_timer_s: float = 0.2
     rto_s: float = 1.0
@@ -74,7 +74,7 @@ class Transfer:
 
     def run(self) -> float:
         """Return the time from the first packet to the last ack."""
-        self.cwnd, self.ssthresh = float(self.path.initial_window), float(self.path.most)
+        self.cwnd, self.ssthresh = float(self.path.initial_window), float(self.path.receiver_window)
         receiver = Receiver(self.path)
         self._fill()
         while self.una < self.packets:
@@ -106,7 +106,7 @@ class Transfer:
             self.expiry = self.now + self.path.rto_s * self.backoff
 
     def _fill(self) -> None:
-        window = min(int(self.cwnd + 1e-9), self.path.most)
+        window = min(int(self.cwnd + 1e-9), self.path.receiver_window)
         while self.nxt < min(self.packets, self.una + window):
             self._transmit(self.nxt)
             self.nxt += 1

@@ -52,9 +52,9 @@ def test_tolerated_loss_is_20_percent() -> None:
 
 
 def test_flows_share_the_link_and_keep_a_queue() -> None:
-    alone = bbr_bound(**LINK)
-    assert alone.rate_pps == 10_000
-    assert alone.standing_queue_pkts == 0
+    single_flow = bbr_bound(**LINK)
+    assert single_flow.rate_pps == 10_000
+    assert single_flow.standing_queue_pkts == 0
     several = bbr_bound(flows=4, buffer_pkts=[500, 1000, 5000], loss_ratio=0.01, **LINK)
     np.testing.assert_allclose(several.rate_pps, 10_000 * 0.99 / 4)
     assert several.standing_queue_pkts.tolist() == [500, 1000, 1000]
@@ -113,7 +113,7 @@ def test_arguments_broadcast() -> None:
         ("flows", math.inf),
     ],
 )
-def test_outside_the_domain(name: str, value: float) -> None:
+def test_arguments_outside_the_domain_are_rejected(name: str, value: float) -> None:
     with pytest.raises(DomainError, match=name):
         bbr_bound(**{**LINK, name: value})
 

@@ -23,45 +23,45 @@ LOSSLESS: dict[str, Any] = {**PATH, "loss_ratio": 1e-12, "connection": False, "d
 )
 def test_slow_start_multiplies_the_window_by_gamma(b: int, windows: tuple[float, ...]) -> None:
     for rounds in range(1, len(windows) + 1):
-        got = cardwell_latency(
+        result = cardwell_latency(
             size_pkts=sum(windows[:rounds]),
             initial_window_pkts=windows[0],
             packets_per_ack=b,
             **LOSSLESS,
         )
-        assert got.latency_s == pytest.approx(0.1 * rounds, rel=1e-6)
+        assert result.latency_s == pytest.approx(0.1 * rounds, rel=1e-6)
         # (11): the window of the last round.
-        assert got.slow_start_window_pkts == pytest.approx(windows[rounds - 1])
+        assert result.slow_start_window_pkts == pytest.approx(windows[rounds - 1])
 
 
 def test_receiver_window_ends_the_growth() -> None:
     # 2, 4, 4, 4 packets.
-    got = cardwell_latency(
+    result = cardwell_latency(
         size_pkts=14,
         initial_window_pkts=2,
         packets_per_ack=1,
         receiver_window_pkts=4,
         **LOSSLESS,
     )
-    assert got.latency_s == pytest.approx(0.4, rel=1e-6)
-    assert got.slow_start_window_pkts == 4
+    assert result.latency_s == pytest.approx(0.4, rel=1e-6)
+    assert result.slow_start_window_pkts == 4
 
 
 def test_packets_of_slow_start_by_their_sum() -> None:
     p, d = 0.07, 23
     before = sum(k * p * (1 - p) ** k for k in range(d)) + d * (1 - p) ** d
-    got = cardwell_latency(size_pkts=d, loss_ratio=p, **PATH)
-    assert got.slow_start_pkts == pytest.approx(before + 1)
+    result = cardwell_latency(size_pkts=d, loss_ratio=p, **PATH)
+    assert result.slow_start_pkts == pytest.approx(before + 1)
 
 
-def test_recomputed_value() -> None:
+def test_latency_equals_hand_computed_value() -> None:
     """40 packets, p = 5 %, w1 = 2, b = 2, W_max = 12: each part from its definition."""
-    p, d, rtt, t0, b, most = 0.05, 40, 0.1, 0.4, 2, 12
-    got = cardwell_latency(
+    p, d, rtt, t0, b, window_max = 0.05, 40, 0.1, 0.4, 2, 12
+    result = cardwell_latency(
         size_pkts=d,
         loss_ratio=p,
         initial_window_pkts=2,
-        receiver_window_pkts=most,
+        receiver_window_pkts=window_max,
         packets_per_ack=b,
         delayed_ack_s=0.1,
         reverse_loss_ratio=0.02,
@@ -71,24 +71,31 @@ def test_recomputed_value() -> None:
     def handshake(loss: float) -> float:
         return float(sum(3 * (2**i - 1) * loss**i * (1 - loss) for i in range(200)))
 
-    assert got.connection_s == pytest.approx(rtt + handshake(p) + handshake(0.02))
+    assert result.connection_s == pytest.approx(rtt + handshake(p) + handshake(0.02))
     # The window grows by a factor of 1.5 until the packets up to the first loss are sent.
     first = sum(k * p * (1 - p) ** k for k in range(d)) + d * (1 - p) ** d + 1
     rounds, window, sent = 0, 2.0, 0.0
     while sent + window < first:
         rounds, sent, window = rounds + 1, sent + window, window * 1.5
     share = math.log(1 + (first - sent) / window * 0.5) / math.log(1.5)
-    assert got.slow_start_s == pytest.approx(rtt * (rounds + share))
+    assert result.slow_start_s == pytest.approx(rtt * (rounds + share))
     last = first / 3 + 2 / 1.5
-    assert last < most
+    assert last < window_max
     timeout = first_loss_is_a_timeout(last, p)
     backoff = sum(min(2**i, 64) * t0 * p**i for i in range(200))
     loss = (1 - (1 - p) ** d) * (timeout * backoff + (1 - timeout) * rtt)
-    assert got.first_loss_s == pytest.approx(loss)
-    assert got.congestion_avoidance_s == pytest.approx((d - first) / arrivals(p, rtt, t0, b, most))
-    assert got.delayed_ack_s == 0  # two packets are acknowledged immediately
-    parts = got.connection_s + got.slow_start_s + got.first_loss_s + got.congestion_avoidance_s
-    assert got.latency_s == pytest.approx(float(parts))
+    assert result.first_loss_s == pytest.approx(loss)
+    assert result.congestion_avoidance_s == pytest.approx(
+        (d - first) / arrivals(p, rtt, t0, b, window_max)
+    )
+    assert result.delayed_ack_s == 0  # two packets are acknowledged immediately
+    parts = (
+        result.connection_s
+        + result.slow_start_s
+        + result.first_loss_s
+        + result.congestion_avoidance_s
+    )
+    assert result.latency_s == pytest.approx(float(parts))
 
 
 def first_loss_is_a_timeout(w: float, p: float) -> float:
@@ -96,30 +103,32 @@ def first_loss_is_a_timeout(w: float, p: float) -> float:
     return float(min(1.0, (1 + q**3 * (1 - q ** (w - 3))) / ((1 - q**w) / (1 - q**3))))
 
 
-def arrivals(p: float, rtt: float, t0: float, b: float, most: float) -> float:
+def arrivals(p: float, rtt: float, t0: float, b: float, window_max: float) -> float:
     """(22) as printed."""
     middle = (2 + b) / (3 * b)
     window = middle + math.sqrt(8 * (1 - p) / (3 * b * p) + middle**2)
     backoff = 1 + p + 2 * p**2 + 4 * p**3 + 8 * p**4 + 16 * p**5 + 32 * p**6
-    if window < most:
+    if window < window_max:
         q = first_loss_is_a_timeout(window, p)
         time = rtt * (b / 2 * window + 1) + q * backoff * t0 / (1 - p)
         return ((1 - p) / p + window / 2 + q) / time
-    q = first_loss_is_a_timeout(most, p)
-    time = rtt * (b / 8 * most + (1 - p) / (p * most) + 2) + q * backoff * t0 / (1 - p)
-    return ((1 - p) / p + most / 2 + q) / time
+    q = first_loss_is_a_timeout(window_max, p)
+    time = rtt * (b / 8 * window_max + (1 - p) / (p * window_max) + 2) + q * backoff * t0 / (1 - p)
+    return ((1 - p) / p + window_max / 2 + q) / time
 
 
-@pytest.mark.parametrize("most", [4.0, 20.0, math.inf])
+@pytest.mark.parametrize("window_max", [4.0, 20.0, math.inf])
 @pytest.mark.parametrize("p", [0.001, 0.02, 0.2])
-def test_large_sizes_have_pftk_rate(p: float, most: float) -> None:
+def test_large_sizes_have_pftk_rate(p: float, window_max: float) -> None:
     sizes = np.array([1e8, 2e8])
-    got = cardwell_latency(size_pkts=sizes, loss_ratio=p, receiver_window_pkts=most, **PATH)
-    rate = 1e8 / float(np.diff(got.latency_s)[0])
-    assert rate == pytest.approx(arrivals(p, 0.1, 0.4, 2, most), rel=1e-9)
-    sent = throughput(loss_indication_ratio=p, receiver_window_pkts=most, **PATH).rate_pps
+    result = cardwell_latency(
+        size_pkts=sizes, loss_ratio=p, receiver_window_pkts=window_max, **PATH
+    )
+    rate = 1e8 / float(np.diff(result.latency_s)[0])
+    assert rate == pytest.approx(arrivals(p, 0.1, 0.4, 2, window_max), rel=1e-9)
+    sent = throughput(loss_indication_ratio=p, receiver_window_pkts=window_max, **PATH).rate_pps
     assert 0.5 * sent < rate < sent
-    assert 1e8 / got.latency_s[0] == pytest.approx(rate, rel=1e-4)
+    assert 1e8 / result.latency_s[0] == pytest.approx(rate, rel=1e-4)
 
 
 def test_first_loss_costs_as_in_pftk() -> None:
@@ -133,24 +142,28 @@ def test_first_loss_costs_as_in_pftk() -> None:
     rtt=st.floats(1e-3, 1),
     b=st.sampled_from([1, 2, 4]),
     window=st.floats(1, 40),
-    most=st.one_of(st.floats(1, 200), st.just(math.inf)),
+    window_max=st.one_of(st.floats(1, 200), st.just(math.inf)),
 )
 def test_latency_rises_with_size_and_round_trip(
-    *, p: float, rtt: float, b: int, window: float, most: float
+    *, p: float, rtt: float, b: int, window: float, window_max: float
 ) -> None:
     path: dict[str, Any] = {
         "loss_ratio": p,
         "packets_per_ack": b,
         "initial_window_pkts": window,
-        "receiver_window_pkts": most,
+        "receiver_window_pkts": window_max,
     }
     sizes = np.unique(np.geomspace(1, 1e5, 60))
-    got = cardwell_latency(size_pkts=sizes, rtt_s=rtt, t0_s=max(4 * rtt, 1), **path)
+    result = cardwell_latency(size_pkts=sizes, rtt_s=rtt, t0_s=max(4 * rtt, 1), **path)
     # Only the cost of the first loss may decrease, because a larger window recovers it faster.
-    for part in (got.slow_start_s, got.congestion_avoidance_s, got.latency_s - got.first_loss_s):
+    for part in (
+        result.slow_start_s,
+        result.congestion_avoidance_s,
+        result.latency_s - result.first_loss_s,
+    ):
         assert np.all(np.diff(part) >= -1e-9 * part[1:])
     farther = cardwell_latency(size_pkts=sizes, rtt_s=2 * rtt, t0_s=max(4 * rtt, 1), **path)
-    assert np.all(farther.latency_s > got.latency_s)
+    assert np.all(farther.latency_s > result.latency_s)
 
 
 def test_latency_rises_with_loss() -> None:
@@ -168,12 +181,12 @@ def test_single_first_packet_waits_for_delayed_ack() -> None:
 
 
 def test_arguments_broadcast() -> None:
-    got = cardwell_latency(size_pkts=[[1.0], [10.0]], loss_ratio=[0.01, 0.02, 0.1], **PATH)
-    for name in got.__slots__:
-        assert getattr(got, name).shape == (2, 3), name
-    assert got.latency_s.shape == (2, 3)
-    alone = cardwell_latency(size_pkts=10, loss_ratio=0.02, **PATH)
-    assert got.latency_s[1, 1] == alone.latency_s
+    result = cardwell_latency(size_pkts=[[1.0], [10.0]], loss_ratio=[0.01, 0.02, 0.1], **PATH)
+    for name in result.__slots__:
+        assert getattr(result, name).shape == (2, 3), name
+    assert result.latency_s.shape == (2, 3)
+    single_result = cardwell_latency(size_pkts=10, loss_ratio=0.02, **PATH)
+    assert result.latency_s[1, 1] == single_result.latency_s
 
 
 @pytest.mark.parametrize(
@@ -195,7 +208,7 @@ def test_arguments_broadcast() -> None:
         ("syn_timeout_s", 0),
     ],
 )
-def test_outside_the_domain(name: str, value: float) -> None:
+def test_arguments_outside_the_domain_are_rejected(name: str, value: float) -> None:
     path: dict[str, Any] = {"size_pkts": 10, "loss_ratio": 0.01, **PATH, name: value}
     with pytest.raises(DomainError, match=name):
         cardwell_latency(**path)

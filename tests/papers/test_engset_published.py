@@ -47,7 +47,7 @@ def shares(size: int, distribution: str) -> tuple[tuple[Line, ...], list[float]]
 
 
 @pytest.mark.parametrize(("size", "distribution"), COLUMNS)
-def test_the_columns_of_table_1_sum_to_100_percent(size: int, distribution: str) -> None:
+def test_table_1_columns_sum_to_100_percent(size: int, distribution: str) -> None:
     lines, printed = shares(size, distribution)
     lost = [line for line in lines if not line["share_percent"]]
     assert len(lost) == ((size, distribution) in {(22, "E"), (5, "EP")})
@@ -59,7 +59,7 @@ def test_the_columns_of_table_1_sum_to_100_percent(size: int, distribution: str)
 
 
 @pytest.mark.parametrize(("size", "distribution"), COLUMNS)
-def test_the_means_of_table_1_lie_in_their_intervals_and_make_up_the_mean_size(
+def test_table_1_means_are_in_their_intervals_and_agree_with_mean(
     size: int, distribution: str
 ) -> None:
     lines, _ = shares(size, distribution)
@@ -72,7 +72,7 @@ def test_the_means_of_table_1_lie_in_their_intervals_and_make_up_the_mean_size(
 
 
 @pytest.mark.parametrize("distribution", ["E", "EP"])
-def test_moved_rows_of_table_1_contradict_their_printed_position(
+def test_table_1_moved_rows_contradict_their_printed_position(
     distribution: str,
 ) -> None:
     for line in published.table(1).where(distribution=distribution, misprint="row"):
@@ -82,7 +82,7 @@ def test_moved_rows_of_table_1_contradict_their_printed_position(
         assert not printed_low <= mean <= (intervals[printed_low] or float("inf"))
 
 
-def test_the_flights_of_table_3_sum_to_the_file_and_give_m_and_n() -> None:
+def test_table_3_flights_sum_to_the_file_and_give_m_and_n() -> None:
     for line in published.table(3):
         sizes = [int(size) for size in line["flights_corrected_pkts"].split()]
         assert sum(sizes) == int(line["mean_size_pkts"])
@@ -99,7 +99,7 @@ def _corrected(name: str) -> str:
 
 
 @pytest.mark.parametrize("end", ["window_low_pkts", "window_high_pkts"])
-def test_the_corrected_flights_of_table_3_are_the_model_s(end: str) -> None:
+def test_table_3_corrected_flights_equal_the_model(end: str) -> None:
     for line in published.table(3):
         result = flights(
             size_pkts=line.value("mean_size_pkts"),
@@ -148,7 +148,7 @@ def test_intervals_of_tables_4_and_8_cover_all_files() -> None:
     assert size == pytest.approx(11.88, abs=0.05)
 
 
-def test_table_9_prints_two_distributions_three_buffers_and_their_stalls() -> None:
+def test_table_9_covers_two_distributions_and_three_buffers() -> None:
     for distribution, intervals in (("EE(7)", 8), ("EP", 11)):
         for buffer, stalls in ((50, intervals), (150, intervals), (750, 0)):
             lines = published.table(9).where(distribution=distribution, buffer_pkts=buffer)
@@ -156,7 +156,7 @@ def test_table_9_prints_two_distributions_three_buffers_and_their_stalls() -> No
             assert sum(bool(line["stalled_percent"]) for line in lines) == stalls
 
 
-def test_table_5_turns_packets_into_delays() -> None:
+def test_table_5_delays_follow_from_buffers() -> None:
     for line in published.table(5):
         if line["buffer_pkts"]:
             delay = 12 * line.value("buffer_pkts") / line.value("rate_mbps")

@@ -8,10 +8,10 @@ from tcpcast_papers.engset.theory import at_load, model
 
 
 def test_setting_parses_the_name_in_table_7() -> None:
-    each = setting("F12-N134-10M2M-R50-EE(7)-W44-B150")
-    assert each.name == "F12-N134-10M2M-R50-EE(7)-W44-B150"
-    assert each.connections == 800_000
-    scenario = each.scenario()
+    parsed = setting("F12-N134-10M2M-R50-EE(7)-W44-B150")
+    assert parsed.name == "F12-N134-10M2M-R50-EE(7)-W44-B150"
+    assert parsed.connections == 800_000
+    scenario = parsed.scenario()
     (people,) = scenario.populations
     assert people.count == 134
     assert people.rtt_s == 0.05
@@ -32,30 +32,30 @@ def test_setting_parses_the_name_in_table_7() -> None:
 
 
 def test_setting_parses_the_special_case() -> None:
-    each = setting("F347-N1-100M-1.5M-128k-D300-E-W44-P576")
-    (people,) = each.scenario().populations
+    parsed = setting("F347-N1-100M-1.5M-128k-D300-E-W44-P576")
+    (people,) = parsed.scenario().populations
     assert 1e3 * people.rtt_s == pytest.approx(341.83, abs=0.005)
     assert isinstance(people.traffic, OnOff)
     assert people.traffic.off.mean_value() == 5
-    assert each.name == "F347-N1-1.5M128k-D300-E-W44-P576"
+    assert parsed.name == "F347-N1-1.5M128k-D300-E-W44-P576"
 
 
 def test_setting_defaults_follow_section_3_4() -> None:
-    each = setting("F12-N1-2M10M100M-R100")
-    assert (each.ingress, each.bottleneck, each.egress) == ("2mbit", "10mbit", "100mbit")
-    assert (each.distribution, each.receiver_window_pkts, each.buffer_pkts) == ("E", 44, None)
+    parsed = setting("F12-N1-2M10M100M-R100")
+    assert (parsed.ingress, parsed.bottleneck, parsed.egress) == ("2mbit", "10mbit", "100mbit")
+    assert (parsed.distribution, parsed.receiver_window_pkts, parsed.buffer_pkts) == ("E", 44, None)
     assert setting("F12-N1-10M2M-R50-WR12").receiver_window_pkts == 12
 
 
 @pytest.mark.parametrize(("load", "sources"), [(0.8, 66), (1.0, 82), (1.2, 98), (1.4, 115)])
-def test_the_sources_of_table_6_and_figure_13(load: float, sources: int) -> None:
+def test_at_load_gives_sources_of_table_6_and_figure_13(load: float, sources: int) -> None:
     assert at_load(setting("F12-N1-10M2M-R50"), load).sources == sources
 
 
-def test_the_sources_and_load_of_table_4() -> None:
-    each = at_load(setting("F12-N1-10M1G-R50"), 1.0)
-    assert each.sources == 80
-    assert round(100 * model(each).offered_load, 1) == 99.7
+def test_at_load_gives_sources_and_load_of_table_4() -> None:
+    parsed = at_load(setting("F12-N1-10M1G-R50"), 1.0)
+    assert parsed.sources == 80
+    assert round(100 * model(parsed).offered_load, 1) == 99.7
 
 
 @pytest.mark.parametrize(

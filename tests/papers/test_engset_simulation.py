@@ -70,7 +70,7 @@ def test_every_table_and_figure_has_its_section(quick: Report, title: str) -> No
 
 
 @pytest.mark.parametrize("name", FIGURES)
-def test_every_figure_is_drawn_and_shown_on_the_page(quick: Report, name: str) -> None:
+def test_every_figure_is_plotted_and_on_the_page(quick: Report, name: str) -> None:
     check_figure(quick, name)
 
 
@@ -163,7 +163,7 @@ def test_progress_is_monotonic(quick: Report, shares: list[float]) -> None:
     assert all(0 <= share <= 1 for share in shares)
 
 
-def test_the_whole_paper(tmp_path: Path) -> None:
+def test_whole_paper_agrees_with_listed_differences(tmp_path: Path) -> None:
     report = paper("engset")(tmp_path)
     assert [*report.new, *report.gone] == []
     assert misplaced(report) == []

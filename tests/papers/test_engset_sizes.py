@@ -39,7 +39,7 @@ def test_size_intervals_cover_all_files_and_the_mean(size: int, name: str) -> No
 
 
 @pytest.mark.parametrize(("size", "name"), NAMES)
-def test_the_closed_tail_is_the_sum_over_every_packet(size: int, name: str) -> None:
+def test_closed_form_tail_equals_sum_over_packets(size: int, name: str) -> None:
     sizes = distribution(size, name)
     counts = np.arange(63, 129)
     shares = np.array([sizes.share(int(n), int(n)) for n in counts])
@@ -54,11 +54,11 @@ def test_rounding_reduces_the_mean_of_ee_7() -> None:
 
 
 @pytest.mark.parametrize(("name", "mean"), [("E", 33), ("EP", 52), ("EE(7)", 89)])
-def test_the_mean_sizes_beyond_k_of_section_3_2(name: str, mean: int) -> None:
+def test_mean_size_above_k_equals_section_3_2(name: str, mean: int) -> None:
     assert round(distribution(12, name).mean_above_k()) == mean
 
 
-def test_p_of_x_is_continuous_at_k_and_one_at_the_minimum() -> None:
+def test_survival_function_is_continuous_at_k_and_1_at_minimum() -> None:
     for name in ("EP", "EE(7)"):
         sizes = distribution(12, name)
         before, after = sizes.above([sizes.k * (1 - 1e-12), sizes.k])

@@ -63,7 +63,7 @@ def table6(sources: int, buffer_pkts: float = 200) -> EngsetResult:
 # ---------------------------------------------------------------- section 3.3 and Table 2
 
 
-def test_special_setting_round_trip_and_pipes() -> None:
+def test_special_setting_has_printed_rtt_and_bdp() -> None:
     assert round(SPECIAL_RTT0 * 1000, 2) == 341.83
     assert round(SPECIAL.beta, 1) == 111.3
     assert round(SPECIAL.slowest_beta, 1) == 9.5
@@ -84,7 +84,9 @@ TABLE_2: dict[tuple[int, int], list[tuple[int, float, float, int]]] = {
     ("mbps", "rtt_ms", "delta_ms", "beta"),
     [(2, 50, 6.0, 8.3), (2, 100, 6.0, 16.7), (10, 50, 1.2, 41.7), (10, 100, 1.2, 83.3)],
 )
-def test_table_2(mbps: int, rtt_ms: int, delta_ms: float, beta: float) -> None:
+def test_window_saturation_equals_table_2(
+    mbps: int, rtt_ms: int, delta_ms: float, beta: float
+) -> None:
     path = path_of(mbps, 1000, rtt_ms)
     assert path.delta_s * 1000 == pytest.approx(delta_ms)
     assert round(path.beta, 1) == beta
@@ -123,7 +125,7 @@ def test_table_2(mbps: int, rtt_ms: int, delta_ms: float, beta: float) -> None:
         (120, 8, 8.5, (17, 1), (2, 4, *(8,) * 14, 2)),  # 17 flights as printed
     ],
 )
-def test_table_3(
+def test_flights_equal_table_3(
     size: int, window: int, beta: float, m_n: tuple[int, int], sizes: tuple[int, ...]
 ) -> None:
     group = flights(size_pkts=size, receiver_window_pkts=window, slowest_beta=beta)
@@ -133,47 +135,48 @@ def test_table_3(
 
 
 @pytest.mark.parametrize("window", [10, 12, 44, math.inf])
-def test_special_setting_saturated(window: float) -> None:
-    alone = isolated_connection(path=SPECIAL, size_pkts=347, receiver_window_pkts=window)
-    assert alone.flights.sizes() == (2, 4, 8, 333)
-    assert alone.flights.saturated
-    assert (alone.rounds, alone.tail_pkts) == (4, 332)
-    assert alone.on_time_s * 1000 == pytest.approx(13319.3, abs=0.05)
-    assert alone.rate_bps / 1000 == pytest.approx(120.05, abs=0.005)
-    assert (alone.queue_rounds, alone.queue_tail_pkts) == (38, 9)
+def test_saturated_special_setting_equals_printed_times(window: float) -> None:
+    isolated = isolated_connection(path=SPECIAL, size_pkts=347, receiver_window_pkts=window)
+    assert isolated.flights.sizes() == (2, 4, 8, 333)
+    assert isolated.flights.saturated
+    assert (isolated.rounds, isolated.tail_pkts) == (4, 332)
+    assert isolated.on_time_s * 1000 == pytest.approx(13319.3, abs=0.05)
+    assert isolated.rate_bps / 1000 == pytest.approx(120.05, abs=0.005)
+    assert (isolated.queue_rounds, isolated.queue_tail_pkts) == (38, 9)
     # Printed 13313.54, with RTT0 rounded to 341.83 ms.
     printed_ms = 38 * 341.83 + 9 * 36
     assert round(printed_ms, 2) == 13313.54
-    renormalised = alone.queue_rounds * SPECIAL_RTT0 + alone.queue_tail_pkts * 0.036
+    renormalised = isolated.queue_rounds * SPECIAL_RTT0 + isolated.queue_tail_pkts * 0.036
     assert renormalised * 1000 == pytest.approx(13313.54, abs=38 * 0.005)
 
 
-def test_special_setting_not_saturated() -> None:
-    alone = isolated_connection(path=SPECIAL, size_pkts=347, receiver_window_pkts=8)
-    assert alone.flights.sizes() == (2, 4, *(8,) * 42, 5)
-    assert (alone.rounds, alone.tail_pkts) == (45, 4)
+def test_unsaturated_special_setting_equals_printed_times() -> None:
+    isolated = isolated_connection(path=SPECIAL, size_pkts=347, receiver_window_pkts=8)
+    assert isolated.flights.sizes() == (2, 4, *(8,) * 42, 5)
+    assert (isolated.rounds, isolated.tail_pkts) == (45, 4)
     # Printed 15526.35 with RTT0 = 341.83 ms; 15526.56 without the rounding.
     printed_ms = 45 * 341.83 + 4 * 36
     assert round(printed_ms, 2) == 15526.35
-    assert alone.on_time_s * 1000 == pytest.approx(15526.35, abs=45 * 0.005)
-    assert alone.rate_bps / 1000 == pytest.approx(103.0, abs=0.05)
-    assert (alone.queue_rounds, alone.queue_tail_pkts) == (45, 4)
+    assert isolated.on_time_s * 1000 == pytest.approx(15526.35, abs=45 * 0.005)
+    assert isolated.rate_bps / 1000 == pytest.approx(103.0, abs=0.05)
+    assert (isolated.queue_rounds, isolated.queue_tail_pkts) == (45, 4)
     onset = isolated_connection(path=SPECIAL, size_pkts=347, receiver_window_pkts=9)
     assert not onset.flights.saturated  # beta* = 9.5: only above WR = 9
 
 
-def test_figure_6() -> None:
+def test_flights_of_five_packets_equal_figure_6() -> None:
     """Five packets: 2 RTT0 + 2 Delta* if not saturated; 1 RTT0 + 4 Delta* if saturated."""
     loose = flights(size_pkts=5, receiver_window_pkts=44, slowest_beta=5)
     assert (loose.rounds, loose.tail_pkts) == (2, 2)
     tight = flights(size_pkts=5, receiver_window_pkts=44, slowest_beta=1.5)
     assert (tight.rounds, tight.tail_pkts) == (1, 4)
     slow = Path(rtt0_s=1.5, packet_bytes=125, bottleneck_bps=1000)
-    alone = isolated_connection(path=slow, size_pkts=5, receiver_window_pkts=44)
-    assert (alone.queue_rounds, alone.queue_tail_pkts) == (3, 1)  # "renormalised to 3 RTT0 + 1"
+    isolated = isolated_connection(path=slow, size_pkts=5, receiver_window_pkts=44)
+    # "renormalised to 3 RTT0 + 1"
+    assert (isolated.queue_rounds, isolated.queue_tail_pkts) == (3, 1)
 
 
-def test_spurious_timeouts_of_the_special_setting() -> None:
+def test_spurious_timeouts_affect_files_of_54_to_106_packets() -> None:
     sizes, packets = spurious_timeouts(path=SPECIAL, largest_pkts=1000, receiver_window_pkts=44)
     assert sizes.tolist() == list(range(54, 107))
     assert (packets[0], packets[-1]) == (54, 90)
@@ -205,23 +208,25 @@ def test_timed_packets_have_timeouts_of_rfc_6298() -> None:
 @pytest.mark.parametrize(
     ("window", "rounds", "printed"), [(44, (3, 8, 24, 11025), 21.7), (12, (3, 8, 24, 1649), 3.3)]
 )
-def test_queue_of_one_connection(window: int, rounds: tuple[int, ...], printed: float) -> None:
+def test_lone_queue_equals_printed_rounds_and_mean(
+    window: int, rounds: tuple[int, ...], printed: float
+) -> None:
     queue = lone_queue(path=SPECIAL, size_pkts=347, mean_off_s=5.0, receiver_window_pkts=window)
     assert queue.rounds == rounds
     assert round(queue.mean_pkts, 1) == printed
     assert queue.delay_s == pytest.approx(queue.mean_pkts * SPECIAL.slowest_delta_s)
 
 
-def test_integral_of_one_connection() -> None:
+def test_lone_queue_integral_equals_printed_value() -> None:
     queue = lone_queue(path=SPECIAL, size_pkts=347, mean_off_s=5.0, receiver_window_pkts=44)
     assert queue.integral == 11060
-    # Printed 779.9 ms is the fourth round alone, 11025 of the 11060.
+    # The printed 779.9 ms include only the fourth round, 11025 of the 11060.
     on_off_s = 13.31934 + 5
     assert 11025 * 0.036**2 / on_off_s * 1000 == pytest.approx(779.9, abs=0.1)
     assert queue.delay_s * 1000 == pytest.approx(782.4, abs=0.1)
 
 
-def test_rounds_of_a_connection_that_does_not_saturate() -> None:
+def test_lone_queue_rounds_without_saturation_follow_formula() -> None:
     """I(I + 2), an odd end, and a round in which the window is reached after I of a acks."""
     wide = Path(rtt0_s=1.0, packet_bytes=1250, bottleneck_bps=1e6)  # beta = 100
     growing = lone_queue(path=wide, size_pkts=14, mean_off_s=0, receiver_window_pkts=44)
@@ -259,7 +264,7 @@ def test_queue_of_one_connection_needs_an_empty_start() -> None:
         (134, 163.5, 154.9, 38.3, 1),
     ],
 )
-def test_table_6(
+def test_engset_equals_table_6(
     sources: int, load_percent: float, rate_kbps: float, loss_percent: float, decimals: int
 ) -> None:
     result = table6(sources)
@@ -277,7 +282,7 @@ def test_table_6(
         {50: 78.7, 75: 69.8, 100: 61.9, 150: 48.7, 200: 38.3, 300: 23.7, 500: 9.1, 750: 2.7}.items()
     ),
 )
-def test_table_10(buffer_pkts: int, loss_percent: float) -> None:
+def test_engset_equals_table_10(buffer_pkts: int, loss_percent: float) -> None:
     result = table6(134, buffer_pkts)
     assert result.loss_ratio is not None
     assert round(100 * result.loss_ratio, 1) == loss_percent
@@ -286,7 +291,7 @@ def test_table_10(buffer_pkts: int, loss_percent: float) -> None:
     assert result.loss_ratio == pytest.approx(float(result.time_above(buffer_pkts)))
 
 
-def test_loads_named_in_section_5() -> None:
+def test_offered_loads_equal_section_5() -> None:
     """Table 4 (F12-10M1G-R50-N80, 99.7 %) and Fig. 13 (119.6 % with 98 sources)."""
     table4 = engset(
         path=path_of(10, 1000, 50),
@@ -299,7 +304,7 @@ def test_loads_named_in_section_5() -> None:
     assert table4.loss_ratio is None
 
 
-def test_capacity_sharing_curve() -> None:
+def test_shared_rate_is_peak_or_equal_share_of_link() -> None:
     result = table6(134)
     curve = shared_rate_bps(
         active=[1, 12, 13, 100], peak_bps=result.isolated.rate_bps, link_bps=10e6
@@ -307,8 +312,8 @@ def test_capacity_sharing_curve() -> None:
     assert curve == pytest.approx([800e3, 800e3, 10e6 / 13, 100e3])
 
 
-def test_few_sources_have_one_rate_and_no_queue() -> None:
-    """N <= s: h1 alone, which is the peak rate (note (a) of section 4.1)."""
+def test_few_sources_have_peak_rate_and_no_queue() -> None:
+    """For N <= s only h1 applies, the peak rate (note (a) of section 4.1)."""
     result = table6(12)
     assert not result.link_runs_short
     assert result.sharing.rate2_bps is None
@@ -323,7 +328,7 @@ def test_few_sources_have_one_rate_and_no_queue() -> None:
 # ---------------------------------------------------------------- section 5.4.1
 
 
-def test_buffer_rule_10_mbps() -> None:
+def test_buffer_rule_equals_printed_values_at_10_mbps() -> None:
     """202 packets for F = 500 (R50, N = 4: 3.04 rounded up), by B = Q ln(U/L)."""
     result = engset(
         path=path_of(10, 1000, 50),

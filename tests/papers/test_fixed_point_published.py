@@ -73,7 +73,7 @@ def test_send_rate_is_goodput_plus_losses(case: int) -> None:
         assert lines["send_rate"].value(column) == pytest.approx(sent, rel=0.015)
 
 
-def test_the_first_column_of_table_6_is_table_3_at_the_threshold() -> None:
+def test_table_6_first_column_equals_table_3_at_threshold() -> None:
     for line in table(6):
         same = cell(3, line["quantity"], "5000")
         if line["quantity"] == "idleness":

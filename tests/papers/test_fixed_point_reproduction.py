@@ -115,9 +115,11 @@ def test_readings_of_the_rules_are_distinct_scenarios() -> None:
     drawn = LocalLoop(7500).scenario(SHORT, {}).resolved()
     assert drawn["network"]["bottleneck"]["queue"]["ties"] == "random"
     assert drawn["tcp"]["rules"]["max_plus"]["halve_once"] is True
-    each = LocalLoop(7500, rule="B, halved each time", ties="latest").scenario(SHORT, {}).resolved()
-    assert each["network"]["bottleneck"]["queue"]["ties"] == "latest"
-    assert each["tcp"]["rules"]["max_plus"]["halve_once"] is False
+    resolved = (
+        LocalLoop(7500, rule="B, halved each time", ties="latest").scenario(SHORT, {}).resolved()
+    )
+    assert resolved["network"]["bottleneck"]["queue"]["ties"] == "latest"
+    assert resolved["tcp"]["rules"]["max_plus"]["halve_once"] is False
     rules = LocalLoop(100, rule="C").scenario(SHORT, {}).tcp.rules.max_plus
     assert rules is not None
     assert rules.growth == "every-ack"
@@ -278,21 +280,21 @@ def test_failed_reference_flows_report_their_tests() -> None:
     tests = {"what": np.array(["loss", "own queue"]), "passed": np.array([True, False])}
     tables = {"reference_flows": table, "convergence": tests}
     result = Answer("fixed-point", tables=tables, status=Status.PARTIAL, reason=why)
-    seen = reference_flows(result)
-    assert seen.metrics == {"rtt_mean_s": Metric(2.0, 1.9, 2.1), "loss_ratio": Metric(0.1)}
+    flows = reference_flows(result)
+    assert flows.metrics == {"rtt_mean_s": Metric(2.0, 1.9, 2.1), "loss_ratio": Metric(0.1)}
     assert reference_flows(FOUND) is FOUND
     short = Answer("fixed-point", status=Status.PARTIAL, reason="run.max_wall was reached")
-    (told,) = failed(
+    (reason,) = failed(
         {
-            "Scheme 2": {"N = 5000": seen, "N = 2500": FOUND, "N = 7500": short},
+            "Scheme 2": {"N = 5000": flows, "N = 2500": FOUND, "N = 7500": short},
             "Scheme 1": {"N = 2500": FOUND},
         }
     )
-    assert told.endswith("Scheme 2: N = 5000: own queue; N = 7500: run.max_wall was reached.")
+    assert reason.endswith("Scheme 2: N = 5000: own queue; N = 7500: run.max_wall was reached.")
     assert failed({"Scheme 1": {"N = 2500": FOUND}}) == []
 
 
-def test_relative_errors_of_schemes() -> None:
+def test_relative_error_handles_zero_and_missing_values() -> None:
     assert relative_error(2.0, 2.2) == pytest.approx(0.1)
     assert relative_error(0.0, 0.0) == 0
     assert relative_error(0.0, 0.1) == math.inf
@@ -318,7 +320,7 @@ def test_equation_3_without_loss_is_the_link_share() -> None:
 
 
 @pytest.mark.parametrize("sample_sizes", [WHOLE, QUICK, SMALL], ids=["whole", "quick", "small"])
-def test_jobs_by_sample_sizes(sample_sizes: SampleSizes) -> None:
+def test_jobs_use_their_sample_sizes(sample_sizes: SampleSizes) -> None:
     assert set(sample_sizes.curve) & set(POPULATIONS)
     job = loop_job(2, 7500, sample_sizes)
     assert job.setting == LocalLoop(7500, noise=Noise(80))
@@ -382,7 +384,7 @@ def test_every_part_has_its_section(report: Report, title: str) -> None:
 
 @pytest.mark.long
 @pytest.mark.parametrize("name", [f"figure{n}.png" for n in ("07", "08", "10", "11")])
-def test_every_figure_is_drawn_and_shown_on_the_page(report: Report, name: str) -> None:
+def test_every_figure_is_plotted_and_on_the_page(report: Report, name: str) -> None:
     check_figure(report, name)
 
 
@@ -393,7 +395,7 @@ def test_table_7_follows_from_the_paper(report: Report) -> None:
     assert all(row.verdict is Verdict.AGREES for row in rows)
 
 
-def test_every_flow_in_overload(measured: Runs) -> None:
+def test_per_flow_overload_has_measured_goodput_and_rtt_bound(measured: Runs) -> None:
     part = case_section(measured, 1)
     assert own(part, "goodput", "7500") == pytest.approx(40.0, rel=0.04)
     assert 1.2 < own(part, "RTT", "7500") <= RTT_CEILING_S
@@ -415,7 +417,7 @@ def test_every_flow_obeys_littles_law(measured: Runs) -> None:
 
 
 @pytest.mark.long
-def test_individual_buffers_make_a_saw_tooth_of_four_packets(report: Report) -> None:
+def test_individual_buffers_cause_a_sawtooth_of_four_packets(report: Report) -> None:
     part = section(report, "Table 1.")
     assert own(part, "RTT", "FPWI-5", "fixed point, individual") == pytest.approx(0.96, rel=0.01)
     (row,) = [row for row in part.rows if row.label[:2] == ("RTT", "FPWI-5")]
@@ -432,13 +434,13 @@ def test_progress_is_monotonic(report: Report, shares: list[float]) -> None:
     assert shares[-1] == pytest.approx(1)
 
 
-def test_a_job_runs_the_scheme_that_it_names() -> None:
+def test_job_runs_its_named_scheme() -> None:
     length = Iterated(Length(2.0, 1.0, 1), steps=2, step_s=1, references=3)
     for scheme, number, conditional in (("2", 2, False), ("1, conditional", 1, True)):
         result = Job(LocalLoop(100), length, scheme).run(nothing)
         assert result.engine == "fixed-point"
-        told = (result.provenance["scheme"], result.provenance["conditional"])
-        assert told == (number, conditional)
+        reported = (result.provenance["scheme"], result.provenance["conditional"])
+        assert reported == (number, conditional)
         assert (result.provenance["references"], result.provenance["iterations"]) == ([3], 2)
 
 
@@ -452,7 +454,7 @@ def test_unsupported_scenarios_report_the_reason() -> None:
 
 
 @pytest.mark.long
-def test_the_whole_paper(tmp_path: Path) -> None:
+def test_whole_paper_agrees_with_listed_differences(tmp_path: Path) -> None:
     result = PAPER.reproduce(tmp_path)
     assert [*result.new, *result.gone] == []
     assert result.count(Verdict.AGREES) > 130

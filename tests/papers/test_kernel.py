@@ -43,7 +43,7 @@ def test_interval_of_counts_uses_poisson() -> None:
 
 
 def test_interval_of_percentile_uses_order_statistics() -> None:
-    result = cells.percentile([float(at) for at in range(1, 601)], 0.99)
+    result = cells.percentile([float(index) for index in range(1, 601)], 0.99)
     assert result.mean == 594
     assert 3 <= result.half_width <= 6
 
@@ -53,7 +53,7 @@ def test_share_pools_all_runs() -> None:
     assert cells.share_of(runs, "lost", "sent").mean == pytest.approx(2 / 400)
 
 
-def test_long_flows_have_the_realised_loss_behind_the_queue() -> None:
+def test_realised_loss_of_long_flows_is_after_the_queue() -> None:
     """Check the realised loss of the links; the configured loss differs in a few runs."""
     every = {cell.name: cell for cell in cells.packaged()}
     cell = every["20mbit linux-bbr 60ms p0.1 n1"]
@@ -64,16 +64,18 @@ def test_long_flows_have_the_realised_loss_behind_the_queue() -> None:
     assert lossy(loss=0.02).realised_loss == 0.02
 
 
-def test_bbr_has_the_rate_of_the_kernel_at_a_loss_of_ten_percent() -> None:
+def test_bbr_rate_agrees_with_kernel_at_10_percent_loss() -> None:
     cell = next(c for c in cells.packaged() if c.name == "20mbit linux-bbr 60ms p0.1 n1")
     runs = KernelRuns(SMALL, cells=(cell,))
     runs.request_all()
     runs.simulate()
-    (goodput,) = (each for each in comparison.compared(runs) if each.name == "goodput_bps")
+    (goodput,) = (
+        quantity for quantity in comparison.compared(runs) if quantity.name == "goodput_bps"
+    )
     assert goodput.ratio == pytest.approx(1.0, abs=0.02)
 
 
-def test_cells_are_read_back_as_they_were_written() -> None:
+def test_written_cells_read_back_unchanged() -> None:
     stream = io.StringIO()
     every = cells.packaged()
     cells.write(every, stream)
@@ -96,7 +98,7 @@ def test_every_cell_is_a_scenario() -> None:
     assert [result for cell in cells.packaged() if (result := refusal(cell))] == []
 
 
-def test_the_path_has_the_transmission_times_and_the_link_on_top_of_propagation() -> None:
+def test_path_rtt_includes_transmission_and_link_delay() -> None:
     cell = next(cell for cell in cells.packaged() if cell.name == "cubic 20M 60ms B100")
     network = tables(cell, QUICK)["network"]
     # 12,000 and 416 bits at 20 Mbit/s, and 0.14 ms.
@@ -105,7 +107,7 @@ def test_the_path_has_the_transmission_times_and_the_link_on_top_of_propagation(
 
 
 @pytest.mark.parametrize(("own", "verdict"), [(106.9, "agrees"), (107.1, "differs")])
-def test_half_widths_of_both_sides_are_added_to_the_tolerance(own: float, verdict: str) -> None:
+def test_tolerance_includes_half_widths_of_both_sides(own: float, verdict: str) -> None:
     cell = lossy(goodput_bps=Measured(100.0, 1.0, 3))
     answer = Answer("packet", metrics={"goodput_bps": Metric(own, own - 1, own + 1)})
     (line,) = comparison.of_cell(cell, CellResult(answer))
@@ -164,27 +166,27 @@ def test_refused_cells_report_the_reason() -> None:
     ("clocks", "left"),
     [("sss", 3), ("sssrrr", 3), ("ssrr", 4), ("ssbb", 2), ("rrl", 2), ("l", 0)],
 )
-def test_usable_pools_runs_as_the_measurements_do(clocks: str, left: int) -> None:
+def test_usable_pools_runs_like_the_measurements(clocks: str, left: int) -> None:
     # s: the link's clock stops; r: it continues; b: with a risk of bursts; l: late.
     runs = [
         {
-            "late": "1" if each == "l" else "0",
-            "link_clock": "stops" if each == "s" else "runs on",
-            "burst_risk": "1" if each == "b" else "0",
+            "late": "1" if clock == "l" else "0",
+            "link_clock": "stops" if clock == "s" else "runs on",
+            "burst_risk": "1" if clock == "b" else "0",
         }
-        for each in clocks
+        for clock in clocks
     ]
     assert len(second_series.usable(runs)) == left
 
 
-def test_models_use_kernel_values_b_of_1_and_t0_above_srtt() -> None:
+def test_models_use_kernel_inputs_b_of_1_and_t0_above_srtt() -> None:
     cell = next(c for c in cells.packaged() if c.name == "delack linux-reno-classic 60ms p0.01 n1")
     runs = KernelRuns(SMALL, cells=(cell,))
     runs.request_all()
     runs.simulate()
-    fed = {each.feed: each for each in models.predicted(runs) if each.model == "pftk"}
-    assert fed["kernel"].ratio == pytest.approx(1.0, abs=0.05)
-    assert set(fed) == {"kernel", "scenario"}
+    by_feed = {row.feed: row for row in models.predicted(runs) if row.model == "pftk"}
+    assert by_feed["kernel"].ratio == pytest.approx(1.0, abs=0.05)
+    assert set(by_feed) == {"kernel", "scenario"}
 
 
 @pytest.fixture
@@ -194,7 +196,7 @@ def measurements(tmp_path: Path) -> Path:
     folder.mkdir()
     head = "cell,random_loss_prob,size_segs_count,xfer_from_accept_s,total_from_connect_s"
     name = "F5|cubic|20M|60ms|p0|20segs"
-    lines = [f"{name},0.0,20,{0.0970 + at * 1e-6:.6f},0.1875" for at in range(50)]
+    lines = [f"{name},0.0,20,{0.0970 + index * 1e-6:.6f},0.1875" for index in range(50)]
     (folder / "F5_short_transfers.csv").write_text("\n".join([head, *lines]) + "\n")
     return folder
 
@@ -205,8 +207,8 @@ def test_command_simulates_measurements_of_a_folder(
     page = tmp_path / "page"
     command = ["reproduce", "kernel", "--quick", "--json", "--output", str(page)]
     assert main([*command, "--measurements", str(measurements)]) == 0
-    told = json.loads(capsys.readouterr().out)
-    rows = [row for section in told["sections"] for row in section["rows"]]
+    output = json.loads(capsys.readouterr().out)
+    rows = [row for section in output["sections"] for row in section["rows"]]
     (mean,) = (row for row in rows if row["label"][2] == "mean delivery time")
     assert mean["verdict"] == "agrees"
     assert mean["value"] == pytest.approx(97.0, abs=0.5)
@@ -239,23 +241,23 @@ def test_page_summary_agrees_with_the_data_file() -> None:
     docs = Path(__file__).parents[2] / "docs" / "background"
     with (docs / "agreement.csv").open() as stream:
         lines = list(csv.DictReader(stream))
-    told: dict[tuple[str, str], list[str]] = {}
+    page_counts: dict[tuple[str, str], list[str]] = {}
     for row in re.findall(r"^\| (.*) \|$", (docs / "agreement.md").read_text(), re.MULTILINE):
         kind, title, *counted = row.split(" | ")
         if kind in cells.KINDS and len(counted) == 5:
-            told[kind, title] = counted
+            page_counts[kind, title] = counted
     result: dict[tuple[str, str], list[str]] = {}
     for line in lines:
         known = agreement.quantity(line["quantity"])
         assert known is not None
         title = known.title.partition(" by ")[0].removesuffix(" a run")
         result.setdefault((line["kind"], title), []).append(line["verdict"])
-    for place, verdicts in result.items():
+    for key, verdicts in result.items():
         checked = verdicts.count(comparison.AGREES) + verdicts.count(comparison.DIFFERS)
-        counted = told.pop(place)
+        counted = page_counts.pop(key)
         assert [counted[0], counted[1], counted[4]] == [
             str(checked),
             str(verdicts.count(comparison.AGREES)),
             str(verdicts.count(comparison.NOT_SIMULATED)),
         ]
-    assert not told
+    assert not page_counts

@@ -34,7 +34,7 @@ def line(
     return Compared(cell, name, kernel, own, 10.0, 12.0)
 
 
-def test_probabilities_are_those_of_the_two_sided_sign_test() -> None:
+def test_probabilities_equal_two_sided_sign_test() -> None:
     for above, below in itertools.product(range(12), repeat=2):
         if above + below == 0:
             continue
@@ -44,7 +44,7 @@ def test_probabilities_are_those_of_the_two_sided_sign_test() -> None:
         assert result.corrected == pytest.approx(min(1.0, GROUPS * expected))
 
 
-def test_a_group_is_one_sided_if_its_corrected_probability_is_below_chance() -> None:
+def test_group_is_one_sided_if_corrected_probability_is_small() -> None:
     for differing in range(1, 40):
         for above in range(differing + 1):
             result = Signs(("group",), above, differing - above, GROUPS)
@@ -64,7 +64,7 @@ def test_small_differences_are_ignored_and_groups_are_sorted() -> None:
 
 
 def test_small_groups_do_not_affect_the_correction() -> None:
-    small = [line(5.0, stack=f"stack {at}") for at in range(50)]
+    small = [line(5.0, stack=f"stack {index}") for index in range(50)]
     (tested,) = signs.signs([*small, *(line(5.0) for _ in range(7))])
     assert (tested.above, tested.groups) == (7, 1)
     assert tested.corrected < signs.CHANCE
@@ -73,10 +73,13 @@ def test_small_groups_do_not_affect_the_correction() -> None:
 def test_buffers_below_one_bdp_are_a_separate_group() -> None:
     # 20 Mbit/s times 60 ms are 100 packets, and one more is in transmission.
     lines = [line(5.0, waiting=waiting) for waiting in (98, 99) for _ in range(signs.FEWEST)]
-    assert {each.group[-1] for each in signs.signs(lines)} == {"below 1 BDP", "1 BDP or more"}
+    assert {group_signs.group[-1] for group_signs in signs.signs(lines)} == {
+        "below 1 BDP",
+        "1 BDP or more",
+    }
 
 
-def test_the_report_shows_the_probability_with_and_without_correction() -> None:
+def test_report_shows_corrected_and_uncorrected_probability() -> None:
     note = sections.side(Signs(("group",), 7, 0, GROUPS)).note
     assert note == "7 above, 0 below, p = 0.016, corrected for 20 groups 0.31"
     assert math.isclose(Signs(("group",), 7, 0, GROUPS).probability, 2 / 2**7)

@@ -70,13 +70,13 @@ def test_table_7_follows_from_earlier_tables(case: int) -> None:
 
 
 @pytest.mark.parametrize("case", [1, 2, 3])
-def test_the_congested_cells_follow_to_the_digits_of_their_inputs(case: int) -> None:
+def test_congested_cells_agree_within_input_digits(case: int) -> None:
     """Cells whose round trip has three printed digits; 0.2 kbit/s is the fourth digit of p."""
     result = np.round(equation_1_kbps(case)[2:], 1)
     assert result == pytest.approx(PUBLISHED[case]["table7_kbps"][2:], abs=0.2)
 
 
-def test_the_threshold_of_the_local_loop() -> None:
+def test_threshold_is_5000_sources() -> None:
     assert threshold_sources(**LINK) == pytest.approx(5000)
     assert potential_load(sources=SOURCES, **LINK) == pytest.approx([0.5, 1, 1.5, 2])
 
@@ -98,7 +98,7 @@ def test_restored_equation_3_is_no_bound_with_loss(case: int) -> None:
     assert np.all(bound < printed["goodput_kbps"][2:])
 
 
-def test_equation_2_by_hand() -> None:
+def test_equation_2_equals_hand_computed_rates() -> None:
     """10 users think for 1 s and receive 20 packets for files of 10, at 40 packets/s."""
     means: dict[str, Any] = {"mean_off_s": 1.0, "mean_size_pkts": 10.0, "loss_ratio": 0.5}
     # A cycle of 5 s has 1 s of thinking: 20 packets in 4 s.
@@ -115,7 +115,7 @@ means = {
 
 
 @given(link=st.floats(1, 1e6), excess=st.floats(1.01, 1e3), **means)
-def test_equation_2_is_solved(
+def test_equation_2_solution_equals_numerical_root(
     link: float, excess: float, mean_off_s: float, mean_size_pkts: float, loss_ratio: float
 ) -> None:
     """Compare with a root found by search, whose goodput is given by (3)."""
@@ -156,7 +156,7 @@ def test_more_frequent_cause_determines_rate(p: float, to: float, idle: float) -
 
 
 @pytest.mark.parametrize(
-    ("given_values", "told"),
+    ("given_values", "message"),
     [
         ({"rtt_s": 0, "loss_ratio": 0.1}, "rtt_s"),
         ({"rtt_s": 0.1}, "all 0"),
@@ -166,8 +166,10 @@ def test_more_frequent_cause_determines_rate(p: float, to: float, idle: float) -
         ({"rtt_s": 0.1, "idle_restart_ratio": math.nan}, "idle_restart_ratio"),
     ],
 )
-def test_outside_the_domain_of_equation_1(given_values: dict[str, Any], told: str) -> None:
-    with pytest.raises(DomainError, match=told):
+def test_equation_1_rejects_arguments_outside_its_domain(
+    given_values: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(DomainError, match=message):
         restarting_goodput_pps(**given_values)
 
 
@@ -181,7 +183,7 @@ def test_outside_the_domain_of_equation_1(given_values: dict[str, Any], told: st
         ("loss_ratio", 1),
     ],
 )
-def test_outside_the_domain_of_equations_2_and_3(name: str, value: float) -> None:
+def test_equations_2_and_3_reject_arguments_outside_their_domain(name: str, value: float) -> None:
     given_values = {"sources": 10, "loss_ratio": 0.0, **LINK, name: value}
     for formula in (fair_send_rate_pps, overload_goodput_pps):
         with pytest.raises(DomainError, match=name):

@@ -61,7 +61,7 @@ BRIEF = replace(
 )
 
 
-def test_random_loss_is_on_a_shared_link_with_red() -> None:
+def test_random_loss_uses_a_shared_red_link() -> None:
     scenario = Point(10, loss=0.01).scenario(duration_s=20, warmup_s=10)
     (people,) = scenario.populations
     link = scenario.network.bottleneck
@@ -76,7 +76,7 @@ def test_random_loss_is_on_a_shared_link_with_red() -> None:
 
 
 @pytest.mark.parametrize(("rate_mbit", "packets"), [(1, 10), (8, 66), (200, 1602)])
-def test_a_drop_tail_queue_holds_one_bandwidth_delay_product(rate_mbit: int, packets: int) -> None:
+def test_drop_tail_queue_holds_one_bdp(rate_mbit: int, packets: int) -> None:
     scenario = Point(1, rate_mbit=rate_mbit).scenario(duration_s=20, warmup_s=10)
     assert scenario.network.bottleneck.loss is None
     assert scenario.network.red_parameters() is None
@@ -101,7 +101,7 @@ def test_packet_size_explains_the_printed_rtt_growth() -> None:
     assert at_1_mbit.capacity_pps * 8 * PACKET_BYTES == 1e6
 
 
-def test_choice_changes_sender() -> None:
+def test_choice_sets_tcp_options() -> None:
     delayed = Choice("delayed", (("min_rto", "1s"),), packets_per_ack=2)
     tcp = Point(1, loss=0.01, choice=delayed).scenario(duration_s=20, warmup_s=10).tcp
     assert tcp.delayed_acks
@@ -125,7 +125,7 @@ def test_every_setting_has_the_paper_s_grid() -> None:
 
 
 @pytest.fixture(scope="module")
-def seen() -> Runs:
+def runs() -> Runs:
     """Return two points at random loss and one at a queue, simulated and traced."""
     runs = Runs(SMALL)
     some = [Point(10, loss=0.02), Point(2, loss=0.1), Point(10, rate_mbit=1)]
@@ -136,8 +136,8 @@ def seen() -> Runs:
 
 
 @pytest.mark.parametrize("point", [Point(10, loss=0.02), Point(10, rate_mbit=1)], ids=str)
-def test_model_inputs_equal_those_of_feed_measured(seen: Runs, point: Point) -> None:
-    warmup, length = seen.lengths_s(point)
+def test_model_inputs_equal_inputs_of_feed_measured(runs: Runs, point: Point) -> None:
+    warmup, length = runs.lengths_s(point)
     scenario = point.scenario(
         duration_s=warmup + length, warmup_s=warmup, replications=SMALL.replications
     )
@@ -148,21 +148,21 @@ def test_model_inputs_equal_those_of_feed_measured(seen: Runs, point: Point) -> 
         feed="measured",
     )
     own = measured(point, packet)
-    assert own == seen[point]
+    assert own == runs[point]
     for model, engine in ((ALGORITHM_1, one), (ALGORITHM_2, two), (PFTK, pftk)):
         assert model.rate_pps(own) == pytest.approx(engine["send_rate_pps"])
 
 
-def test_results_do_not_depend_on_threads(seen: Runs) -> None:
-    alone = Runs(SMALL, threads=1)
+def test_results_do_not_depend_on_threads(runs: Runs) -> None:
+    single_threaded = Runs(SMALL, threads=1)
     points = [Point(10, loss=0.02), Point(10, rate_mbit=1)]
-    alone.request(points)
-    alone.simulate()
-    assert [alone[point] for point in points] == [seen[point] for point in points]
+    single_threaded.request(points)
+    single_threaded.simulate()
+    assert [single_threaded[point] for point in points] == [runs[point] for point in points]
 
 
 @given(st.lists(st.integers(0, 200), max_size=40), st.integers(1, 50))
-def test_an_event_lasts_an_rtt_from_the_loss_that_begins_it(times: list[int], rtt: int) -> None:
+def test_loss_event_lasts_one_rtt_from_its_first_loss(times: list[int], rtt: int) -> None:
     count, began = 0, -1000
     for time in sorted(times):
         if time >= began + rtt:
@@ -180,12 +180,12 @@ def test_losses_are_counted_per_flow_and_combined() -> None:
         (1.12, 1, "dropped"),  # second flow: within its RTT; combined: a new event
         (1.2, 1, "retransmitted"),
         (1.21, 0, "dropped"),  # first flow: a new event; combined: within the RTT of 1.12
-        *((2.0 + at, 0, "sent") for at in range(18)),
+        *((2.0 + index, 0, "sent") for index in range(18)),
         (30.0, 0, "timeout"),
     ]
     table = {
-        name: np.array([mark[at] for mark in marks])
-        for at, name in enumerate(("time_s", "flow", "event"))
+        name: np.array([mark[index] for mark in marks])
+        for index, name in enumerate(("time_s", "flow", "event"))
     }
     values = {"send_rate_pps": 10.0, "loss_ratio": 0.3, "rtt_mean_s": 0.1}
     result = by_lost_packets(
@@ -203,8 +203,8 @@ def test_losses_are_counted_per_flow_and_combined() -> None:
 
 
 @pytest.mark.parametrize("point", [Point(10, loss=0.02), Point(2, loss=0.1)], ids=str)
-def test_frequent_losses_give_more_events_than_indications(seen: Runs, point: Point) -> None:
-    ((own, lost),) = seen.traces(point)
+def test_frequent_losses_give_more_events_than_indications(runs: Runs, point: Point) -> None:
+    ((own, lost),) = runs.traces(point)
     assert own.p < lost.p < own.p_r
     assert lost.p_e <= lost.p
     assert own.p_e <= own.p
@@ -224,7 +224,7 @@ MADE_UP = Measured(
 )
 
 
-def test_the_fitted_t_gives_the_simulated_rate() -> None:
+def test_fitted_t0_gives_the_simulated_rate() -> None:
     fitted = fitted_t0_s(MADE_UP)
     result = ALGORITHM_1.rate_pps(replace(MADE_UP, t0_s=fitted))
     assert result == pytest.approx(MADE_UP.send_rate_pps)
@@ -271,7 +271,7 @@ def test_every_part_has_its_section(quick: Report, title: str) -> None:
 
 @pytest.mark.long
 @pytest.mark.parametrize("name", PICTURES)
-def test_every_figure_is_drawn_and_shown_on_the_page(quick: Report, name: str) -> None:
+def test_every_figure_is_plotted_and_on_the_page(quick: Report, name: str) -> None:
     check_figure(quick, name)
 
 
@@ -300,10 +300,10 @@ def test_model_errors_name_models_and_points() -> None:
         assert line["among"] in AMONG
         result = figures.points(line["setting"], QUICK)
         if line["among"] in {"loss", "flows"}:
-            assert any(lowest <= getattr(each, line["among"]) <= highest for each in result)
+            assert any(lowest <= getattr(point, line["among"]) <= highest for point in result)
 
 
-def test_values_of_the_appendix() -> None:
+def test_appendix_lists_both_algorithms_at_three_losses() -> None:
     lines = list(values())
     assert [(line["algorithm"], line["flows"]) for line in lines[::3]] == [
         ("1", "1"),
@@ -316,23 +316,23 @@ def test_values_of_the_appendix() -> None:
 
 def check_claims(report: Report) -> None:
     """Claims of the paper that hold, well beyond random variation."""
-    said = section(report, "Model errors")
+    text = section(report, "Model errors")
     one, two, pftk = (
         f"{model.model}, fed with {model.measure}" for model in (ALGORITHM_1, ALGORITHM_2, PFTK)
     )
     # Algorithm 1 at high loss: correct only if T is little more than one RTT.
     highest = "10 % loss"
-    assert own(said, "Figure 16", highest, one) > 2 * own(said, "Figure 16", highest, pftk)
+    assert own(text, "Figure 16", highest, one) > 2 * own(text, "Figure 16", highest, pftk)
     longer = f"{highest}, 100 ms"
-    assert own(said, "Figure 16", longer, one) < own(said, "Figure 16", longer, pftk)
+    assert own(text, "Figure 16", longer, one) < own(text, "Figure 16", longer, pftk)
     # Low loss at a queue: algorithm 2 underestimates, except for synchronised flows.
     tendency = ("Section V-B", "at most 0.2 %, spread", two)
-    assert own(said, *tendency) < -10
+    assert own(text, *tendency) < -10
     # The cumulative measure: algorithm 2 takes it, the others do not.
     several = "10 flows and more"
     misfed = [f"{m.model}, fed with {m.measure}" for m in (PFTK_MISFED, ALGORITHM_1_MISFED)]
-    assert own(said, "Figure 17", several, two) < own(said, "Figure 17", several, misfed[0]) / 5
-    assert own(said, "Figure 8", several, one) < own(said, "Figure 8", several, misfed[1]) / 5
+    assert own(text, "Figure 17", several, two) < own(text, "Figure 17", several, misfed[0]) / 5
+    assert own(text, "Figure 8", several, one) < own(text, "Figure 8", several, misfed[1]) / 5
 
 
 @pytest.mark.long
@@ -341,7 +341,7 @@ def test_only_the_known_value_differs(quick: Report) -> None:
 
 
 @pytest.mark.long
-def test_which_claims_hold(quick: Report) -> None:
+def test_claims_hold_in_a_quick_run(quick: Report) -> None:
     check_claims(quick)
 
 
@@ -361,7 +361,7 @@ def test_progress_is_monotonic(quick: Report, shares: list[float]) -> None:
 
 
 @pytest.mark.long
-def test_the_whole_paper(tmp_path: Folder) -> None:
+def test_whole_paper_agrees_with_listed_differences(tmp_path: Folder) -> None:
     report = paper("parallel")(tmp_path)
     check_values(report)
     check_claims(report)

@@ -70,7 +70,7 @@ def algorithm_1(n: int, p: float, b: float) -> float:
 
 
 def equation_29(n: int, p: float, b: float) -> float:
-    """Eq. (29) with (26), the minus that its second fraction lacks put in, no more than n wait."""
+    """Eq. (29) with (26), with the missing minus of its second fraction; at most n flows wait."""
     d = (2 - n) * p * b + math.sqrt(
         n**2 * p**2 * b**2 - 4 * n * p**2 * b**2 + 4 * p**2 * b**2 + 24 * b * n**2 * p
     )
@@ -98,7 +98,7 @@ def algorithm_2(n: int, pe: float, pr: float, b: float) -> float:
 
 
 def equation_48(n: int, pe: float, pr: float, b: float) -> float:
-    """Eqs. (43), (47), (48); no more than n flows wait."""
+    """Eqs. (43), (47), (48); at most n flows wait."""
     j = min(n, pr / pe)
     root = math.sqrt(
         (n * pe * b * j) ** 2
@@ -120,13 +120,15 @@ def equation_48(n: int, pe: float, pr: float, b: float) -> float:
         (100, (45419.968, 13060.083, 3303.319)),
     ],
 )
-def test_values_of_algorithm_1(n: int, expected: tuple[float, ...]) -> None:
+def test_per_flow_model_equals_appendix_values_of_algorithm_1(
+    n: int, expected: tuple[float, ...]
+) -> None:
     rates = per_flow(n, [0.001, 0.01, 0.05])
     np.testing.assert_allclose(rates, expected, rtol=0, atol=5.1e-4)
 
 
-def test_values_of_algorithm_2() -> None:
-    # The note has 3228.098 for the first; the printed algorithm gives 3228.0998.
+def test_cumulative_model_equals_appendix_values_of_algorithm_2() -> None:
+    # The note prints 3228.098 as the first value; the printed algorithm gives 3228.0998.
     p = np.array([0.001, 0.01, 0.05])
     expected = (3228.0998, 965.761, 271.153)
     np.testing.assert_allclose(cumulative(10, p, 2 * p), expected, rtol=0, atol=5.1e-4)
@@ -135,7 +137,7 @@ def test_values_of_algorithm_2() -> None:
 @pytest.mark.parametrize("b", [1, 2, 3.5])
 @pytest.mark.parametrize("p", [1e-6, 0.001, 0.03, 0.1, 0.15])
 @pytest.mark.parametrize("n", [1, 2, 3, 10, 100])
-def test_per_flow_model_line_by_line(n: int, p: float, b: float) -> None:
+def test_per_flow_model_equals_transcribed_algorithm(n: int, p: float, b: float) -> None:
     assert float(per_flow(n, p, b=b)) == pytest.approx(algorithm_1(n, p, b), rel=1e-10)
     exact = float(per_flow(n, p, b=b, equations=True))
     assert exact == pytest.approx(equation_29(n, p, b), rel=1e-9)
@@ -145,7 +147,9 @@ def test_per_flow_model_line_by_line(n: int, p: float, b: float) -> None:
 @pytest.mark.parametrize("share", [1, 2, 5.5])
 @pytest.mark.parametrize("p", [1e-6, 0.001, 0.03, 0.1, 0.15])
 @pytest.mark.parametrize("n", [1, 2, 3, 10, 100])
-def test_cumulative_model_line_by_line(n: int, p: float, share: float, b: float) -> None:
+def test_cumulative_model_equals_transcribed_algorithm(
+    n: int, p: float, share: float, b: float
+) -> None:
     lost = share * p
     assert float(cumulative(n, p, lost, b=b)) == pytest.approx(
         algorithm_2(n, p, lost, b), rel=1e-10
@@ -165,7 +169,7 @@ def test_algorithm_and_equations_agree_below_5_percent() -> None:
 
 
 def test_cap_of_47_matters_for_large_events() -> None:
-    # Events of 5 packets: capped at 1 the algorithm sends up to 3.7 times what the equation does.
+    # For events of 5 packets, the cap at 1 gives up to 3.7 times the rate of the equation.
     printed, exact = (cumulative(10, 0.05, 0.25, equations=form) for form in (False, True))
     assert float(exact / printed - 1) == pytest.approx(-0.730, abs=5e-4)
     printed, exact = (cumulative(100, 0.01, 0.05, equations=form) for form in (False, True))
@@ -184,8 +188,9 @@ def test_cap_of_47_matters_for_large_events() -> None:
     assert [float(hit) for hit in hits] == pytest.approx([1.0, 2.474], abs=5e-4)
 
 
-def test_the_timeout_probability_at_a_window_of_3() -> None:
-    # (27) is 19/27 there, (26) is 1: only the equations jump. w is 3 for n -> oo at p = 12/99.
+def test_timeout_probability_jumps_at_window_3_in_equations_only() -> None:
+    # At w = 3, (27) is 19/27 and (26) is 1, so only the equations jump. For n -> oo, p = 12/99
+    # gives w = 3.
     def probabilities(p: float) -> list[float]:
         models = (
             parallel_throughput(
@@ -224,12 +229,12 @@ def test_one_flow_agrees_with_pftk_at_small_loss() -> None:
         td_only = td_only_rate_pps(rtt_s=RTT, loss_indication_ratio=p)
         own = parallel_td_only_rate_pps(flows=1, rtt_s=RTT, loss_event_ratio=p)
         assert float(own) == pytest.approx(float(td_only), rel=4e-1 * p)
-        # One flow's events are the cumulative flow's: only the share of timeouts differs.
+        # With one flow, both models have the same events and differ only in the timeout share.
         assert float(cumulative(1, p, p)) == pytest.approx(float(per_flow(1, p)), rel=12 * p)
 
 
 @pytest.mark.parametrize("b", [1, 2, 4])
-def test_rate_without_timeouts_tends_to_n_times_the_square_root_formula(b: int) -> None:
+def test_rate_without_timeouts_tends_to_n_times_square_root_rate(b: int) -> None:
     # 6 n^2/sqrt(24 b n^2 p) is n sqrt(3/(2bp)), (20) of PFTK.
     rates = parallel_td_only_rate_pps(
         flows=NS, rtt_s=RTT, loss_event_ratio=1e-12, packets_per_ack=b
@@ -237,7 +242,7 @@ def test_rate_without_timeouts_tends_to_n_times_the_square_root_formula(b: int) 
     np.testing.assert_allclose(rates, NS * math.sqrt(3 / (2 * b * 1e-12)) / RTT, rtol=1e-5)
 
 
-def test_multiplied_pftk() -> None:
+def test_multiplied_pftk_is_n_times_pftk() -> None:
     rates = multiplied_pftk_rate_pps(
         flows=[1, 7], rtt_s=RTT, t0_s=T0, loss_indication_ratio=0.02, receiver_window_pkts=6
     )
@@ -272,7 +277,7 @@ def test_two_flows_can_send_less_than_one_at_tiny_rates() -> None:
     assert above > 0
 
 
-def test_marginal_gain() -> None:
+def test_marginal_gains_add_up_to_the_total_rate() -> None:
     def gain(n: ArrayLike, rate: float = math.inf) -> NDArray[np.float64]:
         return marginal_rate_pps(
             flows=n, rtt_s=RTT, t0_s=T0, loss_event_ratio=0.01, bottleneck_rate_pps=rate
@@ -305,7 +310,7 @@ def test_flows_to_fill_is_minimal(equations: bool) -> None:
         assert path.tolist() == [58, 184, 638, 2525]
 
 
-def test_a_competing_flow_keeps_its_rate_until_the_link_is_full() -> None:
+def test_competing_flow_keeps_its_rate_until_link_is_full() -> None:
     def share(n: int) -> float:
         rate = competing_flow_rate_pps(
             flows=n, bottleneck_rate_pps=83333, rtt_s=RTT, t0_s=T0, loss_event_ratio=1e-3
@@ -378,7 +383,7 @@ def test_tolerated_loss_is_the_inverse(b: int, equations: bool) -> None:
         np.testing.assert_allclose(back, np.broadcast_to(p, back.shape), rtol=1e-9)
 
 
-def test_tolerated_loss_at_its_ends() -> None:
+def test_tolerated_loss_is_1_or_tiny_at_extreme_rates() -> None:
     def tolerated(rate: float, t0: float = T0) -> float:
         return float(parallel_tolerated_loss_ratio(flows=2, rate_pps=rate, rtt_s=RTT, t0_s=t0))
 
@@ -418,6 +423,8 @@ def test_tolerated_loss_at_its_ends() -> None:
         ),
     ],
 )
-def test_outside_the_domain(call: Callable[[], object], message: str) -> None:
+def test_arguments_outside_the_domain_are_rejected(
+    call: Callable[[], object], message: str
+) -> None:
     with pytest.raises(DomainError, match=message):
         call()

@@ -51,7 +51,14 @@ def ratio(above: NDArray[np.float64], below: NDArray[np.float64]) -> tuple[float
 
 
 def walk(
-    p: float, b: int, most: float, losses: Losses, after: AfterTimeout, *, steps: int, seed: int
+    p: float,
+    b: int,
+    window_max: float,
+    losses: Losses,
+    after: AfterTimeout,
+    *,
+    steps: int,
+    seed: int,
 ) -> Walked:
     """Simulate many flows round by round; a round with a loss is followed by the last round."""
     rng = np.random.default_rng(seed)
@@ -75,9 +82,9 @@ def walk(
         grown = np.where(
             slow, np.minimum(window + -(-window // b), threshold), window + (stayed == b)
         )
-        end = np.minimum(np.where(slow, window, grown)[hit], most).astype(np.int64)
+        end = np.minimum(np.where(slow, window, grown)[hit], window_max).astype(np.int64)
         stayed[stayed == b] = 0
-        window = np.minimum(grown, most).astype(np.int64)
+        window = np.minimum(grown, window_max).astype(np.int64)
 
         # The last round: packets released by the acks before the first lost packet.
         if losses == "rest-of-round":
@@ -102,7 +109,7 @@ def walk(
         if after != "half":
             window[out] = 1
         if after == "slow-start":
-            threshold[out] = np.minimum(np.maximum(end[late] // 2, 2), most)
+            threshold[out] = np.minimum(np.maximum(end[late] // 2, 2), window_max)
     return Walked(*sums)
 
 
@@ -117,7 +124,7 @@ def rates(walked: Walked) -> dict[str, tuple[float, float]]:
 def long_walk(
     p: float,
     b: int,
-    most: float,
+    window_max: float,
     losses: Losses,
     after: AfterTimeout,
     *,
@@ -126,7 +133,7 @@ def long_walk(
 ) -> Walked:
     sums: list[NDArray[np.float64]] = []
     for seed in range(20):
-        more = astuple(walk(p, b, most, losses, after, steps=steps, seed=seed))
+        more = astuple(walk(p, b, window_max, losses, after, steps=steps, seed=seed))
         sums = [np.concatenate(both) for both in zip(sums, more, strict=True)] if sums else [*more]
         walked = Walked(*sums)
         if all(error < own_error * value for value, error in rates(walked).values()):
@@ -144,7 +151,7 @@ def assert_agrees(what: str, exact: float, walked: tuple[float, float]) -> None:
 def assert_chain_is_walk(
     p: float,
     b: int,
-    most: float,
+    window_max: float,
     losses: Losses,
     after: AfterTimeout,
     *,
@@ -153,12 +160,12 @@ def assert_chain_is_walk(
     exact = window_chain(
         loss_probability=p,
         packets_per_ack=b,
-        receiver_window_pkts=most,
+        receiver_window_pkts=window_max,
         losses=losses,
         after_timeout=after,
     )
     steps = math.ceil(PERIODS * exact.rounds)
-    walked = long_walk(p, b, most, losses, after, steps=steps, own_error=own_error)
+    walked = long_walk(p, b, window_max, losses, after, steps=steps, own_error=own_error)
     for (what, simulated), (name, rtt) in zip(
         rates(walked).items(), product(("rate_pps", "goodput_pps"), RTTS_S), strict=True
     ):
@@ -183,11 +190,11 @@ SHORT: list[tuple[float, int, float, Losses, AfterTimeout]] = [
 ]
 
 
-@pytest.mark.parametrize(("p", "b", "most", "losses", "after"), SHORT)
+@pytest.mark.parametrize(("p", "b", "window_max", "losses", "after"), SHORT)
 def test_chain_equals_random_walk(
-    p: float, b: int, most: float, losses: Losses, after: AfterTimeout
+    p: float, b: int, window_max: float, losses: Losses, after: AfterTimeout
 ) -> None:
-    assert_chain_is_walk(p, b, most, losses, after)
+    assert_chain_is_walk(p, b, window_max, losses, after)
 
 
 @pytest.mark.long
@@ -200,72 +207,76 @@ def test_chain_equals_random_walk(
         ("rest-of-round", "half"),
     ],
 )
-@pytest.mark.parametrize("most", [8.0, 32.0, math.inf])
+@pytest.mark.parametrize("window_max", [8.0, 32.0, math.inf])
 @pytest.mark.parametrize("b", [1, 2])
 @pytest.mark.parametrize("p", [0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1])
 def test_chain_equals_random_walk_over_grid(
-    p: float, b: int, most: float, losses: Losses, after: AfterTimeout
+    p: float, b: int, window_max: float, losses: Losses, after: AfterTimeout
 ) -> None:
     # With many comparisons some would differ by 1 % by chance.
-    assert_chain_is_walk(p, b, most, losses, after, own_error=0.002)
+    assert_chain_is_walk(p, b, window_max, losses, after, own_error=0.002)
 
 
-def rounds_of(start: int, b: int, most: int, alpha: int) -> list[int]:
+def rounds_of(start: int, b: int, window_max: int, alpha: int) -> list[int]:
     """Return the windows of a period's rounds up to the round of its alpha-th packet."""
     windows: list[int] = []
     while sum(windows) < alpha:
-        windows.append(min(most, start + len(windows) // b))
+        windows.append(min(window_max, start + len(windows) // b))
     return windows
 
 
-@pytest.mark.parametrize(("p", "b", "most"), [(0.05, 2, 10), (0.1, 1, 12), (0.3, 3, 6)])
-def test_the_sweeps_are_the_linear_system(p: float, b: int, most: int) -> None:
+@pytest.mark.parametrize(("p", "b", "window_max"), [(0.05, 2, 10), (0.1, 1, 12), (0.3, 3, 6)])
+def test_chain_equals_linear_system(p: float, b: int, window_max: int) -> None:
     """Sum over all periods by alpha, with Q from the sum (22), and solve the linear system."""
-    step = np.zeros((most, most))
-    rounds, sent, timeouts = np.zeros(most), np.zeros(most), np.zeros(most)
-    distribution = np.zeros((most, most))
-    for start, alpha in product(range(1, most + 1), range(1, math.ceil(40 / p))):
+    step = np.zeros((window_max, window_max))
+    rounds, sent, timeouts = np.zeros(window_max), np.zeros(window_max), np.zeros(window_max)
+    distribution = np.zeros((window_max, window_max))
+    for start, alpha in product(range(1, window_max + 1), range(1, math.ceil(40 / p))):
         chance = (1 - p) ** (alpha - 1) * p
-        windows = rounds_of(start, b, most, alpha)
+        windows = rounds_of(start, b, window_max, alpha)
         w = windows[-1]
         k = alpha - 1 - sum(windows[:-1])
         few = 1.0 if k < 3 else sum((1 - p) ** m * p for m in range(3))  # C(k, m)
-        end = min(most, start + len(windows) // b)
+        end = min(window_max, start + len(windows) // b)
         step[start - 1, max(end // 2, 1) - 1] += chance * (1 - few)
         step[start - 1, 0] += chance * few
         rounds[start - 1] += chance * len(windows)
         sent[start - 1] += chance * (alpha + w - 1)
         timeouts[start - 1] += chance * few
         distribution[start - 1, end - 1] += chance
-    balance = np.vstack([step.T - np.eye(most), np.ones(most)])
-    starts = np.linalg.lstsq(balance, np.append(np.zeros(most), 1.0), rcond=None)[0]
-    got = window_chain(loss_probability=p, packets_per_ack=b, receiver_window_pkts=most)
-    assert got.rounds == pytest.approx(starts @ rounds, rel=1e-10)
-    assert got.sent_pkts == pytest.approx(starts @ sent, rel=1e-10)
-    assert got.timeout_probability == pytest.approx(starts @ timeouts, rel=1e-10)
-    assert got.end_distribution == pytest.approx(starts @ distribution, abs=1e-11)
+    balance = np.vstack([step.T - np.eye(window_max), np.ones(window_max)])
+    starts = np.linalg.lstsq(balance, np.append(np.zeros(window_max), 1.0), rcond=None)[0]
+    chain = window_chain(loss_probability=p, packets_per_ack=b, receiver_window_pkts=window_max)
+    assert chain.rounds == pytest.approx(starts @ rounds, rel=1e-10)
+    assert chain.sent_pkts == pytest.approx(starts @ sent, rel=1e-10)
+    assert chain.timeout_probability == pytest.approx(starts @ timeouts, rel=1e-10)
+    assert chain.end_distribution == pytest.approx(starts @ distribution, abs=1e-11)
 
 
-def packets_in_rounds(got: WindowChain, p: float) -> float:
-    """E[Y] in another way: all X rounds, and the k packets of the last, with k from A(w, k)."""
+def packets_in_rounds(chain: WindowChain, p: float) -> float:
+    """Return E[Y] as the packets of X rounds plus the k packets of the last, k from A(w, k)."""
     kept = 0.0
-    for w, share in zip(got.window_pkts.tolist(), got.loss_distribution, strict=True):
+    for w, share in zip(chain.window_pkts.tolist(), chain.loss_distribution, strict=True):
         k = np.arange(w)
         kept += share * float(k @ ((1 - p) ** k * p)) / (1 - (1 - p) ** w)
-    return got.rounds * float(got.round_distribution @ got.window_pkts) + kept
+    return chain.rounds * float(chain.round_distribution @ chain.window_pkts) + kept
 
 
 @pytest.mark.parametrize("after", ["one", "slow-start", "half"])
-@pytest.mark.parametrize(("p", "b", "most"), [(0.002, 1, 30), (0.01, 2, math.inf), (0.3, 2, 5)])
-def test_both_counts_of_a_period_agree(p: float, b: int, most: float, after: AfterTimeout) -> None:
-    got = window_chain(
-        loss_probability=p, packets_per_ack=b, receiver_window_pkts=most, after_timeout=after
+@pytest.mark.parametrize(
+    ("p", "b", "window_max"), [(0.002, 1, 30), (0.01, 2, math.inf), (0.3, 2, 5)]
+)
+def test_packets_per_period_equal_sum_over_rounds(
+    p: float, b: int, window_max: float, after: AfterTimeout
+) -> None:
+    chain = window_chain(
+        loss_probability=p, packets_per_ack=b, receiver_window_pkts=window_max, after_timeout=after
     )
-    assert packets_in_rounds(got, p) == pytest.approx(got.sent_pkts, rel=1e-10)
+    assert packets_in_rounds(chain, p) == pytest.approx(chain.sent_pkts, rel=1e-10)
 
 
 @pytest.mark.parametrize("b", [1, 2])
-def test_the_limit_of_rare_losses(b: int) -> None:
+def test_rate_constant_at_rare_losses_is_exact(b: int) -> None:
     """W^2 = W'^2/4 + 2 alpha/b with exponential alpha has E[W] in closed form.
 
     W^2 b p/2 is a sum of exponentials of means 4^-i, whose density is a sum of exponentials. For
@@ -278,8 +289,8 @@ def test_the_limit_of_rare_losses(b: int) -> None:
     if b == 1:
         assert round(constant, 2) == 1.31
     for p, close in ((1e-5, 3e-3), (1e-7, 3e-4)):
-        got = window_chain(loss_probability=p, packets_per_ack=b, losses="independent")
-        scaled = float(got.rate_pps(rtt_s=1, t0_s=1)) * math.sqrt(p)
+        chain = window_chain(loss_probability=p, packets_per_ack=b, losses="independent")
+        scaled = float(chain.rate_pps(rtt_s=1, t0_s=1)) * math.sqrt(p)
         assert scaled == pytest.approx(constant, rel=close)
 
 
@@ -294,17 +305,17 @@ def test_window_truncation_has_no_effect(monkeypatch: pytest.MonkeyPatch) -> Non
             assert getattr(near, name) == pytest.approx(getattr(far, name), rel=1e-10)
 
 
-def test_a_window_of_one_by_hand() -> None:
+def test_window_of_one_equals_hand_computed_rate() -> None:
     """alpha rounds of one packet, an empty one, a timeout."""
     p, rtt, t0 = 0.1, 0.1, 0.5
-    got = window_chain(loss_probability=p, receiver_window_pkts=1)
+    chain = window_chain(loss_probability=p, receiver_window_pkts=1)
     f = 1 + p + 2 * p**2 + 4 * p**3 + 8 * p**4 + 16 * p**5 + 32 * p**6
     seconds = rtt * (1 / p + 1) + t0 * f / (1 - p)
-    assert got.rate_pps(rtt_s=rtt, t0_s=t0) == pytest.approx((1 / p + 1 / (1 - p)) / seconds)
-    assert got.goodput_pps(rtt_s=rtt, t0_s=t0) == pytest.approx(((1 - p) / p + 1) / seconds)
+    assert chain.rate_pps(rtt_s=rtt, t0_s=t0) == pytest.approx((1 / p + 1 / (1 - p)) / seconds)
+    assert chain.goodput_pps(rtt_s=rtt, t0_s=t0) == pytest.approx(((1 - p) / p + 1) / seconds)
 
 
-def test_the_error_of_the_closed_form() -> None:
+def test_closed_form_error_is_product_of_its_two_parts() -> None:
     grid = closed_form_error()
     assert grid.error.shape == (8, 4, 2, 3)
     assert 1 + grid.error == pytest.approx((1 + grid.means_error) * (1 + grid.restart_error))

@@ -38,10 +38,10 @@ UNEVEN = {
 """Difference of TD + TO from the loss indications, for rows of Table 2."""
 
 
-def test_the_text_s_counts_of_data_sets_and_hosts_are_those_of_the_tables() -> None:
+def test_tables_have_24_and_13_traces_of_18_hosts() -> None:
     both = [*traces(2), *traces(3)]
     assert (len(traces(2)), len(traces(3))) == (24, 13)
-    assert len({each.line[end] for each in both for end in ("sender", "receiver")}) == 18
+    assert len({row.line[end] for row in both for end in ("sender", "receiver")}) == 18
 
 
 @pytest.mark.parametrize("number", [2, 3])
@@ -61,7 +61,7 @@ def test_lines_are_complete(number: int) -> None:
             assert all(line[name] for name in line if name not in {"misprint", "note"})
 
 
-def test_loss_indications_are_triple_duplicates_and_timeouts_but_in_seven_rows() -> None:
+def test_loss_indications_equal_td_plus_to_except_in_seven_rows() -> None:
     gaps = {row.name: row.kinds - row.loss_indications for row in (*traces(2), *traces(3))}
     assert {name: gap for name, gap in gaps.items() if gap} == UNEVEN
     # None of them is a name in both tables.
@@ -81,7 +81,7 @@ def test_values_keep_printed_digits() -> None:
     assert trace(2, "void to tove").loss_indication_ratio == pytest.approx(856 / 8265)
 
 
-def test_an_hour_and_a_hundred_connections_have_their_lengths() -> None:
+def test_traces_last_an_hour_or_100_connections_of_100_s() -> None:
     assert {row.duration_s for row in traces(2)} == {3600}
     assert {row.duration_s for row in traces(3)} == {10_000}
 
@@ -96,16 +96,16 @@ def test_table_1_and_unknown_traces_are_rejected() -> None:
 @pytest.mark.parametrize(
     ("model", "percent"), [(FULL, 54), (TD_ONLY, 117), (TD_ONLY_WHOLE, 109), (MATHIS, 117)]
 )
-def test_average_errors_over_the_hours_without_a_window(model: str, percent: int) -> None:
+def test_average_errors_of_hour_traces_without_window_limit(model: str, percent: int) -> None:
     assert round(100 * average_error(2, model, NO_WINDOW)) == percent
 
 
-def test_one_row_by_hand() -> None:
+def test_manic_to_alps_equals_hand_computed_rate_and_error() -> None:
     row = trace(2, "manic to alps")
-    got = throughput(rtt_s=0.207, t0_s=2.505, loss_indication_ratio=722 / 54402)
-    at = [each.name for each in traces(2)].index(row.name)
-    assert MODELS[FULL](of_traces(traces(2)))[at] == pytest.approx(float(got.rate_pps))
-    assert errors(float(got.rate_pps) * 3600, 54402) == pytest.approx(0.7403, abs=1e-4)
+    result = throughput(rtt_s=0.207, t0_s=2.505, loss_indication_ratio=722 / 54402)
+    index = [row.name for row in traces(2)].index(row.name)
+    assert MODELS[FULL](of_traces(traces(2)))[index] == pytest.approx(float(result.rate_pps))
+    assert errors(float(result.rate_pps) * 3600, 54402) == pytest.approx(0.7403, abs=1e-4)
 
 
 @pytest.mark.parametrize("number", [2, 3])

@@ -62,46 +62,46 @@ def uncut(path: Path, seconds: float) -> np.ndarray:
 
 
 def test_pausing_a_trace_changes_nothing() -> None:
-    seen, whole = cut(LOSSY, pieces=36, piece_s=100), uncut(LOSSY, 3600)
-    assert seen.sent.shape == (1, 36)
+    pieces, uncut_run = cut(LOSSY, pieces=36, piece_s=100), uncut(LOSSY, 3600)
+    assert pieces.sent.shape == (1, 36)
     for result, name in (
-        (seen.sent, "sent"),
-        (seen.triple_duplicates, "fast_retransmits"),
-        (seen.sequences, "timeout_sequences"),
-        (seen.timeouts, "timeouts"),
-        (seen.rtt_sums[1], "rtt_samples"),
+        (pieces.sent, "sent"),
+        (pieces.triple_duplicates, "fast_retransmits"),
+        (pieces.sequences, "timeout_sequences"),
+        (pieces.timeouts, "timeouts"),
+        (pieces.rtt_sums[1], "rtt_samples"),
     ):
-        assert result.sum() == whole[CLASS[name]]
-    rtt_s = 1e-9 * whole[CLASS["rtt_sum_ns"]] / whole[CLASS["rtt_samples"]]
-    assert float(seen.trace_rtt_s[0, 0]) == pytest.approx(rtt_s)
+        assert result.sum() == uncut_run[CLASS[name]]
+    rtt_s = 1e-9 * uncut_run[CLASS["rtt_sum_ns"]] / uncut_run[CLASS["rtt_samples"]]
+    assert float(pieces.trace_rtt_s[0, 0]) == pytest.approx(rtt_s)
 
 
-def test_a_timeout_is_as_deep_as_its_sequence() -> None:
-    seen = cut(replace(LOSSY, rate=0.2), pieces=36, piece_s=100, replications=4)
+def test_deepest_timeout_is_the_length_of_its_sequence() -> None:
+    pieces = cut(replace(LOSSY, rate=0.2), pieces=36, piece_s=100, replications=4)
     assert max(DEPTHS) == 6
-    assert seen.deepest.max() >= 3
-    assert np.all(seen.deepest[seen.timeouts == 0] == 0)
-    assert np.all(seen.deepest[seen.timeouts > seen.sequences] >= 2)
-    single = (seen.sequences > 0) & (seen.timeouts == seen.sequences)
-    assert np.any(seen.deepest[single] == 1)
+    assert pieces.deepest.max() >= 3
+    assert np.all(pieces.deepest[pieces.timeouts == 0] == 0)
+    assert np.all(pieces.deepest[pieces.timeouts > pieces.sequences] >= 2)
+    single = (pieces.sequences > 0) & (pieces.timeouts == pieces.sequences)
+    assert np.any(pieces.deepest[single] == 1)
 
 
 def test_t0_is_the_minimum_timeout_if_backoff_is_rare() -> None:
-    seen = cut(replace(LOSSY, t0_s=3.0, rate=0.003), pieces=4, piece_s=9000)
-    assert float(seen.trace_t0_s[0, 0]) == pytest.approx(3.0, rel=0.02)
+    pieces = cut(replace(LOSSY, t0_s=3.0, rate=0.003), pieces=4, piece_s=9000)
+    assert float(pieces.trace_t0_s[0, 0]) == pytest.approx(3.0, rel=0.02)
 
 
 @pytest.mark.parametrize("loss", LOSSES)
 def test_calibrated_loss_gives_p(loss: str) -> None:
     row = trace(2, "pif to imagine")
     path = calibrated(path_like(row, loss, 8.0), row.loss_indication_ratio, hours=8)
-    seen = cut(path, pieces=1, piece_s=3600, replications=16)
+    pieces = cut(path, pieces=1, piece_s=3600, replications=16)
     # Two states have few long periods, so that p varies more between hours.
     relative = 0.1 if loss == TWO_STATES else 0.05
-    assert seen.trace_p == pytest.approx(row.loss_indication_ratio, rel=relative)
+    assert pieces.trace_p == pytest.approx(row.loss_indication_ratio, rel=relative)
 
 
-def test_intervals_differ_more_where_the_loss_has_two_states() -> None:
+def test_two_state_loss_varies_more_between_intervals() -> None:
     spread = {
         loss: float(np.std(cut(path, pieces=36, piece_s=100).loss_indication_ratio))
         for loss, path in ((kind, replace(LOSSY, loss=kind)) for kind in (INDEPENDENT, TWO_STATES))
@@ -112,8 +112,8 @@ def test_intervals_differ_more_where_the_loss_has_two_states() -> None:
 def test_rest_of_round_loss_causes_timeouts() -> None:
     share = {}
     for loss in (INDEPENDENT, REST_OF_ROUND):
-        seen = cut(replace(LOSSY, loss=loss), pieces=1, piece_s=3600)
-        share[loss] = seen.sequences.sum() / seen.loss_indications.sum()
+        pieces = cut(replace(LOSSY, loss=loss), pieces=1, piece_s=3600)
+        share[loss] = pieces.sequences.sum() / pieces.loss_indications.sum()
     assert share[REST_OF_ROUND] > 2 * share[INDEPENDENT]
 
 
@@ -133,33 +133,33 @@ def made_up(sent: list[int], indications: list[int]) -> Cut:
     )
 
 
-def test_pieces_without_loss_or_of_nothing_else_are_left_out() -> None:
-    seen = made_up([1000, 1000, 3, 0], [10, 0, 3, 0])
-    assert usable(seen).tolist() == [[True, False, False, False]]
-    result = piece_errors(LOSSY, seen, TD_ONLY)
+def test_pieces_without_loss_or_without_delivery_are_excluded() -> None:
+    pieces = made_up([1000, 1000, 3, 0], [10, 0, 3, 0])
+    assert usable(pieces).tolist() == [[True, False, False, False]]
+    result = piece_errors(LOSSY, pieces, TD_ONLY)
     rate = np.sqrt(3 / (2 * 2 * 0.01)) / 0.2
     assert result[0, 0] == pytest.approx(abs(100 * rate - 1000) / 1000)
     assert np.isnan(result[0, 1:]).all()
 
 
 def test_t0_without_timeouts_is_the_path_minimum() -> None:
-    seen = made_up([1000], [10])
-    assert np.isnan(seen.trace_t0_s).all()
-    assert np.isfinite(piece_errors(LOSSY, seen, FULL)).all()
-    assert np.isfinite(piece_errors(LOSSY, seen, FULL, each_its_own=True)).all()
+    pieces = made_up([1000], [10])
+    assert np.isnan(pieces.trace_t0_s).all()
+    assert np.isfinite(piece_errors(LOSSY, pieces, FULL)).all()
+    assert np.isfinite(piece_errors(LOSSY, pieces, FULL, each_its_own=True)).all()
 
 
-def test_simulated_windows_have_limits() -> None:
+def test_simulated_windows_are_clipped_to_4_to_32() -> None:
     assert simulated_windows([2.0, 5.0, np.inf]) == [4.0, 5.0, 32.0]
 
 
 @pytest.mark.parametrize("path", [MODEM, LOSSY], ids=lambda path: path.name)
-def test_round_samples_are_those_of_the_sender_itself(path: Path) -> None:
-    whole, seen = uncut(path, 3600), rounds(path, seconds=3600)
-    own = 1e-9 * whole[CLASS["rtt_sum_ns"]] / whole[CLASS["rtt_samples"]]
-    assert len(seen.duration_s) == pytest.approx(whole[CLASS["rtt_samples"]], rel=0.05)
-    assert seen.duration_s.mean() == pytest.approx(own, rel=0.01)
-    assert seen.in_transit_pkts.max() <= path.window_pkts
+def test_round_samples_equal_the_sender_counters(path: Path) -> None:
+    uncut_run, pieces = uncut(path, 3600), rounds(path, seconds=3600)
+    own = 1e-9 * uncut_run[CLASS["rtt_sum_ns"]] / uncut_run[CLASS["rtt_samples"]]
+    assert len(pieces.duration_s) == pytest.approx(uncut_run[CLASS["rtt_samples"]], rel=0.05)
+    assert pieces.duration_s.mean() == pytest.approx(own, rel=0.01)
+    assert pieces.in_transit_pkts.max() <= path.window_pkts
 
 
 def test_individual_queue_correlates_rtt_and_window() -> None:
@@ -170,8 +170,8 @@ def test_individual_queue_correlates_rtt_and_window() -> None:
 def test_cross_flows_cause_losses_of_the_observed_flow() -> None:
     scenario = CROSSED.scenario()
     assert [group.name for group in scenario.populations] == ["observed", "near", "far"]
-    seen = cut(CROSSED, pieces=2, piece_s=100)
-    assert 0.003 < seen.trace_p < 0.05
+    pieces = cut(CROSSED, pieces=2, piece_s=100)
+    assert 0.003 < pieces.trace_p < 0.05
 
 
 def test_results_do_not_depend_on_threads() -> None:
@@ -202,7 +202,7 @@ def shares() -> list[float]:
 def quick(tmp_path_factory: pytest.TempPathFactory, shares: list[float]) -> Report:
     folder = tmp_path_factory.mktemp("pftk")
     with pytest.MonkeyPatch.context() as patch, without_layout():
-        # No calibration: these tests do not need an accurate p, which is tested above.
+        # These tests need no accurate p, so there is no calibration.
         patch.setattr(traces, "CALIBRATION_ROUNDS", 0)
         return replace(PAPER, quick=BRIEF).reproduce(folder, quick=True, progress=shares.append)
 
@@ -219,7 +219,7 @@ def test_every_part_has_its_section(quick: Report, title: str) -> None:
 
 @pytest.mark.long
 @pytest.mark.parametrize("name", FIGURES)
-def test_every_figure_is_drawn_and_shown_on_the_page(quick: Report, name: str) -> None:
+def test_every_figure_is_plotted_and_on_the_page(quick: Report, name: str) -> None:
     check_figure(quick, name)
 
 
@@ -231,7 +231,7 @@ def test_only_counts_in_the_text_are_checked(quick: Report) -> None:
 
 
 @pytest.mark.long
-def test_the_seven_uneven_rows_are_shown_with_their_differences(quick: Report) -> None:
+def test_seven_inconsistent_rows_are_shown_with_differences(quick: Report) -> None:
     rows = [r for r in section(quick, TITLES[0]).rows if r.label[1].startswith("TD + TO")]
     assert len(rows) == 7
     for row in rows:
@@ -250,7 +250,7 @@ def of_kind(part: Section, loss: str) -> Iterator[tuple[str, float]]:
 @pytest.mark.long
 @pytest.mark.parametrize(("title", "traces"), [("Figure 19.", 24), ("Figure 20.", 13)])
 @pytest.mark.parametrize("loss", LOSSES)
-def test_the_full_model_is_nearer_than_td_only_in_most_traces(
+def test_full_model_is_closer_than_td_only_in_most_traces(
     quick: Report, title: str, traces: int, loss: str
 ) -> None:
     result = dict(of_kind(section(quick, title), loss))

@@ -66,7 +66,7 @@ def summed_q(w: int, p: float, last: int) -> float:
     )
 
 
-def test_sum_of_22_ends_at_w_minus_1() -> None:
+def test_equation_22_sum_ends_at_w_minus_1() -> None:
     closed = float(timeout_probability(window_pkts=4, loss_indication_ratio=0.02))
     assert round(summed_q(4, 0.02, last=4), 5) == 0.78576
     assert round(closed, 5) == 0.77178
@@ -75,23 +75,23 @@ def test_sum_of_22_ends_at_w_minus_1() -> None:
 
 @pytest.mark.parametrize("p", [1e-4, 0.003, 0.02, 0.1, 0.3, 0.7, 0.95])
 @pytest.mark.parametrize("w", [4, 5, 8, 13, 44, 200])
-def test_23_is_the_sum(w: int, p: float) -> None:
+def test_equation_23_equals_the_sum_of_22(w: int, p: float) -> None:
     closed = float(timeout_probability(window_pkts=w, loss_indication_ratio=p))
     assert closed == pytest.approx(min(1.0, summed_q(w, p, last=w - 1)), rel=1e-11)
 
 
 @pytest.mark.parametrize("w", [1, 2, 3])
-def test_up_to_three_packets_always_time_out(w: int) -> None:
+def test_losses_in_windows_up_to_three_always_time_out(w: int) -> None:
     assert timeout_probability(window_pkts=w, loss_indication_ratio=0.01) == 1
 
 
 @pytest.mark.parametrize("w", [4, 10, 44, 1000])
-def test_24_is_the_limit_of_23(w: int) -> None:
+def test_equation_24_is_the_limit_of_23(w: int) -> None:
     tiny = timeout_probability(window_pkts=w, loss_indication_ratio=1e-13)
     assert tiny == pytest.approx(timeout_probability_approximate(window_pkts=w), rel=1e-9)
 
 
-def test_means_of_13_and_15_satisfy_12() -> None:
+def test_means_of_equations_13_and_15_satisfy_12() -> None:
     p, b = np.meshgrid([1e-5, 0.001, 0.05, 0.5, 0.9], [1, 2, 3, 8])
     w = unlimited_window_pkts(loss_indication_ratio=p, packets_per_ack=b)
     x = unlimited_rounds(loss_indication_ratio=p, packets_per_ack=b)
@@ -101,17 +101,17 @@ def test_means_of_13_and_15_satisfy_12() -> None:
 
 
 @pytest.mark.parametrize("p", [0.01, 0.2, 0.6])
-def test_28_is_the_mean_of_the_sequences(p: float) -> None:
+def test_equation_28_is_the_mean_timeout_sequence(p: float) -> None:
     mean = 0.0
     for k in range(1, 2000):
         length = 2**k - 1 if k <= 6 else 63 + 64 * (k - 6)
         mean += length * p ** (k - 1) * (1 - p)
-    got = timeout_sequence_s(t0_s=2.5, loss_indication_ratio=p)
-    assert got == pytest.approx(2.5 * mean, rel=1e-12)
+    result = timeout_sequence_s(t0_s=2.5, loss_indication_ratio=p)
+    assert result == pytest.approx(2.5 * mean, rel=1e-12)
 
 
 @pytest.mark.parametrize("b", [1, 2, 4])
-def test_19_tends_to_20(b: int) -> None:
+def test_equation_19_tends_to_20(b: int) -> None:
     for p, close in ((1e-4, 0.03), (1e-8, 3e-4), (1e-12, 3e-6)):
         exact = td_only_rate_pps(rtt_s=0.1, loss_indication_ratio=p, packets_per_ack=b)
         leading = td_only_leading_rate_pps(rtt_s=0.1, loss_indication_ratio=p, packets_per_ack=b)
@@ -119,7 +119,7 @@ def test_19_tends_to_20(b: int) -> None:
 
 
 @pytest.mark.parametrize("b", [1, 2, 4])
-def test_31_and_32_tend_to_20(b: int) -> None:
+def test_equations_31_and_32_tend_to_20(b: int) -> None:
     leading = td_only_leading_rate_pps(rtt_s=0.1, loss_indication_ratio=1e-14, packets_per_ack=b)
     full = throughput(rtt_s=0.1, t0_s=0.4, loss_indication_ratio=1e-14, packets_per_ack=b)
     short = approximate_rate_pps(
@@ -139,7 +139,7 @@ def test_b_of_1_gives_the_square_root_formula() -> None:
     assert exact == pytest.approx(np.sqrt(1.5e12) / 0.08, rel=1e-5)
 
 
-def test_31_by_hand() -> None:
+def test_equation_31_equals_hand_computed_rates() -> None:
     """p = 0.1, b = 1: E[W_u] = 6 exactly, E[X] = 3; W_max = 4 limits."""
     free = throughput(rtt_s=0.1, t0_s=0.2, loss_indication_ratio=0.1, packets_per_ack=1)
     f = 1 + 0.1 + 0.02 + 0.004 + 0.0008 + 0.00016 + 0.000032
@@ -149,13 +149,13 @@ def test_31_by_hand() -> None:
     assert free.timeout_probability == pytest.approx(q, rel=1e-13)
     rate = (9 + 6 + q / 0.9) / (0.1 * (3 + 1) + q * 0.2 * f / 0.9)
     assert free.rate_pps == pytest.approx(rate, rel=1e-13)
-    held = throughput(
+    window_limited = throughput(
         rtt_s=0.1, t0_s=0.2, loss_indication_ratio=0.1, packets_per_ack=1, receiver_window_pkts=4
     )
     q = 0.271 * (1 + 0.729 * 0.1) / (1 - 0.9**4)
     rate = (9 + 4 + q / 0.9) / (0.1 * (4 / 8 + 9 / 4 + 2) + q * 0.2 * f / 0.9)
-    assert bool(held.window_limited)
-    assert held.rate_pps == pytest.approx(rate, rel=1e-13)
+    assert bool(window_limited.window_limited)
+    assert window_limited.rate_pps == pytest.approx(rate, rel=1e-13)
 
 
 def jump(window: float, b: float, *, t0_s: float = 0.2, continuous: bool = False) -> float:
@@ -174,16 +174,16 @@ def jump(window: float, b: float, *, t0_s: float = 0.2, continuous: bool = False
 
 
 @pytest.mark.parametrize(("window", "percent"), [(6, 4.4), (10, 3.6), (44, 1.1)])
-def test_branches_of_31_are_discontinuous_for_b_of_1(window: float, percent: float) -> None:
+def test_equation_31_is_discontinuous_for_b_of_1(window: float, percent: float) -> None:
     assert round(100 * jump(window, 1), 1) == percent
 
 
 @pytest.mark.parametrize("window", [6, 10, 44])
-def test_branches_are_continuous_for_b_of_2(window: float) -> None:
+def test_equation_31_is_continuous_for_b_of_2(window: float) -> None:
     assert jump(window, 2) == pytest.approx(0, abs=1e-7)
 
 
-def test_rate_jumps_down_for_b_above_2() -> None:
+def test_equation_31_jumps_down_for_b_above_2() -> None:
     assert jump(10, 4) < -0.01
 
 
@@ -198,7 +198,7 @@ def mean_error(predicted_pps: np.ndarray) -> float:
     return float(np.mean(np.abs(predicted_pps * 3600 - sent) / sent))
 
 
-def test_hours_without_a_window_are_overestimated() -> None:
+def test_hour_traces_without_window_limit_are_overestimated() -> None:
     """Table 2, b = 2, without W_max: the model needs the window and the 100 s intervals."""
     p, rtt, t0 = TABLE_2[:, 1] / TABLE_2[:, 0], TABLE_2[:, 2], TABLE_2[:, 3]
     full = throughput(rtt_s=rtt, t0_s=t0, loss_indication_ratio=p).rate_pps
@@ -207,7 +207,7 @@ def test_hours_without_a_window_are_overestimated() -> None:
     assert round(100 * mean_error(leading)) == 117
 
 
-def test_rfc_5348_is_29_below_the_cap_of_q() -> None:
+def test_rfc_5348_equals_equation_29_while_q_is_below_1() -> None:
     p = 0.01  # 3 sqrt(3p/8) < 1
     tfrc = tcp_friendly_rate_pps(rtt_s=0.1, loss_event_ratio=p)
     printed = 0.1 * np.sqrt(2 * p / 3) + 0.4 * 3 * np.sqrt(3 * p / 8) * p * (1 + 32 * p**2)
@@ -234,32 +234,32 @@ RESPONSE = {
 
 
 @pytest.mark.parametrize(("rtt", "scale"), list(RESPONSE))
-def test_the_tables_of_the_cubic_rfc(rtt: float, scale: float) -> None:
+def test_cubic_windows_equal_rfc_tables(rtt: float, scale: float) -> None:
     p = 10.0 ** -np.arange(2, 9)
     printed = np.array(RESPONSE[rtt, scale])
-    got = cubic_response(rtt_s=rtt, loss_ratio=p, scale=scale)
-    friendly = got.reno_friendly
-    assert got.window_pkts[~friendly] == pytest.approx(printed[~friendly], abs=0.51)
+    result = cubic_response(rtt_s=rtt, loss_ratio=p, scale=scale)
+    friendly = result.reno_friendly
+    assert result.window_pkts[~friendly] == pytest.approx(printed[~friendly], abs=0.51)
     # The RFC has 1.2/sqrt(p) of RFC 3649 for Reno, 2 % less than sqrt(3/(2p)).
     assert friendly.tolist() == (printed == np.rint(1.2 / np.sqrt(p))).tolist()
-    assert got.window_pkts[friendly] == pytest.approx(printed[friendly], rel=0.025)
+    assert result.window_pkts[friendly] == pytest.approx(printed[friendly], rel=0.025)
 
 
-def test_loss_for_a_rate() -> None:
+def test_cubic_tolerated_loss_equals_rfc_8312_table_3() -> None:
     """RFC 8312, Table 3: windows of 0.1, 1 and 10 Gbit/s at 1500 bytes and RTT 0.1 s."""
     window = np.array([833.3, 8333.3, 83333.3])
     tolerated = cubic_tolerated_loss_ratio(rate_pps=window / 0.1, rtt_s=0.1)
     assert [f"{p:.1e}" for p in tolerated] == ["1.4e-05", "6.3e-07", "2.9e-08"]
 
 
-def test_blocks_of_large_arrays_have_the_bits_of_single_values() -> None:
-    """Arguments larger than a block that broadcast: a row, a column and single values."""
+def test_large_arrays_equal_single_values_bit_for_bit() -> None:
+    """Broadcast a row, a column and single values to arrays larger than a block."""
     rng = np.random.default_rng(3)
     rtt, p = rng.uniform(0.01, 0.3, (300, 1)), rng.uniform(1e-4, 0.5, 2 * BLOCK // 300)
     result = throughput(rtt_s=rtt, t0_s=[1.0], loss_indication_ratio=p, receiver_window_pkts=20)
     rows = [
-        throughput(rtt_s=each, t0_s=1.0, loss_indication_ratio=p, receiver_window_pkts=20)
-        for each in rtt[:, 0]
+        throughput(rtt_s=rtt_s, t0_s=1.0, loss_indication_ratio=p, receiver_window_pkts=20)
+        for rtt_s in rtt[:, 0]
     ]
     for name in ("rate_pps", "window_pkts", "timeout_probability", "window_limited"):
         assert np.array_equal(getattr(result, name), [getattr(row, name) for row in rows])

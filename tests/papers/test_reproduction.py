@@ -53,7 +53,7 @@ def row(text: str, own: float | None, tolerance: Tolerance | None, **more: Any) 
         ("1", 5.0, None, Verdict.SHOWN),
     ],
 )
-def test_verdicts(
+def test_verdict_depends_on_difference_and_tolerance(
     text: str, own: float | None, tolerance: Tolerance | None, verdict: Verdict
 ) -> None:
     assert row(text, own, tolerance).verdict is verdict
@@ -113,14 +113,14 @@ def test_page_shows_causes(tmp_path: Path) -> None:
     assert "| a | kbit/s | 100 | 80 | -20.0 % | explained | a tie: 103 |" in lines
     assert "| a | kbit/s | 100 | 90 | -10.0 % | explained | 12 files; a tie: 103 |" in lines
     assert report.failed == []
-    assert report.explained == [(section.title, each) for each in section.rows[1:]]
-    told = "1 of 3 values checked agree, 2 differ for a reason shown (a tie), "
-    assert summary(report) == told + "no new differences."
+    assert report.explained == [(section.title, row) for row in section.rows[1:]]
+    expected = "1 of 3 values checked agree, 2 differ for a reason shown (a tie), "
+    assert summary(report) == expected + "no new differences."
     section.rows.append(row("100", 90.0, ONE_PERCENT))
     assert summary(report).endswith("(a tie), 1 new difference.")
 
 
-def test_texts() -> None:
+def test_values_intervals_and_differences_are_formatted() -> None:
     plain = row("154.5", 155.27, ONE_PERCENT, low=154.0, high=156.5)
     assert own_text(plain) == "155.3"
     assert interval_text(plain) == "± 1.2"

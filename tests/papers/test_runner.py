@@ -60,7 +60,7 @@ def table(number: int, *figures: Figure, drawn: bool = False, half: float = 0.0)
     def sections(runs: Runs[float], folder: Path) -> list[Section]:
         rows = [
             Row(
-                ("loss", f"{10 * at}"),
+                ("loss", f"{10 * index}"),
                 "kbit/s",
                 Printed("100"),
                 own := runs[figure],
@@ -68,7 +68,7 @@ def table(number: int, *figures: Figure, drawn: bool = False, half: float = 0.0)
                 own + half,
                 Tolerance(relative=0.01),
             )
-            for at, figure in enumerate(figures, 1)
+            for index, figure in enumerate(figures, 1)
         ]
         result = Section(f"Table {number}. A table", ("what", "N"), rows)
         if drawn:
@@ -120,11 +120,11 @@ def test_listed_differences_pass(
     assert command(paper(table(1, Figure(90.0), Figure(100.5)))) == 0
     out = capsys.readouterr().out
     assert "Known differences, other rules:\n  Table 1, loss, 10: published 100, own 90" in out
-    said = "1 of 2 values checked agree, 1 known difference, no new differences."
-    assert said in out
+    summary = "1 of 2 values checked agree, 1 known difference, no new differences."
+    assert summary in out
     assert "!" not in out
     page = (tmp_path / "page" / "index.md").read_text()
-    assert said in page
+    assert summary in page
     assert "- Table 1, loss, 10: published 100, own 90 kbit/s (-10.0 %)" in page
 
 
@@ -157,9 +157,9 @@ def test_json_contains_reasons_and_gone_differences(
 ) -> None:
     known(LOSS_DIFFERS, "both,Table 1,loss | 30,noise")
     assert command(paper(table(1, Figure(90.0), Figure(120.0), Figure(100.0))), "--json") == 1
-    told = json.loads(capsys.readouterr().out)
-    assert [row["accepted"] for row in told["sections"][0]["rows"]] == ["other rules", None, None]
-    assert told["gone"] == [{"section": "Table 1", "label": ["loss", "30"], "reason": "noise"}]
+    output = json.loads(capsys.readouterr().out)
+    assert [row["accepted"] for row in output["sections"][0]["rows"]] == ["other rules", None, None]
+    assert output["gone"] == [{"section": "Table 1", "label": ["loss", "30"], "reason": "noise"}]
 
 
 def test_unsettled_row_is_neither_new_nor_gone(
@@ -182,7 +182,7 @@ def test_whole_and_quick_runs_have_separate_lists(known: Callable[..., None]) ->
     assert accepted(PACKAGE, "quick") == (both, Accepted("Table 3", ("g", "2", "3"), "short"))
 
 
-def test_each_simulation_is_run_once_and_progress_rises_to_the_end(
+def test_simulations_run_once_with_increasing_progress(
     known: Callable[..., None],  # noqa: ARG001 - the paper has such a file
     tmp_path: Path,
 ) -> None:
@@ -268,9 +268,12 @@ def test_known_differences_have_reasons(name: str) -> None:
     package = f"tcpcast_papers.{name.replace('-', '_')}"
     for runs in ("whole", "quick"):
         listed = accepted(package, runs)
-        assert all(each.section and all(each.label) and each.reason for each in listed)
-        places = [(each.section, each.label) for each in listed]
-        assert len(set(places)) == len(places)
+        assert all(
+            difference.section and all(difference.label) and difference.reason
+            for difference in listed
+        )
+        keys = [(difference.section, difference.label) for difference in listed]
+        assert len(set(keys)) == len(keys)
 
 
 def test_number_of_threads_accepts_numpy_integers() -> None:

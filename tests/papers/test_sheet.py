@@ -33,7 +33,7 @@ def quantity(value: float, **more: object) -> Quantity[Runs[None], Line]:
     return Quantity(("model",), lambda _, __: estimate(value, 2.0), column("rate"), **more)  # type: ignore[arg-type]
 
 
-def test_a_row_per_case_and_quantity() -> None:
+def test_sheet_has_one_row_per_case_and_quantity() -> None:
     result = section(quantity(11.0), quantity(19.0, condition=lambda line: line["name"] == "c"))
     assert [(row.label, row.own) for row in result.rows] == [
         (("a", "model"), 11.0),
@@ -47,7 +47,7 @@ def test_a_row_per_case_and_quantity() -> None:
 
 
 @pytest.mark.parametrize(("allowed", "verdict"), [(1.0, Verdict.AGREES), (0.5, Verdict.DIFFERS)])
-def test_the_verdict_of_a_row(allowed: float, verdict: Verdict) -> None:
+def test_row_verdict_depends_on_tolerance(allowed: float, verdict: Verdict) -> None:
     tolerance = Tolerance(absolute=allowed)
     (row, nothing, other) = section(quantity(11.0, tolerance=tolerance)).rows
     assert row.verdict is verdict
@@ -64,7 +64,7 @@ def test_row_states_the_first_matching_cause() -> None:
     assert rows[2].verdict is Verdict.DIFFERS
 
 
-def test_tolerance_unit_and_note_of_a_case() -> None:
+def test_case_overrides_tolerance_unit_and_note() -> None:
     rows = section(
         quantity(
             11.0,

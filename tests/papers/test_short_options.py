@@ -1,4 +1,4 @@
-"""Short transfers beyond the paper: effects of the options, by packets and by other methods."""
+"""Options of short transfers beyond the paper, compared with packet simulation."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def test_packets_take_the_exact_times(size: int, published: tuple[float, ...]) -
 
 
 @pytest.mark.parametrize("timer", [0.1, 0.2])
-def test_ack_timer_explains_most_of_the_error_with_b_2(timer: float) -> None:
+def test_ack_timer_explains_most_of_the_error_for_b_of_2(timer: float) -> None:
     sizes = range(1, 31)
     timed = replace(DELAYED, delayed_ack_timer_s=timer)
     staircase = mean_error(PAPER, sizes, 0)  # partial rounds: 12 %, also for b = 1
@@ -64,14 +64,16 @@ def test_ack_timer_explains_most_of_the_error_with_b_2(timer: float) -> None:
     assert mean_error(timed, range(1, 21), 1, b=2, ack_timer_s=timer) < 0.6 * given_one
 
 
-def test_segments_that_wait_for_the_timer() -> None:
+def test_last_segment_waits_for_ack_timer_if_count_is_odd() -> None:
     timed = replace(DELAYED, delayed_ack_timer_s=0.2)
-    # W0 = 2: an odd last packet. W0 = 1: the first packet, and an odd number of others.
+    # For W0 = 2, a last packet with an odd number waits; for W0 = 1, the first one also waits.
     odd = lossless_latency_s(timed, range(1, 9)) - lossless_latency_s(DELAYED, range(1, 9))
     np.testing.assert_allclose(odd, 0.2 * np.array([1, 0] * 4), atol=1e-12)
-    alone = replace(timed, initial_window_pkts=1)
+    initial_window_1 = replace(timed, initial_window_pkts=1)
     base = replace(DELAYED, initial_window_pkts=1)
-    waits = lossless_latency_s(alone, range(1, 9)) - lossless_latency_s(base, range(1, 9))
+    waits = lossless_latency_s(initial_window_1, range(1, 9)) - lossless_latency_s(
+        base, range(1, 9)
+    )
     np.testing.assert_allclose(waits, 0.2 * np.array([1, 2, 1, 2, 1, 2, 1, 2]), atol=1e-12)
     # Every packet acknowledged: no ack waits.
     single = replace(PAPER, delayed_ack_timer_s=0.2)
@@ -79,7 +81,7 @@ def test_segments_that_wait_for_the_timer() -> None:
 
 
 @pytest.mark.parametrize("b", [2, 3, 4])
-def test_first_and_last_waits_are_those_of_packets(b: int) -> None:
+def test_ack_timer_waits_equal_simulated_transfers(b: int) -> None:
     """An RTT of zero leaves only the waits."""
     for window in (1, 2, 3):
         for size in range(1, 12):
@@ -173,7 +175,7 @@ def draw(rng: np.random.Generator, size: float, losses: int) -> float:
 
 
 @pytest.mark.parametrize(("size", "losses"), [(4, 2), (10, 3), (25, 5)])
-def test_doubling_timeouts_against_drawn_losses(size: int, losses: int) -> None:
+def test_backoff_latency_equals_monte_carlo(size: int, losses: int) -> None:
     rng = np.random.default_rng(losses)
     drawn = np.array([draw(rng, size, losses) for _ in range(6000)])
     latency = conditional_latency_s(replace(PAPER, backoff=True), size, max_losses=losses)[losses]
@@ -184,22 +186,26 @@ def test_doubling_timeouts_against_drawn_losses(size: int, losses: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("initial_window", "losses", "most"), [(2, 2, 0.04), (2, 3, 0.07), (4, 2, 0.05)]
+    ("initial_window", "losses", "max_error"), [(2, 2, 0.04), (2, 3, 0.07), (4, 2, 0.05)]
 )
-def test_gain_of_sharing(initial_window: int, losses: int, most: float) -> None:
+def test_shared_recovery_reduces_the_error(
+    initial_window: int, losses: int, max_error: float
+) -> None:
     sizes = range(1, 21 if losses == 3 else 26, 2)
     paper = replace(PAPER, initial_window_pkts=initial_window)
     whole = replace(WHOLE, initial_window_pkts=initial_window)
     path = {"initial_window": initial_window}
     error = mean_error(whole, sizes, losses, **path)
-    assert error < most
+    assert error < max_error
     assert error < 0.5 * mean_error(paper, sizes, losses, **path)
-    # Doubling alone removes errors that cancel.
-    alone = replace(paper, backoff=True)
-    assert mean_error(alone, sizes, losses, **path) > mean_error(paper, sizes, losses, **path)
+    # Only doubling the timeouts increases the error, because errors no longer cancel.
+    with_backoff = replace(paper, backoff=True)
+    assert mean_error(with_backoff, sizes, losses, **path) > mean_error(
+        paper, sizes, losses, **path
+    )
 
 
-def test_gain_of_sharing_with_delayed_acks() -> None:
+def test_shared_recovery_reduces_the_error_with_delayed_acks() -> None:
     sizes, path = range(1, 19, 2), {"b": 2, "ack_timer_s": 0.2}
     for losses in (2, 3):
         paper = replace(DELAYED, delayed_ack_timer_s=0.2)
@@ -250,12 +256,12 @@ def after_first(left: float, window: float) -> float:
 def timed_out_once(packets: float) -> float:
     """After a timeout: one more loss, with the retransmitted packet first."""
     y = (np.arange(400) + 0.5) / 400 * packets
-    return float(np.mean([one_more(each, packets, 1.0, 2.0, resent=True) for each in y]))
+    return float(np.mean([one_more(volume, packets, 1.0, 2.0, resent=True) for volume in y]))
 
 
 def beyond_flight(left: float, window: float, flight: float) -> float:
     y = flight + (np.arange(400) + 0.5) / 400 * (left - flight)
-    return float(np.mean([one_more(each, left, window, window, resent=False) for each in y]))
+    return float(np.mean([one_more(volume, left, window, window, resent=False) for volume in y]))
 
 
 def one_more(sent: float, left: float, window: float, threshold: float, *, resent: bool) -> float:
@@ -272,12 +278,12 @@ def one_more(sent: float, left: float, window: float, threshold: float, *, resen
 
 
 @pytest.mark.parametrize("size", [2, 4, 7, 12])
-def test_sharing_against_its_text(size: int) -> None:
+def test_shared_recovery_of_two_losses_equals_integration(size: int) -> None:
     latency = conditional_latency_s(WHOLE, size, max_losses=2)[2]
     assert latency == pytest.approx(two_losses_shared(size, nodes=400), rel=5e-3)
 
 
-def test_expectation_with_all_options() -> None:
+def test_expectation_with_all_options_is_weighted_sum() -> None:
     transfer = replace(
         WHOLE, acked_packets=2, delayed_ack_timer_s=0.2, handshake=True, initial_window_pkts=10
     )
@@ -292,25 +298,25 @@ def test_expectation_with_all_options() -> None:
     assert latency[39] == pytest.approx(float((weights * curves).sum()) + plain, rel=1e-6)
 
 
-def test_many_losses_and_large_sizes() -> None:
+def test_latency_grows_linearly_for_large_sizes() -> None:
     whole = expected_latency_s(WHOLE, [500, 1000, 1500], loss=0.02)
     first, second = np.diff(whole)
     assert second == pytest.approx(first, rel=5e-3)  # meshes: less than 0.1 % of the latency
-    # For large windows sharing gains more than the doubled timeouts cost.
+    # For large windows, shared recovery saves more time than doubled timeouts cost.
     assert np.all(whole < expected_latency_s(PAPER, [500, 1000, 1500], loss=0.02))
     assert np.isfinite(conditional_latency_s(WHOLE, 30, max_losses=120)).all()
 
 
 @pytest.mark.parametrize("value", [0, -1, math.nan, math.inf])
 @pytest.mark.parametrize("name", ["delayed_ack_timer_s", "syn_timeout_s"])
-def test_timers_outside_the_domain(name: str, value: float) -> None:
+def test_timers_outside_the_domain_are_rejected(name: str, value: float) -> None:
     changes: dict[str, Any] = {name: value}
     with pytest.raises(DomainError, match=name):
         replace(PAPER, **changes)
 
 
 @pytest.mark.parametrize("transfer", [PAPER, WHOLE])
-def test_few_losses_have_the_bits_of_many(transfer: ShortTransfer) -> None:
+def test_block_and_sparse_matrix_products_are_identical(transfer: ShortTransfer) -> None:
     # Above 40 losses scipy's sparse matrices compute the products.
     tables = Tables.of(transfer, 30.0, 3)
     rng = np.random.default_rng(1)

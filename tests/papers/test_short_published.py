@@ -58,23 +58,23 @@ def test_minimum_file_size_in_text_equals_the_tables(setting: Setting) -> None:
     assert line.note
 
 
-def test_the_settings_of_the_figures() -> None:
-    assert [each.name for each in DRAWN] == ["figure 4", "figure 6", "figure 7", "figure 8"]
-    for each in DRAWN:
-        sender = each.transfer
+def test_figures_have_their_published_settings() -> None:
+    assert [item.name for item in DRAWN] == ["figure 4", "figure 6", "figure 7", "figure 8"]
+    for item in DRAWN:
+        sender = item.transfer
         assert (sender.initial_window_pkts, sender.initial_ssthresh_pkts) == (2, 30)
         assert sender.receiver_window_pkts == 30
         assert sender.rto_s == 1
-    assert [each.transfer.acked_packets for each in DRAWN] == [2, 1, 1, 1]
-    assert [each.transfer.limited_transmit for each in DRAWN] == [None, None, 2, 1]
+    assert [item.transfer.acked_packets for item in DRAWN] == [2, 1, 1, 1]
+    assert [item.transfer.limited_transmit for item in DRAWN] == [None, None, 2, 1]
     assert PROPOSAL.transfer.unprotected_pkts == 1
-    assert len({each.name for each in ALL}) == len(ALL) == 8
+    assert len({item.name for item in ALL}) == len(ALL) == 8
 
 
-def test_independent_values() -> None:
+def test_independent_values_have_three_decimals() -> None:
     lines = list(published.values())
     assert len(lines) == 18
-    assert {line["setting"] for line in lines} <= {each.name for each in DRAWN}
+    assert {line["setting"] for line in lines} <= {item.name for item in DRAWN}
     for line in lines:
         for column in ("model_s", "exact_s"):
             result = line.printed(column)

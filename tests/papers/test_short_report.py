@@ -49,11 +49,11 @@ def test_every_part_has_its_section(quick: Report, title: str) -> None:
 
 
 @pytest.mark.parametrize("name", FIGURES)
-def test_every_figure_is_drawn_and_shown_on_the_page(quick: Report, name: str) -> None:
+def test_every_figure_is_plotted_and_on_the_page(quick: Report, name: str) -> None:
     check_figure(quick, name)
 
 
-def test_only_the_end_of_doubling_causes_differences(quick: Report) -> None:
+def test_only_the_end_of_backoff_causes_differences(quick: Report) -> None:
     assert [*quick.new, *quick.gone] == []
     assert quick.count(Verdict.AGREES) >= 80
     for title, row in quick.explained:
@@ -84,7 +84,7 @@ def test_latency_of_one_loss_peaks_at_minimum_file_size(
     assert own(section(quick, title), "peak of one loss", by) == peak
 
 
-def test_the_proposal_has_no_peak(quick: Report) -> None:
+def test_proposal_has_no_latency_peak(quick: Report) -> None:
     for by in (MODEL, "packets"):
         assert own(section(quick, "Figure 8."), "peak of one loss", by) == 1
 
@@ -92,19 +92,19 @@ def test_the_proposal_has_no_peak(quick: Report) -> None:
 def test_duplicates_round_trip_explains_error_with_one_loss(quick: Report) -> None:
     part = section(quick, "Section 4.")
     for setting in (NEWRENO, LIMITED, PROPOSAL):
-        printed, meant = (own(part, setting.words, "1", by) for by in (AS_PRINTED, MODEL))
-        assert meant < 0.4 * printed
+        printed, corrected = (own(part, setting.words, "1", by) for by in (AS_PRINTED, MODEL))
+        assert corrected < 0.4 * printed
 
 
-def test_the_refinement_gains(quick: Report) -> None:
+def test_refinement_reduces_the_error(quick: Report) -> None:
     part = section(quick, "Section 4.")
     for setting in (NEWRENO, LIMITED, DELAYED):
         for losses in ("2", "3"):
-            meant, refined = (own(part, setting.words, losses, by) for by in (MODEL, REFINED))
-            assert refined < 0.7 * meant
+            corrected, refined = (own(part, setting.words, losses, by) for by in (MODEL, REFINED))
+            assert refined < 0.7 * corrected
 
 
-def test_the_expected_latency_of_three_senders(quick: Report) -> None:
+def test_expected_latency_of_three_senders_is_shown(quick: Report) -> None:
     part = section(quick, "Figure 9.")
     for size in ("8 packets", "20 packets"):
         times = [

@@ -35,7 +35,7 @@ def simulated(*jobs: Job, threads: int | None = None) -> Runs:
 
 
 @pytest.mark.parametrize("setting", ALL, ids=lambda setting: setting.name)
-def test_scenario_and_model_are_the_same_sender(setting: Setting) -> None:
+def test_scenario_and_model_describe_the_same_sender(setting: Setting) -> None:
     sizes = (2, 8, 20)
     result = short(setting.scenario(sizes, transfers=10, seed=SEED), None).tables["by_losses"]
     transfer = setting.transfer
@@ -46,53 +46,53 @@ def test_scenario_and_model_are_the_same_sender(setting: Setting) -> None:
         assert timer == setting.refined.delayed_ack_timer_s == 0.1
         return
     expected = conditional_latency_s(transfer, sizes, max_losses=1)
-    for size, losses, told in zip(
+    for size, losses, latency_s in zip(
         result["size_pkts"], result["losses"], result["completion_time_s"], strict=True
     ):
         # The initial window still takes a round trip, which the paper leaves out.
         if losses <= 1 and size > transfer.initial_window_pkts:
-            assert told == pytest.approx(expected[losses, sizes.index(int(size))], rel=1e-9)
+            assert latency_s == pytest.approx(expected[losses, sizes.index(int(size))], rel=1e-9)
 
 
 def test_means_by_losses_equal_the_tables() -> None:
     job = Job(NEWRENO, (2, 8), 20_000)
     runs = simulated(job)
-    seen, tables = runs.latency(job), runs[job].tables
+    times, tables = runs.latency(job), runs[job].tables
     rows = tables["by_losses"]
-    for at, size in enumerate(job.sizes_pkts):
+    for index, size in enumerate(job.sizes_pkts):
         mine = rows["size_pkts"] == size
         for losses in range(4):
             (row,) = np.flatnonzero(mine & (rows["losses"] == losses))
-            assert seen.given[losses, 0, at] == rows["completion_time_s"][row]
+            assert times.given[losses, 0, index] == rows["completion_time_s"][row]
         lossy = mine & (rows["losses"] > 0)
         mean = np.average(rows["completion_time_s"][lossy], weights=rows["transfers"][lossy])
-        assert seen.given_loss[0, at] == pytest.approx(mean, rel=1e-9)
-    np.testing.assert_array_equal(seen.expected[0], tables["by_size"]["completion_time_s"])
+        assert times.given_loss[0, index] == pytest.approx(mean, rel=1e-9)
+    np.testing.assert_array_equal(times.expected[0], tables["by_size"]["completion_time_s"])
 
 
-def test_the_interval_given_a_loss_is_that_of_its_transfers() -> None:
+def test_interval_per_loss_count_is_from_its_transfers() -> None:
     # Another size in the same run changes the random draws of the first.
     means, halves = [], []
     for size in (9, 10, 11, 12, 13, 14):
         job = Job(NEWRENO, (8, size), 4_000)
-        seen = simulated(job).latency(job)
-        means.append(seen.given_loss[0, 0])
-        halves.append(seen.given_loss[1, 0])
+        times = simulated(job).latency(job)
+        means.append(times.given_loss[0, 0])
+        halves.append(times.given_loss[1, 0])
     spread = np.std(means, ddof=1)
     assert 0.3 * np.mean(halves) < 1.96 * spread < 2.5 * np.mean(halves)
 
 
 def test_few_transfers_have_no_mean() -> None:
     job = Job(NEWRENO, (2,), 300)
-    seen = simulated(job).latency(job)
-    assert np.isnan(seen.given[3, 0, 0])
-    assert np.isfinite(seen.given[:2]).all()
+    times = simulated(job).latency(job)
+    assert np.isnan(times.given[3, 0, 0])
+    assert np.isfinite(times.given[:2]).all()
 
 
 @pytest.mark.parametrize("number", [1, 2])
-@pytest.mark.parametrize("at", [0, 5, 15])
-def test_packets_that_time_out_are_counted(number: int, at: int) -> None:
-    line = published.table(number).lines[at]
+@pytest.mark.parametrize("index", [0, 5, 15])
+def test_timed_out_packets_are_counted(number: int, index: int) -> None:
+    line = published.table(number).lines[index]
     cell = sender(line)
     job = Job(cell, (SIZE_PKTS,), 200_000, 1e-3)
     result = measured_packets(simulated(job)[job], cell.transfer.unprotected_pkts)
@@ -113,8 +113,8 @@ def test_mean_error_skips_missing_sizes() -> None:
     )
 
 
-def test_a_reduction_and_its_interval() -> None:
-    base, changed = (np.outer(each, np.ones(len(SIZES))) for each in ((2.0, 0.02), (1.0, 0.01)))
+def test_reduction_has_an_interval() -> None:
+    base, changed = (np.outer(pair, np.ones(len(SIZES))) for pair in ((2.0, 0.02), (1.0, 0.01)))
     share, half = reduction(base, changed)
     assert share[REDUCED] == pytest.approx(0.5)
     assert half[REDUCED] == pytest.approx(0.5 * np.hypot(0.01, 0.01))
@@ -122,21 +122,23 @@ def test_a_reduction_and_its_interval() -> None:
     assert reduction(base[:1], changed[:1]).shape == (1, len(SIZES))
 
 
-def test_the_proposal_is_for_ten_kilobytes() -> None:
+def test_proposal_applies_to_ten_kilobytes() -> None:
     mixed = as_proposed(np.zeros(30), np.ones(30))
     assert mixed.tolist() == [1.0] * 20 + [0.0] * 10
 
 
-def test_variants_of_the_model() -> None:
-    printed, meant, refined = (by_model(NEWRENO, each).given[:, 0] for each in VARIANTS)
-    np.testing.assert_array_equal(printed[0], meant[0])
-    assert np.all(printed[1][5:] < meant[1][5:])
-    assert refined[2, -1] < meant[2, -1]
-    assert refined[2, 0] > meant[2, 0]
+def test_model_variants_are_ordered() -> None:
+    original, corrected, refined = (by_model(NEWRENO, variant).given[:, 0] for variant in VARIANTS)
+    np.testing.assert_array_equal(original[0], corrected[0])
+    assert np.all(original[1][5:] < corrected[1][5:])
+    assert refined[2, -1] < corrected[2, -1]
+    assert refined[2, 0] > corrected[2, 0]
 
 
 def test_results_do_not_depend_on_threads() -> None:
-    jobs = [Job(each, (2, 9), 3_000, rules=rules) for each in ALL[:3] for rules in ((), BACKOFF)]
+    jobs = [
+        Job(setting, (2, 9), 3_000, rules=rules) for setting in ALL[:3] for rules in ((), BACKOFF)
+    ]
     result = []
     for threads in (1, 2):
         runs = simulated(*jobs, threads=threads)

@@ -51,7 +51,9 @@ PRINTED = 5.5e-4
         (30, (0.397, 0.787, 1.291, 2.148)),
     ],
 )
-def test_conditional_latency_values(size: int, expected: tuple[float, ...]) -> None:
+def test_conditional_latency_equals_published_values(
+    size: int, expected: tuple[float, ...]
+) -> None:
     latency = conditional_latency_s(PAPER, size, max_losses=3)
     np.testing.assert_allclose(latency, expected, rtol=0, atol=PRINTED)
 
@@ -66,13 +68,15 @@ def test_one_packet_times_out_k_times() -> None:
     [(PAPER, 5, 1.267), (LIMITED, 4, 1.226), (DELAYED, 7, 1.380)],
     ids=["figure 6", "figure 7", "figure 4"],
 )
-def test_peak_given_one_loss(transfer: ShortTransfer, peak: int, value: float) -> None:
+def test_latency_given_one_loss_peaks_at_minimum_file_size(
+    transfer: ShortTransfer, peak: int, value: float
+) -> None:
     latency = conditional_latency_s(transfer, SIZES, max_losses=1)[1]
     assert SIZES[np.argmax(latency)] == peak
     assert latency.max() == pytest.approx(value, abs=PRINTED)
 
 
-def test_no_peak_with_the_proposal() -> None:
+def test_proposal_removes_the_latency_peak() -> None:
     latency = conditional_latency_s(PROPOSAL, SIZES, max_losses=1)[1]
     assert np.argmax(latency) == 0
 
@@ -102,7 +106,7 @@ AVOIDANCE = {
 
 
 @pytest.mark.parametrize(("ssthresh", "table"), [(math.inf, SLOW_START), (1, AVOIDANCE)])
-def test_tables_1_and_2(
+def test_minimum_file_sizes_equal_tables_1_and_2(
     ssthresh: float, table: dict[tuple[int, int | None], tuple[int, ...]]
 ) -> None:
     for (b, limited), row in table.items():
@@ -125,7 +129,7 @@ def test_proposal_recovers_all_but_the_last_packet() -> None:
         assert least_recoverable_pkts(transfer) == 1
 
 
-def test_timeout_volume_of_the_fluid() -> None:
+def test_fluid_timeout_volume_equals_hand_computed_value() -> None:
     for b in (1, 2):
         slow = ShortTransfer(rtt_s=0.1, initial_window_pkts=1, acked_packets=b)
         assert timeout_volume_pkts(slow) == pytest.approx(3 * b)  # b (T - W0)
@@ -145,9 +149,7 @@ def test_lossless_latency_is_exact_at_round_ends() -> None:
 
 
 @pytest.mark.parametrize(("size", "loss"), [(1, 0.1), (30, 0.1), (1000, 0.01), (10_000, 0.1)])
-def test_loss_distributions_sum_to_one_and_have_the_mean_of_retransmission(
-    size: int, loss: float
-) -> None:
+def test_loss_distributions_sum_to_one_with_retransmission_mean(size: int, loss: float) -> None:
     k = np.arange(3000)
     for distribution in ("generalised-poisson", "negative-binomial"):
         distribution_of: Any = distribution
@@ -158,7 +160,7 @@ def test_loss_distributions_sum_to_one_and_have_the_mean_of_retransmission(
     assert printed.sum() == pytest.approx(math.exp(-loss) / (1 - loss), rel=1e-9)
 
 
-def test_negative_binomial_values() -> None:
+def test_negative_binomial_equals_known_values() -> None:
     probability = loss_probability(
         [0, 1, 2], size_pkts=3, loss=0.1, distribution="negative-binomial"
     )
@@ -250,7 +252,7 @@ VARIANTS = {
 
 
 @pytest.mark.parametrize("name", VARIANTS)
-def test_recursion_against_adaptive_quadrature(name: str) -> None:
+def test_recursion_equals_adaptive_quadrature(name: str) -> None:
     transfer = VARIANTS[name]
     for size in (4, 5, 11, *([50] if transfer.sack else [])):
         latency = conditional_latency_s(transfer, size, max_losses=2)
@@ -286,7 +288,7 @@ def by_drawing(t: ShortTransfer, k: int, n: float, draws: int, seed: int) -> tup
         ("sack", 60, 4),
     ],
 )
-def test_recursion_against_drawn_losses(name: str, size: int, k: int) -> None:
+def test_recursion_equals_monte_carlo(name: str, size: int, k: int) -> None:
     latency = conditional_latency_s(VARIANTS[name], size, max_losses=k)[k]
     mean, error = by_drawing(VARIANTS[name], k, size, draws=2000, seed=k)
     assert error < 0.01 * mean
@@ -300,7 +302,7 @@ def test_printed_recursion_lacks_one_rtt_per_recovery() -> None:
     assert default - printed == pytest.approx(0.1 * 25 / 30)
 
 
-def test_expectation_is_the_weighted_sum() -> None:
+def test_expectation_is_the_weighted_sum_over_losses() -> None:
     latency = conditional_latency_s(PAPER, 12, max_losses=losses_considered(size_pkts=12, loss=0.1))
     weights = loss_probability(np.arange(len(latency)), size_pkts=12, loss=0.1)
     total = float((weights * latency).sum())
@@ -347,7 +349,7 @@ def test_large_files_approach_a_rate() -> None:
         ({"min_rto_s": -1}, "min_rto_s"),
     ],
 )
-def test_transfers_outside_the_domain(changes: dict[str, Any], word: str) -> None:
+def test_transfers_outside_the_domain_are_rejected(changes: dict[str, Any], word: str) -> None:
     with pytest.raises(DomainError, match=word):
         replace(PAPER, **changes)
 
@@ -369,12 +371,14 @@ def test_transfers_outside_the_domain(changes: dict[str, Any], word: str) -> Non
         (lambda: timeout_packets(replace(PAPER, initial_window_pkts=1.5)), "whole number"),
     ],
 )
-def test_arguments_outside_the_domain(question: Callable[[], object], word: str) -> None:
+def test_arguments_outside_the_domain_are_rejected(
+    question: Callable[[], object], word: str
+) -> None:
     with pytest.raises(DomainError, match=word):
         question()
 
 
-def test_unknown_distribution() -> None:
+def test_unknown_loss_distribution_is_rejected() -> None:
     distribution: Any = "poisson"
     with pytest.raises(DomainError, match="negative-binomial"):
         loss_probability(1, size_pkts=3, loss=0.1, distribution=distribution)

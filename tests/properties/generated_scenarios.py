@@ -103,8 +103,8 @@ class Generator:
         tables = copy.deepcopy(self._random.choice(BASES))
         limit = {"max_wall": max_wall}
         tables["run"] |= limit
-        least, most = CHANGES
-        for _ in range(int(least * (most / least) ** self._random.random())):
+        low, high = CHANGES
+        for _ in range(int(low * (high / low) ** self._random.random())):
             for _ in range(TRIES):
                 changed = copy.deepcopy(tables)
                 self._change(changed)
@@ -155,7 +155,7 @@ class Generator:
         """Draw a value that a schema allows."""
         examples = [schema[word] for word in ("default",) if word in schema]
         examples += schema.get("examples", [])
-        plain = [each for each in examples if not isinstance(each, dict | list)]
+        plain = [example for example in examples if not isinstance(example, dict | list)]
         alternatives = list(self._alternatives(schema))
         has_tables = any("properties" in s for s in alternatives)
         near = NEAR_WITH_TABLES if has_tables else NEAR_AN_EXAMPLE
@@ -179,8 +179,8 @@ class Generator:
         return drawn[schema["type"]](schema)
 
     def _list(self, schema: Schema) -> list[Any]:
-        least, most = schema.get("minItems", 0), schema.get("maxItems", 3)
-        length = self._random.randint(least, max(least, min(most, 3)))
+        min_items, max_items = schema.get("minItems", 0), schema.get("maxItems", 3)
+        length = self._random.randint(min_items, max(min_items, min(max_items, 3)))
         return [self._value(schema["items"]) for _ in range(length)]
 
     def _table(self, schema: Schema) -> Tables:
@@ -216,15 +216,15 @@ class Generator:
 
     def _number(self, schema: Schema) -> float:
         """Draw a number: a limit of its range, or spread evenly over its magnitudes."""
-        least: float = schema.get("minimum", -10)
-        most: float | None = schema.get("maximum")
-        ends = [least] if most is None else [least, most]
+        minimum: float = schema.get("minimum", -10)
+        maximum: float | None = schema.get("maximum")
+        ends = [minimum] if maximum is None else [minimum, maximum]
         if self._random.random() < 0.3:
             return self._random.choice(ends)
         low, high = WIDE
-        if most is not None and most > 0:
-            high = math.log10(most)
-        return max(least, 10 ** self._random.uniform(min(low, high), high))
+        if maximum is not None and maximum > 0:
+            high = math.log10(maximum)
+        return max(minimum, 10 ** self._random.uniform(min(low, high), high))
 
     def _text(self, schema: Schema) -> str:
         pattern = schema.get("pattern", "^[a-z]{1,8}$")
@@ -251,8 +251,8 @@ class Generator:
             case _constants.SUBPATTERN:
                 return self._matching(value[-1])
             case _constants.MAX_REPEAT:
-                least, most, repeated = value
-                count = self._random.randint(least, min(most, least + 3))
+                min_count, max_count, repeated = value
+                count = self._random.randint(min_count, min(max_count, min_count + 3))
                 return "".join(self._matching(repeated) for _ in range(count))
         return ""  # an end of the text
 
@@ -281,7 +281,7 @@ def is_valid(tables: Tables) -> bool:
 def _entries(value: object) -> list[Tables]:
     """Return the tables that a value is or lists."""
     values = value if isinstance(value, list) else [value]
-    return [each for each in values if isinstance(each, dict)]
+    return [entry for entry in values if isinstance(entry, dict)]
 
 
 def _fits(schema: Schema, table: Tables) -> bool:

@@ -133,12 +133,18 @@ def run_once(
 ) -> tuple[int | None, str | None]:
     """Run a scenario in a new process; return its exit code and the reason of a failure."""
     with tempfile.TemporaryDirectory(dir=folder) as name:
-        place = Path(name)
-        (place / "scenario.toml").write_text(write_toml(tables), encoding="utf-8")
-        out, err = place / ".out", place / ".err"
+        directory = Path(name)
+        (directory / "scenario.toml").write_text(write_toml(tables), encoding="utf-8")
+        out, err = directory / ".out", directory / ".err"
         process = started.server().Process(
             target=_limited,
-            args=(["run", "scenario.toml", "--threads", "1", *options], place, out, err, limits),
+            args=(
+                ["run", "scenario.toml", "--threads", "1", *options],
+                directory,
+                out,
+                err,
+                limits,
+            ),
         )
         begun = time.perf_counter()
         process.start()
@@ -148,13 +154,13 @@ def run_once(
             process.kill()
             process.join()
             return None, f"{'slept' if asleep else 'did not end'} after {lasted:.3g} s"
-        said = err.read_text(encoding="utf-8") if err.exists() else ""
+        errors = err.read_text(encoding="utf-8") if err.exists() else ""
         if process.exitcode in TOO_LONG:
             return None, f"took more than {MOST_OVERRUN} times run.max_wall of processor time"
-        if not said and not out.exists():
+        if not errors and not out.exists():
             return None, f"exit code {process.exitcode} before the command began"
-        if process.exitcode not in EXIT_CODES or "Traceback" in said or "panicked" in said:
-            return None, f"exit code {process.exitcode} after {lasted:.3g} s\n{said}"
+        if process.exitcode not in EXIT_CODES or "Traceback" in errors or "panicked" in errors:
+            return None, f"exit code {process.exitcode} after {lasted:.3g} s\n{errors}"
         return process.exitcode, None
 
 
@@ -187,9 +193,11 @@ def _limited(arguments: list[str], folder: Path, out: Path, err: Path, limits: L
     if sys.platform != "win32":
         resource.setrlimit(resource.RLIMIT_AS, (limits.address_space, limits.address_space))
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-        most = MOST_OVERRUN * limits.max_wall_s
-        signal.setitimer(signal.ITIMER_PROF, most)
-        resource.setrlimit(resource.RLIMIT_CPU, (math.ceil(most) + 1, math.ceil(most) + 2))
+        max_cpu_s = MOST_OVERRUN * limits.max_wall_s
+        signal.setitimer(signal.ITIMER_PROF, max_cpu_s)
+        resource.setrlimit(
+            resource.RLIMIT_CPU, (math.ceil(max_cpu_s) + 1, math.ceil(max_cpu_s) + 2)
+        )
     environment = {"PATH": os.environ["PATH"], "HOME": str(folder), "NO_COLOR": "1"}
     started.command(arguments, folder, environment, out, err)
 
@@ -202,8 +210,8 @@ def shortest(
     again = True
     while again:
         again = False
-        for place in sorted(_places(tables), key=len):
-            changed = _without(tables, place)
+        for path in sorted(_key_paths(tables), key=len):
+            changed = _without(tables, path)
             if changed is None or not is_valid(changed):
                 continue
             if next(tries) >= TRIES_TO_SHORTEN:
@@ -215,18 +223,18 @@ def shortest(
     return tables, reason
 
 
-def _places(value: Any, *above: str | int) -> Iterator[tuple[str | int, ...]]:
+def _key_paths(value: Any, *above: str | int) -> Iterator[tuple[str | int, ...]]:
     entries = value.items() if isinstance(value, dict) else enumerate(value)
     for key, below in entries:
         if key not in {"run", "max_wall"}:
             yield (*above, key)
         if isinstance(below, dict | list):
-            yield from _places(below, *above, key)
+            yield from _key_paths(below, *above, key)
 
 
-def _without(tables: Tables, place: tuple[str | int, ...]) -> Tables | None:
+def _without(tables: Tables, path: tuple[str | int, ...]) -> Tables | None:
     changed = copy.deepcopy(tables)
-    *above, key = place
+    *above, key = path
     table: Any = changed
     for name in above:
         table = table[name]
@@ -242,13 +250,13 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--max-wall", type=float, default=Limits().max_wall_s, help="seconds")
     parser.add_argument("--memory", type=float, default=3.0, help="address space of a run, GiB")
-    asked = parser.parse_args()
-    limits = Limits(asked.max_wall, int(asked.memory * 2**30))
-    numbers = range(asked.first, asked.first + asked.runs)
+    arguments = parser.parse_args()
+    limits = Limits(arguments.max_wall, int(arguments.memory * 2**30))
+    numbers = range(arguments.first, arguments.first + arguments.runs)
     tally, begun = Tally(), time.perf_counter()
     with tempfile.TemporaryDirectory() as folder:
         result = run_random(
-            numbers, seed=asked.seed, folder=Path(folder), limits=limits, shorten=True
+            numbers, seed=arguments.seed, folder=Path(folder), limits=limits, shorten=True
         )
         for _, code, failure in result:
             tally.runs += 1

@@ -39,13 +39,13 @@ def test_shares_do_not_depend_on_class_order(stack: str) -> None:
         answer = tcpcast.run(scenario(stack, classes), ["packet"])["packet"]
         table = answer.tables["by_class"]
         rates, highs = table["goodput_pps"], table["goodput_pps_high"]
-        for at, group in enumerate(classes):
-            result[str(group["name"])].append((rates[at], highs[at] - rates[at]))
+        for index, group in enumerate(classes):
+            result[str(group["name"])].append((rates[index], highs[index] - rates[index]))
     for (one, one_half), (other, other_half) in result.values():
         assert abs(one - other) <= one_half + other_half
 
 
-def test_hosts_without_noise_are_warned_of_phases() -> None:
+def test_exact_hosts_have_a_warning_of_phase_effects() -> None:
     (warning,) = scenario("rfc-newreno", CLASSES).warnings()
     assert "hosts of near, far are exact" in warning
     assert 'write tcp.host_noise = "0.1ms"' in warning

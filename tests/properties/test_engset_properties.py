@@ -28,7 +28,7 @@ windows = st.one_of(st.integers(1, 300).map(float), st.just(math.inf))
 
 @st.composite
 def paths(draw: st.DrawFn) -> Path:
-    """Return a path whose round trip holds one to a few hundred packets of the slowest link."""
+    """Return a path with a BDP of one to a few hundred packets at the slowest link."""
     bottleneck = draw(st.floats(1e5, 1e9))
     ingress = bottleneck * draw(st.sampled_from([0.5, 1.0, 10.0, math.inf]))
     egress = bottleneck * draw(st.sampled_from([0.2, 1.0, 100.0, math.inf]))
@@ -71,15 +71,15 @@ def test_on_time_without_traffic_equals_packet_simulation(
     path: Path, size: int, window: float, initial: int
 ) -> None:
     """Compare ON0 = m RTT0 + n Delta* (eq. 2) with a transfer simulated ack by ack."""
-    asked = {"receiver_window_pkts": window, "initial_window_pkts": initial}
-    alone = isolated_connection(path=path, size_pkts=size, **asked)  # type: ignore[arg-type]
-    followed = lone_transfer(path=path, size_pkts=size, **asked)  # type: ignore[arg-type]
-    assert alone.on_time_s == pytest.approx(followed.acked_s[-1], rel=1e-6)
-    assert alone.servers >= 1 - 1e-9
-    rest = alone.on_time_s - alone.queue_rounds * path.rtt0_s
+    windows_pkts = {"receiver_window_pkts": window, "initial_window_pkts": initial}
+    isolated = isolated_connection(path=path, size_pkts=size, **windows_pkts)  # type: ignore[arg-type]
+    simulated = lone_transfer(path=path, size_pkts=size, **windows_pkts)  # type: ignore[arg-type]
+    assert isolated.on_time_s == pytest.approx(simulated.acked_s[-1], rel=1e-6)
+    assert isolated.servers >= 1 - 1e-9
+    rest = isolated.on_time_s - isolated.queue_rounds * path.rtt0_s
     assert -1e-6 * path.rtt0_s <= rest < path.rtt0_s
-    whole = alone.queue_rounds * path.rtt0_s + alone.queue_tail_pkts * path.slowest_delta_s
-    assert abs(whole - alone.on_time_s) <= path.slowest_delta_s
+    whole = isolated.queue_rounds * path.rtt0_s + isolated.queue_tail_pkts * path.slowest_delta_s
+    assert abs(whole - isolated.on_time_s) <= path.slowest_delta_s
 
 
 @given(window=st.integers(1, 40), size=st.integers(1, 300), beta=st.integers(41, 80))
@@ -100,7 +100,9 @@ def test_queue_of_one_connection_equals_packet_simulation(
     ratio=st.fractions(Fraction(1, 50), Fraction(50)),
     servers=st.fractions(Fraction(1), Fraction(45)),
 )
-def test_log_space_is_exact_arithmetic(sources: int, ratio: Fraction, servers: Fraction) -> None:
+def test_log_probabilities_equal_exact_fractions(
+    sources: int, ratio: Fraction, servers: Fraction
+) -> None:
     weights = [Fraction(1)]
     for j in range(1, sources + 1):
         weights.append(weights[-1] * (sources - j + 1) * ratio / min(Fraction(j), servers))
@@ -120,7 +122,7 @@ def test_log_space_is_exact_arithmetic(sources: int, ratio: Fraction, servers: F
 )
 @settings(deadline=None, max_examples=25)
 def test_probabilities_sum_to_one(sources: int, path: Path, size: float, off: float) -> None:
-    result = ask(path, sources, size, off, 44.0)
+    result = run_engset(path, sources, size, off, 44.0)
     assert result.probability.sum() == pytest.approx(1.0, abs=1e-12)
     assert result.log_probability.max() <= 1e-12
     assert np.all(np.isfinite(result.log_probability))
@@ -130,7 +132,7 @@ def test_probabilities_sum_to_one(sources: int, path: Path, size: float, off: fl
     np.testing.assert_allclose(up, down, rtol=1e-9, atol=1e-6)
 
 
-def ask(path: Path, sources: int, size: float, off: float, window: float) -> EngsetResult:
+def run_engset(path: Path, sources: int, size: float, off: float, window: float) -> EngsetResult:
     return engset(
         path=path,
         sources=sources,
@@ -149,8 +151,10 @@ def ask(path: Path, sources: int, size: float, off: float, window: float) -> Eng
     window=windows,
 )
 @settings(deadline=None)
-def test_bounds(path: Path, sources: int, size: float, off: float, window: float) -> None:
-    result = ask(path, sources, size, off, window)
+def test_results_are_within_physical_bounds(
+    path: Path, sources: int, size: float, off: float, window: float
+) -> None:
+    result = run_engset(path, sources, size, off, window)
     peak, link, slack = result.isolated.rate_bps, path.bottleneck_bps, 1 + 1e-9
     assert min(peak, link / sources) / slack <= result.rate_bps <= peak * slack
     assert result.isolated.on_time_s / slack <= result.on_time_s
@@ -169,8 +173,13 @@ def test_bounds(path: Path, sources: int, size: float, off: float, window: float
 
 @given(path=paths(), sources=st.integers(1, 400), size=st.floats(1, 500), off=st.floats(0.05, 20))
 @settings(deadline=None)
-def test_rate_falls_with_every_source(path: Path, sources: int, size: float, off: float) -> None:
-    here, more = ask(path, sources, size, off, 44.0), ask(path, sources + 1, size, off, 44.0)
+def test_rate_falls_with_each_additional_source(
+    path: Path, sources: int, size: float, off: float
+) -> None:
+    here, more = (
+        run_engset(path, sources, size, off, 44.0),
+        run_engset(path, sources + 1, size, off, 44.0),
+    )
     assert more.rate_bps <= here.rate_bps * (1 + 1e-9)
     assert more.on_time_s >= here.on_time_s * (1 - 1e-9)
     assert more.utilisation >= here.utilisation * (1 - 1e-9)
@@ -178,10 +187,10 @@ def test_rate_falls_with_every_source(path: Path, sources: int, size: float, off
 
 @given(path=paths(), size=st.floats(1, 1000), off=st.floats(0.01, 100), window=windows)
 @settings(deadline=None)
-def test_one_source_has_the_path_to_itself(
+def test_single_source_has_the_isolated_rate(
     path: Path, size: float, off: float, window: float
 ) -> None:
-    result = ask(path, 1, size, off, window)
+    result = run_engset(path, 1, size, off, window)
     on0 = result.isolated.on_time_s
     assert result.probability == pytest.approx([off / (off + on0), on0 / (off + on0)])
     assert result.rate_bps == pytest.approx(result.isolated.rate_bps)
@@ -193,7 +202,7 @@ def test_one_source_has_the_path_to_itself(
 def test_overload_shares_the_link_equally(sources: int) -> None:
     """Far above capacity both methods agree and the link is full (note (b) of section 4.1)."""
     path = Path(rtt0_s=0.05, packet_bytes=1500, bottleneck_bps=10e6)
-    result = ask(path, sources, 12.0, 1.0, 44.0)
+    result = run_engset(path, sources, 12.0, 1.0, 44.0)
     assert result.utilisation == pytest.approx(1.0, abs=1e-6)
     assert result.sharing.rate2_bps == pytest.approx(result.sharing.rate1_bps, rel=1e-4)
     thinking = result.sharing.throughput_bps / (12 * path.packet_bits)
@@ -205,7 +214,7 @@ def test_rate_does_not_depend_on_scale() -> None:
     rates = []
     for scale in (1_000, 1_000_000):
         path = Path(rtt0_s=0.05, packet_bytes=1500, bottleneck_bps=70e3 * scale, egress_bps=2e6)
-        rates.append(ask(path, scale, 12.0, 1.0, 44.0).rate_bps)
+        rates.append(run_engset(path, scale, 12.0, 1.0, 44.0).rate_bps)
     assert rates[1] == pytest.approx(rates[0], rel=1e-3)
 
 
@@ -229,8 +238,8 @@ def test_buffer_and_loss_are_inverse(x: float, mean: float, load: float, loss: f
 
 @pytest.mark.long  # alone, because other tests take processor time
 @pytest.mark.parametrize(("sources", "limit_s"), [(134, 0.2e-3), (1_000_000, 0.5)])
-def test_speed(sources: int, limit_s: float) -> None:
+def test_engset_is_fast_for_many_sources(sources: int, limit_s: float) -> None:
     """Use the best of several runs, to reduce the effect of other load."""
     path = Path(rtt0_s=0.05, packet_bytes=1500, bottleneck_bps=75e3 * sources, egress_bps=2e6)
-    times = timeit.repeat(lambda: ask(path, sources, 12.0, 1.0, 44.0), number=1, repeat=7)
+    times = timeit.repeat(lambda: run_engset(path, sources, 12.0, 1.0, 44.0), number=1, repeat=7)
     assert min(times) < limit_s

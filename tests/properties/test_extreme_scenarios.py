@@ -28,16 +28,16 @@ def spread(low: float, high: float, unit: str) -> st.SearchStrategy[str]:
     return values.map(lambda value: f"{value:.4g}{unit}")
 
 
-def whole(most: float) -> st.SearchStrategy[str]:
+def packet_counts(maximum: float) -> st.SearchStrategy[str]:
     """Return whole packets, in the same way."""
-    powers = st.floats(0, math.log(most)).map(math.exp)
-    return st.one_of(st.just(1), st.just(most), powers).map(lambda value: f"{int(value)}pkt")
+    powers = st.floats(0, math.log(maximum)).map(math.exp)
+    return st.one_of(st.just(1), st.just(maximum), powers).map(lambda value: f"{int(value)}pkt")
 
 
 DELAY = st.one_of(st.just("0s"), spread(1e-9, 1e5, "s"))
 TIME = spread(1e-9, 1e5, "s")
 RATE = spread(1000, 1e12, "bit")
-BUFFER = st.one_of(st.just("unlimited"), whole(1e9))
+BUFFER = st.one_of(st.just("unlimited"), packet_counts(1e9))
 SHARE = spread(1e-9, 1e4, "%")
 AMOUNT = st.one_of(SHARE, spread(1000, 1e12, "bit"))
 
@@ -89,11 +89,11 @@ def networks(draw: st.DrawFn) -> tuple[dict[str, Any], list[str]]:
     network["packet"] = draw(st.sampled_from(["41B", "1500B", "65535B"]))
     if draw(st.booleans()):
         network["rtt"] = draw(TIME)
-    names = [f"hop{at}" for at in range(draw(st.integers(0, 3)))]
+    names = [f"hop{index}" for index in range(draw(st.integers(0, 3)))]
     if not names:
         network["bottleneck"] = draw(links(queue=QUEUE, rate=RATE))
-    for at, name in enumerate(names):
-        own = at > 0 and draw(st.booleans())
+    for index, name in enumerate(names):
+        own = index > 0 and draw(st.booleans())
         keys = {"shared": st.just(False)} if own else {"queue": QUEUE}
         hop = draw(links(rate=RATE, **keys)) | {"name": name}
         network["hop"] = draw(st.permutations([*network.get("hop", []), hop]))
@@ -174,7 +174,7 @@ def check(tables: dict[str, Any], engine: str) -> None:
 
 @UNHURRIED
 @given(scenarios())
-def test_every_packet_is_accounted_for(tables: dict[str, Any]) -> None:
+def test_packets_are_conserved(tables: dict[str, Any]) -> None:
     check(tables, "packet")
 
 
@@ -214,17 +214,17 @@ def scaled(tables: dict[str, Any]) -> dict[str, Any]:
 
 @UNHURRIED
 @given(scenarios().map(followed), fixed_points())
-def test_fixed_points_terminate(tables: dict[str, Any], table: dict[str, Any]) -> None:
+def test_fixed_point_runs_terminate(tables: dict[str, Any], table: dict[str, Any]) -> None:
     check(tables | {"fixed_point": table}, "fixed-point")
 
 
 @UNHURRIED
 @given(scenarios().map(scaled), st.sampled_from([100, 1999, 10**6]))
-def test_populations_terminate(tables: dict[str, Any], flows: int) -> None:
+def test_mean_field_runs_terminate(tables: dict[str, Any], flows: int) -> None:
     check(tables | {"mean_field": {"flows": flows}}, "mean-field")
 
 
-def test_files_that_take_no_time_have_no_rate() -> None:
+def test_files_with_zero_duration_have_no_rate() -> None:
     # 41 B on 1 Tbit/s take 0.3 ns, and time is counted in whole ns.
     link = {"rate": "1000gbit", "delay": "0s"}
     tables = {
@@ -247,7 +247,7 @@ def test_files_that_take_no_time_have_no_rate() -> None:
 @pytest.mark.parametrize(
     ("flows", "scheme", "what"), [(1, 2, "service time"), (20, 0, "time between packets")]
 )
-def test_unmeasured_values_are_not_compared(flows: int, scheme: int, what: str) -> None:
+def test_fixed_point_compares_measured_values_only(flows: int, scheme: int, what: str) -> None:
     # No ack arrives within the run.
     tables = {
         "network": {"rtt": "100s", "bottleneck": {"rate": "10mbit", "buffer": "50pkt"}},

@@ -90,8 +90,8 @@ PACKET_BYTES = {"41B": 41, "576B": 576, "1500B": 1500}
 
 def queued_rate(packet: str) -> st.SearchStrategy[str]:
     """Return a rate of 40 to 4000 packets per second, so that runs of seconds stay short."""
-    most = 50 * PACKET_BYTES[packet] / 1500
-    return quantity(most / 100, most, "mbit")
+    max_rate = 50 * PACKET_BYTES[packet] / 1500
+    return quantity(max_rate / 100, max_rate, "mbit")
 
 
 @st.composite
@@ -201,8 +201,8 @@ def test_answers_satisfy_invariants(scenario: dict[str, Any]) -> None:
         parts = value["queue_loss_ratio"] + value["random_loss_ratio"]
         assert value["loss_ratio"] == pytest.approx(parts, abs=1e-9)
     # Packets that were queued in the warm-up are delivered after it, in addition to the rate.
-    most = rate / (8 * size) + (value["queue_max_pkts"] + 2) / 8.3
-    assert value["goodput_pps"] <= most
+    max_goodput = rate / (8 * size) + (value["queue_max_pkts"] + 2) / 8.3
+    assert value["goodput_pps"] <= max_goodput
     assert value["goodput_bps"] == pytest.approx(8 * (size - 40) * value["goodput_pps"])
     queue = plain.network.bottleneck.queue
     buffers = plain.senders if getattr(queue, "buffers", "shared") == "individual" else 1
@@ -219,8 +219,8 @@ def test_answers_satisfy_invariants(scenario: dict[str, Any]) -> None:
 def hops(draw: st.DrawFn) -> list[dict[str, Any]]:
     """Return two to five hops, at least one of them shared."""
     result: list[dict[str, Any]] = []
-    for at in range(draw(st.integers(2, 5))):
-        hop = draw(links()) | {"name": f"hop{at}", "shared": draw(st.booleans()) or at == 0}
+    for index in range(draw(st.integers(2, 5))):
+        hop = draw(links()) | {"name": f"hop{index}", "shared": draw(st.booleans()) or index == 0}
         if hop["shared"]:
             hop |= {"rate": draw(quantity(0.5, 50, "mbit")), "queue": draw(QUEUE)}
         result.append(hop)
@@ -239,14 +239,16 @@ def test_departures_of_a_hop_arrive_at_the_next(
     answer = packet(scenario | {"network": network | {"hop": series}, "run": run})
     table = {key: column.tolist() for key, column in answer.tables["by_hop"].items()}
     assert table["hop"] == [hop["name"] for hop in series]
-    for at, (arrived, drops) in enumerate(zip(table["arrived"], table["drops"], strict=True)):
+    for index, (arrived, drops) in enumerate(zip(table["arrived"], table["drops"], strict=True)):
         assert 0 <= drops <= arrived
-        if at + 1 < len(series):
-            assert table["arrived"][at + 1] <= arrived - drops
+        if index + 1 < len(series):
+            assert table["arrived"][index + 1] <= arrived - drops
     for name in ("loss_ratio", "utilisation"):
         assert all(math.isnan(share) or 0 <= share <= 1 + 1e-9 for share in table[name]), name
-    means, most = table["queue_mean_pkts"], table["queue_max_pkts"]
-    assert all(mean <= largest + 1e-9 for mean, largest in zip(means, most, strict=True))
+    mean_queues, max_queues = table["queue_mean_pkts"], table["queue_max_pkts"]
+    assert all(
+        mean <= largest + 1e-9 for mean, largest in zip(mean_queues, max_queues, strict=True)
+    )
     assert 0 <= answer.metrics["other_loss_ratio"].value <= 1 if table["arrived"][0] else True
 
 
@@ -274,7 +276,7 @@ def tables_agree(answer: tcpcast.Answer) -> None:
     buffer=st.sampled_from(["unlimited", "12pkt"]),
     seed=st.integers(0, 2**32),
 )
-def test_the_active_sources_add_up_to_the_on_times(
+def test_active_source_time_equals_total_on_time(
     sources: int, size: dict[str, Any], buffer: str, seed: int
 ) -> None:
     # Little's law, to the nanosecond: each source sends one file in a run that ends with the last
@@ -379,7 +381,9 @@ def test_rate_without_queue_is_one_window_per_rtt(rate: str, rtt: str, window: i
         ("10mbit", "50ms", 44, 4),
     ],
 )
-def test_the_queue_of_a_saturated_link(rate: str, rtt: str, window: int, queue: int) -> None:
+def test_saturated_link_queue_equals_engset_table_2(
+    rate: str, rtt: str, window: int, queue: int
+) -> None:
     # Engset report, Table 2: WR - floor(beta) + 1. Between arrivals it is one packet less, so that
     # over time WR packets are distributed over the queue and beta - 1 packet times.
     answer = packet(one_flow(rate, rtt, window, {"warmup": "10s", "duration": "60s"}))
@@ -397,8 +401,8 @@ def paths(draw: st.DrawFn) -> Path:
     bottleneck = draw(st.integers(200, 20_000)) * 1000
     egress = draw(st.sampled_from([math.inf, 0.25, 3.0])) * bottleneck
     bits = 12_000
-    least = bits / bottleneck + bits / egress + bits / 1e9
-    rtt0_s = round(least * draw(st.floats(1.1, 90.0)), 6)
+    transmission_s = bits / bottleneck + bits / egress + bits / 1e9
+    rtt0_s = round(transmission_s * draw(st.floats(1.1, 90.0)), 6)
     assume(rtt0_s < 0.5)
     return Path(
         rtt0_s=rtt0_s,
@@ -441,7 +445,7 @@ LONE = given(
 
 @UNHURRIED
 @LONE
-def test_lone_transfer_equals_the_model(
+def test_lone_transfer_equals_per_ack_model(
     path: Path, size: int, window: int, initial_window: int
 ) -> None:
     answer = packet(alone(path, size, window, initial_window))
@@ -458,7 +462,7 @@ def test_lone_transfer_equals_the_model(
 
 @UNHURRIED
 @LONE
-def test_a_lone_transfer_takes_eq_2(
+def test_lone_transfer_time_equals_engset_equation_2(
     path: Path, size: int, window: int, initial_window: int
 ) -> None:
     model = isolated_connection(
@@ -476,7 +480,7 @@ def test_a_lone_transfer_takes_eq_2(
 
 @UNHURRIED
 @LONE
-def test_queue_of_lone_transfer_follows_section_4_4(
+def test_lone_transfer_queue_follows_engset_section_4_4(
     path: Path, size: int, window: int, initial_window: int
 ) -> None:
     # The formula for a saturated link counts its queue one packet longer than in Table 2, and

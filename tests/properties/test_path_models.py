@@ -45,7 +45,7 @@ ROUNDING = 1 + 1e-9
 def test_rate_falls_with_loss_within_each_branch(
     rtt: float, timer: float, b: float, window: float, continuous: bool
 ) -> None:
-    got = throughput(
+    result = throughput(
         rtt_s=rtt,
         t0_s=rtt * timer,
         loss_indication_ratio=GRID,
@@ -53,11 +53,11 @@ def test_rate_falls_with_loss_within_each_branch(
         receiver_window_pkts=window,
         continuous=continuous,
     )
-    for branch in (got.window_limited, ~got.window_limited):
-        rates = got.rate_pps[branch]
+    for branch in (result.window_limited, ~result.window_limited):
+        rates = result.rate_pps[branch]
         assert np.all(rates[1:] <= rates[:-1] * ROUNDING)
     if continuous or b == 2:
-        assert np.all(got.rate_pps[1:] <= got.rate_pps[:-1] * ROUNDING)
+        assert np.all(result.rate_pps[1:] <= result.rate_pps[:-1] * ROUNDING)
 
 
 @given(p=losses, rtt=rtts, timer=timers, b=acks, window=windows)
@@ -90,30 +90,30 @@ def test_rate_falls_with_rtt_and_t0(
 def test_results_are_consistent(
     p: float, rtt: float, timer: float, b: float, window: float
 ) -> None:
-    got = throughput(
+    result = throughput(
         rtt_s=rtt,
         t0_s=rtt * timer,
         loss_indication_ratio=p,
         packets_per_ack=b,
         receiver_window_pkts=window,
     )
-    assert 0 < got.timeout_probability <= 1
-    assert 0 < got.timeout_time_share < 1
-    assert got.window_pkts == min(window, float(got.unlimited_window_pkts))
-    assert got.window_pkts / rtt >= got.rate_pps
-    if not got.window_limited:
+    assert 0 < result.timeout_probability <= 1
+    assert 0 < result.timeout_time_share < 1
+    assert result.window_pkts == min(window, float(result.unlimited_window_pkts))
+    assert result.window_pkts / rtt >= result.rate_pps
+    if not result.window_limited:
         # (21) lies between the rate of its periods and that of its timeout sequences.
         td = td_only_rate_pps(rtt_s=rtt, loss_indication_ratio=p, packets_per_ack=b)
-        assert got.rate_pps <= max(float(td), 1 / (rtt * timer)) * ROUNDING
+        assert result.rate_pps <= max(float(td), 1 / (rtt * timer)) * ROUNDING
 
 
 @given(rtt=rtts, b=acks, window=st.floats(4, 1000))
 def test_branch_border_is_where_windows_are_equal(rtt: float, b: float, window: float) -> None:
     border = float(window_limit_loss_ratio(receiver_window_pkts=window, packets_per_ack=b))
-    got = throughput(
+    result = throughput(
         rtt_s=rtt, t0_s=1, loss_indication_ratio=border, packets_per_ack=b
     ).unlimited_window_pkts
-    assert got == pytest.approx(window, rel=1e-9)
+    assert result == pytest.approx(window, rel=1e-9)
 
 
 @given(
@@ -124,7 +124,7 @@ def test_branch_border_is_where_windows_are_equal(rtt: float, b: float, window: 
     share=st.floats(0.01, 0.99),
     continuous=st.booleans(),
 )
-def test_tolerated_loss_is_the_largest(
+def test_tolerated_loss_is_the_largest_that_gives_the_rate(
     *, rtt: float, timer: float, b: float, window: float, share: float, continuous: bool
 ) -> None:
     path: dict[str, Any] = {
@@ -147,7 +147,7 @@ def test_tolerated_loss_is_the_largest(
     assert np.all(rate(np.maximum(GRID, above)) < target * ROUNDING)
 
 
-def test_a_rate_in_the_gap_has_the_loss_of_the_jump() -> None:
+def test_rate_within_the_jump_tolerates_the_loss_at_the_jump() -> None:
     path: dict[str, Any] = {
         "rtt_s": 0.1,
         "t0_s": 0.2,
@@ -180,7 +180,7 @@ def test_simple_inverses_return_the_loss(p: float, rtt: float, timer: float, b: 
     assert back == pytest.approx(p, rel=1e-9)
 
 
-def test_a_window_caps_the_simple_models() -> None:
+def test_receiver_window_limits_all_models() -> None:
     tiny: dict[str, Any] = {"rtt_s": 0.1, "receiver_window_pkts": 10}
     assert mathis_rate_pps(loss_indication_ratio=1e-9, **tiny) == pytest.approx(100)
     assert approximate_rate_pps(t0_s=1, loss_indication_ratio=1e-9, **tiny) == pytest.approx(100)
@@ -192,7 +192,7 @@ def test_a_window_caps_the_simple_models() -> None:
 
 
 @given(rtt=st.floats(1e-3, 0.3))
-def test_cubic_leaves_reno_at_the_loss_where_they_meet(rtt: float) -> None:
+def test_cubic_leaves_reno_region_at_equal_rates(rtt: float) -> None:
     border = float(reno_friendly_loss_ratio(rtt_s=rtt))
     around = cubic_response(rtt_s=rtt, loss_ratio=[border * 0.999, border * 1.001])
     assert around.reno_friendly.tolist() == [False, True]
@@ -203,7 +203,7 @@ def regime(**path: Any) -> str:
     return str(throughput(rtt_s=0.1, t0_s=0.4, **path).regime)
 
 
-def test_regimes() -> None:
+def test_regime_is_window_triple_duplicates_or_timeouts() -> None:
     assert regime(loss_indication_ratio=1e-5, receiver_window_pkts=20) == "window"
     assert regime(loss_indication_ratio=1e-3) == "triple duplicates"
     assert regime(loss_indication_ratio=0.2) == "timeouts"
@@ -211,17 +211,17 @@ def test_regimes() -> None:
 
 
 def test_arguments_broadcast() -> None:
-    got = throughput(
+    result = throughput(
         rtt_s=[[0.02], [0.2]],
         t0_s=1,
         loss_indication_ratio=[0.001, 0.01, 0.1],
         receiver_window_pkts=[[20.0], [np.inf]],
     )
-    assert got.regime.shape == (2, 3)
+    assert result.regime.shape == (2, 3)
     for name in Throughput.__slots__:
-        assert getattr(got, name).shape == (2, 3), name
+        assert getattr(result, name).shape == (2, 3), name
     alone = throughput(rtt_s=0.2, t0_s=1, loss_indication_ratio=0.01)
-    assert got.rate_pps[1, 1] == alone.rate_pps
+    assert result.rate_pps[1, 1] == alone.rate_pps
     loss = tolerated_loss_ratio(rate_pps=[[10.0], [20.0]], rtt_s=0.1, t0_s=[0.2, 0.4, 0.8])
     assert loss.shape == (2, 3)
     empty = throughput(rtt_s=0.1, t0_s=1, loss_indication_ratio=[])
@@ -250,13 +250,15 @@ BAD = [
 
 @pytest.mark.parametrize("model", [throughput, approximate_rate_pps])
 @pytest.mark.parametrize(("name", "value"), BAD)
-def test_outside_the_domain(model: Callable[..., object], name: str, value: object) -> None:
+def test_arguments_outside_the_domain_are_rejected(
+    model: Callable[..., object], name: str, value: object
+) -> None:
     with pytest.raises(DomainError, match=name):
         model(**{**PATH, name: value})
 
 
 @pytest.mark.parametrize("value", [0, 1, np.nan])
-def test_loss_outside_the_domain_of_the_others(value: float) -> None:
+def test_loss_outside_the_domain_is_rejected_by_other_models(value: float) -> None:
     with pytest.raises(DomainError, match="loss_event_ratio"):
         tcp_friendly_rate_pps(rtt_s=0.1, loss_event_ratio=value)
     with pytest.raises(DomainError, match="loss_indication_ratio"):
@@ -267,7 +269,7 @@ def test_loss_outside_the_domain_of_the_others(value: float) -> None:
         timeout_probability(window_pkts=5, loss_indication_ratio=value)
 
 
-def test_other_refusals() -> None:
+def test_impossible_combinations_are_rejected() -> None:
     with pytest.raises(DomainError, match="without loss"):
         tolerated_loss_ratio(rate_pps=100, rtt_s=0.1, t0_s=0.4, receiver_window_pkts=10)
     with pytest.raises(DomainError, match="t0_s"):

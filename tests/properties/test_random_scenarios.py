@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 @pytest.mark.parametrize("runs", [8, pytest.param(2000, marks=pytest.mark.long)])
-def test_random_scenarios_end_in_time(runs: int, tmp_path: Path) -> None:
+def test_random_scenarios_end_at_max_wall(runs: int, tmp_path: Path) -> None:
     result = run_random(range(runs), seed=1, folder=tmp_path, limits=Limits())
     assert not [str(failure) for _, _, failure in result if failure is not None]
 
@@ -57,7 +57,7 @@ SHORT_FLOW = {"name": "short", "stop": "50ms", "traffic": {"kind": "bulk", "flow
         ),
     ],
 )
-def test_a_run_stops_in_time(
+def test_run_stops_at_max_wall(
     tables: dict[str, object], changes: dict[str, object], tmp_path: Path
 ) -> None:
     changed = Scenario.from_dict(tables).with_changes(changes).resolved()
@@ -72,11 +72,11 @@ def test_too_many_sources_are_refused_immediately(tmp_path: Path) -> None:
     assert (code, reason) == (2, None)
 
 
-@pytest.mark.parametrize("place", ["bottleneck", "ingress"])
-def test_a_queue_of_many_years_does_not_overflow(place: str) -> None:
+@pytest.mark.parametrize("link", ["bottleneck", "ingress"])
+def test_queue_of_many_years_does_not_overflow(link: str) -> None:
     network = {"rtt": "1e8s", "packet": "65535B", "bottleneck": {"rate": "1kbit"}}
     tables = {
-        "network": network | {place: {"rate": "1bit"}},
+        "network": network | {link: {"rate": "1bit"}},
         "traffic": {"kind": "bulk", "flows": 4},
         "tcp": {"stack": "rfc-newreno"},
         "run": {"duration": "1e8s", "warmup": "1s", "max_wall": "1s"},
@@ -93,9 +93,9 @@ from tcpcast.scenario import Scenario
 tables = {PATH | {"traffic": {"kind": "bulk", "flows": 1}, "run": {"duration": "1s"}}}
 tcpcast.run(Scenario.from_dict(tables), ["packet"], threads=1)
 pages = int(Path("/proc/self/statm").read_text().split()[0])
-most = pages * resource.getpagesize() + (150 << 20)
+max_bytes = pages * resource.getpagesize() + (150 << 20)
 resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-resource.setrlimit(resource.RLIMIT_AS, (most, most))
+resource.setrlimit(resource.RLIMIT_AS, (max_bytes, max_bytes))
 tables |= {{"tcp": {{"stack": "rfc-sack", "initial_window": 1_000_000}}}}
 tables["traffic"] |= {{"flows": 100}}
 tcpcast.run(Scenario.from_dict(tables), ["packet"], threads=1)
@@ -127,7 +127,7 @@ def test_out_of_memory_command_prints_one_line(
     assert capsys.readouterr().err == "tcpcast: out of memory; raise the limit (ulimit -v)\n"
 
 
-def test_every_random_scenario_has_the_limit() -> None:
+def test_every_random_scenario_has_max_wall() -> None:
     scenarios = [Generator(Random(f"11 {number}")).scenario("7s") for number in range(40)]
     assert {tables["run"]["max_wall"] for tables in scenarios} == {"7s"}
 

@@ -50,18 +50,18 @@ def numbers_of(sentence: str) -> set[str]:
 
 
 @given(st.sampled_from(["bulk", "on-off"]), METRIC, DELAY, st.floats(0.5, 2.0))
-def test_values_of_a_run_are_those_of_its_table(
+def test_verdict_of_a_run_uses_values_of_its_table(
     kind: str, value: Metric, delay: Metric, ratio: float
 ) -> None:
-    asked = scenario(kind)
+    run_scenario = scenario(kind)
     name = "goodput_bps" if kind == "bulk" else "connection_rate_bps"
     simulated = Answer(
         "packet", kind="simulation", metrics={name: value, "queue_delay_mean_s": delay}
     )
     formula = Answer("pftk", metrics={name: Metric(value.value * ratio)})
     compared = compare_all([formula, simulated])
-    sentence = run_verdict(compared, asked)
-    shown = text([*answer_tables(compared, asked)])
+    sentence = run_verdict(compared, run_scenario)
+    shown = text([*answer_tables(compared, run_scenario)])
     cells = {number.rstrip(".,") for number in NUMBER.findall(shown.replace("–", " "))}
     assert sentence.count("pftk") == 1
     assert numbers_of(sentence) <= cells, (sentence, shown)
@@ -69,7 +69,7 @@ def test_values_of_a_run_are_those_of_its_table(
 
 @given(METRIC, METRIC)
 def test_classes_differ_only_if_their_intervals_are_disjoint(a: Metric, b: Metric) -> None:
-    asked = scenario("bulk", "a", "b")
+    run_scenario = scenario("bulk", "a", "b")
     columns = {
         "name": np.array(["a", "b"]),
         "goodput_bps": np.array([a.value, b.value]),
@@ -81,11 +81,11 @@ def test_classes_differ_only_if_their_intervals_are_disjoint(a: Metric, b: Metri
         "packet", kind="simulation", metrics={"goodput_bps": total}, tables={"by_class": columns}
     )
     compared = compare_all([answer])
-    sentence = run_verdict(compared, asked)
+    sentence = run_verdict(compared, run_scenario)
     assert None not in (a.low, a.high, b.low, b.high)
     disjoint = a.low > b.high or b.low > a.high  # type: ignore[operator]
     assert ("no difference beyond the intervals" in sentence) != disjoint
-    shown = text([*answer_tables(compared, asked)])
+    shown = text([*answer_tables(compared, run_scenario)])
     cells = {number.rstrip(".,") for number in NUMBER.findall(shown.replace("–", " "))}
     assert numbers_of(sentence) <= cells, (sentence, shown)
 
@@ -93,7 +93,7 @@ def test_classes_differ_only_if_their_intervals_are_disjoint(a: Metric, b: Metri
 @given(st.lists(METRIC, min_size=2, max_size=6))
 def test_ends_of_a_sweep_differ_only_if_their_intervals_are_disjoint(rows: list[Metric]) -> None:
     table: dict[str, Any] = {
-        "network.rtt": [f"{10 * at}ms" for at in range(len(rows))],
+        "network.rtt": [f"{10 * index}ms" for index in range(len(rows))],
         "engine": ["packet"] * len(rows),
         "goodput_bps": [row.value for row in rows],
         "goodput_bps_low": [row.low for row in rows],

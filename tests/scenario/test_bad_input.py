@@ -649,7 +649,7 @@ def test_all_errors_are_reported() -> None:
     ]
 
 
-def test_packets_of_max_plus_reno_are_not_captured() -> None:
+def test_max_plus_reno_rejects_captures() -> None:
     (line,) = refused(
         "tcp.stack=max-plus-reno",
         "tcp.limited_transmit=false",
@@ -666,7 +666,7 @@ def test_number_of_reported_errors_is_limited() -> None:
     assert lines[-1] == "and 983 more"
 
 
-def test_run_rejects_both_lengths_and_none() -> None:
+def test_run_rejects_two_lengths_and_no_length() -> None:
     assert refused("run.duration=60s", "run.transfers=5") == [
         "run.duration: transfers and duration are both given; write one of them"
     ]
@@ -782,10 +782,10 @@ junk = st.one_of(
 )
 
 
-def places(tables: Any, above: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+def paths(tables: Any, above: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
     below = list(tables.items()) if isinstance(tables, dict) else []
     below += list(enumerate(tables)) if isinstance(tables, list) else []
-    return [above, *(p for key, value in below for p in places(value, (*above, key)))]
+    return [above, *(p for key, value in below for p in paths(value, (*above, key)))]
 
 
 @cache
@@ -799,12 +799,12 @@ def test_junk_values_give_only_error_lines(data: st.DataObject) -> None:
     name = data.draw(st.sampled_from(packaged_names()))
     tables = copy.deepcopy(as_packaged(name))
     for _ in range(data.draw(st.integers(1, 3))):
-        place = data.draw(st.sampled_from(places(tables)[1:]))
+        path = data.draw(st.sampled_from(paths(tables)[1:]))
         holder: Any = tables
-        for key in place[:-1]:
+        for key in path[:-1]:
             holder = holder[key]
         if data.draw(st.booleans()):
-            holder[place[-1]] = copy.deepcopy(data.draw(junk))
+            holder[path[-1]] = copy.deepcopy(data.draw(junk))
         elif isinstance(holder, dict):
             holder[data.draw(st.text(max_size=8))] = copy.deepcopy(data.draw(junk))
     try:
@@ -817,10 +817,10 @@ def test_junk_values_give_only_error_lines(data: st.DataObject) -> None:
         json.dumps(again.resolved(), allow_nan=False)
 
 
-@pytest.mark.parametrize("place", ["", "network.", "network.bottleneck."])
-def test_a_long_key_is_shortened(place: str) -> None:
+@pytest.mark.parametrize("prefix", ["", "network.", "network.bottleneck."])
+def test_long_key_is_shortened_in_message(prefix: str) -> None:
     with pytest.raises(ScenarioError, match="unknown key") as caught:
-        load("web-10mbit", changes=parse_assignments([f"{place}{'a' * 100_000}=1"]))
+        load("web-10mbit", changes=parse_assignments([f"{prefix}{'a' * 100_000}=1"]))
     assert len(str(caught.value)) < 400
 
 

@@ -30,9 +30,9 @@ def populations(text: str) -> list[Population]:
     tables = tomllib.loads(text + RUN if "[run]" not in text else text)
     VALIDATOR.validate(tables)
     scenario = Scenario.from_dict(tables)
-    again = Scenario.from_dict(scenario.resolved())
-    assert again == scenario
-    assert again.populations == scenario.populations
+    reread = Scenario.from_dict(scenario.resolved())
+    assert reread == scenario
+    assert reread.populations == scenario.populations
     VALIDATOR.validate(scenario.resolved())
     return scenario.populations
 
@@ -50,12 +50,12 @@ SIZES = (
 )
 
 
-def test_classes_with_a_size_each_need_none_at_the_top_level() -> None:
+def test_top_level_size_is_optional_if_each_class_has_one() -> None:
     size = 'traffic = {{ size = {{ distribution = "constant", value = "{}pkt" }} }}'
     near = one_class("near", size.format(9), "sources = 3")
     far = one_class("far", size.format(8), "sources = 4")
-    found = [group.traffic for group in populations(SIZES + near + far)]
-    assert [t.size.mean_value() for t in found if isinstance(t, OnOff)] == [9, 8]
+    traffic = [group.traffic for group in populations(SIZES + near + far)]
+    assert [t.size.mean_value() for t in traffic if isinstance(t, OnOff)] == [9, 8]
     assert refused(SIZES + near + one_class("far", "sources=4")) == [
         'class.far.traffic.size: missing; write size = { distribution = "exponential", mean = '
         '"12pkt", '
@@ -65,7 +65,7 @@ def test_classes_with_a_size_each_need_none_at_the_top_level() -> None:
     assert only.startswith("traffic.size: missing; write size")
 
 
-def test_classes_may_complete_a_distribution_of_the_top_level() -> None:
+def test_class_completes_a_top_level_distribution() -> None:
     distribution = SIZES + 'size = { distribution = "exponential", minimum = "3pkt" }\n'
     near = one_class("near", 'traffic = { size = { mean = "9pkt" } }', "sources = 3")
     (group,) = populations(distribution + near)
@@ -75,14 +75,14 @@ def test_classes_may_complete_a_distribution_of_the_top_level() -> None:
     assert only.startswith("class.far.traffic.size.mean: missing; write mean")
 
 
-def test_a_wrong_value_at_the_top_level_is_reported_even_if_classes_replace_it() -> None:
+def test_replaced_invalid_top_level_value_is_still_reported() -> None:
     wrong = SIZES.replace('"1s"', '"1 parsec"')
     near = 'size = { distribution = "constant", value = "9pkt" }, off = { mean = "2s" }'
     lines = refused(wrong + one_class("near", f"traffic = {{ {near} }}", "sources = 3"))
     assert lines[0].startswith('traffic.off.mean: "1 parsec"')
 
 
-def test_arrivals_of_each_class_complete_the_transfers_of_the_top_level() -> None:
+def test_class_arrivals_complete_top_level_transfers() -> None:
     top = RUN + NETWORK + '[traffic]\nkind = "transfers"\n'
     top += 'size = { distribution = "exponential", mean = "9pkt" }\n'
     rate = 'traffic = { arrivals = { distribution = "poisson", rate = "3/s" } }'
@@ -94,12 +94,12 @@ def test_arrivals_of_each_class_complete_the_transfers_of_the_top_level() -> Non
     assert only.startswith("class.other.traffic.size: a distribution needs arrivals")
 
 
-def test_an_unused_table_of_the_top_level_may_lack_keys() -> None:
+def test_unused_top_level_table_may_be_incomplete() -> None:
     top = RUN + NETWORK + '[traffic]\nkind = "transfers"\n'
     assert [group.count for group in populations(top + one_class("long", BULK))] == [2]
 
 
-def test_classes_with_a_round_trip_time_each_need_none_at_the_top_level() -> None:
+def test_top_level_rtt_is_optional_if_each_class_has_one() -> None:
     top = RUN + NETWORK.replace('rtt = "50ms"\n', "")
     near, far = one_class("near", 'rtt = "10ms"', BULK), one_class("far", 'rtt = "90ms"', BULK)
     assert [group.rtt_s for group in populations(top + near + far)] == [0.01, 0.09]
@@ -120,14 +120,14 @@ def test_classes_with_a_round_trip_time_each_need_none_at_the_top_level() -> Non
         ('rtt = "50ms"', 'return = { rate = "1mbit", buffer = "1bdp" }', "return.buffer"),
     ],
 )
-def test_a_key_that_depends_on_the_round_trip_time_needs_it(old: str, new: str, key: str) -> None:
+def test_key_in_bdp_requires_top_level_rtt(old: str, new: str, key: str) -> None:
     top = RUN + NETWORK.replace(old, new).replace('rtt = "50ms"\n', "")
     assert refused(top + one_class("near", 'rtt = "10ms"', BULK)) == [
         f'network.rtt: missing, and {key} depends on it; write rtt = "50ms"'
     ]
 
 
-def test_a_buffer_of_a_class_may_need_the_round_trip_time_of_the_network() -> None:
+def test_class_buffer_in_bdp_requires_network_rtt() -> None:
     top = RUN + NETWORK.replace('rtt = "50ms"\n', "")
     near = one_class("near", 'rtt = "10ms"', 'egress = { rate = "5mbit", buffer = "1bdp" }', BULK)
     assert refused(top + near) == [
@@ -136,7 +136,7 @@ def test_a_buffer_of_a_class_may_need_the_round_trip_time_of_the_network() -> No
     ]
 
 
-def test_classes_complete_a_link_of_the_top_level() -> None:
+def test_class_completes_a_top_level_link() -> None:
     top = RUN + NETWORK + 'egress = { buffer = "2bdp" }\n'
     near = one_class("near", 'egress = { rate = "2mbit" }', BULK)
     (group,) = populations(top + near)
@@ -150,7 +150,7 @@ def test_classes_complete_a_link_of_the_top_level() -> None:
     assert only.startswith("class.far.rtt: 50ms is less than the transmission times")
 
 
-def test_classes_with_a_stack_each_need_none_at_the_top_level() -> None:
+def test_top_level_stack_is_optional_if_each_class_has_one() -> None:
     top = RUN + NETWORK + '[tcp]\nack_timeout = "100ms"\n'
     reno = one_class("reno", 'tcp = { stack = "rfc-reno" }', BULK)
     pftk = one_class("pftk", 'tcp = { stack = "pftk-reno" }', BULK)
@@ -159,7 +159,7 @@ def test_classes_with_a_stack_each_need_none_at_the_top_level() -> None:
     assert only.startswith("tcp.ack_timeout: linux-cubic adapts the delay of acks to the arrivals")
 
 
-def test_sizes_in_bytes_are_divided_by_the_payload_of_the_class() -> None:
+def test_sizes_in_bytes_use_the_payload_of_the_class() -> None:
     top = RUN + NETWORK + '[traffic]\nkind = "transfers"\nsize = "29200B"\n'
     top += (
         'arrivals = { distribution = "poisson", rate = "5/s" }\n[tcp]\nreceiver_window = "29200B"\n'

@@ -38,7 +38,7 @@ def refused(text: str, top: str = TOP) -> list[str]:
     return str(caught.value).splitlines()
 
 
-def test_two_classes_as_packaged() -> None:
+def test_packaged_two_classes_has_documented_values() -> None:
     s = load("two-classes")
     near, far = s.populations
     assert (near.name, near.count, near.rtt_s) == ("near", 60, 0.05)
@@ -63,7 +63,7 @@ def test_two_classes_as_packaged() -> None:
     assert s.traffic.sources == 0
 
 
-def test_the_top_level_needs_no_traffic_where_each_class_has_its_own() -> None:
+def test_top_level_traffic_is_optional_if_each_class_has_one() -> None:
     top = TOP[: TOP.index("[traffic]")] + '[run]\nduration = "60s"\n'
     of_each = """
 [[class]]
@@ -73,12 +73,12 @@ traffic = { kind = "bulk", flows = 3 }
 name = "b"
 traffic = { kind = "bulk", flows = 4, start = "within-rtt" }
 """
-    found = scenario(of_each, top)
-    assert [group.count for group in found.populations] == [3, 4]
-    assert found == scenario('[traffic]\nkind = "bulk"' + of_each, top)
-    assert found == Scenario.from_dict(found.resolved())
-    assert found.with_changes({"run.precision": "1%"}).run.precision == {"goodput_pps": 0.01}
-    assert found.with_changes({"class.b.traffic.flows": 5}).senders == 8
+    both_classes = scenario(of_each, top)
+    assert [group.count for group in both_classes.populations] == [3, 4]
+    assert both_classes == scenario('[traffic]\nkind = "bulk"' + of_each, top)
+    assert both_classes == Scenario.from_dict(both_classes.resolved())
+    assert both_classes.with_changes({"run.precision": "1%"}).run.precision == {"goodput_pps": 0.01}
+    assert both_classes.with_changes({"class.b.traffic.flows": 5}).senders == 8
     (only,) = refused(of_each + '[[class]]\nname = "c"\nflows = 1', top)
     assert only.startswith('class.c.traffic.kind: missing; write kind = "on-off"')
 
@@ -92,7 +92,7 @@ def test_class_without_keys_equals_top_level() -> None:
     assert (own.ingress, own.egress) == (top.ingress, top.egress)
 
 
-def test_propagation_follows_from_the_class_and_its_links() -> None:
+def test_class_propagation_follows_from_rtt_and_links() -> None:
     (own,) = classes('[[class]]\nname = "a"\nrtt = "80ms"\negress = { rate = "1mbit" }')
     bits = 8 * 1540
     transmission = bits / 100e6 + bits / 10e6 + bits / 1e6
@@ -118,7 +118,7 @@ def test_class_distributions_merge_or_replace() -> None:
     assert replaced.traffic.size.parameters()["minimum"] == 0
 
 
-def test_kinds_of_traffic_mix() -> None:
+def test_classes_can_have_different_kinds_of_traffic() -> None:
     web, long = classes(
         """
         [[class]]
@@ -135,7 +135,7 @@ def test_kinds_of_traffic_mix() -> None:
     assert (long.traffic.flows, long.traffic.start) == (2, [0.0, 3.0])
 
 
-def test_delays_of_classes() -> None:
+def test_class_delays_add_up_to_its_rtt() -> None:
     top = TOP.replace('rtt = "50ms"', "").replace(
         'rate = "10mbit"', 'rate = "10mbit", delay = "5ms"'
     )
@@ -175,7 +175,7 @@ def test_changes_select_class_by_name_or_index() -> None:
 
 
 @pytest.mark.parametrize(
-    ("change", "told"),
+    ("change", "message"),
     [
         ("class.fat.rtt", 'class has no entry "fat" (did you mean "far"?); write near, far'),
         ("class.2.rtt", 'class has no entry "2"; write near, far'),
@@ -183,10 +183,10 @@ def test_changes_select_class_by_name_or_index() -> None:
         ("class.far.rttt", 'class.far.rttt: unknown key; did you mean "rtt"?'),
     ],
 )
-def test_changes_of_missing_classes_are_rejected(change: str, told: str) -> None:
+def test_changes_of_missing_classes_are_rejected(change: str, message: str) -> None:
     with pytest.raises(ScenarioError) as caught:
         load("two-classes", changes={change: "1s"})
-    assert told in str(caught.value)
+    assert message in str(caught.value)
 
 
 @pytest.mark.parametrize(
@@ -295,11 +295,11 @@ def test_overlay_merges_tables(base: Any, top: Any, together: Any) -> None:
 
 def test_populations_are_computed_once() -> None:
     """Populations are used for each metric of each class."""
-    asked = load("two-classes")
-    assert asked.populations is asked.populations
+    packaged = load("two-classes")
+    assert packaged.populations is packaged.populations
     # Cached populations are not part of the scenario.
-    assert asked == load("two-classes")
-    assert asked.with_changes({"class.0.sources": 5}).populations[0].count == 5
+    assert packaged == load("two-classes")
+    assert packaged.with_changes({"class.0.sources": 5}).populations[0].count == 5
 
 
 OWN_TCP = '[tcp]\nstack = "rfc-reno"\ninitial_window = 4\n[[class]]\nname = "a"\n' + (

@@ -83,19 +83,19 @@ def scenario(name: str) -> Scenario:
     return tcpcast.load(file).with_changes(changes)
 
 
-def tables(value: Any, place: Place = ()) -> Iterator[Place]:
+def tables(value: Any, path: Place = ()) -> Iterator[Place]:
     """Yield the locations of all dicts."""
     if isinstance(value, dict):
-        yield place
+        yield path
         for key, item in value.items():
-            yield from tables(item, (*place, key))
+            yield from tables(item, (*path, key))
     elif isinstance(value, list):
-        for at, item in enumerate(value):
-            yield from tables(item, (*place, at))
+        for index, item in enumerate(value):
+            yield from tables(item, (*path, index))
 
 
-def at(value: Any, place: Place) -> Any:
-    for key in place:
+def value_at(value: Any, path: Place) -> Any:
+    for key in path:
         value = value[key]
     return value
 
@@ -113,25 +113,25 @@ def expected(message: str) -> set[str]:
 @pytest.mark.parametrize("name", MOST)
 def test_native_module_accepts_exactly_the_written_keys(name: str) -> None:
     """An unknown key is rejected with the expected keys, which are those that Python writes."""
-    found = configuration(scenario(name), 1.0)
-    assert _native.run_bytes(found, 1) > 0
-    for place in tables(found):
-        more: Any = copy.deepcopy(found)
-        at(more, place)["unheard_of"] = 1
+    config = configuration(scenario(name), 1.0)
+    assert _native.run_bytes(config, 1) > 0
+    for path in tables(config):
+        more: Any = copy.deepcopy(config)
+        value_at(more, path)["unheard_of"] = 1
         message = refused(more)
         if "unheard_of" not in message:  # a choice, which is a dict of one key
-            assert len(at(found, place)) == 1
+            assert len(value_at(config, path)) == 1
             continue
-        if len(at(found, place)) > 1:
+        if len(value_at(config, path)) > 1:
             tags = {"distribution", "model"}
-            assert expected(message) - tags == at(found, place).keys() - tags, message
+            assert expected(message) - tags == value_at(config, path).keys() - tags, message
 
 
 @pytest.mark.parametrize("name", MOST)
-def test_a_missing_key_is_named(name: str) -> None:
-    found = configuration(scenario(name), 1.0)
+def test_missing_key_is_reported(name: str) -> None:
+    config = configuration(scenario(name), 1.0)
     for key in ("seed", "queue", "tcp", "classes"):
-        less: Any = {other: value for other, value in found.items() if other != key}
+        less: Any = {other: value for other, value in config.items() if other != key}
         assert f"missing field `{key}`" in refused(less)
 
 
@@ -172,7 +172,7 @@ def test_native_module_rejects_empty_distributions() -> None:
     assert "expected at least one" in refused(wrong)
 
 
-def test_packet_opportunities_are_checked() -> None:
+def test_native_module_validates_packet_opportunities() -> None:
     wrong: Any = configuration(scenario("bucket"), 1.0)
     wrong["queue"]["managed"]["rate"] = {"opportunities": [(5, 1), (3, 1)]}
     assert "line 2 of the trace is earlier than the line before" in refused(wrong)
@@ -194,12 +194,12 @@ def test_native_module_rejects_several_choices() -> None:
 def test_fixed_point_configuration_keys() -> None:
     loop = scenario("loop").with_changes({"fixed_point": {"scheme": 2}})
     assert loop.fixed_point is not None
-    found = native_configuration(loop, loop.fixed_point)
-    assert _native.Simulation.fixed_point(configuration(loop, 1.0), found, 1)
-    for key in found:
-        less = {other: value for other, value in found.items() if other != key}
+    config = native_configuration(loop, loop.fixed_point)
+    assert _native.Simulation.fixed_point(configuration(loop, 1.0), config, 1)
+    for key in config:
+        less = {other: value for other, value in config.items() if other != key}
         with pytest.raises(ValueError, match=f"missing field `{key}`"):
             _native.Simulation.fixed_point(configuration(loop, 1.0), less, 1)
-    wrong = found | {"scheme": "3"}
+    wrong = config | {"scheme": "3"}
     with pytest.raises(ValueError, match="scheme: unknown variant `3`"):
         _native.Simulation.fixed_point(configuration(loop, 1.0), wrong, 1)

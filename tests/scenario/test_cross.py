@@ -30,23 +30,23 @@ RECORDING = {"model": "trace", "times": [1, 2, 4], "bytes": [3000, 0, 1500.5]}
 
 @pytest.mark.parametrize("stream", [NOISE, SOURCES, RECORDING, {"model": "poisson", "mean": "9%"}])
 def test_resolved_cross_traffic_reads_back(stream: dict[str, Any]) -> None:
-    asked = scenario(stream)
-    assert Scenario.from_dict(asked.resolved()) == asked
-    again = Scenario.from_dict(tomllib.loads(asked.to_toml()))
-    assert again == asked
-    assert again.digest() == asked.digest() != scenario().digest()
+    original = scenario(stream)
+    assert Scenario.from_dict(original.resolved()) == original
+    reread = Scenario.from_dict(tomllib.loads(original.to_toml()))
+    assert reread == original
+    assert reread.digest() == original.digest() != scenario().digest()
 
 
-def process(asked: Scenario) -> Any:
-    (stream,) = configuration(asked, 0.0)["cross"]
+def process(cross_scenario: Scenario) -> Any:
+    (stream,) = configuration(cross_scenario, 0.0)["cross"]
     return stream["process"]
 
 
-def test_rates_and_shares_are_packets_of_the_run_s_size() -> None:
+def test_rates_and_shares_are_converted_to_packets() -> None:
     distribution = process(scenario(NOISE))
     assert distribution["mean"] == pytest.approx(8e6 / 12_000)
     assert distribution["sd"] == pytest.approx(4e6 / 12_000)
-    # 60 s of 10 ms.
+    # 60 s in bins of 10 ms, rounded up to a power of two.
     assert (distribution["bin_ns"], distribution["bins"]) == (10_000_000, 8192)
     assert process(scenario(SOURCES))["peak"] == pytest.approx(3e6 / 12_000 / 20 * 4)
 
@@ -55,34 +55,34 @@ def test_recording_starts_at_first_time_without_period() -> None:
     distribution = process(scenario(RECORDING))
     assert distribution["times_ns"] == [0, 10**9, 3 * 10**9]
     assert distribution["packets"] == [2.0, 0.0, 1500.5 / 1500]
-    # A mean gap of 1.5 s after the last.
+    # The period ends a mean gap of 1.5 s after the last time.
     assert distribution["period_ns"] == 4.5e9
     assert distribution["offset_ns"] is None
-    said = scenario(RECORDING | {"period": "10s", "offset": "2s"})
-    distribution = process(said)
+    shifted = scenario(RECORDING | {"period": "10s", "offset": "2s"})
+    distribution = process(shifted)
     assert distribution["times_ns"] == [1e9, 2e9, 4e9]
     assert (distribution["period_ns"], distribution["offset_ns"]) == (1e10, 2e9)
-    assert said.cross[0].mean_bps(1e9, 1500) == pytest.approx(8 * 4500.5 / 10)
+    assert shifted.cross[0].mean_bps(1e9, 1500) == pytest.approx(8 * 4500.5 / 10)
 
 
 def test_changes_select_stream_by_name_or_index() -> None:
-    asked = scenario(SOURCES, NOISE)
-    changed = asked.with_changes({"cross.noise.mean": "7mbit", "cross.0.alpha": 1.9})
+    original = scenario(SOURCES, NOISE)
+    changed = original.with_changes({"cross.noise.mean": "7mbit", "cross.0.alpha": 1.9})
     assert str(changed.resolved()["cross"][1]["mean"]) == "7mbit"
     assert changed.resolved()["cross"][0]["alpha"] == 1.9
     with pytest.raises(ScenarioError, match="cross has no entry"):
-        asked.with_changes({"cross.nois.mean": "7mbit"})
+        original.with_changes({"cross.nois.mean": "7mbit"})
 
 
 def test_default_hop_of_stream_is_bottleneck() -> None:
     network = {"rtt": "50ms", "hop": HOPS}
-    asked = scenario(NOISE, NOISE | {"name": "other", "hop": "access"}, network=network)
-    told: Any = configuration(asked, 0.0)["cross"]
-    assert [stream["stage"] for stream in told] == [1, 0]
+    two_streams = scenario(NOISE, NOISE | {"name": "other", "hop": "access"}, network=network)
+    streams: Any = configuration(two_streams, 0.0)["cross"]
+    assert [stream["stage"] for stream in streams] == [1, 0]
     # Shares are of the hop's own rate.
-    assert told[1]["process"]["mean"] == 2 * told[0]["process"]["mean"]
+    assert streams[1]["process"]["mean"] == 2 * streams[0]["process"]["mean"]
     # Twice 60 s of 10 ms bins, rounded up to a power of two; two sources.
-    assert (told[1]["bins"], told[1]["series"]) == (2**14, 4)
+    assert (streams[1]["bins"], streams[1]["series"]) == (2**14, 4)
     with pytest.raises(ScenarioError, match=r'no hop "acess" \(did you mean "access"\?\)'):
         scenario(NOISE | {"hop": "acess"}, network=network)
 
@@ -90,12 +90,14 @@ def test_default_hop_of_stream_is_bottleneck() -> None:
 def test_series_with_many_packets_are_shorter() -> None:
     network = {"rtt": "50ms", "hop": HOPS}
     fast = {"model": "poisson", "mean": "18mbit", "hop": "access", "bin": "10ms"}
-    told = configuration(scenario(fast, NOISE | {"hop": "access"}, network=network), 0.0)["cross"]
+    streams = configuration(scenario(fast, NOISE | {"hop": "access"}, network=network), 0.0)[
+        "cross"
+    ]
     # 15 packets per bin, at most 4 million; streams of one hop have the same length.
-    assert [(stream["bins"], stream["series"]) for stream in told] == [(2**18, 1)] * 2
+    assert [(stream["bins"], stream["series"]) for stream in streams] == [(2**18, 1)] * 2
     fast = fast | {"bin": "1s"}
-    told = configuration(scenario(fast, network=network), 0.0)["cross"]
-    assert [stream["bins"] for stream in told] == [2**11]
+    streams = configuration(scenario(fast, network=network), 0.0)["cross"]
+    assert [stream["bins"] for stream in streams] == [2**11]
 
 
 @pytest.mark.parametrize(
@@ -132,7 +134,7 @@ def test_per_source_hop_needs_rate_and_limited_load(
         (9, {"transfers": 100, "warmup": "1s"}, 2**18, 4),
     ],
 )
-def test_a_noise_is_longer_than_the_run_and_there_is_one_for_each_source_or_many(
+def test_noise_series_cover_the_run_and_the_sources(
     sources: int, run: dict[str, Any], bins: int, series: int
 ) -> None:
     traffic = {
@@ -142,11 +144,11 @@ def test_a_noise_is_longer_than_the_run_and_there_is_one_for_each_source_or_many
         "size": {"distribution": "constant", "value": "3pkt"},
     }
     tables = {"network": {"rtt": "50ms", "hop": HOPS}, "traffic": traffic, "run": run}
-    (told,) = configuration(scenario(NOISE | {"hop": "access"}, **tables), 0.0)["cross"]
-    assert (told["bins"], told["series"]) == (bins, series)
+    (config,) = configuration(scenario(NOISE | {"hop": "access"}, **tables), 0.0)["cross"]
+    assert (config["bins"], config["series"]) == (bins, series)
 
 
-def test_streams_that_are_followed_together_have_one_bin() -> None:
+def test_streams_at_a_per_source_hop_need_equal_bins() -> None:
     network = {"rtt": "50ms", "hop": HOPS}
     other = NOISE | {"name": "other", "hop": "access", "bin": "20ms"}
     with pytest.raises(ScenarioError, match=r'cross.1.bin: another stream at "access" has bins of'):
@@ -155,7 +157,7 @@ def test_streams_that_are_followed_together_have_one_bin() -> None:
     assert scenario(NOISE, NOISE | {"name": "other", "bin": "20ms"}).cross[1].bin_s == 0.02
 
 
-def test_cross_traffic_overload_is_warned_of() -> None:
+def test_cross_traffic_overload_has_a_warning() -> None:
     (warning,) = scenario(NOISE | {"mean": "120%"}).warnings()
     assert warning == "cross traffic alone is 120 % of the rate of the bottleneck"
     assert scenario(NOISE).warnings() == []
@@ -166,7 +168,7 @@ def test_overload_with_unlimited_buffer_is_rejected(queue: str) -> None:
     link = {"rate": "10mbit", "queue": queue}
     tcp = {"receiver_window": 40}
     twice: list[dict[str, Any]] = [NOISE, RECORDING | {"bytes": [2e5, 0, 2e5]}]
-    # 80 % and 7 %.
+    # A load of 80 % and 7 %.
     assert scenario(*twice, network={"rtt": "50ms", "bottleneck": link}, tcp=tcp).warnings() == []
     error = (
         r'cross\.0: cross traffic alone is 112 % of the rate of "bottleneck", with an unlimited '
@@ -188,7 +190,7 @@ def test_overload_with_unlimited_buffer_is_rejected(queue: str) -> None:
     scenario(flood, network={"rtt": "50ms", "hop": [hops[0] | {"buffer": "9pkt"}, hops[1]]})
 
 
-def test_noise_with_many_negative_rates_is_warned_of() -> None:
+def test_noise_with_many_negative_rates_has_a_warning() -> None:
     """For sd = mean, Phi(-1) = 15.9 % is cut, and the mean is Phi(1) + phi(1) = 1.0833."""
     assert scenario(NOISE | {"mean": "5mbit", "sd": "2.5mbit"}).warnings() == []
     (warning,) = scenario(NOISE | {"mean": "5mbit", "sd": "5mbit"}).warnings()
@@ -215,7 +217,7 @@ def test_noise_with_many_negative_rates_is_warned_of() -> None:
         (RECORDING | {"hurst": 0.7}, "hurst", "fgn"),
     ],
 )
-def test_cross_key_of_another_model_names_that_model(
+def test_cross_key_of_another_model_is_rejected_with_its_model(
     stream: dict[str, Any], key: str, other: str
 ) -> None:
     with pytest.raises(ScenarioError) as error:
@@ -227,7 +229,7 @@ def test_cross_key_of_another_model_names_that_model(
 
 
 @pytest.mark.parametrize("hurst", [0, -1, 1, "x", True, float("nan")])
-def test_a_hurst_exponent_is_between_0_and_1(hurst: object) -> None:
+def test_hurst_exponent_must_be_between_0_and_1(hurst: object) -> None:
     with pytest.raises(ScenarioError, match=r"cross\.0\.hurst: .* not between 0 and 1; write 0\.7"):
         scenario(NOISE | {"hurst": hurst})
 

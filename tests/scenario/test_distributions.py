@@ -54,7 +54,7 @@ def mean_by_integration(distribution: Distribution[Any]) -> float:
     return body + tail
 
 
-def test_ep_of_the_paper() -> None:
+def test_ep_parameters_equal_the_paper() -> None:
     distribution = size(distribution="ep", mean="12pkt", minimum="3pkt")
     assert isinstance(distribution, ExponentialPareto)
     assert distribution.k == pytest.approx(17.2, abs=0.05)
@@ -63,7 +63,7 @@ def test_ep_of_the_paper() -> None:
     assert mean_by_integration(distribution) == pytest.approx(12, rel=1e-4)
 
 
-def test_ee_of_the_paper() -> None:
+def test_ee_parameters_equal_the_paper() -> None:
     distribution = size(distribution="ee", mean="12pkt", minimum="3pkt", c=7)
     assert isinstance(distribution, TwoExponentials)
     assert distribution.k == pytest.approx(4.286, abs=0.0005)
@@ -72,7 +72,7 @@ def test_ee_of_the_paper() -> None:
     assert mean_by_integration(distribution) == pytest.approx(12, rel=1e-9)
 
 
-def test_shares_of_the_paper() -> None:
+def test_size_shares_equal_the_paper() -> None:
     exponential = size(distribution="exponential", mean="12pkt", minimum="3pkt")
     assert 100 * rounded_share(exponential, 3, 6) == pytest.approx(32.2, abs=0.05)
     assert 100 * rounded_share(exponential, 7, 14) == pytest.approx(39.9, abs=0.05)
@@ -81,7 +81,7 @@ def test_shares_of_the_paper() -> None:
     assert 100 * rounded_share(two, 7, 14) == pytest.approx(0.875, abs=0.0005)
 
 
-def test_ee_for_five_packets() -> None:
+def test_ee_with_a_mean_of_five_packets_has_positive_theta2() -> None:
     distribution = size(distribution="ee", mean="5pkt", minimum="3pkt", c=3.9)
     assert mean_by_integration(distribution) == pytest.approx(5, rel=1e-9)
     assert distribution.parameters()["theta2"] > 0
@@ -131,7 +131,9 @@ def test_lognormal_matches_mean_and_deviation() -> None:
         ({"distribution": "empirical", "values": [3, 9]}, 6, True),
     ],
 )
-def test_means_and_variances(table: dict[str, object], mean: float, finite: bool) -> None:
+def test_distributions_have_exact_mean_and_variance(
+    table: dict[str, object], mean: float, finite: bool
+) -> None:
     distribution = size(**table)
     assert distribution.mean_value() == pytest.approx(mean, rel=1e-12)
     assert distribution.has_variance() is finite
@@ -150,7 +152,7 @@ def test_means_and_variances(table: dict[str, object], mean: float, finite: bool
         {"distribution": "empirical", "values": [3, "9pkt"], "weights": [1, 2]},
     ],
 )
-def test_probability_of_more(table: dict[str, object]) -> None:
+def test_survival_probability_is_exact(table: dict[str, object]) -> None:
     """P(X > x) falls from 1 to 0, and its integral is the mean."""
     distribution = size(**table)
     values = np.concatenate([np.arange(0, 60, 1e-3), np.geomspace(60, 1e7, 20_000)])
@@ -174,7 +176,7 @@ def test_probability_of_more(table: dict[str, object]) -> None:
         ({"distribution": "empirical", "values": [3]}, "values cumulative"),
     ],
 )
-def test_parameters_are_numbers(table: dict[str, object], names: str) -> None:
+def test_parameters_are_finite_floats(table: dict[str, object], names: str) -> None:
     parameters = size(**table).parameters()
     assert list(parameters) == ["distribution", *names.split()]
     numbers = [v for k, v in parameters.items() if k != "distribution"]
@@ -182,7 +184,7 @@ def test_parameters_are_numbers(table: dict[str, object], names: str) -> None:
     assert all(type(x) is float and math.isfinite(x) for x in flat)
 
 
-def test_a_distribution_of_times_is_in_seconds() -> None:
+def test_time_distribution_is_in_seconds() -> None:
     distribution = TIME.validate_python(
         {"distribution": "exponential", "mean": "500ms", "minimum": "10ms"}
     )
@@ -193,7 +195,7 @@ def test_a_distribution_of_times_is_in_seconds() -> None:
     }
 
 
-def test_empirical_values_are_sorted_and_cumulated() -> None:
+def test_empirical_values_are_sorted_with_cumulative_weights() -> None:
     distribution = size(distribution="empirical", values=[9, 3, 5], weights=[1, 2, 0])
     assert distribution.parameters() == {
         "distribution": "empirical",
@@ -230,7 +232,7 @@ def web(folder: Path, **traffic: object) -> Scenario:
         ("\ufeffvalue\n4\n", [4], [1]),
     ],
 )
-def test_sizes_from_a_file(
+def test_sizes_are_read_from_a_file(
     tmp_path: Path, text: str, values: list[float], weights: list[float]
 ) -> None:
     (tmp_path / "sizes.csv").write_text(text, encoding="utf-8")
@@ -243,7 +245,7 @@ def test_sizes_from_a_file(
     assert again.digest() == scenario.digest()
 
 
-def test_times_from_a_file_are_seconds(tmp_path: Path) -> None:
+def test_times_read_from_a_file_are_seconds(tmp_path: Path) -> None:
     (tmp_path / "off.csv").write_text("value,weight\n0.25,1\n1e-7,3\n", encoding="utf-8")
     scenario = web(tmp_path, off={"distribution": "empirical", "file": str(tmp_path / "off.csv")})
     distribution: Any = scenario.populations[0].traffic
@@ -252,7 +254,7 @@ def test_times_from_a_file_are_seconds(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "message"),
     [
         ("", "holds no values"),
         ("value\n", "holds no values"),
@@ -269,12 +271,12 @@ def test_times_from_a_file_are_seconds(tmp_path: Path) -> None:
         ("value\n" + "1\n" * 100_001, "more than 100000 values"),
     ],
 )
-def test_invalid_files_are_rejected(tmp_path: Path, text: str, told: str) -> None:
+def test_invalid_files_are_rejected(tmp_path: Path, text: str, message: str) -> None:
     (tmp_path / "sizes.csv").write_text(text, encoding="utf-8")
     with pytest.raises(ScenarioError) as caught:
         web(tmp_path, size={"distribution": "empirical", "file": "sizes.csv"})
     assert str(caught.value).startswith("traffic.size.")
-    assert told in str(caught.value)
+    assert message in str(caught.value)
     assert "write" in str(caught.value)
 
 

@@ -63,7 +63,7 @@ def test_slowest_shared_hop_is_measured_by_default() -> None:
     assert scenario(slow_of_its_own, LOOP).network.measured_at == 1
 
 
-def test_times_of_all_hops_count() -> None:
+def test_transmission_times_of_all_hops_are_subtracted() -> None:
     bits = 8 * 1540
     path = scenario(ACCESS, LOOP, BACKBONE).network
     transmissions = [bits / rate for rate in (10e6, 100e6, 100e6, 80e6, 10e6)]
@@ -75,7 +75,7 @@ def test_times_of_all_hops_count() -> None:
     assert people.forward_delay_s == pytest.approx((0.050 - sent) / 2, rel=1e-12)
 
 
-def test_a_bandwidth_delay_product_is_of_the_hop() -> None:
+def test_hop_buffer_in_bdp_uses_the_hop_rate() -> None:
     hops = [BACKBONE | {"buffer": "1bdp"}, LOOP | {"buffer": "2bdp"}]
     network = scenario(*({**hop, "delay": "10ms"} for hop in hops)).network
     rtt = network.rtt_s
@@ -85,17 +85,17 @@ def test_a_bandwidth_delay_product_is_of_the_hop() -> None:
 
 
 def test_resolved_hops_read_back_with_measured_hop() -> None:
-    asked = scenario(ACCESS, LOOP, BACKBONE)
-    resolved = asked.resolved()
+    original = scenario(ACCESS, LOOP, BACKBONE)
+    resolved = original.resolved()
     assert "bottleneck" not in resolved["network"]
     assert [hop["measured"] for hop in resolved["network"]["hop"]] == [False, False, True]
-    assert Scenario.from_dict(resolved) == asked
-    text = asked.to_toml()
+    assert Scenario.from_dict(resolved) == original
+    text = original.to_toml()
     assert text.count("[[network.hop]]") == 3
-    assert Scenario.from_dict(tomllib.loads(text)) == asked
-    said = scenario(ACCESS, LOOP, BACKBONE | {"measured": True})
-    assert said.digest() == asked.digest()
-    assert scenario(ACCESS, BACKBONE, LOOP).digest() != asked.digest()
+    assert Scenario.from_dict(tomllib.loads(text)) == original
+    explicit = scenario(ACCESS, LOOP, BACKBONE | {"measured": True})
+    assert explicit.digest() == original.digest()
+    assert scenario(ACCESS, BACKBONE, LOOP).digest() != original.digest()
     alone = Scenario.from_dict(
         tables() | {"network": {"rtt": "50ms", "bottleneck": {"rate": "10mbit"}}}
     )
@@ -103,15 +103,15 @@ def test_resolved_hops_read_back_with_measured_hop() -> None:
 
 
 def test_changes_select_hop_by_name_index_or_bottleneck() -> None:
-    asked = scenario(ACCESS, LOOP, BACKBONE)
+    original = scenario(ACCESS, LOOP, BACKBONE)
     for key in ("network.hop.loop.rate", "network.hop.1.rate"):
-        changed = asked.with_changes({key: "60mbit"}).network
+        changed = original.with_changes({key: "60mbit"}).network
         assert changed.bottleneck.rate_bps == 60e6
         assert changed.measured_at == 1
-    changed = asked.with_changes({"network.bottleneck.rate": "1gbit"}).network
+    changed = original.with_changes({"network.bottleneck.rate": "1gbit"}).network
     assert (changed.measured_at, changed.bottleneck.rate_bps) == (2, 1e9)
     with pytest.raises(ScenarioError, match=r'no entry "lop" \(did you mean "loop"\?\)'):
-        asked.with_changes({"network.hop.lop.rate": "1mbit"})
+        original.with_changes({"network.hop.lop.rate": "1mbit"})
     bare = Scenario.from_dict(
         tables() | {"network": {"rtt": "50ms", "bottleneck": {"rate": "10mbit"}}}
     )
@@ -175,7 +175,7 @@ def test_each_error_gives_one_line(hops: list[dict[str, Any]], line: str) -> Non
     assert not more or "is another hop as well" in first
 
 
-def test_hops_or_a_bottleneck() -> None:
+def test_hops_and_bottleneck_are_exclusive() -> None:
     both = error_of(LOOP, bottleneck={"rate": "10mbit"})
     assert both == ("network.bottleneck: there are [[network.hop]] tables; write it as one of them")
     for key, value in {"measured": True, "shared": False, "name": "access"}.items():

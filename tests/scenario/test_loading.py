@@ -34,7 +34,7 @@ def written(folder: Path, text: str | bytes) -> Path:
     return path
 
 
-def test_the_packaged_scenarios() -> None:
+def test_packaged_scenarios_load_with_their_names() -> None:
     assert set(packaged_names()) >= {
         "local-loop",
         "lossy-path",
@@ -61,12 +61,12 @@ def test_file_takes_precedence_over_packaged_name(
     assert load("web-10mbit.toml").senders == 1
 
 
-def test_a_path_loads_whatever_its_name(tmp_path: Path) -> None:
+def test_path_loads_with_any_file_name(tmp_path: Path) -> None:
     path = written(tmp_path, "\ufeff" + GOOD)
     assert load(path).senders == load(str(path)).senders == 1
 
 
-def test_changes_before_anything_is_checked(tmp_path: Path) -> None:
+def test_changes_apply_before_validation(tmp_path: Path) -> None:
     path = written(tmp_path, GOOD.replace("50ms", "50"))
     assert load(path, changes={"network.rtt": "50ms"}).rtt_s == 0.05
 
@@ -82,7 +82,7 @@ def test_csv_names_are_relative_to_scenario_folder(
 
 
 @pytest.mark.parametrize(
-    ("name", "told"),
+    ("name", "expected"),
     [
         ("web-10mbits", 'did you mean "web-10mbit"?'),
         ("web", 'did you mean "web-10mbit"?'),
@@ -95,8 +95,8 @@ def test_csv_names_are_relative_to_scenario_folder(
         ("x" * 5000, "cannot be read"),
     ],
 )
-def test_missing_files_are_rejected(name: str, told: str) -> None:
-    assert told in refused(name)
+def test_missing_files_are_rejected(name: str, expected: str) -> None:
+    assert expected in refused(name)
 
 
 def test_unknown_packaged_names_are_rejected() -> None:
@@ -105,7 +105,7 @@ def test_unknown_packaged_names_are_rejected() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "place", "told"),
+    ("text", "position", "expected"),
     [
         (
             'a = "b"\nrtt = 50ms\n',
@@ -119,15 +119,15 @@ def test_unknown_packaged_names_are_rejected() -> None:
         ("just words", ":1:6: not TOML: ", "write key = value"),
     ],
 )
-def test_invalid_toml_is_rejected(tmp_path: Path, text: str, place: str, told: str) -> None:
+def test_invalid_toml_is_rejected(tmp_path: Path, text: str, position: str, expected: str) -> None:
     path = written(tmp_path, text)
     message = refused(path)
-    assert message.startswith(f"{path}{place}")
-    assert told in message
+    assert message.startswith(f"{path}{position}")
+    assert expected in message
 
 
 @pytest.mark.parametrize(
-    ("content", "told"),
+    ("content", "expected"),
     [
         (b"\x7fELF\x02\x01\x01\x00\xff\xfe", "not a text file"),
         (b"\x00\x01", "not TOML"),
@@ -137,8 +137,8 @@ def test_invalid_toml_is_rejected(tmp_path: Path, text: str, place: str, told: s
     ],
     ids=["binary", "zeros", "deep", "long number", "large"],
 )
-def test_files_without_scenario_are_rejected(tmp_path: Path, content: bytes, told: str) -> None:
-    assert told in refused(written(tmp_path, content))
+def test_files_without_scenario_are_rejected(tmp_path: Path, content: bytes, expected: str) -> None:
+    assert expected in refused(written(tmp_path, content))
 
 
 def test_empty_file_lists_missing_tables(tmp_path: Path) -> None:

@@ -72,18 +72,18 @@ def refused(changes: dict[str, Any]) -> str:
     return str(caught.value)
 
 
-def test_a_class_has_packets_of_its_own_size() -> None:
+def test_class_packet_size_overrides_network_packet_size() -> None:
     large, small = scenario(BULK).populations
     assert (large.packet_bytes, small.packet_bytes) == (1500, 200)
     assert (large.payload_bytes, small.payload_bytes) == (1448, 148)
-    again = Scenario.from_dict(scenario(BULK).resolved())
-    assert again.populations == [large, small]
+    reread = Scenario.from_dict(scenario(BULK).resolved())
+    assert reread.populations == [large, small]
     # Half of the propagation: the RTT minus the time of 240 B or 1,540 B at 10 Mbit/s.
     assert small.forward_delay_s == pytest.approx((0.050 - 8 * 240 / 10e6) / 2)
     assert large.forward_delay_s == pytest.approx((0.050 - 8 * 1540 / 10e6) / 2)
 
 
-def test_sizes_in_bytes_are_divided_by_the_payload_of_the_class() -> None:
+def test_sizes_in_bytes_use_the_payload_of_the_class() -> None:
     traffic = scenario(WEB).populations[0].traffic
     assert isinstance(traffic, OnOff)
     assert traffic.size.mean_value() == 29200 / 160
@@ -104,12 +104,12 @@ def test_invalid_packet_size_is_rejected() -> None:
 
 
 @pytest.mark.parametrize("name", [name for name in REGISTRY if not REGISTRY[name].any_packet_size])
-def test_engines_with_packets_of_one_size_refuse(name: str) -> None:
+def test_single_packet_size_engines_reject_mixed_sizes(name: str) -> None:
     if name == "trace":
         return
-    (found,) = answer(scenario(WEB), [name])
-    assert found.not_applicable is not None
-    assert str(found.not_applicable).startswith(f"{KEY}: it {ONE_SIZE}")
+    (result,) = answer(scenario(WEB), [name])
+    assert result.not_applicable is not None
+    assert str(result.not_applicable).startswith(f"{KEY}: it {ONE_SIZE}")
 
 
 @pytest.mark.parametrize(

@@ -43,11 +43,11 @@ WRONG: list[tuple[Callable[[], Any], type[tcpcast.TcpcastError], str]] = [
 ]
 
 
-@pytest.mark.parametrize(("call", "error", "told"), WRONG)
-def test_a_wrong_argument_is_named(
-    call: Callable[[], Any], error: type[tcpcast.TcpcastError], told: str
+@pytest.mark.parametrize(("call", "error", "expected"), WRONG)
+def test_wrong_argument_is_named_in_error(
+    call: Callable[[], Any], error: type[tcpcast.TcpcastError], expected: str
 ) -> None:
-    with pytest.raises(error, match=re.escape(told)):
+    with pytest.raises(error, match=re.escape(expected)):
         call()
 
 

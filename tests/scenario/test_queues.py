@@ -27,12 +27,12 @@ def scenario(bottleneck: dict[str, Any], **network: Any) -> Scenario:
 
 
 def parameters(bottleneck: dict[str, Any], **network: Any) -> RedParameters:
-    found = scenario(bottleneck, **network).network.red_parameters()
-    assert found is not None
-    return found
+    result = scenario(bottleneck, **network).network.red_parameters()
+    assert result is not None
+    return result
 
 
-def test_red_by_its_name_or_as_a_table() -> None:
+def test_red_is_configured_by_name_or_table() -> None:
     by_name = scenario({"queue": "red"})
     assert by_name == scenario({"queue": {"kind": "red"}})
     assert isinstance(by_name.network.bottleneck.queue, Red)
@@ -48,7 +48,7 @@ def test_red_by_its_name_or_as_a_table() -> None:
     assert scenario({}).network.red_parameters() is None
 
 
-def test_automatic_parameters() -> None:
+def test_red_automatic_parameters_follow_rate_and_rtt() -> None:
     # 10 Mbit/s are 833.3 packets per second: 5 ms are 4.2 packets, so the minimum thresholds apply,
     # and three link times are less than 100 ms, so R = 100 ms.
     slow = parameters({"queue": "red"})
@@ -64,8 +64,8 @@ def test_automatic_parameters() -> None:
     assert typed.weight == pytest.approx(far.weight, rel=1e-9)
 
 
-def test_given_parameters_override() -> None:
-    found = parameters(
+def test_red_parameters_override_automatic_ones() -> None:
+    result = parameters(
         {
             "queue": {
                 "kind": "red",
@@ -76,12 +76,12 @@ def test_given_parameters_override() -> None:
             }
         }
     )
-    assert found == RedParameters(8.0, 24.0, 0.02, 0.002, False, 1e7 / 12000)
+    assert result == RedParameters(8.0, 24.0, 0.02, 0.002, False, 1e7 / 12000)
     aimed = parameters({"queue": {"kind": "red", "target_delay": "24ms"}})
     assert (aimed.min_threshold_pkts, aimed.max_threshold_pkts) == pytest.approx((10.0, 30.0))
 
 
-def test_a_class_cannot_have_red_on_its_own_link() -> None:
+def test_class_link_rejects_red() -> None:
     with pytest.raises(tcpcast.ScenarioError, match=r"class\.far\.ingress\.queue: RED is for the"):
         Scenario.from_dict(
             {
@@ -93,7 +93,7 @@ def test_a_class_cannot_have_red_on_its_own_link() -> None:
         )
 
 
-def test_red_results_are_in_a_table() -> None:
+def test_red_parameters_are_in_a_table_of_the_answer() -> None:
     (answer,) = tcpcast.run(scenario({"queue": "red"}), ["packet"])
     table = dict(zip(*(answer.tables["red"][name] for name in ("quantity", "value")), strict=True))
     assert (table["min_threshold"], table["max_threshold"]) == (5, 15)
@@ -107,7 +107,7 @@ def test_red_results_are_in_a_table() -> None:
     assert answer["queue_mean_pkts"] < tail["queue_mean_pkts"] / 2
 
 
-def test_red_that_never_drops_early_is_warned_of() -> None:
+def test_red_without_early_drops_has_a_warning() -> None:
     lengths = {"kind": "red", "min_threshold": "20pkt"}
     (warning,) = scenario({"queue": lengths, "buffer": "21pkt"}).warnings()
     assert "at most 20 packets can queue" in warning
@@ -131,7 +131,7 @@ def test_red_needs_no_buffer() -> None:
     assert low > 0.01
 
 
-def test_a_small_buffer_forces_drops() -> None:
+def test_red_small_buffer_forces_drops() -> None:
     (answer,) = tcpcast.run(scenario({"queue": "red", "buffer": "8pkt"}), ["packet"])
     table = dict(zip(*(answer.tables["red"][name] for name in ("quantity", "value")), strict=True))
     assert answer["queue_max_pkts"] == 8
@@ -139,14 +139,14 @@ def test_a_small_buffer_forces_drops() -> None:
 
 
 @pytest.mark.parametrize("queue", ["droptail", "red"])
-def test_a_buffer_in_bytes_holds_whole_packets(queue: str) -> None:
+def test_buffer_in_bytes_holds_integer_packets(queue: str) -> None:
     # 20 packets of 1500 B, and one byte less.
     answers = [
         tcpcast.run(scenario({"queue": queue, "buffer": buffer}), ["packet"])["packet"]
         for buffer in ("20pkt", "30000B", "31499B", "29999B", "19pkt")
     ]
-    most = [answer["queue_max_pkts"] for answer in answers]
-    assert most == [20, 20, 20, 19, 19]
+    max_queues = [answer["queue_max_pkts"] for answer in answers]
+    assert max_queues == [20, 20, 20, 19, 19]
     for one, other in ((0, 1), (0, 2), (3, 4)):
         assert answers[one].metrics == answers[other].metrics
         assert np.array_equal(
@@ -154,11 +154,11 @@ def test_a_buffer_in_bytes_holds_whole_packets(queue: str) -> None:
         )
 
 
-def test_a_buffer_in_bytes_follows_the_packet_size() -> None:
+def test_buffer_in_bytes_follows_the_packet_size() -> None:
     assert scenario({"buffer": "30000B"}, packet="576B").buffer_pkts == 52
 
 
-def test_fair_queueing_by_its_name_or_as_a_table() -> None:
+def test_fair_queueing_is_configured_by_name_or_table() -> None:
     by_name = scenario({"queue": "fq"})
     assert by_name == scenario({"queue": {"kind": "fq"}})
     assert isinstance(by_name.network.bottleneck.queue, FairQueue)
@@ -192,13 +192,13 @@ def test_full_per_flow_buffer_drops_arrivals() -> None:
     ],
 )
 def test_tie_rule_follows_from_stack(stack: str, queue: dict[str, Any], ties: str) -> None:
-    asked = scenario({"queue": {"kind": "fq", **queue}}).with_changes({"tcp.stack": stack})
-    found: Any = configuration(asked, 0.0)["queue"]
-    assert found["fair"]["ties"] == ties
+    fq_scenario = scenario({"queue": {"kind": "fq", **queue}}).with_changes({"tcp.stack": stack})
+    result: Any = configuration(fq_scenario, 0.0)["queue"]
+    assert result["fair"]["ties"] == ties
 
 
 @pytest.mark.parametrize(
-    ("bottleneck", "told"),
+    ("bottleneck", "message"),
     [
         (
             {"queue": {"kind": "fq", "scheduler": "wfq"}},
@@ -231,10 +231,10 @@ def test_tie_rule_follows_from_stack(stack: str, queue: dict[str, Any], ties: st
         ({"queue": "fq", "rate": "unlimited"}, "queue: fair queueing needs a link with a rate"),
     ],
 )
-def test_invalid_fair_queueing_is_rejected(bottleneck: dict[str, Any], told: str) -> None:
+def test_invalid_fair_queueing_is_rejected(bottleneck: dict[str, Any], message: str) -> None:
     with pytest.raises(tcpcast.ScenarioError) as refused:
         scenario(bottleneck)
-    assert f"network.bottleneck.{told}" in str(refused.value)
+    assert f"network.bottleneck.{message}" in str(refused.value)
 
 
 def test_fair_queueing_on_egress_is_rejected() -> None:
@@ -287,7 +287,7 @@ def test_queue_kind_must_be_text(kind: object) -> None:
 
 
 @pytest.mark.parametrize("table", [Codel, FqCodel, Pie, HeadDrop])
-def test_active_queue_management_by_its_name_or_as_a_table(table: type[Any]) -> None:
+def test_aqm_is_configured_by_name_or_table(table: type[Any]) -> None:
     kind = table.model_fields["kind"].annotation.__args__[0]
     by_name = scenario({"queue": kind})
     assert by_name == scenario({"queue": {"kind": kind}})
@@ -296,8 +296,8 @@ def test_active_queue_management_by_its_name_or_as_a_table(table: type[Any]) -> 
     assert Scenario.from_dict(by_name.resolved()) == by_name
 
 
-def test_configuration_contains_active_queue_management() -> None:
-    def told(**queue: object) -> Any:
+def test_native_configuration_contains_aqm() -> None:
+    def queue_config(**queue: object) -> Any:
         return configuration(scenario({"queue": queue}), 0.0)["queue"]
 
     codel = {
@@ -308,33 +308,33 @@ def test_configuration_contains_active_queue_management() -> None:
         "ce_threshold_ns": None,
         "rules": "rfc8289",
     }
-    assert told(kind="codel", target="8ms") == {
+    assert queue_config(kind="codel", target="8ms") == {
         "managed": {
             "discipline": {"codel": codel},
             "rate": {"constant": 10_000_000},
             "limit_bytes": None,
         }
     }
-    flows = told(kind="fq_codel", flows=64)["managed"]["discipline"]["fq-codel"]
+    flows = queue_config(kind="fq_codel", flows=64)["managed"]["discipline"]["fq-codel"]
     assert (flows["queues"], flows["quantum_bytes"]) == (64, 1514)
     assert flows["codel"]["target_ns"] == 5_000_000
-    pie = told(kind="pie", ecn=False)["managed"]["discipline"]["pie"]
+    pie = queue_config(kind="pie", ecn=False)["managed"]["discipline"]["pie"]
     assert (pie["ecn_below"], pie["alpha"], pie["burst_ns"]) == (None, 0.125, 150_000_000)
 
 
-def test_red_marks_where_a_stack_uses_ecn() -> None:
-    def told(queue: object, ecn: bool) -> Any:
+def test_red_marks_if_a_stack_uses_ecn() -> None:
+    def queue_config(queue: object, ecn: bool) -> Any:
         plain = scenario({"queue": queue})
         tcp = {"stack": "linux-cubic", "ecn": ecn}
         return configuration(plain.with_changes({"tcp": tcp}), 0.0)["queue"]
 
-    assert told("red", False)["red"]["ecn"] is False
-    assert told({"kind": "red", "ecn": False}, True)["red"]["ecn"] is False
-    assert told("red", True)["managed"]["discipline"]["red"]["ecn"] is True
+    assert queue_config("red", False)["red"]["ecn"] is False
+    assert queue_config({"kind": "red", "ecn": False}, True)["red"]["ecn"] is False
+    assert queue_config("red", True)["managed"]["discipline"]["red"]["ecn"] is True
 
 
 @pytest.mark.parametrize("queue", [name for name in QUEUE_NAMES if name in AQM_TABLES])
-def test_active_queue_management_rejects_incompatible_keys(queue: str) -> None:
+def test_aqm_rejects_incompatible_keys(queue: str) -> None:
     tables = scenario({"queue": queue}).resolved()
     tables["traffic"] = {
         "kind": "on-off",
@@ -342,8 +342,8 @@ def test_active_queue_management_rejects_incompatible_keys(queue: str) -> None:
         "off": {"distribution": "exponential", "mean": "1s"},
         "size": {"distribution": "exponential", "mean": "20pkt"},
     }
-    asked = Scenario.from_dict(tables | {"tcp": {"stack": "rfc-newreno"}})
-    (answer,) = tcpcast.run(asked, ["mean-field"])
+    classic = Scenario.from_dict(tables | {"tcp": {"stack": "rfc-newreno"}})
+    (answer,) = tcpcast.run(classic, ["mean-field"])
     assert answer.not_applicable is not None
     assert queue in answer.not_applicable
     tables["tcp"] = {"stack": "max-plus-reno"}

@@ -44,7 +44,7 @@ def bulk(changes: dict[str, Any] | None = None) -> Scenario:
     return Scenario.from_dict(BULK).with_changes(changes or {})
 
 
-def test_web_10mbit_in_si_units() -> None:
+def test_web_10mbit_is_converted_to_si_units() -> None:
     s = load("web-10mbit")
     assert s.name == "web-10mbit"
     assert (s.network.rtt_s, s.network.packet_bytes, s.network.ack_bytes) == (0.05, 1500, 40)
@@ -77,7 +77,7 @@ def test_web_10mbit_in_si_units() -> None:
     assert s.buffer_pkts == 150
 
 
-def test_half_of_the_propagation_each_way() -> None:
+def test_propagation_is_split_evenly_between_directions() -> None:
     (group,) = load("web-10mbit").populations
     data = 12_000 / 100e6 + 12_000 / 10e6 + 12_000 / 2e6
     acks = 320 / 100e6 + 320 / 10e6 + 320 / 2e6
@@ -88,7 +88,7 @@ def test_half_of_the_propagation_each_way() -> None:
     assert group.forward_delay_s + group.return_delay_s + data + acks == pytest.approx(0.05)
 
 
-def test_delays_give_the_round_trip_time_of_the_paper() -> None:
+def test_special_128k_delays_give_the_rtt_of_the_paper() -> None:
     s = load("special-128k")
     (group,) = s.populations
     assert group.forward_delay_s + group.return_delay_s == 0.3
@@ -119,7 +119,7 @@ def test_delays_of_several_links_add_up() -> None:
     assert s.populations[0].forward_delay_s == pytest.approx(0.015)
 
 
-def test_rtt_and_delays_may_both_be_given_when_they_agree() -> None:
+def test_rtt_and_delays_must_agree_if_both_are_given() -> None:
     rates = {"rate": "12320kbit", "delay": "10ms"}
     agreeing = {"network": {"rtt": "21ms", "bottleneck": rates}}
     assert bulk(agreeing).populations[0].forward_delay_s == pytest.approx(0.01)
@@ -127,7 +127,7 @@ def test_rtt_and_delays_may_both_be_given_when_they_agree() -> None:
         bulk({"network": {"rtt": "22ms", "bottleneck": rates}})
 
 
-def test_an_rtt_of_only_transmission_times_is_allowed() -> None:
+def test_rtt_equal_to_transmission_time_is_accepted() -> None:
     s = bulk({"network": {"rtt": "1ms", "bottleneck": {"rate": "12320kbit"}}})
     assert s.populations[0].forward_delay_s == pytest.approx(0, abs=1e-12)
 
@@ -148,19 +148,19 @@ def test_an_rtt_of_only_transmission_times_is_allowed() -> None:
         ("1.001 bdp", 501),
     ],
 )
-def test_buffers_in_packets(typed: str, packets: float) -> None:
+def test_buffer_sizes_are_converted_to_packets(typed: str, packets: float) -> None:
     # 100 Mbit/s x 60 ms is exactly 500 packets of 1500 B; a float product would say 501.
     assert bulk({"network.bottleneck.buffer": typed}).buffer_pkts == packets
 
 
-def test_a_bdp_follows_rate_and_rtt() -> None:
+def test_buffer_in_bdp_follows_rate_and_rtt() -> None:
     s = bulk({"network.bottleneck.buffer": "1bdp"})
     assert s.with_changes({"network.rtt": "90ms"}).buffer_pkts == 750
     assert s.with_changes({"network.bottleneck.rate": "10mbit"}).buffer_pkts == 50
     assert s.resolved()["network"]["bottleneck"]["buffer"] == "1bdp"
 
 
-def test_losses() -> None:
+def test_loss_keys_select_the_loss_model() -> None:
     assert bulk({"network.bottleneck.loss": "0%"}).network.bottleneck.loss is None
     for typed in ("1%", 0.01, {"model": "bernoulli", "rate": "1%"}):
         loss = bulk({"network.bottleneck.loss": typed}).network.bottleneck.loss
@@ -172,10 +172,10 @@ def test_losses() -> None:
     assert loss.mean_ratio() == pytest.approx(0.01 / 0.26)
     rounds = bulk({"network.bottleneck.loss": {"model": "rest-of-round", "rate": 0.01}})
     assert rounds.network.bottleneck.loss == RestOfRound(model="rest-of-round", rate=0.01)
-    stays_itself(rounds)
+    assert_reads_back(rounds)
 
 
-def test_windows() -> None:
+def test_window_sizes_are_converted_to_packets() -> None:
     assert bulk({"tcp.receiver_window": "64KiB"}).tcp.receiver_window == 44
     assert bulk({"tcp.receiver_window": "44pkt"}).tcp.receiver_window == 44
     assert (
@@ -189,7 +189,7 @@ def test_windows() -> None:
     assert bulk({**own, "tcp.initial_ssthresh": "unlimited"}).tcp.initial_ssthresh == math.inf
 
 
-def test_sizes_in_bytes_are_of_payload() -> None:
+def test_sizes_in_bytes_are_payload_bytes() -> None:
     s = load("web-10mbit", changes={"traffic.size.mean": "29200B"})
     assert isinstance(s.traffic, OnOff)
     assert s.traffic.size.mean_value() == 20
@@ -201,7 +201,7 @@ def test_sizes_in_bytes_are_of_payload() -> None:
 @pytest.mark.parametrize(
     "stack", ["rfc-reno", "rfc-newreno", "rfc-newreno-patient", "max-plus-reno"]
 )
-def test_presets_fill_in_what_is_left_out(stack: str) -> None:
+def test_preset_supplies_omitted_tcp_keys(stack: str) -> None:
     tcp = bulk({"tcp.stack": stack}).tcp
     assert tcp.stack == stack
     assert tcp.initial_window == (1 if stack == "max-plus-reno" else 2)
@@ -213,7 +213,7 @@ def test_presets_fill_in_what_is_left_out(stack: str) -> None:
     assert bulk({"tcp.stack": stack, "tcp.initial_window": 10}).tcp.initial_window == 10
 
 
-def test_rules_of_finding_losses() -> None:
+def test_loss_detection_keys_set_thresholds() -> None:
     tcp = bulk().tcp
     assert (tcp.duplicate_threshold, tcp.last_packets_threshold) == (3, 3)
     assert tcp.limited_transmit is False
@@ -224,11 +224,11 @@ def test_rules_of_finding_losses() -> None:
     assert proposal.limited_transmit is True
     second = {"tcp.limited_transmit": True, "tcp.rules.limited_transmit_on": "second"}
     assert bulk(second).tcp.rules.limited_transmit_on == "second"
-    again = Scenario.from_dict(bulk(paper).resolved()).tcp
-    assert (again.last_packets_threshold, again.limited_transmit) == (1, True)
+    reread = Scenario.from_dict(bulk(paper).resolved()).tcp
+    assert (reread.last_packets_threshold, reread.limited_transmit) == (1, True)
 
 
-def test_starts() -> None:
+def test_start_times_are_none_listed_or_drawn() -> None:
     starts = [bulk().traffic, bulk({"traffic.start": "within-rtt"}).traffic]
     assert [t.start for t in starts if isinstance(t, Bulk)] == [None, None]
     listed = bulk({"traffic.flows": 3, "traffic.start": ["0s", 0, "1s"]}).traffic
@@ -240,7 +240,7 @@ def test_starts() -> None:
     assert drawn.start.parameters() == {"distribution": "uniform", "low": 0.0, "high": 1.0}
 
 
-def test_precision_of_the_main_metric_or_of_named_ones() -> None:
+def test_precision_applies_to_main_or_named_metrics() -> None:
     assert bulk({"run.precision": "2%"}).run.precision == {"goodput_pps": 0.02}
     web = load("web-10mbit", changes={"run.precision": 0.01})
     assert web.run.precision == {"connection_rate_bps": 0.01}
@@ -259,7 +259,7 @@ def test_single_start_time_is_rejected() -> None:
     )
 
 
-def test_warm_up_and_wall_time() -> None:
+def test_warmup_and_max_wall_accept_special_values() -> None:
     assert bulk({"run.warmup": "mser-5"}).run.warmup_s is None
     assert bulk({"run.warmup": 0}).run.warmup_s == 0.0
     assert bulk({"run.max_wall": "2min"}).run.max_wall_s == 120.0
@@ -273,7 +273,7 @@ def test_setting_run_length_removes_other_length() -> None:
     assert (back.run.transfers, back.run.duration_s) == (5, None)
 
 
-def test_changes_leave_the_original_alone() -> None:
+def test_changes_do_not_modify_the_original() -> None:
     before = load("web-10mbit")
     kept = before.resolved()
     after = before.with_changes({"traffic.sources": 98, "network.bottleneck.buffer": "300pkt"})
@@ -290,7 +290,7 @@ def test_scenario_copies_its_input() -> None:
     assert s.with_changes({"name": "again"}).senders == 10
 
 
-def test_built_from_python() -> None:
+def test_scenario_accepts_tables_and_objects_as_arguments() -> None:
     first = Scenario.from_dict(BULK)
     assert Scenario(**BULK) == first
     assert (
@@ -315,7 +315,7 @@ def test_scenario_is_immutable() -> None:
         s.network.rtt = 3.0
 
 
-def test_pickled_and_copied_it_is_the_same() -> None:
+def test_pickled_and_copied_scenarios_are_equal() -> None:
     s = load("two-classes")
     for other in (pickle.loads(pickle.dumps(s)), copy.deepcopy(s)):
         assert other == s
@@ -323,7 +323,7 @@ def test_pickled_and_copied_it_is_the_same() -> None:
         assert other.with_changes({"class.far.rtt": "1s"}).populations[1].rtt_s == 1.0
 
 
-def test_resolved_has_every_default_in_units_as_typed() -> None:
+def test_resolved_contains_all_defaults_with_units() -> None:
     assert bulk().resolved() == {
         "name": "scenario",
         "network": {
@@ -373,7 +373,7 @@ NO_LINK = {
 
 @pytest.mark.parametrize("name", packaged_names())
 def test_packaged_scenarios_read_back(name: str) -> None:
-    stays_itself(load(name))
+    assert_reads_back(load(name))
 
 
 def digest_of(tables: Mapping[str, Any]) -> str:
@@ -381,17 +381,17 @@ def digest_of(tables: Mapping[str, Any]) -> str:
     return "sha256:" + hashlib.sha256(text.encode()).hexdigest()
 
 
-def stays_itself(s: Scenario) -> None:
+def assert_reads_back(s: Scenario) -> None:
     tables = tomllib.loads(s.to_toml())
     assert tables == s.resolved()
-    again = Scenario.from_dict(tables)
-    assert again == s
-    assert again.resolved() == s.resolved()
-    assert again.digest() == s.digest() == digest_of(s.resolved())
-    assert again.populations == s.populations
-    assert again.network == s.network
-    assert again.tcp == s.tcp
-    assert again.run == s.run
+    reread = Scenario.from_dict(tables)
+    assert reread == s
+    assert reread.resolved() == s.resolved()
+    assert reread.digest() == s.digest() == digest_of(s.resolved())
+    assert reread.populations == s.populations
+    assert reread.network == s.network
+    assert reread.tcp == s.tcp
+    assert reread.run == s.run
 
 
 def test_digest_ignores_spelling() -> None:
@@ -406,7 +406,7 @@ def test_digest_ignores_spelling() -> None:
     assert other.digest() == bulk({"run.seed": 2}).digest() != s.digest()
 
 
-def test_warnings() -> None:
+def test_questionable_values_have_warnings() -> None:
     assert load("web-10mbit").warnings() == []
     heavy = {"distribution": "ep", "mean": "12pkt", "minimum": "3pkt"}
     (warning,) = load("web-10mbit", changes={"traffic.size": heavy}).warnings()
@@ -424,8 +424,8 @@ def test_repr_summarises_scenario() -> None:
     assert repr(load("web-10mbit")) == str(load("web-10mbit")) == shown
 
 
-def test_no_key_has_the_name_of_a_union_member() -> None:
-    """Such a key is missing in the path of an error: only ``run.transfers`` is an exception.
+def test_key_names_differ_from_union_member_names() -> None:
+    """pydantic would omit such a key from error paths; ``run.transfers`` is the only exception.
 
     Errors in the trace of a rate are reported at the rate.
     """
@@ -433,16 +433,16 @@ def test_no_key_has_the_name_of_a_union_member() -> None:
     assert keys & union_members() == {"trace", "transfers"}
 
 
-def test_every_required_key_has_an_example_for_the_message_about_its_absence() -> None:
+def test_every_required_key_has_an_example_for_its_message() -> None:
     for table in subclasses(Table):
         if "[" in table.__name__:
             continue
         for key, field in table.key_names().items():
-            told_apart = key in ("kind", "distribution", "model")
-            assert not field.is_required() or told_apart or table.example(key) is not None
+            is_tag = key in ("kind", "distribution", "model")
+            assert not field.is_required() or is_tag or table.example(key) is not None
 
 
-def test_toml_is_written_as_it_is_read() -> None:
+def test_written_toml_reads_back_unchanged() -> None:
     tables: dict[str, Any] = {
         "name": 'quotes " and \\ and \t and é and 😀 and \x7f',
         "list": [1, 2.5, True, "x", [], {}],
@@ -476,7 +476,7 @@ def distributions(unit: str) -> st.SearchStrategy[dict[str, Any]]:
 
     return st.one_of(
         st.builds(
-            lambda mean, least: {"distribution": "exponential", "mean": mean, "minimum": least},
+            lambda mean, minimum: {"distribution": "exponential", "mean": mean, "minimum": minimum},
             quantity(4, 100),
             quantity(0, 3),
         ),
@@ -496,7 +496,7 @@ def distributions(unit: str) -> st.SearchStrategy[dict[str, Any]]:
             quantity(1, 300),
         ),
         st.builds(
-            lambda alpha, least: {"distribution": "pareto", "alpha": alpha, "minimum": least},
+            lambda alpha, minimum: {"distribution": "pareto", "alpha": alpha, "minimum": minimum},
             st.floats(1.1, 5),
             quantity(1, 9),
         ),
@@ -609,7 +609,7 @@ scenarios = st.fixed_dictionaries(
 @given(scenarios)
 def test_every_scenario_reads_back(tables: dict[str, Any]) -> None:
     s = Scenario.from_dict(tables)
-    stays_itself(s)
+    assert_reads_back(s)
     for group in s.populations:
         path = s.network.transmission_s(group.ingress, group.egress, group.packet_bytes)
         total = group.forward_delay_s + group.return_delay_s + path
@@ -618,13 +618,13 @@ def test_every_scenario_reads_back(tables: dict[str, Any]) -> None:
         assert group.traffic.count == group.count
 
 
-def test_a_written_scenario_is_a_file_that_loads(tmp_path: Path) -> None:
+def test_written_scenario_file_loads(tmp_path: Path) -> None:
     path = tmp_path / "written.toml"
     path.write_text(load("two-classes").to_toml(), encoding="utf-8")
     assert load(path) == load("two-classes")
 
 
-def test_return_delay_may_differ() -> None:
+def test_return_delay_can_differ_from_forward_delay() -> None:
     def ways(network: dict[str, Any], **user_class: Any) -> list[tuple[float, float]]:
         tables: dict[str, Any] = {
             "network": network,

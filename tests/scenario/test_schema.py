@@ -46,13 +46,13 @@ def test_packaged_scenarios_are_valid(name: str) -> None:
 def tables_within(schema: Any) -> list[dict[str, Any]]:
     below = schema.values() if isinstance(schema, dict) else schema
     is_table = isinstance(schema, dict) and {"properties", "title"} <= schema.keys()
-    found = [schema] if is_table else []
+    tables = [schema] if is_table else []
     if isinstance(schema, dict | list):
-        found += [table for part in below for table in tables_within(part)]
-    return found
+        tables += [table for part in below for table in tables_within(part)]
+    return tables
 
 
-def test_every_table_is_closed_and_its_defaults_and_examples_are_valid() -> None:
+def test_every_table_is_closed_with_valid_defaults_and_examples() -> None:
     tables = tables_within(SCHEMA)
     assert len(tables) > 40
     checked = 0
@@ -210,7 +210,7 @@ def changed(changes: dict[str, Any]) -> dict[str, Any]:
     return tables
 
 
-def test_names_that_pydantic_puts_into_paths_are_those_of_the_unions() -> None:
+def test_pydantic_path_names_equal_union_members() -> None:
     names: set[str] = set()
 
     def walk(part: object) -> None:

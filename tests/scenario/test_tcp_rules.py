@@ -28,7 +28,7 @@ OF_PAPERS: dict[str, dict[str, Any]] = {
 
 
 @pytest.mark.parametrize(("stack", "rules"), OF_PAPERS.items())
-def test_a_paper_has_a_preset_that_names_its_rules(stack: str, rules: dict[str, Any]) -> None:
+def test_paper_preset_changes_its_rules_only(stack: str, rules: dict[str, Any]) -> None:
     own = bulk({"tcp.stack": stack})
     plain = bulk().tcp.rules.model_dump()
     assert own.tcp.rules.model_dump() == plain | rules
@@ -44,7 +44,7 @@ def test_rule_in_tcp_table_names_rules_table() -> None:
     assert str(caught.value) == 'tcp.timer_restart: unknown key; write "rules.timer_restart"'
 
 
-def test_a_class_changes_a_rule_of_the_top_level() -> None:
+def test_class_overrides_a_top_level_rule() -> None:
     tables = bulk().resolved()
     tables["tcp"] = {"stack": "rfc-newreno", "rules": {"timer_restart": "send"}}
     tables["traffic"] = {"kind": "bulk"}

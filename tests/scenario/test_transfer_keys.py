@@ -95,13 +95,13 @@ def test_default_count_is_1000_without_arrivals() -> None:
 
 
 @pytest.mark.parametrize(("rate", "per_second"), [("20/s", 20.0), ("3/min", 0.05), ("0.5 /s", 0.5)])
-def test_rates_of_arrivals(rate: str, per_second: float) -> None:
+def test_arrival_rate_is_converted_to_per_second(rate: str, per_second: float) -> None:
     traffic = read(size="3pkt", arrivals={"distribution": "poisson", "rate": rate})
     assert traffic.arrivals is not None
     assert traffic.arrivals.rate == pytest.approx(per_second)
 
 
-def test_a_distribution_of_sizes_goes_with_arrivals() -> None:
+def test_size_distribution_requires_arrivals() -> None:
     distribution = {"distribution": "exponential", "mean": "12pkt", "minimum": "3pkt"}
     traffic = read(size=distribution, arrivals=ARRIVALS)
     assert traffic.sizes is None
@@ -190,13 +190,13 @@ def test_each_error_gives_one_line(traffic: dict[str, Any], line: str) -> None:
     ],
 )
 def test_isolated_transfers_reject_run_length(run: dict[str, Any], lines: list[str]) -> None:
-    told = refused(tables(size="3pkt") | {"run": run})
-    assert len(told) == len(lines)
-    for said, line in zip(told, lines, strict=True):
-        assert said.startswith(line)
+    errors = refused(tables(size="3pkt") | {"run": run})
+    assert len(errors) == len(lines)
+    for error, line in zip(errors, lines, strict=True):
+        assert error.startswith(line)
 
 
-def test_arrivals_need_a_length_and_may_have_a_warm_up() -> None:
+def test_arrivals_require_run_length_and_accept_warmup() -> None:
     given = tables(size="3pkt", arrivals=ARRIVALS)
     assert refused(given | {"run": {}}) == [
         'run.duration: missing; write duration = "300s", or transfers = 200000'
@@ -206,7 +206,7 @@ def test_arrivals_need_a_length_and_may_have_a_warm_up() -> None:
     assert scenario.isolated_transfers is None
 
 
-def test_precision_is_of_the_completion_time() -> None:
+def test_precision_applies_to_completion_time() -> None:
     scenario = Scenario.from_dict(tables(size="3pkt") | {"run": {"precision": "1%"}})
     assert scenario.run.precision == {"completion_time_s": 0.01}
 
@@ -235,7 +235,7 @@ def test_only_isolated_transfers_can_be_traced() -> None:
     assert line == "probes.flows.0: there is no flow 0: transfers come and go; leave it out"
 
 
-def test_overload_by_arrivals_is_warned_of() -> None:
+def test_overload_by_arrivals_has_a_warning() -> None:
     # 540 B at 10 Mbit/s: 2315 per second.
     calm = Scenario.from_dict(
         tables(size="10pkt", arrivals={"distribution": "poisson", "rate": "200/s"})

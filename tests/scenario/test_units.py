@@ -29,7 +29,7 @@ from tcpcast.errors import TcpcastError, UnitError
         ("unlimited", math.inf),
     ],
 )
-def test_rates(typed: object, rate_bps: float) -> None:
+def test_parse_rate_reads_rates(typed: object, rate_bps: float) -> None:
     assert units.parse_rate(typed) == rate_bps
 
 
@@ -47,7 +47,7 @@ def test_rates(typed: object, rate_bps: float) -> None:
         (0, 0),
     ],
 )
-def test_times(typed: object, seconds: float) -> None:
+def test_parse_duration_reads_times(typed: object, seconds: float) -> None:
     assert units.parse_duration(typed) == seconds
 
 
@@ -63,7 +63,7 @@ def test_times(typed: object, seconds: float) -> None:
         ("2GB", 2 * 10**9),
     ],
 )
-def test_sizes_in_bytes(typed: object, size: int) -> None:
+def test_parse_bytes_reads_sizes(typed: object, size: int) -> None:
     assert units.parse_bytes(typed) == size
 
 
@@ -71,11 +71,11 @@ def test_sizes_in_bytes(typed: object, size: int) -> None:
     ("typed", "packets"),
     [("12pkt", 12), ("12.5 pkt", 12.5), (12, 12), ("12", 12), (2.5, 2.5), (np.int64(7), 7)],
 )
-def test_sizes_in_packets(typed: object, packets: float) -> None:
+def test_parse_packets_reads_packets(typed: object, packets: float) -> None:
     assert units.parse_packets(typed) == packets
 
 
-def test_bytes_become_packets_of_payload_where_it_is_known() -> None:
+def test_parse_packets_converts_bytes_by_payload() -> None:
     assert units.parse_packets("14600B", payload_bytes=1460) == 10
     assert units.parse_packets("18KB", payload_bytes=1460) == pytest.approx(12.3288, abs=1e-4)
 
@@ -84,17 +84,17 @@ def test_bytes_become_packets_of_payload_where_it_is_known() -> None:
     ("typed", "ratio"),
     [("1%", 0.01), ("0.1 %", 0.001), (0.01, 0.01), ("0.5", 0.5), (0, 0), ("100%", 1)],
 )
-def test_ratios(typed: object, ratio: float) -> None:
+def test_parse_ratio_reads_ratios(typed: object, ratio: float) -> None:
     assert units.parse_ratio(typed) == ratio
 
 
 @pytest.mark.parametrize(("typed", "hz"), [("20/s", 20), ("3/min", 0.05), ("1 / ms", 1000)])
-def test_frequencies(typed: object, hz: float) -> None:
+def test_parse_per_second_reads_frequencies(typed: object, hz: float) -> None:
     assert units.parse_per_second(typed) == hz
 
 
 @pytest.mark.parametrize(("typed", "count"), [(1, 1), (2e2, 200), (np.int32(5), 5)])
-def test_counts(typed: object, count: int) -> None:
+def test_parse_count_reads_integers(typed: object, count: int) -> None:
     read = units.parse_count(typed, minimum=1, maximum=1000)
     assert read == count
     assert type(read) is int
@@ -151,7 +151,9 @@ def test_counts(typed: object, count: int) -> None:
         (units.parse_per_second, "20/fortnight", 'write "20/s"'),
     ],
 )
-def test_refused_with_a_remedy(read: Callable[[object], float], typed: object, remedy: str) -> None:
+def test_parsers_reject_invalid_text_with_a_remedy(
+    read: Callable[[object], float], typed: object, remedy: str
+) -> None:
     with pytest.raises(UnitError) as caught:
         read(typed)
     assert remedy in str(caught.value)
@@ -173,35 +175,35 @@ def test_refused_with_a_remedy(read: Callable[[object], float], typed: object, r
         pytest.param(10**5000, "too large", id="5000 digits"),
     ],
 )
-def test_counts_refused_with_a_remedy(typed: object, remedy: str) -> None:
+def test_parse_count_rejects_invalid_values_with_a_remedy(typed: object, remedy: str) -> None:
     with pytest.raises(UnitError, match="write") as caught:
         units.parse_count(typed, minimum=1, maximum=1000)
     assert remedy in str(caught.value)
 
 
-def test_messages_are_short_even_for_long_values() -> None:
+def test_messages_shorten_long_values() -> None:
     with pytest.raises(UnitError) as caught:
         units.parse_rate("x" * 10_000)
     assert len(str(caught.value)) < 200
 
 
 @given(st.floats(min_value=1, max_value=1e13))
-def test_a_rate_is_written_as_it_is_read(rate_bps: float) -> None:
+def test_formatted_rate_reads_back(rate_bps: float) -> None:
     assert units.parse_rate(units.format_rate(rate_bps)) == rate_bps
 
 
 @given(st.floats(min_value=0, max_value=1e8))
-def test_a_time_is_written_as_it_is_read(seconds: float) -> None:
+def test_formatted_time_reads_back(seconds: float) -> None:
     assert units.parse_duration(units.format_duration(seconds)) == seconds
 
 
 @given(st.floats(min_value=0, max_value=1e12))
-def test_packets_are_written_as_they_are_read(packets: float) -> None:
+def test_formatted_packets_read_back(packets: float) -> None:
     assert units.parse_packets(units.format_packets(packets)) == packets
 
 
 @given(st.floats(min_value=0, max_value=1))
-def test_a_ratio_is_written_as_it_is_read(ratio: float) -> None:
+def test_formatted_ratio_reads_back(ratio: float) -> None:
     assert units.parse_ratio(units.format_ratio(ratio)) == ratio
 
 
@@ -222,12 +224,12 @@ def test_a_ratio_is_written_as_it_is_read(ratio: float) -> None:
         (units.format_bytes(1500), "1500B"),
     ],
 )
-def test_written_as_people_would(written: str, expected: str) -> None:
+def test_format_functions_choose_common_units(written: str, expected: str) -> None:
     assert written == expected
 
 
 @given(st.text(max_size=40))
-def test_no_text_brings_a_reader_down(text: str) -> None:
+def test_parsers_raise_only_unit_errors_for_any_text(text: str) -> None:
     readers: tuple[Callable[[object], float], ...] = (
         units.parse_rate,
         units.parse_duration,
@@ -246,7 +248,7 @@ def test_no_text_brings_a_reader_down(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("value", "least", "text"),
+    ("value", "min_digits", "text"),
     [
         (2_000_000, 6, "2,000,000"),
         (1e6, 5, "1,000,000"),
@@ -261,5 +263,5 @@ def test_no_text_brings_a_reader_down(text: str) -> None:
         (math.inf, 4, "inf"),
     ],
 )
-def test_numbers_for_people_have_no_exponent(value: float, least: int, text: str) -> None:
-    assert units.digits(value, least) == text
+def test_digits_avoids_exponents(value: float, min_digits: int, text: str) -> None:
+    assert units.digits(value, min_digits) == text

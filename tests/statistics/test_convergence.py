@@ -35,7 +35,7 @@ def two_classes(duration: str) -> tcpcast.Scenario:
 
 def goodputs_of(link: str, seed: int, **run: str) -> Any:
     """Run a setting of the coverage table once and return the table of its classes."""
-    [setting] = {each.link: each for each in SETTINGS if each.link.startswith(link)}.values()
+    [setting] = {case.link: case for case in SETTINGS if case.link.startswith(link)}.values()
     scenario = setting.scenario({"duration": f"{setting.duration_s}s", "seed": seed} | run)
     return tcpcast.run(scenario, engines=["packet"])["packet"].tables["by_class"]
 

@@ -155,7 +155,7 @@ def failing(result: list[Row]) -> list[str]:
 @pytest.mark.parametrize(
     "cell", list(cells(quick=True)), ids=lambda cell: f"{cell.distribution}, {cell.length}"
 )
-def test_coverage_holds_on_the_grid(cell: Any) -> None:
+def test_engine_intervals_cover_on_the_grid(cell: Any) -> None:
     with ProcessPoolExecutor(2) as pool:
         result = rows(cell, 400, pool)
     # One of about twenty rows at two standard errors may fail by chance.

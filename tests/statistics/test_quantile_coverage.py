@@ -24,7 +24,7 @@ def test_values_within_a_bucket_are_interpolated_linearly() -> None:
     assert values == {0.75: 0.5, 0.5: 1.0, 0.25: 3.0}
     one = result[0.5]
     assert one is not None
-    assert (one.low, one.high) == (None, None), "one unit tells of no spread"
+    assert (one.low, one.high) == (None, None), "a single unit has no spread"
     assert exceeded_by([[0, 0, 0]], EDGES, 0.5) is None
 
 
@@ -79,7 +79,7 @@ def test_buckets_have_the_stated_width_and_range() -> None:
 
 
 @pytest.mark.parametrize(("correlated_files", "runs"), [(False, RUNS // 20), (True, RUNS // 40)])
-def test_coverage_is_as_expected(correlated_files: bool, runs: int) -> None:
+def test_quantile_interval_coverage_is_nominal(correlated_files: bool, runs: int) -> None:
     """Tolerance of four standard errors; the long tests are more precise."""
     off = 4 * math.sqrt(0.95 * 0.05 / runs)
     for share, covered in coverage_of_files(
@@ -90,12 +90,12 @@ def test_coverage_is_as_expected(correlated_files: bool, runs: int) -> None:
 
 
 @pytest.mark.long
-def test_coverage_for_independent_files() -> None:
+def test_quantile_intervals_cover_for_independent_files() -> None:
     for share, covered in coverage_of_files(SHARES, correlated_files=False).items():
         assert 0.93 <= covered <= 0.97, share
 
 
 @pytest.mark.long
-def test_coverage_for_correlated_files() -> None:
+def test_quantile_intervals_cover_for_correlated_files() -> None:
     for share, covered in coverage_of_files(SHARES, correlated_files=True, runs=RUNS // 2).items():
         assert 0.92 <= covered <= 0.98, share

@@ -36,7 +36,7 @@ def slack(runs: int) -> float:
     return float(2 * (one - thousand))
 
 
-def test_mm1_waiting_at_fixed_length(runs: int, slack: float) -> None:
+def test_mm1_waiting_intervals_cover_at_fixed_length(runs: int, slack: float) -> None:
     # 76,500 customers: about 1,100 relaxation times, 33 per batch.
     result = measure(MM1Waiting, length=765, runs=runs)
     assert 0.93 - slack <= result.share <= 0.97 + slack
@@ -44,7 +44,7 @@ def test_mm1_waiting_at_fixed_length(runs: int, slack: float) -> None:
     assert result.correlated < 0.01
 
 
-def test_ar1_at_fixed_length(runs: int, slack: float) -> None:
+def test_ar1_intervals_cover_at_fixed_length(runs: int, slack: float) -> None:
     # 7,650 observations: about 765 relaxation times, 24 per batch.
     result = measure(AR1, length=765, runs=runs)
     assert 0.93 - slack <= result.share <= 0.97 + slack
@@ -52,14 +52,16 @@ def test_ar1_at_fixed_length(runs: int, slack: float) -> None:
     assert result.correlated < 0.01
 
 
-def test_bursty_loss_at_fixed_length(runs: int, slack: float) -> None:
+def test_bursty_loss_intervals_cover_at_fixed_length(runs: int, slack: float) -> None:
     # 76,500 packets, 765 lost in about 150 bursts.
     result = measure(BurstyLoss, length=765, runs=runs)
     assert 0.93 - slack <= result.share <= 0.97 + slack
 
 
 @pytest.mark.parametrize("target", [0.20, 0.10])
-def test_mm1_waiting_to_a_precision(target: float, runs: int, slack: float) -> None:
+def test_mm1_waiting_intervals_cover_at_given_precision(
+    target: float, runs: int, slack: float
+) -> None:
     # The first check is at 64 slots: 6,400 customers, 3 relaxation times per batch.
     result = measure(MM1Waiting, target=target, runs=runs)
     # The measured coverage is 0.895 at 20 %, within one standard error (0.009) of 0.90.
@@ -69,14 +71,14 @@ def test_mm1_waiting_to_a_precision(target: float, runs: int, slack: float) -> N
 
 
 @pytest.mark.long
-def test_mm1_waiting_to_five_percent() -> None:
+def test_mm1_waiting_intervals_cover_at_five_percent_precision() -> None:
     result = measure(MM1Waiting, target=0.05)
     assert result.share >= 0.90
     assert result.relative_half_width <= 0.05
 
 
 @pytest.mark.parametrize("target", [0.05, 0.02])
-def test_ar1_to_a_precision(target: float, runs: int, slack: float) -> None:
+def test_ar1_intervals_cover_at_given_precision(target: float, runs: int, slack: float) -> None:
     # The first check is at 64 slots: 640 observations, 2 relaxation times per batch.
     result = measure(AR1, target=target, runs=runs)
     assert result.share >= 0.90 - slack
@@ -84,7 +86,7 @@ def test_ar1_to_a_precision(target: float, runs: int, slack: float) -> None:
     assert result.length > 64
 
 
-def test_bursty_loss_to_a_precision(runs: int, slack: float) -> None:
+def test_bursty_loss_intervals_cover_at_given_precision(runs: int, slack: float) -> None:
     result = measure(BurstyLoss, target=0.10, runs=runs)
     assert result.share >= 0.90 - slack
     assert result.relative_half_width <= 0.10
@@ -100,7 +102,7 @@ def test_run_too_short_for_its_interval_is_flagged() -> None:
     assert result.correlated > 0.90
 
 
-def test_jackknife_of_a_ratio_with_correlated_terms() -> None:
+def test_jackknife_ratio_intervals_cover_with_correlated_terms() -> None:
     # Y = X**2, X exponential: the ratio of means is 2, and the delta method's variance of n pairs
     # is Var(Y - 2 X) / n = 8 / n. If Y and X were independent, it would be (20 + 4) / n.
     estimates = [ratio_of_correlated_terms(run, pairs=400) for run in range(RUNS)]
@@ -114,7 +116,7 @@ def test_jackknife_of_a_ratio_with_correlated_terms() -> None:
 
 
 @pytest.mark.parametrize("replications", [4, 40])
-def test_replications_of_mm1(replications: int, runs: int, slack: float) -> None:
+def test_mm1_replication_intervals_cover(replications: int, runs: int, slack: float) -> None:
     # The same total length of 1,200 slots; 300 runs, so one standard error is 0.0126.
     count = 3 * runs // 10
     estimates = [over_replications(replications, 1200 // replications, r) for r in range(count)]

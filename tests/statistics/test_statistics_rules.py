@@ -225,7 +225,7 @@ def test_zero_events_are_bounded_by_the_rule_of_three() -> None:
 
 
 @pytest.mark.parametrize("expected", [1.0, 4.0, 8.0])
-def test_coverage_for_few_events(expected: float) -> None:
+def test_interval_for_few_events_covers(expected: float) -> None:
     random = np.random.default_rng(SEED)
     covered, runs = 0, 1000
     for _ in range(runs):
@@ -238,7 +238,7 @@ def test_coverage_for_few_events(expected: float) -> None:
     assert covered / runs >= 0.94
 
 
-def test_tables_agree_with_scipy() -> None:
+def test_quantile_tables_agree_with_scipy() -> None:
     freedom = np.array([*STUDENT])
     assert np.array([*STUDENT.values()]) == pytest.approx(stats.t.ppf(0.975, freedom), rel=1e-13)
     counts = np.array([*GARWOOD])

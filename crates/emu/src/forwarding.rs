@@ -262,7 +262,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lateness_is_limited_to_one_percent_of_packets_and_five_percent_of_pauses() {
+    fn lateness_is_reported_above_1_percent_packets_5_percent_pauses() {
         assert_eq!(lateness(10, 1000, 50, 1000), None);
         assert_eq!(lateness(0, 0, 0, 0), None);
         let packets = "1.1 % of the packets were more than 1 ms late";

@@ -34,7 +34,7 @@ fn departs(leaves: Nanos, found: u64) -> Offered {
 }
 
 #[test]
-fn fifo_link_counts_packet_in_transmission_and_departs_before_arrivals() {
+fn fifo_link_limit_includes_packet_until_it_departs() {
     let mut link = FifoLink::new(Limits::packets(2), AdmitAll, rate());
     let mut recorder = Recorder::default();
     let mut offer = |now| link.offer(now, Packet::new(7, 0, 1500), &mut recorder);

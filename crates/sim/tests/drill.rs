@@ -28,7 +28,7 @@ fn scripts() -> Vec<(Preset, String, String)> {
 }
 
 #[test]
-fn scripts_pass() {
+fn drill_scripts_pass() {
     for (preset, name, text) in scripts() {
         let outcome = run(&text, preset);
         assert!(matches!(outcome, Outcome::Passed { .. }), "{name}: {outcome}");
@@ -89,7 +89,7 @@ fn wrong_versions(line: &str) -> Vec<String> {
 }
 
 #[test]
-fn scripts_with_wrong_expectations_fail() {
+fn drill_scripts_with_wrong_expectations_fail() {
     let mut tried = 0;
     for (preset, name, text) in scripts() {
         for (index, line) in text.lines().enumerate() {
@@ -111,7 +111,7 @@ fn scripts_with_wrong_expectations_fail() {
 }
 
 #[test]
-fn most_scripts_without_an_arriving_packet_fail() {
+fn most_drill_scripts_fail_without_an_arriving_packet() {
     let (mut tried, mut failed) = (0, 0);
     for (preset, _, text) in scripts() {
         for (index, line) in text.lines().enumerate() {
@@ -135,7 +135,7 @@ const OPEN: &str = "0 socket(..., SOCK_STREAM, IPPROTO_TCP) = 3
 ";
 
 #[test]
-fn unsupported_lines_are_not_checked() {
+fn drill_reports_unsupported_lines_as_unchecked() {
     for (lines, what) in [
         ("+0 sendmsg(4, ..., 0) = 1", "sendmsg"),
         ("+0 write(4, ..., 1000) = -1 EAGAIN (Resource temporarily unavailable)", "write"),
@@ -162,7 +162,7 @@ fn unsupported_lines_are_not_checked() {
 }
 
 #[test]
-fn scripts_without_events_are_not_checked() {
+fn drill_reports_scripts_without_events_as_unchecked() {
     for text in ["", "\n\n", "// A comment.\n"] {
         let outcome = run(text, Preset::LinuxCubic);
         assert!(matches!(outcome, Outcome::NotChecked { .. }), "{text:?}: {outcome}");
@@ -170,7 +170,7 @@ fn scripts_without_events_are_not_checked() {
 }
 
 #[test]
-fn missing_packets_fail() {
+fn drill_scripts_fail_on_missing_packets() {
     let script = format!("{OPEN}+0 > . 1:1001(1000) ack 1\n");
     let outcome = run(&script, Preset::LinuxCubic);
     assert!(matches!(outcome, Outcome::Failed { line: 7, .. }), "{outcome}");

@@ -79,7 +79,7 @@ fn rfc_9293_section_3_5_data_follow_the_ack_of_the_syn_ack() {
 }
 
 #[test]
-fn rfc_8446_section_2_tls_1_3_takes_a_round_trip_and_the_server_flight() {
+fn rfc_8446_section_2_tls_1_3_takes_one_rtt_and_server_flight() {
     let seconds = |bytes| transmission_time(bytes, Some(RATE)) as f64 * 1e-9;
     let (tcp, _) = lossless(Handshake::Tcp);
     let (tls, _) = lossless(Handshake::Tls13);

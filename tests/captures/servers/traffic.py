@@ -76,11 +76,11 @@ def send_one(address: str, options: dict[str, Any]) -> Counters:
         write(connection, options)
         until = time.monotonic() + LONGEST_WAIT_S
         while time.monotonic() < until:
-            found = counters(connection)
-            if found["unacked"] == found["notsent_bytes"] == 0:
+            tcp_counters = counters(connection)
+            if tcp_counters["unacked"] == tcp_counters["notsent_bytes"] == 0:
                 break
             time.sleep(0.01)
-    return found
+    return tcp_counters
 
 
 def write(connection: socket.socket, options: dict[str, Any]) -> None:

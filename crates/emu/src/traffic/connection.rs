@@ -243,7 +243,7 @@ mod tests {
 
     /// A connection with two timeouts of its SYN-ACK starts with these in `TCP_INFO`.
     #[test]
-    fn linux_s_tcp_create_openreq_child_s_timeouts_of_syn_ack_are_excluded() {
+    fn linux_tcp_create_openreq_child_excludes_syn_ack_timeouts() {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
         let to = SocketAddrV4::new(Ipv4Addr::LOCALHOST, listener.local_addr().unwrap().port());
         let mut connection = Connection::open(0, to, 0, None, None).unwrap();

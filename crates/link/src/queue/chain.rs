@@ -130,7 +130,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn chains_in_a_pool_behave_like_vec_deques(
+        fn pooled_chains_behave_like_vec_deques(
             steps in prop::collection::vec((0_usize..6, 0_u8..4), 1..300),
         ) {
             let mut pool = Pool::default();

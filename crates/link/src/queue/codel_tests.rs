@@ -119,7 +119,7 @@ fn rfc_8289_5_6_short_sojourn_time_ends_dropping_state() {
 }
 
 #[test]
-fn rfc_8289_5_6_dropping_state_soon_after_last_begins_with_its_count() {
+fn rfc_8289_5_6_early_reentry_into_dropping_state_keeps_count() {
     let mut trace = Trace::new(rfc());
     trace.arrive(620, Ecn::NotEct);
     let (drops, _) = trace.serve_until(640 * MS);

@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn arriving_packet_is_dropped_if_only_the_packet_in_transmission_fits() {
+    fn arrival_is_dropped_if_transmission_fills_the_buffer() {
         let mut queue = HeadDrop::new(Limits::packets(1));
         let mut dropped = Vec::new();
         queue.enqueue(0, Packet::new(0, 0, 1500), &mut dropped);

@@ -152,7 +152,7 @@ fn round_robin_serves_one_packet_per_flow_and_turn() {
 }
 
 #[test]
-fn flow_that_joins_during_service_precedes_next_packet_of_served_flow() {
+fn flow_joining_during_service_precedes_the_served_flow() {
     let mut bench = Bench::new(round_robin(), None);
     bench.arrive(0, 0);
     bench.arrive(0, 0);

@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn limit_includes_packet_in_transmission_and_departures_precede_arrivals() {
+    fn limit_includes_packet_in_transmission_until_it_departs() {
         let mut link = transmitter(Some(12_000_000_000), 1500); // 1500 bytes take 1000 ns
         let mut queue = DropTail::new(Some(2));
         let mut recorded = RecordingProbe::default();
@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn early_drops_are_reported_after_the_arrival_and_only_if_buffer_has_room() {
+    fn early_drops_follow_the_arrival_if_buffer_has_room() {
         let config = disciplines::RedConfig {
             min_threshold: 1.0,
             max_threshold: 2.0,

@@ -58,7 +58,7 @@ fn until(transfers: u64) -> RunLimit {
 }
 
 #[test]
-fn single_transfers_start_on_an_idle_path_after_spurious_retransmissions() {
+fn isolated_transfers_wait_for_spurious_packets_to_leave() {
     // A timeout slightly below the round-trip time retransmits all packets. The copies are still in
     // the queue, which takes 24 ms per packet, when the transfer ends.
     let rto = RTT - RTT / 50;

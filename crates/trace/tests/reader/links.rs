@@ -45,7 +45,7 @@ fn ieee_802_3_with_snap_is_read() {
 }
 
 #[test]
-fn mpls() {
+fn mpls_is_read_with_one_and_two_labels() {
     let one = [0x88, 0x47, 0, 1, 1, 64];
     let two = [0x88, 0x48, 0, 1, 0, 64, 0, 2, 1, 64];
     both(1, &ethernet(&one), &ethernet(&one));
@@ -91,7 +91,7 @@ fn pppoe_session_too_short_for_packet_is_broken() {
 }
 
 #[test]
-fn ppp() {
+fn ppp_is_read_with_and_without_compression() {
     both(9, &[0, 0x21], &[0, 0x57]);
     both(9, &[0xff, 3, 0, 0x21], &[0xff, 3, 0, 0x57]);
     both(9, &[0x21], &[0x57]); // the protocol field compressed
@@ -132,13 +132,13 @@ fn cooked_captures_are_read() {
 }
 
 #[test]
-fn fddi() {
+fn fddi_with_snap_is_read() {
     let frame = |kind: [u8; 2]| [&[0x50; 13][..], &[0xaa, 0xaa, 3, 0, 0, 0], &kind].concat();
     both(10, &frame([8, 0]), &frame([0x86, 0xdd]));
 }
 
 #[test]
-fn infiniband() {
+fn infiniband_is_read() {
     let global = |kind: [u8; 2]| [&[0; 40][..], &kind, &[0, 0]].concat();
     both(242, &global([8, 0]), &global([0x86, 0xdd]));
 }

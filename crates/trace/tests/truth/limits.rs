@@ -5,7 +5,7 @@ use tcpcast_trace::{LIMITS, Limit};
 use super::{captures, number, table, transfer};
 
 #[test]
-fn limits_of_linux_transfers() {
+fn limits_of_linux_transfers_are_identified() {
     let Some(folder) = captures() else { return };
     for (name, limit, min) in [
         ("own-reno-rwnd-limited-120s", Limit::ReceiverWindow, 0.9),
@@ -30,7 +30,7 @@ fn limits_of_linux_transfers() {
 /// Outages of 36 s in 130 s: otherwise the queue is usually full, and the outages cause the
 /// timeouts.
 #[test]
-fn outages_are_timeouts() {
+fn outages_are_classified_as_timeouts() {
     let Some(folder) = captures() else { return };
     let name = "own-reno-blackouts-130s.pcap";
     let (_, direction) = transfer(&folder.join(name));

@@ -92,7 +92,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn behaves_like_a_set(numbers in prop::collection::vec(1_u32..3000, 1..400)) {
+        fn reorder_buffer_behaves_like_a_set(numbers in prop::collection::vec(1_u32..3000, 1..400)) {
             let mut map = Reorder::default();
             let mut set = BTreeSet::new();
             let mut next = 1;
@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn growth_keeps_all_numbers() {
+    fn reorder_buffer_growth_keeps_all_numbers() {
         let mut map = Reorder::default();
         assert!(map.insert(1, 5));
         assert!(map.insert(1, 5000));

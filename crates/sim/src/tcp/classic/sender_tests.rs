@@ -239,7 +239,7 @@ fn ack_of_two_packets_counts_once() {
 }
 
 #[test]
-fn engset_report_figure_1() {
+fn newreno_repairs_two_losses_as_in_engset_figure_1() {
     // Packets 1 and 4 of a window of 6 are lost (Engset report, Figure 1).
     let tcp = TcpConfig { initial_window: 6, ..newreno() };
     trace(
@@ -1195,7 +1195,7 @@ fn single_loss_causes_timeout_only_near_start_and_end_of_file() {
 proptest! {
     /// For any losses, every file arrives, the timer runs until then, and window limits hold.
     #[test]
-    fn every_file_arrives(
+    fn files_complete_for_any_losses(
         size in 1_u32..120,
         lost in prop::collection::vec(prop::bool::weighted(0.25), 0..120),
         window in 1_u32..40,

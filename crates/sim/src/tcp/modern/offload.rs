@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn linux_tcp_tso_autosize_sends_chunks_of_a_millisecond_with_pushed_last_packet() {
+    fn linux_tcp_tso_autosize_sends_pushed_chunks_of_1_ms() {
         let stack = Preset::LinuxReno.stack();
         let sent = send(&mut sender(1000, &stack), 0, &stack);
         assert_eq!(sent.len(), 200);

@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn linux_tcp_update_skb_after_send_paces_after_chunk_with_tenth_packet() {
+    fn linux_tcp_update_skb_after_send_paces_from_tenth_packet() {
         let unpaced_packets = |rate| {
             let mut pacer = Pacer::default();
             pacer.set_rate(Some(rate));

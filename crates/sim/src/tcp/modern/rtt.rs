@@ -311,7 +311,7 @@ mod tests {
     }
 
     #[test]
-    fn linux_tcp_rtt_estimator_weights_deviations_by_an_eighth_while_rtt_falls() {
+    fn linux_tcp_rtt_estimator_reduces_weight_if_rtt_falls() {
         let stack = Preset::LinuxCubic.stack();
         let mut rtt = RttEstimator::new(&stack);
         rtt.sample(100 * MILLISECOND, 1, 11, &stack);
@@ -326,7 +326,7 @@ mod tests {
     }
 
     #[test]
-    fn linux_tcp_rtt_estimator_reduces_excess_variation_by_a_quarter_per_window() {
+    fn linux_tcp_rtt_estimator_decays_excess_mdev_per_window() {
         let stack = Preset::LinuxCubic.stack();
         let mut rtt = RttEstimator::new(&stack);
         for (sample, una, next) in [(100, 1, 11), (500, 2, 11), (150, 12, 22), (150, 13, 22)] {

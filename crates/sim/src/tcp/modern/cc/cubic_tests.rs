@@ -85,7 +85,7 @@ fn rfc_9438_4_3_window_grows_by_alpha_cubic_per_short_round_trip() {
 }
 
 #[test]
-fn rfc_9438_4_6_and_4_7_loss_keeps_717_of_1024_and_second_loss_lowers_plateau() {
+fn rfc_9438_4_6_4_7_losses_reduce_window_and_plateau() {
     let mut cubic = control(Cubic::LINUX);
     assert_eq!(reduced(&mut cubic, 1024).cwnd, 717);
     assert_eq!(cubic.w_max, 1024);

@@ -198,7 +198,7 @@ fn policed(bbr: &mut Bbr, lost: u32, rounds: std::ops::Range<u32>) {
 }
 
 #[test]
-fn linux_bbr_lt_bw_sampling_detects_policer_after_two_intervals_with_loss_50_of_256() {
+fn linux_bbr_lt_bw_sampling_detects_policer_in_two_intervals() {
     let detected = |lost| {
         let mut bbr = Bbr::new(&Preset::LinuxBbr.stack(), 0, 1);
         policed(&mut bbr, lost, 0..16);
@@ -209,7 +209,7 @@ fn linux_bbr_lt_bw_sampling_detects_policer_after_two_intervals_with_loss_50_of_
 }
 
 #[test]
-fn linux_bbr_lt_bw_max_rtts_ends_use_of_policer_rate_after_48_rounds() {
+fn linux_bbr_lt_bw_max_rtts_ends_policer_rate_after_48_rounds() {
     let mut bbr = Bbr::new(&Preset::LinuxBbr.stack(), 0, 1);
     policed(&mut bbr, 60, 0..16);
     assert!(bbr.policer.bandwidth().is_some());

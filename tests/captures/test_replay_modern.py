@@ -36,9 +36,9 @@ PATHS: dict[str, dict[str, Any]] = {
 }
 
 TOLERANCE = 0.11
-"""Of the rate, the loss indications and the RTT."""
+"""Relative difference of rate, loss indications and RTT."""
 LOSS_OF_BBR = 0.65
-"""Of BBR's loss indications: which losses are the queue's shows less where the queue is short."""
+"""Tolerance of BBR's loss indications: a short queue hides which losses it caused."""
 
 
 def captured(folder: Path, changes: dict[str, Any]) -> tuple[Scenario, tcpcast.Answer, Capture]:
@@ -47,41 +47,43 @@ def captured(folder: Path, changes: dict[str, Any]) -> tuple[Scenario, tcpcast.A
 
 @pytest.mark.parametrize("path", PATHS)
 @pytest.mark.parametrize("stack", STACKS)
-def test_the_replay_has_the_stack_and_sends_as_much(stack: str, path: str, tmp_path: Path) -> None:
+def test_replay_reproduces_stack_rate_loss_and_rtt(stack: str, path: str, tmp_path: Path) -> None:
     scenario, original, capture = captured(tmp_path, {"tcp.stack": stack, **PATHS[path]})
     written = replay(capture)
-    again = Scenario.from_dict(written.tables)
-    assert again.populations[0].tcp.stack == stack
-    assert again.payload_bytes == scenario.payload_bytes
-    # Of three flows, one may never find the queue empty, so that its smallest RTT is longer.
+    replayed = Scenario.from_dict(written.tables)
+    assert replayed.populations[0].tcp.stack == stack
+    assert replayed.payload_bytes == scenario.payload_bytes
+    # One of three flows may always have a queue, which raises its minimum RTT.
     assert [text for text in written.warnings if "different round-trip times" not in text] == []
-    answer = tcpcast.run(again, ["packet"])["packet"]
+    answer = tcpcast.run(replayed, ["packet"])["packet"]
     for metric in ("send_rate_pps", "rtt_mean_s", "loss_indication_ratio"):
-        loses = metric == "loss_indication_ratio" and stack == "linux-bbr"
-        tolerance = LOSS_OF_BBR if loses else TOLERANCE
-        near = 0.2 if stack == "linux-bbr" and metric == "rtt_mean_s" else tolerance
-        assert answer[metric] == pytest.approx(original[metric], rel=near), metric
-    assert rate(what_if(again)) == pytest.approx(rate(what_if(scenario)), rel=OF_WHAT_IF)
+        is_bbr_loss = metric == "loss_indication_ratio" and stack == "linux-bbr"
+        tolerance = LOSS_OF_BBR if is_bbr_loss else TOLERANCE
+        tolerance_of_metric = 0.2 if stack == "linux-bbr" and metric == "rtt_mean_s" else tolerance
+        assert answer[metric] == pytest.approx(original[metric], rel=tolerance_of_metric), metric
+    assert rate(what_if(replayed)) == pytest.approx(rate(what_if(scenario)), rel=OF_WHAT_IF)
 
 
 @pytest.mark.parametrize("stack", ["linux-cubic", "linux-reno"])
 @pytest.mark.parametrize("buffer", [12, 50])
 @pytest.mark.parametrize("flows", [1, 3])
-def test_delayed_acks_are_no_queue(stack: str, buffer: int, flows: int, tmp_path: Path) -> None:
-    """An ack that waits lengthens the RTT as a packet more in the queue would."""
+def test_delayed_acks_are_not_counted_as_queueing(
+    stack: str, buffer: int, flows: int, tmp_path: Path
+) -> None:
+    """A delayed ack lengthens the RTT like an additional queued packet."""
     changes = {
         "tcp.stack": stack, "traffic.flows": flows, "run.duration": "60s",
         "network.bottleneck.rate": "10mbit", "network.bottleneck.buffer": f"{buffer}pkt",
     }  # fmt: skip
     _, _, capture = captured(tmp_path, changes)
-    seen = seen_in(capture)
-    queued = (seen.rtt_high_s - seen.rtt_min_s) * 1e7 / (8 * 1500) + 1
+    stats = seen_in(capture)
+    queued = (stats.rtt_high_s - stats.rtt_min_s) * 1e7 / (8 * 1500) + 1
     assert queued == pytest.approx(buffer, rel=0.1, abs=1)
     assert link_bps(capture) * 1500 / 1448 == pytest.approx(1e7, rel=0.1)
 
 
-def test_a_capture_of_the_receiver_gives_the_rate_of_bbr_with_random_loss(tmp_path: Path) -> None:
-    """Round trips from the receiver have no queue: neither the buffer nor the losses follow."""
+def test_receiver_capture_reproduces_bbr_rate_with_random_loss(tmp_path: Path) -> None:
+    """RTTs at the receiver exclude the queue, so buffer and loss type cannot be derived."""
     bottleneck = {"rate": "15mbit", "buffer": "100pkt", "loss": "1%"}
     tap = {"link": "receiver", "file": str(tmp_path / "receiver.pcap")}
     scenario = Scenario.from_dict(BASE).with_changes(
@@ -95,9 +97,9 @@ def test_a_capture_of_the_receiver_gives_the_rate_of_bbr_with_random_loss(tmp_pa
         }
     )
     original = rate(scenario)
-    again = replay(tcpcast.trace(tap["file"]))
-    assert again.tables["network"]["bottleneck"]["buffer"] == "1bdp"
-    assert rate(Scenario.from_dict(again.tables)) == pytest.approx(original, rel=0.05)
+    replayed = replay(tcpcast.trace(tap["file"]))
+    assert replayed.tables["network"]["bottleneck"]["buffer"] == "1bdp"
+    assert rate(Scenario.from_dict(replayed.tables)) == pytest.approx(original, rel=0.05)
 
 
 KERNEL = {
@@ -113,18 +115,18 @@ KERNEL = {
     "own-reno-rwnd-limited-120s": ("linux-reno-classic", 0.05),
     "own-bbr-v6-reorder-30s": ("linux-bbr", 0.02),
 }
-"""Captures of Linux: the stack that each is replayed by, and how near the packets sent are."""
+"""Captures of Linux: expected stack of the replay, and relative tolerance of the send rate."""
 
 
 @pytest.mark.skipif(not SHARED.is_dir(), reason="no shared captures")
 @pytest.mark.parametrize("name", KERNEL)
-def test_a_kernel_s_flow_comes_back(name: str) -> None:
+def test_replay_reproduces_stack_and_rate_of_linux_captures(name: str) -> None:
     capture = tcpcast.trace(SHARED / f"{name}.pcap")
-    again = Scenario.from_dict(replay(capture).tables)
+    replayed = Scenario.from_dict(replay(capture).tables)
     stack, tolerance = KERNEL[name]
-    assert again.populations[0].tcp.stack == stack
+    assert replayed.populations[0].tcp.stack == stack
     sent = float(capture.connections["send_rate_pps"][0])
-    assert rate(again) == pytest.approx(sent, rel=tolerance)
+    assert rate(replayed) == pytest.approx(sent, rel=tolerance)
 
 
 PLAIN: dict[str, Any] = {
@@ -163,51 +165,53 @@ def table(*rows: dict[str, Any]) -> Table:
         ({"syn_captured": False, "td": 0}, "linux-cubic", "does not show it"),
     ],
 )
-def test_the_stack_is_the_nearest(row: dict[str, Any], stack: str, word: str) -> None:
+def test_most_similar_stack_is_selected(row: dict[str, Any], stack: str, word: str) -> None:
     sender = sender_of(table(row))
     assert sender.stack == stack
     assert word in sender.why
     assert sender.timestamps == row.get("timestamps", False)
 
 
-def test_most_packets_decide_where_flows_differ(tmp_path: Path) -> None:
+def test_flow_with_most_packets_determines_stack(tmp_path: Path) -> None:
     cubic = {"looks_like": "cubic", "sack": True, "timestamps": True}
     bbr = {"looks_like": "bbr", "sack": True, "data_packets": 1000}
     assert sender_of(table(cubic, cubic, bbr)).stack == "linux-bbr"
     assert not sender_of(table(cubic, bbr)).timestamps
     _, _, capture = captured(tmp_path, {"traffic.flows": 2, "run.duration": "60s"})
     capture.connections["looks_like"] = np.array(["cubic", "bbr"])
-    said = " ".join(replay(capture).warnings)
-    assert "the flows have different congestion controls (1 like bbr, 1 like cubic)" in said
+    text = " ".join(replay(capture).warnings)
+    assert "the flows have different congestion controls (1 like bbr, 1 like cubic)" in text
 
 
 @pytest.mark.parametrize(
-    ("left", "stack"),
+    ("window_reduction", "stack"),
     [(0.5, "linux-reno"), (0.7, "linux-cubic"), (1.2, "linux-bbr"), (0.57, "linux-cubic")],
 )
-def test_many_short_transfers_tell_together(left: float, stack: str) -> None:
-    one = {"sack": True, "window_reduction": left}
-    odd = {"sack": True, "looks_like": "bbr"}
-    assert sender_of(table(*[one] * 30, odd)).stack == stack
-    assert sender_of(table(*[one] * 10)).stack == "linux-cubic"
+def test_many_short_transfers_identify_the_stack_jointly(
+    window_reduction: float, stack: str
+) -> None:
+    transfer = {"sack": True, "window_reduction": window_reduction}
+    outlier = {"sack": True, "looks_like": "bbr"}
+    assert sender_of(table(*[transfer] * 30, outlier)).stack == stack
+    assert sender_of(table(*[transfer] * 10)).stack == "linux-cubic"
 
 
-def test_files_one_after_the_other_are_told(tmp_path: Path) -> None:
+def test_short_sequential_files_have_a_warning(tmp_path: Path) -> None:
     off, size = ({"distribution": "constant", "value": value} for value in ("1s", "50pkt"))
     files = {"kind": "on-off", "sources": 5, "off": off, "size": size}
     _, _, capture = captured(tmp_path, {"traffic": files, "run.duration": "30s"})
-    said = " ".join(replay(capture).warnings)
+    text = " ".join(replay(capture).warnings)
     count = capture.connections["src"].size
     assert count > 20
-    assert f"of {count} connections were shorter than half of the capture" in said
+    assert f"of {count} connections were shorter than half of the capture" in text
 
 
-def test_timestamps_are_read_where_the_handshake_is_missing() -> None:
-    later = {"rtt_timestamps_mean_s": 0.1, "syn_captured": False, "td": 0}
-    assert sender_of(table(later)).timestamps
+def test_timestamps_are_detected_without_handshake() -> None:
+    row = {"rtt_timestamps_mean_s": 0.1, "syn_captured": False, "td": 0}
+    assert sender_of(table(row)).timestamps
 
 
-def test_timers_are_linux_s_but_where_they_are_shorter(tmp_path: Path) -> None:
+def test_min_rto_is_set_only_if_shorter_than_linux(tmp_path: Path) -> None:
     _, _, capture = captured(tmp_path, {**FAST, "network.bottleneck.loss": "6%"})
     flows = capture.connections
     written = replay(capture).tables["tcp"]
@@ -216,13 +220,13 @@ def test_timers_are_linux_s_but_where_they_are_shorter(tmp_path: Path) -> None:
     flows["t0_s"] = flows["rtt_mean_s"] + 0.2
     assert "min_rto" not in replay(capture).tables["tcp"]
     flows["t0_s"] = flows["rtt_mean_s"] + 0.03
-    again = Scenario.from_dict(replay(capture).tables)
-    assert again.populations[0].tcp.min_rto_s == pytest.approx(0.03, rel=1e-3)
+    replayed = Scenario.from_dict(replay(capture).tables)
+    assert replayed.populations[0].tcp.min_rto_s == pytest.approx(0.03, rel=1e-3)
     flows["t0_s"] = flows["rtt_mean_s"]
     assert replay(capture).tables["tcp"]["min_rto"] == "4ms"
 
 
-def test_a_window_that_was_never_near_is_left_to_grow(tmp_path: Path) -> None:
+def test_receiver_window_is_set_only_if_flights_were_near(tmp_path: Path) -> None:
     _, _, capture = captured(tmp_path, {**FAST, "network.bottleneck.loss": "2%"})
     flows = capture.connections
     assert "receiver_window" not in replay(capture).tables["tcp"]
@@ -231,7 +235,7 @@ def test_a_window_that_was_never_near_is_left_to_grow(tmp_path: Path) -> None:
     assert written == pytest.approx(float(flows["w_max_pkts"].mean()), rel=0.1)
 
 
-def test_packets_without_timestamps_have_shorter_headers(tmp_path: Path) -> None:
+def test_packets_without_timestamps_have_40_byte_headers(tmp_path: Path) -> None:
     scenario, _, capture = captured(tmp_path, {"tcp.timestamps": False, "run.duration": "60s"})
     written = replay(capture)
     assert written.tables["tcp"]["timestamps"] is False
@@ -239,14 +243,14 @@ def test_packets_without_timestamps_have_shorter_headers(tmp_path: Path) -> None
     assert Scenario.from_dict(written.tables).payload_bytes == scenario.payload_bytes
 
 
-def test_marks_of_a_queue_are_told(tmp_path: Path) -> None:
+def test_ecn_marks_have_a_warning(tmp_path: Path) -> None:
     marks = {"network.bottleneck.queue": "codel", "tcp.ecn": True}
     _, _, capture = captured(tmp_path, {**marks, "run.duration": "60s"})
-    (said,) = replay(capture).warnings
-    assert "window reductions were caused by ECN marks" in said
+    (text,) = replay(capture).warnings
+    assert "window reductions were caused by ECN marks" in text
 
 
-def test_what_was_full_for_a_moment_is_no_link(tmp_path: Path) -> None:
+def test_briefly_full_link_gives_no_link_rate(tmp_path: Path) -> None:
     _, _, capture = captured(tmp_path, {"run.duration": "60s"})
     assert link_bps(capture) > 0
     capture.connections["share_bottleneck"] *= 0
@@ -254,7 +258,7 @@ def test_what_was_full_for_a_moment_is_no_link(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("limit", ["application", "receiver_window", "timeout"])
-def test_who_waits_for_something_else_shows_no_link(limit: str, tmp_path: Path) -> None:
+def test_link_rate_is_unknown_if_another_limit_dominates(limit: str, tmp_path: Path) -> None:
     _, _, capture = captured(tmp_path, {**FAST, "traffic.flows": 1, "run.duration": "60s"})
     flows = capture.connections
     for name in ("td", "to", "retransmissions", "bottleneck_rate_bps"):
@@ -266,11 +270,11 @@ def test_who_waits_for_something_else_shows_no_link(limit: str, tmp_path: Path) 
     flows[f"share_{limit}"] += 0.9
     written = replay(capture)
     assert "10 times the measured rate, because the link rate is unknown" in written.text
-    least = float(flows["rtt_min_s"][0])
-    assert Scenario.from_dict(written.tables).rtt_s == pytest.approx(least, rel=0.03)
+    rtt_s = float(flows["rtt_min_s"][0])
+    assert Scenario.from_dict(written.tables).rtt_s == pytest.approx(rtt_s, rel=0.03)
 
 
-def test_a_short_transfer_takes_as_long(tmp_path: Path) -> None:
+def test_replayed_short_transfer_has_equal_completion_time(tmp_path: Path) -> None:
     scenario, original, capture = captured(
         tmp_path,
         {
@@ -280,10 +284,10 @@ def test_a_short_transfer_takes_as_long(tmp_path: Path) -> None:
         },
     )
     capture.connections["end"] = np.array(["closed"])
-    again = Scenario.from_dict(replay(capture).tables)
-    assert again.isolated_transfers is not None
-    assert again.isolated_transfers.sizes == [200]
-    assert again.populations[0].tcp.stack == "linux-cubic"
-    answer = tcpcast.run(again, ["packet"])["packet"]
+    replayed = Scenario.from_dict(replay(capture).tables)
+    assert replayed.isolated_transfers is not None
+    assert replayed.isolated_transfers.sizes == [200]
+    assert replayed.populations[0].tcp.stack == "linux-cubic"
+    answer = tcpcast.run(replayed, ["packet"])["packet"]
     assert answer["completion_time_s"] == pytest.approx(original["completion_time_s"], rel=0.15)
-    assert scenario.payload_bytes == again.payload_bytes
+    assert scenario.payload_bytes == replayed.payload_bytes

@@ -29,7 +29,7 @@ def test_every_stack_has_a_congestion_control() -> None:
 
 
 @pytest.mark.parametrize("stack", MODERN_PRESETS)
-def test_presets_fill_in_what_is_left_out(stack: str) -> None:
+def test_preset_supplies_omitted_tcp_keys(stack: str) -> None:
     scenario = changed({"tcp.stack": stack})
     tcp = scenario.tcp
     assert tcp.is_modern
@@ -46,7 +46,7 @@ def test_presets_fill_in_what_is_left_out(stack: str) -> None:
 
 
 @pytest.mark.parametrize("stack", MODERN_PRESETS)
-def test_what_is_resolved_has_the_keys_of_the_stack_and_reads_back(stack: str) -> None:
+def test_resolved_scenario_has_stack_keys_and_reads_back(stack: str) -> None:
     scenario = changed({"tcp.stack": stack, "tcp.min_rto": "300ms"})
     resolved = scenario.resolved()
     assert Scenario.from_dict(resolved) == scenario
@@ -69,7 +69,7 @@ def test_default_stack_is_linux_cubic(tcp: dict[str, Any]) -> None:
     assert scenario.payload_bytes == 1448
 
 
-def test_sizes_in_bytes_are_of_the_payload_of_the_default() -> None:
+def test_sizes_in_bytes_use_the_payload_of_the_default_stack() -> None:
     tables = {key: value for key, value in BASE.items() if key != "tcp"}
     traffic = {"kind": "transfers", "size": ["14480B"], "count": 1}
     scenario = Scenario.from_dict(tables | {"traffic": traffic, "run": {}})
@@ -77,7 +77,7 @@ def test_sizes_in_bytes_are_of_the_payload_of_the_default() -> None:
     assert scenario.traffic.sizes == [10]
 
 
-def test_a_classic_class_takes_no_key_of_the_default_above_it() -> None:
+def test_classic_class_inherits_no_key_of_the_default_stack() -> None:
     scenario = classes({"timestamps": False}, None, {"stack": "rfc-reno"})
     assert [group.tcp.timestamps for group in scenario.populations] == [False, None]
 
@@ -94,7 +94,7 @@ def test_linux_stacks_open_connections_with_a_handshake(stack: str) -> None:
     assert changed({"tcp": {"stack": stack, "handshake": "tls12"}}).tcp.handshake == "tls12"
 
 
-def test_bytes_are_packets_of_the_payload_beside_timestamps() -> None:
+def test_payload_excludes_the_timestamp_option() -> None:
     assert changed({"tcp.receiver_window": "14480B"}).tcp.receiver_window == 10
     without = {"tcp.receiver_window": "14600B", "tcp.timestamps": False}
     assert changed(without).tcp.receiver_window == 10
@@ -152,8 +152,8 @@ def test_unsupported_keys_of_stack_are_rejected(changes: dict[str, Any], line: s
 def classes(top: dict[str, Any], *tables: dict[str, Any] | None) -> Scenario:
     """Build a scenario with one class of one flow per TCP table."""
     entries = [
-        {"name": f"class-{at}", "flows": 1} | ({} if table is None else {"tcp": table})
-        for at, table in enumerate(tables)
+        {"name": f"class-{index}", "flows": 1} | ({} if table is None else {"tcp": table})
+        for index, table in enumerate(tables)
     ]
     return Scenario.from_dict(BASE | {"traffic": {"kind": "bulk"}, "tcp": top, "class": entries})
 
