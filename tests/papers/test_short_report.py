@@ -5,7 +5,7 @@ from pathlib import Path as Folder
 import numpy as np
 import pytest
 from report_parts import check_figure, own, section
-from tcpcast_papers import paper
+from tcpcast_papers import claims, paper
 from tcpcast_papers.report import Report
 from tcpcast_papers.reproduction import Verdict
 from tcpcast_papers.short.methods import AS_PRINTED, MODEL, REFINED
@@ -56,7 +56,8 @@ def test_every_figure_is_plotted_and_on_the_page(quick: Report, name: str) -> No
 def test_only_the_end_of_backoff_causes_differences(quick: Report) -> None:
     assert [*quick.new, *quick.gone] == []
     assert quick.count(Verdict.AGREES) >= 80
-    for title, row in quick.explained:
+    values = ((title, row) for title, row in quick.explained if title != claims.TITLE)
+    for title, row in values:
         assert title == TITLES[-1]
         assert int(row.label[2]) >= 2
 
