@@ -126,11 +126,11 @@ def is_digest(value: Any) -> bool:
 def write(case: Case, folder: Path) -> str:
     """Record a case into its folder, and return its name."""
     result = recorded(case)
-    place = folder / case.name
-    shutil.rmtree(place, ignore_errors=True)
-    place.mkdir(parents=True)
+    directory = folder / case.name
+    shutil.rmtree(directory, ignore_errors=True)
+    directory.mkdir(parents=True)
     for name, text in result.items():
-        (place / name.replace(os.sep, "+")).write_text(text)
+        (directory / name.replace(os.sep, "+")).write_text(text)
     return case.name
 
 
@@ -178,10 +178,10 @@ def without_words(text: str) -> str:
 
 def compared(case: Case, folder: Path, *, numbers: bool = False) -> tuple[list[str], list[str]]:
     """Return the differences of a case from its recording; with ``numbers`` also those in words."""
-    place = folder / case.name
-    if not place.is_dir():
+    directory = folder / case.name
+    if not directory.is_dir():
         return ["not recorded"], []
-    before = {path.name: path.read_text() for path in place.iterdir()}
+    before = {path.name: path.read_text() for path in directory.iterdir()}
     now = {name.replace(os.sep, "+"): text for name, text in recorded(case).items()}
     every = list(differences(before, now))
     if not numbers:

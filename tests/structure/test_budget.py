@@ -83,7 +83,7 @@ def test_packages_are_within_their_budget() -> None:
     assert differing == [], "if the change is intended: python tests/structure/test_budget.py"
 
 
-def test_docstrings_comments_and_tests_do_not_count() -> None:
+def test_docstrings_comments_and_tests_are_not_counted() -> None:
     assert nodes('"""A module."""\nx = 1\n') == nodes("x = 1  # one\n") == 4
     assert lines("// a\nfn f() {}\n\n#[cfg(test)]\nmod tests {\n    fn g() {}\n}\n") == 1
 

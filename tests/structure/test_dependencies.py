@@ -267,7 +267,7 @@ def test_crates_name_only_lower_crates(crate: str) -> None:
 
 
 @pytest.mark.parametrize("crate", ["fixed_point", "link", "sim", "wire"])
-def test_the_simulator_does_no_io(crate: str) -> None:
+def test_simulator_crates_do_no_io(crate: str) -> None:
     """No clock, file, socket or print: times and bytes are arguments and results."""
     forbidden = re.compile(
         r"std::(fs|net|time|env|process)\b|\bSystemTime\b|\bInstant\b|\be?print(ln)?!|\bdbg!"

@@ -59,7 +59,7 @@ def test_every_module_has_a_layer() -> None:
 
 
 @pytest.mark.parametrize("name", sorted(set[str]().union(*LAYERS) - {"lib"}))
-def test_a_module_imports_from_lower_layers_only(name: str) -> None:
+def test_modules_import_from_lower_layers_only(name: str) -> None:
     for path in sources():
         if room(path) != name:
             continue

@@ -85,13 +85,13 @@ def test_dead_dask_worker_loses_no_rows(
                 os.kill(worker, signal.SIGKILL)
                 killed.append(int(ended.readline()))
 
-        found = tcpcast.sweep(
+        result = tcpcast.sweep(
             path, VARY, engines=["packet", "pftk"], out=tmp_path / "dask", dask=address,
             progress=kill_one,
         )  # fmt: skip
     assert killed == [-signal.SIGKILL]
     assert shares[-1] == 1.0
-    assert found.statuses == {"answered": 40}
+    assert result.statuses == {"answered": 40}
     tcpcast.sweep(path, VARY, engines=["packet", "pftk"], out=tmp_path / "own", processes=1)
     assert contents(tmp_path / "dask") == contents(tmp_path / "own")
 
