@@ -54,7 +54,7 @@ LINKS = {"link --rtt 50ms --rate 10mbit -- true": 3, KERNEL: 2}
 
 
 @pytest.fixture(scope="module")
-def told(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[int, str, str]]:
+def outputs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[int, str, str]]:
     """The exit code of each command and what it prints, one after the other in one process."""
     commands = [*COMMANDS, *LINKS]
     done = subprocess.run(
@@ -71,17 +71,19 @@ def told(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[int, str, 
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_what_needs_no_linux_answers(command: str, told: dict[str, tuple[int, str, str]]) -> None:
-    code, out, err = told[command]
+def test_portable_commands_work_without_linux(
+    command: str, outputs: dict[str, tuple[int, str, str]]
+) -> None:
+    code, out, err = outputs[command]
     assert code == 0, err
     assert out
 
 
 @pytest.mark.parametrize("command", LINKS)
-def test_a_link_says_that_it_needs_linux(
-    command: str, told: dict[str, tuple[int, str, str]]
+def test_link_and_kernel_engine_report_that_they_need_linux(
+    command: str, outputs: dict[str, tuple[int, str, str]]
 ) -> None:
-    code, out, err = told[command]
+    code, out, err = outputs[command]
     assert code == LINKS[command]
     assert "Linux network namespaces" in " ".join((out + err).split())
     assert "Traceback" not in err

@@ -56,33 +56,35 @@ def loaded() -> dict[str, set[str]]:
 
 
 @pytest.mark.parametrize("code", LIGHT)
-def test_nothing_heavy_is_loaded(code: str, loaded: dict[str, set[str]]) -> None:
+def test_import_help_and_version_load_no_heavy_modules(
+    code: str, loaded: dict[str, set[str]]
+) -> None:
     assert loaded[code] == set()
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_help_of_a_command_loads_nothing_but_what_typer_itself_does(
+def test_command_help_loads_no_heavy_module_except_pydantic(
     command: str, loaded: dict[str, set[str]]
 ) -> None:
     assert loaded[MAIN.format(arguments=[command, "--help"])] <= {"pydantic"}
 
 
 @pytest.mark.parametrize("more", PREDICTIONS)
-def test_a_prediction_loads_no_scipy_and_no_simulator(
+def test_predict_loads_no_scipy_and_no_simulator(
     more: list[str], loaded: dict[str, set[str]]
 ) -> None:
     # scipy.sparse alone takes longer than numpy.
     assert loaded[MAIN.format(arguments=PREDICT + more)] == {"numpy", "pydantic"}
 
 
-def test_a_link_loads_no_scipy() -> None:
+def test_link_loads_no_scipy() -> None:
     code = (
         "from tcpcast.cli import link; from tcpcast.engines.kernel.path import path_configuration"
     )
     assert heavy_after(code) == [{"numpy", "pydantic", "tcpcast._native"}]
 
 
-def test_a_command_loads_no_other() -> None:
+def test_command_imports_no_other_command() -> None:
     code = f"""
 import sys
 {MAIN.format(arguments=PREDICT)}
@@ -96,7 +98,7 @@ assert pydantic.plugin._loader._plugins is None
     subprocess.run([sys.executable, "-c", code], check=True, stdout=subprocess.DEVNULL)
 
 
-def test_a_command_looks_for_no_garbage_among_what_it_imports() -> None:
+def test_garbage_collector_is_idle_during_imports() -> None:
     code = f"""
 import gc, sys
 sys.argv = ["tcpcast", *{PREDICT}]
@@ -109,7 +111,7 @@ assert gc.isenabled()
     subprocess.run([sys.executable, "-c", code], check=True, stdout=subprocess.DEVNULL)
 
 
-def test_tables_are_validated_by_what_is_built_when_one_is_read() -> None:
+def test_scenario_validators_are_built_on_first_use() -> None:
     code = """
 import tcpcast.scenario as all_tables
 from tcpcast.scenario.table import Table
@@ -121,12 +123,12 @@ assert set(built) <= {"Distribution"}, built  # whose parameters need it
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
-def test_the_probe_sees_what_is_loaded() -> None:
+def test_probe_detects_heavy_modules() -> None:
     codes = ["import numpy", "import rich.table", "print('{}')"]
     assert heavy_after(*codes) == [{"numpy"}, {"numpy", "rich"}, {"numpy", "rich"}]
 
 
-def test_exports_are_the_things_themselves() -> None:
+def test_lazy_exports_are_the_original_objects() -> None:
     code = """
 import tcpcast
 from tcpcast.scenario import Scenario, load

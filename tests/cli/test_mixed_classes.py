@@ -34,7 +34,7 @@ MIXED = Scenario.from_dict(
 )
 
 
-def test_each_class_has_percentiles_and_no_mean_is_over_both() -> None:
+def test_classes_have_own_percentiles_and_no_common_mean() -> None:
     answers = tcpcast.run(MIXED, engines=["packet"])
     table = answers["packet"].tables["percentiles"]
     rows = list(zip(table["class"], table["quantity"], table["p50"], strict=True))
@@ -53,7 +53,7 @@ def test_each_class_has_percentiles_and_no_mean_is_over_both() -> None:
     assert "sharing" not in figures
 
 
-def test_the_last_interval_of_sizes_has_no_end() -> None:
+def test_last_size_interval_has_no_upper_end() -> None:
     transfers = {
         "kind": "transfers",
         "size": {"distribution": "exponential", "mean": "5000pkt"},
@@ -91,7 +91,7 @@ WEB_AND_LONG = {
 }
 
 
-def test_arriving_transfers_share_a_link_with_long_flows() -> None:
+def test_arriving_transfers_share_link_with_long_flows() -> None:
     scenario = Scenario.from_dict(WEB_AND_LONG)
     together = tcpcast.run(scenario, engines=["packet"])["packet"]
     classes = together.tables["by_class"]
@@ -109,7 +109,7 @@ def test_arriving_transfers_share_a_link_with_long_flows() -> None:
 
 
 @pytest.mark.parametrize("engine", ["engset", "mathis", "cardwell", "mean-field", "fixed-point"])
-def test_other_engines_refuse_transfers_of_a_class_and_say_what_to_write(engine: str) -> None:
+def test_other_engines_reject_class_of_transfers_with_suggestion(engine: str) -> None:
     changes = {"tcp.stack": "max-plus-reno", "run": {"duration": "9s"}}
     scenario = Scenario.from_dict(WEB_AND_LONG).with_changes(
         changes if engine == "fixed-point" else {}

@@ -51,17 +51,17 @@ def answer(half: float = np.nan) -> Answer:
     return made
 
 
-def one(made: Answer, scenario: Scenario, name: str) -> Figure:
+def draw_figure(made: Answer, scenario: Scenario, name: str) -> Figure:
     return dict(drawn([made], scenario))[name]
 
 
 def legend(figure: Figure) -> list[str]:
-    found = [text.get_text() for each in figure.legends for text in each.get_texts()]
-    return found or [text.get_text() for text in figure.axes[0].get_legend().get_texts()]  # type: ignore[union-attr]
+    labels = [text.get_text() for box in figure.legends for text in box.get_texts()]
+    return labels or [text.get_text() for text in figure.axes[0].get_legend().get_texts()]  # type: ignore[union-attr]
 
 
-def test_each_quantity_has_a_panel_with_its_unit_and_the_warm_up(scenario: Scenario) -> None:
-    figure = one(answer(2.0), scenario, "over-time")
+def test_over_time_figure_has_panel_per_quantity_and_warm_up(scenario: Scenario) -> None:
+    figure = draw_figure(answer(2.0), scenario, "over-time")
     labels = [" ".join(axes.get_ylabel().split()) for axes in figure.axes]
     assert labels == [
         "window (packets)", "mean RTT (ms)", "mean queue (packets)", "goodput (Mbit/s)",
@@ -72,11 +72,13 @@ def test_each_quantity_has_a_panel_with_its_unit_and_the_warm_up(scenario: Scena
     assert "95 % interval of 4 replications" in legend(figure)
 
 
-def test_without_intervals_no_band_is_named(scenario: Scenario) -> None:
-    assert not [text for text in legend(one(answer(), scenario, "over-time")) if "95 %" in text]
+def test_over_time_figure_without_intervals_has_no_band(scenario: Scenario) -> None:
+    assert not [
+        text for text in legend(draw_figure(answer(), scenario, "over-time")) if "95 %" in text
+    ]
 
 
-def test_a_distribution_begins_at_nothing_and_the_tail_has_all_of_it(scenario: Scenario) -> None:
+def test_distribution_starts_at_0_and_tail_at_1(scenario: Scenario) -> None:
     made = simulated()
     made.tables = {
         "by_size": {
@@ -96,15 +98,15 @@ def test_a_distribution_begins_at_nothing_and_the_tail_has_all_of_it(scenario: S
             "high": np.array([0.6, 0.95, 1.0]),
         },
     }
-    figure = one(made, scenario, "completion-distribution")
+    figure = draw_figure(made, scenario, "completion-distribution")
     (line,) = figure.axes[0].lines
     assert list(np.asarray(line.get_ydata())) == [0, 50, 90, 100]
     assert legend(figure) == ["packet, 4 packets (50 transfers)"]
-    (line,) = one(made, scenario, "completion-tail").axes[0].lines
+    (line,) = draw_figure(made, scenario, "completion-tail").axes[0].lines
     np.testing.assert_allclose(np.asarray(line.get_ydata()), [1, 0.5, 0.1])
 
 
-def test_the_page_of_a_run_has_them_and_plain_json_does_not(
+def test_over_time_is_in_html_report_but_not_in_json(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     short = ["run", "lossy-path", "--engine", "packet", "--set", "run.duration=21s"]
@@ -116,12 +118,12 @@ def test_the_page_of_a_run_has_them_and_plain_json_does_not(
     assert "over_time" not in capsys.readouterr().out
 
 
-def test_places_in_a_page_have_hundredths(scenario: Scenario) -> None:
-    part = figures.inline("over-time", one(answer(), scenario, "over-time"))
+def test_inline_svg_has_coordinates_with_two_decimals(scenario: Scenario) -> None:
+    part = figures.inline("over-time", draw_figure(answer(), scenario, "over-time"))
     paths = re.findall(r' d="([^"]*)"', part.svg)
     assert paths
     assert not any(re.search(r"\.[0-9]{3}", path) for path in paths)
 
 
-def test_what_was_asked_breaks_at_no_hyphen_and_before_no_percent_sign() -> None:
+def test_wrapping_keeps_hyphenated_names_and_percentages() -> None:
     assert wrapped("a link of linux-cubic, 1 %", 18) == "a link of\nlinux-cubic, 1\u00a0%"
