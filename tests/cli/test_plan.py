@@ -347,7 +347,7 @@ def test_verification_exit_codes(
         ),
     ],
 )
-def test_bad_input_is_named_and_exits_2(
+def test_bad_input_exits_2_with_option_name(
     arguments: list[str], words: list[str], capsys: Capture
 ) -> None:
     assert main(["plan", *arguments]) == 2

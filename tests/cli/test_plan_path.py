@@ -256,7 +256,7 @@ def test_too_large_check_exits_1_with_warning(capsys: Capture) -> None:
         (["streams", "lossy-path", "--set", "run.warmup=1s"], ["run.warmup"]),
     ],
 )
-def test_bad_input_is_named_and_exits_2(
+def test_bad_input_exits_2_with_option_name(
     arguments: list[str], words: list[str], capsys: Capture
 ) -> None:
     assert main(["plan", *arguments]) == 2

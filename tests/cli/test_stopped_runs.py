@@ -51,14 +51,14 @@ def interrupted(
     return json.loads(run.stdout), run.stderr, run.returncode
 
 
-def processor_s() -> float:
+def children_cpu_s() -> float:
     """What ended commands have taken, whatever else the machine does."""
     times = os.times()
     return times.children_user + times.children_system
 
 
 @pytest.mark.parametrize(("threads", "number"), [("1", signal.SIGINT), ("2", signal.SIGTERM)])
-def test_ctrl_c_prints_what_was_finished(threads: str, number: int) -> None:
+def test_ctrl_c_prints_completed_part_of_run(threads: str, number: int) -> None:
     more = ["--set=run.replications=3", f"--threads={threads}"]
     document, words, code = interrupted(*ENDLESS, *more, number=number)
     assert code == 130
@@ -71,15 +71,15 @@ def test_ctrl_c_prints_what_was_finished(threads: str, number: int) -> None:
     assert 100e3 < answer["metrics"]["connection_rate_bps"]["value"] < 200e3
 
 
-def test_ctrl_c_while_the_warm_up_is_looked_for() -> None:
-    began = processor_s()
+def test_ctrl_c_ends_search_for_warm_up() -> None:
+    began = children_cpu_s()
     document, _, code = interrupted(*ENDLESS, "--set=run.warmup=mser-5")
     assert code == 130
     assert document["answers"][0]["incomplete_reason"].startswith("interrupted")
-    assert processor_s() - began < 8
+    assert children_cpu_s() - began < 8
 
 
-def test_ctrl_c_within_the_warm_up() -> None:
+def test_ctrl_c_during_warm_up_ends_run() -> None:
     document, _, code = interrupted(*ENDLESS, "--set=run.warmup=100000000s")
     assert code == 130
     (answer,) = document["answers"]
@@ -87,7 +87,7 @@ def test_ctrl_c_within_the_warm_up() -> None:
     assert all(metric["value"] is not None for metric in answer["metrics"].values())
 
 
-def test_ctrl_c_that_an_import_swallows_ends_the_command(
+def test_ctrl_c_suppressed_by_import_ends_command(
     monkeypatch: pytest.MonkeyPatch, capsys: Capture
 ) -> None:
     def swallowing(_: EngineEntry) -> None:
@@ -106,7 +106,7 @@ def document(arguments: list[str], capsys: Capture, code: int) -> dict[str, Any]
     return dict(answer)
 
 
-def test_max_wall_stops_a_run(capsys: Capture) -> None:
+def test_max_wall_stops_run(capsys: Capture) -> None:
     answer = document([*ENDLESS, "--set=run.max_wall=0.4s"], capsys, 1)
     assert "run.max_wall was reached" in answer["incomplete_reason"]
     assert 0.3 < answer["wall_s"] < 3
@@ -114,14 +114,14 @@ def test_max_wall_stops_a_run(capsys: Capture) -> None:
     assert answer["metrics"]["transfers"]["value"] < 900_000_000
 
 
-def test_max_wall_holds_while_the_warm_up_is_looked_for(capsys: Capture) -> None:
+def test_max_wall_stops_search_for_warm_up(capsys: Capture) -> None:
     more = ["--set=run.max_wall=0.4s", "--set=run.warmup=mser-5"]
     answer = document([*ENDLESS, *more], capsys, 1)
     assert "run.max_wall was reached" in answer["incomplete_reason"]
     assert answer["wall_s"] < 3
 
 
-def test_max_wall_that_is_not_reached_says_nothing(capsys: Capture) -> None:
+def test_unreached_max_wall_is_not_reported(capsys: Capture) -> None:
     short = ["run", "web-10mbit", "--engine=packet", "--json", "--set=run.transfers=500"]
     answer = document([*short, "--set=run.max_wall=60s"], capsys, 0)
     assert "incomplete_reason" not in answer
@@ -134,7 +134,7 @@ def web(**run: Any) -> tcpcast.Scenario:
 
 
 @pytest.mark.parametrize("replications", [1, 3])
-def test_a_precision_that_is_reached(replications: int) -> None:
+def test_precision_target_is_reached(replications: int) -> None:
     targets = {"connection_rate_bps": "2%", "loss_ratio": "5%"}
     scenario = web(precision=targets, replications=replications)
     (answer,) = tcpcast.run(scenario, ["packet"])
@@ -147,20 +147,20 @@ def test_a_precision_that_is_reached(replications: int) -> None:
     assert answer["transfers"] > 1000
 
 
-def test_a_precision_asks_for_no_more_than_it_needs() -> None:
+def test_run_length_depends_on_precision() -> None:
     (coarse,) = tcpcast.run(web(precision={"connection_rate_bps": "3%"}), ["packet"])
     (fine,) = tcpcast.run(web(precision={"connection_rate_bps": "1%"}), ["packet"])
     assert coarse["transfers"] < fine["transfers"] < 100 * coarse["transfers"]
 
 
-def test_a_precision_that_max_wall_cuts_short_says_so(capsys: Capture) -> None:
+def test_max_wall_before_precision_is_reported(capsys: Capture) -> None:
     more = ["--set=run.precision=0.001%", "--set=run.max_wall=0.5s", "--set=run.transfers=1000"]
     answer = document([*ENDLESS, *more], capsys, 1)
     assert "run.max_wall was reached before run.precision" in answer["incomplete_reason"]
     assert "connection_rate_bps" in answer["incomplete_reason"]
 
 
-def test_a_precision_out_of_reach_says_so() -> None:
+def test_unreachable_precision_is_reported() -> None:
     # There is no loss, so that no interval of it can be a share of its value.
     changes = {"network.bottleneck.buffer": "unlimited", "run.transfers": 100}
     scenario = web(precision={"loss_ratio": "5%"}).with_changes(changes)
