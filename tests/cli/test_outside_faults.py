@@ -24,12 +24,12 @@ def make_entry(
         setattr(function, name, value)
     point = metadata.EntryPoint("own", "own:function", plugins.ENGINES)
     monkeypatch.setattr(metadata.EntryPoint, "load", lambda _: function)
-    return plugins.make_entry(point)
+    return plugins.entry(point)
 
 
 def run_plugin(given: Any, monkeypatch: pytest.MonkeyPatch, **attributes: Any) -> Answer:
     row = make_entry(lambda *_: given, monkeypatch, **attributes)
-    return row.run_plugin(tcpcast.load("one-path"), RunOptions(), None)
+    return row.ask(tcpcast.load("one-path"), RunOptions(), None)
 
 
 def answer_with(metric: Any, name: str = "goodput_bps", **more: Any) -> Answer:
@@ -161,7 +161,7 @@ def test_plugin_model_accepts_scenarios_with_its_inputs(monkeypatch: pytest.Monk
     function: Callable[..., float] = lambda rtt_s: 1 / rtt_s  # noqa: E731
     point = metadata.EntryPoint("own", "own:function", plugins.MODELS)
     monkeypatch.setattr(metadata.EntryPoint, "load", lambda _: function)
-    row = plugins.make_entry(point)
+    row = plugins.entry(point)
     row.check(tcpcast.load("lossy-path"))
     with pytest.raises(NotApplicable):
         row.check(tcpcast.load("two-classes"))
@@ -172,7 +172,7 @@ def test_plugin_exception_is_reported_with_file_and_line(monkeypatch: pytest.Mon
         raise ValueError("inside")
 
     with pytest.raises(MachineError, match=rf"failed: ValueError: inside \({__file__}, line"):
-        make_entry(broken, monkeypatch).run_plugin(tcpcast.load("one-path"), RunOptions(), None)
+        make_entry(broken, monkeypatch).ask(tcpcast.load("one-path"), RunOptions(), None)
 
 
 class UnreadableError(Exception):
@@ -202,7 +202,7 @@ def test_text_of_plugin_exception_is_shortened(
         raise fault
 
     with pytest.raises(MachineError, match=f"failed: {words} ") as caught:
-        make_entry(broken, monkeypatch).run_plugin(tcpcast.load("one-path"), RunOptions(), None)
+        make_entry(broken, monkeypatch).ask(tcpcast.load("one-path"), RunOptions(), None)
     assert len(str(caught.value)) < 1000
 
 
@@ -241,7 +241,7 @@ def test_plugin_can_reject_scenario_as_not_applicable(monkeypatch: pytest.Monkey
         raise NotApplicable("it needs rain")
 
     with pytest.raises(NotApplicable, match=r"^it needs rain$"):
-        make_entry(refuses, monkeypatch).run_plugin(tcpcast.load("one-path"), RunOptions(), None)
+        make_entry(refuses, monkeypatch).ask(tcpcast.load("one-path"), RunOptions(), None)
 
 
 @pytest.mark.parametrize("units", [5, {"heaps": 1}, ["heaps"]])
