@@ -28,7 +28,7 @@ CAPTURED = [
 
 
 @pytest.fixture(autouse=True)
-def current_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def cwd(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
     return tmp_path
 
@@ -77,13 +77,11 @@ FILES = ["states.png", "rate-loss.png", "streams.png", "connections.parquet", "o
 
 
 @pytest.mark.parametrize("name", FILES)
-def test_existing_file_is_kept_without_force(
-    name: str, current_directory: Path, capsys: Text
-) -> None:
+def test_existing_file_is_kept_without_force(name: str, cwd: Path, capsys: Text) -> None:
     for output_name, command in commands(name).items():
-        target = current_directory / name
+        target = cwd / name
         target.write_bytes(b"precious")
-        before = sorted(current_directory.iterdir())
+        before = sorted(cwd.iterdir())
         capsys.readouterr()
         assert main(command) == 2, output_name
         out, err = capsys.readouterr()
@@ -91,61 +89,55 @@ def test_existing_file_is_kept_without_force(
         assert f"{name} exists and is not overwritten" in err
         assert "--force" in err
         assert target.read_bytes() == b"precious"
-        assert sorted(current_directory.iterdir()) == before
+        assert sorted(cwd.iterdir()) == before
         assert main([*command, "--force"]) == 0, output_name
         assert target.read_bytes() != b"precious"
 
 
 @pytest.mark.parametrize("name", FILES)
-def test_symlink_target_is_not_overwritten(
-    name: str, current_directory: Path, capsys: Text
-) -> None:
-    precious = current_directory / "precious.txt"
+def test_symlink_target_is_not_overwritten(name: str, cwd: Path, capsys: Text) -> None:
+    precious = cwd / "precious.txt"
     precious.write_text("precious")
     for output_name, command in commands(name).items():
-        (current_directory / name).unlink(missing_ok=True)
-        (current_directory / name).symlink_to(precious)
+        (cwd / name).unlink(missing_ok=True)
+        (cwd / name).symlink_to(precious)
         assert main(command) == 2, output_name
         assert "exists and is not overwritten" in capsys.readouterr().err
         assert main([*command, "--force"]) == 0, output_name
-        assert not (current_directory / name).is_symlink()
+        assert not (cwd / name).is_symlink()
         assert precious.read_text() == "precious"
 
 
 @pytest.mark.parametrize("name", [*FILES[:4]])
-def test_own_output_of_same_kind_is_replaced(name: str, current_directory: Path) -> None:
+def test_own_output_of_same_kind_is_replaced(name: str, cwd: Path) -> None:
     command = commands(name)[name]
     assert main(command) == 0
-    first = (current_directory / name).stat()
+    first = (cwd / name).stat()
     assert main(command) == 0
-    assert (current_directory / name).stat().st_ino != first.st_ino
-    assert not [path for path in current_directory.iterdir() if path.name.startswith(".tcpcast")]
+    assert (cwd / name).stat().st_ino != first.st_ino
+    assert not [path for path in cwd.iterdir() if path.name.startswith(".tcpcast")]
 
 
-def test_directory_device_or_pipe_is_not_replaced(current_directory: Path, capsys: Text) -> None:
-    (current_directory / "folder").mkdir()
-    os.mkfifo(current_directory / "pipe")
+def test_directory_device_or_pipe_is_not_replaced(cwd: Path, capsys: Text) -> None:
+    (cwd / "folder").mkdir()
+    os.mkfifo(cwd / "pipe")
     for target in ("folder", "pipe", "/dev/null"):
         for more in ([], ["--force"]):
             assert main([*captured(target), *more]) == 2
             assert "cannot write" in capsys.readouterr().err
 
 
-def test_symlink_as_directory_is_rejected_with_its_target(
-    current_directory: Path, capsys: Text
-) -> None:
-    (current_directory / "elsewhere").mkdir()
-    (current_directory / "link").symlink_to("elsewhere")
+def test_symlink_as_directory_is_rejected_with_its_target(cwd: Path, capsys: Text) -> None:
+    (cwd / "elsewhere").mkdir()
+    (cwd / "link").symlink_to("elsewhere")
     assert main(["predict", "--rtt=1s", "--loss=1%", "--plot", "link"]) == 2
-    assert str(current_directory / "elsewhere") in capsys.readouterr().err
-    assert not list((current_directory / "elsewhere").iterdir())
+    assert str(cwd / "elsewhere") in capsys.readouterr().err
+    assert not list((cwd / "elsewhere").iterdir())
 
 
 @pytest.mark.parametrize("folder", ["in.txt/below", "/proc/none", ""])
-def test_unwritable_target_is_rejected_before_running(
-    folder: str, current_directory: Path, capsys: Text
-) -> None:
-    (current_directory / "in.txt").write_text("a file")
+def test_unwritable_target_is_rejected_before_running(folder: str, cwd: Path, capsys: Text) -> None:
+    (cwd / "in.txt").write_text("a file")
     command = ["run", "web-10mbit", "--engine=packet", "--set=run.transfers=900000000"]
     code = main([*command, "--plot", folder])
     out, err = capsys.readouterr()
@@ -159,19 +151,19 @@ def test_captures_with_same_file_are_rejected(capsys: Text) -> None:
     assert "two captures use the file a.pcap" in capsys.readouterr().err
 
 
-def test_capture_path_is_relative_to_scenario_directory(current_directory: Path) -> None:
-    (current_directory / "scenarios").mkdir()
+def test_capture_path_is_relative_to_scenario_directory(cwd: Path) -> None:
+    (cwd / "scenarios").mkdir()
     assert main(["new", "web-10mbit"]) == 0
-    text = (current_directory / "web-10mbit.toml").read_text()
+    text = (cwd / "web-10mbit.toml").read_text()
     capture = '\n[[probes.pcap]]\nlink = "sender"\nfile = "in.pcap"\n'
-    (current_directory / "scenarios" / "own.toml").write_text(text + capture)
+    (cwd / "scenarios" / "own.toml").write_text(text + capture)
     assert main([CAPTURED[0], "scenarios/own.toml", *CAPTURED[2:]]) == 0
-    assert (current_directory / "scenarios" / "in.pcap").is_file()
-    assert not (current_directory / "in.pcap").exists()
+    assert (cwd / "scenarios" / "in.pcap").is_file()
+    assert not (cwd / "in.pcap").exists()
 
 
 def test_failed_capture_write_keeps_answer(
-    current_directory: Path, capsys: Text, monkeypatch: pytest.MonkeyPatch
+    cwd: Path, capsys: Text, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def full(*_: object, **__: object) -> None:
         raise OSError(28, "No space left on device")
@@ -181,7 +173,7 @@ def test_failed_capture_write_keeps_answer(
     out, err = capsys.readouterr()
     assert "connection rate" in out
     assert "cannot write in.pcap: No space left on device" in err
-    assert not list(current_directory.iterdir())
+    assert not list(cwd.iterdir())
     assert main([*captured("in.pcap"), "--json"]) == 3
     assert '"write_errors": ["probes.pcap: cannot write in.pcap' in capsys.readouterr().out
 
@@ -224,7 +216,7 @@ def _check_full_disk(small_disk: Path, capsys: Text) -> None:
     assert [path.name for path in small_disk.iterdir()] == ["filled"]
 
 
-def test_interrupted_write_leaves_no_file(current_directory: Path) -> None:
+def test_interrupted_write_leaves_no_file(cwd: Path) -> None:
     def interrupted() -> None:
         with output.atomic_file("a.txt") as temporary:
             temporary.write_text("half")
@@ -232,49 +224,47 @@ def test_interrupted_write_leaves_no_file(current_directory: Path) -> None:
 
     with pytest.raises(KeyboardInterrupt):
         interrupted()
-    assert not list(current_directory.iterdir())
+    assert not list(cwd.iterdir())
 
 
-def test_file_created_during_write_is_kept(current_directory: Path) -> None:
+def test_file_created_during_write_is_kept(cwd: Path) -> None:
     def late() -> None:
         with output.atomic_file("a.txt") as temporary:
             temporary.write_text("ours")
-            (current_directory / "a.txt").write_text("theirs")
+            (cwd / "a.txt").write_text("theirs")
 
     with pytest.raises(MachineError, match=r"cannot write a\.txt: File exists"):
         late()
-    assert [path.read_text() for path in current_directory.iterdir()] == ["theirs"]
+    assert [path.read_text() for path in cwd.iterdir()] == ["theirs"]
 
 
-def test_write_works_without_hard_links(
-    current_directory: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_write_works_without_hard_links(cwd: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def link(*_: object) -> None:
         raise PermissionError(1, "Operation not permitted")
 
     monkeypatch.setattr(os, "link", link)
     output.write_text("a.txt", "text")
-    assert [path.read_text() for path in current_directory.iterdir()] == ["text"]
+    assert [path.read_text() for path in cwd.iterdir()] == ["text"]
     with pytest.raises(MachineError, match="exists and is not overwritten"):
         output.write_text("a.txt", "other")
 
 
-def test_plot_in_python_does_not_overwrite_other_files(current_directory: Path) -> None:
+def test_plot_in_python_does_not_overwrite_other_files(cwd: Path) -> None:
     pytest.importorskip("matplotlib")
-    (current_directory / "states.png").write_text("precious")
+    (cwd / "states.png").write_text("precious")
     answers = tcpcast.run("web-10mbit", "engset")
     with pytest.raises(TcpcastError, match=r"states\.png exists and is not overwritten"):
-        answers.plot(current_directory)
-    assert (current_directory / "states.png").read_text() == "precious"
-    assert current_directory / "states.png" in answers.plot(current_directory, force=True)
-    assert answers.plot(current_directory)
+        answers.plot(cwd)
+    assert (cwd / "states.png").read_text() == "precious"
+    assert cwd / "states.png" in answers.plot(cwd, force=True)
+    assert answers.plot(cwd)
 
 
-def test_reproduce_does_not_overwrite_other_page(current_directory: Path, capsys: Text) -> None:
-    (current_directory / "index.md").write_text("my notes")
+def test_reproduce_does_not_overwrite_other_page(cwd: Path, capsys: Text) -> None:
+    (cwd / "index.md").write_text("my notes")
     assert main(["reproduce", "engset", "--quick", "--output", "."]) == 2
     assert "index.md exists" in capsys.readouterr().err
-    assert (current_directory / "index.md").read_text() == "my notes"
+    assert (cwd / "index.md").read_text() == "my notes"
 
 
 def write_capture() -> Path:
@@ -283,25 +273,23 @@ def write_capture() -> Path:
 
 
 @pytest.mark.parametrize("option", ["--html", "--markdown", "--scenario"])
-def test_input_capture_is_not_overwritten(
-    option: str, current_directory: Path, capsys: Text
-) -> None:
+def test_input_capture_is_not_overwritten(option: str, cwd: Path, capsys: Text) -> None:
     capture = write_capture()
     before = capture.read_bytes()
     capsys.readouterr()
-    (current_directory / "link").symlink_to("in.pcap")
-    os.link(capture, current_directory / "same.toml")
+    (cwd / "link").symlink_to("in.pcap")
+    os.link(capture, cwd / "same.toml")
     for target in ("in.pcap", "./in.pcap", "link", "same.toml"):
         for read in (
             ["in.pcap"],
-            [str(current_directory / "link")],
+            [str(cwd / "link")],
             ["in.pcap", "--second-capture", "in.pcap"],
         ):
             assert main(["trace", *read, option, target, "--force"]) == 2
             out, err = capsys.readouterr()
             assert (out, "the command reads that file" in err) == ("", True)
     assert capture.read_bytes() == before
-    assert (current_directory / "link").is_symlink()
+    assert (cwd / "link").is_symlink()
 
 
 def test_file_on_standard_input_is_not_overwritten(capsys: Text) -> None:
@@ -325,7 +313,7 @@ def write_scenario(capture: str, folder: Path = Path()) -> str:
     return str(folder / "own.toml")
 
 
-def test_input_scenario_is_not_overwritten(current_directory: Path, capsys: Text) -> None:
+def test_input_scenario_is_not_overwritten(cwd: Path, capsys: Text) -> None:
     file = write_scenario("in.pcap")
     before = Path(file).read_bytes()
     run = ["run", file, *CAPTURED[2:]]
@@ -334,8 +322,8 @@ def test_input_scenario_is_not_overwritten(current_directory: Path, capsys: Text
         ["report", file, "--engine=engset", "--out", "own.md"],
         ["link", file, "--statistics", file, "--", "true"],
     ):
-        (current_directory / "own.md").unlink(missing_ok=True)
-        (current_directory / "own.md").symlink_to(file)
+        (cwd / "own.md").unlink(missing_ok=True)
+        (cwd / "own.md").symlink_to(file)
         assert main([*command, "--force"]) == 2, command
         assert "the command reads that file" in capsys.readouterr().err
     assert main([*run, "--html", "again.html"]) == 0
@@ -347,37 +335,31 @@ def test_input_scenario_is_not_overwritten(current_directory: Path, capsys: Text
 @pytest.mark.parametrize("name", ["../in.pcap", "{here}/in.pcap", "out/in.pcap", "a/../../in.pcap"])
 @pytest.mark.parametrize("engine", ["packet", "kernel"])
 def test_scenario_cannot_write_capture_outside_its_directory(
-    name: str, engine: str, current_directory: Path, capsys: Text
+    name: str, engine: str, cwd: Path, capsys: Text
 ) -> None:
-    file = write_scenario(
-        name.format(current_directory=current_directory), current_directory / "scenarios"
-    )
-    (current_directory / "scenarios" / "out").symlink_to(current_directory)
+    file = write_scenario(name.format(here=cwd), cwd / "scenarios")
+    (cwd / "scenarios" / "out").symlink_to(cwd)
     changes = ["--set=traffic={kind='bulk',flows=1}", "--set=tcp={stack='linux-reno'}"]
     short = ["--set=run={duration='2s',warmup='1s'}", "--set=network.ingress.rate=unlimited"]
     assert main(["run", file, "--engine", engine, *changes, *short, "--force"]) == 2
     out, err = capsys.readouterr()
     assert "is outside the scenario's directory" in out + err
-    assert not (current_directory / "in.pcap").exists()
+    assert not (cwd / "in.pcap").exists()
 
 
-def test_force_replaces_file_named_in_scenario_only_if_capture(
-    current_directory: Path, capsys: Text
-) -> None:
+def test_force_replaces_file_named_in_scenario_only_if_capture(cwd: Path, capsys: Text) -> None:
     run = ["run", write_scenario("thesis.txt"), *CAPTURED[2:], "--html", "mine.html", "--force"]
-    (current_directory / "thesis.txt").write_text("precious")
+    (cwd / "thesis.txt").write_text("precious")
     assert main(run) == 2
     assert "thesis.txt exists and is not a capture" in capsys.readouterr().err
-    assert (current_directory / "thesis.txt").read_text() == "precious"
+    assert (cwd / "thesis.txt").read_text() == "precious"
 
 
-def test_symlink_to_device_or_descriptor_is_not_replaced(
-    current_directory: Path, capsys: Text
-) -> None:
-    (current_directory / "null").symlink_to("/dev/null")
-    (current_directory / "out").symlink_to("/proc/self/fd/1")
-    (current_directory / "far").symlink_to("out")
+def test_symlink_to_device_or_descriptor_is_not_replaced(cwd: Path, capsys: Text) -> None:
+    (cwd / "null").symlink_to("/dev/null")
+    (cwd / "out").symlink_to("/proc/self/fd/1")
+    (cwd / "far").symlink_to("out")
     for target in ("null", "out", "far", "/dev/stdout"):
         assert main(["run", "web-10mbit", "--engine=engset", "--html", target, "--force"]) == 2
         assert "it is a device or a pipe" in capsys.readouterr().err
-    assert all((current_directory / name).is_symlink() for name in ("null", "out", "far"))
+    assert all((cwd / name).is_symlink() for name in ("null", "out", "far"))

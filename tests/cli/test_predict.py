@@ -57,19 +57,8 @@ def rates_of(document: dict[str, Any]) -> dict[str, float]:
 
 
 def test_predict_equals_run_of_printed_scenario(capsys: Capture, tmp_path: Path) -> None:
-    arguments = (
-        "--loss",
-        "1%",
-        "--rate",
-        "1gbit",
-        "--rwnd",
-        "64KiB",
-        "--flows",
-        "4",
-        "--mss",
-        "960",
-    )
-    predicted = document(capsys, *arguments)
+    args = ("--loss", "1%", "--rate", "1gbit", "--rwnd", "64KiB", "--flows", "4", "--mss", "960")
+    predicted = document(capsys, *args)
     scenario = Scenario.from_dict(predicted["scenario"])
     assert scenario.network.packet_bytes == 1000
     assert scenario.tcp.receiver_window == 64 * 1024 // 960

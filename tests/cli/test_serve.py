@@ -55,9 +55,8 @@ def test_upload_names_are_sanitized() -> None:
         assert process.stdout is not None
         url = urllib.parse.urlsplit(process.stdout.readline().decode().strip())
         try:
-            cookie = send_request(url, b"GET", url.query.encode(), {})[1]["set-cookie"].split(";")[
-                0
-            ]
+            _, response_headers, _ = send_request(url, b"GET", url.query.encode(), {})
+            cookie = response_headers["set-cookie"].split(";")[0]
             headers = {"Cookie": cookie, "Origin": f"http://{url.netloc}"}
             for what, name in NAMES.items():
                 path = b"/api/captures?name=" + name

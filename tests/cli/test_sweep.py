@@ -158,17 +158,10 @@ def test_vary_accepts_toml_syntax(plain: str, capsys: Capture) -> None:
 
 
 def test_csv_has_same_rows_and_columns_as_json(plain: str, capsys: Capture) -> None:
-    arguments = [
-        "sweep",
-        plain,
-        "--vary",
-        "network.bottleneck.loss=1%,30%",
-        "--engine",
-        "pftk,engset",
-    ]
-    assert main([*arguments, "--json"]) == 0
+    args = ["sweep", plain, "--vary", "network.bottleneck.loss=1%,30%", "--engine", "pftk,engset"]
+    assert main([*args, "--json"]) == 0
     rows = json.loads(capsys.readouterr().out)
-    assert main([*arguments, "--csv"]) == 0
+    assert main([*args, "--csv"]) == 0
     csv_rows = list(csv.DictReader(capsys.readouterr().out.splitlines()))
     assert [list(row) for row in csv_rows] == [list(row) for row in rows]
     for of_csv, of_json in zip(csv_rows, rows, strict=True):

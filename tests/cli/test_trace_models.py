@@ -106,7 +106,7 @@ def test_scenario_file_is_not_overwritten(tmp_path: Path, capsys: Output) -> Non
         (["--scenario", "a.toml", "--connection", "7"], 2, "no connection 7"),
     ],
 )
-@pytest.mark.usefixtures("elsewhere")
+@pytest.mark.usefixtures("empty_directory")
 def test_invalid_scenario_options_are_rejected(
     arguments: list[object], code: int, message: str, capsys: Output
 ) -> None:
