@@ -1,4 +1,4 @@
-"""What `tcpcast.run` returns in Python."""
+"""Results of `tcpcast.run` in Python."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`tcpcast predict --buffer`: the buffer of the link, and how a simulation depends on it."""
+"""`tcpcast predict --buffer`: the buffer of the link and its effect on simulations."""
 
 from __future__ import annotations
 

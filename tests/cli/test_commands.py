@@ -1,4 +1,4 @@
-"""The other commands, and names that are no command."""
+"""Help, version, `engines`, `schema`, `new` and `reproduce`; unknown commands."""
 
 from __future__ import annotations
 

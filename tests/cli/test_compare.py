@@ -1,4 +1,4 @@
-"""Answers side by side: the reference, the differences, what is not compared."""
+"""Comparison of answers: the reference, the differences, and values that are not compared."""
 
 from __future__ import annotations
 
@@ -144,7 +144,7 @@ def test_class_interval_warning_is_used_as_reason() -> None:
     table["loss_ratio_low"] = table["loss_ratio_high"] = np.full(2, np.nan)
     table["loss_ratio_interval_warning"] = np.array(["", "too few losses: 3, 10 are needed"])
     near, far = compare_classes([answer]).values()
-    assert row(near, "loss_ratio").metrics[0] == Metric(0.04)  # none is due
+    assert row(near, "loss_ratio").metrics[0] == Metric(0.04)  # no warning
     assert row(far, "loss_ratio").metrics[0] == Metric(
         0.05, interval_warning=str(table["loss_ratio_interval_warning"][1])
     )

@@ -1,4 +1,4 @@
-"""How much the simulation of ``predict --packet`` takes."""
+"""Duration and number of transfers in simulations of ``predict --packet``."""
 
 import math
 
@@ -45,7 +45,7 @@ def test_link_limited_run_has_default_duration() -> None:
     [("linux-reno", 24 * 104 * 0.2), ("linux-cubic", DURATION_S), ("linux-bbr", DURATION_S)],
 )
 def test_run_is_long_enough_for_window_cycles(stack: str, seconds: float) -> None:
-    """Windows of 208 packets and round trips of 200 ms: 4 flows of Reno were marked too short."""
+    """Windows of 208 packets with an RTT of 200 ms: a shorter run gives a warning for Reno."""
     link_pps = 50e6 / 12e3
     flows = PathToSimulate(
         rtt_s=0.1, loss_ratio=0, link_pps=link_pps, flows=4, stack=stack, buffer_pkts=417

@@ -1,7 +1,7 @@
-"""Where there is no Linux: what needs none works, and a link says that it needs one.
+"""Commands without Linux: portable commands work, and `link` reports that it needs Linux.
 
-A wheel for Windows cannot be run here. What Windows' Python lacks can be taken away from this one,
-after the libraries, which have their own ways there, are imported.
+The tests cannot run a wheel for Windows. Instead, they remove the functions and modules that Python
+on Windows lacks, after importing the libraries, which have their own code for Windows.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ LINKS = {"link --rtt 50ms --rate 10mbit -- true": 3, KERNEL: 2}
 
 @pytest.fixture(scope="module")
 def outputs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[int, str, str]]:
-    """The exit code of each command and what it prints, one after the other in one process."""
+    """Exit code, standard output and standard error of each command, run in one process."""
     commands = [*COMMANDS, *LINKS]
     done = subprocess.run(
         [sys.executable, "-c", WITHOUT],

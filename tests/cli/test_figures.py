@@ -29,7 +29,7 @@ PNG = b"\x89PNG\r\n\x1a\n"
 
 @pytest.fixture
 def drawn(monkeypatch: pytest.MonkeyPatch) -> dict[str, Figure]:
-    """The figures themselves, by the name of the file that is not written."""
+    """Figures by file name; the files are not written."""
     kept: dict[str, Figure] = {}
 
     def keep(figure: Figure, path: Path, **_: bool) -> Path:
@@ -147,7 +147,7 @@ def test_answers_plot_writes_figures(
 def test_windows_figure_shows_complete_run_and_every_flow(
     scenario: Scenario, tmp_path: Path, drawn: dict[str, Figure]
 ) -> None:
-    """A saw over 1000 s, and a flow that changes seldom: from the first to the last second."""
+    """One flow changes continuously for 1000 s, the other one rarely; both are fully shown."""
     answer = simulated()
     time = np.arange(10_000) * 0.1
     seldom = np.arange(0, 1000, 100.0)
@@ -178,7 +178,7 @@ def test_window_ranges_include_value_at_interval_start() -> None:
     assert np.isnan(first)
     assert (second, third, later) == (4, 2, 9)
     assert extremes.high[6 * per_second] == 9
-    assert extremes.low[6 * per_second] == 2  # the window that held when the span began
+    assert extremes.low[6 * per_second] == 2  # the window at the start of the span
 
 
 def test_regime_figure_shows_simulated_points(
@@ -208,7 +208,7 @@ def test_regime_figure_shows_simulated_points(
 def test_flow_rates_include_all_packets_of_run() -> None:
     time, sequence = np.array([0.5, 1.5, 2.5, 7.5]), np.array([0, 1, 5, 0])
     edges, rate = window_figures.rates(time, sequence, 0.0, 8.0)
-    # Numbers between two that are told were sent, too; a smaller one begins a connection.
+    # Numbers between two recorded ones were also sent; a smaller number starts a connection.
     assert (rate * np.diff(edges)).sum() == pytest.approx(7)
     spans = window_figures.RATE_SPANS // 8
     assert rate[:spans].sum() / spans == pytest.approx(1.0)

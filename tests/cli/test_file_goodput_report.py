@@ -1,4 +1,4 @@
-"""The goodput of files in the report and in figures."""
+"""File goodput in reports and figures."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def test_engine_without_file_goodput_is_left_out_of_comparison() -> None:
     (single_run, _) = compare_shares([with_files(simulated(), one)]).rows
     metric = single_run.metrics[0]
     assert metric is not None
-    assert metric.low is None, "one unit tells of no spread"
+    assert metric.low is None, "one unit gives no interval"
 
 
 @pytest.mark.parametrize("spread", [0.8, 0.01])

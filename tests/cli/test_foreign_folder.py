@@ -1,4 +1,4 @@
-"""Commands in a folder of another user: files there are never run, and change no figure."""
+"""Commands in an untrusted directory: they run none of its code and ignore its settings."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 COMMAND = "import sys; sys.path.pop(0); from tcpcast.__main__ import main; sys.exit(main())"
-"""The installed command: unlike ``python -m``, it does not import from the current folder."""
+"""The installed command: unlike ``python -m``, it does not import from the current directory."""
 SHADOWED = ("json", "pickle", "socket", "numpy", "pyarrow", "selectors", "tcpcast", "warm")
-"""Modules that processes of a sweep import, and that a file in the folder could replace."""
+"""Modules that sweep processes import and that a file in the directory could replace."""
 
 
 def run(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:

@@ -1,4 +1,4 @@
-"""The JSON form: keys, order and stability are what programs rely on."""
+"""JSON output: keys, order and stability, which programs rely on."""
 
 from __future__ import annotations
 
@@ -130,7 +130,7 @@ def test_nan_and_infinity_become_null(scenario: Scenario) -> None:
 
 
 def test_provenance_contains_steps_regime_and_inputs() -> None:
-    """Fields of the answer in Python; programs read them where they always were."""
+    """In Python, these values are fields of the answer; in JSON, they are in the provenance."""
     steps = [{"symbol": "p", "value": 0.01, "unit": "1", "source": "network.loss"}]
     formula = Answer("pftk", regime="timeouts", steps=steps, domain={"loss": 0.01})
     formula.provenance = {"version": "0"}

@@ -1,4 +1,4 @@
-"""`import tcpcast` and `tcpcast --help` load nothing heavy."""
+"""`import tcpcast` and `tcpcast --help` load no heavy modules."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ MAIN = "from tcpcast.cli import main; assert main({arguments}) == 0"
 
 
 def heavy_after(*codes: str) -> list[set[str]]:
-    """Modules that one interpreter has loaded after each piece of code, in order."""
+    """Return the modules that one interpreter has loaded after each piece of code, in order."""
     probe = PROBE.format(codes=codes, heavy=HEAVY)
     done = subprocess.run([sys.executable, "-c", probe], capture_output=True, text=True, check=True)
     loaded = map(json.loads, done.stdout.splitlines()[-len(codes) :])
@@ -48,7 +48,7 @@ PREDICTIONS = [
 
 @pytest.fixture(scope="module")
 def loaded() -> dict[str, set[str]]:
-    """Modules loaded after each of these, from the lightest to the heaviest."""
+    """Modules loaded after each piece of code, from the lightest to the heaviest."""
     helps = [MAIN.format(arguments=[command, "--help"]) for command in COMMANDS]
     predictions = [MAIN.format(arguments=PREDICT + more) for more in PREDICTIONS]
     codes = [*LIGHT, *helps, *predictions]
@@ -90,7 +90,7 @@ import sys
 {MAIN.format(arguments=PREDICT)}
 others = "run plan sweep query trace report serve reproduce link new engines schema"
 assert not [name for name in others.split() if f"tcpcast.cli.{{name}}" in sys.modules]
-# No search for plugins in all that is installed, no grammar of Python for a signature.
+# No search for plugins in all installed packages, no tokenizer for signatures.
 assert "tokenize" not in sys.modules or not sys.modules["tokenize"]._compile.cache_info().currsize
 import pydantic.plugin._loader
 assert pydantic.plugin._loader._plugins is None
@@ -118,7 +118,7 @@ from tcpcast.scenario.table import Table
 found = [t for t in vars(all_tables).values() if isinstance(t, type) and issubclass(t, Table)]
 assert len(found) > 20
 built = [t.__name__ for t in found if t.__pydantic_complete__]
-assert set(built) <= {"Distribution"}, built  # whose parameters need it
+assert set(built) <= {"Distribution"}, built  # built early for its parameters
 """
     subprocess.run([sys.executable, "-c", code], check=True)
 

@@ -1,4 +1,4 @@
-"""Classes with files of different kinds: each has its own means and percentiles."""
+"""Classes with different kinds of traffic: each has its own means and percentiles."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ def test_arriving_transfers_share_link_with_long_flows() -> None:
     web, long = classes["goodput_bps"]
     assert web + long == pytest.approx(together.metrics["goodput_bps"].value, rel=0.01)
     assert web == pytest.approx(8 * 1448 * 20 * 10, rel=0.2)
-    # Long flows also are active senders, so no rate of files follows from the number of those.
+    # Long flows also count as active senders, so their number does not determine a file rate.
     assert "rates" not in together.tables
     assert "shared_rate_bps" not in together.tables["states"]
     alone = scenario.with_changes({"class.long.traffic.flows": 1, "class.long.stop": "1s"})

@@ -1,4 +1,4 @@
-"""The rows of commands agree with the functions that carry the commands out."""
+"""The option tables of the commands agree with the functions that implement the commands."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tcpcast.path.rows import PATH
 
 
 def value_type(annotation: object) -> object:
-    """Return a type with the texts of a choice as any text."""
+    """Return the annotated type, with ``str`` for a choice of texts."""
     if get_origin(annotation) is Literal:
         return str
     if get_args(annotation) and type(None) in get_args(annotation):

@@ -1,4 +1,4 @@
-"""Output files: what stays, what is replaced, and what a failure leaves behind."""
+"""Output files: which files are kept or replaced, and cleanup after errors."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def cwd(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture(autouse=True)
 def small_figures(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where figures go is looked at here, and not what is in them: they are all the same one."""
+    """Replace all figures by one small figure: these tests check file names only."""
     monkeypatch.setattr(output, "figure_bytes", empty_figure)
 
 
@@ -53,7 +53,7 @@ def captured(file: str) -> list[str]:
 
 
 def commands(target: str) -> dict[str, list[str]]:
-    """Commands that write the file ``target``, or for figures one of that name."""
+    """Return commands that write the file ``target``, or a figure or table of that name."""
     if not Path("in.pcap").exists():
         assert main(captured("in.pcap")) == 0
     folder, name = os.path.split(target)
@@ -85,7 +85,7 @@ def test_existing_file_is_kept_without_force(name: str, cwd: Path, capsys: Text)
         capsys.readouterr()
         assert main(command) == 2, output_name
         out, err = capsys.readouterr()
-        assert out == ""  # refused before the work
+        assert out == ""  # rejected before running
         assert f"{name} exists and is not overwritten" in err
         assert "--force" in err
         assert target.read_bytes() == b"precious"
@@ -187,7 +187,7 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
     try:
         done = subprocess.run(mount, capture_output=True, check=False)
     except FileNotFoundError:
-        pytest.skip("mount is not there")
+        pytest.skip("mount is not installed")
     if done.returncode != 0:
         pytest.skip("a small file system cannot be mounted here")
     yield mount_point
@@ -202,7 +202,7 @@ def test_full_disk_leaves_no_partial_files(
     try:
         _check_full_disk(small_disk, capsys)
     finally:
-        monkeypatch.undo()  # a folder that somebody is in cannot be unmounted
+        monkeypatch.undo()  # a current directory cannot be unmounted
 
 
 def _check_full_disk(small_disk: Path, capsys: Text) -> None:
@@ -306,7 +306,7 @@ def test_file_on_standard_input_is_not_overwritten(capsys: Text) -> None:
 
 
 def write_scenario(capture: str, folder: Path = Path()) -> str:
-    """Write a scenario of a stranger that names a capture, and return its file."""
+    """Write an untrusted scenario that names a capture, and return its file."""
     own = packaged_text("web-10mbit") + f'\n[[probes.pcap]]\nlink = "sender"\nfile = "{capture}"\n'
     folder.mkdir(exist_ok=True)
     (folder / "own.toml").write_text(own)
@@ -327,7 +327,7 @@ def test_input_scenario_is_not_overwritten(cwd: Path, capsys: Text) -> None:
         assert main([*command, "--force"]) == 2, command
         assert "the command reads that file" in capsys.readouterr().err
     assert main([*run, "--html", "again.html"]) == 0
-    assert main([*run, "--html", "again.html"]) == 2  # the capture, not the report, is in the way
+    assert main([*run, "--html", "again.html"]) == 2  # the capture exists
     assert main([*run, "--html", "again.html", "--force"]) == 0
     assert Path(file).read_bytes() == before
 

@@ -1,4 +1,4 @@
-"""Engines and models of other packages, found by their entry points."""
+"""Plugins: engines and models of other packages, found by entry points."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ POINTS = """
 
 @pytest.fixture
 def site(tmp_path: Path) -> Path:
-    """Return a folder with an installed package of one file."""
+    """Return a directory with an installed package of one file."""
     (tmp_path / "own_engine.py").write_text(dedent(OWN))
     info = tmp_path / "own_engine-1.2.dist-info"
     info.mkdir()

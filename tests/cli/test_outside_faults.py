@@ -1,4 +1,4 @@
-"""Errors of an engine of another package: each message names the engine."""
+"""Errors of plugin engines: each message names the engine."""
 
 from __future__ import annotations
 
@@ -176,14 +176,14 @@ def test_plugin_exception_is_reported_with_file_and_line(monkeypatch: pytest.Mon
 
 
 class UnreadableError(Exception):
-    """An exception without a text."""
+    """An exception whose text cannot be read."""
 
     def __str__(self) -> str:
         raise RuntimeError
 
 
 class UnreadableRefusalError(UnreadableError, TcpcastError):
-    """An error of tcpcast without a text."""
+    """An error of tcpcast whose text cannot be read."""
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Figures of a run over time and of how completion times are distributed."""
+"""Figures of a run over time and of the distribution of completion times."""
 
 from __future__ import annotations
 

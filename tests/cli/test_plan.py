@@ -212,7 +212,7 @@ def test_undecided_plan_exits_1_without_answer(
     plan.answer_by_simulation(SearchResult(118, 116, 121, there=Metric(0.01)), "loss_ratio")
     assert main(["plan", *QUALITY, "--verify"]) == 0
     lines = capsys.readouterr().out.splitlines()
-    (first,) = (at for at, line in enumerate(lines) if "by simulation" in line)
+    (first,) = (index for index, line in enumerate(lines) if "by simulation" in line)
     assert "118 sources, between 116 and 121" in lines[first]
     assert "undecided" in lines[first + 2]
 
@@ -393,5 +393,5 @@ def test_plan_writes_html_and_markdown_reports(
     assert main(["plan", "buffer", "web-10mbit", "--markdown", "a.md"]) == 2
     assert "--force" in capsys.readouterr().err
     assert main(["plan", "buffer", "web-10mbit", "--markdown", "b.md", "--set", "run.seed=3"]) == 0
-    said = "tcpcast plan buffer web-10mbit --set run.seed=3 --markdown b.md"
-    assert said in (tmp_path / "b.md").read_text()
+    command_line = "tcpcast plan buffer web-10mbit --set run.seed=3 --markdown b.md"
+    assert command_line in (tmp_path / "b.md").read_text()

@@ -1,4 +1,4 @@
-"""`tcpcast predict`: the models at one point, over ranges, drawn; what is refused, and how fast."""
+"""`tcpcast predict`: models at one point and over ranges, figures, simulations and bad input."""
 
 from __future__ import annotations
 
@@ -186,7 +186,7 @@ def test_headline_prefers_simulation(capsys: Capture) -> None:
     rate = next(a for a in result["answers"] if a["engine"] == "packet")["metrics"]["goodput_bps"]
     out = " ".join(predict(capsys, "--loss", "30%", "--packet").split())
     assert f"About {rate['value'] / 1e3:.3g} kbit/s by simulation; limited by loss" in out
-    assert "against the simulation" not in out  # what is not trusted is not compared
+    assert "against the simulation" not in out  # untrusted values are not compared
     assert result["limited_by"] == "timeouts"
 
 

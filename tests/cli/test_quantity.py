@@ -1,4 +1,4 @@
-"""Figures as people read them."""
+"""Text of values: units, digits, intervals and differences."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def test_metrics_have_distinct_labels() -> None:
     assert labels["on_time_s"] == "ON time"
     assert labels["w_at_loss_mean_pkts"] == "mean window at loss"
     assert labels["jain_index"] == "Jain index"
-    # goodput in packets and in bits are told apart by their unit
+    # Goodput in packets and goodput in bits share a label; their units differ.
     assert len(set(labels.values())) == len(UNITS) - 1
 
 

@@ -1,4 +1,4 @@
-"""The engines as they are, from the command line to what is printed; short runs."""
+"""Real engines from the command line to the printed output, with short runs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`tcpcast report`, `run --html` and `trace --html`: one file each, whatever names are in it."""
+"""`tcpcast report`, `run --html` and `trace --html`: self-contained files with escaped names."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ HOSTILE = '</title><script>alert(1)</script><img src=x onerror=y>&"\x1b]0;t\x07\
 
 
 class ExternalReferences(HTMLParser):
-    """Which elements there are, and what they would load."""
+    """Collects the elements of a page and the external resources that they load."""
 
     def __init__(self, page: str) -> None:
         super().__init__()
@@ -231,7 +231,7 @@ def test_report_of_capture_directory_has_one_verdict(
     (folder / "notes.txt").write_text("no capture")
     (folder / "none.pcap").write_text("no capture either")
     code = main(["report", folder.name])
-    assert code == 2  # what is no capture is told, and the others are read
+    assert code == 2  # one file is not a capture; the others are read
     assert "none.pcap" in capsys.readouterr().err
     page = (tmp_path / f"{folder.name}.html").read_text()
     check_page(page)
@@ -276,7 +276,7 @@ ONE_RUN = ["run", "web-10mbit", "--engine", "engset,packet", "--set", "run.trans
 
 
 def outline(name: str, figure: Drawn) -> Figure:
-    """Return a figure as all that it would draw, and what its curves are called; not drawn."""
+    """Return a small stand-in for a figure: a digest of its data and the labels of its curves."""
     lines: list[Any] = [line.get_xydata() for line in figure.findobj(Line2D)]
     lines += [patch.get_path().vertices for patch in figure.findobj(Patch)]
     for collection in figure.findobj(Collection):

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 Capture = pytest.CaptureFixture[str]
 AGREES, EXPLAINED, DIFFERS = (390.0, 500.0), (286.3, 388.9), (500.0, 450.0)
-"""Our figure, and the same with the cause changed, of 390.4 in print."""
+"""Own value and own value with the cause changed, for a published value of 390.4."""
 
 
 def report(*figures: tuple[float, float]) -> Report:
@@ -41,7 +41,7 @@ def report(*figures: tuple[float, float]) -> Report:
 
 @pytest.fixture
 def reproduced(monkeypatch: pytest.MonkeyPatch) -> dict[str, Report]:
-    """Return where a test puts the report that the command is to show."""
+    """Return a dictionary in which a test stores the report that the command prints."""
     given: dict[str, Report] = {}
 
     def reproduce(output: Path, **_: Any) -> Report:
@@ -110,7 +110,7 @@ def test_additional_columns_are_shown_if_terminal_is_wide(
 def test_only_unexplained_differences_are_highlighted() -> None:
     lines = laid_out(report(EXPLAINED, DIFFERS).parts(), 130)
     yellow = [line.styled for line in lines if "33m" in line.styled]
-    assert len(yellow) == 2  # in the table, and at the end
+    assert len(yellow) == 2  # in the table and in the summary
     assert all("500.0" in line for line in yellow)
 
 

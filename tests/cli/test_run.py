@@ -1,4 +1,4 @@
-"""`tcpcast run`: what is printed where, and the exit codes."""
+"""`tcpcast run`: standard output, standard error and exit codes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``tcpcast serve``: the address is printed, the page is there, Ctrl-C ends it."""
+"""``tcpcast serve``: printed address, served page, end by Ctrl-C."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def send_request(
     headers: dict[str, str],
     body: bytes = b"",
 ) -> tuple[int, dict[str, str], bytes]:
-    """Send a request whose path is not checked by a client; return status, headers and body."""
+    """Send a request with an unchecked path; return status, headers and body."""
     path = path if path.startswith(b"/") else b"/?" + path
     lines = [f"Host: {url.netloc}", "Connection: close", f"Content-Length: {len(body)}"]
     lines += [f"{name}: {value}" for name, value in headers.items()]
@@ -102,20 +102,20 @@ def test_browser_is_started_without_token_in_arguments(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     opened: Queue[str] = Queue()
-    found: list[tuple[str, str, int, int]] = []
+    pages: list[tuple[str, str, int, int]] = []
 
     def serve(*_: object, **__: object) -> None:
         url = opened.get(timeout=20)
         file = Path(urllib.request.url2pathname(url.removeprefix("file://")))
         modes = [stat.S_IMODE(path.stat().st_mode) for path in (file, file.parent)]
-        found.append((url, file.read_text(), modes[0], modes[1]))
+        pages.append((url, file.read_text(), modes[0], modes[1]))
 
     monkeypatch.setattr("webbrowser.open", opened.put)
     monkeypatch.setattr("uvicorn.Server.run", serve)
     assert main(["serve"]) == 0
     printed = capsys.readouterr().out.strip()
-    ((url, page, mode, mode_of_folder),) = found
-    assert url.startswith("file:")  # the arguments of a process are readable by every user
+    ((url, page, mode, mode_of_folder),) = pages
+    assert url.startswith("file:")  # every user can read process arguments
     assert printed.partition("token=")[2] not in url
     assert f'url={printed}"' in page
     assert (mode, mode_of_folder) == (0o600, 0o700)

@@ -19,7 +19,7 @@ Capture = pytest.CaptureFixture[str]
 
 
 def completions(monkeypatch: pytest.MonkeyPatch, capsys: Capture, *words: str) -> list[str]:
-    """Completions of the last word in bash."""
+    """Return the completions of the last word in bash."""
     monkeypatch.setenv(complete.VARIABLE, "complete_bash")
     monkeypatch.setenv("COMP_WORDS", " ".join(["tcpcast", *words]))
     monkeypatch.setenv("COMP_CWORD", str(len(words)))

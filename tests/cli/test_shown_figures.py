@@ -1,4 +1,4 @@
-"""`Answers.plot()` without a folder: figures that a notebook shows."""
+"""`Answers.plot()` without a directory: figures for notebooks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Questions of one path by stack: which formula leads, and what each stack's flows fill."""
+"""Predictions and plans of one path by stack: the leading formula and the number of flows."""
 
 from __future__ import annotations
 
@@ -60,14 +60,14 @@ def test_predict_reports_transfer_time_with_and_without_handshake(
     path = ("predict", "--rtt", "60ms", "--rate", "20mbit", "--size", "10MB")
     document = in_json(capsys, *path)
     (short,) = (a for a in document["answers"] if a["engine"] == "short")
-    # Windows of 10, 20 and 40, then 100 packets in each of 60 ms, and the last one's round trip.
+    # Windows of 10, 20 and 40 packets, then 100 packets per 60 ms, and the RTT of the last one.
     expected_s = 4 * 0.06 + 0.06 + (6907 - 150 - 1) * 0.0006
     assert short["metrics"]["completion_time_s"]["value"] == pytest.approx(expected_s)
     assert short["metrics"]["total_time_s"]["value"] == pytest.approx(expected_s + 0.06)
     out = run_tcpcast(capsys, *path)
     total_s = expected_s + 0.06
     assert f"transfer of this size takes about {expected_s:.3g} s, {total_s:.3g} s from the" in out
-    assert "To fill the link" not in out  # without loss one flow does
+    assert "To fill the link" not in out  # without loss, one flow fills it
 
 
 def test_transfer_time_from_goodput_includes_slow_start(
@@ -104,7 +104,7 @@ def test_transfer_too_long_to_simulate_uses_goodput(
     monkeypatch.setattr("tcpcast.path.prediction.MAX_SIMULATED_PKTS", 100)
     path = ("--rtt", "60ms", "--rate", "20mbit", "--size", "1MB", "--packet")
     out = run_tcpcast(capsys, "predict", *path)
-    assert "1 MB takes " not in out  # by the formula
+    assert "1 MB takes " not in out  # the formula gives the time
     out = run_tcpcast(capsys, "predict", *path, "--loss", "20%")
     assert "by simulation" in out
     assert "It has too many packets for a simulation" in " ".join(out.split())

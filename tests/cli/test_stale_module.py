@@ -1,4 +1,4 @@
-"""A native module that is older than its sources."""
+"""Detection of a native module that is missing or older than its sources."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Runs that end early, or continue until they are precise enough, with a note."""
+"""Runs that are interrupted, stopped by a time limit, or extended to reach a precision."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 ENDLESS = ["run", "web-10mbit", "--engine=packet", "--json", "--set=run.transfers=900000000"]
 
-# Ctrl-C when the command has been running for a moment: its modules are there by then.
+# Sends a signal after a delay, when the modules of the command are already imported.
 INTERRUPTED = """
 import os, signal, sys, threading
 import tcpcast.engines.packet, tcpcast.report.json, tcpcast.scenario
@@ -34,16 +34,16 @@ sys.exit(main(arguments))
 def interrupted(
     *arguments: str, after_s: float = 0.4, number: int = signal.SIGINT
 ) -> tuple[dict[str, Any], str, int]:
-    """The document, the words and the exit code of a command that gets a Ctrl-C.
+    """Return the JSON, standard error and exit code of a command that receives a signal.
 
-    One that on a busy machine had not begun to simulate has no document, and is given longer.
+    On a busy machine, the simulation may not have started; then the delay is doubled.
     """
     run = subprocess.run(
         [sys.executable, "-c", INTERRUPTED, str(int(number)), str(after_s), *arguments],
         capture_output=True,
         text=True,
         check=False,
-        timeout=60 + after_s,  # for one that does not end; a busy machine takes 10 s to begin
+        timeout=60 + after_s,  # a busy machine needs 10 s to start
     )
     assert "Traceback" not in run.stderr
     if not run.stdout and after_s < 10:
@@ -52,7 +52,7 @@ def interrupted(
 
 
 def children_cpu_s() -> float:
-    """What ended commands have taken, whatever else the machine does."""
+    """Return the CPU time of ended child processes."""
     times = os.times()
     return times.children_user + times.children_system
 
@@ -67,7 +67,7 @@ def test_ctrl_c_prints_completed_part_of_run(threads: str, number: int) -> None:
     assert "interrupted" in words
     assert answer["metrics"]["transfers"]["value"] > 100
     assert 0.3 < answer["metrics"]["utilisation"]["value"] <= 1
-    # Replications that were not reached in time are left out, not counted as zeros.
+    # Replications that did not start are left out, not counted as zeros.
     assert 100e3 < answer["metrics"]["connection_rate_bps"]["value"] < 200e3
 
 
@@ -128,7 +128,7 @@ def test_unreached_max_wall_is_not_reported(capsys: Capture) -> None:
 
 
 def web(**run: Any) -> tcpcast.Scenario:
-    """Web users, a short run to begin with."""
+    """Return a scenario of web users with a short run."""
     changes = {f"run.{key}": value for key, value in run.items()}
     return tcpcast.load("web-10mbit").with_changes({"run.transfers": 1000} | changes)
 
@@ -161,7 +161,7 @@ def test_max_wall_before_precision_is_reported(capsys: Capture) -> None:
 
 
 def test_unreachable_precision_is_reported() -> None:
-    # There is no loss, so that no interval of it can be a share of its value.
+    # The loss is 0, so its interval has no relative width.
     changes = {"network.bottleneck.buffer": "unlimited", "run.transfers": 100}
     scenario = web(precision={"loss_ratio": "5%"}).with_changes(changes)
     (answer,) = tcpcast.run(scenario, ["packet"])

@@ -1,6 +1,6 @@
-"""Every command with a standard stream closed, full or left, and with names that act on a terminal.
+"""Commands with closed or full standard streams, broken pipes, signals and control characters.
 
-Only a process of its own shows it: what is closed before it begins, signals, the encoding of names.
+Most tests run a separate process, for streams closed before its start, signals and file names.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def shell(command: str, folder: Path, **environment: str) -> subprocess.Complete
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with a capture."""
+    """A directory with a capture."""
     folder = tmp_path_factory.mktemp("streams")
     capture = {"link": "sender", "file": str(folder / "made.pcap")}
     changes = {"run.transfers": 50, "run.warmup": "0s", "probes.pcap": [capture]}
@@ -61,7 +61,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 class RedirectedRun:
-    """Output of a command into files; None for a closed stream."""
+    """A command with its output redirected to files; None stands for a closed stream."""
 
     def __init__(
         self, command: str, folder: Path, *, out: Path | None, err: Path | None, **variables: str
@@ -81,7 +81,7 @@ def test_closed_or_full_output_exits_3(command: str, folder: Path, tmp_path: Pat
     assert normal.returncode == 0
     silent = RedirectedRun(command, folder, out=tmp_path / "silent", err=None)
     assert silent.returncode == 0
-    if "engset" not in command:  # which says how long it took
+    if "engset" not in command:  # its output has the elapsed time
         assert silent.stdout == normal.stdout
     closed = RedirectedRun(command, folder, out=None, err=tmp_path / "closed")
     assert closed.returncode == 3
@@ -94,7 +94,7 @@ def test_closed_or_full_output_exits_3(command: str, folder: Path, tmp_path: Pat
 
 
 def test_closed_or_full_output_has_no_traceback(folder: Path) -> None:
-    """The same from the interpreter's start to its end, which are the same for all commands."""
+    """A separate process also covers start and end of the interpreter, equal for all commands."""
     command = "trace made.pcap --csv"
     normal = shell(f"{TCPCAST} {command}", folder)
     assert normal.returncode == 0
@@ -126,7 +126,7 @@ def test_command_without_output_works_with_closed_stdout(tmp_path: Path) -> None
 
 
 def first_line(pipe: Path) -> bytes:
-    """Read as ``head -1`` does, and leave."""
+    """Read one line and close the pipe, as ``head -1`` does."""
     with pipe.open("rb", buffering=0) as reader:
         return reader.readline()
 
@@ -143,7 +143,7 @@ def test_figures_are_written_despite_broken_pipe(
     command: str, figures: list[str], tmp_path: Path
 ) -> None:
     pytest.importorskip("matplotlib")
-    pipe, errors = tmp_path / "pipe", tmp_path / "said"
+    pipe, errors = tmp_path / "pipe", tmp_path / "errors"
     os.mkfifo(pipe)
     with ThreadPoolExecutor(1) as reader:
         first = reader.submit(first_line, pipe)
@@ -151,7 +151,7 @@ def test_figures_are_written_despite_broken_pipe(
         assert first.result()
     assert b"Traceback" not in done.stderr
     assert sorted(path.name for path in (tmp_path / "left").iterdir()) == figures
-    # Each command is told of a full device above; one is enough to see that its figure is drawn.
+    # The test above covers a full device for each command; here, one command suffices.
     if os.path.exists(FULL) and command.startswith("predict"):
         err = tmp_path / "err"
         full = RedirectedRun(f"{command} --plot full", tmp_path, out=Path(FULL), err=err)
@@ -245,7 +245,7 @@ def test_narrow_terminal_cuts_no_numbers(
             printed.append(capsys.readouterr().out)
         narrow, wide = printed
         assert "…" not in narrow
-        # But for the last line of a run, which says how long it took.
+        # The last line of a run has the elapsed time, which differs.
         numbers = [word for word in wide.split() if word[0].isdigit()]
         assert all(number in narrow for number in numbers[: -1 if "engset in" in wide else None])
 
@@ -256,7 +256,7 @@ ENDLESS = "run web-10mbit --engine packet --set run.transfers=900000000"
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 @pytest.mark.parametrize("after_s", [0.1, 0.4, 0.8])
 def test_signal_ends_command_without_traceback(number: int, after_s: float) -> None:
-    # Before the interpreter has read a line of ours, it answers itself: wait until it has.
+    # Until tcpcast installs its handler, Python's own handler prints a traceback: wait for it.
     begun = "import tcpcast.interrupts as i; i.exit_on_interrupt(); print('on', flush=True)"
     code = f"{begun}; from tcpcast.__main__ import main; import sys; sys.exit(main())"
     with subprocess.Popen(

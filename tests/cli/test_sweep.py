@@ -1,4 +1,4 @@
-"""`tcpcast sweep`: what it prints, what it writes, how it ends."""
+"""`tcpcast sweep`: printed tables, written files and exit codes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`tcpcast sweep --plot`: figures of a sweep, and sweeps without a figure."""
+"""`tcpcast sweep --plot`: figures of sweeps, and sweeps that have no figure."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def test_simulated_curves_have_points_and_bands() -> None:
     (panel,) = figure.axes
     line = next(curve for curve in panel.lines if str(curve.get_label()).startswith("packet"))
     assert line.get_marker() == "o"
-    assert len(panel.collections) == 2  # the band, and the intervals
+    assert len(panel.collections) == 2  # the band and the intervals
 
 
 def test_two_keys_give_map_with_isolines() -> None:
@@ -90,7 +90,7 @@ def test_two_keys_give_map_with_isolines() -> None:
     figure = figures["goodput_bps"]
     (lines,) = figure.findobj(QuadContourSet)
     (path,) = lines.get_paths()
-    # RTT sqrt(p) is the same along an isoline of Mathis' formula, retransmissions apart.
+    # By Mathis' formula, RTT sqrt(p) is constant along an isoline, apart from retransmissions.
     x, y = np.asarray(path.vertices, dtype=float).T
     np.testing.assert_allclose(x + y / 2, x[0] + y[0] / 2, atol=5e-3)
     labels = texts(figure)

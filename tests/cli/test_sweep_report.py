@@ -1,4 +1,4 @@
-"""Reports of sweeps: `tcpcast sweep --html`, `--markdown`, and `tcpcast report` of a folder."""
+"""Reports of sweeps: `tcpcast sweep --html` and `--markdown`, `tcpcast report DIRECTORY`."""
 
 from __future__ import annotations
 

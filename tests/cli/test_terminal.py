@@ -21,7 +21,7 @@ QUICK = ["run", "web-10mbit", "--engine", "engset"]
 )
 def test_closed_pipe_is_not_an_error(arguments: list[str]) -> None:
     read, write = os.pipe()
-    os.close(read)  # every write now breaks the pipe, whatever its size
+    os.close(read)  # from now on, every write fails with EPIPE
     done = subprocess.run([*TCPCAST, *arguments], stdout=write, stderr=subprocess.PIPE, check=False)
     os.close(write)
     assert (done.returncode, done.stderr) == (0, b"")

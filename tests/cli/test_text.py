@@ -1,4 +1,4 @@
-"""The table that people read: to the letter, at several widths, with and without colour."""
+"""The text report: exact text, several terminal widths, with and without colour."""
 
 from __future__ import annotations
 

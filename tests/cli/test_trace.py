@@ -1,4 +1,4 @@
-"""`tcpcast trace`: text, JSON and CSV, several captures, standard input, damage, what is none."""
+"""`tcpcast trace`: text, JSON and CSV; several, damaged and invalid captures; standard input."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ INTERFACE = [
 
 @pytest.fixture
 def damaged(tmp_path: Path) -> Path:
-    """The same, cut within the 200th record or so."""
+    """The capture of one transfer, truncated within about the 200th record."""
     path = tmp_path / "damaged.pcap"
     path.write_bytes(CAPTURE_BYTES[: len(CAPTURE_BYTES) * 5 // 6 + 3])
     return path
@@ -325,7 +325,7 @@ def test_interrupt_prints_results_so_far() -> None:
     with subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe) as process:
         assert process.stdin is not None
         assert process.stdout is not None
-        # More than a pipe holds, so that it has been read when this returns; it waits for the rest.
+        # More data than a pipe buffers: after this write, the command has read data and waits.
         process.stdin.write(CAPTURE_BYTES + 20 * CAPTURE_BYTES[24:])
         process.stdin.flush()
         process.send_signal(signal.SIGINT)

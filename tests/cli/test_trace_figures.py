@@ -1,4 +1,4 @@
-"""`tcpcast trace --plot`: which figures are written, and their contents."""
+"""`tcpcast trace --plot`: written figures and their contents."""
 
 from __future__ import annotations
 
@@ -222,7 +222,7 @@ def test_time_shares_are_split_at_interval_edges() -> None:
 
 
 def hours(directions: int = 1) -> Capture:
-    """A capture with intervals of every class, made of a real one."""
+    """Return a real capture with replaced tables: it has intervals of every class."""
     capture = tcpcast.trace(TRANSFER)
     count = 6
     changed: dict[str, Any] = {

@@ -1,4 +1,4 @@
-"""Captures of very many connections: bounded memory, an answer of use, nothing lost in silence."""
+"""Captures of very many connections: bounded memory, a useful summary, complete totals."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 FLOWS = 200_000
 MAX_KIB = 400_000
-"""Most memory for them, Python and numpy in it; 3 kB each would be half as much again."""
+"""Memory limit, including Python and numpy; 3 kB per connection would exceed it by half."""
 
 MEASURED = """
 import re, sys
@@ -72,7 +72,7 @@ def test_directions_without_row_are_in_totals() -> None:
     assert rows["data_packets"].sum() + rest["data_packets"] == flows // 2
     assert rows["bytes"].sum() + rest["bytes"] == flows // 2 * SEGMENT
     assert rest["empty_connections"] == flows // 2
-    # Of equal ones those that came first.
+    # Among equal connections, the first ones have rows.
     assert rows["connection"].tolist() == list(range(1, 2 * 65_536, 2))
 
 

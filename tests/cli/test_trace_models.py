@@ -93,7 +93,7 @@ def test_scenario_file_is_not_overwritten(tmp_path: Path, capsys: Output) -> Non
     target.write_text("mine")
     assert trace(TRANSFER, "--scenario", target) == 2
     out, err = capsys.readouterr()
-    assert not out  # said before anything is read
+    assert not out  # rejected before reading
     assert "is not overwritten" in err
     assert target.read_text() == "mine"
 

@@ -1,4 +1,4 @@
-"""`tcpcast trace` as text: what limited each direction, why, flows together, the worst 20."""
+"""`tcpcast trace` as text: limiting factors, advice, groups of flows, the worst 20."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ TRANSFER = ROOT / "crates" / "trace" / "tests" / "data" / "transfer.pcap.gz"
 
 
 def limited(*shares: dict[str, float]) -> Capture:
-    """The transfer as often as there are shares, each direction with a connection of its own."""
+    """Return a capture with one copy of the transfer per argument, as separate connections."""
     capture = tcpcast.trace(TRANSFER)
     table = {name: np.repeat(column, len(shares)) for name, column in capture.connections.items()}
     table["connection"] = np.arange(len(shares))

@@ -1,4 +1,4 @@
-"""`tcpcast trace --table`, `--connection` and `--parquet`: tables of captures, whole or in part."""
+"""`tcpcast trace --table`, `--connection` and `--parquet`: complete and filtered tables."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ TRANSFER = ROOT / "crates" / "trace" / "tests" / "data" / "transfer.pcap.gz"
 
 
 def capture_with_two_directions() -> Capture:
-    """A capture with two directions, each the same as the other but for its connection."""
+    """Return a capture with two directions that differ only in their connection number."""
     capture = tcpcast.trace(TRANSFER)
     for table in tables(capture).values():
         length = next(iter(table.values())).size
@@ -59,7 +59,7 @@ def test_each_table_is_printed_as_csv_and_json(name: str, capsys: Output) -> Non
     (capture,) = json.loads(capsys.readouterr().out)["captures"]
     more_tables = ["services", "failed"] if name == "connections" else []
     assert list(capture) == ["file", "warnings", "rest", *more_tables, name]
-    # What is advised goes with the directions, and is no figure of theirs.
+    # The advice is an additional key of each row.
     assert [{key: row[key] for key in expected} for row in capture[name]] == list(rows(expected))
 
 

@@ -1,4 +1,4 @@
-"""Single transfers in the report, the figures, and what stops a run of them."""
+"""Single transfers in reports and figures, and the end of their runs."""
 
 from __future__ import annotations
 
@@ -224,7 +224,7 @@ def test_completion_figure_shows_times_by_size(tmp_path: Path) -> None:
     scenario = tcpcast.load("short-transfers")
     answers = [made_up("short", 0.01, None), made_up("packet", 0.0, 0.1)]
     assert [p.name for p in plot(answers, scenario, tmp_path)] == ["completion.png"]
-    # Sizes of on/off sources are intervals, and have no such figure.
+    # Sizes of on/off sources are intervals, for which there is no such figure.
     web = simulated()
     web.tables["by_size"] = {"low_pkts": np.array([1]), "on_time_s": np.array([0.5])}
     names = [p.name for p in plot([web], tcpcast.load("web-10mbit"), tmp_path)]
@@ -234,7 +234,7 @@ def test_completion_figure_shows_times_by_size(tmp_path: Path) -> None:
 def test_percentile_bands_have_gaps_for_missing_sizes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """No transfer of 4 packets came, and one of 30 stands alone behind the gap."""
+    """There are no transfers of 4 and 16 packets, so 30 packets is a point after a gap."""
     pytest.importorskip("matplotlib")
     kept: list[Any] = []
 
@@ -263,13 +263,13 @@ def test_percentile_bands_have_gaps_for_missing_sizes(
         assert np.isnan(drawn[[2, 4]]).all()
         assert drawn[[0, 1, 3, 5]] == pytest.approx(values)
     labels = [text.get_text() for text in kept[0].legends[0].get_texts()]
-    assert "packet, mean, 95 % interval" not in labels  # none was told
+    assert "packet, mean, 95 % interval" not in labels  # the table has no intervals
     assert {"p50 to p95", "p95 to p99"} <= set(labels)
     tail = kept[1].axes[0].lines
     assert [line.get_label() for line in tail][:2] == ["packet, 1 packet", "packet, 2 packets"]
     assert np.asarray(tail[0].get_xdata()) == pytest.approx([0.1, 0.2, 0.3])
     assert np.asarray(tail[0].get_ydata()) == pytest.approx([0.5, 0.05, 0.01])
-    # Sizes with a gap on either side have no band, but a line as high as it would be.
+    # A size between gaps has a vertical line instead of a band.
     lone = [np.array(c.get_segments()) for c in axes.collections if hasattr(c, "get_segments")]
     assert [segments[:, 0, 0].tolist() for segments in lone] == [[8, 30]] * 2
     assert lone[0][1, :, 1] == pytest.approx([0.6, 1.2])
@@ -330,7 +330,7 @@ def test_precision_increases_number_of_transfers() -> None:
 
 
 def test_transfers_without_end_make_answer_incomplete() -> None:
-    # 1e9 packets at one a round trip of a minute would take 1900 years.
+    # At one packet per RTT, 1e9 packets take more than 100,000 years.
     scenario = Scenario.from_dict(
         {
             "network": {"rtt": "1h", "bottleneck": {"rate": "10mbit"}},

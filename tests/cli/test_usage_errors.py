@@ -1,4 +1,4 @@
-"""An error of usage names the command whose help has the answer."""
+"""Usage errors name the command to read the help of."""
 
 from __future__ import annotations
 

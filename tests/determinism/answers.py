@@ -55,7 +55,7 @@ NUMBER = re.compile(r"(?<![\w.])[-\u2212]?\d[\d,]*(\.\d+)?(e[-+]?\d+)?")
 KEY = re.compile(r' *"([^"]+)": (.*)')
 
 TEXTS = frozenset({".csv", ".json", ".md", ".toml", ".txt"})
-MOST_SHOWN = 8
+MAX_SHOWN = 8
 
 
 def recorded(case: Case) -> dict[str, str]:
@@ -187,7 +187,8 @@ def compared(case: Case, folder: Path, *, numbers: bool = False) -> tuple[list[s
     if not numbers:
         return every, []
     skeletons = [
-        {name: without_words(text) for name, text in each.items()} for each in (before, now)
+        {name: without_words(text) for name, text in recorded_texts.items()}
+        for recorded_texts in (before, now)
     ]
     differing = list(differences(*skeletons))
     return differing, [] if differing else every
@@ -224,7 +225,7 @@ def report(result: Iterable[tuple[Case, list[str]]]) -> Iterator[str]:
     """Print the differences of each case, and yield the names of those that differ."""
     for case, lines in result:
         if lines:
-            print(f"{case.name}: {len(lines)} differences", *lines[:MOST_SHOWN], sep="\n  ")
+            print(f"{case.name}: {len(lines)} differences", *lines[:MAX_SHOWN], sep="\n  ")
             yield case.name
 
 
@@ -237,11 +238,11 @@ def main() -> int:
     parser.add_argument("--slow", action="store_true", help="also the papers")
     parser.add_argument("--processes", type=int, default=2)
     parser.add_argument("--numbers", action="store_true", help="words may differ")
-    asked = parser.parse_args()
-    wanted, folder = chosen(asked.only, asked.slow), asked.folder.resolve()
-    if asked.what == "record":
-        return record_all(wanted, folder, asked.processes)
-    return compare_all(wanted, folder, asked.processes, numbers=asked.numbers)
+    options = parser.parse_args()
+    wanted, folder = chosen(options.only, options.slow), options.folder.resolve()
+    if options.what == "record":
+        return record_all(wanted, folder, options.processes)
+    return compare_all(wanted, folder, options.processes, numbers=options.numbers)
 
 
 if __name__ == "__main__":

@@ -358,10 +358,10 @@ def stacks() -> str:
     return _table(head, [[", ".join(names), *cells] for cells, names in engines.items()])
 
 
-def _fit(found: Fit) -> str:
-    if found.verdict is Verdict.REFUSED:
-        return f"refused: {found.text}"
-    return found.text or "applies"
+def _fit(fit: Fit) -> str:
+    if fit.verdict is Verdict.REFUSED:
+        return f"refused: {fit.text}"
+    return fit.text or "applies"
 
 
 BEST_FOR = {

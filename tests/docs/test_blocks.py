@@ -51,11 +51,11 @@ def read(page: Path, folder: Path, *, long: bool) -> None:
         if block.language == "python":
             printed = reader.output(block)
             shown = after.lines if after is not None and follows(block, after) else []
-            assert block.is_measured or timeless(shown) == timeless(printed), block.place
+            assert block.is_measured or timeless(shown) == timeless(printed), block.location
         else:
             expected = reader.read(block)
             if expected is not None and not block.is_measured:
-                assert timeless(block.lines) == timeless(expected), block.place
+                assert timeless(block.lines) == timeless(expected), block.location
     check_figures(page, folder, all_ran=not (missing or left_out))
     if missing:
         pytest.skip(f"missing {', '.join(sorted(missing))}: make peers; other blocks pass")
@@ -89,7 +89,7 @@ def test_drawings_are_compared_without_last_digits() -> None:
 @pytest.mark.parametrize("page", pages(), ids=name)
 def test_blocks_have_a_language(page: Path) -> None:
     for block in blocks(page):
-        assert block.language in KNOWN, block.place
+        assert block.language in KNOWN, block.location
 
 
 def test_readme_example_has_six_lines_and_output() -> None:

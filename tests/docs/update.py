@@ -30,9 +30,9 @@ def updated(page: Path) -> str:
         result = blocks(page)
         for block, after in zip_longest(result, result[1:]):
             if block.is_measured:
-                print(f"{block.place}: unchanged, because it is a measurement")
+                print(f"{block.location}: unchanged, because it is a measurement")
             elif block.needs is not None and shutil.which(block.needs) is None:
-                print(f"{block.place}: unchanged, because {block.needs} is missing")
+                print(f"{block.location}: unchanged, because {block.needs} is missing")
             elif block.language == "python":
                 printed = reader.output(block)
                 if after is not None and follows(block, after):

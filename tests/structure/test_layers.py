@@ -48,8 +48,8 @@ def imported(path: Path) -> set[str]:
 
 
 def layer(name: str) -> int:
-    (at,) = [at for at, rooms in enumerate(LAYERS) if name in rooms]
-    return at
+    (level,) = [level for level, rooms in enumerate(LAYERS) if name in rooms]
+    return level
 
 
 def test_every_module_has_a_layer() -> None:

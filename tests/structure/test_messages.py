@@ -43,7 +43,7 @@ def text_of(node: ast.AST) -> str | None:
     if isinstance(node, ast.Constant) and isinstance(node.value, str):
         return node.value
     if isinstance(node, ast.JoinedStr):
-        return "".join(text_of(each) or UNKNOWN for each in node.values)
+        return "".join(text_of(part) or UNKNOWN for part in node.values)
     return None
 
 
@@ -57,8 +57,8 @@ def commands(command: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[s
 def wrong(pattern: str, known: Collection[str]) -> list[str]:
     """Return the unknown names that a pattern finds in messages, with their places."""
     return [
-        f"{place}: {name}"
-        for place, text in messages().items()
+        f"{location}: {name}"
+        for location, text in messages().items()
         for name in re.findall(pattern, text)
         if name not in known
     ]

@@ -25,7 +25,7 @@ def parameters_of_stub(function: ast.FunctionDef) -> list[tuple[str, str, bool]]
     arguments = function.args
     plain = [*arguments.posonlyargs, *arguments.args]
     without = len(plain) - len(arguments.defaults)
-    listed = [(a.arg, "plain", at >= without) for at, a in enumerate(plain)][1:]
+    listed = [(a.arg, "plain", position >= without) for position, a in enumerate(plain)][1:]
     named = zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True)
     return listed + [(a.arg, "keyword", default is not None) for a, default in named]
 

@@ -66,13 +66,13 @@ def rust_functions(source: str) -> Iterator[tuple[str, int]]:
     code = NOT_CODE.sub(lambda result: "\n" * result[0].count("\n"), source)
     for result in RUST_FUNCTION.finditer(code):
         depth = 0
-        for at in range(result.end(), len(code)):
-            if code[at] == "{":
+        for position in range(result.end(), len(code)):
+            if code[position] == "{":
                 depth += 1
-            elif code[at] == "}":
+            elif code[position] == "}":
                 depth -= 1
-            if (code[at] == ";" and depth == 0) or (code[at] == "}" and depth == 0):
-                yield result[1], code.count("\n", result.start(), at) + 1
+            if (code[position] == ";" and depth == 0) or (code[position] == "}" and depth == 0):
+                yield result[1], code.count("\n", result.start(), position) + 1
                 break
 
 

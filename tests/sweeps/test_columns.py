@@ -59,8 +59,8 @@ def test_sweep_imports_no_slow_modules() -> None:
 ASKED = """
 import sys, tcpcast
 scenario = tcpcast.load("one-path", changes={"run.duration": "40s"})
-found = tcpcast.sweep(scenario, {"network.rtt": ["20ms", "40ms"]}, engines=["packet", "pftk"],
+result = tcpcast.sweep(scenario, {"network.rtt": ["20ms", "40ms"]}, engines=["packet", "pftk"],
                       processes=1)
 slow = {"pandas", "scipy", "pyarrow.compute", "pyarrow.dataset"}
-print(len(found.to_arrow()), sorted(slow & set(sys.modules)))
+print(len(result.to_arrow()), sorted(slow & set(sys.modules)))
 """

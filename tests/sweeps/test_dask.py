@@ -37,13 +37,13 @@ def forked(main, log, *options):
     return child
 
 forked(dask_scheduler.main, "scheduler", "--host", "127.0.0.1", "--port", "0", "--no-dashboard")
-found = None
-while not found:
+address = None
+while not address:
     time.sleep(0.05)
     log = Path("scheduler")
-    found = log.exists() and re.search(r"tcp://127\.0\.0\.1:\d+", log.read_text())
-workers = [forked(dask_worker.main, f"worker{n}", found[0], *sys.argv[1:]) for n in range(2)]
-print(found[0], *workers, flush=True)
+    address = log.exists() and re.search(r"tcp://127\.0\.0\.1:\d+", log.read_text())
+workers = [forked(dask_worker.main, f"worker{n}", address[0], *sys.argv[1:]) for n in range(2)]
+print(address[0], *workers, flush=True)
 ended, status = os.waitpid(workers[0], 0)
 print(os.waitstatus_to_exitcode(status), flush=True)
 time.sleep(600)

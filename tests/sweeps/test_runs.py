@@ -115,7 +115,7 @@ def test_parts_of_many_rows_are_compressed(path: Scenario, tmp_path: Path, cells
     tcpcast.sweep(path, vary, engines="pftk", out=tmp_path)
     group = pq.read_metadata(tmp_path / "part-000000.parquet").row_group(0)
     codec = "ZSTD" if cells == COMPRESSED else "UNCOMPRESSED"
-    assert {group.column(at).compression for at in range(group.num_columns)} == {codec}
+    assert {group.column(i).compression for i in range(group.num_columns)} == {codec}
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="elsewhere workers are not forked")

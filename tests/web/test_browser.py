@@ -251,8 +251,8 @@ def test_every_control_has_label_and_is_reachable_by_keyboard(served: Served) ->
     wait_for_answer(tab)
     unlabelled = tab.evaluate(
         """[...document.querySelectorAll("input, select, button, meter, progress")]
-          .filter((each) => !each.labels?.length && !each.ariaLabel && !each.textContent.trim())
-          .map((each) => each.id)"""
+          .filter((e) => !e.labels?.length && !e.ariaLabel && !e.textContent.trim())
+          .map((e) => e.id)"""
     )
     assert unlabelled == []
     hidden = tab.evaluate("document.querySelectorAll('[tabindex]:not([tabindex=\"0\"])').length")
