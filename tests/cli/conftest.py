@@ -37,13 +37,13 @@ def install(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
     """Return a function that replaces the registry: ``install(packet=function)``."""
 
     def _install(**given: Callable[[Scenario, RunOptions], Answer]) -> None:
-        module = ModuleType("made_engines")
-        monkeypatch.setitem(sys.modules, "made_engines", module)
+        module = ModuleType("synthetic_engines")
+        monkeypatch.setitem(sys.modules, "synthetic_engines", module)
         registry = {}
         for name, function in given.items():
             setattr(module, name, function)
             registry[name] = EngineEntry(
-                "made_engines", name, f"the {name} engine", "everything", "simulation"
+                "synthetic_engines", name, f"the {name} engine", "everything", "simulation"
             )
         monkeypatch.setattr(engines, "REGISTRY", registry)
 
@@ -51,7 +51,7 @@ def install(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
 
 
 @pytest.fixture
-def made_engines(install: Callable[..., None]) -> None:
+def synthetic_engines(install: Callable[..., None]) -> None:
     """Install engines ``engset`` and ``packet`` with made-up answers; ``pftk`` does not apply."""
 
     def pftk(*_: object) -> Answer:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from tcpcast.engines import RunOptions
     from tcpcast.scenario import Scenario
 
-pytestmark = pytest.mark.usefixtures("made_engines")
+pytestmark = pytest.mark.usefixtures("synthetic_engines")
 
 
 def test_answers_are_indexed_by_engine_and_position(scenario: Scenario) -> None:
@@ -51,12 +51,12 @@ def test_run_passes_progress_and_threads_to_engine(
 ) -> None:
     shares: list[float] = []
 
-    def working(scenario: Scenario, options: RunOptions) -> Answer:
+    def report_progress(scenario: Scenario, options: RunOptions) -> Answer:
         assert options.progress is not None
         options.progress(0.5)
         return Answer(scenario.name, provenance={"threads": options.threads})
 
-    install(packet=working)
+    install(packet=report_progress)
     answers = tcpcast.run(scenario, ["packet"], threads=2, progress=shares.append)
     assert shares == [0.5]
     assert answers[0].provenance == {"threads": 2}

@@ -40,7 +40,7 @@ def drawn(monkeypatch: pytest.MonkeyPatch) -> dict[str, Figure]:
     return kept
 
 
-def traced() -> Answer:
+def traced_answer() -> Answer:
     answer = simulated()
     time = np.linspace(0.0, 9.0, 10)
     answer.tables["windows"] = {
@@ -54,17 +54,17 @@ def traced() -> Answer:
 
 
 def test_plot_writes_figure_per_table_with_stable_bytes(scenario: Scenario, tmp_path: Path) -> None:
-    paths = plot([calculated(), traced()], scenario, tmp_path / "a")
+    paths = plot([calculated(), traced_answer()], scenario, tmp_path / "a")
     assert [p.name for p in paths] == ["states.png", "sharing.png", "queue.png", "windows.png"]
     assert all(p.read_bytes().startswith(PNG) for p in paths)
-    repeated = plot([calculated(), traced()], scenario, tmp_path / "b")
+    repeated = plot([calculated(), traced_answer()], scenario, tmp_path / "b")
     assert [p.read_bytes() for p in repeated] == [p.read_bytes() for p in paths]
 
 
 def test_infinite_ssthresh_does_not_change_window_scale(
     scenario: Scenario, tmp_path: Path, drawn: dict[str, Figure]
 ) -> None:
-    plot([traced()], scenario, tmp_path)
+    plot([traced_answer()], scenario, tmp_path)
     panels = drawn["windows.png"].axes
     assert [axes.get_ylabel().split()[1] for axes in panels] == ["3", "7"]
     for axes in panels:

@@ -83,11 +83,11 @@ def test_run_plots_file_goodput_and_tail(
     pytest.importorskip("matplotlib")
     written = set()
 
-    def keep(_: object, path: Path, **__: bool) -> Path:
+    def record_name(_: object, path: Path, **__: bool) -> Path:
         written.add(path.name)
         return path
 
-    monkeypatch.setattr(figures, "save_figure", keep)
+    monkeypatch.setattr(figures, "save_figure", record_name)
     command = ["run", "web-10mbit", "--engine", "packet"]
     changes = ["run.transfers=3000", "probes.goodput_packets=4", "probes.goodput_shares=['99%']"]
     command += [part for change in changes for part in ("--set", change)]

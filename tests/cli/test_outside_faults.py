@@ -144,15 +144,15 @@ def test_plugin_check_runs_without_simulation(monkeypatch: pytest.MonkeyPatch) -
         if scenario.senders > 1:
             raise NotApplicable("it has one flow")
 
-    def never(*_: Any) -> Answer:
+    def must_not_run(*_: Any) -> Answer:
         raise AssertionError
 
-    row = make_entry(never, monkeypatch, check=one_flow)
+    row = make_entry(must_not_run, monkeypatch, check=one_flow)
     row.check(tcpcast.load("bufferbloat"))
     with pytest.raises(NotApplicable, match="it has one flow"):
         row.check(tcpcast.load("data-centre"))
     with pytest.raises(MachineError, match="failed: AssertionError"):
-        make_entry(never, monkeypatch, check=never).check(tcpcast.load("bufferbloat"))
+        make_entry(must_not_run, monkeypatch, check=must_not_run).check(tcpcast.load("bufferbloat"))
     with pytest.raises(NotApplicable, match="no check without a run"):
         make_entry(lambda *_: None, monkeypatch).check(tcpcast.load("bufferbloat"))
 

@@ -23,36 +23,36 @@ if TYPE_CHECKING:
 
 pytest.importorskip("matplotlib")
 
-ENDS = {"from_s": np.arange(4.0), "to_s": np.arange(1.0, 5.0)}
+BOUNDS = {"from_s": np.arange(4.0), "to_s": np.arange(1.0, 5.0)}
 
 
-def with_ends(name: str, values: Any, half: float = np.nan) -> dict[str, Any]:
+def with_bounds(name: str, values: Any, half: float = np.nan) -> dict[str, Any]:
     values = np.asarray(values, dtype=float)
     return {name: values, f"{name}_low": values - half, f"{name}_high": values + half}
 
 
 def answer(half: float = np.nan) -> Answer:
-    made = simulated()
-    made.warmup_s, made.replications = 1.5, 4
-    flows = {"class": np.full(4, "all"), **ENDS}
-    flows |= with_ends("goodput_bps", [1e6, 9e6, 9e6, 9e6], 1e5 * half)
-    made.tables = {
-        "queue_over_time": ENDS | with_ends("queue_pkts", [0, 90, 100, 95], half),
-        "flows_over_time": flows | with_ends("rtt_s", [0.05, np.nan, 0.08, 0.08]),
+    example = simulated()
+    example.warmup_s, example.replications = 1.5, 4
+    flows = {"class": np.full(4, "all"), **BOUNDS}
+    flows |= with_bounds("goodput_bps", [1e6, 9e6, 9e6, 9e6], 1e5 * half)
+    example.tables = {
+        "queue_over_time": BOUNDS | with_bounds("queue_pkts", [0, 90, 100, 95], half),
+        "flows_over_time": flows | with_bounds("rtt_s", [0.05, np.nan, 0.08, 0.08]),
         "windows_over_time": {
             "class": np.full(4, "all"),
             "flow": np.full(4, 0),
-            **ENDS,
+            **BOUNDS,
             "mean_pkts": np.array([2.0, 8, 6, 7]),
             "low_pkts": np.array([1.0, 4, 5, 5]),
             "high_pkts": np.array([4.0, 9, 9, 9]),
         },
     }
-    return made
+    return example
 
 
-def draw_figure(made: Answer, scenario: Scenario, name: str) -> Figure:
-    return dict(drawn([made], scenario))[name]
+def draw_figure(example: Answer, scenario: Scenario, name: str) -> Figure:
+    return dict(drawn([example], scenario))[name]
 
 
 def legend(figure: Figure) -> list[str]:
@@ -79,8 +79,8 @@ def test_over_time_figure_without_intervals_has_no_band(scenario: Scenario) -> N
 
 
 def test_distribution_starts_at_0_and_tail_at_1(scenario: Scenario) -> None:
-    made = simulated()
-    made.tables = {
+    example = simulated()
+    example.tables = {
         "by_size": {
             "size_pkts": np.array([4]),
             "transfers": np.array([50]),
@@ -98,11 +98,11 @@ def test_distribution_starts_at_0_and_tail_at_1(scenario: Scenario) -> None:
             "high": np.array([0.6, 0.95, 1.0]),
         },
     }
-    figure = draw_figure(made, scenario, "completion-distribution")
+    figure = draw_figure(example, scenario, "completion-distribution")
     (line,) = figure.axes[0].lines
     assert list(np.asarray(line.get_ydata())) == [0, 50, 90, 100]
     assert legend(figure) == ["packet, 4 packets (50 transfers)"]
-    (line,) = draw_figure(made, scenario, "completion-tail").axes[0].lines
+    (line,) = draw_figure(example, scenario, "completion-tail").axes[0].lines
     np.testing.assert_allclose(np.asarray(line.get_ydata()), [1, 0.5, 0.1])
 
 

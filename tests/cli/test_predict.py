@@ -527,12 +527,12 @@ def interrupt_at(monkeypatch: pytest.MonkeyPatch, point: int) -> None:
     """Interrupt the command while a point, counted from 0, is computed."""
     counter = iter(range(1000))
 
-    def impatient(*given: Any) -> Any:
+    def answer_or_interrupt(*given: Any) -> Any:
         if next(counter) == point:
             raise KeyboardInterrupt
         return answer(*given)
 
-    monkeypatch.setattr("tcpcast.path.prediction.answer", impatient)
+    monkeypatch.setattr("tcpcast.path.prediction.answer", answer_or_interrupt)
 
 
 @pytest.mark.parametrize("form", ["--json", "--csv"])

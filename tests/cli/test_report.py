@@ -275,7 +275,7 @@ def saved_answers(folder: Path, capsys: Output, *more: str) -> Path:
 ONE_RUN = ["run", "web-10mbit", "--engine", "engset,packet", "--set", "run.transfers=2000"]
 
 
-def outline(name: str, figure: Drawn) -> Figure:
+def digest_figure(name: str, figure: Drawn) -> Figure:
     """Return a small stand-in for a figure: a digest of its data and the labels of its curves."""
     lines: list[Any] = [line.get_xydata() for line in figure.findobj(Line2D)]
     lines += [patch.get_path().vertices for patch in figure.findobj(Patch)]
@@ -290,7 +290,7 @@ def test_report_of_saved_answers_needs_no_simulation(
     tmp_path: Path, capsys: Output, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     own, again = tmp_path / "a.html", tmp_path / "b.html"
-    monkeypatch.setattr("tcpcast.report.figures.inline", outline)
+    monkeypatch.setattr("tcpcast.report.figures.inline", digest_figure)
     saved = saved_answers(tmp_path, capsys, "--html", str(own))
     monkeypatch.setattr("tcpcast.engines.answer", None)
     assert main(["report", str(saved), "--out", str(again)]) in {0, 1}

@@ -40,13 +40,13 @@ def report(*figures: tuple[float, float]) -> Report:
 
 
 @pytest.fixture
-def reproduced(monkeypatch: pytest.MonkeyPatch) -> dict[str, Report]:
+def reports(monkeypatch: pytest.MonkeyPatch) -> dict[str, Report]:
     """Return a dictionary in which a test stores the report that the command prints."""
     given: dict[str, Report] = {}
 
     def reproduce(output: Path, **_: Any) -> Report:
-        write(given["it"], output)
-        return given["it"]
+        write(given["report"], output)
+        return given["report"]
 
     monkeypatch.setattr("tcpcast.papers.paper", lambda _: reproduce)
     return given
@@ -57,16 +57,16 @@ def reproduced(monkeypatch: pytest.MonkeyPatch) -> dict[str, Report]:
     [([AGREES], 0), ([AGREES, EXPLAINED], 0), ([EXPLAINED, DIFFERS], 1), ([DIFFERS], 1)],
 )
 def test_only_unexplained_differences_fail(
-    figures: list[tuple[float, float]], code: int, reproduced: dict[str, Report], tmp_path: Path
+    figures: list[tuple[float, float]], code: int, reports: dict[str, Report], tmp_path: Path
 ) -> None:
-    reproduced["it"] = report(*figures)
+    reports["report"] = report(*figures)
     assert main(["reproduce", "engset", "--output", str(tmp_path)]) == code
 
 
 def test_json_has_verdict_and_explanation_per_row(
-    reproduced: dict[str, Report], tmp_path: Path, capsys: Capture
+    reports: dict[str, Report], tmp_path: Path, capsys: Capture
 ) -> None:
-    reproduced["it"] = report(AGREES, EXPLAINED, DIFFERS)
+    reports["report"] = report(AGREES, EXPLAINED, DIFFERS)
     assert main(["reproduce", "engset", "--json", "--output", str(tmp_path)]) == 1
     rows = json.loads(capsys.readouterr().out)["sections"][0]["rows"]
     assert [row["verdict"] for row in rows] == ["agrees", "explained", "differs"]
@@ -115,10 +115,10 @@ def test_only_unexplained_differences_are_highlighted() -> None:
 
 
 def test_reproduce_writes_html_page(
-    reproduced: dict[str, Report], tmp_path: Path, capsys: Capture
+    reports: dict[str, Report], tmp_path: Path, capsys: Capture
 ) -> None:
     pytest.importorskip("matplotlib")
-    reproduced["it"] = report(AGREES, DIFFERS)
+    reports["report"] = report(AGREES, DIFFERS)
     page = tmp_path / "page.html"
     options = ["--output", str(tmp_path / "paper"), "--html", str(page)]
     assert main(["reproduce", "engset", *options]) == 1

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     Capture = pytest.CaptureFixture[str]
 
-pytestmark = pytest.mark.usefixtures("made_engines")
+pytestmark = pytest.mark.usefixtures("synthetic_engines")
 
 
 def test_table_goes_to_stdout(capsys: Capture) -> None:
@@ -89,12 +89,12 @@ def test_run_exits_2_if_no_engine_applies(capsys: Capture, install: Callable[...
 def test_incomplete_answer_is_printed_and_exits_1(
     capsys: Capture, install: Callable[..., None]
 ) -> None:
-    def unfinished(*_: object) -> Answer:
+    def incomplete_answer(*_: object) -> Answer:
         answer = simulated()
         answer.stop("the precision of 1 % was not reached within 1 s")
         return answer
 
-    install(packet=unfinished)
+    install(packet=incomplete_answer)
     assert main(["run", "web-10mbit"]) == 1
     assert "precision of 1 % was not reached" in capsys.readouterr().out
     assert main(["run", "web-10mbit", "--json"]) == 1
@@ -122,10 +122,10 @@ def test_interrupted_run_prints_completed_part_and_exits_130(
 def test_interrupt_before_first_answer_exits_130(
     capsys: Capture, install: Callable[..., None]
 ) -> None:
-    def impatient(*_: object) -> Answer:
+    def raise_interrupt(*_: object) -> Answer:
         raise KeyboardInterrupt
 
-    install(packet=impatient)
+    install(packet=raise_interrupt)
     assert main(["run", "web-10mbit"]) == 130
     out, err = capsys.readouterr()
     assert out == ""
@@ -133,10 +133,10 @@ def test_interrupt_before_first_answer_exits_130(
 
 
 def test_machine_error_exits_3(capsys: Capture, install: Callable[..., None]) -> None:
-    def lacking(*_: object) -> Answer:
+    def raise_machine_error(*_: object) -> Answer:
         raise MachineError("the native module is not built: make setup")
 
-    install(packet=lacking)
+    install(packet=raise_machine_error)
     assert main(["run", "web-10mbit"]) == 3
     assert capsys.readouterr().err == "tcpcast: the native module is not built: make setup\n"
 
@@ -144,11 +144,11 @@ def test_machine_error_exits_3(capsys: Capture, install: Callable[..., None]) ->
 def test_set_seed_and_threads_reach_engine(install: Callable[..., None]) -> None:
     calls: list[tuple[Scenario, RunOptions]] = []
 
-    def watch(scenario: Scenario, options: RunOptions) -> Answer:
+    def record_call(scenario: Scenario, options: RunOptions) -> Answer:
         calls.append((scenario, options))
         return simulated()
 
-    install(packet=watch)
+    install(packet=record_call)
     changes = ["--set", "traffic.sources=98", "--set", "network.bottleneck.buffer=300pkt"]
     assert main(["run", "web-10mbit", *changes, "--seed", "7", "--threads", "2"]) == 0
     scenario, options = calls[0]
@@ -269,7 +269,7 @@ def test_unsupported_values_suggest_alternatives(
     assert all(word in message for word in words), message
 
 
-@pytest.mark.usefixtures("made_engines")
+@pytest.mark.usefixtures("synthetic_engines")
 def test_csv_has_row_per_metric(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["run", "web-10mbit", "--engine", "engset,packet,pftk", "--csv"]) == 0
     out, err = capsys.readouterr()

@@ -31,7 +31,7 @@ sys.exit(main(arguments))
 """
 
 
-def interrupted(
+def run_and_interrupt(
     *arguments: str, after_s: float = 0.4, number: int = signal.SIGINT
 ) -> tuple[dict[str, Any], str, int]:
     """Return the JSON, standard error and exit code of a command that receives a signal.
@@ -47,7 +47,7 @@ def interrupted(
     )
     assert "Traceback" not in run.stderr
     if not run.stdout and after_s < 10:
-        return interrupted(*arguments, after_s=2 * after_s, number=number)
+        return run_and_interrupt(*arguments, after_s=2 * after_s, number=number)
     return json.loads(run.stdout), run.stderr, run.returncode
 
 
@@ -60,7 +60,7 @@ def children_cpu_s() -> float:
 @pytest.mark.parametrize(("threads", "number"), [("1", signal.SIGINT), ("2", signal.SIGTERM)])
 def test_ctrl_c_prints_completed_part_of_run(threads: str, number: int) -> None:
     more = ["--set=run.replications=3", f"--threads={threads}"]
-    document, words, code = interrupted(*ENDLESS, *more, number=number)
+    document, words, code = run_and_interrupt(*ENDLESS, *more, number=number)
     assert code == 130
     (answer,) = document["answers"]
     assert answer["incomplete_reason"].startswith("interrupted")
@@ -73,14 +73,14 @@ def test_ctrl_c_prints_completed_part_of_run(threads: str, number: int) -> None:
 
 def test_ctrl_c_ends_search_for_warm_up() -> None:
     began = children_cpu_s()
-    document, _, code = interrupted(*ENDLESS, "--set=run.warmup=mser-5")
+    document, _, code = run_and_interrupt(*ENDLESS, "--set=run.warmup=mser-5")
     assert code == 130
     assert document["answers"][0]["incomplete_reason"].startswith("interrupted")
     assert children_cpu_s() - began < 8
 
 
 def test_ctrl_c_during_warm_up_ends_run() -> None:
-    document, _, code = interrupted(*ENDLESS, "--set=run.warmup=100000000s")
+    document, _, code = run_and_interrupt(*ENDLESS, "--set=run.warmup=100000000s")
     assert code == 130
     (answer,) = document["answers"]
     assert "the run ended during the warm-up" in answer["incomplete_reason"]
@@ -90,11 +90,11 @@ def test_ctrl_c_during_warm_up_ends_run() -> None:
 def test_ctrl_c_suppressed_by_import_ends_command(
     monkeypatch: pytest.MonkeyPatch, capsys: Capture
 ) -> None:
-    def swallowing(_: EngineEntry) -> None:
+    def suppress_interrupt(_: EngineEntry) -> None:
         with contextlib.suppress(KeyboardInterrupt):
             signal.raise_signal(signal.SIGINT)
 
-    monkeypatch.setattr(EngineEntry, "load", swallowing)
+    monkeypatch.setattr(EngineEntry, "load", suppress_interrupt)
     assert main(["run", "web-10mbit", "--engine=engset"]) == 130
     assert "interrupted before there was an answer" in capsys.readouterr().err
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
@@ -127,7 +127,7 @@ def test_unreached_max_wall_is_not_reported(capsys: Capture) -> None:
     assert "incomplete_reason" not in answer
 
 
-def web(**run: Any) -> tcpcast.Scenario:
+def web_users(**run: Any) -> tcpcast.Scenario:
     """Return a scenario of web users with a short run."""
     changes = {f"run.{key}": value for key, value in run.items()}
     return tcpcast.load("web-10mbit").with_changes({"run.transfers": 1000} | changes)
@@ -136,7 +136,7 @@ def web(**run: Any) -> tcpcast.Scenario:
 @pytest.mark.parametrize("replications", [1, 3])
 def test_precision_target_is_reached(replications: int) -> None:
     targets = {"connection_rate_bps": "2%", "loss_ratio": "5%"}
-    scenario = web(precision=targets, replications=replications)
+    scenario = web_users(precision=targets, replications=replications)
     (answer,) = tcpcast.run(scenario, ["packet"])
     assert answer.incomplete_reason is None
     for name, target in (("connection_rate_bps", 0.02), ("loss_ratio", 0.05)):
@@ -148,8 +148,8 @@ def test_precision_target_is_reached(replications: int) -> None:
 
 
 def test_run_length_depends_on_precision() -> None:
-    (coarse,) = tcpcast.run(web(precision={"connection_rate_bps": "3%"}), ["packet"])
-    (fine,) = tcpcast.run(web(precision={"connection_rate_bps": "1%"}), ["packet"])
+    (coarse,) = tcpcast.run(web_users(precision={"connection_rate_bps": "3%"}), ["packet"])
+    (fine,) = tcpcast.run(web_users(precision={"connection_rate_bps": "1%"}), ["packet"])
     assert coarse["transfers"] < fine["transfers"] < 100 * coarse["transfers"]
 
 
@@ -163,7 +163,7 @@ def test_max_wall_before_precision_is_reported(capsys: Capture) -> None:
 def test_unreachable_precision_is_reported() -> None:
     # The loss is 0, so its interval has no relative width.
     changes = {"network.bottleneck.buffer": "unlimited", "run.transfers": 100}
-    scenario = web(precision={"loss_ratio": "5%"}).with_changes(changes)
+    scenario = web_users(precision={"loss_ratio": "5%"}).with_changes(changes)
     (answer,) = tcpcast.run(scenario, ["packet"])
     assert answer.incomplete_reason is not None
     assert "run.precision was not reached" in answer.incomplete_reason

@@ -55,7 +55,7 @@ def trace(*arguments: object) -> int:
     return main(["trace", *map(str, arguments)])
 
 
-def run(arguments: Sequence[object], **more: Any) -> subprocess.CompletedProcess[bytes]:
+def run_process(arguments: Sequence[object], **more: Any) -> subprocess.CompletedProcess[bytes]:
     command = [sys.executable, "-m", "tcpcast", "trace", *map(str, arguments)]
     return subprocess.run(command, capture_output=True, check=False, **more)
 
@@ -205,12 +205,12 @@ def test_layout_time_is_linear_in_rows(
     calls = 0
     width = layout.column_width
 
-    def counted(column: Column) -> int:
+    def count_call(column: Column) -> int:
         nonlocal calls
         calls += 1
         return width(column)
 
-    monkeypatch.setattr(layout, "column_width", counted)
+    monkeypatch.setattr(layout, "column_width", count_call)
     assert len(list(laid_out(capture_parts(capture), 80))) > 2000
     assert calls < 100
     (row,) = rows(tcpcast.trace(TRANSFER).connections)
@@ -312,7 +312,7 @@ def test_invalid_trace_arguments_are_rejected(arguments: list[str], capsys: Outp
 
 
 def test_trace_reads_standard_input() -> None:
-    done = run(["--json", "-"], input=TRANSFER.read_bytes())
+    done = run_process(["--json", "-"], input=TRANSFER.read_bytes())
     assert (done.returncode, done.stderr) == (0, b"")
     (capture,) = json.loads(done.stdout)["captures"]
     assert capture["file"] == "-"

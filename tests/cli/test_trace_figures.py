@@ -221,7 +221,7 @@ def test_time_shares_are_split_at_interval_edges() -> None:
     assert shares(np.array([2.0]), np.array([100.0]), edges) == pytest.approx([0, 1, 1, 1, 1])
 
 
-def hours(directions: int = 1) -> Capture:
+def capture_with_intervals(directions: int = 1) -> Capture:
     """Return a real capture with replaced tables: it has intervals of every class."""
     capture = tcpcast.trace(TRANSFER)
     count = 6
@@ -252,7 +252,7 @@ def hours(directions: int = 1) -> Capture:
 
 
 def test_intervals_are_classified_by_longest_timeout_sequence() -> None:
-    points = interval_points(hours(), np.array([0]))
+    points = interval_points(capture_with_intervals(), np.array([0]))
     assert points["class"].tolist() == ["TD", "T0", "T1", "T4", "-", "TD"]
     assert points["pkts_in_100_s"].tolist() == [1000, 900, 800, 700, 600, 200 / 0.4]
     assert points["length_s"].tolist() == [100] * 5 + [40]
@@ -261,7 +261,7 @@ def test_intervals_are_classified_by_longest_timeout_sequence() -> None:
 
 
 def test_model_figure_shows_intervals_and_curves() -> None:
-    ((name, figure),) = model_figures(hours(2), blank, 8)
+    ((name, figure),) = model_figures(capture_with_intervals(2), blank, 8)
     ends = [str(tcpcast.trace(TRANSFER).connections[end][0]) for end in ("src", "dst")]
     hosts = [end.rpartition(":")[0] for end in ends]
     assert name == "-".join(map(file_stem, hosts))

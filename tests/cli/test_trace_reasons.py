@@ -29,7 +29,7 @@ ROOT = Path(__file__).parents[2]
 TRANSFER = ROOT / "crates" / "trace" / "tests" / "data" / "transfer.pcap.gz"
 
 
-def limited(*shares: dict[str, float]) -> Capture:
+def capture_with_limits(*shares: dict[str, float]) -> Capture:
     """Return a capture with one copy of the transfer per argument, as separate connections."""
     capture = tcpcast.trace(TRANSFER)
     table = {name: np.repeat(column, len(shares)) for name, column in capture.connections.items()}
@@ -64,7 +64,9 @@ def trace(*arguments: object) -> int:
     ("width", "text_expected"), [(80, "loss 62%"), (100, "loss 62%"), (120, "loss recovery 62%")]
 )
 def test_row_shows_limiting_factor(width: int, text_expected: str) -> None:
-    lines = text(limited({"loss_recovery": 0.62, "timeout": 0.38}, {"receiver_window": 1}), width)
+    lines = text(
+        capture_with_limits({"loss_recovery": 0.62, "timeout": 0.38}, {"receiver_window": 1}), width
+    )
     assert max(map(len, lines[1:])) <= width
     rows = [line for line in lines if ":4000 > " in line and line.startswith(" ")]
     assert rows[0].rstrip().endswith(text_expected)
@@ -72,7 +74,7 @@ def test_row_shows_limiting_factor(width: int, text_expected: str) -> None:
 
 
 def test_narrow_table_omits_model_column_first() -> None:
-    capture = limited({"loss_recovery": 0.62, "timeout": 0.38}, {"receiver_window": 1})
+    capture = capture_with_limits({"loss_recovery": 0.62, "timeout": 0.38}, {"receiver_window": 1})
     capture.connections["dst"] = np.repeat("100.200.100.200:40000", 2)
     for width, shown in [(72, False), (100, True)]:
         heads = "\n".join(text(capture, width)[2:4])
@@ -81,7 +83,7 @@ def test_narrow_table_omits_model_column_first() -> None:
 
 
 def test_three_worst_directions_have_advice() -> None:
-    capture = limited(*({"timeout": 0.7, "application": 0.3} for _ in range(5)))
+    capture = capture_with_limits(*({"timeout": 0.7, "application": 0.3} for _ in range(5)))
     capture.connections["timeouts"] = np.array([0, 9, 1, 8, 7])
     lines = text(capture, 10_000)
     titles = [index for index, line in enumerate(lines) if re.fullmatch(r"\S+ > \S+", line)]
@@ -94,7 +96,9 @@ def test_three_worst_directions_have_advice() -> None:
 
 
 def test_single_connection_is_shown_in_detail() -> None:
-    capture = limited({"congestion_window": 0.5, "loss_recovery": 0.375, "unknown": 0.125})
+    capture = capture_with_limits(
+        {"congestion_window": 0.5, "loss_recovery": 0.375, "unknown": 0.125}
+    )
     lines = text(capture, 80)
     assert max(map(len, lines[1:])) <= 80
     report = "\n".join(lines)
@@ -115,7 +119,7 @@ def test_single_connection_is_shown_in_detail() -> None:
 
 
 def test_small_reverse_direction_is_not_shown_in_detail() -> None:
-    capture = limited({"application": 1}, {"application": 1})
+    capture = capture_with_limits({"application": 1}, {"application": 1})
     capture.connection_count = 1
     assert sum(line.startswith(" tap ") for line in text(capture, 80)) == 2
     capture.connections["bytes"] = capture.connections["bytes"] // np.array([1, 100])
@@ -127,7 +131,7 @@ def test_bar_has_length_of_share() -> None:
 
 
 def test_trace_prints_worst_twenty_or_all(capsys: Output, monkeypatch: pytest.MonkeyPatch) -> None:
-    capture = limited(*({"application": 1.0} for _ in range(30)))
+    capture = capture_with_limits(*({"application": 1.0} for _ in range(30)))
     monkeypatch.setattr("tcpcast.cli.trace.read", lambda *_, **__: capture)
     assert trace(TRANSFER) == 0
     out = capsys.readouterr().out
@@ -140,7 +144,7 @@ def test_trace_prints_worst_twenty_or_all(capsys: Output, monkeypatch: pytest.Mo
 
 
 def test_json_contains_advice() -> None:
-    capture = limited({"timeout": 1.0}, {"bottleneck": 1.0})
+    capture = capture_with_limits({"timeout": 1.0}, {"bottleneck": 1.0})
     (document,) = capture.to_json()["captures"]
     advice_texts = [row["advice"] for row in document["connections"]]
     assert advice_texts == capture.advice().tolist()
@@ -177,7 +181,7 @@ def test_rtt_option_separates_loss_events(capsys: Output) -> None:
 
 @pytest.mark.parametrize("width", [80, 100, 120])
 def test_groups_fit_terminal_width(width: int) -> None:
-    capture = limited(*({"application": 1.0} for _ in range(4)))
+    capture = capture_with_limits(*({"application": 1.0} for _ in range(4)))
     lines = text(capture, width, groups=capture.groups("pair"))
     assert max(map(len, lines[1:])) <= width
     assert len([line for line in lines if line.startswith(" 10.0.0.")]) == 4

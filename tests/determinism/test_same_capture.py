@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 BLOCK = 1 << 17
 """Maximum number of bytes in a block of zstd."""
 NAME = "slow.pcap"
-FORMS = ["--json", "--csv", "--table=rounds"]
+FORMATS = ["--json", "--csv", "--table=rounds"]
 
 
 def zstd(content: bytes) -> bytes:
@@ -37,7 +37,11 @@ def zstd(content: bytes) -> bytes:
     return b"".join(parts)
 
 
-WRITTEN: dict[str, Callable[[bytes], bytes]] = {"plain": bytes, "gzip": gzip.compress, "zstd": zstd}
+ENCODERS: dict[str, Callable[[bytes], bytes]] = {
+    "plain": bytes,
+    "gzip": gzip.compress,
+    "zstd": zstd,
+}
 
 
 @pytest.fixture(scope="module")
@@ -54,7 +58,9 @@ def content(tmp_path_factory: pytest.TempPathFactory) -> bytes:
     return file.read_bytes()
 
 
-def process(*command: str, folder: Path, piped: bytes | None = None, hash_seed: str = "0") -> bytes:
+def run_process(
+    *command: str, folder: Path, piped: bytes | None = None, hash_seed: str = "0"
+) -> bytes:
     """Return the output of a separate process."""
     environment = os.environ | {"PYTHONHASHSEED": hash_seed}
     run = subprocess.run(
@@ -98,11 +104,12 @@ def test_two_processes_print_same_bytes(content: bytes, tmp_path: Path) -> None:
     (tmp_path / NAME).write_bytes(content)
     (tmp_path / "after.pcap").write_bytes(content[: len(content) // 2])
     arguments = [
-        *([form, NAME] for form in FORMS),
+        *([form, NAME] for form in FORMATS),
         ["--json", NAME, "--second-capture", "after.pcap"],
     ]
     first, second = (
-        process("-c", ALL, json.dumps(arguments), folder=tmp_path, hash_seed=seed) for seed in "12"
+        run_process("-c", ALL, json.dumps(arguments), folder=tmp_path, hash_seed=seed)
+        for seed in "12"
     )
     assert second == first
     forms = first.split(b"exit ")
@@ -117,15 +124,16 @@ def test_one_and_all_processors_print_same_bytes(connections: int, tmp_path: Pat
     """Threads share a large capture with several connections, or one of many connections."""
     parts = capture(packets=40_000, connections=connections)
     (tmp_path / NAME).write_bytes(b"".join(parts))
-    arguments = json.dumps([[form, NAME] for form in FORMS])
+    arguments = json.dumps([[form, NAME] for form in FORMATS])
     on_one, on_all = (
-        process("-c", code, arguments, folder=tmp_path) for code in (ON_ONE_PROCESSOR + ALL, ALL)
+        run_process("-c", code, arguments, folder=tmp_path)
+        for code in (ON_ONE_PROCESSOR + ALL, ALL)
     )
     assert on_one == on_all
     assert len(on_one) > 10_000
 
 
-@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("form", FORMATS)
 def test_files_stdin_gzip_and_zstd_give_same_bytes(
     form: str,
     content: bytes,
@@ -134,7 +142,7 @@ def test_files_stdin_gzip_and_zstd_give_same_bytes(
     capfdbinary: pytest.CaptureFixture[bytes],
 ) -> None:
     result = set()
-    for how, write in WRITTEN.items():
+    for how, write in ENCODERS.items():
         folder = tmp_path / how
         folder.mkdir()
         (folder / NAME).write_bytes(write(content))
@@ -143,7 +151,7 @@ def test_files_stdin_gzip_and_zstd_give_same_bytes(
         result.add(capfdbinary.readouterr().out)
     if form == "--json":
         command = ("-m", "tcpcast", "trace", form, "-")
-        piped = process(*command, folder=tmp_path, piped=gzip.compress(content))
+        piped = run_process(*command, folder=tmp_path, piped=gzip.compress(content))
         result.add(piped.replace(b'"file": "-"', f'"file": "{NAME}"'.encode(), 1))
     else:
         # From a pipe only one form is possible; the recorded name differs.
@@ -159,7 +167,7 @@ def test_bytes_in_python_give_same_document_as_file(
     (tmp_path / NAME).write_bytes(content)
     assert main(["trace", "--json", str(tmp_path / NAME)]) == 0
     expected = json.loads(capfdbinary.readouterr().out)
-    for write in WRITTEN.values():
+    for write in ENCODERS.values():
         document = json.loads(json.dumps(tcpcast.trace(write(content)).to_json()))
         assert [capture.pop("file") for capture in document["captures"]] == ["<bytes>"]
         assert document["captures"] == [

@@ -85,6 +85,6 @@ def write() -> None:
         print(f"updated {NOTICES.relative_to(ROOT)}")
 
 
-def named() -> list[str]:
+def listed_crates() -> list[str]:
     """Return the crates in the file, in its order."""
     return re.findall(r"^(\S+ \d\S*): ", NOTICES.read_text(encoding="utf-8"), re.MULTILINE)

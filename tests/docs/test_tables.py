@@ -11,7 +11,7 @@ import tcpcast
 import typer
 from doc_api import markdown
 from doc_pages import ROOT, pages
-from doc_tables import TABLES, TABLES_OF_KEYS, filled, named, scenario_tables
+from doc_tables import TABLES, TABLES_OF_KEYS, fill_tables, scenario_tables, table_names
 from tcpcast.answer import UNITS
 from tcpcast.cli import app
 from tcpcast.engines.formula import FORMULAS
@@ -30,11 +30,11 @@ REFERENCE = ROOT / "docs" / "reference"
 def test_tables_are_up_to_date(page: Path) -> None:
     """If this fails: ``make docs-update``."""
     text = page.read_text(encoding="utf-8")
-    assert filled(text) == text
+    assert fill_tables(text) == text
 
 
 def test_every_table_is_on_a_page() -> None:
-    assert TABLES.keys() == set().union(*(named(page.read_text("utf-8")) for page in pages()))
+    assert TABLES.keys() == set().union(*(table_names(page.read_text("utf-8")) for page in pages()))
     assert scenario_tables() == TABLES_OF_KEYS.keys()
 
 

@@ -18,7 +18,7 @@ import doc_notebook
 import doc_notices
 from doc_figures import figures, look_alike
 from doc_pages import ROOT, Block, Reader, blocks, follows, pages, timeless
-from doc_tables import filled
+from doc_tables import fill_tables
 
 
 def updated(page: Path) -> str:
@@ -46,7 +46,7 @@ def updated(page: Path) -> str:
         # Outputs that differ only in times are unchanged.
         if timeless(block.lines) != timeless(shown):
             lines[block.first : block.last] = shown
-    return filled("\n".join(lines) + "\n")
+    return fill_tables("\n".join(lines) + "\n")
 
 
 def _keep_figures(page: Path, folder: Path) -> None:

@@ -101,9 +101,9 @@ def test_address_without_scheduler_is_reported(
 ) -> None:
     import distributed  # noqa: PLC0415 - slow to import
 
-    def nobody(*_: object, **__: object) -> None:
+    def raise_timeout(*_: object, **__: object) -> None:
         raise OSError("Timed out trying to connect")
 
-    monkeypatch.setattr(distributed, "Client", nobody)
+    monkeypatch.setattr(distributed, "Client", raise_timeout)
     with pytest.raises(MachineError, match="no Dask scheduler answers at tcp://127"):
         tcpcast.sweep(path, VARY, engines="pftk", dask="tcp://127.0.0.1:9")

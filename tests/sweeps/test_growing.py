@@ -37,14 +37,14 @@ HOW: dict[str, Any] = {"engines": ["packet", "pftk"], "replications": 2, "proces
 @pytest.fixture
 def recorded_cells(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, int]]:
     """Record the computed cells and replications."""
-    noted: list[tuple[int, int]] = []
+    cells: list[tuple[int, int]] = []
 
-    def answered(asking: Any, variants: Any) -> Any:
-        noted.extend((variant.cell, variant.replication) for variant in variants)
+    def answer_and_record(asking: Any, variants: Any) -> Any:
+        cells.extend((variant.cell, variant.replication) for variant in variants)
         return answer_batch(asking, variants)
 
-    monkeypatch.setattr(processes, "answer_batch", answered)
-    return noted
+    monkeypatch.setattr(processes, "answer_batch", answer_and_record)
+    return cells
 
 
 @pytest.mark.parametrize("batches", [1000, 5])

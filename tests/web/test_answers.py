@@ -181,14 +181,14 @@ def test_drifting_shares_have_no_interval() -> None:
 
 
 def test_copied_commands_simulate_after_page_simulation(page: Page) -> None:
-    def copied(question: str) -> str:
+    def copied_command(question: str) -> str:
         body = {"question": question, "values": {}, "simulated": True, "quick": True}
         command: str = page.post("/api/evaluate", body).json()["copy"]["command"]
         return command
 
-    assert copied("path").endswith(" --packet")
-    assert copied("users").endswith(",packet")
-    assert copied("buffer").endswith(" --verify")
+    assert copied_command("path").endswith(" --packet")
+    assert copied_command("users").endswith(",packet")
+    assert copied_command("buffer").endswith(" --verify")
 
 
 def test_scenario_warning_is_shown_once_and_others_are_limited(page: Page) -> None:

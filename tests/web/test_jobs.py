@@ -50,25 +50,25 @@ def upload(page: Page, content: bytes, name: str) -> Any:
 
 
 @pytest.fixture(scope="session")
-def simulated(page: Page) -> dict[str, Any]:
+def finished_job(page: Page) -> dict[str, Any]:
     body = {"question": "path", "values": SMALL}
     return wait_for_job(page, page.post("/api/jobs", body).json()["id"])
 
 
-def test_simulation_returns_points_with_intervals(simulated: dict[str, Any]) -> None:
-    assert simulated["state"] == "done", simulated["error"]
-    assert simulated["progress"] == 1.0
-    assert len(simulated["points"]) == simulated["result"]["points"]
-    first = simulated["points"][0]
+def test_simulation_returns_points_with_intervals(finished_job: dict[str, Any]) -> None:
+    assert finished_job["state"] == "done", finished_job["error"]
+    assert finished_job["progress"] == 1.0
+    assert len(finished_job["points"]) == finished_job["result"]["points"]
+    first = finished_job["points"][0]
     assert first["text"] == "2%"
     (value,) = first["values"]
     assert value["low"] < value["value"] < value["high"]
 
 
-def test_first_point_equals_packet_engine_result(simulated: dict[str, Any]) -> None:
+def test_first_point_equals_packet_engine_result(finished_job: dict[str, Any]) -> None:
     defaults = {field.name: field.default for field in PATH.fields if field.default}
     (answer,) = tcpcast.run(PATH.scenario({**defaults, **SMALL}), ["packet"])
-    (value,) = simulated["points"][0]["values"]
+    (value,) = finished_job["points"][0]["values"]
     assert value["value"] == answer["goodput_bps"]
 
 
@@ -157,9 +157,9 @@ class ExternalReferences(HTMLParser):
 
 
 def test_report_is_self_contained_and_has_shown_results(
-    page: Page, simulated: dict[str, Any]
+    page: Page, finished_job: dict[str, Any]
 ) -> None:
-    body = {"question": "path", "values": SMALL, "job": simulated["id"]}
+    body = {"question": "path", "values": SMALL, "job": finished_job["id"]}
     response = page.post("/api/report", body)
     assert response.status_code == 200, response.text
     report = response.json()
@@ -169,5 +169,5 @@ def test_report_is_self_contained_and_has_shown_results(
     assert document.references == []
     assert "script" not in document.tags
     assert "tcpcast predict --rtt 20ms" in report["html"]
-    assert simulated["points"][0]["values"][0]["text"] in report["html"]
+    assert finished_job["points"][0]["values"][0]["text"] in report["html"]
     assert len(report["html"]) < 200_000
