@@ -30,14 +30,14 @@ PNG = b"\x89PNG\r\n\x1a\n"
 @pytest.fixture
 def drawn(monkeypatch: pytest.MonkeyPatch) -> dict[str, Figure]:
     """Figures by file name; the files are not written."""
-    kept: dict[str, Figure] = {}
+    saved: dict[str, Figure] = {}
 
-    def keep(figure: Figure, path: Path, **_: bool) -> Path:
-        kept[path.name] = figure
+    def save_in_memory(figure: Figure, path: Path, **_: bool) -> Path:
+        saved[path.name] = figure
         return path
 
-    monkeypatch.setattr(figures, "save_figure", keep)
-    return kept
+    monkeypatch.setattr(figures, "save_figure", save_in_memory)
+    return saved
 
 
 def traced_answer() -> Answer:
@@ -184,16 +184,16 @@ def test_window_ranges_include_value_at_interval_start() -> None:
 def test_regime_figure_shows_simulated_points(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    kept: list[Figure] = []
+    saved: list[Figure] = []
 
-    def keep(figure: Figure, path: Path, **_: bool) -> Path:
-        kept.append(figure)
+    def save_in_memory(figure: Figure, path: Path, **_: bool) -> Path:
+        saved.append(figure)
         return path
 
-    monkeypatch.setattr(regimes, "save_figure", keep)
+    monkeypatch.setattr(regimes, "save_figure", save_in_memory)
     arguments = ["predict", "--rtt", "50ms", "--loss", "1%..4%", "--points", "3"]
     assert main([*arguments, "--packet", "--plot", str(tmp_path)]) == 0
-    bars: Any = kept[0].axes[0].containers[0]
+    bars: Any = saved[0].axes[0].containers[0]
     assert "95 % interval" in str(bars.get_label())
     points = bars.lines[0]
     assert np.asarray(points.get_xdata()) == pytest.approx([1, 2, 4])
@@ -202,7 +202,7 @@ def test_regime_figure_shows_simulated_points(
     assert (heights[:, 0] < middle).all()
     assert (middle < heights[:, 1]).all()
     assert main([*arguments, "--plot", str(tmp_path)]) == 0
-    assert list(kept[1].axes[0].containers) == []
+    assert list(saved[1].axes[0].containers) == []
 
 
 def test_flow_rates_include_all_packets_of_run() -> None:

@@ -39,7 +39,11 @@ def test_classes_have_own_percentiles_and_no_common_mean() -> None:
     table = answers["packet"].tables["percentiles"]
     rows = list(zip(table["class"], table["quantity"], table["p50"], strict=True))
     names = [row[:2] for row in rows]
-    files = [(name, what) for name in ("game", "video") for what in ("on_time", "connection_rate")]
+    files = [
+        (name, quantity)
+        for name in ("game", "video")
+        for quantity in ("on_time", "connection_rate")
+    ]
     assert names == [*files, ("", "queue")]
     medians = {row[0]: row[2] for row in rows if row[1] == "on_time"}
     assert medians["video"] > 10 * medians["game"]
@@ -93,19 +97,19 @@ WEB_AND_LONG = {
 
 def test_arriving_transfers_share_link_with_long_flows() -> None:
     scenario = Scenario.from_dict(WEB_AND_LONG)
-    together = tcpcast.run(scenario, engines=["packet"])["packet"]
-    classes = together.tables["by_class"]
+    mixed = tcpcast.run(scenario, engines=["packet"])["packet"]
+    classes = mixed.tables["by_class"]
     assert list(classes["name"]) == ["web", "long"]
-    assert together.metrics["transfers"].value >= 200
+    assert mixed.metrics["transfers"].value >= 200
     web, long = classes["goodput_bps"]
-    assert web + long == pytest.approx(together.metrics["goodput_bps"].value, rel=0.01)
+    assert web + long == pytest.approx(mixed.metrics["goodput_bps"].value, rel=0.01)
     assert web == pytest.approx(8 * 1448 * 20 * 10, rel=0.2)
     # Long flows also count as active senders, so their number does not determine a file rate.
-    assert "rates" not in together.tables
-    assert "shared_rate_bps" not in together.tables["states"]
-    alone = scenario.with_changes({"class.long.traffic.flows": 1, "class.long.stop": "1s"})
-    quick = tcpcast.run(alone, engines=["packet"])["packet"].metrics["completion_time_s"].value
-    assert together.metrics["completion_time_s"].value > 1.5 * quick
+    assert "rates" not in mixed.tables
+    assert "shared_rate_bps" not in mixed.tables["states"]
+    web_only = scenario.with_changes({"class.long.traffic.flows": 1, "class.long.stop": "1s"})
+    quick = tcpcast.run(web_only, engines=["packet"])["packet"].metrics["completion_time_s"].value
+    assert mixed.metrics["completion_time_s"].value > 1.5 * quick
 
 
 @pytest.mark.parametrize("engine", ["engset", "mathis", "cardwell", "mean-field", "fixed-point"])

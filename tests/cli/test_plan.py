@@ -141,8 +141,8 @@ def test_users_with_share_options_and_figure(
     pytest.importorskip("matplotlib")
     requested: dict[str, Any] = {}
 
-    def plan_quality(scenario: Scenario, **how: Any) -> Plan:
-        requested.update(how, users=scenario.senders)
+    def plan_quality(scenario: Scenario, **keywords: Any) -> Plan:
+        requested.update(keywords, users=scenario.senders)
         plan = users_plan()
         plan.tables["curve"]["mean_bps"] = np.array([5e5, 3e5, 2e4])
         return plan
@@ -220,8 +220,8 @@ def test_undecided_plan_exits_1_without_answer(
 def test_requested_transfers_are_simulated(monkeypatch: pytest.MonkeyPatch) -> None:
     requested: list[int | None] = []
 
-    def plan_buffer(scenario: object, **how: Any) -> Plan:  # noqa: ARG001 - same signature
-        requested.append(how.get("transfers"))
+    def plan_buffer(scenario: object, **keywords: Any) -> Plan:  # noqa: ARG001 - same signature
+        requested.append(keywords.get("transfers"))
         return made_up_plan()
 
     monkeypatch.setattr(planning, "plan_buffer", plan_buffer)
@@ -281,8 +281,8 @@ def test_verification_exit_codes(
 ) -> None:
     requested: dict[str, Any] = {}
 
-    def plan_buffer(scenario: object, **how: Any) -> Plan:  # noqa: ARG001 - same signature
-        requested.update(how)
+    def plan_buffer(scenario: object, **keywords: Any) -> Plan:  # noqa: ARG001 - same signature
+        requested.update(keywords)
         return made_up_plan(**changes)
 
     monkeypatch.setattr(planning, "plan_buffer", plan_buffer)

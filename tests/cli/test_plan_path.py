@@ -197,8 +197,8 @@ def test_verification_exit_codes(
 ) -> None:
     requested: dict[str, Any] = {}
 
-    def plan_streams(scenario: object, **how: Any) -> Plan:  # noqa: ARG001 - same signature
-        requested.update(how)
+    def plan_streams(scenario: object, **keywords: Any) -> Plan:  # noqa: ARG001 - same signature
+        requested.update(keywords)
         return made_up_plan(**changes)
 
     monkeypatch.setattr(planning, "plan_streams", plan_streams)
@@ -272,7 +272,7 @@ def test_path_from_options_has_no_default_time_limit(
 ) -> None:
     limits: list[float | None] = []
 
-    def plan_streams(scenario: tcpcast.Scenario, **how: Any) -> Plan:  # noqa: ARG001 - same signature
+    def plan_streams(scenario: tcpcast.Scenario, **keywords: Any) -> Plan:  # noqa: ARG001 - same signature
         limits.append(scenario.run.max_wall_s)
         return Plan("flows", 1.0, "flows")
 
@@ -296,8 +296,8 @@ def test_max_loss_needs_no_loss_in_scenario(tmp_path: Path, capsys: Capture) -> 
 def test_check_length_and_unused_keys(capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
     requested: list[float] = []
 
-    def plan_streams(scenario: tcpcast.Scenario, **how: Any) -> Plan:  # noqa: ARG001 - same signature
-        requested.append(how.get("least_s", 0.0))
+    def plan_streams(scenario: tcpcast.Scenario, **keywords: Any) -> Plan:  # noqa: ARG001 - same signature
+        requested.append(keywords.get("least_s", 0.0))
         return made_up_plan()
 
     monkeypatch.setattr(planning, "plan_streams", plan_streams)

@@ -152,8 +152,8 @@ def test_html_report_has_tables_figures_and_scenario(scenario: Scenario) -> None
     assert page.count("<svg") == 3
     ids = re.findall(r' id="([^"]*)"', page)
     assert len(ids) == len(set(ids))
-    again = run_document(compared, scenario, "tcpcast report web-10mbit", figures=True)
-    assert html_page(again, MARK) == page
+    repeated = run_document(compared, scenario, "tcpcast report web-10mbit", figures=True)
+    assert html_page(repeated, MARK) == page
 
 
 def test_html_report_does_not_depend_on_wall_time(scenario: Scenario) -> None:
@@ -175,8 +175,8 @@ def test_run_writes_html_and_markdown_reports(tmp_path: Path, capsys: Output) ->
     assert "goodput" in out
     assert err.splitlines() == [f"tcpcast: wrote {html}", f"tcpcast: wrote {markdown}"]
     check_page(html.read_text())
-    again = "tcpcast report one-path --engine pftk,mathis --set 'network.rtt=\"70ms\"'"
-    assert again in markdown.read_text()
+    command_line = "tcpcast report one-path --engine pftk,mathis --set 'network.rtt=\"70ms\"'"
+    assert command_line in markdown.read_text()
     assert "| goodput | Mbit/s |" in markdown.read_text()
 
 
@@ -289,16 +289,16 @@ def digest_figure(name: str, figure: Drawn) -> Figure:
 def test_report_of_saved_answers_needs_no_simulation(
     tmp_path: Path, capsys: Output, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    own, again = tmp_path / "a.html", tmp_path / "b.html"
+    original, rewritten = tmp_path / "a.html", tmp_path / "b.html"
     monkeypatch.setattr("tcpcast.report.figures.inline", digest_figure)
-    saved = saved_answers(tmp_path, capsys, "--html", str(own))
+    saved = saved_answers(tmp_path, capsys, "--html", str(original))
     monkeypatch.setattr("tcpcast.engines.answer", None)
-    assert main(["report", str(saved), "--out", str(again)]) in {0, 1}
+    assert main(["report", str(saved), "--out", str(rewritten)]) in {0, 1}
     end = "<h2>Reproduce this report</h2>"
-    assert again.read_text().partition(end)[0] == own.read_text().partition(end)[0]
-    assert own.read_text().count("<svg>") >= 5
-    assert f"tcpcast report {saved}\n" in again.read_text()
-    assert "tcpcast report web-10mbit.toml --engine engset,packet" in again.read_text()
+    assert rewritten.read_text().partition(end)[0] == original.read_text().partition(end)[0]
+    assert original.read_text().count("<svg>") >= 5
+    assert f"tcpcast report {saved}\n" in rewritten.read_text()
+    assert "tcpcast report web-10mbit.toml --engine engset,packet" in rewritten.read_text()
 
 
 def test_saved_answers_are_read_without_loss(scenario: Scenario, tmp_path: Path) -> None:

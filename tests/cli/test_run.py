@@ -212,8 +212,8 @@ def test_printed_scenario_can_be_run(name: str, capsys: Capture, tmp_path: Path)
     shown = capsys.readouterr().out
     file = tmp_path / "shown.toml"
     file.write_text(shown, encoding="utf-8")
-    again = tcpcast.load(str(file))
-    assert again.digest() == tcpcast.load(name).with_changes({"run.seed": 5}).digest()
+    reloaded = tcpcast.load(str(file))
+    assert reloaded.digest() == tcpcast.load(name).with_changes({"run.seed": 5}).digest()
     assert main(["run", str(file), "--print-scenario"]) == 0
     assert capsys.readouterr().out == shown
 

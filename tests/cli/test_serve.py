@@ -58,19 +58,19 @@ def test_upload_names_are_sanitized() -> None:
             _, response_headers, _ = send_request(url, b"GET", url.query.encode(), {})
             cookie = response_headers["set-cookie"].split(";")[0]
             headers = {"Cookie": cookie, "Origin": f"http://{url.netloc}"}
-            for what, name in NAMES.items():
+            for case, name in NAMES.items():
                 path = b"/api/captures?name=" + name
                 status, response_headers, body = send_request(
                     url, b"POST", path, headers, b"no capture"
                 )
-                assert status == 202, (what, body)
+                assert status == 202, (case, body)
                 assert "set-cookie" not in response_headers
                 job = json.loads(body)["id"]
                 while body and json.loads(body).get("state", "running") == "running":
                     time.sleep(0.05)
                     body = send_request(url, b"GET", f"/api/jobs/{job}".encode(), headers)[2]
                 message = json.loads(body)["error"]["message"]
-                assert message.isprintable(), (what, message)
+                assert message.isprintable(), (case, message)
                 assert "tcpcast-serve" not in message
         finally:
             process.send_signal(signal.SIGINT)

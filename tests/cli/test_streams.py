@@ -224,8 +224,11 @@ def test_invisible_characters_are_escaped() -> None:
 @pytest.mark.parametrize("command", ["schema", "run web-10mbit --engine engset --json"])
 def test_json_is_ascii_in_every_locale(command: str, folder: Path) -> None:
     texts = [
-        shell(f"{TCPCAST} {command}", folder, **how).stdout.decode("ascii")
-        for how in ({"LC_ALL": "POSIX", "PYTHONIOENCODING": "ascii"}, {"LC_ALL": "C.UTF-8"})
+        shell(f"{TCPCAST} {command}", folder, **environment_changes).stdout.decode("ascii")
+        for environment_changes in (
+            {"LC_ALL": "POSIX", "PYTHONIOENCODING": "ascii"},
+            {"LC_ALL": "C.UTF-8"},
+        )
     ]
     first, second = map(json.loads, texts)
     if command == "schema":

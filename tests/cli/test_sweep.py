@@ -207,8 +207,8 @@ def test_vary_sets_latin_and_zip(plain: str, capsys: Capture) -> None:
     arguments = ["sweep", plain, "--engine", "pftk", "--json", "--vary", "network.rtt=10ms..90ms"]
     assert main([*arguments, "--vary", "latin=7"]) == 0
     assert len(json.loads(capsys.readouterr().out)) == 7
-    together = ["--vary", "traffic.flows=1..10 lin 10", "--vary", "zip=network.rtt,traffic.flows"]
-    assert main([*arguments, *together]) == 0
+    zipped = ["--vary", "traffic.flows=1..10 lin 10", "--vary", "zip=network.rtt,traffic.flows"]
+    assert main([*arguments, *zipped]) == 0
     rows = json.loads(capsys.readouterr().out)
     assert [row["traffic.flows"] for row in rows] == list(range(1, 11))
 

@@ -28,10 +28,10 @@ RTT, LOSS = "network.rtt", "network.bottleneck.loss"
 
 
 def draw_figures(
-    vary: dict[str, Any], levels: dict[str, list[float]], **how: Any
+    vary: dict[str, Any], levels: dict[str, list[float]], **options: Any
 ) -> dict[str, Figure]:
-    results = tcpcast.sweep("lossy-path", vary, processes=1, **how)
-    kinds = prepare("lossy-path", vary, **how).spec.kinds
+    results = tcpcast.sweep("lossy-path", vary, processes=1, **options)
+    kinds = prepare("lossy-path", vary, **options).spec.kinds
     keys = {key: (kind, results.keys[key]) for key, kind in kinds.items()}
     return dict(drawn_sweep(results.to_arrow(), keys, "lossy-path", levels))
 
@@ -52,12 +52,12 @@ def test_one_key_gives_line_per_engine() -> None:
     lines = {str(line.get_label()): line for line in axes.lines}
     curve = lines["pftk (formula)"]
     swept = tcpcast.sweep("lossy-path", {RTT: "10ms..160ms log 3"}, engines="pftk", processes=1)
-    wanted = np.array(swept.to_arrow()["goodput_bps"].to_pylist()) / 1e6
-    np.testing.assert_allclose(np.asarray(curve.get_ydata()), wanted)
+    expected = np.array(swept.to_arrow()["goodput_bps"].to_pylist()) / 1e6
+    np.testing.assert_allclose(np.asarray(curve.get_ydata()), expected)
     places = [math.log10(value) for value in (0.01, 0.04, 0.16)]
     np.testing.assert_allclose(np.asarray(curve.get_xdata()), places)
     assert lines["mathis (formula)"].get_linestyle() != curve.get_linestyle()
-    assert axes.get_ylim()[1] > 1.05 * max(wanted)
+    assert axes.get_ylim()[1] > 1.05 * max(expected)
     assert {"10", "40", "160", "network.rtt (ms)", "20 Mbit/s"} <= texts(figure)
 
 

@@ -38,8 +38,10 @@ def test_sweep_writes_html_and_markdown_reports(tmp_path: Path, capsys: Capture)
     assert "12 rows: 12 answered." in lines
     assert '"network.rtt" = ["10ms", "40ms", "160ms"]' in lines
     assert any("outside its domain" in line and "rows, for example" in line for line in lines)
-    again = next(line for line in lines if line.strip().startswith("tcpcast sweep lossy-path"))
-    assert "--vary" in again
+    command_line = next(
+        line for line in lines if line.strip().startswith("tcpcast sweep lossy-path")
+    )
+    assert "--vary" in command_line
 
 
 def test_report_of_sweep_directory_equals_sweep_report(tmp_path: Path, capsys: Capture) -> None:

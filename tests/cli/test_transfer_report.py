@@ -236,13 +236,13 @@ def test_percentile_bands_have_gaps_for_missing_sizes(
 ) -> None:
     """There are no transfers of 4 and 16 packets, so 30 packets is a point after a gap."""
     pytest.importorskip("matplotlib")
-    kept: list[Any] = []
+    saved: list[Any] = []
 
-    def keep(figure: Any, path: Path, **_: bool) -> Path:
-        kept.append(figure)
+    def save_in_memory(figure: Any, path: Path, **_: bool) -> Path:
+        saved.append(figure)
         return path
 
-    monkeypatch.setattr(figures, "save_figure", keep)
+    monkeypatch.setattr(figures, "save_figure", save_in_memory)
     answer = made_up("packet", 0.0, 0.1)
     sizes = np.array([1, 2, 8, 30])
     p50 = np.array([0.1, 0.2, 0.4, 0.6])
@@ -256,16 +256,16 @@ def test_percentile_bands_have_gaps_for_missing_sizes(
     del answer.tables["by_losses"]
     changes = {"traffic.size": [f"{n}pkt" for n in (1, 2, 4, 8, 16, 30)]}
     plot([answer], tcpcast.load("short-transfers", changes=changes), tmp_path)
-    axes = kept[0].axes[0]
+    axes = saved[0].axes[0]
     lines = {line.get_label(): line for line in axes.lines}
     for name, values in (("packet, median", p50), ("packet, mean", 1.2 * p50)):
         drawn = np.asarray(lines[name].get_ydata())
         assert np.isnan(drawn[[2, 4]]).all()
         assert drawn[[0, 1, 3, 5]] == pytest.approx(values)
-    labels = [text.get_text() for text in kept[0].legends[0].get_texts()]
+    labels = [text.get_text() for text in saved[0].legends[0].get_texts()]
     assert "packet, mean, 95 % interval" not in labels  # the table has no intervals
     assert {"p50 to p95", "p95 to p99"} <= set(labels)
-    tail = kept[1].axes[0].lines
+    tail = saved[1].axes[0].lines
     assert [line.get_label() for line in tail][:2] == ["packet, 1 packet", "packet, 2 packets"]
     assert np.asarray(tail[0].get_xdata()) == pytest.approx([0.1, 0.2, 0.3])
     assert np.asarray(tail[0].get_ydata()) == pytest.approx([0.5, 0.05, 0.01])

@@ -165,15 +165,15 @@ def without_words(text: str) -> str:
     Lines of JSON keep their key, other lines only their numbers, so that the wording and wrapping
     of paragraphs may differ.
     """
-    kept: list[str] = []
+    structure: list[str] = []
     for line in text.splitlines():
         key = KEY.match(line)
         if key:
-            kept.append(key[1])
+            structure.append(key[1])
         elif re.fullmatch(r"[\s{}\[\],]+", line):
-            kept.append(line.strip())
-        kept.extend(result[0] for result in NUMBER.finditer(key[2] if key else line))
-    return "\n".join(kept)
+            structure.append(line.strip())
+        structure.extend(result[0] for result in NUMBER.finditer(key[2] if key else line))
+    return "\n".join(structure)
 
 
 def compared(case: Case, folder: Path, *, numbers: bool = False) -> tuple[list[str], list[str]]:
@@ -194,30 +194,30 @@ def compared(case: Case, folder: Path, *, numbers: bool = False) -> tuple[list[s
     return differing, [] if differing else every
 
 
-def chosen(only: str, slow: bool) -> list[Case]:
+def select_cases(only: str, slow: bool) -> list[Case]:
     """Return the cases whose name contains a text."""
     return [case for case in cases() if only in case.name and (slow or not case.slow)]
 
 
-def record_all(wanted: list[Case], folder: Path, processes: int) -> int:
+def record_all(cases_to_run: list[Case], folder: Path, processes: int) -> int:
     """Record cases and return the exit code."""
     with ProcessPoolExecutor(processes) as pool:
-        names = list(pool.map(partial(write, folder=folder), wanted, chunksize=4))
+        names = list(pool.map(partial(write, folder=folder), cases_to_run, chunksize=4))
     print(f"{len(names)} cases recorded in {folder}")
     return 0
 
 
-def compare_all(wanted: list[Case], folder: Path, processes: int, *, numbers: bool) -> int:
+def compare_all(cases_to_run: list[Case], folder: Path, processes: int, *, numbers: bool) -> int:
     """Print the differences from a recording; return the exit code, 1 if there are any."""
     compare = partial(compared, folder=folder, numbers=numbers)
     with ProcessPoolExecutor(processes) as pool:
-        result = list(zip(wanted, pool.map(compare, wanted, chunksize=4), strict=True))
+        result = list(zip(cases_to_run, pool.map(compare, cases_to_run, chunksize=4), strict=True))
     differing = list(report((case, lines) for case, (lines, _) in result))
     if numbers:
         print("Words that differ:")
         worded = list(report((case, words) for case, (_, words) in result))
         print(f"{len(worded)} cases differ in words")
-    print(f"{len(wanted)} cases compared, {len(differing)} differ")
+    print(f"{len(cases_to_run)} cases compared, {len(differing)} differ")
     return 1 if differing else 0
 
 
@@ -239,10 +239,10 @@ def main() -> int:
     parser.add_argument("--processes", type=int, default=2)
     parser.add_argument("--numbers", action="store_true", help="words may differ")
     options = parser.parse_args()
-    wanted, folder = chosen(options.only, options.slow), options.folder.resolve()
+    cases_to_run, folder = select_cases(options.only, options.slow), options.folder.resolve()
     if options.what == "record":
-        return record_all(wanted, folder, options.processes)
-    return compare_all(wanted, folder, options.processes, numbers=options.numbers)
+        return record_all(cases_to_run, folder, options.processes)
+    return compare_all(cases_to_run, folder, options.processes, numbers=options.numbers)
 
 
 if __name__ == "__main__":

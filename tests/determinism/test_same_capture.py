@@ -142,8 +142,8 @@ def test_files_stdin_gzip_and_zstd_give_same_bytes(
     capfdbinary: pytest.CaptureFixture[bytes],
 ) -> None:
     result = set()
-    for how, write in ENCODERS.items():
-        folder = tmp_path / how
+    for encoding, write in ENCODERS.items():
+        folder = tmp_path / encoding
         folder.mkdir()
         (folder / NAME).write_bytes(write(content))
         monkeypatch.chdir(folder)

@@ -161,5 +161,5 @@ def test_reading_metrics_during_a_run_changes_nothing(looks: int) -> None:
     for look in range(1, looks + 1):
         in_pieces.advance(transfers=None, until_ns=look * 10 * SECOND // looks, threads=1)
         all_results(in_pieces)
-    wanted, result = all_results(in_one_go), all_results(in_pieces)
-    assert {name for name in wanted if wanted[name] != result[name]} == set()
+    expected, result = all_results(in_one_go), all_results(in_pieces)
+    assert {name for name in expected if expected[name] != result[name]} == set()

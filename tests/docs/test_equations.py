@@ -23,8 +23,10 @@ def unlimited(p: float, b: float) -> float:
 def timeout(w: float, p: float) -> float:
     if w <= 3:
         return 1.0
-    kept = 1 - p
-    share: float = (1 - kept**3) * (1 + kept**3 * (1 - kept ** (w - 3))) / (1 - kept**w)
+    survival = 1 - p
+    share: float = (
+        (1 - survival**3) * (1 + survival**3 * (1 - survival ** (w - 3))) / (1 - survival**w)
+    )
     return min(1.0, share)
 
 
@@ -75,8 +77,8 @@ def test_cubic_and_bbr_match_documented_equations(p: float, max_window: float) -
     }  # fmt: skip
     assert bbr.bbr_bound(**path).rate_pps == pytest.approx(link * (1 - p) / flows)
     share = 1 - max(0, 0.5 - link * RTT / (2 * buffer) - 4 * flows / buffer)
-    beside = bbr.bbr_bound(**path, buffer_pkts=buffer, beside_loss_based=True)
-    assert beside.rate_pps == pytest.approx(link * (1 - p) * share / flows)
+    competing = bbr.bbr_bound(**path, buffer_pkts=buffer, beside_loss_based=True)
+    assert competing.rate_pps == pytest.approx(link * (1 - p) * share / flows)
 
 
 @pytest.mark.parametrize("n", [1, 4, 30])
@@ -94,19 +96,19 @@ def test_parallel_flows_match_documented_equations(p: float, b: int, n: int) -> 
         return (1 - waiting / n) / (p * x * RTT) + waiting / (sequence * (1 - p))
 
     x = between(1)
-    kept = 1 - 1 / max(1.0, 2 * n * x / b)
-    q = min(1, (1 - kept**3) * (1 + kept**3 - kept ** (2 * n * x / b)))
+    q_base = 1 - 1 / max(1.0, 2 * n * x / b)
+    q = min(1, (1 - q_base**3) * (1 + q_base**3 - q_base ** (2 * n * x / b)))
     path: dict[str, Any] = {"flows": n, "rtt_s": RTT, "t0_s": T0, "packets_per_ack": b}
     own = parallel.parallel_throughput(loss_event_ratio=p, **path)
     assert own.rate_pps == pytest.approx(rate(x, q))
     lost = 2.5 * p
     j = min(n, lost / p)
     window = n * between(j) / (2 * b) * (1 + 3 * n / j)
-    together = parallel.cumulative_throughput(
+    cumulative = parallel.cumulative_throughput(
         loss_event_ratio_cumulative=p, loss_ratio=lost, **path
     )
     q = min(1, lost / p * n / window)
-    assert together.rate_pps == pytest.approx(rate(between(j), q))
+    assert cumulative.rate_pps == pytest.approx(rate(between(j), q))
 
 
 @pytest.mark.parametrize("max_window", [6.0, inf])

@@ -49,9 +49,9 @@ def test_stubs_pass_stubtest(tmp_path: Path) -> None:
 
     Modules that the stubs import are left out, which saves 80 % of the time.
     """
-    alone = tmp_path / "mypy.ini"
-    alone.write_text("[mypy]\nfollow_imports = skip\n")
-    options = ["--ignore-disjoint-bases", "--mypy-config-file", str(alone)]
+    config = tmp_path / "mypy.ini"
+    config.write_text("[mypy]\nfollow_imports = skip\n")
+    options = ["--ignore-disjoint-bases", "--mypy-config-file", str(config)]
     run = subprocess.run(
         [sys.executable, "-m", "mypy.stubtest", *options, "tcpcast._native"],
         cwd=ROOT,

@@ -26,7 +26,7 @@ def values(typed: Any) -> tuple[Any, ...]:
 
 
 @pytest.mark.parametrize(
-    ("typed", "wanted"),
+    ("typed", "expected"),
     [
         ("1ms..100ms log 3", ("1ms", "10ms", "100ms")),
         ("1ms..100ms 3", ("1ms", "10ms", "100ms")),
@@ -43,8 +43,8 @@ def values(typed: Any) -> tuple[Any, ...]:
         ([True, False], (True, False)),
     ],
 )
-def test_ranges_and_lists_give_values(typed: Any, wanted: tuple[Any, ...]) -> None:
-    assert values(typed) == wanted
+def test_ranges_and_lists_give_values(typed: Any, expected: tuple[Any, ...]) -> None:
+    assert values(typed) == expected
 
 
 def test_range_of_ten_thousand_values_has_no_duplicates() -> None:

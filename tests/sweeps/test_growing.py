@@ -39,9 +39,9 @@ def recorded_cells(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, int]]:
     """Record the computed cells and replications."""
     cells: list[tuple[int, int]] = []
 
-    def answer_and_record(asking: Any, variants: Any) -> Any:
+    def answer_and_record(run_request: Any, variants: Any) -> Any:
         cells.extend((variant.cell, variant.replication) for variant in variants)
-        return answer_batch(asking, variants)
+        return answer_batch(run_request, variants)
 
     monkeypatch.setattr(processes, "answer_batch", answer_and_record)
     return cells
@@ -109,7 +109,7 @@ def test_side_file_uses_new_numbers(path: Scenario, tmp_path: Path) -> None:
     lines = map(json.loads, (tmp_path / "out" / "_wall.jsonl").read_text().splitlines())
     rows = sorted((line["part"], *row[:3]) for line in lines for row in line["wall_s"])
     engines = [(0, "packet"), (0, "pftk"), (1, "packet")]
-    assert rows == [(2 * c + again, c, again, name) for c in range(9) for again, name in engines]
+    assert rows == [(2 * c + repeat, c, repeat, name) for c in range(9) for repeat, name in engines]
 
 
 @pytest.mark.parametrize("step", ["put aside", "defined"])

@@ -175,9 +175,9 @@ def test_existing_parts_are_not_run_again(
     (out / ".tcpcast-left").write_bytes(b"half")
     answered_cells = []
 
-    def answer_and_record(asking: Any, cells: Any) -> Any:
+    def answer_and_record(run_request: Any, cells: Any) -> Any:
         answered_cells.append(cells[0].cell)
-        return answer_batch(asking, cells)
+        return answer_batch(run_request, cells)
 
     monkeypatch.setattr(processes, "answer_batch", answer_and_record)
     shares: list[float] = []

@@ -42,7 +42,7 @@ class Served:
     requested_urls: list[str] = field(default_factory=list)
     errors: list[str] = field(default_factory=list)
     empty: list[Page] = field(default_factory=list)
-    kept: Page | None = None
+    reused_tab: Page | None = None
     """A tab whose state is kept for the next test."""
 
     @property
@@ -64,7 +64,7 @@ class Served:
 
     def reset_tabs(self) -> None:
         """Empty all tabs except for the kept one."""
-        self.empty = [tab for tab in self.context.pages if tab != self.kept]
+        self.empty = [tab for tab in self.context.pages if tab != self.reused_tab]
         for tab in self.empty:
             tab.goto("about:blank")
 
@@ -119,9 +119,9 @@ def state(tab: Page) -> dict[str, str]:
 
 @pytest.mark.parametrize("question", ["path", "flows", "transfer", "winner", "users", "buffer"])
 def test_each_question_shows_answer_and_curve(served: Served, question: str) -> None:
-    if served.kept is None:
-        served.kept = served.tab()
-    tab = served.kept
+    if served.reused_tab is None:
+        served.reused_tab = served.tab()
+    tab = served.reused_tab
     wait_for_answer(tab)
     tab.select_option("#question", question)
     tab.wait_for_url(re.compile(f"question={question}"))
