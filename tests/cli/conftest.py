@@ -1,4 +1,4 @@
-"""Scenarios and engines that the tests of the command line share."""
+"""Fixtures with scenarios and engines for the tests of the commands."""
 
 from __future__ import annotations
 
@@ -34,16 +34,16 @@ def pair() -> list[Answer]:
 
 @pytest.fixture
 def install(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
-    """Replace the registry: ``install(packet=function)`` leaves exactly that engine."""
+    """Return a function that replaces the registry: ``install(packet=function)``."""
 
     def _install(**given: Callable[[Scenario, RunOptions], Answer]) -> None:
-        module = ModuleType("made_engines")
-        monkeypatch.setitem(sys.modules, "made_engines", module)
+        module = ModuleType("synthetic_engines")
+        monkeypatch.setitem(sys.modules, "synthetic_engines", module)
         registry = {}
         for name, function in given.items():
             setattr(module, name, function)
             registry[name] = EngineEntry(
-                "made_engines", name, f"the {name} engine", "everything", "simulation"
+                "synthetic_engines", name, f"the {name} engine", "everything", "simulation"
             )
         monkeypatch.setattr(engines, "REGISTRY", registry)
 
@@ -51,8 +51,8 @@ def install(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
 
 
 @pytest.fixture
-def made_engines(install: Callable[..., None]) -> None:
-    """Engines ``engset`` and ``packet`` that give the made-up answers, ``pftk`` that refuses."""
+def synthetic_engines(install: Callable[..., None]) -> None:
+    """Install engines ``engset`` and ``packet`` with made-up answers; ``pftk`` does not apply."""
 
     def pftk(*_: object) -> Answer:
         raise NotApplicable("it needs bulk flows")

@@ -1,4 +1,4 @@
-"""Made-up answers, so that what is printed of them can be known to the letter."""
+"""Made-up answers with known values, for tests that compare printed text exactly."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from tcpcast.answer import Answer, Metric, to_notes
 
 
 def simulated() -> Answer:
-    """An answer as a simulator gives it: intervals, a seed, an extreme without interval."""
+    """Return an answer of a simulator: with intervals and a seed; a maximum has no interval."""
     active = np.arange(60)
     queue = np.arange(150)
     rate = np.minimum(800e3, 9.5e6 / np.maximum(active, 1))
@@ -42,7 +42,7 @@ def simulated() -> Answer:
 
 
 def calculated() -> Answer:
-    """An answer as a formula gives it: no interval, two figures its authors disown."""
+    """Return an answer of a formula: without intervals, with two untrusted values."""
     active = np.arange(135)
     return Answer(
         "engset",

@@ -1,4 +1,4 @@
-"""What `tcpcast.run` returns in Python."""
+"""Results of `tcpcast.run` in Python."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ if TYPE_CHECKING:
     from tcpcast.engines import RunOptions
     from tcpcast.scenario import Scenario
 
-pytestmark = pytest.mark.usefixtures("made_engines")
+pytestmark = pytest.mark.usefixtures("synthetic_engines")
 
 
-def test_answers_are_indexed_by_engine_and_by_position(scenario: Scenario) -> None:
+def test_answers_are_indexed_by_engine_and_position(scenario: Scenario) -> None:
     answers = tcpcast.run(scenario, ["engset", "packet"])
     assert answers["packet"] is answers[1]
     assert answers["packet"]["loss_ratio"] == 0.04664
@@ -36,38 +36,38 @@ def test_answers_are_indexed_by_engine_and_by_position(scenario: Scenario) -> No
         answers["pftk"]
 
 
-def test_without_engines_all_that_apply(scenario: Scenario) -> None:
+def test_run_uses_all_applicable_engines_by_default(scenario: Scenario) -> None:
     assert repr(tcpcast.run(scenario)) == "<Answers to web-10mbit: engset, packet>"
 
 
-def test_str_is_the_table(scenario: Scenario) -> None:
+def test_str_of_answers_is_report_table(scenario: Scenario) -> None:
     text = str(tcpcast.run(scenario))
     assert "web-10mbit: 134 on/off sources" in text
     assert "vs packet" in text
 
 
-def test_progress_and_threads_are_passed_on(
+def test_run_passes_progress_and_threads_to_engine(
     scenario: Scenario, install: Callable[..., None]
 ) -> None:
     shares: list[float] = []
 
-    def working(scenario: Scenario, options: RunOptions) -> Answer:
+    def report_progress(scenario: Scenario, options: RunOptions) -> Answer:
         assert options.progress is not None
         options.progress(0.5)
         return Answer(scenario.name, provenance={"threads": options.threads})
 
-    install(packet=working)
+    install(packet=report_progress)
     answers = tcpcast.run(scenario, ["packet"], threads=2, progress=shares.append)
     assert shares == [0.5]
     assert answers[0].provenance == {"threads": 2}
 
 
-def test_an_unknown_engine_is_refused(scenario: Scenario) -> None:
+def test_run_rejects_unknown_engine(scenario: Scenario) -> None:
     with pytest.raises(tcpcast.UnknownEngine, match="packet"):
         tcpcast.run(scenario, ["pakcet"])
 
 
-def test_html_is_one_well_formed_table_with_every_figure(scenario: Scenario) -> None:
+def test_html_has_one_table_with_all_metrics(scenario: Scenario) -> None:
     answers = tcpcast.run(scenario, ["engset", "packet", "pftk"])
     answers["packet"].warn("a < b & c")
     root = ElementTree.fromstring(f"<div>{answers._repr_html_()}</div>")
@@ -87,7 +87,7 @@ def test_html_is_one_well_formed_table_with_every_figure(scenario: Scenario) -> 
     assert "- pftk does not apply: it needs bulk flows" in notes
 
 
-def test_a_warning_about_intervals_knows_of_which_metrics_it_is() -> None:
+def test_interval_warning_lists_affected_metrics() -> None:
     warning = Note(
         "the run is too short; check the intervals of ", ("a_s", "b_s"), kind="check", named=True
     )
@@ -126,7 +126,7 @@ def warned_answer() -> Answer:
     return Answer("packet", metrics=metrics, notes=warnings, kind="simulation")
 
 
-def test_a_report_shows_the_three_worst_warnings_about_what_it_shows() -> None:
+def test_report_shows_three_worst_warnings_of_shown_metrics() -> None:
     compared, scenario = compare_all([warned_answer()]), tcpcast.load("local-loop")
     assert [part.text for part in remarks(compared, scenario)] == [
         "packet: the link is a mean",
@@ -144,7 +144,7 @@ def test_a_report_shows_the_three_worst_warnings_about_what_it_shows() -> None:
     assert warned_answer().to_json()["warnings"] == list(warned_answer().warnings)
 
 
-def test_a_saved_answer_has_its_notes(tmp_path: Path) -> None:
+def test_saved_answers_keep_notes(tmp_path: Path) -> None:
     scenario = tcpcast.load("local-loop", changes={"run.duration": "200s"})
     answers = tcpcast.run(scenario, ["packet"])
     answers[0].notes = warned_answer().notes

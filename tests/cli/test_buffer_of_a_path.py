@@ -1,4 +1,4 @@
-"""`tcpcast predict --buffer`: the buffer of the link, and how a simulation depends on it."""
+"""`tcpcast predict --buffer`: the buffer of the link and its effect on simulations."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ def text(capsys: Capture, *arguments: str) -> str:
 
 def document(capsys: Capture, *arguments: str) -> dict[str, Any]:
     assert main([*PATH, *arguments, "--json"]) == 0
-    found: dict[str, Any] = json.loads(capsys.readouterr().out)
-    return found
+    result: dict[str, Any] = json.loads(capsys.readouterr().out)
+    return result
 
 
 def goodput(document: dict[str, Any]) -> float:
@@ -32,7 +32,7 @@ def goodput(document: dict[str, Any]) -> float:
     return float(simulation["metrics"]["goodput_bps"]["value"])
 
 
-def test_the_header_has_the_buffer_and_marks_it_if_it_is_assumed(capsys: Capture) -> None:
+def test_header_shows_buffer_and_marks_assumed_value(capsys: Capture) -> None:
     assert "link 10 Mbit/s, buffer 1 BDP (assumed), window" in text(capsys)
     assert "link 10 Mbit/s, buffer 64 MB, 42,666 packets, window" in text(
         capsys, "--buffer", "64MB"
@@ -41,7 +41,7 @@ def test_the_header_has_the_buffer_and_marks_it_if_it_is_assumed(capsys: Capture
     assert "buffer" not in capsys.readouterr().out
 
 
-def test_a_simulation_has_the_buffer_of_the_option(capsys: Capture) -> None:
+def test_simulation_uses_buffer_option(capsys: Capture) -> None:
     given = document(capsys, "--buffer", "4pkt", "--packet")
     assert Scenario.from_dict(given["scenario"]).buffer_pkts == 4
     assert given["buffer"] == {"packets": 4, "is_assumed": False}
@@ -50,47 +50,47 @@ def test_a_simulation_has_the_buffer_of_the_option(capsys: Capture) -> None:
     assert goodput(given) < 0.95 * goodput(assumed)
 
 
-def test_with_an_assumed_buffer_a_simulation_is_repeated_with_others(capsys: Capture) -> None:
-    found = document(capsys, "--packet")
-    assert found["buffer"]["packets"] == 17
-    quarter, fourfold = found["buffer"]["other"]
+def test_simulation_with_assumed_buffer_is_repeated_with_others(capsys: Capture) -> None:
+    result = document(capsys, "--packet")
+    assert result["buffer"]["packets"] == 17
+    quarter, fourfold = result["buffer"]["other"]
     assert (quarter["buffer"], fourfold["buffer"]) == ("0.25bdp", "4bdp")
     for other in (quarter, fourfold):
-        alone = document(capsys, "--packet", "--buffer", other["buffer"])
-        assert other["metrics"]["goodput_bps"]["value"] == goodput(alone)
+        explicit = document(capsys, "--packet", "--buffer", other["buffer"])
+        assert other["metrics"]["goodput_bps"]["value"] == goodput(explicit)
     low, high = (f"{o['metrics']['goodput_bps']['value'] / 1e6:.3g}" for o in (quarter, fourfold))
-    said = text(capsys, "--packet")
-    told = f"with other values of --buffer: {low} Mbit/s with 0.25bdp, {high} Mbit/s with 4bdp"
-    assert told in said
+    shown = text(capsys, "--packet")
+    expected = f"with other values of --buffer: {low} Mbit/s with 0.25bdp, {high} Mbit/s with 4bdp"
+    assert expected in shown
 
 
-def test_of_a_transfer_the_time_depends_on_the_buffer(capsys: Capture) -> None:
-    said = text(capsys, "--packet", "--size", "1MB")
-    assert " ms with 0.25bdp" in said or " s with 0.25bdp" in said
+def test_transfer_time_is_shown_for_other_buffers(capsys: Capture) -> None:
+    shown = text(capsys, "--packet", "--size", "1MB")
+    assert " ms with 0.25bdp" in shown or " s with 0.25bdp" in shown
 
 
-def test_equal_results_are_told_as_such(capsys: Capture) -> None:
-    said = text(capsys, "--packet", "--rwnd", "4", "--stack", "rfc-newreno")
-    assert "assumed to be 1 BDP (25.5 KB); 0.25bdp and 4bdp give the same result." in said
+def test_equal_results_of_other_buffers_are_reported_as_equal(capsys: Capture) -> None:
+    shown = text(capsys, "--packet", "--rwnd", "4", "--stack", "rfc-newreno")
+    assert "assumed to be 1 BDP (25.5 KB); 0.25bdp and 4bdp give the same result." in shown
 
 
-def test_a_long_simulation_is_not_repeated(
+def test_long_simulation_is_not_repeated_with_other_buffers(
     capsys: Capture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(run_size, "MAX_COMPARED_PKTS", 1000)
-    said = text(capsys, "--packet")
-    assert "a smaller one may give a lower rate: try --buffer 0.25bdp..4bdp." in said
+    shown = text(capsys, "--packet")
+    assert "a smaller one may give a lower rate: try --buffer 0.25bdp..4bdp." in shown
 
 
-def test_without_a_simulation_the_option_is_not_ignored_silently(capsys: Capture) -> None:
+def test_buffer_option_without_simulation_prints_note(capsys: Capture) -> None:
     assert "The formulas ignore --buffer; add --packet." in text(capsys, "--buffer", "4pkt")
 
 
-def test_buffers_may_be_a_range(capsys: Capture) -> None:
+def test_buffer_option_accepts_range(capsys: Capture) -> None:
     assert main([*PATH, "--buffer", "4pkt..16pkt", "--points", "3", "--csv"]) == 0
     rows = [line.split(",") for line in capsys.readouterr().out.splitlines()]
-    place = rows[0].index("buffer_pkts")
-    assert list(dict.fromkeys(row[place] for row in rows[1:])) == ["4", "8", "16"]
+    column = rows[0].index("buffer_pkts")
+    assert list(dict.fromkeys(row[column] for row in rows[1:])) == ["4", "8", "16"]
 
 
 @pytest.mark.parametrize(
@@ -106,6 +106,8 @@ def test_buffers_may_be_a_range(capsys: Capture) -> None:
         ([*PATH[1:], "--buffer", "1bdp..1bd"], "--buffer: "),
     ],
 )
-def test_bad_buffers_name_the_option(arguments: list[str], message: str, capsys: Capture) -> None:
+def test_bad_buffer_is_rejected_with_option_name(
+    arguments: list[str], message: str, capsys: Capture
+) -> None:
     assert main(["predict", *arguments]) == 2
     assert message in capsys.readouterr().err

@@ -1,4 +1,4 @@
-"""The other commands, and names that are no command."""
+"""Help, version, `engines`, `schema`, `new` and `reproduce`; unknown commands."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ COMMANDS = [
 ]
 
 
-def test_help_lists_the_commands_that_exist_and_no_others(capsys: Capture) -> None:
+def test_help_lists_all_commands(capsys: Capture) -> None:
     assert main(["--help"]) == 0
     out, err = capsys.readouterr()
     assert err == ""
@@ -34,49 +34,47 @@ def test_help_lists_the_commands_that_exist_and_no_others(capsys: Capture) -> No
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_each_command_has_an_example(command: str, capsys: Capture) -> None:
+def test_help_of_each_command_has_example(command: str, capsys: Capture) -> None:
     assert main([command, "-h"]) == 0
     out = capsys.readouterr().out
     assert f"Example: tcpcast {command}" in out
 
 
-def test_no_command_at_all_shows_the_help_and_exits_2(capsys: Capture) -> None:
+def test_missing_command_prints_help_and_exits_2(capsys: Capture) -> None:
     assert main([]) == 2
     assert "Commands:" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("option", ["--version", "-V"])
-def test_version(option: str, capsys: Capture) -> None:
+def test_version_option_prints_version(option: str, capsys: Capture) -> None:
     assert main([option]) == 0
     assert capsys.readouterr().out == f"tcpcast {tcpcast.__version__}\n"
 
 
 @pytest.mark.parametrize("words", [["run"], ["plan", "users"], []])
-def test_help_is_a_word_too(words: list[str], capsys: Capture) -> None:
+def test_help_command_equals_help_option(words: list[str], capsys: Capture) -> None:
     assert main(["help", *words]) == 0
-    said = capsys.readouterr().out
+    text = capsys.readouterr().out
     assert main([*words, "--help"]) == 0
-    assert said == capsys.readouterr().out
+    assert text == capsys.readouterr().out
 
 
 @pytest.mark.parametrize(
     ("typed", "meant"), [("rnu", "run"), ("reproduction", "reproduce"), ("sweeps", "sweep")]
 )
-def test_an_unknown_command_is_answered_with_the_nearest(
-    typed: str, meant: str, capsys: Capture
-) -> None:
+def test_unknown_command_suggests_nearest_command(typed: str, meant: str, capsys: Capture) -> None:
     assert main([typed]) == 2
     assert f"no command '{typed}'; did you mean '{meant}'?" in capsys.readouterr().err
 
 
-def test_an_unknown_option_names_the_command(capsys: Capture) -> None:
+def test_unknown_option_error_names_command(capsys: Capture) -> None:
     assert main(["engines", "--jsn"]) == 2
     err = capsys.readouterr().err
     assert err.startswith("tcpcast engines: ")
     assert "--json" in err
 
 
-def test_engines(capsys: Capture) -> None:
+def test_engines_lists_all_engines_as_table_and_json(capsys: Capture) -> None:
     assert main(["engines"]) == 0
     table = capsys.readouterr().out
     assert main(["engines", "--json"]) == 0
@@ -90,7 +88,7 @@ def test_engines(capsys: Capture) -> None:
         assert row["summary"].split()[0] in table
 
 
-def test_schema_accepts_a_resolved_scenario_and_refuses_a_wrong_one(capsys: Capture) -> None:
+def test_schema_accepts_valid_scenario_and_rejects_unknown_key(capsys: Capture) -> None:
     assert main(["schema"]) == 0
     schema = json.loads(capsys.readouterr().out)
     jsonschema.Draft202012Validator.check_schema(schema)
@@ -101,7 +99,7 @@ def test_schema_accepts_a_resolved_scenario_and_refuses_a_wrong_one(capsys: Capt
         jsonschema.validate(resolved, schema)
 
 
-def test_new_lists_and_copies_and_does_not_overwrite(
+def test_new_lists_and_copies_scenarios_without_overwriting(
     capsys: Capture, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -134,20 +132,20 @@ def made_up_report(output: Path, *, own: float) -> Report:
 
 
 @pytest.mark.parametrize(("own", "code"), [(154.91, 0), (155.2, 1)])
-def test_reproduce(
+def test_reproduce_prints_and_writes_report(
     own: float, code: int, capsys: Capture, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    asked: dict[str, Any] = {}
+    options: dict[str, Any] = {}
 
-    def reproduce(output: Path, **how: Any) -> Report:
-        asked.update(how)
+    def reproduce(output: Path, **given: Any) -> Report:
+        options.update(given)
         return made_up_report(output, own=own)
 
     monkeypatch.setattr("tcpcast.papers.paper", lambda _: reproduce)
     folder = tmp_path / "page"
     assert main(["reproduce", "engset", "--quick", "--output", str(folder)]) == code
     out, err = capsys.readouterr()
-    assert asked == {"quick": True, "progress": None, "threads": None, "force": False}
+    assert options == {"quick": True, "progress": None, "threads": None, "force": False}
     assert "Table 6" in out
     assert "547.8" in out
     assert ("1 new difference" in out) == bool(code)
@@ -158,6 +156,6 @@ def test_reproduce(
     assert rows[2]["value"] is None
 
 
-def test_reproduce_names_the_papers_there_are(capsys: Capture) -> None:
+def test_reproduce_rejects_unknown_paper_and_lists_papers(capsys: Capture) -> None:
     assert main(["reproduce", "engest"]) == 2
     assert "engset" in capsys.readouterr().err

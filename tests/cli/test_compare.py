@@ -1,4 +1,4 @@
-"""Answers side by side: the reference, the differences, what is not compared."""
+"""Comparison of answers: the reference, the differences, and values that are not compared."""
 
 from __future__ import annotations
 
@@ -14,40 +14,40 @@ def row(comparison: Comparison, metric: str) -> Row:
     return next(r for r in comparison.rows if r.metric == metric)
 
 
-def test_the_simulated_answer_is_the_reference_wherever_it_stands() -> None:
+def test_simulated_answer_is_reference_at_any_position() -> None:
     for answers in ([calculated(), simulated()], [simulated(), calculated()]):
         comparison = compare(answers)
         assert comparison.reference is not None
         assert comparison.engines[comparison.reference] == "packet"
 
 
-def test_of_two_simulated_answers_the_last_is_the_reference() -> None:
+def test_last_of_two_simulated_answers_is_reference() -> None:
     one, other = simulated(), simulated()
     one.engine, other.engine = "mean-field", "fluid"
     assert compare([one, other, calculated()]).reference == 1
 
 
-def test_exact_simulation_is_the_reference_of_other_simulations() -> None:
+def test_exact_simulation_is_reference_for_other_simulations() -> None:
     other = simulated()
     other.engine = "mean-field"
     assert compare([simulated(), other, calculated()]).reference == 0
     assert compare([other, calculated()]).reference == 0
 
 
-def test_what_an_engine_withholds_is_told_of_no_file_and_no_class() -> None:
-    told, withheld = with_classes(simulated()), with_classes(simulated())
+def test_stopped_engine_is_left_out_of_file_and_class_tables() -> None:
+    complete, withheld = with_classes(simulated()), with_classes(simulated())
     shares = {"share": [0.95], "goodput_bps": [2e5], "low": [1e5], "high": [3e5]}
-    for answer in (told, withheld):
+    for answer in (complete, withheld):
         answer.tables["file_goodput"] = {name: np.array(v) for name, v in shares.items()}
     withheld.engine, withheld.metrics = "fixed-point", {}
-    assert compare_shares([told, withheld]).engines == ("packet", "fixed-point")
-    assert compare_classes([told, withheld])["near"].engines == ("packet", "fixed-point")
+    assert compare_shares([complete, withheld]).engines == ("packet", "fixed-point")
+    assert compare_classes([complete, withheld])["near"].engines == ("packet", "fixed-point")
     withheld.stop("no fixed point was reached")
-    assert compare_shares([told, withheld]).engines == ("packet",)
-    assert compare_classes([told, withheld])["near"].engines == ("packet",)
+    assert compare_shares([complete, withheld]).engines == ("packet",)
+    assert compare_classes([complete, withheld])["near"].engines == ("packet",)
 
 
-def test_two_formulas_are_compared_with_the_last() -> None:
+def test_last_of_two_formulas_is_reference() -> None:
     a = Answer("a", metrics={"on_time_s": Metric(2.0)})
     b = Answer("b", metrics={"on_time_s": Metric(1.0)})
     comparison = compare([a, b])
@@ -57,7 +57,7 @@ def test_two_formulas_are_compared_with_the_last() -> None:
     assert difference.amount == pytest.approx(1.0)
 
 
-def test_difference_is_relative_and_in_points_for_ratios() -> None:
+def test_difference_is_relative_or_in_points_for_ratios() -> None:
     comparison = compare([calculated(), simulated()])
     rate = row(comparison, "connection_rate_bps").differences
     assert rate[1] is None
@@ -73,42 +73,42 @@ def test_difference_is_relative_and_in_points_for_ratios() -> None:
     assert not fairness.points
 
 
-def test_untrusted_figures_are_never_compared() -> None:
+def test_untrusted_values_are_not_compared() -> None:
     comparison = compare([calculated(), simulated()])
     assert row(comparison, "loss_ratio").differences == (None, None)
     assert row(comparison, "queue_mean_pkts").differences == (None, None)
 
 
-def test_one_answer_alone_has_no_reference() -> None:
+def test_single_answer_has_no_reference() -> None:
     comparison = compare([simulated()])
     assert comparison.reference is None
     assert comparison.compared == ()
     assert all(r.differences == (None,) for r in comparison.rows)
 
 
-@pytest.mark.parametrize("held", [0.0, float("nan"), float("inf")])
-def test_nothing_is_divided_by_zero_or_nan(held: float) -> None:
+@pytest.mark.parametrize("reference_value", [0.0, float("nan"), float("inf")])
+def test_difference_to_zero_or_nan_is_none(reference_value: float) -> None:
     answers = [
         Answer("a", metrics={"on_time_s": Metric(2.0)}),
-        Answer("b", kind="simulation", metrics={"on_time_s": Metric(held)}),
+        Answer("b", kind="simulation", metrics={"on_time_s": Metric(reference_value)}),
     ]
     assert compare(answers).rows[0].differences == (None, None)
 
 
-def test_engines_that_do_not_apply_have_no_column() -> None:
+def test_inapplicable_engines_have_no_column() -> None:
     refused = Answer("pftk", status=Status.NOT_APPLICABLE, reason="it needs bulk flows")
     assert compare([calculated(), refused]).engines == ("engset",)
 
 
-def test_classes_are_compared_by_the_engines_that_tell_them_apart() -> None:
+def test_classes_are_compared_for_engines_with_class_table() -> None:
     by_class = compare_classes([calculated(), with_classes(simulated())])
     assert list(by_class) == ["near", "far"]
     assert by_class["near"].engines == ("packet",)
-    figure = row(by_class["far"], "connection_rate_bps").metrics[0]
-    assert figure == Metric(1.0e5)
+    metric = row(by_class["far"], "connection_rate_bps").metrics[0]
+    assert metric == Metric(1.0e5)
 
 
-def test_a_class_without_files_has_no_times_of_files() -> None:
+def test_class_without_files_has_no_completion_time() -> None:
     answer = with_classes(simulated())
     nothing = np.array([2.0, np.nan])
     answer.tables["by_class"] |= {"completion_time_s": nothing, "mean_size_pkts": nothing}
@@ -117,40 +117,40 @@ def test_a_class_without_files_has_no_times_of_files() -> None:
     assert "completion_time_s" not in [r.metric for r in far.rows]
 
 
-def test_a_class_takes_its_intervals_and_its_trust_from_its_engine() -> None:
+def test_class_has_intervals_and_trust_of_its_engine() -> None:
     answer = with_classes(simulated())
     answer.tables["by_class"]["loss_ratio_low"] = np.array([0.03, 0.04])
     answer.tables["by_class"]["loss_ratio_high"] = np.array([0.05, 0.06])
     answer.metrics["loss_ratio"] = Metric(0.047, 0.046, 0.048, trusted=False)
-    figure = row(compare_classes([answer])["near"], "loss_ratio").metrics[0]
-    assert figure == Metric(0.04, 0.03, 0.05, trusted=False)
+    metric = row(compare_classes([answer])["near"], "loss_ratio").metrics[0]
+    assert metric == Metric(0.04, 0.03, 0.05, trusted=False)
 
 
 @pytest.mark.parametrize(("files", "lacking"), [(True, "too few files"), (False, "too few values")])
-def test_a_class_without_an_interval_says_what_it_lacks(files: bool, lacking: str) -> None:
+def test_class_without_interval_gives_reason(files: bool, lacking: str) -> None:
     answer = with_classes(simulated())
     table = answer.tables["by_class"]
     if not files:
         del table["connection_rate_bps"]
     table["loss_ratio_low"] = table["loss_ratio_high"] = np.full(2, np.nan)
-    figure = row(compare_classes([answer])["far"], "loss_ratio").metrics[0]
-    assert figure is not None
-    assert figure.lacking == lacking
+    metric = row(compare_classes([answer])["far"], "loss_ratio").metrics[0]
+    assert metric is not None
+    assert metric.lacking == lacking
 
 
-def test_a_class_says_itself_why_it_has_no_interval() -> None:
+def test_class_interval_warning_is_used_as_reason() -> None:
     answer = with_classes(simulated())
     table = answer.tables["by_class"]
     table["loss_ratio_low"] = table["loss_ratio_high"] = np.full(2, np.nan)
     table["loss_ratio_interval_warning"] = np.array(["", "too few losses: 3, 10 are needed"])
     near, far = compare_classes([answer]).values()
-    assert row(near, "loss_ratio").metrics[0] == Metric(0.04)  # none is due
+    assert row(near, "loss_ratio").metrics[0] == Metric(0.04)  # no warning
     assert row(far, "loss_ratio").metrics[0] == Metric(
         0.05, interval_warning=str(table["loss_ratio_interval_warning"][1])
     )
 
 
-def test_one_class_has_no_table_of_its_own() -> None:
+def test_single_class_has_no_class_table() -> None:
     answer = simulated()
     answer.tables["by_class"] = {"name": np.array(["all"]), "loss_ratio": np.array([0.1])}
     assert compare_classes([answer]) == {}

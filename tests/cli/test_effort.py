@@ -1,4 +1,4 @@
-"""How much the simulation of ``predict --packet`` takes."""
+"""Duration and number of transfers in simulations of ``predict --packet``."""
 
 import math
 
@@ -22,19 +22,19 @@ def path(loss: float, *, stack: str = "linux-cubic", link_pps: float = math.inf)
 
 
 @pytest.mark.parametrize("stack", ["linux-cubic", "linux-reno", "rfc-newreno"])
-def test_a_run_has_hundreds_of_losses_however_rare_they_are(stack: str) -> None:
+def test_run_is_long_enough_for_hundreds_of_losses(stack: str) -> None:
     rare = path(1e-4, stack=stack)
     seconds = simulated_s(rare)
     assert seconds > DURATION_S
     assert seconds * rare.pps * rare.loss_ratio == pytest.approx(LOSSES, rel=1e-2)
 
 
-def test_a_run_has_no_more_packets_than_it_may() -> None:
+def test_run_length_is_limited_by_packet_count() -> None:
     rarer = path(1e-6)
     assert simulated_s(rarer) * rarer.pps <= 1.01 * max(MAX_PACKETS, 0.2 * DURATION_S * rarer.pps)
 
 
-def test_where_the_link_limits_losses_are_not_waited_for() -> None:
+def test_link_limited_run_has_default_duration() -> None:
     assert simulated_s(path(1e-4, link_pps=1000)) == DURATION_S
     assert simulated_s(path(1e-4, link_pps=1000, stack="linux-bbr")) == DURATION_S
     assert simulated_s(path(0.01)) == DURATION_S
@@ -44,8 +44,8 @@ def test_where_the_link_limits_losses_are_not_waited_for() -> None:
     ("stack", "seconds"),
     [("linux-reno", 24 * 104 * 0.2), ("linux-cubic", DURATION_S), ("linux-bbr", DURATION_S)],
 )
-def test_a_run_has_enough_cycles_of_its_windows(stack: str, seconds: float) -> None:
-    """Windows of 208 packets and round trips of 200 ms: 4 flows of Reno were marked too short."""
+def test_run_is_long_enough_for_window_cycles(stack: str, seconds: float) -> None:
+    """Windows of 208 packets with an RTT of 200 ms: a shorter run gives a warning for Reno."""
     link_pps = 50e6 / 12e3
     flows = PathToSimulate(
         rtt_s=0.1, loss_ratio=0, link_pps=link_pps, flows=4, stack=stack, buffer_pkts=417
@@ -53,13 +53,13 @@ def test_a_run_has_enough_cycles_of_its_windows(stack: str, seconds: float) -> N
     assert simulated_s(flows) == pytest.approx(seconds, rel=0.01)
 
 
-def test_the_buffer_of_a_path_counts_in_its_cycles() -> None:
+def test_run_length_includes_buffer_option() -> None:
     options = PathOptions(rtt="100ms", rate="50mbit", flows="4", buffer="2bdp")
     (point,) = points(options, None)
     assert options.path(point).buffer_pkts == 834 == 2 * 417
 
 
-def test_long_transfers_are_fewer() -> None:
+def test_number_of_transfers_falls_with_size() -> None:
     assert transfers(70) == TRANSFERS
     assert MIN_TRANSFERS < transfers(400_000) < TRANSFERS
     assert transfers(1e7) == MIN_TRANSFERS >= MIN_UNITS

@@ -1,7 +1,7 @@
-"""Where there is no Linux: what needs none works, and a link says that it needs one.
+"""Commands without Linux: portable commands work, and `link` reports that it needs Linux.
 
-A wheel for Windows cannot be run here. What Windows' Python lacks can be taken away from this one,
-after the libraries, which have their own ways there, are imported.
+The tests cannot run a wheel for Windows. Instead, they remove the functions and modules that Python
+on Windows lacks, after importing the libraries, which have their own code for Windows.
 """
 
 from __future__ import annotations
@@ -54,8 +54,8 @@ LINKS = {"link --rtt 50ms --rate 10mbit -- true": 3, KERNEL: 2}
 
 
 @pytest.fixture(scope="module")
-def told(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[int, str, str]]:
-    """The exit code of each command and what it prints, one after the other in one process."""
+def outputs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[int, str, str]]:
+    """Exit code, standard output and standard error of each command, run in one process."""
     commands = [*COMMANDS, *LINKS]
     done = subprocess.run(
         [sys.executable, "-c", WITHOUT],
@@ -71,17 +71,19 @@ def told(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[int, str, 
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_what_needs_no_linux_answers(command: str, told: dict[str, tuple[int, str, str]]) -> None:
-    code, out, err = told[command]
+def test_portable_commands_work_without_linux(
+    command: str, outputs: dict[str, tuple[int, str, str]]
+) -> None:
+    code, out, err = outputs[command]
     assert code == 0, err
     assert out
 
 
 @pytest.mark.parametrize("command", LINKS)
-def test_a_link_says_that_it_needs_linux(
-    command: str, told: dict[str, tuple[int, str, str]]
+def test_link_and_kernel_engine_report_that_they_need_linux(
+    command: str, outputs: dict[str, tuple[int, str, str]]
 ) -> None:
-    code, out, err = told[command]
+    code, out, err = outputs[command]
     assert code == LINKS[command]
     assert "Linux network namespaces" in " ".join((out + err).split())
     assert "Traceback" not in err

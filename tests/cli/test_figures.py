@@ -29,18 +29,18 @@ PNG = b"\x89PNG\r\n\x1a\n"
 
 @pytest.fixture
 def drawn(monkeypatch: pytest.MonkeyPatch) -> dict[str, Figure]:
-    """The figures themselves, by the name of the file that is not written."""
-    kept: dict[str, Figure] = {}
+    """Figures by file name; the files are not written."""
+    saved: dict[str, Figure] = {}
 
-    def keep(figure: Figure, path: Path, **_: bool) -> Path:
-        kept[path.name] = figure
+    def save_in_memory(figure: Figure, path: Path, **_: bool) -> Path:
+        saved[path.name] = figure
         return path
 
-    monkeypatch.setattr(figures, "save_figure", keep)
-    return kept
+    monkeypatch.setattr(figures, "save_figure", save_in_memory)
+    return saved
 
 
-def traced() -> Answer:
+def traced_answer() -> Answer:
     answer = simulated()
     time = np.linspace(0.0, 9.0, 10)
     answer.tables["windows"] = {
@@ -53,32 +53,30 @@ def traced() -> Answer:
     return answer
 
 
-def test_a_figure_for_each_table_there_is_with_the_same_bytes_each_time(
-    scenario: Scenario, tmp_path: Path
-) -> None:
-    paths = plot([calculated(), traced()], scenario, tmp_path / "a")
+def test_plot_writes_figure_per_table_with_stable_bytes(scenario: Scenario, tmp_path: Path) -> None:
+    paths = plot([calculated(), traced_answer()], scenario, tmp_path / "a")
     assert [p.name for p in paths] == ["states.png", "sharing.png", "queue.png", "windows.png"]
     assert all(p.read_bytes().startswith(PNG) for p in paths)
-    again = plot([calculated(), traced()], scenario, tmp_path / "b")
-    assert [p.read_bytes() for p in again] == [p.read_bytes() for p in paths]
+    repeated = plot([calculated(), traced_answer()], scenario, tmp_path / "b")
+    assert [p.read_bytes() for p in repeated] == [p.read_bytes() for p in paths]
 
 
-def test_windows_are_drawn_to_scale_though_a_threshold_is_endless(
+def test_infinite_ssthresh_does_not_change_window_scale(
     scenario: Scenario, tmp_path: Path, drawn: dict[str, Figure]
 ) -> None:
-    plot([traced()], scenario, tmp_path)
+    plot([traced_answer()], scenario, tmp_path)
     panels = drawn["windows.png"].axes
     assert [axes.get_ylabel().split()[1] for axes in panels] == ["3", "7"]
     for axes in panels:
         assert axes.get_ylim() == pytest.approx((0, 1.1 * 11))
 
 
-def test_no_table_no_figure(scenario: Scenario, tmp_path: Path) -> None:
+def test_answer_without_tables_has_no_figure(scenario: Scenario, tmp_path: Path) -> None:
     assert plot([Answer("pftk")], scenario, tmp_path / "none") == []
     assert not (tmp_path / "none").exists()
 
 
-def test_states_on_a_log_scale_with_both_engines(
+def test_states_figure_has_log_scale_and_all_engines(
     scenario: Scenario, tmp_path: Path, drawn: dict[str, Figure]
 ) -> None:
     plot([calculated(), simulated()], scenario, tmp_path)
@@ -91,7 +89,7 @@ def test_states_on_a_log_scale_with_both_engines(
     assert axes.get_legend() is not None
 
 
-def test_sharing_is_in_a_readable_unit_and_leaves_out_what_was_not_seen(
+def test_sharing_figure_uses_readable_unit_and_omits_nan(
     scenario: Scenario, tmp_path: Path, drawn: dict[str, Figure]
 ) -> None:
     plot([calculated(), simulated()], scenario, tmp_path)
@@ -104,7 +102,7 @@ def test_sharing_is_in_a_readable_unit_and_leaves_out_what_was_not_seen(
     np.testing.assert_allclose(np.asarray(equal.get_ydata())[:2], [10000, 5000])
 
 
-def test_the_queue_has_the_buffer_beside_it(
+def test_queue_figure_shows_buffer(
     scenario: Scenario, tmp_path: Path, drawn: dict[str, Figure]
 ) -> None:
     plot([simulated()], scenario.with_changes({"network.bottleneck.buffer": "1bdp"}), tmp_path)
@@ -114,7 +112,7 @@ def test_the_queue_has_the_buffer_beside_it(
     assert list(np.asarray(buffer.get_xdata())) == [42, 42]
 
 
-def test_an_unlimited_buffer_and_rate_are_not_drawn(
+def test_unlimited_buffer_and_rate_are_not_drawn(
     scenario: Scenario, tmp_path: Path, drawn: dict[str, Figure]
 ) -> None:
     changes = {"network.bottleneck.buffer": "unlimited", "network.bottleneck.rate": "unlimited"}
@@ -123,7 +121,7 @@ def test_an_unlimited_buffer_and_rate_are_not_drawn(
     assert [x.get_label() for x in drawn["sharing.png"].axes[0].lines] == ["packet"]
 
 
-def test_without_matplotlib_it_is_said_how_to_get_it(tmp_path: Path) -> None:
+def test_missing_matplotlib_names_package(tmp_path: Path) -> None:
     code = f"""
 import sys
 sys.modules["matplotlib"] = None
@@ -140,16 +138,16 @@ except MachineError as error:
     assert done.stdout.strip().endswith("3")
 
 
-def test_answers_plot_themselves(
+def test_answers_plot_writes_figures(
     scenario: Scenario, tmp_path: Path, drawn: dict[str, Figure]
 ) -> None:
     assert len(tcpcast.Answers([simulated()], scenario).plot(tmp_path)) == len(drawn) == 3
 
 
-def test_a_long_trace_shows_the_whole_run_and_every_flow(
+def test_windows_figure_shows_complete_run_and_every_flow(
     scenario: Scenario, tmp_path: Path, drawn: dict[str, Figure]
 ) -> None:
-    """A saw over 1000 s, and a flow that changes seldom: from the first to the last second."""
+    """One flow changes continuously for 1000 s, the other one rarely; both are fully shown."""
     answer = simulated()
     time = np.arange(10_000) * 0.1
     seldom = np.arange(0, 1000, 100.0)
@@ -170,30 +168,32 @@ def test_a_long_trace_shows_the_whole_run_and_every_flow(
     assert np.asarray(flat.lines[-1].get_xdata()).max() == 900
 
 
-def test_ranges_of_a_window_hold_what_it_was_before() -> None:
+def test_window_ranges_include_value_at_interval_start() -> None:
     time, window = np.array([1.0, 1.1, 6.01]), np.array([4, 2, 9])
-    found = window_figures.ranges(time, window, 0.0, 8.0)
+    extremes = window_figures.ranges(time, window, 0.0, 8.0)
     per_second = window_figures.SPANS // 8
-    first, second, third, later = (found.low[at * per_second] for at in (0, 1, 3, 7))
+    first, second, third, later = (
+        extremes.low[second_index * per_second] for second_index in (0, 1, 3, 7)
+    )
     assert np.isnan(first)
     assert (second, third, later) == (4, 2, 9)
-    assert found.high[6 * per_second] == 9
-    assert found.low[6 * per_second] == 2  # the window that held when the span began
+    assert extremes.high[6 * per_second] == 9
+    assert extremes.low[6 * per_second] == 2  # the window at the start of the span
 
 
-def test_simulated_points_stand_beside_the_curves(
+def test_regime_figure_shows_simulated_points(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    kept: list[Figure] = []
+    saved: list[Figure] = []
 
-    def keep(figure: Figure, path: Path, **_: bool) -> Path:
-        kept.append(figure)
+    def save_in_memory(figure: Figure, path: Path, **_: bool) -> Path:
+        saved.append(figure)
         return path
 
-    monkeypatch.setattr(regimes, "save_figure", keep)
+    monkeypatch.setattr(regimes, "save_figure", save_in_memory)
     arguments = ["predict", "--rtt", "50ms", "--loss", "1%..4%", "--points", "3"]
     assert main([*arguments, "--packet", "--plot", str(tmp_path)]) == 0
-    bars: Any = kept[0].axes[0].containers[0]
+    bars: Any = saved[0].axes[0].containers[0]
     assert "95 % interval" in str(bars.get_label())
     points = bars.lines[0]
     assert np.asarray(points.get_xdata()) == pytest.approx([1, 2, 4])
@@ -202,20 +202,20 @@ def test_simulated_points_stand_beside_the_curves(
     assert (heights[:, 0] < middle).all()
     assert (middle < heights[:, 1]).all()
     assert main([*arguments, "--plot", str(tmp_path)]) == 0
-    assert list(kept[1].axes[0].containers) == []
+    assert list(saved[1].axes[0].containers) == []
 
 
-def test_rates_of_a_traced_flow_count_every_packet_of_the_whole_run() -> None:
+def test_flow_rates_include_all_packets_of_run() -> None:
     time, sequence = np.array([0.5, 1.5, 2.5, 7.5]), np.array([0, 1, 5, 0])
     edges, rate = window_figures.rates(time, sequence, 0.0, 8.0)
-    # Numbers between two that are told were sent, too; a smaller one begins a connection.
+    # Numbers between two recorded ones were also sent; a smaller number starts a connection.
     assert (rate * np.diff(edges)).sum() == pytest.approx(7)
     spans = window_figures.RATE_SPANS // 8
     assert rate[:spans].sum() / spans == pytest.approx(1.0)
     assert rate[2 * spans : 3 * spans].sum() / spans == pytest.approx(4.0)
 
 
-def test_rates_are_drawn_of_each_traced_flow(
+def test_rates_figure_has_curve_per_traced_flow(
     scenario: Scenario, tmp_path: Path, drawn: dict[str, Figure]
 ) -> None:
     answer = simulated()
@@ -234,7 +234,7 @@ def test_rates_are_drawn_of_each_traced_flow(
 
 
 @pytest.mark.parametrize(("form", "begins"), [("svg", b"<?xml"), ("pdf", b"%PDF"), ("png", PNG)])
-def test_forms_of_figures_have_the_same_bytes_and_are_replaced(
+def test_figure_formats_have_stable_bytes_and_are_replaced(
     form: str, begins: bytes, scenario: Scenario, tmp_path: Path
 ) -> None:
     queue = simulated()
@@ -247,7 +247,7 @@ def test_forms_of_figures_have_the_same_bytes_and_are_replaced(
         plot([queue], scenario, tmp_path, form=form)
 
 
-def test_a_figure_s_words_are_words_in_svg(scenario: Scenario, tmp_path: Path) -> None:
+def test_svg_figures_contain_text_as_text(scenario: Scenario, tmp_path: Path) -> None:
     states = calculated()
     states.tables = {"states": states.tables["states"]}
     plot([states], scenario, tmp_path, form="svg")
@@ -255,12 +255,12 @@ def test_a_figure_s_words_are_words_in_svg(scenario: Scenario, tmp_path: Path) -
     assert "active sources j</text>" in svg
 
 
-def test_formulas_and_simulations_differ_without_colour(
+def test_formulas_and_simulations_have_different_line_styles(
     scenario: Scenario, tmp_path: Path, drawn: dict[str, Figure]
 ) -> None:
-    again, other = simulated(), calculated()
-    again.engine, other.engine = "mean-field", "engset-2"
-    plot([calculated(), other, simulated(), again], scenario, tmp_path)
+    second_simulation, second_formula = simulated(), calculated()
+    second_simulation.engine, second_formula.engine = "mean-field", "engset-2"
+    plot([calculated(), second_formula, simulated(), second_simulation], scenario, tmp_path)
     lines = drawn["states.png"].axes[0].lines
     looks = {line.get_label(): (line.get_linestyle(), line.get_marker()) for line in lines}
     assert len(set(looks.values())) == 4

@@ -1,4 +1,4 @@
-"""The goodput of files in the report and in figures."""
+"""File goodput in reports and figures."""
 
 from __future__ import annotations
 
@@ -28,17 +28,17 @@ def files(seed: int = 1, spread: float = 0.8) -> Counts:
     return counted([5e5 * np.exp(spread * random.standard_normal(500)) for _ in range(32)])
 
 
-def with_files(answer: Answer, found: Counts) -> Answer:
-    answer.tables["file_goodput"] = of_shares(found, (0.95, 0.5))
-    answer.tables["file_goodput_tail"] = of_tail({"by_file": found})
+def with_files(answer: Answer, counts: Counts) -> Answer:
+    answer.tables["file_goodput"] = of_shares(counts, (0.95, 0.5))
+    answer.tables["file_goodput_tail"] = of_tail({"by_file": counts})
     return answer
 
 
-def test_shares_stand_beside_each_other_in_the_report() -> None:
+def test_report_has_file_goodput_percentiles_of_all_engines() -> None:
     one = Counts(0, files(2).everywhere()[np.newaxis])
     answers = [with_files(calculated(), one), with_files(simulated(), files())]
     lines = plain(run_parts(compare_all(answers))).splitlines()
-    (heading,) = [at for at, line in enumerate(lines) if line.startswith(" file goodput")]
+    (heading,) = [index for index, line in enumerate(lines) if line.startswith(" file goodput")]
     first, second = lines[heading + 2 : heading + 4]
     assert first.startswith(" 5th percentile   kbit/s")
     assert second.startswith(" 50th percentile  kbit/s")
@@ -46,27 +46,27 @@ def test_shares_stand_beside_each_other_in_the_report() -> None:
     assert lines[heading + 4] == ""
 
 
-def test_without_files_there_is_no_such_table() -> None:
+def test_report_without_files_has_no_file_goodput() -> None:
     answers = [calculated(), simulated()]
     assert compare_shares(answers).rows == ()
     assert "file goodput" not in plain(run_parts(compare_all(answers)))
 
 
-def test_an_engine_that_tells_no_shares_is_left_out_and_others_are_compared() -> None:
-    told = [with_files(simulated(), files()), with_files(simulated(), files(2))]
-    found = compare_shares([calculated(), *told])
-    assert found.engines == ("packet", "packet")
-    assert [row.subject for row in found.rows] == ["5th percentile", "50th percentile"]
-    assert all(row.differences[0] is not None for row in found.rows)
+def test_engine_without_file_goodput_is_left_out_of_comparison() -> None:
+    simulations = [with_files(simulated(), files()), with_files(simulated(), files(2))]
+    comparison = compare_shares([calculated(), *simulations])
+    assert comparison.engines == ("packet", "packet")
+    assert [row.subject for row in comparison.rows] == ["5th percentile", "50th percentile"]
+    assert all(row.differences[0] is not None for row in comparison.rows)
     one = Counts(0, files().everywhere()[np.newaxis])
-    (alone, _) = compare_shares([with_files(simulated(), one)]).rows
-    figure = alone.metrics[0]
-    assert figure is not None
-    assert figure.low is None, "one unit tells of no spread"
+    (single_run, _) = compare_shares([with_files(simulated(), one)]).rows
+    metric = single_run.metrics[0]
+    assert metric is not None
+    assert metric.low is None, "one unit gives no interval"
 
 
 @pytest.mark.parametrize("spread", [0.8, 0.01])
-def test_what_is_drawn_is_what_was_counted(spread: float) -> None:
+def test_file_goodput_figure_matches_recorded_counts(spread: float) -> None:
     answer = with_files(simulated(), files(spread=spread))
     edges, density = distribution(answer)
     widths = np.diff(np.log(edges)) / np.log(1.01)
@@ -77,17 +77,17 @@ def test_what_is_drawn_is_what_was_counted(spread: float) -> None:
     assert np.log(high / low) == pytest.approx(2 * 3.1 * spread, rel=0.2, abs=0.03)
 
 
-def test_a_run_with_files_draws_both(
+def test_run_plots_file_goodput_and_tail(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pytest.importorskip("matplotlib")
     written = set()
 
-    def keep(_: object, path: Path, **__: bool) -> Path:
+    def record_name(_: object, path: Path, **__: bool) -> Path:
         written.add(path.name)
         return path
 
-    monkeypatch.setattr(figures, "save_figure", keep)
+    monkeypatch.setattr(figures, "save_figure", record_name)
     command = ["run", "web-10mbit", "--engine", "packet"]
     changes = ["run.transfers=3000", "probes.goodput_packets=4", "probes.goodput_shares=['99%']"]
     command += [part for change in changes for part in ("--set", change)]
@@ -96,15 +96,15 @@ def test_a_run_with_files_draws_both(
     assert " 1st percentile" in capsys.readouterr().out
 
 
-def test_less_than_a_decade_has_no_ticks_in_powers(scenario: Scenario) -> None:
+def test_axis_below_one_decade_has_no_minor_tick_labels(scenario: Scenario) -> None:
     pytest.importorskip("matplotlib")
-    found = simulated()
+    answer = simulated()
     shares = np.linspace(1, 0, 100)
-    found.tables["file_goodput_tail"] = {
+    answer.tables["file_goodput_tail"] = {
         "goodput_bps": np.geomspace(2e4, 9e4, 100),
         "by_file": shares,
     }
-    figure = dict(figures.drawn([found], scenario))["file-goodput"]
+    figure = dict(figures.drawn([answer], scenario))["file-goodput"]
     (axes,) = figure.axes
     figure.draw_without_rendering()
     shown = [tick.label1 for tick in axes.xaxis.get_minor_ticks() if tick.label1.get_visible()]

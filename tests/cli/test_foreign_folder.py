@@ -1,4 +1,4 @@
-"""Commands in a folder of another user: files there are never run, and change no figure."""
+"""Commands in an untrusted directory: they run none of its code and ignore its settings."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 COMMAND = "import sys; sys.path.pop(0); from tcpcast.__main__ import main; sys.exit(main())"
-"""The installed command: unlike ``python -m``, it does not import from the current folder."""
+"""The installed command: unlike ``python -m``, it does not import from the current directory."""
 SHADOWED = ("json", "pickle", "socket", "numpy", "pyarrow", "selectors", "tcpcast", "warm")
-"""Modules that processes of a sweep import, and that a file in the folder could replace."""
+"""Modules that sweep processes import and that a file in the directory could replace."""
 
 
 def run(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
@@ -20,7 +20,7 @@ def run(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
 
 
-def test_a_sweep_runs_no_code_of_the_current_folder(tmp_path: Path) -> None:
+def test_sweep_runs_no_code_from_current_directory(tmp_path: Path) -> None:
     for name in SHADOWED:
         (tmp_path / f"{name}.py").write_text("open('was-run', 'a').write(__name__ + ' ')\n")
     vary = ["--vary", "network.rtt=20ms,40ms", "--set", "run.duration=3s", "--set=run.warmup=1s"]
@@ -36,7 +36,7 @@ SETTINGS = {
 }
 
 
-def test_settings_of_matplotlib_in_the_folder_change_no_figure(tmp_path: Path) -> None:
+def test_matplotlibrc_in_current_directory_is_ignored(tmp_path: Path) -> None:
     figures = {}
     for name, settings in {"none": None, **SETTINGS}.items():
         folder = tmp_path / name
@@ -48,4 +48,4 @@ def test_settings_of_matplotlib_in_the_folder_change_no_figure(tmp_path: Path) -
         assert done.returncode == 0, done.stderr
         assert all(line.startswith("tcpcast: wrote") for line in done.stderr.splitlines())
         figures[name] = (folder / "figures" / "rate-loss.svg").read_bytes()
-    assert all(each == figures["none"] for each in figures.values())
+    assert all(svg == figures["none"] for svg in figures.values())

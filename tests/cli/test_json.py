@@ -1,4 +1,4 @@
-"""The JSON form: keys, order and stability are what programs rely on."""
+"""JSON output: keys, order and stability, which programs rely on."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ TABLE = {
     "required": ["columns"],
     "additionalProperties": False,
 }
-GIVEN = {
+APPLICABLE = {
     "type": "object",
     "properties": {
         "engine": {"type": "string"},
@@ -77,7 +77,7 @@ GIVEN = {
     "required": ["engine", "wall_s", "warnings", "metrics", "tables", "provenance"],
     "additionalProperties": False,
 }
-REFUSED = {
+INAPPLICABLE = {
     "type": "object",
     "properties": {"engine": {"type": "string"}, "not_applicable": {"type": "string"}},
     "required": ["engine", "not_applicable"],
@@ -88,7 +88,7 @@ DOCUMENT = {
     "properties": {
         "scenario": {"type": "object", "required": ["name", "network", "traffic", "tcp", "run"]},
         "verdict": {"type": ["string", "null"]},
-        "answers": {"type": "array", "items": {"oneOf": [GIVEN, REFUSED]}},
+        "answers": {"type": "array", "items": {"oneOf": [APPLICABLE, INAPPLICABLE]}},
     },
     "required": ["scenario", "verdict", "answers"],
     "additionalProperties": False,
@@ -103,7 +103,7 @@ def read(text: str) -> dict[str, Any]:
     return document
 
 
-def test_the_document_has_the_published_form(scenario: Scenario, pair: list[Answer]) -> None:
+def test_document_matches_schema(scenario: Scenario, pair: list[Answer]) -> None:
     refused = Answer("pftk", status=Status.NOT_APPLICABLE, reason="it needs bulk flows")
     stopped = simulated()
     stopped.stop("max_wall reached")
@@ -129,8 +129,8 @@ def test_nan_and_infinity_become_null(scenario: Scenario) -> None:
     assert document["tables"]["states"]["columns"]["shared_rate_bps"] == [None, 1.5, None]
 
 
-def test_the_way_to_a_result_is_in_the_provenance() -> None:
-    """Fields of the answer in Python; programs read them where they always were."""
+def test_provenance_contains_steps_regime_and_inputs() -> None:
+    """In Python, these values are fields of the answer; in JSON, they are in the provenance."""
     steps = [{"symbol": "p", "value": 0.01, "unit": "1", "source": "network.loss"}]
     formula = Answer("pftk", regime="timeouts", steps=steps, domain={"loss": 0.01})
     formula.provenance = {"version": "0"}
@@ -141,7 +141,7 @@ def test_the_way_to_a_result_is_in_the_provenance() -> None:
     assert measured.to_json()["provenance"] == {"fed": {"flows": 1.0}, "replay": {}}
 
 
-def test_the_order_of_metrics_and_tables_does_not_depend_on_the_engine(
+def test_order_of_metrics_and_tables_is_fixed(
     scenario: Scenario,
 ) -> None:
     straight, reversed_ = simulated(), simulated()
@@ -154,7 +154,7 @@ def test_the_order_of_metrics_and_tables_does_not_depend_on_the_engine(
     assert metrics == sorted(metrics, key=list(UNITS).index)
 
 
-def test_answers_in_python_give_the_same_document(scenario: Scenario, pair: list[Answer]) -> None:
+def test_answers_to_json_equals_json_report(scenario: Scenario, pair: list[Answer]) -> None:
     answers = tcpcast.Answers(pair, scenario)
     assert answers.to_json() == read(json_report(pair, scenario))
 
@@ -172,14 +172,14 @@ def test_answers_in_python_give_the_same_document(scenario: Scenario, pair: list
         {"only": calculated().to_json()["metrics"]},
     ],
 )
-def test_encoding_is_json(value: Any) -> None:
+def test_encode_round_trips_through_json(value: Any) -> None:
     assert json.loads(encode(value)) == value
 
 
-def test_encoding_refuses_what_json_cannot_say() -> None:
+def test_encode_rejects_nan() -> None:
     with pytest.raises(ValueError, match="JSON"):
         encode({"a": float("nan")})
 
 
-def test_a_list_of_numbers_stays_on_one_line() -> None:
+def test_encode_keeps_list_of_numbers_on_one_line() -> None:
     assert encode({"a": {"columns": {"x": [1, 2, 3]}}}).splitlines()[3].strip() == '"x": [1, 2, 3]'

@@ -1,4 +1,4 @@
-"""`import tcpcast` and `tcpcast --help` load nothing heavy."""
+"""`import tcpcast` and `tcpcast --help` load no heavy modules."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ MAIN = "from tcpcast.cli import main; assert main({arguments}) == 0"
 
 
 def heavy_after(*codes: str) -> list[set[str]]:
-    """Modules that one interpreter has loaded after each piece of code, in order."""
+    """Return the modules that one interpreter has loaded after each piece of code, in order."""
     probe = PROBE.format(codes=codes, heavy=HEAVY)
     done = subprocess.run([sys.executable, "-c", probe], capture_output=True, text=True, check=True)
     loaded = map(json.loads, done.stdout.splitlines()[-len(codes) :])
@@ -48,7 +48,7 @@ PREDICTIONS = [
 
 @pytest.fixture(scope="module")
 def loaded() -> dict[str, set[str]]:
-    """Modules loaded after each of these, from the lightest to the heaviest."""
+    """Modules loaded after each piece of code, from the lightest to the heaviest."""
     helps = [MAIN.format(arguments=[command, "--help"]) for command in COMMANDS]
     predictions = [MAIN.format(arguments=PREDICT + more) for more in PREDICTIONS]
     codes = [*LIGHT, *helps, *predictions]
@@ -56,39 +56,41 @@ def loaded() -> dict[str, set[str]]:
 
 
 @pytest.mark.parametrize("code", LIGHT)
-def test_nothing_heavy_is_loaded(code: str, loaded: dict[str, set[str]]) -> None:
+def test_import_help_and_version_load_no_heavy_modules(
+    code: str, loaded: dict[str, set[str]]
+) -> None:
     assert loaded[code] == set()
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_help_of_a_command_loads_nothing_but_what_typer_itself_does(
+def test_command_help_loads_no_heavy_module_except_pydantic(
     command: str, loaded: dict[str, set[str]]
 ) -> None:
     assert loaded[MAIN.format(arguments=[command, "--help"])] <= {"pydantic"}
 
 
 @pytest.mark.parametrize("more", PREDICTIONS)
-def test_a_prediction_loads_no_scipy_and_no_simulator(
+def test_predict_loads_no_scipy_and_no_simulator(
     more: list[str], loaded: dict[str, set[str]]
 ) -> None:
     # scipy.sparse alone takes longer than numpy.
     assert loaded[MAIN.format(arguments=PREDICT + more)] == {"numpy", "pydantic"}
 
 
-def test_a_link_loads_no_scipy() -> None:
+def test_link_loads_no_scipy() -> None:
     code = (
         "from tcpcast.cli import link; from tcpcast.engines.kernel.path import path_configuration"
     )
     assert heavy_after(code) == [{"numpy", "pydantic", "tcpcast._native"}]
 
 
-def test_a_command_loads_no_other() -> None:
+def test_command_imports_no_other_command() -> None:
     code = f"""
 import sys
 {MAIN.format(arguments=PREDICT)}
 others = "run plan sweep query trace report serve reproduce link new engines schema"
 assert not [name for name in others.split() if f"tcpcast.cli.{{name}}" in sys.modules]
-# No search for plugins in all that is installed, no grammar of Python for a signature.
+# No search for plugins in all installed packages, no tokenizer for signatures.
 assert "tokenize" not in sys.modules or not sys.modules["tokenize"]._compile.cache_info().currsize
 import pydantic.plugin._loader
 assert pydantic.plugin._loader._plugins is None
@@ -96,7 +98,7 @@ assert pydantic.plugin._loader._plugins is None
     subprocess.run([sys.executable, "-c", code], check=True, stdout=subprocess.DEVNULL)
 
 
-def test_a_command_looks_for_no_garbage_among_what_it_imports() -> None:
+def test_garbage_collector_is_idle_during_imports() -> None:
     code = f"""
 import gc, sys
 sys.argv = ["tcpcast", *{PREDICT}]
@@ -109,24 +111,24 @@ assert gc.isenabled()
     subprocess.run([sys.executable, "-c", code], check=True, stdout=subprocess.DEVNULL)
 
 
-def test_tables_are_validated_by_what_is_built_when_one_is_read() -> None:
+def test_scenario_validators_are_built_on_first_use() -> None:
     code = """
 import tcpcast.scenario as all_tables
 from tcpcast.scenario.table import Table
 found = [t for t in vars(all_tables).values() if isinstance(t, type) and issubclass(t, Table)]
 assert len(found) > 20
 built = [t.__name__ for t in found if t.__pydantic_complete__]
-assert set(built) <= {"Distribution"}, built  # whose parameters need it
+assert set(built) <= {"Distribution"}, built  # built early for its parameters
 """
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
-def test_the_probe_sees_what_is_loaded() -> None:
+def test_probe_detects_heavy_modules() -> None:
     codes = ["import numpy", "import rich.table", "print('{}')"]
     assert heavy_after(*codes) == [{"numpy"}, {"numpy", "rich"}, {"numpy", "rich"}]
 
 
-def test_exports_are_the_things_themselves() -> None:
+def test_lazy_exports_are_the_original_objects() -> None:
     code = """
 import tcpcast
 from tcpcast.scenario import Scenario, load

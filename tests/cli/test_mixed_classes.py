@@ -1,4 +1,4 @@
-"""Classes with files of different kinds: each has its own means and percentiles."""
+"""Classes with different kinds of traffic: each has its own means and percentiles."""
 
 from __future__ import annotations
 
@@ -34,12 +34,16 @@ MIXED = Scenario.from_dict(
 )
 
 
-def test_each_class_has_percentiles_and_no_mean_is_over_both() -> None:
+def test_classes_have_own_percentiles_and_no_common_mean() -> None:
     answers = tcpcast.run(MIXED, engines=["packet"])
     table = answers["packet"].tables["percentiles"]
     rows = list(zip(table["class"], table["quantity"], table["p50"], strict=True))
     names = [row[:2] for row in rows]
-    files = [(name, what) for name in ("game", "video") for what in ("on_time", "connection_rate")]
+    files = [
+        (name, quantity)
+        for name in ("game", "video")
+        for quantity in ("on_time", "connection_rate")
+    ]
     assert names == [*files, ("", "queue")]
     medians = {row[0]: row[2] for row in rows if row[1] == "on_time"}
     assert medians["video"] > 10 * medians["game"]
@@ -53,7 +57,7 @@ def test_each_class_has_percentiles_and_no_mean_is_over_both() -> None:
     assert "sharing" not in figures
 
 
-def test_the_last_interval_of_sizes_has_no_end() -> None:
+def test_last_size_interval_has_no_upper_end() -> None:
     transfers = {
         "kind": "transfers",
         "size": {"distribution": "exponential", "mean": "5000pkt"},
@@ -91,25 +95,25 @@ WEB_AND_LONG = {
 }
 
 
-def test_arriving_transfers_share_a_link_with_long_flows() -> None:
+def test_arriving_transfers_share_link_with_long_flows() -> None:
     scenario = Scenario.from_dict(WEB_AND_LONG)
-    together = tcpcast.run(scenario, engines=["packet"])["packet"]
-    classes = together.tables["by_class"]
+    mixed = tcpcast.run(scenario, engines=["packet"])["packet"]
+    classes = mixed.tables["by_class"]
     assert list(classes["name"]) == ["web", "long"]
-    assert together.metrics["transfers"].value >= 200
+    assert mixed.metrics["transfers"].value >= 200
     web, long = classes["goodput_bps"]
-    assert web + long == pytest.approx(together.metrics["goodput_bps"].value, rel=0.01)
+    assert web + long == pytest.approx(mixed.metrics["goodput_bps"].value, rel=0.01)
     assert web == pytest.approx(8 * 1448 * 20 * 10, rel=0.2)
-    # Long flows also are active senders, so no rate of files follows from the number of those.
-    assert "rates" not in together.tables
-    assert "shared_rate_bps" not in together.tables["states"]
-    alone = scenario.with_changes({"class.long.traffic.flows": 1, "class.long.stop": "1s"})
-    quick = tcpcast.run(alone, engines=["packet"])["packet"].metrics["completion_time_s"].value
-    assert together.metrics["completion_time_s"].value > 1.5 * quick
+    # Long flows also count as active senders, so their number does not determine a file rate.
+    assert "rates" not in mixed.tables
+    assert "shared_rate_bps" not in mixed.tables["states"]
+    web_only = scenario.with_changes({"class.long.traffic.flows": 1, "class.long.stop": "1s"})
+    quick = tcpcast.run(web_only, engines=["packet"])["packet"].metrics["completion_time_s"].value
+    assert mixed.metrics["completion_time_s"].value > 1.5 * quick
 
 
 @pytest.mark.parametrize("engine", ["engset", "mathis", "cardwell", "mean-field", "fixed-point"])
-def test_other_engines_refuse_transfers_of_a_class_and_say_what_to_write(engine: str) -> None:
+def test_other_engines_reject_class_of_transfers_with_suggestion(engine: str) -> None:
     changes = {"tcp.stack": "max-plus-reno", "run": {"duration": "9s"}}
     scenario = Scenario.from_dict(WEB_AND_LONG).with_changes(
         changes if engine == "fixed-point" else {}

@@ -1,4 +1,4 @@
-"""The rows of commands agree with the functions that carry the commands out."""
+"""The option tables of the commands agree with the functions that implement the commands."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from tcpcast.path.rows import PATH
 
 
 def value_type(annotation: object) -> object:
-    """Return a type with the texts of a choice as any text."""
+    """Return the annotated type, with ``str`` for a choice of texts."""
     if get_origin(annotation) is Literal:
         return str
     if get_args(annotation) and type(None) in get_args(annotation):
-        (single,) = (each for each in get_args(annotation) if each is not type(None))
+        (single,) = (member for member in get_args(annotation) if member is not type(None))
         return (value_type(single), None)
     return annotation
 
 
 @pytest.mark.parametrize("name", [name for name, row in COMMANDS.items() if name != "plan"])
-def test_a_function_takes_the_options_of_its_command(name: str) -> None:
+def test_command_functions_accept_their_options(name: str) -> None:
     function = getattr(importlib.import_module(f"tcpcast.cli.{name}"), name)
     taken = inspect.signature(function, eval_str=True, locals={"typer": typer}).parameters
     rows = {row.name: row for row in COMMANDS[name].options}
@@ -39,7 +39,7 @@ def test_a_function_takes_the_options_of_its_command(name: str) -> None:
             assert many, row.name
 
 
-def test_an_option_without_a_value_is_off_by_default() -> None:
+def test_flags_are_off_by_default() -> None:
     rows = [row for command in COMMANDS.values() for row in command.options if row is not CONTEXT]
     assert len(rows) > 80
     for row in rows:
@@ -48,7 +48,7 @@ def test_an_option_without_a_value_is_off_by_default() -> None:
             assert not row.default
 
 
-def test_the_page_has_a_field_for_each_option_of_a_path_that_describes_one() -> None:
+def test_web_page_has_field_for_each_path_option() -> None:
     from tcpcast.web.questions import QUESTIONS  # noqa: PLC0415 - heavy
 
     keys = {

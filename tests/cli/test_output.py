@@ -1,4 +1,4 @@
-"""Output files: what stays, what is replaced, and what a failure leaves behind."""
+"""Output files: which files are kept or replaced, and cleanup after errors."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ CAPTURED = [
 
 
 @pytest.fixture(autouse=True)
-def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def cwd(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
     return tmp_path
 
 
 @pytest.fixture(autouse=True)
 def small_figures(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where figures go is looked at here, and not what is in them: they are all the same one."""
+    """Replace all figures by one small figure: these tests check file names only."""
     monkeypatch.setattr(output, "figure_bytes", empty_figure)
 
 
@@ -53,11 +53,11 @@ def captured(file: str) -> list[str]:
 
 
 def commands(target: str) -> dict[str, list[str]]:
-    """Commands that write the file ``target``, or for figures one of that name."""
+    """Return commands that write the file ``target``, or a figure or table of that name."""
     if not Path("in.pcap").exists():
         assert main(captured("in.pcap")) == 0
     folder, name = os.path.split(target)
-    told = {
+    outputs = {
         "capture": captured(target),
         "scenario": ["trace", "in.pcap", "--scenario", target],
     }
@@ -70,76 +70,74 @@ def commands(target: str) -> dict[str, list[str]]:
         "connections.parquet": ["trace", "in.pcap", "--parquet", folder or "."],
         "one-path.toml": ["new", "one-path"],
     }  # fmt: skip
-    return told | ({name: figure[name]} if name in figure else {})
+    return outputs | ({name: figure[name]} if name in figure else {})
 
 
 FILES = ["states.png", "rate-loss.png", "streams.png", "connections.parquet", "one-path.toml"]
 
 
 @pytest.mark.parametrize("name", FILES)
-def test_what_is_there_stays_unless_forced(name: str, here: Path, capsys: Text) -> None:
-    for which, command in commands(name).items():
-        target = here / name
+def test_existing_file_is_kept_without_force(name: str, cwd: Path, capsys: Text) -> None:
+    for output_name, command in commands(name).items():
+        target = cwd / name
         target.write_bytes(b"precious")
-        before = sorted(here.iterdir())
+        before = sorted(cwd.iterdir())
         capsys.readouterr()
-        assert main(command) == 2, which
+        assert main(command) == 2, output_name
         out, err = capsys.readouterr()
-        assert out == ""  # refused before the work
+        assert out == ""  # rejected before running
         assert f"{name} exists and is not overwritten" in err
         assert "--force" in err
         assert target.read_bytes() == b"precious"
-        assert sorted(here.iterdir()) == before
-        assert main([*command, "--force"]) == 0, which
+        assert sorted(cwd.iterdir()) == before
+        assert main([*command, "--force"]) == 0, output_name
         assert target.read_bytes() != b"precious"
 
 
 @pytest.mark.parametrize("name", FILES)
-def test_no_link_is_followed(name: str, here: Path, capsys: Text) -> None:
-    precious = here / "precious.txt"
+def test_symlink_target_is_not_overwritten(name: str, cwd: Path, capsys: Text) -> None:
+    precious = cwd / "precious.txt"
     precious.write_text("precious")
-    for which, command in commands(name).items():
-        (here / name).unlink(missing_ok=True)
-        (here / name).symlink_to(precious)
-        assert main(command) == 2, which
+    for output_name, command in commands(name).items():
+        (cwd / name).unlink(missing_ok=True)
+        (cwd / name).symlink_to(precious)
+        assert main(command) == 2, output_name
         assert "exists and is not overwritten" in capsys.readouterr().err
-        assert main([*command, "--force"]) == 0, which
-        assert not (here / name).is_symlink()
+        assert main([*command, "--force"]) == 0, output_name
+        assert not (cwd / name).is_symlink()
         assert precious.read_text() == "precious"
 
 
 @pytest.mark.parametrize("name", [*FILES[:4]])
-def test_our_own_of_the_same_kind_is_replaced(name: str, here: Path) -> None:
+def test_own_output_of_same_kind_is_replaced(name: str, cwd: Path) -> None:
     command = commands(name)[name]
     assert main(command) == 0
-    first = (here / name).stat()
+    first = (cwd / name).stat()
     assert main(command) == 0
-    assert (here / name).stat().st_ino != first.st_ino
-    assert not [path for path in here.iterdir() if path.name.startswith(".tcpcast")]
+    assert (cwd / name).stat().st_ino != first.st_ino
+    assert not [path for path in cwd.iterdir() if path.name.startswith(".tcpcast")]
 
 
-def test_a_folder_a_device_or_a_pipe_is_never_replaced(here: Path, capsys: Text) -> None:
-    (here / "folder").mkdir()
-    os.mkfifo(here / "pipe")
+def test_directory_device_or_pipe_is_not_replaced(cwd: Path, capsys: Text) -> None:
+    (cwd / "folder").mkdir()
+    os.mkfifo(cwd / "pipe")
     for target in ("folder", "pipe", "/dev/null"):
         for more in ([], ["--force"]):
             assert main([*captured(target), *more]) == 2
             assert "cannot write" in capsys.readouterr().err
 
 
-def test_a_folder_that_is_a_link_is_refused_with_where_it_leads(here: Path, capsys: Text) -> None:
-    (here / "elsewhere").mkdir()
-    (here / "link").symlink_to("elsewhere")
+def test_symlink_as_directory_is_rejected_with_its_target(cwd: Path, capsys: Text) -> None:
+    (cwd / "elsewhere").mkdir()
+    (cwd / "link").symlink_to("elsewhere")
     assert main(["predict", "--rtt=1s", "--loss=1%", "--plot", "link"]) == 2
-    assert str(here / "elsewhere") in capsys.readouterr().err
-    assert not list((here / "elsewhere").iterdir())
+    assert str(cwd / "elsewhere") in capsys.readouterr().err
+    assert not list((cwd / "elsewhere").iterdir())
 
 
 @pytest.mark.parametrize("folder", ["in.txt/below", "/proc/none", ""])
-def test_what_cannot_be_written_is_told_before_the_work(
-    folder: str, here: Path, capsys: Text
-) -> None:
-    (here / "in.txt").write_text("a file")
+def test_unwritable_target_is_rejected_before_running(folder: str, cwd: Path, capsys: Text) -> None:
+    (cwd / "in.txt").write_text("a file")
     command = ["run", "web-10mbit", "--engine=packet", "--set=run.transfers=900000000"]
     code = main([*command, "--plot", folder])
     out, err = capsys.readouterr()
@@ -147,25 +145,25 @@ def test_what_cannot_be_written_is_told_before_the_work(
     assert "cannot write" in err or "is not a file name" in err
 
 
-def test_two_captures_have_two_files(capsys: Text) -> None:
+def test_captures_with_same_file_are_rejected(capsys: Text) -> None:
     one = '{ link = "sender", file = "a.pcap" }'
     assert main([*CAPTURED, f"--set=probes.pcap=[{one}, {one}]"]) == 2
     assert "two captures use the file a.pcap" in capsys.readouterr().err
 
 
-def test_a_capture_is_relative_to_the_folder_of_the_scenario(here: Path) -> None:
-    (here / "scenarios").mkdir()
+def test_capture_path_is_relative_to_scenario_directory(cwd: Path) -> None:
+    (cwd / "scenarios").mkdir()
     assert main(["new", "web-10mbit"]) == 0
-    text = (here / "web-10mbit.toml").read_text()
+    text = (cwd / "web-10mbit.toml").read_text()
     capture = '\n[[probes.pcap]]\nlink = "sender"\nfile = "in.pcap"\n'
-    (here / "scenarios" / "own.toml").write_text(text + capture)
+    (cwd / "scenarios" / "own.toml").write_text(text + capture)
     assert main([CAPTURED[0], "scenarios/own.toml", *CAPTURED[2:]]) == 0
-    assert (here / "scenarios" / "in.pcap").is_file()
-    assert not (here / "in.pcap").exists()
+    assert (cwd / "scenarios" / "in.pcap").is_file()
+    assert not (cwd / "in.pcap").exists()
 
 
-def test_a_capture_that_fails_does_not_cost_the_answer(
-    here: Path, capsys: Text, monkeypatch: pytest.MonkeyPatch
+def test_failed_capture_write_keeps_answer(
+    cwd: Path, capsys: Text, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def full(*_: object, **__: object) -> None:
         raise OSError(28, "No space left on device")
@@ -175,7 +173,7 @@ def test_a_capture_that_fails_does_not_cost_the_answer(
     out, err = capsys.readouterr()
     assert "connection rate" in out
     assert "cannot write in.pcap: No space left on device" in err
-    assert not list(here.iterdir())
+    assert not list(cwd.iterdir())
     assert main([*captured("in.pcap"), "--json"]) == 3
     assert '"write_errors": ["probes.pcap: cannot write in.pcap' in capsys.readouterr().out
 
@@ -183,31 +181,31 @@ def test_a_capture_that_fails_does_not_cost_the_answer(
 @pytest.fixture
 def small_disk(tmp_path: Path) -> Iterator[Path]:
     """A file system of 64 KiB."""
-    place = tmp_path / "disk"
-    place.mkdir()
-    mount = ["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", str(place)]
+    mount_point = tmp_path / "disk"
+    mount_point.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", str(mount_point)]
     try:
         done = subprocess.run(mount, capture_output=True, check=False)
     except FileNotFoundError:
-        pytest.skip("mount is not there")
+        pytest.skip("mount is not installed")
     if done.returncode != 0:
         pytest.skip("a small file system cannot be mounted here")
-    yield place
-    subprocess.run(["umount", str(place)], check=True)
+    yield mount_point
+    subprocess.run(["umount", str(mount_point)], check=True)
 
 
-def test_a_full_disk_leaves_nothing_behind(
+def test_full_disk_leaves_no_partial_files(
     small_disk: Path, capsys: Text, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (small_disk / "filled").write_bytes(bytes(64 * 1024))
     monkeypatch.chdir(small_disk)
     try:
-        _fill(small_disk, capsys)
+        _check_full_disk(small_disk, capsys)
     finally:
-        monkeypatch.undo()  # a folder that somebody is in cannot be unmounted
+        monkeypatch.undo()  # a current directory cannot be unmounted
 
 
-def _fill(small_disk: Path, capsys: Text) -> None:
+def _check_full_disk(small_disk: Path, capsys: Text) -> None:
     assert main(["new", "one-path"]) == 3
     assert "No space left on device" in capsys.readouterr().err
     for command in (captured("in.pcap"), ["run", "web-10mbit", "--engine=engset", "--plot", "."]):
@@ -218,7 +216,7 @@ def _fill(small_disk: Path, capsys: Text) -> None:
     assert [path.name for path in small_disk.iterdir()] == ["filled"]
 
 
-def test_a_block_that_fails_leaves_nothing(here: Path) -> None:
+def test_interrupted_write_leaves_no_file(cwd: Path) -> None:
     def interrupted() -> None:
         with output.atomic_file("a.txt") as temporary:
             temporary.write_text("half")
@@ -226,72 +224,76 @@ def test_a_block_that_fails_leaves_nothing(here: Path) -> None:
 
     with pytest.raises(KeyboardInterrupt):
         interrupted()
-    assert not list(here.iterdir())
+    assert not list(cwd.iterdir())
 
 
-def test_a_name_that_is_taken_meanwhile_stays(here: Path) -> None:
+def test_file_created_during_write_is_kept(cwd: Path) -> None:
     def late() -> None:
         with output.atomic_file("a.txt") as temporary:
             temporary.write_text("ours")
-            (here / "a.txt").write_text("theirs")
+            (cwd / "a.txt").write_text("theirs")
 
     with pytest.raises(MachineError, match=r"cannot write a\.txt: File exists"):
         late()
-    assert [path.read_text() for path in here.iterdir()] == ["theirs"]
+    assert [path.read_text() for path in cwd.iterdir()] == ["theirs"]
 
 
-def test_a_file_system_without_hard_links(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_write_works_without_hard_links(cwd: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def link(*_: object) -> None:
         raise PermissionError(1, "Operation not permitted")
 
     monkeypatch.setattr(os, "link", link)
     output.write_text("a.txt", "text")
-    assert [path.read_text() for path in here.iterdir()] == ["text"]
+    assert [path.read_text() for path in cwd.iterdir()] == ["text"]
     with pytest.raises(MachineError, match="exists and is not overwritten"):
         output.write_text("a.txt", "other")
 
 
-def test_python_has_the_same_rule(here: Path) -> None:
+def test_plot_in_python_does_not_overwrite_other_files(cwd: Path) -> None:
     pytest.importorskip("matplotlib")
-    (here / "states.png").write_text("precious")
+    (cwd / "states.png").write_text("precious")
     answers = tcpcast.run("web-10mbit", "engset")
     with pytest.raises(TcpcastError, match=r"states\.png exists and is not overwritten"):
-        answers.plot(here)
-    assert (here / "states.png").read_text() == "precious"
-    assert here / "states.png" in answers.plot(here, force=True)
-    assert answers.plot(here)
+        answers.plot(cwd)
+    assert (cwd / "states.png").read_text() == "precious"
+    assert cwd / "states.png" in answers.plot(cwd, force=True)
+    assert answers.plot(cwd)
 
 
-def test_a_page_that_is_not_a_reproductions_stays(here: Path, capsys: Text) -> None:
-    (here / "index.md").write_text("my notes")
+def test_reproduce_does_not_overwrite_other_page(cwd: Path, capsys: Text) -> None:
+    (cwd / "index.md").write_text("my notes")
     assert main(["reproduce", "engset", "--quick", "--output", "."]) == 2
     assert "index.md exists" in capsys.readouterr().err
-    assert (here / "index.md").read_text() == "my notes"
+    assert (cwd / "index.md").read_text() == "my notes"
 
 
-def made_capture() -> Path:
+def write_capture() -> Path:
     assert main(captured("in.pcap")) == 0
     return Path("in.pcap")
 
 
 @pytest.mark.parametrize("option", ["--html", "--markdown", "--scenario"])
-def test_the_capture_that_is_read_is_never_replaced(option: str, here: Path, capsys: Text) -> None:
-    capture = made_capture()
+def test_input_capture_is_not_overwritten(option: str, cwd: Path, capsys: Text) -> None:
+    capture = write_capture()
     before = capture.read_bytes()
     capsys.readouterr()
-    (here / "link").symlink_to("in.pcap")
-    os.link(capture, here / "same.toml")
+    (cwd / "link").symlink_to("in.pcap")
+    os.link(capture, cwd / "same.toml")
     for target in ("in.pcap", "./in.pcap", "link", "same.toml"):
-        for read in (["in.pcap"], [str(here / "link")], ["in.pcap", "--second-capture", "in.pcap"]):
+        for read in (
+            ["in.pcap"],
+            [str(cwd / "link")],
+            ["in.pcap", "--second-capture", "in.pcap"],
+        ):
             assert main(["trace", *read, option, target, "--force"]) == 2
             out, err = capsys.readouterr()
             assert (out, "the command reads that file" in err) == ("", True)
     assert capture.read_bytes() == before
-    assert (here / "link").is_symlink()
+    assert (cwd / "link").is_symlink()
 
 
-def test_standard_input_is_never_replaced(capsys: Text) -> None:
-    capture = made_capture()
+def test_file_on_standard_input_is_not_overwritten(capsys: Text) -> None:
+    capture = write_capture()
     with capture.open("rb") as file:
         before = os.dup(0)
         os.dup2(file.fileno(), 0)
@@ -303,16 +305,16 @@ def test_standard_input_is_never_replaced(capsys: Text) -> None:
     assert "the command reads that file" in capsys.readouterr().err
 
 
-def own_scenario(capture: str, folder: Path = Path()) -> str:
-    """Write a scenario of a stranger that names a capture, and return its file."""
+def write_scenario(capture: str, folder: Path = Path()) -> str:
+    """Write an untrusted scenario that names a capture, and return its file."""
     own = packaged_text("web-10mbit") + f'\n[[probes.pcap]]\nlink = "sender"\nfile = "{capture}"\n'
     folder.mkdir(exist_ok=True)
     (folder / "own.toml").write_text(own)
     return str(folder / "own.toml")
 
 
-def test_the_scenario_that_is_read_is_never_replaced(here: Path, capsys: Text) -> None:
-    file = own_scenario("in.pcap")
+def test_input_scenario_is_not_overwritten(cwd: Path, capsys: Text) -> None:
+    file = write_scenario("in.pcap")
     before = Path(file).read_bytes()
     run = ["run", file, *CAPTURED[2:]]
     for command in (
@@ -320,46 +322,44 @@ def test_the_scenario_that_is_read_is_never_replaced(here: Path, capsys: Text) -
         ["report", file, "--engine=engset", "--out", "own.md"],
         ["link", file, "--statistics", file, "--", "true"],
     ):
-        (here / "own.md").unlink(missing_ok=True)
-        (here / "own.md").symlink_to(file)
+        (cwd / "own.md").unlink(missing_ok=True)
+        (cwd / "own.md").symlink_to(file)
         assert main([*command, "--force"]) == 2, command
         assert "the command reads that file" in capsys.readouterr().err
     assert main([*run, "--html", "again.html"]) == 0
-    assert main([*run, "--html", "again.html"]) == 2  # the capture, not the report, is in the way
+    assert main([*run, "--html", "again.html"]) == 2  # the capture exists
     assert main([*run, "--html", "again.html", "--force"]) == 0
     assert Path(file).read_bytes() == before
 
 
 @pytest.mark.parametrize("name", ["../in.pcap", "{here}/in.pcap", "out/in.pcap", "a/../../in.pcap"])
 @pytest.mark.parametrize("engine", ["packet", "kernel"])
-def test_a_scenario_writes_no_capture_outside_its_folder(
-    name: str, engine: str, here: Path, capsys: Text
+def test_scenario_cannot_write_capture_outside_its_directory(
+    name: str, engine: str, cwd: Path, capsys: Text
 ) -> None:
-    file = own_scenario(name.format(here=here), here / "scenarios")
-    (here / "scenarios" / "out").symlink_to(here)
+    file = write_scenario(name.format(here=cwd), cwd / "scenarios")
+    (cwd / "scenarios" / "out").symlink_to(cwd)
     changes = ["--set=traffic={kind='bulk',flows=1}", "--set=tcp={stack='linux-reno'}"]
     short = ["--set=run={duration='2s',warmup='1s'}", "--set=network.ingress.rate=unlimited"]
     assert main(["run", file, "--engine", engine, *changes, *short, "--force"]) == 2
     out, err = capsys.readouterr()
     assert "is outside the scenario's directory" in out + err
-    assert not (here / "in.pcap").exists()
+    assert not (cwd / "in.pcap").exists()
 
 
-def test_force_replaces_no_file_that_a_scenario_names_unless_it_is_a_capture(
-    here: Path, capsys: Text
-) -> None:
-    run = ["run", own_scenario("thesis.txt"), *CAPTURED[2:], "--html", "mine.html", "--force"]
-    (here / "thesis.txt").write_text("precious")
+def test_force_replaces_file_named_in_scenario_only_if_capture(cwd: Path, capsys: Text) -> None:
+    run = ["run", write_scenario("thesis.txt"), *CAPTURED[2:], "--html", "mine.html", "--force"]
+    (cwd / "thesis.txt").write_text("precious")
     assert main(run) == 2
     assert "thesis.txt exists and is not a capture" in capsys.readouterr().err
-    assert (here / "thesis.txt").read_text() == "precious"
+    assert (cwd / "thesis.txt").read_text() == "precious"
 
 
-def test_a_link_to_a_device_or_a_descriptor_stays(here: Path, capsys: Text) -> None:
-    (here / "null").symlink_to("/dev/null")
-    (here / "out").symlink_to("/proc/self/fd/1")
-    (here / "far").symlink_to("out")
+def test_symlink_to_device_or_descriptor_is_not_replaced(cwd: Path, capsys: Text) -> None:
+    (cwd / "null").symlink_to("/dev/null")
+    (cwd / "out").symlink_to("/proc/self/fd/1")
+    (cwd / "far").symlink_to("out")
     for target in ("null", "out", "far", "/dev/stdout"):
         assert main(["run", "web-10mbit", "--engine=engset", "--html", target, "--force"]) == 2
         assert "it is a device or a pipe" in capsys.readouterr().err
-    assert all((here / name).is_symlink() for name in ("null", "out", "far"))
+    assert all((cwd / name).is_symlink() for name in ("null", "out", "far"))

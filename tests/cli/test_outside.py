@@ -1,4 +1,4 @@
-"""Engines and models of other packages, found by their entry points."""
+"""Plugins: engines and models of other packages, found by entry points."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ POINTS = """
 
 @pytest.fixture
 def site(tmp_path: Path) -> Path:
-    """Return a folder with an installed package of one file."""
+    """Return a directory with an installed package of one file."""
     (tmp_path / "own_engine.py").write_text(dedent(OWN))
     info = tmp_path / "own_engine-1.2.dist-info"
     info.mkdir()
@@ -89,20 +89,20 @@ def tcpcast(site: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     return started.completed(arguments, folder=site, environment=environment)
 
 
-def test_an_engine_of_another_package_answers_beside_the_others(site: Path) -> None:
+def test_plugin_engine_runs_with_built_in_engines(site: Path) -> None:
     done = tcpcast(site, "run", "web-10mbit", "--engine", "engset,pipe", "--all")
     assert done.returncode == 0, done.stderr
     (line,) = (line for line in done.stdout.splitlines() if "heap" in line)
     assert line.split() == ["heaps", "heap", "–", "0.4167"]
-    told = tcpcast(site, "run", "web-10mbit", "--engine", "pipe", "--json")
-    (answer,) = json.loads(told.stdout)["answers"]
+    result = tcpcast(site, "run", "web-10mbit", "--engine", "pipe", "--json")
+    (answer,) = json.loads(result.stdout)["answers"]
     assert answer["engine"] == "pipe"
     assert answer["metrics"]["heaps"]["unit"] == "heap"
     assert answer["metrics"]["pipe_pkts"]["value"] == pytest.approx(10e6 * 0.05 / 12000)
     assert answer["provenance"]["package"] == "own-engine 1.2"
 
 
-def test_a_model_of_another_package_is_fed_like_the_others(site: Path) -> None:
+def test_plugin_model_has_same_inputs_as_built_in_models(site: Path) -> None:
     change = ("--set", "network.bottleneck.loss=2%")
     done = tcpcast(site, "run", "one-path", "--engine", "mathis,half-mathis", "--json", *change)
     assert done.returncode == 0, done.stderr
@@ -112,7 +112,7 @@ def test_a_model_of_another_package_is_fed_like_the_others(site: Path) -> None:
     assert half["metrics"]["goodput_bps"]["value"] > 0
 
 
-def test_they_are_listed_and_what_is_wrong_with_one_is_said(site: Path) -> None:
+def test_engines_lists_plugins_and_reports_broken_ones(site: Path) -> None:
     done = tcpcast(site, "engines")
     assert done.returncode == 0
     assert "engines of other packages" in done.stdout
@@ -134,23 +134,21 @@ def test_they_are_listed_and_what_is_wrong_with_one_is_said(site: Path) -> None:
         ("nobody", "trace, pipe, lost,", 2),
     ],
 )
-def test_what_is_wrong_with_an_engine_is_said_when_it_is_asked(
-    name: str, words: str, code: int, site: Path
-) -> None:
+def test_run_reports_error_of_broken_plugin(name: str, words: str, code: int, site: Path) -> None:
     done = tcpcast(site, "run", "one-path", "--engine", name)
     assert (done.returncode, done.stdout) == (code, "")
     assert words in done.stderr
     assert "Traceback" not in done.stderr
 
 
-def test_what_an_engine_prints_goes_to_standard_error(site: Path) -> None:
+def test_output_of_plugin_goes_to_standard_error(site: Path) -> None:
     done = tcpcast(site, "run", "one-path", "--engine", "loud", "--json")
     (answer,) = json.loads(done.stdout)["answers"]
     assert answer["metrics"]["goodput_bps"]["value"] == 1.0
     assert {"from Python", "from a program", "as bytes"} <= set(done.stderr.splitlines())
 
 
-def test_other_engines_answer_if_one_fails(site: Path) -> None:
+def test_other_engines_run_if_plugin_fails(site: Path) -> None:
     done = tcpcast(site, "run", "one-path", "--engine", "lost,pftk", "--json")
     lost, pftk = json.loads(done.stdout)["answers"]
     assert done.returncode == 1, done.stderr
@@ -158,23 +156,23 @@ def test_other_engines_answer_if_one_fails(site: Path) -> None:
         "engine 'lost' of own-engine 1.2 returned str; it must"
     )
     assert pftk["metrics"]["goodput_bps"]["value"] > 0
-    told = tcpcast(site, "run", "one-path", "--engine", "lost,pftk")
-    assert "engine 'lost' of own-engine 1.2 returned str" in " ".join(told.stdout.split())
+    report = tcpcast(site, "run", "one-path", "--engine", "lost,pftk")
+    assert "engine 'lost' of own-engine 1.2 returned str" in " ".join(report.stdout.split())
     swept = tcpcast(site, "sweep", "one-path", "--vary=network.rtt=10ms,20ms", "--engine=lost,pftk")
     assert "failed" in swept.stdout + swept.stderr
 
 
-def test_a_shell_is_offered_them_once_each(site: Path) -> None:
-    asked = {"_TCPCAST_COMPLETE": "complete_bash", "COMP_CWORD": "4"}
+def test_shell_completion_offers_plugins_once(site: Path) -> None:
+    completion = {"_TCPCAST_COMPLETE": "complete_bash", "COMP_CWORD": "4"}
     words = "tcpcast run one-path --engine packet,p"
     done = subprocess.run(
         [sys.executable, "-m", "tcpcast"],
-        env=os.environ | {"PYTHONPATH": str(site), "COMP_WORDS": words} | asked,
+        env=os.environ | {"PYTHONPATH": str(site), "COMP_WORDS": words} | completion,
         text=True,
         capture_output=True,
         check=True,
     )
-    offered = done.stdout.split()
-    assert "packet,pipe" in offered
-    assert "packet,pftk" in offered
-    assert "packet,packet" not in offered
+    completions = done.stdout.split()
+    assert "packet,pipe" in completions
+    assert "packet,pftk" in completions
+    assert "packet,packet" not in completions

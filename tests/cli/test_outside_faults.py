@@ -1,4 +1,4 @@
-"""Errors of an engine of another package: each message names the engine."""
+"""Errors of plugin engines: each message names the engine."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 
-def entry(
+def make_entry(
     function: Callable[..., Any], monkeypatch: pytest.MonkeyPatch, **attributes: Any
 ) -> plugins.PluginEntry:
     for name, value in attributes.items():
@@ -27,12 +27,12 @@ def entry(
     return plugins.entry(point)
 
 
-def ask(given: Any, monkeypatch: pytest.MonkeyPatch, **attributes: Any) -> Answer:
-    row = entry(lambda *_: given, monkeypatch, **attributes)
+def run_plugin(given: Any, monkeypatch: pytest.MonkeyPatch, **attributes: Any) -> Answer:
+    row = make_entry(lambda *_: given, monkeypatch, **attributes)
     return row.ask(tcpcast.load("one-path"), RunOptions(), None)
 
 
-def one(metric: Any, name: str = "goodput_bps", **more: Any) -> Answer:
+def answer_with(metric: Any, name: str = "goodput_bps", **more: Any) -> Answer:
     return Answer("own", metrics={name: metric}, **more)
 
 
@@ -40,100 +40,124 @@ def one(metric: Any, name: str = "goodput_bps", **more: Any) -> Answer:
     ("given", "words"),
     [
         (None, "returned NoneType; it must return tcpcast.Answer"),
-        (one(5.0), r"returned float for goodput_bps; it must return tcpcast.Metric\(value\)"),
-        (one(Metric("many")), 'returned "many" for goodput_bps; it must be a number'),  # type: ignore[arg-type]
-        (one(Metric(True)), "returned true for goodput_bps"),
-        (one(Metric(float("nan"))), "returned nan for goodput_bps; leave out"),
-        (one(Metric(float("inf"))), "returned inf for goodput_bps; leave out"),
-        (one(Metric(1.0, 0.5, float("inf"))), "returned inf for goodput_bps"),
-        (one(Metric(-5.0)), "returned -5.0 for goodput_bps; it must be 0 or more"),
         (
-            one(Metric(5.0), "loss_ratio"),
+            answer_with(5.0),
+            r"returned float for goodput_bps; it must return tcpcast.Metric\(value\)",
+        ),
+        (answer_with(Metric("many")), 'returned "many" for goodput_bps; it must be a number'),  # type: ignore[arg-type]
+        (answer_with(Metric(True)), "returned true for goodput_bps"),
+        (answer_with(Metric(float("nan"))), "returned nan for goodput_bps; leave out"),
+        (answer_with(Metric(float("inf"))), "returned inf for goodput_bps; leave out"),
+        (answer_with(Metric(1.0, 0.5, float("inf"))), "returned inf for goodput_bps"),
+        (answer_with(Metric(-5.0)), "returned -5.0 for goodput_bps; it must be 0 or more"),
+        (
+            answer_with(Metric(5.0), "loss_ratio"),
             "returned 5.0 for loss_ratio; it is a share and must be at most 1",
         ),
-        (one(Metric(1.0), "a" * 10**6), 'named a metric "a+...; a name has at most 60 characters'),
-        (one(Metric(1.0, unit="a" * 10**6), "own"), "named a unit .* at most 60 characters"),
-        (one(Metric("a" * 10**6)), r"returned \"a+\.\.\. for goodput_bps"),  # type: ignore[arg-type]
-        (one(Metric(1.0, 0.9, 0.1)), "returned the interval 0.9 to 0.1 for goodput_bps"),
-        (one(Metric(1.0, 0.9)), "returned the interval 0.9 to None for goodput_bps"),
-        (one(Metric(1.0, unit="Mbit/s")), "returned goodput_bps in Mbit/s; its unit is bit/s"),
         (
-            one(Metric(1.0), "a\x1b[31mb"),
+            answer_with(Metric(1.0), "a" * 10**6),
+            'named a metric "a+...; a name has at most 60 characters',
+        ),
+        (
+            answer_with(Metric(1.0, unit="a" * 10**6), "own"),
+            "named a unit .* at most 60 characters",
+        ),
+        (answer_with(Metric("a" * 10**6)), r"returned \"a+\.\.\. for goodput_bps"),  # type: ignore[arg-type]
+        (answer_with(Metric(1.0, 0.9, 0.1)), "returned the interval 0.9 to 0.1 for goodput_bps"),
+        (answer_with(Metric(1.0, 0.9)), "returned the interval 0.9 to None for goodput_bps"),
+        (
+            answer_with(Metric(1.0, unit="Mbit/s")),
+            "returned goodput_bps in Mbit/s; its unit is bit/s",
+        ),
+        (
+            answer_with(Metric(1.0), "a\x1b[31mb"),
             r'named a metric "a\\u001b\[31mb"; a name consists of letters',
         ),
-        (one(Metric(1.0), notes="too long"), "returned notes that are not a list of tcpcast.Note"),
-        (one(Metric(1.0), notes=None), "returned notes that are not a list of tcpcast.Note"),
-        (one(Metric(1.0), notes=[1]), "returned notes that are not a list of tcpcast.Note"),
-        (one(Metric(1.0), tables=[1]), "returned tables that are not a dict"),
-        (one(Metric(1.0), tables={"a": 5}), "returned table a that is not a dict of columns"),
-        (one(Metric(1.0), tables={5: {}}), "named a table 5; a name must be a string"),
-        (one(Metric(1.0), tables={"a": {5: [1]}}), "named a column 5; a name must be a string"),
         (
-            one(Metric(1.0), tables={"a": {"b": [[1], [1, 2]]}}),
+            answer_with(Metric(1.0), notes="too long"),
+            "returned notes that are not a list of tcpcast.Note",
+        ),
+        (
+            answer_with(Metric(1.0), notes=None),
+            "returned notes that are not a list of tcpcast.Note",
+        ),
+        (answer_with(Metric(1.0), notes=[1]), "returned notes that are not a list of tcpcast.Note"),
+        (answer_with(Metric(1.0), tables=[1]), "returned tables that are not a dict"),
+        (
+            answer_with(Metric(1.0), tables={"a": 5}),
+            "returned table a that is not a dict of columns",
+        ),
+        (answer_with(Metric(1.0), tables={5: {}}), "named a table 5; a name must be a string"),
+        (
+            answer_with(Metric(1.0), tables={"a": {5: [1]}}),
+            "named a column 5; a name must be a string",
+        ),
+        (
+            answer_with(Metric(1.0), tables={"a": {"b": [[1], [1, 2]]}}),
             "returned table a with a column b that is not a list of numbers or strings",
         ),
         (
-            one(Metric(1.0), tables={"a": {"b": [object()]}}),
+            answer_with(Metric(1.0), tables={"a": {"b": [object()]}}),
             "column b that is not a list of numbers",
         ),
         (
-            one(Metric(1.0), tables={"a": {"b": [10**400]}}),
+            answer_with(Metric(1.0), tables={"a": {"b": [10**400]}}),
             "column b that is not a list of numbers",
         ),
         (Answer("own", metrics=[1.0]), "returned metrics that are not a dict"),  # type: ignore[arg-type]
-        (one(Metric(10**400)), "returned a number for goodput_bps that is too large"),
+        (answer_with(Metric(10**400)), "returned a number for goodput_bps that is too large"),
         (
-            one(Metric(1.0, unit=5)),  # type: ignore[arg-type]
+            answer_with(Metric(1.0, unit=5)),  # type: ignore[arg-type]
             "returned a unit or interval_warning of goodput_bps that is not a string",
         ),
-        (one(Metric(1.0), regime=5), "returned a value of regime that is not a text"),
-        (one(Metric(1.0), provenance=5), "returned provenance that are not a dict"),
+        (answer_with(Metric(1.0), regime=5), "returned a value of regime that is not a text"),
+        (answer_with(Metric(1.0), provenance=5), "returned provenance that are not a dict"),
         (
-            one(Metric(1.0), provenance={"a": object()}),
+            answer_with(Metric(1.0), provenance={"a": object()}),
             "an answer that cannot be converted to JSON",
         ),
         (
-            one(Metric(1.0), tables={"queue": {"a": [1, 2], "b": [1]}}),
+            answer_with(Metric(1.0), tables={"queue": {"a": [1, 2], "b": [1]}}),
             r"table queue with columns of unequal length: a \(2,\), b \(1,\)",
         ),
     ],
 )
-def test_what_is_no_answer_is_refused(
+def test_invalid_plugin_answer_is_rejected(
     given: Any, words: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with pytest.raises(TcpcastError, match=f"^engine 'own' of another package .*{words}"):
-        ask(given, monkeypatch)
+        run_plugin(given, monkeypatch)
 
 
-def test_numbers_of_numpy_and_lists_will_do(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_numpy_numbers_and_lists_are_accepted(monkeypatch: pytest.MonkeyPatch) -> None:
     metrics = {"goodput_bps": Metric(np.float32(2.0)), "heaps": Metric(np.int64(3))}  # type: ignore[arg-type]
     given = Answer("own", metrics=metrics, tables={"steps": {"t_s": [0.0, 1.0]}})  # type: ignore[dict-item]
-    found = ask(given, monkeypatch, metrics={"heaps": "heap"})
-    assert type(found["goodput_bps"]) is type(found["heaps"]) is float
-    assert found.metrics["heaps"].unit == "heap"
-    assert found.tables["steps"]["t_s"].shape == (2,)
+    answer = run_plugin(given, monkeypatch, metrics={"heaps": "heap"})
+    assert type(answer["goodput_bps"]) is type(answer["heaps"]) is float
+    assert answer.metrics["heaps"].unit == "heap"
+    assert answer.tables["steps"]["t_s"].shape == (2,)
 
 
-def test_an_engine_is_checked_without_a_run(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_plugin_check_runs_without_simulation(monkeypatch: pytest.MonkeyPatch) -> None:
     def one_flow(scenario: tcpcast.Scenario) -> None:
         print("not for standard output")
         if scenario.senders > 1:
             raise NotApplicable("it has one flow")
 
-    def never(*_: Any) -> Answer:
+    def must_not_run(*_: Any) -> Answer:
         raise AssertionError
 
-    row = entry(never, monkeypatch, check=one_flow)
+    row = make_entry(must_not_run, monkeypatch, check=one_flow)
     row.check(tcpcast.load("bufferbloat"))
     with pytest.raises(NotApplicable, match="it has one flow"):
         row.check(tcpcast.load("data-centre"))
     with pytest.raises(MachineError, match="failed: AssertionError"):
-        entry(never, monkeypatch, check=never).check(tcpcast.load("bufferbloat"))
+        make_entry(must_not_run, monkeypatch, check=must_not_run).check(tcpcast.load("bufferbloat"))
     with pytest.raises(NotApplicable, match="no check without a run"):
-        entry(lambda *_: None, monkeypatch).check(tcpcast.load("bufferbloat"))
+        make_entry(lambda *_: None, monkeypatch).check(tcpcast.load("bufferbloat"))
 
 
-def test_a_model_accepts_what_gives_its_inputs(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_plugin_model_accepts_scenarios_with_its_inputs(monkeypatch: pytest.MonkeyPatch) -> None:
     function: Callable[..., float] = lambda rtt_s: 1 / rtt_s  # noqa: E731
     point = metadata.EntryPoint("own", "own:function", plugins.MODELS)
     monkeypatch.setattr(metadata.EntryPoint, "load", lambda _: function)
@@ -143,23 +167,23 @@ def test_a_model_accepts_what_gives_its_inputs(monkeypatch: pytest.MonkeyPatch) 
         row.check(tcpcast.load("two-classes"))
 
 
-def test_where_it_failed_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_plugin_exception_is_reported_with_file_and_line(monkeypatch: pytest.MonkeyPatch) -> None:
     def broken(*_: Any) -> Answer:
         raise ValueError("inside")
 
     with pytest.raises(MachineError, match=rf"failed: ValueError: inside \({__file__}, line"):
-        entry(broken, monkeypatch).ask(tcpcast.load("one-path"), RunOptions(), None)
+        make_entry(broken, monkeypatch).ask(tcpcast.load("one-path"), RunOptions(), None)
 
 
 class UnreadableError(Exception):
-    """An exception without a text."""
+    """An exception whose text cannot be read."""
 
     def __str__(self) -> str:
         raise RuntimeError
 
 
 class UnreadableRefusalError(UnreadableError, TcpcastError):
-    """An error of tcpcast without a text."""
+    """An error of tcpcast whose text cannot be read."""
 
 
 @pytest.mark.parametrize(
@@ -171,14 +195,14 @@ class UnreadableRefusalError(UnreadableError, TcpcastError):
         (NotApplicable("a" * 10**6), r"NotApplicable: a+\.\.\."),
     ],
 )
-def test_the_text_of_a_failure_is_bounded(
+def test_text_of_plugin_exception_is_shortened(
     fault: Exception, words: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def broken(*_: Any) -> Answer:
         raise fault
 
     with pytest.raises(MachineError, match=f"failed: {words} ") as caught:
-        entry(broken, monkeypatch).ask(tcpcast.load("one-path"), RunOptions(), None)
+        make_entry(broken, monkeypatch).ask(tcpcast.load("one-path"), RunOptions(), None)
     assert len(str(caught.value)) < 1000
 
 
@@ -194,32 +218,33 @@ class Broken(Answer):
     def metrics(self, _: Any) -> None: ...
 
 
-def test_an_answer_that_cannot_be_read_is_a_failure(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unreadable_plugin_answer_is_error(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(MachineError, match="failed: RuntimeError: inside"):
-        ask(Broken("own"), monkeypatch)
+        run_plugin(Broken("own"), monkeypatch)
 
 
-def test_long_warnings_are_shortened(monkeypatch: pytest.MonkeyPatch) -> None:
-    found = ask(
-        one(Metric(1.0, interval_warning="a" * 10**6), notes=to_notes(["b" * 10**6])), monkeypatch
+def test_long_plugin_warnings_are_shortened(monkeypatch: pytest.MonkeyPatch) -> None:
+    answer = run_plugin(
+        answer_with(Metric(1.0, interval_warning="a" * 10**6), notes=to_notes(["b" * 10**6])),
+        monkeypatch,
     )
-    assert [len(text) for text in found.warnings] == [500]
-    assert len(found.metrics["goodput_bps"].interval_warning or "") == 500
+    assert [len(text) for text in answer.warnings] == [500]
+    assert len(answer.metrics["goodput_bps"].interval_warning or "") == 500
 
 
-def test_a_metric_of_its_own_may_be_negative(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert ask(one(Metric(-5.0), "margin_db"), monkeypatch)["margin_db"] == -5.0
+def test_custom_plugin_metric_can_be_negative(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert run_plugin(answer_with(Metric(-5.0), "margin_db"), monkeypatch)["margin_db"] == -5.0
 
 
-def test_what_it_does_not_cover_it_refuses_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_plugin_can_reject_scenario_as_not_applicable(monkeypatch: pytest.MonkeyPatch) -> None:
     def refuses(*_: Any) -> Answer:
         raise NotApplicable("it needs rain")
 
     with pytest.raises(NotApplicable, match=r"^it needs rain$"):
-        entry(refuses, monkeypatch).ask(tcpcast.load("one-path"), RunOptions(), None)
+        make_entry(refuses, monkeypatch).ask(tcpcast.load("one-path"), RunOptions(), None)
 
 
 @pytest.mark.parametrize("units", [5, {"heaps": 1}, ["heaps"]])
-def test_units_are_a_dict(units: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_plugin_units_must_be_dict(units: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(MachineError, match="metrics must be a dict of units by name"):
-        entry(lambda: None, monkeypatch, metrics=units)
+        make_entry(lambda: None, monkeypatch, metrics=units)

@@ -1,4 +1,4 @@
-"""Figures of a run over time and of how completion times are distributed."""
+"""Figures of a run over time and of the distribution of completion times."""
 
 from __future__ import annotations
 
@@ -23,45 +23,45 @@ if TYPE_CHECKING:
 
 pytest.importorskip("matplotlib")
 
-ENDS = {"from_s": np.arange(4.0), "to_s": np.arange(1.0, 5.0)}
+BOUNDS = {"from_s": np.arange(4.0), "to_s": np.arange(1.0, 5.0)}
 
 
-def with_ends(name: str, values: Any, half: float = np.nan) -> dict[str, Any]:
+def with_bounds(name: str, values: Any, half: float = np.nan) -> dict[str, Any]:
     values = np.asarray(values, dtype=float)
     return {name: values, f"{name}_low": values - half, f"{name}_high": values + half}
 
 
 def answer(half: float = np.nan) -> Answer:
-    made = simulated()
-    made.warmup_s, made.replications = 1.5, 4
-    flows = {"class": np.full(4, "all"), **ENDS}
-    flows |= with_ends("goodput_bps", [1e6, 9e6, 9e6, 9e6], 1e5 * half)
-    made.tables = {
-        "queue_over_time": ENDS | with_ends("queue_pkts", [0, 90, 100, 95], half),
-        "flows_over_time": flows | with_ends("rtt_s", [0.05, np.nan, 0.08, 0.08]),
+    example = simulated()
+    example.warmup_s, example.replications = 1.5, 4
+    flows = {"class": np.full(4, "all"), **BOUNDS}
+    flows |= with_bounds("goodput_bps", [1e6, 9e6, 9e6, 9e6], 1e5 * half)
+    example.tables = {
+        "queue_over_time": BOUNDS | with_bounds("queue_pkts", [0, 90, 100, 95], half),
+        "flows_over_time": flows | with_bounds("rtt_s", [0.05, np.nan, 0.08, 0.08]),
         "windows_over_time": {
             "class": np.full(4, "all"),
             "flow": np.full(4, 0),
-            **ENDS,
+            **BOUNDS,
             "mean_pkts": np.array([2.0, 8, 6, 7]),
             "low_pkts": np.array([1.0, 4, 5, 5]),
             "high_pkts": np.array([4.0, 9, 9, 9]),
         },
     }
-    return made
+    return example
 
 
-def one(made: Answer, scenario: Scenario, name: str) -> Figure:
-    return dict(drawn([made], scenario))[name]
+def draw_figure(example: Answer, scenario: Scenario, name: str) -> Figure:
+    return dict(drawn([example], scenario))[name]
 
 
 def legend(figure: Figure) -> list[str]:
-    found = [text.get_text() for each in figure.legends for text in each.get_texts()]
-    return found or [text.get_text() for text in figure.axes[0].get_legend().get_texts()]  # type: ignore[union-attr]
+    labels = [text.get_text() for box in figure.legends for text in box.get_texts()]
+    return labels or [text.get_text() for text in figure.axes[0].get_legend().get_texts()]  # type: ignore[union-attr]
 
 
-def test_each_quantity_has_a_panel_with_its_unit_and_the_warm_up(scenario: Scenario) -> None:
-    figure = one(answer(2.0), scenario, "over-time")
+def test_over_time_figure_has_panel_per_quantity_and_warm_up(scenario: Scenario) -> None:
+    figure = draw_figure(answer(2.0), scenario, "over-time")
     labels = [" ".join(axes.get_ylabel().split()) for axes in figure.axes]
     assert labels == [
         "window (packets)", "mean RTT (ms)", "mean queue (packets)", "goodput (Mbit/s)",
@@ -72,13 +72,15 @@ def test_each_quantity_has_a_panel_with_its_unit_and_the_warm_up(scenario: Scena
     assert "95 % interval of 4 replications" in legend(figure)
 
 
-def test_without_intervals_no_band_is_named(scenario: Scenario) -> None:
-    assert not [text for text in legend(one(answer(), scenario, "over-time")) if "95 %" in text]
+def test_over_time_figure_without_intervals_has_no_band(scenario: Scenario) -> None:
+    assert not [
+        text for text in legend(draw_figure(answer(), scenario, "over-time")) if "95 %" in text
+    ]
 
 
-def test_a_distribution_begins_at_nothing_and_the_tail_has_all_of_it(scenario: Scenario) -> None:
-    made = simulated()
-    made.tables = {
+def test_distribution_starts_at_0_and_tail_at_1(scenario: Scenario) -> None:
+    example = simulated()
+    example.tables = {
         "by_size": {
             "size_pkts": np.array([4]),
             "transfers": np.array([50]),
@@ -96,15 +98,15 @@ def test_a_distribution_begins_at_nothing_and_the_tail_has_all_of_it(scenario: S
             "high": np.array([0.6, 0.95, 1.0]),
         },
     }
-    figure = one(made, scenario, "completion-distribution")
+    figure = draw_figure(example, scenario, "completion-distribution")
     (line,) = figure.axes[0].lines
     assert list(np.asarray(line.get_ydata())) == [0, 50, 90, 100]
     assert legend(figure) == ["packet, 4 packets (50 transfers)"]
-    (line,) = one(made, scenario, "completion-tail").axes[0].lines
+    (line,) = draw_figure(example, scenario, "completion-tail").axes[0].lines
     np.testing.assert_allclose(np.asarray(line.get_ydata()), [1, 0.5, 0.1])
 
 
-def test_the_page_of_a_run_has_them_and_plain_json_does_not(
+def test_over_time_is_in_html_report_but_not_in_json(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     short = ["run", "lossy-path", "--engine", "packet", "--set", "run.duration=21s"]
@@ -116,12 +118,12 @@ def test_the_page_of_a_run_has_them_and_plain_json_does_not(
     assert "over_time" not in capsys.readouterr().out
 
 
-def test_places_in_a_page_have_hundredths(scenario: Scenario) -> None:
-    part = figures.inline("over-time", one(answer(), scenario, "over-time"))
+def test_inline_svg_has_coordinates_with_two_decimals(scenario: Scenario) -> None:
+    part = figures.inline("over-time", draw_figure(answer(), scenario, "over-time"))
     paths = re.findall(r' d="([^"]*)"', part.svg)
     assert paths
     assert not any(re.search(r"\.[0-9]{3}", path) for path in paths)
 
 
-def test_what_was_asked_breaks_at_no_hyphen_and_before_no_percent_sign() -> None:
+def test_wrapping_keeps_hyphenated_names_and_percentages() -> None:
     assert wrapped("a link of linux-cubic, 1 %", 18) == "a link of\nlinux-cubic, 1\u00a0%"

@@ -139,10 +139,10 @@ def test_users_with_share_options_and_figure(
     capsys: Capture, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     pytest.importorskip("matplotlib")
-    asked: dict[str, Any] = {}
+    requested: dict[str, Any] = {}
 
-    def plan_quality(scenario: Scenario, **how: Any) -> Plan:
-        asked.update(how, users=scenario.senders)
+    def plan_quality(scenario: Scenario, **keywords: Any) -> Plan:
+        requested.update(keywords, users=scenario.senders)
         plan = users_plan()
         plan.tables["curve"]["mean_bps"] = np.array([5e5, 3e5, 2e4])
         return plan
@@ -151,9 +151,9 @@ def test_users_with_share_options_and_figure(
     arguments = ["plan", "users", "web-10mbit", "--share", "95%", "--above", "200kbit"]
     folder = tmp_path / "new"
     assert main([*arguments, "--engine", "packet", "--plot", str(folder)]) == 0
-    options = asked.pop("options")
+    options = requested.pop("options")
     assert options.threads is None
-    assert asked == {
+    assert requested == {
         "share": 0.95,
         "above_bps": 2e5,
         "engine": "packet",
@@ -169,7 +169,7 @@ def test_users_with_share_options_and_figure(
     assert plan["engine"] == "packet"
 
 
-def test_the_figure_of_users_has_five_panels() -> None:
+def test_users_figure_has_five_panels() -> None:
     pytest.importorskip("matplotlib")
     plan = users_plan()
     curve = plan.tables["curve"]
@@ -212,22 +212,22 @@ def test_undecided_plan_exits_1_without_answer(
     plan.answer_by_simulation(SearchResult(118, 116, 121, there=Metric(0.01)), "loss_ratio")
     assert main(["plan", *QUALITY, "--verify"]) == 0
     lines = capsys.readouterr().out.splitlines()
-    (first,) = (at for at, line in enumerate(lines) if "by simulation" in line)
+    (first,) = (index for index, line in enumerate(lines) if "by simulation" in line)
     assert "118 sources, between 116 and 121" in lines[first]
     assert "undecided" in lines[first + 2]
 
 
 def test_requested_transfers_are_simulated(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[int | None] = []
+    requested: list[int | None] = []
 
-    def plan_buffer(scenario: object, **how: Any) -> Plan:  # noqa: ARG001 - same signature
-        asked.append(how.get("transfers"))
+    def plan_buffer(scenario: object, **keywords: Any) -> Plan:  # noqa: ARG001 - same signature
+        requested.append(keywords.get("transfers"))
         return made_up_plan()
 
     monkeypatch.setattr(planning, "plan_buffer", plan_buffer)
     assert main(["plan", "buffer", "web-10mbit"]) == 0
     assert main(["plan", "buffer", "web-10mbit", "--set", "run.transfers=90000"]) == 0
-    assert asked == [None, 90_000]
+    assert requested == [None, 90_000]
 
 
 def test_wide_tables_continue_below_with_first_column() -> None:
@@ -253,7 +253,7 @@ def test_wide_tables_continue_below_with_first_column() -> None:
         (["rate", "web-10mbit", "--rate", "400kbit"], "The bottleneck rate for ", "bit/s"),
     ],
 )
-def test_each_question_by_the_model(
+def test_each_plan_question_is_answered_by_model(
     arguments: list[str], title: str, unit: str, capsys: Capture
 ) -> None:
     assert main(["plan", *arguments]) == 0
@@ -279,18 +279,18 @@ def test_each_question_by_the_model(
 def test_verification_exit_codes(
     changes: dict[str, Any], code: int, capsys: Capture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    asked: dict[str, Any] = {}
+    requested: dict[str, Any] = {}
 
-    def plan_buffer(scenario: object, **how: Any) -> Plan:  # noqa: ARG001 - same signature
-        asked.update(how)
+    def plan_buffer(scenario: object, **keywords: Any) -> Plan:  # noqa: ARG001 - same signature
+        requested.update(keywords)
         return made_up_plan(**changes)
 
     monkeypatch.setattr(planning, "plan_buffer", plan_buffer)
     arguments = ["plan", "buffer", "web-10mbit", "--loss", "2%", "--verify", "--threads", "2"]
     assert main(arguments) == code
-    assert asked["loss"] == pytest.approx(0.02)
-    assert asked["verify"]
-    assert asked["options"].threads == 2
+    assert requested["loss"] == pytest.approx(0.02)
+    assert requested["verify"]
+    assert requested["options"].threads == 2
     assert "114 packets" in capsys.readouterr().out
     assert main([*arguments, "--json"]) == code
     plan = json.loads(capsys.readouterr().out)["plan"]
@@ -347,7 +347,7 @@ def test_verification_exit_codes(
         ),
     ],
 )
-def test_bad_input_is_named_and_exits_2(
+def test_bad_input_exits_2_with_option_name(
     arguments: list[str], words: list[str], capsys: Capture
 ) -> None:
     assert main(["plan", *arguments]) == 2
@@ -371,16 +371,16 @@ def test_table_texts_wrap_in_narrow_terminals() -> None:
     )
 
 
-def test_a_plan_is_written_as_a_page_and_as_markdown(
+def test_plan_writes_html_and_markdown_reports(
     tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pytest.importorskip("matplotlib")
     monkeypatch.chdir(tmp_path)
-    asked = ["plan", "streams", "--rate", "1gbit", "--rtt", "100ms", "--loss", "0.01%"]
-    assert main(asked) == 0
+    requested = ["plan", "streams", "--rate", "1gbit", "--rtt", "100ms", "--loss", "0.01%"]
+    assert main(requested) == 0
     shown = capsys.readouterr().out
     reports = ["--html", "a.html", "--markdown", "a.md"]
-    assert main([*asked, *reports]) == 0
+    assert main([*requested, *reports]) == 0
     assert capsys.readouterr().out == shown
     page, words = (tmp_path / "a.html").read_text(), (tmp_path / "a.md").read_text()
     assert page.count("<svg") == 1
@@ -393,5 +393,5 @@ def test_a_plan_is_written_as_a_page_and_as_markdown(
     assert main(["plan", "buffer", "web-10mbit", "--markdown", "a.md"]) == 2
     assert "--force" in capsys.readouterr().err
     assert main(["plan", "buffer", "web-10mbit", "--markdown", "b.md", "--set", "run.seed=3"]) == 0
-    said = "tcpcast plan buffer web-10mbit --set run.seed=3 --markdown b.md"
-    assert said in (tmp_path / "b.md").read_text()
+    command_line = "tcpcast plan buffer web-10mbit --set run.seed=3 --markdown b.md"
+    assert command_line in (tmp_path / "b.md").read_text()

@@ -54,15 +54,15 @@ def _lines(axes: Axes) -> dict[str, Any]:
 @pytest.mark.parametrize(("name", "factors"), [
     ("buffer", (1, 0.01)), ("rate", (1e6, 1e3)), ("users", (1, 1e3)), ("loss", (0.01, 1e6)),
 ])  # fmt: skip
-def test_the_curve_meets_the_target_at_the_answer(name: str, factors: tuple[float, float]) -> None:
+def test_curve_reaches_target_at_answer(name: str, factors: tuple[float, float]) -> None:
     plan = _plan(name)
     axes = plan_figure(plan, plan.scenario or _web()).get_axes()[0]
     assert plan.target is not None
-    line = next(data for said, data in _lines(axes).items() if said in {"the model", "PFTK"})
+    line = next(data for label, data in _lines(axes).items() if label in {"the model", "PFTK"})
     x, y = (np.asarray(part, dtype=float) for part in line)
-    (at,) = np.flatnonzero(np.isclose(x * factors[0], plan.value, rtol=1e-9))
+    (index,) = np.flatnonzero(np.isclose(x * factors[0], plan.value, rtol=1e-9))
     # The curve has steps of a whole packet or a whole user.
-    assert y[at] * factors[1] == pytest.approx(plan.target[1], rel=0.1)
+    assert y[index] * factors[1] == pytest.approx(plan.target[1], rel=0.1)
     # The curve extends to both sides of the target.
     assert (y[0] * factors[1] - plan.target[1]) * (y[-1] * factors[1] - plan.target[1]) < 0
 
@@ -84,16 +84,16 @@ def test_simulated_points_are_drawn_over_model() -> None:
     assert "by simulation: 75 packets" in axes.get_legend_handles_labels()[1]
 
 
-def test_a_loss_has_the_isoline_of_its_goodput() -> None:
+def test_max_loss_figure_has_isoline_of_goodput() -> None:
     plan = _plan("loss")
-    found = plan.tables["isoline"]
-    near = np.interp(0.08, found["rtt_s"], found["loss_ratio"])
+    isoline = plan.tables["isoline"]
+    near = np.interp(0.08, isoline["rtt_s"], isoline["loss_ratio"])
     assert near == pytest.approx(plan.value, rel=0.05)
     # Half of the RTT permits four times the loss: the rate is proportional to 1/(RTT sqrt(p)).
-    half = np.interp(0.04, found["rtt_s"], found["loss_ratio"])
+    half = np.interp(0.04, isoline["rtt_s"], isoline["loss_ratio"])
     assert half == pytest.approx(4 * plan.value, rel=0.1)
     # A window of 700 packets per RTT gives 50 Mbit/s up to about 160 ms, even at very low loss.
-    assert np.isnan(found["loss_ratio"][found["rtt_s"] > 0.17]).all()
+    assert np.isnan(isoline["loss_ratio"][isoline["rtt_s"] > 0.17]).all()
     below = plan_figure(plan, Scenario.from_dict(PATH)).get_axes()[1]
     assert below.get_xlabel() == "RTT (ms)"
 
@@ -104,35 +104,35 @@ def test_a_loss_has_the_isoline_of_its_goodput() -> None:
     ["users", "web-10mbit", "--rate", "200kbit"],
     ["max-loss", "--goodput", "50mbit", "--rtt", "80ms"],
 ])  # fmt: skip
-def test_commands_write_the_figure_and_a_report_with_it(tmp_path: Path, command: list[str]) -> None:
+def test_plan_commands_write_figure_and_report(tmp_path: Path, command: list[str]) -> None:
     page = tmp_path / "page.html"
     shown = ["--plot", str(tmp_path), "--format", "svg", "--html", str(page), "--json"]
-    found = CliRunner().invoke(app, ["plan", *command, *shown])
-    assert found.exit_code == 0, found.output
+    result = CliRunner().invoke(app, ["plan", *command, *shown])
+    assert result.exit_code == 0, result.output
     written = tmp_path / f"{command[0].removeprefix('max-')}.svg"
-    assert f"tcpcast: wrote {written}" in found.stderr
+    assert f"tcpcast: wrote {written}" in result.stderr
     assert page.read_text().count("<svg") == 1
-    plan = json.loads(found.stdout)["plan"]
+    plan = json.loads(result.stdout)["plan"]
     assert "curve" in plan["tables"]
     assert plan["target"]["unit"] in {"1", "bit/s"}
 
 
-def test_the_curve_of_a_crossing_is_not_printed() -> None:
-    found = CliRunner().invoke(app, ["plan", "max-loss", "--goodput", "50mbit", "--rtt", "80ms"])
-    assert "File goodput by the number of sources" not in found.output
-    assert "isoline" not in found.output
+def test_curves_of_figures_are_not_printed() -> None:
+    result = CliRunner().invoke(app, ["plan", "max-loss", "--goodput", "50mbit", "--rtt", "80ms"])
+    assert "File goodput by the number of sources" not in result.output
+    assert "isoline" not in result.output
 
 
-def test_a_simulation_without_losses_points_below_a_logarithmic_axis() -> None:
-    told = {"low": np.array([0.008, 0.0]), "high": np.array([0.02, 1e-5])}
+def test_simulation_without_losses_is_marked_below_log_axis() -> None:
+    interval = {"low": np.array([0.008, 0.0]), "high": np.array([0.02, 1e-5])}
     simulated = {"buffer_pkts": np.array([200, 900]), "loss_ratio": np.array([0.012, 0.0])}
     plan = _plan("buffer")
-    plan = replace(plan, tables={**plan.tables, "simulated": {**simulated, **told}})
+    plan = replace(plan, tables={**plan.tables, "simulated": {**simulated, **interval}})
     figure = plan_figure(plan, _web())
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         figure.canvas.draw()
     (axes,) = figure.get_axes()
-    at, height = _lines(axes)["packet, below this axis"]
-    assert list(at) == [900]
+    position, height = _lines(axes)["packet, below this axis"]
+    assert list(position) == [900]
     assert list(height) == [axes.get_ylim()[0]]

@@ -82,7 +82,9 @@ def test_streams_report_text() -> None:
         (0.25, "1", "25 %"),
     ],
 )
-def test_quantities(value: float, unit: str, text: str) -> None:
+def test_quantities_have_singular_and_thousands_separators(
+    value: float, unit: str, text: str
+) -> None:
     assert quantity_text(value, unit) == text
 
 
@@ -115,7 +117,7 @@ FIGURE = {"curve", "isoline"}
         ),
     ],
 )
-def test_each_question_by_the_models(
+def test_streams_and_max_loss_are_answered_by_models(
     arguments: list[str], title: str, unit: str, tables: set[str], capsys: Capture
 ) -> None:
     assert main(["plan", *arguments]) == 0
@@ -150,7 +152,7 @@ def test_plan_scenario_contains_answer(capsys: Capture) -> None:
     assert document["scenario"]["run"]["seed"] == 7
 
 
-def test_options_and_a_scenario_of_the_same_path_agree(capsys: Capture) -> None:
+def test_options_and_scenario_of_same_path_agree(capsys: Capture) -> None:
     options = ["--rate", "1gbit", "--rtt", "60ms", "--loss", "1%", *CLASSIC]
     values = []
     for arguments in (["streams", "lossy-path"], ["streams", *options]):
@@ -160,7 +162,7 @@ def test_options_and_a_scenario_of_the_same_path_agree(capsys: Capture) -> None:
 
 
 @pytest.mark.parametrize("width", [80, 100])
-def test_reports_fit_the_terminal(
+def test_reports_fit_terminal_width(
     width: int, capsys: Capture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("COLUMNS", str(width))
@@ -169,7 +171,7 @@ def test_reports_fit_the_terminal(
         assert max(map(len, capsys.readouterr().out.splitlines())) <= width
 
 
-def test_the_figure_of_streams(tmp_path: Path, capsys: Capture) -> None:
+def test_streams_figure_has_stable_bytes(tmp_path: Path, capsys: Capture) -> None:
     folder = tmp_path / "figures"
     assert main(["plan", *STREAMS, "--plot", str(folder)]) == 0
     assert str(folder / "streams.png") in capsys.readouterr().err
@@ -180,7 +182,7 @@ def test_the_figure_of_streams(tmp_path: Path, capsys: Capture) -> None:
     assert (folder / "streams.png").read_bytes() == first
 
 
-def test_the_figure_needs_a_folder(tmp_path: Path, capsys: Capture) -> None:
+def test_plot_rejects_file_as_directory(tmp_path: Path, capsys: Capture) -> None:
     (tmp_path / "file").write_text("not a folder")
     assert main(["plan", *STREAMS, "--plot", str(tmp_path / "file")]) == 3
     assert "not a directory" in capsys.readouterr().err
@@ -193,16 +195,16 @@ def test_the_figure_needs_a_folder(tmp_path: Path, capsys: Capture) -> None:
 def test_verification_exit_codes(
     changes: dict[str, Any], code: int, capsys: Capture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    asked: dict[str, Any] = {}
+    requested: dict[str, Any] = {}
 
-    def plan_streams(scenario: object, **how: Any) -> Plan:  # noqa: ARG001 - same signature
-        asked.update(how)
+    def plan_streams(scenario: object, **keywords: Any) -> Plan:  # noqa: ARG001 - same signature
+        requested.update(keywords)
         return made_up_plan(**changes)
 
     monkeypatch.setattr(planning, "plan_streams", plan_streams)
     assert main(["plan", *STREAMS, "--verify", "--threads", "2"]) == code
-    assert asked["verify"]
-    assert asked["options"].threads == 2
+    assert requested["verify"]
+    assert requested["options"].threads == 2
     assert "62 flows" in capsys.readouterr().out
 
 
@@ -254,7 +256,7 @@ def test_too_large_check_exits_1_with_warning(capsys: Capture) -> None:
         (["streams", "lossy-path", "--set", "run.warmup=1s"], ["run.warmup"]),
     ],
 )
-def test_bad_input_is_named_and_exits_2(
+def test_bad_input_exits_2_with_option_name(
     arguments: list[str], words: list[str], capsys: Capture
 ) -> None:
     assert main(["plan", *arguments]) == 2
@@ -270,7 +272,7 @@ def test_path_from_options_has_no_default_time_limit(
 ) -> None:
     limits: list[float | None] = []
 
-    def plan_streams(scenario: tcpcast.Scenario, **how: Any) -> Plan:  # noqa: ARG001 - same signature
+    def plan_streams(scenario: tcpcast.Scenario, **keywords: Any) -> Plan:  # noqa: ARG001 - same signature
         limits.append(scenario.run.max_wall_s)
         return Plan("flows", 1.0, "flows")
 
@@ -292,10 +294,10 @@ def test_max_loss_needs_no_loss_in_scenario(tmp_path: Path, capsys: Capture) -> 
 
 
 def test_check_length_and_unused_keys(capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[float] = []
+    requested: list[float] = []
 
-    def plan_streams(scenario: tcpcast.Scenario, **how: Any) -> Plan:  # noqa: ARG001 - same signature
-        asked.append(how.get("least_s", 0.0))
+    def plan_streams(scenario: tcpcast.Scenario, **keywords: Any) -> Plan:  # noqa: ARG001 - same signature
+        requested.append(keywords.get("least_s", 0.0))
         return made_up_plan()
 
     monkeypatch.setattr(planning, "plan_streams", plan_streams)
@@ -305,4 +307,4 @@ def test_check_length_and_unused_keys(capsys: Capture, monkeypatch: pytest.Monke
     assert main(["plan", "streams", "lossy-path", "--verify", *changed]) == 0
     assert "Not used: run.replications, run.warmup" in capsys.readouterr().out
     assert main(["plan", *STREAMS]) == 0
-    assert asked == [0.0, 32400.0, 0.0]
+    assert requested == [0.0, 32400.0, 0.0]

@@ -1,4 +1,4 @@
-"""`tcpcast predict`: the models at one point, over ranges, drawn; what is refused, and how fast."""
+"""`tcpcast predict`: models at one point and over ranges, figures, simulations and bad input."""
 
 from __future__ import annotations
 
@@ -44,8 +44,8 @@ def predict(capsys: Capture, *arguments: str) -> str:
 
 
 def document(capsys: Capture, *arguments: str) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(predict(capsys, *arguments, "--json"))
-    return found
+    result: dict[str, Any] = json.loads(predict(capsys, *arguments, "--json"))
+    return result
 
 
 def rates_of(document: dict[str, Any]) -> dict[str, float]:
@@ -56,12 +56,10 @@ def rates_of(document: dict[str, Any]) -> dict[str, float]:
     }
 
 
-def test_the_same_answers_as_run_gives_to_the_scenario_printed(
-    capsys: Capture, tmp_path: Path
-) -> None:
-    asked = ("--loss", "1%", "--rate", "1gbit", "--rwnd", "64KiB", "--flows", "4", "--mss", "960")
-    found = document(capsys, *asked)
-    scenario = Scenario.from_dict(found["scenario"])
+def test_predict_equals_run_of_printed_scenario(capsys: Capture, tmp_path: Path) -> None:
+    args = ("--loss", "1%", "--rate", "1gbit", "--rwnd", "64KiB", "--flows", "4", "--mss", "960")
+    predicted = document(capsys, *args)
+    scenario = Scenario.from_dict(predicted["scenario"])
     assert scenario.network.packet_bytes == 1000
     assert scenario.tcp.receiver_window == 64 * 1024 // 960
     assert scenario.senders == 4
@@ -70,8 +68,8 @@ def test_the_same_answers_as_run_gives_to_the_scenario_printed(
     file.write_text(scenario.to_toml())
     assert main(["run", str(file), "--engine", ",".join(RATES), "--json"]) == 0
     run = json.loads(capsys.readouterr().out)
-    assert set(RATES) <= rates_of(found).keys()
-    assert rates_of(run) == {name: rates_of(found)[name] for name in RATES}
+    assert set(RATES) <= rates_of(predicted).keys()
+    assert rates_of(run) == {name: rates_of(predicted)[name] for name in RATES}
 
 
 @pytest.mark.parametrize(
@@ -83,23 +81,23 @@ def test_the_same_answers_as_run_gives_to_the_scenario_printed(
         ("rfc-newreno", ["--mss", "1448"], 1488),
     ],
 )
-def test_a_packet_is_the_payload_and_the_headers_of_the_stack(
+def test_packet_size_is_payload_plus_headers_of_stack(
     capsys: Capture, stack: str, mss: list[str], packet: int
 ) -> None:
-    found = document(capsys, "--loss", "1%", "--stack", stack, *mss)
-    scenario = Scenario.from_dict(found["scenario"])
+    result = document(capsys, "--loss", "1%", "--stack", stack, *mss)
+    scenario = Scenario.from_dict(result["scenario"])
     assert scenario.network.packet_bytes == packet
     assert scenario.payload_bytes == 1448
 
 
-def test_figures_are_those_of_the_formulas(capsys: Capture) -> None:
-    found = rates_of(document(capsys, "--loss", "1%"))
-    assert found["pftk"] == pytest.approx(AT_ONE_PERCENT, abs=5e-4)
-    assert found["mathis"] == pytest.approx(math.sqrt(1.5 / 0.01) / 0.1)
+def test_predicted_rates_equal_formulas(capsys: Capture) -> None:
+    rates = rates_of(document(capsys, "--loss", "1%"))
+    assert rates["pftk"] == pytest.approx(AT_ONE_PERCENT, abs=5e-4)
+    assert rates["mathis"] == pytest.approx(math.sqrt(1.5 / 0.01) / 0.1)
     delayed = rates_of(document(capsys, "--loss", "1%", "--delayed-acks"))
     assert delayed["mathis"] == pytest.approx(math.sqrt(0.75 / 0.01) / 0.1)
     quick_timer = rates_of(document(capsys, "--loss", "1%", "--min-rto", "200ms"))
-    assert quick_timer["pftk"] > found["pftk"]
+    assert quick_timer["pftk"] > rates["pftk"]
 
 
 @pytest.mark.parametrize(
@@ -136,7 +134,7 @@ def test_figures_are_those_of_the_formulas(capsys: Capture) -> None:
         ),
     ],
 )
-def test_the_headline_says_what_limits_and_what_does_not(
+def test_headline_names_limiting_factor(
     arguments: list[str], limit: str, words: str, capsys: Capture
 ) -> None:
     out = " ".join(predict(capsys, *arguments).split())
@@ -144,20 +142,20 @@ def test_the_headline_says_what_limits_and_what_does_not(
     assert document(capsys, *arguments)["limited_by"] == limit
 
 
-def test_limits_of_window_and_link_stand_in_the_document(capsys: Capture) -> None:
-    found = document(capsys, "--rate", "12mbit", "--rwnd", "44", "--flows", "3")
-    assert found["limits"] == {"window_pps": pytest.approx(1320), "link_pps": pytest.approx(1000)}
-    assert found["limited_by"] == "bottleneck"
-    assert "not_applicable" in next(a for a in found["answers"] if a["engine"] == "pftk")
+def test_document_has_limits_of_window_and_link(capsys: Capture) -> None:
+    result = document(capsys, "--rate", "12mbit", "--rwnd", "44", "--flows", "3")
+    assert result["limits"] == {"window_pps": pytest.approx(1320), "link_pps": pytest.approx(1000)}
+    assert result["limited_by"] == "bottleneck"
+    assert "not_applicable" in next(a for a in result["answers"] if a["engine"] == "pftk")
     assert document(capsys, "--loss", "1%")["limits"] == {"window_pps": None, "link_pps": None}
 
 
-def test_several_flows_are_told_each_and_together(capsys: Capture) -> None:
+def test_headline_shows_rate_per_flow_and_total(capsys: Capture) -> None:
     out = predict(capsys, "--loss", "1%", "--flows", "4")
     assert "About 1.14 Mbit/s per flow, 4.57 Mbit/s in total;" in out
 
 
-def test_the_leading_model_comes_first_and_those_that_leave_timeouts_out_are_named(
+def test_leading_model_is_first_and_models_without_timeouts_named(
     capsys: Capture,
 ) -> None:
     out = predict(capsys, "--loss", "1%")
@@ -167,32 +165,32 @@ def test_the_leading_model_comes_first_and_those_that_leave_timeouts_out_are_nam
     assert "leave out timeouts" not in predict(capsys, "--loss", "0.01%")
 
 
-def test_outside_its_domain_no_formula_is_in_the_headline(capsys: Capture) -> None:
+def test_headline_omits_formulas_outside_domain(capsys: Capture) -> None:
     for loss in ("20%", "30%", "50%"):
         out = " ".join(predict(capsys, "--loss", loss).split())
         assert "No formula is reliable for this path; simulate it with --packet." in out
         assert "About" not in out
         assert f"outside its domain: a loss of {loss.rstrip('%')} %, more than 10 %" in out
-        found = document(capsys, "--loss", loss)
-        assert found["limited_by"] is None
-        for each in found["answers"]:
-            if "metrics" in each:
-                assert all(metric["trusted"] is False for metric in each["metrics"].values())
+        result = document(capsys, "--loss", loss)
+        assert result["limited_by"] is None
+        for row in result["answers"]:
+            if "metrics" in row:
+                assert all(metric["trusted"] is False for metric in row["metrics"].values())
     inside = document(capsys, "--loss", "1%")
-    pftk = next(each for each in inside["answers"] if each["engine"] == "pftk")
+    pftk = next(row for row in inside["answers"] if row["engine"] == "pftk")
     assert all("trusted" not in metric for metric in pftk["metrics"].values())
 
 
-def test_a_simulation_that_ran_leads(capsys: Capture) -> None:
-    found = document(capsys, "--loss", "30%", "--packet")
-    rate = next(a for a in found["answers"] if a["engine"] == "packet")["metrics"]["goodput_bps"]
+def test_headline_prefers_simulation(capsys: Capture) -> None:
+    result = document(capsys, "--loss", "30%", "--packet")
+    rate = next(a for a in result["answers"] if a["engine"] == "packet")["metrics"]["goodput_bps"]
     out = " ".join(predict(capsys, "--loss", "30%", "--packet").split())
     assert f"About {rate['value'] / 1e3:.3g} kbit/s by simulation; limited by loss" in out
-    assert "against the simulation" not in out  # what is not trusted is not compared
-    assert found["limited_by"] == "timeouts"
+    assert "against the simulation" not in out  # untrusted values are not compared
+    assert result["limited_by"] == "timeouts"
 
 
-def test_a_range_and_its_csv_mark_what_is_not_trusted(capsys: Capture) -> None:
+def test_range_table_and_csv_mark_untrusted_values(capsys: Capture) -> None:
     out = predict(capsys, "--loss", "1%..30%", "--points", "2")
     low, high = (line.split() for line in out.splitlines() if line.strip().startswith(("1%", "30")))
     assert not low[3].endswith("†")
@@ -207,7 +205,7 @@ def test_a_range_and_its_csv_mark_what_is_not_trusted(capsys: Capture) -> None:
 
 
 @needs_transfers
-def test_a_transfer_outside_the_domain_has_no_headline_either(capsys: Capture) -> None:
+def test_headline_omits_transfer_time_outside_domain(capsys: Capture) -> None:
     out = " ".join(predict(capsys, "--loss", "40%", "--size", "100KB").split())
     assert "No formula for the transfer time is reliable" in out
     out = " ".join(predict(capsys, "--loss", "40%", "--size", "10KB", "--packet").split())
@@ -221,7 +219,7 @@ def test_a_transfer_outside_the_domain_has_no_headline_either(capsys: Capture) -
         (["--rtt", "100ms", "--loss", "1e-9", "--rate", "1gbit"], "the flow is"),
     ],
 )
-def test_a_run_that_never_left_its_beginning_is_no_answer(
+def test_simulation_without_steady_state_is_not_shown(
     arguments: list[str], words: str, capsys: Capture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
 
@@ -236,10 +234,10 @@ def test_a_run_that_never_left_its_beginning_is_no_answer(
 
 
 @needs_transfers
-def test_the_size_alone_limits_a_transfer(capsys: Capture) -> None:
+def test_lossless_transfer_is_limited_by_size(capsys: Capture) -> None:
     arguments = ("--size", "10KB", "--iw", "10")
-    found = document(capsys, *arguments)
-    (short,) = [a for a in found["answers"] if "completion_time_s" in a.get("metrics", {})]
+    result = document(capsys, *arguments)
+    (short,) = [a for a in result["answers"] if "completion_time_s" in a.get("metrics", {})]
     assert short["engine"] == "short"
     assert short["metrics"]["completion_time_s"]["value"] == pytest.approx(0.1)
     out = predict(capsys, *arguments)
@@ -251,16 +249,16 @@ def test_the_size_alone_limits_a_transfer(capsys: Capture) -> None:
     assert times["packet"]["value"] == pytest.approx(0.1)
 
 
-def test_formulas_have_their_goodput_in_the_document_too(capsys: Capture) -> None:
-    found = document(capsys, "--loss", "1%", "--rate", "1gbit")
-    for each in found["answers"]:
-        if "send_rate_pps" in each.get("metrics", {}):
-            sent = each["metrics"]["send_rate_pps"]["value"]
-            goodput = each["metrics"]["goodput_bps"]["value"]
+def test_document_has_goodput_of_formulas(capsys: Capture) -> None:
+    result = document(capsys, "--loss", "1%", "--rate", "1gbit")
+    for row in result["answers"]:
+        if "send_rate_pps" in row.get("metrics", {}):
+            sent = row["metrics"]["send_rate_pps"]["value"]
+            goodput = row["metrics"]["goodput_bps"]["value"]
             assert goodput == pytest.approx(0.99 * sent * 8 * 1460)
 
 
-def test_explained_quantities_have_their_equations_and_options(capsys: Capture) -> None:
+def test_explain_shows_equations_and_options(capsys: Capture) -> None:
     out = predict(capsys, "--loss", "1%", "--explain")
     _, _, explained = out.partition("pftk: PFTK (31)")
     steps = [line.split() for line in explained.split("\n\n")[0].splitlines()[1:]]
@@ -284,7 +282,7 @@ def test_explained_quantities_have_their_equations_and_options(capsys: Capture) 
         ["--loss", "3%", "--rate", "20mbit", "--packet"],
     ],
 )
-def test_output_keeps_to_the_terminal(
+def test_output_fits_terminal_width(
     arguments: list[str], width: int, capsys: Capture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("COLUMNS", str(width))
@@ -293,19 +291,19 @@ def test_output_keeps_to_the_terminal(
     assert "\033" not in out
 
 
-def test_a_simulation_stands_beside_with_its_interval(capsys: Capture) -> None:
+def test_simulation_has_interval_and_error_of_formula(capsys: Capture) -> None:
     arguments = ("--loss", "1%", "--rate", "100mbit", "--packet")
-    found = document(capsys, *arguments)
-    packet = next(a for a in found["answers"] if a["engine"] == "packet")
+    result = document(capsys, *arguments)
+    packet = next(a for a in result["answers"] if a["engine"] == "packet")
     rate = packet["metrics"]["send_rate_pps"]
     assert rate["low"] < rate["value"] < rate["high"]
-    apart = rates_of(found)["pftk"] / rate["value"] - 1
+    relative_error = rates_of(result)["pftk"] / rate["value"] - 1
     out = predict(capsys, *arguments)
-    assert f"pftk has a relative error of {apart:+.0%} against the simulation" in out
+    assert f"pftk has a relative error of {relative_error:+.0%} against the simulation" in out
     assert "rest of a round" not in out
 
 
-def test_a_range_has_a_row_a_point_between_the_ends_as_typed(capsys: Capture) -> None:
+def test_range_has_row_per_point_including_ends(capsys: Capture) -> None:
     out = predict(capsys, "--loss", "0.01%..10%", "--rwnd", "64KiB")
     rows = [re.split(r"\s{2,}", line.strip()) for line in out.splitlines()[2:]]
     limits = {row[0]: row[1] for row in rows if row[0].endswith("%")}
@@ -323,28 +321,28 @@ def test_a_range_has_a_row_a_point_between_the_ends_as_typed(capsys: Capture) ->
     }
 
 
-def test_a_point_of_a_range_is_what_the_point_alone_is(capsys: Capture) -> None:
-    found = document(capsys, "--loss", "0.1%..10%", "--points", "4", "--flows", "2")
-    losses = [p["scenario"]["network"]["bottleneck"]["loss"] for p in found["points"]]
+def test_point_of_range_equals_single_prediction(capsys: Capture) -> None:
+    result = document(capsys, "--loss", "0.1%..10%", "--points", "4", "--flows", "2")
+    losses = [p["scenario"]["network"]["bottleneck"]["loss"] for p in result["points"]]
     assert losses == ["0.1%", "0.464%", "2.15%", "10%"]
-    alone = document(capsys, "--loss", "2.15%", "--flows", "2")
-    assert alone["scenario"] == found["points"][2]["scenario"]
-    assert rates_of(alone) == rates_of(found["points"][2])
+    single = document(capsys, "--loss", "2.15%", "--flows", "2")
+    assert single["scenario"] == result["points"][2]["scenario"]
+    assert rates_of(single) == rates_of(result["points"][2])
 
 
-def test_csv_has_a_row_a_point_and_model(capsys: Capture) -> None:
+def test_csv_has_row_per_point_and_model(capsys: Capture) -> None:
     arguments = ("--loss", "0.1%..10%", "--flows", "1..2", "--points", "3")
     rows = list(csv.DictReader(io.StringIO(predict(capsys, *arguments, "--csv"))))
     models = len({row["engine"] for row in rows})
     assert len(rows) == 3 * 2 * models
     by_point = {(r["loss_ratio"], r["flows"]): r for r in rows if r["engine"] == "pftk"}
     assert list(by_point) == [(p, n) for p in ("0.001", "0.01", "0.1") for n in ("1", "2")]
-    at = by_point["0.01", "2"]
-    assert float(at["send_rate_pps"]) == pytest.approx(2 * AT_ONE_PERCENT, abs=1e-3)
-    delivered = float(at["send_rate_pps"]) * 0.99 * 1460 * 8
-    assert float(at["goodput_bps"]) == pytest.approx(delivered)
-    assert (at["rtt_s"], at["rate_bps"], at["regime"]) == ("0.1", "", "triple duplicates")
-    assert at["completion_time_s"] == ""
+    cell = by_point["0.01", "2"]
+    assert float(cell["send_rate_pps"]) == pytest.approx(2 * AT_ONE_PERCENT, abs=1e-3)
+    delivered = float(cell["send_rate_pps"]) * 0.99 * 1460 * 8
+    assert float(cell["goodput_bps"]) == pytest.approx(delivered)
+    assert (cell["rtt_s"], cell["rate_bps"], cell["regime"]) == ("0.1", "", "triple duplicates")
+    assert cell["completion_time_s"] == ""
 
 
 @pytest.mark.parametrize(
@@ -360,12 +358,14 @@ def test_csv_has_a_row_a_point_and_model(capsys: Capture) -> None:
         ("loss", "0.001..0.1", 3, ["0.001", "1%", "0.1"]),
     ],
 )
-def test_values_of_ranges(option: str, text: str, count: int | None, expected: list[str]) -> None:
+def test_ranges_give_round_values(
+    option: str, text: str, count: int | None, expected: list[str]
+) -> None:
     given: dict[str, Any] = {"rtt": "100ms", "loss": "1%", option: text}
     assert [point[option] for point in points(PathOptions(**given), count)] == expected
 
 
-def test_a_curve_is_about_the_loss_asked_for_or_over_those_asked() -> None:
+def test_curve_covers_requested_losses() -> None:
     options = PathOptions(rtt="100ms", loss="1%")
     ratios = [float(p["loss"].rstrip("%")) / 100 for p in curve_points(options, [0.01])]
     assert len(ratios) == CURVE_POINTS
@@ -381,7 +381,7 @@ def test_a_curve_is_about_the_loss_asked_for_or_over_those_asked() -> None:
     "arguments",
     [["--loss", "1%", "--rwnd", "64KiB"], ["--loss", "0.001%..20%"], ["--rate", "10mbit"]],
 )
-def test_the_figure_shades_what_limits(
+def test_rate_loss_figure_shades_regimes(
     arguments: list[str], tmp_path: Path, capsys: Capture
 ) -> None:
     pytest.importorskip("matplotlib")
@@ -400,9 +400,9 @@ def _colours(path: Path) -> set[tuple[int, ...]]:
     return {tuple(pixel) for row in image[::3, ::3] for pixel in row}
 
 
-def test_every_formula_that_a_path_feeds_is_asked() -> None:
-    asked = [*path_formulas("bulk"), *path_formulas("transfers")]
-    assert sorted(asked) == sorted(
+def test_predict_uses_every_formula_of_paths() -> None:
+    used = [*path_formulas("bulk"), *path_formulas("transfers")]
+    assert sorted(used) == sorted(
         name
         for name, row in FORMULAS.items()
         if row.accepts_measured and "on/off" not in row.applies
@@ -410,34 +410,34 @@ def test_every_formula_that_a_path_feeds_is_asked() -> None:
 
 
 @needs_transfers
-def test_a_size_asks_for_the_time_of_a_transfer_beside_the_rate(capsys: Capture) -> None:
-    found = document(capsys, "--loss", "1%", "--size", "100KB")
-    by_engine = {a["engine"]: a for a in found["answers"]}
+def test_size_adds_transfer_time_to_rate(capsys: Capture) -> None:
+    result = document(capsys, "--loss", "1%", "--size", "100KB")
+    by_engine = {a["engine"]: a for a in result["answers"]}
     took = by_engine["short"]["metrics"]["completion_time_s"]["value"]
-    assert found["transfer"]["traffic"]["kind"] == "transfers"
-    alone = Scenario.from_dict(found["transfer"])
-    assert took == answer(alone, ["short"])[0]["completion_time_s"]
-    assert rates_of(found)["pftk"] == pytest.approx(AT_ONE_PERCENT, abs=5e-4)
+    assert result["transfer"]["traffic"]["kind"] == "transfers"
+    transfer_scenario = Scenario.from_dict(result["transfer"])
+    assert took == answer(transfer_scenario, ["short"])[0]["completion_time_s"]
+    assert rates_of(result)["pftk"] == pytest.approx(AT_ONE_PERCENT, abs=5e-4)
     out = " ".join(predict(capsys, "--loss", "1%", "--size", "100KB").split())
     assert "A transfer of this size takes about" in out
     assert "1.14 Mbit/s in the long run" in out
 
 
 @needs_transfers
-def test_a_range_of_sizes_has_times_and_mean_rates(capsys: Capture) -> None:
-    asked = ("--loss", "1%", "--size", "10KB..200KB", "--points", "3")
-    rows = list(csv.DictReader(io.StringIO(predict(capsys, *asked, "--csv"))))
+def test_range_of_sizes_has_times_and_mean_rates(capsys: Capture) -> None:
+    arguments = ("--loss", "1%", "--size", "10KB..200KB", "--points", "3")
+    rows = list(csv.DictReader(io.StringIO(predict(capsys, *arguments, "--csv"))))
     times = [float(r["completion_time_s"]) for r in rows if r["engine"] == "short"]
     assert len(times) == 3
     assert times == sorted(times)
     assert [r["size_pkts"] for r in rows if r["engine"] == "short"] == ["7", "31", "137"]
-    assert "long-term" in predict(capsys, *asked)
+    assert "long-term" in predict(capsys, *arguments)
 
 
 @needs_transfers
-def test_without_loss_a_transfer_needs_no_limit(capsys: Capture) -> None:
-    found = document(capsys, "--rwnd", "64KiB", "--size", "100KB")
-    assert any("completion_time_s" in a.get("metrics", {}) for a in found["answers"])
+def test_lossless_transfer_needs_no_other_limit(capsys: Capture) -> None:
+    result = document(capsys, "--rwnd", "64KiB", "--size", "100KB")
+    assert any("completion_time_s" in a.get("metrics", {}) for a in result["answers"])
 
 
 @pytest.mark.parametrize(
@@ -504,7 +504,7 @@ def test_without_loss_a_transfer_needs_no_limit(capsys: Capture) -> None:
         (["--loss", "1%", "--rtt", "1ms..2ms", "--plot", "x"], ["--plot", "one value for --rtt"]),
     ],
 )
-def test_bad_input_names_the_option(
+def test_bad_input_is_rejected_with_option_name(
     arguments: list[str], words: list[str], capsys: Capture
 ) -> None:
     rtt = [] if "--rtt" in arguments else ["--rtt", "100ms"]
@@ -516,7 +516,7 @@ def test_bad_input_names_the_option(
         assert word in err
 
 
-def test_words_beside_data_name_options_as_those_beside_text_do(capsys: Capture) -> None:
+def test_warnings_with_csv_name_options(capsys: Capture) -> None:
     assert main(["predict", "--rtt", "100ms", "--loss", "1%", "--csv"]) == 0
     err = capsys.readouterr().err
     assert "write --rate 10mbit" in err
@@ -525,23 +525,23 @@ def test_words_beside_data_name_options_as_those_beside_text_do(capsys: Capture)
 
 def interrupt_at(monkeypatch: pytest.MonkeyPatch, point: int) -> None:
     """Interrupt the command while a point, counted from 0, is computed."""
-    asked = iter(range(1000))
+    counter = iter(range(1000))
 
-    def impatient(*given: Any) -> Any:
-        if next(asked) == point:
+    def answer_or_interrupt(*given: Any) -> Any:
+        if next(counter) == point:
             raise KeyboardInterrupt
         return answer(*given)
 
-    monkeypatch.setattr("tcpcast.path.prediction.answer", impatient)
+    monkeypatch.setattr("tcpcast.path.prediction.answer", answer_or_interrupt)
 
 
 @pytest.mark.parametrize("form", ["--json", "--csv"])
-def test_an_interrupted_range_prints_the_points_that_were_finished(
+def test_interrupted_range_prints_completed_points(
     form: str, capsys: Capture, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     interrupt_at(monkeypatch, 2)
-    asked = ["predict", "--rtt", "100ms", "--loss", "1%..5%", "--points", "4", form]
-    assert main([*asked, "--plot", str(tmp_path / "none")]) == 130
+    arguments = ["predict", "--rtt", "100ms", "--loss", "1%..5%", "--points", "4", form]
+    assert main([*arguments, "--plot", str(tmp_path / "none")]) == 130
     out, err = capsys.readouterr()
     if form == "--json":
         assert len(json.loads(out)["points"]) == 2
@@ -551,7 +551,7 @@ def test_an_interrupted_range_prints_the_points_that_were_finished(
     assert not (tmp_path / "none").exists()
 
 
-def test_an_interrupt_before_any_point_says_so(
+def test_interrupt_before_first_point_prints_message(
     capsys: Capture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     interrupt_at(monkeypatch, 0)
@@ -562,30 +562,30 @@ def test_an_interrupt_before_any_point_says_so(
 
 
 @needs_transfers
-def test_after_an_interrupt_no_other_simulation_begins(
+def test_no_simulation_starts_after_interrupt(
     capsys: Capture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    asked: list[list[str]] = []
+    requested: list[list[str]] = []
 
     def interrupted(scenario: Scenario, engines: list[str], options: Any) -> list[Answer]:
-        asked.append(list(engines))
-        found = answer(scenario, [name for name in engines if name != "packet"], options)
+        requested.append(list(engines))
+        answers = answer(scenario, [name for name in engines if name != "packet"], options)
         return (
-            [*found, Answer("packet", status=Status.INTERRUPTED)] if "packet" in engines else found
+            [*answers, Answer("packet", status=Status.INTERRUPTED)]
+            if "packet" in engines
+            else answers
         )
 
     monkeypatch.setattr("tcpcast.path.prediction.answer", interrupted)
     arguments = ("--rtt", "1s", "--loss", "1%", "--size", "9pkt", *CLASSIC, "--packet")
     assert main(["predict", *arguments]) == 130
-    steady, transfer = asked
+    steady, transfer = requested
     assert "packet" in steady
     assert "packet" not in transfer
     assert "cardwell" in capsys.readouterr().out
 
 
-def test_a_folder_that_cannot_be_written_is_the_machines_fault(
-    tmp_path: Path, capsys: Capture
-) -> None:
+def test_unwritable_plot_directory_exits_3(tmp_path: Path, capsys: Capture) -> None:
     pytest.importorskip("matplotlib")
     (tmp_path / "file").write_text("")
     folder = str(tmp_path / "file" / "below")
@@ -593,7 +593,7 @@ def test_a_folder_that_cannot_be_written_is_the_machines_fault(
     assert "cannot write" in capsys.readouterr().err
 
 
-def test_a_table_aligns_its_columns_and_a_paragraph_hangs_below_its_mark() -> None:
+def test_text_aligns_columns_and_indents_paragraphs() -> None:
     models = Column("a\nmodel", ["x", "long one"], right=False)
     assert text([Table([models, Column("rate", ["1", "22"])])]).splitlines() == [
         " a",

@@ -1,4 +1,4 @@
-"""Figures as people read them."""
+"""Text of values: units, digits, intervals and differences."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from tcpcast.scenario import load
         ("send_rate_pps", 3e4, Scale(1.0, "pkt/s")),
     ],
 )
-def test_the_unit_follows_the_size(metric: str, size: float, scale: Scale) -> None:
+def test_unit_depends_on_magnitude(metric: str, size: float, scale: Scale) -> None:
     assert scale_of(metric, size) == scale
 
 
@@ -63,9 +63,7 @@ def test_the_unit_follows_the_size(metric: str, size: float, scale: Scale) -> No
         (Metric(1.0, float("nan"), float("nan")), "1", ""),
     ],
 )
-def test_a_figure_shows_the_digits_its_interval_bears(
-    figure: Metric, value: str, interval: str
-) -> None:
+def test_digits_of_value_depend_on_interval(figure: Metric, value: str, interval: str) -> None:
     scale = Scale(1.0, "")
     assert (value_text(figure, scale), interval_text(figure, scale)) == (value, interval)
 
@@ -83,22 +81,24 @@ def test_a_figure_shows_the_digits_its_interval_bears(
         (None, ""),
     ],
 )
-def test_differences(difference: Difference | None, text: str) -> None:
+def test_difference_text_has_percent_or_percentage_points(
+    difference: Difference | None, text: str
+) -> None:
     assert difference_text(difference) == text
 
 
-def test_every_metric_has_a_label_of_its_own() -> None:
+def test_metrics_have_distinct_labels() -> None:
     labels = {name: label(name) for name in UNITS}
     assert labels["rtt_mean_s"] == "mean RTT"
     assert labels["queue_max_pkts"] == "max queue"
     assert labels["on_time_s"] == "ON time"
     assert labels["w_at_loss_mean_pkts"] == "mean window at loss"
     assert labels["jain_index"] == "Jain index"
-    # goodput in packets and in bits are told apart by their unit
+    # Goodput in packets and goodput in bits share a label; their units differ.
     assert len(set(labels.values())) == len(UNITS) - 1
 
 
-def test_amounts() -> None:
+def test_amounts_have_readable_units() -> None:
     assert amount(10e6, "bit/s") == "10 Mbit/s"
     assert amount(0.05, "s") == "50 ms"
     assert amount(float("inf"), "bit/s") == "unlimited"

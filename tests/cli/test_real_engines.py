@@ -1,4 +1,4 @@
-"""The engines as they are, from the command line to what is printed; short runs."""
+"""Real engines from the command line to the printed output, with short runs."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ def document(arguments: list[str], capsys: Capture) -> dict[str, Any]:
     return read
 
 
-def test_the_document_has_the_published_form(capsys: Capture) -> None:
-    found = document(SHORT, capsys)
-    jsonschema.validate(found, DOCUMENT)
-    engset, packet = found["answers"]
+def test_run_document_matches_schema(capsys: Capture) -> None:
+    result = document(SHORT, capsys)
+    jsonschema.validate(result, DOCUMENT)
+    engset, packet = result["answers"]
     assert engset["metrics"]["connection_rate_bps"]["value"] == pytest.approx(154.9e3, rel=1e-3)
     assert engset["metrics"]["connection_rate_bps"]["low"] is None
     rate = packet["metrics"]["connection_rate_bps"]
@@ -38,17 +38,17 @@ def test_the_document_has_the_published_form(capsys: Capture) -> None:
     assert packet["metrics"]["queue_max_pkts"]["low"] is None
 
 
-def test_only_wall_s_differs_between_one_thread_and_two(capsys: Capture) -> None:
-    found = []
+def test_results_do_not_depend_on_number_of_threads(capsys: Capture) -> None:
+    documents = []
     for threads in ("1", "2", "2"):
         more = ["--set", "run.replications=2", "--threads", threads]
-        each = document([*SHORT, *more], capsys)
-        assert all(answer.pop("wall_s") > 0 for answer in each["answers"])
-        found.append(each)
-    assert found[0] == found[1] == found[2]
+        result = document([*SHORT, *more], capsys)
+        assert all(answer.pop("wall_s") > 0 for answer in result["answers"])
+        documents.append(result)
+    assert documents[0] == documents[1] == documents[2]
 
 
-def test_the_table_marks_what_the_model_does_not_know(capsys: Capture) -> None:
+def test_table_marks_values_outside_domain(capsys: Capture) -> None:
     assert main(SHORT) == 0
     lines = capsys.readouterr().out.splitlines()
     (loss,) = [line for line in lines if line.split()[:2] == ["loss", "ratio"]]
@@ -60,14 +60,14 @@ def test_the_table_marks_what_the_model_does_not_know(capsys: Capture) -> None:
     assert any(line.strip().startswith("! engset:") for line in lines)
 
 
-def test_classes_are_told_apart(capsys: Capture) -> None:
+def test_classes_have_separate_tables(capsys: Capture) -> None:
     assert main(["run", "two-classes", "--engine", "packet", "--set", "run.transfers=2000"]) == 0
     out = capsys.readouterr().out
     assert "class near" in out
     assert "class far" in out
 
 
-def test_traced_windows_are_drawn(capsys: Capture, tmp_path: Path) -> None:
+def test_plot_includes_traced_windows(capsys: Capture, tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
     traced = ["--set", "probes.flows=[0, 3]", "--plot", str(tmp_path)]
     assert main([*SHORT, *traced]) == 0
@@ -86,7 +86,7 @@ def test_traced_windows_are_drawn(capsys: Capture, tmp_path: Path) -> None:
     assert "windows.png" in capsys.readouterr().err
 
 
-def test_a_size_distribution_without_variance_warns(capsys: Capture) -> None:
+def test_size_distribution_without_variance_gives_warning(capsys: Capture) -> None:
     distribution = 'traffic.size={ distribution = "pareto", mean = "12pkt", alpha = 1.5 }'
     assert main([*SHORT, "--set", distribution]) == 0
     assert "traffic.size has no finite variance" in " ".join(capsys.readouterr().out.split())
@@ -94,12 +94,12 @@ def test_a_size_distribution_without_variance_warns(capsys: Capture) -> None:
     assert "traffic.size has no finite variance" in capsys.readouterr().err
 
 
-def test_a_model_that_does_not_cover_the_scenario(capsys: Capture) -> None:
+def test_inapplicable_model_exits_2(capsys: Capture) -> None:
     assert main(["run", "lossy-path", "--engine", "engset"]) == 2
     assert "engset does not apply: " in capsys.readouterr().out
 
 
-def test_a_plan_checked_by_simulation(capsys: Capture) -> None:
+def test_plan_verify_simulates_users(capsys: Capture) -> None:
     users = ["plan", "users", "web-10mbit", "--rate", "200kbit", "--verify"]
     assert main([*users, "--set", "run.transfers=20000", "--json"]) == 0
     plan = json.loads(capsys.readouterr().out)["plan"]
@@ -107,7 +107,7 @@ def test_a_plan_checked_by_simulation(capsys: Capture) -> None:
     assert len(plan["verified"]) == len(plan["tables"]["simulated"]["columns"]["sources"])
 
 
-def test_the_table_has_the_percentiles_of_distributions(capsys: Capture) -> None:
+def test_table_has_percentiles_of_distributions(capsys: Capture) -> None:
     assert main(SHORT) == 0
     lines = [line.split() for line in capsys.readouterr().out.splitlines()]
     assert ["percentiles", "unit", "by", "p50", "p95", "p99"] in lines
@@ -119,12 +119,12 @@ def test_the_table_has_the_percentiles_of_distributions(capsys: Capture) -> None
     assert ["completion", "time,", "30", "packets", "s", "packet"] in [line[:6] for line in lines]
 
 
-def test_the_table_leads_with_what_was_asked_and_has_the_rest_on_demand(capsys: Capture) -> None:
+def test_table_shows_main_metrics_and_rest_with_all(capsys: Capture) -> None:
     assert main(SHORT) == 0
     short = capsys.readouterr().out
     names = [line.split("  ")[0].strip() for line in short.splitlines()]
-    at = names.index("connection rate")
-    assert names[at : at + 4] == ["connection rate", "ON time", "utilisation", "loss ratio"]
+    start = names.index("connection rate")
+    assert names[start : start + 4] == ["connection rate", "ON time", "utilisation", "loss ratio"]
     assert "timeout ratio" not in short
     assert " more values with --all" in short
     assert main([*SHORT, "--all"]) == 0
@@ -133,7 +133,7 @@ def test_the_table_leads_with_what_was_asked_and_has_the_rest_on_demand(capsys: 
     assert "--all" not in every
 
 
-def test_the_simulator_says_of_which_metrics_its_warnings_are() -> None:
+def test_simulator_warnings_list_affected_metrics() -> None:
     scenario = tcpcast.load("web-10mbit", changes={"run.transfers": 300, "run.warmup": "1s"})
     (answer,) = tcpcast.run(scenario, ["packet"])
     named = {name for note in answer.notes for name in note.metrics}
@@ -154,7 +154,7 @@ class = [{ name = "near", flows = 2 }, { name = "far", flows = 2, rtt = "90ms" }
 
 @pytest.mark.parametrize("engines", ["packet", "packet,mean-field"])
 @pytest.mark.parametrize("form", ["--json", "--all"])
-def test_a_warning_about_the_scenario_is_shown_once(
+def test_scenario_warning_is_shown_once(
     engines: str, form: str, tmp_path: Path, capsys: Capture
 ) -> None:
     file = tmp_path / "phases.toml"
@@ -166,7 +166,7 @@ def test_a_warning_about_the_scenario_is_shown_once(
     assert "packet: hosts of" not in shown
 
 
-def test_predict_shows_three_warnings_at_most(capsys: Capture) -> None:
+def test_predict_shows_at_most_three_warnings(capsys: Capture) -> None:
     arguments = ["predict", "--rtt", "50ms", "--rate", "1gbit", "--loss", "2%", "--size", "2KB"]
     assert main([*arguments, "--stack", "pftk-reno", "--rwnd", "4", "--iw", "10"]) == 0
     lines = capsys.readouterr().out.splitlines()

@@ -1,4 +1,4 @@
-"""`tcpcast report`, `run --html` and `trace --html`: one file each, whatever names are in it."""
+"""`tcpcast report`, `run --html` and `trace --html`: self-contained files with escaped names."""
 
 from __future__ import annotations
 
@@ -44,8 +44,8 @@ MARK = "<!-- written by tcpcast report -->"
 HOSTILE = '</title><script>alert(1)</script><img src=x onerror=y>&"\x1b]0;t\x07\u202e'
 
 
-class Outside(HTMLParser):
-    """Which elements there are, and what they would load."""
+class ExternalReferences(HTMLParser):
+    """Collects the elements of a page and the external resources that they load."""
 
     def __init__(self, page: str) -> None:
         super().__init__()
@@ -65,15 +65,15 @@ class Outside(HTMLParser):
 
 
 def check_page(page: str) -> None:
-    seen = Outside(page)
-    assert seen.loaded == []
-    assert not seen.tags & {"script", "iframe", "img", "link", "object", "form"}
+    page_parser = ExternalReferences(page)
+    assert page_parser.loaded == []
+    assert not page_parser.tags & {"script", "iframe", "img", "link", "object", "form"}
     assert page.startswith(f"<!doctype html>\n{MARK}\n")
     assert "default-src 'none'" in page
     assert "url(" not in re.sub(r"url\(#\w+\)", "", page)
 
 
-def one_row(name: str) -> list[Table | Paragraph | Heading | Share | Code | Figure]:
+def all_parts(name: str) -> list[Table | Paragraph | Heading | Share | Code | Figure]:
     table = Table([Column(name, [name], right=False), Column("n", ["1"])], ends=[(name, name)])
     return [
         Heading(name),
@@ -85,15 +85,15 @@ def one_row(name: str) -> list[Table | Paragraph | Heading | Share | Code | Figu
     ]
 
 
-def test_no_name_is_markup_in_a_page() -> None:
-    page = html_page(Document(HOSTILE, one_row(HOSTILE)), MARK)
+def test_html_report_escapes_names() -> None:
+    page = html_page(Document(HOSTILE, all_parts(HOSTILE)), MARK)
     check_page(page)
     assert "\x1b" not in page
     assert "\u202e" not in page
     assert page.count("&lt;script&gt;") == 12
 
 
-def test_nothing_of_another_engine_is_markup_in_a_page() -> None:
+def test_html_report_escapes_texts_of_plugins() -> None:
     metrics = {
         "own": Metric(1.0, unit=HOSTILE, interval_warning=HOSTILE),
         "goodput_bps": Metric(2.0),
@@ -106,9 +106,9 @@ def test_nothing_of_another_engine_is_markup_in_a_page() -> None:
     assert "\x1b" not in page
 
 
-def test_no_name_is_markup_in_markdown() -> None:
+def test_markdown_report_escapes_names() -> None:
     name = f"{HOSTILE} | [x](http://y) *z* _u_ `v` # w queue_mean"
-    page = markdown_page(Document(name, one_row(name)), MARK)
+    page = markdown_page(Document(name, all_parts(name)), MARK)
     assert "\x1b" not in page
     body = re.sub(r"^```$.*?^```$", "", page.removeprefix(MARK), flags=re.S | re.M)
     assert not re.search(r"(?<!\\)[<>`\[\]]", body)
@@ -117,18 +117,18 @@ def test_no_name_is_markup_in_markdown() -> None:
     assert {len(re.findall(r"(?<!\\)\|", row)) for row in rows.splitlines()} == {4}
 
 
-def test_code_in_markdown_ends_where_it_ends() -> None:
+def test_markdown_code_fence_is_longer_than_content() -> None:
     page = markdown_page(Document("t", [Code("a\n```\n<b>\n````\n")]), MARK)
     assert page.endswith("`````\na\n```\n<b>\n````\n`````\n")
 
 
-def test_no_name_acts_on_a_terminal() -> None:
-    shown = text.text(one_row(HOSTILE), 60)
+def test_text_report_escapes_control_characters() -> None:
+    shown = text.text(all_parts(HOSTILE), 60)
     assert "\x1b" not in shown
     assert "\\x1b]0;t\\x07\\u202e" in shown
 
 
-def test_a_report_of_answers_has_all_that_belongs_to_it(scenario: Scenario) -> None:
+def test_html_report_has_tables_figures_and_scenario(scenario: Scenario) -> None:
     compared = compare_all(
         [calculated(), simulated(), Answer("pftk", status=Status.NOT_APPLICABLE, reason="no flows")]
     )
@@ -152,11 +152,11 @@ def test_a_report_of_answers_has_all_that_belongs_to_it(scenario: Scenario) -> N
     assert page.count("<svg") == 3
     ids = re.findall(r' id="([^"]*)"', page)
     assert len(ids) == len(set(ids))
-    again = run_document(compared, scenario, "tcpcast report web-10mbit", figures=True)
-    assert html_page(again, MARK) == page
+    repeated = run_document(compared, scenario, "tcpcast report web-10mbit", figures=True)
+    assert html_page(repeated, MARK) == page
 
 
-def test_a_report_of_answers_tells_no_time_that_it_took(scenario: Scenario) -> None:
+def test_html_report_does_not_depend_on_wall_time(scenario: Scenario) -> None:
     """The same version and seed give the same bytes."""
     slow = simulated()
     slow.wall_s = 99.0
@@ -167,7 +167,7 @@ def test_a_report_of_answers_tells_no_time_that_it_took(scenario: Scenario) -> N
     assert pages[0] == pages[1]
 
 
-def test_run_writes_a_page_and_markdown_beside_its_table(tmp_path: Path, capsys: Output) -> None:
+def test_run_writes_html_and_markdown_reports(tmp_path: Path, capsys: Output) -> None:
     html, markdown = tmp_path / "a.html", tmp_path / "a.md"
     arguments = ["run", "one-path", "--engine", "pftk,mathis", "--set", 'network.rtt="70ms"']
     assert main([*arguments, "--html", str(html), "--markdown", str(markdown)]) == 0
@@ -175,12 +175,12 @@ def test_run_writes_a_page_and_markdown_beside_its_table(tmp_path: Path, capsys:
     assert "goodput" in out
     assert err.splitlines() == [f"tcpcast: wrote {html}", f"tcpcast: wrote {markdown}"]
     check_page(html.read_text())
-    again = "tcpcast report one-path --engine pftk,mathis --set 'network.rtt=\"70ms\"'"
-    assert again in markdown.read_text()
+    command_line = "tcpcast report one-path --engine pftk,mathis --set 'network.rtt=\"70ms\"'"
+    assert command_line in markdown.read_text()
     assert "| goodput | Mbit/s |" in markdown.read_text()
 
 
-def test_a_report_replaces_a_report_and_nothing_else(tmp_path: Path, capsys: Output) -> None:
+def test_report_replaces_only_reports(tmp_path: Path, capsys: Output) -> None:
     page = tmp_path / "a.html"
     arguments = ["report", "one-path", "--engine", "pftk", "--out", str(page)]
     page.write_text("mine")
@@ -204,7 +204,7 @@ def test_a_report_replaces_a_report_and_nothing_else(tmp_path: Path, capsys: Out
         (["c.pcap", "--seed", "1"], "--seed requires a scenario, but c.pcap is a capture"),
     ],
 )
-def test_what_no_report_can_be_made_of(
+def test_report_rejects_unsuitable_arguments(
     arguments: list[str],
     words: str,
     tmp_path: Path,
@@ -219,7 +219,7 @@ def test_what_no_report_can_be_made_of(
     assert list(tmp_path.glob("*.html")) == []
 
 
-def test_a_folder_of_captures_has_one_verdict(
+def test_report_of_capture_directory_has_one_verdict(
     tmp_path: Path, capsys: Output, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -231,7 +231,7 @@ def test_a_folder_of_captures_has_one_verdict(
     (folder / "notes.txt").write_text("no capture")
     (folder / "none.pcap").write_text("no capture either")
     code = main(["report", folder.name])
-    assert code == 2  # what is no capture is told, and the others are read
+    assert code == 2  # one file is not a capture; the others are read
     assert "none.pcap" in capsys.readouterr().err
     page = (tmp_path / f"{folder.name}.html").read_text()
     check_page(page)
@@ -247,7 +247,7 @@ def test_a_folder_of_captures_has_one_verdict(
     )
 
 
-def test_trace_writes_the_same_report(tmp_path: Path, capsys: Output) -> None:
+def test_trace_and_report_write_same_report(tmp_path: Path, capsys: Output) -> None:
     html, markdown, other = (tmp_path / name for name in ("a.html", "a.md", "b.html"))
     arguments = [str(TRANSFER), "--html", str(html), "--markdown", str(markdown)]
     assert main(["trace", *arguments]) == 0
@@ -258,7 +258,7 @@ def test_trace_writes_the_same_report(tmp_path: Path, capsys: Output) -> None:
     assert "<svg" not in markdown.read_text()
 
 
-def test_the_command_that_makes_a_report_again_names_the_connection(tmp_path: Path) -> None:
+def test_command_in_report_names_connection(tmp_path: Path) -> None:
     page = tmp_path / "a.md"
     arguments = [str(TRANSFER), "--connection", "0", "--markdown", str(page)]
     assert main(["trace", *arguments]) == 0
@@ -275,8 +275,8 @@ def saved_answers(folder: Path, capsys: Output, *more: str) -> Path:
 ONE_RUN = ["run", "web-10mbit", "--engine", "engset,packet", "--set", "run.transfers=2000"]
 
 
-def outline(name: str, figure: Drawn) -> Figure:
-    """Return a figure as all that it would draw, and what its curves are called; not drawn."""
+def digest_figure(name: str, figure: Drawn) -> Figure:
+    """Return a small stand-in for a figure: a digest of its data and the labels of its curves."""
     lines: list[Any] = [line.get_xydata() for line in figure.findobj(Line2D)]
     lines += [patch.get_path().vertices for patch in figure.findobj(Patch)]
     for collection in figure.findobj(Collection):
@@ -286,22 +286,22 @@ def outline(name: str, figure: Drawn) -> Figure:
     return Figure(f"<svg>{name} {names} {data.hexdigest()}</svg>", figure.get_suptitle())
 
 
-def test_saved_answers_are_laid_out_as_they_were_without_a_simulation(
+def test_report_of_saved_answers_needs_no_simulation(
     tmp_path: Path, capsys: Output, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    own, again = tmp_path / "a.html", tmp_path / "b.html"
-    monkeypatch.setattr("tcpcast.report.figures.inline", outline)
-    saved = saved_answers(tmp_path, capsys, "--html", str(own))
+    original, rewritten = tmp_path / "a.html", tmp_path / "b.html"
+    monkeypatch.setattr("tcpcast.report.figures.inline", digest_figure)
+    saved = saved_answers(tmp_path, capsys, "--html", str(original))
     monkeypatch.setattr("tcpcast.engines.answer", None)
-    assert main(["report", str(saved), "--out", str(again)]) in {0, 1}
+    assert main(["report", str(saved), "--out", str(rewritten)]) in {0, 1}
     end = "<h2>Reproduce this report</h2>"
-    assert again.read_text().partition(end)[0] == own.read_text().partition(end)[0]
-    assert own.read_text().count("<svg>") >= 5
-    assert f"tcpcast report {saved}\n" in again.read_text()
-    assert "tcpcast report web-10mbit.toml --engine engset,packet" in again.read_text()
+    assert rewritten.read_text().partition(end)[0] == original.read_text().partition(end)[0]
+    assert original.read_text().count("<svg>") >= 5
+    assert f"tcpcast report {saved}\n" in rewritten.read_text()
+    assert "tcpcast report web-10mbit.toml --engine engset,packet" in rewritten.read_text()
 
 
-def test_saved_answers_are_the_answers(scenario: Scenario, tmp_path: Path) -> None:
+def test_saved_answers_are_read_without_loss(scenario: Scenario, tmp_path: Path) -> None:
     one, other = calculated(), simulated()
     one.regime, one.steps, one.domain = "bottleneck", [{"symbol": "p"}], {"loss": 0.1}
     other.stop("interrupted")
@@ -310,10 +310,10 @@ def test_saved_answers_are_the_answers(scenario: Scenario, tmp_path: Path) -> No
     answers = Answers([one, other, refused], scenario)
     path = tmp_path / "answers.json"
     path.write_text(json.dumps(answers.to_json()))
-    found = read_saved(path)
-    assert found.scenario == scenario
-    assert [answer.kind for answer in found] == ["formula", "simulation", "formula"]
-    assert found.to_json() == answers.to_json()
+    saved = read_saved(path)
+    assert saved.scenario == scenario
+    assert [answer.kind for answer in saved] == ["formula", "simulation", "formula"]
+    assert saved.to_json() == answers.to_json()
 
 
 @pytest.mark.parametrize(
@@ -330,7 +330,7 @@ def test_saved_answers_are_the_answers(scenario: Scenario, tmp_path: Path) -> No
         ("{}", ["one-path"], "one file of answers"),
     ],
 )
-def test_what_is_no_saved_answers(  # noqa: PLR0917 - fixtures
+def test_report_rejects_bad_answer_files(  # noqa: PLR0917 - fixtures
     content: str,
     options: list[str],
     words: str,
@@ -344,7 +344,7 @@ def test_what_is_no_saved_answers(  # noqa: PLR0917 - fixtures
     assert words in capsys.readouterr().err
 
 
-def test_shares_of_limits_are_those_of_the_time_of_all_directions() -> None:
+def test_limit_shares_are_weighted_by_duration() -> None:
     one, two = tcpcast.trace(str(TRANSFER)), tcpcast.trace(str(TRANSFER))
     for capture, seconds, limit in ((one, 30.0, "timeout"), (two, 10.0, "application")):
         table = capture.connections
@@ -354,11 +354,13 @@ def test_shares_of_limits_are_those_of_the_time_of_all_directions() -> None:
             table[name] = np.array([1.0 if name == f"share_{limit}" else 0.0])
     table = all_directions([one, two])
     assert limit_shares(table)[:2] == [("timeout", 0.75), ("application", 0.25)]
-    said = text.text(verdict_parts([one, two], 20))
-    assert said.index("1. Retransmission timeouts: 1 direction") < said.index("2. Application:")
+    verdict = text.text(verdict_parts([one, two], 20))
+    assert verdict.index("1. Retransmission timeouts: 1 direction") < verdict.index(
+        "2. Application:"
+    )
 
 
-def test_a_report_of_very_many_packets_stays_small() -> None:
+def test_report_of_many_packets_is_small() -> None:
     """Curves of many points are images within the figures."""
     capture = tcpcast.trace(str(TRANSFER), trail_points=8000)
     size = 60_000
@@ -372,14 +374,14 @@ def test_a_report_of_very_many_packets_stays_small() -> None:
     assert len(page) < 1_000_000
 
 
-def test_what_carries_no_data_has_a_report_too() -> None:
+def test_capture_without_data_has_report() -> None:
     capture = tcpcast.trace(str(TRANSFER))
     capture.connections = {name: column[:0] for name, column in capture.connections.items()}
     page = html_page(captures_document([capture], "x", figures=True), MARK)
     assert "0 directions with data" in page
 
 
-def test_an_own_engine_s_metric_is_in_a_report(scenario: Scenario) -> None:
+def test_html_report_escapes_custom_metric_name(scenario: Scenario) -> None:
     answer = Answer("mine", metrics={"<i>_s": Metric(1.0)})
     page = html_page(run_document(compare_all([answer]), scenario, "x"), MARK)
     assert "<i>" not in page

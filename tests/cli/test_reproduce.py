@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 Capture = pytest.CaptureFixture[str]
 AGREES, EXPLAINED, DIFFERS = (390.0, 500.0), (286.3, 388.9), (500.0, 450.0)
-"""Our figure, and the same with the cause changed, of 390.4 in print."""
+"""Own value and own value with the cause changed, for a published value of 390.4."""
 
 
 def report(*figures: tuple[float, float]) -> Report:
@@ -40,13 +40,13 @@ def report(*figures: tuple[float, float]) -> Report:
 
 
 @pytest.fixture
-def reproduced(monkeypatch: pytest.MonkeyPatch) -> dict[str, Report]:
-    """Return where a test puts the report that the command is to show."""
+def reports(monkeypatch: pytest.MonkeyPatch) -> dict[str, Report]:
+    """Return a dictionary in which a test stores the report that the command prints."""
     given: dict[str, Report] = {}
 
     def reproduce(output: Path, **_: Any) -> Report:
-        write(given["it"], output)
-        return given["it"]
+        write(given["report"], output)
+        return given["report"]
 
     monkeypatch.setattr("tcpcast.papers.paper", lambda _: reproduce)
     return given
@@ -56,17 +56,17 @@ def reproduced(monkeypatch: pytest.MonkeyPatch) -> dict[str, Report]:
     ("figures", "code"),
     [([AGREES], 0), ([AGREES, EXPLAINED], 0), ([EXPLAINED, DIFFERS], 1), ([DIFFERS], 1)],
 )
-def test_only_what_nothing_explains_fails(
-    figures: list[tuple[float, float]], code: int, reproduced: dict[str, Report], tmp_path: Path
+def test_only_unexplained_differences_fail(
+    figures: list[tuple[float, float]], code: int, reports: dict[str, Report], tmp_path: Path
 ) -> None:
-    reproduced["it"] = report(*figures)
+    reports["report"] = report(*figures)
     assert main(["reproduce", "engset", "--output", str(tmp_path)]) == code
 
 
-def test_programs_get_the_verdict_and_what_shows_it(
-    reproduced: dict[str, Report], tmp_path: Path, capsys: Capture
+def test_json_has_verdict_and_explanation_per_row(
+    reports: dict[str, Report], tmp_path: Path, capsys: Capture
 ) -> None:
-    reproduced["it"] = report(AGREES, EXPLAINED, DIFFERS)
+    reports["report"] = report(AGREES, EXPLAINED, DIFFERS)
     assert main(["reproduce", "engset", "--json", "--output", str(tmp_path)]) == 1
     rows = json.loads(capsys.readouterr().out)["sections"][0]["rows"]
     assert [row["verdict"] for row in rows] == ["agrees", "explained", "differs"]
@@ -75,57 +75,59 @@ def test_programs_get_the_verdict_and_what_shows_it(
 
 
 @pytest.mark.parametrize("width", [80, 130])
-def test_the_end_tells_what_differs_and_why(width: int) -> None:
+def test_summary_lists_differences_with_reasons(width: int) -> None:
     lines = text(report(AGREES, EXPLAINED, DIFFERS).parts(), width).splitlines()
-    told = " ".join(" ".join(lines).split())
+    summary = " ".join(" ".join(lines).split())
     assert (
         "Explained by the phase of the loop, with the own value before and after that change: "
         "Table 9, 1-9: published 390.4, own 286.3 to 388.9 kbit/s"
-    ) in told
+    ) in summary
     assert (
         "1 of 3 values checked agree, 1 differ for a reason shown (the phase of the loop), "
         "1 new difference. ! Table 9, 2-9: published 390.4, own 500.0 kbit/s (+28.1 %)"
-    ) in told
+    ) in summary
     table = next(line for line in lines if "286.3" in line)
     assert "explained" in table
     assert ("65 files; the phase of the loop: 388.9" in table) == (width > 100)
 
 
 @pytest.mark.parametrize(("width", "noted", "shown"), [(150, 1, 1), (88, 0, 1), (60, 0, 0)])
-def test_columns_beside_are_shown_where_there_is_room(width: int, noted: int, shown: int) -> None:
-    found = report(AGREES)
-    (part,) = found.sections
+def test_additional_columns_are_shown_if_terminal_is_wide(
+    width: int, noted: int, shown: int
+) -> None:
+    result = report(AGREES)
+    (part,) = result.sections
     part.others = ("fixed point", "every flow")
     part.rows = [replace(row, others=(417.3, None), withheld=(True, False)) for row in part.rows]
-    told = text(found.parts(), width)
-    assert ("65 files" in told, "417.3" in told) == (bool(noted), bool(shown))
-    assert ("(417.3)" in told) == bool(shown)
-    (row, *_) = found.to_json()["sections"][0]["rows"]
+    shown_text = text(result.parts(), width)
+    assert ("65 files" in shown_text, "417.3" in shown_text) == (bool(noted), bool(shown))
+    assert ("(417.3)" in shown_text) == bool(shown)
+    (row, *_) = result.to_json()["sections"][0]["rows"]
     assert row["beside"] == {"fixed point": 417.3, "every flow": None}
     assert row["withheld"] == ["fixed point"]
 
 
-def test_only_what_nothing_explains_is_loud() -> None:
+def test_only_unexplained_differences_are_highlighted() -> None:
     lines = laid_out(report(EXPLAINED, DIFFERS).parts(), 130)
     yellow = [line.styled for line in lines if "33m" in line.styled]
-    assert len(yellow) == 2  # in the table, and at the end
+    assert len(yellow) == 2  # in the table and in the summary
     assert all("500.0" in line for line in yellow)
 
 
-def test_a_page_of_a_reproduction_stands_alone(
-    reproduced: dict[str, Report], tmp_path: Path, capsys: Capture
+def test_reproduce_writes_html_page(
+    reports: dict[str, Report], tmp_path: Path, capsys: Capture
 ) -> None:
     pytest.importorskip("matplotlib")
-    reproduced["it"] = report(AGREES, DIFFERS)
+    reports["report"] = report(AGREES, DIFFERS)
     page = tmp_path / "page.html"
     options = ["--output", str(tmp_path / "paper"), "--html", str(page)]
     assert main(["reproduce", "engset", *options]) == 1
     assert f"wrote {page}" in capsys.readouterr().err
-    told = page.read_text(encoding="utf-8")
-    assert "<h2>Table 9. Rates</h2>" in told
-    assert '<tr class="loud">' in told
-    assert "tcpcast reproduce engset" in told
+    html = page.read_text(encoding="utf-8")
+    assert "<h2>Table 9. Rates</h2>" in html
+    assert '<tr class="loud">' in html
+    assert "tcpcast reproduce engset" in html
 
 
-def test_the_help_lists_the_papers_that_are_found() -> None:
+def test_help_lists_installed_papers() -> None:
     assert tuple(packages()) == PAPERS

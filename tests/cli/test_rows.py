@@ -17,7 +17,7 @@ ANSWERS = tcpcast.run(
 )
 
 
-def test_csv_pandas_and_polars_say_the_same() -> None:
+def test_csv_pandas_and_polars_have_same_values() -> None:
     rows = list(csv.DictReader(csv_text(ANSWERS).splitlines()))
     frame, other = ANSWERS.to_pandas(), ANSWERS.to_polars()
     assert isinstance(frame, pandas.DataFrame)
@@ -28,7 +28,7 @@ def test_csv_pandas_and_polars_say_the_same() -> None:
     assert frame["low"].isna().sum() == other["low"].null_count() > 0
 
 
-def test_a_class_has_rows_of_its_own() -> None:
+def test_classes_have_separate_rows() -> None:
     frame = ANSWERS.to_pandas()
     goodput = frame[(frame["engine"] == "packet") & (frame["metric"] == "goodput_bps")]
     by_class = goodput.set_index("class")["value"]

@@ -1,4 +1,4 @@
-"""`tcpcast run`: what is printed where, and the exit codes."""
+"""`tcpcast run`: standard output, standard error and exit codes."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ if TYPE_CHECKING:
 
     Capture = pytest.CaptureFixture[str]
 
-pytestmark = pytest.mark.usefixtures("made_engines")
+pytestmark = pytest.mark.usefixtures("synthetic_engines")
 
 
-def test_the_table_goes_to_stdout_and_nothing_to_stderr(capsys: Capture) -> None:
+def test_table_goes_to_stdout(capsys: Capture) -> None:
     assert main(["run", "web-10mbit", "--engine", "engset,packet"]) == 0
     out, err = capsys.readouterr()
     assert "vs packet" in out
@@ -48,13 +48,13 @@ def test_json_goes_to_stdout_and_warnings_to_stderr(capsys: Capture) -> None:
     ]
 
 
-def test_without_engine_those_that_do_not_apply_are_left_out(capsys: Capture) -> None:
+def test_run_leaves_out_inapplicable_engines_by_default(capsys: Capture) -> None:
     assert main(["run", "web-10mbit", "--json"]) == 0
     document = json.loads(capsys.readouterr().out)
     assert [a["engine"] for a in document["answers"]] == ["engset", "packet"]
 
 
-def test_only_wall_s_differs_between_two_runs(capsys: Capture) -> None:
+def test_repeated_runs_differ_only_in_wall_time(capsys: Capture) -> None:
     documents = []
     for _ in range(2):
         assert main(["run", "web-10mbit", "--json"]) == 0
@@ -64,7 +64,7 @@ def test_only_wall_s_differs_between_two_runs(capsys: Capture) -> None:
     assert documents[0] == documents[1]
 
 
-def test_an_engine_that_does_not_apply_is_a_usage_error_when_it_is_all_there_is(
+def test_run_with_only_inapplicable_engine_exits_2(
     capsys: Capture,
 ) -> None:
     assert main(["run", "web-10mbit", "--engine", "pftk", "--json"]) == 2
@@ -75,7 +75,7 @@ def test_an_engine_that_does_not_apply_is_a_usage_error_when_it_is_all_there_is(
     assert "it needs bulk flows" in err
 
 
-def test_no_engine_named_and_none_applies(capsys: Capture, install: Callable[..., None]) -> None:
+def test_run_exits_2_if_no_engine_applies(capsys: Capture, install: Callable[..., None]) -> None:
     def refuse(*_: object) -> Answer:
         raise NotApplicable("not in this weather")
 
@@ -86,15 +86,15 @@ def test_no_engine_named_and_none_applies(capsys: Capture, install: Callable[...
     assert "sundial: not in this weather" in err
 
 
-def test_a_partial_answer_is_printed_and_exits_1(
+def test_incomplete_answer_is_printed_and_exits_1(
     capsys: Capture, install: Callable[..., None]
 ) -> None:
-    def unfinished(*_: object) -> Answer:
+    def incomplete_answer(*_: object) -> Answer:
         answer = simulated()
         answer.stop("the precision of 1 % was not reached within 1 s")
         return answer
 
-    install(packet=unfinished)
+    install(packet=incomplete_answer)
     assert main(["run", "web-10mbit"]) == 1
     assert "precision of 1 % was not reached" in capsys.readouterr().out
     assert main(["run", "web-10mbit", "--json"]) == 1
@@ -103,7 +103,7 @@ def test_a_partial_answer_is_printed_and_exits_1(
     assert "precision of 1 % was not reached" in err
 
 
-def test_an_interrupted_run_prints_what_was_finished_and_exits_130(
+def test_interrupted_run_prints_completed_part_and_exits_130(
     capsys: Capture, install: Callable[..., None]
 ) -> None:
     def interrupted(*_: object) -> Answer:
@@ -119,39 +119,39 @@ def test_an_interrupted_run_prints_what_was_finished_and_exits_130(
     assert "engset" not in out
 
 
-def test_an_interrupt_before_there_is_an_answer_exits_130(
+def test_interrupt_before_first_answer_exits_130(
     capsys: Capture, install: Callable[..., None]
 ) -> None:
-    def impatient(*_: object) -> Answer:
+    def raise_interrupt(*_: object) -> Answer:
         raise KeyboardInterrupt
 
-    install(packet=impatient)
+    install(packet=raise_interrupt)
     assert main(["run", "web-10mbit"]) == 130
     out, err = capsys.readouterr()
     assert out == ""
     assert err == "tcpcast: interrupted before there was an answer\n"
 
 
-def test_a_lack_of_the_machine_exits_3(capsys: Capture, install: Callable[..., None]) -> None:
-    def lacking(*_: object) -> Answer:
+def test_machine_error_exits_3(capsys: Capture, install: Callable[..., None]) -> None:
+    def raise_machine_error(*_: object) -> Answer:
         raise MachineError("the native module is not built: make setup")
 
-    install(packet=lacking)
+    install(packet=raise_machine_error)
     assert main(["run", "web-10mbit"]) == 3
     assert capsys.readouterr().err == "tcpcast: the native module is not built: make setup\n"
 
 
-def test_set_and_seed_reach_the_engine(install: Callable[..., None]) -> None:
-    seen: list[tuple[Scenario, RunOptions]] = []
+def test_set_seed_and_threads_reach_engine(install: Callable[..., None]) -> None:
+    calls: list[tuple[Scenario, RunOptions]] = []
 
-    def watch(scenario: Scenario, options: RunOptions) -> Answer:
-        seen.append((scenario, options))
+    def record_call(scenario: Scenario, options: RunOptions) -> Answer:
+        calls.append((scenario, options))
         return simulated()
 
-    install(packet=watch)
+    install(packet=record_call)
     changes = ["--set", "traffic.sources=98", "--set", "network.bottleneck.buffer=300pkt"]
     assert main(["run", "web-10mbit", *changes, "--seed", "7", "--threads", "2"]) == 0
-    scenario, options = seen[0]
+    scenario, options = calls[0]
     assert scenario.populations[0].count == 98
     assert scenario.network.bottleneck.buffer.amount == 300
     assert scenario.run.seed == 7
@@ -179,7 +179,7 @@ def test_set_and_seed_reach_the_engine(install: Callable[..., None]) -> None:
         (["--set", "traffic.kind=capture"], ["traffic.kind", "capture"]),
     ],
 )
-def test_bad_input_is_named_and_exits_2(
+def test_bad_input_exits_2_with_key_or_option_name(
     arguments: list[str], words: list[str], capsys: Capture
 ) -> None:
     assert main(["run", "web-10mbit", *arguments]) == 2
@@ -190,42 +190,42 @@ def test_bad_input_is_named_and_exits_2(
         assert word in err
 
 
-def test_a_file_that_is_not_there(capsys: Capture) -> None:
+def test_missing_file_exits_2(capsys: Capture) -> None:
     assert main(["run", "nowhere.toml"]) == 2
     assert "nowhere.toml" in capsys.readouterr().err
 
 
-def test_a_packaged_name_that_is_nearly_right(capsys: Capture) -> None:
+def test_misspelt_scenario_name_gets_suggestion(capsys: Capture) -> None:
     assert main(["run", "web-10mbt"]) == 2
     assert "web-10mbit" in capsys.readouterr().err
 
 
-def test_a_file_that_is_not_toml(capsys: Capture, tmp_path: Path) -> None:
+def test_invalid_toml_exits_2(capsys: Capture, tmp_path: Path) -> None:
     (tmp_path / "bad.toml").write_text("name = \n")
     assert main(["run", str(tmp_path / "bad.toml")]) == 2
     assert "bad.toml" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("name", ["web-10mbit", "lossy-path"])
-def test_show_can_be_fed_back(name: str, capsys: Capture, tmp_path: Path) -> None:
+def test_printed_scenario_can_be_run(name: str, capsys: Capture, tmp_path: Path) -> None:
     assert main(["run", name, "--set", "run.seed=5", "--print-scenario"]) == 0
     shown = capsys.readouterr().out
     file = tmp_path / "shown.toml"
     file.write_text(shown, encoding="utf-8")
-    again = tcpcast.load(str(file))
-    assert again.digest() == tcpcast.load(name).with_changes({"run.seed": 5}).digest()
+    reloaded = tcpcast.load(str(file))
+    assert reloaded.digest() == tcpcast.load(name).with_changes({"run.seed": 5}).digest()
     assert main(["run", str(file), "--print-scenario"]) == 0
     assert capsys.readouterr().out == shown
 
 
-def test_show_as_json_is_the_scenario_of_the_answer(capsys: Capture) -> None:
+def test_printed_json_scenario_equals_scenario_in_answer(capsys: Capture) -> None:
     assert main(["run", "web-10mbit", "--print-scenario", "--json"]) == 0
     shown = json.loads(capsys.readouterr().out)
     assert main(["run", "web-10mbit", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["scenario"] == shown
 
 
-def test_plot_writes_figures_and_says_where(capsys: Capture, tmp_path: Path) -> None:
+def test_plot_writes_figures_and_prints_paths(capsys: Capture, tmp_path: Path) -> None:
     folder = tmp_path / "new" / "figures"
     assert main(["run", "web-10mbit", "--plot", str(folder), "--json"]) == 0
     out, err = capsys.readouterr()
@@ -234,7 +234,7 @@ def test_plot_writes_figures_and_says_where(capsys: Capture, tmp_path: Path) -> 
     assert f"wrote {folder / 'states.png'}" in err
 
 
-def test_a_folder_that_cannot_be_made_exits_3(capsys: Capture, tmp_path: Path) -> None:
+def test_uncreatable_plot_directory_exits_3(capsys: Capture, tmp_path: Path) -> None:
     (tmp_path / "taken").write_text("a file")
     assert main(["run", "web-10mbit", "--plot", str(tmp_path / "taken")]) == 3
     assert "taken" in capsys.readouterr().err
@@ -243,13 +243,13 @@ def test_a_folder_that_cannot_be_made_exits_3(capsys: Capture, tmp_path: Path) -
 @pytest.mark.parametrize(
     ("name", "hint"), [("bbr", "bbr-bound"), ("cubic", "cubic-response"), ("newreno", "'packet'")]
 )
-def test_an_engine_of_what_is_not_simulated_points_to_its_formula(
+def test_engine_name_of_congestion_control_suggests_formula(
     name: str, hint: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["run", "lossy-path", "--engine", name]) == 2
-    said = capsys.readouterr().err.partition("There are")[0]
-    assert f"no engine '{name}'; " in said
-    assert hint in said
+    message = capsys.readouterr().err.partition("There are")[0]
+    assert f"no engine '{name}'; " in message
+    assert hint in message
 
 
 @pytest.mark.parametrize(
@@ -261,16 +261,16 @@ def test_an_engine_of_what_is_not_simulated_points_to_its_formula(
         ("network.bottleneck={buffer='50ms'}", ["a buffer in time needs a rate", "10mbit"]),
     ],
 )
-def test_what_is_not_there_points_to_what_is(
+def test_unsupported_values_suggest_alternatives(
     change: str, words: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["run", "web-10mbit", "--set", change]) == 2
-    said = capsys.readouterr().err
-    assert all(word in said for word in words), said
+    message = capsys.readouterr().err
+    assert all(word in message for word in words), message
 
 
-@pytest.mark.usefixtures("made_engines")
-def test_csv_has_a_row_a_metric(capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.usefixtures("synthetic_engines")
+def test_csv_has_row_per_metric(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["run", "web-10mbit", "--engine", "engset,packet,pftk", "--csv"]) == 0
     out, err = capsys.readouterr()
     rows = list(csv.DictReader(out.splitlines()))
@@ -287,8 +287,8 @@ def test_csv_has_a_row_a_metric(capsys: pytest.CaptureFixture[str]) -> None:
             "interval_warning",
         )
     ]
-    found = {(row["engine"], row["metric"]): row for row in rows}
-    rate = found["packet", "connection_rate_bps"]
+    by_metric = {(row["engine"], row["metric"]): row for row in rows}
+    rate = by_metric["packet", "connection_rate_bps"]
     assert [rate[name] for name in ("value", "low", "high", "unit")] == [
         *("158213.1", "156900.0", "159526.2", "bit/s"),
     ]
@@ -296,6 +296,6 @@ def test_csv_has_a_row_a_metric(capsys: pytest.CaptureFixture[str]) -> None:
     assert not any(row["engine"] == "pftk" for row in rows)
 
 
-def test_csv_and_json_at_once_are_refused(capsys: pytest.CaptureFixture[str]) -> None:
+def test_csv_and_json_cannot_be_combined(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["run", "web-10mbit", "--csv", "--json"]) == 2
     assert "write one of them" in capsys.readouterr().err

@@ -1,4 +1,4 @@
-"""``tcpcast serve``: the address is printed, the page is there, Ctrl-C ends it."""
+"""``tcpcast serve``: printed address, served page, end by Ctrl-C."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from tcpcast.cli import main
 pytest.importorskip("uvicorn", reason="needs uvicorn: the extra web")
 
 
-def test_the_start_url_is_printed_at_once_and_ctrl_c_ends_it() -> None:
+def test_serve_prints_start_url_and_ends_on_ctrl_c() -> None:
     command = [sys.executable, "-m", "tcpcast", "serve", "--no-browser"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
         assert process.stdout is not None
@@ -49,25 +49,28 @@ NAMES = {
 }
 
 
-def test_names_of_uploads_are_harmless() -> None:
+def test_upload_names_are_sanitized() -> None:
     command = [sys.executable, "-m", "tcpcast", "serve", "--no-browser"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
         assert process.stdout is not None
         url = urllib.parse.urlsplit(process.stdout.readline().decode().strip())
         try:
-            cookie = requested(url, b"GET", url.query.encode(), {})[1]["set-cookie"].split(";")[0]
+            _, response_headers, _ = send_request(url, b"GET", url.query.encode(), {})
+            cookie = response_headers["set-cookie"].split(";")[0]
             headers = {"Cookie": cookie, "Origin": f"http://{url.netloc}"}
-            for what, name in NAMES.items():
+            for case, name in NAMES.items():
                 path = b"/api/captures?name=" + name
-                status, found, body = requested(url, b"POST", path, headers, b"no capture")
-                assert status == 202, (what, body)
-                assert "set-cookie" not in found
+                status, response_headers, body = send_request(
+                    url, b"POST", path, headers, b"no capture"
+                )
+                assert status == 202, (case, body)
+                assert "set-cookie" not in response_headers
                 job = json.loads(body)["id"]
                 while body and json.loads(body).get("state", "running") == "running":
                     time.sleep(0.05)
-                    body = requested(url, b"GET", f"/api/jobs/{job}".encode(), headers)[2]
+                    body = send_request(url, b"GET", f"/api/jobs/{job}".encode(), headers)[2]
                 message = json.loads(body)["error"]["message"]
-                assert message.isprintable(), (what, message)
+                assert message.isprintable(), (case, message)
                 assert "tcpcast-serve" not in message
         finally:
             process.send_signal(signal.SIGINT)
@@ -75,14 +78,14 @@ def test_names_of_uploads_are_harmless() -> None:
     assert err.decode().splitlines() == ["tcpcast: serving the page; stop with Ctrl-C"]
 
 
-def requested(
+def send_request(
     url: urllib.parse.SplitResult,
     method: bytes,
     path: bytes,
     headers: dict[str, str],
     body: bytes = b"",
 ) -> tuple[int, dict[str, str], bytes]:
-    """Send a request whose path is not checked by a client; return status, headers and body."""
+    """Send a request with an unchecked path; return status, headers and body."""
     path = path if path.startswith(b"/") else b"/?" + path
     lines = [f"Host: {url.netloc}", "Connection: close", f"Content-Length: {len(body)}"]
     lines += [f"{name}: {value}" for name, value in headers.items()]
@@ -91,35 +94,35 @@ def requested(
         link.sendall(head + body)
         response = http.client.HTTPResponse(link)
         response.begin()
-        found = {name.lower(): value for name, value in response.getheaders()}
-        return response.status, found, response.read()
+        response_headers = {name.lower(): value for name, value in response.getheaders()}
+        return response.status, response_headers, response.read()
 
 
-def test_the_browser_is_started_without_the_token(
+def test_browser_is_started_without_token_in_arguments(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     opened: Queue[str] = Queue()
-    found: list[tuple[str, str, int, int]] = []
+    pages: list[tuple[str, str, int, int]] = []
 
     def serve(*_: object, **__: object) -> None:
         url = opened.get(timeout=20)
         file = Path(urllib.request.url2pathname(url.removeprefix("file://")))
         modes = [stat.S_IMODE(path.stat().st_mode) for path in (file, file.parent)]
-        found.append((url, file.read_text(), modes[0], modes[1]))
+        pages.append((url, file.read_text(), modes[0], modes[1]))
 
     monkeypatch.setattr("webbrowser.open", opened.put)
     monkeypatch.setattr("uvicorn.Server.run", serve)
     assert main(["serve"]) == 0
     printed = capsys.readouterr().out.strip()
-    ((url, page, mode, mode_of_folder),) = found
-    assert url.startswith("file:")  # the arguments of a process are readable by every user
+    ((url, page, mode, mode_of_folder),) = pages
+    assert url.startswith("file:")  # every user can read process arguments
     assert printed.partition("token=")[2] not in url
     assert f'url={printed}"' in page
     assert (mode, mode_of_folder) == (0o600, 0o700)
     assert not Path(url.removeprefix("file://")).exists()
 
 
-def test_a_port_that_is_taken_says_what_to_do(capsys: pytest.CaptureFixture[str]) -> None:
+def test_port_in_use_gives_hint(capsys: pytest.CaptureFixture[str]) -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
@@ -127,12 +130,12 @@ def test_a_port_that_is_taken_says_what_to_do(capsys: pytest.CaptureFixture[str]
     assert "omit the option to use a free port" in capsys.readouterr().err
 
 
-def test_a_port_out_of_range_is_a_fault_of_usage(capsys: pytest.CaptureFixture[str]) -> None:
+def test_port_out_of_range_exits_2(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["serve", "--port", "70000"]) == 2
     assert "--port: 70000 must be between" in capsys.readouterr().err
 
 
-def test_without_its_packages_it_says_what_to_install(
+def test_missing_web_packages_are_named(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     imported = builtins.__import__

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 Capture = pytest.CaptureFixture[str]
 
 
-def offered(monkeypatch: pytest.MonkeyPatch, capsys: Capture, *words: str) -> list[str]:
-    """Completions of the last word in bash."""
+def completions(monkeypatch: pytest.MonkeyPatch, capsys: Capture, *words: str) -> list[str]:
+    """Return the completions of the last word in bash."""
     monkeypatch.setenv(complete.VARIABLE, "complete_bash")
     monkeypatch.setenv("COMP_WORDS", " ".join(["tcpcast", *words]))
     monkeypatch.setenv("COMP_CWORD", str(len(words)))
@@ -42,15 +42,15 @@ def offered(monkeypatch: pytest.MonkeyPatch, capsys: Capture, *words: str) -> li
         (["completion", "f"], "fish"),
     ],
 )
-def test_a_shell_is_offered_what_may_follow(
+def test_completion_offers_matching_words(
     words: list[str], expected: str, monkeypatch: pytest.MonkeyPatch, capsys: Capture
 ) -> None:
-    found = offered(monkeypatch, capsys, *words)
-    assert expected in found
-    assert all(each.startswith(words[-1]) for each in found)
+    words_offered = completions(monkeypatch, capsys, *words)
+    assert expected in words_offered
+    assert all(word.startswith(words[-1]) for word in words_offered)
 
 
-def test_files_of_scenarios_and_folders_are_offered(
+def test_completion_offers_scenario_files_and_directories(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "own[1].toml").touch()
@@ -66,7 +66,7 @@ def test_files_of_scenarios_and_folders_are_offered(
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
-def test_the_script_of_a_shell_asks_tcpcast(shell: str, capsys: Capture) -> None:
+def test_completion_scripts_are_valid_shell_code(shell: str, capsys: Capture) -> None:
     assert main(["completion", shell]) == 0
     script = capsys.readouterr().out
     assert complete.VARIABLE in script
@@ -74,12 +74,12 @@ def test_the_script_of_a_shell_asks_tcpcast(shell: str, capsys: Capture) -> None
         subprocess.run([shell, "-n"], input=script, text=True, check=True)
 
 
-def test_another_shell_is_refused(capsys: Capture) -> None:
+def test_completion_rejects_unknown_shell(capsys: Capture) -> None:
     assert main(["completion", "csh"]) == 2
     assert "bash" in capsys.readouterr().err
 
 
-def test_the_manual_page_has_every_command_and_exit_code(capsys: Capture) -> None:
+def test_manual_page_has_all_commands_and_exit_codes(capsys: Capture) -> None:
     assert main(["man"]) == 0
     page = capsys.readouterr().out
     for command in COMMANDS:
@@ -90,7 +90,7 @@ def test_the_manual_page_has_every_command_and_exit_code(capsys: Capture) -> Non
 
 
 @pytest.mark.skipif(shutil.which("groff") is None, reason="groff is not installed")
-def test_groff_has_nothing_to_say_of_the_manual_page(capsys: Capture) -> None:
+def test_manual_page_has_no_groff_warnings(capsys: Capture) -> None:
     assert main(["man"]) == 0
     page = capsys.readouterr().out
     done = subprocess.run(

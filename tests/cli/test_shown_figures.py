@@ -1,4 +1,4 @@
-"""`Answers.plot()` without a folder: figures that a notebook shows."""
+"""`Answers.plot()` without a directory: figures for notebooks."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import tcpcast
 pytest.importorskip("matplotlib", reason="needs matplotlib: pip install matplotlib")
 
 
-def test_figures_are_returned_by_position_and_name() -> None:
+def test_figures_are_indexed_by_position_and_name() -> None:
     figures = tcpcast.run("web-10mbit", ["engset"]).plot()
     assert repr(figures) == "<Figures: states, sharing, queue>"
     assert figures["queue"] is figures[2]
@@ -18,7 +18,7 @@ def test_figures_are_returned_by_position_and_name() -> None:
         figures["windows"]
 
 
-def test_a_notebook_shows_each_with_its_title() -> None:
+def test_notebook_shows_figures_with_titles() -> None:
     shown = tcpcast.run("web-10mbit", ["engset"]).plot()._repr_html_()
     assert shown.count("<svg") == shown.count("</figure>") == 3
     assert "<figcaption>web-10mbit: queue length</figcaption>" in shown

@@ -1,4 +1,4 @@
-"""Questions of one path by stack: which formula leads, and what each stack's flows fill."""
+"""Predictions and plans of one path by stack: the leading formula and the number of flows."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ AMOUNT_PATH = ("--rtt", "80ms", "--loss", "1e-5", "--rate", "10gbit")
 STREAMS = ("plan", "streams", "--rate", "1gbit", "--rtt", "100ms", "--loss", "0.01%")
 
 
-def told(capsys: Capture, *arguments: str, code: int = 0) -> str:
+def run_tcpcast(capsys: Capture, *arguments: str, code: int = 0) -> str:
     assert main(list(arguments)) == code
     return capsys.readouterr().out
 
 
 def in_json(capsys: Capture, *arguments: str) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(told(capsys, *arguments, "--json"))
-    plan: dict[str, Any] = found.get("plan", found)
+    document: dict[str, Any] = json.loads(run_tcpcast(capsys, *arguments, "--json"))
+    plan: dict[str, Any] = document.get("plan", document)
     return plan
 
 
@@ -34,21 +34,19 @@ def in_json(capsys: Capture, *arguments: str) -> dict[str, Any]:
         ("dctcp", "No formula is reliable for this path; simulate it with --packet."),
     ],
 )
-def test_the_headline_is_of_the_stacks_own_formula(
-    stack: str, headline: str, capsys: Capture
-) -> None:
-    out = told(capsys, "predict", *LONG_PATH, "--flows", "16", "--stack", stack)
+def test_headline_uses_formula_of_stack(stack: str, headline: str, capsys: Capture) -> None:
+    out = run_tcpcast(capsys, "predict", *LONG_PATH, "--flows", "16", "--stack", stack)
     assert headline in out
 
 
-def test_the_leading_formula_stands_first_in_the_table(capsys: Capture) -> None:
-    out = told(capsys, "predict", *LONG_PATH, "--stack", "linux-bbr")
+def test_leading_formula_is_first_in_table(capsys: Capture) -> None:
+    out = run_tcpcast(capsys, "predict", *LONG_PATH, "--stack", "linux-bbr")
     assert out.index(" bbr-bound ") < out.index(" cubic-response ")
 
 
-def test_predict_has_the_sizing_of_the_path_as_data(capsys: Capture) -> None:
-    found = in_json(capsys, "predict", *LONG_PATH, "--flows", "16", "--stack", "linux-cubic")
-    sizing = found["sizing"]
+def test_predict_json_has_sizing_of_path(capsys: Capture) -> None:
+    document = in_json(capsys, "predict", *LONG_PATH, "--flows", "16", "--stack", "linux-cubic")
+    sizing = document["sizing"]
     assert sizing["bdp_bytes"] == pytest.approx(172.5e6)
     assert sizing["tcp_wmem"] == [4096, 16384, sizing["socket_buffer_bytes"]]
     assert sizing["tcp_rmem"] == [4096, 131072, 2**25]
@@ -56,26 +54,27 @@ def test_predict_has_the_sizing_of_the_path_as_data(capsys: Capture) -> None:
     assert sizing["amount_s"] == pytest.approx(8e9 / 1.802e9 + 8 * 0.138, rel=0.1)
 
 
-def test_predict_tells_the_time_of_a_transfer_from_its_first_packet_and_from_its_syn(
+def test_predict_reports_transfer_time_with_and_without_handshake(
     capsys: Capture,
 ) -> None:
     path = ("predict", "--rtt", "60ms", "--rate", "20mbit", "--size", "10MB")
-    found = in_json(capsys, *path)
-    (short,) = (a for a in found["answers"] if a["engine"] == "short")
-    # Windows of 10, 20 and 40, then 100 packets in each of 60 ms, and the last one's round trip.
-    took = 4 * 0.06 + 0.06 + (6907 - 150 - 1) * 0.0006
-    assert short["metrics"]["completion_time_s"]["value"] == pytest.approx(took)
-    assert short["metrics"]["total_time_s"]["value"] == pytest.approx(took + 0.06)
-    out = told(capsys, *path)
-    assert f"A transfer of this size takes about {took:.3g} s, {took + 0.06:.3g} s from the" in out
-    assert "To fill the link" not in out  # without loss one flow does
+    document = in_json(capsys, *path)
+    (short,) = (a for a in document["answers"] if a["engine"] == "short")
+    # Windows of 10, 20 and 40 packets, then 100 packets per 60 ms, and the RTT of the last one.
+    expected_s = 4 * 0.06 + 0.06 + (6907 - 150 - 1) * 0.0006
+    assert short["metrics"]["completion_time_s"]["value"] == pytest.approx(expected_s)
+    assert short["metrics"]["total_time_s"]["value"] == pytest.approx(expected_s + 0.06)
+    out = run_tcpcast(capsys, *path)
+    total_s = expected_s + 0.06
+    assert f"transfer of this size takes about {expected_s:.3g} s, {total_s:.3g} s from the" in out
+    assert "To fill the link" not in out  # without loss, one flow fills it
 
 
-def test_predict_tells_the_time_with_the_start_up_where_no_formula_of_transfers_is_trusted(
+def test_transfer_time_from_goodput_includes_slow_start(
     capsys: Capture,
 ) -> None:
     path = ("--rtt", "60ms", "--rate", "20mbit", "--loss", "1%", "--size", "10MB")
-    out = told(capsys, "predict", *path)
+    out = run_tcpcast(capsys, "predict", *path)
     assert out.splitlines()[4].startswith("10 MB takes ")
     assert "at this goodput, including slow start from 10 packets." in out
     assert "No formula for the transfer time is reliable" not in out
@@ -83,66 +82,70 @@ def test_predict_tells_the_time_with_the_start_up_where_no_formula_of_transfers_
     assert "69.1 on average, more than 30; use a smaller size" in " ".join(out.split())
 
 
-def test_a_transfer_of_any_size_has_a_time(capsys: Capture) -> None:
-    out = told(capsys, "predict", *AMOUNT_PATH, "--size", "2TB")
+def test_very_large_transfer_has_time(capsys: Capture) -> None:
+    out = run_tcpcast(capsys, "predict", *AMOUNT_PATH, "--size", "2TB")
     assert "\n2 TB takes 123,957 s (34.4 h) at this goodput, including slow start" in out
     assert in_json(capsys, "predict", *AMOUNT_PATH, "--size", "2TB")["sizing"]["amount_s"] > 1e5
-    table = told(capsys, "predict", *AMOUNT_PATH, "--size", "1MB..4TB", "--points", "2")
+    table = run_tcpcast(capsys, "predict", *AMOUNT_PATH, "--size", "1MB..4TB", "--points", "2")
     assert [line.split()[-3] for line in table.splitlines() if "B  " in line] == ["–", "247,913"]
 
 
-def test_the_time_says_whether_it_is_of_all_flows_or_of_one_alone(capsys: Capture) -> None:
+def test_transfer_time_states_number_of_flows(capsys: Capture) -> None:
     flows = ("predict", *AMOUNT_PATH, "--flows", "16", "--size")
-    assert "500 GB over 16 flows takes 1,937 s at this" in told(capsys, *flows, "500GB")
-    assert "A single transfer of this size takes about 1.41 s" in told(capsys, *flows, "100MB")
+    assert "500 GB over 16 flows takes 1,937 s at this" in run_tcpcast(capsys, *flows, "500GB")
+    assert "A single transfer of this size takes about 1.41 s" in run_tcpcast(
+        capsys, *flows, "100MB"
+    )
 
 
-def test_a_transfer_too_long_to_be_simulated_takes_what_its_goodput_does(
+def test_transfer_too_long_to_simulate_uses_goodput(
     capsys: Capture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("tcpcast.path.prediction.MAX_SIMULATED_PKTS", 100)
     path = ("--rtt", "60ms", "--rate", "20mbit", "--size", "1MB", "--packet")
-    out = told(capsys, "predict", *path)
-    assert "1 MB takes " not in out  # by the formula
-    out = told(capsys, "predict", *path, "--loss", "20%")
+    out = run_tcpcast(capsys, "predict", *path)
+    assert "1 MB takes " not in out  # the formula gives the time
+    out = run_tcpcast(capsys, "predict", *path, "--loss", "20%")
     assert "by simulation" in out
     assert "It has too many packets for a simulation" in " ".join(out.split())
 
 
-def test_two_stacks_that_bring_a_formula_back_are_options(capsys: Capture) -> None:
-    out = " ".join(told(capsys, "predict", *AMOUNT_PATH).split())
+def test_hint_lists_stacks_that_formulas_support(capsys: Capture) -> None:
+    out = " ".join(run_tcpcast(capsys, "predict", *AMOUNT_PATH).split())
     assert "(use --stack linux-reno or --stack pftk-reno)" in out
 
 
-def test_a_handshake_that_does_not_show_is_not_told(capsys: Capture) -> None:
+def test_negligible_handshake_time_is_not_shown(capsys: Capture) -> None:
     path = ("--rtt", "20ms", "--rate", "1mbit", "--size", "10MB")
-    assert "from the SYN on" not in told(capsys, "predict", *path)
+    assert "from the SYN on" not in run_tcpcast(capsys, "predict", *path)
 
 
-def test_without_a_stack_the_path_is_of_linux_with_cubic(capsys: Capture) -> None:
+def test_default_stack_is_linux_cubic(capsys: Capture) -> None:
     for command in (("predict", *LONG_PATH), STREAMS):
-        assert told(capsys, *command) == told(capsys, *command, "--stack", "linux-cubic")
+        assert run_tcpcast(capsys, *command) == run_tcpcast(
+            capsys, *command, "--stack", "linux-cubic"
+        )
 
 
-def test_what_is_left_out_is_told_once_with_the_option_that_brings_it_back(
+def test_left_out_models_are_listed_once_with_option(
     capsys: Capture,
 ) -> None:
-    out = " ".join(told(capsys, "predict", *LONG_PATH, "--size", "1MB").split())
+    out = " ".join(run_tcpcast(capsys, "predict", *LONG_PATH, "--size", "1MB").split())
     assert out.count("left out as models of Reno's window, not linux-cubic's") == 1
     assert "parallel-cumulative (use --stack linux-reno or" in out
-    assert "left out" not in told(capsys, "predict", *LONG_PATH, "--stack", "linux-reno")
+    assert "left out" not in run_tcpcast(capsys, "predict", *LONG_PATH, "--stack", "linux-reno")
 
 
-def test_a_path_without_a_rate_has_no_sizing(capsys: Capture) -> None:
+def test_path_without_rate_has_no_sizing(capsys: Capture) -> None:
     assert "sizing" not in in_json(capsys, "predict", "--rtt", "60ms", "--loss", "1%")
 
 
-def test_streams_through_a_policer_are_warned_of_its_drops(capsys: Capture) -> None:
+def test_streams_through_policer_have_warning_about_drops(capsys: Capture) -> None:
     plan = in_json(capsys, "plan", "streams", "policed-line", "--set", "network.bottleneck.loss=1%")
     assert any("but not its drops, which greatly reduce" in w for w in plan["warnings"])
 
 
-def test_streams_of_cubic_by_its_response_function(capsys: Capture) -> None:
+def test_streams_of_cubic_use_response_function(capsys: Capture) -> None:
     plan = in_json(capsys, *STREAMS, "--stack", "linux-cubic")
     assert plan["value"] == 45
     columns = plan["tables"]["streams"]["columns"]
@@ -152,33 +155,31 @@ def test_streams_of_cubic_by_its_response_function(capsys: Capture) -> None:
     assert any("pftk" in note and 'use tcp.stack = "linux-reno"' in note for note in plan["notes"])
 
 
-def test_one_stream_of_bbr_fills_the_link_up_to_a_loss_of_20_percent(capsys: Capture) -> None:
+def test_one_bbr_stream_fills_link_up_to_20_percent_loss(capsys: Capture) -> None:
     assert in_json(capsys, *STREAMS, "--stack", "linux-bbr")["value"] == 1
     assert main([*STREAMS[:-1], "25%", "--stack", "linux-bbr"]) == 2
     assert "BBR keeps no rate above a loss of 20 %" in capsys.readouterr().err
 
 
-def test_a_window_limits_streams_of_bbr(capsys: Capture) -> None:
+def test_bbr_streams_are_limited_by_window(capsys: Capture) -> None:
     # 1 Gbit/s in 100 ms are 8334 packets: nine windows of 1000.
     plan = in_json(capsys, *STREAMS, "--stack", "linux-bbr", "--rwnd", "1000")
     assert plan["value"] == 9
 
 
-def test_streams_of_a_control_without_a_formula_are_refused(capsys: Capture) -> None:
+def test_streams_reject_stack_without_formula(capsys: Capture) -> None:
     assert main([*STREAMS, "--stack", "dctcp"]) == 2
     assert "plan streams has no formula for dctcp; write" in capsys.readouterr().err
 
 
-def test_streams_of_linux_are_checked_by_simulation(capsys: Capture) -> None:
+def test_streams_of_linux_cubic_are_verified_by_simulation(capsys: Capture) -> None:
     path = ("--rate", "20mbit", "--rtt", "50ms", "--loss", "0.5%")
     plan = in_json(capsys, *("plan", "streams", *path), *("--stack", "linux-cubic", "--verify"))
     assert plan["simulated"] == pytest.approx(plan["value"], abs=1)
 
 
 @pytest.mark.parametrize(("stack", "model"), [("linux-cubic", "CUBIC"), ("linux-bbr", "BBR")])
-def test_tolerated_loss_is_of_the_stacks_own_formula(
-    stack: str, model: str, capsys: Capture
-) -> None:
+def test_max_loss_uses_formula_of_stack(stack: str, model: str, capsys: Capture) -> None:
     plan = in_json(
         capsys,
         *("plan", "max-loss", "--goodput", "50mbit", "--rtt", "80ms", "--rate", "100mbit"),
@@ -189,12 +190,12 @@ def test_tolerated_loss_is_of_the_stacks_own_formula(
         assert plan["value"] == pytest.approx(0.2, rel=1e-3)
 
 
-def test_a_planned_buffer_has_bytes_and_milliseconds_and_the_bdp_by_the_root(
+def test_planned_buffer_has_bytes_time_and_rules_of_thumb(
     capsys: Capture,
 ) -> None:
     plan = in_json(capsys, "plan", "buffer", "web-10mbit")
-    said = "959 packets are 1.44 MB, and 1,151 ms at the link's rate. The BDP is 41.67 packets"
-    assert plan["recommendation"].startswith(said)
+    summary = "959 packets are 1.44 MB, and 1,151 ms at the link's rate. The BDP is 41.67 packets"
+    assert plan["recommendation"].startswith(summary)
     rules = plan["tables"]["rules"]["columns"]
     assert rules["size_bytes"][0] == 959 * 1500
     assert rules["buffer_pkts"][-1] == 4  # 41.67/sqrt(134), rounded up

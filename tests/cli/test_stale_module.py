@@ -1,4 +1,4 @@
-"""A native module that is older than its sources."""
+"""Detection of a native module that is missing or older than its sources."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-def test_a_checkout_with_a_missing_or_older_module_is_stale(tmp_path: Path) -> None:
+def test_missing_or_outdated_native_module_is_stale(tmp_path: Path) -> None:
     package, sources = tmp_path / "python" / "tcpcast", tmp_path / "crates" / "sim" / "src"
     package.mkdir(parents=True)
     assert not is_stale(package)  # an installed package has no sources

@@ -1,4 +1,4 @@
-"""Runs that end early, or continue until they are precise enough, with a note."""
+"""Runs that are interrupted, stopped by a time limit, or extended to reach a precision."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 ENDLESS = ["run", "web-10mbit", "--engine=packet", "--json", "--set=run.transfers=900000000"]
 
-# Ctrl-C when the command has been running for a moment: its modules are there by then.
+# Sends a signal after a delay, when the modules of the command are already imported.
 INTERRUPTED = """
 import os, signal, sys, threading
 import tcpcast.engines.packet, tcpcast.report.json, tcpcast.scenario
@@ -31,70 +31,70 @@ sys.exit(main(arguments))
 """
 
 
-def interrupted(
+def run_and_interrupt(
     *arguments: str, after_s: float = 0.4, number: int = signal.SIGINT
 ) -> tuple[dict[str, Any], str, int]:
-    """The document, the words and the exit code of a command that gets a Ctrl-C.
+    """Return the JSON, standard error and exit code of a command that receives a signal.
 
-    One that on a busy machine had not begun to simulate has no document, and is given longer.
+    On a busy machine, the simulation may not have started; then the delay is doubled.
     """
     run = subprocess.run(
         [sys.executable, "-c", INTERRUPTED, str(int(number)), str(after_s), *arguments],
         capture_output=True,
         text=True,
         check=False,
-        timeout=60 + after_s,  # for one that does not end; a busy machine takes 10 s to begin
+        timeout=60 + after_s,  # a busy machine needs 10 s to start
     )
     assert "Traceback" not in run.stderr
     if not run.stdout and after_s < 10:
-        return interrupted(*arguments, after_s=2 * after_s, number=number)
+        return run_and_interrupt(*arguments, after_s=2 * after_s, number=number)
     return json.loads(run.stdout), run.stderr, run.returncode
 
 
-def processor_s() -> float:
-    """What ended commands have taken, whatever else the machine does."""
+def children_cpu_s() -> float:
+    """Return the CPU time of ended child processes."""
     times = os.times()
     return times.children_user + times.children_system
 
 
 @pytest.mark.parametrize(("threads", "number"), [("1", signal.SIGINT), ("2", signal.SIGTERM)])
-def test_ctrl_c_prints_what_was_finished(threads: str, number: int) -> None:
+def test_ctrl_c_prints_completed_part_of_run(threads: str, number: int) -> None:
     more = ["--set=run.replications=3", f"--threads={threads}"]
-    document, words, code = interrupted(*ENDLESS, *more, number=number)
+    document, words, code = run_and_interrupt(*ENDLESS, *more, number=number)
     assert code == 130
     (answer,) = document["answers"]
     assert answer["incomplete_reason"].startswith("interrupted")
     assert "interrupted" in words
     assert answer["metrics"]["transfers"]["value"] > 100
     assert 0.3 < answer["metrics"]["utilisation"]["value"] <= 1
-    # Replications that were not reached in time are left out, not counted as zeros.
+    # Replications that did not start are left out, not counted as zeros.
     assert 100e3 < answer["metrics"]["connection_rate_bps"]["value"] < 200e3
 
 
-def test_ctrl_c_while_the_warm_up_is_looked_for() -> None:
-    began = processor_s()
-    document, _, code = interrupted(*ENDLESS, "--set=run.warmup=mser-5")
+def test_ctrl_c_ends_search_for_warm_up() -> None:
+    began = children_cpu_s()
+    document, _, code = run_and_interrupt(*ENDLESS, "--set=run.warmup=mser-5")
     assert code == 130
     assert document["answers"][0]["incomplete_reason"].startswith("interrupted")
-    assert processor_s() - began < 8
+    assert children_cpu_s() - began < 8
 
 
-def test_ctrl_c_within_the_warm_up() -> None:
-    document, _, code = interrupted(*ENDLESS, "--set=run.warmup=100000000s")
+def test_ctrl_c_during_warm_up_ends_run() -> None:
+    document, _, code = run_and_interrupt(*ENDLESS, "--set=run.warmup=100000000s")
     assert code == 130
     (answer,) = document["answers"]
     assert "the run ended during the warm-up" in answer["incomplete_reason"]
     assert all(metric["value"] is not None for metric in answer["metrics"].values())
 
 
-def test_ctrl_c_that_an_import_swallows_ends_the_command(
+def test_ctrl_c_suppressed_by_import_ends_command(
     monkeypatch: pytest.MonkeyPatch, capsys: Capture
 ) -> None:
-    def swallowing(_: EngineEntry) -> None:
+    def suppress_interrupt(_: EngineEntry) -> None:
         with contextlib.suppress(KeyboardInterrupt):
             signal.raise_signal(signal.SIGINT)
 
-    monkeypatch.setattr(EngineEntry, "load", swallowing)
+    monkeypatch.setattr(EngineEntry, "load", suppress_interrupt)
     assert main(["run", "web-10mbit", "--engine=engset"]) == 130
     assert "interrupted before there was an answer" in capsys.readouterr().err
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
@@ -106,7 +106,7 @@ def document(arguments: list[str], capsys: Capture, code: int) -> dict[str, Any]
     return dict(answer)
 
 
-def test_max_wall_stops_a_run(capsys: Capture) -> None:
+def test_max_wall_stops_run(capsys: Capture) -> None:
     answer = document([*ENDLESS, "--set=run.max_wall=0.4s"], capsys, 1)
     assert "run.max_wall was reached" in answer["incomplete_reason"]
     assert 0.3 < answer["wall_s"] < 3
@@ -114,29 +114,29 @@ def test_max_wall_stops_a_run(capsys: Capture) -> None:
     assert answer["metrics"]["transfers"]["value"] < 900_000_000
 
 
-def test_max_wall_holds_while_the_warm_up_is_looked_for(capsys: Capture) -> None:
+def test_max_wall_stops_search_for_warm_up(capsys: Capture) -> None:
     more = ["--set=run.max_wall=0.4s", "--set=run.warmup=mser-5"]
     answer = document([*ENDLESS, *more], capsys, 1)
     assert "run.max_wall was reached" in answer["incomplete_reason"]
     assert answer["wall_s"] < 3
 
 
-def test_max_wall_that_is_not_reached_says_nothing(capsys: Capture) -> None:
+def test_unreached_max_wall_is_not_reported(capsys: Capture) -> None:
     short = ["run", "web-10mbit", "--engine=packet", "--json", "--set=run.transfers=500"]
     answer = document([*short, "--set=run.max_wall=60s"], capsys, 0)
     assert "incomplete_reason" not in answer
 
 
-def web(**run: Any) -> tcpcast.Scenario:
-    """Web users, a short run to begin with."""
+def web_users(**run: Any) -> tcpcast.Scenario:
+    """Return a scenario of web users with a short run."""
     changes = {f"run.{key}": value for key, value in run.items()}
     return tcpcast.load("web-10mbit").with_changes({"run.transfers": 1000} | changes)
 
 
 @pytest.mark.parametrize("replications", [1, 3])
-def test_a_precision_that_is_reached(replications: int) -> None:
+def test_precision_target_is_reached(replications: int) -> None:
     targets = {"connection_rate_bps": "2%", "loss_ratio": "5%"}
-    scenario = web(precision=targets, replications=replications)
+    scenario = web_users(precision=targets, replications=replications)
     (answer,) = tcpcast.run(scenario, ["packet"])
     assert answer.incomplete_reason is None
     for name, target in (("connection_rate_bps", 0.02), ("loss_ratio", 0.05)):
@@ -147,23 +147,23 @@ def test_a_precision_that_is_reached(replications: int) -> None:
     assert answer["transfers"] > 1000
 
 
-def test_a_precision_asks_for_no_more_than_it_needs() -> None:
-    (coarse,) = tcpcast.run(web(precision={"connection_rate_bps": "3%"}), ["packet"])
-    (fine,) = tcpcast.run(web(precision={"connection_rate_bps": "1%"}), ["packet"])
+def test_run_length_depends_on_precision() -> None:
+    (coarse,) = tcpcast.run(web_users(precision={"connection_rate_bps": "3%"}), ["packet"])
+    (fine,) = tcpcast.run(web_users(precision={"connection_rate_bps": "1%"}), ["packet"])
     assert coarse["transfers"] < fine["transfers"] < 100 * coarse["transfers"]
 
 
-def test_a_precision_that_max_wall_cuts_short_says_so(capsys: Capture) -> None:
+def test_max_wall_before_precision_is_reported(capsys: Capture) -> None:
     more = ["--set=run.precision=0.001%", "--set=run.max_wall=0.5s", "--set=run.transfers=1000"]
     answer = document([*ENDLESS, *more], capsys, 1)
     assert "run.max_wall was reached before run.precision" in answer["incomplete_reason"]
     assert "connection_rate_bps" in answer["incomplete_reason"]
 
 
-def test_a_precision_out_of_reach_says_so() -> None:
-    # There is no loss, so that no interval of it can be a share of its value.
+def test_unreachable_precision_is_reported() -> None:
+    # The loss is 0, so its interval has no relative width.
     changes = {"network.bottleneck.buffer": "unlimited", "run.transfers": 100}
-    scenario = web(precision={"loss_ratio": "5%"}).with_changes(changes)
+    scenario = web_users(precision={"loss_ratio": "5%"}).with_changes(changes)
     (answer,) = tcpcast.run(scenario, ["packet"])
     assert answer.incomplete_reason is not None
     assert "run.precision was not reached" in answer.incomplete_reason

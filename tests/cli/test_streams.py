@@ -1,6 +1,6 @@
-"""Every command with a standard stream closed, full or left, and with names that act on a terminal.
+"""Commands with closed or full standard streams, broken pipes, signals and control characters.
 
-Only a process of its own shows it: what is closed before it begins, signals, the encoding of names.
+Most tests run a separate process, for streams closed before its start, signals and file names.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def shell(command: str, folder: Path, **environment: str) -> subprocess.Complete
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with a capture."""
+    """A directory with a capture."""
     folder = tmp_path_factory.mktemp("streams")
     capture = {"link": "sender", "file": str(folder / "made.pcap")}
     changes = {"run.transfers": 50, "run.warmup": "0s", "probes.pcap": [capture]}
@@ -60,8 +60,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-class Printed:
-    """Output of a command into files; None for a closed stream."""
+class RedirectedRun:
+    """A command with its output redirected to files; None stands for a closed stream."""
 
     def __init__(
         self, command: str, folder: Path, *, out: Path | None, err: Path | None, **variables: str
@@ -76,33 +76,31 @@ class Printed:
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_a_stream_that_is_closed_or_full_is_told(
-    command: str, folder: Path, tmp_path: Path
-) -> None:
-    told = Printed(command, folder, out=tmp_path / "out", err=tmp_path / "err")
-    assert told.returncode == 0
-    silent = Printed(command, folder, out=tmp_path / "silent", err=None)
+def test_closed_or_full_output_exits_3(command: str, folder: Path, tmp_path: Path) -> None:
+    normal = RedirectedRun(command, folder, out=tmp_path / "out", err=tmp_path / "err")
+    assert normal.returncode == 0
+    silent = RedirectedRun(command, folder, out=tmp_path / "silent", err=None)
     assert silent.returncode == 0
-    if "engset" not in command:  # which says how long it took
-        assert silent.stdout == told.stdout
-    closed = Printed(command, folder, out=None, err=tmp_path / "closed")
+    if "engset" not in command:  # its output has the elapsed time
+        assert silent.stdout == normal.stdout
+    closed = RedirectedRun(command, folder, out=None, err=tmp_path / "closed")
     assert closed.returncode == 3
     assert closed.stderr.endswith(b"tcpcast: cannot write to standard output: it is closed\n")
     if os.path.exists(FULL):
-        full = Printed(command, folder, out=Path(FULL), err=tmp_path / "full")
+        full = RedirectedRun(command, folder, out=Path(FULL), err=tmp_path / "full")
         assert full.returncode == 3
         assert b"standard output: No space left on device" in full.stderr
         assert b"Traceback" not in full.stderr
 
 
-def test_a_stream_that_is_closed_or_full_is_no_traceback(folder: Path) -> None:
-    """The same from the interpreter's start to its end, which are the same for all commands."""
+def test_closed_or_full_output_has_no_traceback(folder: Path) -> None:
+    """A separate process also covers start and end of the interpreter, equal for all commands."""
     command = "trace made.pcap --csv"
-    told = shell(f"{TCPCAST} {command}", folder)
-    assert told.returncode == 0
+    normal = shell(f"{TCPCAST} {command}", folder)
+    assert normal.returncode == 0
     silent = shell(f"{TCPCAST} {command} 2>&-", folder)
     assert silent.returncode == 0
-    assert silent.stdout == told.stdout
+    assert silent.stdout == normal.stdout
     closed = shell(f"{TCPCAST} {command} >&-", folder)
     assert closed.returncode == 3
     assert closed.stderr.endswith(b"tcpcast: cannot write to standard output: it is closed\n")
@@ -113,22 +111,22 @@ def test_a_stream_that_is_closed_or_full_is_no_traceback(folder: Path) -> None:
         assert b"Traceback" not in full.stderr
 
 
-def test_both_streams_closed_and_standard_error_full(folder: Path, tmp_path: Path) -> None:
+def test_closed_streams_and_full_stderr_keep_exit_code(folder: Path, tmp_path: Path) -> None:
     assert shell(f"{TCPCAST} run nosuch >&- 2>&-", folder).returncode == 2
-    assert Printed("schema", folder, out=None, err=None).returncode == 3
+    assert RedirectedRun("schema", folder, out=None, err=None).returncode == 3
     if os.path.exists(FULL):
         assert shell(f"{TCPCAST} run nosuch 2> {FULL}", folder).returncode == 2
-        quiet = Printed("--version", folder, out=tmp_path / "out", err=Path(FULL))
+        quiet = RedirectedRun("--version", folder, out=tmp_path / "out", err=Path(FULL))
         assert quiet.returncode == 0
 
 
-def test_what_prints_nothing_needs_no_standard_output(tmp_path: Path) -> None:
+def test_command_without_output_works_with_closed_stdout(tmp_path: Path) -> None:
     assert shell(f"{TCPCAST} new one-path >&-", tmp_path).returncode == 0
     assert (tmp_path / "one-path.toml").is_file()
 
 
 def first_line(pipe: Path) -> bytes:
-    """Read as ``head -1`` does, and leave."""
+    """Read one line and close the pipe, as ``head -1`` does."""
     with pipe.open("rb", buffering=0) as reader:
         return reader.readline()
 
@@ -141,22 +139,22 @@ def first_line(pipe: Path) -> bytes:
         ("plan streams --rate 1gbit --rtt 100ms --loss 0.05%", ["streams.png"]),
     ],
 )
-def test_figures_are_drawn_though_the_reader_leaves(
+def test_figures_are_written_despite_broken_pipe(
     command: str, figures: list[str], tmp_path: Path
 ) -> None:
     pytest.importorskip("matplotlib")
-    pipe, said = tmp_path / "pipe", tmp_path / "said"
+    pipe, errors = tmp_path / "pipe", tmp_path / "errors"
     os.mkfifo(pipe)
     with ThreadPoolExecutor(1) as reader:
         first = reader.submit(first_line, pipe)
-        done = Printed(f"{command} --plot left", tmp_path, out=pipe, err=said)
+        done = RedirectedRun(f"{command} --plot left", tmp_path, out=pipe, err=errors)
         assert first.result()
     assert b"Traceback" not in done.stderr
     assert sorted(path.name for path in (tmp_path / "left").iterdir()) == figures
-    # Each command is told of a full device above; one is enough to see that its figure is drawn.
+    # The test above covers a full device for each command; here, one command suffices.
     if os.path.exists(FULL) and command.startswith("predict"):
         err = tmp_path / "err"
-        full = Printed(f"{command} --plot full", tmp_path, out=Path(FULL), err=err)
+        full = RedirectedRun(f"{command} --plot full", tmp_path, out=Path(FULL), err=err)
         assert full.returncode == 3
         assert sorted(path.name for path in (tmp_path / "full").iterdir()) == figures
 
@@ -190,7 +188,7 @@ def test_figures_are_drawn_though_the_reader_leaves(
     ],
 )
 @pytest.mark.parametrize("name", [HIDDEN, "x\udcff$y_{z"], ids=["escapes", "no UTF-8"])
-def test_no_name_acts_on_the_terminal(
+def test_control_characters_in_names_are_escaped(
     command: str,
     name: str,
     folder: Path,
@@ -201,33 +199,36 @@ def test_no_name_acts_on_the_terminal(
     (folder / f"{name}.pcap").write_bytes((folder / "made.pcap").read_bytes())
     (folder / f"{name}.toml").write_text("no scenario")
     code = main([part.replace("{}", name) for part in command.split()])
-    for told in capsys.readouterr():
-        assert told == escape_control_characters(told)
+    for stream in capsys.readouterr():
+        assert stream == escape_control_characters(stream)
     assert code in {0, 2, 3}
 
 
-def test_names_are_shown_written_out_in_figures(folder: Path, tmp_path: Path) -> None:
+def test_control_characters_are_escaped_in_figures(folder: Path, tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
     capture = tmp_path / "n\udcff$y_{z\x1b[31m.pcap"
     capture.write_bytes((folder / "made.pcap").read_bytes())
     command = f"trace {capture.name} --connection 0 --plot d\udcff"
-    done = Printed(command, tmp_path, out=tmp_path / "out", err=tmp_path / "err")
+    done = RedirectedRun(command, tmp_path, out=tmp_path / "out", err=tmp_path / "err")
     assert done.returncode == 0
     assert b"wrote d\\xff/" in done.stderr
     assert b"glyph" not in done.stderr
 
 
-def test_what_is_hidden_is_written_out() -> None:
+def test_invisible_characters_are_escaped() -> None:
     assert escape_control_characters("a\x1b[1mb\r\n\tc\x7f\u202e\udcff\U000e0041é±–") == (
         "a\\x1b[1mb\\x0d\n\tc\\x7f\\u202e\\xff\\U000e0041é±–"
     )
 
 
 @pytest.mark.parametrize("command", ["schema", "run web-10mbit --engine engset --json"])
-def test_json_is_ascii_whatever_the_locale(command: str, folder: Path) -> None:
+def test_json_is_ascii_in_every_locale(command: str, folder: Path) -> None:
     texts = [
-        shell(f"{TCPCAST} {command}", folder, **how).stdout.decode("ascii")
-        for how in ({"LC_ALL": "POSIX", "PYTHONIOENCODING": "ascii"}, {"LC_ALL": "C.UTF-8"})
+        shell(f"{TCPCAST} {command}", folder, **environment_changes).stdout.decode("ascii")
+        for environment_changes in (
+            {"LC_ALL": "POSIX", "PYTHONIOENCODING": "ascii"},
+            {"LC_ALL": "C.UTF-8"},
+        )
     ]
     first, second = map(json.loads, texts)
     if command == "schema":
@@ -236,7 +237,7 @@ def test_json_is_ascii_whatever_the_locale(command: str, folder: Path) -> None:
 
 
 @pytest.mark.parametrize("columns", ["1", "20", "41"])
-def test_no_number_is_cut_on_a_narrow_terminal(
+def test_narrow_terminal_cuts_no_numbers(
     columns: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     for command in ("run web-10mbit --engine engset", "plan buffer web-10mbit", "engines"):
@@ -245,11 +246,11 @@ def test_no_number_is_cut_on_a_narrow_terminal(
             monkeypatch.setenv("COLUMNS", width)
             assert main(command.split()) == 0
             printed.append(capsys.readouterr().out)
-        told, wide = printed
-        assert "…" not in told
-        # But for the last line of a run, which says how long it took.
+        narrow, wide = printed
+        assert "…" not in narrow
+        # The last line of a run has the elapsed time, which differs.
         numbers = [word for word in wide.split() if word[0].isdigit()]
-        assert all(number in told for number in numbers[: -1 if "engset in" in wide else None])
+        assert all(number in narrow for number in numbers[: -1 if "engset in" in wide else None])
 
 
 ENDLESS = "run web-10mbit --engine packet --set run.transfers=900000000"
@@ -257,8 +258,8 @@ ENDLESS = "run web-10mbit --engine packet --set run.transfers=900000000"
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 @pytest.mark.parametrize("after_s", [0.1, 0.4, 0.8])
-def test_a_signal_ends_a_command_without_a_traceback(number: int, after_s: float) -> None:
-    # Before the interpreter has read a line of ours, it answers itself: wait until it has.
+def test_signal_ends_command_without_traceback(number: int, after_s: float) -> None:
+    # Until tcpcast installs its handler, Python's own handler prints a traceback: wait for it.
     begun = "import tcpcast.interrupts as i; i.exit_on_interrupt(); print('on', flush=True)"
     code = f"{begun}; from tcpcast.__main__ import main; import sys; sys.exit(main())"
     with subprocess.Popen(
@@ -278,7 +279,7 @@ def test_a_signal_ends_a_command_without_a_traceback(number: int, after_s: float
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_a_signal_ends_the_wait_for_a_writer_to_a_named_pipe(number: int, tmp_path: Path) -> None:
+def test_signal_ends_wait_for_writer_of_named_pipe(number: int, tmp_path: Path) -> None:
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
     code = (
@@ -300,7 +301,7 @@ def test_a_signal_ends_the_wait_for_a_writer_to_a_named_pipe(number: int, tmp_pa
     assert b"Traceback" not in err
 
 
-def test_a_capture_comes_through_a_named_pipe(
+def test_trace_reads_capture_from_named_pipe(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     pipe = tmp_path / "pipe"

@@ -1,4 +1,4 @@
-"""`tcpcast sweep`: what it prints, what it writes, how it ends."""
+"""`tcpcast sweep`: printed tables, written files and exit codes."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def plain(tmp_path: Path) -> str:
     return str(tmp_path / "plain.toml")
 
 
-def test_the_table_of_the_file_is_swept_and_printed(file: str, capsys: Capture) -> None:
+def test_sweep_table_of_file_is_run_and_printed(file: str, capsys: Capture) -> None:
     assert main(["sweep", file]) == 0
     out = capsys.readouterr().out.splitlines()
     assert out[0].split() == ["rtt", "goodput", "send", "rate"]
@@ -62,7 +62,7 @@ def test_the_table_of_the_file_is_swept_and_printed(file: str, capsys: Capture) 
     ]  # fmt: skip
 
 
-def test_a_comma_in_quotes_is_part_of_a_value(plain: str, capsys: Capture) -> None:
+def test_quoted_comma_is_part_of_value(plain: str, capsys: Capture) -> None:
     arguments = ["sweep", plain, "--engine", "pftk", "--json"]
     assert main([*arguments, "--vary", 'name="a,b","c"']) == 0
     assert [row["name"] for row in json.loads(capsys.readouterr().out)] == ["a,b", "c"]
@@ -70,7 +70,7 @@ def test_a_comma_in_quotes_is_part_of_a_value(plain: str, capsys: Capture) -> No
     assert "is one value" in capsys.readouterr().err
 
 
-def test_vary_adds_keys_and_lists(plain: str, capsys: Capture) -> None:
+def test_vary_accepts_ranges_and_lists(plain: str, capsys: Capture) -> None:
     options = ["--vary", "network.bottleneck.loss=1%, 2%", "--engine", "pftk,mathis", "--json"]
     assert main(["sweep", plain, "--vary", "traffic.flows=1..4 lin 4", *options]) == 0
     rows = json.loads(capsys.readouterr().out)
@@ -80,7 +80,7 @@ def test_vary_adds_keys_and_lists(plain: str, capsys: Capture) -> None:
 
 
 @pytest.mark.parametrize(
-    ("vary", "said"),
+    ("vary", "message"),
     [
         ("network.rtt", "has no values; write KEY=RANGE"),
         ("network.rtt=5ms", "--set network.rtt=5ms"),
@@ -94,17 +94,17 @@ def test_vary_adds_keys_and_lists(plain: str, capsys: Capture) -> None:
         ("latin=x", "sweep.latin:"),
     ],
 )
-def test_what_cannot_vary_is_refused(plain: str, vary: str, said: str, capsys: Capture) -> None:
+def test_invalid_vary_is_rejected(plain: str, vary: str, message: str, capsys: Capture) -> None:
     assert main(["sweep", plain, "--vary", vary, "--engine", "pftk"]) == 2
-    assert said in capsys.readouterr().err
+    assert message in capsys.readouterr().err
 
 
-def test_nothing_varies(plain: str, capsys: Capture) -> None:
+def test_sweep_without_varying_key_is_rejected(plain: str, capsys: Capture) -> None:
     assert main(["sweep", plain]) == 2
     assert "no key varies" in capsys.readouterr().err
 
 
-def test_a_folder_gets_the_rows_and_the_same_command_says_so_again(
+def test_repeated_sweep_into_directory_reuses_rows(
     file: str, tmp_path: Path, capsys: Capture
 ) -> None:
     for _ in range(2):
@@ -118,7 +118,7 @@ def test_a_folder_gets_the_rows_and_the_same_command_says_so_again(
     )
 
 
-def test_rows_that_fail_are_told_and_the_exit_code_is_1(plain: str, capsys: Capture) -> None:
+def test_failed_rows_are_reported_and_exit_1(plain: str, capsys: Capture) -> None:
     rates = ["--vary", "network.bottleneck.rate=100kbit,10mbit"]
     rtts = ["--vary", "network.rtt=50ms,200ms"]
     assert main(["sweep", plain, *rates, *rtts, "--engine", "pftk"]) == 1
@@ -127,13 +127,13 @@ def test_rows_that_fail_are_told_and_the_exit_code_is_1(plain: str, capsys: Capt
     assert "failed" in out
 
 
-def test_no_engine_applies_anywhere(plain: str, capsys: Capture) -> None:
+def test_sweep_exits_2_if_no_engine_applies(plain: str, capsys: Capture) -> None:
     assert main(["sweep", plain, "--vary", "network.rtt=50ms,90ms", "--engine", "engset"]) == 2
     assert "not applicable" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("missing", ["pyarrow", "distributed"])
-def test_without_the_extra_it_says_what_to_install(
+def test_missing_packages_are_named(
     file: str, missing: str, monkeypatch: pytest.MonkeyPatch, capsys: Capture
 ) -> None:
     monkeypatch.setitem(sys.modules, missing, None)
@@ -144,12 +144,12 @@ def test_without_the_extra_it_says_what_to_install(
     )
 
 
-def test_run_leaves_out_what_varies_and_says_so(file: str, capsys: Capture) -> None:
+def test_run_ignores_sweep_table_with_note(file: str, capsys: Capture) -> None:
     assert main(["run", file, "--engine", "pftk"]) == 0
     assert "`tcpcast sweep` runs all its combinations" in capsys.readouterr().err
 
 
-def test_a_range_may_be_quoted_as_in_a_file(plain: str, capsys: Capture) -> None:
+def test_vary_accepts_toml_syntax(plain: str, capsys: Capture) -> None:
     printed = []
     for typed in ("network.rtt=10ms..40ms log 3", '"network.rtt" = "10ms..40ms log 3"'):
         assert main(["sweep", plain, "--vary", typed, "--engine", "pftk", "--json"]) == 0
@@ -157,39 +157,41 @@ def test_a_range_may_be_quoted_as_in_a_file(plain: str, capsys: Capture) -> None
     assert printed[0] == printed[1] != ""
 
 
-def test_csv_has_every_row_and_column_and_reads_back(plain: str, capsys: Capture) -> None:
-    asked = ["sweep", plain, "--vary", "network.bottleneck.loss=1%,30%", "--engine", "pftk,engset"]
-    assert main([*asked, "--json"]) == 0
+def test_csv_has_same_rows_and_columns_as_json(plain: str, capsys: Capture) -> None:
+    args = ["sweep", plain, "--vary", "network.bottleneck.loss=1%,30%", "--engine", "pftk,engset"]
+    assert main([*args, "--json"]) == 0
     rows = json.loads(capsys.readouterr().out)
-    assert main([*asked, "--csv"]) == 0
-    found = list(csv.DictReader(capsys.readouterr().out.splitlines()))
-    assert [list(row) for row in found] == [list(row) for row in rows]
-    for of_csv, of_json in zip(found, rows, strict=True):
+    assert main([*args, "--csv"]) == 0
+    csv_rows = list(csv.DictReader(capsys.readouterr().out.splitlines()))
+    assert [list(row) for row in csv_rows] == [list(row) for row in rows]
+    for of_csv, of_json in zip(csv_rows, rows, strict=True):
         assert of_csv["engine"] == of_json["engine"]
         assert of_csv["trusted"] == {True: "true", False: "false", None: ""}[of_json["trusted"]]
         assert json.loads(of_csv["warnings"] or "[]") == of_json["warnings"]
         goodput = of_json["goodput_bps"]
         assert (float(of_csv["goodput_bps"]) if goodput is not None else None) == goodput
-    assert {row["trusted"] for row in found} == {"true", "false", ""}
+    assert {row["trusted"] for row in csv_rows} == {"true", "false", ""}
 
 
-def test_csv_is_of_rows_that_are_printed(plain: str, tmp_path: Path, capsys: Capture) -> None:
-    asked = ["sweep", plain, "--vary", "network.rtt=50ms,90ms", "--engine", "pftk", "--csv"]
-    assert main([*asked, "--out", str(tmp_path / "a folder")]) == 2
+def test_csv_cannot_be_combined_with_out_or_json(
+    plain: str, tmp_path: Path, capsys: Capture
+) -> None:
+    arguments = ["sweep", plain, "--vary", "network.rtt=50ms,90ms", "--engine", "pftk", "--csv"]
+    assert main([*arguments, "--out", str(tmp_path / "a folder")]) == 2
     assert f"tcpcast query '{tmp_path}/a folder'" in capsys.readouterr().err
     assert not (tmp_path / "a folder").exists()
-    assert main([*asked, "--json"]) == 2
+    assert main([*arguments, "--json"]) == 2
     assert "--csv and --json are both given" in capsys.readouterr().err
 
 
-def test_another_sweep_is_told_by_the_first_key_that_differs(
+def test_error_for_other_sweep_names_first_different_key(
     plain: str, tmp_path: Path, capsys: Capture
 ) -> None:
     rtts = ["--vary", "network.rtt=50ms,90ms"]
-    asked = ["sweep", plain, "--engine", "pftk", "--out", str(tmp_path / "out")]
-    assert main([*asked, *rtts]) == 0
+    arguments = ["sweep", plain, "--engine", "pftk", "--out", str(tmp_path / "out")]
+    assert main([*arguments, *rtts]) == 0
     losses = ["--vary", "network.bottleneck.loss=1%,2%"]
-    for changed, said in (
+    for changed, message in (
         ([*rtts, *losses], ": network.bottleneck.loss varies only here"),
         (losses, ": network.bottleneck.loss varies only here"),
         (["--vary", "network.rtt=50ms,95ms,99ms"], '3 values, "50ms" to "99ms", there 2 values'),
@@ -197,21 +199,21 @@ def test_another_sweep_is_told_by_the_first_key_that_differs(
         ([*rtts, "--set", "tcp.receiver_window=9"], 'is 9, there "unlimited"'),
     ):
         capsys.readouterr()
-        assert main([*asked, *changed]) == 2
-        assert said in capsys.readouterr().err
+        assert main([*arguments, *changed]) == 2
+        assert message in capsys.readouterr().err
 
 
-def test_keys_of_the_table_itself_are_given_by_vary(plain: str, capsys: Capture) -> None:
-    asked = ["sweep", plain, "--engine", "pftk", "--json", "--vary", "network.rtt=10ms..90ms"]
-    assert main([*asked, "--vary", "latin=7"]) == 0
+def test_vary_sets_latin_and_zip(plain: str, capsys: Capture) -> None:
+    arguments = ["sweep", plain, "--engine", "pftk", "--json", "--vary", "network.rtt=10ms..90ms"]
+    assert main([*arguments, "--vary", "latin=7"]) == 0
     assert len(json.loads(capsys.readouterr().out)) == 7
-    together = ["--vary", "traffic.flows=1..10 lin 10", "--vary", "zip=network.rtt,traffic.flows"]
-    assert main([*asked, *together]) == 0
+    zipped = ["--vary", "traffic.flows=1..10 lin 10", "--vary", "zip=network.rtt,traffic.flows"]
+    assert main([*arguments, *zipped]) == 0
     rows = json.loads(capsys.readouterr().out)
     assert [row["traffic.flows"] for row in rows] == list(range(1, 11))
 
 
-def test_a_sweep_shows_the_doubts_of_a_run(tmp_path: Path, capsys: Capture) -> None:
+def test_sweep_shows_interval_warnings_of_runs(tmp_path: Path, capsys: Capture) -> None:
     short = tmp_path / "short.toml"
     short.write_text(
         'name = "short"\n[network]\nrtt = "300ms"\n'
@@ -220,26 +222,26 @@ def test_a_sweep_shows_the_doubts_of_a_run(tmp_path: Path, capsys: Capture) -> N
         '[run]\nduration = "60s"\n'
     )
     assert main(["run", str(short), "--engine", "packet", "--json"]) == 0
-    (ran,) = json.loads(capsys.readouterr().out)["answers"]
-    doubt = ran["metrics"]["goodput_bps"]["interval_warning"]
-    asked = ["sweep", str(short), "--vary", "run.duration=60s,1000s", "--engine", "packet"]
-    assert main([*asked, "--csv"]) == 0
+    (answer,) = json.loads(capsys.readouterr().out)["answers"]
+    interval_warning = answer["metrics"]["goodput_bps"]["interval_warning"]
+    arguments = ["sweep", str(short), "--vary", "run.duration=60s,1000s", "--engine", "packet"]
+    assert main([*arguments, "--csv"]) == 0
     rows = list(csv.DictReader(capsys.readouterr().out.splitlines()))
     assert [row["trusted"] for row in rows] == ["false", "true"]
-    assert [row["goodput_bps_interval_warning"] for row in rows] == [doubt, ""]
-    assert main(asked) == 0
+    assert [row["goodput_bps_interval_warning"] for row in rows] == [interval_warning, ""]
+    assert main(arguments) == 0
     out = capsys.readouterr().out
-    value = f"{ran['metrics']['goodput_bps']['value'] / 1e6:.4g}"
+    value = f"{answer['metrics']['goodput_bps']['value'] / 1e6:.4g}"
     for shown in (
         f"{value}!",
         " ! no interval, or an interval that should be checked",
         "notes",
-        doubt,
+        interval_warning,
     ):
         assert shown in out
 
 
-def test_each_class_has_columns_and_a_table(tmp_path: Path, capsys: Capture) -> None:
+def test_classes_have_columns_and_tables(tmp_path: Path, capsys: Capture) -> None:
     classes = "".join(
         f"[[class]]\nname = '{name}'\nflows = 2\ntraffic.kind = 'bulk'\ntcp.stack = '{stack}'\n"
         for name, stack in (("old", "linux-reno"), ("new", "linux-cubic"))

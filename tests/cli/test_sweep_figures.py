@@ -1,4 +1,4 @@
-"""`tcpcast sweep --plot`: figures of a sweep, and sweeps without a figure."""
+"""`tcpcast sweep --plot`: figures of sweeps, and sweeps that have no figure."""
 
 from __future__ import annotations
 
@@ -27,9 +27,11 @@ pytest.importorskip("pyarrow")
 RTT, LOSS = "network.rtt", "network.bottleneck.loss"
 
 
-def drawn(vary: dict[str, Any], levels: dict[str, list[float]], **how: Any) -> dict[str, Figure]:
-    results = tcpcast.sweep("lossy-path", vary, processes=1, **how)
-    kinds = prepare("lossy-path", vary, **how).spec.kinds
+def draw_figures(
+    vary: dict[str, Any], levels: dict[str, list[float]], **options: Any
+) -> dict[str, Figure]:
+    results = tcpcast.sweep("lossy-path", vary, processes=1, **options)
+    kinds = prepare("lossy-path", vary, **options).spec.kinds
     keys = {key: (kind, results.keys[key]) for key, kind in kinds.items()}
     return dict(drawn_sweep(results.to_arrow(), keys, "lossy-path", levels))
 
@@ -37,27 +39,29 @@ def drawn(vary: dict[str, Any], levels: dict[str, list[float]], **how: Any) -> d
 def texts(figure: Figure) -> set[str]:
     from matplotlib.text import Text  # noqa: PLC0415 - optional
 
-    return {each.get_text() for each in figure.findobj(Text) if isinstance(each, Text)}
+    return {item.get_text() for item in figure.findobj(Text) if isinstance(item, Text)}
 
 
-def test_one_key_gives_a_line_an_engine() -> None:
-    figures = drawn({RTT: "10ms..160ms log 3"}, {"goodput_bps": [2e7]}, engines=["pftk", "mathis"])
+def test_one_key_gives_line_per_engine() -> None:
+    figures = draw_figures(
+        {RTT: "10ms..160ms log 3"}, {"goodput_bps": [2e7]}, engines=["pftk", "mathis"]
+    )
     assert list(figures) == ["goodput_bps", "send_rate_pps"]
     figure = figures["goodput_bps"]
     (axes,) = figure.axes
     lines = {str(line.get_label()): line for line in axes.lines}
     curve = lines["pftk (formula)"]
     swept = tcpcast.sweep("lossy-path", {RTT: "10ms..160ms log 3"}, engines="pftk", processes=1)
-    wanted = np.array(swept.to_arrow()["goodput_bps"].to_pylist()) / 1e6
-    np.testing.assert_allclose(np.asarray(curve.get_ydata()), wanted)
+    expected = np.array(swept.to_arrow()["goodput_bps"].to_pylist()) / 1e6
+    np.testing.assert_allclose(np.asarray(curve.get_ydata()), expected)
     places = [math.log10(value) for value in (0.01, 0.04, 0.16)]
     np.testing.assert_allclose(np.asarray(curve.get_xdata()), places)
     assert lines["mathis (formula)"].get_linestyle() != curve.get_linestyle()
-    assert axes.get_ylim()[1] > 1.05 * max(wanted)
+    assert axes.get_ylim()[1] > 1.05 * max(expected)
     assert {"10", "40", "160", "network.rtt (ms)", "20 Mbit/s"} <= texts(figure)
 
 
-def test_simulations_have_points_and_bands() -> None:
+def test_simulated_curves_have_points_and_bands() -> None:
     vary = {RTT: ["20ms", "40ms"]}
     short = tcpcast.load("lossy-path", changes={"run.duration": "4s", "run.warmup": "1s"})
     results = tcpcast.sweep(short, vary, engines=["pftk", "packet"], replications=3, processes=1)
@@ -73,80 +77,80 @@ def test_simulations_have_points_and_bands() -> None:
     assert packet.value[0] == pytest.approx(np.mean(rows))
     figure = dict(drawn_sweep(results.to_arrow(), {RTT: ("time", "s")}, "x", {}))["goodput_bps"]
     (panel,) = figure.axes
-    line = next(each for each in panel.lines if str(each.get_label()).startswith("packet"))
+    line = next(curve for curve in panel.lines if str(curve.get_label()).startswith("packet"))
     assert line.get_marker() == "o"
-    assert len(panel.collections) == 2  # the band, and the intervals
+    assert len(panel.collections) == 2  # the band and the intervals
 
 
-def test_two_keys_give_a_map_with_isolines_where_the_level_is() -> None:
+def test_two_keys_give_map_with_isolines() -> None:
     from matplotlib.contour import QuadContourSet  # noqa: PLC0415 - optional
 
     vary = {RTT: "10ms..160ms log 9", LOSS: "0.1%..1% log 7"}
-    figures = drawn(vary, {"goodput_bps": [3e7]}, engines="mathis")
+    figures = draw_figures(vary, {"goodput_bps": [3e7]}, engines="mathis")
     figure = figures["goodput_bps"]
     (lines,) = figure.findobj(QuadContourSet)
     (path,) = lines.get_paths()
-    # RTT sqrt(p) is the same along an isoline of Mathis' formula, retransmissions apart.
+    # By Mathis' formula, RTT sqrt(p) is constant along an isoline, apart from retransmissions.
     x, y = np.asarray(path.vertices, dtype=float).T
     np.testing.assert_allclose(x + y / 2, x[0] + y[0] / 2, atol=5e-3)
-    said = texts(figure)
-    assert {"mathis (formula)", "30 Mbit/s", "network.rtt (ms)", f"{LOSS} (%)"} <= said
+    labels = texts(figure)
+    assert {"mathis (formula)", "30 Mbit/s", "network.rtt (ms)", f"{LOSS} (%)"} <= labels
 
 
 @pytest.mark.parametrize("stacks_first", [True, False])
-def test_words_beside_quantities_give_a_curve_each(stacks_first: bool) -> None:
+def test_text_key_gives_curve_per_value(stacks_first: bool) -> None:
     keys = {"tcp.stack": ["linux-reno", "rfc-newreno"], RTT: "10ms..160ms log 4"}
     vary = dict(keys.items() if stacks_first else reversed(keys.items()))
-    figure = drawn(vary, {}, engines=["pftk", "mathis"])["goodput_bps"]
+    figure = draw_figures(vary, {}, engines=["pftk", "mathis"])["goodput_bps"]
     (panel,) = figure.axes
     rows = tcpcast.sweep("lossy-path", vary, engines=["pftk", "mathis"], processes=1).to_pandas()
     for stack in keys["tcp.stack"]:
         for engine in ("pftk", "mathis"):
-            said = f"stack {stack}, {engine} (formula)"
-            line = next(each for each in panel.lines if each.get_label() == said)
-            of_it = rows[(rows["tcp.stack"] == stack) & (rows["engine"] == engine)]
-            goodput = of_it.sort_values(RTT)["goodput_bps"].to_numpy()
+            label = f"stack {stack}, {engine} (formula)"
+            line = next(curve for curve in panel.lines if curve.get_label() == label)
+            selected = rows[(rows["tcp.stack"] == stack) & (rows["engine"] == engine)]
+            goodput = selected.sort_values(RTT)["goodput_bps"].to_numpy()
             shown = np.asarray(line.get_ydata(), dtype=float)
             np.testing.assert_allclose(shown / shown[0], goodput / goodput[0])
     assert f"{RTT} (ms)" in texts(figure)
 
 
-def test_more_words_than_curves_can_be_told_apart_give_a_map() -> None:
+def test_many_text_values_give_map() -> None:
     rates = [f"{rate}mbit" for rate in range(10, 19)]
     vary = {"network.bottleneck.rate": [*rates, "unlimited"], RTT: "10ms..160ms log 3"}
-    figure = drawn(vary, {}, engines="mathis")["goodput_bps"]
+    figure = draw_figures(vary, {}, engines="mathis")["goodput_bps"]
     assert "mathis (formula)" in texts(figure)
 
 
-def test_a_level_that_is_nowhere_is_told() -> None:
+def test_level_outside_values_is_noted() -> None:
     vary = {RTT: "10ms..20ms log 2", LOSS: ["1%", "2%"]}
-    figure = drawn(vary, {"goodput_bps": [1e3]}, engines="mathis")["goodput_bps"]
-    assert any("no isoline at" in each for each in texts(figure))
+    figure = draw_figures(vary, {"goodput_bps": [1e3]}, engines="mathis")["goodput_bps"]
+    assert any("no isoline at" in label for label in texts(figure))
 
 
-def test_words_along_an_axis() -> None:
+def test_text_values_are_shown_along_axis() -> None:
     vary = {"tcp.stack": ["linux-reno", "rfc-newreno"]}
-    figure = drawn(vary, {}, engines="pftk")["goodput_bps"]
+    figure = draw_figures(vary, {}, engines="pftk")["goodput_bps"]
     assert {"linux-reno", "rfc-newreno", "tcp.stack"} <= texts(figure)
 
 
-def test_the_command_writes_figures_beside_its_table(
+def test_sweep_writes_figures_and_prints_table(
     tmp_path: Path, capsys: Output, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    asked = ["sweep", "lossy-path", "--vary", f"{RTT}=10ms..40ms log 3", "--engine", "pftk"]
-    assert main([*asked, "--plot", "out", "--format", "svg"]) == 0
+    arguments = ["sweep", "lossy-path", "--vary", f"{RTT}=10ms..40ms log 3", "--engine", "pftk"]
+    assert main([*arguments, "--plot", "out", "--format", "svg"]) == 0
     shown = capsys.readouterr()
     assert "pftk" in shown.out
     assert "tcpcast: wrote out/goodput_bps.svg" in shown.err
     assert (tmp_path / "out" / "goodput_bps.svg").stat().st_size > 1000
     (tmp_path / "out" / "loss_ratio.svg").write_text("mine")
-    assert main([*asked, "--plot", "out", "--format", "svg"]) == 2
+    assert main([*arguments, "--plot", "out", "--format", "svg"]) == 2
     assert "--force" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [
         (["--level", "goodput_bps=50mbit"], "add --plot DIR"),
         (["--plot", "out", "--level", "goodput_bps"], "write METRIC=VALUE"),
@@ -155,17 +159,21 @@ def test_the_command_writes_figures_beside_its_table(
         (["--plot", "o", "--vary", "run.seed=1,2", "--vary", f"{LOSS}=1%,2%"], "one or two"),
     ],
 )
-def test_what_cannot_be_drawn(
-    arguments: list[str], said: str, tmp_path: Path, capsys: Output, monkeypatch: pytest.MonkeyPatch
+def test_invalid_plot_options_are_rejected(
+    arguments: list[str],
+    message: str,
+    tmp_path: Path,
+    capsys: Output,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    asked = ["sweep", "lossy-path", "--vary", f"{RTT}=10ms..40ms log 3", "--engine", "pftk"]
-    assert main([*asked, *arguments]) == 2
-    assert said in capsys.readouterr().err
+    command = ["sweep", "lossy-path", "--vary", f"{RTT}=10ms..40ms log 3", "--engine", "pftk"]
+    assert main([*command, *arguments]) == 2
+    assert message in capsys.readouterr().err
     assert list(tmp_path.iterdir()) == []
 
 
-def test_levels_are_read_in_the_unit_of_the_metric() -> None:
+def test_levels_are_read_in_units_of_metric() -> None:
     typed = ["goodput_bps=50mbit, 2mbit", "loss_ratio=1%", "queue_delay_mean_s=10ms", "timeouts=3"]
     assert read_levels(typed) == {
         "goodput_bps": [5e7, 2e6],

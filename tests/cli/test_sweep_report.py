@@ -1,4 +1,4 @@
-"""Reports of sweeps: `tcpcast sweep --html`, `--markdown`, and `tcpcast report` of a folder."""
+"""Reports of sweeps: `tcpcast sweep --html` and `--markdown`, `tcpcast report DIRECTORY`."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ pytest.importorskip("matplotlib")
 pytest.importorskip("pyarrow")
 
 VARY = ["--vary", "network.rtt=10ms..160ms log 3", "--vary", "network.bottleneck.loss=0.1%,1%"]
-ASKED = ["sweep", "lossy-path", *VARY, "--engine", "pftk,mathis"]
+COMMAND = ["sweep", "lossy-path", *VARY, "--engine", "pftk,mathis"]
 
 
-def test_a_sweep_is_laid_out_for_people(tmp_path: Path, capsys: Capture) -> None:
+def test_sweep_writes_html_and_markdown_reports(tmp_path: Path, capsys: Capture) -> None:
     html, markdown = tmp_path / "sweep.html", tmp_path / "sweep.md"
-    assert main([*ASKED, "--html", str(html), "--markdown", str(markdown)]) == 0
+    assert main([*COMMAND, "--html", str(html), "--markdown", str(markdown)]) == 0
     assert "wrote" in capsys.readouterr().err
     page, text = html.read_text(encoding="utf-8"), markdown.read_text(encoding="utf-8")
     assert page.count("<svg") == 2
@@ -38,23 +38,27 @@ def test_a_sweep_is_laid_out_for_people(tmp_path: Path, capsys: Capture) -> None
     assert "12 rows: 12 answered." in lines
     assert '"network.rtt" = ["10ms", "40ms", "160ms"]' in lines
     assert any("outside its domain" in line and "rows, for example" in line for line in lines)
-    again = next(line for line in lines if line.strip().startswith("tcpcast sweep lossy-path"))
-    assert "--vary" in again
+    command_line = next(
+        line for line in lines if line.strip().startswith("tcpcast sweep lossy-path")
+    )
+    assert "--vary" in command_line
 
 
-def test_the_folder_of_a_sweep_has_the_same_report(tmp_path: Path, capsys: Capture) -> None:
+def test_report_of_sweep_directory_equals_sweep_report(tmp_path: Path, capsys: Capture) -> None:
     folder, first, second = tmp_path / "out", tmp_path / "a.md", tmp_path / "b.md"
-    assert main([*ASKED, "--out", str(folder), "--markdown", str(first)]) == 0
+    assert main([*COMMAND, "--out", str(folder), "--markdown", str(first)]) == 0
     assert main(["report", str(folder), "--out", str(second)]) == 0
-    told = [path.read_text(encoding="utf-8").split("## Reproduce")[0] for path in (first, second)]
-    assert told[0] == told[1]
+    reports = [
+        path.read_text(encoding="utf-8").split("## Reproduce")[0] for path in (first, second)
+    ]
+    assert reports[0] == reports[1]
     assert main(["report", str(folder), "--seed", "3", "--out", str(second)]) == 2
     assert "--seed requires a scenario, but" in capsys.readouterr().err
     assert main(["report", str(folder), str(first), "--out", str(second)]) == 2
     assert "a report covers one sweep" in capsys.readouterr().err
 
 
-def test_a_sweep_that_is_not_whole_says_so(tmp_path: Path) -> None:
+def test_report_of_incomplete_sweep_notes_missing_batches(tmp_path: Path) -> None:
     folder, page = tmp_path / "out", tmp_path / "page.md"
     run = ["--set", "run.duration=21s", "--engine", "packet", "--out", str(folder)]
     assert main(["sweep", "lossy-path", "--vary", "network.rtt=20ms,40ms", *run]) in {0, 1}
@@ -64,16 +68,16 @@ def test_a_sweep_that_is_not_whole_says_so(tmp_path: Path) -> None:
     assert "incomplete: 1 of 2 batches are done" in page.read_text(encoding="utf-8")
 
 
-def test_three_keys_are_told_by_rows_without_a_figure(tmp_path: Path) -> None:
+def test_report_of_three_keys_has_rows_but_no_figure(tmp_path: Path) -> None:
     page = tmp_path / "page.html"
-    assert main([*ASKED, "--vary", "traffic.flows=1,2", "--html", str(page)]) == 0
-    told = page.read_text(encoding="utf-8")
-    assert "No figure: figures require one or two keys" in told
-    assert "<svg" not in told
-    assert "traffic.flows" in told
+    assert main([*COMMAND, "--vary", "traffic.flows=1,2", "--html", str(page)]) == 0
+    html = page.read_text(encoding="utf-8")
+    assert "No figure: figures require one or two keys" in html
+    assert "<svg" not in html
+    assert "traffic.flows" in html
 
 
-def test_names_in_a_sweep_are_no_markup(tmp_path: Path) -> None:
+def test_sweep_report_escapes_names(tmp_path: Path) -> None:
     page, file = tmp_path / "page.html", tmp_path / "s.toml"
     assert main(["new", "lossy-path", "--help"]) == 0
     file.write_text(
@@ -84,27 +88,27 @@ def test_names_in_a_sweep_are_no_markup(tmp_path: Path) -> None:
     )
     vary = ["--vary", "network.rtt=10ms,20ms", "--engine", "pftk"]
     assert main(["sweep", str(file), *vary, "--html", str(page)]) == 0
-    told = page.read_text(encoding="utf-8")
-    assert "<script" not in told
-    assert re.search("&lt;script&gt;", told)
+    html = page.read_text(encoding="utf-8")
+    assert "<script" not in html
+    assert re.search("&lt;script&gt;", html)
 
 
-def test_a_level_needs_a_figure(capsys: Capture) -> None:
-    assert main([*ASKED, "--level", "goodput_bps=50mbit"]) == 2
+def test_level_without_figure_is_rejected(capsys: Capture) -> None:
+    assert main([*COMMAND, "--level", "goodput_bps=50mbit"]) == 2
     assert "add --plot DIR or --html FILE" in capsys.readouterr().err
 
 
-def test_a_damaged_folder_is_refused_by_name(tmp_path: Path, capsys: Capture) -> None:
+def test_damaged_sweep_directory_is_rejected(tmp_path: Path, capsys: Capture) -> None:
     (tmp_path / "_sweep.json").write_text('{"sweep": "sha256:0"}', encoding="utf-8")
     assert main(["report", str(tmp_path)]) == 2
     assert "_sweep.json cannot be read" in capsys.readouterr().err
 
 
-def test_a_report_shows_the_three_worst_warnings(tmp_path: Path) -> None:
+def test_sweep_report_shows_three_worst_warnings(tmp_path: Path) -> None:
     page = tmp_path / "page.md"
     engines = "mathis,td-only,pftk,pftk-approx,parallel,cubic-response"
-    asked = ["sweep", "lossy-path", "--vary", "network.bottleneck.loss=20%,30%"]
-    assert main([*asked, "--engine", engines, "--markdown", str(page)]) == 0
+    command = ["sweep", "lossy-path", "--vary", "network.bottleneck.loss=20%,30%"]
+    assert main([*command, "--engine", engines, "--markdown", str(page)]) == 0
     lines = page.read_text(encoding="utf-8").splitlines()
     assert sum("rows, for example: outside its domain" in line for line in lines) == 3
     assert any(line.endswith("more in the columns reason and warnings") for line in lines)

@@ -19,27 +19,27 @@ QUICK = ["run", "web-10mbit", "--engine", "engset"]
 @pytest.mark.parametrize(
     "arguments", [["schema"], ["--help"], [*QUICK, "--json"], QUICK, ["engines"]]
 )
-def test_a_reader_that_has_left_is_no_fault(arguments: list[str]) -> None:
+def test_closed_pipe_is_not_an_error(arguments: list[str]) -> None:
     read, write = os.pipe()
-    os.close(read)  # every write now breaks the pipe, whatever its size
+    os.close(read)  # from now on, every write fails with EPIPE
     done = subprocess.run([*TCPCAST, *arguments], stdout=write, stderr=subprocess.PIPE, check=False)
     os.close(write)
     assert (done.returncode, done.stderr) == (0, b"")
 
 
-def test_head_takes_one_line() -> None:
+def test_head_of_output_exits_0() -> None:
     command = f"set -o pipefail; '{sys.executable}' -m tcpcast schema | head -1"
     done = subprocess.run(["bash", "-c", command], capture_output=True, check=False, text=True)
     assert (done.returncode, done.stdout, done.stderr) == (0, "{\n", "")
 
 
-def on_a_terminal(arguments: list[str], columns: int, **environment: str) -> str:
+def run_on_terminal(arguments: list[str], columns: int, **environment: str) -> str:
     master, slave = pty.openpty()
     variables = {k: v for k, v in os.environ.items() if k not in {"NO_COLOR", "COLUMNS"}}
     variables |= {"TERM": "xterm-256color", "COLUMNS": str(columns), **environment}
     terminal = Path(os.ttyname(slave))
     with ThreadPoolExecutor(1) as reader:
-        text = reader.submit(everything, master)
+        text = reader.submit(read_until_closed, master)
         code = started.tcpcast(
             arguments, folder=Path.cwd(), environment=variables, out=terminal, err=terminal
         )
@@ -48,7 +48,7 @@ def on_a_terminal(arguments: list[str], columns: int, **environment: str) -> str
         return text.result().decode()
 
 
-def everything(master: int) -> bytes:
+def read_until_closed(master: int) -> bytes:
     """Read a terminal until its other end is closed."""
     text = b""
     while True:
@@ -62,19 +62,19 @@ def everything(master: int) -> bytes:
         text += piece
 
 
-def test_colours_on_a_terminal_and_none_with_no_color() -> None:
-    assert "\x1b[" in on_a_terminal(QUICK, 100)
-    assert "\x1b[" not in on_a_terminal(QUICK, 100, NO_COLOR="1")
-    assert "\x1b[" not in on_a_terminal(QUICK, 100, TERM="dumb")
+def test_colours_on_terminal_respect_no_color() -> None:
+    assert "\x1b[" in run_on_terminal(QUICK, 100)
+    assert "\x1b[" not in run_on_terminal(QUICK, 100, NO_COLOR="1")
+    assert "\x1b[" not in run_on_terminal(QUICK, 100, TERM="dumb")
 
 
-def test_a_terminal_of_sixty_columns() -> None:
-    text = on_a_terminal(QUICK, 60, NO_COLOR="1")
+def test_table_fits_sixty_columns() -> None:
+    text = run_on_terminal(QUICK, 60, NO_COLOR="1")
     assert max(len(line) for line in text.splitlines()) <= 60
     assert "connection rate" in text
 
 
-def test_an_encoding_without_the_signs_is_no_fault() -> None:
+def test_ascii_encoding_is_supported() -> None:
     variables = {**os.environ, "PYTHONIOENCODING": "ascii"}
     done = subprocess.run([*TCPCAST, *QUICK], capture_output=True, env=variables, check=False)
     assert done.returncode == 0

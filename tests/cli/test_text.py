@@ -1,4 +1,4 @@
-"""The table that people read: to the letter, at several widths, with and without colour."""
+"""The text report: exact text, several terminal widths, with and without colour."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from tcpcast.scenario import Scenario
 
 
-def plain(answers: list[Answer], width: int, scenario: Scenario | None = None) -> str:
+def report_text(answers: list[Answer], width: int, scenario: Scenario | None = None) -> str:
     return text.text(run_parts(compare_all(answers), scenario), width)
 
 
@@ -58,78 +58,76 @@ utilisation (%)
   packet   99.120  ± 0.030"""
 
 
-def test_wide_report_to_the_letter(pair: list[Answer]) -> None:
-    assert plain(pair, 80) == WIDE
+def test_wide_report_equals_expected_text(pair: list[Answer]) -> None:
+    assert report_text(pair, 80) == WIDE
 
 
 def test_narrow_report_lists_engines_under_each_metric(pair: list[Answer]) -> None:
-    found = plain(pair, 60)
-    assert found.startswith(NARROW)
-    assert "48.70†" in found
-    assert "208.3†" in found
+    printed = report_text(pair, 60)
+    assert printed.startswith(NARROW)
+    assert "48.70†" in printed
+    assert "208.3†" in printed
 
 
 @pytest.mark.parametrize("width", [40, 60, 79, 80, 120])
-def test_no_line_is_wider_than_the_terminal_and_no_figure_is_cut(
-    width: int, pair: list[Answer]
-) -> None:
-    found = plain(pair, width)
-    assert max(len(line) for line in found.splitlines()) <= width
-    for figure in ("154.9", "158.2", "± 1.3", "4.590–4.772", "200,000", "-2.1 %", "+0.9 pp"):
-        assert figure in found, figure
-    assert "…" not in found
+def test_lines_fit_terminal_and_numbers_are_complete(width: int, pair: list[Answer]) -> None:
+    printed = report_text(pair, width)
+    assert max(len(line) for line in printed.splitlines()) <= width
+    for number in ("154.9", "158.2", "± 1.3", "4.590–4.772", "200,000", "-2.1 %", "+0.9 pp"):
+        assert number in printed, number
+    assert "…" not in printed
 
 
-def test_a_list_with_long_names_fits_too(pair: list[Answer]) -> None:
+def test_narrow_report_with_long_engine_name_fits(pair: list[Answer]) -> None:
     pair[0].engine = "a-model-of-flows"
-    found = plain(pair, 40)
-    assert max(len(line) for line in found.splitlines()) <= 40
-    assert "  a-model-of-flows  154.9         -2.1 %" in found
-    assert "  packet            158.2  ± 1.3\n" in found
+    printed = report_text(pair, 40)
+    assert max(len(line) for line in printed.splitlines()) <= 40
+    assert "  a-model-of-flows  154.9         -2.1 %" in printed
+    assert "  packet            158.2  ± 1.3\n" in printed
 
 
-def test_a_scenario_is_summed_up_above_the_table(pair: list[Answer]) -> None:
-    first = plain(pair, 120, tcpcast.load("web-10mbit")).splitlines()[0]
+def test_report_begins_with_scenario_summary(pair: list[Answer]) -> None:
+    first = report_text(pair, 120, tcpcast.load("web-10mbit")).splitlines()[0]
     assert first == (
         "web-10mbit: 134 on/off sources, RTT 50 ms, bottleneck 10 Mbit/s, "
         "buffer 150 packets, rfc-newreno"
     )
-    first = plain(pair, 120, tcpcast.load("lossy-path")).splitlines()[0]
+    first = report_text(pair, 120, tcpcast.load("lossy-path")).splitlines()[0]
     assert first == (
         "lossy-path: 10 bulk flows, RTT 60 ms, bottleneck 1 Gbit/s, "
         "buffer 10,000 packets, random loss 1 %, rfc-newreno"
     )
     small = tcpcast.load("web-10mbit", changes={"network.bottleneck.buffer": "1pkt"})
-    assert "buffer 1 packet, " in plain(pair, 120, small).splitlines()[0]
+    assert "buffer 1 packet, " in report_text(pair, 120, small).splitlines()[0]
 
 
 @pytest.mark.parametrize("width", range(40, 100))
-def test_a_number_stays_with_its_unit(pair: list[Answer], width: int) -> None:
+def test_line_break_does_not_separate_number_and_unit(pair: list[Answer], width: int) -> None:
     assert not any(
         line.lstrip().startswith("%")
-        for line in plain(pair, width, tcpcast.load("lossy-path")).splitlines()
+        for line in report_text(pair, width, tcpcast.load("lossy-path")).splitlines()
     )
 
 
-def test_classes_have_tables_of_their_own() -> None:
-    found = plain([calculated(), with_classes(simulated())], 80)
-    near, far = found.index("class near"), found.index("class far")
-    assert "200.0" in found[near:far]
-    assert "100.0" in found[far:]
+def test_report_has_table_per_class() -> None:
+    printed = report_text([calculated(), with_classes(simulated())], 80)
+    near, far = printed.index("class near"), printed.index("class far")
+    assert "200.0" in printed[near:far]
+    assert "100.0" in printed[far:]
 
 
-def test_what_does_not_apply_and_what_is_partial_is_said() -> None:
+def test_report_lists_inapplicable_and_incomplete_answers() -> None:
     stopped = simulated()
     stopped.stop("stopped after 3 of 10 replications")
     refused = Answer("pftk", status=Status.NOT_APPLICABLE, reason="it needs bulk flows")
-    found = plain([refused, stopped], 100)
-    assert "pftk does not apply: it needs bulk flows" in found
-    assert "packet: stopped after 3 of 10 replications" in found
+    printed = report_text([refused, stopped], 100)
+    assert "pftk does not apply: it needs bulk flows" in printed
+    assert "packet: stopped after 3 of 10 replications" in printed
     stopped.notes = to_notes(["stopped after 3 of 10 replications"])
-    assert plain([stopped], 100).count("3 of 10 replications") == 1
+    assert report_text([stopped], 100).count("3 of 10 replications") == 1
 
 
-def test_untrusted_figures_are_dimmed_where_there_are_colours(pair: list[Answer]) -> None:
+def test_untrusted_values_are_dimmed_on_colour_terminals(pair: list[Answer]) -> None:
     lines = text.laid_out(run_parts(compare_all(pair)), 100)
     assert any("\x1b[2m48.70†\x1b[0m" in line.styled for line in lines)
 
@@ -139,7 +137,7 @@ class Terminal(io.StringIO):
         return True
 
 
-def test_no_color_takes_away_every_escape(
+def test_no_color_removes_all_escape_sequences(
     monkeypatch: pytest.MonkeyPatch, pair: list[Answer]
 ) -> None:
     monkeypatch.setenv("TERM", "xterm-256color")
@@ -151,7 +149,7 @@ def test_no_color_takes_away_every_escape(
         assert ("\x1b" in screen.getvalue()) is escapes
 
 
-def test_markup_in_a_warning_is_printed_as_it_stands() -> None:
+def test_markup_in_warning_is_printed_unchanged() -> None:
     answer = simulated()
     answer.notes = to_notes(["see [red]x[/red] :smile: [[class]]"])
-    assert "see [red]x[/red] :smile: [[class]]" in plain([answer], 100)
+    assert "see [red]x[/red] :smile: [[class]]" in report_text([answer], 100)

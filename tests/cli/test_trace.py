@@ -1,4 +1,4 @@
-"""`tcpcast trace`: text, JSON and CSV, several captures, standard input, damage, what is none."""
+"""`tcpcast trace`: text, JSON and CSV; several, damaged and invalid captures; standard input."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).parents[2]
 TRANSFER = ROOT / "crates" / "trace" / "tests" / "data" / "transfer.pcap.gz"
 """240 packets of one transfer: 136 of data, 9 of them retransmitted; Karn RTT 109.215 ms."""
-WHOLE = gzip.decompress(TRANSFER.read_bytes())
+CAPTURE_BYTES = gzip.decompress(TRANSFER.read_bytes())
 
 INTERFACE = [
     "src", "dst", "tap_side", "packets", "data_packets", "bytes", "retransmissions", "td", "to",
@@ -45,9 +45,9 @@ INTERFACE = [
 
 @pytest.fixture
 def damaged(tmp_path: Path) -> Path:
-    """The same, cut within the 200th record or so."""
+    """The capture of one transfer, truncated within about the 200th record."""
     path = tmp_path / "damaged.pcap"
-    path.write_bytes(WHOLE[: len(WHOLE) * 5 // 6 + 3])
+    path.write_bytes(CAPTURE_BYTES[: len(CAPTURE_BYTES) * 5 // 6 + 3])
     return path
 
 
@@ -55,12 +55,12 @@ def trace(*arguments: object) -> int:
     return main(["trace", *map(str, arguments)])
 
 
-def run(arguments: Sequence[object], **more: Any) -> subprocess.CompletedProcess[bytes]:
+def run_process(arguments: Sequence[object], **more: Any) -> subprocess.CompletedProcess[bytes]:
     command = [sys.executable, "-m", "tcpcast", "trace", *map(str, arguments)]
     return subprocess.run(command, capture_output=True, check=False, **more)
 
 
-def test_the_figures_of_a_capture_that_is_known() -> None:
+def test_known_capture_has_expected_values() -> None:
     capture = tcpcast.trace(TRANSFER)
     table = capture.connections
     assert (capture.frames, capture.segments, capture.connection_count) == (240, 240, 1)
@@ -72,7 +72,7 @@ def test_the_figures_of_a_capture_that_is_known() -> None:
     assert not capture.warnings
 
 
-def test_columns_are_of_one_length_and_of_plain_types() -> None:
+def test_columns_have_equal_length_and_simple_types() -> None:
     capture = tcpcast.trace(TRANSFER)
     for table in (
         capture.connections, capture.intervals, capture.retransmissions, capture.loss_indications,
@@ -82,23 +82,26 @@ def test_columns_are_of_one_length_and_of_plain_types() -> None:
         assert {column.dtype.kind for column in table.values()} <= set("UifbM")
 
 
-def test_a_path_and_its_bytes_are_the_same() -> None:
-    by_path, by_bytes = tcpcast.trace(str(TRANSFER)), tcpcast.trace(WHOLE)
+def test_trace_of_path_equals_trace_of_bytes() -> None:
+    by_path, by_bytes = tcpcast.trace(str(TRANSFER)), tcpcast.trace(CAPTURE_BYTES)
     assert by_bytes.file == "<bytes>"
     for name, column in by_path.connections.items():
         np.testing.assert_array_equal(column, by_bytes.connections[name], name)
 
 
-def test_zstd_is_read_as_gzip_is() -> None:
+def test_zstd_capture_equals_gzip_capture() -> None:
     content = TRANSFER.with_suffix(".zst").read_bytes()
-    assert tcpcast.trace(content).to_json() == tcpcast.trace(WHOLE).to_json()
+    assert tcpcast.trace(content).to_json() == tcpcast.trace(CAPTURE_BYTES).to_json()
     wrong = tcpcast.trace(content[:-1] + bytes([content[-1] ^ 1]))  # in the checksum
     assert wrong.damaged
-    assert wrong.connections["packets"].sum() == tcpcast.trace(WHOLE).connections["packets"].sum()
+    assert (
+        wrong.connections["packets"].sum()
+        == tcpcast.trace(CAPTURE_BYTES).connections["packets"].sum()
+    )
     assert any("zstd" in line for line in wrong.warnings)
 
 
-def test_what_models_say_beside_is_what_they_are_fed() -> None:
+def test_model_rates_equal_models_of_table_inputs() -> None:
     from tcpcast.models.mathis import mathis_rate_pps  # noqa: PLC0415
     from tcpcast.models.pftk import throughput  # noqa: PLC0415
 
@@ -115,7 +118,7 @@ def test_what_models_say_beside_is_what_they_are_fed() -> None:
     assert row["pftk_pps"] == throughput(t0_s=first, **path).rate_pps
 
 
-def test_text_fits_into_80_columns(capsys: Output, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_trace_text_fits_80_columns(capsys: Output, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "80")
     assert trace(TRANSFER) == 0
     out, err = capsys.readouterr()
@@ -128,7 +131,7 @@ def test_text_fits_into_80_columns(capsys: Output, monkeypatch: pytest.MonkeyPat
 
 @pytest.mark.parametrize("width", [40, 45, 50, 60, 70])
 @pytest.mark.parametrize("more", [[], ["--models"], ["--group-by", "pair"]], ids=" ".join)
-def test_a_narrow_terminal_has_the_columns_below_one_another(
+def test_narrow_terminal_stacks_columns(
     width: int, more: list[str], capsys: Output, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("COLUMNS", str(width))
@@ -143,7 +146,9 @@ def test_a_narrow_terminal_has_the_columns_below_one_another(
         assert {"136", "9", "8", "0", "424", "71%"} <= set(heads)
 
 
-def test_bars_are_as_long_as_there_is_room(capsys: Output, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_bar_length_depends_on_terminal_width(
+    capsys: Output, monkeypatch: pytest.MonkeyPatch
+) -> None:
     lengths = []
     for width in (40, 50, 60, 72, 100):
         monkeypatch.setenv("COLUMNS", str(width))
@@ -155,21 +160,21 @@ def test_bars_are_as_long_as_there_is_room(capsys: Output, monkeypatch: pytest.M
 
 
 @pytest.mark.parametrize("width", [60, 80, 100, 132])
-def test_long_addresses_keep_what_tells_them_apart(width: int) -> None:
+def test_long_addresses_keep_ports(width: int) -> None:
     capture = tcpcast.trace(TRANSFER)
     source = endpoint("2001:db8:1111:2222:3333:4444:5555:6666", 40000)
     capture.connections["src"] = np.array([source])
     capture.connections["dst"] = np.array([endpoint("2001:db8::1", 443)])
     lines = text(capture_parts(capture), width).splitlines()
-    found = [line for line in lines if " > " in line and "from" not in line]
-    assert len(found) == (2 if width < 80 else 1)
-    for row in found:
+    lines_of_rows = [line for line in lines if " > " in line and "from" not in line]
+    assert len(lines_of_rows) == (2 if width < 80 else 1)
+    for row in lines_of_rows:
         assert ":40000 > " in row
         assert ":443" in row
     assert max(map(len, lines[2:])) <= width
 
 
-def test_the_worst_comes_first() -> None:
+def test_worst_directions_are_sorted_first() -> None:
     zeros = {name: np.zeros(4, dtype=np.int64) for name in ("timeouts", "retransmissions")}
     table = zeros | {"zero_windows": np.array([0, 0, 1, 0]), "bytes": np.array([9, 1, 2, 3])}
     assert worst_first(table).tolist() == [2, 0, 3, 1]
@@ -178,41 +183,41 @@ def test_the_worst_comes_first() -> None:
     assert worst_first(table).tolist() == [3, 1, 2, 0]
 
 
-def test_json_has_the_interface_s_form(capsys: Output) -> None:
+def test_trace_json_has_documented_form(capsys: Output) -> None:
     assert trace("--json", TRANSFER, TRANSFER) == 0
-    found = json.loads(capsys.readouterr().out)
-    assert list(found) == ["captures"]
-    assert [list(one) for one in found["captures"]] == [
+    document = json.loads(capsys.readouterr().out)
+    assert list(document) == ["captures"]
+    assert [list(item) for item in document["captures"]] == [
         ["file", "warnings", "rest", "services", "failed", "connections"]
     ] * 2
-    (row,) = found["captures"][0]["connections"]
+    (row,) = document["captures"][0]["connections"]
     assert list(row)[: len(INTERFACE)] == INTERFACE
-    assert found["captures"] == 2 * tcpcast.trace(TRANSFER).to_json()["captures"]
+    assert document["captures"] == 2 * tcpcast.trace(TRANSFER).to_json()["captures"]
     assert row["start"].endswith("Z")
     assert row["rtt_timestamps_mean_s"] is None or row["timestamps"]
 
 
-def test_a_table_is_laid_out_in_time_that_grows_with_it(
+def test_layout_time_is_linear_in_rows(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     capture = tcpcast.trace(TRANSFER)
     capture.connections = {name: np.repeat(v, 2000) for name, v in capture.connections.items()}
-    looks = 0
+    calls = 0
     width = layout.column_width
 
-    def counted(column: Column) -> int:
-        nonlocal looks
-        looks += 1
+    def count_call(column: Column) -> int:
+        nonlocal calls
+        calls += 1
         return width(column)
 
-    monkeypatch.setattr(layout, "column_width", counted)
+    monkeypatch.setattr(layout, "column_width", count_call)
     assert len(list(laid_out(capture_parts(capture), 80))) > 2000
-    assert looks < 100
+    assert calls < 100
     (row,) = rows(tcpcast.trace(TRANSFER).connections)
     assert list(rows(capture.connections)) == 2000 * [row]
 
 
-def test_every_column_is_documented() -> None:
+def test_every_connection_column_is_documented() -> None:
     page = (ROOT / "docs" / "reference" / "commands.md").read_text(encoding="utf-8")
     section = page.partition("\n## trace\n")[2].partition("\n## ")[0]
     between = {f"to_depth_{depth}" for depth in range(2, 6)}
@@ -222,7 +227,7 @@ def test_every_column_is_documented() -> None:
     assert named == columns - between | {"advice"}
 
 
-def test_csv_has_a_line_a_direction(capsys: Output) -> None:
+def test_csv_has_row_per_direction(capsys: Output) -> None:
     assert trace("--csv", TRANSFER, TRANSFER) == 0
     rows = list(csv.DictReader(io.StringIO(capsys.readouterr().out)))
     assert [row["file"] for row in rows] == [str(TRANSFER)] * 2
@@ -230,7 +235,7 @@ def test_csv_has_a_line_a_direction(capsys: Output) -> None:
     assert list(rows[0])[1:] == [*tcpcast.trace(TRANSFER).connections, "advice"]
 
 
-def test_what_came_before_damage_is_told(damaged: Path, capsys: Output) -> None:
+def test_packets_before_damage_are_analysed(damaged: Path, capsys: Output) -> None:
     assert trace(damaged) == 1
     out, err = capsys.readouterr()
     assert "partial: the file is damaged" in out
@@ -247,9 +252,7 @@ def test_what_came_before_damage_is_told(damaged: Path, capsys: Output) -> None:
     assert "ends within" in document["captures"][0]["warnings"][0]
 
 
-def test_a_folder_is_no_capture_and_the_report_of_one_is_named(
-    tmp_path: Path, capsys: Output
-) -> None:
+def test_error_for_directory_suggests_report(tmp_path: Path, capsys: Output) -> None:
     assert trace(tmp_path) == 2
     assert "a folder, not a capture; `tcpcast report`" in capsys.readouterr().err
 
@@ -263,7 +266,7 @@ def test_a_folder_is_no_capture_and_the_report_of_one_is_named(
         (b"ab", ""),
     ],
 )
-def test_what_is_no_capture_is_refused(
+def test_files_that_are_not_captures_are_rejected(
     content: bytes | None, why: str, tmp_path: Path, capsys: Output
 ) -> None:
     path = tmp_path / "thing.pcap"
@@ -278,12 +281,12 @@ def test_what_is_no_capture_is_refused(
         tcpcast.trace(path)
 
 
-def test_a_folder_is_no_capture(tmp_path: Path, capsys: Output) -> None:
+def test_error_for_directory_names_path(tmp_path: Path, capsys: Output) -> None:
     assert trace(tmp_path) == 2
     assert str(tmp_path) in capsys.readouterr().err
 
 
-def test_the_others_are_read_though_one_is_none(
+def test_other_captures_are_read_if_one_is_missing(
     damaged: Path, tmp_path: Path, capsys: Output
 ) -> None:
     assert trace(tmp_path / "none.pcap", TRANSFER, damaged) == 2
@@ -293,9 +296,9 @@ def test_the_others_are_read_though_one_is_none(
     assert trace(TRANSFER, damaged) == 1
 
 
-def test_a_capture_without_tcp_says_so(tmp_path: Path, capsys: Output) -> None:
+def test_capture_without_tcp_is_reported(tmp_path: Path, capsys: Output) -> None:
     path = tmp_path / "nothing.pcap"
-    path.write_bytes(WHOLE[:24])
+    path.write_bytes(CAPTURE_BYTES[:24])
     assert trace(path) == 0
     assert "no TCP segment among 0 frames" in capsys.readouterr().out
     assert trace("--json", path) == 0
@@ -303,27 +306,27 @@ def test_a_capture_without_tcp_says_so(tmp_path: Path, capsys: Output) -> None:
 
 
 @pytest.mark.parametrize("arguments", [["--json", "--csv", str(TRANSFER)], ["-", "-"], []])
-def test_usage(arguments: list[str], capsys: Output) -> None:
+def test_invalid_trace_arguments_are_rejected(arguments: list[str], capsys: Output) -> None:
     assert trace(*arguments) == 2
     assert not capsys.readouterr().out
 
 
-def test_standard_input() -> None:
-    done = run(["--json", "-"], input=TRANSFER.read_bytes())
+def test_trace_reads_standard_input() -> None:
+    done = run_process(["--json", "-"], input=TRANSFER.read_bytes())
     assert (done.returncode, done.stderr) == (0, b"")
     (capture,) = json.loads(done.stdout)["captures"]
     assert capture["file"] == "-"
     assert capture["connections"][0]["data_packets"] == 136
 
 
-def test_an_interrupt_shows_what_came_so_far() -> None:
+def test_interrupt_prints_results_so_far() -> None:
     command = [sys.executable, "-m", "tcpcast", "trace", "-"]
     pipe = subprocess.PIPE
     with subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe) as process:
         assert process.stdin is not None
         assert process.stdout is not None
-        # More than a pipe holds, so that it has been read when this returns; it waits for the rest.
-        process.stdin.write(WHOLE + 20 * WHOLE[24:])
+        # More data than a pipe buffers: after this write, the command has read data and waits.
+        process.stdin.write(CAPTURE_BYTES + 20 * CAPTURE_BYTES[24:])
         process.stdin.flush()
         process.send_signal(signal.SIGINT)
         out = process.stdout.read().decode()
@@ -336,7 +339,7 @@ def test_an_interrupt_shows_what_came_so_far() -> None:
     assert not re.search("damaged|reading failed", out + words)
 
 
-def test_an_interrupt_between_two_files_prints_the_first(
+def test_interrupt_in_second_file_prints_first(
     monkeypatch: pytest.MonkeyPatch, capsys: Output
 ) -> None:
     read = captures.trace
@@ -354,7 +357,7 @@ def test_an_interrupt_between_two_files_prints_the_first(
     assert "second.pcap: interrupted" in err
 
 
-def test_a_reader_that_leaves_is_no_fault() -> None:
+def test_closed_pipe_of_csv_is_not_an_error() -> None:
     command = f"{sys.executable} -m tcpcast trace --csv {TRANSFER} | head -c 10"
     done = subprocess.run(
         ["bash", "-o", "pipefail", "-c", command], capture_output=True, check=False
@@ -362,15 +365,15 @@ def test_a_reader_that_leaves_is_no_fault() -> None:
     assert (done.returncode, done.stderr) == (0, b"")
 
 
-def test_data_frames_take_the_tables() -> None:
+def test_tables_convert_to_pandas() -> None:
     pandas = pytest.importorskip("pandas")
     frame = pandas.DataFrame(tcpcast.trace(TRANSFER).connections)
     assert frame["data_packets"].tolist() == [136]
 
 
-def test_truths_in_csv_are_lower_case(capsys: Output) -> None:
+def test_booleans_in_csv_are_lower_case(capsys: Output) -> None:
     assert trace(TRANSFER, "--csv") == 0
     head, *rows_of_csv = csv.reader(io.StringIO(capsys.readouterr().out))
-    truths = {name: {row[head.index(name)] for row in rows_of_csv} for name in ("sack", "ecn")}
-    assert truths["sack"] | truths["ecn"] <= {"true", "false", ""}
-    assert "true" in truths["sack"] or "false" in truths["sack"]
+    booleans = {name: {row[head.index(name)] for row in rows_of_csv} for name in ("sack", "ecn")}
+    assert booleans["sack"] | booleans["ecn"] <= {"true", "false", ""}
+    assert "true" in booleans["sack"] or "false" in booleans["sack"]

@@ -1,4 +1,4 @@
-"""`tcpcast trace --plot`: which figures are written, and their contents."""
+"""`tcpcast trace --plot`: written figures and their contents."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def blank(width: float, height: float) -> Figure:
     return figure
 
 
-def at(seconds: Any) -> np.ndarray[Any, Any]:
+def timestamps(seconds: Any) -> np.ndarray[Any, Any]:
     return START + (np.asarray(seconds, dtype=float) * 1e9).astype("timedelta64[ns]")
 
 
@@ -65,7 +65,7 @@ def direction(**by_table: Table) -> Direction:
     return Direction(file="made.pcap", row=row, by_table=by_table)
 
 
-def trail(count: int, again: dict[int, str] | None = None, step_s: float = 0.01) -> Table:
+def trail(count: int, retransmitted: dict[int, str] | None = None, step_s: float = 0.01) -> Table:
     """Segments of 1000 B in a row, each acknowledged 5 steps later, some retransmitted."""
     rows: list[tuple[float, str, int, int]] = []
     for number in range(count):
@@ -74,12 +74,14 @@ def trail(count: int, again: dict[int, str] | None = None, step_s: float = 0.01)
         acknowledged = 1000 * (number + 1)
         rows.append((time + 5 * step_s, "ack", acknowledged, acknowledged))
         rows.append((time + 5 * step_s, "window", acknowledged, acknowledged + 20_000))
-        if again and number in again:
-            rows.append((time + 0.1 * step_s, again[number], 1000 * number, 1000 * (number + 1)))
+        if retransmitted and number in retransmitted:
+            rows.append(
+                (time + 0.1 * step_s, retransmitted[number], 1000 * number, 1000 * (number + 1))
+            )
             rows.append((time + 0.2 * step_s, "sacked", 1000 * number, 1000 * (number + 1)))
     rows.sort()
     return {
-        "time": at([row[0] for row in rows]),
+        "time": timestamps([row[0] for row in rows]),
         "kind": np.array([row[1] for row in rows]),
         "start_bytes": np.array([row[2] for row in rows]),
         "end_bytes": np.array([row[3] for row in rows]),
@@ -89,7 +91,7 @@ def trail(count: int, again: dict[int, str] | None = None, step_s: float = 0.01)
 def rounds(limits: list[str], duration_s: float = 0.1) -> Table:
     count = len(limits)
     return {
-        "time": at(np.arange(count) * duration_s),
+        "time": timestamps(np.arange(count) * duration_s),
         "duration_s": np.full(count, duration_s),
         "rtt_s": np.where(np.arange(count) % 4 == 3, np.nan, 0.05),
         "flight_bytes": np.full(count, 30_000),
@@ -101,7 +103,7 @@ def rounds(limits: list[str], duration_s: float = 0.1) -> Table:
     }
 
 
-def test_each_cause_has_its_colour_and_its_mark() -> None:
+def test_causes_have_distinct_colours_and_markers() -> None:
     assert len({look.colour for look in CAUSES.values()}) == len(CAUSES)
     assert len({look.marker for look in CAUSES.values()}) == len(CAUSES)
     assert len({colour for _, colour in LIMITS.values()}) == len(LIMITS)
@@ -109,9 +111,9 @@ def test_each_cause_has_its_colour_and_its_mark() -> None:
     assert set(known.tolist()) <= CAUSES.keys()
 
 
-def test_what_is_sent_again_is_drawn_where_it_was_sent() -> None:
-    again = {10: "duplicates", 20: "timeout", 30: "tail-loss-probe"}
-    figure = draw_sequence(direction(trail=trail(60, again)), blank)
+def test_retransmissions_are_drawn_at_time_and_sequence() -> None:
+    retransmitted = {10: "duplicates", 20: "timeout", 30: "tail-loss-probe"}
+    figure = draw_sequence(direction(trail=trail(60, retransmitted)), blank)
     assert figure is not None
     (axes,) = figure.axes
     assert legend(axes) == [
@@ -126,10 +128,10 @@ def test_what_is_sent_again_is_drawn_where_it_was_sent() -> None:
     assert figure.get_suptitle() == "made.pcap: 10.0.0.1:1025 > [fd00::2]:80"
 
 
-def test_a_long_transfer_is_shown_whole_and_where_most_was_sent_again() -> None:
-    again = {200: "sack", **dict.fromkeys(range(2000, 2040), "timeout")}
-    whole = trail(4 * 10 * DETAIL_SENDS, again)
-    figure = draw_sequence(direction(trail=whole), blank)
+def test_long_transfer_has_overview_and_detail() -> None:
+    retransmitted = {200: "sack", **dict.fromkeys(range(2000, 2040), "timeout")}
+    complete = trail(4 * 10 * DETAIL_SENDS, retransmitted)
+    figure = draw_sequence(direction(trail=complete), blank)
     assert figure is not None
     above, below = figure.axes
     first, last = below.get_xlim()
@@ -143,9 +145,9 @@ def test_a_long_transfer_is_shown_whole_and_where_most_was_sent_again() -> None:
     assert high - low < 2 * 1.2 * DETAIL_SENDS * 1000 / 1e6
 
 
-def test_of_a_thinned_trail_a_part_no_longer_is_shown() -> None:
-    again = dict.fromkeys(range(500, 504), "timeout")
-    made = direction(trail=trail(1000, again, step_s=0.04))
+def test_detail_of_thinned_trail_is_not_longer() -> None:
+    retransmitted = dict.fromkeys(range(500, 504), "timeout")
+    made = direction(trail=trail(1000, retransmitted, step_s=0.04))
     made.row.update(data_packets=4004, retransmissions=4)
     figure = draw_sequence(made, blank)
     assert figure is not None
@@ -156,23 +158,23 @@ def test_of_a_thinned_trail_a_part_no_longer_is_shown() -> None:
     assert last - first < 1.2 * DETAIL_SENDS * 0.01
 
 
-def test_without_retransmissions_the_beginning_is_shown() -> None:
+def test_detail_without_retransmissions_shows_start() -> None:
     table = trail(1000)
     time = (table["time"] - START) / np.timedelta64(1, "s")
     assert detail(time, table) == pytest.approx((0.0, DETAIL_SENDS * 0.01))
     assert detail(time[:300], {name: column[:300] for name, column in table.items()}) is None
 
 
-def test_nothing_sent_nothing_drawn() -> None:
+def test_direction_without_data_has_no_figure() -> None:
     assert draw_sequence(direction(), blank) is None
     only_acks = {name: column[:0] for name, column in trail(2).items()}
     assert draw_sequence(direction(trail=only_acks), blank) is None
     assert draw_over_time(direction(), blank) is None
 
 
-def test_flight_rtt_and_limits_share_one_time() -> None:
+def test_over_time_figure_shows_flight_rtt_and_limits() -> None:
     limits = ["slow_start"] * 10 + ["congestion_window"] * 60 + ["timeout"] * 30
-    losses = {"time": at([7.0, 7.5]), "kind": np.array(["to", "td"])}
+    losses = {"time": timestamps([7.0, 7.5]), "kind": np.array(["to", "td"])}
     made = direction(rounds=rounds(limits), loss_indications=losses)
     made.row.update(share_slow_start=0.1, share_congestion_window=0.598, share_timeout=0.302)
     figure = draw_over_time(made, blank)
@@ -188,7 +190,7 @@ def test_flight_rtt_and_limits_share_one_time() -> None:
     assert all(axes.get_xlim() == pytest.approx((0.0, 10.0)) for axes in figure.axes)
 
 
-def test_a_round_lasts_until_the_next() -> None:
+def test_round_extends_to_next_round() -> None:
     table = rounds(["bottleneck"] * 50)
     table["duration_s"] = np.full(50, 0.05)
     made = direction(rounds=table)
@@ -201,7 +203,7 @@ def test_a_round_lasts_until_the_next() -> None:
     assert tops == pytest.approx(np.ones(tops.size))
 
 
-def test_a_window_far_above_the_flight_is_told_not_drawn_to_scale() -> None:
+def test_large_window_is_noted_above_axis() -> None:
     table = rounds(["application"] * 20)
     table["window_bytes"] = np.full(20, 4_000_000)
     made = direction(rounds=table)
@@ -212,15 +214,15 @@ def test_a_window_far_above_the_flight_is_told_not_drawn_to_scale() -> None:
     assert legend(figure.axes[0])[1] == "receiver window (4,000 kB, above the axis)"
 
 
-def test_shares_of_time_are_those_of_the_spans() -> None:
+def test_time_shares_are_split_at_interval_edges() -> None:
     edges = np.linspace(0, 10, 6)
-    found = shares(np.array([4.0, 0.0]), np.array([3.0, 1.0]), edges)
-    assert found == pytest.approx([0.5, 0, 1, 0.5, 0])
+    result = shares(np.array([4.0, 0.0]), np.array([3.0, 1.0]), edges)
+    assert result == pytest.approx([0.5, 0, 1, 0.5, 0])
     assert shares(np.array([2.0]), np.array([100.0]), edges) == pytest.approx([0, 1, 1, 1, 1])
 
 
-def hours(directions: int = 1) -> Capture:
-    """A capture with intervals of every class, made of a real one."""
+def capture_with_intervals(directions: int = 1) -> Capture:
+    """Return a real capture with replaced tables: it has intervals of every class."""
     capture = tcpcast.trace(TRANSFER)
     count = 6
     changed: dict[str, Any] = {
@@ -242,24 +244,24 @@ def hours(directions: int = 1) -> Capture:
     capture.intervals = table
     capture.retransmissions = {
         "direction": np.array([0, 0, 0, 0]),
-        "time": at([150, 250, 251, 350]),
+        "time": timestamps([150, 250, 251, 350]),
         "cause": np.array(["timeout"] * 4),
         "backoff": np.array([1, 1, 2, 5]),
     }
     return capture
 
 
-def test_intervals_are_classed_by_the_longest_sequence_of_timeouts() -> None:
-    seen = interval_points(hours(), np.array([0]))
-    assert seen["class"].tolist() == ["TD", "T0", "T1", "T4", "-", "TD"]
-    assert seen["pkts_in_100_s"].tolist() == [1000, 900, 800, 700, 600, 200 / 0.4]
-    assert seen["length_s"].tolist() == [100] * 5 + [40]
+def test_intervals_are_classified_by_longest_timeout_sequence() -> None:
+    points = interval_points(capture_with_intervals(), np.array([0]))
+    assert points["class"].tolist() == ["TD", "T0", "T1", "T4", "-", "TD"]
+    assert points["pkts_in_100_s"].tolist() == [1000, 900, 800, 700, 600, 200 / 0.4]
+    assert points["length_s"].tolist() == [100] * 5 + [40]
     ratios = [0.01, 11 / 900, 11 / 800, 11 / 700, 0, 0.01]
-    assert seen["loss_indication_ratio"] == pytest.approx(ratios)
+    assert points["loss_indication_ratio"] == pytest.approx(ratios)
 
 
-def test_packets_against_loss_with_the_models_beside() -> None:
-    ((name, figure),) = model_figures(hours(2), blank, 8)
+def test_model_figure_shows_intervals_and_curves() -> None:
+    ((name, figure),) = model_figures(capture_with_intervals(2), blank, 8)
     ends = [str(tcpcast.trace(TRANSFER).connections[end][0]) for end in ("src", "dst")]
     hosts = [end.rpartition(":")[0] for end in ends]
     assert name == "-".join(map(file_stem, hosts))
@@ -279,11 +281,11 @@ def test_packets_against_loss_with_the_models_beside() -> None:
     assert axes.get_xscale() == "log"
 
 
-def test_one_interval_makes_no_cloud() -> None:
+def test_single_interval_has_no_model_figure() -> None:
     assert list(model_figures(tcpcast.trace(TRANSFER), blank, 8)) == []
 
 
-def test_names_of_files_are_each_another_and_every_system_takes_them() -> None:
+def test_figure_file_names_are_unique_and_portable() -> None:
     capture = tcpcast.trace(TRANSFER)
     assert stems([capture, capture]) == ["transfer", "transfer-2"]
     capture.file = "-"
@@ -292,7 +294,7 @@ def test_names_of_files_are_each_another_and_every_system_takes_them() -> None:
     assert direction().name == "7-10.0.0.1_1025-fd00-2_80"
 
 
-def test_the_worst_are_drawn_and_single_packets_only_if_there_is_nothing_else() -> None:
+def test_worst_directions_exclude_single_packets_if_possible() -> None:
     capture = tcpcast.trace(TRANSFER)
     capture.connections = {n: np.repeat(v, 12) for n, v in capture.connections.items()}
     capture.connections["connection"] = np.arange(12)
@@ -304,7 +306,7 @@ def test_the_worst_are_drawn_and_single_packets_only_if_there_is_nothing_else() 
     assert len(worst_directions(capture, 3)) == 3
 
 
-def test_the_command_writes_the_same_figures_each_time(tmp_path: Path, capsys: Output) -> None:
+def test_trace_writes_figures_with_stable_bytes(tmp_path: Path, capsys: Output) -> None:
     for name in ("a", "b"):
         assert main(["trace", str(TRANSFER), "--plot", str(tmp_path / name)]) == 0
     out, err = capsys.readouterr()
@@ -319,13 +321,15 @@ def test_the_command_writes_the_same_figures_each_time(tmp_path: Path, capsys: O
     assert all(f"tcpcast: wrote {path}\n" in err for path in [*first, *second])
 
 
-def test_a_folder_that_cannot_be_written_is_named(tmp_path: Path, capsys: Output) -> None:
+def test_unwritable_plot_directory_is_named(tmp_path: Path, capsys: Output) -> None:
     (tmp_path / "file").write_text("no folder")
     assert main(["trace", str(TRANSFER), "--plot", str(tmp_path / "file")]) == 3
     assert f"cannot write {tmp_path / 'file'}: it is a file" in capsys.readouterr().err
 
 
-def test_nothing_to_draw_is_said(tmp_path: Path, capsys: Output) -> None:
+def test_capture_without_data_prints_note_instead_of_figures(
+    tmp_path: Path, capsys: Output
+) -> None:
     capture = tcpcast.trace(TRANSFER)
     capture.connections = {name: column[:0] for name, column in capture.connections.items()}
     assert plot([capture], tmp_path / "none") == []
@@ -335,7 +339,7 @@ def test_nothing_to_draw_is_said(tmp_path: Path, capsys: Output) -> None:
     assert capsys.readouterr().err == "tcpcast: no direction has data to draw\n"
 
 
-def test_without_matplotlib_it_is_said_before_the_capture_is_read(tmp_path: Path) -> None:
+def test_missing_matplotlib_is_reported_before_reading(tmp_path: Path) -> None:
     code = f"""
 import sys
 sys.modules["matplotlib"] = None
@@ -348,7 +352,7 @@ sys.exit(main(["trace", {str(tmp_path / "none.pcap")!r}, "--plot", {str(tmp_path
     assert "none.pcap" not in done.stderr
 
 
-def test_real_rounds_and_trails_are_drawn() -> None:
+def test_figures_of_real_capture_have_all_retransmissions() -> None:
     capture = tcpcast.trace(TRANSFER, trail_points=20_000)
     (one,) = worst_directions(capture, 8)
     graph, course = draw_sequence(one, blank), draw_over_time(one, blank)

@@ -1,4 +1,4 @@
-"""Captures of very many connections: bounded memory, an answer of use, nothing lost in silence."""
+"""Captures of very many connections: bounded memory, a useful summary, complete totals."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     Printed = pytest.CaptureFixture[str]
 
 FLOWS = 200_000
-MOST_KIB = 400_000
-"""Most memory for them, Python and numpy in it; 3 kB each would be half as much again."""
+MAX_KIB = 400_000
+"""Memory limit, including Python and numpy; 3 kB per connection would exceed it by half."""
 
 MEASURED = """
 import re, sys
@@ -33,38 +33,38 @@ sys.exit(code)
 
 
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="no /proc here")
-def test_a_scan_takes_little_memory_and_is_summed_up() -> None:
+def test_port_scan_has_bounded_memory_and_summary() -> None:
     run = subprocess.run(
         [sys.executable, "-c", MEASURED], input=b"".join(scan(FLOWS)), capture_output=True,
         check=True, timeout=120,
     )  # fmt: skip
-    assert int(run.stderr.split()[-1]) < MOST_KIB
-    said = " ".join(run.stdout.decode().split())
+    assert int(run.stderr.split()[-1]) < MAX_KIB
+    output = " ".join(run.stdout.decode().split())
     assert (
         f"{FLOWS:,} TCP segments in {FLOWS:,} connections, {FLOWS // 2:,} of them without data"
-        in said
+        in output
     )
     left = FLOWS // 2 - 65_536
-    assert f"… and {left:,} with less data, total: {left:,} data packets" in said
-    assert f"{FLOWS * 3 // 2:,} directions without data: {FLOWS // 2:,} packets" in said
-    assert re.search(r"[\d,]+ connections evicted \([\d,]+ of them after one packet\)", said)
-    assert "raise the limit with --max-connections" in said
+    assert f"… and {left:,} with less data, total: {left:,} data packets" in output
+    assert f"{FLOWS * 3 // 2:,} directions without data: {FLOWS // 2:,} packets" in output
+    assert re.search(r"[\d,]+ connections evicted \([\d,]+ of them after one packet\)", output)
+    assert "raise the limit with --max-connections" in output
 
 
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="no /proc here")
-def test_a_scan_at_two_taps_takes_little_memory(tmp_path: Path) -> None:
+def test_port_scan_at_two_taps_has_bounded_memory(tmp_path: Path) -> None:
     file = tmp_path / "scan.pcap"
     file.write_bytes(b"".join(scan(FLOWS)))
     run = subprocess.run(
         [sys.executable, "-c", MEASURED, f"--second-capture={file}"], input=file.read_bytes(),
         capture_output=True, check=True, timeout=120,
     )  # fmt: skip
-    assert int(run.stderr.split()[-1]) < MOST_KIB
-    said = " ".join(run.stdout.decode().split())
-    assert re.search(r"\d+ directions with few packets were not compared, because there", said)
+    assert int(run.stderr.split()[-1]) < MAX_KIB
+    output = " ".join(run.stdout.decode().split())
+    assert re.search(r"\d+ directions with few packets were not compared, because there", output)
 
 
-def test_what_has_no_row_is_in_the_sums() -> None:
+def test_directions_without_row_are_in_totals() -> None:
     flows = 2 * (65_536 + 16_384 + 1000)
     capture = tcpcast.trace(b"".join(scan(flows)))
     rows, rest = capture.connections, capture.rest
@@ -72,17 +72,17 @@ def test_what_has_no_row_is_in_the_sums() -> None:
     assert rows["data_packets"].sum() + rest["data_packets"] == flows // 2
     assert rows["bytes"].sum() + rest["bytes"] == flows // 2 * SEGMENT
     assert rest["empty_connections"] == flows // 2
-    # Of equal ones those that came first.
+    # Among equal connections, the first ones have rows.
     assert rows["connection"].tolist() == list(range(1, 2 * 65_536, 2))
 
 
-def test_evicted_connections_are_called_so(tmp_path: Path, capsys: Printed) -> None:
+def test_evicted_connections_are_reported(tmp_path: Path, capsys: Printed) -> None:
     file = tmp_path / "scan.pcap"
     file.write_bytes(b"".join(scan(1000)))
     assert main(["trace", "--json", "--max-connections", "100", str(file)]) == 0
     out, err = capsys.readouterr()
-    (found,) = json.loads(out)["captures"]
-    assert found["rest"]["evicted"] == found["rest"]["evicted_single"] == 900
+    (capture,) = json.loads(out)["captures"]
+    assert capture["rest"]["evicted"] == capture["rest"]["evicted_single"] == 900
     assert "900 connections evicted (900 of them after one packet): more than 100" in err
     assert "cut in two" not in out + err
     assert main(["trace", "--max-connections", "0", str(file)]) == 2

@@ -22,7 +22,7 @@ TRANSFER = ROOT / "crates" / "trace" / "tests" / "data" / "transfer.pcap.gz"
 
 
 @pytest.fixture
-def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def empty_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
 
 
@@ -30,7 +30,9 @@ def trace(*arguments: object) -> int:
     return main(["trace", *map(str, arguments)])
 
 
-def test_every_model_has_a_line(capsys: Output, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_models_option_prints_line_per_model(
+    capsys: Output, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("COLUMNS", "80")
     assert trace(TRANSFER, "--models") == 0
     out = capsys.readouterr().out
@@ -44,33 +46,33 @@ def test_every_model_has_a_line(capsys: Output, monkeypatch: pytest.MonkeyPatch)
     assert "intervals of 100 s: 1 TD" in out
 
 
-def test_directions_without_loss_are_counted() -> None:
+def test_directions_without_loss_are_summarized() -> None:
     capture = tcpcast.trace(TRANSFER)
     capture.connections["loss_indication_ratio"] = np.array([0.0])
     line = text(model_parts(capture.connections, modelled(capture, np.array([0])), 1)).strip()
     assert line == "1 direction has no loss indication, so models of loss do not apply"
 
 
-def test_json_has_the_models_beside_the_connections(capsys: Output) -> None:
+def test_json_has_models_and_connections(capsys: Output) -> None:
     assert trace(TRANSFER, "--models", "--json") == 0
-    (found,) = json.loads(capsys.readouterr().out)["captures"]
-    assert list(found) == [
+    (document,) = json.loads(capsys.readouterr().out)["captures"]
+    assert list(document) == [
         "file", "warnings", "rest", "services", "failed", "connections",
         "models", "model_intervals", "model_errors",
     ]  # fmt: skip
     capture = tcpcast.trace(TRANSFER)
-    assert found["models"][0]["pftk_pps"] == capture.models()["pftk_pps"][0]
-    assert found["models"][0]["bbr_bound_pps"] is None
-    assert found["model_intervals"][0]["class"] == "TD"
-    assert found["model_errors"][0]["pftk"] == capture.model_errors()["pftk"][0]
+    assert document["models"][0]["pftk_pps"] == capture.models()["pftk_pps"][0]
+    assert document["models"][0]["bbr_bound_pps"] is None
+    assert document["model_intervals"][0]["class"] == "TD"
+    assert document["model_errors"][0]["pftk"] == capture.model_errors()["pftk"][0]
 
 
-def test_models_are_no_lines_of_csv(capsys: Output) -> None:
+def test_models_cannot_be_combined_with_csv(capsys: Output) -> None:
     assert trace(TRANSFER, "--models", "--csv") == 2
     assert "--json" in capsys.readouterr().err
 
 
-def test_a_scenario_is_written_and_answered(tmp_path: Path, capsys: Output) -> None:
+def test_written_scenario_can_be_run(tmp_path: Path, capsys: Output) -> None:
     target = tmp_path / "again.toml"
     assert trace(TRANSFER, "--scenario", target) == 0
     out, err = capsys.readouterr()
@@ -86,28 +88,28 @@ def test_a_scenario_is_written_and_answered(tmp_path: Path, capsys: Output) -> N
     assert "4 bulk flows" in capsys.readouterr().out
 
 
-def test_a_file_is_not_overwritten(tmp_path: Path, capsys: Output) -> None:
+def test_scenario_file_is_not_overwritten(tmp_path: Path, capsys: Output) -> None:
     target = tmp_path / "mine.toml"
     target.write_text("mine")
     assert trace(TRANSFER, "--scenario", target) == 2
     out, err = capsys.readouterr()
-    assert not out  # said before anything is read
+    assert not out  # rejected before reading
     assert "is not overwritten" in err
     assert target.read_text() == "mine"
 
 
 @pytest.mark.parametrize(
-    ("arguments", "code", "said"),
+    ("arguments", "code", "message"),
     [
         ([TRANSFER, "--scenario", "a.toml"], 2, "requires exactly one FILE"),
         (["--scenario", "nowhere/a.toml"], 3, "cannot write nowhere/a.toml"),
         (["--scenario", "a.toml", "--connection", "7"], 2, "no connection 7"),
     ],
 )
-@pytest.mark.usefixtures("elsewhere")
-def test_what_cannot_be_written(
-    arguments: list[object], code: int, said: str, capsys: Output
+@pytest.mark.usefixtures("empty_directory")
+def test_invalid_scenario_options_are_rejected(
+    arguments: list[object], code: int, message: str, capsys: Output
 ) -> None:
     assert trace(TRANSFER, *arguments) == code
-    assert said in capsys.readouterr().err
+    assert message in capsys.readouterr().err
     assert not list(Path().iterdir())

@@ -1,4 +1,4 @@
-"""`tcpcast trace` as text: what limited each direction, why, flows together, the worst 20."""
+"""`tcpcast trace` as text: limiting factors, advice, groups of flows, the worst 20."""
 
 from __future__ import annotations
 
@@ -29,15 +29,22 @@ ROOT = Path(__file__).parents[2]
 TRANSFER = ROOT / "crates" / "trace" / "tests" / "data" / "transfer.pcap.gz"
 
 
-def limited(*shares: dict[str, float]) -> Capture:
-    """The transfer as often as there are shares, each direction with a connection of its own."""
+def capture_with_limits(*shares: dict[str, float]) -> Capture:
+    """Return a capture with one copy of the transfer per argument, as separate connections."""
     capture = tcpcast.trace(TRANSFER)
     table = {name: np.repeat(column, len(shares)) for name, column in capture.connections.items()}
     table["connection"] = np.arange(len(shares))
-    table["src"] = np.array([f"10.0.0.{at}:4000" for at in range(len(shares))])
+    table["src"] = np.array([f"10.0.0.{index}:4000" for index in range(len(shares))])
     for limit in LIMITS:
-        table[f"share_{limit}"] = np.array([each.get(limit, 0.0) for each in shares])
-    table["limited_by"] = np.array([max(each, key=lambda name: each[name]) for each in shares])
+        table[f"share_{limit}"] = np.array(
+            [direction_shares.get(limit, 0.0) for direction_shares in shares]
+        )
+    table["limited_by"] = np.array(
+        [
+            max(direction_shares, key=lambda name: direction_shares[name])
+            for direction_shares in shares
+        ]
+    )
     for name, value in {"window_reduction": 0.5, "bottleneck_rate_bps": np.nan}.items():
         table[name] = np.full(len(shares), value)
     capture.connections = table
@@ -54,18 +61,20 @@ def trace(*arguments: object) -> int:
 
 
 @pytest.mark.parametrize(
-    ("width", "said"), [(80, "loss 62%"), (100, "loss 62%"), (120, "loss recovery 62%")]
+    ("width", "text_expected"), [(80, "loss 62%"), (100, "loss 62%"), (120, "loss recovery 62%")]
 )
-def test_a_row_says_what_limited_it(width: int, said: str) -> None:
-    lines = text(limited({"loss_recovery": 0.62, "timeout": 0.38}, {"receiver_window": 1}), width)
+def test_row_shows_limiting_factor(width: int, text_expected: str) -> None:
+    lines = text(
+        capture_with_limits({"loss_recovery": 0.62, "timeout": 0.38}, {"receiver_window": 1}), width
+    )
     assert max(map(len, lines[1:])) <= width
     rows = [line for line in lines if ":4000 > " in line and line.startswith(" ")]
-    assert rows[0].rstrip().endswith(said)
+    assert rows[0].rstrip().endswith(text_expected)
     assert len(rows) == 2
 
 
-def test_the_model_s_column_is_the_first_to_go() -> None:
-    capture = limited({"loss_recovery": 0.62, "timeout": 0.38}, {"receiver_window": 1})
+def test_narrow_table_omits_model_column_first() -> None:
+    capture = capture_with_limits({"loss_recovery": 0.62, "timeout": 0.38}, {"receiver_window": 1})
     capture.connections["dst"] = np.repeat("100.200.100.200:40000", 2)
     for width, shown in [(72, False), (100, True)]:
         heads = "\n".join(text(capture, width)[2:4])
@@ -73,52 +82,56 @@ def test_the_model_s_column_is_the_first_to_go() -> None:
         assert "limited" in heads
 
 
-def test_the_worst_are_explained() -> None:
-    capture = limited(*({"timeout": 0.7, "application": 0.3} for _ in range(5)))
+def test_three_worst_directions_have_advice() -> None:
+    capture = capture_with_limits(*({"timeout": 0.7, "application": 0.3} for _ in range(5)))
     capture.connections["timeouts"] = np.array([0, 9, 1, 8, 7])
     lines = text(capture, 10_000)
-    titles = [at for at, line in enumerate(lines) if re.fullmatch(r"\S+ > \S+", line)]
-    assert [lines[at].split(":")[0] for at in titles] == ["10.0.0.1", "10.0.0.3", "10.0.0.4"]
-    said = advice(capture.connections)[worst_first(capture.connections)]
-    assert [lines[at + 1].strip() for at in titles] == said[:3].tolist()
-    assert "Limited by: retransmission timeouts 70 % of the time (application 30 %)" in said[0]
+    titles = [index for index, line in enumerate(lines) if re.fullmatch(r"\S+ > \S+", line)]
+    assert [lines[index].split(":")[0] for index in titles] == ["10.0.0.1", "10.0.0.3", "10.0.0.4"]
+    advice_texts = advice(capture.connections)[worst_first(capture.connections)]
+    assert [lines[index + 1].strip() for index in titles] == advice_texts[:3].tolist()
+    assert (
+        "Limited by: retransmission timeouts 70 % of the time (application 30 %)" in advice_texts[0]
+    )
 
 
-def test_a_capture_of_one_connection_is_told_in_full() -> None:
-    capture = limited({"congestion_window": 0.5, "loss_recovery": 0.375, "unknown": 0.125})
+def test_single_connection_is_shown_in_detail() -> None:
+    capture = capture_with_limits(
+        {"congestion_window": 0.5, "loss_recovery": 0.375, "unknown": 0.125}
+    )
     lines = text(capture, 80)
     assert max(map(len, lines[1:])) <= 80
-    whole = "\n".join(lines)
+    report = "\n".join(lines)
     row = {name: column[0] for name, column in capture.connections.items()}
-    assert f"handshake {1e3 * row['handshake_rtt_s']:.0f}" in whole
-    assert f"window scale {row['window_scale']:.0f}, " in whole
-    assert f"{row['retransmissions']}: " in whole
-    assert f"{row['td']} TD, {row['to']} TO" in whole
-    assert f"initial {row['initial_window_pkts']:.0f} packets" in whole
-    bars = re.findall(r"(\w[a-z ]+?) +(\d+) %  (█+\S?)$", whole, re.MULTILINE)
+    assert f"handshake {1e3 * row['handshake_rtt_s']:.0f}" in report
+    assert f"window scale {row['window_scale']:.0f}, " in report
+    assert f"{row['retransmissions']}: " in report
+    assert f"{row['td']} TD, {row['to']} TO" in report
+    assert f"initial {row['initial_window_pkts']:.0f} packets" in report
+    bars = re.findall(r"(\w[a-z ]+?) +(\d+) %  (█+\S?)$", report, re.MULTILINE)
     assert bars == [
         ("limited by   congestion window", "50", "█" * 16),
         ("loss recovery", "38", "█" * 12),
         ("not visible here", "12", "█" * 4),
     ]
-    flat = re.sub(r"\s+", " ", whole)
+    flat = re.sub(r"\s+", " ", report)
     assert advice(capture.connections)[0] in flat
 
 
-def test_a_small_answer_beside_the_data_is_not_told_in_full() -> None:
-    capture = limited({"application": 1}, {"application": 1})
+def test_small_reverse_direction_is_not_shown_in_detail() -> None:
+    capture = capture_with_limits({"application": 1}, {"application": 1})
     capture.connection_count = 1
     assert sum(line.startswith(" tap ") for line in text(capture, 80)) == 2
     capture.connections["bytes"] = capture.connections["bytes"] // np.array([1, 100])
     assert sum(line.startswith(" tap ") for line in text(capture, 80)) == 1
 
 
-def test_bars() -> None:
+def test_bar_has_length_of_share() -> None:
     assert (bar(0.0), bar(0.5 / BAR), bar(1.0)) == ("", "▌", "█" * BAR)
 
 
-def test_the_worst_twenty_or_all(capsys: Output, monkeypatch: pytest.MonkeyPatch) -> None:
-    capture = limited(*({"application": 1.0} for _ in range(30)))
+def test_trace_prints_worst_twenty_or_all(capsys: Output, monkeypatch: pytest.MonkeyPatch) -> None:
+    capture = capture_with_limits(*({"application": 1.0} for _ in range(30)))
     monkeypatch.setattr("tcpcast.cli.trace.read", lambda *_, **__: capture)
     assert trace(TRANSFER) == 0
     out = capsys.readouterr().out
@@ -130,16 +143,16 @@ def test_the_worst_twenty_or_all(capsys: Output, monkeypatch: pytest.MonkeyPatch
     assert "more" not in out
 
 
-def test_json_and_csv_say_why() -> None:
-    capture = limited({"timeout": 1.0}, {"bottleneck": 1.0})
+def test_json_contains_advice() -> None:
+    capture = capture_with_limits({"timeout": 1.0}, {"bottleneck": 1.0})
     (document,) = capture.to_json()["captures"]
-    said = [row["advice"] for row in document["connections"]]
-    assert said == capture.advice().tolist()
-    assert said[1].startswith("Limited by: full link 100 % of the time")
+    advice_texts = [row["advice"] for row in document["connections"]]
+    assert advice_texts == capture.advice().tolist()
+    assert advice_texts[1].startswith("Limited by: full link 100 % of the time")
 
 
 @pytest.mark.parametrize("by", WAYS)
-def test_flows_together(by: str, capsys: Output) -> None:
+def test_group_by_prints_groups(by: str, capsys: Output) -> None:
     assert trace(TRANSFER, "--group-by", by) == 0
     out = capsys.readouterr().out
     assert "p_e" in out
@@ -156,7 +169,7 @@ def test_flows_together(by: str, capsys: Output) -> None:
     assert row["loss_events"] == str(group["loss_events"])
 
 
-def test_losses_so_far_apart_are_two_events(capsys: Output) -> None:
+def test_rtt_option_separates_loss_events(capsys: Output) -> None:
     counts = []
     for rtt in ("1us", "100s"):
         assert trace(TRANSFER, "--group-by", "all", "--rtt", rtt, "--json") == 0
@@ -167,8 +180,8 @@ def test_losses_so_far_apart_are_two_events(capsys: Output) -> None:
 
 
 @pytest.mark.parametrize("width", [80, 100, 120])
-def test_groups_fit(width: int) -> None:
-    capture = limited(*({"application": 1.0} for _ in range(4)))
+def test_groups_fit_terminal_width(width: int) -> None:
+    capture = capture_with_limits(*({"application": 1.0} for _ in range(4)))
     lines = text(capture, width, groups=capture.groups("pair"))
     assert max(map(len, lines[1:])) <= width
     assert len([line for line in lines if line.startswith(" 10.0.0.")]) == 4
@@ -184,14 +197,14 @@ def test_groups_fit(width: int) -> None:
         (["--group-by", "all", "--table", "intervals"], "cannot be combined"),
     ],
 )
-def test_what_is_refused(arguments: list[str], why: str, capsys: Output) -> None:
+def test_invalid_group_options_are_rejected(arguments: list[str], why: str, capsys: Output) -> None:
     assert trace(TRANSFER, *arguments) == 2
     out, err = capsys.readouterr()
     assert not out
     assert why in err
 
 
-def test_every_column_of_groups_is_documented() -> None:
+def test_every_group_column_is_documented() -> None:
     page = (ROOT / "docs" / "reference" / "commands.md").read_text(encoding="utf-8")
     section = page.partition("\n### Flows together\n")[2].partition("\n## ")[0]
     section = section.partition("\n### ")[0]
@@ -199,7 +212,7 @@ def test_every_column_of_groups_is_documented() -> None:
     assert named == tcpcast.trace(TRANSFER).groups("all").keys()
 
 
-def test_a_rate_far_above_the_others_does_not_take_ten_digits() -> None:
+def test_rate_unit_suits_median_rate() -> None:
     assert rate_scale(np.array([300.0, 551.0, np.nan])).unit == "bit/s"
     assert rate_scale(np.array([19.0, 551.0, 10_225_183.0])).unit == "kbit/s"
     assert rate_scale(np.array([1.0, 1.0, 1e15])).unit == "Gbit/s"

@@ -1,4 +1,4 @@
-"""`tcpcast trace --table`, `--connection` and `--parquet`: tables of captures, whole or in part."""
+"""`tcpcast trace --table`, `--connection` and `--parquet`: complete and filtered tables."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ ROOT = Path(__file__).parents[2]
 TRANSFER = ROOT / "crates" / "trace" / "tests" / "data" / "transfer.pcap.gz"
 
 
-def twice() -> Capture:
-    """A capture with two directions, each the same as the other but for its connection."""
+def capture_with_two_directions() -> Capture:
+    """Return a capture with two directions that differ only in their connection number."""
     capture = tcpcast.trace(TRANSFER)
     for table in tables(capture).values():
         length = next(iter(table.values())).size
@@ -47,31 +47,31 @@ NO_ROWS = ("services", "failed")
 
 
 @pytest.mark.parametrize("name", TABLES)
-def test_any_table_is_printed(name: str, capsys: Output) -> None:
+def test_each_table_is_printed_as_csv_and_json(name: str, capsys: Output) -> None:
     expected = tables(tcpcast.trace(TRANSFER))[name]
     assert main(["trace", str(TRANSFER), str(TRANSFER), "--table", name]) == 0
-    found = list(csv.DictReader(io.StringIO(capsys.readouterr().out)))
+    csv_rows = list(csv.DictReader(io.StringIO(capsys.readouterr().out)))
     length = next(iter(expected.values())).size
     assert length > 0 or name in NO_ROWS
-    assert len(found) == 2 * length
-    assert all(list(row)[: len(expected) + 1] == ["file", *expected] for row in found)
+    assert len(csv_rows) == 2 * length
+    assert all(list(row)[: len(expected) + 1] == ["file", *expected] for row in csv_rows)
     assert main(["trace", str(TRANSFER), "--table", name, "--json"]) == 0
     (capture,) = json.loads(capsys.readouterr().out)["captures"]
-    along = ["services", "failed"] if name == "connections" else []
-    assert list(capture) == ["file", "warnings", "rest", *along, name]
-    # What is advised goes with the directions, and is no figure of theirs.
+    more_tables = ["services", "failed"] if name == "connections" else []
+    assert list(capture) == ["file", "warnings", "rest", *more_tables, name]
+    # The advice is an additional key of each row.
     assert [{key: row[key] for key in expected} for row in capture[name]] == list(rows(expected))
 
 
-def test_a_table_that_is_none_is_refused(capsys: Output) -> None:
+def test_unknown_table_is_rejected_with_suggestion(capsys: Output) -> None:
     assert main(["trace", str(TRANSFER), "--table", "retransmision"]) == 2
     err = capsys.readouterr().err
     assert "there is no table 'retransmision'; write connections, requests" in err
     assert "did you mean 'retransmissions'?" in err
 
 
-def test_directions_alone_are_counted_anew() -> None:
-    capture = twice()
+def test_selected_directions_are_renumbered() -> None:
+    capture = capture_with_two_directions()
     second = of_directions(capture, np.array([1]))
     assert second.connections["connection"].tolist() == [9]
     assert second.connection_count == 1
@@ -84,28 +84,30 @@ def test_directions_alone_are_counted_anew() -> None:
     assert part["bytes"].sum() == capture.connections["bytes"][1]
 
 
-def test_one_connection_is_shown_and_written(
+def test_connection_option_selects_by_number_or_address(
     capsys: Output, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tcpcast.cli.trace.read", lambda _file, **_more: twice())
+    monkeypatch.setattr(
+        "tcpcast.cli.trace.read", lambda _file, **_more: capture_with_two_directions()
+    )
     assert main(["trace", "two.pcap", "--connection", "9", "--json"]) == 0
     (capture,) = json.loads(capsys.readouterr().out)["captures"]
     assert [row["connection"] for row in capture["connections"]] == [9]
     assert main(["trace", "two.pcap", "--connection", "9"]) == 0
     assert "in 1 connection\n" in capsys.readouterr().out
-    source = str(twice().connections["src"][0])
+    source = str(capture_with_two_directions().connections["src"][0])
     assert main(["trace", "two.pcap", "--connection", source, "--csv"]) == 0
     assert len(capsys.readouterr().out.splitlines()) == 3
 
 
-def test_a_connection_that_is_none_is_refused(capsys: Output) -> None:
+def test_unknown_connection_is_rejected(capsys: Output) -> None:
     assert main(["trace", str(TRANSFER), "--connection", "3"]) == 2
     assert "there is no connection 3 with data; choose a number from 0" in capsys.readouterr().err
     assert main(["trace", str(TRANSFER), "--connection", "192.0.2.77"]) == 2
     assert 'no data are sent from or to "192.0.2.77"' in capsys.readouterr().err
 
 
-def test_parquet_holds_the_same_tables(tmp_path: Path, capsys: Output) -> None:
+def test_parquet_files_equal_tables(tmp_path: Path, capsys: Output) -> None:
     parquet = pytest.importorskip("pyarrow.parquet")
     assert main(["trace", str(TRANSFER), str(TRANSFER), "--parquet", str(tmp_path / "out")]) == 0
     out, err = capsys.readouterr()
@@ -125,11 +127,11 @@ def test_parquet_holds_the_same_tables(tmp_path: Path, capsys: Output) -> None:
                 since = frame[column].cast("int64").to_pylist()
                 assert since == 2 * values.astype(np.int64).tolist()
             else:
-                said = [row[column] for row in rows(table)]
-                assert frame[column].to_pylist() == 2 * said, column
+                expected_values = [row[column] for row in rows(table)]
+                assert frame[column].to_pylist() == 2 * expected_values, column
 
 
-def test_types_are_the_same_without_rows(tmp_path: Path) -> None:
+def test_parquet_types_do_not_depend_on_rows(tmp_path: Path) -> None:
     parquet = pytest.importorskip("pyarrow.parquet")
     full = tcpcast.trace(TRANSFER)
     empty = of_directions(full, np.array([], dtype=np.intp))
@@ -146,14 +148,14 @@ def test_types_are_the_same_without_rows(tmp_path: Path) -> None:
     assert parquet.read_table(both[0]).num_rows == 1
 
 
-def test_a_folder_that_cannot_be_written_is_named(tmp_path: Path, capsys: Output) -> None:
+def test_unwritable_parquet_directory_is_named(tmp_path: Path, capsys: Output) -> None:
     pytest.importorskip("pyarrow")
     (tmp_path / "file").write_text("no folder")
     assert main(["trace", str(TRANSFER), "--parquet", str(tmp_path / "file")]) == 3
     assert f"cannot write {tmp_path / 'file'}" in capsys.readouterr().err
 
 
-def test_without_pyarrow_it_is_said_before_the_capture_is_read(tmp_path: Path) -> None:
+def test_missing_pyarrow_is_reported_before_reading(tmp_path: Path) -> None:
     code = f"""
 import sys
 sys.modules["pyarrow"] = None
@@ -166,42 +168,42 @@ sys.exit(main(["trace", {str(tmp_path / "none.pcap")!r}, "--parquet", {str(tmp_p
     assert "none.pcap" not in done.stderr
 
 
-def test_what_cannot_be_written_is_refused_before_reading(tmp_path: Path, capsys: Output) -> None:
+def test_invalid_output_is_rejected_before_reading(tmp_path: Path, capsys: Output) -> None:
     missing = tmp_path / "no capture.pcap"
     for option in ("--plot", "--parquet", "--scenario"):
         assert main(["trace", str(missing), option, ""]) == 2
-        said = capsys.readouterr().err
-        assert option in said
-        assert "no capture" not in said
+        message = capsys.readouterr().err
+        assert option in message
+        assert "no capture" not in message
     assert main(["trace", str(missing), "--scenario", str(tmp_path / "none" / "a.toml")]) == 3
     assert "there is no folder" in capsys.readouterr().err
     assert main(["trace", str(missing), "--scenario", "-"]) == 2
     assert "standard output" in capsys.readouterr().err
 
 
-def test_models_beside_another_table_are_not_forgotten_in_silence(capsys: Output) -> None:
+def test_models_cannot_be_combined_with_table(capsys: Output) -> None:
     assert main(["trace", str(TRANSFER), "--models", "--table", "rounds"]) == 2
     assert "--models prints text or --json" in capsys.readouterr().err
 
 
-def test_a_number_with_more_digits_than_any_is_no_connection(capsys: Output) -> None:
+def test_very_long_connection_number_is_rejected(capsys: Output) -> None:
     assert main(["trace", str(TRANSFER), "--connection", "9" * 5000]) == 2
     assert "no data are sent from" in capsys.readouterr().err
 
 
-def test_one_capture_given_twice_is_told(capsys: Output) -> None:
+def test_same_capture_as_second_capture_prints_warning(capsys: Output) -> None:
     assert main(["trace", str(TRANSFER), "--second-capture", str(TRANSFER)]) == 0
     assert "not copies of one capture" in " ".join(capsys.readouterr().out.split())
 
 
-def test_between_is_of_the_directions_that_are_kept() -> None:
+def test_comparison_of_captures_covers_selected_directions() -> None:
     both = tcpcast.trace(TRANSFER, after=TRANSFER)
     none = of_directions(both, np.array([], dtype=np.intp))
     assert both.between["seen_at_both"].size == 1
     assert not none.between
 
 
-def test_a_reader_that_leaves_does_not_keep_files_from_being_written(tmp_path: Path) -> None:
+def test_files_are_written_despite_broken_pipe(tmp_path: Path) -> None:
     target = tmp_path / "again.toml"
     command = [sys.executable, "-m", "tcpcast", "trace", str(TRANSFER)]
     run = subprocess.Popen(
@@ -217,7 +219,7 @@ def test_a_reader_that_leaves_does_not_keep_files_from_being_written(tmp_path: P
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="names are Unicode there")
-def test_a_name_that_is_no_text_is_no_fault(tmp_path: Path) -> None:
+def test_file_name_that_is_not_utf8_is_accepted(tmp_path: Path) -> None:
     pytest.importorskip("pyarrow")
     odd = tmp_path / os.fsdecode(b"odd\xff.pcap.gz")
     odd.write_bytes(TRANSFER.read_bytes())

@@ -1,4 +1,4 @@
-"""Single transfers in the report, the figures, and what stops a run of them."""
+"""Single transfers in reports and figures, and the end of their runs."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def made_up(engine: str, longer_s: float, half_s: float | None) -> Answer:
     return Answer(engine, kind=kind, metrics=metrics, tables=tables)
 
 
-def test_sizes_side_by_side_and_losses_of_each_engine() -> None:
+def test_report_has_tables_by_size_and_by_losses() -> None:
     answers = [made_up("short", 0.01, None), made_up("packet", 0.0, 0.1)]
     assert plain(run_parts(compare_all(answers)), 80).startswith(REPORT)
     narrow = plain(run_parts(compare_all(answers)), 50)
@@ -75,7 +75,7 @@ def test_sizes_side_by_side_and_losses_of_each_engine() -> None:
     assert max(len(line) for line in narrow.splitlines()) <= 50
 
 
-def test_a_long_list_of_sizes_is_shown_in_part() -> None:
+def test_long_list_of_sizes_is_shortened() -> None:
     answer = made_up("packet", 0.0, None)
     sizes = np.arange(1, 101)
     answer.tables = {"by_size": {"size_pkts": sizes, "completion_time_s": sizes * 0.1}}
@@ -86,14 +86,14 @@ def test_a_long_list_of_sizes_is_shown_in_part() -> None:
     assert "99 packets" not in text
 
 
-def test_no_reason_is_told_where_no_percentile_is_missing() -> None:
+def test_complete_percentiles_have_no_note() -> None:
     answer = made_up("packet", 0.0, 0.1)
     answer.tables["by_size"] |= {name: np.array([0.1, 1.0]) for name in ("p50", "p95", "p99")}
     assert "completion time, 1 packet" in plain(run_parts(compare_all([answer]), None), 90)
     assert "exceed this percentile" not in plain(run_parts(compare_all([answer]), None), 90)
 
 
-def test_sizes_typed_in_bytes_and_percentiles_of_all_times() -> None:
+def test_sizes_in_bytes_and_all_percentiles_are_shown() -> None:
     changes: dict[str, Any] = {"tcp": {"stack": "linux-cubic"}, "network.packet": "1500B"}
     changes |= {"traffic.size": ["1pkt", "1.448MB"]}
     scenario = tcpcast.load("short-transfers", changes=changes)
@@ -118,7 +118,7 @@ def test_sizes_typed_in_bytes_and_percentiles_of_all_times() -> None:
 
 
 @pytest.mark.parametrize(
-    ("size", "said"),
+    ("size", "expected"),
     [
         ("10MB", "1,000 transfers of 10 MB (6,907 packets), one at a time"),
         ("64KiB", "1,000 transfers of 64 KiB (46 packets), one at a time"),
@@ -135,7 +135,7 @@ def test_sizes_typed_in_bytes_and_percentiles_of_all_times() -> None:
         ),
     ],
 )
-def test_a_size_is_told_as_it_was_typed(size: Any, said: str) -> None:
+def test_summary_shows_size_as_typed(size: Any, expected: str) -> None:
     tables: dict[str, Any] = {
         "network": {"rtt": "50ms", "bottleneck": {"rate": "10mbit"}},
         "traffic": {"kind": "transfers", "size": size},
@@ -143,10 +143,10 @@ def test_a_size_is_told_as_it_was_typed(size: Any, said: str) -> None:
     if isinstance(size, dict):
         tables["traffic"]["arrivals"] = {"distribution": "poisson", "rate": "20/s"}
         tables["run"] = {"duration": "10s"}
-    assert describe(Scenario.from_dict(tables)).startswith(said)
+    assert describe(Scenario.from_dict(tables)).startswith(expected)
 
 
-def test_what_is_behind_the_bottleneck_is_told_with_its_marks_and_acks() -> None:
+def test_summary_and_report_show_return_path_and_marks() -> None:
     tables = {
         "network": {
             "rtt": "60ms",
@@ -172,7 +172,7 @@ CROSSED: dict[str, Any] = {"model": "poisson", "mean": "40%"}
 
 
 @pytest.mark.parametrize(
-    ("streams", "said"),
+    ("streams", "expected"),
     [
         ([CROSSED], "100 packets, cross traffic 4 Mbit/s, return link 500 kbit/s, "),
         (
@@ -191,8 +191,8 @@ CROSSED: dict[str, Any] = {"model": "poisson", "mean": "40%"}
         ),
     ],
 )
-def test_cross_traffic_is_told_with_its_rate_and_place(
-    streams: list[dict[str, Any]], said: str
+def test_summary_shows_cross_traffic_rate_and_hop(
+    streams: list[dict[str, Any]], expected: str
 ) -> None:
     tables = {
         "network": {
@@ -207,46 +207,47 @@ def test_cross_traffic_is_told_with_its_rate_and_place(
         "run": {"duration": "30s"},
         "cross": streams,
     }
-    assert said in describe(Scenario.from_dict(tables))
+    assert expected in describe(Scenario.from_dict(tables))
 
 
 @pytest.mark.parametrize(
-    ("burst", "said"), [("50KB", "burst 50 kB"), ("64KiB", "burst 64 KiB"), ("1501B", "1,501 B")]
+    ("burst", "expected"),
+    [("50KB", "burst 50 kB"), ("64KiB", "burst 64 KiB"), ("1501B", "1,501 B")],
 )
-def test_a_burst_is_told_as_it_was_typed(burst: str, said: str) -> None:
+def test_summary_shows_burst_as_typed(burst: str, expected: str) -> None:
     rate = {"network.bottleneck.rate": {"bucket": "20mbit", "burst": burst, "policer": True}}
-    assert said in describe(tcpcast.load("policed-line", changes=rate))
+    assert expected in describe(tcpcast.load("policed-line", changes=rate))
 
 
-def test_a_figure_of_times_against_sizes(tmp_path: Path) -> None:
+def test_completion_figure_shows_times_by_size(tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
     scenario = tcpcast.load("short-transfers")
     answers = [made_up("short", 0.01, None), made_up("packet", 0.0, 0.1)]
     assert [p.name for p in plot(answers, scenario, tmp_path)] == ["completion.png"]
-    # Sizes of on/off sources are intervals, and have no such figure.
+    # Sizes of on/off sources are intervals, for which there is no such figure.
     web = simulated()
     web.tables["by_size"] = {"low_pkts": np.array([1]), "on_time_s": np.array([0.5])}
     names = [p.name for p in plot([web], tcpcast.load("web-10mbit"), tmp_path)]
     assert names == ["states.png", "sharing.png", "queue.png"]
 
 
-def test_percentiles_are_drawn_and_gaps_stay_open(
+def test_percentile_bands_have_gaps_for_missing_sizes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """No transfer of 4 packets came, and one of 30 stands alone behind the gap."""
+    """There are no transfers of 4 and 16 packets, so 30 packets is a point after a gap."""
     pytest.importorskip("matplotlib")
-    kept: list[Any] = []
+    saved: list[Any] = []
 
-    def keep(figure: Any, path: Path, **_: bool) -> Path:
-        kept.append(figure)
+    def save_in_memory(figure: Any, path: Path, **_: bool) -> Path:
+        saved.append(figure)
         return path
 
-    monkeypatch.setattr(figures, "save_figure", keep)
+    monkeypatch.setattr(figures, "save_figure", save_in_memory)
     answer = made_up("packet", 0.0, 0.1)
-    told = np.array([1, 2, 8, 30])
+    sizes = np.array([1, 2, 8, 30])
     p50 = np.array([0.1, 0.2, 0.4, 0.6])
     answer.tables["by_size"] = {
-        "size_pkts": told,
+        "size_pkts": sizes,
         "completion_time_s": p50 * 1.2,
         "p50": p50,
         "p95": 2 * p50,
@@ -255,26 +256,26 @@ def test_percentiles_are_drawn_and_gaps_stay_open(
     del answer.tables["by_losses"]
     changes = {"traffic.size": [f"{n}pkt" for n in (1, 2, 4, 8, 16, 30)]}
     plot([answer], tcpcast.load("short-transfers", changes=changes), tmp_path)
-    axes = kept[0].axes[0]
+    axes = saved[0].axes[0]
     lines = {line.get_label(): line for line in axes.lines}
     for name, values in (("packet, median", p50), ("packet, mean", 1.2 * p50)):
         drawn = np.asarray(lines[name].get_ydata())
         assert np.isnan(drawn[[2, 4]]).all()
         assert drawn[[0, 1, 3, 5]] == pytest.approx(values)
-    labels = [text.get_text() for text in kept[0].legends[0].get_texts()]
-    assert "packet, mean, 95 % interval" not in labels  # none was told
+    labels = [text.get_text() for text in saved[0].legends[0].get_texts()]
+    assert "packet, mean, 95 % interval" not in labels  # the table has no intervals
     assert {"p50 to p95", "p95 to p99"} <= set(labels)
-    tail = kept[1].axes[0].lines
+    tail = saved[1].axes[0].lines
     assert [line.get_label() for line in tail][:2] == ["packet, 1 packet", "packet, 2 packets"]
     assert np.asarray(tail[0].get_xdata()) == pytest.approx([0.1, 0.2, 0.3])
     assert np.asarray(tail[0].get_ydata()) == pytest.approx([0.5, 0.05, 0.01])
-    # Sizes with a gap on either side have no band, but a line as high as it would be.
+    # A size between gaps has a vertical line instead of a band.
     lone = [np.array(c.get_segments()) for c in axes.collections if hasattr(c, "get_segments")]
     assert [segments[:, 0, 0].tolist() for segments in lone] == [[8, 30]] * 2
     assert lone[0][1, :, 1] == pytest.approx([0.6, 1.2])
 
 
-def test_the_packaged_scenario_runs_in_a_moment(capsys: Capture) -> None:
+def test_short_transfers_scenario_has_expected_results(capsys: Capture) -> None:
     arguments = ["run", "short-transfers", "--engine", "packet", "--json"]
     assert main([*arguments, "--set", "traffic.count=2000"]) == 0
     (packet,) = json.loads(capsys.readouterr().out)["answers"]
@@ -293,12 +294,12 @@ def test_the_packaged_scenario_runs_in_a_moment(capsys: Capture) -> None:
     mean = np.mean(by_size["completion_time_s"])
     assert metrics["completion_time_s"]["value"] == pytest.approx(mean, rel=1e-12)
     assert metrics["delivery_time_s"]["value"] < metrics["completion_time_s"]["value"]
-    untold = {"utilisation", "queue_mean_pkts", "send_rate_pps", "goodput_pps", "on_time_s"}
-    assert not untold & metrics.keys()
+    absent = {"utilisation", "queue_mean_pkts", "send_rate_pps", "goodput_pps", "on_time_s"}
+    assert not absent & metrics.keys()
     assert "warmup_s" not in packet["provenance"]
 
 
-def test_the_other_engine_says_that_it_does_not_apply(capsys: Capture) -> None:
+def test_engset_does_not_apply_to_transfers(capsys: Capture) -> None:
     arguments = ["run", "short-transfers", "--engine", "engset,packet", "--json"]
     assert main([*arguments, "--set", "traffic.count=10"]) == 0
     engset, packet = json.loads(capsys.readouterr().out)["answers"]
@@ -306,7 +307,7 @@ def test_the_other_engine_says_that_it_does_not_apply(capsys: Capture) -> None:
     assert packet["metrics"]
 
 
-def test_one_transfer_is_enough() -> None:
+def test_one_transfer_per_size_gives_answer() -> None:
     scenario = tcpcast.load("short-transfers", changes={"traffic.count": 1})
     (answer,) = tcpcast.run(scenario, ["packet"])
     assert answer["transfers"] == 6
@@ -315,7 +316,7 @@ def test_one_transfer_is_enough() -> None:
     assert "transfers" in str(tcpcast.run(scenario, ["packet"]))
 
 
-def test_a_precision_lengthens_the_run() -> None:
+def test_precision_increases_number_of_transfers() -> None:
     changes = {"traffic.count": 100, "run.precision": "3%"}
     scenario = tcpcast.load("short-transfers", changes=changes)
     (answer,) = tcpcast.run(scenario, ["packet"])
@@ -328,8 +329,8 @@ def test_a_precision_lengthens_the_run() -> None:
     assert counts.min() == counts.max() > 200
 
 
-def test_transfers_that_never_end_are_said_to_be_missing() -> None:
-    # 1e9 packets at one a round trip of a minute would take 1900 years.
+def test_transfers_without_end_make_answer_incomplete() -> None:
+    # At one packet per RTT, 1e9 packets take more than 100,000 years.
     scenario = Scenario.from_dict(
         {
             "network": {"rtt": "1h", "bottleneck": {"rate": "10mbit"}},

@@ -1,4 +1,4 @@
-"""An error of usage names the command whose help has the answer."""
+"""Usage errors name the command to read the help of."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from tcpcast.cli import main
         (["--nope"], "tcpcast"),
     ],
 )
-def test_the_help_to_read_is_named(
+def test_usage_error_names_help_command(
     arguments: list[str], command: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(arguments) == 2
-    said = capsys.readouterr().err.splitlines()
-    assert said[0].startswith(f"{command}: ")
-    assert said[-1] == f"Try '{command} --help'."
+    errors = capsys.readouterr().err.splitlines()
+    assert errors[0].startswith(f"{command}: ")
+    assert errors[-1] == f"Try '{command} --help'."

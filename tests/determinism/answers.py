@@ -55,7 +55,7 @@ NUMBER = re.compile(r"(?<![\w.])[-\u2212]?\d[\d,]*(\.\d+)?(e[-+]?\d+)?")
 KEY = re.compile(r' *"([^"]+)": (.*)')
 
 TEXTS = frozenset({".csv", ".json", ".md", ".toml", ".txt"})
-MOST_SHOWN = 8
+MAX_SHOWN = 8
 
 
 def recorded(case: Case) -> dict[str, str]:
@@ -126,11 +126,11 @@ def is_digest(value: Any) -> bool:
 def write(case: Case, folder: Path) -> str:
     """Record a case into its folder, and return its name."""
     result = recorded(case)
-    place = folder / case.name
-    shutil.rmtree(place, ignore_errors=True)
-    place.mkdir(parents=True)
+    directory = folder / case.name
+    shutil.rmtree(directory, ignore_errors=True)
+    directory.mkdir(parents=True)
     for name, text in result.items():
-        (place / name.replace(os.sep, "+")).write_text(text)
+        (directory / name.replace(os.sep, "+")).write_text(text)
     return case.name
 
 
@@ -165,58 +165,59 @@ def without_words(text: str) -> str:
     Lines of JSON keep their key, other lines only their numbers, so that the wording and wrapping
     of paragraphs may differ.
     """
-    kept: list[str] = []
+    structure: list[str] = []
     for line in text.splitlines():
         key = KEY.match(line)
         if key:
-            kept.append(key[1])
+            structure.append(key[1])
         elif re.fullmatch(r"[\s{}\[\],]+", line):
-            kept.append(line.strip())
-        kept.extend(result[0] for result in NUMBER.finditer(key[2] if key else line))
-    return "\n".join(kept)
+            structure.append(line.strip())
+        structure.extend(result[0] for result in NUMBER.finditer(key[2] if key else line))
+    return "\n".join(structure)
 
 
 def compared(case: Case, folder: Path, *, numbers: bool = False) -> tuple[list[str], list[str]]:
     """Return the differences of a case from its recording; with ``numbers`` also those in words."""
-    place = folder / case.name
-    if not place.is_dir():
+    directory = folder / case.name
+    if not directory.is_dir():
         return ["not recorded"], []
-    before = {path.name: path.read_text() for path in place.iterdir()}
+    before = {path.name: path.read_text() for path in directory.iterdir()}
     now = {name.replace(os.sep, "+"): text for name, text in recorded(case).items()}
     every = list(differences(before, now))
     if not numbers:
         return every, []
     skeletons = [
-        {name: without_words(text) for name, text in each.items()} for each in (before, now)
+        {name: without_words(text) for name, text in recorded_texts.items()}
+        for recorded_texts in (before, now)
     ]
     differing = list(differences(*skeletons))
     return differing, [] if differing else every
 
 
-def chosen(only: str, slow: bool) -> list[Case]:
+def select_cases(only: str, slow: bool) -> list[Case]:
     """Return the cases whose name contains a text."""
     return [case for case in cases() if only in case.name and (slow or not case.slow)]
 
 
-def record_all(wanted: list[Case], folder: Path, processes: int) -> int:
+def record_all(cases_to_run: list[Case], folder: Path, processes: int) -> int:
     """Record cases and return the exit code."""
     with ProcessPoolExecutor(processes) as pool:
-        names = list(pool.map(partial(write, folder=folder), wanted, chunksize=4))
+        names = list(pool.map(partial(write, folder=folder), cases_to_run, chunksize=4))
     print(f"{len(names)} cases recorded in {folder}")
     return 0
 
 
-def compare_all(wanted: list[Case], folder: Path, processes: int, *, numbers: bool) -> int:
+def compare_all(cases_to_run: list[Case], folder: Path, processes: int, *, numbers: bool) -> int:
     """Print the differences from a recording; return the exit code, 1 if there are any."""
     compare = partial(compared, folder=folder, numbers=numbers)
     with ProcessPoolExecutor(processes) as pool:
-        result = list(zip(wanted, pool.map(compare, wanted, chunksize=4), strict=True))
+        result = list(zip(cases_to_run, pool.map(compare, cases_to_run, chunksize=4), strict=True))
     differing = list(report((case, lines) for case, (lines, _) in result))
     if numbers:
         print("Words that differ:")
         worded = list(report((case, words) for case, (_, words) in result))
         print(f"{len(worded)} cases differ in words")
-    print(f"{len(wanted)} cases compared, {len(differing)} differ")
+    print(f"{len(cases_to_run)} cases compared, {len(differing)} differ")
     return 1 if differing else 0
 
 
@@ -224,7 +225,7 @@ def report(result: Iterable[tuple[Case, list[str]]]) -> Iterator[str]:
     """Print the differences of each case, and yield the names of those that differ."""
     for case, lines in result:
         if lines:
-            print(f"{case.name}: {len(lines)} differences", *lines[:MOST_SHOWN], sep="\n  ")
+            print(f"{case.name}: {len(lines)} differences", *lines[:MAX_SHOWN], sep="\n  ")
             yield case.name
 
 
@@ -237,11 +238,11 @@ def main() -> int:
     parser.add_argument("--slow", action="store_true", help="also the papers")
     parser.add_argument("--processes", type=int, default=2)
     parser.add_argument("--numbers", action="store_true", help="words may differ")
-    asked = parser.parse_args()
-    wanted, folder = chosen(asked.only, asked.slow), asked.folder.resolve()
-    if asked.what == "record":
-        return record_all(wanted, folder, asked.processes)
-    return compare_all(wanted, folder, asked.processes, numbers=asked.numbers)
+    options = parser.parse_args()
+    cases_to_run, folder = select_cases(options.only, options.slow), options.folder.resolve()
+    if options.what == "record":
+        return record_all(cases_to_run, folder, options.processes)
+    return compare_all(cases_to_run, folder, options.processes, numbers=options.numbers)
 
 
 if __name__ == "__main__":

@@ -337,10 +337,10 @@ def cases() -> Iterator[Case]:
 
 def settings(changes: Changes) -> tuple[str, ...]:
     """Return ``--set`` options; keys with value None are left out."""
-    asked = {key: value for key, value in changes.items() if value is not None}
+    given = {key: value for key, value in changes.items() if value is not None}
     return tuple(
         f"--set={key}={value if isinstance(value, str) else inline(value)}"
-        for key, value in asked.items()
+        for key, value in given.items()
     )
 
 
@@ -438,11 +438,11 @@ def _tables() -> Iterator[Case]:
         for traffic in ("web", "bulk", "arriving"):
             yield _run(f"loss-{loss}-{traffic}", traffic, {"network.bottleneck.loss": table})
     for distribution in DISTRIBUTIONS:
-        for key, most, least in (("off", "1s", "200ms"), ("size", "12pkt", "3pkt")):
+        for key, maximum, minimum in (("off", "1s", "200ms"), ("size", "12pkt", "3pkt")):
             yield _run(
                 f"distribution-{key}-{distribution}",
                 "web",
-                {f"traffic.{key}": filled(distribution, most, least)},
+                {f"traffic.{key}": filled(distribution, maximum, minimum)},
             )
 
 
@@ -456,10 +456,10 @@ def _sources() -> Iterator[Case]:
         yield _run(f"sources-{name}", "web", changes)
 
 
-def filled(distribution: str, most: str, least: str) -> Any:
+def filled(distribution: str, maximum: str, minimum: str) -> Any:
     """Return the table of a distribution with values for its quantities."""
     return json.loads(
-        json.dumps(DISTRIBUTIONS[distribution]).replace("{m}", most).replace("{n}", least)
+        json.dumps(DISTRIBUTIONS[distribution]).replace("{m}", maximum).replace("{n}", minimum)
     )
 
 
@@ -529,8 +529,8 @@ def _engines() -> Iterator[Case]:
 
 def _fixed_point(name: str, scheme: int, changes: Changes, **more: Any) -> Case:
     table: Changes = {"scheme": scheme, "steps": 8, "step": "60s", "references": 20, **more}
-    asked = {"fixed_point": table, "traffic.sources": 250, "run.duration": "1500s"}
-    return _run(f"fixed-point-{name}", "loop", asked | changes, "fixed-point")
+    given = {"fixed_point": table, "traffic.sources": 250, "run.duration": "1500s"}
+    return _run(f"fixed-point-{name}", "loop", given | changes, "fixed-point")
 
 
 def _commands() -> Iterator[Case]:
@@ -642,9 +642,9 @@ EMULATED: dict[str, Changes] = {
 
 def _called() -> Iterator[Case]:
     for name in QUESTIONS:
-        asked = {"question": name, "values": {}}
-        curve = (("curve", asked),) if name != "transfer" else ()
-        yield Case(f"page-{name}", (), calls=(("page", asked), *curve))
+        given = {"question": name, "values": {}}
+        curve = (("curve", given),) if name != "transfer" else ()
+        yield Case(f"page-{name}", (), calls=(("page", given), *curve))
     for name, bottleneck in EMULATED.items():
         scenario = {
             "network": {"rtt": "40ms", "bottleneck": {"rate": "10mbit", **bottleneck}},

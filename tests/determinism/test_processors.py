@@ -13,7 +13,7 @@ import pytest
 if TYPE_CHECKING:
     from pathlib import Path
 
-SWEPT = """
+SCRIPT = """
 import sys, tcpcast
 out = sys.argv[1]
 several = {"network.rtt": ["20ms", "50ms", "120ms", "200ms"]}
@@ -26,18 +26,18 @@ tcpcast.sweep("short-transfers", several, engines="short", out=f"{out}/short", p
 
 
 @pytest.mark.skipif(platform.machine() not in {"x86_64", "AMD64"}, reason="kernels of x86")
-def test_a_sweep_has_the_same_bytes_with_the_kernels_of_other_processors(tmp_path: Path) -> None:
-    def swept(kernel: str) -> dict[str, bytes]:
+def test_sweep_bytes_do_not_depend_on_blas_kernels(tmp_path: Path) -> None:
+    def run_sweep(kernel: str) -> dict[str, bytes]:
         out = tmp_path / kernel
         environment = {**os.environ, "OPENBLAS_CORETYPE": kernel}
-        subprocess.run([sys.executable, "-c", SWEPT, out], env=environment, check=True)
+        subprocess.run([sys.executable, "-c", SCRIPT, out], env=environment, check=True)
         return {str(part.relative_to(out)): part.read_bytes() for part in out.glob("*/part-*")}
 
-    with_first = swept("Prescott")
+    with_first = run_sweep("Prescott")
     assert with_first
-    assert swept("Nehalem") == with_first
+    assert run_sweep("Nehalem") == with_first
     if "avx2" in _flags():
-        assert swept("Haswell") == with_first
+        assert run_sweep("Haswell") == with_first
 
 
 def _flags() -> str:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 BLOCK = 1 << 17
 """Maximum number of bytes in a block of zstd."""
 NAME = "slow.pcap"
-FORMS = ["--json", "--csv", "--table=rounds"]
+FORMATS = ["--json", "--csv", "--table=rounds"]
 
 
 def zstd(content: bytes) -> bytes:
@@ -37,7 +37,11 @@ def zstd(content: bytes) -> bytes:
     return b"".join(parts)
 
 
-WRITTEN: dict[str, Callable[[bytes], bytes]] = {"plain": bytes, "gzip": gzip.compress, "zstd": zstd}
+ENCODERS: dict[str, Callable[[bytes], bytes]] = {
+    "plain": bytes,
+    "gzip": gzip.compress,
+    "zstd": zstd,
+}
 
 
 @pytest.fixture(scope="module")
@@ -54,7 +58,9 @@ def content(tmp_path_factory: pytest.TempPathFactory) -> bytes:
     return file.read_bytes()
 
 
-def process(*command: str, folder: Path, piped: bytes | None = None, hash_seed: str = "0") -> bytes:
+def run_process(
+    *command: str, folder: Path, piped: bytes | None = None, hash_seed: str = "0"
+) -> bytes:
     """Return the output of a separate process."""
     environment = os.environ | {"PYTHONHASHSEED": hash_seed}
     run = subprocess.run(
@@ -94,36 +100,41 @@ for arguments in json.loads(sys.argv[1]):
 """
 
 
-def test_in_two_processes(content: bytes, tmp_path: Path) -> None:
+def test_two_processes_print_same_bytes(content: bytes, tmp_path: Path) -> None:
     (tmp_path / NAME).write_bytes(content)
     (tmp_path / "after.pcap").write_bytes(content[: len(content) // 2])
-    asked = [*([form, NAME] for form in FORMS), ["--json", NAME, "--second-capture", "after.pcap"]]
-    once, again = (
-        process("-c", ALL, json.dumps(asked), folder=tmp_path, hash_seed=seed) for seed in "12"
+    arguments = [
+        *([form, NAME] for form in FORMATS),
+        ["--json", NAME, "--second-capture", "after.pcap"],
+    ]
+    first, second = (
+        run_process("-c", ALL, json.dumps(arguments), folder=tmp_path, hash_seed=seed)
+        for seed in "12"
     )
-    assert again == once
-    forms = once.split(b"exit ")
-    assert len(forms) == len(asked) + 1
+    assert second == first
+    forms = first.split(b"exit ")
+    assert len(forms) == len(arguments) + 1
     assert all(len(form) > 20_000 for form in forms[:-1])
     assert b'"under_way": ' in forms[-2]
 
 
 @pytest.mark.skipif(PROCESSORS < 2, reason="one processor")
 @pytest.mark.parametrize("connections", [2, 400])
-def test_on_one_processor_and_on_all(connections: int, tmp_path: Path) -> None:
+def test_one_and_all_processors_print_same_bytes(connections: int, tmp_path: Path) -> None:
     """Threads share a large capture with several connections, or one of many connections."""
     parts = capture(packets=40_000, connections=connections)
     (tmp_path / NAME).write_bytes(b"".join(parts))
-    asked = json.dumps([[form, NAME] for form in FORMS])
-    alone, together = (
-        process("-c", code, asked, folder=tmp_path) for code in (ON_ONE_PROCESSOR + ALL, ALL)
+    arguments = json.dumps([[form, NAME] for form in FORMATS])
+    on_one, on_all = (
+        run_process("-c", code, arguments, folder=tmp_path)
+        for code in (ON_ONE_PROCESSOR + ALL, ALL)
     )
-    assert alone == together
-    assert len(alone) > 10_000
+    assert on_one == on_all
+    assert len(on_one) > 10_000
 
 
-@pytest.mark.parametrize("form", FORMS)
-def test_from_a_file_standard_input_gzip_and_zstd(
+@pytest.mark.parametrize("form", FORMATS)
+def test_files_stdin_gzip_and_zstd_give_same_bytes(
     form: str,
     content: bytes,
     tmp_path: Path,
@@ -131,8 +142,8 @@ def test_from_a_file_standard_input_gzip_and_zstd(
     capfdbinary: pytest.CaptureFixture[bytes],
 ) -> None:
     result = set()
-    for how, write in WRITTEN.items():
-        folder = tmp_path / how
+    for encoding, write in ENCODERS.items():
+        folder = tmp_path / encoding
         folder.mkdir()
         (folder / NAME).write_bytes(write(content))
         monkeypatch.chdir(folder)
@@ -140,7 +151,7 @@ def test_from_a_file_standard_input_gzip_and_zstd(
         result.add(capfdbinary.readouterr().out)
     if form == "--json":
         command = ("-m", "tcpcast", "trace", form, "-")
-        piped = process(*command, folder=tmp_path, piped=gzip.compress(content))
+        piped = run_process(*command, folder=tmp_path, piped=gzip.compress(content))
         result.add(piped.replace(b'"file": "-"', f'"file": "{NAME}"'.encode(), 1))
     else:
         # From a pipe only one form is possible; the recorded name differs.
@@ -150,16 +161,16 @@ def test_from_a_file_standard_input_gzip_and_zstd(
     assert len(result) == 1
 
 
-def test_from_bytes(
+def test_bytes_in_python_give_same_document_as_file(
     content: bytes, tmp_path: Path, capfdbinary: pytest.CaptureFixture[bytes]
 ) -> None:
     (tmp_path / NAME).write_bytes(content)
     assert main(["trace", "--json", str(tmp_path / NAME)]) == 0
-    told = json.loads(capfdbinary.readouterr().out)
-    for write in WRITTEN.values():
+    expected = json.loads(capfdbinary.readouterr().out)
+    for write in ENCODERS.values():
         document = json.loads(json.dumps(tcpcast.trace(write(content)).to_json()))
         assert [capture.pop("file") for capture in document["captures"]] == ["<bytes>"]
         assert document["captures"] == [
             {key: value for key, value in capture.items() if key != "file"}
-            for capture in told["captures"]
+            for capture in expected["captures"]
         ]

@@ -56,7 +56,7 @@ def command(name: str, hash_seed: str) -> str:
 
 @pytest.mark.parametrize("queue", ["droptail", "red"])
 @pytest.mark.parametrize("name", SCENARIOS)
-def test_twice_and_on_one_thread_or_two(name: str, queue: str) -> None:
+def test_repeated_and_threaded_runs_are_equal(name: str, queue: str) -> None:
     scenario = tcpcast.load(name).with_changes(CHANGES | {"network.bottleneck.queue": queue})
     once = document(scenario, threads=1)
     assert document(scenario, threads=1) == once
@@ -65,7 +65,7 @@ def test_twice_and_on_one_thread_or_two(name: str, queue: str) -> None:
 
 
 @pytest.mark.parametrize("queue", [n for n, t in AQM_TABLES.items() if "ecn" in t.model_fields])
-def test_marks_on_one_thread_or_two(queue: str) -> None:
+def test_runs_with_ecn_marks_are_equal_on_two_threads(queue: str) -> None:
     changes = {
         "network.bottleneck": {"rate": "20mbit", "buffer": "500pkt", "queue": queue},
         "tcp": {"stack": "linux-cubic", "ecn": True},
@@ -76,7 +76,7 @@ def test_marks_on_one_thread_or_two(queue: str) -> None:
     scenario = tcpcast.load("lossy-path", changes=changes)
     once = document(scenario, threads=1)
     assert document(scenario, threads=2) == once
-    assert figures(scenario)["ecn_mark_ratio"].value > 0
+    assert run_metrics(scenario)["ecn_mark_ratio"].value > 0
 
 
 ARRIVING = {
@@ -90,19 +90,19 @@ ARRIVING = {
 
 
 @pytest.mark.parametrize("changes", [{"traffic.count": 500}, ARRIVING])
-def test_single_transfers_on_one_thread_or_two(changes: dict[str, Any]) -> None:
+def test_transfers_are_equal_on_two_threads(changes: dict[str, Any]) -> None:
     scenario = tcpcast.load("short-transfers", changes={**changes, "run.replications": 3})
     once = document(scenario, threads=1)
     assert document(scenario, threads=2) == once
     other = scenario.with_changes({"run.seed": 2})
-    assert figures(other) != figures(scenario)
+    assert run_metrics(other) != run_metrics(scenario)
 
 
-def figures(scenario: tcpcast.Scenario) -> dict[str, Any]:
+def run_metrics(scenario: tcpcast.Scenario) -> dict[str, Any]:
     return dict(tcpcast.run(scenario, ["packet"])[0].metrics)
 
 
-def test_two_simultaneous_processes_equal_this_one() -> None:
+def test_two_simultaneous_processes_give_same_output() -> None:
     with ThreadPoolExecutor(2) as pool:
         one, other = pool.map(command, ["web-10mbit"] * 2, ["1", "2"])
     assert one == other
@@ -119,11 +119,11 @@ def test_other_seed_gives_other_results() -> None:
     assert max(rates) < 1.3 * min(rates)
 
 
-def numbers(**changes: Any) -> Config:
+def run_config(**changes: Any) -> Config:
     return configuration(tcpcast.load("web-10mbit").with_changes(changes), 2.0)
 
 
-def everything(run: _native.Simulation) -> dict[str, Any]:
+def all_results(run: _native.Simulation) -> dict[str, Any]:
     """Return all results of a run, as lists."""
     traces = {f"trace {name}": value for name, value in run.traces().items()}
     result = {**run.totals(), **traces, "counters": [rows.tolist() for rows in run.counters()]}
@@ -134,14 +134,14 @@ def everything(run: _native.Simulation) -> dict[str, Any]:
     return {k: v.tolist() if isinstance(v, np.ndarray) else v for k, v in result.items()}
 
 
-def test_a_replication_does_not_depend_on_how_many_there_are() -> None:
+def test_replication_does_not_depend_on_number_of_replications() -> None:
     counters = []
     for replications, threads in ((1, 1), (2, 1), (5, 2)):
-        run = _native.Simulation(numbers(), replications)
+        run = _native.Simulation(run_config(), replications)
         run.advance(transfers=1000, until_ns=1000 * SECOND, threads=threads)
         counters.append([rows.tolist() for rows in run.counters()])
-    alone, two, five = counters
-    assert two[0] == five[0] == alone[0]
+    one, two, five = counters
+    assert two[0] == five[0] == one[0]
     assert two[1] == five[1]
     assert len({str(rows) for rows in five}) == 5
 
@@ -156,10 +156,10 @@ def test_reading_metrics_during_a_run_changes_nothing(looks: int) -> None:
         "egress": {"rate": "2mbit", "delay": "1ms"},
     }
     changes = {"network": network, "probes.flows": [3]}
-    in_one_go, in_pieces = (_native.Simulation(numbers(**changes), 1) for _ in "12")
+    in_one_go, in_pieces = (_native.Simulation(run_config(**changes), 1) for _ in "12")
     in_one_go.advance(transfers=None, until_ns=10 * SECOND, threads=1)
     for look in range(1, looks + 1):
         in_pieces.advance(transfers=None, until_ns=look * 10 * SECOND // looks, threads=1)
-        everything(in_pieces)
-    wanted, result = everything(in_one_go), everything(in_pieces)
-    assert {name for name in wanted if wanted[name] != result[name]} == set()
+        all_results(in_pieces)
+    expected, result = all_results(in_one_go), all_results(in_pieces)
+    assert {name for name in expected if expected[name] != result[name]} == set()

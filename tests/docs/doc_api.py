@@ -140,8 +140,8 @@ def _list(body: str) -> str:
         elif entries:
             entries[-1].append(line)
     lines = []
-    for name, *said in entries:
-        meaning = " ".join(textwrap.dedent("\n".join(said)).split())
+    for name, *description in entries:
+        meaning = " ".join(textwrap.dedent("\n".join(description)).split())
         lines.append(f"- `{name}`: {_words(meaning)}" if meaning else f"- `{name}`")
     return "\n".join(lines) + "\n"
 

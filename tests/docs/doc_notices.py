@@ -43,18 +43,18 @@ def _linked(metadata: Any) -> dict[str, Any]:
     packages = {package["id"]: package for package in metadata["packages"]}
     nodes = {node["id"]: node for node in metadata["resolve"]["nodes"]}
     waiting = [key for key, package in packages.items() if package["name"] == "tcpcast-py"]
-    seen: set[str] = set()
+    visited: set[str] = set()
     while waiting:
         key = waiting.pop()
-        if key in seen or any("proc-macro" in t["kind"] for t in packages[key]["targets"]):
+        if key in visited or any("proc-macro" in t["kind"] for t in packages[key]["targets"]):
             continue
-        seen.add(key)
+        visited.add(key)
         waiting += [
             dependency["pkg"]
             for dependency in nodes[key]["deps"]
             if any(kind["kind"] is None for kind in dependency["dep_kinds"])
         ]
-    linked = (packages[key] for key in seen)
+    linked = (packages[key] for key in visited)
     return {f"{p['name']} {p['version']}": p for p in linked if p["source"] is not None}
 
 
@@ -85,6 +85,6 @@ def write() -> None:
         print(f"updated {NOTICES.relative_to(ROOT)}")
 
 
-def named() -> list[str]:
+def listed_crates() -> list[str]:
     """Return the crates in the file, in its order."""
     return re.findall(r"^(\S+ \d\S*): ", NOTICES.read_text(encoding="utf-8"), re.MULTILINE)

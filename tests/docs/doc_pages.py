@@ -83,7 +83,7 @@ class Block:
         return "measured" in self.info.split(" ")
 
     @property
-    def place(self) -> str:
+    def location(self) -> str:
         return f"{self.page.relative_to(ROOT)}:{self.first}"
 
 

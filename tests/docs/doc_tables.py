@@ -358,10 +358,10 @@ def stacks() -> str:
     return _table(head, [[", ".join(names), *cells] for cells, names in engines.items()])
 
 
-def _fit(found: Fit) -> str:
-    if found.verdict is Verdict.REFUSED:
-        return f"refused: {found.text}"
-    return found.text or "applies"
+def _fit(fit: Fit) -> str:
+    if fit.verdict is Verdict.REFUSED:
+        return f"refused: {fit.text}"
+    return fit.text or "applies"
 
 
 BEST_FOR = {
@@ -396,12 +396,12 @@ for _name in FORMULAS:
     TABLES[f"model.{_name}"] = lambda name=_name: model(name)  # type: ignore[misc]
 
 
-def filled(text: str) -> str:
+def fill_tables(text: str) -> str:
     """Return a page with up-to-date tables."""
     return TABLE.sub(lambda result: result[1] + TABLES[result[2]]() + result[4], text)
 
 
-def named(text: str) -> set[str]:
+def table_names(text: str) -> set[str]:
     """Return the names of the tables on a page."""
     return {result[2] for result in TABLE.finditer(text)}
 

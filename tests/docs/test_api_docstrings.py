@@ -44,14 +44,14 @@ def lacking(documented: Any) -> list[str]:
     """Return the arguments that neither the list of parameters nor the text above it names."""
     result = sections(documented)
     listed = entries(result.get("Parameters", "")) | entries(result.get("Attributes", ""))
-    said = set(re.findall(r"``(\w+)", result[""])) | referred(documented)
+    mentioned = set(re.findall(r"``(\w+)", result[""])) | referred(documented)
     if inspect.isclass(documented) and dataclasses.is_dataclass(documented):
         wanted = [f.name for f in dataclasses.fields(documented) if not f.name.startswith("_")]
     elif inspect.isclass(documented):
         return []
     else:
         wanted = list(inspect.signature(documented).parameters)
-    return [name for name in wanted if name not in listed | said | {"self"}]
+    return [name for name in wanted if name not in listed | mentioned | {"self"}]
 
 
 @pytest.mark.parametrize(("module", "name"), PUBLIC, ids=str)
@@ -65,8 +65,8 @@ def test_every_argument_is_described(module: str, name: str) -> None:
 def test_return_values_are_described(module: str, name: str) -> None:
     documented = getattr(importlib.import_module(module), name)
     result = sections(documented)
-    said = result[""].split()[0] in {"Return", "Estimate", "Tell"}
-    assert "Returns" in result or "Yields" in result or said
+    mentioned = result[""].split()[0] in {"Return", "Estimate", "Tell"}
+    assert "Returns" in result or "Yields" in result or mentioned
 
 
 def test_missing_descriptions_are_found() -> None:

@@ -50,12 +50,12 @@ def read(page: Path, folder: Path, *, long: bool) -> None:
             continue
         if block.language == "python":
             printed = reader.output(block)
-            said = after.lines if after is not None and follows(block, after) else []
-            assert block.is_measured or timeless(said) == timeless(printed), block.place
+            shown = after.lines if after is not None and follows(block, after) else []
+            assert block.is_measured or timeless(shown) == timeless(printed), block.location
         else:
             expected = reader.read(block)
             if expected is not None and not block.is_measured:
-                assert timeless(block.lines) == timeless(expected), block.place
+                assert timeless(block.lines) == timeless(expected), block.location
     check_figures(page, folder, all_ran=not (missing or left_out))
     if missing:
         pytest.skip(f"missing {', '.join(sorted(missing))}: make peers; other blocks pass")
@@ -71,7 +71,7 @@ def check_figures(page: Path, folder: Path, *, all_ran: bool) -> None:
             assert look_alike(now, before), f"{kept} has changed: make docs-update"
 
 
-def test_every_figure_is_drawn_by_a_page_and_shown() -> None:
+def test_each_figure_is_written_and_shown_by_one_page() -> None:
     kept = {path.resolve() for path in (ROOT / "docs").rglob("*.svg")}
     drawn = [path for page in pages() for path in figures(page).values()]
     assert len(drawn) == len(set(drawn))
@@ -79,7 +79,7 @@ def test_every_figure_is_drawn_by_a_page_and_shown() -> None:
     assert {path for page in pages() for path in images(page)} == kept
 
 
-def test_drawings_may_differ_in_last_digits() -> None:
+def test_drawings_are_compared_without_last_digits() -> None:
     drawing = '<path id="p1" d="M 10.25 3"/><use xlink:href="#p1"/>'
     assert look_alike(drawing, '<path id="p2" d="M 10.26 3"/><use xlink:href="#p2"/>')
     assert not look_alike(drawing, drawing.replace("10.25", "11.25"))
@@ -89,10 +89,10 @@ def test_drawings_may_differ_in_last_digits() -> None:
 @pytest.mark.parametrize("page", pages(), ids=name)
 def test_blocks_have_a_language(page: Path) -> None:
     for block in blocks(page):
-        assert block.language in KNOWN, block.place
+        assert block.language in KNOWN, block.location
 
 
-def test_readme_has_six_lines_of_python_with_output() -> None:
+def test_readme_example_has_six_lines_and_output() -> None:
     result = blocks(ROOT / "README.md")
     code = next(block for block in result if block.language == "python")
     assert len(code.lines) == 6
@@ -120,7 +120,7 @@ def test_every_make_target_exists(page: Path) -> None:
     assert {target for names in named for target in names.split()} <= make_targets()
 
 
-def test_a_command_may_have_several_lines(tmp_path: Path) -> None:
+def test_command_can_span_several_lines(tmp_path: Path) -> None:
     lines = ["$ echo one \\", "    two", "one two", "$ false"]
     block = Block(ROOT / "README.md", "console", 0, 4, lines)
     assert Reader(tmp_path).read(block) == lines

@@ -21,7 +21,7 @@ def modules(*, with_examples: bool) -> list[str]:
 
 
 @pytest.mark.parametrize("module", modules(with_examples=True))
-def test_examples(module: str) -> None:
+def test_docstring_examples_pass(module: str) -> None:
     failed, tried = doctest.testmod(
         importlib.import_module(module), optionflags=doctest.NORMALIZE_WHITESPACE
     )

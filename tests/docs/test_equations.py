@@ -23,8 +23,10 @@ def unlimited(p: float, b: float) -> float:
 def timeout(w: float, p: float) -> float:
     if w <= 3:
         return 1.0
-    kept = 1 - p
-    share: float = (1 - kept**3) * (1 + kept**3 * (1 - kept ** (w - 3))) / (1 - kept**w)
+    survival = 1 - p
+    share: float = (
+        (1 - survival**3) * (1 + survival**3 * (1 - survival ** (w - 3))) / (1 - survival**w)
+    )
     return min(1.0, share)
 
 
@@ -32,38 +34,42 @@ def backoff(p: float) -> float:
     return 1 + p + 2 * p**2 + 4 * p**3 + 8 * p**4 + 16 * p**5 + 32 * p**6
 
 
-def rounds(p: float, b: float, most: float) -> float:
+def rounds(p: float, b: float, max_window: float) -> float:
     window = unlimited(p, b)
-    return b / 2 * window if window < most else b / 8 * most + (1 - p) / (p * most) + 1
+    return (
+        b / 2 * window
+        if window < max_window
+        else b / 8 * max_window + (1 - p) / (p * max_window) + 1
+    )
 
 
-@pytest.mark.parametrize("most", WINDOWS)
+@pytest.mark.parametrize("max_window", WINDOWS)
 @pytest.mark.parametrize("b", ACKED)
 @pytest.mark.parametrize("p", LOSSES)
-def test_one_path(p: float, b: int, most: float) -> None:
-    root = min(most / RTT, sqrt(3 / (2 * b * p)) / RTT)
+def test_mathis_and_pftk_match_documented_equations(p: float, b: int, max_window: float) -> None:
+    root = min(max_window / RTT, sqrt(3 / (2 * b * p)) / RTT)
     path: dict[str, Any] = {"rtt_s": RTT, "loss_indication_ratio": p, "packets_per_ack": b}
-    limited = {**path, "receiver_window_pkts": most}
+    limited = {**path, "receiver_window_pkts": max_window}
     assert mathis.mathis_rate_pps(**limited) == pytest.approx(root)
     free = unlimited(p, b)
     td = ((1 - p) / p + free) / (RTT * (b / 2 * free + 1))
     assert pftk.td_only_rate_pps(**path) == pytest.approx(td)
-    window = min(free, most)
+    window = min(free, max_window)
     q = timeout(window, p)
     waiting = q * T0 * backoff(p) / (1 - p)
-    full = ((1 - p) / p + window + q / (1 - p)) / (RTT * (rounds(p, b, most) + 1) + waiting)
+    full = ((1 - p) / p + window + q / (1 - p)) / (RTT * (rounds(p, b, max_window) + 1) + waiting)
     assert pftk.throughput(t0_s=T0, **limited).rate_pps == pytest.approx(full)
     timer = T0 * min(1, 3 * sqrt(3 * b * p / 8)) * p * (1 + 32 * p**2)
-    short_form = min(most / RTT, 1 / (RTT * sqrt(2 * b * p / 3) + timer))
+    short_form = min(max_window / RTT, 1 / (RTT * sqrt(2 * b * p / 3) + timer))
     assert pftk.approximate_rate_pps(t0_s=T0, **limited) == pytest.approx(short_form)
 
 
-@pytest.mark.parametrize("most", WINDOWS)
+@pytest.mark.parametrize("max_window", WINDOWS)
 @pytest.mark.parametrize("p", LOSSES)
-def test_cubic_and_bbr(p: float, most: float) -> None:
+def test_cubic_and_bbr_match_documented_equations(p: float, max_window: float) -> None:
     grown = (0.4 * (3 + 0.7) / (4 * (1 - 0.7))) ** 0.25 * (RTT / p) ** 0.75
-    rate = min(max(grown, sqrt(3 / (2 * p))), most) / RTT
-    response = cubic.cubic_response(rtt_s=RTT, loss_ratio=p, receiver_window_pkts=most)
+    rate = min(max(grown, sqrt(3 / (2 * p))), max_window) / RTT
+    response = cubic.cubic_response(rtt_s=RTT, loss_ratio=p, receiver_window_pkts=max_window)
     assert response.rate_pps == pytest.approx(rate)
     link, flows, buffer = 1000.0, 3, 300.0
     path: dict[str, Any] = {
@@ -71,14 +77,14 @@ def test_cubic_and_bbr(p: float, most: float) -> None:
     }  # fmt: skip
     assert bbr.bbr_bound(**path).rate_pps == pytest.approx(link * (1 - p) / flows)
     share = 1 - max(0, 0.5 - link * RTT / (2 * buffer) - 4 * flows / buffer)
-    beside = bbr.bbr_bound(**path, buffer_pkts=buffer, beside_loss_based=True)
-    assert beside.rate_pps == pytest.approx(link * (1 - p) * share / flows)
+    competing = bbr.bbr_bound(**path, buffer_pkts=buffer, beside_loss_based=True)
+    assert competing.rate_pps == pytest.approx(link * (1 - p) * share / flows)
 
 
 @pytest.mark.parametrize("n", [1, 4, 30])
 @pytest.mark.parametrize("b", ACKED)
 @pytest.mark.parametrize("p", LOSSES[:3])
-def test_parallel_flows(p: float, b: int, n: int) -> None:
+def test_parallel_flows_match_documented_equations(p: float, b: int, n: int) -> None:
     def between(j: float) -> float:
         u = p * b * j
         root = sqrt(u * (24 * n**2 + u * (n - 2 * j) ** 2))
@@ -90,72 +96,78 @@ def test_parallel_flows(p: float, b: int, n: int) -> None:
         return (1 - waiting / n) / (p * x * RTT) + waiting / (sequence * (1 - p))
 
     x = between(1)
-    kept = 1 - 1 / max(1.0, 2 * n * x / b)
-    q = min(1, (1 - kept**3) * (1 + kept**3 - kept ** (2 * n * x / b)))
+    q_base = 1 - 1 / max(1.0, 2 * n * x / b)
+    q = min(1, (1 - q_base**3) * (1 + q_base**3 - q_base ** (2 * n * x / b)))
     path: dict[str, Any] = {"flows": n, "rtt_s": RTT, "t0_s": T0, "packets_per_ack": b}
     own = parallel.parallel_throughput(loss_event_ratio=p, **path)
     assert own.rate_pps == pytest.approx(rate(x, q))
     lost = 2.5 * p
     j = min(n, lost / p)
     window = n * between(j) / (2 * b) * (1 + 3 * n / j)
-    together = parallel.cumulative_throughput(
+    cumulative = parallel.cumulative_throughput(
         loss_event_ratio_cumulative=p, loss_ratio=lost, **path
     )
     q = min(1, lost / p * n / window)
-    assert together.rate_pps == pytest.approx(rate(between(j), q))
+    assert cumulative.rate_pps == pytest.approx(rate(between(j), q))
 
 
-@pytest.mark.parametrize("most", [6.0, inf])
+@pytest.mark.parametrize("max_window", [6.0, inf])
 @pytest.mark.parametrize("b", ACKED)
 @pytest.mark.parametrize("p", LOSSES)
-def test_cardwell(p: float, b: int, most: float) -> None:
+def test_cardwell_matches_documented_equations(p: float, b: int, max_window: float) -> None:
     d, first, gamma = 60, 2, 1 + 1 / b
     lossy = 1 - (1 - p) ** d
     begun = min(d, lossy * (1 - p) / p + 1)
     grown = (begun + b * first) / (b + 1)
     start = log(1 + begun / (b * first), gamma)
-    if grown > most:
-        start = log(most / first, gamma) + 1 + (begun - b * (gamma * most - first)) / most
-    q = timeout(min(grown, most), p)
+    if grown > max_window:
+        start = (
+            log(max_window / first, gamma)
+            + 1
+            + (begun - b * (gamma * max_window - first)) / max_window
+        )
+    q = timeout(min(grown, max_window), p)
     lost = lossy * (q * T0 * backoff(p) / (1 - p) + (1 - q) * RTT)
-    window = min(unlimited(p, b), most)
+    window = min(unlimited(p, b), max_window)
     q = timeout(window, p)
-    cycle = RTT * (rounds(p, b, most) + 1) + q * T0 * backoff(p) / (1 - p)
+    cycle = RTT * (rounds(p, b, max_window) + 1) + q * T0 * backoff(p) / (1 - p)
     rest = (d - begun) * cycle / ((1 - p) / p + window / 2 + q)
     wait = 0.1 if first < b else 0.0
-    got = cardwell.cardwell_latency(
+    result = cardwell.cardwell_latency(
         size_pkts=d, rtt_s=RTT, t0_s=T0, loss_ratio=p, initial_window_pkts=first,
-        packets_per_ack=b, receiver_window_pkts=most, connection=False,
+        packets_per_ack=b, receiver_window_pkts=max_window, connection=False,
     )  # fmt: skip
-    assert got.latency_s == pytest.approx(RTT * start + lost + rest + wait)
+    assert result.latency_s == pytest.approx(RTT * start + lost + rest + wait)
 
 
-def test_a_handshake() -> None:
-    got = cardwell.connection_latency_s(
+def test_handshake_latency_matches_documented_equation() -> None:
+    latency = cardwell.connection_latency_s(
         rtt_s=RTT, forward_loss_ratio=0.1, reverse_loss_ratio=0.2, syn_timeout_s=1.0
     )
-    assert got == pytest.approx(RTT + 0.1 / (1 - 0.2) + 0.2 / (1 - 0.4))
+    assert latency == pytest.approx(RTT + 0.1 / (1 - 0.2) + 0.2 / (1 - 0.4))
 
 
 @pytest.mark.parametrize("b", ACKED)
-def test_short_transfers(b: int) -> None:
-    w0, threshold, most, n = 2.0, 6.0, 9.0, 120.0
+def test_short_transfers_match_documented_equations(b: int) -> None:
+    w0, threshold, max_window, n = 2.0, 6.0, 9.0, 120.0
     transfer = short.ShortTransfer(
         rtt_s=RTT, initial_window_pkts=w0, initial_ssthresh_pkts=threshold,
-        receiver_window_pkts=most, acked_packets=b,
+        receiver_window_pkts=max_window, acked_packets=b,
     )  # fmt: skip
-    full = b * (threshold - w0 + (most**2 - threshold**2) / 2)
-    rounds_of_n = log(threshold / w0, 1 + 1 / b) + b * (most - threshold) + (n - full) / most
+    full = b * (threshold - w0 + (max_window**2 - threshold**2) / 2)
+    rounds_of_n = (
+        log(threshold / w0, 1 + 1 / b) + b * (max_window - threshold) + (n - full) / max_window
+    )
     assert short.lossless_latency_s(transfer, n) == pytest.approx(RTT * rounds_of_n)
     p, k = 0.05, np.arange(6)
     theta = p * n
     result = short.loss_probability(k, size_pkts=n, loss=p)
-    for each, probability in zip(k.tolist(), result, strict=True):
-        mass = theta * (theta + each * p) ** (each - 1) * exp(-theta - each * p)
-        assert probability == pytest.approx(mass / factorial(each))
+    for losses, probability in zip(k.tolist(), result, strict=True):
+        mass = theta * (theta + losses * p) ** (losses - 1) * exp(-theta - losses * p)
+        assert probability == pytest.approx(mass / factorial(losses))
 
 
-def test_users() -> None:
+def test_users_match_documented_equations() -> None:
     distribution = local_loop.restarting_goodput_pps(
         rtt_s=RTT, loss_ratio=0.01, timeout_ratio=0.005, idle_restart_ratio=0.02
     )
@@ -169,17 +181,17 @@ def test_users() -> None:
     assert bound == pytest.approx(size / (n * size / (link * (1 - p)) - think))
 
 
-def test_engset() -> None:
+def test_engset_matches_documented_equations() -> None:
     path = engset.Path(
         rtt0_s=0.05, packet_bytes=1500, bottleneck_bps=10e6, ingress_bps=100e6, egress_bps=2e6
     )
     n, off, files, loss = 134, 1.0, 12.0, 0.01
-    got = engset.engset(
+    result = engset.engset(
         path=path, sources=n, mean_off_s=off, mean_size_pkts=files, receiver_window_pkts=44
     )
-    bits, alone, link = 8 * files * 1500, got.isolated, 10e6
-    first = alone.rounds * 0.05 + alone.tail_pkts * path.slowest_delta_s
-    assert alone.on_time_s == pytest.approx(first)
+    bits, isolated_path, link = 8 * files * 1500, result.isolated, 10e6
+    first = isolated_path.rounds * 0.05 + isolated_path.tail_pkts * path.slowest_delta_s
+    assert isolated_path.on_time_s == pytest.approx(first)
     rate = bits / first
     servers = link / rate
     j = np.arange(n + 1)
@@ -187,12 +199,12 @@ def test_engset() -> None:
     states = np.cumprod(np.concatenate([[1.0], born[:-1] / died[1:]]))
     states /= states.sum()
     short_of = j > servers
-    one = states @ np.minimum(j * rate, link) / (states @ j)
-    two = link * states[short_of].sum() / (states[short_of] @ j[short_of])
-    assert got.rate_bps == pytest.approx((one + two) / 2)
-    on = (bits / one + bits / two) / 2
-    queue = (on - first) / (alone.queue_rounds * path.delta_s)
-    assert got.queue_mean_pkts == pytest.approx(queue)
-    load = n * bits / ((off + bits / two) * link)
-    assert got.time_above(50) == pytest.approx(load * exp(-50 * load / queue))
-    assert got.buffer_for_loss(loss) == pytest.approx(queue / load * log(load / loss))
+    below_capacity = states @ np.minimum(j * rate, link) / (states @ j)
+    at_capacity = link * states[short_of].sum() / (states[short_of] @ j[short_of])
+    assert result.rate_bps == pytest.approx((below_capacity + at_capacity) / 2)
+    on = (bits / below_capacity + bits / at_capacity) / 2
+    queue = (on - first) / (isolated_path.queue_rounds * path.delta_s)
+    assert result.queue_mean_pkts == pytest.approx(queue)
+    load = n * bits / ((off + bits / at_capacity) * link)
+    assert result.time_above(50) == pytest.approx(load * exp(-50 * load / queue))
+    assert result.buffer_for_loss(loss) == pytest.approx(queue / load * log(load / loss))

@@ -11,8 +11,8 @@ from doc_pages import ROOT
 
 @pytest.mark.parametrize("name", COMMANDS)
 def test_installed_file_equals_command_output(name: str) -> None:
-    kept = (SHARE / name).read_text(encoding="utf-8")
-    assert kept == printed(COMMANDS[name]), f"{name} has changed: make docs-update"
+    installed = (SHARE / name).read_text(encoding="utf-8")
+    assert installed == printed(COMMANDS[name]), f"{name} has changed: make docs-update"
 
 
 def test_wheel_contains_exactly_these_files() -> None:

@@ -102,21 +102,21 @@ def browser() -> Iterator[BrowserContext]:
 
 
 def test_search_works_offline(site: Path, browser: BrowserContext) -> None:
-    asked: list[str] = []
-    browser.on("request", lambda request: asked.append(request.url))
+    requested_urls: list[str] = []
+    browser.on("request", lambda request: requested_urls.append(request.url))
     page = browser.new_page()
     page.goto(f"{(site / 'search.html').as_uri()}?q=bufferbloat")
     page.wait_for_selector("#search-results li")
     result = page.locator("#search-results li a").all_inner_texts()
     assert "Gallery" in result
     page.close()
-    assert asked
-    assert [url for url in asked if not url.startswith(("file:", "data:"))] == []
+    assert requested_urls
+    assert [url for url in requested_urls if not url.startswith(("file:", "data:"))] == []
 
 
 def test_pages_fit_and_work_offline(site: Path, browser: BrowserContext) -> None:
-    asked: list[str] = []
-    browser.on("request", lambda request: asked.append(request.url))
+    requested_urls: list[str] = []
+    browser.on("request", lambda request: requested_urls.append(request.url))
     page = browser.new_page()
     for name in ("index", "docs/gallery", "docs/reference/models", "docs/reference/commands"):
         page.goto((site / f"{name}.html").as_uri())
@@ -126,4 +126,4 @@ def test_pages_fit_and_work_offline(site: Path, browser: BrowserContext) -> None
         broken = "[...document.images].filter(i => i.complete && !i.naturalWidth).length"
         assert page.evaluate(broken) == 0, name
     page.close()
-    assert [url for url in asked if not url.startswith(("file:", "data:"))] == []
+    assert [url for url in requested_urls if not url.startswith(("file:", "data:"))] == []

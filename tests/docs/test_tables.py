@@ -11,7 +11,7 @@ import tcpcast
 import typer
 from doc_api import markdown
 from doc_pages import ROOT, pages
-from doc_tables import TABLES, TABLES_OF_KEYS, filled, named, scenario_tables
+from doc_tables import TABLES, TABLES_OF_KEYS, fill_tables, scenario_tables, table_names
 from tcpcast.answer import UNITS
 from tcpcast.cli import app
 from tcpcast.engines.formula import FORMULAS
@@ -30,15 +30,15 @@ REFERENCE = ROOT / "docs" / "reference"
 def test_tables_are_up_to_date(page: Path) -> None:
     """If this fails: ``make docs-update``."""
     text = page.read_text(encoding="utf-8")
-    assert filled(text) == text
+    assert fill_tables(text) == text
 
 
 def test_every_table_is_on_a_page() -> None:
-    assert TABLES.keys() == set().union(*(named(page.read_text("utf-8")) for page in pages()))
+    assert TABLES.keys() == set().union(*(table_names(page.read_text("utf-8")) for page in pages()))
     assert scenario_tables() == TABLES_OF_KEYS.keys()
 
 
-def test_the_presets_have_every_default() -> None:
+def test_presets_resolve_to_all_defaults() -> None:
     # The name of the preset states its recovery.
     rules = TcpRules().model_dump(exclude_none=True, exclude={"recovery"})
     for name, defaults in PRESETS.items():
@@ -89,16 +89,16 @@ def test_every_command_shows_its_help() -> None:
     text = (REFERENCE / "commands.md").read_text(encoding="utf-8")
     command = typer.main.get_command(app)
     assert isinstance(command, typer.core.TyperGroup)
-    for name in called(command, ()):
+    for name in command_names(command, ()):
         # Options that a page shows for another command may be omitted.
         assert re.search(rf"^\$ tcpcast {' '.join((*name, '--help'))}( \||$)", text, re.M), name
 
 
-def called(command: Any, name: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
+def command_names(command: Any, name: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
     """Yield the names of a command and of its subcommands."""
     yield name
     for below, one in getattr(command, "commands", {}).items():
-        yield from called(one, (*name, below))
+        yield from command_names(one, (*name, below))
 
 
 def test_every_formula_has_its_equations() -> None:
@@ -115,7 +115,7 @@ def test_every_public_name_is_documented() -> None:
     assert set(tcpcast.__all__) <= set(re.findall(r"^### (\w+)$", text, re.MULTILINE))
 
 
-def test_a_docstring_becomes_markdown() -> None:
+def test_docstring_is_converted_to_markdown() -> None:
     text = """Return B = C*p of :func:`.other`.
 
     Parameters

@@ -18,7 +18,7 @@ import doc_notebook
 import doc_notices
 from doc_figures import figures, look_alike
 from doc_pages import ROOT, Block, Reader, blocks, follows, pages, timeless
-from doc_tables import filled
+from doc_tables import fill_tables
 
 
 def updated(page: Path) -> str:
@@ -30,9 +30,9 @@ def updated(page: Path) -> str:
         result = blocks(page)
         for block, after in zip_longest(result, result[1:]):
             if block.is_measured:
-                print(f"{block.place}: unchanged, because it is a measurement")
+                print(f"{block.location}: unchanged, because it is a measurement")
             elif block.needs is not None and shutil.which(block.needs) is None:
-                print(f"{block.place}: unchanged, because {block.needs} is missing")
+                print(f"{block.location}: unchanged, because {block.needs} is missing")
             elif block.language == "python":
                 printed = reader.output(block)
                 if after is not None and follows(block, after):
@@ -46,7 +46,7 @@ def updated(page: Path) -> str:
         # Outputs that differ only in times are unchanged.
         if timeless(block.lines) != timeless(shown):
             lines[block.first : block.last] = shown
-    return filled("\n".join(lines) + "\n")
+    return fill_tables("\n".join(lines) + "\n")
 
 
 def _keep_figures(page: Path, folder: Path) -> None:

@@ -142,7 +142,7 @@ def imports(path: Path) -> Iterator[str]:
             yield from (f"{node.module}.{alias.name}" for alias in node.names)
 
 
-def room(path: Path) -> str:
+def package_of(path: Path) -> str:
     return path.relative_to(PACKAGE).parts[0].removesuffix(".py")
 
 
@@ -162,20 +162,20 @@ def root_attributes(path: Path) -> set[str]:
 
 
 def test_every_package_has_a_rule() -> None:
-    assert {room(path) for path in modules()} <= MAY_IMPORT.keys()
+    assert {package_of(path) for path in modules()} <= MAY_IMPORT.keys()
 
 
 def from_above(path: Path) -> Iterator[str]:
     """Yield imports of a module from packages above its own."""
-    allowed = MAY_IMPORT[room(path)] | {room(path)}
+    allowed = MAY_IMPORT[package_of(path)] | {package_of(path)}
     for name in imports(path):
         top, _, rest = name.partition(".")
         if top != "tcpcast":
             continue
         if rest and rest.split(".")[0] not in allowed:
-            yield f"{path}: {room(path)} must not import {name}"
+            yield f"{path}: {package_of(path)} must not import {name}"
         # The package itself re-exports everything; its version is not a dependency.
-        elif not rest and room(path) != "cli" and root_attributes(path) - {"__version__"}:
+        elif not rest and package_of(path) != "cli" and root_attributes(path) - {"__version__"}:
             yield f"{path} takes more of {name}"
 
 
@@ -207,9 +207,9 @@ def test_restricted_packages_import_only_listed_dependencies() -> None:
         "matplotlib",
         "pyarrow",
     }
-    pure = [path for path in modules() if room(path) in FROM_OUTSIDE]
+    pure = [path for path in modules() if package_of(path) in FROM_OUTSIDE]
     outside = {path: {name.split(".")[0] for name in imports(path)} & installed for path in pure}
-    assert not {p: names for p, names in outside.items() if names - FROM_OUTSIDE[room(p)]}
+    assert not {p: names for p, names in outside.items() if names - FROM_OUTSIDE[package_of(p)]}
 
 
 CRATE_MAY_USE = {
@@ -267,7 +267,7 @@ def test_crates_name_only_lower_crates(crate: str) -> None:
 
 
 @pytest.mark.parametrize("crate", ["fixed_point", "link", "sim", "wire"])
-def test_the_simulator_does_no_io(crate: str) -> None:
+def test_simulator_crates_do_no_io(crate: str) -> None:
     """No clock, file, socket or print: times and bytes are arguments and results."""
     forbidden = re.compile(
         r"std::(fs|net|time|env|process)\b|\bSystemTime\b|\bInstant\b|\be?print(ln)?!|\bdbg!"

@@ -33,7 +33,7 @@ def code(path: Path) -> str:
     return re.split(r"#\[cfg\(test\)\]\s*mod \w+ \{", text)[0]
 
 
-def room(path: Path) -> str:
+def top_module(path: Path) -> str:
     return path.relative_to(SIM).parts[0].removesuffix(".rs")
 
 
@@ -48,20 +48,20 @@ def imported(path: Path) -> set[str]:
 
 
 def layer(name: str) -> int:
-    (at,) = [at for at, rooms in enumerate(LAYERS) if name in rooms]
-    return at
+    (level,) = [level for level, modules in enumerate(LAYERS) if name in modules]
+    return level
 
 
 def test_every_module_has_a_layer() -> None:
     known = set[str]().union(*LAYERS)
     assert len(known) == sum(map(len, LAYERS))
-    assert {room(path) for path in sources()} == known
+    assert {top_module(path) for path in sources()} == known
 
 
 @pytest.mark.parametrize("name", sorted(set[str]().union(*LAYERS) - {"lib"}))
-def test_a_module_imports_from_lower_layers_only(name: str) -> None:
+def test_modules_import_from_lower_layers_only(name: str) -> None:
     for path in sources():
-        if room(path) != name:
+        if top_module(path) != name:
             continue
         for other in imported(path) - {name}:
             assert layer(other) < layer(name), f"{path.relative_to(SIM)} imports {other}"

@@ -43,7 +43,7 @@ def text_of(node: ast.AST) -> str | None:
     if isinstance(node, ast.Constant) and isinstance(node.value, str):
         return node.value
     if isinstance(node, ast.JoinedStr):
-        return "".join(text_of(each) or UNKNOWN for each in node.values)
+        return "".join(text_of(part) or UNKNOWN for part in node.values)
     return None
 
 
@@ -54,11 +54,11 @@ def commands(command: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[s
             yield from commands(command.get_command(None, name), (*path, name))
 
 
-def wrong(pattern: str, known: Collection[str]) -> list[str]:
+def unknown_names(pattern: str, known: Collection[str]) -> list[str]:
     """Return the unknown names that a pattern finds in messages, with their places."""
     return [
-        f"{place}: {name}"
-        for place, text in messages().items()
+        f"{location}: {name}"
+        for location, text in messages().items()
         for name in re.findall(pattern, text)
         if name not in known
     ]
@@ -69,12 +69,14 @@ def test_options_in_messages_exist() -> None:
     options = {"--help"} | {
         o for c in tree.values() for p in c.params for o in (*p.opts, *p.secondary_opts)
     }
-    assert not wrong(rf"(?<![-\w{UNKNOWN}])(--[a-z][a-z-]*[a-z])(?![a-z{UNKNOWN}-])", options)
+    assert not unknown_names(
+        rf"(?<![-\w{UNKNOWN}])(--[a-z][a-z-]*[a-z])(?![a-z{UNKNOWN}-])", options
+    )
 
 
 def test_commands_in_messages_exist() -> None:
     tree = dict(commands(typer.main.get_command(app)))
-    assert not wrong(r"tcpcast ([a-z]+) [A-Z-]", {path[0] for path in tree if path})
+    assert not unknown_names(r"tcpcast ([a-z]+) [A-Z-]", {path[0] for path in tree if path})
 
 
 ENTRIES = {"probes.pcap.packets"}
@@ -84,19 +86,19 @@ ENTRIES = {"probes.pcap.packets"}
 def test_keys_in_messages_exist() -> None:
     known = {key.removesuffix("=") for key in complete.keys("")}
     tables = "network|traffic|tcp|run|probes|mean_field|fixed_point"
-    assert not wrong(
+    assert not unknown_names(
         rf"(?<![\w.-])((?:{tables})(?:\.[a-z_]+)+)(?![\w.{UNKNOWN}(-]*[({UNKNOWN}])",
         known | ENTRIES,
     )
 
 
 def test_stacks_in_messages_exist() -> None:
-    assert not wrong(rf'stack = "([^"{UNKNOWN}]+)"', set(STACKS))
-    assert not wrong(r'"((?:linux|rfc|pftk|engset)-[a-z-]+)"', set(STACKS))
+    assert not unknown_names(rf'stack = "([^"{UNKNOWN}]+)"', set(STACKS))
+    assert not unknown_names(r'"((?:linux|rfc|pftk|engset)-[a-z-]+)"', set(STACKS))
 
 
 def test_engines_in_messages_exist() -> None:
-    assert not wrong(r"(?:write --engine|use engine) ([a-z-]+)(?!\0)", REGISTRY)
+    assert not unknown_names(r"(?:write --engine|use engine) ([a-z-]+)(?!\0)", REGISTRY)
 
 
 @pytest.mark.parametrize("name", ["bbr2", "cubic", "reno", "ns2", "simulator", "mathiss"])

@@ -25,7 +25,7 @@ def parameters_of_stub(function: ast.FunctionDef) -> list[tuple[str, str, bool]]
     arguments = function.args
     plain = [*arguments.posonlyargs, *arguments.args]
     without = len(plain) - len(arguments.defaults)
-    listed = [(a.arg, "plain", at >= without) for at, a in enumerate(plain)][1:]
+    listed = [(a.arg, "plain", position >= without) for position, a in enumerate(plain)][1:]
     named = zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True)
     return listed + [(a.arg, "keyword", default is not None) for a, default in named]
 
@@ -44,14 +44,14 @@ def parameters_of_module(function: object) -> list[tuple[str, str, bool]]:
     ]
 
 
-def test_stubtest(tmp_path: Path) -> None:
+def test_stubs_pass_stubtest(tmp_path: Path) -> None:
     """Run mypy's comparison of names, kinds of parameters, defaults and constants.
 
     Modules that the stubs import are left out, which saves 80 % of the time.
     """
-    alone = tmp_path / "mypy.ini"
-    alone.write_text("[mypy]\nfollow_imports = skip\n")
-    options = ["--ignore-disjoint-bases", "--mypy-config-file", str(alone)]
+    config = tmp_path / "mypy.ini"
+    config.write_text("[mypy]\nfollow_imports = skip\n")
+    options = ["--ignore-disjoint-bases", "--mypy-config-file", str(config)]
     run = subprocess.run(
         [sys.executable, "-m", "mypy.stubtest", *options, "tcpcast._native"],
         cwd=ROOT,
@@ -62,7 +62,7 @@ def test_stubtest(tmp_path: Path) -> None:
     assert run.returncode == 0, run.stdout + run.stderr
 
 
-def test_signatures_of_the_methods() -> None:
+def test_stub_methods_have_native_signatures() -> None:
     stub = {f.name: f for f in stub_class("Simulation").body if isinstance(f, ast.FunctionDef)}
     public = {name for name in vars(_native.Simulation) if not name.startswith("_")}
     assert stub.keys() - {"__new__"} == public
@@ -71,13 +71,13 @@ def test_signatures_of_the_methods() -> None:
         assert parameters_of_stub(stub[name]) == parameters_of_module(method), name
 
 
-def test_signature_of_the_constructor() -> None:
+def test_stub_constructor_has_native_signature() -> None:
     stub = {f.name: f for f in stub_class("Simulation").body if isinstance(f, ast.FunctionDef)}
     expected = parameters_of_stub(stub["__new__"])
     assert expected == parameters_of_module(_native.Simulation)
 
 
-def test_signature_of_the_reader_of_captures() -> None:
+def test_stub_capture_reader_has_native_signature() -> None:
     given = inspect.signature(_native.read_trace).parameters.values()
     defaults = {parameter.name: parameter.default for parameter in given}
     assert defaults == {

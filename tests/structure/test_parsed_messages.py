@@ -37,7 +37,9 @@ def is_message(node: ast.expr, caught: set[str]) -> bool:
     if isinstance(node, ast.Attribute):
         return node.attr in MESSAGES
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "str":
-        return any(isinstance(each, ast.Name) and each.id in caught for each in node.args)
+        return any(
+            isinstance(argument, ast.Name) and argument.id in caught for argument in node.args
+        )
     return False
 
 

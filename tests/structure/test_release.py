@@ -25,16 +25,16 @@ def toml(name: str) -> Any:
 
 def test_wheel_targets_equal_licence_targets() -> None:
     built = workflow()["jobs"]["wheel"]["strategy"]["matrix"]["include"]
-    assert {each["target"] for each in built} == set(toml("deny.toml")["graph"]["targets"])
-    machines = {each["target"]: each["machine"] for each in built}
-    assert len(set(machines.values())) == len(machines), "each runs where it was built"
+    assert {wheel["target"] for wheel in built} == set(toml("deny.toml")["graph"]["targets"])
+    machines = {wheel["target"]: wheel["machine"] for wheel in built}
+    assert len(set(machines.values())) == len(machines), "each target runs on its own machine"
 
 
 def test_linux_wheel_tag_equals_release_check() -> None:
     check = (ROOT / ".ci" / "release-check").read_text(encoding="utf-8")
-    for each in workflow()["jobs"]["wheel"]["strategy"]["matrix"]["include"]:
-        if "linux" in each["target"]:
-            assert f'options="{each["options"]}"' in check
+    for wheel in workflow()["jobs"]["wheel"]["strategy"]["matrix"]["include"]:
+        if "linux" in wheel["target"]:
+            assert f'options="{wheel["options"]}"' in check
 
 
 def test_only_upload_has_credentials_and_needs_all_jobs() -> None:
@@ -51,5 +51,5 @@ def test_tool_versions_equal_the_makefile() -> None:
     (version,) = re.findall(r"^UV_VERSION := (\S+)$", makefile, re.MULTILINE)
     assert workflow()["env"]["UV_VERSION"] == version
     assert "release" in toml("pyproject.toml")["dependency-groups"]
-    least = toml("pyproject.toml")["project"]["requires-python"].removeprefix(">=")
-    assert workflow()["env"]["WITH_TOOLS"].endswith(f"--python {least}")
+    minimum = toml("pyproject.toml")["project"]["requires-python"].removeprefix(">=")
+    assert workflow()["env"]["WITH_TOOLS"].endswith(f"--python {minimum}")

@@ -66,13 +66,13 @@ def rust_functions(source: str) -> Iterator[tuple[str, int]]:
     code = NOT_CODE.sub(lambda result: "\n" * result[0].count("\n"), source)
     for result in RUST_FUNCTION.finditer(code):
         depth = 0
-        for at in range(result.end(), len(code)):
-            if code[at] == "{":
+        for position in range(result.end(), len(code)):
+            if code[position] == "{":
                 depth += 1
-            elif code[at] == "}":
+            elif code[position] == "}":
                 depth -= 1
-            if (code[at] == ";" and depth == 0) or (code[at] == "}" and depth == 0):
-                yield result[1], code.count("\n", result.start(), at) + 1
+            if (code[position] == ";" and depth == 0) or (code[position] == "}" and depth == 0):
+                yield result[1], code.count("\n", result.start(), position) + 1
                 break
 
 
@@ -83,17 +83,17 @@ def too_long(path: Path, source: str, functions: Iterator[tuple[str, int]]) -> I
     yield from (f"{identify(path)}: {f}: {n}" for f, n in functions if n >= LONGEST_FUNCTION)
 
 
-def test_python() -> None:
+def test_python_files_and_functions_are_short() -> None:
     sources = ((path, path.read_text(encoding="utf-8")) for path in python_files())
     assert not [line for path, s in sources for line in too_long(path, s, python_functions(s))]
 
 
-def test_rust() -> None:
+def test_rust_files_and_functions_are_short() -> None:
     sources = ((path, without_tests(path.read_text(encoding="utf-8"))) for path in rust_files())
     assert not [line for path, s in sources for line in too_long(path, s, rust_functions(s))]
 
 
-def test_rust_functions_are_measured() -> None:
+def test_lengths_of_rust_functions_are_measured() -> None:
     source = "fn a() {\n    let x = \"{\";\n    // }\n}\n\nfn b();\nfn c<'a>(y: &'a str) {}\n"
     assert list(rust_functions(source)) == [("a", 4), ("b", 1), ("c", 1)]
 

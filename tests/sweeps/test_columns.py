@@ -33,23 +33,23 @@ def _file(values: Any) -> bytes:
 
 @pytest.mark.parametrize(("values", "kind"), COLUMNS)
 def test_column_equals_pyarrow_array(values: list[Any], kind: Any) -> None:
-    found, expected = column(arrow, values, kind), arrow.array(values, kind)
-    found.validate(full=True)
-    assert found.equals(expected)
-    assert found.null_count == expected.null_count
-    assert _file(found) == _file(expected)
+    result, expected = column(arrow, values, kind), arrow.array(values, kind)
+    result.validate(full=True)
+    assert result.equals(expected)
+    assert result.null_count == expected.null_count
+    assert _file(result) == _file(expected)
 
 
 @pytest.mark.parametrize("values", [[], [[]], [["a", "bc"], [], ["ü"]]])
 def test_lists_of_texts_equal_pyarrow_array(values: list[list[str]]) -> None:
     kind = arrow.list_(arrow.field("element", arrow.string()))
-    found, expected = lists_of_texts(arrow, values), arrow.array(values, kind)
-    found.validate(full=True)
-    assert found.equals(expected)
-    assert _file(found) == _file(expected)
+    result, expected = lists_of_texts(arrow, values), arrow.array(values, kind)
+    result.validate(full=True)
+    assert result.equals(expected)
+    assert _file(result) == _file(expected)
 
 
-def test_a_sweep_loads_only_what_it_needs() -> None:
+def test_sweep_imports_no_slow_modules() -> None:
     """Importing each of these modules can take longer than simulating a cell."""
     command = [sys.executable, "-c", ASKED]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
@@ -59,8 +59,8 @@ def test_a_sweep_loads_only_what_it_needs() -> None:
 ASKED = """
 import sys, tcpcast
 scenario = tcpcast.load("one-path", changes={"run.duration": "40s"})
-found = tcpcast.sweep(scenario, {"network.rtt": ["20ms", "40ms"]}, engines=["packet", "pftk"],
+result = tcpcast.sweep(scenario, {"network.rtt": ["20ms", "40ms"]}, engines=["packet", "pftk"],
                       processes=1)
 slow = {"pandas", "scipy", "pyarrow.compute", "pyarrow.dataset"}
-print(len(found.to_arrow()), sorted(slow & set(sys.modules)))
+print(len(result.to_arrow()), sorted(slow & set(sys.modules)))
 """

@@ -37,13 +37,13 @@ def forked(main, log, *options):
     return child
 
 forked(dask_scheduler.main, "scheduler", "--host", "127.0.0.1", "--port", "0", "--no-dashboard")
-found = None
-while not found:
+address = None
+while not address:
     time.sleep(0.05)
     log = Path("scheduler")
-    found = log.exists() and re.search(r"tcp://127\.0\.0\.1:\d+", log.read_text())
-workers = [forked(dask_worker.main, f"worker{n}", found[0], *sys.argv[1:]) for n in range(2)]
-print(found[0], *workers, flush=True)
+    address = log.exists() and re.search(r"tcp://127\.0\.0\.1:\d+", log.read_text())
+workers = [forked(dask_worker.main, f"worker{n}", address[0], *sys.argv[1:]) for n in range(2)]
+print(address[0], *workers, flush=True)
 ended, status = os.waitpid(workers[0], 0)
 print(os.waitstatus_to_exitcode(status), flush=True)
 time.sleep(600)
@@ -85,13 +85,13 @@ def test_dead_dask_worker_loses_no_rows(
                 os.kill(worker, signal.SIGKILL)
                 killed.append(int(ended.readline()))
 
-        found = tcpcast.sweep(
+        result = tcpcast.sweep(
             path, VARY, engines=["packet", "pftk"], out=tmp_path / "dask", dask=address,
             progress=kill_one,
         )  # fmt: skip
     assert killed == [-signal.SIGKILL]
     assert shares[-1] == 1.0
-    assert found.statuses == {"answered": 40}
+    assert result.statuses == {"answered": 40}
     tcpcast.sweep(path, VARY, engines=["packet", "pftk"], out=tmp_path / "own", processes=1)
     assert contents(tmp_path / "dask") == contents(tmp_path / "own")
 
@@ -101,9 +101,9 @@ def test_address_without_scheduler_is_reported(
 ) -> None:
     import distributed  # noqa: PLC0415 - slow to import
 
-    def nobody(*_: object, **__: object) -> None:
+    def raise_timeout(*_: object, **__: object) -> None:
         raise OSError("Timed out trying to connect")
 
-    monkeypatch.setattr(distributed, "Client", nobody)
+    monkeypatch.setattr(distributed, "Client", raise_timeout)
     with pytest.raises(MachineError, match="no Dask scheduler answers at tcp://127"):
         tcpcast.sweep(path, VARY, engines="pftk", dask="tcp://127.0.0.1:9")

@@ -26,7 +26,7 @@ def values(typed: Any) -> tuple[Any, ...]:
 
 
 @pytest.mark.parametrize(
-    ("typed", "wanted"),
+    ("typed", "expected"),
     [
         ("1ms..100ms log 3", ("1ms", "10ms", "100ms")),
         ("1ms..100ms 3", ("1ms", "10ms", "100ms")),
@@ -43,17 +43,17 @@ def values(typed: Any) -> tuple[Any, ...]:
         ([True, False], (True, False)),
     ],
 )
-def test_values_of_a_key(typed: Any, wanted: tuple[Any, ...]) -> None:
-    assert values(typed) == wanted
+def test_ranges_and_lists_give_values(typed: Any, expected: tuple[Any, ...]) -> None:
+    assert values(typed) == expected
 
 
-def test_a_range_of_ten_thousand_has_ten_thousand_different_values() -> None:
-    found = values("10ms..200ms log 10000")
-    assert len(set(found)) == 10_000
+def test_range_of_ten_thousand_values_has_no_duplicates() -> None:
+    range_values = values("10ms..200ms log 10000")
+    assert len(set(range_values)) == 10_000
 
 
 @pytest.mark.parametrize(
-    ("table", "said"),
+    ("table", "message"),
     [
         ({"a.b": "5ms"}, 'one value; write a range such as "10ms..200ms log 8", or a list'),
         (
@@ -80,10 +80,10 @@ def test_a_range_of_ten_thousand_has_ten_thousand_different_values() -> None:
         ({f"a.{i}": list(range(1000)) for i in range(3)}, "1,000,000,000 cells"),
     ],
 )
-def test_invalid_grids_are_rejected(table: dict[str, Any], said: str) -> None:
+def test_invalid_grids_are_rejected(table: dict[str, Any], message: str) -> None:
     with pytest.raises(ScenarioError) as caught:
         make_grid(Sweep.model_validate(table), 1)
-    assert said in str(caught.value)
+    assert message in str(caught.value)
 
 
 def test_cells_are_all_combinations_with_the_last_key_fastest() -> None:
@@ -97,8 +97,8 @@ def test_cells_are_all_combinations_with_the_last_key_fastest() -> None:
 def test_zipped_keys_vary_together() -> None:
     table = {"a.b": [1, 2], "c.d": [3, 4], "e.f": [5, 6], "zip": ["a.b", "c.d"]}
     grid = make_grid(Sweep.model_validate(table), 1)
-    found = [tuple(grid.cell(i).values()) for i in range(len(grid))]
-    assert found == [(1, 3, 5), (1, 3, 6), (2, 4, 5), (2, 4, 6)]
+    cells = [tuple(grid.cell(i).values()) for i in range(len(grid))]
+    assert cells == [(1, 3, 5), (1, 3, 6), (2, 4, 5), (2, 4, 6)]
 
 
 @given(st.integers(2, 50), st.integers(0, 2**40))
@@ -112,7 +112,7 @@ def test_latin_draws_once_from_each_part_of_each_range(count: int, seed: int) ->
     assert grid == make_grid(Sweep.model_validate(table), seed)
 
 
-def test_columns_are_numbers_where_all_values_are_quantities_of_one_kind() -> None:
+def test_columns_are_numeric_for_quantities_of_one_kind() -> None:
     def kind(*typed: Any) -> str:
         return kind_of_column(make_grid(Sweep.model_validate({"a.b": list(typed)}), 1).axes[0])
 
@@ -128,7 +128,7 @@ def test_columns_are_numbers_where_all_values_are_quantities_of_one_kind() -> No
 
 
 @pytest.mark.parametrize(
-    ("vary", "said"),
+    ("vary", "message"),
     [
         ({"network.rt": "1ms..2ms"}, 'sweep.network.rt: unknown key; did you mean "rtt"?'),
         ({"rtt": ["1ms", "2ms"]}, 'write "network.rtt"'),
@@ -141,11 +141,11 @@ def test_columns_are_numbers_where_all_values_are_quantities_of_one_kind() -> No
     ],
 )
 def test_unknown_keys_and_values_are_rejected_before_running(
-    path: Scenario, vary: Any, said: str
+    path: Scenario, vary: Any, message: str
 ) -> None:
     with pytest.raises(ScenarioError) as caught:
         tcpcast.sweep(path, vary, engines="pftk")
-    assert said in str(caught.value)
+    assert message in str(caught.value)
 
 
 def test_sweep_table_is_not_part_of_resolved_scenario() -> None:

@@ -35,16 +35,16 @@ HOW: dict[str, Any] = {"engines": ["packet", "pftk"], "replications": 2, "proces
 
 
 @pytest.fixture
-def asked(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, int]]:
+def recorded_cells(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, int]]:
     """Record the computed cells and replications."""
-    noted: list[tuple[int, int]] = []
+    cells: list[tuple[int, int]] = []
 
-    def answered(asking: Any, variants: Any) -> Any:
-        noted.extend((variant.cell, variant.replication) for variant in variants)
-        return answer_batch(asking, variants)
+    def answer_and_record(run_request: Any, variants: Any) -> Any:
+        cells.extend((variant.cell, variant.replication) for variant in variants)
+        return answer_batch(run_request, variants)
 
-    monkeypatch.setattr(processes, "answer_batch", answered)
-    return noted
+    monkeypatch.setattr(processes, "answer_batch", answer_and_record)
+    return cells
 
 
 @pytest.mark.parametrize("batches", [1000, 5])
@@ -52,7 +52,7 @@ def test_grown_sweep_reuses_rows_and_has_same_bytes(  # noqa: PLR0917 - fixtures
     path: Scenario,
     tmp_path: Path,
     contents: Contents,
-    asked: list[tuple[int, int]],
+    recorded_cells: list[tuple[int, int]],
     monkeypatch: pytest.MonkeyPatch,
     batches: int,
 ) -> None:
@@ -60,19 +60,21 @@ def test_grown_sweep_reuses_rows_and_has_same_bytes(  # noqa: PLR0917 - fixtures
     monkeypatch.setattr(sweeps, "SIMULATED_BATCHES", batches)
     whole, grown = tmp_path / "whole", tmp_path / "grown"
     tcpcast.sweep(path, MORE, out=whole, **HOW)
-    asked.clear()
+    recorded_cells.clear()
     tcpcast.sweep(path, FEW, out=grown, **HOW)
-    assert len(asked) == 4 * 2
-    asked.clear()
-    found = tcpcast.sweep(path, MORE, out=grown, **HOW)
-    there = {6, 8, 0, 2}  # 3 % and 1 % at 20 ms and 50 ms
-    assert sorted(asked) == [(c, r) for c in range(9) if c not in there for r in range(2)]
-    assert found.statuses == {"answered": 9 * 3}
+    assert len(recorded_cells) == 4 * 2
+    recorded_cells.clear()
+    result = tcpcast.sweep(path, MORE, out=grown, **HOW)
+    existing = {6, 8, 0, 2}  # 3 % and 1 % at 20 ms and 50 ms
+    assert sorted(recorded_cells) == [
+        (c, r) for c in range(9) if c not in existing for r in range(2)
+    ]
+    assert result.statuses == {"answered": 9 * 3}
     assert contents(grown) == contents(whole)
 
 
 def test_stopped_sweep_grows_repeatedly(
-    path: Scenario, tmp_path: Path, contents: Contents, asked: list[tuple[int, int]]
+    path: Scenario, tmp_path: Path, contents: Contents, recorded_cells: list[tuple[int, int]]
 ) -> None:
     def stop(share: float) -> None:
         if share >= 0.6:
@@ -82,21 +84,21 @@ def test_stopped_sweep_grows_repeatedly(
     rtts = [["20ms", "50ms"], ["20ms", "40ms", "50ms"], ["10ms", "20ms", "40ms", "50ms"]]
     for values in rtts:
         tcpcast.sweep(path, {"network.rtt": values}, out=out, progress=stop, **HOW)
-    found = tcpcast.sweep(path, {"network.rtt": rtts[-1]}, out=out, **HOW)
-    assert len(asked) == 4 * 2  # no cell twice
-    assert not found.interrupted
+    result = tcpcast.sweep(path, {"network.rtt": rtts[-1]}, out=out, **HOW)
+    assert len(recorded_cells) == 4 * 2  # no cell twice
+    assert not result.interrupted
     tcpcast.sweep(path, {"network.rtt": rtts[-1]}, out=whole, **HOW)
     assert contents(out) == contents(whole)
 
 
-def test_keys_in_another_order_are_the_same_cells(
-    path: Scenario, tmp_path: Path, contents: Contents, asked: list[tuple[int, int]]
+def test_reordered_keys_give_same_cells(
+    path: Scenario, tmp_path: Path, contents: Contents, recorded_cells: list[tuple[int, int]]
 ) -> None:
     tcpcast.sweep(path, FEW, out=tmp_path / "out", **HOW)
-    asked.clear()
+    recorded_cells.clear()
     turned = dict(reversed(FEW.items()))
     tcpcast.sweep(path, turned, out=tmp_path / "out", **HOW)
-    assert asked == []
+    assert recorded_cells == []
     tcpcast.sweep(path, turned, out=tmp_path / "whole", **HOW)
     assert contents(tmp_path / "out") == contents(tmp_path / "whole")
 
@@ -107,7 +109,7 @@ def test_side_file_uses_new_numbers(path: Scenario, tmp_path: Path) -> None:
     lines = map(json.loads, (tmp_path / "out" / "_wall.jsonl").read_text().splitlines())
     rows = sorted((line["part"], *row[:3]) for line in lines for row in line["wall_s"])
     engines = [(0, "packet"), (0, "pftk"), (1, "packet")]
-    assert rows == [(2 * c + again, c, again, name) for c in range(9) for again, name in engines]
+    assert rows == [(2 * c + repeat, c, repeat, name) for c in range(9) for repeat, name in engines]
 
 
 @pytest.mark.parametrize("step", ["put aside", "defined"])
@@ -115,7 +117,7 @@ def test_interrupted_growth_loses_no_rows(  # noqa: PLR0917 - fixtures
     path: Scenario,
     tmp_path: Path,
     contents: Contents,
-    asked: list[tuple[int, int]],
+    recorded_cells: list[tuple[int, int]],
     monkeypatch: pytest.MonkeyPatch,
     step: str,
 ) -> None:
@@ -128,9 +130,9 @@ def test_interrupted_growth_loses_no_rows(  # noqa: PLR0917 - fixtures
             patch.setattr(Folder, "parts", broken_at(Folder.parts, 1))
         with pytest.raises(OSError, match="power"):
             tcpcast.sweep(path, MORE, out=out, **HOW)
-    asked.clear()
+    recorded_cells.clear()
     tcpcast.sweep(path, MORE, out=out, **HOW)
-    assert len(asked) == 5 * 2
+    assert len(recorded_cells) == 5 * 2
     tcpcast.sweep(path, MORE, out=whole, **HOW)
     assert contents(out) == contents(whole)
 
@@ -161,16 +163,16 @@ def test_growth_rejects_too_many_rows(
 
 
 def test_moves_identify_cells_by_values() -> None:
-    there: Axes = [{"a": [1, 2]}, {"b": ["x", "y"], "c": [0.5, 1.5]}]
-    here: Axes = [{"c": [9, 1.5, 0.5], "b": ["x", "y", "x"]}, {"a": [2, 3, 1]}]
-    moved = cell_moves(there, here)
+    existing: Axes = [{"a": [1, 2]}, {"b": ["x", "y"], "c": [0.5, 1.5]}]
+    reordered: Axes = [{"c": [9, 1.5, 0.5], "b": ["x", "y", "x"]}, {"a": [2, 3, 1]}]
+    moved = cell_moves(existing, reordered)
     assert moved is not None
-    old, new = map(grid, (there, here))
+    old, new = map(grid, (existing, reordered))
     for cell in range(len(old)):
         assert new.cell(int(moved(cell))) == old.cell(cell)
-    assert cell_moves(here, there) is None
-    assert cell_moves(there, [{"a": [1, 2]}, {"b": ["x", "y"]}]) is None
-    assert cell_moves(there, [{"a": [1, 2]}, {"b": ["x", "y"], "c": [1.5, 0.5]}]) is None
+    assert cell_moves(reordered, existing) is None
+    assert cell_moves(existing, [{"a": [1, 2]}, {"b": ["x", "y"]}]) is None
+    assert cell_moves(existing, [{"a": [1, 2]}, {"b": ["x", "y"], "c": [1.5, 0.5]}]) is None
 
 
 def grid(axes: Axes) -> Grid:

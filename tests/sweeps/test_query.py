@@ -28,7 +28,7 @@ def folder(path: Scenario, tmp_path: Path) -> Path:
     return tmp_path / "out"
 
 
-def test_a_query_sees_rows_by_key_and_engine(folder: Path) -> None:
+def test_query_returns_rows_by_key_and_engine(folder: Path) -> None:
     sql = """SELECT "network.rtt" AS rtt, goodput_bps FROM sweep
              WHERE engine = 'pftk' AND "network.rtt" > 0.015 ORDER BY rtt"""
     rows = query(folder, sql).to_pylist()
@@ -58,14 +58,12 @@ def test_query_cannot_access_other_data(folder: Path, sql: str) -> None:
     assert sorted(folder.iterdir()) == before
 
 
-def test_a_folder_without_a_sweep_is_refused(tmp_path: Path) -> None:
+def test_query_rejects_folder_without_sweep(tmp_path: Path) -> None:
     with pytest.raises(TcpcastError, match="contains no sweep"):
         query(tmp_path, "SELECT 1")
 
 
-def test_the_command_prints_a_table_json_or_csv(
-    folder: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_query_prints_table_json_or_csv(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["query", str(folder), "SELECT count(*) AS rows FROM sweep"]) == 0
     assert capsys.readouterr().out.split()[-1] == "6"
     assert main(["query", str(folder), "SELECT count(*) AS rows FROM sweep", "--json"]) == 0
@@ -109,7 +107,7 @@ def test_query_command_prints_only_rows(folder: Path) -> None:
 ENDLESS = "SELECT count(*) FROM range(10000000) a, range(10000000) b WHERE a.range + b.range = 3"
 
 
-def test_a_query_ends_after_its_time(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_query_stops_after_time_limit(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["query", str(folder), ENDLESS, "--max-wall", "0.5s"]) == 1
     (line,) = capsys.readouterr().err.splitlines()
     assert line.startswith("tcpcast: the query took more than 0.5 s; write a longer limit")
@@ -122,14 +120,17 @@ def test_invalid_time_limit_is_rejected(folder: Path, capsys: pytest.CaptureFixt
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_a_signal_ends_a_query(folder: Path, number: signal.Signals) -> None:
-    asked = [sys.executable, "-m", "tcpcast", "query", str(folder), ENDLESS]
-    with subprocess.Popen(asked, stderr=subprocess.PIPE, text=True) as process:
+def test_signal_ends_query(folder: Path, number: signal.Signals) -> None:
+    command = [sys.executable, "-m", "tcpcast", "query", str(folder), ENDLESS]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
         try:
             time.sleep(3)
             assert process.poll() is None
             process.send_signal(number)
-            _, told = process.communicate(timeout=10)
+            _, errors = process.communicate(timeout=10)
         finally:
             process.kill()
-    assert (process.returncode, told) == (130, "tcpcast: interrupted before there was an answer\n")
+    assert (process.returncode, errors) == (
+        130,
+        "tcpcast: interrupted before there was an answer\n",
+    )

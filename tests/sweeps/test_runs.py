@@ -40,14 +40,14 @@ VARY: dict[str, Any] = {
 ENGINES = ["packet", "pftk"]
 
 
-def test_a_row_for_each_cell_replication_and_engine(path: Scenario) -> None:
-    found = tcpcast.sweep(path, VARY, engines=ENGINES, replications=2, processes=1)
-    rows = found.to_arrow().to_pylist()
-    assert len(rows) == len(found) == 3 * 2 * (2 + 1)  # a formula is the same in each replication
+def test_table_has_row_per_cell_replication_and_engine(path: Scenario) -> None:
+    result = tcpcast.sweep(path, VARY, engines=ENGINES, replications=2, processes=1)
+    rows = result.to_arrow().to_pylist()
+    assert len(rows) == len(result) == 3 * 2 * (2 + 1)  # a formula is the same in each replication
     first = rows[0]
     assert (first["cell"], first["network.rtt"], first["engine"]) == (0, 0.02, "packet")
     assert [row["seed"] for row in rows if row["engine"] == "packet"][:4] == [1, 2, 1, 2]
-    assert found.statuses == {"answered": 18}
+    assert result.statuses == {"answered": 18}
     assert "completion_time_s" not in first  # no row has it
 
 
@@ -64,26 +64,26 @@ def test_rows_equal_results_of_run(path: Scenario) -> None:
 
 
 def test_precision_is_reached_per_cell(path: Scenario) -> None:
-    asked = path.with_changes({"run.precision": "20%", "run.duration": "10s"})
+    precise = path.with_changes({"run.precision": "20%", "run.duration": "10s"})
     vary = {"network.bottleneck.loss": ["1%", "3%"]}
-    rows = tcpcast.sweep(asked, vary, engines="packet", processes=1).to_arrow().to_pylist()
+    rows = tcpcast.sweep(precise, vary, engines="packet", processes=1).to_arrow().to_pylist()
     for row in rows:
         half = (row["goodput_pps_high"] - row["goodput_pps_low"]) / 2
         assert half <= 0.21 * row["goodput_pps"]
 
 
-def test_pandas_and_polars_get_the_same_table(path: Scenario) -> None:
-    found = tcpcast.sweep(path, VARY, engines="pftk")
-    table = found.to_arrow()
-    assert found.to_pandas()["send_rate_pps"].tolist() == table["send_rate_pps"].to_pylist()
-    assert found.to_polars()["network.rtt"].to_list() == table["network.rtt"].to_pylist()
+def test_pandas_and_polars_have_same_values(path: Scenario) -> None:
+    result = tcpcast.sweep(path, VARY, engines="pftk")
+    table = result.to_arrow()
+    assert result.to_pandas()["send_rate_pps"].tolist() == table["send_rate_pps"].to_pylist()
+    assert result.to_polars()["network.rtt"].to_list() == table["network.rtt"].to_pylist()
 
 
-def test_a_failure_is_a_row_with_its_reason(path: Scenario) -> None:
+def test_failed_cell_is_row_with_reason(path: Scenario) -> None:
     vary = {"network.rtt": ["1ms", "50ms"], "network.bottleneck.rate": ["1mbit", "10mbit"]}
-    found = tcpcast.sweep(path, vary, engines=["pftk", "engset"])
-    rows = found.to_arrow().to_pylist()
-    assert found.statuses == {"failed": 4, "answered": 2, "not applicable": 2}
+    result = tcpcast.sweep(path, vary, engines=["pftk", "engset"])
+    rows = result.to_arrow().to_pylist()
+    assert result.statuses == {"failed": 4, "answered": 2, "not applicable": 2}
     assert "transmission times" in rows[0]["reason"]
     assert rows[-1]["reason"].startswith("TCP-Engset needs on/off traffic")
     assert rows[-1]["status"] == "not applicable"
@@ -115,16 +115,18 @@ def test_parts_of_many_rows_are_compressed(path: Scenario, tmp_path: Path, cells
     tcpcast.sweep(path, vary, engines="pftk", out=tmp_path)
     group = pq.read_metadata(tmp_path / "part-000000.parquet").row_group(0)
     codec = "ZSTD" if cells == COMPRESSED else "UNCOMPRESSED"
-    assert {group.column(at).compression for at in range(group.num_columns)} == {codec}
+    assert {group.column(i).compression for i in range(group.num_columns)} == {codec}
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="elsewhere workers are not forked")
 def test_fork_server_has_one_thread_and_preloaded_modules() -> None:
-    asked = "import pathlib, sys, tcpcast.preload\n"
-    asked += "for task in pathlib.Path('/proc/self/task').iterdir():\n"
-    asked += "    print((task / 'comm').read_text(), end='')\n"
-    asked += "print({'tcpcast.engines.packet', 'pyarrow.parquet'} <= set(sys.modules))\n"
-    done = subprocess.run([sys.executable, "-c", asked], capture_output=True, text=True, check=True)
+    script = "import pathlib, sys, tcpcast.preload\n"
+    script += "for task in pathlib.Path('/proc/self/task').iterdir():\n"
+    script += "    print((task / 'comm').read_text(), end='')\n"
+    script += "print({'tcpcast.engines.packet', 'pyarrow.parquet'} <= set(sys.modules))\n"
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True
+    )
     *threads, imported = done.stdout.splitlines()
     # The thread of pyarrow's allocator supports forks: it stops before each one (jemalloc's
     # pthread_atfork).
@@ -167,60 +169,58 @@ def test_existing_parts_are_not_run_again(
 ) -> None:
     out = tmp_path / "out"
     tcpcast.sweep(path, VARY, engines=ENGINES, out=out, processes=1)
-    whole = contents(out)
+    expected = contents(out)
     (out / "part-000003.parquet").unlink()
-    (out / "part-000001.parquet").write_bytes(whole["part-000001.parquet"][:100])
+    (out / "part-000001.parquet").write_bytes(expected["part-000001.parquet"][:100])
     (out / ".tcpcast-left").write_bytes(b"half")
-    asked = []
+    answered_cells = []
 
-    def answer_noted(asking: Any, cells: Any) -> Any:
-        asked.append(cells[0].cell)
-        return answer_batch(asking, cells)
+    def answer_and_record(run_request: Any, cells: Any) -> Any:
+        answered_cells.append(cells[0].cell)
+        return answer_batch(run_request, cells)
 
-    monkeypatch.setattr(processes, "answer_batch", answer_noted)
+    monkeypatch.setattr(processes, "answer_batch", answer_and_record)
     shares: list[float] = []
     tcpcast.sweep(path, VARY, engines=ENGINES, out=out, processes=1, progress=shares.append)
-    assert asked == [1, 3]
+    assert answered_cells == [1, 3]
     assert shares == [4 / 6, 5 / 6, 1.0]
-    assert contents(out) == whole
+    assert contents(out) == expected
 
 
-def test_damaged_parts_are_answered_again(
-    path: Scenario, tmp_path: Path, contents: Contents
-) -> None:
+def test_damaged_parts_are_run_again(path: Scenario, tmp_path: Path, contents: Contents) -> None:
     out = tmp_path / "out"
     tcpcast.sweep(path, VARY, engines=ENGINES, out=out, processes=1)
-    whole = contents(out)
+    expected = contents(out)
     part = out / "part-000001.parquet"
-    size = len(whole[part.name])
-    for place in range(4, size, size // 40):
-        damaged = bytearray(whole[part.name])
-        damaged[place] ^= 1 << place % 8
+    size = len(expected[part.name])
+    for offset in range(4, size, size // 40):
+        damaged = bytearray(expected[part.name])
+        damaged[offset] ^= 1 << offset % 8
         part.write_bytes(damaged)
         tcpcast.sweep(path, VARY, engines=ENGINES, out=out, processes=1)
-        assert contents(out) == whole, place
+        assert contents(out) == expected, offset
 
 
 @pytest.mark.parametrize(
-    ("change", "said"),
+    ("change", "message"),
     [
         ({"engines": "mathis"}, "other engines"),
         ({"replications": 2}, "another number of replications"),
         ({"vary": {"network.rtt": ["1s"]}}, "other keys or values"),
     ],
 )
-def test_a_folder_with_another_sweep_is_refused(
-    path: Scenario, tmp_path: Path, change: dict[str, Any], said: str
+def test_sweep_rejects_folder_of_another_sweep(
+    path: Scenario, tmp_path: Path, change: dict[str, Any], message: str
 ) -> None:
     first: dict[str, Any] = {"vary": VARY, "engines": "pftk", "out": tmp_path / "out"}
     tcpcast.sweep(path, **first)
-    with pytest.raises(TcpcastError, match=said):
+    with pytest.raises(TcpcastError, match=message):
         tcpcast.sweep(path, **{**first, **change})
     with pytest.raises(TcpcastError, match="another scenario"):
         tcpcast.sweep(path.with_changes({"run.seed": 2}), **first)
 
 
-def test_a_folder_with_other_files_or_a_running_sweep_is_refused(
+def test_sweep_rejects_folder_with_other_files_or_running_sweep(
     path: Scenario, tmp_path: Path
 ) -> None:
     (tmp_path / "letter.txt").write_text("dear")
@@ -237,8 +237,8 @@ def test_a_folder_with_other_files_or_a_running_sweep_is_refused(
 def test_full_disk_keeps_complete_parts(
     path: Scenario, tmp_path: Path, contents: Contents, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    out, whole = tmp_path / "out", tmp_path / "whole"
-    tcpcast.sweep(path, VARY, engines=ENGINES, out=whole, processes=1)
+    out, expected = tmp_path / "out", tmp_path / "whole"
+    tcpcast.sweep(path, VARY, engines=ENGINES, out=expected, processes=1)
 
     def full(temporary: Path, named: Path, *, replaces: bool) -> None:
         if named.name == "part-000002.parquet":
@@ -253,12 +253,10 @@ def test_full_disk_keeps_complete_parts(
     assert "No space left on device; 2 of 6 parts are complete" in str(caught.value)
     assert not list(out.glob(".tcpcast-*"))
     tcpcast.sweep(path, VARY, engines=ENGINES, out=out, processes=1)
-    assert contents(out) == contents(whole)
+    assert contents(out) == contents(expected)
 
 
-def test_a_folder_that_cannot_be_written_is_refused_before_the_work(
-    path: Scenario, tmp_path: Path
-) -> None:
+def test_sweep_rejects_unwritable_folder_before_running(path: Scenario, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(MachineError, match="cannot write"):
         tcpcast.sweep(path, VARY, engines="pftk", out=tmp_path / "file" / "below")
@@ -271,7 +269,7 @@ def test_missing_pyarrow_names_package(path: Scenario, monkeypatch: pytest.Monke
     assert caught.value.exit_code == 3
 
 
-SWEPT = """
+SCRIPT = """
 import sys, tcpcast
 from tcpcast.scenario import Scenario
 if __name__ == "__main__":
@@ -280,26 +278,26 @@ if __name__ == "__main__":
 """
 
 
-def begin(script: Path, out: Path) -> subprocess.Popen[bytes]:
+def start_sweep(script: Path, out: Path) -> subprocess.Popen[bytes]:
     if not script.exists():
-        script.write_text(SWEPT.format(tables=TABLES, vary=VARY, engines=ENGINES))
+        script.write_text(SCRIPT.format(tables=TABLES, vary=VARY, engines=ENGINES))
     return subprocess.Popen([sys.executable, script, out], start_new_session=True)
 
 
-def assert_parts_are_whole(out: Path) -> None:
+def assert_parts_are_complete(out: Path) -> None:
     parts = [path for path in out.glob("*") if not path.name.startswith((".", "_"))]
     assert all(path.name.endswith(".parquet") for path in parts)
     for path in parts:
         pq.read_table(path)
 
 
-def killed_and_resumed(tmp_path: Path, out: Path, after: float, contents: Contents) -> Any:
-    process = begin(tmp_path / "swept.py", out)
+def kill_and_resume(tmp_path: Path, out: Path, after: float, contents: Contents) -> Any:
+    process = start_sweep(tmp_path / "swept.py", out)
     time.sleep(after)
     process.send_signal(signal.SIGKILL)  # its workers end by themselves
     process.wait()
-    assert_parts_are_whole(out)
-    assert begin(tmp_path / "swept.py", out).wait() == 0
+    assert_parts_are_complete(out)
+    assert start_sweep(tmp_path / "swept.py", out).wait() == 0
     return contents(out)
 
 
@@ -307,19 +305,19 @@ def killed_and_resumed(tmp_path: Path, out: Path, after: float, contents: Conten
 def test_killed_sweep_resumes_to_same_bytes(tmp_path: Path, contents: Contents) -> None:
     """Stop at the first part; see the test below."""
     began = time.perf_counter()
-    assert begin(tmp_path / "swept.py", tmp_path / "whole").wait() == 0
+    assert start_sweep(tmp_path / "swept.py", tmp_path / "whole").wait() == 0
     took = time.perf_counter() - began
-    whole = contents(tmp_path / "whole")
+    expected = contents(tmp_path / "whole")
     moments = random.Random(1)
     for kill in range(20):
         after = took * moments.uniform(0.3, 1.0)
-        assert killed_and_resumed(tmp_path, tmp_path / f"{kill}", after, contents) == whole
+        assert kill_and_resume(tmp_path, tmp_path / f"{kill}", after, contents) == expected
 
 
 def test_workers_end_with_killed_parent_and_sweep_resumes(
     path: Scenario, tmp_path: Path, contents: Contents
 ) -> None:
-    process = begin(tmp_path / "swept.py", tmp_path / "out")
+    process = start_sweep(tmp_path / "swept.py", tmp_path / "out")
     deadline = time.monotonic() + 60
     while not list((tmp_path / "out").glob("part-*")) and time.monotonic() < deadline:
         time.sleep(0.02)
@@ -328,26 +326,26 @@ def test_workers_end_with_killed_parent_and_sweep_resumes(
     while _session(process.pid) and time.monotonic() < deadline:
         time.sleep(0.05)
     assert _session(process.pid) == []
-    assert_parts_are_whole(tmp_path / "out")
+    assert_parts_are_complete(tmp_path / "out")
     for name in ("out", "whole"):
         tcpcast.sweep(path, VARY, engines=ENGINES, out=tmp_path / name, processes=1)
-    whole = contents(tmp_path / "whole")
-    assert len(whole) == 6 + 1
-    assert contents(tmp_path / "out") == whole
+    expected = contents(tmp_path / "whole")
+    assert len(expected) == 6 + 1
+    assert contents(tmp_path / "out") == expected
 
 
 def _session(leader: int) -> list[int]:
     """Return the living processes of a session except for its leader."""
-    found = []
+    processes = []
     for name in filter(str.isdecimal, os.listdir("/proc")):
         try:
-            said = Path(f"/proc/{name}/stat").read_text()
+            status = Path(f"/proc/{name}/stat").read_text()
         except OSError:
             continue
-        state, _, _, session = said.rpartition(")")[2].split()[:4]
+        state, _, _, session = status.rpartition(")")[2].split()[:4]
         if int(session) == leader and state != "Z":
-            found.append(int(name))
-    return found
+            processes.append(int(name))
+    return processes
 
 
 def test_ctrl_c_keeps_complete_parts_and_sweep_resumes(
@@ -357,14 +355,14 @@ def test_ctrl_c_keeps_complete_parts_and_sweep_resumes(
         if share >= 0.5:
             raise KeyboardInterrupt
 
-    out, whole = tmp_path / "out", tmp_path / "whole"
+    out, expected = tmp_path / "out", tmp_path / "whole"
     given: dict[str, Any] = {"vary": VARY, "engines": ENGINES}
-    found = tcpcast.sweep(path, **given, out=out, processes=2, progress=interrupt)
-    assert found.interrupted
-    assert (found.done, found.batches) == (3, 6)
+    result = tcpcast.sweep(path, **given, out=out, processes=2, progress=interrupt)
+    assert result.interrupted
+    assert (result.done, result.batches) == (3, 6)
     assert not tcpcast.sweep(path, **given, out=out, processes=2).interrupted
-    tcpcast.sweep(path, **given, out=whole, processes=1)
-    assert contents(out) == contents(whole)
+    tcpcast.sweep(path, **given, out=expected, processes=1)
+    assert contents(out) == contents(expected)
 
 
 NO_THREADS = """
@@ -384,12 +382,12 @@ if __name__ == "__main__":
 def test_thread_without_memory_gives_one_error_line(tmp_path: Path) -> None:
     script = tmp_path / "swept.py"
     script.write_text(NO_THREADS)
-    asked = [sys.executable, str(script)]
-    with subprocess.Popen(asked, stderr=subprocess.PIPE, text=True) as process:
+    command = [sys.executable, str(script)]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
         try:
-            _, told = process.communicate(timeout=60)
+            _, errors = process.communicate(timeout=60)
         finally:
             process.kill()
     assert process.returncode == 3
-    (line,) = told.splitlines()
+    (line,) = errors.splitlines()
     assert line.startswith("tcpcast: cannot start worker processes: can't start new thread; raise")

@@ -1,4 +1,4 @@
-"""A page without a socket for the API, and a served one with a browser for what is seen."""
+"""Fixture for tests of the web API: an authenticated client that needs no socket."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ ORIGIN = f"http://127.0.0.1:{PORT}"
 
 
 class Page:
-    """A browser that has opened the start URL, as far as the API goes."""
+    """API client that has opened the start URL and holds its cookie."""
 
     def __init__(self, client: TestClient, access: Access) -> None:
         self.client = client
@@ -35,11 +35,11 @@ class Page:
     def evaluate(self, question: str, **values: Any) -> dict[str, Any]:
         response = self.post("/api/evaluate", {"question": question, "values": values})
         assert response.status_code == 200, response.text
-        found: dict[str, Any] = response.json()
-        return found
+        answer: dict[str, Any] = response.json()
+        return answer
 
-    def refused(self, body: Any, path: str = "/api/evaluate") -> tuple[int, str, str]:
-        """Post what is at fault; return the status, the field and the message."""
+    def post_rejected(self, body: Any, path: str = "/api/evaluate") -> tuple[int, str, str]:
+        """Post a bad request; return the status, the field and the message of the error."""
         response = self.post(path, body)
         error = response.json()["error"]
         return response.status_code, error["field"], error["message"]

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-def capture_of_a_path(folder: Path) -> Path:
+def write_lossy_capture(folder: Path) -> Path:
     """Simulate a lossy path and write what its sender would capture."""
     scenario = tcpcast.load("lossy-path").with_changes(
         {

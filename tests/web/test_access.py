@@ -1,4 +1,4 @@
-"""Only the browser that opened the start URL is served, and only its own page may ask."""
+"""The server accepts requests only from the page in the browser that opened the start URL."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tcpcast.web.guard import Access
 
 PORT = 8124
 ORIGIN = f"http://127.0.0.1:{PORT}"
-ASKED = {"question": "path", "values": {}}
+QUESTION = {"question": "path", "values": {}}
 
 
 @pytest.fixture
@@ -19,13 +19,11 @@ def access() -> Access:
 
 @pytest.fixture
 def client(access: Access) -> TestClient:
-    # Without its lifespan: none of these requests gets as far as a process.
+    # The lifespan is not started: none of these requests reaches a worker process.
     return TestClient(create_app(access), base_url=ORIGIN)
 
 
-def test_the_start_url_answers_with_the_page_and_a_cookie(
-    client: TestClient, access: Access
-) -> None:
+def test_start_url_returns_page_and_cookie(client: TestClient, access: Access) -> None:
     response = client.get(access.start_url)
     assert response.status_code == 200
     assert "<title>tcpcast</title>" in response.text
@@ -37,44 +35,44 @@ def test_the_start_url_answers_with_the_page_and_a_cookie(
     assert client.get("/static/page.js").status_code == 200
 
 
-def test_the_token_opens_the_page_once(client: TestClient, access: Access) -> None:
+def test_start_token_works_for_one_browser_only(client: TestClient, access: Access) -> None:
     url = access.start_url
     assert client.get(url).status_code == 200
-    stranger = TestClient(client.app, base_url=ORIGIN)
-    assert stranger.get(url).status_code == 403
+    other_browser = TestClient(client.app, base_url=ORIGIN)
+    assert other_browser.get(url).status_code == 403
     assert client.get(url).status_code == 200, "an authenticated browser may reload the address"
 
 
-def test_a_request_for_the_headers_alone_does_not_use_the_token_up(
-    client: TestClient, access: Access
-) -> None:
+def test_head_request_does_not_consume_start_token(client: TestClient, access: Access) -> None:
     assert client.head(access.start_url).status_code == 403
     assert client.get(access.start_url).status_code == 200
 
 
 @pytest.mark.parametrize("path", ["/", "/?token=wrong", "/static/page.js", "/api/questions"])
-def test_a_stranger_gets_nothing(client: TestClient, path: str) -> None:
+def test_requests_without_cookie_are_forbidden(client: TestClient, path: str) -> None:
     response = client.get(path)
     assert response.status_code == 403
     assert "set-cookie" not in response.headers
 
 
 @pytest.mark.parametrize("host", ["evil.example", f"evil.example:{PORT}", "127.0.0.1", "[::1]:80"])
-def test_another_host_name_is_refused(client: TestClient, access: Access, host: str) -> None:
+def test_wrong_host_header_is_rejected(client: TestClient, access: Access, host: str) -> None:
     response = client.get(access.start_url, headers={"host": host})
     assert response.status_code == 421
     assert "set-cookie" not in response.headers
 
 
 @pytest.mark.parametrize("origin", ["http://evil.example", "null", "http://127.0.0.1:1", None])
-def test_another_page_may_not_ask(client: TestClient, access: Access, origin: str | None) -> None:
+def test_requests_from_other_origins_are_forbidden(
+    client: TestClient, access: Access, origin: str | None
+) -> None:
     client.get(access.start_url)
     headers = {} if origin is None else {"origin": origin}
-    assert client.post("/api/evaluate", json=ASKED, headers=headers).status_code == 403
+    assert client.post("/api/evaluate", json=QUESTION, headers=headers).status_code == 403
     assert client.delete("/api/jobs/x", headers=headers).status_code == 403
 
 
-def test_a_form_of_another_page_cannot_be_json(client: TestClient, access: Access) -> None:
+def test_post_rejects_content_type_other_than_json(client: TestClient, access: Access) -> None:
     client.get(access.start_url)
     headers = {"origin": ORIGIN, "content-type": "text/plain"}
     response = client.post("/api/evaluate", content="{}", headers=headers)
@@ -82,7 +80,7 @@ def test_a_form_of_another_page_cannot_be_json(client: TestClient, access: Acces
 
 
 @pytest.mark.parametrize("path", ["/", "/nothing", "/static/page.css", "/api/nothing"])
-def test_every_response_forbids_what_is_outside(
+def test_every_response_has_strict_security_headers(
     client: TestClient, access: Access, path: str
 ) -> None:
     client.get(access.start_url)
@@ -96,13 +94,13 @@ def test_every_response_forbids_what_is_outside(
     assert headers["cross-origin-resource-policy"] == "same-origin"
 
 
-def test_no_file_outside_the_static_ones_is_served(client: TestClient, access: Access) -> None:
+def test_static_files_reject_path_traversal(client: TestClient, access: Access) -> None:
     client.get(access.start_url)
     for path in ("/static/../app.py", "/static/%2e%2e/app.py", "/static/..%2fapp.py"):
         assert client.get(path).status_code == 404
 
 
-def test_an_unknown_address_and_method_are_told_as_json(client: TestClient, access: Access) -> None:
+def test_unknown_paths_and_methods_return_json_errors(client: TestClient, access: Access) -> None:
     client.get(access.start_url)
     assert client.get("/api/nothing").json()["error"]["message"] == "Not Found"
     assert client.get("/api/evaluate").status_code == 405

@@ -1,4 +1,4 @@
-"""Each question of the page has the answers that its command gives."""
+"""Each question of the page returns the same answers as its command."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ if TYPE_CHECKING:
 QUESTIONS = ("path", "flows", "transfer", "winner", "users", "buffer")
 
 
-def test_the_questions_are_offered_with_fields_and_sliders(page: Page) -> None:
+def test_questions_list_fields_and_slider_steps(page: Page) -> None:
     offered = page.client.get("/api/questions").json()["questions"]
-    assert tuple(each["name"] for each in offered) == QUESTIONS
+    assert tuple(question["name"] for question in offered) == QUESTIONS
     fields = {field["name"]: field for field in offered[0]["fields"]}
     assert fields["rtt"]["steps"][0] == "1ms"
     assert fields["loss"]["steps"][0] == "0%"
@@ -35,54 +35,56 @@ def test_the_questions_are_offered_with_fields_and_sliders(page: Page) -> None:
 
 
 @pytest.mark.parametrize("question", QUESTIONS)
-def test_a_question_is_answered_as_it_stands(page: Page, question: str) -> None:
-    told = page.evaluate(question)
-    given = [answer for answer in told["answers"] if answer["value"] is not None]
-    assert given
-    assert told["sentences"]
-    assert all(answer["text"] and answer["what"] for answer in given)
-    refused = [answer for answer in told["answers"] if answer["value"] is None]
+def test_each_question_has_answers_for_default_values(page: Page, question: str) -> None:
+    response = page.evaluate(question)
+    valid = [answer for answer in response["answers"] if answer["value"] is not None]
+    assert valid
+    assert response["sentences"]
+    assert all(answer["text"] and answer["what"] for answer in valid)
+    refused = [answer for answer in response["answers"] if answer["value"] is None]
     assert all(answer["not_applicable"] for answer in refused)
 
 
 @pytest.mark.parametrize("question", [q for q in QUESTIONS if q != "transfer"])
-def test_a_curve_goes_through_the_answer(page: Page, question: str) -> None:
-    told = page.evaluate(question)
+def test_curve_contains_the_answers(page: Page, question: str) -> None:
+    evaluation = page.evaluate(question)
     response = page.post("/api/curve", {"question": question, "values": {}})
     assert response.status_code == 200, response.text
     curve = response.json()
     assert curve["x"] == sorted(curve["x"])
     here = curve["x"].index(curve["here"])
-    drawn = {each["name"]: each["values"][here] for each in curve["series"]}
-    answers = {a["name"]: a["value"] for a in told["answers"] if a["value"] is not None}
-    assert drawn == pytest.approx(answers)
+    curve_values = {
+        series_item["name"]: series_item["values"][here] for series_item in curve["series"]
+    }
+    answers = {a["name"]: a["value"] for a in evaluation["answers"] if a["value"] is not None}
+    assert curve_values == pytest.approx(answers)
 
 
-def test_an_answer_outside_its_domain_is_marked(page: Page) -> None:
-    told = page.evaluate("path", loss="30%", stack="linux-reno", rate="unlimited")
-    by_name = {answer["name"]: answer for answer in told["answers"]}
+def test_answer_outside_domain_is_marked_untrusted(page: Page) -> None:
+    evaluation = page.evaluate("path", loss="30%", stack="linux-reno", rate="unlimited")
+    by_name = {answer["name"]: answer for answer in evaluation["answers"]}
     assert by_name["pftk"]["trusted"] is False
     assert by_name["pftk"]["regime"] == "timeouts"
 
 
-def test_a_transfer_that_no_formula_times_takes_what_its_goodput_does(page: Page) -> None:
-    told = page.evaluate("transfer", size="500GB", loss="0.1%")
-    rate, time = told["sentences"]
+def test_transfer_time_follows_goodput_without_transfer_formula(page: Page) -> None:
+    evaluation = page.evaluate("transfer", size="500GB", loss="0.1%")
+    rate, time = evaluation["sentences"]
     assert rate.startswith("About 8.96 Mbit/s; limited by loss")
     assert time.startswith("500 GB takes ")
     assert time.endswith("days) at this goodput, including slow start from 10 packets.")
 
 
-def test_slow_formulas_can_be_left_for_later(page: Page) -> None:
-    asked = {"question": "transfer", "values": {"size": "20KB"}}
-    quick = page.post("/api/evaluate", {**asked, "quick": True}).json()
+def test_quick_evaluation_leaves_out_slow_formulas(page: Page) -> None:
+    body = {"question": "transfer", "values": {"size": "20KB"}}
+    quick = page.post("/api/evaluate", {**body, "quick": True}).json()
     assert quick["left_out"] == ["short"]
     assert [answer["name"] for answer in quick["answers"]] == ["cardwell"]
-    whole = page.post("/api/evaluate", asked).json()
-    assert {answer["name"] for answer in whole["answers"]} == {"cardwell", "short"}
+    complete = page.post("/api/evaluate", body).json()
+    assert {answer["name"] for answer in complete["answers"]} == {"cardwell", "short"}
 
 
-def test_sliders_stand_where_the_values_are(page: Page) -> None:
+def test_slider_positions_match_values(page: Page) -> None:
     offered = page.client.get("/api/questions").json()["questions"][0]
     steps = {field["name"]: field["steps"] for field in offered["fields"]}
     positions = page.evaluate("path", rtt="0.2s", loss="0", rate="20mbit")["positions"]
@@ -91,7 +93,7 @@ def test_sliders_stand_where_the_values_are(page: Page) -> None:
     assert positions["stack"] is None
 
 
-ASKED: dict[str, dict[str, str]] = {
+EXAMPLE_VALUES: dict[str, dict[str, str]] = {
     "path": {"loss": "1%", "stack": "linux-reno", "rwnd": "64KiB"},
     "flows": {"flows": "3"},
     "transfer": {"size": "12KB"},
@@ -108,7 +110,7 @@ def values_of(answers: list[dict[str, Any]], metric: str) -> dict[str, float]:
 
 
 def run_shell(command: str, folder: Path) -> str:
-    """Run what was copied as a shell would, with the tcpcast of these tests."""
+    """Run a copied command in a shell, with the tcpcast of these tests."""
     prelude = f'tcpcast() {{ {sys.executable} -m tcpcast "$@"; }}\n'
     done = subprocess.run(
         ["sh", "-c", prelude + command], cwd=folder, capture_output=True, text=True, check=False
@@ -117,57 +119,57 @@ def run_shell(command: str, folder: Path) -> str:
     return done.stdout
 
 
-@pytest.mark.parametrize("question", ASKED)
-def test_copies_give_the_answer_again(page: Page, question: str, tmp_path: Path) -> None:
-    told = page.evaluate(question, **ASKED[question])
-    metric = told["metric"]["name"]
-    shown = {a["engine"]: a["value"] for a in told["answers"] if a["value"] is not None}
-    command = json.loads(run_shell(f"{told['copy']['command']} --json", tmp_path))
+@pytest.mark.parametrize("question", EXAMPLE_VALUES)
+def test_copied_command_python_and_scenario_give_same_answers(
+    page: Page, question: str, tmp_path: Path
+) -> None:
+    evaluation = page.evaluate(question, **EXAMPLE_VALUES[question])
+    metric = evaluation["metric"]["name"]
+    shown = {a["engine"]: a["value"] for a in evaluation["answers"] if a["value"] is not None}
+    command = json.loads(run_shell(f"{evaluation['copy']['command']} --json", tmp_path))
     assert values_of(command["answers"], metric) == shown
 
-    space: dict[str, Any] = {}
-    exec(told["copy"]["python"], space)
-    program = {a.engine: a[metric] for a in space["answers"] if metric in a.metrics}
+    namespace: dict[str, Any] = {}
+    exec(evaluation["copy"]["python"], namespace)
+    program = {a.engine: a[metric] for a in namespace["answers"] if metric in a.metrics}
     assert program == shown
 
     file = tmp_path / "copied.toml"
-    file.write_text(told["copy"]["scenario"], encoding="utf-8")
-    again = tcpcast.run(file, list(shown))
-    assert {a.engine: a[metric] for a in again} == shown
+    file.write_text(evaluation["copy"]["scenario"], encoding="utf-8")
+    rerun = tcpcast.run(file, list(shown))
+    assert {a.engine: a[metric] for a in rerun} == shown
 
 
-def test_copies_of_a_buffer_give_the_plan_again(page: Page, tmp_path: Path) -> None:
-    told = page.evaluate("buffer", loss="2%", sources="60")
-    command = json.loads(run_shell(f"{told['copy']['command']} --json", tmp_path))
+def test_copied_command_and_python_give_same_buffer_plan(page: Page, tmp_path: Path) -> None:
+    evaluation = page.evaluate("buffer", loss="2%", sources="60")
+    command = json.loads(run_shell(f"{evaluation['copy']['command']} --json", tmp_path))
     packets = command["plan"]["value"]
-    assert told["sentences"][0].startswith(f"A buffer of {packets:,.0f} packets")
-    space: dict[str, Any] = {}
-    exec(told["copy"]["python"], space)
-    assert space["plan"].value == packets
-    assert f'buffer = "{packets:.0f}pkt"' in told["copy"]["scenario"]
+    assert evaluation["sentences"][0].startswith(f"A buffer of {packets:,.0f} packets")
+    namespace: dict[str, Any] = {}
+    exec(evaluation["copy"]["python"], namespace)
+    assert namespace["plan"].value == packets
+    assert f'buffer = "{packets:.0f}pkt"' in evaluation["copy"]["scenario"]
 
 
-def test_copies_of_who_wins_write_the_scenario_that_is_simulated(
-    page: Page, tmp_path: Path
-) -> None:
-    told = page.evaluate("winner", **{"rate": "5mbit", "stack-b": "linux-reno"})
-    short = told["copy"]["command"].replace('duration = "80s"', 'duration = "5s"')
-    found = json.loads(run_shell(f"{short} --json", tmp_path))
-    names = found["answers"][0]["tables"]["by_class"]["columns"]["name"]
+def test_copied_winner_command_writes_simulated_scenario(page: Page, tmp_path: Path) -> None:
+    evaluation = page.evaluate("winner", **{"rate": "5mbit", "stack-b": "linux-reno"})
+    short = evaluation["copy"]["command"].replace('duration = "80s"', 'duration = "5s"')
+    document = json.loads(run_shell(f"{short} --json", tmp_path))
+    names = document["answers"][0]["tables"]["by_class"]["columns"]["name"]
     assert names == ["a", "b"]
     assert tcpcast.load(tmp_path / "who-wins.toml").populations[1].tcp.stack == "linux-reno"
-    told_again = page.evaluate("winner", **{"rate": "5mbit", "stack-b": "linux-reno"})
-    assert told_again["copy"] == told["copy"]
+    repeated = page.evaluate("winner", **{"rate": "5mbit", "stack-b": "linux-reno"})
+    assert repeated["copy"] == evaluation["copy"]
 
 
-def test_deep_buffers_are_simulated_for_longer(page: Page) -> None:
+def test_winner_simulates_deep_buffers_longer(page: Page) -> None:
     """The share of BBR takes minutes to settle in 16 BDP; 60 s gave 2.4 instead of 7.6 Mbit/s."""
     deep = page.evaluate("winner", buffer="16bdp")["copy"]["command"]
     assert 'duration = "640s"' in deep
     assert 'duration = "80s"' in page.evaluate("winner")["copy"]["command"]
 
 
-def test_shares_that_drift_have_no_interval_on_the_page() -> None:
+def test_drifting_shares_have_no_interval() -> None:
     values = {field.name: field.default for field in WINNER.fields} | {"buffer": "16bdp"}
     tables = typed(dict(WINNER.tables(values)))
     tables["run"]["duration"] = "60s"
@@ -178,27 +180,27 @@ def test_shares_that_drift_have_no_interval_on_the_page() -> None:
     assert shown <= {"still drifting", "the run is too short"}
 
 
-def test_copies_simulate_once_the_page_has(page: Page) -> None:
-    def copied(question: str) -> str:
+def test_copied_commands_simulate_after_page_simulation(page: Page) -> None:
+    def copied_command(question: str) -> str:
         body = {"question": question, "values": {}, "simulated": True, "quick": True}
         command: str = page.post("/api/evaluate", body).json()["copy"]["command"]
         return command
 
-    assert copied("path").endswith(" --packet")
-    assert copied("users").endswith(",packet")
-    assert copied("buffer").endswith(" --verify")
+    assert copied_command("path").endswith(" --packet")
+    assert copied_command("users").endswith(",packet")
+    assert copied_command("buffer").endswith(" --verify")
 
 
-def test_warnings_are_the_worst_three_and_those_of_the_scenario_are_shown_once(page: Page) -> None:
-    told = page.evaluate("path", loss="2%", stack="pftk-reno", rwnd="4pkt", iw="10")
-    (window,) = told["warnings"]
+def test_scenario_warning_is_shown_once_and_others_are_limited(page: Page) -> None:
+    evaluation = page.evaluate("path", loss="2%", stack="pftk-reno", rwnd="4pkt", iw="10")
+    (window,) = evaluation["warnings"]
     assert "tcp.initial_window is above" in window
-    for answer in told["answers"]:
+    for answer in evaluation["answers"]:
         assert window not in answer["warnings"]
         assert len(answer["warnings"]) <= MAX_WARNINGS
 
 
-def test_a_suggestion_names_the_fields_of_the_page(page: Page) -> None:
-    told = page.evaluate("users", sources="20", stack="max-plus-reno")
-    by_name = {answer["name"]: answer["not_applicable"] for answer in told["answers"]}
+def test_suggestion_names_field_of_page(page: Page) -> None:
+    evaluation = page.evaluate("users", sources="20", stack="max-plus-reno")
+    by_name = {answer["name"]: answer["not_applicable"] for answer in evaluation["answers"]}
     assert by_name["engset"].endswith('; write engset-newreno for "TCP stack"')

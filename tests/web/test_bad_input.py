@@ -1,4 +1,4 @@
-"""Whatever is sent, the answer is JSON with a message that helps, never a fault of the server."""
+"""Every bad request gets a JSON response with a helpful message, never a server error."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ FUZZED = settings(
 
 
 @pytest.mark.parametrize(
-    ("question", "values", "field", "said"),
+    ("question", "values", "field", "expected_text"),
     [
         ("path", {"rtt": "100"}, "rtt", "100ms"),
         ("path", {"rtt": "0ms"}, "rtt", "above 0"),
@@ -47,18 +47,18 @@ FUZZED = settings(
         ("path", {"rtt": "5" * 200}, "rtt", "at most 100"),
     ],
 )
-def test_a_value_that_cannot_be_taken_names_its_field(
-    page: Page, question: str, values: dict[str, Any], field: str, said: str
+def test_error_names_field_with_bad_value(
+    page: Page, question: str, values: dict[str, Any], field: str, expected_text: str
 ) -> None:
-    status, found, message = page.refused({"question": question, "values": values})
+    status, error_field, message = page.post_rejected({"question": question, "values": values})
     assert status == 400
-    assert found == field
-    assert said in message
+    assert error_field == field
+    assert expected_text in message
     assert "--" not in message, "options are called by the labels of their fields"
 
 
 @pytest.mark.parametrize(
-    ("body", "said"),
+    ("body", "expected_text"),
     [
         ({}, "question: must be one of path"),
         ({"question": "path", "values": []}, "values: must be an object"),
@@ -66,13 +66,15 @@ def test_a_value_that_cannot_be_taken_names_its_field(
         ([], "not an object"),
     ],
 )
-def test_a_request_of_another_form_says_what_to_write(page: Page, body: Any, said: str) -> None:
-    status, _, message = page.refused(body)
+def test_error_for_malformed_request_names_expected_form(
+    page: Page, body: Any, expected_text: str
+) -> None:
+    status, _, message = page.post_rejected(body)
     assert status == 400
-    assert said in message
+    assert expected_text in message
 
 
-def test_what_is_no_json_or_too_long_is_refused(page: Page) -> None:
+def test_malformed_json_and_long_bodies_are_rejected(page: Page) -> None:
     headers = {"origin": str(page.client.base_url), "content-type": "application/json"}
     for content, status in ((b"{", 400), (b"[" * 60_000, 400), (b" " * 70_000, 413)):
         response = page.client.post("/api/evaluate", content=content, headers=headers)
@@ -80,19 +82,19 @@ def test_what_is_no_json_or_too_long_is_refused(page: Page) -> None:
         assert response.json()["error"]["message"]
 
 
-def test_a_field_without_an_axis_is_refused(page: Page) -> None:
+def test_curve_rejects_field_without_axis(page: Page) -> None:
     body = {"question": "path", "values": {}, "across": "stack"}
-    assert page.refused(body, "/api/curve")[0] == 400
+    assert page.post_rejected(body, "/api/curve")[0] == 400
 
 
-def test_names_are_shown_and_do_not_act(page: Page) -> None:
-    _, _, message = page.refused({"question": "path", "values": {"stack": "\x1b]0;x\x07<b>"}})
+def test_messages_contain_no_escape_characters(page: Page) -> None:
+    _, _, message = page.post_rejected({"question": "path", "values": {"stack": "\x1b]0;x\x07<b>"}})
     assert "\x1b" not in message
 
 
-def test_an_error_of_a_job_comes_before_it_begins(page: Page) -> None:
+def test_job_with_bad_value_is_rejected_before_start(page: Page) -> None:
     body = {"question": "path", "values": {"rtt": "x"}}
-    assert page.refused(body, "/api/jobs")[:2] == (400, "rtt")
+    assert page.post_rejected(body, "/api/jobs")[:2] == (400, "rtt")
 
 
 TEXTS = st.one_of(
@@ -113,7 +115,7 @@ NAMES = {
 
 @FUZZED
 @given(data=st.data())
-def test_no_values_make_the_server_fail(page: Page, data: st.DataObject) -> None:
+def test_random_field_values_cause_no_server_error(page: Page, data: st.DataObject) -> None:
     question = data.draw(st.sampled_from(list(NAMES)))
     values = data.draw(st.dictionaries(st.sampled_from(NAMES[question]), TEXTS, max_size=3))
     body = {"question": question, "values": values, "quick": True}
@@ -153,7 +155,7 @@ JSON = st.recursive(
     ),
     path=st.sampled_from(["evaluate", "curve", "report", "jobs", "jobs/x", "captures", "nothing"]),
 )
-def test_no_body_makes_the_server_fail(page: Page, body: Any, path: str) -> None:
+def test_random_bodies_cause_no_server_error(page: Page, body: Any, path: str) -> None:
     response = page.post(f"/api/{path}", body)
     if path == "captures" and response.status_code == 202:
         page.client.delete(
@@ -162,17 +164,17 @@ def test_no_body_makes_the_server_fail(page: Page, body: Any, path: str) -> None
     assert response.status_code < 500, (path, json.dumps(body), response.text)
 
 
-def test_the_number_of_jobs_is_bounded(page: Page) -> None:
+def test_number_of_jobs_is_limited(page: Page) -> None:
     body = {"question": "path", "values": {"rate": "10gbit", "loss": "0.0001%"}}
     started = [page.post("/api/jobs", body) for _ in range(MAX_RUNNING)]
     assert [response.status_code for response in started] == [202] * MAX_RUNNING
     try:
-        status, _, message = page.refused(body, "/api/jobs")
+        status, _, message = page.post_rejected(body, "/api/jobs")
         assert status == 429
         assert "cancel one" in message
     finally:
         for response in started:
             name = response.json()["id"]
             headers = {"origin": str(page.client.base_url)}
-            over = page.client.delete(f"/api/jobs/{name}", headers=headers).json()
-            assert over["state"] == "cancelled"
+            job = page.client.delete(f"/api/jobs/{name}", headers=headers).json()
+            assert job["state"] == "cancelled"

@@ -1,7 +1,7 @@
-"""The page as a person sees it, in headless Chromium: each test finds empty tabs.
+"""The page in headless Chromium: each test starts with empty tabs.
 
-A tab that is left goes to an empty page, which ends all that it did, and the next test takes it: to
-begin one takes longer than most of the tests.
+After a test, its tabs load an empty page, which ends their activity, and the next test reuses them:
+opening a new tab takes longer than most of the tests.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
-from web.lossy_capture import capture_of_a_path
+from web.lossy_capture import write_lossy_capture
 
 playwright = pytest.importorskip("playwright.sync_api", reason="needs playwright")
 
@@ -30,41 +30,41 @@ CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="needs chromium: make peers")
 
 WAIT_MS = 90_000
-"""A machine that is busy takes long to import the models; an idle one answers in a moment."""
+"""Long, because a busy machine needs much time to import the models."""
 
 
 @dataclass
 class Served:
-    """A browser that has opened the start URL, and what went wrong in it."""
+    """A browser that has opened the start URL, with its requests and errors."""
 
     context: BrowserContext
     url: str
-    asked: list[str] = field(default_factory=list)
+    requested_urls: list[str] = field(default_factory=list)
     errors: list[str] = field(default_factory=list)
     empty: list[Page] = field(default_factory=list)
-    kept: Page | None = None
-    """A tab that a test goes on with where the one before left it."""
+    reused_tab: Page | None = None
+    """A tab whose state is kept for the next test."""
 
     @property
     def origin(self) -> str:
         return "http://" + urlsplit(self.url).netloc
 
     def tab(self, state: str = "", size: tuple[int, int] = (1600, 1000)) -> Page:
-        tab = self.empty.pop() if self.empty else self._begun()
+        tab = self.empty.pop() if self.empty else self._new_tab()
         tab.set_viewport_size({"width": size[0], "height": size[1]})
         tab.goto(f"{self.origin}/{state}")
         return tab
 
-    def _begun(self) -> Page:
+    def _new_tab(self) -> Page:
         tab = self.context.new_page()
         tab.set_default_timeout(WAIT_MS)
-        tab.on("request", lambda request: self.asked.append(request.url))
+        tab.on("request", lambda request: self.requested_urls.append(request.url))
         tab.on("pageerror", lambda error: self.errors.append(str(error)))
         return tab
 
-    def leave(self) -> None:
-        """Empty all tabs but the one that is kept."""
-        self.empty = [tab for tab in self.context.pages if tab != self.kept]
+    def reset_tabs(self) -> None:
+        """Empty all tabs except for the kept one."""
+        self.empty = [tab for tab in self.context.pages if tab != self.reused_tab]
         for tab in self.empty:
             tab.goto("about:blank")
 
@@ -79,32 +79,34 @@ def served() -> Iterator[Served]:
         assert server.stdout is not None
         url = server.stdout.readline().strip()
         try:
-            # Its sandbox needs rights that a container seldom gives; the page is our own.
+            # Chromium's sandbox needs rights that containers seldom have; the page is trusted.
             browser = driver.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
             context = browser.new_context(color_scheme="light")
             context.grant_permissions(["clipboard-read", "clipboard-write"])
-            found = Served(context, url)
-            first = context.new_page()
-            first.goto(url, timeout=WAIT_MS)
-            answered(first)
-            assert "token" not in first.url
-            first.close()
-            yield found
+            session = Served(context, url)
+            tab = context.new_page()
+            tab.goto(url, timeout=WAIT_MS)
+            wait_for_answer(tab)
+            assert "token" not in tab.url
+            tab.close()
+            yield session
             browser.close()
         finally:
             server.terminate()
 
 
 @pytest.fixture(autouse=True)
-def nothing_fails(served: Served) -> Iterator[None]:
+def check_no_errors_and_no_external_requests(served: Served) -> Iterator[None]:
     yield
-    served.leave()
-    outside = [url for url in served.asked if urlsplit(url).netloc != urlsplit(served.url).netloc]
+    served.reset_tabs()
+    outside = [
+        url for url in served.requested_urls if urlsplit(url).netloc != urlsplit(served.url).netloc
+    ]
     assert [url for url in outside if not url.startswith(("blob:", "about:blank"))] == []
     assert served.errors == []
 
 
-def answered(tab: Page) -> str:
+def wait_for_answer(tab: Page) -> str:
     """Wait for an answer and its curve; return the first sentence."""
     tab.locator("#answer:not(.stale) #sentences p").first.wait_for()
     tab.locator("#plot canvas").wait_for()
@@ -116,21 +118,21 @@ def state(tab: Page) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("question", ["path", "flows", "transfer", "winner", "users", "buffer"])
-def test_each_question_is_answered(served: Served, question: str) -> None:
-    if served.kept is None:
-        served.kept = served.tab()
-    tab = served.kept
-    answered(tab)
+def test_each_question_shows_answer_and_curve(served: Served, question: str) -> None:
+    if served.reused_tab is None:
+        served.reused_tab = served.tab()
+    tab = served.reused_tab
+    wait_for_answer(tab)
     tab.select_option("#question", question)
     tab.wait_for_url(re.compile(f"question={question}"))
-    assert answered(tab)
+    assert wait_for_answer(tab)
     assert tab.locator("#models tbody tr").count() >= 1
     assert tab.locator("#legend li").count() >= 1
 
 
-def test_a_slider_changes_the_answer_and_the_address(served: Served) -> None:
+def test_slider_updates_answer_and_url(served: Served) -> None:
     tab = served.tab("#question=path&loss=1%25")
-    before = answered(tab)
+    before = wait_for_answer(tab)
     slider = tab.get_by_label("Random loss, slider")
     slider.focus()
     for _ in range(3):
@@ -142,32 +144,32 @@ def test_a_slider_changes_the_answer_and_the_address(served: Served) -> None:
     assert state(tab)["loss"] == typed
 
 
-def test_the_same_address_shows_the_same(served: Served) -> None:
+def test_same_url_shows_same_answer(served: Served) -> None:
     tab = served.tab("#question=users&sources=55&rate=5mbit&across=rate")
-    said = answered(tab)
+    sentence = wait_for_answer(tab)
     other = served.tab("#" + urlsplit(tab.url).fragment)
-    assert answered(other) == said
+    assert wait_for_answer(other) == sentence
     assert other.locator("#across").input_value() == "rate"
     assert other.get_by_label("Users", exact=True).input_value() == "55"
 
 
-def test_bad_input_is_told_beside_its_field(served: Served) -> None:
+def test_bad_input_is_reported_next_to_its_field(served: Served) -> None:
     tab = served.tab("#question=path")
-    answered(tab)
+    wait_for_answer(tab)
     typed = tab.get_by_label("Rate of the link", exact=True)
     typed.fill("10mbps")
     tab.locator("#fault-rate", has_text="10mbit").wait_for()
     assert typed.get_attribute("aria-invalid") == "true"
     assert tab.locator("#simulate").is_disabled()
     typed.fill("10mbit")
-    answered(tab)
+    wait_for_answer(tab)
     assert tab.locator("#fault").is_hidden()
     assert typed.get_attribute("aria-invalid") is None
 
 
-def test_a_simulation_puts_points_on_the_curve(served: Served) -> None:
+def test_simulation_adds_points_to_curve(served: Served) -> None:
     tab = served.tab("#question=path&rate=2mbit&loss=2%25&rtt=20ms")
-    answered(tab)
+    wait_for_answer(tab)
     tab.click("#simulate")
     tab.locator("#simulation", has_text="simulated: 5 points").wait_for()
     assert "packet, simulated" in tab.locator("#legend").inner_text()
@@ -189,11 +191,11 @@ def clipboard(tab: Page) -> str:
     return text
 
 
-def test_two_tabs_simulate_at_once_and_one_is_cancelled(served: Served) -> None:
+def test_cancelling_one_tab_keeps_simulation_of_other_tab(served: Served) -> None:
     one = served.tab("#question=path&rate=10gbit&loss=0.0001%25")
     other = served.tab("#question=path&rate=1mbit&loss=5%25")
-    answered(one)
-    answered(other)
+    wait_for_answer(one)
+    wait_for_answer(other)
     one.click("#simulate")
     one.locator("#cancel").wait_for()
     other.click("#simulate")
@@ -204,67 +206,67 @@ def test_two_tabs_simulate_at_once_and_one_is_cancelled(served: Served) -> None:
     assert one.locator("#simulate").is_enabled()
 
 
-def test_another_value_ends_a_simulation(served: Served) -> None:
+def test_changed_value_cancels_simulation(served: Served) -> None:
     tab = served.tab("#question=path&rate=10gbit&loss=0.0001%25")
-    answered(tab)
+    wait_for_answer(tab)
     tab.click("#simulate")
     tab.locator("#cancel").wait_for()
     tab.get_by_label("Round-trip time", exact=True).fill("20ms")
     tab.locator("#cancel").wait_for(state="hidden")
-    answered(tab)
+    wait_for_answer(tab)
 
 
-def test_a_capture_is_read_and_its_names_stay_text(served: Served, tmp_path: Path) -> None:
+def test_capture_is_analysed_and_its_name_is_escaped(served: Served, tmp_path: Path) -> None:
     tab = served.tab()
-    answered(tab)
+    wait_for_answer(tab)
     name = "<img src=x onerror=alert(1)>.pcap"
-    tab.set_input_files("#file", upload_of(name, b"no capture"))
+    tab.set_input_files("#file", upload_data(name, b"no capture"))
     tab.locator("#capture-fault", has_text=name).wait_for()
-    tab.set_input_files("#file", upload_of(name, capture_of_a_path(tmp_path).read_bytes()))
+    tab.set_input_files("#file", upload_data(name, write_lossy_capture(tmp_path).read_bytes()))
     tab.locator("#capture-answer article").wait_for()
     assert name in tab.locator("#capture-answer").inner_text()
     assert tab.locator("#capture-answer img").count() == 0
     assert "Limited by:" in tab.locator("#capture-answer").inner_text()
 
 
-def upload_of(name: str, content: bytes) -> Any:
+def upload_data(name: str, content: bytes) -> Any:
     return {"name": name, "mimeType": "application/octet-stream", "buffer": content}
 
 
 @pytest.mark.parametrize("question", ["winner", "buffer"])
-def test_nothing_is_wider_than_the_window(served: Served, question: str) -> None:
+def test_page_fits_window_width(served: Served, question: str) -> None:
     tab = served.tab(f"#question={question}", (1600, 900))
-    answered(tab)
+    wait_for_answer(tab)
     for width in (1600, 800, 380):
         tab.set_viewport_size({"width": width, "height": 900})
-        tab.wait_for_timeout(100)  # the curve follows its place
+        tab.wait_for_timeout(100)  # the plot is resized
         assert tab.evaluate("document.documentElement.scrollWidth") <= width
         box = tab.locator("#plot canvas").bounding_box()
         assert box is not None
         assert box["x"] + box["width"] <= width
 
 
-def test_every_control_has_a_name_and_can_be_reached(served: Served) -> None:
+def test_every_control_has_label_and_is_reachable_by_keyboard(served: Served) -> None:
     tab = served.tab("#question=winner")
-    answered(tab)
-    nameless = tab.evaluate(
+    wait_for_answer(tab)
+    unlabelled = tab.evaluate(
         """[...document.querySelectorAll("input, select, button, meter, progress")]
-          .filter((each) => !each.labels?.length && !each.ariaLabel && !each.textContent.trim())
-          .map((each) => each.id)"""
+          .filter((e) => !e.labels?.length && !e.ariaLabel && !e.textContent.trim())
+          .map((e) => e.id)"""
     )
-    assert nameless == []
+    assert unlabelled == []
     hidden = tab.evaluate("document.querySelectorAll('[tabindex]:not([tabindex=\"0\"])').length")
-    assert hidden == 1, "only the answer, which the first link leads to"
+    assert hidden == 1, "only the answer, the target of the first link"
     tab.keyboard.press("Tab")
     assert tab.evaluate("document.activeElement.className") == "skip"
     tab.keyboard.press("Enter")
     assert tab.evaluate("document.activeElement.id") == "answer"
-    assert state(tab)["question"] == "winner", "the fragment is the state, not a place"
+    assert state(tab)["question"] == "winner", "the fragment still holds the state"
 
 
-def test_on_paper_the_page_is_light_and_without_buttons(served: Served) -> None:
+def test_printed_page_is_light_and_has_no_buttons(served: Served) -> None:
     tab = served.tab()
-    answered(tab)
+    wait_for_answer(tab)
     tab.emulate_media(color_scheme="dark")
     ground = "getComputedStyle(document.body).backgroundColor"
     assert tab.evaluate(ground) == "rgb(21, 23, 26)"
@@ -272,7 +274,7 @@ def test_on_paper_the_page_is_light_and_without_buttons(served: Served) -> None:
     assert tab.evaluate(ground) == "rgb(255, 255, 255)"
     assert tab.locator("#simulate").is_hidden()
     assert tab.locator("#sentences").is_visible()
-    # The curve is drawn anew, in the colours of light.
+    # The curve is drawn again in the colours of the light theme.
     line = tab.locator("#legend path").first
     playwright.expect(line).to_have_attribute("stroke", "#0072B2")
     tab.close()

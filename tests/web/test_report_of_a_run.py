@@ -15,21 +15,21 @@ from tcpcast.web.report import report
 PATH = {"rate": "1mbit", "loss": "5%", "rtt": "20ms"}
 
 
-def _simulated(question: str, values: dict[str, str]) -> list[dict[str, Any]]:
-    told: list[dict[str, Any]] = []
-    simulate({"question": question, "values": values}, told.append)
-    return [each["point"] for each in told if "point" in each]
+def _simulate_points(question: str, values: dict[str, str]) -> list[dict[str, Any]]:
+    messages: list[dict[str, Any]] = []
+    simulate({"question": question, "values": values}, messages.append)
+    return [message["point"] for message in messages if "point" in message]
 
 
-def test_what_was_simulated_is_shown_over_time() -> None:
-    asked = {"question": "path", "values": PATH}
-    html = report({**asked, "points": _simulated("path", PATH)})["html"]
+def test_report_plots_simulated_run_over_time() -> None:
+    body = {"question": "path", "values": PATH}
+    html = report({**body, "points": _simulate_points("path", PATH)})["html"]
     assert "Simulated run" in html
     assert "the run over time (packet)" in html
     assert html.count("<svg") == 2
 
 
-def test_without_a_simulation_nothing_is_simulated_for_the_report() -> None:
+def test_report_does_not_simulate_on_its_own() -> None:
     html = report({"question": "path", "values": PATH})["html"]
     assert "Simulated run" not in html
     assert html.count("<svg") == 1
