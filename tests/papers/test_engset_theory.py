@@ -26,6 +26,7 @@ from tcpcast.models.engset import (
     time_above,
     window_saturation,
 )
+from tcpcast_papers.engset.buffer_rule import rule_pkts, second_method_pkts
 
 SPECIAL_RTT0 = round_trip_s(propagation_s=0.3, rates_bps=(100e6, 1.5e6, 128e3), packet_bytes=576)
 SPECIAL = Path(
@@ -345,20 +346,10 @@ def test_buffer_rule_equals_printed_values_at_10_mbps() -> None:
     assert result.buffer_for_loss(0.01) == pytest.approx(229.5, abs=0.05)  # eq. 13 itself
 
 
-def test_buffer_rule_50_mbps_is_not_recovered() -> None:
-    """The paper prints 417 for F = 500; N = 15 (14.67 rounded up) gives 310 to 350."""
-    result = engset(
-        path=path_of(50, 1000, 50),
-        sources=15,
-        mean_off_s=1.0,
-        mean_size_pkts=500,
-        receiver_window_pkts=44,
-    )
-    plain = buffer_for_loss_plain(
-        loss_ratio=0.01, queue_mean_pkts=result.queue_mean_pkts, utilisation=result.utilisation
-    )
-    assert float(plain) == pytest.approx(308.8, abs=0.05)
-    assert result.buffer_for_loss(0.01) == pytest.approx(350.5, abs=0.05)
+def test_buffer_rule_at_50_mbps_uses_second_method() -> None:
+    """417 packets for F = 500: eq. 13 with ON2 and U2; N = 15 (14.67 rounded up)."""
+    assert second_method_pkts(50e6, 500, 0.050) == pytest.approx(416.9, abs=0.05)
+    assert rule_pkts(50e6, 500, 0.050) == pytest.approx(308.8, abs=0.05)
 
 
 def test_buffer_rule_inverts_the_loss() -> None:

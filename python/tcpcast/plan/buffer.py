@@ -54,8 +54,8 @@ _NOTE_ON_GRID = (
     "number of sources for an open-loop load of 100 %. The paper does not state how it rounds "
     "their number, so all three ways are shown. The paper gives 202 packets for 10 Mbit/s: "
     "B = Q ln(U/L) for files of 500 packets, 50 ms and 3.04 sources, rounded up to 4, gives "
-    "this value, and eq. 13 gives 229.5. The paper gives 417 packets for 50 Mbit/s; see "
-    "`tcpcast reproduce engset`."
+    "this value, and eq. 13 gives 229.5. Its 417 packets for 50 Mbit/s are eq. 13 with ON2 and "
+    "U2 instead."
 )
 
 

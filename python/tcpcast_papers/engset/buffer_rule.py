@@ -5,13 +5,22 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from tcpcast.models.engset import Path, buffer_for_loss_plain, engset, isolated_connection
+from tcpcast.models.engset import (
+    Path,
+    buffer_for_loss,
+    buffer_for_loss_plain,
+    engset,
+    isolated_connection,
+)
 
 from tcpcast_papers.engset import published
-from tcpcast_papers.reproduction import PRINTED_DIGITS, Printed, Row, Section, Tolerance
+from tcpcast_papers.reproduction import PRINTED_DIGITS, Printed, Row, Section
 
 if TYPE_CHECKING:
     import pathlib
+    from collections.abc import Callable
+
+    from tcpcast.models.engset import EngsetResult
 
     from tcpcast_papers.engset.runs import Runs
 
@@ -38,22 +47,42 @@ def rule_pkts(rate_bps: float, size_pkts: int, rtt_s: float) -> float:
         Packets, for a loss of 1 %, WR = 44 and the smallest number of sources with an open-loop
         load of at least 100 %.
     """
-    path = Path(rtt0_s=rtt_s, packet_bytes=PACKET_BYTES, bottleneck_bps=rate_bps, ingress_bps=100e6)
-    one = isolated_connection(path=path, size_pkts=size_pkts, receiver_window_pkts=WINDOW_PKTS)
-    sources = math.ceil((1 + one.on_time_s) * rate_bps / (size_pkts * path.packet_bits))
-    result = engset(
-        path=path,
-        sources=sources,
-        mean_off_s=1.0,
-        mean_size_pkts=size_pkts,
-        receiver_window_pkts=WINDOW_PKTS,
-    )
+    result = _full_load(rate_bps, size_pkts, rtt_s)
     if not result.link_runs_short:
         return 0.0
     return float(
         buffer_for_loss_plain(
             loss_ratio=LOSS, queue_mean_pkts=result.queue_mean_pkts, utilisation=result.utilisation
         )
+    )
+
+
+def second_method_pkts(rate_bps: float, size_pkts: int, rtt_s: float) -> float:
+    """Return the buffer by eq. 13 with the queue and the load of the second method (ON2, U2)."""
+    result = _full_load(rate_bps, size_pkts, rtt_s)
+    sharing, idle_s = result.sharing, result.isolated.on_time_s
+    if sharing.on_time2_s is None:
+        return 0.0
+    longer = (sharing.on_time2_s - idle_s) / (sharing.on_time_s - idle_s)
+    return float(
+        buffer_for_loss(
+            loss_ratio=LOSS,
+            queue_mean_pkts=result.queue_mean_pkts * longer,
+            load=sharing.closed_load,
+        )
+    )
+
+
+def _full_load(rate_bps: float, size_pkts: int, rtt_s: float) -> EngsetResult:
+    path = Path(rtt0_s=rtt_s, packet_bytes=PACKET_BYTES, bottleneck_bps=rate_bps, ingress_bps=100e6)
+    one = isolated_connection(path=path, size_pkts=size_pkts, receiver_window_pkts=WINDOW_PKTS)
+    sources = math.ceil((1 + one.on_time_s) * rate_bps / (size_pkts * path.packet_bits))
+    return engset(
+        path=path,
+        sources=sources,
+        mean_off_s=1.0,
+        mean_size_pkts=size_pkts,
+        receiver_window_pkts=WINDOW_PKTS,
     )
 
 
@@ -76,23 +105,29 @@ def sections(_: Runs, __: pathlib.Path) -> list[Section]:
             note = f"largest at F = {size}, RTT = {1e3 * rtt:.0f} ms"
             row = Row(label, "packets", line.printed("buffer_pkts"), own, note=note)
         section.rows.append(row)
-    for rate, tolerance in ((10, PRINTED_DIGITS), (50, None)):
-        section.rows.append(_text_row(rate, tolerance))
+    for rate, rule in _TEXT.items():
+        section.rows.append(_text_row(rate, rule))
     section.remarks = [
-        "N is the smallest number of sources with an open-loop load of 100 % or more, and "
-        "B = Q ln(U/L). These rules give the text's 202 packets at 10 Mbit/s, but not its 417 "
-        "packets at 50 Mbit/s. The paper does not state how it rounds N.",
+        "N is the smallest number of sources with an open-loop load of 100 % or more. "
+        "B = Q ln(U/L) gives the text's 202 packets at 10 Mbit/s. Its 417 packets at 50 Mbit/s "
+        "are eq. (13) with the queue and the load of the second method (ON2, U2), which gives "
+        f"{second_method_pkts(10e6, *_TEXT_CASE):.0f} at 10 Mbit/s: the paper mixes two forms.",
     ]
     return [section]
 
 
-def _text_row(rate_mbps: int, tolerance: Tolerance | None) -> Row:
+def _text_row(rate_mbps: int, rule: Callable[[float, int, float], float]) -> Row:
     line = published.text().one(key=f"rule_{rate_mbps}")
     return Row(
         (f"{rate_mbps}M", "TCP-Engset-rule, F = 500, RTT = 50 ms"),
         "packets",
         Printed(line["value"]),
-        rule_pkts(rate_mbps * 1e6, 500, 0.050),
-        tolerance=tolerance,
-        note="not recovered" if tolerance is None else "",
+        rule(rate_mbps * 1e6, *_TEXT_CASE),
+        tolerance=PRINTED_DIGITS,
+        note="eq. (13) with ON2 and U2" if rule is second_method_pkts else "",
     )
+
+
+_TEXT_CASE = (500, 0.050)
+_TEXT = {10: rule_pkts, 50: second_method_pkts}
+"""The rule that gives the value in the text, by link rate in Mbit/s."""
