@@ -53,14 +53,12 @@ def trace(*arguments: object) -> int:
     return main(["trace", *map(str, arguments)])
 
 
-@pytest.mark.parametrize(
-    ("width", "said"), [(80, "loss 62%"), (100, "loss 62%"), (120, "loss recovery 62%")]
-)
-def test_a_row_says_what_limited_it(width: int, said: str) -> None:
+@pytest.mark.parametrize("width", [80, 100, 120])
+def test_a_row_says_what_limited_it(width: int) -> None:
     lines = text(limited({"loss_recovery": 0.62, "timeout": 0.38}, {"receiver_window": 1}), width)
     assert max(map(len, lines[1:])) <= width
-    rows = [line for line in lines if ":4000 > " in line and line.startswith(" ")]
-    assert rows[0].rstrip().endswith(said)
+    rows = [line for line in lines if re.match(r" \S+:4000 > ", line)]
+    assert rows[0].endswith("loss recovery 62%")
     assert len(rows) == 2
 
 
@@ -81,7 +79,7 @@ def test_the_worst_are_explained() -> None:
     assert [lines[at].split(":")[0] for at in titles] == ["10.0.0.1", "10.0.0.3", "10.0.0.4"]
     said = advice(capture.connections)[worst_first(capture.connections)]
     assert [lines[at + 1].strip() for at in titles] == said[:3].tolist()
-    assert "Limited by: retransmission timeouts 70 % of the time (application 30 %)" in said[0]
+    assert "Limited by: timeouts 70 % of the time (application 30 %)" in said[0]
 
 
 def test_a_capture_of_one_connection_is_told_in_full() -> None:
@@ -99,7 +97,7 @@ def test_a_capture_of_one_connection_is_told_in_full() -> None:
     assert bars == [
         ("limited by   congestion window", "50", "█" * 16),
         ("loss recovery", "38", "█" * 12),
-        ("not visible here", "12", "█" * 4),
+        ("unknown", "12", "█" * 4),
     ]
     flat = re.sub(r"\s+", " ", whole)
     assert advice(capture.connections)[0] in flat
@@ -143,8 +141,9 @@ def test_flows_together(by: str, capsys: Output) -> None:
     assert trace(TRANSFER, "--group-by", by) == 0
     out = capsys.readouterr().out
     assert "p_e" in out
-    ends = {"all": "all", "pair": "10.99.0.1 > 10.99.0.2", "source": "10.99.0.1 > all"}
-    assert f" {ends.get(by, 'all > 10.99.0.2')} " in out
+    ends = {"all": ["all"], "pair": ["10.99.0.1 >", "10.99.0.2"], "source": ["10.99.0.1 >", "all"]}
+    for end in ends.get(by, ["all >", "10.99.0.2"]):
+        assert re.search(rf"^ {re.escape(end)}( |$)", out, re.MULTILINE)
     assert trace(TRANSFER, "--group-by", by, "--json") == 0
     (capture,) = json.loads(capsys.readouterr().out)["captures"]
     (group,) = capture["groups"]

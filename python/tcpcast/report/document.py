@@ -66,15 +66,14 @@ class Column:
 class Table:
     """Columns with the same number of cells.
 
-    ``ends`` holds source and destination of each row; a terminal shows at least ``min_ends_width``
-    characters of them. If a terminal is too narrow, the remaining columns follow below, after a
-    repetition of the first ``repeated`` columns. ``emphasized`` lists rows to highlight.
+    ``ends`` holds source and destination of each row; a narrow terminal shows them on two lines. If
+    it is still too narrow, the remaining columns follow below, after a repetition of the first
+    ``repeated`` columns. ``emphasized`` lists rows to highlight.
     """
 
     columns: Sequence[Column]
     title: str = ""
     ends: Sequence[tuple[str, str]] = ()
-    min_ends_width: int = 25
     repeated: int = 1
     emphasized: Sequence[int] = ()
 

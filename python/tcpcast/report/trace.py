@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tcpcast.captures import advised_rows, rows
-from tcpcast.captures.advice import CAUSES, SHORT, SHORT_CAUSES, advice, shares
+from tcpcast.captures.advice import advice, limit_keys, shares
 from tcpcast.captures.failed import explained, keepalives, summary
+from tcpcast.captures.limit_names import LIMIT_NAMES
 from tcpcast.captures.selection import tables
 from tcpcast.report import csv
 from tcpcast.report.between import between_parts
@@ -33,6 +34,8 @@ WORST = ("timeouts", "retransmissions", "zero_windows", "bytes")
 """Directions are sorted by these columns, the largest first."""
 EXPLAINED = 3
 """Number of directions with advice on why they were slow."""
+LIMIT_WIDTH = 11
+"""Minimum width of the limits in a table; the longest name has two lines of at most this width."""
 WORTH_DETAIL = 0.1
 """Minimum share of the larger direction's bytes from which a direction is shown in detail."""
 
@@ -200,26 +203,24 @@ def direction_columns(shown: Table) -> list[Column]:
         Column(f"PFTK\n{scale.unit}", figures(model, 1 / scale.factor), drop_order=1),
     ]
     if "limited_by" in shown:
-        limits, narrow = _limits(shown, wide=True), _limits(shown, wide=False)
-        columns.append(Column("limited\nby", limits, right=False, narrow=narrow))
+        columns.append(Column("limited\nby", _limits(shown), right=False, min_width=LIMIT_WIDTH))
     return columns
 
 
-def _limits(shown: Table, *, wide: bool) -> list[str]:
-    """Return the limit of each direction and its share of the time.
-
-    If the capture does not show the sender's states, it may still show the cause.
-    """
-    limits = zip(
-        shown["limited_by"].tolist(), shares(shown).tolist(), shown["cause"].tolist(), strict=True
-    )
+def _limits(shown: Table) -> list[str]:
+    """Return the limit of each direction, and its share of the time if it is a state."""
+    states = shown["limited_by"].tolist()
+    limits = zip(limit_keys(shown).tolist(), states, shares(shown).tolist(), strict=True)
     return [
-        (CAUSES[cause][0] if wide else SHORT_CAUSES.get(cause, CAUSES[cause][0]))
-        if limit == "unknown" and cause in CAUSES
-        else (limit.replace("_", " ") if wide else SHORT[limit])
-        + (f" {100 * part:.0f}%" if math.isfinite(part) and limit != "unknown" else "")
-        for limit, part, cause in limits
+        LIMIT_NAMES[limit] + (f" {100 * part:.0f}%" if _is_timed(limit, state, part) else "")
+        for limit, state, part in limits
     ]
+
+
+def _is_timed(limit: str, state: str, share: float) -> bool:
+    """Return True if the share of the time of a state is that of the limit."""
+    same = LIMIT_NAMES[limit] == LIMIT_NAMES[state]
+    return same and state != "unknown" and math.isfinite(share)
 
 
 def _reasons(capture: Capture, most: int) -> list[Part]:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from tcpcast.captures.advice import LIMITS
 from tcpcast.captures.congestion_control import BBR, CUBIC, UNKNOWN
+from tcpcast.captures.limit_names import LIMIT_NAMES
 from tcpcast.captures.quantity_text import digits, rate, time
 from tcpcast.report.document import Paragraph, Share
 from tcpcast.report.trace_cells import figure
@@ -190,17 +191,11 @@ def _models(row: Row) -> str:
     )
 
 
-LIMIT_NAMES = {"unknown": "not visible here"}
-"""Names of limits in the bars, if different; a capture far from the sender hides its states."""
-
-
 def _shares(row: Row) -> list[Share]:
     """Return one bar per limit of the direction, the longest first."""
     if "limited_by" not in row:
         return []
-    all_shares = [
-        (row[f"share_{name}"], LIMIT_NAMES.get(name, name.replace("_", " "))) for name in LIMITS
-    ]
+    all_shares = [(row[f"share_{name}"], LIMIT_NAMES[name]) for name in LIMITS]
     known = sorted(((value, name) for value, name in all_shares if _known(value)), reverse=True)
     shown = [(value, name) for value, name in known if value >= MIN_SHARE]
     return [
