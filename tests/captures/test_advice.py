@@ -94,9 +94,7 @@ def kbps(text: str, before: str = "") -> float:
 
 def test_a_share_of_the_time_is_named_and_another_that_is_large() -> None:
     said = sentence("loss_recovery", share_loss_recovery=0.55, share_timeout=0.3)
-    assert said.startswith(
-        "Limited by: loss recovery 55 % of the time (timeouts 30 %), one loss"
-    )
+    assert said.startswith("Limited by: loss recovery 55 % of the time (timeouts 30 %), one loss")
     assert "(" not in sentence("bottleneck", share_bottleneck=0.9, share_timeout=0.1)
     assert " of the time" not in sentence("bottleneck", share_bottleneck=np.nan)
 
