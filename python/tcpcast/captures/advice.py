@@ -52,10 +52,14 @@ ALSO = 0.2
 
 
 class Limited(NamedTuple):
-    """The limit of a direction: its key, the share of the time as text, and the remedy."""
+    """The limit of a direction: its key, its share of the time, and the remedy.
+
+    ``share`` is a text, "" if unknown; ``also`` names a second limit with a large share, or is "".
+    """
 
     limit: str
     share: str
+    also: str
     remedy: Remedy
 
 
@@ -74,10 +78,10 @@ def limits(table: Table) -> list[Limited]:
             if not rows.size:
                 continue
             part = {name: column[rows] for name, column in table.items()}
-            shares = [""] * rows.size if of_cause else _shares(part, limit)
+            shares = [("", "")] * rows.size if of_cause else _shares(part, limit)
             found = zip(rows.tolist(), shares, remedy(Gains.of(part)), strict=True)
             for row, share, each in found:
-                result[row] = Limited(limit, share, each)
+                result[row] = Limited(limit, *share, each)
     return result
 
 
@@ -90,10 +94,9 @@ def advice(table: Table, services: Table | None = None) -> np.ndarray[Any, Any]:
     if "limited_by" not in table:
         return said
     more = findings.return_path(table)
-    for row, (limit, share, remedy) in enumerate(limits(table)):
-        said[row] = (
-            f"Limited by: {LIMIT_NAMES[limit]}{share}{remedy.evidence}{remedy.rest}{more[row]}"
-        )
+    for row, (limit, share, also, remedy) in enumerate(limits(table)):
+        start = " ".join(filter(None, (LIMIT_NAMES[limit], share, also and f"({also})")))
+        said[row] = f"Limited by: {start}{remedy.evidence}{remedy.rest}{more[row]}"
     if not services:
         return said
     shared = np.array(["", *sentences(services)], dtype=object)[table["service"] + 1]
@@ -128,21 +131,18 @@ def shares(table: Table) -> np.ndarray[Any, Any]:
     return found
 
 
-def _shares(table: Table, limit: str) -> list[str]:
-    """Return texts with the share of the time, and with the second limit if its share is large."""
+def _shares(table: Table, limit: str) -> list[tuple[str, str]]:
+    """Return the share of the time, and the second limit if its share is large, as texts."""
     if limit == "unknown":
-        return [""] * table["src"].size
+        return [("", "")] * table["src"].size
     first = share(table, limit)
     others = [name for name in LIMITS if name not in (limit, "unknown")]
     rest = np.nan_to_num(np.stack([share(table, name) for name in others]))
     second = rest.argmax(axis=0)
     said = []
     for at, value in enumerate(first.tolist()):
-        if not math.isfinite(value):
-            said.append("")
-            continue
         also = float(rest[second[at], at])
-        name = LIMIT_NAMES[others[second[at]]]
-        second_limit = f" ({name} {percent(also)})" if also >= ALSO else ""
-        said.append(f" {percent(value)} of the time{second_limit}")
+        more = f"{LIMIT_NAMES[others[second[at]]]} {percent(also)}" if also >= ALSO else ""
+        known = math.isfinite(value)
+        said.append((f"{percent(value)} of the time", more) if known else ("", ""))
     return said

@@ -23,3 +23,15 @@ LIMIT_NAMES = {
     verdict.LOSS: "packet loss",
 }
 """Name of each state of a sender (``limited_by``) and of each cause (``cause``)."""
+
+_ARTICLES = {"application": "the", "receiver window": "the", "send buffer": "the"} | {
+    "congestion window": "the",
+    "full link": "a",
+    "policer": "a",
+}
+
+
+def with_article(limit: str) -> str:
+    """Return the name of a limit for a sentence: ``a full link``."""
+    name = LIMIT_NAMES[limit]
+    return f"{_ARTICLES.get(name, '')} {name}".strip()

@@ -144,7 +144,7 @@ def _reader(table: Table, at: int) -> Remedy:
         "",
         f". It was mostly smaller than its maximum{often}{updates}. First {action}; a larger "
         "buffer would also fill up.",
-        f"it closed {times_closed}; {action}" if closed else action,
+        f"{action}, because the window closed {times_closed}" if closed else action,
     )
 
 
@@ -424,7 +424,7 @@ def unknown(gains: Gains) -> list[Remedy]:
             short = "the direction is too short for a conclusion"
             ends.append(Remedy("", f". {short.capitalize()} ({count}).", f"{short} ({count})"))
             continue
-        start, action = "", "take a longer capture that includes the handshake"
+        start, end, action = "", "", "take a longer capture that includes the handshake"
         if table["acks"][at] == 0 and table["flight_max_bytes"][at] == 0:
             again = int(table["retransmissions"][at])
             start = (
@@ -433,6 +433,6 @@ def unknown(gains: Gains) -> list[Remedy]:
             )
             action = "capture both directions"
         elif side != "sender":
-            action = "capture at the sender to see its limit"
-        ends.append(Remedy("", f"{start}. {action.capitalize()}.", action))
+            action, end = "capture at the sender", " to see its limit"
+        ends.append(Remedy("", f"{start}. {action.capitalize()}{end}.", action))
     return ends
