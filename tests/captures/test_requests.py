@@ -156,6 +156,8 @@ def test_failed_connections_come_first(capsys: pytest.CaptureFixture[str]) -> No
     capture = trace(failing().to_bytes())
     said = text(capture, capsys)
     assert said.startswith(
+        "5 of 5 connections failed, 3 of them because 10.0.0.2:81 did not respond to the SYN; "
+        "check the address, the port and the firewall. "
         "<bytes>: 21 TCP segments in 5 connections, 4 of them without data "
         "! 5 of 5 connections failed: 3 unanswered, 1 refused, 1 reset. "
         "3 connections to 10.0.0.2:81, first from 10.0.0.1:50000: 9 SYNs over 3.00 s without a "

@@ -355,7 +355,7 @@ def test_shares_of_limits_are_those_of_the_time_of_all_directions() -> None:
     table = all_directions([one, two])
     assert limit_shares(table)[:2] == [("timeout", 0.75), ("application", 0.25)]
     said = text.text(verdict_parts([one, two], 20))
-    assert said.index("1. Retransmission timeouts: 1 direction") < said.index("2. Application:")
+    assert said.index("1. Timeouts: 1 direction") < said.index("2. Application:")
 
 
 def test_a_report_of_very_many_packets_stays_small() -> None:

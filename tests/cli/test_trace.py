@@ -159,7 +159,7 @@ def test_long_addresses_are_complete(width: int) -> None:
     source = endpoint("2001:db8:1111:2222:3333:4444:5555:6666", 40000)
     capture.connections["src"] = np.array([source])
     capture.connections["dst"] = np.array([endpoint("2001:db8::1", 443)])
-    lines = text(capture_parts(capture), width).splitlines()
+    lines = text(capture_parts(capture, verdict=False), width).splitlines()
     rows = [line for line in lines if line.startswith(f" {source}")]
     assert len(rows) == (5 if width < 80 else 2 if width < 100 else 1)
     assert sum("[2001:db8::1]:443" in line for line in lines) == len(rows)
@@ -178,9 +178,9 @@ def test_the_worst_comes_first() -> None:
 def test_json_has_the_interface_s_form(capsys: Output) -> None:
     assert trace("--json", TRANSFER, TRANSFER) == 0
     found = json.loads(capsys.readouterr().out)
-    assert list(found) == ["captures"]
+    assert list(found) == ["verdict", "captures"]
     assert [list(one) for one in found["captures"]] == [
-        ["file", "warnings", "rest", "services", "failed", "connections"]
+        ["file", "verdict", "warnings", "rest", "limits", "services", "failed", "connections"]
     ] * 2
     (row,) = found["captures"][0]["connections"]
     assert list(row)[: len(INTERFACE)] == INTERFACE

@@ -37,7 +37,7 @@ def test_every_model_has_a_line(capsys: Output, monkeypatch: pytest.MonkeyPatch)
     assert max(map(len, out.splitlines())) <= 80
     rates = tcpcast.trace(TRANSFER).models()
     for name, called in CALLED.items():
-        lines = [line for line in out.splitlines() if line.strip().startswith(called)]
+        lines = [line for line in out.splitlines() if line.startswith(f" {called}")]
         assert len(lines) == int(np.isfinite(rates[f"{name}_pps"][0])), name
     (line,) = [line for line in out.splitlines() if CALLED["pftk"] in line]
     assert "22.2     -39 %      39 %" in line
@@ -55,7 +55,7 @@ def test_json_has_the_models_beside_the_connections(capsys: Output) -> None:
     assert trace(TRANSFER, "--models", "--json") == 0
     (found,) = json.loads(capsys.readouterr().out)["captures"]
     assert list(found) == [
-        "file", "warnings", "rest", "services", "failed", "connections",
+        "file", "verdict", "warnings", "rest", "limits", "services", "failed", "connections",
         "models", "model_intervals", "model_errors",
     ]  # fmt: skip
     capture = tcpcast.trace(TRANSFER)

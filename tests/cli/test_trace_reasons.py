@@ -66,7 +66,7 @@ def test_the_model_s_column_is_the_first_to_go() -> None:
     capture = limited({"loss_recovery": 0.62, "timeout": 0.38}, {"receiver_window": 1})
     capture.connections["dst"] = np.repeat("100.200.100.200:40000", 2)
     for width, shown in [(72, False), (100, True)]:
-        heads = "\n".join(text(capture, width)[2:4])
+        heads = "\n".join(text(capture, width, verdict=False)[2:5])
         assert ("PFTK" in heads) is shown
         assert "limited" in heads
 

@@ -58,7 +58,7 @@ def test_any_table_is_printed(name: str, capsys: Output) -> None:
     assert main(["trace", str(TRANSFER), "--table", name, "--json"]) == 0
     (capture,) = json.loads(capsys.readouterr().out)["captures"]
     along = ["services", "failed"] if name == "connections" else []
-    assert list(capture) == ["file", "warnings", "rest", *along, name]
+    assert list(capture) == ["file", "verdict", "warnings", "rest", "limits", *along, name]
     # What is advised goes with the directions, and is no figure of theirs.
     assert [{key: row[key] for key in expected} for row in capture[name]] == list(rows(expected))
 

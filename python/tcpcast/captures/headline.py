@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tcpcast.captures.advice import Limited, limit_keys, limits
+from tcpcast.captures.between import is_comparable
 from tcpcast.captures.failed import failure_count, main_failure
 from tcpcast.captures.groups import ANY, members
 from tcpcast.captures.limit_names import LIMIT_NAMES, with_article
@@ -220,6 +221,8 @@ def _between(between: Table) -> str:
     """Return the loss between the two taps in the direction with the largest loss ratio."""
     if not between or not np.isfinite(between["loss_ratio_between"]).any():
         return ""
+    if not is_comparable(between):
+        return "the loss between the taps is unknown, because most packets cannot be matched"
     row = int(np.nanargmax(between["loss_ratio_between"]))
     lost, ratio = int(between["lost_between"][row]), float(between["loss_ratio_between"][row])
     if not lost:

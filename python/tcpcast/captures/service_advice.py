@@ -38,7 +38,7 @@ ACTIONS = {
     service.NETWORK: "use fewer or shorter round trips",
     service.UNKNOWN: "capture from the start of connections",
 }
-"""What to change first, as clauses."""
+"""First changes, as clauses."""
 
 REMEDIES = {
     service.RETRANSMISSION: f"First {ACTIONS[service.RETRANSMISSION]}. Fewer losses help more than "

@@ -243,7 +243,7 @@ def _limits(shown: Table) -> list[str]:
 
 
 def _is_timed(limit: str, state: str, share: float) -> bool:
-    """Return True if the share of the time of a state is that of the limit."""
+    """Return True if the limit is a state of the sender with a known share of the time."""
     same = LIMIT_NAMES[limit] == LIMIT_NAMES[state]
     return same and state != "unknown" and math.isfinite(share)
 
