@@ -280,7 +280,10 @@ def _wrapped_cell(cell: str, width: int) -> list[str]:
     """Return the lines of a cell; words, numbers and addresses are not split."""
     if _text_width(cell) <= width:
         return [cell]
-    return textwrap.wrap(cell, width, break_on_hyphens=False, break_long_words=False)
+    lines = textwrap.wrap(
+        cell.replace(" %", "\u00a0%"), width, break_on_hyphens=False, break_long_words=False
+    )
+    return [line.replace("\u00a0%", " %") for line in lines]
 
 
 def _width_of(widths: Sequence[int]) -> int:
