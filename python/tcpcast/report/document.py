@@ -49,16 +49,15 @@ class Paragraph:
 class Column:
     """A column of a table: its heading, which may have several lines, and its cells.
 
-    ``narrow`` holds shorter cells for a narrow terminal. If a table is too wide, columns with a
-    nonzero ``drop_order`` are omitted, starting with 1. If ``min_width`` is set, a terminal wraps
-    the cells, and places the column next to the others if at least this many characters fit.
+    If a table is too wide, columns with a nonzero ``drop_order`` are omitted, starting with 1. If
+    ``min_width`` is set, a terminal wraps the cells between words, and places the column next to
+    the others if at least this many characters fit.
     """
 
     heading: str
     cells: Sequence[str]
     right: bool = True
     drop_order: int = 0
-    narrow: Sequence[str] | None = None
     min_width: int = 0
 
 

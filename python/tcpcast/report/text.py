@@ -49,8 +49,6 @@ if TYPE_CHECKING:
 
 PIPE_WIDTH = 100
 MIN_WIDTH = 20
-WIDE = 110
-"""Width from which cells are written in full."""
 BAR = 32
 """Characters of a bar for a share of 1."""
 MIN_BAR = 8
@@ -199,11 +197,8 @@ def _table(part: Table, width: int) -> Iterator[Line]:
 
 
 def _fitting(part: Table, width: int) -> list[Column]:
-    """Return the columns to show: with short cells, and without columns that do not fit."""
-    columns = [
-        Column(c.heading, c.narrow, c.right, c.drop_order) if c.narrow and width < WIDE else c
-        for c in part.columns
-    ]
+    """Return the columns to show, without those that do not fit."""
+    columns = list(part.columns)
     if not part.ends:
         return _dropped(columns, width)
     ends = part.all_columns[0]
