@@ -186,12 +186,13 @@ def _larger_window(
         is_loss = loss <= link  # otherwise the link is the next limit, or neither is known
         goal, needed = (loss, by_loss[at]) if is_loss else (link, by_link[at])
         if not math.isfinite(goal):
+            gain = f"twice the window gives twice the rate, {rate(2 * now)}"
             text = (
                 f". First {raised} {how}: "
                 f"{'no packet was lost' if gains.lossless[at] else 'no model of loss applies'} "
-                "and the link was never full, so twice the window gives twice the rate, "
-                f"{rate(2 * now)}."
+                f"and the link was never full, so {gain}."
             )
+            raised += f": {gain}"
         elif goal <= WORTH * now or not needed > largest[at]:
             why = (
                 "according to PFTK, loss is the limit"
@@ -203,7 +204,9 @@ def _larger_window(
         else:
             why = "loss becomes the limit (PFTK)" if is_loss else "the link becomes full"
             raised += f" to at least {size(needed)}"
-            text = f". First {raised} {how}: then {why}, at {rate(goal)}"
+            gain = f": then {why}, at {rate(goal)}"
+            text = f". First {raised} {how}{gain}"
+            raised += gain
             if needed > UNSCALED and scaling[at]:
                 text += "; this needs window scaling, which is off"
             text += "."
