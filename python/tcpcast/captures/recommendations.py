@@ -105,7 +105,7 @@ def receiver_window(gains: Gains) -> list[Remedy]:
     ends = _larger_window(
         gains,
         largest,
-        ("the receive window", "SO_RCVBUF", "tcp_rmem"),
+        ("the receiver window", "SO_RCVBUF", "tcp_rmem"),
         gains.pftk_pps(receiver_window_pkts=np.inf) / before,
     )
     slow = has_slow_reader(gains)
@@ -153,7 +153,7 @@ def send_buffer(gains: Gains) -> list[Remedy]:
     largest = gains.table["flight_max_bytes"]
     now = np.maximum(largest / np.maximum(gains.table["segment_bytes"], 1), 1.0)
     factor = 1 / gains.pftk(receiver_window_pkts=now)
-    keys = ("the sender's window", "SO_SNDBUF", "tcp_wmem")
+    keys = ("the send buffer", "SO_SNDBUF", "tcp_wmem")
     return _larger_window(gains, largest, keys, factor)
 
 
