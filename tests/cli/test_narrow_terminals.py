@@ -6,6 +6,7 @@ import re
 from typing import TYPE_CHECKING
 
 import pytest
+from capture_files import CAPTURES, read
 from hypothesis import given
 from hypothesis import strategies as st
 from tcpcast.cli import main
@@ -13,8 +14,6 @@ from tcpcast.cli.commands import COMMANDS
 from tcpcast.report.document import Column, Table
 from tcpcast.report.text import text
 from tcpcast.report.trace import capture_parts
-
-from tests.properties.test_trace_verdict_sentences import CAPTURES, read
 
 if TYPE_CHECKING:
     from pathlib import Path

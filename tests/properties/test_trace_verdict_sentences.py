@@ -5,15 +5,14 @@ from __future__ import annotations
 import json
 import re
 from html import escape
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from tcpcast.captures import Capture, rows, trace
+from capture_files import CAPTURES, TRANSFER, read
+from tcpcast.captures import rows, trace
 from tcpcast.captures.advice import limit_keys
 from tcpcast.captures.headline import capture_verdict, captures_verdict, is_about_failures
 from tcpcast.captures.quantity_text import digits, percent, rate, size, time, volume
-from tcpcast.errors import CaptureError
 from tcpcast.report.full_report import captures_document
 from tcpcast.report.html import html_page
 from tcpcast.report.markdown import markdown_page
@@ -22,32 +21,15 @@ from tcpcast.report.trace import capture_parts, json_lines
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
-ROOT = Path(__file__).parents[2]
-FOLDERS = [
-    ROOT / "crates" / "trace" / "tests" / "data",
-    *(parent / "shared" / "captures" for parent in ROOT.parents),
-]
-SUFFIXES = (".pcap", ".pcapng", ".gz", ".zst")
-CAPTURES = [
-    path
-    for folder in FOLDERS
-    for path in sorted(folder.rglob("*"))
-    if path.suffix in SUFFIXES and path.is_file()
-]
-TRANSFER = FOLDERS[0] / "transfer.pcap.gz"
+    from tcpcast.captures import Capture
+
 NUMBER = re.compile(r"(?<![\w.])\d[\d,.]*\d|(?<![\w.])\d")
 ENDS = ("src", "dst", "client", "server")
 NAMES = re.compile(r"T0")
 BOUND = "95 % of cases"
 """The quantile of the stated latency, which is part of its name."""
-
-
-def read(path: Path) -> Capture:
-    try:
-        return trace(path)
-    except CaptureError:
-        pytest.skip("not a capture")
 
 
 def numbers(sentence: str) -> set[str]:
