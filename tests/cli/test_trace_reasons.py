@@ -12,8 +12,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 import tcpcast
-from tcpcast.captures.advice import LIMITS, advice
+from tcpcast.captures import rows
+from tcpcast.captures.advice import CAUSES, LIMITS, advice
 from tcpcast.captures.groups import WAYS
+from tcpcast.captures.headline import limit_bytes
+from tcpcast.captures.limit_names import LIMIT_NAMES, with_article
+from tcpcast.captures.verdict import STATES
 from tcpcast.cli import main
 from tcpcast.report import text as on_terminal
 from tcpcast.report.text import BAR, bar
@@ -60,6 +64,27 @@ def test_a_row_says_what_limited_it(width: int) -> None:
     rows = [line for line in lines if re.match(r" \S+:4000 > ", line)]
     assert rows[0].endswith("loss recovery 62%")
     assert len(rows) == 2
+
+
+@pytest.mark.parametrize("limit", LIMITS)
+def test_a_limit_has_one_name_in_all_places(limit: str) -> None:
+    capture = limited({limit: 1.0})
+    name = LIMIT_NAMES[limit]
+    verdict, *lines = text(capture, 10_000)
+    row = next(line for line in lines if line.startswith(" 10.0.0.0:4000 > "))
+    share = "" if limit == "unknown" else " 100%"
+    assert row.endswith(f"  {name}{share}")
+    assert any(re.match(rf" limited by +{name} +100 %", line) for line in lines)
+    assert advice(capture.connections)[0].startswith(f"Limited by: {name}")
+    assert f"limited by {with_article(limit)}" in verdict or limit == "unknown"
+    (summed,) = rows(limit_bytes(capture.connections))
+    assert summed["limit"] == limit
+
+
+def test_causes_and_states_have_names() -> None:
+    assert {*LIMITS, *CAUSES} <= LIMIT_NAMES.keys()
+    for cause in ("receiver", "link"):
+        assert LIMIT_NAMES[cause] == LIMIT_NAMES[STATES[cause][0]]
 
 
 def test_the_model_s_column_is_the_first_to_go() -> None:
