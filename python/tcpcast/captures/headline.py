@@ -71,11 +71,12 @@ def capture_verdict(capture: Capture, groups: Table | None = None) -> str:
         if capture.connection_count > 1
         else "the connection failed"
     )
-    leads = is_about_failures(capture)
+    leads, left = is_about_failures(capture), capture.rest.get("directions", 0)
     parts = [
         main_failure(capture.failed, of_all) if leads else _data(capture, groups),
         _between(capture.between),
         of_all if failures and not leads else "",
+        f"{left:,} more directions with less data are not included" if left else "",
         "only part of the capture was read" if capture.damaged or capture.interrupted else "",
     ]
     sentence = "; ".join(filter(None, parts)) + "."
