@@ -362,12 +362,12 @@ def test_table_texts_wrap_in_narrow_terminals() -> None:
     rules = np.array(["a rule of so many words that they do not fit", "short"])
     table = columns_table({"rule": rules, "buffer_pkts": np.array([12.0, 3.0])})
     assert as_text([table], 36) == (
-        "                             buffer\n"
-        " rule                         (pkt)\n"
-        "────────────────────────────────────\n"
-        " a rule of so many words         12\n"
+        "                          buffer\n"
+        " rule                      (pkt)\n"
+        "─────────────────────────────────\n"
+        " a rule of so many words      12\n"
         " that they do not fit\n"
-        " short                            3"
+        " short                         3"
     )
 
 

@@ -355,9 +355,7 @@ def test_limit_shares_are_weighted_by_duration() -> None:
     table = all_directions([one, two])
     assert limit_shares(table)[:2] == [("timeout", 0.75), ("application", 0.25)]
     verdict = text.text(verdict_parts([one, two], 20))
-    assert verdict.index("1. Retransmission timeouts: 1 direction") < verdict.index(
-        "2. Application:"
-    )
+    assert verdict.index("1. Timeouts: 1 direction") < verdict.index("2. Application:")
 
 
 def test_report_of_many_packets_is_small() -> None:

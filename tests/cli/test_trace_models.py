@@ -39,7 +39,7 @@ def test_models_option_prints_line_per_model(
     assert max(map(len, out.splitlines())) <= 80
     rates = tcpcast.trace(TRANSFER).models()
     for name, called in CALLED.items():
-        lines = [line for line in out.splitlines() if line.strip().startswith(called)]
+        lines = [line for line in out.splitlines() if line.startswith(f" {called}")]
         assert len(lines) == int(np.isfinite(rates[f"{name}_pps"][0])), name
     (line,) = [line for line in out.splitlines() if CALLED["pftk"] in line]
     assert "22.2     -39 %      39 %" in line
@@ -57,7 +57,7 @@ def test_json_has_models_and_connections(capsys: Output) -> None:
     assert trace(TRANSFER, "--models", "--json") == 0
     (document,) = json.loads(capsys.readouterr().out)["captures"]
     assert list(document) == [
-        "file", "warnings", "rest", "services", "failed", "connections",
+        "file", "verdict", "warnings", "rest", "limits", "services", "failed", "connections",
         "models", "model_intervals", "model_errors",
     ]  # fmt: skip
     capture = tcpcast.trace(TRANSFER)

@@ -23,6 +23,7 @@ from tcpcast.captures.failed import failed
 from tcpcast.captures.flows import chosen
 from tcpcast.captures.groups import groups as grouped
 from tcpcast.captures.growth import growing
+from tcpcast.captures.headline import capture_verdict, captures_verdict, limit_bytes, transfers
 from tcpcast.captures.model_rates import modelled
 from tcpcast.captures.models import model_errors, model_intervals, models
 from tcpcast.captures.requests import requests
@@ -141,6 +142,10 @@ class Capture:
         service have the verdict on the service.
         """
         return advice(self.connections, self.services)
+
+    def verdict(self) -> str:
+        """Return the main result of the capture as a sentence."""
+        return capture_verdict(self)
 
     def groups(self, by: str = "pair", rtt_s: float | None = None) -> Table:
         """Return one row per group of flows.
@@ -388,20 +393,31 @@ def _name(source: str | os.PathLike[str] | bytes) -> str:
 
 
 def document(captures: Iterable[Capture]) -> dict[str, Any]:
-    """Return ``{"captures": [...]}`` as in ``tcpcast trace --json``; NaN becomes None."""
+    """Return ``{"verdict": ..., "captures": [...]}`` as in ``tcpcast trace --json``."""
+    shown = list(captures)
     return {
+        "verdict": captures_verdict(shown),
         "captures": [
             {
-                "file": capture.file,
-                "warnings": list(capture.warnings),
-                **({"between": list(rows(capture.between))} if capture.between else {}),
-                "rest": dict(capture.rest),
+                **head(capture),
                 "services": list(rows(capture.services)),
                 "failed": list(rows(capture.failed)),
                 "connections": list(advised_rows(capture.connections, capture.services)),
             }
-            for capture in captures
-        ]
+            for capture in shown
+        ],
+    }
+
+
+def head(capture: Capture, groups: Table | None = None) -> dict[str, Any]:
+    """Return the keys of a capture in the JSON document that precede its tables."""
+    return {
+        "file": capture.file,
+        "verdict": capture_verdict(capture, groups),
+        "warnings": list(capture.warnings),
+        **({"between": list(rows(capture.between))} if capture.between else {}),
+        "rest": dict(capture.rest),
+        "limits": list(rows(limit_bytes(transfers(capture.connections)))),
     }
 
 

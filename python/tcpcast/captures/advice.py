@@ -6,11 +6,12 @@ Gains are predicted by models with measured inputs. If no model applies, no gain
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from tcpcast.captures import findings, recommendations, verdict
+from tcpcast.captures.limit_names import LIMIT_NAMES
 from tcpcast.captures.predicted_gain import Gains
 from tcpcast.captures.quantity_text import percent
 from tcpcast.captures.service_advice import sentences
@@ -18,102 +19,102 @@ from tcpcast.captures.service_advice import sentences
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from tcpcast.captures.recommendations import Remedy
     from tcpcast.captures.table import Table
 
-    Sentences = list[str]
-
-LIMITS: dict[str, tuple[str, Callable[[Gains], list[str]]]] = {
-    "application": ("application", recommendations.application),
-    "receiver_window": ("receiver window", recommendations.receiver_window),
-    "send_buffer": ("send buffer", recommendations.send_buffer),
-    "slow_start": ("slow start", recommendations.slow_start),
-    "congestion_window": ("congestion window", recommendations.congestion_window),
-    "loss_recovery": ("loss recovery", recommendations.loss_recovery),
-    "timeout": ("retransmission timeouts", recommendations.timeout),
-    "bottleneck": ("full link", recommendations.bottleneck),
-    "unknown": ("unknown", recommendations.unknown),
+LIMITS: dict[str, Callable[[Gains], list[Remedy]]] = {
+    "application": recommendations.application,
+    "receiver_window": recommendations.receiver_window,
+    "send_buffer": recommendations.send_buffer,
+    "slow_start": recommendations.slow_start,
+    "congestion_window": recommendations.congestion_window,
+    "loss_recovery": recommendations.loss_recovery,
+    "timeout": recommendations.timeout,
+    "bottleneck": recommendations.bottleneck,
+    "unknown": recommendations.unknown,
 }
-"""Name of each limit in sentences, and the function that returns the remedy."""
+"""States of the sender, and the functions that return their remedies."""
 
-SHORT = {
-    "application": "app",
-    "receiver_window": "rwnd",
-    "send_buffer": "sndbuf",
-    "slow_start": "start",
-    "congestion_window": "cwnd",
-    "loss_recovery": "loss",
-    "timeout": "RTO",
-    "bottleneck": "link",
-    "unknown": "–",
+CAUSES: dict[str, Callable[[Gains], list[Remedy]]] = {
+    verdict.APPLICATION: findings.application,
+    verdict.PACING: findings.pacing,
+    verdict.RECEIVER: recommendations.receiver_window,
+    verdict.SHORT_TRANSFER: recommendations.slow_start,
+    verdict.REORDERING: findings.reordering,
+    verdict.POLICER: findings.policer,
+    verdict.LINK: findings.link,
+    verdict.LOSS: recommendations.loss_recovery,
 }
-"""Names of limits in a narrow column."""
-
-CAUSES: dict[str, tuple[str, Callable[[Gains], list[str]]]] = {
-    verdict.APPLICATION: ("application", findings.application),
-    verdict.PACING: ("application pacing", findings.pacing),
-    verdict.RECEIVER: ("receive window", recommendations.receiver_window),
-    verdict.SHORT_TRANSFER: ("short transfer", recommendations.slow_start),
-    verdict.REORDERING: ("reordering", findings.reordering),
-    verdict.POLICER: ("policer", findings.policer),
-    verdict.LINK: ("full link", findings.link),
-    verdict.LOSS: ("packet loss", recommendations.loss_recovery),
-}
-"""Name of each cause with evidence, and the function that returns the evidence and the remedy."""
-
-SHORT_CAUSES = {
-    verdict.APPLICATION: "app",
-    verdict.PACING: "pacing",
-    verdict.RECEIVER: "rwnd",
-    verdict.SHORT_TRANSFER: "short",
-    verdict.REORDERING: "reorder",
-    verdict.LINK: "link",
-    verdict.LOSS: "loss",
-}
-"""Names of causes in a narrow column, if different."""
+"""Causes with evidence, and the functions that return the evidence and the remedy."""
 
 ALSO = 0.2
 """Minimum share of the time of a second limit that is named."""
 
 
+class Limited(NamedTuple):
+    """The limit of a direction: its key, its share of the time, and the remedy.
+
+    ``share`` is a text, "" if unknown; ``also`` names a second limit with a large share, or is "".
+    """
+
+    limit: str
+    share: str
+    also: str
+    remedy: Remedy
+
+
+def limits(table: Table) -> list[Limited]:
+    """Return the limit of each row of ``connections``, which must contain ``limited_by``.
+
+    A cause with evidence takes precedence over the sender's state with the largest share of the
+    time.
+    """
+    keys = limit_keys(table)
+    evident = has_evident_cause(table)
+    result: list[Any] = [None] * keys.size
+    for of_cause, remedies in ((True, CAUSES), (False, LIMITS)):
+        for limit, remedy in remedies.items():
+            rows = np.flatnonzero((keys == limit) & (evident == of_cause))
+            if not rows.size:
+                continue
+            part = {name: column[rows] for name, column in table.items()}
+            shares = [("", "")] * rows.size if of_cause else _shares(part, limit)
+            found = zip(rows.tolist(), shares, remedy(Gains.of(part)), strict=True)
+            for row, share, each in found:
+                result[row] = Limited(limit, *share, each)
+    return result
+
+
 def advice(table: Table, services: Table | None = None) -> np.ndarray[Any, Any]:
     """Return the advice for each row of ``connections``; empty if the limit is unknown.
 
-    A cause with evidence takes precedence over the sender's state with the largest share of the
-    time. Directions of connections with requests have the verdict on their service.
+    Directions of connections with requests have the verdict on their service.
     """
-    count = table["src"].size
-    said = np.full(count, "", dtype=object)
+    said = np.full(table["src"].size, "", dtype=object)
     if "limited_by" not in table:
         return said
-    causes = _evident(table)
-    for cause, (what, finding) in CAUSES.items():
-        rows = np.flatnonzero(causes == cause)
-        if rows.size:
-            part = {name: column[rows] for name, column in table.items()}
-            said[rows] = [f"Limited by: {what}{rest}" for rest in finding(Gains.of(part))]
-    for limit, (what, remedy) in LIMITS.items():
-        rows = np.flatnonzero((table["limited_by"] == limit) & (causes == ""))
-        if rows.size:
-            part = {name: column[rows] for name, column in table.items()}
-            shares = _shares(part, limit)
-            said[rows] = [
-                f"Limited by: {what}{share}{rest}"
-                for share, rest in zip(shares, remedy(Gains.of(part)), strict=True)
-            ]
-    said = np.where(said == "", said, said + np.array(findings.return_path(table), dtype=object))
+    more = findings.return_path(table)
+    for row, (limit, share, also, remedy) in enumerate(limits(table)):
+        start = " ".join(filter(None, (LIMIT_NAMES[limit], share, also and f"({also})")))
+        said[row] = f"Limited by: {start}{remedy.evidence}{remedy.rest}{more[row]}"
     if not services:
         return said
     shared = np.array(["", *sentences(services)], dtype=object)[table["service"] + 1]
     return np.where(table["service"] >= 0, shared, said)
 
 
-def _evident(table: Table) -> np.ndarray[Any, Any]:
-    """Return the cause of each row if there is evidence for it, otherwise ""."""
+def limit_keys(table: Table) -> np.ndarray[Any, Any]:
+    """Return the cause of each row if there is evidence for it, otherwise ``limited_by``."""
     if "cause" not in table:
-        return np.full(table["src"].size, "")
-    return np.where(
-        table["cause_evident"] & np.isin(table["cause"], list(CAUSES)), table["cause"], ""
-    )
+        return table["limited_by"]
+    return np.where(has_evident_cause(table), table["cause"], table["limited_by"])
+
+
+def has_evident_cause(table: Table) -> np.ndarray[Any, Any]:
+    """Return a mask of rows with evidence for a cause that is not a state of the sender."""
+    if "cause" not in table:
+        return np.zeros(table["src"].size, dtype=bool)
+    return np.asarray(table["cause_evident"] & np.isin(table["cause"], list(CAUSES)))
 
 
 def share(table: Table, limit: str) -> np.ndarray[Any, Any]:
@@ -130,21 +131,18 @@ def shares(table: Table) -> np.ndarray[Any, Any]:
     return found
 
 
-def _shares(table: Table, limit: str) -> list[str]:
-    """Return texts with the share of the time, and with the second limit if its share is large."""
+def _shares(table: Table, limit: str) -> list[tuple[str, str]]:
+    """Return the share of the time, and the second limit if its share is large, as texts."""
     if limit == "unknown":
-        return [""] * table["src"].size
+        return [("", "")] * table["src"].size
     first = share(table, limit)
     others = [name for name in LIMITS if name not in (limit, "unknown")]
     rest = np.nan_to_num(np.stack([share(table, name) for name in others]))
     second = rest.argmax(axis=0)
     said = []
     for at, value in enumerate(first.tolist()):
-        if not math.isfinite(value):
-            said.append("")
-            continue
         also = float(rest[second[at], at])
-        name, _ = LIMITS[others[second[at]]]
-        second_limit = f" ({name} {percent(also)})" if also >= ALSO else ""
-        said.append(f" {percent(value)} of the time{second_limit}")
+        more = f"{LIMIT_NAMES[others[second[at]]]} {percent(also)}" if also >= ALSO else ""
+        known = math.isfinite(value)
+        said.append((f"{percent(value)} of the time", more) if known else ("", ""))
     return said

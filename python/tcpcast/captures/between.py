@@ -74,6 +74,13 @@ def overall(columns: Table) -> Table:
     return {name: np.array(values) for name, values in table.items()}
 
 
+def is_comparable(between: Table) -> bool:
+    """Return True if enough packets of each order are at both taps to trust the loss."""
+    forward = between["passes"] == "before-after"
+    first = np.where(forward, between["packets_seen_before"], between["packets_seen_after"])
+    return bool((between["seen_at_both"] >= FEW * first).all())
+
+
 def doubts(found: Mapping[str, Any]) -> list[str]:
     """Return the warnings about the comparison."""
     raw = found["columns"]

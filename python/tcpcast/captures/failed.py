@@ -58,11 +58,42 @@ def failed(found: Mapping[str, Any]) -> Table:
     }
 
 
+def failure_count(counts: Mapping[str, int]) -> int:
+    """Return the number of failed connections, without those that a RST closed without loss."""
+    return sum(_failures(counts).values())
+
+
+def _failures(counts: Mapping[str, int]) -> dict[str, int]:
+    """Return the number of failed connections per kind."""
+    failures = {kind: counts.get(kind, 0) for kind in KINDS}
+    failures["reset"] -= counts.get("reset_without_loss", 0)
+    return failures
+
+
+def main_failure(table: Table, failures: str) -> str:
+    """Return the worst and most frequent failure, after a clause with the number of failures.
+
+    Examples: ``3 of 5 connections failed: 192.0.2.7:8443 did not respond to the SYN; check ...``.
+    """
+    groups = [rows for rows in kinds(table) if table["stage"][rows[0]] not in WITHOUT_LOSS]
+    if not groups:
+        return failures
+    part = {name: column[groups[0]] for name, column in table.items()}
+    size = len(groups[0])
+    reason = _REASON[str(part["failure"][0])](part)
+    return f"{failures}{f', {size:,} of them because' if len(groups) > 1 else ':'} {reason}"
+
+
+def has_one_kind(counts: Mapping[str, int]) -> bool:
+    """Return True if all failures, including those without loss of data, are of one kind."""
+    kinds = sum(value > 0 for value in _failures(counts).values())
+    return kinds + (counts.get("reset_without_loss", 0) > 0) == 1
+
+
 def summary(counts: Mapping[str, int], connections: int) -> str:
     """Return one sentence on all failed connections, or "" if none failed."""
-    failures = {kind: counts.get(kind, 0) for kind in KINDS}
+    failures = _failures(counts)
     harmless = counts.get("reset_without_loss", 0)
-    failures["reset"] -= harmless
     kinds = [f"{count:,} {KINDS[kind]}" for kind, count in failures.items() if count]
     of_all = f"of {connections:,} connection{_s(connections)}"
     texts = [f"{sum(failures.values()):,} {of_all} failed: {', '.join(kinds)}"] if kinds else []
@@ -72,8 +103,8 @@ def summary(counts: Mapping[str, int], connections: int) -> str:
     return "; ".join(texts)
 
 
-def explained(table: Table, most: int = MAX_LINES) -> list[str]:
-    """Return one sentence per server and kind of failure, the worst and most frequent first.
+def kinds(table: Table) -> list[list[int]]:
+    """Return the rows of each server and kind of failure, the worst and most frequent first.
 
     A kind consists of the failure, the side that caused it, and the stage.
     """
@@ -88,7 +119,12 @@ def explained(table: Table, most: int = MAX_LINES) -> list[str]:
         failure, _, stage = keys[rows[0]]
         return worst.index(failure), stage in WITHOUT_LOSS, -len(rows)
 
-    groups = sorted(order.values(), key=rank)
+    return sorted(order.values(), key=rank)
+
+
+def explained(table: Table, most: int = MAX_LINES) -> list[str]:
+    """Return one sentence per server and kind of failure, the worst and most frequent first."""
+    groups = kinds(table)
     lines = [
         _line({name: column[rows] for name, column in table.items()}) for rows in groups[:most]
     ]
@@ -192,6 +228,38 @@ _SENTENCES = {
     "silent": _silent,
     "reset": _reset,
 }
+
+
+def _blamed(table: Table) -> str:
+    """Return the side that caused a kind of failure, with its address if there is only one."""
+    side = str(table["by"][0])
+    ends = set(table[side].tolist())
+    return f"the {side} {ends.pop()}" if len(ends) == 1 else f"the {side}s"
+
+
+_REASON = {
+    "unanswered": lambda table: (
+        f"{table['server'][0]} did not respond to the SYN; check the address, the port and the "
+        "firewall"
+    ),
+    "refused": lambda table: (
+        f"{_blamed(table)} responded to the SYN with a RST; check that a process listens on the "
+        "port, and the firewall"
+    ),
+    "half_open": lambda table: (
+        f"the SYN-ACK of {table['server'][0]} got no ack; check the return path, and whether the "
+        "SYN's address is forged"
+    ),
+    "silent": lambda table: (
+        f"{_blamed(table)} stopped responding {STAGES[str(table['stage'][0])]}; check the path, "
+        "the host and the firewall"
+    ),
+    "reset": lambda table: (
+        f"{_blamed(table)} sent a RST {STAGES[str(table['stage'][0])]}; check the log of the "
+        f"{table['by'][0]} at that time"
+    ),
+}
+"""The reason and the first check per kind of failure, as clauses of the verdict."""
 
 
 def keepalives(counts: Mapping[str, int]) -> list[str]:

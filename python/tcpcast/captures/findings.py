@@ -1,6 +1,6 @@
 """Sentences of verdicts with a cause other than a sender state: evidence and what to change.
 
-Each function receives the rows with one cause and returns the rest of the sentence for each row.
+Each function receives the rows with one cause and returns a ``Remedy`` for each row.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from tcpcast.captures import recommendations
 from tcpcast.captures.losses import late_packets, path_rtt_s
 from tcpcast.captures.quantity_text import digits, percent, rate, time
+from tcpcast.captures.recommendations import FASTER_LINK, Remedy
 
 if TYPE_CHECKING:
     from tcpcast.captures.predicted_gain import Gains
@@ -47,48 +48,54 @@ def return_path(table: Table) -> list[str]:
     ]
 
 
-def application(gains: Gains) -> list[str]:
+def application(gains: Gains) -> list[Remedy]:
     """Return the evidence that the sender had no data although its windows were open."""
     table = gains.table
     ends = []
     dry = table["short_segments"] * path_rtt_s(table) / table["duration_s"]
-    for at, end in enumerate(recommendations.application(gains)):
+    for at, advice in enumerate(recommendations.application(gains)):
         found = f": it ran out of data {digits(float(dry[at]), 2)} times per RTT"
         if table["tap_side"][at] == "sender":
             own = table["unprompted_bytes"][at] / max(table["unique_bytes"][at], 1)
             found += f", and {percent(own)} of the data were not triggered by an ack"
         else:
             found += "; from this tap, a full send buffer looks the same"
-        ends.append(found + end)
+        ends.append(advice._replace(evidence=found + advice.evidence))
     return ends
 
 
-def pacing(gains: Gains) -> list[str]:
+def pacing(gains: Gains) -> list[Remedy]:
     """Return the rate at which the sender paces its data."""
     table = gains.table
+    raised = "raise the pacing rate"
     return [
-        f": data are sent at even gaps (variation {percent(table['pacing_variation'][at])}) and "
-        f"without waiting for acks, at {rate(now)}. The network is not the limit; raise the pacing "
-        "rate (SO_MAX_PACING_RATE of the socket, or maxrate of the fq queue)."
+        Remedy(
+            f": data are sent at even gaps (variation {percent(table['pacing_variation'][at])}) "
+            f"and without waiting for acks, at {rate(now)}",
+            f". The network is not the limit; {raised} (SO_MAX_PACING_RATE of the socket, or "
+            "maxrate of the fq queue).",
+            f"the network is not the limit; {raised}",
+        )
         for at, now in enumerate(table["goodput_bps"].tolist())
     ]
 
 
-def reordering(gains: Gains) -> list[str]:
+def reordering(gains: Gains) -> list[Remedy]:
     """Return the number of late packets and of the retransmissions that they caused."""
     table = gains.table
     ends = []
     counts = zip(late_packets(table).tolist(), table["retransmissions"].tolist(), strict=True)
     for at, (late, again) in enumerate(counts):
-        ends.append(
+        action = "find the parallel links or the queue that reorders packets of one flow"
+        seen = (
             f": {late:,} packets were reordered, not lost, which caused "
-            f"{table['duplicate_acks'][at]:,} duplicate acks and {again:,} retransmissions. "
-            "First find the parallel links or the queue that reorders packets of one flow."
+            f"{table['duplicate_acks'][at]:,} duplicate acks and {again:,} retransmissions"
         )
+        ends.append(Remedy(seen, f". First {action}.", action))
     return ends
 
 
-def policer(gains: Gains) -> list[str]:
+def policer(gains: Gains) -> list[Remedy]:
     """Return the rate above which packets are dropped, and the queue before the drops."""
     table = gains.table
     ends = []
@@ -96,17 +103,21 @@ def policer(gains: Gains) -> list[str]:
         queue = table["queue_at_loss_s"][at]
         if table["tap_side"][at] != "sender":
             queue = table["queue_delay_s"][at]
+        action = "raise the policed rate, or shape to it at the sender"
         ends.append(
-            f": losses occur whenever the rate exceeds about {rate(now)} (variation between losses "
-            f"{percent(table['loss_rate_variation'][at])}), without a queue before them "
-            f"({time(queue)}). Less loss elsewhere does not increase the rate. First raise the "
-            "policed rate, or shape to it at the sender, where a queue delays packets instead of "
-            "dropping them."
+            Remedy(
+                f": losses occur whenever the rate exceeds about {rate(now)} (variation between "
+                f"losses {percent(table['loss_rate_variation'][at])}), without a queue before them "
+                f"({time(queue)})",
+                f". Less loss elsewhere does not increase the rate. First {action}, where a queue "
+                "delays packets instead of dropping them.",
+                action,
+            )
         )
     return ends
 
 
-def link(gains: Gains) -> list[str]:
+def link(gains: Gains) -> list[Remedy]:
     """Return the evidence for a full link, and the number of flows that share it."""
     table, ends = gains.table, []
     for at, now in enumerate(table["goodput_bps"].tolist()):
@@ -119,18 +130,18 @@ def link(gains: Gains) -> list[str]:
                 f" shared by {table['sharing_flows'][at]} flows: {rate(together)} in total, "
                 f"{rate(now)} for this flow"
             )
+        rest = f". {FASTER_LINK.capitalize()}."
         if math.isfinite(queue) and queue > 0:
-            found += (
+            rest = (
                 f": according to timestamps, its queue delayed packets by {time(queue)} on average"
                 if away
                 else f": losses occurred with a full queue, which delayed packets by {time(queue)}"
-            )
-        found += ". Only a faster link increases the rate."
+            ) + rest
         least = float(gains.rtt_min_s[at])
         if queue > FULL_QUEUE * least > 0:
-            found += (
+            rest += (
                 " A smaller buffer or AQM (fq_codel) shortens the queue and hardly reduces the "
                 "rate."
             )
-        ends.append(found)
+        ends.append(Remedy(found, rest, FASTER_LINK))
     return ends

@@ -67,6 +67,14 @@ def host(end: str) -> str:
     return end.rpartition(":")[0].strip("[]")
 
 
+def members(connections: Table, source: str, destination: str) -> Column:
+    """Return a mask of the directions of a group with these ends."""
+    ends = zip(connections["src"].tolist(), connections["dst"].tolist(), strict=True)
+    return np.array(
+        [source in (ANY, host(a)) and destination in (ANY, host(b)) for a, b in ends], dtype=bool
+    )
+
+
 def _grouped(connections: Table, by: str) -> tuple[list[tuple[str, str]], Column]:
     """Return the ends of each group in the order of appearance, and the group of each direction."""
     sources = by in ("pair", "source")

@@ -34,6 +34,13 @@ def size(octets: float) -> str:
     return f"{math.ceil(octets)} B"
 
 
+def volume(octets: float) -> str:
+    """Return ``6.11 MiB``, rounded to the nearest value, for an amount of data."""
+    if octets >= 1 << 20:
+        return f"{digits(octets / (1 << 20))} MiB"
+    return f"{digits(octets / (1 << 10))} KiB" if octets >= 1 << 10 else f"{octets:,.0f} B"
+
+
 def time(seconds: float) -> str:
     """Return ``83.7 ms`` or ``1.2 s``."""
     return f"{digits(seconds)} s" if seconds >= 1 else f"{digits(seconds * 1e3)} ms"

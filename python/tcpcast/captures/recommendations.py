@@ -1,12 +1,12 @@
 """Recommendations for each limit of a direction, with the gain predicted by models.
 
-Each function receives the rows with one limit and returns the rest of the advice for each row.
+Each function receives the rows with one limit and returns a :class:`Remedy` for each row.
 """
 
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -58,7 +58,25 @@ MAX_MIN_RTO_S = 3.0
 """Largest plausible minimum RTO: the standard minimum is 1 s, the initial RTO 3 s (RFC 6298)."""
 
 
-def application(gains: Gains) -> list[str]:
+class Remedy(NamedTuple):
+    """The advice on a direction after the name of its limit: the evidence, and the other sentences.
+
+    ``action`` is a clause of them: what to change first, or that a change does not help; "" if
+    neither is known.
+    """
+
+    evidence: str
+    rest: str
+    action: str = ""
+
+
+UNSURE = ", if the tap is at the sender; otherwise, losses look the same"
+WRITE_EARLIER = "make the sender write earlier or in larger blocks"
+ENABLE_SACK = "enable SACK"
+FASTER_LINK = "only a faster link increases the rate"
+
+
+def application(gains: Gains) -> list[Remedy]:
     """Return the advice for idle senders, with the rate that the network would have allowed."""
     table = gains.table
     model = gains.pftk_pps() * table["segment_bytes"] * 8
@@ -67,20 +85,19 @@ def application(gains: Gains) -> list[str]:
     most = gains.most_bps
     ends = []
     for at, now in enumerate(table["throughput_bps"].tolist()):
-        end = ". The network is not the limit: make the sender write earlier or in larger blocks"
-        if table["tap_side"][at] == "unknown":
-            end = f", if the tap is at the sender; otherwise, losses look the same{end}"
+        end = f". The network is not the limit: {WRITE_EARLIER}"
         by_loss, by_window = min(model[at], most[at]), min(window[at], most[at])
         if by_loss > WORTH * now:
             end += f". If data were always available, PFTK predicts {rate(by_loss)}"
         elif not gains.fed[at] and by_window > WORTH * now and table["window_max_bytes"][at] > 0:
             why = "No packet was lost" if gains.lossless[at] else "No model of loss applies"
             end += f". {why}; the window allows up to {rate(by_window)}"
-        ends.append(end + ".")
+        unsure = UNSURE if table["tap_side"][at] == "unknown" else ""
+        ends.append(Remedy(unsure, end + ".", WRITE_EARLIER))
     return ends
 
 
-def receiver_window(gains: Gains) -> list[str]:
+def receiver_window(gains: Gains) -> list[Remedy]:
     """Return the advice on the receive buffer."""
     largest = gains.table["window_max_bytes"]
     now = np.maximum(largest / np.maximum(gains.table["segment_bytes"], 1), 1.0)
@@ -88,14 +105,19 @@ def receiver_window(gains: Gains) -> list[str]:
     ends = _larger_window(
         gains,
         largest,
-        ("the receive window", "SO_RCVBUF", "tcp_rmem"),
+        ("the receiver window", "SO_RCVBUF", "tcp_rmem"),
         gains.pftk_pps(receiver_window_pkts=np.inf) / before,
     )
-    closed = gains.table["zero_windows"]
+    slow = has_slow_reader(gains)
+    return [_reader(gains.table, at) if slow[at] else end for at, end in enumerate(ends)]
+
+
+def has_slow_reader(gains: Gains) -> Column:
+    """Return a mask of rows in which the receiving application fills its buffer of any size."""
+    closed, largest = gains.table["zero_windows"], gains.table["window_max_bytes"]
     often = closed * gains.table["rtt_mean_s"] >= OFTEN_CLOSED * gains.table["duration_s"]
     smaller = _in_an_rtt(gains) < MOSTLY_CLOSED * largest
-    slow = (closed > 0) & (often | smaller) | (largest < 1)
-    return [_reader(gains.table, at) if slow[at] else end for at, end in enumerate(ends)]
+    return np.asarray((closed > 0) & (often | smaller) | (largest < 1))
 
 
 def _in_an_rtt(gains: Gains) -> Column:
@@ -103,10 +125,11 @@ def _in_an_rtt(gains: Gains) -> Column:
     return np.asarray(gains.table["throughput_bps"] * gains.table["rtt_mean_s"] / 8)
 
 
-def _reader(table: Table, at: int) -> str:
-    """Return the advice on a slow receiving application, which fills a buffer of any size."""
+def _reader(table: Table, at: int) -> Remedy:
+    """Return the advice on a slow receiving application."""
     closed = int(table["zero_windows"][at])
-    often = f", and closed {'once' if closed == 1 else f'{closed:,} times'}" if closed else ""
+    times_closed = "once" if closed == 1 else f"{closed:,} times"
+    often = f", and closed {times_closed}" if closed else ""
     seen = [
         f"{count:,} {name}{'' if count == 1 else 's'}"
         for name, count in (
@@ -116,24 +139,27 @@ def _reader(table: Table, at: int) -> str:
         if count
     ]
     updates = f" ({', '.join(seen)})" if seen else ""
-    return (
-        f". It was mostly smaller than its maximum{often}{updates}. First make the receiving "
-        "application read faster; a larger buffer would also fill up."
+    action = "make the receiving application read faster"
+    return Remedy(
+        "",
+        f". It was mostly smaller than its maximum{often}{updates}. First {action}; a larger "
+        "buffer would also fill up.",
+        f"{action}, because the window closed {times_closed}" if closed else action,
     )
 
 
-def send_buffer(gains: Gains) -> list[str]:
+def send_buffer(gains: Gains) -> list[Remedy]:
     """Return the advice on the send buffer."""
     largest = gains.table["flight_max_bytes"]
     now = np.maximum(largest / np.maximum(gains.table["segment_bytes"], 1), 1.0)
     factor = 1 / gains.pftk(receiver_window_pkts=now)
-    keys = ("the sender's window", "SO_SNDBUF", "tcp_wmem")
+    keys = ("the send buffer", "SO_SNDBUF", "tcp_wmem")
     return _larger_window(gains, largest, keys, factor)
 
 
 def _larger_window(
     gains: Gains, largest: Column, keys: tuple[str, str, str], factor: Column
-) -> list[str]:
+) -> list[Remedy]:
     """Return the advice to raise a window of ``largest`` bytes as far as loss or the link allows.
 
     ``keys`` holds the name of the window, the socket option that sets it (Linux doubles the value
@@ -148,43 +174,47 @@ def _larger_window(
     ends = []
     for at, now in enumerate(table["throughput_bps"].tolist()):
         link, loss = gains.most_bps[at], now * factor[at]
-        start = f": {size(largest[at])}"
+        start, raised = f": {size(largest[at])}", f"raise {window}"
         if uneven[at]:
-            ends.append(
-                f"{start}. First raise {window} {how}. The RTT varies too much for a prediction."
-            )
+            more = "The RTT varies too much for a prediction."
+            ends.append(Remedy(start, f". First {raised} {how}. {more}", raised))
             continue
         if not (now > 0 and table["rtt_mean_s"][at] > 0):
-            ends.append(f"{start}. First raise {window} {how}.")
+            ends.append(Remedy(start, f". First {raised} {how}.", raised))
             continue
         start += f" per RTT of {mean_rtt(table, at)}"
         is_loss = loss <= link  # otherwise the link is the next limit, or neither is known
         goal, needed = (loss, by_loss[at]) if is_loss else (link, by_link[at])
         if not math.isfinite(goal):
-            ends.append(
-                f"{start}. First raise {window} {how}: "
+            gain = f"twice the window gives twice the rate, {rate(2 * now)}"
+            text = (
+                f". First {raised} {how}: "
                 f"{'no packet was lost' if gains.lossless[at] else 'no model of loss applies'} "
-                "and the link was never full, so twice the window gives twice the rate, "
-                f"{rate(2 * now)}."
+                f"and the link was never full, so {gain}."
             )
+            raised += f": {gain}"
         elif goal <= WORTH * now or not needed > largest[at]:
             why = (
                 "according to PFTK, loss is the limit"
                 if is_loss
                 else f"the link carries at most {rate(link)}"
             )
-            ends.append(f"{start}. A larger window alone does not increase the rate: {why}.")
+            raised = "a larger window alone does not increase the rate"
+            text = f". {raised.capitalize()}: {why}."
         else:
             why = "loss becomes the limit (PFTK)" if is_loss else "the link becomes full"
-            end = f"{start}. First raise {window} to at least {size(needed)} {how}: then {why}, "
-            end += f"at {rate(goal)}"
+            raised += f" to at least {size(needed)}"
+            gain = f": then {why}, at {rate(goal)}"
+            text = f". First {raised} {how}{gain}"
+            raised += gain
             if needed > UNSCALED and scaling[at]:
-                end += "; this needs window scaling, which is off"
-            ends.append(end + ".")
+                text += "; this needs window scaling, which is off"
+            text += "."
+        ends.append(Remedy(start, text, raised))
     return ends
 
 
-def slow_start(gains: Gains) -> list[str]:
+def slow_start(gains: Gains) -> list[Remedy]:
     """Return the advice on short transfers, with the gain of a larger initial window."""
     table = gains.table
     full = np.maximum(table["segment_bytes"], 1)
@@ -199,32 +229,35 @@ def slow_start(gains: Gains) -> list[str]:
         before, after = (start_round_trips(packets, w, float(most[at])) for w in (first, larger))
         total = "one packet in total" if packets == 1 else f"{packets:,} packets in total"
         known = math.isfinite(table["initial_window_pkts"][at])
-        end = f": {total}{f', initial window {first}' if known else ''}. "
+        start = f": {total}{f', initial window {first}' if known else ''}"
+        action = "use one connection for several transfers"
         if after < before:
             each = f" of {mean_rtt(table, at)}" if rtt[at] > 0 else ""
-            end += (
-                f"First raise the initial window to {larger}: according to the model of short "
-                f"transfers, this reduces {before} round trips{each} to {after}; or use"
+            raised = f"raise the initial window to {larger}"
+            end = (
+                f". First {raised}: according to the model of short transfers, this reduces "
+                f"{before} round trips{each} to {after}; or {action}."
             )
+            action = f"{raised} or {action}"
         else:
-            end += "Use"
-        ends.append(end + " one connection for several transfers.")
+            end = f". {action[:1].upper()}{action[1:]}."
+        ends.append(Remedy(start, end, action))
     return ends
 
 
-def congestion_window(gains: Gains) -> list[str]:
+def congestion_window(gains: Gains) -> list[Remedy]:
     """Return the predicted gains of less loss, more flows and a shorter RTT."""
     return _less_loss(gains, [""] * gains.fed.size)
 
 
-def loss_recovery(gains: Gains) -> list[str]:
+def loss_recovery(gains: Gains) -> list[Remedy]:
     """Return :func:`congestion_window` with the advice to enable SACK, if it is off."""
     without = gains.table["syn_captured"] & ~gains.table["sack"]
-    sack = " First enable SACK: without it, only one loss is repaired per round trip."
+    sack = f" First {ENABLE_SACK}: without it, only one loss is repaired per round trip."
     return _less_loss(gains, [sack if each else "" for each in without.tolist()])
 
 
-def _less_loss(gains: Gains, before: list[str]) -> list[str]:
+def _less_loss(gains: Gains, before: list[str]) -> list[Remedy]:
     """Return the predicted gain of less loss; ``before`` holds advice with a higher priority."""
     p, rtt = gains.inputs["loss_indication_ratio"], gains.inputs["rtt_s"]
     half = gains.loss_limited(loss_indication_ratio=p / 2)
@@ -239,60 +272,74 @@ def _less_loss(gains: Gains, before: list[str]) -> list[str]:
             ends.append(_no_loss(gains, at))
             continue
         every = digits(1 / p[at], 2) if p[at] > FREQUENT else f"{1 / p[at]:,.0f}"
-        end = f", one loss indication per {every} packets.{start}"
         model = "CUBIC's response function" if gains.cubic[at] else "PFTK"
         if gains.table["looks_like"][at] == BBR:
-            end += _follows_the_path(gains, at)
+            action, end = _follows_the_path(gains, at)
         elif gained[at] < WORTH * gains.table["throughput_bps"][at]:
             full = gains.most_bps[at]
             why = f"the link ({rate(full)})" if math.isfinite(full) else "the receiver's window"
-            end += f" Less loss alone does not increase the rate: {why} is the limit."
+            action = "less loss alone does not increase the rate"
+            end = f" {action.capitalize()}: {why} is the limit."
         elif beyond[at] > BEYOND:
-            end += _beyond(gains, at, model, beyond[at])
+            action, end = _beyond(gains, at, model, beyond[at])
         else:
-            end += (
-                f" {'Then' if start else 'First'} reduce loss: according to {model}, half the loss "
-                f"gives {times(min(half[at], most[at]))} the rate, {rate(gained[at])}, and half "
+            gain = f"half the loss gives {times(min(half[at], most[at]))} the rate"
+            action = f"reduce loss: according to {model}, {gain}"
+            end = (
+                f" {'Then' if start else 'First'} {action}, {rate(gained[at])}, and half "
                 f"the RTT {times(min(near[at], most[at]))}; according to "
                 f"{'n times PFTK' if by_n_times[at] else 'algorithm 1'}, {STREAMS} parallel flows "
                 f"give {times(min(many[at], most[at]))}"
                 f"{' (limited by the link)' if too_much[at] else ''}."
             )
-        ends.append(end)
+        seen = f", one loss indication per {every} packets"
+        ends.append(Remedy(seen, f".{start}{end}", ENABLE_SACK if start else action))
     return ends
 
 
-def _follows_the_path(gains: Gains, at: int) -> str:
-    """Return the statement that losses hardly affect BBR, with its share of the link."""
+def _follows_the_path(gains: Gains, at: int) -> tuple[str, str]:
+    """Return the statement that losses hardly affect BBR, without and with its link share."""
     link = gains.most_bps[at]
     share = gains.table["throughput_bps"][at] / link
     used = f"; it uses {percent(min(share, 1.0))} of the link ({rate(link)})" if share > 0 else ""
-    return f" It behaves like BBR, whose rate hardly depends on losses{used}."
+    action = "it behaves like BBR, whose rate hardly depends on losses"
+    return action, f" {action[:1].upper()}{action[1:]}{used}."
 
 
-def _beyond(gains: Gains, at: int, model: str, factor: float) -> str:
-    """Return the statement that the model does not apply, instead of a predicted gain."""
+def _beyond(gains: Gains, at: int, model: str, factor: float) -> tuple[str, str]:
+    """Return the statement that the model does not apply, without and with the reason."""
     few = gains.table["td"][at] + gains.table["to"][at] < FEW_LOSSES
     why = "so few losses" if few else "a sender that reduces its window so little (perhaps BBR)"
-    return f" No model applies to {why}: the measured rate is {times(factor)} that of {model}."
+    action = f"no model applies to {why}"
+    end = f": the measured rate is {times(factor)} that of {model}."
+    return action, f" {action[:1].upper()}{action[1:]}{end}"
 
 
-def _no_loss(gains: Gains, at: int) -> str:
+def _no_loss(gains: Gains, at: int) -> Remedy:
     if not gains.lossless[at]:
         again = int(gains.table["retransmissions"][at])
-        return (
+        longer = "take a longer capture"
+        return Remedy(
+            "",
             f". The capture contains {again:,} retransmission{'' if again == 1 else 's'}, but no "
-            "loss indication, RTT or window for a model. Take a longer capture."
+            f"loss indication, RTT or window for a model. {longer.capitalize()}.",
+            longer,
         )
     if gains.table["ecn_echoes"][at] > 0:
-        return ". No packet was lost, but the path marked packets (ECN). First check its queue."
-    return (
-        ". No packet was lost in the capture, so models of loss do not apply. First check the "
-        "sender: its congestion control, its pacing, or a cached ssthresh."
+        return Remedy(
+            "",
+            ". No packet was lost, but the path marked packets (ECN). First check its queue.",
+            "no packet was lost, but the path marked packets (ECN), so check its queue",
+        )
+    sender = "check the sender: its congestion control, its pacing, or a cached ssthresh"
+    return Remedy(
+        "",
+        f". No packet was lost in the capture, so models of loss do not apply. First {sender}.",
+        f"no packet was lost, so {sender}",
     )
 
 
-def timeout(gains: Gains) -> list[str]:
+def timeout(gains: Gains) -> list[Remedy]:
     """Return the advice for fewer or shorter timeouts."""
     table = gains.table
     t0, rtt = gains.inputs["t0_s"], gains.inputs["rtt_s"]
@@ -304,34 +351,39 @@ def timeout(gains: Gains) -> list[str]:
     needless = table["spurious_dsack"] + table["spurious_eifel"]
     ends = []
     for at, count in enumerate(table["timeouts"].tolist()):
-        end = f": {count:,} timeout{'' if count == 1 else 's'}"
+        start = f": {count:,} timeout{'' if count == 1 else 's'}"
         if table["t0_s"][at] > 0:
-            end += f", T0 = {time(table['t0_s'][at])}"
-        end += f", with an RTT of {mean_rtt(table, at)}. First " if rtt[at] > 0 else ". First "
-        rid = _gives(gains, at, none[at], "without timeouts")
+            start += f", T0 = {time(table['t0_s'][at])}"
+        start += f", with an RTT of {mean_rtt(table, at)}" if rtt[at] > 0 else ""
+        end = _gives(gains, at, none[at], "without timeouts")
         if table["max_backoff"][at] >= OUTAGE:
-            end += (
-                f"find the cause of the outage: there are up to {table['max_backoff'][at]} "
-                "consecutive timeouts, which no timer setting prevents"
+            action = "find the cause of the outage"
+            end = (
+                f": there are up to {table['max_backoff'][at]} consecutive timeouts, which no "
+                "timer setting prevents"
             )
         elif needless[at] > NEEDLESS * table["retransmissions"][at]:
-            end += "increase the RTO or use F-RTO: most retransmissions were unnecessary" + rid
+            action = "increase the RTO or use F-RTO"
+            end = f": most retransmissions were unnecessary{end}"
         elif table["syn_captured"][at] and not table["sack"][at]:
-            end += "enable SACK and RACK-TLP, which detect losses without an RTO" + rid
+            action = "enable SACK and RACK-TLP"
+            end = f", which detect losses without an RTO{end}"
         elif t0[at] > MAX_MIN_RTO_S:
-            end += "find the reason for the long RTO: no sender has such a large minimum RTO"
+            action = "find the reason for the long RTO"
+            end = ": no sender has such a large minimum RTO"
         elif quick[at] > WORTH:
-            end += f"reduce the RTO: RTT + 200 ms, as in Linux, would be {time(shorter[at])}"
+            action = "reduce the RTO"
+            end = f": RTT + 200 ms, as in Linux, would be {time(shorter[at])}"
             end += _gives(gains, at, quick[at], "then")
         elif flight[at] < FAST_RETRANSMIT_PKTS:
-            end += (
-                "use limited transmit, early retransmit or tail loss probes, because "
-                f"{max(flight[at], 1):.1f} packets in flight are too few for three duplicate acks"
-                + rid
+            action = "use limited transmit, early retransmit or tail loss probes"
+            end = (
+                f", because {max(flight[at], 1):.1f} packets in flight are too few for three "
+                f"duplicate acks{end}"
             )
         else:
-            end += "reduce loss" + _gives(gains, at, half[at], "with half the loss")
-        ends.append(end + ".")
+            action, end = "reduce loss", _gives(gains, at, half[at], "with half the loss")
+        ends.append(Remedy(start, f". First {action}{end}.", action))
     return ends
 
 
@@ -343,13 +395,13 @@ def _gives(gains: Gains, at: int, factor: float, when: str) -> str:
     return f"; {when}, PFTK predicts {times(factor)} the rate, {rate(after)}"
 
 
-def bottleneck(gains: Gains) -> list[str]:
+def bottleneck(gains: Gains) -> list[Remedy]:
     """Return the advice on a full link, and on its queue if it is too long."""
     table, least = gains.table, gains.rtt_min_s
     seen = np.where(np.isfinite(gains.most_bps), gains.most_bps, table["throughput_bps"])
     ends = []
     for at, full in enumerate(seen.tolist()):
-        end = (f" at {rate(full)}" if full > 0 else "") + ". Only a faster link increases the rate"
+        start, end = (f" at {rate(full)}" if full > 0 else ""), f". {FASTER_LINK.capitalize()}"
         mean = float(table["throughput_bps"][at])
         if mean < MOSTLY_FULL * full:
             end += f". The mean rate was only {rate(mean)} because of other limits"
@@ -360,11 +412,11 @@ def bottleneck(gains: Gains) -> list[str]:
                 f"{mean_rtt(table, at)} instead of {time(least[at])}. A smaller buffer or AQM "
                 "(fq_codel) avoids this and hardly reduces the rate"
             )
-        ends.append(end + ".")
+        ends.append(Remedy(start, end + ".", FASTER_LINK))
     return ends
 
 
-def unknown(gains: Gains) -> list[str]:
+def unknown(gains: Gains) -> list[Remedy]:
     """Return the advice on a capture that would show the limit."""
     table = gains.table
     ends = []
@@ -372,15 +424,18 @@ def unknown(gains: Gains) -> list[str]:
     for at, (side, packets) in enumerate(zip(sides, sent, strict=True)):
         if packets < FEW_PACKETS:
             count = "one data packet" if packets == 1 else f"{packets} data packets"
-            ends.append(f". The direction is too short for a conclusion ({count}).")
-        elif table["acks"][at] == 0 and table["flight_max_bytes"][at] == 0:
+            short = "the direction is too short for a conclusion"
+            ends.append(Remedy("", f". {short.capitalize()} ({count}).", f"{short} ({count})"))
+            continue
+        start, end, action = "", "", "take a longer capture that includes the handshake"
+        if table["acks"][at] == 0 and table["flight_max_bytes"][at] == 0:
             again = int(table["retransmissions"][at])
-            ends.append(
+            start = (
                 f". Its acks are missing from the capture; {again:,} of {packets:,} packets are "
-                "retransmissions. Capture both directions."
+                "retransmissions"
             )
+            action = "capture both directions"
         elif side != "sender":
-            ends.append(". Capture at the sender to see its limit.")
-        else:
-            ends.append(". Take a longer capture that includes the handshake.")
+            action, end = "capture at the sender", " to see its limit"
+        ends.append(Remedy("", f"{start}. {action.capitalize()}{end}.", action))
     return ends

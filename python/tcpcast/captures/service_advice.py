@@ -30,18 +30,29 @@ PARTS = {
 }
 """Names of the components of a latency in sentences."""
 
+ACTIONS = {
+    service.RETRANSMISSION: "find where packets are lost, with a second capture at the other end "
+    "(--second-capture)",
+    service.HELD: "set TCP_NODELAY at the sender, or write each message with one call",
+    service.SERVER: "reduce the server's response time",
+    service.NETWORK: "use fewer or shorter round trips",
+    service.UNKNOWN: "capture from the start of connections",
+}
+"""First changes, as clauses."""
+
 REMEDIES = {
-    service.RETRANSMISSION: "First find where packets are lost, with a second capture at the other "
-    "end (--second-capture). Fewer losses help more than a faster server or link.",
-    service.HELD: "First set TCP_NODELAY at the sender, or write each message with one call.",
-    service.SERVER: "First reduce the server's response time; its log shows which requests are "
-    "slow.",
-    service.NETWORK: "Use fewer or shorter round trips: a server closer to its clients,"
+    service.RETRANSMISSION: f"First {ACTIONS[service.RETRANSMISSION]}. Fewer losses help more than "
+    "a faster server or link.",
+    service.HELD: f"First {ACTIONS[service.HELD]}.",
+    service.SERVER: f"First {ACTIONS[service.SERVER]}; its log shows which requests are slow.",
+    service.NETWORK: f"{ACTIONS[service.NETWORK].capitalize()}: a server closer to its clients,"
     " or requests that do not wait for each other.",
     service.UNKNOWN: "The capture contains neither handshakes nor timestamps, so server and "
-    "network time cannot be separated; capture from the start of connections.",
+    f"network time cannot be separated; {ACTIONS[service.UNKNOWN]}.",
 }
 
+MIN_SHARE = 0.005
+"""Minimum share of the mean latency of a component that is named."""
 DELAYED = 0.25
 """Share of the held time due to delayed acks from which delayed acks are mentioned."""
 MANY_CONNECTIONS = 1.5
@@ -67,6 +78,33 @@ def sentences(table: Table) -> list[str]:
     """Return the verdict on each row of ``services``; it begins like the advice on directions."""
     rows = zip(*(column.tolist() for column in table.values()), strict=True)
     return [_sentence(dict(zip(table, row, strict=True))) for row in rows]
+
+
+def main_part(row: Row) -> str:
+    """Return the latency of a service in a sentence: the server, the network, and what to change.
+
+    ``row`` is a row of ``services``.
+    """
+    count, left, mean = int(row["requests"]), int(row["not_separable"]), float(row["mean_s"])
+    cause = str(row["cause"])
+    p95 = time(float(row["last_byte_p95_s"]))
+    text = f"{count:,} request{'' if count == 1 else 's'} to {row['server']}"
+    text += f" take{'s' if count == 1 else ''} {time(mean)} on average and at most {p95} in 95 % of"
+    text += f" cases ({left:,} {'is' if left == 1 else 'are'} not included)" if left else " cases"
+    if cause == service.UNKNOWN:
+        return f"{text}; the capture does not show the cause: {ACTIONS[cause]}"
+    if cause in {service.RETRANSMISSION, service.HELD}:
+        without = time(float(row[f"without_{cause}_p50_s"]))
+        return (
+            f"{text}; without {NAMES[cause]}, the median would be {without} instead of "
+            f"{time(float(row['last_byte_p50_s']))}; {ACTIONS[cause]}"
+        )
+    seen = [
+        f"{PARTS[part]} {time(float(row[f'{part}_s']))}"
+        for part in (service.SERVER, service.NETWORK)
+        if row[f"{part}_s"] >= MIN_SHARE * mean
+    ]
+    return f"{text}, limited by {NAMES[cause]}: {', '.join(seen)}; {ACTIONS[cause]}"
 
 
 def _sentence(row: Row) -> str:

@@ -104,7 +104,7 @@ PREDICT = Command(
 )
 PLAN = Command(
     "plan",
-    "Find the buffer, users, rate, streams or loss that meets a target.",
+    "Find the buffer, users, rate, streams or loss for a target.",
     "",
     "tcpcast plan buffer web-10mbit --loss 1% --verify",
 )

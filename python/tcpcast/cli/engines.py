@@ -3,13 +3,23 @@
 from __future__ import annotations
 
 import sys
+from typing import TYPE_CHECKING
 
 from tcpcast.engines import REGISTRY, add_plugins
 from tcpcast.engines.registry import FAMILIES
 from tcpcast.engines.stacks import fit
+from tcpcast.report.document import BLANK, Column, Table
 from tcpcast.report.json import encode
-from tcpcast.report.terminal import show
+from tcpcast.report.text import print_parts
 from tcpcast.scenario.tcp import STACKS
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from tcpcast.engines.registry import EngineEntry
+
+MIN_WIDTH = 17
+"""Minimum number of characters of a wrapped column."""
 
 
 def engines(*, as_json: bool) -> None:
@@ -19,22 +29,20 @@ def engines(*, as_json: bool) -> None:
     if as_json:
         _print_json()
         return
-    from rich import box  # noqa: PLC0415 - not for --json
-    from rich.table import Table  # noqa: PLC0415
-
     for family in FAMILIES:
-        if not any(entry.family == family for entry in REGISTRY.values()):
-            continue
-        table = Table(box=box.SIMPLE_HEAD, show_edge=False, title=family, title_justify="left")
-        table.add_column("engine", no_wrap=True, min_width=19)
-        for column in ("what it is", "applies to", "trust"):
-            table.add_column(column, ratio=1)
-        for name, entry in REGISTRY.items():
-            if entry.family == family:
-                trust = entry.trust_text(name)
-                table.add_row(name, entry.summary, entry.applies, trust)
-        show(table)
-        show("")
+        rows = [(name, entry) for name, entry in REGISTRY.items() if entry.family == family]
+        if rows:
+            print_parts([_table(family, rows), BLANK])
+
+
+def _table(family: str, rows: Sequence[tuple[str, EngineEntry]]) -> Table:
+    columns = {
+        "what it is": [entry.summary for _, entry in rows],
+        "applies to": [entry.applies for _, entry in rows],
+        "trust": [entry.trust_text(name) for name, entry in rows],
+    }
+    texts = [Column(title, cells, False, min_width=MIN_WIDTH) for title, cells in columns.items()]
+    return Table([Column("engine", [name for name, _ in rows], False), *texts], title=family)
 
 
 def _print_json() -> None:

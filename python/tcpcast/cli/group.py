@@ -10,6 +10,9 @@ from typer.core import TyperGroup
 
 from tcpcast.errors import TcpcastError
 
+MAX_SUMMARY = 1000
+"""Maximum number of characters of a summary in a list of commands."""
+
 
 class Commands(TyperGroup):
     """A group of commands that suggests the nearest name for an unknown one."""
@@ -20,6 +23,17 @@ class Commands(TyperGroup):
             typer.echo(ctx.get_help())
             raise typer.Exit(2)
         return super().parse_args(ctx, args)
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        """List the commands with complete summaries, on several lines if necessary."""
+        commands = ((name, self.get_command(ctx, name)) for name in self.list_commands(ctx))
+        rows = [
+            (name, command.get_short_help_str(limit=MAX_SUMMARY))
+            for name, command in commands
+            if command is not None and not command.hidden
+        ]
+        with formatter.section("Commands"):
+            formatter.write_dl(rows)
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """Return the command that ``args`` begins with.

@@ -49,16 +49,15 @@ class Paragraph:
 class Column:
     """A column of a table: its heading, which may have several lines, and its cells.
 
-    ``narrow`` holds shorter cells for a narrow terminal. If a table is too wide, columns with a
-    nonzero ``drop_order`` are omitted, starting with 1. If ``min_width`` is set, a terminal wraps
-    the cells, and places the column next to the others if at least this many characters fit.
+    If a table is too wide, columns with a nonzero ``drop_order`` are omitted, starting with 1. If
+    ``min_width`` is set, a terminal wraps the cells between words, and places the column next to
+    the others if at least this many characters fit.
     """
 
     heading: str
     cells: Sequence[str]
     right: bool = True
     drop_order: int = 0
-    narrow: Sequence[str] | None = None
     min_width: int = 0
 
 
@@ -66,15 +65,14 @@ class Column:
 class Table:
     """Columns with the same number of cells.
 
-    ``ends`` holds source and destination of each row; a terminal shows at least ``min_ends_width``
-    characters of them. If a terminal is too narrow, the remaining columns follow below, after a
-    repetition of the first ``repeated`` columns. ``emphasized`` lists rows to highlight.
+    ``ends`` holds source and destination of each row; a narrow terminal shows them on two lines. If
+    it is still too narrow, the remaining columns follow below, after a repetition of the first
+    ``repeated`` columns. ``emphasized`` lists rows to highlight.
     """
 
     columns: Sequence[Column]
     title: str = ""
     ends: Sequence[tuple[str, str]] = ()
-    min_ends_width: int = 25
     repeated: int = 1
     emphasized: Sequence[int] = ()
 

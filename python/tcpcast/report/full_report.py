@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from tcpcast.captures.headline import captures_verdict
 from tcpcast.report.document import Code, Column, Document, Heading, Paragraph, SideBySide, Table
 from tcpcast.report.headline import run_verdict
 from tcpcast.report.leading import leading
@@ -78,12 +79,13 @@ def captures_document(captures: Sequence[Capture], again: str, figures: bool = F
         Draw figures with matplotlib.
     """
     several = f"{len(captures):,} captures" if len(captures) > 1 else captures[0].file
-    parts: list[Part] = [*verdict_parts(captures, MAX_ROWS)]
+    parts: list[Part] = [Paragraph(captures_verdict(captures))]
+    parts += verdict_parts(captures, MAX_ROWS)
     if figures:
         parts += _capture_figures(captures)
     parts.append(Heading("Each capture" if len(captures) > 1 else "Details"))
     for capture in captures[:MAX_FILES]:
-        parts += capture_parts(capture, most=MAX_ROWS)
+        parts += capture_parts(capture, most=MAX_ROWS, verdict=len(captures) > 1)
     left = len(captures) - MAX_FILES
     if left > 0:
         parts.append(Paragraph(f"… and {left:,} more captures, included only in the verdict"))

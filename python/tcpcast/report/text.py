@@ -11,7 +11,7 @@ import os
 import shutil
 import sys
 import textwrap
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Literal
 from unicodedata import east_asian_width
@@ -27,7 +27,6 @@ from tcpcast.report.document import (
     Share,
     SideBySide,
     Table,
-    ends_text,
 )
 from tcpcast.report.quantity import ABSENT, UNTRUSTED, difference_text, row_scale
 from tcpcast.report.side_by_side import (
@@ -50,9 +49,6 @@ if TYPE_CHECKING:
 
 PIPE_WIDTH = 100
 MIN_WIDTH = 20
-WIDE = 110
-"""Width from which cells are written in full."""
-MIN_END_WIDTH = 9
 BAR = 32
 """Characters of a bar for a share of 1."""
 MIN_BAR = 8
@@ -146,19 +142,6 @@ def bar(share: float, length: int = BAR) -> str:
     return (EIGHTHS[8] * (eighths // 8) + EIGHTHS[eighths % 8]).rstrip()
 
 
-def both_ends(source: str, destination: str, room: int) -> str:
-    """Return source and destination, truncated at the left, because names differ at the end."""
-    full = ends_text(source, destination)
-    if len(full) <= room or not destination:
-        return full
-    each = max((room - len(ARROW)) // 2, MIN_END_WIDTH)
-    spare = max(each - min(len(source), len(destination)), 0)
-    return ARROW.join(
-        end if len(end) <= each + spare else f"…{end[1 - each - spare :]}"
-        for end in (source, destination)
-    )
-
-
 def _line(shown: str, style: Style = "") -> Line:
     return Line(((shown, style),))
 
@@ -214,24 +197,22 @@ def _table(part: Table, width: int) -> Iterator[Line]:
 
 
 def _fitting(part: Table, width: int) -> list[Column]:
-    """Return the columns to show: with short cells, and without columns that do not fit."""
-    columns = [
-        Column(c.heading, c.narrow, c.right, c.drop_order) if c.narrow and width < WIDE else c
-        for c in part.columns
-    ]
+    """Return the columns to show, without those that do not fit."""
+    columns = list(part.columns)
     if not part.ends:
         return _dropped(columns, width)
-    need = min(max(len(ends_text(*pair)) for pair in part.ends), part.min_ends_width)
-    columns = _dropped(columns, width - need - 2)
-    room = width - table_width([Column("", [""], right=False), *columns])
-    cells = [both_ends(*pair, room) for pair in part.ends]
-    return [Column(ARROW.join(("from", "to")), cells, right=False), *columns]
+    ends = part.all_columns[0]
+    if table_width([ends, *columns]) > width:  # addresses on two lines, but never truncated
+        two_lines = [f"{source}{ARROW}".rstrip() for source, _ in part.ends]
+        room = max(map(_text_width, (ends.heading, *two_lines, *(to for _, to in part.ends))))
+        ends = replace(ends, min_width=room)
+    return _dropped([ends, *columns], width)
 
 
 def _dropped(columns: list[Column], width: int) -> list[Column]:
-    """Drop columns with a ``drop_order`` until the table fits."""
+    """Drop columns with a ``drop_order`` until the table fits with wrapped cells."""
     for order in sorted({column.drop_order for column in columns} - {0}):
-        if table_width(columns) <= width:
+        if _min_width(columns) <= width:
             break
         columns = [column for column in columns if column.drop_order != order]
     return columns
@@ -269,6 +250,14 @@ def _grid(
     full_widths = [max(map(_text_width, lines)) for lines in all_lines]
     widths = _wrapped_widths(columns, full_widths, width)
     heights = [column.heading.count("\n") + 1 for column in columns]
+    bodies = [
+        [_wrapped_cell(cell, room) for cell in lines[own:]]
+        for lines, own, room in zip(all_lines, heights, widths, strict=True)
+    ]
+    widths = [
+        max(map(_text_width, [*lines[:own], *(line for cell in body for line in cell)]))
+        for lines, own, body in zip(all_lines, heights, bodies, strict=True)
+    ]
     height = max(heights)
     for index in range(height):
         heads = [
@@ -277,16 +266,19 @@ def _grid(
         ]
         yield _row(columns, widths, heads, heading=True)
     yield _line("─" * _width_of(widths))
-    bodies = [lines[own:] for lines, own in zip(all_lines, heights, strict=True)]
-    for index, row in enumerate(zip(*bodies, strict=True)):
-        wrapped = [
-            textwrap.wrap(cell, room, break_on_hyphens=False)
-            if _text_width(cell) > room
-            else [cell]
-            for cell, room in zip(row, widths, strict=True)
-        ]
+    for index, wrapped in enumerate(zip(*bodies, strict=True)):
         for cells in zip_longest(*wrapped, fillvalue=""):
             yield _row(columns, widths, cells, style="yellow" if index in emphasized else "")
+
+
+def _wrapped_cell(cell: str, width: int) -> list[str]:
+    """Return the lines of a cell; words, numbers and addresses are not split."""
+    if _text_width(cell) <= width:
+        return [cell]
+    lines = textwrap.wrap(
+        cell.replace(" %", "\u00a0%"), width, break_on_hyphens=False, break_long_words=False
+    )
+    return [line.replace("\u00a0%", " %") for line in lines]
 
 
 def _width_of(widths: Sequence[int]) -> int:

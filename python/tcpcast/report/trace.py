@@ -8,16 +8,25 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tcpcast.captures import advised_rows, rows
-from tcpcast.captures.advice import CAUSES, SHORT, SHORT_CAUSES, advice, shares
-from tcpcast.captures.failed import explained, keepalives, summary
+from tcpcast.captures import advised_rows, head, rows
+from tcpcast.captures.advice import advice, limit_keys, shares
+from tcpcast.captures.failed import explained, has_one_kind, keepalives, summary
+from tcpcast.captures.headline import (
+    capture_verdict,
+    captures_verdict,
+    is_about_failures,
+    limit_bytes,
+    transfers,
+)
+from tcpcast.captures.limit_names import LIMIT_NAMES
+from tcpcast.captures.quantity_text import volume
 from tcpcast.captures.selection import tables
 from tcpcast.report import csv
 from tcpcast.report.between import between_parts
-from tcpcast.report.document import ARROW, BLANK, Column, Paragraph
+from tcpcast.report.document import ARROW, BLANK, Column, Paragraph, Share
 from tcpcast.report.document import Table as Columns
 from tcpcast.report.trace_cells import counts, figures, rate_scale
-from tcpcast.report.trace_detail import detail_parts
+from tcpcast.report.trace_detail import MIN_SHARE, detail_parts
 from tcpcast.report.trace_groups import group_parts
 from tcpcast.report.trace_services import service_parts
 
@@ -33,19 +42,24 @@ WORST = ("timeouts", "retransmissions", "zero_windows", "bytes")
 """Directions are sorted by these columns, the largest first."""
 EXPLAINED = 3
 """Number of directions with advice on why they were slow."""
+LIMIT_WIDTH = 11
+"""Minimum width of the limits in a table; the longest name has two lines of at most this width."""
+SEVERAL = 3
+"""Minimum number of transfers from which limits are shown by bytes."""
 WORTH_DETAIL = 0.1
 """Minimum share of the larger direction's bytes from which a direction is shown in detail."""
 
 
 def capture_parts(
-    capture: Capture, *, most: int | None = None, groups: Table | None = None
+    capture: Capture, *, most: int | None = None, groups: Table | None = None, verdict: bool = True
 ) -> list[Part]:
-    """Return the report on a capture: contents, table, reasons for slowness, and warnings.
+    """Return the report on a capture: verdict, contents, table, reasons for slowness, and warnings.
 
     At most ``most`` rows are shown (None: all). The table shows the groups of flows in ``groups``,
-    if given, instead of directions.
+    if given, instead of directions. ``verdict`` is False if the verdict is shown before.
     """
-    parts: list[Part] = [Paragraph(_headline(capture), "heading"), *_failures(capture)]
+    parts: list[Part] = [Paragraph(capture_verdict(capture, groups), "heading")] if verdict else []
+    parts += [BLANK, Paragraph(_headline(capture)), *_failures(capture)]
     if groups is None:
         parts += service_parts(capture.services, most)
     if capture.connections["src"].size:
@@ -53,6 +67,7 @@ def capture_parts(
             parts += [BLANK, *group_parts(groups, most)]
         else:
             parts += [BLANK, *_table(capture.connections, most), *_rest(capture.rest)]
+            parts += _limit_bytes(transfers(capture.connections))
             parts += _reasons(capture, EXPLAINED)
     if capture.between:
         parts += [BLANK, *between_parts(capture.between)]
@@ -94,15 +109,12 @@ def json_lines(
 
     ``groups`` (one table of flow groups per capture) and the tables of ``models`` follow it.
     """
-    yield '{"captures": ['
+    yield f'{{"verdict": {json.dumps(captures_verdict(captures, groups))}, "captures": ['
     for index, capture in enumerate(captures):
-        head: dict[str, Any] = {"file": capture.file, "warnings": capture.warnings}
-        if capture.between:
-            head["between"] = list(rows(capture.between))
-        head["rest"] = capture.rest
+        first = head(capture, None if groups is None else groups[index])
         if name == "connections":
-            head |= {each: list(rows(getattr(capture, each))) for each in ("services", "failed")}
-        yield f'{json.dumps(head)[:-1]}, "{name}": ['
+            first |= {each: list(rows(getattr(capture, each))) for each in ("services", "failed")}
+        yield f'{json.dumps(first)[:-1]}, "{name}": ['
         table = tables(capture)[name]
         advised = name == "connections"
         yield from _objects(advised_rows(table, capture.services) if advised else rows(table))
@@ -142,11 +154,15 @@ def _headline(capture: Capture) -> str:
 
 
 def _failures(capture: Capture) -> list[Part]:
-    """Return a sentence on failed connections, one sentence per kind, and one on keepalives."""
+    """Return a sentence on failed connections, one sentence per kind, and one on keepalives.
+
+    The first sentence is omitted if the verdict says the same.
+    """
     parts: list[Part] = []
     failures = summary(capture.rest, capture.connection_count)
     if failures:
-        parts.append(Paragraph(f"{failures}.", "warning", "! "))
+        if not (is_about_failures(capture) and has_one_kind(capture.rest)):
+            parts.append(Paragraph(f"{failures}.", "warning", "! "))
         parts += [Paragraph(f"{line}.", "", "  ") for line in explained(capture.failed)]
     alive = [Paragraph(f"{line}.", "", "  ") for line in keepalives(capture.rest)]
     return [*parts, *alive]
@@ -161,6 +177,18 @@ def _table(connections: Table, most: int | None) -> list[Part]:
     if left > 0:
         parts.append(Paragraph(f"… and {left:,} more; --all prints all", mark=" "))
     return parts
+
+
+def _limit_bytes(table: Table) -> list[Part]:
+    """Return one bar per limit: its share of the bytes of all transfers, if there are several."""
+    count = table["src"].size
+    if count < SEVERAL:
+        return []
+    found = limit_bytes(table)
+    title = f"{volume(float(table['bytes'].sum()))} of {count:,} transfers by limit:"
+    shares = zip(found["limit"].tolist(), found["byte_share"].tolist(), strict=True)
+    bars = [Share(LIMIT_NAMES[limit], share, "  ") for limit, share in shares if share >= MIN_SHARE]
+    return [BLANK, Paragraph(title), *bars]
 
 
 def _rest(rest: dict[str, int]) -> list[Paragraph]:
@@ -200,26 +228,24 @@ def direction_columns(shown: Table) -> list[Column]:
         Column(f"PFTK\n{scale.unit}", figures(model, 1 / scale.factor), drop_order=1),
     ]
     if "limited_by" in shown:
-        limits, narrow = _limits(shown, wide=True), _limits(shown, wide=False)
-        columns.append(Column("limited\nby", limits, right=False, narrow=narrow))
+        columns.append(Column("limited\nby", _limits(shown), right=False, min_width=LIMIT_WIDTH))
     return columns
 
 
-def _limits(shown: Table, *, wide: bool) -> list[str]:
-    """Return the limit of each direction and its share of the time.
-
-    If the capture does not show the sender's states, it may still show the cause.
-    """
-    limits = zip(
-        shown["limited_by"].tolist(), shares(shown).tolist(), shown["cause"].tolist(), strict=True
-    )
+def _limits(shown: Table) -> list[str]:
+    """Return the limit of each direction, and its share of the time if it is a state."""
+    states = shown["limited_by"].tolist()
+    limits = zip(limit_keys(shown).tolist(), states, shares(shown).tolist(), strict=True)
     return [
-        (CAUSES[cause][0] if wide else SHORT_CAUSES.get(cause, CAUSES[cause][0]))
-        if limit == "unknown" and cause in CAUSES
-        else (limit.replace("_", " ") if wide else SHORT[limit])
-        + (f" {100 * part:.0f}%" if math.isfinite(part) and limit != "unknown" else "")
-        for limit, part, cause in limits
+        LIMIT_NAMES[limit] + (f" {100 * part:.0f}%" if _is_timed(limit, state, part) else "")
+        for limit, state, part in limits
     ]
+
+
+def _is_timed(limit: str, state: str, share: float) -> bool:
+    """Return True if the limit is a state of the sender with a known share of the time."""
+    same = LIMIT_NAMES[limit] == LIMIT_NAMES[state]
+    return same and state != "unknown" and math.isfinite(share)
 
 
 def _reasons(capture: Capture, most: int) -> list[Part]:

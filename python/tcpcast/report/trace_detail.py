@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from tcpcast.captures.advice import LIMITS
 from tcpcast.captures.congestion_control import BBR, CUBIC, UNKNOWN
-from tcpcast.captures.quantity_text import digits, rate, time
+from tcpcast.captures.limit_names import LIMIT_NAMES
+from tcpcast.captures.quantity_text import rate, time, volume
 from tcpcast.report.document import Paragraph, Share
 from tcpcast.report.trace_cells import figure
 
@@ -71,12 +72,6 @@ def _plural(count: int, one: str) -> str:
     return f"{count:,} {one}{'' if count == 1 else 's'}"
 
 
-def _bytes(size: float) -> str:
-    if size >= 1 << 20:
-        return f"{digits(size / (1 << 20))} MiB"
-    return f"{digits(size / (1 << 10))} KiB" if size >= 1 << 10 else f"{size:,.0f} B"
-
-
 def _tap(row: Row) -> str:
     side = {
         "sender": "at the sender",
@@ -88,7 +83,7 @@ def _tap(row: Row) -> str:
 
 
 def _sent(row: Row) -> str:
-    text = f"{_plural(row['data_packets'], 'data packet')}, {_bytes(row['bytes'])}"
+    text = f"{_plural(row['data_packets'], 'data packet')}, {volume(row['bytes'])}"
     if not _known(row["throughput_bps"]):
         return text
     return (
@@ -139,11 +134,11 @@ def _rtt(row: Row) -> str:
 def _windows(row: Row) -> str:
     parts = []
     if _known(row["w_max_pkts"]):
-        window = f"{figure(row['w_max_pkts'])} packets, {_bytes(row['window_max_bytes'])}"
+        window = f"{figure(row['w_max_pkts'])} packets, {volume(row['window_max_bytes'])}"
         parts.append(f"W_max {window}")
     if _known(row["flight_mean_bytes"]):
         mean, maximum = row["flight_mean_bytes"], row["flight_max_bytes"]
-        parts.append(f"in flight {_bytes(mean)} mean, {_bytes(maximum)} max")
+        parts.append(f"in flight {volume(mean)} mean, {volume(maximum)} max")
     if _known(row["initial_window_pkts"]):
         parts.append(f"initial {_plural(int(row['initial_window_pkts']), 'packet')}")
     if _known(row["packets_per_ack"]):
@@ -190,17 +185,11 @@ def _models(row: Row) -> str:
     )
 
 
-LIMIT_NAMES = {"unknown": "not visible here"}
-"""Names of limits in the bars, if different; a capture far from the sender hides its states."""
-
-
 def _shares(row: Row) -> list[Share]:
     """Return one bar per limit of the direction, the longest first."""
     if "limited_by" not in row:
         return []
-    all_shares = [
-        (row[f"share_{name}"], LIMIT_NAMES.get(name, name.replace("_", " "))) for name in LIMITS
-    ]
+    all_shares = [(row[f"share_{name}"], LIMIT_NAMES[name]) for name in LIMITS]
     known = sorted(((value, name) for value, name in all_shares if _known(value)), reverse=True)
     shown = [(value, name) for value, name in known if value >= MIN_SHARE]
     return [

@@ -24,8 +24,6 @@ if TYPE_CHECKING:
 
 ESTIMATED = "~"
 """Mark of an estimated p_r."""
-MIN_ENDS_WIDTH = 21
-"""Minimum number of characters for both hosts on a terminal."""
 MODELS = {"alg. 1": "parallel", "alg. 2": "parallel_cumulative", "n × PFTK": "multiplied_pftk"}
 
 
@@ -37,7 +35,7 @@ def group_parts(groups: Table, most: int | None = None) -> list[Part]:
         (host_text(source), "" if source == destination == ANY else host_text(destination))
         for source, destination in zip(shown["src"].tolist(), shown["dst"].tolist(), strict=True)
     ]
-    parts: list[Part] = [Columns(_columns(shown), ends=ends, min_ends_width=MIN_ENDS_WIDTH)]
+    parts: list[Part] = [Columns(_columns(shown), ends=ends)]
     left = groups["src"].size - order.size
     if left > 0:
         parts.append(Paragraph(f"… and {left:,} more; --all prints all", mark=" "))

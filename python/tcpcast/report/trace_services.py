@@ -6,7 +6,7 @@ import math
 from typing import TYPE_CHECKING
 
 from tcpcast.captures.quantity_text import percent, time
-from tcpcast.captures.service_advice import PARTS, TAPS, sentences
+from tcpcast.captures.service_advice import MIN_SHARE, PARTS, TAPS, sentences
 from tcpcast.report.document import BLANK, Column, Paragraph
 from tcpcast.report.document import Table as Columns
 from tcpcast.report.trace_cells import counts, figures
@@ -17,8 +17,6 @@ if TYPE_CHECKING:
 
 EXPLAINED = 3
 """Number of services with a verdict."""
-MIN_SHARE = 0.005
-"""Minimum share of the mean latency of a component that is named."""
 
 
 def service_parts(services: Table, most: int | None) -> list[Part]:

@@ -8,6 +8,7 @@ import numpy as np
 
 from tcpcast.captures.advice import LIMITS, advice
 from tcpcast.captures.failed import summary
+from tcpcast.captures.limit_names import LIMIT_NAMES
 from tcpcast.captures.quantity_text import rate
 from tcpcast.products import dot
 from tcpcast.report.document import Column, Heading, Paragraph, Share, ends_text
@@ -45,7 +46,9 @@ def verdict_parts(captures: Sequence[Capture], most: int) -> Iterator[Part]:
     if limits:
         yield Heading("Limits of the transfers")
         yield Paragraph("Shares of the total time of all directions.", "aside")
-        yield from (Share(LIMITS[limit][0], share) for limit, share in limits if share >= MIN_SHARE)
+        yield from (
+            Share(LIMIT_NAMES[limit], share) for limit, share in limits if share >= MIN_SHARE
+        )
         yield Heading("What to change first")
         yield from _changes(table, all_services(captures), [limit for limit, _ in limits])
     yield Heading("Worst transfers")
@@ -113,7 +116,7 @@ def _changes(table: Table, services: Table, limits: Sequence[str]) -> Iterator[P
         file = f" in {part['file'][0]}" if np.any(table["file"] != table["file"][0]) else ""
         ends = ends_text(str(part["src"][0]), str(part["dst"][0])) + file
         number += 1
-        yield Paragraph(f"{count}{ends}", lead=f"{number}. {LIMITS[limit][0].capitalize()}: ")
+        yield Paragraph(f"{count}{ends}", lead=f"{number}. {LIMIT_NAMES[limit].capitalize()}: ")
         yield Paragraph(str(advice(part, services)[0]))
     if not number:
         yield Paragraph("The captures do not show what limited the senders.")

@@ -1,0 +1,232 @@
+"""The verdict on a capture: one sentence on its main transfer, service or failure.
+
+The sentence is built from the tables of the capture. Its values are also in the report and in the
+JSON document, with the same rounding.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from tcpcast.captures.advice import Limited, limit_keys, limits
+from tcpcast.captures.between import is_comparable
+from tcpcast.captures.failed import failure_count, main_failure
+from tcpcast.captures.groups import ANY, members
+from tcpcast.captures.limit_names import LIMIT_NAMES, with_article
+from tcpcast.captures.quantity_text import digits, percent, rate, volume
+from tcpcast.captures.service_advice import main_part
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from tcpcast.captures import Capture
+    from tcpcast.captures.table import Table
+
+MOST = 0.5
+"""Share of the bytes from which one transfer represents a capture, and share of the connections
+from which failures do."""
+ALSO = 0.2
+"""Minimum share of the bytes of a second limit that is named."""
+UNKNOWN = "unknown"
+
+
+def captures_verdict(captures: Sequence[Capture], groups: Sequence[Table] | None = None) -> str:
+    """Return the verdict on the capture with the most data, with its name if there are others."""
+    if not captures:
+        return ""
+    sizes = [int(capture.connections["bytes"].sum()) for capture in captures]
+    largest = int(np.argmax(sizes))
+    main = captures[largest]
+    verdict = capture_verdict(main, None if groups is None else groups[largest])
+    if len(captures) == 1:
+        return verdict
+    others = [each for each in captures if each is not main and failure_count(each.rest)]
+    files = f"{len(others):,} other capture{'' if len(others) == 1 else 's'}"
+    more = f" In {files}, connections failed." if others else ""
+    return f"Most data are in {main.file}: {verdict}{more}"
+
+
+def capture_verdict(capture: Capture, groups: Table | None = None) -> str:
+    """Return the main result of a capture as a sentence.
+
+    The subject is the failure of most connections, or else the service or the transfer with the
+    most bytes; if no transfer has half of the bytes, the subject is all transfers. No cause is
+    stated if it is unknown.
+
+    Parameters
+    ----------
+    capture
+        The results of one capture.
+    groups
+        Groups of flows of this capture; the subject is then the group with the most bytes.
+    """
+    if not capture.segments:
+        return "The capture contains no TCP packets."
+    failures = failure_count(capture.rest)
+    of_all = (
+        f"{failures:,} of {capture.connection_count:,} connections failed"
+        if capture.connection_count > 1
+        else "the connection failed"
+    )
+    leads, left = is_about_failures(capture), capture.rest.get("directions", 0)
+    parts = [
+        main_failure(capture.failed, of_all) if leads else _data(capture, groups),
+        _between(capture.between),
+        of_all if failures and not leads else "",
+        f"{left:,} more directions with less data are not included" if left else "",
+        "only part of the capture was read" if capture.damaged or capture.interrupted else "",
+    ]
+    sentence = "; ".join(filter(None, parts)) + "."
+    return sentence[0].upper() + sentence[1:]
+
+
+def is_about_failures(capture: Capture) -> bool:
+    """Return True if failed connections are the subject of the verdict."""
+    failures = failure_count(capture.rest)
+    most = failures >= MOST * capture.connection_count or not capture.connections["src"].size
+    return failures > 0 and most
+
+
+def limit_bytes(table: Table) -> Table:
+    """Return the bytes per limit of some directions, the most bytes first.
+
+    Columns: ``limit`` (a value of ``limited_by``, or a cause that is not among them),
+    ``directions``, ``bytes`` and ``byte_share``.
+    """
+    names = {name: key for key, name in reversed(LIMIT_NAMES.items())}
+    keys = [names[LIMIT_NAMES[key]] for key in limit_keys(table).tolist()]
+    limit, group = np.unique(np.array(keys, dtype=np.str_), return_inverse=True)
+    sizes = np.bincount(group, weights=table["bytes"], minlength=limit.size)
+    order = np.argsort(-sizes, kind="stable")
+    return {
+        "limit": limit[order],
+        "directions": np.bincount(group, minlength=limit.size)[order],
+        "bytes": sizes[order].astype(np.int64),
+        "byte_share": sizes[order] / max(float(sizes.sum()), 1.0),
+    }
+
+
+def transfers(table: Table) -> Table:
+    """Return the directions of connections without the verdict of a service."""
+    return {name: column[table["service"] < 0] for name, column in table.items()}
+
+
+def _data(capture: Capture, groups: Table | None) -> str:
+    """Return the statement on the data of a capture."""
+    table = capture.connections
+    if not table["src"].size:
+        return _without_data(capture)
+    if groups is not None:
+        return _group(table, groups)
+    served = table["service"] >= 0
+    sizes = np.bincount(table["service"][served], weights=table["bytes"][served])
+    separate = transfers(table)
+    largest = int(separate["bytes"].max(initial=-1))
+    if sizes.size and sizes.max() >= largest:
+        row = int(np.argmax(sizes))
+        return main_part({name: column[row] for name, column in capture.services.items()})
+    if largest < MOST * separate["bytes"].sum():
+        return _all_transfers(separate)
+    return _transfer(separate, int(np.argmax(separate["bytes"])), capture.connection_count)
+
+
+def _without_data(capture: Capture) -> str:
+    uncaptured = capture.rest.get("uncaptured_bytes", 0)
+    if uncaptured:
+        return (
+            f"the capture contains acks of {uncaptured:,} bytes, but not these data; capture both "
+            "directions"
+        )
+    count = capture.connection_count
+    return f"the {f'{count:,} connections carry' if count > 1 else 'connection carries'} no data"
+
+
+def _transfer(table: Table, row: int, connections: int) -> str:
+    """Return the statement on one direction: bytes, rate, limit and action."""
+    source, destination = str(table["src"][row]), str(table["dst"][row])
+    sent = volume(float(table["bytes"][row]))
+    bps = float(table["throughput_bps"][row])
+    speed = f" at {rate(bps)}" if math.isfinite(bps) else ""
+    if speed and rate(bps) != rate(float(table["goodput_bps"][row])):
+        speed += " with retransmissions"
+    most = f"the most data of {connections:,} connections, " if connections > 1 else ""
+    return f"{source} sends {most}{sent} to {destination}{speed}{_limited(table, row)}"
+
+
+def _limited(table: Table, row: int) -> str:
+    """Return the limit of a direction with its evidence, and the action."""
+    limit, share, also, (evidence, _, action) = _limit_of(table, row)
+    if limit == UNKNOWN:
+        return f"; the capture does not show its limit: {action}"
+    timed = "; ".join(filter(None, (share, also)))
+    name = with_article(limit) + (f" ({timed})" if timed else "")
+    return f", limited by {name}{evidence}; {action}"
+
+
+def _limit_of(table: Table, row: int) -> Limited:
+    return limits({name: column[[row]] for name, column in table.items()})[0]
+
+
+def _all_transfers(table: Table) -> str:
+    """Return the shares of the bytes per limit, and the largest transfer with the main limit."""
+    found = limit_bytes(table)
+    limit, shares = str(found["limit"][0]), found["byte_share"].tolist()
+    row = _largest_limited_by(table, limit)
+    text = f"{table['src'].size:,} transfers send {volume(float(table['bytes'].sum()))}"
+    if limit == UNKNOWN:
+        ends = f"{table['src'][row]} > {table['dst'][row]}"
+        return (
+            f"{text}; the capture does not show the limit of {percent(shares[0])} of it; the "
+            f"largest of these transfers is {ends}: {_limit_of(table, row).remedy.action}"
+        )
+    part = "all" if len(shares) == 1 else f"{percent(shares[0])} of it"
+    text += f", {part} limited by {with_article(limit)}"
+    if len(shares) > 1 and shares[1] >= ALSO:
+        text += f", {percent(shares[1])} limited by {with_article(str(found['limit'][1]))}"
+    return f"{text}; for example, {_transfer(table, row, 1)}"
+
+
+def _largest_limited_by(table: Table, limit: str) -> int:
+    """Return the row with the most bytes among those with a limit."""
+    rows = [LIMIT_NAMES[key] == LIMIT_NAMES[limit] for key in limit_keys(table).tolist()]
+    return int(np.argmax(np.where(rows, table["bytes"], -1)))
+
+
+def _group(table: Table, groups: Table) -> str:
+    """Return the statement on the group of flows with the most bytes."""
+    row = int(np.argmax(groups["bytes"]))
+    ends = str(groups["src"][row]), str(groups["dst"][row])
+    flows, bps = int(groups["flows"][row]), float(groups["throughput_bps"][row])
+    who = f"{flows:,} flow{'' if flows == 1 else 's'}" + "".join(
+        f" {word} {end}" for word, end in zip(("from", "to"), ends, strict=True) if end != ANY
+    )
+    most = "the most data of all groups, " if groups["src"].size > 1 else ""
+    sent = f"send{'s' if flows == 1 else ''} {most}{volume(float(groups['bytes'][row]))}"
+    speed = f" at {rate(bps)}" if math.isfinite(bps) else ""
+    inside = members(table, *ends)
+    part = {name: column[inside] for name, column in table.items()}
+    found = limit_bytes(part)
+    limit = str(found["limit"][0])
+    if found["byte_share"][0] < MOST or limit == UNKNOWN:
+        return f"{who} {sent}{speed}; the capture does not show one main limit"
+    action = _limit_of(part, _largest_limited_by(part, limit)).remedy.action
+    of_one = "for the largest flow: " if flows > 1 else ""
+    mostly = "mostly " if found["limit"].size > 1 else ""
+    return f"{who} {sent}{speed}, {mostly}limited by {with_article(limit)}; {of_one}{action}"
+
+
+def _between(between: Table) -> str:
+    """Return the loss between the two taps in the direction with the largest loss ratio."""
+    if not between or not np.isfinite(between["loss_ratio_between"]).any():
+        return ""
+    if not is_comparable(between):
+        return "the loss between the taps is unknown, because most packets cannot be matched"
+    row = int(np.nanargmax(between["loss_ratio_between"]))
+    lost, ratio = int(between["lost_between"][row]), float(between["loss_ratio_between"][row])
+    if not lost:
+        return "no packet is lost between the taps"
+    verb = "packet is" if lost == 1 else "packets are"
+    return f"between the taps, {lost:,} {verb} lost ({digits(100 * ratio)} %)"

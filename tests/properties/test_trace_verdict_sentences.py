@@ -1,0 +1,146 @@
+"""The verdict on a capture states only values and causes of its tables, in every output."""
+
+from __future__ import annotations
+
+import json
+import re
+from html import escape
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from capture_files import CAPTURES, TRANSFER, read
+from tcpcast.captures import rows, trace
+from tcpcast.captures.advice import limit_keys
+from tcpcast.captures.headline import capture_verdict, captures_verdict, is_about_failures
+from tcpcast.captures.quantity_text import digits, percent, rate, size, time, volume
+from tcpcast.report.full_report import captures_document
+from tcpcast.report.html import html_page
+from tcpcast.report.markdown import markdown_page
+from tcpcast.report.text import text
+from tcpcast.report.trace import capture_parts, json_lines
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from tcpcast.captures import Capture
+
+NUMBER = re.compile(r"(?<![\w.])\d[\d,.]*\d|(?<![\w.])\d")
+ENDS = ("src", "dst", "client", "server")
+NAMES = re.compile(r"T0")
+BOUND = "95 % of cases"
+"""The quantile of the stated latency, which is part of its name."""
+
+
+def numbers(sentence: str) -> set[str]:
+    return {number.rstrip(".,") for number in NUMBER.findall(sentence)}
+
+
+def addresses(capture: Capture) -> set[str]:
+    tables = (capture.connections, capture.services, capture.failed)
+    return {end for table in tables for name in ENDS for end in table.get(name, [])}
+
+
+def shown_values(document: dict[str, Any]) -> Iterator[str]:
+    """Yield the numbers of a JSON document in the units of sentences."""
+    for name, value in document.items():
+        if isinstance(value, dict):
+            yield from shown_values(value)
+        elif isinstance(value, list) and value and isinstance(value[0], dict):
+            yield f"{len(value):,}"
+            for row in value:
+                yield from shown_values(row)
+        elif isinstance(value, bool) or not isinstance(value, int | float):
+            continue
+        elif name.endswith("_bps"):
+            yield rate(value)
+        elif name.endswith("_s"):
+            yield time(value)
+        elif "bytes" in name:
+            yield from (volume(value), size(value), f"{value:,.0f}")
+        elif isinstance(value, float):
+            yield from (percent(value), digits(100 * value), digits(value, 2))
+        else:
+            yield f"{value:,}"
+
+
+def seen_numbers(capture: Capture) -> set[str]:
+    """Return the numbers of the report and the JSON document, without the verdict."""
+    (document,) = capture.to_json()["captures"]
+    advised = [row["advice"] for row in document["connections"]]
+    report = text(capture_parts(capture, verdict=False), 10_000)
+    return numbers("\n".join([report, *advised, *shown_values(document)]))
+
+
+@pytest.mark.parametrize("path", CAPTURES, ids=lambda path: path.name)
+def test_every_number_of_the_verdict_is_in_the_report(path: Path) -> None:
+    capture = read(path)
+    sentence = capture_verdict(capture)
+    assert sentence.endswith(".")
+    assert " nan" not in sentence
+    assert "  " not in sentence
+    bare = NAMES.sub("", sentence).replace(BOUND, "")
+    for end in sorted(addresses(capture), key=len, reverse=True):
+        bare = bare.replace(str(end), "")
+    assert numbers(bare) <= seen_numbers(capture), sentence
+
+
+@pytest.mark.parametrize("path", CAPTURES, ids=lambda path: path.name)
+def test_an_unknown_limit_is_not_named(path: Path) -> None:
+    capture = read(path)
+    table = capture.connections
+    if is_about_failures(capture) or not table["src"].size or capture.services["server"].size:
+        return
+    sentence = capture_verdict(capture)
+    known = [name for name in limit_keys(table).tolist() if name != "unknown"]
+    assert ("limited by" in sentence) <= bool(known)
+    if len(table["src"]) == 1:
+        assert ("limited by" in sentence) == bool(known)
+        assert ("does not show its limit" in sentence) != bool(known)
+
+
+def test_every_output_begins_with_the_verdict() -> None:
+    capture = trace(TRANSFER)
+    verdict = capture_verdict(capture)
+    assert verdict.startswith(
+        "10.99.0.1:47174 sends 192 KiB to 10.99.0.2:5001 at 424 kbit/s with retransmissions, "
+        "limited by the congestion window (71 % of the time; loss recovery 25 %)"
+    )
+    assert text(capture_parts(capture), 10_000).splitlines()[0] == verdict
+    document = captures_document([capture], "tcpcast report transfer.pcap.gz")
+    assert markdown_page(document, "mark").count(verdict.replace("<", "&lt;")) == 1
+    assert escape(verdict) in html_page(document, "mark")
+    found = json.loads("\n".join(json_lines([capture])))
+    assert found["verdict"] == found["captures"][0]["verdict"] == verdict
+    assert capture.to_json()["verdict"] == capture.verdict() == verdict
+
+
+@pytest.mark.parametrize("by", ["all", "pair", "source", "destination"])
+def test_a_group_is_the_subject_if_flows_are_grouped(by: str) -> None:
+    capture = trace(TRANSFER)
+    groups = capture.groups(by)
+    sentence = capture_verdict(capture, groups)
+    (group,) = rows(groups)
+    ends = {"src": " from 10.99.0.1", "dst": " to 10.99.0.2"}
+    for name, words in ends.items():
+        assert (words in sentence) == (group[name] != "*")
+    sent = f"sends {volume(group['bytes'])} at {rate(group['throughput_bps'])}, limited by the"
+    assert sent in sentence
+
+
+def test_the_loss_between_two_taps_is_named_unless_packets_cannot_be_matched() -> None:
+    capture = trace(TRANSFER, after=TRANSFER)
+    assert capture_verdict(capture).endswith("no packet is lost between the taps.")
+    capture.between["lost_between"][0], capture.between["loss_ratio_between"][0] = 3, 0.01234
+    assert capture_verdict(capture).endswith("between the taps, 3 packets are lost (1.23 %).")
+    capture.between["seen_at_both"][0] = 1
+    assert capture_verdict(capture).endswith("because most packets cannot be matched.")
+
+
+def test_the_capture_with_the_most_data_is_named() -> None:
+    one, two = trace(TRANSFER), trace(TRANSFER.with_suffix(".zst"))
+    two.connections["bytes"] = two.connections["bytes"] * 2
+    sentence = captures_verdict([one, two])
+    assert sentence == f"Most data are in {two.file}: {capture_verdict(two)}"
+    one.rest["refused"] = 1
+    assert captures_verdict([one, two]).endswith(" In 1 other capture, connections failed.")
