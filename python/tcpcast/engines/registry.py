@@ -120,6 +120,7 @@ class Formula(EngineEntry):
     for a ``stack`` other than Reno answers any scenario if requested by name, and by default
     scenarios with that stack. ``controls`` are the congestion controls that a model of Reno's
     window covers. If ``tabled``, the function also takes :attr:`RunOptions.tables`.
+    The rate of a formula with ``is_upper_bound`` is a bound rather than an estimate.
     """
 
     source: str
@@ -127,6 +128,7 @@ class Formula(EngineEntry):
     stack: str = ""
     controls: tuple[str, ...] = ("reno",)
     tabled: bool = False
+    is_upper_bound: bool = False
 
     def is_default_for(self, scenario: Scenario) -> bool:
         """Return True if the formula runs by default."""
