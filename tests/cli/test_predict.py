@@ -170,7 +170,7 @@ def test_the_leading_model_comes_first_and_those_that_leave_timeouts_out_are_nam
 def test_outside_its_domain_no_formula_is_in_the_headline(capsys: Capture) -> None:
     for loss in ("20%", "30%", "50%"):
         out = " ".join(predict(capsys, "--loss", loss).split())
-        assert "No formula is reliable for this path; simulate it with --packet." in out
+        assert "No formula is reliable for this path; add --packet." in out
         assert "About" not in out
         assert f"outside its domain: a loss of {loss.rstrip('%')} %, more than 10 %" in out
         found = document(capsys, "--loss", loss)
