@@ -14,8 +14,9 @@ from tcpcast.report.html import html_page
 from tcpcast.report.quantity import ABSENT, UNTRUSTED
 from tcpcast.units import digits
 from tcpcast.web.drawing import curve_figure, curve_scale
-from tcpcast.web.evaluation import curve, evaluate, run_over_time
+from tcpcast.web.evaluation import curve, evaluate
 from tcpcast.web.questions import question
+from tcpcast.web.simulation import run_over_time
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -44,12 +45,16 @@ def report(request: Mapping[str, Any]) -> dict[str, str]:
     FieldError, TcpcastError
         As for these functions.
     """
-    points = sorted(request.get("points", []), key=lambda point: float(point["x"]))
+    simulated = request.get("points", [])
+    points = sorted(simulated, key=lambda point: float(point["x"]))
     result = evaluate({**request, "simulated": bool(points)})
+    for point in simulated[:1]:  # the first point has the current values
+        result |= point["heading"]
     drawn = curve(request)
     parts: list[Part] = [
-        Paragraph(f"{result['summary']}."),
-        *(Paragraph(sentence, "heading") for sentence in result["sentences"]),
+        Paragraph(result["verdict"], "heading"),
+        *(Paragraph(sentence) for sentence in result["sentences"]),
+        Paragraph(f"{result['summary']}.", "aside"),
         *(Paragraph(warning, "warning", "! ") for warning in result["warnings"]),
         *_answers(result),
         *_simulated(drawn, points),
@@ -65,7 +70,7 @@ def _answers(result: Mapping[str, Any]) -> Iterator[Part]:
     given = [row for row in result["answers"] if row["value"] is not None]
     yield Heading("Models")
     if given:
-        about = ["; ".join([row["what"], *row["warnings"]]) for row in given]
+        about = [row["what"] for row in given]
         values = [row["text"] + ("" if row["trusted"] else UNTRUSTED) for row in given]
         yield Table(
             [
@@ -99,7 +104,6 @@ def _simulated(drawn: Mapping[str, Any], points: Points) -> Iterator[Part]:
             Column("simulated", [value["name"] for _, value in rows], right=False),
             Column(drawn["metric"]["label"], [value["text"] for _, value in rows]),
             Column("95 %", [value["interval"] for _, value in rows], right=False),
-            Column("warnings", ["; ".join(point["warnings"]) for point, _ in rows], right=False),
         ]
     )
 
