@@ -114,6 +114,7 @@ def _over_time(found: Answer, scenario: Scenario) -> Iterator[dict[str, Any]]:
     """
     groups = {group.name: group for group in scenario.populations}
     several = len(groups) > 1
+    warmup = {"warmup_s": found.warmup_s or 0.0}
 
     def class_text(name: str) -> str:
         return f"{name} ({groups[name].tcp.stack})"
@@ -125,23 +126,22 @@ def _over_time(found: Answer, scenario: Scenario) -> Iterator[dict[str, Any]]:
             for name, flow in zip(windows["class"], windows["flow"], strict=True)
         ]
         columns = ("mean_pkts", "low_pkts", "high_pkts")
-        yield _chart(found, "Congestion window", "packet", windows, (names, columns))
+        yield _chart("Congestion window", "packet", windows, (names, columns)) | warmup
     flows = found.tables.get("flows_over_time")
     if flows is not None:
         names = [class_text(str(name)) if several else "total" for name in flows["class"]]
         columns = ("goodput_bps", "goodput_bps_low", "goodput_bps_high")
-        yield _chart(found, "Goodput", "bit/s", flows, (names, columns))
+        yield _chart("Goodput", "bit/s", flows, (names, columns)) | warmup
     times = found.tables.get("completion_distribution")
     if times is not None and windows is None:
         step = -(-len(times["time_s"]) // MAX_PLACES)
         table = {name: column[::-step][::-1] for name, column in times.items()}
         names, columns = ["transfers"] * len(table["time_s"]), ("share", "low", "high")
-        chart = _chart(found, "Share of transfers", "%", table, (names, columns), "time_s")
+        chart = _chart("Share of transfers", "%", table, (names, columns), "time_s")
         yield chart | {"across": "Completion time"}
 
 
 def _chart(
-    found: Answer,
     label: str,
     unit: str,
     table: Mapping[str, np.ndarray[Any, Any]],
@@ -160,8 +160,7 @@ def _chart(
         middle, low, high = ([finite(float(v)) for v in row] for row in values)
         drawn.append({"name": name, "values": middle, "low": low, "high": high})
     x = [float(end) for end in ends]
-    chart = {"label": label, "unit": unit, "across": "Time", "x": x, "lines": drawn}
-    return chart | {"warmup_s": found.warmup_s or 0.0}
+    return {"label": label, "unit": unit, "across": "Time", "x": x, "lines": drawn, "warmup_s": 0.0}
 
 
 def run_over_time(request: Mapping[str, Any]) -> tuple[Scenario, Answer]:

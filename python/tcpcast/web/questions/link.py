@@ -166,9 +166,9 @@ def _users_facts(values: Values, given: list[Given], simulated: Answer | None) -
     first = verdict(Scenario.from_dict(_tables(values)), given, simulated, LEADING)
     if not first:
         return Facts("", ["No formula supports this stack; press Simulate."])
-    quoted = [simulated] if simulated else [each.answer for each in given if each.name == LEADING]
-    loads = [a["offered_load"] for a in quoted if "offered_load" in a.metrics]
-    return Facts(first, [f"The open-loop load is {100 * load:.3g} %." for load in loads])
+    quoted = (each.answer for each in given if each.name == LEADING and each.answer.metrics)
+    loads = [f"The open-loop load is {100 * a['offered_load']:.3g} %." for a in quoted]
+    return Facts(first, loads)
 
 
 def _asked(simulated: bool) -> list[str]:

@@ -1,8 +1,9 @@
 // The page: the URL fragment holds the inputs; the server returns the answers.
 
-import { showAnswer, showSimulated } from "./answers.js";
+import { showAnswer, showHeading, showSimulated } from "./answers.js";
 import { cancel, follow, get, post } from "./api.js";
 import { listenForCaptures } from "./capture.js";
+import { showCourse } from "./course.js";
 import { $, make, setText } from "./elements.js";
 import { layOut } from "./fields.js";
 import { Plot } from "./plot.js";
@@ -49,6 +50,7 @@ function forget() {
   if (job?.state === "running") cancel(job.id).catch(() => {});
   job = null;
   $("simulation").textContent = "";
+  showCourse();
   $("progress").hidden = $("cancel").hidden = true;
   $("simulate").disabled = false;
 }
@@ -85,8 +87,13 @@ async function answer() {
 }
 
 function show() {
+  const point = job?.points[0];
   showAnswer(result);
-  showSimulated(job?.points[0]);
+  showSimulated(point);
+  // Without a value, a verdict follows from the slow formulas.
+  const isPartial = result.left_out.length && result.answers.every(({ value }) => value === null);
+  if (point) showHeading(point.heading);
+  else if (!isPartial) showHeading(result);
 }
 
 function refuse(error) {
@@ -94,6 +101,7 @@ function refuse(error) {
   clearTimeout(curveTimer);
   fields.showError(error.field ?? "", error.message);
   setText($("fault"), error.message);
+  $("answer").classList.add("stale");
   $("simulate").disabled = true;
 }
 
@@ -144,9 +152,13 @@ function progress(now) {
   const points = `${now.points.length} point${now.points.length === 1 ? "" : "s"}`;
   const texts = { running: `simulating: ${points}`, done: `simulated: ${points}`, cancelled: `cancelled after ${points}`, failed: now.error?.message };
   if ($("simulation").textContent !== texts[now.state]) $("simulation").textContent = texts[now.state];
-  if (now.points.length !== now.shown && curve) {
+  if (now.points.length !== (now.shown ?? 0) && curve) {
+    if (!now.shown) {
+      showHeading(now.points[0].heading);
+      showSimulated(now.points[0]);
+      showCourse(now.points[0].over_time);
+    }
     now.shown = now.points.length;
-    showSimulated(now.points[0]);
     plot.draw(curve, now.points);
   }
 }
@@ -188,7 +200,7 @@ function listen() {
     const kept = fields.read();
     drop();
     choose($("question").value);
-    const shared = question.fields.filter((field) => !field.choices.length && ["rtt"].includes(field.name));
+    const shared = question.fields.filter((field) => field.name === "rtt");
     fields.write(Object.fromEntries(shared.filter(({ name }) => name in kept).map(({ name }) => [name, kept[name]])));
     changed();
   });
