@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import tcpcast
 from tcpcast.report.quantity import Scale, interval_text
-from tcpcast.report.summary import MAX_WARNINGS
+from tcpcast.scenario.stack_facts import describe_stack
 from tcpcast.scenario.tcp import STACKS
 from tcpcast.web.questions.question_form import typed
 from tcpcast.web.questions.winner import WINNER
+from tcpcast.web.simulation import simulate
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -29,8 +30,8 @@ def test_the_questions_are_offered_with_fields_and_sliders(page: Page) -> None:
     fields = {field["name"]: field for field in offered[0]["fields"]}
     assert fields["rtt"]["steps"][0] == "1ms"
     assert fields["loss"]["steps"][0] == "0%"
-    assert fields["stack"]["choices"][0] == "linux-cubic"
-    assert set(fields["stack"]["choices"]) == set(STACKS)
+    assert next(iter(fields["stack"]["choices"])) == "linux-cubic"
+    assert fields["stack"]["choices"] == {stack: describe_stack(stack) for stack in STACKS}
     assert fields["rwnd"]["more"] is True
 
 
@@ -39,7 +40,7 @@ def test_a_question_is_answered_as_it_stands(page: Page, question: str) -> None:
     told = page.evaluate(question)
     given = [answer for answer in told["answers"] if answer["value"] is not None]
     assert given
-    assert told["sentences"]
+    assert told["verdict"]
     assert all(answer["text"] and answer["what"] for answer in given)
     refused = [answer for answer in told["answers"] if answer["value"] is None]
     assert all(answer["not_applicable"] for answer in refused)
@@ -67,7 +68,7 @@ def test_an_answer_outside_its_domain_is_marked(page: Page) -> None:
 
 def test_a_transfer_that_no_formula_times_takes_what_its_goodput_does(page: Page) -> None:
     told = page.evaluate("transfer", size="500GB", loss="0.1%")
-    rate, time = told["sentences"]
+    rate, (time,) = told["verdict"], told["sentences"]
     assert rate.startswith("About 8.96 Mbit/s; limited by loss")
     assert time.startswith("500 GB takes ")
     assert time.endswith("days) at this goodput, including slow start from 10 packets.")
@@ -140,7 +141,8 @@ def test_copies_of_a_buffer_give_the_plan_again(page: Page, tmp_path: Path) -> N
     told = page.evaluate("buffer", loss="2%", sources="60")
     command = json.loads(run_shell(f"{told['copy']['command']} --json", tmp_path))
     packets = command["plan"]["value"]
-    assert told["sentences"][0].startswith(f"A buffer of {packets:,.0f} packets")
+    start = f"The smallest buffer for a loss of 2% is {packets:,.0f} packets"
+    assert told["verdict"].startswith(start)
     space: dict[str, Any] = {}
     exec(told["copy"]["python"], space)
     assert space["plan"].value == packets
@@ -189,16 +191,95 @@ def test_copies_simulate_once_the_page_has(page: Page) -> None:
     assert copied("buffer").endswith(" --verify")
 
 
-def test_warnings_are_the_worst_three_and_those_of_the_scenario_are_shown_once(page: Page) -> None:
+def test_warnings_are_sorted_and_name_their_models(page: Page) -> None:
     told = page.evaluate("path", loss="2%", stack="pftk-reno", rwnd="4pkt", iw="10")
-    (window,) = told["warnings"]
-    assert "tcp.initial_window is above" in window
-    for answer in told["answers"]:
-        assert window not in answer["warnings"]
-        assert len(answer["warnings"]) <= MAX_WARNINGS
+    about_scenario = [text for text in told["warnings"] if "tcp.initial_window is above" in text]
+    assert len(about_scenario) == 1
+    told = page.evaluate("path", loss="30%", stack="linux-reno")
+    outside = ["outside its domain" in text for text in told["warnings"]]
+    assert any(outside)
+    assert outside == sorted(outside, reverse=True)
+    assert any(text.startswith("mathis, td-only: ") for text in told["warnings"])
+    assert len(set(told["warnings"])) == len(told["warnings"])
+
+
+def test_warnings_are_about_models_with_a_value(page: Page) -> None:
+    told = page.evaluate("users", sources="200", off="100ms")
+    names = {answer["name"] for answer in told["answers"] if answer["value"] is not None}
+    assert told["warnings"]
+    for text in told["warnings"]:
+        assert set(text.partition(":")[0].split(", ")) <= names
 
 
 def test_a_suggestion_names_the_fields_of_the_page(page: Page) -> None:
     told = page.evaluate("users", sources="20", stack="max-plus-reno")
     by_name = {answer["name"]: answer["not_applicable"] for answer in told["answers"]}
     assert by_name["engset"].endswith('; write engset-newreno for "TCP stack"')
+
+
+@pytest.mark.parametrize(
+    ("question", "values"),
+    [
+        ("users", {"sources": "200", "stack": "linux-reno"}),
+        ("users", {"sources": "200", "off": "100ms"}),
+        ("path", {"stack": "dctcp"}),
+        ("path", {"loss": "0%", "stack": "rfc-newreno"}),
+        ("transfer", {"loss": "60%", "stack": "linux-bbr"}),
+        ("buffer", {"loss": "0.001%", "sources": "1000"}),
+    ],
+)
+def test_no_text_of_the_page_names_an_option(
+    page: Page, question: str, values: dict[str, str]
+) -> None:
+    told = page.evaluate(question, **values)
+    reasons = [answer["not_applicable"] or "" for answer in told["answers"]]
+    texts = [told["verdict"], *told["sentences"], *told["warnings"], *reasons]
+    assert [text for text in texts if "--" in text] == []
+
+
+@pytest.mark.parametrize(
+    ("values", "field", "message"),
+    [
+        (
+            {"loss": "0%", "rate": "unlimited"},
+            "loss",
+            'write 1% for "Random loss", or write 100mbit for "Rate of the link", '
+            'or write 64KiB for "Receiver window"',
+        ),
+        (
+            {"rate": "unlimited", "buffer": "3bdp"},
+            "buffer",
+            'Buffer: a link without a rate has no queue; write 100mbit for "Rate of the link"',
+        ),
+    ],
+)
+def test_an_error_suggests_values_of_fields(
+    page: Page, values: dict[str, str], field: str, message: str
+) -> None:
+    status, named, told = page.refused({"question": "path", "values": values})
+    assert (status, named) == (400, field)
+    assert told.endswith(message)
+
+
+def test_a_formula_is_named_before_a_simulation(page: Page) -> None:
+    assert "(by the formula cubic-response)" in page.evaluate("path")["verdict"]
+    assert "(by the formula pftk)" in page.evaluate("path", stack="rfc-newreno")["verdict"]
+    assert page.evaluate("path", stack="linux-bbr")["verdict"].startswith("The flow gets at most ")
+
+
+def test_the_verdict_after_a_simulation_is_that_of_the_command(page: Page, tmp_path: Path) -> None:
+    values = {"rate": "1mbit", "loss": "5%", "rtt": "20ms"}
+    told = page.evaluate("path", **values)
+    sent: list[dict[str, Any]] = []
+    simulate({"question": "path", "values": values}, sent.append)
+    first, *others = [message["point"] for message in sent if "point" in message]
+    (tmp_path / "copied.toml").write_text(told["copy"]["scenario"], encoding="utf-8")
+    command = "tcpcast run copied.toml --engine cubic-response,packet --json"
+    assert first["heading"]["verdict"] == json.loads(run_shell(command, tmp_path))["verdict"]
+    assert all("heading" not in point for point in others)
+    labels = [chart["label"] for chart in first["over_time"]]
+    assert labels == ["Congestion window", "Goodput"]
+    for chart in first["over_time"]:
+        (line,) = chart["lines"]
+        assert len(line["values"]) == len(chart["x"]) == len(line["low"])
+        assert all(value is None or value >= 0 for value in line["values"])

@@ -105,10 +105,10 @@ def nothing_fails(served: Served) -> Iterator[None]:
 
 
 def answered(tab: Page) -> str:
-    """Wait for an answer and its curve; return the first sentence."""
-    tab.locator("#answer:not(.stale) #sentences p").first.wait_for()
+    """Wait for an answer and its curve; return the verdict."""
+    tab.locator("#answer:not(.stale) #verdict").wait_for()
     tab.locator("#plot canvas").wait_for()
-    return tab.locator("#sentences p").first.inner_text()
+    return tab.locator("#verdict").inner_text()
 
 
 def state(tab: Page) -> dict[str, str]:
@@ -138,7 +138,7 @@ def test_a_slider_changes_the_answer_and_the_address(served: Served) -> None:
     typed = tab.get_by_label("Random loss", exact=True).input_value()
     assert typed != "1%"
     assert slider.get_attribute("aria-valuetext") == typed
-    tab.locator("#sentences p", has_not_text=before).first.wait_for()
+    tab.locator("#verdict", has_not_text=before).wait_for()
     assert state(tab)["loss"] == typed
 
 
@@ -271,7 +271,7 @@ def test_on_paper_the_page_is_light_and_without_buttons(served: Served) -> None:
     tab.emulate_media(media="print", color_scheme="dark")
     assert tab.evaluate(ground) == "rgb(255, 255, 255)"
     assert tab.locator("#simulate").is_hidden()
-    assert tab.locator("#sentences").is_visible()
+    assert tab.locator("#verdict").is_visible()
     # The curve is drawn anew, in the colours of light.
     line = tab.locator("#legend path").first
     playwright.expect(line).to_have_attribute("stroke", "#0072B2")

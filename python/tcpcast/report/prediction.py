@@ -315,7 +315,8 @@ def transfer_headline(prediction: Prediction, names: Names) -> str:
         return f"{reason}; {names.engine(SIMULATION)}."
     time = amount(_short(transfer_time(lead).value), "s")
     by = " by simulation" if lead.engine == SIMULATION else ""
-    time += by + time_with_handshake(prediction)
+    from_syn = time_with_handshake(prediction)
+    time += by + (f", {from_syn}" if from_syn else "")
     single = "single transfer" if prediction.scenario.senders > 1 else "transfer"
     return f"A {single} of this size takes about {time}: {transfer_rates(prediction)}."
 
@@ -343,7 +344,7 @@ def time_with_handshake(prediction: Prediction) -> str:
     total = None if lead is None else lead.metrics.get("total_time_s")
     if lead is None or total is None or _short(total.value) == _short(transfer_time(lead).value):
         return ""
-    return f", {amount(_short(total.value), 's')} from the SYN"
+    return f"{amount(_short(total.value), 's')} from the SYN"
 
 
 def mean_rate_bps(answer: Answer, prediction: Prediction) -> float:

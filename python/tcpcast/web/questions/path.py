@@ -144,8 +144,8 @@ def _limits(prediction: Prediction) -> str:
 
 
 def _rates(prediction: Prediction) -> str:
-    from_syn = time_with_handshake(prediction).removeprefix(", ")
-    return "; ".join(filter(None, [transfer_rates(prediction), from_syn])) + "."
+    parts = [transfer_rates(prediction), time_with_handshake(prediction)]
+    return "; ".join(filter(None, parts)) + "."
 
 
 def _command(values: Values, simulated: bool) -> str:

@@ -16,7 +16,8 @@ export function showSimulated(point) {
   for (const old of body.querySelectorAll(".simulated")) old.remove();
   if (!point) return;
   const rows = point.values.map((value) => {
-    const what = ["exact packet-level simulation", ...(value.interval ? [`95 % interval ${value.interval}`] : [])];
+    const interval = value.low === null ? `no 95 % interval: ${value.interval}` : `95 % interval ${value.interval}`;
+    const what = ["exact packet-level simulation", ...(value.interval ? [interval] : [])];
     const made = row({ ...value, what: what.join("; "), regime: point.regime });
     made.classList.add("simulated");
     return made;

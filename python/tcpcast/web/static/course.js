@@ -4,7 +4,7 @@ import uPlot from "./vendor/uPlot.esm.js";
 import { amount, axisStyle, bandShape, brief, Canvas, colour, dash, entry, hue, lineShape } from "./drawing.js";
 import { $, make, table } from "./elements.js";
 
-const SHADE = "22"; // opacity of bands, as hexadecimal digits after a colour
+const SHADE = "38"; // opacity of bands, as hexadecimal digits after a colour
 const units = { packet: "packets" };
 
 const text = (value, unit) => (unit === "packet" ? (value === null ? "–" : brief(value)) : amount(value, unit));
