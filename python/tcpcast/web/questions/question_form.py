@@ -30,7 +30,7 @@ class Facts(NamedTuple):
     """Sentences above the answers.
 
     ``verdict`` is the main result; if it is "", the first of the other ``sentences`` replaces it.
-    ``warnings`` are those of a plan, and ``table`` is an optional table (caption, columns, rows).
+    ``warnings`` come from a plan, and ``table`` is an optional table (caption, columns, rows).
     """
 
     verdict: str
