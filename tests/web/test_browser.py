@@ -300,6 +300,7 @@ def test_the_keyboard_reaches_each_control_in_the_order_of_the_page(
     tab.locator("#simulate").focus()
     tab.keyboard.press("Enter")
     tab.locator("#simulation", has_text="simulated:").wait_for()
+    assert tab.evaluate("document.activeElement.id") == "simulate"
     tab.locator("#course-chart").focus()
     tab.keyboard.press("ArrowDown")
     assert tab.locator("#course-chart").input_value() == "Goodput"

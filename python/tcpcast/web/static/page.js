@@ -26,6 +26,8 @@ let plot = null;
 
 const across = () => $("across").value;
 const asked = () => ({ question: question.name, values: fields.read(), across: across() });
+// A disabled button would lose the focus of the keyboard.
+const setBusy = (busy) => $("simulate").setAttribute("aria-disabled", String(Boolean(busy)));
 const same = (one, other) => JSON.stringify(one) === JSON.stringify(other);
 
 function choose(name) {
@@ -51,8 +53,9 @@ function forget() {
   job = null;
   $("simulation").textContent = "";
   showCourse();
+  if (document.activeElement === $("cancel")) $("simulate").focus();
   $("progress").hidden = $("cancel").hidden = true;
-  $("simulate").disabled = false;
+  setBusy(false);
 }
 
 function changed() {
@@ -75,7 +78,7 @@ async function answer() {
       fields.showError("", "");
       fields.setSliders(result.positions);
       show();
-      $("simulate").disabled = job?.state === "running";
+      setBusy(job?.state === "running");
       clearTimeout(curveTimer);
       curveTimer = setTimeout(draw, CURVE_PAUSE_MS);
     } catch (error) {
@@ -102,7 +105,7 @@ function refuse(error) {
   fields.showError(error.field ?? "", error.message);
   setText($("fault"), error.message);
   $("answer").classList.add("stale");
-  $("simulate").disabled = true;
+  setBusy(true);
 }
 
 async function draw() {
@@ -130,8 +133,9 @@ async function draw() {
 }
 
 async function simulate() {
+  if ($("simulate").ariaDisabled === "true") return;
   const request = asked();
-  $("simulate").disabled = true;
+  setBusy(true);
   $("simulation").textContent = "starting …";
   try {
     const mine = { ...(await post("/api/jobs", request)), asked: request };
@@ -146,9 +150,10 @@ async function simulate() {
 
 function progress(now) {
   const running = now.state === "running";
+  if (!running && document.activeElement === $("cancel")) $("simulate").focus();
   $("progress").hidden = $("cancel").hidden = !running;
   $("progress").value = now.progress;
-  $("simulate").disabled = running;
+  setBusy(running);
   const points = `${now.points.length} point${now.points.length === 1 ? "" : "s"}`;
   const texts = { running: `simulating: ${points}`, done: `simulated: ${points}`, cancelled: `cancelled after ${points}`, failed: now.error?.message };
   if ($("simulation").textContent !== texts[now.state]) $("simulation").textContent = texts[now.state];
