@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tcpcast.answer import Answer, Metric
 from tcpcast.compare import compare_all
-from tcpcast.report.headline import run_verdict, sweep_verdict
+from tcpcast.report.headline import MIN_ADVANTAGE, run_verdict, sweep_verdict
 from tcpcast.report.run import answer_tables
 from tcpcast.report.text import text
 from tcpcast.scenario import Scenario
@@ -85,7 +85,7 @@ def test_classes_differ_only_if_their_intervals_are_disjoint(a: Metric, b: Metri
     assert None not in (a.low, a.high, b.low, b.high)
     disjoint = a.low > b.high or b.low > a.high  # type: ignore[operator]
     assert ("no difference beyond the intervals" in sentence) != disjoint
-    if " takes " in sentence:
+    if " of the link" in sentence:
         return  # the shares are checked below
     shown = text([*answer_tables(compared, asked)])
     cells = {number.rstrip(".,") for number in NUMBER.findall(shown.replace("–", " "))}
@@ -122,10 +122,12 @@ def test_shares_of_the_link_follow_from_the_goodput_of_the_table(
         (n for n, o in (("a", "b"), ("b", "a")) if lows[n] > highs[o]),
         None,
     )
-    assert (" takes " in sentence) == (winner is not None), sentence
+    assert (" of the link" in sentence) == (winner is not None), sentence
     if winner is None:
         return
-    assert sentence.startswith(f"Class {winner} takes "), sentence
+    (other,) = named.keys() - {winner}
+    verb = "takes" if lows[winner] > MIN_ADVANTAGE * highs[other] else "gets"
+    assert sentence.startswith(f"Class {winner} {verb} "), sentence
     assert ("of the link (buffer 50 packets) with" in sentence) == (flows_a != flows_b), sentence
     group = asked.populations[0]
     percent = 100 * group.packet_bytes / group.payload_bytes / 10e6
@@ -166,7 +168,7 @@ def test_shares_need_intervals() -> None:
     columns = {"name": np.array(["a", "b"]), "goodput_bps": np.array([1e6, 5e6])}
     total = {"goodput_bps": Metric(6e6)}
     answer = Answer("packet", kind="simulation", metrics=total, tables={"by_class": columns})
-    assert "takes" not in run_verdict(compare_all([answer]), scenario("bulk", "a", "b"))
+    assert "of the link" not in run_verdict(compare_all([answer]), scenario("bulk", "a", "b"))
 
 
 def test_untrusted_values_are_marked() -> None:

@@ -39,6 +39,10 @@ _MAX_CLASSES = 3
 """Maximum classes in a verdict; beyond it, only the largest and the smallest value are named."""
 
 
+MIN_ADVANTAGE = 1.1
+"""Ratio of goodputs per flow, beyond the intervals, from which a class takes from another."""
+
+
 def run_verdict(compared: Compared, scenario: Scenario | None) -> str:
     """Return the main result of a run as a sentence.
 
@@ -131,10 +135,11 @@ def _competition(compared: Compared, scenario: Scenario) -> str:
     flows = sum(group.count for group in groups.values())
     part = "" if winner.count == loser.count else f" with {winner.count:,} of {flows:,} flows"
     buffer = "" if scenario.network.bottleneck.is_policer else f" ({buffer_text(scenario)})"
-    return (
-        f"{_class_text(winner, loser)} takes {_share_text(shares[0])} of the link{buffer}{part} "
-        f"from {_class_text(loser, winner)}, which gets {_share_text(shares[1])}"
-    )
+    first, other = _class_text(winner, loser), _class_text(loser, winner)
+    taken_text = f"{_share_text(shares[0])} of the link{buffer}{part}"
+    if _differ(most, _scaled(least, MIN_ADVANTAGE)):
+        return f"{first} takes {taken_text} from {other}, which gets {_share_text(shares[1])}"
+    return f"{first} gets {taken_text}, {other} gets {_share_text(shares[1])}"
 
 
 def _scaled(figure: Metric, factor: float) -> Metric:

@@ -100,6 +100,12 @@ def heading(asked: Question, values: Values, simulated: Answer) -> dict[str, Any
     return _heading(asked, facts, asked.scenario(values), given, simulated)
 
 
+def point_warnings(asked: Question, simulated: Answer) -> list[str]:
+    """Return the warnings about the displayed values of a simulation, worst first."""
+    notes = _own_notes(simulated, {asked.metric, "by_class"})
+    return _by_severity(asked, (("", note) for note in notes))
+
+
 def _heading(
     asked: Question,
     facts: Facts,

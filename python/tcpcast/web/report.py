@@ -12,6 +12,7 @@ from tcpcast.report.figures import drawn as drawn_figures
 from tcpcast.report.figures import inline
 from tcpcast.report.html import html_page
 from tcpcast.report.quantity import ABSENT, UNTRUSTED
+from tcpcast.report.summary import MAX_WARNINGS
 from tcpcast.units import digits
 from tcpcast.web.drawing import curve_figure, curve_scale
 from tcpcast.web.evaluation import curve, evaluate
@@ -55,15 +56,26 @@ def report(request: Mapping[str, Any]) -> dict[str, str]:
         Paragraph(result["verdict"], "heading"),
         *(Paragraph(sentence) for sentence in result["sentences"]),
         Paragraph(f"{result['summary']}.", "aside"),
-        *(Paragraph(warning, "warning", "! ") for warning in result["warnings"]),
+        *_warnings(result["warnings"][:MAX_WARNINGS]),
         *_answers(result),
         *_simulated(drawn, points),
         *_curve(drawn, points),
         *(_over_time(request) if points else ()),
+        *_more_warnings(result["warnings"][MAX_WARNINGS:]),
         *_inputs(result),
     ]
     html = html_page(Document(result["title"], parts), output.REPORT.mark.decode())
     return {"file": f"tcpcast-{result['question']}.html", "html": html}
+
+
+def _warnings(texts: Sequence[str]) -> Iterator[Part]:
+    yield from (Paragraph(text, "warning", "! ") for text in texts)
+
+
+def _more_warnings(texts: Sequence[str]) -> Iterator[Part]:
+    if texts:
+        yield Heading("More warnings")
+        yield from _warnings(texts)
 
 
 def _answers(result: Mapping[str, Any]) -> Iterator[Part]:
@@ -104,6 +116,7 @@ def _simulated(drawn: Mapping[str, Any], points: Points) -> Iterator[Part]:
             Column("simulated", [value["name"] for _, value in rows], right=False),
             Column(drawn["metric"]["label"], [value["text"] for _, value in rows]),
             Column("95 %", [value["interval"] for _, value in rows], right=False),
+            Column("warnings", ["; ".join(point["warnings"]) for point, _ in rows], right=False),
         ]
     )
 

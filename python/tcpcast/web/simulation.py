@@ -9,12 +9,14 @@ import numpy as np
 
 from tcpcast.engines import RunOptions, answer
 from tcpcast.errors import TcpcastError
+from tcpcast.report.summary import MAX_WARNINGS
 from tcpcast.web.evaluation import (
     along,
     axis_of,
     by_field,
     finite,
     heading,
+    point_warnings,
     read_request,
     regime,
     shown,
@@ -101,6 +103,7 @@ def _point(asked: Question, values: Values, found: Answer, axis: str) -> dict[st
         "text": values[axis],
         "regime": regime(found, asked.scenario(values)),
         "wall_s": found.wall_s,
+        "warnings": point_warnings(asked, found)[:MAX_WARNINGS],
         "values": [{"name": name, **shown(asked.metric, m)} for name, m in metrics.items()],
     }
 
