@@ -108,16 +108,31 @@ class Note:
         One of the kinds above.
     named
         True if the text ends with the names of the metrics.
+    suggestions
+        Requests that avoid the problem; front ends write them in their own syntax.
     """
 
     why: str
     metrics: tuple[str, ...] = ()
     kind: NoteKind = field(kw_only=True)
     named: bool = field(default=False, kw_only=True)
+    suggestions: tuple[Suggestion, ...] = field(default=(), kw_only=True)
 
     def __str__(self) -> str:
         """Return the full text."""
-        return self.why + ", ".join(self.metrics) if self.named else self.why
+        return self.text()
+
+    def text(self, names: Names | None = None) -> str:
+        """Return the full text, with suggestions in the syntax of a front end."""
+        why = self.why + ", ".join(self.metrics) if self.named else self.why
+        return refusal_text(why, self.suggestions, names)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the fields as JSON data, without an empty list of suggestions."""
+        fields = asdict(self) | {"metrics": list(self.metrics)}
+        listed = [each.to_json() for each in self.suggestions]
+        del fields["suggestions"]
+        return fields | ({"suggestions": listed} if listed else {})
 
     def about(self, shown: Collection[str]) -> Note | None:
         """Return the note without the names of other metrics, None if it affects only others."""
@@ -127,9 +142,9 @@ class Note:
         return replace(self, metrics=names) if names else None
 
 
-def to_notes(texts: Iterable[str], kind: NoteKind = "model") -> list[Note]:
-    """Return texts as notes that affect every value."""
-    return [Note(text, kind=kind) for text in texts]
+def to_notes(texts: Iterable[str | Note], kind: NoteKind = "model") -> list[Note]:
+    """Return texts as notes that affect every value; notes remain unchanged."""
+    return [text if isinstance(text, Note) else Note(text, kind=kind) for text in texts]
 
 
 def severity(warning: Note | str) -> tuple[int, int]:
@@ -241,7 +256,7 @@ class Answer:
         """Texts of ``notes``; ``warn`` adds one."""
         return list(map(str, self.notes))
 
-    def warn(self, *texts: str, kind: NoteKind = "model") -> None:
+    def warn(self, *texts: str | Note, kind: NoteKind = "model") -> None:
         """Add notes that affect every value."""
         self.notes += to_notes(texts, kind)
 
@@ -325,7 +340,7 @@ class Answer:
             "provenance": self.provenance | self._inputs(),
         }
         if self.notes:  # the same warnings, with the fields that reports select by
-            body["notes"] = [asdict(note) | {"metrics": list(note.metrics)} for note in self.notes]
+            body["notes"] = [note.to_json() for note in self.notes]
         if self.incomplete_reason is not None:
             body["incomplete_reason"] = self.incomplete_reason
         if self.write_errors:

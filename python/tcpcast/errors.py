@@ -83,7 +83,7 @@ class Suggestion:
         Another ``feed``, "" for the same one.
     """
 
-    changes: Mapping[str, Any] = field(default_factory=dict)
+    changes: Mapping[str, Any] = field(default_factory=dict, hash=False)
     engine: str = ""
     feed: str = ""
 

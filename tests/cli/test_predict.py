@@ -168,7 +168,7 @@ def test_leading_model_is_first_and_models_without_timeouts_named(
 def test_headline_omits_formulas_outside_domain(capsys: Capture) -> None:
     for loss in ("20%", "30%", "50%"):
         out = " ".join(predict(capsys, "--loss", loss).split())
-        assert "No formula is reliable for this path; simulate it with --packet." in out
+        assert "No formula is reliable for this path; add --packet." in out
         assert "About" not in out
         assert f"outside its domain: a loss of {loss.rstrip('%')} %, more than 10 %" in out
         result = document(capsys, "--loss", loss)

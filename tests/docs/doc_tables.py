@@ -65,6 +65,7 @@ from tcpcast.scenario.cross import FgnCross, ParetoCross, PoissonCross, TraceCro
 from tcpcast.scenario.modern_tcp import DEFAULT_STACK, MODERN_PRESETS, applicable_keys
 from tcpcast.scenario.return_path import ReturnLink
 from tcpcast.scenario.run import PacketCapture
+from tcpcast.scenario.stack_facts import CLASSIC_RECOVERY, MODERN_FACTS, PAPERS
 from tcpcast.scenario.tcp import STACKS
 
 if TYPE_CHECKING:
@@ -112,16 +113,6 @@ MEANINGS = {
 
 PLAIN = "rfc-newreno"
 """The preset with which presets of papers are compared."""
-
-PAPERS = {
-    "engset-newreno": "TCP-Engset report",
-    "pftk-reno": "Padhye, Firoiu, Towsley and Kurose",
-    "parallel-newreno": "parallel flows; ns-2 of 2008",
-    "short-newreno": "Ayesta and Avrachenkov, section 4",
-    "max-plus-reno": "Baccelli, Hong and Liu (INRIA report 4154)",
-}
-"""Presets of papers."""
-
 
 TABLES_OF_KEYS: dict[str, type[Table]] = {
     table.__name__: table
@@ -275,6 +266,17 @@ def presets() -> str:
     return _presets({n: keys for n, keys in PRESETS.items() if n not in PAPERS} | todays)
 
 
+def modern_stacks() -> str:
+    """Return the rules of each modern stack."""
+    head = ["stack", "congestion control", "loss detection", "window reduction", "timeout"]
+    return _table(head, [[f"`{name}`", *facts] for name, facts in MODERN_FACTS.items()])
+
+
+def classic_stacks() -> str:
+    """Return the recovery of each classic stack."""
+    return _table(["stack", "recovery"], [[f"`{n}`", r] for n, r in CLASSIC_RECOVERY.items()])
+
+
 def papers() -> str:
     """Return the differences of presets of papers from the presets after which they are named."""
     rows = []
@@ -383,6 +385,8 @@ TABLES: dict[str, Callable[[], str]] = {
     "presets.papers": papers,
     "engines": engines,
     "stacks": stacks,
+    "stacks.modern": modern_stacks,
+    "stacks.classic": classic_stacks,
     "sizes": sizes,
     "precisions": precisions,
     "trace.differences": differences,

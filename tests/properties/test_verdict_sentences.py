@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tcpcast.answer import Answer, Metric
 from tcpcast.compare import compare_all
-from tcpcast.report.headline import run_verdict, sweep_verdict
+from tcpcast.report.headline import MIN_ADVANTAGE, run_verdict, sweep_verdict
 from tcpcast.report.run import answer_tables
 from tcpcast.report.text import text
 from tcpcast.scenario import Scenario
@@ -20,7 +20,7 @@ VALUES = st.floats(1e3, 1e10)
 WIDTHS = st.floats(0.001, 0.5)
 
 
-def scenario(kind: str, *names: str) -> Scenario:
+def scenario(kind: str, *names: str, counts: tuple[int, ...] = (7, 7)) -> Scenario:
     tables: dict[str, Any] = {
         "network": {"rtt": "50ms", "bottleneck": {"rate": "10mbit", "buffer": "50pkt"}},
         "run": {"duration": "60s"},
@@ -32,7 +32,7 @@ def scenario(kind: str, *names: str) -> Scenario:
         traffic = {"kind": "on-off", "sources": 7, "off": off, "size": size}
     count = traffic.pop("flows" if kind == "bulk" else "sources")
     key = "flows" if kind == "bulk" else "sources"
-    classes = [{"name": name, "traffic": {key: count}} for name in names]
+    classes = [{"name": n, "traffic": {key: c}} for n, c in zip(names, counts, strict=False)]
     tables["traffic"] = traffic if names else traffic | {key: count}
     return Scenario.from_dict(tables | ({"class": classes} if names else {}))
 
@@ -85,9 +85,66 @@ def test_classes_differ_only_if_their_intervals_are_disjoint(a: Metric, b: Metri
     assert None not in (a.low, a.high, b.low, b.high)
     disjoint = a.low > b.high or b.low > a.high  # type: ignore[operator]
     assert ("no difference beyond the intervals" in sentence) != disjoint
+    if " of the link" in sentence:
+        return  # the shares are checked below
     shown = text([*answer_tables(compared, run_scenario)])
     cells = {number.rstrip(".,") for number in NUMBER.findall(shown.replace("–", " "))}
     assert numbers_of(sentence) <= cells, (sentence, shown)
+
+
+SHARE = re.compile(r"class (\w)(?:,[^%]*?)? (?:takes|gets) ([\d.,]+) % \((.*?)\)", re.IGNORECASE)
+LOW_RATES = st.builds(interval, st.floats(1e5, 4e6), WIDTHS, WIDTHS)
+
+
+def assert_rounded(shown: str, exact: float) -> None:
+    decimals = len(shown.partition(".")[2])
+    assert abs(float(shown) - exact) <= 0.5001 * 10.0**-decimals, (shown, exact)
+
+
+@given(LOW_RATES, LOW_RATES, st.integers(1, 5), st.integers(1, 5))
+def test_shares_of_the_link_follow_from_the_goodput_of_the_table(
+    a: Metric, b: Metric, flows_a: int, flows_b: int
+) -> None:
+    """Shares are stated exactly if the intervals of the goodput per flow are disjoint."""
+    asked = scenario("bulk", "a", "b", counts=(flows_a, flows_b))
+    named = {"a": (a, flows_a), "b": (b, flows_b)}
+    columns = {"name": np.array(["a", "b"])} | {
+        f"goodput_bps{end}": np.array([getattr(m, name) for m, _ in named.values()])
+        for end, name in (("", "value"), ("_low", "low"), ("_high", "high"))
+    }
+    total = {"goodput_bps": Metric(a.value + b.value)}
+    answer = Answer("packet", kind="simulation", metrics=total, tables={"by_class": columns})
+    sentence = run_verdict(compare_all([answer]), asked)
+    lows, highs = (
+        {n: getattr(m, end) / count for n, (m, count) in named.items()} for end in ("low", "high")
+    )
+    winner = next(
+        (n for n, o in (("a", "b"), ("b", "a")) if lows[n] > highs[o]),
+        None,
+    )
+    assert (" of the link" in sentence) == (winner is not None), sentence
+    if winner is None:
+        return
+    (other,) = named.keys() - {winner}
+    verb = "takes" if lows[winner] > MIN_ADVANTAGE * highs[other] else "gets"
+    assert sentence.startswith(f"Class {winner} {verb} "), sentence
+    assert ("of the link (buffer 50 packets) with" in sentence) == (flows_a != flows_b), sentence
+    group = asked.populations[0]
+    percent = 100 * group.packet_bytes / group.payload_bytes / 10e6
+    stated = SHARE.findall(sentence)
+    assert len(stated) == 2, sentence
+    for name, value, ends in stated:
+        metric, _ = named[name]
+        assert metric.low is not None
+        assert metric.high is not None
+        assert_rounded(value, percent * metric.value)
+        half = (metric.high - metric.low) / 2
+        if "±" in ends:
+            assert_rounded(ends.removeprefix("± "), percent * half)
+        else:
+            low, high = ends.split(" to ")
+            assert_rounded(low, percent * metric.low)
+            assert_rounded(high, percent * metric.high)
 
 
 @given(st.lists(METRIC, min_size=2, max_size=6))
@@ -107,6 +164,23 @@ def test_ends_of_a_sweep_differ_only_if_their_intervals_are_disjoint(rows: list[
     assert ("does not differ" in sentence) == (high.low <= low.high)
 
 
+def test_shares_need_intervals() -> None:
+    columns = {"name": np.array(["a", "b"]), "goodput_bps": np.array([1e6, 5e6])}
+    total = {"goodput_bps": Metric(6e6)}
+    answer = Answer("packet", kind="simulation", metrics=total, tables={"by_class": columns})
+    assert "of the link" not in run_verdict(compare_all([answer]), scenario("bulk", "a", "b"))
+
+
 def test_untrusted_values_are_marked() -> None:
     answer = Answer("pftk", metrics={"goodput_bps": Metric(1e6, trusted=False)})
     assert "not to be trusted" in run_verdict(compare_all([answer]), scenario("bulk"))
+
+
+def test_values_of_formulas_are_marked_and_trusted_ones_preferred() -> None:
+    doubtful = Answer("mathis", metrics={"goodput_bps": Metric(2e6, trusted=False)})
+    trusted = Answer("pftk", metrics={"goodput_bps": Metric(1e6)})
+    sentence = run_verdict(compare_all([doubtful, trusted]), scenario("bulk"))
+    assert sentence.startswith("The 7 flows together get 1.000 Mbit/s (by the formula pftk)")
+    bound = Answer("bbr-bound", metrics={"goodput_bps": Metric(1e6)})
+    sentence = run_verdict(compare_all([bound]), scenario("bulk"))
+    assert sentence == "The 7 flows together get at most 1.000 Mbit/s (by the formula bbr-bound)."

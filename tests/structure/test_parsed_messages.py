@@ -27,7 +27,6 @@ MESSAGES = {
 KNOWN = {
     "answer.py": 1,  # Metric.lacking, until a doubt is a value
     "cli/__init__.py": 1,  # indents the lines of a message
-    "web/evaluation.py": 1,  # the option at the start of a UnitError
 }
 """Files that still parse messages, and how often; the numbers may only decrease."""
 

@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import tcpcast
 from tcpcast.report.quantity import Scale, interval_text
-from tcpcast.report.summary import MAX_WARNINGS
+from tcpcast.scenario.stack_facts import describe_stack
 from tcpcast.scenario.tcp import STACKS
 from tcpcast.web.questions.question_form import typed
 from tcpcast.web.questions.winner import WINNER
+from tcpcast.web.simulation import simulate
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -29,19 +30,19 @@ def test_questions_list_fields_and_slider_steps(page: Page) -> None:
     fields = {field["name"]: field for field in offered[0]["fields"]}
     assert fields["rtt"]["steps"][0] == "1ms"
     assert fields["loss"]["steps"][0] == "0%"
-    assert fields["stack"]["choices"][0] == "linux-cubic"
-    assert set(fields["stack"]["choices"]) == set(STACKS)
+    assert next(iter(fields["stack"]["choices"])) == "linux-cubic"
+    assert fields["stack"]["choices"] == {stack: describe_stack(stack) for stack in STACKS}
     assert fields["rwnd"]["more"] is True
 
 
 @pytest.mark.parametrize("question", QUESTIONS)
 def test_each_question_has_answers_for_default_values(page: Page, question: str) -> None:
-    response = page.evaluate(question)
-    valid = [answer for answer in response["answers"] if answer["value"] is not None]
-    assert valid
-    assert response["sentences"]
-    assert all(answer["text"] and answer["what"] for answer in valid)
-    refused = [answer for answer in response["answers"] if answer["value"] is None]
+    evaluation = page.evaluate(question)
+    given = [answer for answer in evaluation["answers"] if answer["value"] is not None]
+    assert given
+    assert evaluation["verdict"]
+    assert all(answer["text"] and answer["what"] for answer in given)
+    refused = [answer for answer in evaluation["answers"] if answer["value"] is None]
     assert all(answer["not_applicable"] for answer in refused)
 
 
@@ -69,7 +70,7 @@ def test_answer_outside_domain_is_marked_untrusted(page: Page) -> None:
 
 def test_transfer_time_follows_goodput_without_transfer_formula(page: Page) -> None:
     evaluation = page.evaluate("transfer", size="500GB", loss="0.1%")
-    rate, time = evaluation["sentences"]
+    rate, (time,) = evaluation["verdict"], evaluation["sentences"]
     assert rate.startswith("About 8.96 Mbit/s; limited by loss")
     assert time.startswith("500 GB takes ")
     assert time.endswith("days) at this goodput, including slow start from 10 packets.")
@@ -144,7 +145,8 @@ def test_copied_command_and_python_give_same_buffer_plan(page: Page, tmp_path: P
     evaluation = page.evaluate("buffer", loss="2%", sources="60")
     command = json.loads(run_shell(f"{evaluation['copy']['command']} --json", tmp_path))
     packets = command["plan"]["value"]
-    assert evaluation["sentences"][0].startswith(f"A buffer of {packets:,.0f} packets")
+    start = f"The smallest buffer for a loss of 2% is {packets:,.0f} packets"
+    assert evaluation["verdict"].startswith(start)
     namespace: dict[str, Any] = {}
     exec(evaluation["copy"]["python"], namespace)
     assert namespace["plan"].value == packets
@@ -191,16 +193,97 @@ def test_copied_commands_simulate_after_page_simulation(page: Page) -> None:
     assert copied_command("buffer").endswith(" --verify")
 
 
-def test_scenario_warning_is_shown_once_and_others_are_limited(page: Page) -> None:
+def test_warnings_are_sorted_and_name_their_models(page: Page) -> None:
     evaluation = page.evaluate("path", loss="2%", stack="pftk-reno", rwnd="4pkt", iw="10")
-    (window,) = evaluation["warnings"]
-    assert "tcp.initial_window is above" in window
-    for answer in evaluation["answers"]:
-        assert window not in answer["warnings"]
-        assert len(answer["warnings"]) <= MAX_WARNINGS
+    about_scenario = [
+        text for text in evaluation["warnings"] if "tcp.initial_window is above" in text
+    ]
+    assert len(about_scenario) == 1
+    evaluation = page.evaluate("path", loss="30%", stack="linux-reno")
+    outside = ["outside its domain" in text for text in evaluation["warnings"]]
+    assert any(outside)
+    assert outside == sorted(outside, reverse=True)
+    assert any(text.startswith("mathis, td-only: ") for text in evaluation["warnings"])
+    assert len(set(evaluation["warnings"])) == len(evaluation["warnings"])
+
+
+def test_warnings_are_about_models_with_a_value(page: Page) -> None:
+    evaluation = page.evaluate("users", sources="200", off="100ms")
+    names = {answer["name"] for answer in evaluation["answers"] if answer["value"] is not None}
+    assert evaluation["warnings"]
+    for text in evaluation["warnings"]:
+        assert set(text.partition(":")[0].split(", ")) <= names
 
 
 def test_suggestion_names_field_of_page(page: Page) -> None:
     evaluation = page.evaluate("users", sources="20", stack="max-plus-reno")
     by_name = {answer["name"]: answer["not_applicable"] for answer in evaluation["answers"]}
     assert by_name["engset"].endswith('; write engset-newreno for "TCP stack"')
+
+
+@pytest.mark.parametrize(
+    ("question", "values"),
+    [
+        ("users", {"sources": "200", "stack": "linux-reno"}),
+        ("users", {"sources": "200", "off": "100ms"}),
+        ("path", {"stack": "dctcp"}),
+        ("path", {"loss": "0%", "stack": "rfc-newreno"}),
+        ("transfer", {"loss": "60%", "stack": "linux-bbr"}),
+        ("buffer", {"loss": "0.001%", "sources": "1000"}),
+    ],
+)
+def test_page_texts_name_no_command_option(
+    page: Page, question: str, values: dict[str, str]
+) -> None:
+    evaluation = page.evaluate(question, **values)
+    reasons = [answer["not_applicable"] or "" for answer in evaluation["answers"]]
+    texts = [evaluation["verdict"], *evaluation["sentences"], *evaluation["warnings"], *reasons]
+    assert [text for text in texts if "--" in text] == []
+
+
+@pytest.mark.parametrize(
+    ("values", "field", "message"),
+    [
+        (
+            {"loss": "0%", "rate": "unlimited"},
+            "loss",
+            'write 1% for "Random loss", or write 100mbit for "Rate of the link", '
+            'or write 64KiB for "Receiver window"',
+        ),
+        (
+            {"rate": "unlimited", "buffer": "3bdp"},
+            "buffer",
+            'Buffer: a link without a rate has no queue; write 100mbit for "Rate of the link"',
+        ),
+    ],
+)
+def test_error_suggests_values_of_fields(
+    page: Page, values: dict[str, str], field: str, message: str
+) -> None:
+    status, named, evaluation = page.post_rejected({"question": "path", "values": values})
+    assert (status, named) == (400, field)
+    assert evaluation.endswith(message)
+
+
+def test_verdict_names_formula_before_simulation(page: Page) -> None:
+    assert "(by the formula cubic-response)" in page.evaluate("path")["verdict"]
+    assert "(by the formula pftk)" in page.evaluate("path", stack="rfc-newreno")["verdict"]
+    assert page.evaluate("path", stack="linux-bbr")["verdict"].startswith("The flow gets at most ")
+
+
+def test_verdict_after_simulation_equals_command(page: Page, tmp_path: Path) -> None:
+    values = {"rate": "1mbit", "loss": "5%", "rtt": "20ms"}
+    evaluation = page.evaluate("path", **values)
+    sent: list[dict[str, Any]] = []
+    simulate({"question": "path", "values": values}, sent.append)
+    first, *others = [message["point"] for message in sent if "point" in message]
+    (tmp_path / "copied.toml").write_text(evaluation["copy"]["scenario"], encoding="utf-8")
+    command = "tcpcast run copied.toml --engine cubic-response,packet --json"
+    assert first["heading"]["verdict"] == json.loads(run_shell(command, tmp_path))["verdict"]
+    assert all("heading" not in point for point in others)
+    labels = [chart["label"] for chart in first["over_time"]]
+    assert labels == ["Congestion window", "Goodput"]
+    for chart in first["over_time"]:
+        (line,) = chart["lines"]
+        assert len(line["values"]) == len(chart["x"]) == len(line["low"])
+        assert all(value is None or value >= 0 for value in line["values"])

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
+from tcpcast.scenario.stack_facts import describe_stack
 
 from web.lossy_capture import write_lossy_capture
 
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from playwright.sync_api import BrowserContext, Page
+    from playwright.sync_api import BrowserContext, Page, Route
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="needs chromium: make peers")
@@ -107,10 +108,10 @@ def check_no_errors_and_no_external_requests(served: Served) -> Iterator[None]:
 
 
 def wait_for_answer(tab: Page) -> str:
-    """Wait for an answer and its curve; return the first sentence."""
-    tab.locator("#answer:not(.stale) #sentences p").first.wait_for()
+    """Wait for an answer and its curve; return the verdict."""
+    tab.locator("#answer:not(.stale) #verdict").wait_for()
     tab.locator("#plot canvas").wait_for()
-    return tab.locator("#sentences p").first.inner_text()
+    return tab.locator("#verdict").inner_text()
 
 
 def state(tab: Page) -> dict[str, str]:
@@ -140,7 +141,7 @@ def test_slider_updates_answer_and_url(served: Served) -> None:
     typed = tab.get_by_label("Random loss", exact=True).input_value()
     assert typed != "1%"
     assert slider.get_attribute("aria-valuetext") == typed
-    tab.locator("#sentences p", has_not_text=before).first.wait_for()
+    tab.locator("#verdict", has_not_text=before).wait_for()
     assert state(tab)["loss"] == typed
 
 
@@ -170,8 +171,11 @@ def test_bad_input_is_reported_next_to_its_field(served: Served) -> None:
 def test_simulation_adds_points_to_curve(served: Served) -> None:
     tab = served.tab("#question=path&rate=2mbit&loss=2%25&rtt=20ms")
     wait_for_answer(tab)
+    assert tab.locator("#verdict").inner_text().endswith("press Simulate.")
     tab.click("#simulate")
     tab.locator("#simulation", has_text="simulated: 5 points").wait_for()
+    verdict = tab.locator("#verdict").inner_text()
+    assert re.match(r"The flow gets [\d.]+ Mbit/s \((± [\d.]+|[\d.]+ to [\d.]+)\); ", verdict)
     assert "packet, simulated" in tab.locator("#legend").inner_text()
     assert "95 % interval" in tab.locator("#models tr.simulated").inner_text()
     tab.locator("#numbers summary").click()
@@ -184,6 +188,139 @@ def test_simulation_adds_points_to_curve(served: Served) -> None:
     with tab.expect_download() as download:
         tab.click("#report")
     assert download.value.suggested_filename == "tcpcast-path.html"
+
+
+def test_a_simulated_run_is_drawn_over_time(served: Served) -> None:
+    tab = served.tab("#question=winner&rate=2mbit&rtt-a=20ms&rtt-b=20ms&across=rate")
+    wait_for_answer(tab)
+    assert tab.locator("#course").is_hidden()
+    tab.click("#simulate")
+    tab.locator("#course-plot canvas").wait_for()
+    assert re.match("Class [ab] .* takes .* of the link", tab.locator("#verdict").inner_text())
+    legend = tab.locator("#course-legend")
+    assert legend.locator("li").all_inner_texts()[:2] == ["a (linux-cubic)", "b (linux-bbr)"]
+    assert drawn_pixels(tab, "#course-plot canvas") > 1000
+    tab.select_option("#course-chart", "Goodput")
+    name = tab.locator("#course-plot [role=img]").get_attribute("aria-label")
+    assert name is not None
+    assert name.startswith("Goodput by time")
+    tab.locator("#course summary").click()
+    assert tab.locator("#course-table tbody tr").count() > 50
+    tab.get_by_label("Rate of the link", exact=True).fill("3mbit")
+    tab.locator("#course").wait_for(state="hidden")
+
+
+def drawn_pixels(tab: Page, canvas: str) -> int:
+    """Return the number of pixels of a canvas that are not transparent."""
+    count: int = tab.locator(canvas).evaluate(
+        """(canvas) => canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height)
+          .data.filter((value, at) => at % 4 === 3 && value > 0).length"""
+    )
+    return count
+
+
+def test_three_warnings_are_shown_and_the_others_on_request(served: Served) -> None:
+    tab = served.tab("#question=path&stack=linux-reno&loss=30%25")
+    wait_for_answer(tab)
+    assert tab.locator("#warnings li").count() == 3
+    others = tab.locator("#more-warnings")
+    assert not others.locator("li").first.is_visible()
+    shown = re.fullmatch(r"Show all (\d+) warnings", others.locator("summary").inner_text())
+    assert shown is not None
+    others.locator("summary").click()
+    assert others.locator("li").count() == int(shown[1]) - 3
+    assert others.locator("li").first.is_visible()
+
+
+def test_a_stack_is_explained_next_to_its_choice(served: Served) -> None:
+    tab = served.tab("#question=path&stack=linux-bbr")
+    wait_for_answer(tab)
+    assert tab.locator("#hint-stack").inner_text() == describe_stack("linux-bbr")
+    tab.select_option("#field-stack", "dctcp")
+    assert tab.locator("#hint-stack").inner_text() == describe_stack("dctcp")
+    tab.get_by_role("button", name="Reset").click()
+    assert tab.locator("#hint-stack").inner_text() == describe_stack("linux-cubic")
+
+
+MARKUP = "<img src=x onerror=alert(1)><b>bold</b>"
+
+
+def test_markup_in_an_answer_stays_text(served: Served) -> None:
+    """Names of classes and scenarios reach the verdict, warnings and charts as text."""
+    tab = served.tab()
+
+    def answer_with_markup(route: Route) -> None:
+        body = route.fetch().json()
+        body |= {"verdict": MARKUP, "sentences": [MARKUP], "warnings": [MARKUP] * 5}
+        body |= {"summary": MARKUP, "table": {"caption": MARKUP, "columns": [MARKUP], "rows": []}}
+        body["answers"][0] |= {"name": MARKUP, "what": MARKUP, "regime": MARKUP}
+        route.fulfill(json=body)
+
+    def simulation_with_markup(route: Route) -> None:
+        line = {"name": MARKUP, "values": [1, 2], "low": [1, 1], "high": [2, 3]}
+        chart = {"label": MARKUP, "unit": "packet", "across": MARKUP, "x": [1, 2], "warmup_s": 0}
+        heading = {"verdict": MARKUP, "sentences": [MARKUP], "warnings": [MARKUP]}
+        value = {"name": MARKUP, "value": 1e6, "low": 1e6, "high": 1e6}
+        value |= {"text": MARKUP, "interval": MARKUP, "trusted": True}
+        point = {"x": 0.001, "text": MARKUP, "regime": MARKUP, "values": [value]}
+        point |= {"heading": heading, "over_time": [chart | {"lines": [line]}]}
+        job = {"id": "x", "state": "done", "progress": 1, "points": [point], "error": None}
+        route.fulfill(json=job)
+
+    tab.route("**/api/evaluate", answer_with_markup)
+    tab.route("**/api/jobs", simulation_with_markup)
+    tab.get_by_label("Round-trip time", exact=True).fill("70ms")
+    tab.locator("#verdict", has_text=MARKUP).wait_for()
+    wait_for_answer(tab)
+    tab.click("#simulate")
+    tab.locator("#course-plot canvas").wait_for()
+    assert MARKUP in tab.locator("#course-legend").inner_text()
+    assert tab.locator("main img, main b").count() == 0
+    tab.unroute_all(behavior="ignoreErrors")
+    tab.close()
+
+
+@pytest.mark.parametrize("size", [(380, 800), (1200, 900)])
+def test_the_keyboard_reaches_each_control_in_the_order_of_the_page(
+    served: Served, size: tuple[int, int]
+) -> None:
+    tab = served.tab("#question=path&loss=30%25&stack=linux-reno", size)
+    wait_for_answer(tab)
+    reached, hidden, unmarked = [], [], []
+    for _ in range(60):
+        tab.keyboard.press("Tab")
+        found = tab.evaluate(FOCUSED)
+        if found is None:
+            break
+        reached.append(found["name"])
+        hidden += [found["name"]] * found["covered"]
+        unmarked += [found["name"]] * (not found["outlined"])
+    wanted = ["question", "field-rtt", "field-rate", "simulate", "across", "report", "file"]
+    assert [name for name in reached if name in wanted] == wanted
+    assert hidden == []
+    assert unmarked == []
+    tab.locator("#simulate").focus()
+    tab.keyboard.press("Enter")
+    tab.locator("#simulation", has_text="simulated:").wait_for()
+    assert tab.evaluate("document.activeElement.id") == "simulate"
+    tab.locator("#course-chart").focus()
+    tab.keyboard.press("ArrowDown")
+    assert tab.locator("#course-chart").input_value() == "Goodput"
+
+
+FOCUSED = """() => {
+  const at = document.activeElement;
+  if (at === document.body || at === null) return null;
+  const box = at.getBoundingClientRect();
+  const [x, y] = [box.left + Math.min(box.width / 2, 10), box.top + Math.min(box.height / 2, 10)];
+  const top = document.elementFromPoint(x, y);
+  return {
+    name: at.id || at.textContent.trim() || at.ariaLabel,
+    covered: !(top && (at === top || at.contains(top) || top.contains(at))),
+    outlined: getComputedStyle(at).outlineStyle !== "none",
+  };
+}"""
+"""The focused element: its name, whether others cover it, and whether its focus is visible."""
 
 
 def clipboard(tab: Page) -> str:
@@ -273,7 +410,7 @@ def test_printed_page_is_light_and_has_no_buttons(served: Served) -> None:
     tab.emulate_media(media="print", color_scheme="dark")
     assert tab.evaluate(ground) == "rgb(255, 255, 255)"
     assert tab.locator("#simulate").is_hidden()
-    assert tab.locator("#sentences").is_visible()
+    assert tab.locator("#verdict").is_visible()
     # The curve is drawn again in the colours of the light theme.
     line = tab.locator("#legend path").first
     playwright.expect(line).to_have_attribute("stroke", "#0072B2")

@@ -9,8 +9,8 @@ import pytest
 pytest.importorskip("starlette", reason="needs starlette: the extra web")
 pytest.importorskip("matplotlib", reason="needs matplotlib: the extra plot")
 
-from tcpcast.web.evaluation import simulate
 from tcpcast.web.report import report
+from tcpcast.web.simulation import simulate
 
 PATH = {"rate": "1mbit", "loss": "5%", "rtt": "20ms"}
 

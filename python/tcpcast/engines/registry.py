@@ -10,6 +10,7 @@ import importlib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from tcpcast.answer import Note
 from tcpcast.engines.advice import stack_changes
 from tcpcast.errors import NotApplicable, Suggestion
 
@@ -22,8 +23,10 @@ if TYPE_CHECKING:
 
 CROSS_OMITTED = "cross traffic is left out: the formula has no cross traffic"
 RETURN_OMITTED = "the return path is left out: in the formula, ACKs neither queue nor get lost"
-FEED_MEASURED = "; --feed measured includes its effect on loss and RTT"
 """Warnings of formulas with inputs from a scenario that has features which they lack."""
+
+FEED_MEASURED = Suggestion(feed="measured")
+"""Inputs from the simulation, which include the effect of these features on loss and RTT."""
 
 
 PATH = "closed formulas for one path"
@@ -121,6 +124,7 @@ class Formula(EngineEntry):
     requested by name, it answers any scenario. ``controls`` are the congestion controls that a
     model of Reno's window covers. If ``tabled``, the function also takes
     :attr:`RunOptions.tables`.
+    The rate of a formula with ``is_upper_bound`` is a bound rather than an estimate.
     """
 
     source: str
@@ -128,6 +132,7 @@ class Formula(EngineEntry):
     stack: str = ""
     controls: tuple[str, ...] = ("reno",)
     tabled: bool = False
+    is_upper_bound: bool = False
 
     def is_default_for(self, scenario: Scenario) -> bool:
         """Return True if the formula runs by default."""
@@ -167,10 +172,11 @@ class Formula(EngineEntry):
         inputs = (scenario, measured) if self.accepts_measured else (scenario,)
         options_of_tables = {"tables": options.tables} if self.tabled else {}
         answer: Answer = self.load()(*inputs, **options_of_tables)
+        feed_measured = (FEED_MEASURED,) if self.accepts_measured else ()
         if scenario.cross and measured is None:
-            answer.warn(CROSS_OMITTED + (FEED_MEASURED if self.accepts_measured else ""))
+            answer.warn(Note(CROSS_OMITTED, kind="model", suggestions=feed_measured))
         if scenario.captured is None and scenario.network.has_return and measured is None:
-            answer.warn(RETURN_OMITTED + (FEED_MEASURED if self.accepts_measured else ""))
+            answer.warn(Note(RETURN_OMITTED, kind="model", suggestions=feed_measured))
         if self.accepts_measured:
             feed = "scenario" if measured is None else "measured"
             answer.provenance.setdefault("feed", feed)

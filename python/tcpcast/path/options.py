@@ -11,7 +11,14 @@ from typing import TYPE_CHECKING, Any
 
 from tcpcast import units
 from tcpcast.engines.formula.feed import MIN_LOSS
-from tcpcast.errors import ScenarioError, TcpcastError, UnitError
+from tcpcast.errors import (
+    Names,
+    ScenarioError,
+    Suggestion,
+    TcpcastError,
+    UnitError,
+    refusal_text,
+)
 from tcpcast.option import option_names
 from tcpcast.path.rows import PATH, PathRows
 from tcpcast.path.run_size import PathToSimulate, max_wall, simulated_s, transfers
@@ -46,6 +53,40 @@ RANGED = tuple(name for name, row in PATH.items() if row.example)
 
 OPTIONS = option_names(PATH.values())
 """Options by key of the scenario, for messages."""
+
+_SOME_RATE = Suggestion({"network.bottleneck.rate": "100mbit"})
+_SOME_LIMIT = (
+    Suggestion({"network.bottleneck.loss": "1%"}),
+    _SOME_RATE,
+    Suggestion({"tcp.receiver_window": "64KiB"}),
+    Suggestion({"traffic.size": "100KB"}),
+)
+
+
+class _Flags(Names):
+    """Form of a suggestion on a command line with the options of a path."""
+
+    def assignment(self, key: str, value: Any) -> str:
+        """Return the option for a key."""
+        return f"{OPTIONS[key]} {value}"
+
+
+class PathError(UnitError):
+    """A wrong value of an option.
+
+    Parameters
+    ----------
+    key
+        Key of the scenario that the option sets.
+    reason
+        The error.
+    *suggestions
+        Values that are accepted instead.
+    """
+
+    def __init__(self, key: str, reason: str, *suggestions: Suggestion) -> None:
+        super().__init__(f"{OPTIONS[key]}: {refusal_text(reason, suggestions, _Flags())}")
+        self.key, self.reason, self.suggestions = key, reason, suggestions
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -121,8 +162,8 @@ def _buffer(point: Mapping[str, str]) -> str | None:
     if point.get("rate", "unlimited") != "unlimited":
         return point.get("buffer", DEFAULT_BUFFER)
     if "buffer" in point:
-        raise UnitError(
-            "--buffer: a link without a rate has no queue; write, for example, --rate 100mbit"
+        raise PathError(
+            "network.bottleneck.buffer", "a link without a rate has no queue", _SOME_RATE
         )
     return None
 
@@ -202,10 +243,7 @@ def bulk_scenario(options: PathOptions, point: Mapping[str, str]) -> Scenario:
     """
     if nothing_limits(options, point):
         prefix = f"{point['loss']} means no loss, and " if "loss" in point else ""
-        raise UnitError(
-            f"--loss: {prefix}nothing limits the flow; write --loss 1%, --rate 100mbit or "
-            "--rwnd 64KiB, or --size 100KB for one transfer"
-        )
+        raise PathError("network.bottleneck.loss", f"{prefix}nothing limits the flow", *_SOME_LIMIT)
     return _scenario(bulk_tables(options, point))
 
 
@@ -285,7 +323,10 @@ def _buffer_quantity(options: PathOptions) -> Quantity:
         buffer_units = set()
     if len(buffer_units) > 1:
         example = PATH["buffer"].example
-        raise UnitError(f"--buffer: its ends have different units; write, for example, {example}")
+        raise PathError(
+            "network.bottleneck.buffer",
+            f"its ends have different units; write, for example, {example}",
+        )
 
     def write(amount: float) -> str:
         return str(Buffer(next(iter(buffer_units), "bdp"), amount))
@@ -302,7 +343,7 @@ def _size_quantity(options: PathOptions) -> Quantity:
     for end in ends:
         if end.strip() and re.fullmatch(r"[0-9.]+", end.strip()):
             examples = f"{end.strip()}pkt or {end.strip()}B"
-            raise UnitError(f'--size: "{end.strip()}" has no unit; write {examples}')
+            raise PathError("traffic.size", f'"{end.strip()}" has no unit; write {examples}')
     read = partial(_read_packets, payload_bytes=options.payload_bytes)
     return _quantity("size", read, lambda n: f"{n:.0f}pkt", whole=True)
 
@@ -363,7 +404,7 @@ def _initial_window(text: str | None) -> int | None:
     try:
         return None if text is None else _read_count("10", text, MAX_INITIAL_WINDOW)
     except UnitError as error:
-        raise UnitError(f"--iw: {error}") from None
+        raise PathError("tcp.initial_window", str(error)) from None
 
 
 def _mss_bytes(text: str) -> int:
@@ -374,5 +415,5 @@ def _mss_bytes(text: str) -> int:
             shown = units.show(text)
             raise UnitError(f'{shown} is not a payload of a packet; write "1B" to "{MAX_MSS}B"')
     except UnitError as error:
-        raise UnitError(f"--mss: {error}") from None
+        raise PathError("network.packet", str(error)) from None
     return size

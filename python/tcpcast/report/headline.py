@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from tcpcast.answer import Metric
+from tcpcast.engines import REGISTRY
+from tcpcast.engines.registry import Formula
 from tcpcast.report.quantity import (
+    Scale,
     difference_text,
     interval_text,
     label,
@@ -14,6 +18,7 @@ from tcpcast.report.quantity import (
     scale_of,
     value_text,
 )
+from tcpcast.report.summary import buffer_text
 from tcpcast.units import digits
 
 if TYPE_CHECKING:
@@ -34,11 +39,17 @@ _MAX_CLASSES = 3
 """Maximum classes in a verdict; beyond it, only the largest and the smallest value are named."""
 
 
+MIN_ADVANTAGE = 1.1
+"""Ratio of goodputs per flow, beyond the intervals, from which a class takes from another."""
+
+
 def run_verdict(compared: Compared, scenario: Scenario | None) -> str:
     """Return the main result of a run as a sentence.
 
-    The values come from the reference, or else from the first answer, as shown in the tables. If
-    the intervals of the best and the worst class overlap, the sentence states this.
+    The values come from the reference, or else from the first trusted answer, as shown in the
+    tables; a value of a formula is marked as such. If classes of endless flows compete and the
+    intervals of their goodput per flow are disjoint, the sentence states their shares of the link.
+    If the intervals of the best and the worst class overlap, the sentence states this.
 
     Parameters
     ----------
@@ -57,7 +68,7 @@ def run_verdict(compared: Compared, scenario: Scenario | None) -> str:
     groups = scenario.populations
     kinds = {group.traffic.kind for group in groups}
     parts = [
-        _by_class(compared, groups)
+        _competition(compared, scenario) or _by_class(compared, groups)
         if len(compared.classes) > 1
         else _overall(compared, groups)
         if len(kinds) == 1
@@ -95,6 +106,58 @@ def _subject(kind: str, sources: int) -> str:
     if kind == "bulk":
         return "the flow gets {}" if sources == 1 else f"the {sources:,} flows together get {{}}"
     return "a transfer takes {} on average"
+
+
+def _competition(compared: Compared, scenario: Scenario) -> str:
+    """Return the shares of the link of the classes with the largest and smallest rate per flow.
+
+    "" unless endless flows compete for the whole run and the intervals per flow are disjoint.
+    """
+    groups = {group.name: group for group in scenario.populations}
+    if any(g.traffic.kind != "bulk" or g.has_start_or_stop for g in groups.values()):
+        return ""
+    rated = []
+    for name, table in compared.classes.items():
+        figure = _lead(_row(table, MAIN_METRICS["bulk"]), table)
+        if name not in groups or figure is None or figure.low is None or not figure.trusted:
+            return ""
+        rated.append((_scaled(figure, 1 / groups[name].count), figure, groups[name]))
+    (most, taken, winner), *_, (least, left, loser) = sorted(rated, key=lambda r: -r[0].value)
+    if not _differ(most, least):
+        return ""
+    link = scenario.network.bottleneck.rate_bps
+    shares = [
+        _scaled(goodput, group.packet_bytes / group.payload_bytes / link)
+        for goodput, group in ((taken, winner), (left, loser))
+    ]
+    if not 0 < shares[0].value <= 1:  # the link is unlimited, or its rate is only a mean
+        return ""
+    flows = sum(group.count for group in groups.values())
+    part = "" if winner.count == loser.count else f" with {winner.count:,} of {flows:,} flows"
+    buffer = "" if scenario.network.bottleneck.is_policer else f" ({buffer_text(scenario)})"
+    first, other = _class_text(winner, loser), _class_text(loser, winner)
+    taken_text = f"{_share_text(shares[0])} of the link{buffer}{part}"
+    if _differ(most, _scaled(least, MIN_ADVANTAGE)):
+        return f"{first} takes {taken_text} from {other}, which gets {_share_text(shares[1])}"
+    return f"{first} gets {taken_text}, {other} gets {_share_text(shares[1])}"
+
+
+def _scaled(figure: Metric, factor: float) -> Metric:
+    """Return a value and its interval times a factor."""
+    low, high = (None if end is None else end * factor for end in (figure.low, figure.high))
+    return replace(figure, value=figure.value * factor, low=low, high=high)
+
+
+def _class_text(group: Population, other: Population) -> str:
+    """Return the name of a class, with its stack if the other class has another stack."""
+    stack = "" if group.tcp.stack == other.tcp.stack else f" ({group.tcp.stack})"
+    return f"class {group.name}{stack}"
+
+
+def _share_text(share: Metric) -> str:
+    scale = Scale(0.01, "%")
+    interval = interval_text(share, scale).replace("–", " to ")
+    return f"{value_text(share, scale)} % ({interval})"
 
 
 def _by_class(compared: Compared, groups: Sequence[Population]) -> str:
@@ -225,22 +288,35 @@ def _row(table: Comparison, metric: str) -> Row | None:
 
 
 def _lead(row: Row | None, table: Comparison) -> Metric | None:
-    """Return the value of the reference, or else of the first answer with a value."""
+    """Return the value of the reference, or else of the first trusted answer with a value."""
+    index = _lead_index(row, table)
+    return None if row is None or index is None else row.metrics[index]
+
+
+def _lead_index(row: Row | None, table: Comparison) -> int | None:
+    """Return the index of the answer that the verdict quotes: trusted rather than untrusted."""
     if row is None:
         return None
-    held = None if table.reference is None else row.metrics[table.reference]
-    return held or next((metric for metric in row.metrics if metric is not None), None)
+    given = [index for index, metric in enumerate(row.metrics) if metric is not None]
+    preferred = [index for index in given if index == table.reference]
+    trusted = [index for index in given if getattr(row.metrics[index], "trusted", False)]
+    return next(iter([*preferred, *trusted, *given]), None)
 
 
 def _stated(row: Row | None, table: Comparison) -> str:
     """Return a value with its unit and uncertainty, or "" without a value."""
-    figure = _lead(row, table)
-    if row is None or figure is None:
+    figure, index = _lead(row, table), _lead_index(row, table)
+    if row is None or figure is None or index is None:
         return ""
     scale = row_scale(row)
     if not math.isfinite(figure.value) and figure.at_least is None:
         return f"no trusted value ({figure.lacking})" if figure.lacking else ""
     shown = f"{value_text(figure, scale)} {scale.unit}".strip()
     interval = interval_text(figure, scale).replace("–", " to ")
-    remarks = ", ".join(filter(None, [interval, "" if figure.trusted else "not to be trusted"]))
-    return f"{shown} ({remarks})" if remarks else shown
+    engine = table.engines[index]
+    formula = f"by the formula {engine}" if table.kinds[index] == "formula" else ""
+    doubt = "" if figure.trusted else "not to be trusted"
+    remarks = ", ".join(filter(None, [interval, formula, doubt]))
+    entry = REGISTRY.get(engine)
+    bound = "at most " if isinstance(entry, Formula) and entry.is_upper_bound else ""
+    return f"{bound}{shown} ({remarks})" if remarks else shown

@@ -21,7 +21,7 @@ from tcpcast.answer import (
 )
 from tcpcast.engines import REGISTRY
 from tcpcast.engines.registry import CAPTURES, Formula
-from tcpcast.errors import ScenarioError, TcpcastError
+from tcpcast.errors import ScenarioError, Suggestion, TcpcastError
 from tcpcast.report.answers import Answers
 from tcpcast.scenario import Scenario
 
@@ -52,11 +52,18 @@ class _SavedTable(_Saved):
     columns: dict[str, list[_Value]]
 
 
+class _SavedSuggestion(_Saved):
+    changes: dict[str, Any] = {}
+    engine: str = ""
+    feed: str = ""
+
+
 class _SavedNote(_Saved):
     why: str
     metrics: list[str]
     kind: NoteKind
     named: bool
+    suggestions: list[_SavedSuggestion] = []
 
 
 class _SavedAnswer(_Saved):
@@ -134,15 +141,19 @@ def read_saved(path: Path) -> Answers:
 _INSTEAD = "write the file with tcpcast run FILE --json"
 
 
+def _note(saved: _SavedNote) -> Note:
+    suggestions = tuple(Suggestion(s.changes, s.engine, s.feed) for s in saved.suggestions)
+    metrics = tuple(saved.metrics)
+    return Note(saved.why, metrics, kind=saved.kind, named=saved.named, suggestions=suggestions)
+
+
 def _answer(saved: _SavedAnswer) -> Answer:
     origin = saved.provenance
     captured = None
     if isinstance(origin.get("fed"), dict) and isinstance(origin.get("replay"), dict):
         captured = CaptureInputs(origin["fed"], origin["replay"])
     regime, steps, domain = origin.get("regime"), origin.get("steps"), origin.get("domain")
-    notes = [
-        Note(n.why, tuple(n.metrics), kind=n.kind, named=n.named) for n in saved.notes
-    ] or to_notes(saved.warnings)
+    notes = [_note(note) for note in saved.notes] or to_notes(saved.warnings)
     status = Status.DONE if saved.incomplete_reason is None else Status.PARTIAL
     if saved.not_applicable is not None:
         status = Status.NOT_APPLICABLE

@@ -93,7 +93,7 @@ def prediction_parts(prediction: Prediction, *, explain: bool = False) -> list[P
         Append all quantities of each model with their equations, starting with the inputs.
     """
     parts: list[Part] = [Paragraph(path_text(prediction), "aside"), BLANK]
-    headlines = [transfer_headline(prediction), headline(prediction)]
+    headlines = [f(prediction, _Options()) for f in (transfer_headline, headline)]
     if prediction.timed_by_goodput:  # the transfer time is computed from the goodput
         headlines.reverse()
     parts += [Paragraph(text, "heading") for text in headlines if text]

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     from tcpcast.answer import Answer, Metric
     from tcpcast.engines.formula.sizing import PathSizing
+    from tcpcast.errors import Names
     from tcpcast.report.answers import Answers
     from tcpcast.scenario import Scenario
 
@@ -270,32 +271,39 @@ def link_limit_pps(scenario: Scenario) -> float:
     return scenario.network.bottleneck.rate_bps / (8 * scenario.network.packet_bytes)
 
 
-def headline(prediction: Prediction) -> str:
-    """Return a sentence with the goodput, its limit, and the limits that do not apply."""
+def headline(prediction: Prediction, names: Names) -> str:
+    """Return a sentence with the goodput, its limit, and the limits that do not apply.
+
+    ``names`` is the syntax of the front end for suggestions.
+    """
     if not prediction.steady:
         return ""
     if prediction.untrusted:
-        return _no_rate(prediction)
+        return no_rate(prediction, names)
     flows = prediction.scenario.senders
     each = amount(_short(prediction.goodput_bps / flows), "bit/s")
     total = amount(_short(prediction.goodput_bps), "bit/s")
     rate = each if flows == 1 else f"{each} per flow, {total} in total"
     if prediction.lead is not None and prediction.lead.engine == SIMULATION:
         rate += " by simulation"
-    clause, others = _limits(prediction)
-    not_limiting = f", not {' or '.join(others)}" if others else ""
     is_bound = prediction.lead is not None and prediction.lead.engine == BOUND
-    return f"{'At most' if is_bound else 'About'} {rate}; {clause}{not_limiting}."
+    return f"{'At most' if is_bound else 'About'} {rate}; {limits_text(prediction)}."
 
 
-def _no_rate(prediction: Prediction) -> str:
+def limits_text(prediction: Prediction) -> str:
+    """Return a clause with the limit of the rate, and the limits that do not apply."""
+    clause, others = _limits(prediction)
+    return clause + (f", not {' or '.join(others)}" if others else "")
+
+
+def no_rate(prediction: Prediction, names: Names) -> str:
     """Return the sentence for a prediction without a trusted answer."""
     if any(answer.engine == SIMULATION for answer in prediction.steady):
         return "No trusted rate: neither the simulation nor a formula is reliable for this path."
-    return "No formula is reliable for this path; simulate it with --packet."
+    return f"No formula is reliable for this path; {names.engine(SIMULATION)}."
 
 
-def transfer_headline(prediction: Prediction) -> str:
+def transfer_headline(prediction: Prediction, names: Names) -> str:
     """Return a sentence with the transfer time, or "" if no model returns one."""
     lead = prediction.lead_time
     if lead is None:
@@ -303,17 +311,24 @@ def transfer_headline(prediction: Prediction) -> str:
             return _time_by_goodput(prediction)
         if not times(prediction.transfer or []):
             return ""
-        return (
-            "No formula for the transfer time is reliable for this path; simulate it with --packet."
-        )
-    mean = amount(_short(mean_rate_bps(lead, prediction)), "bit/s")
+        reason = "No formula for the transfer time is reliable for this path"
+        return f"{reason}; {names.engine(SIMULATION)}."
     time = amount(_short(transfer_time(lead).value), "s")
     by = " by simulation" if lead.engine == SIMULATION else ""
+    from_syn = time_with_handshake(prediction)
+    time += by + (f", {from_syn}" if from_syn else "")
+    single = "single transfer" if prediction.scenario.senders > 1 else "transfer"
+    return f"A {single} of this size takes about {time}: {transfer_rates(prediction)}."
+
+
+def transfer_rates(prediction: Prediction) -> str:
+    """Return the mean rate during the transfer, and the rate in the long run; "" for no time."""
+    if prediction.lead_time is None:
+        return ""
+    mean = amount(_short(mean_rate_bps(prediction.lead_time, prediction)), "bit/s")
     steady = prediction.goodput_bps / prediction.scenario.senders
     later = f", {amount(_short(steady), 'bit/s')} in the long run" if math.isfinite(steady) else ""
-    time += by + _time_with_handshake(lead)
-    single = "single transfer" if prediction.scenario.senders > 1 else "transfer"
-    return f"A {single} of this size takes about {time}: {mean} on average{later}."
+    return f"{mean} on average{later}"
 
 
 def _time_by_goodput(prediction: Prediction) -> str:
@@ -323,12 +338,13 @@ def _time_by_goodput(prediction: Prediction) -> str:
     return text + reason if text and prediction.too_long else text
 
 
-def _time_with_handshake(lead: Answer) -> str:
+def time_with_handshake(prediction: Prediction) -> str:
     """Return the time from the SYN, or "" if the handshake does not change the rounded time."""
-    total = lead.metrics.get("total_time_s")
-    if total is None or _short(total.value) == _short(transfer_time(lead).value):
+    lead = prediction.lead_time
+    total = None if lead is None else lead.metrics.get("total_time_s")
+    if lead is None or total is None or _short(total.value) == _short(transfer_time(lead).value):
         return ""
-    return f", {amount(_short(total.value), 's')} from the SYN"
+    return f"{amount(_short(total.value), 's')} from the SYN"
 
 
 def mean_rate_bps(answer: Answer, prediction: Prediction) -> float:

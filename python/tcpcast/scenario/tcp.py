@@ -42,6 +42,7 @@ from tcpcast.scenario.quantities import (
     read_window,
     write_window,
 )
+from tcpcast.scenario.stack_facts import describe_stack
 from tcpcast.scenario.table import Table, choice, error_at, validation_error
 from tcpcast.scenario.tcp_rules import (
     MAX_DUPLICATES,
@@ -213,7 +214,9 @@ class Tcp(Table):
     stack: Annotated[
         str,
         BeforeValidator(_stack),
-        WithJsonSchema({"enum": list(STACKS)}),
+        WithJsonSchema(
+            {"enum": list(STACKS), "enumDescriptions": [describe_stack(name) for name in STACKS]}
+        ),
     ] = Field(examples=["linux-cubic"], description="preset, below")
     initial_window: Annotated[int, *counted(1, 10**6)] = Field(
         examples=[2], description="packets sent before the first ack"

@@ -12,10 +12,12 @@ from tcpcast.report.figures import drawn as drawn_figures
 from tcpcast.report.figures import inline
 from tcpcast.report.html import html_page
 from tcpcast.report.quantity import ABSENT, UNTRUSTED
+from tcpcast.report.summary import MAX_WARNINGS
 from tcpcast.units import digits
 from tcpcast.web.drawing import curve_figure, curve_scale
-from tcpcast.web.evaluation import curve, evaluate, run_over_time
+from tcpcast.web.evaluation import curve, evaluate
 from tcpcast.web.questions import question
+from tcpcast.web.simulation import run_over_time
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -44,28 +46,43 @@ def report(request: Mapping[str, Any]) -> dict[str, str]:
     FieldError, TcpcastError
         As for these functions.
     """
-    points = sorted(request.get("points", []), key=lambda point: float(point["x"]))
+    simulated = request.get("points", [])
+    points = sorted(simulated, key=lambda point: float(point["x"]))
     result = evaluate({**request, "simulated": bool(points)})
+    for point in simulated[:1]:  # the first point has the current values
+        result |= point["heading"]
     drawn = curve(request)
     parts: list[Part] = [
-        Paragraph(f"{result['summary']}."),
-        *(Paragraph(sentence, "heading") for sentence in result["sentences"]),
-        *(Paragraph(warning, "warning", "! ") for warning in result["warnings"]),
+        Paragraph(result["verdict"], "heading"),
+        *(Paragraph(sentence) for sentence in result["sentences"]),
+        Paragraph(f"{result['summary']}.", "aside"),
+        *_warnings(result["warnings"][:MAX_WARNINGS]),
         *_answers(result),
         *_simulated(drawn, points),
         *_curve(drawn, points),
         *(_over_time(request) if points else ()),
+        *_more_warnings(result["warnings"][MAX_WARNINGS:]),
         *_inputs(result),
     ]
     html = html_page(Document(result["title"], parts), output.REPORT.mark.decode())
     return {"file": f"tcpcast-{result['question']}.html", "html": html}
 
 
+def _warnings(texts: Sequence[str]) -> Iterator[Part]:
+    yield from (Paragraph(text, "warning", "! ") for text in texts)
+
+
+def _more_warnings(texts: Sequence[str]) -> Iterator[Part]:
+    if texts:
+        yield Heading("More warnings")
+        yield from _warnings(texts)
+
+
 def _answers(result: Mapping[str, Any]) -> Iterator[Part]:
     given = [row for row in result["answers"] if row["value"] is not None]
     yield Heading("Models")
     if given:
-        about = ["; ".join([row["what"], *row["warnings"]]) for row in given]
+        about = [row["what"] for row in given]
         values = [row["text"] + ("" if row["trusted"] else UNTRUSTED) for row in given]
         yield Table(
             [

@@ -71,7 +71,7 @@ def _curve(request: Mapping[str, Any], send: Send) -> Any:  # noqa: ARG001
 
 
 def _simulate(request: Mapping[str, Any], send: Send) -> Any:
-    from tcpcast.web.evaluation import simulate
+    from tcpcast.web.simulation import simulate
 
     return simulate(request, send)
 

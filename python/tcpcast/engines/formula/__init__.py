@@ -83,6 +83,7 @@ FORMULAS: dict[str, Formula] = {
         source="Cardwell et al. 2017; Hock et al. 2017",
         accepts_measured=True,
         stack="bbr",
+        is_upper_bound=True,
     ),
     "parallel": Formula(
         _PARALLEL,
@@ -154,6 +155,7 @@ FORMULAS: dict[str, Formula] = {
         source="Baccelli, Hong, Liu 2001: (3)",
         accepts_measured=True,
         stack="max-plus-reno",
+        is_upper_bound=True,
     ),
 }
 """Every formula engine, in the order of the report's columns."""

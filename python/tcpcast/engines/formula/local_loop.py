@@ -10,9 +10,10 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from tcpcast.answer import Answer, Metric, to_notes
+from tcpcast.answer import Answer, Metric, Note, to_notes
 from tcpcast.engines.formula.feed import IDLE_PATH, one_class, specified_loss
 from tcpcast.engines.formula.inputs import positive_metric, step
+from tcpcast.engines.registry import FEED_MEASURED
 from tcpcast.errors import DomainError, NotApplicable, Suggestion
 from tcpcast.models import local_loop as model
 from tcpcast.scenario.distributions import Constant
@@ -145,16 +146,16 @@ def _counted(sources: int) -> str:
     return "1 source does" if sources == 1 else f"{sources:,} sources do"
 
 
-def _full_link(inputs: LoopInputs) -> list[str]:
+def _full_link(inputs: LoopInputs) -> list[Note]:
     """Warn if the users overload the link, so that it loses packets and has a queue."""
     if math.isinf(_bound(inputs, 0.0)):
         return []
     share = inputs.packet_bits * _bound(inputs, 0.0) / 1e3
-    return [
+    why = (
         f"{inputs.sources:,} sources fill the link, but the equation uses the loss and RTT of an "
-        f"idle path: a user's share is {digits(share)} kbit/s (fair-share); use simulated "
-        "values: --feed measured"
-    ]
+        f"idle path: a user's share is {digits(share)} kbit/s (fair-share)"
+    )
+    return [Note(why, kind="model", suggestions=(FEED_MEASURED,))]
 
 
 def fair_share(scenario: Scenario, measured: Answer | None) -> Answer:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from tcpcast.answer import Note
 from tcpcast.engines.formula import rates
 from tcpcast.engines.formula.captured import capture_value
 from tcpcast.engines.formula.feed import path_inputs, specified_loss
 from tcpcast.engines.formula.inputs import positive_metric, step
+from tcpcast.engines.registry import FEED_MEASURED
 from tcpcast.errors import NotApplicable
 from tcpcast.models.domain import WAITING, WINDOW
 from tcpcast.models.parallel import cumulative_throughput, parallel_throughput
@@ -99,10 +101,11 @@ def parallel_cumulative(scenario: Scenario, measured: Answer | None) -> Answer:
     ]
     answer = _answer("parallel-cumulative", inputs, result, steps)
     if measured is None and isinstance(scenario.network.bottleneck.loss, RestOfRound):
-        answer.warn(
+        why = (
             "p_r, the share of packets lost, is the specified loss; correlated loss within a "
-            "round adds to it: --feed measured counts it"
+            "round adds to it"
         )
+        answer.warn(Note(why, kind="model", suggestions=(FEED_MEASURED,)))
     return rates.add_losses(answer, window_pkts=float(result.flow_window_pkts))
 
 

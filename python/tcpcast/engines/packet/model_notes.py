@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from tcpcast.answer import Note
 from tcpcast.engines.packet.queue_config import marks
+from tcpcast.errors import Suggestion
 from tcpcast.units import digits
 
 if TYPE_CHECKING:
@@ -50,16 +51,20 @@ def _without_marks(scenario: Scenario, units: Units, index: int, name: str) -> I
     if not group.tcp.ecn:
         return
     marking = [on for on in group.links(network) if marks(scenario, on.link)]
+    suggestions: tuple[Suggestion, ...] = ()
     if not marking:
-        why = 'no queue on its path marks packets; write network.bottleneck.queue = "codel"'
+        why = "no queue on its path marks packets"
+        suggestions = (Suggestion({"network.bottleneck.queue": "codel"}),)
     elif all(on.measured for on in marking) and _lost_and_unmarked(units, index):
         why = "the queue dropped packets and marked none"
     else:
         return
     if group.tcp.control == "dctcp":
-        yield Note(f'{name}stack "dctcp" behaves like Reno here: {why}', kind="model")
+        text = f'{name}stack "dctcp" behaves like Reno here: {why}'
+        yield Note(text, kind="model", suggestions=suggestions)
     else:
-        yield Note(f"{name}tcp.ecn = true has no effect: {why}", kind="remark")
+        text = f"{name}tcp.ecn = true has no effect: {why}"
+        yield Note(text, kind="remark", suggestions=suggestions)
 
 
 def _lost_and_unmarked(units: Units, index: int) -> bool:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from tcpcast import units
 from tcpcast.errors import TcpcastError, UnitError
 from tcpcast.ranges import Quantity, values
+from tcpcast.scenario.stack_facts import describe_stack
 from tcpcast.scenario.tcp import STACKS
 
 if TYPE_CHECKING:
@@ -56,7 +57,7 @@ class Field:
     whole, zero
         True if only integers are valid, and if the slider begins at zero.
     choices
-        Valid texts of a choice.
+        Valid texts of a choice, each with a description, which may be "".
     keys
         Options and scenario keys that identify the field in messages.
     more
@@ -73,7 +74,7 @@ class Field:
     high: str = ""
     whole: bool = False
     zero: bool = False
-    choices: tuple[str, ...] = ()
+    choices: tuple[tuple[str, str], ...] = ()
     keys: tuple[str, ...] = ()
     more: bool = False
 
@@ -113,8 +114,9 @@ class Field:
         """Raise FieldError if a value is invalid."""
         if ".." in text:
             raise FieldError(self.name, f"{self.label}: must be a single value, not a range")
-        if self.choices and text not in self.choices:
-            offered = ", ".join(self.choices)
+        choices = dict(self.choices)
+        if choices and text not in choices:
+            offered = ", ".join(choices)
             raise FieldError(
                 self.name, f"{self.label}: {units.show(text)} must be one of {offered}"
             )
@@ -129,7 +131,7 @@ class Field:
             "hint": self.hint,
             "default": self.default,
             "steps": self.steps,
-            "choices": list(self.choices),
+            "choices": dict(self.choices),
             "more": self.more,
         }
 
@@ -207,8 +209,7 @@ def stack_field(name: str = "stack", label: str = "TCP stack", default: str = ""
     return Field(
         name=name,
         label=label,
-        hint="The sender's TCP: congestion control and timers.",
         default=default or offered[0],
-        choices=offered,
+        choices=tuple((stack, describe_stack(stack)) for stack in offered),
         keys=("--stack", "tcp.stack"),
     )

@@ -7,24 +7,24 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from tcpcast import units
-from tcpcast.answer import severity
 from tcpcast.engines import answer
 from tcpcast.engines.formula import FORMULAS
 from tcpcast.engines.registry import USERS as OF_USERS
 from tcpcast.plan import plan_buffer
-from tcpcast.report.quantity import amount
-from tcpcast.report.summary import MAX_WARNINGS
+from tcpcast.report.plan import plan_verdict
+from tcpcast.report.quantity import amount, interval_text, scale_of, value_text
 from tcpcast.scenario import Scenario
 from tcpcast.scenario.changes import apply_changes
 from tcpcast.scenario.loading import packaged_text, parse_toml
 from tcpcast.web.copies import program_of_buffer, program_of_packaged, sets, shell
 from tcpcast.web.questions.fields import Field, stack_field, whole, write_whole
 from tcpcast.web.questions.path import LOSS, RATE, RTT
-from tcpcast.web.questions.question_form import Facts, Given, Question, one
+from tcpcast.web.questions.question_form import Facts, Given, Question, one, verdict
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
+    from tcpcast.answer import Answer
     from tcpcast.plan import Plan
     from tcpcast.web.questions.fields import Values
 
@@ -36,6 +36,9 @@ CONNECTIONS = 20_000
 """Number of transfers per simulated point."""
 
 MAX_WALL = "20s"
+LEADING = "engset"
+"""Formula of the verdict on users; also the model of plans."""
+
 _ENGINES = [name for name, entry in FORMULAS.items() if entry.family == OF_USERS]
 
 
@@ -159,14 +162,13 @@ def _formulas(
     return [Given(a.engine, a, scenario) for a in answer(scenario, names)]
 
 
-def _users_facts(values: Values, given: list[Given]) -> Facts:
-    engset = next((g.answer for g in given if g.name == "engset" and g.answer.metrics), None)
-    if engset is None:
-        return Facts(["No formula supports this stack; press Simulate."])
-    rate = amount(float(f"{engset['connection_rate_bps']:.3g}"), "bit/s")
-    load = f"{100 * engset['offered_load']:.3g} %"
-    each = f"Each of the {int(values['sources']):,} users gets about {rate} while a file is loading"
-    return Facts([f"{each}; the open-loop load is {load}."])
+def _users_facts(values: Values, given: list[Given], simulated: Answer | None) -> Facts:
+    first = verdict(Scenario.from_dict(_tables(values)), given, simulated, LEADING)
+    if not first:
+        return Facts("", ["No formula supports this stack; press Simulate."])
+    quoted = (each.answer for each in given if each.name == LEADING and each.answer.metrics)
+    loads = [f"The open-loop load is {100 * a['offered_load']:.3g} %." for a in quoted]
+    return Facts(first, loads)
 
 
 def _asked(simulated: bool) -> list[str]:
@@ -225,10 +227,10 @@ def _buffer_tables(values: Values) -> Mapping[str, Any]:
 
 
 def _buffer_formulas(values: Values, without: Collection[str]) -> list[Given]:
-    return _formulas({**values, "buffer": _planned(values)}, without, ["engset"])
+    return _formulas({**values, "buffer": _planned(values)}, without, [LEADING])
 
 
-def _buffer_facts(values: Values, _: list[Given]) -> Facts:
+def _buffer_facts(values: Values, _: list[Given], simulated: Answer | None) -> Facts:
     plan = _plan(values)
     rules = plan.tables["rules"]
     rows = [
@@ -237,12 +239,20 @@ def _buffer_facts(values: Values, _: list[Given]) -> Facts:
             rules["rule"], rules["buffer_pkts"], rules["delay_s"], strict=True
         )
     ]
-    first = f"A buffer of {plan.value:,.0f} packets is enough for a loss of {values['loss']}."
-    doubt = [f"This result is unreliable: {plan.untrusted}."] if plan.untrusted else []
-    worst = map(str, sorted(plan.warnings, key=severity)[:MAX_WARNINGS])
-    sentences = [first, *doubt, plan.recommendation, *worst]
-    caption = "Buffer by other rules"
-    return Facts(sentences, (caption, ["Rule", "Buffer", "Maximum queueing delay"], rows))
+    doubt = [f"Not to be trusted: {plan.untrusted}."] if plan.untrusted else []
+    sentences = [*_simulated_loss(simulated), *doubt, plan.recommendation]
+    table = ("Buffer by other rules", ["Rule", "Buffer", "Maximum queueing delay"], rows)
+    return Facts(plan_verdict(plan), sentences, plan.warnings, table)
+
+
+def _simulated_loss(simulated: Answer | None) -> list[str]:
+    loss = None if simulated is None else simulated.metrics.get("loss_ratio")
+    if loss is None:
+        return []
+    scale = scale_of("loss_ratio", loss.value)
+    interval = interval_text(loss, scale)
+    text = f"{value_text(loss, scale)} %" + (f" ({interval})" if interval else "")
+    return [f"With this buffer, the simulated loss is {text}."]
 
 
 def _buffer_command(values: Values, simulated: bool) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -21,14 +20,27 @@ from tcpcast.path.options import (
 from tcpcast.path.prediction import path_formulas
 from tcpcast.path.rows import PATH as ROWS
 from tcpcast.report.answers import Answers
-from tcpcast.report.prediction import Prediction, headline, transfer_headline
+from tcpcast.report.prediction import (
+    SIMULATION,
+    Prediction,
+    headline,
+    leading,
+    limits_text,
+    no_rate,
+    time_with_handshake,
+    transfer_headline,
+    transfer_rates,
+)
+from tcpcast.report.quantity import amount
 from tcpcast.web.copies import program_of_tables, shell
 from tcpcast.web.questions.fields import Field, stack_field
-from tcpcast.web.questions.question_form import Facts, Given, Question, one, typed
+from tcpcast.web.questions.names import PageNames
+from tcpcast.web.questions.question_form import Facts, Given, Question, one, typed, verdict
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
+    from tcpcast.answer import Answer
     from tcpcast.scenario import Scenario
     from tcpcast.web.questions.fields import Values
 
@@ -93,10 +105,12 @@ def _formulas(values: Values, without: Collection[str]) -> list[Given]:
     return [Given(a.engine, a, scenario) for a in answer(scenario, names)]
 
 
-def _facts(values: Values, given: list[Given]) -> Facts:
-    """Return the headline of ``tcpcast predict``, adapted to the page."""
+def _facts(values: Values, given: list[Given], simulated: Answer | None) -> Facts:
+    """Return the verdict, and the limits as in ``tcpcast predict``."""
     options, point = _options(values)
-    answers = Answers([each.answer for each in given], _scenario(values))
+    scenario = _scenario(values)
+    every = [each.answer for each in given] + ([simulated] if simulated else [])
+    answers = Answers(every, scenario)
     size = transfer_pkts(options, point)
     if size is None:
         prediction = Prediction(answers)
@@ -106,11 +120,32 @@ def _facts(values: Values, given: list[Given]) -> Facts:
         bulk = bulk_scenario(options, point)
         steady = Answers(answer(bulk, path_formulas("bulk")), bulk)
         prediction = Prediction(steady, answers, size_pkts=size)
-    lines = [] if size is None else [transfer_headline(prediction)]
-    if size is None or prediction.timed_by_goodput:  # the time is derived from the goodput
-        lines.insert(0, headline(prediction))
-    sentences = [re.sub(r"simulate it with --packet", "press Simulate", t) for t in lines if t]
-    return Facts(sentences or ["No formula supports this stack; press Simulate."])
+    names = PageNames({})
+    if size is None:
+        if prediction.untrusted:
+            return Facts("", [no_rate(prediction, names)])
+        first = verdict(scenario, given, simulated, leading(scenario))
+        return Facts(first, [_limits(prediction)] if first else [headline(prediction, names)])
+    if prediction.timed_by_goodput:  # the time is derived from the goodput
+        return Facts("", [headline(prediction, names), transfer_headline(prediction, names)])
+    if prediction.lead_time is None:
+        text = transfer_headline(prediction, names)
+        return Facts("", [text or f"No formula supports this stack; {names.engine(SIMULATION)}."])
+    first = verdict(scenario, given, simulated, prediction.lead_time.engine)
+    return Facts(first, [_rates(prediction)])
+
+
+def _limits(prediction: Prediction) -> str:
+    flows = prediction.scenario.senders
+    each = amount(float(f"{prediction.goodput_bps / flows:.3g}"), "bit/s")
+    limits = limits_text(prediction)
+    text = f"{each} per flow; {limits}" if flows > 1 else limits
+    return f"{text[0].upper()}{text[1:]}."
+
+
+def _rates(prediction: Prediction) -> str:
+    parts = [transfer_rates(prediction), time_with_handshake(prediction)]
+    return "; ".join(filter(None, parts)) + "."
 
 
 def _command(values: Values, simulated: bool) -> str:

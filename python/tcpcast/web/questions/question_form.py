@@ -5,12 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from tcpcast.compare import compare_all
+from tcpcast.engines import REGISTRY
+from tcpcast.report.headline import run_verdict
 from tcpcast.scenario import Scenario
+from tcpcast.web.questions.names import PageNames
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Mapping
+    from collections.abc import Callable, Collection, Mapping, Sequence
 
-    from tcpcast.answer import Answer, Metric
+    from tcpcast.answer import Answer, Metric, Note
     from tcpcast.web.questions.fields import Field, Values
 
 
@@ -23,11 +27,16 @@ class Given(NamedTuple):
 
 
 class Facts(NamedTuple):
-    """Sentences above the answers, and an optional table (caption, columns, rows)."""
+    """Sentences above the answers.
 
+    ``verdict`` is the main result; if it is "", the first of the other ``sentences`` replaces it.
+    ``warnings`` come from a plan, and ``table`` is an optional table (caption, columns, rows).
+    """
+
+    verdict: str
     sentences: list[str]
+    warnings: Sequence[Note | str] = ()
     table: tuple[str, list[str], list[list[str]]] | None = None
-    partial: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,7 +62,8 @@ class Question:
     slow
         Names of formulas that are too slow for an update while a slider moves.
     facts
-        Function from values and answers to the facts above the answers.
+        Function from values, answers of formulas, and the answer of the simulation (None before a
+        simulation) to the facts above the answers.
     simulated
         Function from values and a simulation's answer to metrics by displayed name.
     references
@@ -72,7 +82,7 @@ class Question:
     across: tuple[str, ...]
     tables: Callable[[Values], Mapping[str, Any]]
     formulas: Callable[[Values, Collection[str]], list[Given]]
-    facts: Callable[[Values, list[Given]], Facts]
+    facts: Callable[[Values, list[Given], Answer | None], Facts]
     command: Callable[[Values, bool], str]
     program: Callable[[Values, bool], str]
     simulated: Callable[[Values, Answer], dict[str, Metric]]
@@ -84,6 +94,11 @@ class Question:
     def field(self, name: str) -> Field:
         """Return an input field or a field that occurs only as an axis."""
         return next(field for field in (*self.fields, *self.axes) if field.name == name)
+
+    @property
+    def names(self) -> PageNames:
+        """Form of suggestions with the labels of the fields."""
+        return PageNames({key: field.label for field in self.fields for key in field.keys})
 
     def scenario(self, values: Values) -> Scenario:
         """Return the scenario of the values.
@@ -105,6 +120,27 @@ class Question:
             "slow": bool(self.slow),
             "across": [{"name": n, "label": self.field(n).label} for n in self.across],
         }
+
+
+def verdict(
+    scenario: Scenario, given: Sequence[Given], simulated: Answer | None, lead: str = ""
+) -> str:
+    """Return the verdict of ``tcpcast run`` on these answers.
+
+    Before a simulation, the verdict quotes the formula ``lead`` if it is trusted, otherwise another
+    trusted formula. Formulas for other stacks are ignored.
+    """
+    answers = [
+        each.answer
+        for each in given
+        if each.answer.metrics and REGISTRY[each.answer.engine].is_default_for(scenario)
+    ]
+
+    def rank(answer: Answer) -> tuple[bool, bool]:
+        return all(metric.trusted for metric in answer.metrics.values()), answer.engine == lead
+
+    answers.sort(key=rank)  # the last one is quoted
+    return run_verdict(compare_all([*answers, *([simulated] if simulated else [])]), scenario)
 
 
 def typed(tables: Mapping[str, Any]) -> dict[str, Any]:

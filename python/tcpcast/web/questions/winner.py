@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from tcpcast import units
 from tcpcast.compare import metric_with_interval
-from tcpcast.engines import answer
+from tcpcast.engines import REGISTRY, answer
 from tcpcast.errors import UnitError
 from tcpcast.path.prediction import path_formulas
 from tcpcast.report.quantity import amount
@@ -16,7 +16,7 @@ from tcpcast.scenario.queue import QUEUE_NAMES
 from tcpcast.web.copies import program_of_tables, run_file
 from tcpcast.web.questions.fields import Field, stack_field, whole, write_whole
 from tcpcast.web.questions.path import LOSS, RATE, RTT
-from tcpcast.web.questions.question_form import Facts, Given, Question, typed
+from tcpcast.web.questions.question_form import Facts, Given, Question, typed, verdict
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
@@ -93,7 +93,7 @@ _QUEUE = Field(
     label="Queue",
     hint="Queueing discipline at the bottleneck.",
     default=QUEUE_NAMES[0],
-    choices=QUEUE_NAMES,
+    choices=tuple((name, "") for name in QUEUE_NAMES),
     keys=("network.bottleneck.queue",),
 )
 _STACKS = {
@@ -155,7 +155,11 @@ def _formulas(values: Values, without: Collection[str]) -> list[Given]:
     found = []
     for group in GROUPS:
         scenario = _alone(values, group)
-        names = [name for name in path_formulas("bulk") if name not in without]
+        names = [
+            name
+            for name in path_formulas("bulk")
+            if name not in without and REGISTRY[name].is_default_for(scenario)
+        ]
         given = [a for a in answer(scenario, names) if a.applies]
         alone = f"{group.upper()} alone"
         found += [Given(f"{a.engine}, {alone}", _each(a, scenario), scenario) for a in given]
@@ -182,14 +186,11 @@ def _payload_share(scenario: Scenario) -> float:
     return scenario.payload_bytes / scenario.network.packet_bytes
 
 
-def _facts(values: Values, _: list[Given]) -> Facts:
+def _facts(values: Values, _: list[Given], simulated: Answer | None) -> Facts:
     each = amount(float(f"{_equal_bps(values):.3g}"), "bit/s")
-    return Facts(
-        [
-            f"Equal shares are {each} per flow.",
-            "No formula predicts how two TCPs share a queue; press Simulate.",
-        ]
-    )
+    first = verdict(Scenario.from_dict(typed(dict(_tables(values)))), [], simulated)
+    missing = [] if first else ["No formula predicts how two TCPs share a queue; press Simulate."]
+    return Facts(first, [*missing, f"Equal shares are {each} per flow."])
 
 
 def _simulated(values: Values, given: Answer) -> dict[str, Metric]:

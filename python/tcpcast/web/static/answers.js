@@ -1,11 +1,12 @@
-// The answer: sentences, one row per model, and inapplicable models with reasons.
+// The answer: verdict, warnings, one row per model, and inapplicable models with reasons.
 
 import { $, make, setText, table } from "./elements.js";
 
+const MOST_WARNINGS = 3;
+
 function row(answer) {
   const cell = make("td", { class: "value", text: answer.text + (answer.trusted ? "" : " †") });
-  const about = [answer.what, ...answer.warnings].join("; ");
-  const name = make("th", { scope: "row" }, make("span", { text: answer.name }), make("small", { text: about }));
+  const name = make("th", { scope: "row" }, make("span", { text: answer.name }), make("small", { text: answer.what }));
   return make("tr", { class: answer.trusted ? "" : "untrusted" }, name, cell, make("td", { text: answer.regime || "–" }));
 }
 
@@ -15,8 +16,9 @@ export function showSimulated(point) {
   for (const old of body.querySelectorAll(".simulated")) old.remove();
   if (!point) return;
   const rows = point.values.map((value) => {
-    const what = ["exact packet-level simulation", ...(value.interval ? [`95 % interval ${value.interval}`] : []), ...point.warnings];
-    const made = row({ ...value, what: what.join("; "), warnings: [], regime: point.regime });
+    const interval = value.low === null ? `no 95 % interval: ${value.interval}` : `95 % interval ${value.interval}`;
+    const what = ["exact packet-level simulation", ...(value.interval ? [interval] : [])];
+    const made = row({ ...value, what: what.join("; "), regime: point.regime });
     made.classList.add("simulated");
     return made;
   });
@@ -35,13 +37,22 @@ function refused(answers) {
     ...[...reasons].map(([why, names]) => make("li", { text: `${names.join(", ")}: ${why}` })));
 }
 
+// Shows the verdict, which screen readers announce only if it differs, and the worst warnings.
+export function showHeading({ verdict, sentences, warnings }) {
+  setText($("verdict"), verdict);
+  $("sentences").replaceChildren(...sentences.map((text) => make("p", { text })));
+  const items = warnings.map((text) => make("li", { text }));
+  $("warnings").replaceChildren(...items.slice(0, MOST_WARNINGS));
+  $("warnings").hidden = !items.length;
+  $("more-warnings").hidden = items.length <= MOST_WARNINGS;
+  $("more-warnings").firstElementChild.textContent = `Show all ${items.length} warnings`;
+  $("more-warnings").lastElementChild.replaceChildren(...items.slice(MOST_WARNINGS));
+  $("answer").classList.remove("stale");
+}
+
 export function showAnswer(result) {
   const given = result.answers.filter((answer) => answer.value !== null);
-  const sentences = result.sentences.map((text) => make("p", { text }));
-  const before = $("sentences").textContent;
-  if (before !== result.sentences.join("")) $("sentences").replaceChildren(...sentences);
   $("summary").textContent = result.summary;
-  $("warnings").replaceChildren(...result.warnings.map((text) => make("li", { text })));
   $("metric-label").textContent = result.metric.label;
   $("models").hidden = !given.length;
   $("models").tBodies[0].replaceChildren(...given.map(row));
@@ -53,5 +64,4 @@ export function showAnswer(result) {
   $("own-table").replaceChildren(...(own ? [table(own.caption, own.columns, own.rows)] : []));
   $("command").textContent = result.copy.command;
   setText($("fault"), "");
-  $("answer").classList.remove("stale");
 }

@@ -2,9 +2,11 @@
 
 import { make } from "./elements.js";
 
+const isChoice = (field) => Object.keys(field.choices).length > 0;
+
 function choice(field, changed) {
   const select = make("select", { id: `field-${field.name}`, "aria-describedby": `hint-${field.name}` },
-    ...field.choices.map((text) => make("option", { value: text, text })));
+    ...Object.keys(field.choices).map((text) => make("option", { value: text, text })));
   select.addEventListener("change", changed);
   return { rows: [select], input: select };
 }
@@ -34,21 +36,26 @@ export function layOut(question, containers, changed) {
   containers.main.replaceChildren();
   containers.more.replaceChildren();
   for (const field of question.fields) {
-    const parts = field.choices.length ? choice(field, changed) : quantity(field, changed);
+    const parts = isChoice(field) ? choice(field, changed) : quantity(field, changed);
     const fault = make("p", { id: `fault-${field.name}`, class: "fault", hidden: true });
     const label = make("label", { for: `field-${field.name}`, text: field.label });
-    const hint = make("p", { id: `hint-${field.name}`, class: "hint", text: field.hint });
+    const hint = make("p", { id: `hint-${field.name}`, class: "hint" });
+    // A choice is explained by the line of the chosen value.
+    const explain = () => { hint.textContent = field.choices[parts.input.value] || field.hint; };
+    parts.input.addEventListener("change", explain);
+    explain();
     const row = make("div", { class: "field" }, label, ...parts.rows, hint, fault);
     (field.more ? containers.more : containers.main).append(row);
-    made.set(field.name, { ...parts, field, fault });
+    made.set(field.name, { ...parts, field, fault, explain });
   }
   return {
     read: () => Object.fromEntries([...made].map(([name, { input }]) => [name, input.value])),
     write: (values) => {
-      for (const [name, { input, field }] of made) {
+      for (const [name, { input, field, explain }] of made) {
         const text = values[name] ?? field.default;
-        if (!field.choices.length || field.choices.includes(text)) input.value = text;
+        if (!isChoice(field) || Object.hasOwn(field.choices, text)) input.value = text;
         else input.value = field.default;
+        explain();
       }
     },
     // The server computes the slider positions, because it parses units.

@@ -1,8 +1,9 @@
 // The page: the URL fragment holds the inputs; the server returns the answers.
 
-import { showAnswer, showSimulated } from "./answers.js";
+import { showAnswer, showHeading, showSimulated } from "./answers.js";
 import { cancel, follow, get, post } from "./api.js";
 import { listenForCaptures } from "./capture.js";
+import { showCourse } from "./course.js";
 import { $, make, setText } from "./elements.js";
 import { layOut } from "./fields.js";
 import { Plot } from "./plot.js";
@@ -25,6 +26,8 @@ let plot = null;
 
 const across = () => $("across").value;
 const asked = () => ({ question: question.name, values: fields.read(), across: across() });
+// A disabled button would lose the focus of the keyboard.
+const setBusy = (busy) => $("simulate").setAttribute("aria-disabled", String(Boolean(busy)));
 const same = (one, other) => JSON.stringify(one) === JSON.stringify(other);
 
 function choose(name) {
@@ -49,8 +52,10 @@ function forget() {
   if (job?.state === "running") cancel(job.id).catch(() => {});
   job = null;
   $("simulation").textContent = "";
+  showCourse();
+  if (document.activeElement === $("cancel")) $("simulate").focus();
   $("progress").hidden = $("cancel").hidden = true;
-  $("simulate").disabled = false;
+  setBusy(false);
 }
 
 function changed() {
@@ -73,7 +78,7 @@ async function answer() {
       fields.showError("", "");
       fields.setSliders(result.positions);
       show();
-      $("simulate").disabled = job?.state === "running";
+      setBusy(job?.state === "running");
       clearTimeout(curveTimer);
       curveTimer = setTimeout(draw, CURVE_PAUSE_MS);
     } catch (error) {
@@ -85,8 +90,13 @@ async function answer() {
 }
 
 function show() {
+  const point = job?.points[0];
   showAnswer(result);
-  showSimulated(job?.points[0]);
+  showSimulated(point);
+  // Without a value, a verdict follows from the slow formulas.
+  const isPartial = result.left_out.length && result.answers.every(({ value }) => value === null);
+  if (point) showHeading(point.heading);
+  else if (!isPartial) showHeading(result);
 }
 
 function refuse(error) {
@@ -94,7 +104,8 @@ function refuse(error) {
   clearTimeout(curveTimer);
   fields.showError(error.field ?? "", error.message);
   setText($("fault"), error.message);
-  $("simulate").disabled = true;
+  $("answer").classList.add("stale");
+  setBusy(true);
 }
 
 async function draw() {
@@ -122,8 +133,9 @@ async function draw() {
 }
 
 async function simulate() {
+  if ($("simulate").ariaDisabled === "true") return;
   const request = asked();
-  $("simulate").disabled = true;
+  setBusy(true);
   $("simulation").textContent = "starting …";
   try {
     const mine = { ...(await post("/api/jobs", request)), asked: request };
@@ -138,15 +150,20 @@ async function simulate() {
 
 function progress(now) {
   const running = now.state === "running";
+  if (!running && document.activeElement === $("cancel")) $("simulate").focus();
   $("progress").hidden = $("cancel").hidden = !running;
   $("progress").value = now.progress;
-  $("simulate").disabled = running;
+  setBusy(running);
   const points = `${now.points.length} point${now.points.length === 1 ? "" : "s"}`;
   const texts = { running: `simulating: ${points}`, done: `simulated: ${points}`, cancelled: `cancelled after ${points}`, failed: now.error?.message };
   if ($("simulation").textContent !== texts[now.state]) $("simulation").textContent = texts[now.state];
-  if (now.points.length !== now.shown && curve) {
+  if (now.points.length !== (now.shown ?? 0) && curve) {
+    if (!now.shown) {
+      showHeading(now.points[0].heading);
+      showSimulated(now.points[0]);
+      showCourse(now.points[0].over_time);
+    }
     now.shown = now.points.length;
-    showSimulated(now.points[0]);
     plot.draw(curve, now.points);
   }
 }
@@ -188,7 +205,7 @@ function listen() {
     const kept = fields.read();
     drop();
     choose($("question").value);
-    const shared = question.fields.filter((field) => !field.choices.length && ["rtt"].includes(field.name));
+    const shared = question.fields.filter((field) => field.name === "rtt");
     fields.write(Object.fromEntries(shared.filter(({ name }) => name in kept).map(({ name }) => [name, kept[name]])));
     changed();
   });

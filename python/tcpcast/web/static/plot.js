@@ -1,38 +1,19 @@
 // The curve: one line per model, and simulated points with intervals.
 
 import uPlot from "./vendor/uPlot.esm.js";
-import { $, make, table } from "./elements.js";
+import { amount, axisStyle, brief, Canvas, colour, dash, entry, hue, lineShape } from "./drawing.js";
+import { $, table } from "./elements.js";
 
-// Palette of Okabe and Ito; lines also differ in dashes, points in shape.
-const LIGHT = ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#8a7f00", "#7570b3"];
-const DARK = ["#56B4E9", "#E69F00", "#2fc39a", "#e39cc6", "#F0E442", "#ff9a73", "#c9c2ff", "#ffffff"];
-const dark = matchMedia("screen and (prefers-color-scheme: dark)");
-const hue = (index) => (dark.matches ? DARK : LIGHT)[index % LIGHT.length];
-const DASHES = [[], [8, 4], [2, 3], [10, 3, 2, 3], [14, 4], [4, 4], [2, 6], [6, 2, 2, 2]];
 const SHAPES = ["circle", "square", "triangle"];
-const PREFIXES = [[1e9, "G"], [1e6, "M"], [1e3, "k"], [1, ""], [1e-3, "m"], [1e-6, "µ"]];
 
 const MOST_TICKS = 9;
 const TICK_PX = 62;
 const LARGER = { B: "KB", KB: "MB", MB: "GB", kbit: "mbit", mbit: "gbit", us: "ms", ms: "s" };
 
-const brief = (value) => String(Number(value.toPrecision(3)));
-
-export function amount(value, unit) {
-  if (value === null || value === undefined) return "–";
-  if (unit === "%") return `${brief(100 * value)} %`;
-  if (value === 0) return `0 ${unit}`.trim();
-  const [factor, prefix] = unit === "bit/s" || unit === "s"
-    ? PREFIXES.find(([size]) => Math.abs(value) >= size * 0.9995) ?? PREFIXES.at(-1) : [1, ""];
-  return `${brief(value / factor)} ${prefix}${unit}`.trim();
-}
-
 function shorter(number, suffix) {
   const exact = Number(number.toPrecision(3));
   return exact >= 1000 && LARGER[suffix] ? shorter(exact / 1000, LARGER[suffix]) : `${exact}${suffix}`;
 }
-
-const colour = (name) => getComputedStyle(document.body).getPropertyValue(name).trim();
 
 function marks(points) {
   const names = [...new Set(points.flatMap((point) => point.values.map((value) => value.name)))];
@@ -109,7 +90,7 @@ function bounds(values) {
 
 function lines(curve) {
   const models = curve.series.map((each, at) => ({
-    name: each.name, colour: hue(at), dash: DASHES[at % DASHES.length],
+    name: each.name, colour: hue(at), dash: dash(at),
     values: each.values.map((value) => (value > 0 ? value : null)), width: 2, sparse: each.sparse,
   }));
   const references = Object.entries(curve.references).map(([name, value]) => ({
@@ -118,38 +99,26 @@ function lines(curve) {
   return [...models, ...references];
 }
 
+const MARKS = {
+  circle: ["circle", { cx: 14, cy: 6, r: 5 }],
+  square: ["rect", { x: 9, y: 1, width: 10, height: 10 }],
+  triangle: ["path", { d: "M14 1l5 10h-10z" }],
+};
+
 function legend(drawn, groups) {
-  const ratio = 28;
-  const svg = (children) => {
-    const made = document.createElementNS("http://www.w3.org/2000/svg", "svg");
-    made.setAttribute("viewBox", `0 0 ${ratio} 12`);
-    made.setAttribute("aria-hidden", "true");
-    made.append(...children);
-    return made;
-  };
-  const part = (name, attributes) => {
-    const made = document.createElementNS("http://www.w3.org/2000/svg", name);
-    for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, value);
-    return made;
-  };
-  const items = drawn.map((line) => make("li", {}, svg([part("path", {
-    d: `M0 6H${ratio}`, stroke: line.colour, "stroke-width": line.width + 0.5, "stroke-dasharray": line.dash.join(" "),
-  })]), line.name));
-  const shapes = { circle: ["circle", { cx: 14, cy: 6, r: 5 }], square: ["rect", { x: 9, y: 1, width: 10, height: 10 }], triangle: ["path", { d: "M14 1l5 10h-10z" }] };
-  for (const group of groups) {
-    const [name, attributes] = shapes[group.shape];
-    items.push(make("li", {}, svg([part(name, { ...attributes, fill: group.colour })]), `${group.name}, simulated, with 95 % interval`));
-  }
-  $("legend").replaceChildren(...items);
+  const marked = groups.map((group) => {
+    const [name, attributes] = MARKS[group.shape];
+    return entry([name, { ...attributes, fill: group.colour }], `${group.name}, simulated, with 95 % interval`);
+  });
+  $("legend").replaceChildren(...drawn.map((line) => entry(lineShape(line), line.name)), ...marked);
 }
 
 function numbers(curve, groups) {
-  const unit = curve.metric.unit;
   const texts = new Map(curve.x.map((x, at) => [x, { text: curve.texts[at], at }]));
   for (const group of groups) for (const point of group.points) if (!texts.has(point.x)) texts.set(point.x, { text: point.at });
   const rows = [...texts].sort(([a], [b]) => a - b).map(([x, { text, at }]) => [
     text,
-    ...curve.series.map((each) => (at === undefined ? "" : amount(each.values[at], unit) + (each.values[at] !== null && !each.trusted[at] ? " †" : ""))),
+    ...curve.series.map((each) => (at === undefined ? "" : (each.texts[at] || "–") + (each.texts[at] && !each.trusted[at] ? " †" : ""))),
     ...groups.map((group) => {
       const point = group.points.find((each) => each.x === x);
       return point ? `${point.text} (${point.interval || "no interval"})` : "";
@@ -159,53 +128,19 @@ function numbers(curve, groups) {
   $("numbers-table").replaceChildren(table("", columns, rows));
 }
 
-// uPlot measures its container only once, so it is redrawn when the size changes.
-export class Plot {
-  #plot = null;
-  #drawn = null;
-
-  constructor(container) {
-    this.container = container;
-    new ResizeObserver(() => this.#resize()).observe(container);
-    dark.addEventListener("change", () => this.#again());
-    // Paper is light and has a different width than the window.
-    const paper = matchMedia("print");
-    paper.addEventListener("change", () => { this.#resize(); this.#again(); });
-  }
-
-  #size() {
-    const width = Math.max(240, this.container.clientWidth);
-    return { width, height: Math.round(Math.min(420, Math.max(260, width * 0.55))) };
-  }
-
-  #resize() {
-    const size = this.#size();
-    if (this.#plot && this.#plot.width !== size.width) this.#plot.setSize(size);
-  }
-
-  #again() {
-    if (this.#drawn) this.draw(...this.#drawn);
-  }
-
-  clear() {
-    this.#plot?.destroy();
-    this.#plot = null;
-  }
-
-  draw(curve, points) {
-    this.#drawn = [curve, points];
-    this.clear();
+export class Plot extends Canvas {
+  create(curve, points) {
     const groups = marks(points);
     const drawn = lines(curve);
-    const axis = { stroke: colour("--ink"), grid: { stroke: colour("--line"), width: 1 }, ticks: { stroke: colour("--line") }, font: "12px system-ui, sans-serif", labelFont: "13px system-ui, sans-serif" };
+    const axis = axisStyle();
     const unit = curve.metric.unit;
     const xs = [...curve.x, ...points.map((point) => point.x)].filter((x) => x > 0);
     const [low, high] = [Math.min(...xs), Math.max(...xs)];
     const ys = bounds([...drawn.flatMap((line) => line.values), ...groups.flatMap((group) => group.points.flatMap((point) => [point.value, point.high]))]);
     const written = this.#axis(curve);
     const places = (ends) => ({ splits: (plot, which) => ticks(ends, which ? MOST_TICKS : Math.floor(plot.width / TICK_PX) - 1), filter: (_, splits) => splits });
-    this.#plot = new uPlot({
-      ...this.#size(),
+    const made = new uPlot({
+      ...this.size,
       legend: { show: false },
       cursor: { show: false },
       scales: { x: { time: false, distr: 3, range: () => [low, high] }, y: { distr: 3, range: () => ys } },
@@ -216,10 +151,9 @@ export class Plot {
       series: [{}, ...drawn.map((line) => ({ stroke: line.colour, dash: line.dash, width: line.width, points: { show: false }, spanGaps: line.sparse === true }))],
       hooks: { draw: [(plot) => { drawHere(plot, curve.here); drawMarks(plot, groups); }] },
     }, [curve.x, ...drawn.map((line) => line.values)], this.container);
-    this.container.firstElementChild.setAttribute("role", "img");
-    this.container.firstElementChild.setAttribute("aria-label", `${curve.metric.label} by ${curve.across.label.toLowerCase()}; the table below contains the values`);
     legend(drawn, groups);
     numbers(curve, groups);
+    return { made, label: `${curve.metric.label} by ${curve.across.label.toLowerCase()}; the table below contains the values` };
   }
 
   // Tick labels use the units of the server's texts and of the inputs.
