@@ -7,7 +7,9 @@ import { $, make, table } from "./elements.js";
 const LIGHT = ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#8a7f00", "#7570b3"];
 const DARK = ["#56B4E9", "#E69F00", "#2fc39a", "#e39cc6", "#F0E442", "#ff9a73", "#c9c2ff", "#ffffff"];
 const dark = matchMedia("screen and (prefers-color-scheme: dark)");
-const hue = (index) => (dark.matches ? DARK : LIGHT)[index % LIGHT.length];
+// A page of the documentation has a switch of its own for light and dark.
+const isDark = () => ({ dark: true, light: false })[document.body.dataset.theme] ?? dark.matches;
+const hue = (index) => (isDark() ? DARK : LIGHT)[index % LIGHT.length];
 const DASHES = [[], [8, 4], [2, 3], [10, 3, 2, 3], [14, 4], [4, 4], [2, 6], [6, 2, 2, 2]];
 const SHAPES = ["circle", "square", "triangle"];
 const PREFIXES = [[1e9, "G"], [1e6, "M"], [1e3, "k"], [1, ""], [1e-3, "m"], [1e-6, "µ"]];
@@ -98,8 +100,9 @@ function drawHere(plot, here) {
   ctx.restore();
 }
 
-// Bounds of a logarithmic axis, from positive values only.
-function bounds(values) {
+// Bounds of an axis: from 0 if it is linear, from positive values if it is logarithmic.
+function bounds(values, linear) {
+  if (linear) return [0, Math.max(1e-9, ...values) * 1.05];
   const kept = values.filter((value) => value !== null && value > 0);
   if (!kept.length) return [1, 10];
   const [low, high] = [Math.min(...kept), Math.max(...kept)];
@@ -110,7 +113,7 @@ function bounds(values) {
 function lines(curve) {
   const models = curve.series.map((each, at) => ({
     name: each.name, colour: hue(at), dash: DASHES[at % DASHES.length],
-    values: each.values.map((value) => (value > 0 ? value : null)), width: 2, sparse: each.sparse,
+    values: curve.linear ? each.values : each.values.map((value) => (value > 0 ? value : null)), width: 2, sparse: each.sparse,
   }));
   const references = Object.entries(curve.references).map(([name, value]) => ({
     name, colour: colour("--dim"), dash: [4, 4], values: curve.x.map(() => value), width: 1,
@@ -118,7 +121,7 @@ function lines(curve) {
   return [...models, ...references];
 }
 
-function legend(drawn, groups) {
+function legend(container, drawn, groups) {
   const ratio = 28;
   const svg = (children) => {
     const made = document.createElementNS("http://www.w3.org/2000/svg", "svg");
@@ -140,23 +143,23 @@ function legend(drawn, groups) {
     const [name, attributes] = shapes[group.shape];
     items.push(make("li", {}, svg([part(name, { ...attributes, fill: group.colour })]), `${group.name}, simulated, with 95 % interval`));
   }
-  $("legend").replaceChildren(...items);
+  container.replaceChildren(...items);
 }
 
-function numbers(curve, groups) {
+function numbers(container, curve, groups) {
   const unit = curve.metric.unit;
   const texts = new Map(curve.x.map((x, at) => [x, { text: curve.texts[at], at }]));
   for (const group of groups) for (const point of group.points) if (!texts.has(point.x)) texts.set(point.x, { text: point.at });
   const rows = [...texts].sort(([a], [b]) => a - b).map(([x, { text, at }]) => [
     text,
-    ...curve.series.map((each) => (at === undefined ? "" : amount(each.values[at], unit) + (each.values[at] !== null && !each.trusted[at] ? " †" : ""))),
+    ...curve.series.map((each) => (at === undefined ? "" : amount(each.values[at], unit) + (each.values[at] !== null && each.trusted?.[at] === false ? " †" : ""))),
     ...groups.map((group) => {
       const point = group.points.find((each) => each.x === x);
       return point ? `${point.text} (${point.interval || "no interval"})` : "";
     }),
   ]);
   const columns = [curve.across.label, ...curve.series.map((each) => each.name), ...groups.map((group) => `${group.name}, simulated`)];
-  $("numbers-table").replaceChildren(table("", columns, rows));
+  container.replaceChildren(table("", columns, rows));
 }
 
 // uPlot measures its container only once, so it is redrawn when the size changes.
@@ -164,13 +167,15 @@ export class Plot {
   #plot = null;
   #drawn = null;
 
-  constructor(container) {
+  constructor(container, { legend: key, numbers: values } = { legend: $("legend"), numbers: $("numbers-table") }) {
     this.container = container;
+    this.key = key;
+    this.values = values;
     new ResizeObserver(() => this.#resize()).observe(container);
-    dark.addEventListener("change", () => this.#again());
+    dark.addEventListener("change", () => this.redraw());
     // Paper is light and has a different width than the window.
     const paper = matchMedia("print");
-    paper.addEventListener("change", () => { this.#resize(); this.#again(); });
+    paper.addEventListener("change", () => { this.#resize(); this.redraw(); });
   }
 
   #size() {
@@ -183,7 +188,7 @@ export class Plot {
     if (this.#plot && this.#plot.width !== size.width) this.#plot.setSize(size);
   }
 
-  #again() {
+  redraw() {
     if (this.#drawn) this.draw(...this.#drawn);
   }
 
@@ -199,18 +204,19 @@ export class Plot {
     const drawn = lines(curve);
     const axis = { stroke: colour("--ink"), grid: { stroke: colour("--line"), width: 1 }, ticks: { stroke: colour("--line") }, font: "12px system-ui, sans-serif", labelFont: "13px system-ui, sans-serif" };
     const unit = curve.metric.unit;
-    const xs = [...curve.x, ...points.map((point) => point.x)].filter((x) => x > 0);
+    const xs = [...curve.x, ...points.map((point) => point.x)].filter((x) => curve.linear || x > 0);
     const [low, high] = [Math.min(...xs), Math.max(...xs)];
-    const ys = bounds([...drawn.flatMap((line) => line.values), ...groups.flatMap((group) => group.points.flatMap((point) => [point.value, point.high]))]);
+    const ys = bounds([...drawn.flatMap((line) => line.values), ...groups.flatMap((group) => group.points.flatMap((point) => [point.value, point.high]))], curve.linear);
     const written = this.#axis(curve);
-    const places = (ends) => ({ splits: (plot, which) => ticks(ends, which ? MOST_TICKS : Math.floor(plot.width / TICK_PX) - 1), filter: (_, splits) => splits });
+    const distr = curve.linear ? 1 : 3;
+    const places = (ends) => curve.linear ? {} : ({ splits: (plot, which) => ticks(ends, which ? MOST_TICKS : Math.floor(plot.width / TICK_PX) - 1), filter: (_, splits) => splits });
     this.#plot = new uPlot({
       ...this.#size(),
       legend: { show: false },
       cursor: { show: false },
-      scales: { x: { time: false, distr: 3, range: () => [low, high] }, y: { distr: 3, range: () => ys } },
+      scales: { x: { time: false, distr, range: () => [low, high] }, y: { distr, range: () => ys } },
       axes: [
-        { ...axis, ...places([low, high]), label: curve.across.label, values: (_, splits) => splits.map(written) },
+        { ...axis, ...places([low, high]), label: curve.across.label, values: (_, splits) => splits.map(curve.linear ? brief : written) },
         { ...axis, ...places(ys), label: curve.metric.label, size: 86, values: (_, splits) => splits.map((value) => amount(value, unit)) },
       ],
       series: [{}, ...drawn.map((line) => ({ stroke: line.colour, dash: line.dash, width: line.width, points: { show: false }, spanGaps: line.sparse === true }))],
@@ -218,8 +224,8 @@ export class Plot {
     }, [curve.x, ...drawn.map((line) => line.values)], this.container);
     this.container.firstElementChild.setAttribute("role", "img");
     this.container.firstElementChild.setAttribute("aria-label", `${curve.metric.label} by ${curve.across.label.toLowerCase()}; the table below contains the values`);
-    legend(drawn, groups);
-    numbers(curve, groups);
+    legend(this.key, drawn, groups);
+    numbers(this.values, curve, groups);
   }
 
   // Tick labels use the units of the server's texts and of the inputs.
