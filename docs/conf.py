@@ -47,7 +47,10 @@ html_theme = "furo"
 html_title = "tcpcast"
 # `make playground` builds the script, which contains the simulator as WebAssembly.
 PLAYGROUND = ROOT / "out" / "playground"
-html_static_path = ["static", *([str(PLAYGROUND)] if PLAYGROUND.exists() else [])]
+PLOTS = ROOT / "python" / "tcpcast" / "web" / "static" / "vendor" / "uPlot.min.css"
+html_static_path = ["static"]
+if PLAYGROUND.exists():
+    html_static_path += [str(PLAYGROUND), str(PLOTS)]
 html_css_files = ["site.css"]
 html_copy_source = False
 html_show_sourcelink = False
@@ -123,8 +126,9 @@ def write_index(app: Sphinx, error: Exception | None) -> None:
 
 
 def add_playground(app: Sphinx, name: str, *_: object) -> None:
-    """Load the script and style of the playground on its page only."""
+    """Load the script and styles of the playground on its page only."""
     if name == "docs/playground" and PLAYGROUND.exists():
+        app.add_css_file(PLOTS.name)
         app.add_css_file("playground.css")
         app.add_js_file("playground.js", loading_method="defer")
 

@@ -1,8 +1,8 @@
 """Write the script of the playground: ``build.py MODULE.wasm OUT.js``, run by ``make playground``.
 
 A page that is opened from a file may not fetch other files or import modules. So the script
-contains everything: the WebAssembly module (gzip in base64), the experiments, the plots of the local
-page (``tcpcast serve``), and the page itself.
+contains everything: the WebAssembly module (gzip in base64), the experiments, the plots of
+``tcpcast serve``, and the page itself.
 """
 
 from __future__ import annotations
@@ -32,8 +32,9 @@ DEFAULT = re.compile(r"^export \{ (?P<name>\w+) as default \};$", re.MULTILINE)
 def as_function(module: Path) -> str:
     """Return a module as a function call that stores its exports in ``modules``."""
     text = module.read_text(encoding="utf-8")
-    names = [match["name"] for match in EXPORT.finditer(text)]
-    names += [f"default: {match['name']}" for match in DEFAULT.finditer(text)]
+    names = [f"default: {match['name']}" for match in DEFAULT.finditer(text)]
+    # uPlot has a default export only, and others in comments.
+    names = names or [match["name"] for match in EXPORT.finditer(text)]
     text = DEFAULT.sub("", EXPORT.sub("", IMPORT.sub(_constants, text)))
     if re.search(r"^(import|export)\b", text, re.MULTILINE):
         raise ValueError(f"{module}: an import or export of a form that is not supported")

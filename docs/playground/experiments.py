@@ -8,7 +8,7 @@ per experiment, and for each combination the values that differ from it.
 from __future__ import annotations
 
 import itertools
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import tcpcast
@@ -39,14 +39,14 @@ class Slider:
 
 @dataclass(frozen=True, slots=True)
 class Experiment:
-    """A scenario with sliders; ``formulas`` are computed for each combination."""
+    """A scenario with sliders; ``formulas`` by stack are computed for each combination."""
 
     name: str
     title: str
     question: str
     scenario: dict[str, Any]
     sliders: tuple[Slider, ...]
-    formulas: tuple[str, ...] = ()
+    formulas: dict[str, list[str]] = field(default_factory=dict)
 
     def combinations(self) -> list[Scenario]:
         """Return the scenarios; the position of the last slider varies fastest."""
@@ -80,7 +80,7 @@ EXPERIMENTS = (
     Experiment(
         "slow-start",
         "Slow start",
-        "How fast does a new connection fill the link? The buffer holds one BDP.",
+        "How fast does a new connection fill the link? Linux with CUBIC, a buffer of one BDP.",
         {
             "network": {"rtt": "50ms", "bottleneck": {"rate": "20mbit", "buffer": "1bdp"}},
             "traffic": {"kind": "bulk", "flows": 1, "start": [0.0]},
@@ -128,7 +128,7 @@ EXPERIMENTS = (
                 "0.1%",
             ),
         ),
-        formulas=("mathis", "pftk", "cubic-response"),
+        formulas={"rfc-newreno": ["mathis", "pftk"], "linux-cubic": ["cubic-response"]},
     ),
     Experiment(
         "buffer-sizing",
@@ -209,7 +209,8 @@ def _plain(experiment: Experiment) -> dict[str, Any]:
 
 
 def _facts(experiment: Experiment, scenario: Scenario) -> dict[str, Any]:
-    answers = tcpcast.run(scenario, list(experiment.formulas)) if experiment.formulas else []
+    engines = experiment.formulas.get(scenario.populations[0].tcp.stack)
+    answers = tcpcast.run(scenario, engines) if engines else []
     rates = {answer.engine: answer.metrics.get("send_rate_pps") for answer in answers}
     return {
         "rtt_s": scenario.network.rtt_s,

@@ -4,7 +4,8 @@ import { make } from "./elements.js";
 import { Plot, amount } from "./plot.js";
 
 const NS = 1e-9;
-const MOST_SLOTS = 160;
+const MOST_SLOTS = 300;
+const SHOWN_ROUNDS = 360; // of the saw-tooth, whose rate needs a far longer run
 const share = (part) => `${(100 * part).toFixed(part > 0.1 ? 0 : 1)} %`;
 
 // Runs a request, {config, until_ns}, and returns the answer of crates/wasm.
@@ -58,21 +59,27 @@ function windowAt(windows, flow, times) {
   return values;
 }
 
-function overTime(slots, series, label, unit, references = {}) {
-  const x = slots.map((slot) => slot.end * NS);
-  return { linear: true, x, texts: x.map((value) => `${value.toPrecision(4)} s`), series, references, metric: { label, unit }, across: { label: "Time (s)" } };
+function overTime(times, series, label, references = {}) {
+  const x = times.map((time) => time * NS);
+  return { linear: true, x, texts: x.map((value) => `${value.toPrecision(4)} s`), series, references, metric: { label, unit: "" }, across: { label: "Time (s)" } };
 }
 
 const meanQueue = (slot) => slot.change[1] / (slot.seconds / NS);
+
+function lastWindows({ facts, answer }) {
+  const end = answer.course.at(-1)[0];
+  const step = SHOWN_ROUNDS * facts.rtt_s / NS / MOST_SLOTS;
+  const times = Array.from({ length: MOST_SLOTS }, (_, at) => end - (MOST_SLOTS - 1 - at) * step);
+  return overTime(times, [{ name: "window", values: windowAt(answer.windows, 0, times) }], "Packets");
+}
 
 function windowsAndQueue({ config, facts, answer }) {
   const slots = steps(answer, config.warmup_ns);
   const times = slots.map((slot) => slot.end);
   const flows = config.probes.traced;
   const windows = flows.map((flow) => ({ name: flows.length > 1 ? `window of flow ${flow + 1}` : "window", values: windowAt(answer.windows, flow, times) }));
-  const queue = config.bottleneck_bps ? [{ name: "queue", values: slots.map(meanQueue) }] : [];
-  const references = config.bottleneck_bps ? { "bandwidth-delay product": bdp(config, facts), buffer: config.buffer_pkts } : {};
-  return overTime(slots, [...windows, ...queue], "Packets", "", references);
+  const queue = { name: "queue", values: slots.map(meanQueue) };
+  return overTime(times, [...windows, queue], "Packets", { "bandwidth-delay product": bdp(config, facts), buffer: config.buffer_pkts });
 }
 
 function goodputs({ config, facts, answer }) {
@@ -83,14 +90,15 @@ function goodputs({ config, facts, answer }) {
     const bits = (slot) => 8 * (facts.payload_bytes * slot.change[column("delivered")] - slot.change[column("lacking_bytes")]);
     return { name, values: slots.map((slot) => bits(slot) / slot.seconds / 1e6) };
   });
-  return overTime(slots, series, "Goodput (Mbit/s)", "", { link: config.bottleneck_bps / 1e6 });
+  return overTime(slots.map((slot) => slot.end), series, "Goodput (Mbit/s)", { link: config.bottleneck_bps / 1e6 });
 }
 
 const bdp = (config, facts) => (config.bottleneck_bps * facts.rtt_s) / (8 * config.packet_bytes);
 const total = (classes, cell) => classes.reduce((sum, each) => sum + each[cell], 0);
 const delay = (classes) => total(classes, "waited_ns") / Math.max(1, total(classes, "passed")) * NS;
 
-// One sentence of result per experiment.
+// Plot over time, and sentence of the result, per experiment.
+const CURVES = { "slow-start": windowsAndQueue, "saw-tooth": lastWindows, "buffer-sizing": windowsAndQueue, "cubic-and-bbr": goodputs };
 const SENTENCES = {
   "slow-start": ({ config, facts, answer, link, classes }) => {
     const target = bdp(config, facts);
@@ -104,10 +112,10 @@ const SENTENCES = {
     const rate = total(classes, "sent") / (link.time_ns * NS);
     const named = Object.entries(facts.formulas).map(([name, { rate_pps: value, trusted }]) => `${name} ${brief(value)}${trusted ? "" : " †"} (${signed(value / rate - 1)})`);
     const dagger = Object.values(facts.formulas).some(({ trusted }) => !trusted) ? " † outside the domain of the formula." : "";
-    return `The flow sends ${brief(rate)} packets/s in this run; the formulas predict ${named.join(", ")}.${dagger}`;
+    return `The flow sends ${brief(rate)} packets/s in this run; by formula: ${named.join(", ")}.${dagger}`;
   },
   "buffer-sizing": ({ config, link, classes }) =>
-    `With a buffer of ${config.buffer_pkts} packets, the link is busy for ${(100 * link.busy_ns / link.time_ns).toFixed(1)} % of the time; the queue delays a packet by ${amount(delay(classes), "s")} on average, and ${share(total(classes, "queue_drops") / total(classes, "arrived"))} of the packets are lost.`,
+    `With a buffer of ${config.buffer_pkts} packets, the link is busy for ${(100 * link.busy_ns / link.time_ns).toFixed(1)} % of the time; the queue delays a packet by ${amount(delay(classes), "s")} on average, and ${amount(total(classes, "queue_drops") / total(classes, "arrived"), "%")} of the packets are lost.`,
   "cubic-and-bbr": ({ facts, link, classes }) => {
     const rates = classes.map((each) => 8 * (facts.payload_bytes * each.delivered - each.lacking_bytes) / (link.time_ns * NS));
     const named = facts.classes.map((name, at) => `${name} gets ${amount(rates[at], "bit/s")}`);
@@ -195,6 +203,7 @@ class Playground {
     this.visited.clear();
     for (const { button, experiment: own } of this.buttons) button.setAttribute("aria-pressed", String(own === experiment));
     this.question.textContent = experiment.question;
+    this.result.textContent = "";
     this.sliders = experiment.sliders.map((slider) => control(slider, () => this.update()));
     this.controls.replaceChildren(...this.sliders.map(({ row }) => row));
     this.update();
@@ -215,7 +224,7 @@ class Playground {
     const answer = simulate(this.wasm, request);
     const run = { config: request.config, facts, answer, ...sums(answer, facts.classes) };
     this.result.textContent = SENTENCES[experiment.name](run);
-    this.time.plot.draw(experiment.name === "cubic-and-bbr" ? goodputs(run) : windowsAndQueue(run), []);
+    this.time.plot.draw(CURVES[experiment.name](run), []);
     const hasFormulas = Object.keys(facts.formulas).length > 0;
     this.rate.box.hidden = !hasFormulas;
     if (hasFormulas) {
@@ -233,6 +242,6 @@ async function start(root) {
 }
 
 if (globalThis.document) {
-  const root = document.getElementById("playground");
+  const root = document.getElementById("experiments");
   start(root).catch((error) => { root.textContent = `The playground cannot start: ${error.message}`; });
 }

@@ -141,7 +141,8 @@ function legend(container, drawn, groups) {
   const shapes = { circle: ["circle", { cx: 14, cy: 6, r: 5 }], square: ["rect", { x: 9, y: 1, width: 10, height: 10 }], triangle: ["path", { d: "M14 1l5 10h-10z" }] };
   for (const group of groups) {
     const [name, attributes] = shapes[group.shape];
-    items.push(make("li", {}, svg([part(name, { ...attributes, fill: group.colour })]), `${group.name}, simulated, with 95 % interval`));
+    const intervals = group.points.some((point) => point.low !== null) ? ", with 95 % interval" : "";
+    items.push(make("li", {}, svg([part(name, { ...attributes, fill: group.colour })]), `${group.name}, simulated${intervals}`));
   }
   container.replaceChildren(...items);
 }
