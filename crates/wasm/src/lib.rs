@@ -21,7 +21,7 @@ struct Request {
     until_ns: u64,
 }
 
-/// Series and counters of a run; their columns and units are those of the native module.
+/// Series and counters of a run, with the columns and units of the native module.
 #[derive(Serialize)]
 struct Answer {
     /// Names of the columns of `course` per class, after the time and the integral of the queue.
