@@ -25,7 +25,7 @@ BUILT_FROM := pyproject.toml uv.lock Cargo.toml Cargo.lock $(wildcard crates/*/C
 	$(shell find crates/*/src -name '*.rs')
 
 .PHONY: help setup dev check-tools demo test test-rust test-python lint lint-rust lint-python \
-	check-long coverage bench docs site docs-update release-check peers clean
+	check-long coverage bench docs site playground docs-update release-check peers clean
 
 help: ## Show this list.
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 20
@@ -109,7 +109,19 @@ coverage: $(READY) ## Report line coverage of Python and Rust in out/coverage.
 bench: $(READY) ## Print speed and size with their targets.
 	.venv/bin/python -m benches.bench
 
-site: $(READY) ## Build the docs as a site into out/site; any warning is an error.
+PLAYGROUND := target/wasm32-unknown-unknown/playground/tcpcast_wasm.wasm
+
+playground: $(READY) ## Build the playground of the docs, if Rust's target wasm32 is installed.
+	@if test -d "$$($${RUSTC:-rustc} --print target-libdir --target wasm32-unknown-unknown)"; then \
+		cargo build --quiet --locked --profile playground --target wasm32-unknown-unknown \
+			--package tcpcast-wasm && \
+		.venv/bin/python docs/playground/build.py $(PLAYGROUND) out/playground/playground.js; \
+	else \
+		rm -rf out/playground; \
+		echo "No playground in the docs: it needs \`rustup target add wasm32-unknown-unknown\`."; \
+	fi
+
+site: $(READY) playground ## Build the docs as a site into out/site; any warning is an error.
 	@.venv/bin/sphinx-build --quiet --fail-on-warning --keep-going -c docs -d out/doctrees . out/site
 	@echo "Open out/site/index.html."
 

@@ -45,7 +45,12 @@ myst_links_external_new_tab = False
 
 html_theme = "furo"
 html_title = "tcpcast"
+# `make playground` builds the script, which contains the simulator as WebAssembly.
+PLAYGROUND = ROOT / "out" / "playground"
+PLOTS = ROOT / "python" / "tcpcast" / "web" / "static" / "vendor" / "uPlot.min.css"
 html_static_path = ["static"]
+if PLAYGROUND.exists():
+    html_static_path += [str(PLAYGROUND), str(PLOTS)]
 html_css_files = ["site.css"]
 html_copy_source = False
 html_show_sourcelink = False
@@ -120,10 +125,19 @@ def write_index(app: Sphinx, error: Exception | None) -> None:
         shutil.copyfile(app.outdir / f"{START}.html", app.outdir / "index.html")
 
 
+def add_playground(app: Sphinx, name: str, *_: object) -> None:
+    """Load the script and styles of the playground on its page only."""
+    if name == "docs/playground" and PLAYGROUND.exists():
+        app.add_css_file(PLOTS.name)
+        app.add_css_file("playground.css")
+        app.add_js_file("playground.js", loading_method="defer")
+
+
 def setup(app: Sphinx) -> dict[str, bool]:
     """Register the lexer and the equation renderer."""
     app.add_lexer("console", Session)
     app.add_html_math_renderer("mathml", (inline, None), (displayed, None))
     app.connect("source-read", add_navigation)
+    app.connect("html-page-context", add_playground)
     app.connect("build-finished", write_index)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -127,3 +127,24 @@ def test_pages_fit_and_work_offline(site: Path, browser: BrowserContext) -> None
         assert page.evaluate(broken) == 0, name
     page.close()
     assert [url for url in requested_urls if not url.startswith(("file:", "data:"))] == []
+
+
+def test_playground_simulates_offline(site: Path, browser: BrowserContext) -> None:
+    if not (site / "_static" / "playground.js").exists():
+        pytest.skip("needs the target wasm32-unknown-unknown of Rust: make playground")
+    errors: list[str] = []
+    page = browser.new_page()
+    page.on("pageerror", lambda error: errors.append(str(error)))
+    page.goto((site / "docs" / "playground.html").as_uri())
+    for button in page.locator("#experiments .tabs button").all():
+        button.click()
+        result = page.locator("#experiments .result:not(:empty)")
+        opened = result.inner_text()
+        page.locator("#experiments input[type=range]").last.press("ArrowRight")
+        differs = "text => document.querySelector('.result').innerText !== text"
+        page.wait_for_function(differs, arg=opened)
+        for width in (PHONE, DESK):
+            page.set_viewport_size({"width": width, "height": 900})
+            assert page.evaluate("document.documentElement.scrollWidth") <= width
+    page.close()
+    assert errors == []

@@ -220,6 +220,7 @@ CRATE_MAY_USE = {
     "trace": {"wire"},
     "emu": {"link", "wire"},
     "py": {"emu", "fixed_point", "link", "sim", "trace"},
+    "wasm": {"sim"},
 }
 CRATE_LIBRARIES = {
     "link": {"libm", "rand_core", "rand_xoshiro", "serde", "thiserror"},
@@ -236,6 +237,7 @@ CRATE_LIBRARIES = {
         "thiserror",
     },
     "py": {"libc", "numpy", "pyo3", "serde", "serde_path_to_error"},
+    "wasm": {"serde", "serde_json", "serde_path_to_error"},
 }
 
 

@@ -6,7 +6,9 @@ import { make } from "./elements.js";
 const LIGHT = ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#8a7f00", "#7570b3"];
 const DARK = ["#56B4E9", "#E69F00", "#2fc39a", "#e39cc6", "#F0E442", "#ff9a73", "#c9c2ff", "#ffffff"];
 const dark = matchMedia("screen and (prefers-color-scheme: dark)");
-export const hue = (index) => (dark.matches ? DARK : LIGHT)[index % LIGHT.length];
+// A page of the documentation has a switch of its own for light and dark.
+const isDark = () => ({ dark: true, light: false })[document.body.dataset.theme] ?? dark.matches;
+export const hue = (index) => (isDark() ? DARK : LIGHT)[index % LIGHT.length];
 const DASHES = [[], [8, 4], [2, 3], [10, 3, 2, 3], [14, 4], [4, 4], [2, 6], [6, 2, 2, 2]];
 export const dash = (index) => DASHES[index % DASHES.length];
 const PREFIXES = [[1e9, "G"], [1e6, "M"], [1e3, "k"], [1, ""], [1e-3, "m"], [1e-6, "µ"]];
@@ -57,10 +59,10 @@ export class Canvas {
   constructor(container) {
     this.container = container;
     new ResizeObserver(() => this.#resize()).observe(container);
-    dark.addEventListener("change", () => this.#again());
+    dark.addEventListener("change", () => this.redraw());
     // Paper is light and has a different width than the window.
     const paper = matchMedia("print");
-    paper.addEventListener("change", () => { this.#resize(); this.#again(); });
+    paper.addEventListener("change", () => { this.#resize(); this.redraw(); });
   }
 
   get size() {
@@ -73,7 +75,7 @@ export class Canvas {
     if (this.#made && this.#made.width !== size.width) this.#made.setSize(size);
   }
 
-  #again() {
+  redraw() {
     if (this.#drawn) this.draw(...this.#drawn);
   }
 

@@ -79,8 +79,9 @@ function drawHere(plot, here) {
   ctx.restore();
 }
 
-// Bounds of a logarithmic axis, from positive values only.
-function bounds(values) {
+// Bounds of an axis: from 0 if it is linear, from positive values if it is logarithmic.
+function bounds(values, linear) {
+  if (linear) return [0, Math.max(1e-9, ...values) * 1.05];
   const kept = values.filter((value) => value !== null && value > 0);
   if (!kept.length) return [1, 10];
   const [low, high] = [Math.min(...kept), Math.max(...kept)];
@@ -91,7 +92,7 @@ function bounds(values) {
 function lines(curve) {
   const models = curve.series.map((each, at) => ({
     name: each.name, colour: hue(at), dash: dash(at),
-    values: each.values.map((value) => (value > 0 ? value : null)), width: 2, sparse: each.sparse,
+    values: each.values.map((value) => (curve.linear || value > 0 ? value : null)), width: 2, sparse: each.sparse,
   }));
   const references = Object.entries(curve.references).map(([name, value]) => ({
     name, colour: colour("--dim"), dash: [4, 4], values: curve.x.map(() => value), width: 1,
@@ -105,54 +106,63 @@ const MARKS = {
   triangle: ["path", { d: "M14 1l5 10h-10z" }],
 };
 
-function legend(drawn, groups) {
+function legend(container, drawn, groups) {
   const marked = groups.map((group) => {
     const [name, attributes] = MARKS[group.shape];
-    return entry([name, { ...attributes, fill: group.colour }], `${group.name}, simulated, with 95 % interval`);
+    const intervals = group.points.some((point) => point.low !== null) ? ", with 95 % interval" : "";
+    return entry([name, { ...attributes, fill: group.colour }], `${group.name}, simulated${intervals}`);
   });
-  $("legend").replaceChildren(...drawn.map((line) => entry(lineShape(line), line.name)), ...marked);
+  container.replaceChildren(...drawn.map((line) => entry(lineShape(line), line.name)), ...marked);
 }
 
-function numbers(curve, groups) {
+function numbers(container, curve, groups) {
+  const shown = (each, at) => (each.texts ? each.texts[at] || "–" : amount(each.values[at], curve.metric.unit));
   const texts = new Map(curve.x.map((x, at) => [x, { text: curve.texts[at], at }]));
   for (const group of groups) for (const point of group.points) if (!texts.has(point.x)) texts.set(point.x, { text: point.at });
   const rows = [...texts].sort(([a], [b]) => a - b).map(([x, { text, at }]) => [
     text,
-    ...curve.series.map((each) => (at === undefined ? "" : (each.texts[at] || "–") + (each.texts[at] && !each.trusted[at] ? " †" : ""))),
+    ...curve.series.map((each) => (at === undefined ? "" : shown(each, at) + (each.values[at] !== null && each.trusted?.[at] === false ? " †" : ""))),
     ...groups.map((group) => {
       const point = group.points.find((each) => each.x === x);
       return point ? `${point.text} (${point.interval || "no interval"})` : "";
     }),
   ]);
   const columns = [curve.across.label, ...curve.series.map((each) => each.name), ...groups.map((group) => `${group.name}, simulated`)];
-  $("numbers-table").replaceChildren(table("", columns, rows));
+  container.replaceChildren(table("", columns, rows));
 }
 
 export class Plot extends Canvas {
+  constructor(container, { legend: key, numbers: values } = { legend: $("legend"), numbers: $("numbers-table") }) {
+    super(container);
+    this.key = key;
+    this.values = values;
+  }
+
   create(curve, points) {
     const groups = marks(points);
     const drawn = lines(curve);
     const axis = axisStyle();
     const unit = curve.metric.unit;
-    const xs = [...curve.x, ...points.map((point) => point.x)].filter((x) => x > 0);
+    const xs = [...curve.x, ...points.map((point) => point.x)].filter((x) => curve.linear || x > 0);
     const [low, high] = [Math.min(...xs), Math.max(...xs)];
-    const ys = bounds([...drawn.flatMap((line) => line.values), ...groups.flatMap((group) => group.points.flatMap((point) => [point.value, point.high]))]);
+    const ys = bounds([...drawn.flatMap((line) => line.values), ...groups.flatMap((group) => group.points.flatMap((point) => [point.value, point.high]))], curve.linear);
     const written = this.#axis(curve);
-    const places = (ends) => ({ splits: (plot, which) => ticks(ends, which ? MOST_TICKS : Math.floor(plot.width / TICK_PX) - 1), filter: (_, splits) => splits });
+    const distr = curve.linear ? 1 : 3;
+    const places = (ends) => curve.linear ? {} : ({ splits: (plot, which) => ticks(ends, which ? MOST_TICKS : Math.floor(plot.width / TICK_PX) - 1), filter: (_, splits) => splits });
     const made = new uPlot({
       ...this.size,
       legend: { show: false },
       cursor: { show: false },
-      scales: { x: { time: false, distr: 3, range: () => [low, high] }, y: { distr: 3, range: () => ys } },
+      scales: { x: { time: false, distr, range: () => [low, high] }, y: { distr, range: () => ys } },
       axes: [
-        { ...axis, ...places([low, high]), label: curve.across.label, values: (_, splits) => splits.map(written) },
+        { ...axis, ...places([low, high]), label: curve.across.label, values: (_, splits) => splits.map(curve.linear ? brief : written) },
         { ...axis, ...places(ys), label: curve.metric.label, size: 86, values: (_, splits) => splits.map((value) => amount(value, unit)) },
       ],
       series: [{}, ...drawn.map((line) => ({ stroke: line.colour, dash: line.dash, width: line.width, points: { show: false }, spanGaps: line.sparse === true }))],
       hooks: { draw: [(plot) => { drawHere(plot, curve.here); drawMarks(plot, groups); }] },
     }, [curve.x, ...drawn.map((line) => line.values)], this.container);
-    legend(drawn, groups);
-    numbers(curve, groups);
+    legend(this.key, drawn, groups);
+    numbers(this.values, curve, groups);
     return { made, label: `${curve.metric.label} by ${curve.across.label.toLowerCase()}; the table below contains the values` };
   }
 
