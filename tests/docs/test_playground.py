@@ -25,7 +25,7 @@ EXPERIMENTS = runpy.run_path(str(FOLDER / "experiments.py"))
 BY_NAME = {experiment.name: experiment for experiment in EXPERIMENTS["EXPERIMENTS"]}
 
 HARNESS = """
-const modules = {"elements.js": {}, "plot.js": {}};
+const modules = {"elements.js": {}, "drawing.js": {}, "plot.js": {}};
 PAGE
 const { simulate, requestAt, place } = modules["playground.js"];
 const [module, ...arguments_] = process.argv.slice(1);
