@@ -114,12 +114,12 @@ def _by_class(compared: Compared, groups: Sequence[Population]) -> str:
     stated.sort(key=lambda each: -each[0])
     if len(stated) > _MAX_CLASSES:
         stated = [stated[0], stated[-1]]
-    separate = len(stated) > 1 and _differ(stated[0][2], stated[-1][2])
+    separate = len(stated) > 1 and differ(stated[0][2], stated[-1][2])
     unclear = "" if separate or len(stated) < 2 else ", no difference beyond the intervals"
     return "; ".join(clause for _, clause, *_ in stated) + unclear
 
 
-def _differ(larger: Metric, smaller: Metric) -> bool:
+def differ(larger: Metric, smaller: Metric) -> bool:
     """Return True if two values differ beyond their intervals; those of formulas are exact."""
     if larger.low is None or smaller.high is None:
         return larger.interval_warning is smaller.interval_warning is None
@@ -200,7 +200,7 @@ def sweep_verdict(table: Mapping[str, Sequence[Any]], keys: Sequence[str]) -> st
         for at in ends
     )
     subject = f"The {label(metric)} "
-    if not _differ(largest, smallest):
+    if not differ(largest, smallest):
         subject += "does not differ beyond the intervals: it "
     return f"{subject}lies between {low} and {high}."
 

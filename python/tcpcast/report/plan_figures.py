@@ -13,6 +13,7 @@ from tcpcast.report.chart import (
     CALCULATED,
     OBSERVED,
     REFERENCE,
+    SIZE,
     Axis,
     Band,
     Chart,
@@ -23,9 +24,10 @@ from tcpcast.report.chart import (
     Series,
     line_style,
     points_of,
+    setup_text,
 )
+from tcpcast.report.plan import plan_verdict
 from tcpcast.report.quantity import amount, label, scale_of, scale_of_unit
-from tcpcast.report.summary import describe
 from tcpcast.units import digits
 
 if TYPE_CHECKING:
@@ -57,9 +59,9 @@ FILES = {
 
 _KEYS = {
     "packet": ("buffer", "packets"),
-    "bit/s": ("rate of the bottleneck", ""),
+    "bit/s": ("rate of the link", ""),
     "1": ("loss", "%"),
-    "sources": ("sources", ""),
+    "sources": ("users", ""),
 }
 _MODELS = {
     "pftk": "PFTK",
@@ -71,7 +73,7 @@ _MODELS = {
 """Labels of the model curves in plans for one path, by column."""
 _AT_MODEL = {"color": CALCULATED[0], "linewidth": 0.8, "linestyle": "--"}
 _DIAMOND: Style = {"color": CALCULATED[0], "marker": "D", "linestyle": "none", "zorder": 20}
-_POINTS = "packet, with 95 % interval"
+_POINTS = "packet (simulated), 95 % interval"
 
 
 def plan_figure(plan: Plan, scenario: Scenario) -> Figure:
@@ -93,10 +95,10 @@ def plan_figure(plan: Plan, scenario: Scenario) -> Figure:
     if "isoline" in plan.tables:
         panels.append(_isoline(plan, plan.target[1], scenario))
     return Chart(
-        title=f"{scenario.name}: {plan.question}",
+        title=plan_verdict(plan).rstrip("."),
         panels=panels,
-        subtitle=describe(scenario),
-        size=(6.4, 4.4 if len(panels) == 1 else 7.2),
+        subtitle=setup_text(scenario),
+        size=(SIZE[0], SIZE[1] if len(panels) == 1 else 6.4),
         heights=(4, 3)[: len(panels)],
     ).draw()
 
@@ -110,14 +112,14 @@ def _crossing(plan: Plan, metric: str, target: float) -> Panel:
         Series(
             curve[name] / x.factor,
             curve[column] / y.factor,
-            _MODELS.get(column.removesuffix("_bps"), "the model"),
-            line_style(index, (*CALCULATED, REFERENCE)) | {"linewidth": 1.8},
+            style=line_style(index, (*CALCULATED, REFERENCE)) | {"linewidth": 1.8},
+            name=_MODELS.get(column.removesuffix("_bps"), "model").replace(" ", "\n"),
         )
         for index, column in enumerate(columns)
         if np.isfinite(curve[column]).any()
     ]
     shown_target = target / y.factor
-    series.append(Reference(shown_target, f"target, {digits(shown_target)} {y.unit}"))
+    series.append(Reference(shown_target, name=f"target,\n{digits(shown_target)} {y.unit}"))
     series += _answer(plan, x, shown_target)
     seen = {name: np.empty(0) for name in (name, metric, "low", "high")}
     seen |= plan.tables.get("simulated", {})
@@ -157,7 +159,7 @@ def _answer(plan: Plan, x: Scale, target: float) -> Iterator[Drawable]:
     yield Reference(plan.simulated / x.factor, text, solid, axis="x")
     if plan.simulated_low is not None and plan.simulated_high is not None:
         ends = plan.simulated_low / x.factor, plan.simulated_high / x.factor
-        yield Reference(ends[0], style={"color": OBSERVED[0]}, axis="x", end=ends[1])
+        yield Reference(ends[0], style={"color": OBSERVED[0]}, axis="x", until=ends[1])
 
 
 def _answer_text(value: float, plan: Plan) -> str:
@@ -179,7 +181,7 @@ def _points(x: Floats, rows: Floats, bottom: float) -> Iterator[Drawable]:
         style: Style = {"marker": "v", "linestyle": "none", "color": OBSERVED[0]}
         style |= {"clip_on": False, "zorder": 30}
         below = np.full(np.count_nonzero(~inside), bottom)
-        yield Series(x[~inside], below, "packet, below this axis", style)
+        yield Series(x[~inside], below, "packet (simulated), below this axis", style)
 
 
 def _value_axis(label: str, values: Floats, target: float) -> Axis:
@@ -211,5 +213,5 @@ def _isoline(plan: Plan, target: float, scenario: Scenario) -> Panel:
     if plan.simulated is not None:
         metric = Metric(plan.simulated, plan.simulated_low, plan.simulated_high)
         series.append(points_of([own], [metric], 0.01, "packet"))
-    x, y = Axis("RTT (ms)", log=True), Axis("loss (%)", floor, log=True)
+    x, y = Axis("round-trip time (ms)", log=True), Axis("loss (%)", floor, log=True)
     return Panel(series, x, y, legend={"loc": "upper right"})

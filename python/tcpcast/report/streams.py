@@ -4,9 +4,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tcpcast.report.chart import CALCULATED, Axis, Chart, Panel, Reference, Series, points_of
+from tcpcast.report.chart import (
+    CALCULATED,
+    Axis,
+    Chart,
+    Panel,
+    Reference,
+    Series,
+    points_of,
+    setup_text,
+)
+from tcpcast.report.plan import plan_verdict
 from tcpcast.report.quantity import amount, scale_of_unit
-from tcpcast.report.summary import describe
 
 if TYPE_CHECKING:
     from tcpcast.plan import Plan
@@ -22,15 +31,15 @@ _MODELS = {"parallel_bps": "algorithm 1", "cubic_bps": "n times CUBIC", "bbr_bps
 def streams_chart(plan: Plan, scenario: Scenario) -> Chart:
     """Return the total rate against the number of flows, and below it the competing flow's rate."""
     flows = plan.tables["curve"]["flows"]
-    x = Axis("parallel flows n", 0, float(flows[-1]))
+    x = Axis("parallel flows", 0, float(flows[-1]))
     return Chart(
-        title=f"{scenario.name}: number of parallel flows",
+        title=plan_verdict(plan).rstrip("."),
         panels=[
             _rates(plan, scenario.network.bottleneck.rate_bps, x),
             _competing(plan, x),
         ],
-        subtitle=describe(scenario),
-        size=(6.4, 5.4),
+        subtitle=setup_text(scenario),
+        size=(5.6, 5.0),
         heights=(2, 1),
         share="x",
     )
@@ -64,7 +73,7 @@ def _rates(plan: Plan, link_bps: float, x: Axis) -> Panel:
     if simulated is not None and len(simulated["flows"]):
         busy = [answer.metrics["utilisation"] for answer in plan.verified]
         series.append(points_of(simulated["flows"], busy, scale.factor / link_bps, "packet"))
-    y = Axis(f"total rate of n flows ({scale.unit})", 0, 1.12 * link)
+    y = Axis(f"total rate of all flows ({scale.unit})", 0, 1.12 * link)
     return Panel(series, x, y, legend={"loc": "lower right"})
 
 
