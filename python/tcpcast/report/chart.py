@@ -53,10 +53,8 @@ __all__ = [
 
 SIZE = (5.6, 3.9)
 """Default width and height in inches; small, so that the texts are readable on a telephone."""
-WIDE_SIZE = 7.0
-"""Width in inches of figures with several panels side by side."""
-MAX_LEGEND = 5
-"""Maximum number of entries of a legend."""
+MAX_NARROW = 6.0
+"""Width in inches up to which texts are readable if a telephone shows the whole figure."""
 _DPI = 150
 _WIDE_WINDOWS = 15.0
 _LEGEND: Style = {"frameon": False, "fontsize": LABEL}

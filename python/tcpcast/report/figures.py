@@ -21,6 +21,7 @@ from tcpcast.report import (
     window_figures,
 )
 from tcpcast.report.chart import (
+    MAX_NARROW,
     REFERENCE,
     Axis,
     Chart,
@@ -188,7 +189,8 @@ def inline(name: str, figure: Figure) -> document.Figure:
     svg = output.figure_bytes(figure, "svg", name).decode()
     whole = svg[svg.index("<svg") :]
     short = _COORDINATES.sub(lambda path: _DIGITS.sub(r"\1", path[0]), _UNUSED.sub("", whole))
-    return document.Figure(short, figure.get_suptitle())
+    caption = " ".join(figure.get_suptitle().split())
+    return document.Figure(short, caption, is_wide=figure.get_figwidth() > MAX_NARROW)
 
 
 def _has_rows(answer: Answer, table: str, column: str) -> bool:

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     Drawn = tuple[list[Drawable], Axis]
 
 MAX_CLASSES = len(COLOURS)
-_WIDTH, _PANEL, _AROUND = 6.4, 1.35, 0.9
+_WIDTH, _PANEL, _AROUND = 5.8, 1.35, 0.9
 _ALL: Style = {"color": "#222222", "linestyle": "-"}
 """Line style of the total over all flows, distinct from the styles of single flows."""
 

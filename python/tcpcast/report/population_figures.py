@@ -69,7 +69,7 @@ def users_chart(plan: Plan, scenario: Scenario) -> Chart:
         title=plan_verdict(plan).rstrip("."),
         subtitle=setup_text(scenario),
         panels=[Panel(_answer(plan) + series, x, y) for series, y in panels],
-        size=(6.4, 6.8),
+        size=(6.0, 6.8),
         columns=2,
         share="x",
         legend="beside",

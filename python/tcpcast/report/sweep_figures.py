@@ -63,6 +63,8 @@ _PARSERS: dict[str, Callable[[str], float]] = {
     "packet": units.parse_packets,
 }
 """Parser of a level by the unit of the metric; other levels are plain numbers."""
+_INK, _HALO = "#010101", "#fefefe"
+"""Colours of isolines, which stay the same on a dark page, as do the colours of the map."""
 _CROSS = {"linestyle": "none", "marker": "x", "color": REFERENCE, "markersize": 6}
 _DOUBTED = "not to be trusted, or without a reliable interval"
 
@@ -421,10 +423,8 @@ def _isolines(  # noqa: PLR0913, PLR0917 - what to draw, and how
         return
     # Over several decades, logarithms are closer to linear between two cells.
     surface, at = (np.ma.log10(value), np.log10(inside)) if log else (value, np.array(inside))
-    lines = axes.contour(
-        x.positions, y.positions, surface, levels=at, colors="black", linewidths=1.3
-    )
-    outline: list[Any] = [withStroke(linewidth=3, foreground="white")]
+    lines = axes.contour(x.positions, y.positions, surface, levels=at, colors=_INK, linewidths=1.3)
+    outline: list[Any] = [withStroke(linewidth=3, foreground=_HALO)]
     lines.set_path_effects(outline)
     texts = {a: f"{digits(b, 4)} {scale.unit}".rstrip() for a, b in zip(at, inside, strict=True)}
     for text in axes.clabel(lines, fmt=texts, fontsize=8):

@@ -5,7 +5,7 @@ A difference is named only if the 95 % intervals are disjoint; untrusted values 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -59,9 +59,10 @@ def title(
     return f"The {name} {text or _range_text(lead, keys[0], scale)}{by}"
 
 
-def _usable(each: Cells) -> np.ndarray[tuple[int, ...], np.dtype[np.bool_]]:
+def _usable(each: Cells) -> np.ndarray[Any, np.dtype[np.bool_]]:
     """Return a mask of the finite and trusted values."""
-    return np.isfinite(each.value) & (each.marks != UNTRUSTED)
+    trusted = np.array(each.marks != UNTRUSTED, dtype=bool)
+    return np.logical_and(np.isfinite(each.value), trusted)
 
 
 def _value(value: float, scale: Scale) -> str:
@@ -77,13 +78,13 @@ def _metric(each: Cells, index: int) -> Metric:
     low, high = (float(end[index]) for end in (each.low, each.high))
     known = np.isfinite(low) and np.isfinite(high)
     doubt = each.doubts[index] or ("no interval" if each.simulated and not known else None)
-    bounds = (low, high) if known else (None, None)
-    return Metric(float(each.value[index]), *bounds, interval_warning=doubt)
+    value = float(each.value[index])
+    return Metric(value, low if known else None, high if known else None, interval_warning=doubt)
 
 
 def _level_text(each: Cells, key: Along, scale: Scale, levels: Sequence[float]) -> str:
     """Return from which value of the key on the metric is clearly below or above a level."""
-    rows = np.flatnonzero(_usable(each))
+    rows = np.flatnonzero(_usable(each)).tolist()
     metrics = [_metric(each, row) for row in rows]
     for level in levels:
         for word, sides in (
@@ -106,9 +107,9 @@ def _bound(metric: Metric, *, upper: bool) -> float:
 
 def _range_text(each: Cells, key: Along, scale: Scale) -> str:
     """Return the course between both ends, or the largest and the smallest value."""
-    usable = np.flatnonzero(_usable(each))
-    rows = np.array([row for row in usable if _metric(each, row).interval_warning is None], int)
-    if rows.size < 2:
+    usable = np.flatnonzero(_usable(each)).tolist()
+    rows = [row for row in usable if _metric(each, row).interval_warning is None]
+    if len(rows) < 2:
         values = each.value[usable]
         return f"is {_span(values.min(), values.max(), scale)}, without reliable intervals"
     values = each.value[rows]

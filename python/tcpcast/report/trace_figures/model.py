@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 SHORTEST_S = 10.0
 """Minimum length of an incomplete last interval, which is drawn as a hollow mark."""
 MIN_INTERVALS = 2
-SIZE = (6.4, 4.4)
+SIZE = (5.8, 4.2)
 
 NAMED = (NO_LOSS, TD, "T0", "T1", "T2")
 CLASSES = {

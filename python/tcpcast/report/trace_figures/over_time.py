@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     Floats = np.ndarray[Any, np.dtype[np.float64]]
 
-SIZE = (6.6, 6.0)
+SIZE = (5.8, 6.0)
 MAX_LIMITS = 5
 """Maximum number of limits with a separate colour; the shortest others are drawn together."""
 BINS = 160

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     Floats = np.ndarray[Any, np.dtype[np.float64]]
 
-WIDTH = 6.6
+WIDTH = 5.8
 MAX_CAUSES = 3
 """Maximum number of causes with separate marks; the rarest others share one mark."""
 DETAIL_SENDS = 240
