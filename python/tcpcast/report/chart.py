@@ -53,15 +53,15 @@ __all__ = [
 
 SIZE = (5.6, 3.9)
 """Default width and height in inches; small, so that the texts are readable on a telephone."""
+MAX_LEGEND = 5
+"""Maximum number of entries of a legend."""
 MAX_NARROW = 6.0
 """Width in inches up to which texts are readable if a telephone shows the whole figure."""
 _DPI = 150
 _WIDE_WINDOWS = 15.0
 _LEGEND: Style = {"frameon": False, "fontsize": LABEL}
-_LEGEND_COLUMNS = 2
-"""Entries per row of a legend below all panels."""
-_LONG_LABEL = 38
-"""Number of characters above which a legend below all panels has one entry per row."""
+_TWO_COLUMNS = 70
+"""Number of characters up to which a legend below all panels has two entries per row."""
 
 
 def figure_class() -> type[Figure]:
@@ -395,8 +395,10 @@ class Chart:
         }
         style = _LEGEND | {"handles": entries.values(), "labels": entries} | self.legend_style
         if self.legend == "below":
-            longest = max(map(len, entries), default=0)
-            columns = _LEGEND_COLUMNS if longest <= _LONG_LABEL else 1
+            lengths = list(map(len, entries))
+            half = -(-len(lengths) // 2)
+            width = max(lengths[:half], default=0) + max(lengths[half:], default=0)
+            columns = 2 if width <= _TWO_COLUMNS else 1
             figure.legend(**({"loc": "outside lower center", "ncols": columns} | style))
         else:
             all_axes[-1].legend(**({"loc": "lower left"} | style))

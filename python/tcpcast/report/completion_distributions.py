@@ -10,6 +10,7 @@ import numpy as np
 
 from tcpcast.report.chart import (
     MARKERS,
+    MAX_LEGEND,
     OBSERVED,
     Axis,
     Series,
@@ -21,7 +22,6 @@ from tcpcast.report.chart import (
 from tcpcast.report.completion_figures import WIDE
 from tcpcast.report.figure_titles import span_text
 from tcpcast.report.leading import PERCENTILES
-from tcpcast.report.losses import spread
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -92,27 +92,35 @@ def tail(answers: Sequence[Answer], scenario: Scenario) -> Chart:
     title = f"Times that only some of the {subject} exceed"
     if known and len(known) == len(ends):
         sizes = ", depending on the size" if len(known) > 1 else ""
-        title = f"5 % of the {subject} take longer than {span_text(known, 's')}{sizes}"
+        title = f"At most 5 % of the {subject} take longer than {span_text(known, 's')}{sizes}"
     return scenario_chart(scenario, title, Axis(label, log=True), y, series)
 
 
 def _percentiles(answers: Sequence[Answer]) -> Iterator[Series]:
-    """Yield the median, p95 and p99 of up to five sizes per answer."""
+    """Yield the median, p95 and p99 of some sizes per answer."""
     for answer, colour in zip(answers, OBSERVED * 4, strict=False):
         sizes = answer.tables["by_size"]["size_pkts"]
-        for row, mark in zip(spread(len(sizes))[:: -(-len(sizes) // 5)], MARKERS, strict=False):
+        for row, mark in zip(_chosen(len(sizes), answers), MARKERS, strict=False):
             times = [float(answer.tables["by_size"][name][row]) for name in PERCENTILES]
             style = {"color": colour, "marker": mark, "linewidth": 1.2}
             yield Series(times, (0.5, 0.05, 0.01), _curve_label(answer, int(sizes[row])), style)
 
 
+def _chosen(sizes: int, answers: Sequence[Answer]) -> list[int]:
+    """Return evenly spaced indices of sizes, so many that the legend has few entries."""
+    most = max(1, MAX_LEGEND // len(answers))
+    indices: list[int] = np.unique(np.linspace(0, sizes - 1, min(sizes, most)).round()).tolist()
+    return [int(index) for index in indices]
+
+
 def _curves(answers: Sequence[Answer]) -> Iterator[tuple[Table, str, Style]]:
-    """Yield the curve, label and style of each size in each answer."""
+    """Yield the curve, label and style of some sizes in each answer."""
     numbers = count()
     for answer in answers:
         table = answer.tables[TABLE]
         sizes = table.get("size_pkts")
-        for size in [None] if sizes is None else np.unique(sizes).tolist():
+        distinct = [None] if sizes is None else np.unique(sizes).tolist()
+        for size in (distinct[i] for i in _chosen(len(distinct), answers)):
             chosen = slice(None) if sizes is None else sizes == size
             curve = _from_zero({name: column[chosen] for name, column in table.items()})
             style = line_style(next(numbers)) | {"linewidth": 1.4, "drawstyle": "steps-post"}

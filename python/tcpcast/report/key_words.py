@@ -5,7 +5,7 @@ from __future__ import annotations
 _WORDS = {
     "network.rtt": "round-trip time",
     "network.bottleneck.rate": "rate of the link",
-    "network.bottleneck.rate.burst": "burst that the policer accepts",
+    "network.bottleneck.rate.burst": "burst size",
     "network.bottleneck.buffer": "buffer",
     "network.bottleneck.loss": "loss",
     "network.bottleneck.queue": "queue discipline",

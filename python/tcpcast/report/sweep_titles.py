@@ -61,8 +61,9 @@ def title(
 
 def _usable(each: Cells) -> np.ndarray[Any, np.dtype[np.bool_]]:
     """Return a mask of the finite and trusted values."""
-    trusted = np.array(each.marks != UNTRUSTED, dtype=bool)
-    return np.logical_and(np.isfinite(each.value), trusted)
+    usable: np.ndarray[Any, np.dtype[np.bool_]]
+    usable = np.isfinite(each.value) & (each.marks != UNTRUSTED)
+    return usable
 
 
 def _value(value: float, scale: Scale) -> str:
