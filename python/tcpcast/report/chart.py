@@ -239,6 +239,20 @@ class Uprights:
 
 
 @dataclass(frozen=True, slots=True)
+class Across:
+    """Horizontal lines between two values, for example intervals."""
+
+    y: Any
+    low: Any
+    high: Any
+    style: Style
+
+    def draw(self, axes: Axes) -> None:
+        """Draw the lines."""
+        axes.hlines(self.y, self.low, self.high, **self.style)
+
+
+@dataclass(frozen=True, slots=True)
 class Axis:
     """An axis: its label, range and scale.
 

@@ -81,9 +81,12 @@ def tail(answers: Sequence[Answer], scenario: Scenario) -> Chart:
     for curve, name, style in _curves([a for a in answers if TABLE in a.tables]):
         longer = 1.0 - curve["share"]
         shown = longer > 0.5 / curve["transfers"]
-        series.append(Series(curve["time_s"][shown], longer[shown], name, style))
+        # A logarithmic axis shows no share of 0.
+        ends = [np.maximum(1.0 - curve[end][shown], 1e-9) for end in ("high", "low")]
+        series.append(Series(curve["time_s"][shown], longer[shown], name, style, *ends))
     series += _percentiles([answer for answer in answers if TABLE not in answer.tables])
-    y = Axis(f"{subject} that take longer", None, 1, log=True, ticks=percent)
+    least = min((float(np.min(each.y)) for each in series), default=0.1)
+    y = Axis(f"{subject} that take longer", 0.7 * least, 1, log=True, ticks=percent)
     ends = [
         float(np.min(np.asarray(each.x)[np.asarray(each.y) <= _SLOW], initial=math.inf))
         for each in series

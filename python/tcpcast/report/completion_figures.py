@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from tcpcast.answer import Answer
+    from tcpcast.answer import Answer, Metric
     from tcpcast.report.chart import Drawable, Style
     from tcpcast.scenario import Scenario
 
@@ -85,14 +85,26 @@ def percentiles(answer: Answer, at_sizes: NDArray[np.int64]) -> list[Floats]:
 
 
 def by_losses(answer: Answer, at_sizes: NDArray[np.int64]) -> dict[int, Floats]:
-    """Return the mean times by number of losses, up to :data:`MAX_LOSSES`."""
+    """Return the mean times by number of losses, up to :data:`MAX_LOSSES`.
+
+    Each array has three rows: the means, and the lower and upper bounds of their 95 % intervals,
+    NaN for sizes without one.
+    """
     table = answer.tables.get("by_losses", {})
     enough = table["transfers"] >= MIN_TRANSFERS if "transfers" in table else None
-    times: dict[int, dict[int, float]] = {}
+    times: dict[int, dict[int, Metric]] = {}
     for row, ((size, losses), time) in enumerate(by_size_and_losses(answer).items()):
         if losses <= MAX_LOSSES and (enough is None or enough[row]):
-            times.setdefault(losses, {})[size] = time.value
-    return {losses: _values_at(times[losses], at_sizes) for losses in sorted(times)}
+            times.setdefault(losses, {})[size] = time
+    return {losses: _metrics_at(times[losses], at_sizes) for losses in sorted(times)}
+
+
+def _metrics_at(metrics: Mapping[int, Metric], at_sizes: NDArray[np.int64]) -> Floats:
+    """Return values and bounds, shape ``[3, sizes]``, NaN for unknown ones."""
+    rows = [(metric.value, metric.low, metric.high) for metric in metrics.values()]
+    columns = np.array(rows, dtype=float).reshape(-1, 3).T
+    known = [dict(zip(metrics, column.tolist(), strict=True)) for column in columns]
+    return np.array([_values_at(column, at_sizes) for column in known])
 
 
 def isolated(values: Floats) -> NDArray[np.bool_]:
@@ -125,7 +137,7 @@ def completion_chart(answers: Sequence[Answer], scenario: Scenario) -> Chart:
         series += _bands(answer, at_sizes, *quantiles) if quantiles else []
         curves = _mean_curves(answer, at_sizes)
         series += _mean_series(answer, at_sizes, curves, line, named=answer is ordered[0])
-        values += [*quantiles, *curves.values()]
+        values += [*quantiles, *(times for times, *_ in curves.values())]
     # The legend goes below, because bands and lines fill the axes.
     return scenario_chart(
         scenario,
@@ -169,9 +181,10 @@ def _bands(
 
 
 def _mean_curves(answer: Answer, at_sizes: NDArray[np.int64]) -> dict[str, Floats]:
-    """Return mean times over all transfers and by number of losses."""
+    """Return mean times with their bounds over all transfers and by number of losses."""
     losses = by_losses(answer, at_sizes).items()
-    return {"mean": means(answer, at_sizes)} | {f"{n} lost": times for n, times in losses}
+    overall = np.array([means(answer, at_sizes), *intervals(answer, at_sizes)])
+    return {"mean": overall} | {f"{n} lost": times for n, times in losses}
 
 
 def _mean_series(
@@ -186,16 +199,15 @@ def _mean_series(
     style |= {"marker": "o", "markersize": 3.2} if is_observed(answer) else {}
     colours = iter((BLACK, *OBSERVED[1:], *CALCULATED))
     label = f"mean, {engine_label(answer)}"
-    low, high = intervals(answer, at_sizes)
-    known = np.isfinite(low)
+    label += ", 95 % interval" if np.isfinite(curves["mean"][1]).any() else ""
     series: list[Drawable] = []
-    if known.any():
-        label += ", 95 % interval"
-        bars = {"color": BLACK, "linewidth": 1}
-        series.append(Uprights(at_sizes[known], low[known], high[known], bars))
-        series.append(Band(at_sizes, low, high, style={"color": BLACK, "alpha": 0.15}))
-    for name, times in curves.items():
+    for name, (times, low, high) in curves.items():
+        colour = {"color": next(colours)}
+        known = np.isfinite(low)
+        if known.any():
+            bars = colour | {"linewidth": 1}
+            series.append(Uprights(at_sizes[known], low[known], high[known], bars))
         # Curves by number of losses are named at their ends, once if several engines have them.
         labels = {"label": label} if name == "mean" else {"name": name if named else ""}
-        series.append(Series(at_sizes, times, style={"color": next(colours)} | style, **labels))
+        series.append(Series(at_sizes, times, style=colour | style, **labels))
     return series

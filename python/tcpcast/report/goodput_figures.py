@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tcpcast.compare import is_observed
-from tcpcast.report.chart import Axis, Band, Series, percent, scenario_chart
+from tcpcast.report.chart import Across, Axis, Band, Series, percent, scenario_chart
 from tcpcast.report.figure_titles import engine_label, lead, short
 from tcpcast.report.palette import engine_style
 from tcpcast.report.quantity import scale_of_unit
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from tcpcast.answer import Answer
-    from tcpcast.report.chart import Chart, Drawable
+    from tcpcast.report.chart import Chart, Drawable, Style
     from tcpcast.scenario import Scenario
 
     Table = dict[str, np.ndarray[Any, Any]]
@@ -81,7 +81,7 @@ def distribution_chart(answers: Sequence[Answer], scenario: Scenario) -> Chart:
 def tail_chart(answers: Sequence[Answer], scenario: Scenario) -> Chart:
     """Return the chart of the share above a goodput, by each definition."""
     x, factor = goodput_axis(answers)
-    series = [
+    series: list[Drawable] = [
         Series(
             answer.tables["file_goodput_tail"]["goodput_bps"] / factor,
             answer.tables["file_goodput_tail"][column],
@@ -93,8 +93,21 @@ def tail_chart(answers: Sequence[Answer], scenario: Scenario) -> Chart:
         for (column, name), line in zip(COLUMNS.items(), ("-", "--", ":"), strict=True)
         if column in answer.tables["file_goodput_tail"]
     ]
+    for answer in answers:
+        colour = _colour(engine_style(answer.engine, is_observed=True))
+        series += _intervals(answer.tables.get("file_goodput", {}), factor, colour)
     y = Axis("files with a higher goodput", 0, 1, ticks=percent)
     return scenario_chart(scenario, _title(lead(answers), 0.9, "90 %"), x, y, series)
+
+
+def _intervals(table: Table, factor: float, colour: Style) -> list[Drawable]:
+    """Return the 95 % intervals of percentiles as horizontal lines."""
+    if not {"share", "low", "high"} <= table.keys() or not np.isfinite(table["low"]).any():
+        return []
+    known = np.isfinite(table["low"])
+    low, high, share = (table[name][known] for name in ("low", "high", "share"))
+    style = colour | {"linewidth": 4, "alpha": 0.5, "label": "95 % intervals"}
+    return [Across(share, low / factor, high / factor, style)]
 
 
 def _title(answer: Answer, share: float, words: str) -> str:

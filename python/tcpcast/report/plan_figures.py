@@ -10,9 +10,7 @@ import numpy as np
 from tcpcast.answer import Metric
 from tcpcast.report import population_figures, streams
 from tcpcast.report.chart import (
-    CALCULATED,
     OBSERVED,
-    REFERENCE,
     SIZE,
     Axis,
     Band,
@@ -22,10 +20,10 @@ from tcpcast.report.chart import (
     Points,
     Reference,
     Series,
-    line_style,
     points_of,
     setup_text,
 )
+from tcpcast.report.palette import BLACK, engine_style
 from tcpcast.report.plan import plan_verdict
 from tcpcast.report.quantity import amount, label, scale_of, scale_of_unit
 from tcpcast.units import digits
@@ -71,8 +69,10 @@ _MODELS = {
     "bbr": "BBR\u2019s bound",
 }
 """Labels of the model curves in plans for one path, by column."""
-_AT_MODEL = {"color": CALCULATED[0], "linewidth": 0.8, "linestyle": "--"}
-_DIAMOND: Style = {"color": CALCULATED[0], "marker": "D", "linestyle": "none", "zorder": 20}
+_ENGINES = {"cubic": "cubic-response", "bbr": "bbr-bound"}
+"""Engines of the model curves whose columns have other names."""
+_AT_MODEL = {"color": BLACK, "linewidth": 0.8, "linestyle": "--"}
+_DIAMOND: Style = {"color": BLACK, "marker": "D", "linestyle": "none", "zorder": 20}
 _POINTS = "packet (simulated), 95 % interval"
 
 
@@ -112,10 +112,10 @@ def _crossing(plan: Plan, metric: str, target: float) -> Panel:
         Series(
             curve[name] / x.factor,
             curve[column] / y.factor,
-            style=line_style(index, (*CALCULATED, REFERENCE)) | {"linewidth": 1.8},
+            style=_style(column),
             name=_MODELS.get(column.removesuffix("_bps"), "model").replace(" ", "\n"),
         )
-        for index, column in enumerate(columns)
+        for column in columns
         if np.isfinite(curve[column]).any()
     ]
     shown_target = target / y.factor
@@ -134,6 +134,13 @@ def _crossing(plan: Plan, metric: str, target: float) -> Panel:
     if plan.unit == "1":
         across = replace(across, log=True, ticks=lambda value, _: digits(value))
     return Panel(series, across, up)
+
+
+def _style(column: str) -> Style:
+    """Return the style of a model curve: its engine's, or the first one for a population."""
+    name = column.removesuffix("_bps")
+    engine = _ENGINES.get(name, name)
+    return engine_style(engine if name in _MODELS else "engset", is_observed=False)
 
 
 def _scale_of_key(plan: Plan, values: Any) -> Scale:
@@ -197,9 +204,10 @@ def _isoline(plan: Plan, target: float, scenario: Scenario) -> Panel:
     """Return the panel with the round-trip times and losses that give the target goodput."""
     isoline, goodput = plan.tables["isoline"], amount(target, "bit/s")
     rtt, loss = 1e3 * isoline["rtt_s"], 100 * isoline["loss_ratio"]
-    model = _MODELS[list(plan.tables["curve"])[1].removesuffix("_bps")]
+    column = list(plan.tables["curve"])[1]
+    model = _MODELS[column.removesuffix("_bps")]
     floor = float(np.nanmin(loss)) / 3
-    colour = {"color": CALCULATED[0]}
+    colour = {"color": _style(column)["color"]}
     here = np.isfinite(loss)
     own = 1e3 * scenario.populations[0].rtt_s
     bottom = np.full(np.count_nonzero(here), floor)
