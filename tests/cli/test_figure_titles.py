@@ -10,9 +10,11 @@ import pytest
 import tcpcast
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tcpcast.engines import REGISTRY
 from tcpcast.report.chart import MAX_LEGEND
 from tcpcast.report.figure_titles import class_title, flow_names
 from tcpcast.report.figures import drawn
+from tcpcast.report.palette import class_styles, engine_look, stack_colour
 from tcpcast.report.quantity import UNTRUSTED, scale_of
 from tcpcast.report.sweep_cells import Cells, along
 from tcpcast.report.sweep_titles import title
@@ -71,6 +73,8 @@ def test_the_message_about_the_queue_is_its_median(scenario: Scenario) -> None:
 
 
 def test_every_figure_of_a_run_has_few_legend_entries_and_its_set_up() -> None:
+    from matplotlib.text import Text  # noqa: PLC0415 - optional
+
     changes = {"traffic.count": 200}
     short = tcpcast.load("short-transfers", changes=changes)
     shown = tcpcast.run(short, ["short", "packet"]).plot()
@@ -79,8 +83,8 @@ def test_every_figure_of_a_run_has_few_legend_entries_and_its_set_up() -> None:
         legends = [*figure.legends, *filter(None, (axes.get_legend() for axes in figure.axes))]
         assert all(len(legend.get_texts()) <= MAX_LEGEND for legend in legends)
         assert any(
-            artist.get_text().startswith("short-transfers: ")
-            for artist in figure.findobj(lambda each: hasattr(each, "get_text"))
+            isinstance(artist, Text) and artist.get_text().startswith("short-transfers: ")
+            for artist in figure.findobj(Text)
         )
 
 
@@ -103,6 +107,18 @@ def test_a_class_takes_a_share_only_if_the_intervals_are_disjoint() -> None:
     assert text == "The 2 flows of bbr take 90 % of the goodput"
     text = class_title(classes([19e6, 21e6], 2e6), scenario)
     assert text.startswith("No difference in goodput beyond the intervals: 21 Mbit/s (bbr)")
+
+
+def test_each_engine_has_a_colour_and_each_class_that_of_its_control() -> None:
+    families: dict[str, list[Any]] = {}
+    for name, entry in REGISTRY.items():
+        families.setdefault(entry.family, []).append(engine_look(name))
+    for looks in families.values():
+        assert len(set(map(str, looks))) == len(looks)
+    styles = class_styles(tcpcast.load("cubic-and-bbr").populations)
+    assert styles["cubic"]["color"] == stack_colour("linux-cubic")
+    assert styles["bbr"]["color"] == stack_colour("linux-bbr") != styles["cubic"]["color"]
+    assert stack_colour("bbr3") != stack_colour("linux-bbr")
 
 
 def test_flows_are_named_by_their_class() -> None:

@@ -82,8 +82,8 @@ def tail(answers: Sequence[Answer], scenario: Scenario) -> Chart:
         longer = 1.0 - curve["share"]
         shown = longer > 0.5 / curve["transfers"]
         # A logarithmic axis shows no share of 0.
-        ends = [np.maximum(1.0 - curve[end][shown], 1e-9) for end in ("high", "low")]
-        series.append(Series(curve["time_s"][shown], longer[shown], name, style, *ends))
+        low, high = (np.maximum(1.0 - curve[end][shown], 1e-9) for end in ("high", "low"))
+        series.append(Series(curve["time_s"][shown], longer[shown], name, style, low, high))
     series += _percentiles([answer for answer in answers if TABLE not in answer.tables])
     least = min((float(np.min(each.y)) for each in series), default=0.1)
     y = Axis(f"{subject} that take longer", 0.7 * least, 1, log=True, ticks=percent)

@@ -191,7 +191,7 @@ def _shades(predictions: Sequence[Prediction], losses: Sequence[float]) -> Itera
         style = {"color": _SHADES.get(regime, "#bbbbbb"), "alpha": 0.18}
         yield Reference(left, style=style, axis="x", until=right)
         name = _NAMES.get(regime, regime)
-        width = 0.022 * max(map(len, name.split("\n")))  # as a share of the panel
+        width = 0.016 * max(map(len, name.split("\n")))  # as a share of the panel
         if math.log(right / left) > width * math.log(losses[-1] / losses[0]):
             position = _between(left, right), 0.985
             centred = {"ha": "center", "va": "top", "fontsize": 8}
