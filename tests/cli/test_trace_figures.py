@@ -136,6 +136,16 @@ def test_what_is_sent_again_is_drawn_where_it_was_sent() -> None:
     )
 
 
+def test_rare_causes_share_a_mark_so_that_the_legend_is_short() -> None:
+    again = {10 + 3 * row: cause for row, cause in enumerate(CAUSES)} | {40: "rack", 45: "sack"}
+    figure = draw_sequence(direction(trail=trail(60, again)), blank)
+    assert figure is not None
+    assert legend(figure.axes[0]) == [
+        "sent", "SACK", "retransmitted: SACK (2)", "retransmitted: RACK (2)",
+        "retransmitted: other causes (5)",
+    ]  # fmt: skip
+
+
 def test_a_long_transfer_is_shown_whole_and_where_most_was_sent_again() -> None:
     again = {200: "sack", **dict.fromkeys(range(2000, 2040), "timeout")}
     whole = trail(4 * 10 * DETAIL_SENDS, again)

@@ -25,7 +25,8 @@ def test_what_was_simulated_is_shown_over_time() -> None:
     asked = {"question": "path", "values": PATH}
     html = report({**asked, "points": _simulated("path", PATH)})["html"]
     assert "Simulated run" in html
-    assert "the run over time (packet)" in html
+    assert "window of" in html
+    assert "flow gets" in html
     assert html.count("<svg") == 2
 
 

@@ -58,7 +58,9 @@ class Along:
         return f"{self.words} ({self.unit})" if self.unit else self.words
 
     def value_text(self, index: int) -> str:
-        """Return the name and the value at an index, for a sentence."""
+        """Return the name and the value at an index, for a sentence; a text needs no name."""
+        if not self.quantities:
+            return self.labels[index]
         return f"{self.words} {self.labels[index]} {self.unit}".rstrip()
 
     @property

@@ -59,9 +59,11 @@ def draw_sequence(direction: Direction, blank: Callable[[float, float], Figure])
     direction.add_title(figure, _title(direction))
     if part is not None:
         _draw(panels[1], time, trail, part, label)
-        panels[0].axvspan(*part, color="#f2e6b8", zorder=0, label="shown below")
+        panels[0].axvspan(*part, color="#f2e6b8", zorder=0)
         where = "the beginning" if part[0] == time[sent(trail)].min() else "most retransmissions"
-        panels[1].set_title(f"{where}, {part[0]:.3f} to {part[1]:.3f} s", fontsize=10)
+        panels[1].set_title(
+            f"{where}, {part[0]:.3f} to {part[1]:.3f} s (shaded above)", fontsize=10
+        )
     for axes in panels:
         legend_above(axes) if part is None else axes.legend(fontsize=LABEL, frameon=False)
     direction.label_time(panels[-1])
