@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -175,6 +176,18 @@ def test_a_level_is_crossed_only_beyond_the_intervals(
         assert clear.all()
         before = cells.high[first - 1] < level if is_below else cells.low[first - 1] > level
         assert not before
+
+
+def test_a_map_names_a_range_only_if_its_ends_differ() -> None:
+    keys = [along(key, [0.01, 0.02], "ratio", "1") for key in (KEY, "network.ack_loss")]
+    for half, word in ((0.01, "ranges from"), (0.5, "does not differ")):
+        flat = curve([2e6, 3e6, 4e6, 4.5e6], half)
+        parts = {name: getattr(flat, name).reshape(2, 2) for name in ("value", "low", "high")}
+        marks = np.full((2, 2), "", dtype=np.object_)
+        cells = replace(flat, **parts, marks=marks, doubts=marks)
+        text = title(METRIC, [cells], keys, scale_of(METRIC, 4e6), [])
+        assert text.startswith(f"The goodput {word}")
+        assert numbers(text) == [2, 4.5]
 
 
 def test_untrusted_values_are_not_named() -> None:

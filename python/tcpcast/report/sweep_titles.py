@@ -53,8 +53,7 @@ def title(
         return plain
     by = f", by {lead.engine}" if len(grids) > 1 else ""
     if len(keys) > 1:
-        values = lead.value[_usable(lead)]
-        return f"The {name} ranges from {_span(values.min(), values.max(), scale)}{by}"
+        return f"The {name} {_map_text(lead, scale)}{by}"
     text = _level_text(lead, keys[0], scale, levels) if levels and keys[0].quantities else ""
     return f"The {name} {text or _range_text(lead, keys[0], scale)}{by}"
 
@@ -75,7 +74,7 @@ def _span(low: float, high: float, scale: Scale) -> str:
     return f"{first} to {last} {scale.unit}".rstrip()
 
 
-def _metric(each: Cells, index: int) -> Metric:
+def _metric(each: Cells, index: Any) -> Metric:
     low, high = (float(end[index]) for end in (each.low, each.high))
     known = np.isfinite(low) and np.isfinite(high)
     doubt = each.doubts[index] or ("no interval" if each.simulated and not known else None)
@@ -124,6 +123,20 @@ def _range_text(each: Cells, key: Along, scale: Scale) -> str:
         return f"{'falls' if first == most else 'rises'} from {ends[0]} to {ends[1]}"
     ends = [f"{_value(each.value[i], scale)} ({key.value_text(i)})" for i in (least, most)]
     return f"lies between {ends[0]} and {ends[1]}"
+
+
+def _map_text(each: Cells, scale: Scale) -> str:
+    """Return the range of the values over two keys, and whether its ends differ."""
+    usable = _usable(each)
+    ends = [np.where(usable, each.value, end) for end in (np.inf, -np.inf)]
+    least, most = (
+        np.unravel_index(find(values), values.shape)
+        for find, values in zip((np.argmin, np.argmax), ends, strict=True)
+    )
+    span = _span(float(each.value[least]), float(each.value[most]), scale)
+    if differ(_metric(each, most), _metric(each, least)):
+        return f"ranges from {span}"
+    return f"does not differ beyond the intervals: {span}"
 
 
 def _largest_everywhere(name: str, grids: Sequence[Cells], key: Along) -> str:
