@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tcpcast.report.chart import (
-    CALCULATED,
     COLOURS,
     Axis,
     Band,
@@ -19,6 +18,7 @@ from tcpcast.report.chart import (
     Series,
     setup_text,
 )
+from tcpcast.report.palette import BLACK
 from tcpcast.report.plan import plan_verdict
 from tcpcast.report.quantity import scale_of_unit
 
@@ -80,7 +80,7 @@ def users_chart(plan: Plan, scenario: Scenario) -> Chart:
 
 def _answer(plan: Plan) -> list[Drawable]:
     marks: list[Drawable] = []
-    colour = {"color": CALCULATED[0]}
+    colour = {"color": BLACK}
     if not plan.undecided:
         line = colour | {"linewidth": 0.8, "linestyle": "--"}
         marks.append(Reference(plan.value, style=line, axis="x"))
