@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from tcpcast.output import save_figure
 from tcpcast.report.chart import Points, Series, figure_class, lay_out
+from tcpcast.report.palette import BLACK, BLUE, GREEN, ORANGE, PURPLE, REFERENCE, SKY, VERMILION
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -20,10 +21,9 @@ if TYPE_CHECKING:
 
     Floats = NDArray[np.float64]
 
-# Okabe and Ito's palette, distinguishable with every common kind of colour vision.
-COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
+COLOURS = (BLUE, VERMILION, GREEN, PURPLE, ORANGE, SKY, BLACK)
 MARKERS = ("o", "s", "^", "D", "v", "P", "X")
-MUTED = "#666666"
+MUTED = REFERENCE
 _DPI = 130
 
 

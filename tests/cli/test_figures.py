@@ -66,7 +66,9 @@ def test_infinite_ssthresh_does_not_change_window_scale(
 ) -> None:
     plot([traced_answer()], scenario, tmp_path)
     panels = drawn["windows.png"].axes
-    assert [axes.get_ylabel().split()[1] for axes in panels] == ["3", "7"]
+    assert [axes.get_ylabel().split("\n")[0] for axes in panels] == [
+        "user 4 of 134", "user 8 of 134",
+    ]  # fmt: skip
     for axes in panels:
         assert axes.get_ylim() == pytest.approx((0, 1.1 * 11))
 
@@ -82,8 +84,7 @@ def test_states_figure_has_log_scale_and_all_engines(
     plot([calculated(), simulated()], scenario, tmp_path)
     axes = drawn["states.png"].axes[0]
     assert axes.get_yscale() == "log"
-    assert [line.get_label() for line in axes.lines] == ["packet", "engset"]
-    assert drawn["states.png"].get_suptitle().startswith("web-10mbit")
+    assert [line.get_label() for line in axes.lines] == ["packet (simulated)", "engset (formula)"]
     assert axes.get_xlabel()
     assert axes.get_ylabel()
     assert axes.get_legend() is not None
@@ -117,8 +118,8 @@ def test_unlimited_buffer_and_rate_are_not_drawn(
 ) -> None:
     changes = {"network.bottleneck.buffer": "unlimited", "network.bottleneck.rate": "unlimited"}
     plot([simulated()], scenario.with_changes(changes), tmp_path)
-    assert [x.get_label() for x in drawn["queue.png"].axes[0].lines] == ["packet"]
-    assert [x.get_label() for x in drawn["sharing.png"].axes[0].lines] == ["packet"]
+    for name in ("queue.png", "sharing.png"):
+        assert [x.get_label() for x in drawn[name].axes[0].lines] == ["packet (simulated)"]
 
 
 def test_missing_matplotlib_names_package(tmp_path: Path) -> None:
@@ -228,9 +229,8 @@ def test_rates_figure_has_curve_per_traced_flow(
         }
     }
     plot([answer], scenario, tmp_path)
-    legend = drawn["rates.png"].axes[0].get_legend()
-    assert legend is not None
-    assert [text.get_text() for text in legend.get_texts()] == ["flow 1", "flow 2"]
+    named = [text.get_text() for text in drawn["rates.png"].axes[0].texts]
+    assert named == ["user 2 of 134", "user 3 of 134"]
 
 
 @pytest.mark.parametrize(("form", "begins"), [("svg", b"<?xml"), ("pdf", b"%PDF"), ("png", PNG)])
@@ -252,7 +252,7 @@ def test_svg_figures_contain_text_as_text(scenario: Scenario, tmp_path: Path) ->
     states.tables = {"states": states.tables["states"]}
     plot([states], scenario, tmp_path, form="svg")
     svg = (tmp_path / "states.svg").read_text()
-    assert "active sources j</text>" in svg
+    assert "users active at the same time</text>" in svg
 
 
 def test_formulas_and_simulations_have_different_line_styles(
@@ -264,5 +264,5 @@ def test_formulas_and_simulations_have_different_line_styles(
     lines = drawn["states.png"].axes[0].lines
     looks = {line.get_label(): (line.get_linestyle(), line.get_marker()) for line in lines}
     assert len(set(looks.values())) == 4
-    assert looks["packet"][0] == "None"
-    assert looks["engset"][1] == "None"
+    assert looks["packet (simulated)"][0] == "None"
+    assert looks["engset (formula)"][1] == "None"

@@ -179,7 +179,7 @@ def test_users_figure_has_five_panels() -> None:
     lines = [panel.get_lines()[-1] for panel in panels]
     for name, scale, line in zip(
         ("loss_ratio", "timeout_ratio", "rtt_mean_s", "mean_bps", "g_95_bps"),
-        (0.01, 0.01, 1, 1e3, 1e3),
+        (0.01, 0.01, 1e-3, 1e3, 1e3),
         lines,
         strict=True,
     ):

@@ -58,7 +58,7 @@ def test_curve_reaches_target_at_answer(name: str, factors: tuple[float, float])
     plan = _plan(name)
     axes = plan_figure(plan, plan.scenario or _web()).get_axes()[0]
     assert plan.target is not None
-    line = next(data for label, data in _lines(axes).items() if label in {"the model", "PFTK"})
+    line = next(data for label, data in _lines(axes).items() if label in {"_model", "_PFTK"})
     x, y = (np.asarray(part, dtype=float) for part in line)
     (index,) = np.flatnonzero(np.isclose(x * factors[0], plan.value, rtol=1e-9))
     # The curve has steps of a whole packet or a whole user.
@@ -95,7 +95,7 @@ def test_max_loss_figure_has_isoline_of_goodput() -> None:
     # A window of 700 packets per RTT gives 50 Mbit/s up to about 160 ms, even at very low loss.
     assert np.isnan(isoline["loss_ratio"][isoline["rtt_s"] > 0.17]).all()
     below = plan_figure(plan, Scenario.from_dict(PATH)).get_axes()[1]
-    assert below.get_xlabel() == "RTT (ms)"
+    assert below.get_xlabel() == "round-trip time (ms)"
 
 
 @pytest.mark.parametrize("command", [
@@ -133,6 +133,6 @@ def test_simulation_without_losses_is_marked_below_log_axis() -> None:
         warnings.simplefilter("error")
         figure.canvas.draw()
     (axes,) = figure.get_axes()
-    position, height = _lines(axes)["packet, below this axis"]
+    position, height = _lines(axes)["packet (simulated), below this axis"]
     assert list(position) == [900]
     assert list(height) == [axes.get_ylim()[0]]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 import tcpcast
 
@@ -13,7 +15,8 @@ def test_figures_are_indexed_by_position_and_name() -> None:
     assert repr(figures) == "<Figures: states, sharing, queue>"
     assert figures["queue"] is figures[2]
     assert len(figures[:2]) == 2
-    assert figures["states"].get_suptitle() == "web-10mbit: active sources"
+    title = " ".join(figures["states"].get_suptitle().split())
+    assert title == "90 % of the time, 51 to 78 of 134 users are active, by the formula engset"
     with pytest.raises(KeyError, match="no figure 'windows'; available: states, sharing, queue"):
         figures["windows"]
 
@@ -21,7 +24,8 @@ def test_figures_are_indexed_by_position_and_name() -> None:
 def test_notebook_shows_figures_with_titles() -> None:
     shown = tcpcast.run("web-10mbit", ["engset"]).plot()._repr_html_()
     assert shown.count("<svg") == shown.count("</figure>") == 3
-    assert "<figcaption>web-10mbit: queue length</figcaption>" in shown
+    captions = re.findall("<figcaption>([^<]*)</figcaption>", shown)
+    assert any("packets are in the" in caption for caption in captions)
 
 
 def test_answers_without_tables_have_no_figures() -> None:

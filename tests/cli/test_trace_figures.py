@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 import tcpcast
+from tcpcast.captures.curves import curves
 from tcpcast.cli import main
 from tcpcast.report.trace_figures import plot
 from tcpcast.report.trace_figures.direction_data import (
@@ -23,6 +24,7 @@ from tcpcast.report.trace_figures.over_time import draw_over_time, shares
 from tcpcast.report.trace_figures.palette import CAUSES, LIMITS
 from tcpcast.report.trace_figures.sequence import DETAIL_SENDS, detail, draw_sequence
 
+matplotlib_text = pytest.importorskip("matplotlib.text")
 matplotlib_figure = pytest.importorskip("matplotlib.figure")
 StepPatch = pytest.importorskip("matplotlib.patches").StepPatch
 
@@ -42,6 +44,9 @@ START = np.datetime64("2026-01-02T03:04:05.678", "ns")
 def blank(width: float, height: float) -> Figure:
     figure: Figure = matplotlib_figure.Figure(figsize=(width, height), layout="constrained")
     return figure
+
+
+PATH = {"rtt_s": 0.1, "t0_s": 0.5, "packets_per_ack": 2.0, "receiver_window_pkts": 30.0}
 
 
 def timestamps(seconds: Any) -> np.ndarray[Any, Any]:
@@ -117,15 +122,30 @@ def test_retransmissions_are_drawn_at_time_and_sequence() -> None:
     assert figure is not None
     (axes,) = figure.axes
     assert legend(axes) == [
-        "sent", "SACK", "acknowledged", "window edge", "retransmitted: duplicates (1)",
+        "sent", "SACK", "retransmitted: duplicates (1)",
         "retransmitted: tail-loss probe (1)", "retransmitted: timeout (1)",
     ]  # fmt: skip
+    assert {text.get_text() for text in axes.texts} == {"acknowledged", "window edge"}
     (timeout,) = [line for line in axes.lines if line.get_marker() == CAUSES["timeout"].marker]
     assert np.asarray(timeout.get_xdata()) == pytest.approx([0.201])
     assert np.asarray(timeout.get_ydata()) == pytest.approx([20.5])
-    assert axes.get_ylabel() == "sequence number (kB)"
+    assert axes.get_ylabel() == "data sent so far (kB)"
     assert axes.get_xlabel() == "time (s) since 2026-01-02 03:04:05.678 UTC"
-    assert figure.get_suptitle() == "made.pcap: 10.0.0.1:1025 > [fd00::2]:80"
+    assert figure.get_suptitle() == "3 of 63 data packets are retransmitted"
+    assert any(
+        text.get_text().startswith("made.pcap: 10.0.0.1:1025 > [fd00::2]:80")
+        for text in figure.findobj(matplotlib_text.Text)
+    )
+
+
+def test_rare_causes_share_one_legend_entry() -> None:
+    again = {10 + 3 * row: cause for row, cause in enumerate(CAUSES)} | {40: "rack", 45: "sack"}
+    figure = draw_sequence(direction(trail=trail(60, again)), blank)
+    assert figure is not None
+    assert legend(figure.axes[0]) == [
+        "sent", "SACK", "retransmitted: SACK (2)", "retransmitted: RACK (2)",
+        "retransmitted: other causes (5)",
+    ]  # fmt: skip
 
 
 def test_long_transfer_has_overview_and_detail() -> None:
@@ -180,7 +200,7 @@ def test_over_time_figure_shows_flight_rtt_and_limits() -> None:
     figure = draw_over_time(made, blank)
     assert figure is not None
     flight, rtt, strip = figure.axes
-    assert legend(flight) == ["in flight", "receiver window", "TD (1)", "TO (1)"]
+    assert legend(flight) == ["in flight", "receiver window", "fast recoveries (1)", "timeouts (1)"]
     assert flight.get_ylim()[1] > 60
     assert flight.get_ylabel() == "bytes in flight (kB)"
     assert legend(rtt) == ["mean per round", "minimum, 40 ms"]
@@ -211,7 +231,7 @@ def test_large_window_is_noted_above_axis() -> None:
     figure = draw_over_time(made, blank)
     assert figure is not None
     assert figure.axes[0].get_ylim() == pytest.approx((0, 1.25 * 30))
-    assert legend(figure.axes[0])[1] == "receiver window (4,000 kB, above the axis)"
+    assert legend(figure.axes[0])[1] == "receiver window (above, up to 4 MB)"
 
 
 def test_time_shares_are_split_at_interval_edges() -> None:
@@ -267,9 +287,9 @@ def test_model_figure_shows_intervals_and_curves() -> None:
     assert name == "-".join(map(file_stem, hosts))
     (axes,) = figure.axes
     assert legend(axes) == [
-        "TD (2)", "TD, less than 100 s (2)", "T0 (2)", "T1 (2)", "T3 or more (2)",
-        "PFTK (31)", "PFTK, approximate (32)", "TD only (20)",
+        "no timeout (4)", "single timeouts (2)", "two in sequence (2)", "four or more (2)",
     ]  # fmt: skip
+    assert {text.get_text() for text in axes.texts} <= set(curves(np.array([0.01]), PATH))
     full, _, td_only = axes.lines[-3:]
     across, packets = np.asarray(full.get_xdata(), dtype=float), np.asarray(full.get_ydata())
     model = tcpcast.models.pftk.throughput(
@@ -277,7 +297,8 @@ def test_model_figure_shows_intervals_and_curves() -> None:
     )
     assert packets == pytest.approx(100 * model.rate_pps)
     assert (np.asarray(td_only.get_ydata()) > packets).all()
-    assert "2 intervals without loss are not drawn" in axes.get_title()
+    shown = [" ".join(t.get_text().split()) for t in figure.findobj(matplotlib_text.Text)]
+    assert any("2 intervals without loss are not drawn" in text for text in shown)
     assert axes.get_xscale() == "log"
 
 
@@ -343,6 +364,7 @@ def test_missing_matplotlib_is_reported_before_reading(tmp_path: Path) -> None:
     code = f"""
 import sys
 sys.modules["matplotlib"] = None
+from tcpcast.captures.curves import curves
 from tcpcast.cli import main
 sys.exit(main(["trace", {str(tmp_path / "none.pcap")!r}, "--plot", {str(tmp_path)!r}]))
 """

@@ -25,7 +25,8 @@ def test_report_plots_simulated_run_over_time() -> None:
     body = {"question": "path", "values": PATH}
     html = report({**body, "points": _simulate_points("path", PATH)})["html"]
     assert "Simulated run" in html
-    assert "the run over time (packet)" in html
+    assert "window of" in html
+    assert "flow gets" in html
     assert html.count("<svg") == 2
 
 

@@ -141,11 +141,12 @@ class _Outputs:
 
     def _draw(self, plan: Plan, results: Results, folder: str) -> None:
         keys = {key: (kind, results.keys[key]) for key, kind in plan.spec.kinds.items()}
-        name = plan.definition["scenario"]["name"]
         how: dict[str, Any] = {"levels": self.levels, "form": self.form, "force": self.force}
-        from tcpcast.report.sweep_figures import plot_sweep  # noqa: PLC0415
+        from tcpcast.report.sweep_figures import plot_sweep, sweep_setup  # noqa: PLC0415
+        from tcpcast.sweeps.definition import finished_sweep  # noqa: PLC0415
 
-        paths = plot_sweep(results.to_arrow(), keys, folder, name=name, **how)
+        setup = sweep_setup(finished_sweep(plan.definition, results).scenario, keys)
+        paths = plot_sweep(results.to_arrow(), keys, folder, setup=setup, **how)
         if not paths:
             print("tcpcast: no answer has a metric to draw", file=sys.stderr)
         for path in paths:

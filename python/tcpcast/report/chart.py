@@ -7,19 +7,28 @@ holds keyword arguments of matplotlib.
 
 from __future__ import annotations
 
-import textwrap
 from dataclasses import dataclass, field
-from itertools import count
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
 from tcpcast.extras import import_matplotlib
+from tcpcast.report.chart_text import LABEL, End, head, label_ends, wrapped
+from tcpcast.report.palette import (
+    CALCULATED,
+    COLOURS,
+    LINES,
+    MARKERS,
+    OBSERVED,
+    REFERENCE,
+    line_style,
+)
+from tcpcast.report.quantity import amount
 from tcpcast.report.summary import describe
 from tcpcast.units import digits
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
@@ -31,21 +40,28 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float64]
     Style = dict[str, Any]
 
-# Palette of Okabe and Ito, distinguishable with every common colour vision deficiency.
-OBSERVED = ("#0072B2", "#009E73", "#56B4E9")
-CALCULATED = ("#D55E00", "#CC79A7", "#E69F00")
-COLOURS = (*OBSERVED, *CALCULATED)
-REFERENCE = "#666666"
-MARKERS = "os^Dv"
-LINES: tuple[Any, ...] = ("-", "--", "-.", ":", (0, (6, 1.5, 1.5, 1.5)), (0, (3, 1, 1, 1, 1, 1)))
-SIZE = (6.4, 4.2)
-DECADES = "decades"
-"""Ticks at powers of ten, with matplotlib's labels."""
+__all__ = [
+    "CALCULATED",
+    "COLOURS",
+    "LINES",
+    "MARKERS",
+    "OBSERVED",
+    "REFERENCE",
+    "line_style",
+    "wrapped",
+]
+
+SIZE = (5.6, 3.9)
+"""Default width and height in inches; small, so that the texts are readable on a telephone."""
+MAX_LEGEND = 5
+"""Maximum number of entries of a legend."""
+MAX_NARROW = 6.0
+"""Width in inches up to which texts are readable if a telephone shows the whole figure."""
 _DPI = 150
 _WIDE_WINDOWS = 15.0
-_LEGEND: Style = {"frameon": False, "fontsize": 8}
-_LEGEND_COLUMNS = 4
-"""Entries per row of a legend below all panels."""
+_LEGEND: Style = {"frameon": False, "fontsize": LABEL}
+_TWO_COLUMNS = 70
+"""Number of characters up to which a legend below all panels has two entries per row."""
 
 
 def figure_class() -> type[Figure]:
@@ -84,7 +100,8 @@ class Series:
 
     If ``x`` has one element more than ``y``, the elements are bin edges, and each value applies
     between two edges. ``low`` and ``high`` are interval bounds, drawn as a band with the label
-    ``band``; NaN marks values without an interval.
+    ``band``; NaN marks values without an interval. ``name`` is written at the last value, instead
+    of a legend entry.
     """
 
     x: ArrayLike
@@ -94,6 +111,16 @@ class Series:
     low: ArrayLike | None = None
     high: ArrayLike | None = None
     band: str = ""
+    name: str = ""
+
+    @property
+    def end(self) -> End | None:
+        """The direct label at the last known value; None without a name or a value."""
+        y = np.asarray(self.y, dtype=float)
+        known = np.flatnonzero(np.isfinite(y))
+        if not self.name or not known.size:
+            return None
+        return End(self.name, float(y[known[-1]]), self.style["color"])
 
     def draw(self, axes: Axes) -> None:
         """Draw the series over its band."""
@@ -102,10 +129,12 @@ class Series:
             if "drawstyle" in self.style:
                 style["step"] = "post"
             Band(self.x, self.low, self.high, self.band, style).draw(axes)
+        # Legends omit labels that begin with an underscore.
+        label = self.label or f"_{self.name}".replace("\n", " ")
         if np.size(self.x) > np.size(self.y):
-            axes.stairs(self.y, self.x, baseline=None, label=self.label, **self.style)
+            axes.stairs(self.y, self.x, baseline=None, label=label, **self.style)
         else:
-            axes.plot(self.x, self.y, label=self.label, **self.style)
+            axes.plot(self.x, self.y, label=label, **self.style)
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,25 +177,34 @@ class Points:
 def points_of(x: ArrayLike, metrics: Sequence[Metric], factor: float, engine: str) -> Points:
     """Return the metrics of an engine, divided by a factor, as points."""
     rows = [(metric.value, metric.low, metric.high) for metric in metrics]
-    return Points(x, np.array(rows, dtype=float).T / factor, f"{engine}, with 95 % interval")
+    return Points(x, np.array(rows, dtype=float).T / factor, f"{engine} (simulated), 95 % interval")
 
 
 @dataclass(frozen=True, slots=True)
 class Reference:
-    """A line across the panel at a value of an axis, or a span from this value to ``end``."""
+    """A line across the panel at a value of an axis, or a span from this value to ``until``.
+
+    ``name`` is written at the right end of a line across the y axis, instead of a legend entry.
+    """
 
     value: float
     label: str = ""
     style: Style = field(default_factory=dict)
     axis: str = "y"
-    end: float | None = None
+    until: float | None = None
+    name: str = ""
+
+    @property
+    def end(self) -> End | None:
+        """The direct label at the right end; None without a name."""
+        return End(self.name, self.value, REFERENCE) if self.name else None
 
     def draw(self, axes: Axes) -> None:
         """Draw the line or the span."""
         style: Style = {"color": REFERENCE, "label": self.label}
-        if self.end is not None:
+        if self.until is not None:
             style |= {"alpha": 0.15, "linewidth": 0, "zorder": 0, **self.style}
-            axes.axvspan(self.value, self.end, **style)
+            axes.axvspan(self.value, self.until, **style)
         else:
             style |= {"linewidth": 1, "linestyle": ":", **self.style}
             (axes.axhline if self.axis == "y" else axes.axvline)(self.value, **style)
@@ -201,12 +239,26 @@ class Uprights:
 
 
 @dataclass(frozen=True, slots=True)
+class Across:
+    """Horizontal lines between two values, for example intervals."""
+
+    y: Any
+    low: Any
+    high: Any
+    style: Style
+
+    def draw(self, axes: Axes) -> None:
+        """Draw the lines."""
+        axes.hlines(self.y, self.low, self.high, **self.style)
+
+
+@dataclass(frozen=True, slots=True)
 class Axis:
     """An axis: its label, range and scale.
 
-    ``ticks`` is a format string, a function that formats a tick value, a mapping from tick values
-    to labels, or :data:`DECADES`. By default, a logarithmic axis has ticks at 1, 2 and 5 in each
-    decade. ``turned`` rotates the labels of a mapping.
+    ``ticks`` is a format string, a function that formats a tick value, or a mapping from tick
+    values to labels. By default, a logarithmic axis has ticks at 1, 2 and 5 in each
+    decade. ``turned`` rotates the labels of a mapping; ``whole`` permits only integers as ticks.
     """
 
     label: str = ""
@@ -215,6 +267,7 @@ class Axis:
     log: bool = False
     ticks: str | Callable[..., str] | Mapping[float, str] | None = None
     turned: bool = False
+    whole: bool = False
 
     def apply(self, axes: Axes, name: str) -> None:
         """Set up the axis ``name`` ("x" or "y") of a panel after all its series are drawn."""
@@ -222,8 +275,10 @@ class Axis:
         if (self.low, self.high) != (None, None):
             axes.set(**{f"{name}lim": (self.low, self.high)})
         axis = axes.xaxis if name == "x" else axes.yaxis
-        if self.ticks == DECADES:
-            return
+        if self.whole and not self.log:
+            from matplotlib.ticker import MaxNLocator  # noqa: PLC0415 - slow to import
+
+            axis.set_major_locator(MaxNLocator(integer=True))
         if self.log:
             axis.set_minor_formatter("")
         if self.ticks is None:
@@ -237,6 +292,11 @@ class Axis:
         else:
             turn: Style = {"rotation": 30, "ha": "right"} if self.turned else {}
             axis.set_ticks(list(self.ticks), labels=list(self.ticks.values()), **turn)
+
+
+def percent(share: float, _: object = None) -> str:
+    """Return a share as a tick label in per cent."""
+    return f"{100 * share:.9f}".rstrip("0").rstrip(".") + " %"
 
 
 def fitted_axis(label: str, values: Iterable[ArrayLike], ratio: float) -> Axis:
@@ -276,7 +336,9 @@ class Panel:
         """Set up both axes, the title and the legend."""
         self.x.apply(axes, "x")
         self.y.apply(axes, "y")
-        axes.set_title(self.title, fontsize=9)
+        axes.set_title(self.title, fontsize=10)
+        ends = [getattr(each, "end", None) for each in self.series]
+        label_ends(axes, [end for end in ends if isinstance(end, End)])
         if legend and self.legend is not None and axes.get_legend_handles_labels()[1]:
             axes.legend(**(_LEGEND | self.legend))
 
@@ -285,9 +347,10 @@ class Panel:
 class Chart:
     """A figure of panels, row by row.
 
-    ``subtitle`` is above the first panel. ``share`` names the axes that all panels share ("x", "y"
-    or "xy"); a shared x axis is labelled once. ``legend`` places one legend for all panels: "above"
-    or "below" them, or "beside" the last one, in the unused grid cell that also shows ``notes``.
+    ``title`` is the message, ``subtitle`` the set-up; both are above all panels. ``share`` names
+    the axes that all panels share ("x", "y" or "xy"); a shared x axis is labelled once. ``legend``
+    places one legend for all panels: "below" them, or "beside" the last one, in the unused grid
+    cell that also shows ``notes``.
     """
 
     panels: Sequence[Panel]
@@ -331,11 +394,7 @@ class Chart:
             axes.set_axis_off()
             for note in self.notes:
                 note.draw(axes)
-        if self.title:
-            figure.suptitle(self.title, fontsize=12)
-        if self.subtitle:
-            style: Style = {"fontsize": 7.5, "color": REFERENCE}
-            all_axes[0].set_title(wrapped(self.subtitle, round(15.6 * self.size[0])), **style)
+        head(figure, self.title, self.subtitle)
         figure.align_ylabels()
         if self.legend:
             self._draw_legend(figure, all_axes)
@@ -350,44 +409,28 @@ class Chart:
         }
         style = _LEGEND | {"handles": entries.values(), "labels": entries} | self.legend_style
         if self.legend == "below":
-            figure.legend(**({"loc": "outside lower center", "ncols": _LEGEND_COLUMNS} | style))
-        elif self.legend == "beside":
-            all_axes[-1].legend(**({"loc": "lower left"} | style))
+            lengths = list(map(len, entries))
+            half = -(-len(lengths) // 2)
+            width = max(lengths[:half], default=0) + max(lengths[half:], default=0)
+            columns = 2 if width <= _TWO_COLUMNS else 1
+            figure.legend(**({"loc": "outside lower center", "ncols": columns} | style))
         else:
-            style |= {"loc": "lower right", "bbox_to_anchor": (1, 1), "ncols": len(entries)}
-            all_axes[0].legend(**style)
-
-
-def wrapped(text: str, width: int) -> str:
-    """Wrap a text without breaks inside a hyphenated name or before a per cent sign."""
-    lines = textwrap.wrap(text.replace(" %", "\u00a0%"), width, break_on_hyphens=False)
-    return "\n".join(lines)
+            all_axes[-1].legend(**({"loc": "lower left"} | style))
 
 
 def scenario_chart(
     scenario: Scenario, title: str, x: Axis, y: Axis, series: Sequence[Drawable], **more: Any
 ) -> Chart:
-    """Return a one-panel chart with the scenario's name in the title."""
+    """Return a one-panel chart with a message as title and the scenario as subtitle."""
     panels = [Panel(series, x, y, legend=more.pop("panel_legend", {}))]
-    name = f"{scenario.name}: {title}"
-    return Chart(title=name, panels=panels, subtitle=describe(scenario), **more)
+    return Chart(title=title, panels=panels, subtitle=setup_text(scenario), **more)
 
 
-def styles(observed: Iterable[bool]) -> Iterator[Style]:
-    """Yield a marker style per observed series and a line style per calculated series."""
-    numbers = {True: count(), False: count()}
-    for is_measured in observed:
-        i = next(numbers[is_measured])
-        if is_measured:
-            style: Style = {"marker": MARKERS[i % 5], "linestyle": "none", "markersize": 3.2}
-            yield {"color": OBSERVED[i % 3], **style}
-        else:
-            yield {"color": CALCULATED[i % 3], "linestyle": LINES[i % 4], "linewidth": 1.8}
-
-
-def line_style(index: int, colours: Sequence[str] = COLOURS) -> Style:
-    """Return the style of line ``index``; consecutive lines differ in colour and dash pattern."""
-    return {"color": colours[index % len(colours)], "linestyle": LINES[index % len(LINES)]}
+def setup_text(scenario: Scenario) -> str:
+    """Return the name, traffic, path and stack of a scenario, and the duration of its run."""
+    duration = scenario.run.duration
+    length = [] if duration is None else [amount(duration, "s")]
+    return f"{scenario.name}: {', '.join([describe(scenario), *length])}"
 
 
 def end_of(column: ArrayLike) -> float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from itertools import count
 from typing import TYPE_CHECKING, Any
 
@@ -9,16 +10,18 @@ import numpy as np
 
 from tcpcast.report.chart import (
     MARKERS,
+    MAX_LEGEND,
     OBSERVED,
     Axis,
     Series,
     fitted_axis,
     line_style,
+    percent,
     scenario_chart,
 )
 from tcpcast.report.completion_figures import WIDE
+from tcpcast.report.figure_titles import span_text
 from tcpcast.report.leading import PERCENTILES
-from tcpcast.report.losses import spread
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -30,11 +33,13 @@ if TYPE_CHECKING:
     Table = dict[str, np.ndarray[Any, Any]]
 
 TABLE = "completion_distribution"
+_SLOW = 0.05
+"""Share of the slowest transfers that the message names."""
 
 
 def distribution(answers: Sequence[Answer], scenario: Scenario) -> Chart:
     """Return the cumulative distribution of completion times, with 95 % intervals as a band."""
-    title, label = _title_and_axis_label(scenario)
+    subject, label = _subject_and_axis_label(scenario)
     curves = list(_curves(answers))
     series = [
         Series(
@@ -48,8 +53,22 @@ def distribution(answers: Sequence[Answer], scenario: Scenario) -> Chart:
         for curve, name, style in curves
     ]
     x = fitted_axis(label, [curve["time_s"] for curve, *_ in curves], WIDE)
-    y = Axis("share within this time (%)", 0, 101)
+    y = Axis("finished within this time (%)", 0, 101, ticks={n: f"{n}" for n in range(0, 101, 20)})
+    title = _title(series, subject)
     return scenario_chart(scenario, title, x, y, series, panel_legend={"loc": "lower right"})
+
+
+def _title(series: Sequence[Series], subject: str) -> str:
+    """Return the time within which half of the transfers finish, by size if there are several."""
+    half = [
+        float(np.asarray(each.x)[np.searchsorted(np.asarray(each.y), 50)])
+        for each in series
+        if np.max(np.asarray(each.y), initial=0.0) >= 50
+    ]
+    if not half:
+        return f"Distribution of the times of {subject}"
+    sizes = ", depending on the size" if len(half) > 1 else ""
+    return f"Half of the {subject} finish within {span_text(half, 's')}{sizes}"
 
 
 def tail(answers: Sequence[Answer], scenario: Scenario) -> Chart:
@@ -57,39 +76,61 @@ def tail(answers: Sequence[Answer], scenario: Scenario) -> Chart:
 
     An answer without a distribution contributes three percentiles for each of several sizes.
     """
-    title, label = _title_and_axis_label(scenario)
+    subject, label = _subject_and_axis_label(scenario)
     series = []
     for curve, name, style in _curves([a for a in answers if TABLE in a.tables]):
         longer = 1.0 - curve["share"]
         shown = longer > 0.5 / curve["transfers"]
-        series.append(Series(curve["time_s"][shown], longer[shown], name, style))
+        # A logarithmic axis shows no share of 0.
+        low, high = (np.maximum(1.0 - curve[end][shown], 1e-9) for end in ("high", "low"))
+        series.append(Series(curve["time_s"][shown], longer[shown], name, style, low, high))
     series += _percentiles([answer for answer in answers if TABLE not in answer.tables])
-    percent = "share of transfers that take longer"
-    y = Axis(percent, log=True, ticks=lambda share, _: f"{100 * share:g} %")
+    least = min((float(np.min(each.y)) for each in series), default=0.1)
+    y = Axis(f"{subject} that take longer", 0.7 * least, 1, log=True, ticks=percent)
+    ends = [
+        float(np.min(np.asarray(each.x)[np.asarray(each.y) <= _SLOW], initial=math.inf))
+        for each in series
+    ]
+    known = [end for end in ends if math.isfinite(end)]
+    title = f"Times that only some of the {subject} exceed"
+    if known and len(known) == len(ends):
+        sizes = ", depending on the size" if len(known) > 1 else ""
+        title = f"At most 5 % of the {subject} take longer than {span_text(known, 's')}{sizes}"
     return scenario_chart(scenario, title, Axis(label, log=True), y, series)
 
 
 def _percentiles(answers: Sequence[Answer]) -> Iterator[Series]:
-    """Yield the median, p95 and p99 of up to five sizes per answer."""
+    """Yield the median, p95 and p99 of some sizes per answer."""
     for answer, colour in zip(answers, OBSERVED * 4, strict=False):
         sizes = answer.tables["by_size"]["size_pkts"]
-        for row, mark in zip(spread(len(sizes))[:: -(-len(sizes) // 5)], MARKERS, strict=False):
+        for row, mark in zip(_chosen(len(sizes), answers), MARKERS, strict=False):
             times = [float(answer.tables["by_size"][name][row]) for name in PERCENTILES]
             style = {"color": colour, "marker": mark, "linewidth": 1.2}
             yield Series(times, (0.5, 0.05, 0.01), _curve_label(answer, int(sizes[row])), style)
 
 
+def _chosen(sizes: int, answers: Sequence[Answer]) -> list[int]:
+    """Return evenly spaced indices of sizes, so many that the legend has few entries."""
+    most = max(1, MAX_LEGEND // len(answers))
+    indices: list[int] = np.unique(np.linspace(0, sizes - 1, min(sizes, most)).round()).tolist()
+    return [int(index) for index in indices]
+
+
 def _curves(answers: Sequence[Answer]) -> Iterator[tuple[Table, str, Style]]:
-    """Yield the curve, label and style of each size in each answer."""
+    """Yield the curve, label and style of some sizes in each answer."""
     numbers = count()
     for answer in answers:
         table = answer.tables[TABLE]
         sizes = table.get("size_pkts")
-        for size in [None] if sizes is None else np.unique(sizes).tolist():
+        distinct = [None] if sizes is None else np.unique(sizes).tolist()
+        for size in (distinct[i] for i in _chosen(len(distinct), answers)):
             chosen = slice(None) if sizes is None else sizes == size
             curve = _from_zero({name: column[chosen] for name, column in table.items()})
             style = line_style(next(numbers)) | {"linewidth": 1.4, "drawstyle": "steps-post"}
-            yield curve, _curve_label(answer, size, int(curve["transfers"][0])), style
+            label = _curve_label(answer, size, int(curve["transfers"][0]))
+            if len(answers) == 1 and size is not None:
+                label = label.removeprefix(f"{answer.engine}, ")
+            yield curve, label, style
 
 
 def _from_zero(curve: Table) -> Table:
@@ -105,8 +146,8 @@ def _curve_label(answer: Answer, size: int | None, transfers: int | None = None)
     return f"{answer.engine}{packets}{count}"
 
 
-def _title_and_axis_label(scenario: Scenario) -> tuple[str, str]:
-    """Return the title of a chart and the label of its time axis."""
+def _subject_and_axis_label(scenario: Scenario) -> tuple[str, str]:
+    """Return the noun for the transfers, and the label of the time axis."""
     if all(group.traffic.kind == "transfers" for group in scenario.populations):
-        return "distribution of completion times", "completion time (s)"
-    return "distribution of ON times", "ON time of a file (s)"
+        return "transfers", "completion time (s)"
+    return "files", "time to load a file (s)"

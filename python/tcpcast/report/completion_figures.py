@@ -7,12 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tcpcast.compare import completion_times, is_observed
+from tcpcast.compare import completion_times, is_observed, packets_text
 from tcpcast.report.chart import (
     CALCULATED,
     LINES,
     OBSERVED,
-    REFERENCE,
     SIZE,
     Axis,
     Band,
@@ -22,14 +21,16 @@ from tcpcast.report.chart import (
     fitted_axis,
     scenario_chart,
 )
+from tcpcast.report.figure_titles import by_formula, engine_label, lead, short
 from tcpcast.report.losses import by_size_and_losses
+from tcpcast.report.palette import BLACK
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from numpy.typing import NDArray
 
-    from tcpcast.answer import Answer
+    from tcpcast.answer import Answer, Metric
     from tcpcast.report.chart import Drawable, Style
     from tcpcast.scenario import Scenario
 
@@ -43,8 +44,8 @@ MIN_TRANSFERS = 10
 WIDE = 50.0
 """Ratio of the longest to the shortest time above which the time axis is logarithmic."""
 
-_LEGEND_COLUMNS, _LEGEND_ROW_HEIGHT = 3, 0.15
-"""Entries per row of the legend below the axes, and the height of a row in inches."""
+_LEGEND_HEIGHT = 0.5
+"""Height of the legend below the axes in inches."""
 
 
 def sizes(answers: Sequence[Answer], requested: Iterable[int]) -> NDArray[np.int64]:
@@ -84,14 +85,26 @@ def percentiles(answer: Answer, at_sizes: NDArray[np.int64]) -> list[Floats]:
 
 
 def by_losses(answer: Answer, at_sizes: NDArray[np.int64]) -> dict[int, Floats]:
-    """Return the mean times by number of losses, up to :data:`MAX_LOSSES`."""
+    """Return the mean times by number of losses, up to :data:`MAX_LOSSES`.
+
+    Each array has three rows: the means, and the lower and upper bounds of their 95 % intervals,
+    NaN for sizes without one.
+    """
     table = answer.tables.get("by_losses", {})
     enough = table["transfers"] >= MIN_TRANSFERS if "transfers" in table else None
-    times: dict[int, dict[int, float]] = {}
+    times: dict[int, dict[int, Metric]] = {}
     for row, ((size, losses), time) in enumerate(by_size_and_losses(answer).items()):
         if losses <= MAX_LOSSES and (enough is None or enough[row]):
-            times.setdefault(losses, {})[size] = time.value
-    return {losses: _values_at(times[losses], at_sizes) for losses in sorted(times)}
+            times.setdefault(losses, {})[size] = time
+    return {losses: _metrics_at(times[losses], at_sizes) for losses in sorted(times)}
+
+
+def _metrics_at(metrics: Mapping[int, Metric], at_sizes: NDArray[np.int64]) -> Floats:
+    """Return values and bounds, shape ``[3, sizes]``, NaN for unknown ones."""
+    rows = [(metric.value, metric.low, metric.high) for metric in metrics.values()]
+    columns = np.array(rows, dtype=float).reshape(-1, 3).T
+    known = [dict(zip(metrics, column.tolist(), strict=True)) for column in columns]
+    return np.array([_values_at(column, at_sizes) for column in known])
 
 
 def isolated(values: Floats) -> NDArray[np.bool_]:
@@ -123,22 +136,32 @@ def completion_chart(answers: Sequence[Answer], scenario: Scenario) -> Chart:
         quantiles = percentiles(answer, at_sizes) if is_observed(answer) else []
         series += _bands(answer, at_sizes, *quantiles) if quantiles else []
         curves = _mean_curves(answer, at_sizes)
-        series += _mean_series(answer, at_sizes, curves, line)
-        values += [*quantiles, *curves.values()]
+        series += _mean_series(answer, at_sizes, curves, line, named=answer is ordered[0])
+        values += [*quantiles, *(times for times, *_ in curves.values())]
     # The legend goes below, because bands and lines fill the axes.
-    labels = [each.label for each in series if isinstance(each, Series | Band) and each.label]
-    legend_rows = math.ceil(len(dict.fromkeys(labels)) / _LEGEND_COLUMNS)
-    height = SIZE[1] + _LEGEND_ROW_HEIGHT * legend_rows
     return scenario_chart(
         scenario,
-        "completion times of transfers",
-        Axis("size (packets)"),
+        _title(lead(answers)),
+        Axis("size of a transfer (packets)"),
         fitted_axis("completion time (s)", values, WIDE),
         series,
-        size=(SIZE[0], height),
+        size=(SIZE[0], SIZE[1] + _LEGEND_HEIGHT),
         legend="below",
-        legend_style={"fontsize": 7, "ncols": _LEGEND_COLUMNS},
     )
+
+
+def _title(answer: Answer) -> str:
+    """Return the mean times of the smallest and the largest size that have one."""
+    table = answer.tables["by_size"]
+    times = zip(table["size_pkts"].tolist(), table["completion_time_s"].tolist(), strict=True)
+    known = [(size, time) for size, time in times if math.isfinite(time)]
+    if not known:
+        return "Completion times of transfers by size"
+    first, last = (short(time, "s") for _, time in (known[0], known[-1]))
+    mean = f"On average, a transfer of {packets_text(known[0][0])} takes {first}"
+    if len(known) == 1:
+        return mean + by_formula(answer)
+    return f"{mean}, {packets_text(known[-1][0])} {last}{by_formula(answer)}"
 
 
 def _bands(
@@ -148,32 +171,43 @@ def _bands(
     colour = {"color": OBSERVED[0]}
     lone = isolated(p50)
     series: list[Drawable] = []
-    for low, high, alpha, label in ((p50, p95, 0.3, "p50 to p95"), (p95, p99, 0.13, "p95 to p99")):
+    names = "median to 95 % of transfers", "95 to 99 % of transfers"
+    for low, high, alpha, label in ((p50, p95, 0.3, names[0]), (p95, p99, 0.13, names[1])):
         style: Style = colour | {"alpha": alpha}
         series.append(Band(at_sizes, low, high, label, style))
         series.append(Uprights(at_sizes[lone], low[lone], high[lone], style | {"linewidth": 5}))
     style = colour | {"linewidth": 1.4, "marker": "_", "markersize": 7}
-    return [*series, Series(at_sizes, p50, f"{answer.engine}, median", style)]
+    return [*series, Series(at_sizes, p50, f"_{answer.engine}, median", style)]
 
 
 def _mean_curves(answer: Answer, at_sizes: NDArray[np.int64]) -> dict[str, Floats]:
-    """Return mean times over all transfers and by number of losses."""
+    """Return mean times with their bounds over all transfers and by number of losses."""
     losses = by_losses(answer, at_sizes).items()
-    return {"mean": means(answer, at_sizes)} | {f"{n} lost": times for n, times in losses}
+    overall = np.array([means(answer, at_sizes), *intervals(answer, at_sizes)])
+    return {"mean": overall} | {f"{n} lost": times for n, times in losses}
 
 
 def _mean_series(
-    answer: Answer, at_sizes: NDArray[np.int64], curves: dict[str, Floats], line: Any
+    answer: Answer,
+    at_sizes: NDArray[np.int64],
+    curves: dict[str, Floats],
+    line: Any,
+    *,
+    named: bool,
 ) -> list[Drawable]:
     style = {"linestyle": line, "linewidth": 1.2}
     style |= {"marker": "o", "markersize": 3.2} if is_observed(answer) else {}
-    colours = iter((REFERENCE, *OBSERVED[1:], *CALCULATED))
-    series: list[Drawable] = [
-        Series(at_sizes, times, f"{answer.engine}, {name}", {"color": next(colours)} | style)
-        for name, times in curves.items()
-    ]
-    low, high = intervals(answer, at_sizes)
-    if np.isfinite(low).any():
-        label = f"{answer.engine}, mean, 95 % interval"
-        series.append(Band(at_sizes, low, high, label, {"color": REFERENCE, "alpha": 0.3}))
+    colours = iter((BLACK, *OBSERVED[1:], *CALCULATED))
+    label = f"mean, {engine_label(answer)}"
+    label += ", 95 % interval" if np.isfinite(curves["mean"][1]).any() else ""
+    series: list[Drawable] = []
+    for name, (times, low, high) in curves.items():
+        colour = {"color": next(colours)}
+        known = np.isfinite(low)
+        if known.any():
+            bars = colour | {"linewidth": 1}
+            series.append(Uprights(at_sizes[known], low[known], high[known], bars))
+        # Curves by number of losses are named at their ends, once if several engines have them.
+        labels = {"label": label} if name == "mean" else {"name": name if named else ""}
+        series.append(Series(at_sizes, times, style=colour | style, **labels))
     return series

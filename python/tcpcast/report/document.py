@@ -104,10 +104,11 @@ class Share:
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """A drawing as SVG, with its caption."""
+    """A drawing as SVG, with its caption; ``is_wide`` is True for several panels side by side."""
 
     svg: str
     caption: str
+    is_wide: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,17 +21,19 @@ from tcpcast.report import (
     window_figures,
 )
 from tcpcast.report.chart import (
-    DECADES,
+    MAX_NARROW,
     REFERENCE,
     Axis,
     Chart,
     Reference,
     Series,
     figure_class,
+    percent,
     scenario_chart,
-    styles,
 )
+from tcpcast.report.figure_titles import by_formula, engine_label, lead, senders_text, short
 from tcpcast.report.html import html
+from tcpcast.report.palette import engine_style
 from tcpcast.report.quantity import scale_of_unit
 
 if TYPE_CHECKING:
@@ -187,7 +189,8 @@ def inline(name: str, figure: Figure) -> document.Figure:
     svg = output.figure_bytes(figure, "svg", name).decode()
     whole = svg[svg.index("<svg") :]
     short = _COORDINATES.sub(lambda path: _DIGITS.sub(r"\1", path[0]), _UNUSED.sub("", whole))
-    return document.Figure(short, figure.get_suptitle())
+    caption = " ".join(figure.get_suptitle().split())
+    return document.Figure(short, caption, is_wide=figure.get_figwidth() > MAX_NARROW)
 
 
 def _has_rows(answer: Answer, table: str, column: str) -> bool:
@@ -202,8 +205,12 @@ def _curves(answers: Sequence[Answer], table: str, curve: Curve) -> list[Drawabl
     """Return one curve per answer; formulas last, so that their lines are drawn over points."""
     ordered = sorted(answers, key=is_observed, reverse=True)
     return [
-        Series(*curve(answer.tables[table]), answer.engine, style)
-        for answer, style in zip(ordered, styles(map(is_observed, ordered)), strict=False)
+        Series(
+            *curve(answer.tables[table]),
+            engine_label(answer),
+            engine_style(answer.engine, is_observed=is_observed(answer)),
+        )
+        for answer in ordered
     ]
 
 
@@ -227,9 +234,22 @@ def _probabilities(
 
 def _states(answers: Sequence[Answer], scenario: Scenario) -> Chart:
     curves, right, floor = _probabilities(answers, "states", ("active", "probability"))
-    x = Axis("active sources j", 0, right)
-    y = Axis("probability of j active", floor, log=True, ticks=DECADES)
-    return scenario_chart(scenario, "active sources", x, y, curves)
+    x = Axis("users active at the same time", 0, right, whole=True)
+    y = Axis("share of time", floor, 1, log=True, ticks=percent)
+    return scenario_chart(scenario, _states_title(lead(answers), scenario), x, y, curves)
+
+
+def _states_title(answer: Answer, scenario: Scenario) -> str:
+    """Return the middle 90 % of the distribution of active users."""
+    table = answer.tables["states"]
+    below = np.cumsum(table["probability"])
+    low, high = (
+        int(table["active"][min(np.searchsorted(below, share * below[-1]), len(below) - 1)])
+        for share in (0.05, 0.95)
+    )
+    users = f"{low:,} to {high:,}" if high > low else f"{high:,}"
+    who = senders_text(scenario.populations)
+    return f"90 % of the time, {users} of {who} are active{by_formula(answer)}"
 
 
 def _sharing(answers: Sequence[Answer], scenario: Scenario) -> Chart:
@@ -247,10 +267,22 @@ def _sharing(answers: Sequence[Answer], scenario: Scenario) -> Chart:
     if np.isfinite(rate) and right >= 1:
         j = np.arange(1, int(right) + 1)
         dotted: Style = {"color": REFERENCE, "linewidth": 1, "linestyle": ":"}
-        curves.append(Series(j, rate / j / scale.factor, "equal shares C/j", dotted))
-    x = Axis("active sources j", 0, _visible_states(answers) * 1.05)
-    y = Axis(f"rate of each active source ({scale.unit})", 0, 1.15 * peak / scale.factor)
-    return scenario_chart(scenario, "shares of the capacity", x, y, curves)
+        curves.append(Series(j, rate / j / scale.factor, "equal shares of the link", dotted))
+    x = Axis("users active at the same time", 0, _visible_states(answers) * 1.05, whole=True)
+    y = Axis(f"rate of each active user ({scale.unit})", 0, 1.15 * peak / scale.factor)
+    return scenario_chart(scenario, _sharing_title(lead(answers)), x, y, curves)
+
+
+def _sharing_title(answer: Answer) -> str:
+    """Return the rate at the number of active users with the largest probability."""
+    table = answer.tables["states"]
+    known = (table["active"] > 0) & np.isfinite(table["shared_rate_bps"])
+    if not known.any():
+        return "Rate of each active user, by the number of active users"
+    row = int(np.argmax(np.where(known, table["probability"], -1.0)))
+    number, rate = int(table["active"][row]), short(float(table["shared_rate_bps"][row]), "bit/s")
+    who = "With one active user, this user" if number == 1 else f"With {number:,} active, each user"
+    return f"{who} gets {rate}{by_formula(answer)}"
 
 
 def _visible_states(answers: Sequence[Answer]) -> float:
@@ -268,9 +300,22 @@ def _queue(answers: Sequence[Answer], scenario: Scenario) -> Chart:
     right = min(right, 1.25 * buffer_pkts)
     if buffer_pkts <= right:
         curves.append(Reference(buffer_pkts, "buffer", axis="x"))
-    x = Axis("queue x (packets, including the packet in transmission)", 0, right)
-    y = Axis("share of time with a queue above x", floor, log=True, ticks=DECADES)
-    return scenario_chart(scenario, "queue length", x, y, curves)
+    x = Axis("packets in the queue, with the one in transmission", 0, right)
+    y = Axis("share of time with a longer queue", floor, 1, log=True, ticks=percent)
+    return scenario_chart(scenario, _queue_title(lead(answers), scenario), x, y, curves)
+
+
+def _queue_title(answer: Answer, scenario: Scenario) -> str:
+    """Return the queue length that is exceeded half of the time, or else 5 % of the time."""
+    table, buffer_pkts = answer.tables["queue"], scenario.buffer_pkts
+    for share, words in ((0.5, "Half of the time"), (0.05, "5 % of the time")):
+        above = table["queue_pkts"][table["time_above"] >= share]
+        if above.size:
+            longest = float(np.max(above))
+            of_buffer = f" of {buffer_pkts:,.0f}" if np.isfinite(buffer_pkts) else ""
+            text = f"{words}, more than {longest:,.0f}{of_buffer} packets are in the queue"
+            return f"{text}{by_formula(answer)}"
+    return f"The queue is empty at least 95 % of the time{by_formula(answer)}"
 
 
 _FIGURES: tuple[tuple[str, Callable[[Sequence[Answer], Scenario], Chart], str, str], ...] = (

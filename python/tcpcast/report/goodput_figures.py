@@ -7,22 +7,24 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tcpcast.compare import is_observed
-from tcpcast.report.chart import Axis, Band, Series, scenario_chart, styles
+from tcpcast.report.chart import Across, Axis, Band, Series, percent, scenario_chart
+from tcpcast.report.figure_titles import engine_label, lead, short
+from tcpcast.report.palette import engine_style
 from tcpcast.report.quantity import scale_of_unit
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from tcpcast.answer import Answer
-    from tcpcast.report.chart import Chart, Drawable
+    from tcpcast.report.chart import Chart, Drawable, Style
     from tcpcast.scenario import Scenario
 
     Table = dict[str, np.ndarray[Any, Any]]
 
 COLUMNS = {
-    "by_file": "over files",
-    "by_large_file": "over large files",
-    "by_packets": "over blocks of packets",
+    "by_file": "all files",
+    "by_large_file": "large files",
+    "by_packets": "blocks of packets",
 }
 """Columns of the table in drawing order."""
 
@@ -63,45 +65,69 @@ def ends(table: Table, columns: Iterable[str]) -> tuple[float, float]:
 
 def distribution_chart(answers: Sequence[Answer], scenario: Scenario) -> Chart:
     """Return the chart of the distribution of the goodput of files."""
-    x, factor = goodput_axis(answers, ("by_file",), "of a file")
+    x, factor = goodput_axis(answers)
     series: list[Drawable] = []
-    for answer, style in zip(answers, styles(map(is_observed, answers)), strict=False):
+    for answer in answers:
+        style = engine_style(answer.engine, is_observed=is_observed(answer))
         edges, shares = distribution(answer)
         if len(answers) == 1:
             series.append(Band(edges / factor, np.zeros_like(shares), shares, "", _colour(style)))
         line = _colour(style) | {"linewidth": 1.4}
-        series.append(Series(edges / factor, shares, answer.engine, line))
-    y = Axis("share of files per 1 % of goodput", 0)
-    return scenario_chart(scenario, "goodput of files", x, y, series)
+        series.append(Series(edges / factor, shares, engine_label(answer), line))
+    y = Axis("files per 1 % step of goodput", 0, ticks=percent)
+    return scenario_chart(scenario, _title(lead(answers), 0.5, "Half"), x, y, series)
 
 
 def tail_chart(answers: Sequence[Answer], scenario: Scenario) -> Chart:
     """Return the chart of the share above a goodput, by each definition."""
-    x, factor = goodput_axis(answers, COLUMNS, "x")
-    series = [
+    x, factor = goodput_axis(answers)
+    series: list[Drawable] = [
         Series(
             answer.tables["file_goodput_tail"]["goodput_bps"] / factor,
             answer.tables["file_goodput_tail"][column],
-            f"{answer.engine}, {name}",
-            _colour(style) | {"linestyle": line, "linewidth": 1.4},
+            f"{engine_label(answer)}, {name}",
+            _colour(engine_style(answer.engine, is_observed=True))
+            | {"linestyle": line, "linewidth": 1.4},
         )
-        for answer, style in zip(answers, styles(map(is_observed, answers)), strict=False)
+        for answer in answers
         for (column, name), line in zip(COLUMNS.items(), ("-", "--", ":"), strict=True)
         if column in answer.tables["file_goodput_tail"]
     ]
-    title = "share of files above a goodput"
-    return scenario_chart(scenario, title, x, Axis("share above x", 0, 1.02), series)
+    for answer in answers:
+        colour = _colour(engine_style(answer.engine, is_observed=True))
+        series += _intervals(answer.tables.get("file_goodput", {}), factor, colour)
+    y = Axis("files with a higher goodput", 0, 1, ticks=percent)
+    return scenario_chart(scenario, _title(lead(answers), 0.9, "90 %"), x, y, series)
+
+
+def _intervals(table: Table, factor: float, colour: Style) -> list[Drawable]:
+    """Return the 95 % intervals of percentiles as horizontal lines."""
+    if not {"share", "low", "high"} <= table.keys() or not np.isfinite(table["low"]).any():
+        return []
+    known = np.isfinite(table["low"])
+    low, high, share = (table[name][known] for name in ("low", "high", "share"))
+    style = colour | {"linewidth": 4, "alpha": 0.5, "label": "95 % intervals"}
+    return [Across(share, low / factor, high / factor, style)]
+
+
+def _title(answer: Answer, share: float, words: str) -> str:
+    """Return the highest goodput in the table that at least this share of all files exceeds."""
+    table = answer.tables["file_goodput_tail"]
+    above = table["goodput_bps"][table["by_file"] >= share]
+    if not above.size:
+        return "Distribution of the goodput of files"
+    return f"{words} of the files get more than {short(float(np.max(above)), 'bit/s')}"
 
 
 def _colour(style: dict[str, Any]) -> dict[str, Any]:
     return {"color": style["color"]}
 
 
-def goodput_axis(answers: Sequence[Answer], columns: Iterable[str], of: str) -> tuple[Axis, float]:
-    """Return a goodput axis and its unit in bit/s."""
-    both = [ends(answer.tables["file_goodput_tail"], columns) for answer in answers]
+def goodput_axis(answers: Sequence[Answer]) -> tuple[Axis, float]:
+    """Return a goodput axis, the same in all figures of the answers, and its unit in bit/s."""
+    both = [ends(answer.tables["file_goodput_tail"], COLUMNS) for answer in answers]
     low, high = min(low for low, _ in both), max(high for _, high in both)
     scale = scale_of_unit("bit/s", high)
-    label = f"goodput {of} ({scale.unit})"
+    label = f"goodput of a file ({scale.unit})"
     wide = high > _WIDE * low
     return Axis(label, low / scale.factor, high / scale.factor, log=wide), scale.factor

@@ -123,7 +123,7 @@ def _competition(compared: Compared, scenario: Scenario) -> str:
             return ""
         rated.append((_scaled(figure, 1 / groups[name].count), figure, groups[name]))
     (most, taken, winner), *_, (least, left, loser) = sorted(rated, key=lambda r: -r[0].value)
-    if not _differ(most, least):
+    if not differ(most, least):
         return ""
     link = scenario.network.bottleneck.rate_bps
     shares = [
@@ -137,7 +137,7 @@ def _competition(compared: Compared, scenario: Scenario) -> str:
     buffer = "" if scenario.network.bottleneck.is_policer else f" ({buffer_text(scenario)})"
     first, other = _class_text(winner, loser), _class_text(loser, winner)
     taken_text = f"{_share_text(shares[0])} of the link{buffer}{part}"
-    if _differ(most, _scaled(least, MIN_ADVANTAGE)):
+    if differ(most, _scaled(least, MIN_ADVANTAGE)):
         return f"{first} takes {taken_text} from {other}, which gets {_share_text(shares[1])}"
     return f"{first} gets {taken_text}, {other} gets {_share_text(shares[1])}"
 
@@ -177,12 +177,12 @@ def _by_class(compared: Compared, groups: Sequence[Population]) -> str:
     stated.sort(key=lambda each: -each[0])
     if len(stated) > _MAX_CLASSES:
         stated = [stated[0], stated[-1]]
-    separate = len(stated) > 1 and _differ(stated[0][2], stated[-1][2])
+    separate = len(stated) > 1 and differ(stated[0][2], stated[-1][2])
     unclear = "" if separate or len(stated) < 2 else ", no difference beyond the intervals"
     return "; ".join(clause for _, clause, *_ in stated) + unclear
 
 
-def _differ(larger: Metric, smaller: Metric) -> bool:
+def differ(larger: Metric, smaller: Metric) -> bool:
     """Return True if two values differ beyond their intervals; those of formulas are exact."""
     if larger.low is None or smaller.high is None:
         return larger.interval_warning is smaller.interval_warning is None
@@ -263,7 +263,7 @@ def sweep_verdict(table: Mapping[str, Sequence[Any]], keys: Sequence[str]) -> st
         for at in ends
     )
     subject = f"The {label(metric)} "
-    if not _differ(largest, smallest):
+    if not differ(largest, smallest):
         subject += "does not differ beyond the intervals: it "
     return f"{subject}lies between {low} and {high}."
 

@@ -70,7 +70,9 @@ def _element(part: Part) -> str:
         case Share():
             return _share(part)
         case Figure():
-            return f"<figure>{part.svg}<figcaption>{shown(part.caption)}</figcaption></figure>"
+            kind = ' class="wide"' if part.is_wide else ""
+            caption = f"<figcaption>{shown(part.caption)}</figcaption>"
+            return f"<figure{kind}>{part.svg}{caption}</figure>"
         case Heading() | Code():
             name = f"h{part.level}" if isinstance(part, Heading) else "pre"
             return f"<{name}>{shown(part.text)}</{name}>"

@@ -17,9 +17,11 @@ from tcpcast.report.chart import (
     end_of,
     fitted_window_axis,
     line_style,
+    setup_text,
 )
-from tcpcast.report.quantity import amount, scale_of_unit
-from tcpcast.report.summary import describe
+from tcpcast.report.figure_titles import class_title, engine_label, flow_names, goodput_title
+from tcpcast.report.palette import class_styles
+from tcpcast.report.quantity import scale_of_unit
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -32,7 +34,7 @@ if TYPE_CHECKING:
     Drawn = tuple[list[Drawable], Axis]
 
 MAX_CLASSES = len(COLOURS)
-_WIDTH, _PANEL, _AROUND = 6.8, 1.4, 1.3
+_WIDTH, _PANEL, _AROUND = 5.8, 1.35, 0.9
 _ALL: Style = {"color": "#222222", "linestyle": "-"}
 """Line style of the total over all flows, distinct from the styles of single flows."""
 
@@ -45,16 +47,18 @@ def over_time(answers: Sequence[Answer], scenario: Scenario) -> Chart:
     shade: list[Drawable] = []
     if answer.warmup_s:
         style = {"color": "#999999", "alpha": 0.18}
-        shade.append(Reference(0, "warm-up, not counted", style, axis="x", end=answer.warmup_s))
+        shade.append(Reference(0, "warm-up, not counted", style, axis="x", until=answer.warmup_s))
     panels = []
     for _, draw in tables:
         series, y = draw(answer, scenario)
         panels.append(Panel(series + shade, x, y))
-    subtitle = describe(scenario)
+    subtitle = f"{setup_text(scenario)}; {engine_label(answer)}"
     if answer.replications > 1:
         subtitle += f"; windows from the first of {answer.replications} replications"
     return Chart(
-        title=f"{scenario.name}: the run over time ({answer.engine})",
+        title=class_title(answer, scenario)
+        or goodput_title(answer, scenario)
+        or "Windows, round-trip times, queue and goodput over the run",
         panels=panels,
         subtitle=subtitle,
         size=(_WIDTH, _AROUND + _PANEL * len(panels)),
@@ -70,18 +74,24 @@ def _windows(answer: Answer, scenario: Scenario) -> Drawn:
     one = len(names) == 1
     series: list[Drawable] = []
     medians = []
-    for index, flow in enumerate(np.unique(table["flow"])):
+    flows = np.unique(table["flow"]).tolist()
+    by_class = class_styles(scenario.populations)
+    for index, (flow, (group, flow_name)) in enumerate(
+        zip(flows, flow_names(scenario, flows), strict=True)
+    ):
         of_flow = _where(table, table["flow"] == flow)
-        name = f"flow {flow}" if one else str(of_flow["class"][0])
-        style = line_style(index if one else names.index(name))
+        name = flow_name.partition(" of ")[0] if one else group.name
+        style = line_style(index) if one else by_class[group.name]
         edges = _edges(of_flow)
-        series.append(Series(edges, of_flow["mean_pkts"], name, {"linewidth": 1.1, **style}))
+        line = {"linewidth": 1.1, **style}
+        named = "" if name in {each.name for each in series if isinstance(each, Series)} else name
+        series.append(Series(edges, of_flow["mean_pkts"], style=line, name=named))
         if index == 0 or not one:  # bands of several similar flows would hide each other
-            label = f"minimum to maximum of {name}" if one else ""
+            label = "minimum to maximum of a window"
             band = {"color": style["color"], "alpha": 0.18}
             series.append(Band(edges, of_flow["low_pkts"], of_flow["high_pkts"], label, band))
         medians.append(float(np.median(of_flow["mean_pkts"])))
-    label = "window\n(packets)" if one else "window of\na flow (packets)"
+    label = "window of\na flow (packets)"
     return series, fitted_window_axis(label, table["high_pkts"], max(min(medians), 1.0))
 
 
@@ -99,7 +109,7 @@ def _goodput(answer: Answer, scenario: Scenario) -> Drawn:
     series = _of_classes(answer, scenario, "goodput_bps", scale.factor)
     top = 1.15 * largest
     if rate <= 1.3 * largest:
-        series.append(Reference(rate / scale.factor, f"link, {amount(rate, 'bit/s')}"))
+        series.append(Reference(rate / scale.factor, name="link"))
         top = max(top, 1.1 * rate)
     return series, Axis(f"goodput\n({scale.unit})", 0, top / scale.factor)
 
@@ -111,7 +121,7 @@ def _queue(answer: Answer, scenario: Scenario) -> Drawn:
     buffer_pkts = scenario.buffer_pkts
     top = 1.15 * largest
     if buffer_pkts <= 2 * largest:
-        series.append(Reference(buffer_pkts, "buffer", {"linestyle": "--"}))
+        series.append(Reference(buffer_pkts, name="buffer"))
         top = max(top, 1.1 * buffer_pkts)
     return series, Axis("mean queue\n(packets)", 0, top)
 
@@ -122,9 +132,10 @@ def _of_classes(answer: Answer, scenario: Scenario, column: str, factor: float) 
     names = _names(scenario)
     if len(names) == 1:
         return [_series(answer, table, column, factor, _total_label(scenario), _ALL)]
+    by_class = class_styles(scenario.populations)
     return [
-        _series(answer, _where(table, table["class"] == name), column, factor, name, line_style(i))
-        for i, name in enumerate(names[:MAX_CLASSES])
+        _series(answer, _where(table, table["class"] == name), column, factor, name, by_class[name])
+        for name in names[:MAX_CLASSES]
     ]
 
 
@@ -133,15 +144,16 @@ def _series(  # noqa: PLR0913, PLR0917 - a curve, its unit and its style
 ) -> Series:
     value, low, high = (table[f"{column}{end}"] / factor for end in ("", "_low", "_high"))
     band = f"95 % interval of {answer.replications} replications"
-    return Series(_edges(table), value, label, {"linewidth": 1.1, **style}, low, high, band)
+    line = {"linewidth": 1.1, **style}
+    return Series(_edges(table), value, "", line, low, high, band, name=label)
 
 
 def _total_label(scenario: Scenario) -> str:
     (group,) = scenario.populations
     if group.traffic.kind == "transfers":
         return "all transfers"
-    what = "flow" if group.traffic.kind == "bulk" else "source"
-    return f"the {what}" if group.count == 1 else f"all {group.count:,} {what}s"
+    what = "flow" if group.traffic.kind == "bulk" else "user"
+    return f"the {what}" if group.count == 1 else f"all {what}s"
 
 
 def _names(scenario: Scenario) -> list[str]:

@@ -10,9 +10,8 @@ import numpy as np
 from tcpcast.answer import Metric
 from tcpcast.report import population_figures, streams
 from tcpcast.report.chart import (
-    CALCULATED,
     OBSERVED,
-    REFERENCE,
+    SIZE,
     Axis,
     Band,
     Chart,
@@ -21,11 +20,12 @@ from tcpcast.report.chart import (
     Points,
     Reference,
     Series,
-    line_style,
     points_of,
+    setup_text,
 )
+from tcpcast.report.palette import BLACK, engine_style
+from tcpcast.report.plan import plan_verdict
 from tcpcast.report.quantity import amount, label, scale_of, scale_of_unit
-from tcpcast.report.summary import describe
 from tcpcast.units import digits
 
 if TYPE_CHECKING:
@@ -57,9 +57,9 @@ FILES = {
 
 _KEYS = {
     "packet": ("buffer", "packets"),
-    "bit/s": ("rate of the bottleneck", ""),
+    "bit/s": ("rate of the link", ""),
     "1": ("loss", "%"),
-    "sources": ("sources", ""),
+    "sources": ("users", ""),
 }
 _MODELS = {
     "pftk": "PFTK",
@@ -69,9 +69,11 @@ _MODELS = {
     "bbr": "BBR\u2019s bound",
 }
 """Labels of the model curves in plans for one path, by column."""
-_AT_MODEL = {"color": CALCULATED[0], "linewidth": 0.8, "linestyle": "--"}
-_DIAMOND: Style = {"color": CALCULATED[0], "marker": "D", "linestyle": "none", "zorder": 20}
-_POINTS = "packet, with 95 % interval"
+_ENGINES = {"cubic": "cubic-response", "bbr": "bbr-bound"}
+"""Engines of the model curves whose columns have other names."""
+_AT_MODEL = {"color": BLACK, "linewidth": 0.8, "linestyle": "--"}
+_DIAMOND: Style = {"color": BLACK, "marker": "D", "linestyle": "none", "zorder": 20}
+_POINTS = "packet (simulated), 95 % interval"
 
 
 def plan_figure(plan: Plan, scenario: Scenario) -> Figure:
@@ -93,10 +95,10 @@ def plan_figure(plan: Plan, scenario: Scenario) -> Figure:
     if "isoline" in plan.tables:
         panels.append(_isoline(plan, plan.target[1], scenario))
     return Chart(
-        title=f"{scenario.name}: {plan.question}",
+        title=plan_verdict(plan).rstrip("."),
         panels=panels,
-        subtitle=describe(scenario),
-        size=(6.4, 4.4 if len(panels) == 1 else 7.2),
+        subtitle=setup_text(scenario),
+        size=(SIZE[0], SIZE[1] if len(panels) == 1 else 6.4),
         heights=(4, 3)[: len(panels)],
     ).draw()
 
@@ -110,14 +112,14 @@ def _crossing(plan: Plan, metric: str, target: float) -> Panel:
         Series(
             curve[name] / x.factor,
             curve[column] / y.factor,
-            _MODELS.get(column.removesuffix("_bps"), "the model"),
-            line_style(index, (*CALCULATED, REFERENCE)) | {"linewidth": 1.8},
+            style=_style(column),
+            name=_MODELS.get(column.removesuffix("_bps"), "model").replace(" ", "\n"),
         )
-        for index, column in enumerate(columns)
+        for column in columns
         if np.isfinite(curve[column]).any()
     ]
     shown_target = target / y.factor
-    series.append(Reference(shown_target, f"target, {digits(shown_target)} {y.unit}"))
+    series.append(Reference(shown_target, name=f"target,\n{digits(shown_target)} {y.unit}"))
     series += _answer(plan, x, shown_target)
     seen = {name: np.empty(0) for name in (name, metric, "low", "high")}
     seen |= plan.tables.get("simulated", {})
@@ -132,6 +134,13 @@ def _crossing(plan: Plan, metric: str, target: float) -> Panel:
     if plan.unit == "1":
         across = replace(across, log=True, ticks=lambda value, _: digits(value))
     return Panel(series, across, up)
+
+
+def _style(column: str) -> Style:
+    """Return the style of a model curve: its engine's, or the first one for a population."""
+    name = column.removesuffix("_bps")
+    engine = _ENGINES.get(name, name)
+    return engine_style(engine if name in _MODELS else "engset", is_observed=False)
 
 
 def _scale_of_key(plan: Plan, values: Any) -> Scale:
@@ -157,7 +166,7 @@ def _answer(plan: Plan, x: Scale, target: float) -> Iterator[Drawable]:
     yield Reference(plan.simulated / x.factor, text, solid, axis="x")
     if plan.simulated_low is not None and plan.simulated_high is not None:
         ends = plan.simulated_low / x.factor, plan.simulated_high / x.factor
-        yield Reference(ends[0], style={"color": OBSERVED[0]}, axis="x", end=ends[1])
+        yield Reference(ends[0], style={"color": OBSERVED[0]}, axis="x", until=ends[1])
 
 
 def _answer_text(value: float, plan: Plan) -> str:
@@ -179,7 +188,7 @@ def _points(x: Floats, rows: Floats, bottom: float) -> Iterator[Drawable]:
         style: Style = {"marker": "v", "linestyle": "none", "color": OBSERVED[0]}
         style |= {"clip_on": False, "zorder": 30}
         below = np.full(np.count_nonzero(~inside), bottom)
-        yield Series(x[~inside], below, "packet, below this axis", style)
+        yield Series(x[~inside], below, "packet (simulated), below this axis", style)
 
 
 def _value_axis(label: str, values: Floats, target: float) -> Axis:
@@ -195,9 +204,10 @@ def _isoline(plan: Plan, target: float, scenario: Scenario) -> Panel:
     """Return the panel with the round-trip times and losses that give the target goodput."""
     isoline, goodput = plan.tables["isoline"], amount(target, "bit/s")
     rtt, loss = 1e3 * isoline["rtt_s"], 100 * isoline["loss_ratio"]
-    model = _MODELS[list(plan.tables["curve"])[1].removesuffix("_bps")]
+    column = list(plan.tables["curve"])[1]
+    model = _MODELS[column.removesuffix("_bps")]
     floor = float(np.nanmin(loss)) / 3
-    colour = {"color": CALCULATED[0]}
+    colour = {"color": _style(column)["color"]}
     here = np.isfinite(loss)
     own = 1e3 * scenario.populations[0].rtt_s
     bottom = np.full(np.count_nonzero(here), floor)
@@ -211,5 +221,5 @@ def _isoline(plan: Plan, target: float, scenario: Scenario) -> Panel:
     if plan.simulated is not None:
         metric = Metric(plan.simulated, plan.simulated_low, plan.simulated_high)
         series.append(points_of([own], [metric], 0.01, "packet"))
-    x, y = Axis("RTT (ms)", log=True), Axis("loss (%)", floor, log=True)
+    x, y = Axis("round-trip time (ms)", log=True), Axis("loss (%)", floor, log=True)
     return Panel(series, x, y, legend={"loc": "upper right"})

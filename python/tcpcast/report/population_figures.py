@@ -7,9 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tcpcast.report.chart import (
-    CALCULATED,
     COLOURS,
-    REFERENCE,
     Axis,
     Band,
     Chart,
@@ -18,23 +16,22 @@ from tcpcast.report.chart import (
     Points,
     Reference,
     Series,
+    setup_text,
 )
-from tcpcast.report.quantity import amount, scale_of_unit
-from tcpcast.report.summary import describe
+from tcpcast.report.palette import BLACK
+from tcpcast.report.plan import plan_verdict
+from tcpcast.report.quantity import scale_of_unit
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from tcpcast.plan import Plan
     from tcpcast.report.chart import Drawable
-    from tcpcast.report.quantity import Scale
     from tcpcast.scenario import Scenario
 
 MILLION = 1_000_000
 _PANELS = (
     ("loss_ratio", "packets lost (%)", 0.01),
     ("timeout_ratio", "timeouts per packet (%)", 0.01),
-    ("rtt_mean_s", "mean RTT (s)", 1.0),
+    ("rtt_mean_s", "mean RTT (ms)", 1e-3),
 )
 
 FILE = "users"
@@ -52,43 +49,43 @@ def users_chart(plan: Plan, scenario: Scenario) -> Chart:
         ticks=lambda users, _: f"{users:,.0f}" if few else f"{users / MILLION:g}",
     )
     levels = {
-        name: f"{name.removeprefix('g_').removesuffix('_bps')} % of files above"
+        name: f"exceeded by {name.removeprefix('g_').removesuffix('_bps')} % of files"
         for name in curve
         if name.startswith("g_")
     }
-    scales = [_scale(plan, names) for names in (("mean_bps",), levels)]
-    labels = [f"goodput in ON times ({scale.unit})" for scale in scales]
-    rates = _curves(plan, levels, scales[1].factor) + _check(plan, scales[1].factor)
+    largest = max(float(np.nanmax(curve[name])) for name in ("mean_bps", *levels))
+    scale = scale_of_unit("bit/s", largest)
+    top = 1.08 * largest / scale.factor
+    rates = _curves(plan, levels, scale.factor) + _check(plan, scale.factor)
     panels = [
-        *((_curves(plan, {name: ""}, factor), label) for name, label, factor in _PANELS),
-        (_curves(plan, {"mean_bps": ""}, scales[0].factor), labels[0]),
-        (rates, labels[1]),
+        *((_curves(plan, {name: ""}, factor), Axis(label, 0)) for name, label, factor in _PANELS),
+        (
+            _curves(plan, {"mean_bps": ""}, scale.factor),
+            Axis(f"mean goodput ({scale.unit})", 0, top),
+        ),
+        (rates, Axis(f"goodput of files ({scale.unit})", 0, top)),
     ]
     return Chart(
-        title=f"{scenario.name}: {plan.question}",
-        panels=[Panel(_answer(plan) + series, x, Axis(label, 0)) for series, label in panels],
-        size=(9.6, 6.4),
-        columns=3,
+        title=plan_verdict(plan).rstrip("."),
+        subtitle=setup_text(scenario),
+        panels=[Panel(_answer(plan) + series, x, y) for series, y in panels],
+        size=(6.0, 6.8),
+        columns=2,
         share="x",
         legend="beside",
-        legend_style={"bbox_to_anchor": (-0.08, -0.05)},
-        notes=_notes(plan, scenario),
+        legend_style={"loc": "upper left"},
+        notes=[Note("bands: 95 % intervals", (0.03, 0.02), style={"fontsize": 9})],
     )
-
-
-def _scale(plan: Plan, names: Iterable[str]) -> Scale:
-    curve = plan.tables["curve"]
-    return scale_of_unit("bit/s", max(float(np.nanmax(curve[name])) for name in names))
 
 
 def _answer(plan: Plan) -> list[Drawable]:
     marks: list[Drawable] = []
-    colour = {"color": CALCULATED[0]}
+    colour = {"color": BLACK}
     if not plan.undecided:
         line = colour | {"linewidth": 0.8, "linestyle": "--"}
         marks.append(Reference(plan.value, style=line, axis="x"))
     if plan.low is not None and plan.high is not None:
-        marks.append(Reference(plan.low, style=colour, axis="x", end=plan.high))
+        marks.append(Reference(plan.low, style=colour, axis="x", until=plan.high))
     return marks
 
 
@@ -112,19 +109,4 @@ def _check(plan: Plan, factor: float) -> list[Drawable]:
     if not len(simulated.get("sources", ())):
         return []
     rows = [simulated[name] / factor for name in ("goodput_bps", "low", "high")]
-    return [Points(simulated["sources"], rows, "verified by packet, with 95 % interval")]
-
-
-def _notes(plan: Plan, scenario: Scenario) -> list[Note]:
-    """Return the answer and the scenario as texts for the sixth cell of the grid."""
-    interval = ""
-    if plan.low is not None and plan.high is not None:
-        interval = f"\nbetween {plan.low:,.0f} and {plan.high:,.0f}"
-    rate = amount(scenario.network.bottleneck.rate_bps, "bit/s")
-    users = "undecided" if plan.undecided else f"{plan.value:,.0f} users"
-    text = f"{users} on {rate}{interval}\nby {plan.engine}\nbands: 95 % intervals"
-    description = describe(scenario).replace(", ", ",\n")
-    return [
-        Note(text, (0, 1), style={"va": "top", "color": CALCULATED[0]}),
-        Note(description, (0, 0.68), style={"va": "top", "fontsize": 8, "color": REFERENCE}),
-    ]
+    return [Points(simulated["sources"], rows, "packet (simulated), 95 % interval")]

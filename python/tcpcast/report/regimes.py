@@ -8,22 +8,24 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tcpcast.compare import is_observed
+from tcpcast.errors import Names
 from tcpcast.output import save_figure
 from tcpcast.report.chart import (
-    CALCULATED,
-    OBSERVED,
     Axis,
     Chart,
     Note,
     Panel,
     Reference,
     Series,
-    line_style,
     points_of,
 )
+from tcpcast.report.figure_titles import short
+from tcpcast.report.headline import differ
+from tcpcast.report.palette import BLUE, GREEN, SKY, VERMILION, YELLOW, engine_style
 from tcpcast.report.predict import path_text
-from tcpcast.report.prediction import LEADING, is_trusted, loss_ratio, rates
+from tcpcast.report.prediction import LEADING, headline, is_trusted, loss_ratio, rates
 from tcpcast.report.quantity import scale_of_unit
+from tcpcast.units import digits
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -34,14 +36,21 @@ if TYPE_CHECKING:
     from tcpcast.report.quantity import Scale
 
 FILE = "rate-loss"
+_ROOM = 2.5
+"""Ratio of the end of the goodput axis to the largest goodput."""
 _SHADES = {
-    "bottleneck": "#56B4E9",
-    "window": "#009E73",
-    "triple duplicates": "#F0E442",
-    "timeouts": "#D55E00",
+    "bottleneck": SKY,
+    "window": GREEN,
+    "triple duplicates": YELLOW,
+    "timeouts": VERMILION,
+    "cubic": BLUE,
+    "Reno-friendly": YELLOW,
 }
 _NAMES = {
-    "bottleneck": "link",
+    "bottleneck": "limited by\nthe link",
+    "window": "limited by\nthe window",
+    "cubic": "loss, CUBIC's\nown region",
+    "Reno-friendly": "loss, growth\nas Reno",
     "triple duplicates": "triple\nduplicates",
     "": "no formula\ntrusted",
 }
@@ -99,13 +108,51 @@ def regimes_chart(
     if mark:
         series.append(Reference(100 * mark, axis="x"))
     x = Axis("loss (%)", losses[0], losses[-1], log=True)
-    y = Axis(f"total goodput of all flows ({unit.unit})", log=True)
+    goodputs = [a["goodput_bps"] / unit.factor for _, a in shown if a["goodput_bps"] > 0]
+    # The names of the regimes are above all curves.
+    top = _ROOM * max(goodputs) if goodputs else None
+    y = Axis(f"total goodput of all flows ({unit.unit})", None, top, log=True)
+    title = _marked_title(mark, asked) if mark else _range_title(shown, asked)
     return Chart(
-        title="Goodput against loss, with the limiting factor",
+        title=title or "Goodput against loss, and what limits it",
         panels=[Panel(series, x, y, legend={"loc": "lower left"})],
         subtitle=path_text(predictions[0], without=["loss"]),
-        size=(7.2, 4.6),
     )
+
+
+def _marked_title(mark: float, asked: Sequence[Prediction]) -> str:
+    """Return the headline of the prediction at the requested loss."""
+    texts = [headline(p, Names()).rstrip(".") for p in asked if loss_ratio(p.scenario) == mark]
+    return f"{digits(100 * mark, 3)} % loss: {texts[0]}" if texts and texts[0] else ""
+
+
+def _range_title(shown: Sequence[tuple[Prediction, Answer]], asked: Sequence[Prediction]) -> str:
+    """Return the goodput at the smallest and the largest loss, simulated if possible."""
+    values = [
+        (loss_ratio(p.scenario), a.metrics["goodput_bps"])
+        for p in asked
+        for a in p.steady
+        if _is_simulated(a) and loss_ratio(p.scenario) > 0
+    ]
+    by = " by simulation"
+    if len(values) < 2:
+        by = ""
+        values = [
+            (loss_ratio(p.scenario), a.metrics["goodput_bps"])
+            for p, a in shown
+            if p.lead is not None and a.engine == p.lead.engine
+        ]
+    if len(values) < 2 or not differ(values[0][1], values[-1][1]):
+        return ""
+    ends = [
+        f"{short(m.value, 'bit/s')} at {digits(100 * p, 3)} % loss"
+        for p, m in values[:: len(values) - 1]
+    ]
+    return f"The goodput falls from {ends[0]} to {ends[1]}{by}"
+
+
+def _is_simulated(answer: Answer) -> bool:
+    return is_observed(answer) and is_trusted(answer) and "goodput_bps" in answer.metrics
 
 
 def _curves(shown: Sequence[tuple[Prediction, Answer]], unit: Scale) -> Iterator[Drawable]:
@@ -117,10 +164,10 @@ def _curves(shown: Sequence[tuple[Prediction, Answer]], unit: Scale) -> Iterator
             for p, a in shown
             if a.engine == name
         ]
-        style = line_style(i, (*CALCULATED, *OBSERVED))
+        style = engine_style(name, is_observed=False)
         style |= {"linewidth": 1.2 if i else 2.4, "zorder": 20 - i}
         losses, goodputs = zip(*points, strict=True)
-        yield Series(losses, goodputs, name, style)
+        yield Series(losses, goodputs, style=style, name=name.replace("-", "-\n"))
 
 
 def _simulated(asked: Sequence[Prediction], unit: Scale) -> Iterator[Drawable]:
@@ -129,8 +176,7 @@ def _simulated(asked: Sequence[Prediction], unit: Scale) -> Iterator[Drawable]:
         (100 * loss_ratio(p.scenario), a.metrics["goodput_bps"], a.engine)
         for p in asked
         for a in p.steady
-        if is_observed(a) and is_trusted(a)
-        if "goodput_bps" in a.metrics and loss_ratio(p.scenario) > 0
+        if _is_simulated(a) and loss_ratio(p.scenario) > 0
     ]
     if points:
         losses, metrics, engines = zip(*points, strict=True)
@@ -144,11 +190,13 @@ def _shades(predictions: Sequence[Prediction], losses: Sequence[float]) -> Itera
         indices = list(group)
         left, right = edges[indices[0]], edges[indices[-1] + 1]
         style = {"color": _SHADES.get(regime, "#bbbbbb"), "alpha": 0.18}
-        yield Reference(left, style=style, axis="x", end=right)
-        if math.log(right / left) > 0.08 * math.log(losses[-1] / losses[0]):
+        yield Reference(left, style=style, axis="x", until=right)
+        name = _NAMES.get(regime, regime)
+        width = 0.016 * max(map(len, name.split("\n")))  # as a share of the panel
+        if math.log(right / left) > width * math.log(losses[-1] / losses[0]):
             position = _between(left, right), 0.985
             centred = {"ha": "center", "va": "top", "fontsize": 8}
-            yield Note(_NAMES.get(regime, regime), position, ("data", "axes fraction"), centred)
+            yield Note(name, position, ("data", "axes fraction"), centred)
 
 
 def _between(low: float, high: float) -> float:

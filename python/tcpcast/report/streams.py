@@ -4,9 +4,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tcpcast.report.chart import CALCULATED, Axis, Chart, Panel, Reference, Series, points_of
+from tcpcast.report.chart import (
+    Axis,
+    Chart,
+    Panel,
+    Reference,
+    Series,
+    points_of,
+    setup_text,
+)
+from tcpcast.report.palette import BLACK, GREEN, engine_look
+from tcpcast.report.plan import plan_verdict
 from tcpcast.report.quantity import amount, scale_of_unit
-from tcpcast.report.summary import describe
 
 if TYPE_CHECKING:
     from tcpcast.plan import Plan
@@ -17,27 +26,28 @@ FILE = "streams"
 
 _MODELS = {"parallel_bps": "algorithm 1", "cubic_bps": "n times CUBIC", "bbr_bps": "BBR's bound"}
 """Labels of the model curves by column."""
+_ENGINES = {"parallel_bps": "parallel", "cubic_bps": "cubic-response", "bbr_bps": "bbr-bound"}
 
 
 def streams_chart(plan: Plan, scenario: Scenario) -> Chart:
     """Return the total rate against the number of flows, and below it the competing flow's rate."""
     flows = plan.tables["curve"]["flows"]
-    x = Axis("parallel flows n", 0, float(flows[-1]))
+    x = Axis("parallel flows", 0, float(flows[-1]))
     return Chart(
-        title=f"{scenario.name}: number of parallel flows",
+        title=plan_verdict(plan).rstrip("."),
         panels=[
             _rates(plan, scenario.network.bottleneck.rate_bps, x),
             _competing(plan, x),
         ],
-        subtitle=describe(scenario),
-        size=(6.4, 5.4),
+        subtitle=setup_text(scenario),
+        size=(5.6, 5.0),
         heights=(2, 1),
         share="x",
     )
 
 
 def _answer(plan: Plan) -> Reference:
-    style = {"color": CALCULATED[0], "linewidth": 0.8, "linestyle": "--"}
+    style = {"color": BLACK, "linewidth": 0.8, "linestyle": "--"}
     return Reference(plan.value, style=style, axis="x")
 
 
@@ -48,12 +58,12 @@ def _rates(plan: Plan, link_bps: float, x: Axis) -> Panel:
     series: list[Drawable] = []
     if "pftk_bps" in curve:
         # A broad line stays visible if the other curve covers its centre.
-        broad = {"color": CALCULATED[1], "linewidth": 5, "alpha": 0.5}
+        broad = {"color": engine_look("pftk")[0], "linewidth": 5, "alpha": 0.5}
         series.append(Series(n, curve["pftk_bps"] / scale.factor, "n times PFTK", broad))
     (name,) = curve.keys() & _MODELS.keys()
     words = "1 flow fills the link" if plan.value == 1 else f"{plan.value:,.0f} flows fill the link"
-    colour = {"color": CALCULATED[0]}
-    point = colour | {"marker": "o", "linestyle": "none", "zorder": 3}
+    colour = {"color": engine_look(_ENGINES[name])[0]}
+    point = {"color": BLACK, "marker": "o", "linestyle": "none", "zorder": 3}
     series += [
         Series(n, curve[name] / scale.factor, _MODELS[name], colour),
         Reference(link, f"link, {amount(link_bps, 'bit/s')}"),
@@ -64,7 +74,7 @@ def _rates(plan: Plan, link_bps: float, x: Axis) -> Panel:
     if simulated is not None and len(simulated["flows"]):
         busy = [answer.metrics["utilisation"] for answer in plan.verified]
         series.append(points_of(simulated["flows"], busy, scale.factor / link_bps, "packet"))
-    y = Axis(f"total rate of n flows ({scale.unit})", 0, 1.12 * link)
+    y = Axis(f"total rate of all flows ({scale.unit})", 0, 1.12 * link)
     return Panel(series, x, y, legend={"loc": "lower right"})
 
 
@@ -72,7 +82,7 @@ def _competing(plan: Plan, x: Axis) -> Panel:
     curve = plan.tables["curve"]
     largest = float(curve["competing_bps"].max())
     scale = scale_of_unit("bit/s", largest)
-    style = {"color": CALCULATED[2], "linewidth": 1.8}
+    style = {"color": GREEN, "linewidth": 1.8}
     rate = Series(curve["flows"], curve["competing_bps"] / scale.factor, style=style)
     y = Axis(f"rate of one\nother flow ({scale.unit})", 0, 1.15 * largest / scale.factor)
     return Panel([rate, _answer(plan)], x, y)

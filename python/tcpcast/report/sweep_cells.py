@@ -11,7 +11,8 @@ import numpy as np
 
 from tcpcast.engines import REGISTRY
 from tcpcast.engines.registry import Formula
-from tcpcast.report.quantity import scale_of_unit
+from tcpcast.report.key_words import key_words
+from tcpcast.report.quantity import Scale, scale_of_unit
 from tcpcast.report.sweep import metric_marks
 from tcpcast.statistics import mean
 from tcpcast.sweeps.table import WARNING_SUFFIX
@@ -27,6 +28,8 @@ WIDE = 8.0
 MAX_TICKS = 7
 MAX_CURVES = 8
 """Maximum number of distinguishable lines in one figure."""
+_MANY_BYTES = 1e4
+"""Number of bytes from which a key is shown in kB."""
 _UNITS = {"ratio": "%", "number": "1", "integer": "1"}
 """Units for kinds of keys that have unit 1 or no unit in tables."""
 
@@ -36,7 +39,8 @@ class Along:
     """A varied key: its values in order, and their positions on an axis.
 
     ``positions`` holds the values, their decimal logarithms if ``log`` is True, or their indices
-    if they are not quantities. ``labels`` holds the tick labels, ``title`` the axis label.
+    if they are not quantities. ``labels`` holds the tick labels and ``unit`` their unit. ``title``
+    is the name of the key with its unit, ``words`` an everyday name without a unit.
     """
 
     values: Sequence[Any]
@@ -45,6 +49,19 @@ class Along:
     title: str
     log: bool
     quantities: bool
+    words: str
+    unit: str = ""
+
+    @property
+    def axis_label(self) -> str:
+        """The everyday name with the unit."""
+        return f"{self.words} ({self.unit})" if self.unit else self.words
+
+    def value_text(self, index: int) -> str:
+        """Return the name and the value at an index, for a sentence; a text needs no name."""
+        if not self.quantities:
+            return self.labels[index]
+        return f"{self.words} {self.labels[index]} {self.unit}".rstrip()
 
     @property
     def edges(self) -> Floats:
@@ -68,6 +85,7 @@ class Cells:
 
     All arrays have one axis per key. ``value``, ``low`` and ``high`` are NaN if missing. ``marks``
     holds the mark of each uncertain value ("" for others), and ``doubts`` the reason as text.
+    ``word`` is the value of a key of texts that all values share, "" if there is no such key.
     """
 
     engine: str
@@ -77,6 +95,7 @@ class Cells:
     high: Floats
     marks: np.ndarray[Any, np.dtype[np.object_]]
     doubts: np.ndarray[Any, np.dtype[np.object_]]
+    word: str = ""
 
     @property
     def doubted(self) -> np.ndarray[Any, np.dtype[np.bool_]]:
@@ -101,15 +120,20 @@ def along(key: str, column: Sequence[Any], kind: str, unit: str) -> Along:
     if not quantities:
         labels = [v if isinstance(v, str) else json.dumps(v) for v in values]
         positions = np.arange(len(values), dtype=float)
-        return Along(values, positions, labels, key, log=False, quantities=False)
+        words = key_words(key)
+        return Along(values, positions, labels, key, log=False, quantities=False, words=words)
     values.sort()
     numbers = np.array(values, dtype=float)
     log = numbers[0] > 0 and numbers[-1] / numbers[0] >= WIDE
     scale = scale_of_unit(_UNITS.get(kind, unit), numbers[-1])
+    if scale.unit == "byte" and numbers[-1] >= _MANY_BYTES:
+        scale = Scale(1e3, "kB")
     factor = 0.01 if kind == "ratio" else scale.factor
     labels = [digits(each / factor, 3) for each in numbers]
     title = f"{key} ({scale.unit})" if scale.unit else key
-    return Along(values, np.log10(numbers) if log else numbers, labels, title, log, quantities=True)
+    positions = np.log10(numbers) if log else numbers
+    how = {"words": key_words(key), "unit": scale.unit.replace("pkt", "packets")}
+    return Along(values, positions, labels, title, log, quantities=True, **how)
 
 
 def cells(
@@ -154,9 +178,8 @@ def by_word(grids: Sequence[Cells], keys: Sequence[Along]) -> list[Cells]:
     if len(keys) != 2 or len(words) != 1:
         return []
     (axis,) = words
-    name = keys[axis].title.rpartition(".")[2]
     curves = [
-        _slice(each, axis, index, f"{name} {label}")
+        _slice(each, axis, index, label)
         for each in grids
         for index, label in enumerate(keys[axis].labels)
     ]
@@ -165,12 +188,12 @@ def by_word(grids: Sequence[Cells], keys: Sequence[Along]) -> list[Cells]:
 
 
 def _slice(each: Cells, axis: int, index: int, label: str) -> Cells:
-    """Return the values at one index of an axis, labelled with that index's value."""
+    """Return the values at one index of an axis; ``label`` is that index's value."""
     parts = {
         name: np.take(getattr(each, name), index, axis=axis)
         for name in ("value", "low", "high", "marks", "doubts")
     }
-    return replace(each, engine=f"{label}, {each.engine}", **parts)
+    return replace(each, word=label, **parts)
 
 
 def _engine_cells(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -18,16 +18,19 @@ from tcpcast.report.chart import (
     Axis,
     Band,
     Chart,
-    Note,
     Panel,
     Reference,
     Series,
     Uprights,
     figure_class,
-    styles,
+    setup_text,
 )
-from tcpcast.report.quantity import Scale, label, scale_of
+from tcpcast.report.chart_text import head
+from tcpcast.report.key_words import key_words
+from tcpcast.report.palette import COLOURS, engine_style, line_style, stack_colour
+from tcpcast.report.quantity import UNTRUSTED, Scale, label, scale_of
 from tcpcast.report.sweep_cells import WIDE, along, by_word, cells
+from tcpcast.report.sweep_titles import title as sweep_title
 from tcpcast.scenario.table import suggestion
 from tcpcast.sweeps.definition import MAX_KEYS
 from tcpcast.units import digits
@@ -40,12 +43,15 @@ if TYPE_CHECKING:
 
     from tcpcast.report.chart import Drawable, Style
     from tcpcast.report.sweep_cells import Along, Cells
+    from tcpcast.scenario import Scenario
 
     Levels = Mapping[str, Sequence[float]]
 
 MAX_PANELS = 6
 """Maximum number of panels (engines) in a heat map."""
 _DPI = 150
+_MAX_PERCENT = 101.5
+"""Upper end of an axis in per cent, which leaves space for a line at 100 %."""
 _ABOVE = 0.09
 """Space above the largest value as a share of the axis."""
 _LINES = 5
@@ -57,8 +63,10 @@ _PARSERS: dict[str, Callable[[str], float]] = {
     "packet": units.parse_packets,
 }
 """Parser of a level by the unit of the metric; other levels are plain numbers."""
+_INK, _HALO = "#010101", "#fefefe"
+"""Colours of isolines, which stay the same on a dark page, as do the colours of the map."""
 _CROSS = {"linestyle": "none", "marker": "x", "color": REFERENCE, "markersize": 6}
-_DOUBTED = "outside the domain, no steady state, or no reliable interval"
+_DOUBTED = "not to be trusted, or without a reliable interval"
 
 
 def read_levels(typed: Iterable[str]) -> dict[str, list[float]]:
@@ -102,6 +110,12 @@ def _number(typed: str) -> float:
         raise UnitError(f"{units.show(typed.strip())} is not a number; for example 100") from None
 
 
+def sweep_setup(scenario: Scenario, keys: Iterable[str]) -> str:
+    """Return the scenario of a sweep and the varied keys, as a subtitle."""
+    varied = " and ".join(key_words(key) for key in keys)
+    return f"{setup_text(scenario)}; varied: {varied}"
+
+
 def check_sweep_figures(
     groups: Sequence[Sequence[str]],
     folder: str | Path,
@@ -140,7 +154,7 @@ def plot_sweep(  # noqa: PLR0913 - what to draw, and where to write it
     keys: Mapping[str, tuple[str, str]],
     folder: str | Path,
     *,
-    name: str = "sweep",
+    setup: str = "",
     levels: Levels | None = None,
     form: str = "png",
     force: bool = False,
@@ -159,8 +173,8 @@ def plot_sweep(  # noqa: PLR0913 - what to draw, and where to write it
         One or two varied keys, each with the kind and the unit of its column.
     folder
         Folder for the files, for example ``goodput_bps.png``.
-    name
-        Name of the scenario.
+    setup
+        Set-up of the sweep, for the subtitle.
     levels
         Values of metrics, in their units, at which a line is drawn.
     form
@@ -181,12 +195,12 @@ def plot_sweep(  # noqa: PLR0913 - what to draw, and where to write it
     output.check_folder(folder)
     return [
         save_figure(figure, Path(folder) / f"{metric}.{form}", force=force)
-        for metric, figure in drawn_sweep(table, keys, name, levels or {})
+        for metric, figure in drawn_sweep(table, keys, setup, levels or {})
     ]
 
 
 def drawn_sweep(
-    table: Any, keys: Mapping[str, tuple[str, str]], name: str, levels: Levels
+    table: Any, keys: Mapping[str, tuple[str, str]], setup: str, levels: Levels
 ) -> Iterator[tuple[str, Figure]]:
     """Yield each metric with its figure, one at a time."""
     columns = table.to_pydict()
@@ -202,12 +216,29 @@ def drawn_sweep(
                 grids, keys_of = curves, [key for key in keys_of if key.quantities]
             scale = scale_of(metric, _largest(grids))
             draw = _map if len(keys_of) == MAX_KEYS else _curves
-            title = f"{name}: {label(metric)}"
-            yield metric, draw(title, grids, keys_of, metric, scale, levels.get(metric, ()))
+            at = levels.get(metric, ())
+            heading = Heading(sweep_title(metric, grids, list(axes.values()), scale, at), setup)
+            yield metric, draw(heading, grids, keys_of, metric, scale, at)
+
+
+class Heading(NamedTuple):
+    """The message of a figure and its set-up."""
+
+    title: str
+    setup: str
 
 
 def _largest(grids: Sequence[Cells]) -> float:
-    return max(float(np.nanmax(np.abs(each.value))) for each in grids)
+    return float(np.max(np.abs(trusted_values(grids))))
+
+
+def trusted_values(grids: Sequence[Cells]) -> Any:
+    """Return all finite values, without untrusted ones if others exist."""
+    values = np.concatenate([each.value.ravel() for each in grids])
+    marks = np.concatenate([each.marks.ravel() for each in grids])
+    finite = np.isfinite(values)
+    trusted = finite & (marks != UNTRUSTED)
+    return values[trusted if trusted.any() else finite]
 
 
 def _unit(scale: Scale) -> str:
@@ -215,7 +246,7 @@ def _unit(scale: Scale) -> str:
 
 
 def _curves(  # noqa: PLR0913, PLR0917 - what to draw, and how
-    title: str,
+    heading: Heading,
     grids: Sequence[Cells],
     keys: Sequence[Along],
     metric: str,
@@ -225,65 +256,89 @@ def _curves(  # noqa: PLR0913, PLR0917 - what to draw, and how
     """Draw a metric over one key, one line per engine."""
     (x,) = keys
     series: list[Drawable] = []
-    for each, style in zip(grids, styles(each.simulated for each in grids), strict=False):
-        series += _curve(each, x, scale, style)
+    several = len({each.engine for each in grids}) > 1
+    for each, style in zip(grids, _styles(grids), strict=True):
+        series += _curve(each, x, scale, style, f"{each.word},\n" if several else each.word)
     for level in levels:
         y_level = level / scale.factor
-        series.append(Reference(y_level, style={"linestyle": (0, (1, 2))}))
         text = f"{digits(y_level, 4)} {scale.unit}".rstrip()
-        style = {"ha": "right", "va": "bottom", "fontsize": 8}
-        series.append(Note(text, (0.99, y_level), ("axes fraction", "data"), style))
+        series.append(Reference(y_level, style={"linestyle": (0, (1, 2))}, name=text))
     if any(each.doubted.any() for each in grids):
         series.append(Series([], [], _DOUBTED, _CROSS))
     y = _value_axis(f"{label(metric)}{_unit(scale)}", grids, levels, scale)
-    return Chart(title=title, panels=[Panel(series, _key_axis(x), y)]).draw()
+    panel = Panel(series, _key_axis(x), y)
+    return Chart(title=heading.title, subtitle=heading.setup, panels=[panel], legend="below").draw()
+
+
+def _styles(grids: Sequence[Cells]) -> list[Style]:
+    """Return one style per curve: a fixed colour per engine, or per word if there are words."""
+    words = list(dict.fromkeys(each.word for each in grids))
+    known = [stack_colour(word) for word in words]
+    distinct = None not in known and len(set(known)) == len(words)
+    styles = []
+    for each in grids:
+        style = engine_style(each.engine, is_observed=each.simulated)
+        if each.word:
+            index = words.index(each.word)
+            style["color"] = known[index] if distinct else COLOURS[index % len(COLOURS)]
+            if not each.simulated and len({one.engine for one in grids}) == 1:
+                style["linestyle"] = line_style(index)["linestyle"]
+        styles.append(style)
+    return styles
 
 
 def _value_axis(label: str, grids: Sequence[Cells], levels: Sequence[float], scale: Scale) -> Axis:
     """Return an axis from 0 with space above all values, logarithmic for a wide range."""
-    values = np.concatenate([each.value for each in grids])
-    values = values[np.isfinite(values)]
+    values = trusted_values(grids)
     smallest = float(values.min())
     if smallest > 0 and values.max() / smallest >= WIDE:
         return Axis(label, log=True)
-    every = np.concatenate([values, levels, *(each.high for each in grids)])
+    ends = [each.high[each.marks != UNTRUSTED] for each in grids]
+    every = np.concatenate([values, levels, *ends])
     low = min(0.0, 1.05 * smallest)
     high = float(np.nanmax(every))
-    return Axis(label, low / scale.factor, (high + _ABOVE * (high - low)) / scale.factor)
+    top = (high + _ABOVE * (high - low)) / scale.factor
+    if scale.unit == "%" and values.max() <= 1.0:
+        top = min(top, _MAX_PERCENT)
+    return Axis(label, low / scale.factor, top)
 
 
 def _key_axis(key: Along) -> Axis:
     positions, labels = key.ticks
     turned = not key.quantities and sum(map(len, labels)) > 40
-    return Axis(key.title, ticks=dict(zip(positions, labels, strict=True)), turned=turned)
+    return Axis(key.axis_label, ticks=dict(zip(positions, labels, strict=True)), turned=turned)
 
 
-def _curve(each: Cells, x: Along, scale: Scale, style: Style) -> Iterator[Drawable]:
+def _curve(each: Cells, x: Along, scale: Scale, style: Style, word: str) -> Iterator[Drawable]:
     """Yield the values of one engine with intervals, and crosses on values with a warning.
 
     Formulas are lines without points; simulations have points. Values of a key of texts are not
     connected.
     """
     value, low, high = (part / scale.factor for part in (each.value, each.low, each.high))
-    name = f"{each.engine} ({'simulated' if each.simulated else 'formula'})"
+    kind = "simulated" if each.simulated else "formula"
+    name = f"{each.engine}\n({kind})"
+    if each.word:
+        name = f"{word}{each.engine}" if word.endswith("\n") else word
     if each.simulated:
         style |= {"markersize": 5, "linewidth": 0.8, "linestyle": "-" * x.quantities}
     elif not x.quantities:
         style |= {"marker": "_", "linestyle": ""}
     known = np.isfinite(low) & np.isfinite(high)
     if known.any():
-        name = f"{each.engine} (simulated), 95 % intervals"
         colour = {"color": style["color"]}
+        bars = {"linewidth": 1, "label": "95 % intervals of simulations"}
         if x.quantities:
             yield Band(x.positions, low, high, style=colour | {"alpha": 0.25})
-        yield Uprights(x.positions[known], low[known], high[known], colour | {"linewidth": 1})
-    yield Series(x.positions, value, name, style)
+        yield Uprights(x.positions[known], low[known], high[known], colour | bars)
+    text = {"name": name} if x.quantities else {"label": name.replace("\n", " ")}
+    yield Series(x.positions, value, style=style, **text)
     doubted = each.doubted & np.isfinite(value)
     yield Series(x.positions[doubted], value[doubted], style=_CROSS)
 
 
 def _map(  # noqa: PLR0913, PLR0917 - what to draw, and how
-    title: str,
+    heading: Heading,
     grids: Sequence[Cells],
     keys: Sequence[Along],
     metric: str,
@@ -294,14 +349,14 @@ def _map(  # noqa: PLR0913, PLR0917 - what to draw, and how
     from matplotlib.colors import LogNorm, Normalize  # noqa: PLC0415 - optional, slow to import
 
     shown = grids[:MAX_PANELS]
-    columns = min(len(shown), 3)
+    columns = min(len(shown), 2)
     rows = math.ceil(len(shown) / columns)
-    size = 1.6 + 3.8 * columns, 0.9 + 3.3 * rows
+    size = 1.4 + 2.9 * columns, 0.9 + 2.7 * rows
     figure = figure_class()(figsize=size, dpi=_DPI, layout="constrained")
-    figure.suptitle(title, fontsize=12)
+    head(figure, heading.title, heading.setup)
     panels = figure.subplots(rows, columns, squeeze=False, sharex=True, sharey=True)
-    values = np.concatenate([each.value.ravel() for each in shown]) / scale.factor
-    low, high = float(np.nanmin(values)), float(np.nanmax(values))
+    values = trusted_values(shown) / scale.factor
+    low, high = float(values.min()), float(values.max())
     log = low > 0 and high / low >= WIDE
     norm: Any = (LogNorm if log else Normalize)(low, high if high > low else low + 1)
     picture: Any = None
@@ -311,7 +366,7 @@ def _map(  # noqa: PLR0913, PLR0917 - what to draw, and how
     for axes in panels.flat[len(shown) :]:
         axes.set_visible(False)
     for axes in panels[:, 0]:
-        axes.set_ylabel(keys[1].title)
+        axes.set_ylabel(keys[1].axis_label)
     figure.colorbar(picture, ax=panels, label=f"{label(metric)}{_unit(scale)}", format="{x:g}")
     if any(each.doubted.any() for each in shown):
         figure.supxlabel(f"x  {_DOUBTED}", fontsize=8, color="#444444")
@@ -362,14 +417,14 @@ def _isolines(  # noqa: PLR0913, PLR0917 - what to draw, and how
         wanted = np.asarray(locator.tick_values(norm.vmin, norm.vmax))
     inside = [level for level in wanted if value.min() < level < value.max()]
     if not inside:
-        axes.set_xlabel(f"{x.title}\n{_not_reached(wanted.tolist(), scale)}" if levels else x.title)
+        axes.set_xlabel(
+            f"{x.axis_label}\n{_not_reached(wanted.tolist(), scale)}" if levels else x.axis_label
+        )
         return
     # Over several decades, logarithms are closer to linear between two cells.
     surface, at = (np.ma.log10(value), np.log10(inside)) if log else (value, np.array(inside))
-    lines = axes.contour(
-        x.positions, y.positions, surface, levels=at, colors="black", linewidths=1.3
-    )
-    outline: list[Any] = [withStroke(linewidth=3, foreground="white")]
+    lines = axes.contour(x.positions, y.positions, surface, levels=at, colors=_INK, linewidths=1.3)
+    outline: list[Any] = [withStroke(linewidth=3, foreground=_HALO)]
     lines.set_path_effects(outline)
     texts = {a: f"{digits(b, 4)} {scale.unit}".rstrip() for a, b in zip(at, inside, strict=True)}
     for text in axes.clabel(lines, fmt=texts, fontsize=8):

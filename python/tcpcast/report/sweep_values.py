@@ -203,13 +203,14 @@ def _pairs(rows: Any, first: str, second: str) -> Iterator[tuple[Any, Any]]:
 
 def _figures(sweep: FinishedSweep, rows: Any, levels: Levels) -> Iterator[Part]:
     from tcpcast.report.figures import inline  # noqa: PLC0415 - matplotlib is slow to import
-    from tcpcast.report.sweep_figures import drawn_sweep  # noqa: PLC0415
+    from tcpcast.report.sweep_figures import drawn_sweep, sweep_setup  # noqa: PLC0415
 
     if not sweep.is_grid:
         text = "No figure: figures require one or two keys that vary in all combinations."
         yield Paragraph(text, "aside")
         return
-    drawn = drawn_sweep(rows, sweep.column_kinds, sweep.scenario.name, levels)
+    setup = sweep_setup(sweep.scenario, sweep.column_kinds)
+    drawn = drawn_sweep(rows, sweep.column_kinds, setup, levels)
     shown = [inline(name, figure) for name, figure in drawn]
     if shown:
         yield Heading("Figures")

@@ -19,7 +19,10 @@ from tcpcast.report.chart import (
     fitted_window_axis,
     line_style,
     scenario_chart,
+    setup_text,
 )
+from tcpcast.report.figure_titles import class_title, engine_label, flow_names, span_text
+from tcpcast.report.palette import class_styles
 from tcpcast.report.quantity import scale_of_unit
 
 if TYPE_CHECKING:
@@ -107,25 +110,50 @@ def windows_chart(answers: Sequence[Answer], scenario: Scenario) -> Chart:
     traced = np.unique(table["flow"])
     flows = traced[:_MAX_FLOWS]
     start, end = float(np.min(table["time_s"])), float(np.max(table["time_s"]))
-    some = f", {len(flows)} of {len(traced)} flows" if len(traced) > len(flows) else ""
+    some = f"; {len(flows)} of {len(traced)} traced flows" if len(traced) > len(flows) else ""
     x = Axis("time (s)", start, max(end, start + 1e-9))
-    panels = []
-    for flow in flows:
+    top = np.concatenate([table["cwnd_pkts"][table["flow"] == flow] for flow in flows])
+    typical = min(float(np.median(table["cwnd_pkts"][table["flow"] == flow])) for flow in flows)
+    panels, medians = [], []
+    for flow, (group, name) in zip(flows, flow_names(scenario, flows.tolist()), strict=True):
         time, window, threshold = (
             table[name][table["flow"] == flow].astype(float)
             for name in ("time_s", "cwnd_pkts", "ssthresh_pkts")
         )
         threshold[~np.isfinite(threshold)] = np.nan
-        # The initial threshold may be infinite, so the window determines the axis.
-        y = fitted_window_axis(f"flow {int(flow)}\npackets", window, np.median(window))
+        # The initial threshold may be infinite, so the windows of all flows determine the axis.
+        y = fitted_window_axis(f"{name}\n(packets)", top, max(typical, 1.0))
         panels.append(Panel(_window_series(time, window, threshold, (start, end)), x, y))
+        medians.append((group.name, median_window(time, window, end)))
     return Chart(
-        title=f"{scenario.name}: congestion windows{some} ({answer.engine})",
+        title=_windows_title(medians),
         panels=panels,
-        size=(SIZE[0], 1.2 + 1.6 * len(flows)),
+        subtitle=f"{setup_text(scenario)}; {engine_label(answer)}{some}",
+        size=(SIZE[0], 0.9 + 1.4 * len(flows)),
         share="x",
-        legend="above",
+        legend="below",
     )
+
+
+def median_window(time_s: Floats, window_pkts: Floats, end_s: float) -> float:
+    """Return the largest window that applies at least half of the time until ``end_s``."""
+    lasted = np.diff(np.append(time_s, max(end_s, float(time_s[-1]))))
+    order = np.argsort(window_pkts)[::-1]
+    reached = np.searchsorted(np.cumsum(lasted[order]), lasted.sum() / 2)
+    return float(window_pkts[order][min(int(reached), len(order) - 1)])
+
+
+def _windows_title(medians: Sequence[tuple[str, float]]) -> str:
+    """Return the range of the median windows of flows, by class if there are several."""
+    by_class: dict[str, list[float]] = {}
+    for name, value in medians:
+        by_class.setdefault(name, []).append(value)
+    texts = []
+    for name, values in by_class.items():
+        low, high = (f"{end:,.0f}" for end in (min(values), max(values)))
+        text = f"{high} packets" if low == high else f"{low} to {high} packets"
+        texts.append(f"{text} ({name})" if len(by_class) > 1 else text)
+    return f"Half of the time, the window is at least {', '.join(texts)}"
 
 
 def _window_series(
@@ -136,7 +164,7 @@ def _window_series(
         steps = {"drawstyle": "steps-post"}
         line = {"color": OBSERVED[0], "linewidth": 1.2}
         return [
-            Series(time, threshold, "ssthresh", thin | steps),
+            Series(time, threshold, "slow-start threshold", thin | steps),
             Series(time, window, "window", line | steps),
         ]
     thresholds, windows = ranges(time, threshold, *span), ranges(time, window, *span)
@@ -144,7 +172,7 @@ def _window_series(
     label = f"window, minimum to maximum per {length:.2g} s"
     line, area = {"color": OBSERVED[0], "linewidth": 0.6}, {"color": OBSERVED[2], "alpha": 0.6}
     return [
-        Series(thresholds.edges_s, thresholds.last, "ssthresh", thin),
+        Series(thresholds.edges_s, thresholds.last, "slow-start threshold", thin),
         Band(windows.edges_s, windows.low, windows.high, label, area),
         Series(windows.edges_s, windows.last, "last window", line),
     ]
@@ -156,19 +184,26 @@ def rates_chart(answers: Sequence[Answer], scenario: Scenario) -> Chart:
     table = answer.tables["sequences"]
     new = table["event"] == "sent"
     start, end = float(np.min(table["time_s"])), float(np.max(table["time_s"]))
-    ends = np.cumsum([group.count for group in scenario.populations])
     by_flow = {}
     for flow in np.unique(table["flow"][new])[:_MAX_FLOWS].tolist():
         rows = new & (table["flow"] == flow)
         columns = table["time_s"][rows], table["sequence"][rows]
         edges, rate = rates(*columns, start, max(end, start + 1e-9))
-        group = scenario.populations[int(np.searchsorted(ends, flow, "right"))]
-        by_flow[flow] = edges, 8 * group.payload_bytes * rate
-    scale = scale_of_unit("bit/s", max(float(rate.max()) for _, rate in by_flow.values()))
-    series = [
-        Series(edges, rate / scale.factor, f"flow {flow}", line_style(i) | {"linewidth": 1.2})
-        for i, (flow, (edges, rate)) in enumerate(by_flow.items())
-    ]
-    y = Axis(f"new payload ({scale.unit})", 0)
-    title = f"rate of new data ({answer.engine})"
+        ((group, name),) = flow_names(scenario, [flow])
+        by_flow[name] = group.name, edges, 8 * group.payload_bytes * rate
+    scale = scale_of_unit("bit/s", max(float(rate.max()) for *_, rate in by_flow.values()))
+    colours = class_styles(scenario.populations)
+    one = len(colours) == 1
+    series = []
+    for i, (name, (of_class, edges, rate)) in enumerate(by_flow.items()):
+        style = line_style(i) | ({} if one else {"color": colours[of_class]["color"]})
+        series.append(Series(edges, rate / scale.factor, "", style | {"linewidth": 1.2}, name=name))
+    y = Axis(f"new data sent ({scale.unit})", 0)
+    title = class_title(answer, scenario) or _rates_title([rate for *_, rate in by_flow.values()])
     return scenario_chart(scenario, title, Axis("time (s)"), y, series)
+
+
+def _rates_title(rates: Sequence[Floats]) -> str:
+    """Return the mean rate of each flow over the figure."""
+    who = "The flow sends" if len(rates) == 1 else "Each of these flows sends"
+    return f"{who} {span_text([float(rate.mean()) for rate in rates], 'bit/s')} on average"

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tcpcast.captures.selection import rows_of, tables
-from tcpcast.report.chart import REFERENCE
+from tcpcast.report.chart_text import head
 from tcpcast.report.quantity import amount
 from tcpcast.report.trace import worst_first
 
@@ -53,17 +53,16 @@ class Direction:
         since: Floats = (moments - self.row["start"]) / np.timedelta64(1, "ns") * 1e-9
         return since
 
-    def add_title(self, figure: Figure, axes: Axes, pad: float = 6.0) -> None:
-        """Write the direction and its main results above a figure."""
+    def add_title(self, figure: Figure, message: str) -> None:
+        """Write the message, the direction and its main results above a figure."""
         row = self.row
-        figure.suptitle(f"{self.file}: {row['src']} > {row['dst']}", fontsize=11)
         facts = [
+            f"{self.file}: {row['src']} > {row['dst']}",
             f"{row['data_packets']:,} data packets, {row['retransmissions']:,} retransmitted",
-            f"{row['td']} TD, {row['to']} TO",
             *_amount("", row["throughput_bps"], "bit/s"),
             *_amount("mean RTT ", row["rtt_mean_s"], "s"),
         ]
-        axes.set_title("; ".join(facts), fontsize=8, color=REFERENCE, pad=pad)
+        head(figure, message, "; ".join(facts))
 
     def label_time(self, axes: Axes) -> None:
         """Label the time axis with its unit and the absolute start time."""

@@ -10,15 +10,11 @@ import numpy as np
 from tcpcast.captures.curves import PFTK, curves, mean_path
 from tcpcast.captures.groups import host
 from tcpcast.captures.models import INTERVAL_S, NO_LOSS, TD, measured_intervals
-from tcpcast.report.chart import REFERENCE
+from tcpcast.report.chart_text import LABEL, End, head, label_ends
+from tcpcast.report.palette import BLUE, GREEN, ORANGE, PURPLE, VERMILION
 from tcpcast.report.trace import worst_first
 from tcpcast.report.trace_figures.direction_data import file_stem, shown_name
 from tcpcast.report.trace_figures.palette import (
-    BLUE,
-    GREEN,
-    ORANGE,
-    PURPLE,
-    VERMILION,
     Mark,
     digits,
     plain,
@@ -37,14 +33,15 @@ if TYPE_CHECKING:
 SHORTEST_S = 10.0
 """Minimum length of an incomplete last interval, which is drawn as a hollow mark."""
 MIN_INTERVALS = 2
+SIZE = (5.8, 4.2)
 
 NAMED = (NO_LOSS, TD, "T0", "T1", "T2")
 CLASSES = {
-    (TD,): Mark("TD", BLUE, "o"),
-    ("T0",): Mark("T0", VERMILION, "s"),
-    ("T1",): Mark("T1", GREEN, "^"),
-    ("T2",): Mark("T2", PURPLE, "D"),
-    (): Mark("T3 or more", ORANGE, "v"),
+    (TD,): Mark("no timeout", BLUE, "o"),
+    ("T0",): Mark("single timeouts", VERMILION, "s"),
+    ("T1",): Mark("two in sequence", GREEN, "^"),
+    ("T2",): Mark("three in sequence", PURPLE, "D"),
+    (): Mark("four or more", ORANGE, "v"),
 }
 """Intervals without timeouts, with single timeouts, with two in sequence etc. (PFTK, section 3)."""
 
@@ -59,9 +56,10 @@ def model_figures(
         points, path = interval_points(capture, rows), mean_path(connections, rows)
         if path is None or np.count_nonzero(points["loss_indication_ratio"] > 0) < MIN_INTERVALS:
             continue
-        figure = blank(7.2, 5.2)
+        figure = blank(*SIZE)
         _draw(figure.add_subplot(), points, path)
-        figure.suptitle(f"{shown_name(capture)}: {' > '.join(ends)}", fontsize=11)
+        setup = f"{shown_name(capture)}: {' > '.join(ends)}; {_subtitle(points, path)}"
+        head(figure, _title(points, path), setup)
         yield "-".join(map(file_stem, ends)), figure
         drawn += 1
         if drawn == most:
@@ -103,36 +101,52 @@ def _draw(axes: Axes, points: Table, path: dict[str, float]) -> None:
         of_class = (
             np.isin(points["class"], classes) if classes else ~np.isin(points["class"], NAMED)
         )
+        counted = False
         for full in (True, False):
             chosen = of_class & (complete == full)
             if not chosen.any():
                 continue
             hollow: dict[str, Any] = {"markerfacecolor": "none", "markeredgecolor": look.colour}
             more = {} if full else hollow | {"markeredgewidth": 1.2}
-            label = f"{look.label}{'' if full else ', less than 100 s'} ({chosen.sum()})"
+            label = f"{look.label} ({of_class.sum()})" if full or not counted else ""
+            counted = True
             x, y = points["loss_indication_ratio"][chosen], points["pkts_in_100_s"][chosen]
             look.mark(axes, x, y, label, **more)
     ratios = points["loss_indication_ratio"][points["loss_indication_ratio"] > 0]
     across = np.geomspace(ratios.min() / 3, min(0.7, 3 * ratios.max()), 200)
     modelled = curves(across, path)
+    ends: list[End] = []
     for (name, packets), line in zip(modelled.items(), ("-", "--", ":"), strict=True):
-        axes.plot(across, packets, line, color="black", linewidth=1.1, label=name)
-    axes.set_ylim(0, 1.3 * max(points["pkts_in_100_s"].max(), float(modelled[PFTK].max())))
+        axes.plot(across, packets, line, color="black", linewidth=1.1)
+        ends.append(End(name, float(packets[-1]), "black"))
+    # The models extend beyond the measured losses, so only the measured packets set the axis.
+    axes.set_ylim(0, 1.5 * points["pkts_in_100_s"].max())
     _loss_axis(axes, float(across[0]), float(across[-1]))
     axes.set_ylabel("packets in 100 s")
-    axes.set_title(_subtitle(points, path), fontsize=8, color=REFERENCE)
-    axes.legend(fontsize=7.5, framealpha=0.9, edgecolor="none", loc="upper right")
+    axes.legend(fontsize=LABEL, framealpha=0.9, edgecolor="none", loc="upper right")
     plain(axes)
+    label_ends(axes, ends)
+
+
+def _title(points: Table, path: dict[str, float]) -> str:
+    """Return the median relative error of PFTK in complete intervals with loss."""
+    lossy = points["loss_indication_ratio"] > 0
+    full = lossy & (points["length_s"] >= INTERVAL_S)
+    chosen = full if full.any() else lossy
+    predicted = curves(points["loss_indication_ratio"][chosen], path)[PFTK]
+    error = float(np.median(np.abs(predicted / points["pkts_in_100_s"][chosen] - 1)))
+    return f"PFTK differs from the captured packets by {100 * error:.2g} % in the median"
 
 
 def _subtitle(points: Table, path: dict[str, float]) -> str:
     facts = [
+        *(["hollow: less than 100 s"] if (points["length_s"] < INTERVAL_S).any() else []),
         f"RTT {digits(path['rtt_s'] * 1e3)} ms",
         f"T0 {path['t0_s']:.3g} s",
-        f"b {path['packets_per_ack']:.3g}",
+        f"{path['packets_per_ack']:.3g} packets per ack",
     ]
     if math.isfinite(path["receiver_window_pkts"]):
-        facts.append(f"W_max {digits(path['receiver_window_pkts'])} packets")
+        facts.append(f"largest window {digits(path['receiver_window_pkts'])} packets")
     lossless = int(np.count_nonzero(points["class"] == NO_LOSS))
     if lossless:
         facts.append(f"{lossless} intervals without loss are not drawn")
@@ -148,4 +162,4 @@ def _loss_axis(axes: Axes, low: float, high: float) -> None:
     axes.set_xticks(ticks, [f"{100 * tick:g} %" for tick in ticks])
     axes.minorticks_off()
     axes.set_xlim(low, high)
-    axes.set_xlabel("loss indications per packet, p")
+    axes.set_xlabel("loss indications per packet")

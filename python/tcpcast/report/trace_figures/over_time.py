@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tcpcast.report.palette import BLUE, REFERENCE
 from tcpcast.report.trace_figures.direction_data import spread
 from tcpcast.report.trace_figures.palette import (
-    BLUE,
     INDICATIONS,
     LIMITS,
     WINDOW,
@@ -29,10 +29,20 @@ if TYPE_CHECKING:
 
     Floats = np.ndarray[Any, np.dtype[np.float64]]
 
+SIZE = (5.8, 6.0)
+MAX_LIMITS = 5
+"""Maximum number of limits with a separate colour; the shortest others are drawn together."""
 BINS = 160
 """Number of time bins for the shares of the limits."""
 FAR = 3.0
 """Ratio of window to data in flight above which the axis does not include the window."""
+_WITH_ARTICLE = {
+    "application",
+    "receiver_window",
+    "send_buffer",
+    "congestion_window",
+    "bottleneck",
+}
 WIDE = 12.0
 """Ratio of maximum to median RTT above which the RTT axis is logarithmic."""
 
@@ -43,16 +53,32 @@ def draw_over_time(direction: Direction, blank: Callable[[float, float], Figure]
     if rounds is None:
         return None
     edges = _edges(direction, rounds)
-    figure = blank(10.0, 7.6)
+    figure = blank(*SIZE)
     flight, rtt, limits = figure.subplots(3, sharex=True, height_ratios=[3, 2, 1.5])
     _draw_flight(flight, direction, edges, rounds)
     _draw_rtt(rtt, direction, edges[:-1], rounds)
     _draw_limits(limits, direction, edges, rounds)
-    direction.add_title(figure, flight, pad=20.0)
+    direction.add_title(figure, _title(direction, rounds))
     end = max(edges[-1], float(np.nan_to_num(direction.row["duration_s"])), 1e-6)
     limits.set_xlim(min(0.0, edges[0]), end)
     direction.label_time(limits)
     return figure
+
+
+def _title(direction: Direction, rounds: Table) -> str:
+    """Return the limit with the largest share of the time."""
+    given = {name: float(direction.row[f"share_{name}"]) for name in _limits(rounds)}
+    known = {name: share for name, share in given.items() if name != "unknown" and share > 0}
+    if not known:
+        return "Data in flight, round-trip times and limits of the rate"
+    name = max(known, key=lambda each: known[each])
+    subject = f"{'the ' if name in _WITH_ARTICLE else ''}{LIMITS[name][0]}"
+    return f"The rate is limited by {subject} {100 * known[name]:.0f} % of the time"
+
+
+def _limits(rounds: Table) -> list[str]:
+    """Return the limits that occur, in the order of the legend."""
+    return [limit for limit in LIMITS if (rounds["limited_by"] == limit).any()]
 
 
 def _edges(direction: Direction, rounds: Table) -> Floats:
@@ -90,13 +116,18 @@ def _window_axis(window: Floats, peak: float, unit: str) -> tuple[float, str]:
     """Return the upper end of the flight axis and the label of the receiver window."""
     # Leave space for the marks of losses.
     top, label = 1.25 * peak, "receiver window"
-    low, high = spread(window)
+    high = spread(window)[1]
     if high <= FAR * peak:
         return max(top, 1.2 * high), label
-    values = digits(low) + (f" to {digits(high)}" if high > low else "")
     share = float(np.mean(window > top))
     often = "" if share == 1 else "mostly " if share > 0.5 else "sometimes "
-    return top, f"{label} ({values} {unit}, {often}above the axis)"
+    factor, larger = next(u for u in UNITS if high * _factor(unit) >= u[0] or u[0] == 1)
+    shown = f"{digits(high * _factor(unit) / factor)} {larger}"
+    return top, f"{label} ({often}above, up to {shown})"
+
+
+def _factor(unit: str) -> float:
+    return next(factor for factor, name in UNITS if name == unit)
 
 
 def _draw_rtt(axes: Axes, direction: Direction, time: Floats, rounds: Table) -> None:
@@ -139,18 +170,22 @@ def _draw_limits(axes: Axes, direction: Direction, edges: Floats, rounds: Table)
     duration = np.maximum(np.diff(edges), 0.0)
     bins = np.linspace(edges[0], edges[-1], BINS + 1)
     base = np.zeros(BINS)
-    for limit, (label, colour) in LIMITS.items():
-        which = rounds["limited_by"] == limit
-        if not which.any():
-            continue
+    totals = {limit: float(direction.row[f"share_{limit}"]) for limit in _limits(rounds)}
+    longest = sorted(totals, key=lambda limit: -totals[limit])
+    separate = longest if len(longest) <= MAX_LIMITS else longest[: MAX_LIMITS - 1]
+    drawn = [([limit], *LIMITS[limit]) for limit in totals if limit in separate]
+    if len(separate) < len(totals):
+        drawn.append(([limit for limit in totals if limit not in separate], "other", REFERENCE))
+    for limits, label, colour in drawn:
+        which = np.isin(rounds["limited_by"], limits)
         share = shares(edges[:-1][which], duration[which], bins)
-        total = float(direction.row[f"share_{limit}"])
+        total = sum(totals[limit] for limit in limits)
         name = f"{label} {100 * total:.0f} %" if total >= 0.005 else f"{label} < 1 %"
         axes.stairs(base + share, bins, baseline=base, fill=True, color=colour, label=name)
         base += share
     axes.set_ylim(0, 1)
     axes.set_yticks([0, 0.5, 1], ["0", "50 %", "100 %"])
-    axes.set_ylabel("limited by")
+    axes.set_ylabel("share of time")
     legend_above(axes)
     axes.spines[["top", "right"]].set_visible(False)
 

@@ -6,13 +6,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from tcpcast.report.chart import lay_out
+from tcpcast.report.chart_text import LABEL
+from tcpcast.report.palette import BLACK, BLUE, GREEN, ORANGE, PURPLE, SKY, VERMILION, YELLOW
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-# Palette of Okabe and Ito, distinguishable with every common colour vision deficiency.
-BLUE, VERMILION, GREEN, PURPLE = "#0072B2", "#D55E00", "#009E73", "#CC79A7"
-ORANGE, SKY, YELLOW = "#E69F00", "#56B4E9", "#F0E442"
 DATA, ACK, WINDOW, SACK = "#333333", "#999999", "#9A7D0A", PURPLE
 
 
@@ -50,11 +49,15 @@ CAUSES = {
     "tail-loss-probe": Mark("tail-loss probe", YELLOW, "D"),
     "timeout": Mark("timeout", VERMILION, "X"),
     "after-timeout": Mark("after a timeout", ORANGE, "P"),
-    "unexplained": Mark("unexplained", "#000000", "*"),
+    "unexplained": Mark("unexplained", BLACK, "*"),
 }
 """Marks of retransmitted segments by cause."""
 
-INDICATIONS = {"td": Mark("TD", BLUE, "v"), "to": Mark("TO", VERMILION, "X")}
+OTHER = Mark("other causes", BLACK, "*")
+"""Mark of the rare causes if there are too many for a legend."""
+
+INDICATIONS = {"td": Mark("fast recoveries", BLUE, "v"), "to": Mark("timeouts", VERMILION, "X")}
+"""Marks of loss indications, PFTK's TD and TO."""
 
 LIMITS = {
     "application": ("application", SKY),
@@ -81,10 +84,10 @@ def legend_above(axes: Axes) -> None:
         loc="lower right",
         bbox_to_anchor=(1, 1.01),
         borderaxespad=0,
-        fontsize=7.5,
+        fontsize=LABEL,
         frameon=False,
-        ncols=10,
-        columnspacing=1.4,
+        ncols=3,
+        columnspacing=1.2,
         handletextpad=0.5,
     )
 

@@ -6,7 +6,18 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tcpcast.report.trace_figures.palette import ACK, CAUSES, DATA, SACK, WINDOW, plain
+from tcpcast.report.chart_text import LABEL, End, label_ends
+from tcpcast.report.trace_figures.palette import (
+    ACK,
+    CAUSES,
+    DATA,
+    OTHER,
+    SACK,
+    WINDOW,
+    Mark,
+    legend_above,
+    plain,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -19,6 +30,9 @@ if TYPE_CHECKING:
 
     Floats = np.ndarray[Any, np.dtype[np.float64]]
 
+WIDTH = 5.8
+MAX_CAUSES = 3
+"""Maximum number of causes with separate marks; the rarest others share one mark."""
 DETAIL_SENDS = 240
 """Transmissions in a detail panel; fewer if the trail is thinned out."""
 MIN_DETAIL_SENDS = 60
@@ -38,21 +52,30 @@ def draw_sequence(direction: Direction, blank: Callable[[float, float], Figure])
     full = (float(time.min()), float(time.max()))
     thinned = thinning_factor(direction, trail)
     part = detail(time, trail, max(DETAIL_SENDS // thinned, MIN_DETAIL_SENDS))
-    figure = blank(11.5, 4.6 if part is None else 8.6)
+    figure = blank(WIDTH, 3.6 if part is None else 6.4)
     panels = figure.subplots(1 if part is None else 2, squeeze=False)[:, 0]
     label = "sent" if thinned == 1 else f"sent (one of {thinned})"
     _draw(panels[0], time, trail, full, label)
-    direction.add_title(figure, panels[0])
+    direction.add_title(figure, _title(direction))
     if part is not None:
         _draw(panels[1], time, trail, part, label)
-        panels[0].axvspan(*part, color="#f2e6b8", zorder=0, label="shown below")
+        panels[0].axvspan(*part, color="#f2e6b8", zorder=0)
         where = "the beginning" if part[0] == time[sent(trail)].min() else "most retransmissions"
-        panels[1].set_title(f"{where}, {part[0]:.3f} to {part[1]:.3f} s", fontsize=9)
+        panels[1].set_title(
+            f"{where}, {part[0]:.3f} to {part[1]:.3f} s (shaded above)", fontsize=10
+        )
     for axes in panels:
-        # The legend is to the right of the panel, because the graph may be anywhere in it.
-        axes.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0), fontsize=8, frameon=False)
+        legend_above(axes) if part is None else axes.legend(fontsize=LABEL, frameon=False)
     direction.label_time(panels[-1])
     return figure
+
+
+def _title(direction: Direction) -> str:
+    """Return the number of retransmitted packets."""
+    count, total = direction.row["retransmissions"], direction.row["data_packets"]
+    if not count:
+        return f"None of the {total:,} data packets is retransmitted"
+    return f"{count:,} of {total:,} data packets {'is' if count == 1 else 'are'} retransmitted"
 
 
 def sent(trail: Table) -> np.ndarray[Any, np.dtype[np.bool_]]:
@@ -103,14 +126,15 @@ def _draw(
 ) -> None:
     margin = 0.02 * (span[1] - span[0]) or 0.01
     near = (time >= span[0] - margin) & (time <= span[1] + margin)
-    ends = trail["end_bytes"][near & sent(trail)]
-    starts = trail["start_bytes"][near & sent(trail)]
-    factor, unit = next(u for u in UNITS if ends.max() >= u[0] or u[0] == 1)
-    low, high = float(starts.min()) / factor, float(ends.max()) / factor
+    highest = trail["end_bytes"][near & sent(trail)].max()
+    lowest = trail["start_bytes"][near & sent(trail)].min()
+    factor, unit = next(u for u in UNITS if highest >= u[0] or u[0] == 1)
+    low, high = float(lowest) / factor, float(highest) / factor
+    ends: list[End] = []
     room = 0.06 * (high - low) or 1.0
 
-    def of(kind: str, where: Any = near) -> tuple[Floats, Floats, Floats]:
-        rows = where & (trail["kind"] == kind)
+    def of(kinds: str | list[str], where: Any = near) -> tuple[Floats, Floats, Floats]:
+        rows = where & np.isin(trail["kind"], kinds)
         return time[rows], trail["start_bytes"][rows] / factor, trail["end_bytes"][rows] / factor
 
     everywhere = np.ones_like(near)
@@ -124,13 +148,25 @@ def _draw(
         x, _, end = of(kind, everywhere)
         inside = (end >= low - room) & (end <= high + room) & (x >= span[0]) & (x <= span[1])
         if x.size and (kind == "ack" or inside.any()):
-            axes.step(x, end, where="post", color=colour, linewidth=0.9, label=label)
-    for cause, look in CAUSES.items():
-        x, start, end = of(cause)
-        if x.size:
-            _verticals(axes, x, start, end, color=look.colour, linewidth=1.3)
-            look.mark(axes, x, (start + end) / 2, f"retransmitted: {look.label} ({x.size:,})")
+            axes.step(x, end, where="post", color=colour, linewidth=0.9)
+            ends.append(End(label, float(end[inside][-1] if inside.any() else end[-1]), colour))
+    for causes, look in _marks(trail["kind"][near]):
+        x, start, end = of(causes)
+        _verticals(axes, x, start, end, color=look.colour, linewidth=1.3)
+        look.mark(axes, x, (start + end) / 2, f"retransmitted: {look.label} ({x.size:,})")
     axes.set_xlim(span[0] - margin, span[1] + margin)
     axes.set_ylim(low - room, high + room)
-    axes.set_ylabel(f"sequence number ({unit})")
+    axes.set_ylabel(f"data sent so far ({unit})")
     plain(axes)
+    label_ends(axes, ends)
+
+
+def _marks(kinds: Any) -> list[tuple[list[str], Mark]]:
+    """Return the causes that occur and their marks; rare causes share one if there are many."""
+    counts = {cause: int(np.count_nonzero(kinds == cause)) for cause in CAUSES}
+    present = [cause for cause, count in counts.items() if count]
+    if len(present) <= MAX_CAUSES:
+        return [([cause], CAUSES[cause]) for cause in present]
+    frequent = sorted(present, key=lambda cause: -counts[cause])[: MAX_CAUSES - 1]
+    rest = [cause for cause in present if cause not in frequent]
+    return [*(([cause], CAUSES[cause]) for cause in present if cause in frequent), (rest, OTHER)]

@@ -1,0 +1,99 @@
+"""Texts around the panels of a figure: the message, the set-up, and direct labels of lines."""
+
+from __future__ import annotations
+
+import math
+import re
+import textwrap
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tcpcast.report.palette import REFERENCE
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+    Style = dict[str, Any]
+
+TITLE, SUBTITLE, LABEL = 11.5, 9.0, 9.0
+"""Font sizes of the message, the set-up, and the legends and direct labels, in points."""
+_LINE_SPACING = 1.25
+_UNIT = re.compile(r"(?<=\d) (?=%|[kMG]?bit/s|[m\u00b5]?s\b)|(?<=[A-Za-z]) (?=%)")
+"""Spaces before units, at which no line ends."""
+
+
+@dataclass(frozen=True, slots=True)
+class End:
+    """A text to the right of a panel, at a value of its y axis."""
+
+    text: str
+    value: float
+    colour: str
+
+
+def label_ends(axes: Axes, ends: Sequence[End]) -> None:
+    """Write the texts to the right of a panel, one below the other, without overlaps."""
+    height = axes.get_window_extent().height * 72 / axes.figure.dpi  # before the layout
+    line = _LINE_SPACING * LABEL / max(0.72 * height, 1.0)
+    limits = np.array(axes.get_ylim(), dtype=float)
+    to_axis = axes.transScale.transform
+    low, high = (to_axis((1.0, limit))[1] for limit in limits)
+    inside = [end for end in ends if limits.min() <= end.value <= limits.max()]
+    at = [(to_axis((1.0, end.value))[1] - low) / (high - low) for end in inside]
+    lowest = -math.inf
+    placed = {}
+    for position, end in sorted(zip(at, inside, strict=True), key=lambda each: each[0]):
+        lowest = max(position, lowest)
+        placed[end] = lowest
+        lowest += line * (1 + end.text.count("\n"))
+    excess = max(0.0, lowest - line - 1.0)
+    for end, position in placed.items():
+        style: Style = {"xycoords": "axes fraction", "textcoords": "offset points"}
+        style |= {"va": "center", "fontsize": LABEL, "color": end.colour}
+        axes.annotate(end.text, (1.0, position - excess), xytext=(4, 0), **style)
+
+
+def head(figure: Figure, title: str, subtitle: str) -> None:
+    """Write the message of a figure, and below it the set-up, from the left edge.
+
+    The size of the figure grows by the height of both texts, so that the panels keep theirs.
+    Characters are about half as wide as their font size.
+    """
+    width, height = figure.get_size_inches()
+    message, setup = (
+        wrapped(text, int(72 * width / (share * size)))
+        for text, size, share in ((title, TITLE, 0.585), (subtitle, SUBTITLE, 0.53))
+    )
+    rows = [text.count("\n") + 1 if text else 0 for text in (message, setup)]
+    heights = [_LINE_SPACING * n * size for n, size in zip(rows, (TITLE, SUBTITLE), strict=True)]
+    total = height + sum(heights) / 72
+    figure.set_size_inches(width, total)
+    if not message:
+        return
+    style: Style = {"x": 0.01, "ha": "left", "fontsize": TITLE, "fontweight": "bold"}
+    title_text = figure.suptitle(message, **style)
+    if setup:
+        figure.set_layout_engine("constrained", rect=(0, 0, 1, 1 - heights[1] / 72 / total))
+        below: Style = {"xycoords": title_text, "textcoords": "offset points", "va": "top"}
+        below |= {"fontsize": SUBTITLE, "color": REFERENCE, "annotation_clip": False}
+        note = figure_annotation(setup, (0, 0), xytext=(0, -3), **below)
+        note.set_in_layout(False)
+        figure.add_artist(note)
+
+
+def figure_annotation(text: str, at: tuple[float, float], **style: Any) -> Any:
+    """Return an annotation that belongs to a figure instead of a panel."""
+    from matplotlib.text import Annotation  # noqa: PLC0415 - optional, and slow to import
+
+    return Annotation(text, at, **style)
+
+
+def wrapped(text: str, width: int) -> str:
+    """Wrap a text without breaks inside a hyphenated name or between a number and its unit."""
+    lines = textwrap.wrap(_UNIT.sub("\u00a0", text), width, break_on_hyphens=False)
+    return "\n".join(lines)

@@ -1,0 +1,123 @@
+"""Messages of figures, built from the values that a figure shows.
+
+A difference is named only if the 95 % intervals are disjoint.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from tcpcast.compare import class_metrics, is_observed
+from tcpcast.report.headline import differ
+from tcpcast.report.quantity import amount
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from tcpcast.answer import Answer, Metric
+    from tcpcast.scenario import Population, Scenario
+
+KINDS = {"formula": "formula", "simulation": "simulated", "measurement": "measured"}
+
+
+def short(value: float, unit: str) -> str:
+    """Return a value with three significant digits and its unit."""
+    return amount(float(f"{value:.3g}"), unit)
+
+
+def span_text(values: Iterable[float], unit: str) -> str:
+    """Return the smallest and the largest value, or one text if both look alike."""
+    known = list(values)
+    low, high = short(min(known), unit), short(max(known), unit)
+    return high if low == high else f"{low} to {high}"
+
+
+def engine_label(answer: Answer) -> str:
+    """Return the name of an engine, and whether it simulates, measures or calculates."""
+    return f"{answer.engine} ({KINDS[answer.kind]})"
+
+
+def lead(answers: Sequence[Answer]) -> Answer:
+    """Return the answer of the message: the first observed one, or else the first."""
+    return next((answer for answer in answers if is_observed(answer)), answers[0])
+
+
+def by_formula(answer: Answer) -> str:
+    """Return the source of a calculated message, or "" for an observed one."""
+    return "" if is_observed(answer) else f", by the formula {answer.engine}"
+
+
+def senders_text(groups: Sequence[Population], number: int | None = None) -> str:
+    """Return the number of senders with their noun: users load files, flows never end."""
+    count = sum(group.count for group in groups) if number is None else number
+    noun = "user" if all(group.traffic.kind == "on-off" for group in groups) else "flow"
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+
+
+def class_title(answer: Answer, scenario: Scenario) -> str:
+    """Return which class gets most of the goodput, or that the intervals overlap.
+
+    "" unless at least two classes have a trusted goodput.
+    """
+    if len(scenario.populations) < 2 or "by_class" not in answer.tables:
+        return ""
+    metrics = class_metrics(answer)
+    given = [
+        (group, metrics[group.name]["goodput_bps"])
+        for group in scenario.populations
+        if "goodput_bps" in metrics.get(group.name, {})
+    ]
+    known = [(group, value) for group, value in given if _is_usable(value)]
+    if len(known) < 2 or len(known) < len(given):
+        return ""
+    known.sort(key=lambda each: -each[1].value)
+    (top, most), (bottom, least) = known[0], known[-1]
+    values = f"{short(most.value, 'bit/s')} ({top.name}), {short(least.value, 'bit/s')}"
+    values += f" ({bottom.name})"
+    if not differ(most, least):
+        return f"No difference in goodput beyond the intervals: {values}"
+    total = sum(value.value for _, value in known)
+    if differ(most, known[1][1]) and total > 0:
+        share = f"{100 * most.value / total:.3g} %"
+        who = top.name if top.count == 1 else f"The {senders_text([top])} of {top.name}"
+        verb = "takes" if top.count == 1 else "take"
+        return f"{who[0].upper() + who[1:]} {verb} {share} of the goodput"
+    return f"Goodput differs by class: {values}"
+
+
+def _is_usable(metric: Metric) -> bool:
+    return metric.trusted and bool(np.isfinite(metric.value))
+
+
+def goodput_title(answer: Answer, scenario: Scenario) -> str:
+    """Return the total goodput of all flows, if it is trusted, otherwise ""."""
+    metric = answer.metrics.get("goodput_bps")
+    if metric is None or not _is_usable(metric):
+        return ""
+    rate = scenario.network.bottleneck.rate_bps
+    count = sum(group.count for group in scenario.populations)
+    who = f"The {senders_text(scenario.populations)}"
+    who = who.replace("1 ", "", 1) if count == 1 else who
+    verb = "gets" if count == 1 else "together get"
+    of_link = f" of {amount(rate, 'bit/s')}" if np.isfinite(rate) else ""
+    return f"{who} {verb} {short(metric.value, 'bit/s')}{of_link}"
+
+
+def flow_names(scenario: Scenario, flows: Sequence[int]) -> list[tuple[Population, str]]:
+    """Return the class and a readable name for each flow, numbered from 1 within its class."""
+    groups = scenario.populations
+    ends = np.cumsum([group.count for group in groups])
+    named = []
+    for flow in flows:
+        index = min(int(np.searchsorted(ends, flow, "right")), len(groups) - 1)
+        group = groups[index]
+        number = flow - (int(ends[index]) - group.count) + 1
+        noun = senders_text([group], 1).removeprefix("1 ")
+        if len(groups) == 1:
+            name = f"the {noun}" if group.count == 1 else f"{noun} {number:,} of {group.count:,}"
+        else:
+            name = group.name if group.count == 1 else f"{group.name} {number:,}"
+        named.append((group, name))
+    return named

@@ -1,0 +1,25 @@
+"""Everyday words for the keys of a scenario, for the axes of figures."""
+
+from __future__ import annotations
+
+_WORDS = {
+    "network.rtt": "round-trip time",
+    "network.bottleneck.rate": "rate of the link",
+    "network.bottleneck.rate.burst": "burst size",
+    "network.bottleneck.buffer": "buffer",
+    "network.bottleneck.loss": "loss",
+    "network.bottleneck.queue": "queue discipline",
+    "network.ack_loss": "loss of acks",
+    "traffic.sources": "number of users",
+    "traffic.flows": "number of flows",
+    "traffic.count": "number of transfers",
+    "traffic.sizes": "size of a transfer",
+    "tcp.stack": "TCP stack",
+    "tcp.receiver_window": "receiver window",
+    "run.seed": "seed",
+}
+
+
+def key_words(key: str) -> str:
+    """Return the words for a key, by default the last part of its name."""
+    return _WORDS.get(key) or key.rpartition(".")[2].replace("_", " ")

@@ -1,0 +1,157 @@
+"""Messages of the figures of a sweep, built from the drawn values.
+
+A difference is named only if the 95 % intervals are disjoint; untrusted values are never named.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tcpcast.answer import Metric
+from tcpcast.report.headline import differ
+from tcpcast.report.quantity import UNTRUSTED, label
+from tcpcast.units import digits
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from tcpcast.report.quantity import Scale
+    from tcpcast.report.sweep_cells import Along, Cells
+
+
+def title(
+    metric: str,
+    grids: Sequence[Cells],
+    keys: Sequence[Along],
+    scale: Scale,
+    levels: Sequence[float],
+) -> str:
+    """Return the message of the figure of one metric.
+
+    Parameters
+    ----------
+    metric
+        A name of :data:`tcpcast.answer.UNITS`.
+    grids, keys
+        The drawn values, and the keys of their axes.
+    scale
+        The unit of the figure.
+    levels
+        Requested values of the metric.
+    """
+    name = label(metric)
+    plain = f"{name} by {' and '.join(key.words for key in keys)}"
+    plain = plain[0].upper() + plain[1:]
+    if any(each.word for each in grids):
+        across = next(key for key in keys if key.quantities)
+        return _largest_everywhere(name, grids, across) or plain
+    lead = next((each for each in grids if each.simulated and _usable(each).sum() > 1), None)
+    lead = lead or next((each for each in grids if _usable(each).sum() > 1), None)
+    if lead is None:
+        return plain
+    by = f", by {lead.engine}" if len(grids) > 1 else ""
+    if len(keys) > 1:
+        return f"The {name} {_map_text(lead, scale)}{by}"
+    text = _level_text(lead, keys[0], scale, levels) if levels and keys[0].quantities else ""
+    return f"The {name} {text or _range_text(lead, keys[0], scale)}{by}"
+
+
+def _usable(each: Cells) -> np.ndarray[Any, np.dtype[np.bool_]]:
+    """Return a mask of the finite and trusted values."""
+    usable: np.ndarray[Any, np.dtype[np.bool_]]
+    usable = np.isfinite(each.value) & (each.marks != UNTRUSTED)
+    return usable
+
+
+def _value(value: float, scale: Scale) -> str:
+    return f"{digits(value / scale.factor, 3)} {scale.unit}".rstrip()
+
+
+def _span(low: float, high: float, scale: Scale) -> str:
+    first, last = (digits(value / scale.factor, 3) for value in (low, high))
+    return f"{first} to {last} {scale.unit}".rstrip()
+
+
+def _metric(each: Cells, index: Any) -> Metric:
+    low, high = (float(end[index]) for end in (each.low, each.high))
+    known = np.isfinite(low) and np.isfinite(high)
+    doubt = each.doubts[index] or ("no interval" if each.simulated and not known else None)
+    value = float(each.value[index])
+    return Metric(value, low if known else None, high if known else None, interval_warning=doubt)
+
+
+def _level_text(each: Cells, key: Along, scale: Scale, levels: Sequence[float]) -> str:
+    """Return from which value of the key on the metric is clearly below or above a level."""
+    rows = np.flatnonzero(_usable(each)).tolist()
+    metrics = [_metric(each, row) for row in rows]
+    for level in levels:
+        for word, sides in (
+            ("below", [_bound(m, upper=True) < level for m in metrics]),
+            ("above", [_bound(m, upper=False) > level for m in metrics]),
+        ):
+            first = len(sides)
+            while first and sides[first - 1]:
+                first -= 1
+            if 0 < first < len(sides):
+                at = f"{key.words} \u2265 {key.labels[rows[first]]} {key.unit}".rstrip()
+                return f"is {word} {_value(level, scale)} for {at}"
+    return ""
+
+
+def _bound(metric: Metric, *, upper: bool) -> float:
+    end = metric.high if upper else metric.low
+    return metric.value if end is None else end
+
+
+def _range_text(each: Cells, key: Along, scale: Scale) -> str:
+    """Return the course between both ends, or the largest and the smallest value."""
+    usable = np.flatnonzero(_usable(each)).tolist()
+    rows = [row for row in usable if _metric(each, row).interval_warning is None]
+    if len(rows) < 2:
+        values = each.value[usable]
+        return f"is {_span(values.min(), values.max(), scale)}, without reliable intervals"
+    values = each.value[rows]
+    most, least = int(rows[np.argmax(values)]), int(rows[np.argmin(values)])
+    if not differ(_metric(each, most), _metric(each, least)):
+        span = _span(values.min(), values.max(), scale)
+        return f"does not differ beyond the intervals: {span}"
+    first, last = int(rows[0]), int(rows[-1])
+    if key.quantities and {first, last} == {most, least}:
+        ends = [f"{_value(each.value[i], scale)} ({key.value_text(i)})" for i in (first, last)]
+        return f"{'falls' if first == most else 'rises'} from {ends[0]} to {ends[1]}"
+    ends = [f"{_value(each.value[i], scale)} ({key.value_text(i)})" for i in (least, most)]
+    return f"lies between {ends[0]} and {ends[1]}"
+
+
+def _map_text(each: Cells, scale: Scale) -> str:
+    """Return the range of the values over two keys, and whether its ends differ."""
+    usable = _usable(each)
+    ends = [np.where(usable, each.value, end) for end in (np.inf, -np.inf)]
+    least, most = (
+        np.unravel_index(find(values), values.shape)
+        for find, values in zip((np.argmin, np.argmax), ends, strict=True)
+    )
+    span = _span(float(each.value[least]), float(each.value[most]), scale)
+    if differ(_metric(each, most), _metric(each, least)):
+        return f"ranges from {span}"
+    return f"does not differ beyond the intervals: {span}"
+
+
+def _largest_everywhere(name: str, grids: Sequence[Cells], key: Along) -> str:
+    """Return the word whose values exceed all others at each value of the key, or ""."""
+    lead = next((each.engine for each in grids if each.simulated), grids[0].engine)
+    curves = [each for each in grids if each.engine == lead]
+    if len(curves) < 2 or not all(_usable(each).all() for each in curves):
+        return ""
+    for best in curves:
+        others = [each for each in curves if each is not best]
+        pairs = [(best, each, row) for each in others for row in range(len(best.value))]
+        if all(
+            one.value[row] > other.value[row] and differ(_metric(one, row), _metric(other, row))
+            for one, other, row in pairs
+        ):
+            by = f", by {lead}" if len({each.engine for each in grids}) > 1 else ""
+            return f"{best.word} has the largest {name} at each {key.words}{by}"
+    return ""
