@@ -206,7 +206,7 @@ def test_over_time_figure_shows_flight_rtt_and_limits() -> None:
     assert legend(rtt) == ["mean per round", "minimum, 40 ms"]
     samples = np.asarray(rtt.lines[0].get_ydata())
     assert samples == pytest.approx(np.full(75, 50.0))
-    assert legend(strip) == ["slow start 10 %", "congestion window 60 %", "timeout 30 %"]
+    assert legend(strip) == ["slow start 10 %", "congestion window 60 %", "timeouts 30 %"]
     assert all(axes.get_xlim() == pytest.approx((0.0, 10.0)) for axes in figure.axes)
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from tcpcast.captures import trace
 from tcpcast.captures.advice import LIMITS
 from tcpcast.captures.failed import explained, summary
+from tcpcast.captures.limit_names import LIMIT_NAMES
 from tcpcast.captures.quantity_text import percent, rate, time
 from tcpcast.errors import CaptureError
 from tcpcast.sanitize import escape_control_characters
@@ -77,9 +78,9 @@ def _row(table: Table, at: int, advice: str) -> dict[str, Any]:
         "throughput": _text(rate, table["throughput_bps"][at]),
         "rtt": _text(time, table["rtt_mean_s"][at]),
         "retransmissions": int(table["retransmissions"][at]),
-        "limited_by": str(table["limited_by"][at]).replace("_", " ") if shares else "",
+        "limited_by": LIMIT_NAMES[str(table["limited_by"][at])] if shares else "",
         "shares": [
-            {"name": name.replace("_", " "), "text": percent(share), "share": share}
+            {"name": LIMIT_NAMES[name], "text": percent(share), "share": share}
             for name, share in sorted(known.items(), key=lambda item: -item[1])
         ],
         "advice": escape_control_characters(advice),

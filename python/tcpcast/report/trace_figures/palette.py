@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from tcpcast.captures.limit_names import LIMIT_NAMES
 from tcpcast.report.chart import lay_out
 from tcpcast.report.chart_text import LABEL
 from tcpcast.report.palette import BLACK, BLUE, GREEN, ORANGE, PURPLE, SKY, VERMILION, YELLOW
@@ -59,17 +60,19 @@ OTHER = Mark("other causes", BLACK, "*")
 INDICATIONS = {"td": Mark("fast recoveries", BLUE, "v"), "to": Mark("timeouts", VERMILION, "X")}
 """Marks of loss indications, PFTK's TD and TO."""
 
-LIMITS = {
-    "application": ("application", SKY),
-    "receiver_window": ("receiver window", BLUE),
-    "send_buffer": ("send buffer", PURPLE),
-    "slow_start": ("slow start", YELLOW),
-    "congestion_window": ("congestion window", GREEN),
-    "bottleneck": ("bottleneck", "#444444"),
-    "loss_recovery": ("loss recovery", ORANGE),
-    "timeout": ("timeout", VERMILION),
-    "unknown": ("unknown", "#DDDDDD"),
+_COLOURS = {
+    "application": SKY,
+    "receiver_window": BLUE,
+    "send_buffer": PURPLE,
+    "slow_start": YELLOW,
+    "congestion_window": GREEN,
+    "bottleneck": "#444444",
+    "loss_recovery": ORANGE,
+    "timeout": VERMILION,
+    "unknown": "#DDDDDD",
 }
+
+LIMITS = {limit: (LIMIT_NAMES[limit], colour) for limit, colour in _COLOURS.items()}
 """Labels and colours of the limits of the rate."""
 
 
