@@ -91,6 +91,7 @@ def test_capture_result_has_limiting_factor_and_advice(page: Page, tmp_path: Pat
     (row,) = result["rows"]
     assert row["limited_by"]
     assert row["advice"].startswith("Limited by:")
+    assert result["verdict"]
     assert row["shares"][0]["share"] > 0
 
 

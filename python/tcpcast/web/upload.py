@@ -54,6 +54,7 @@ def read(path: str, name: str) -> dict[str, Any]:
     failures += explained(capture.failed)
     return {
         "file": escape_control_characters(name),
+        "verdict": escape_control_characters(capture.verdict()),
         "segments": capture.segments,
         "connections": capture.connection_count,
         "directions": int(table["src"].size),

@@ -17,6 +17,7 @@ function show(read) {
   const few = read.rows.length < read.directions ? ` (showing the ${read.rows.length} with the most bytes)` : "";
   const title = `${read.file}: ${read.directions} direction${read.directions === 1 ? "" : "s"} with data${few}`;
   $("capture-answer").replaceChildren(
+    ...(read.verdict ? [make("p", { class: "verdict", text: read.verdict })] : []),
     make("p", { text: title }),
     ...read.warnings.map((text) => make("p", { class: "warning", text })),
     ...read.rows.map(direction));
