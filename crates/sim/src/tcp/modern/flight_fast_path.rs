@@ -1,7 +1,7 @@
 //! Bulk operations for packets that are sent and acknowledged in order, which is the common case.
 
 use super::flight::Flight;
-use super::packet::Packet;
+use super::outstanding_packet::OutstandingPacket;
 use crate::clock::Nanos;
 
 /// Packets removed by one acknowledgement.
@@ -40,7 +40,7 @@ impl Flight {
         if number == self.first {
             return None;
         }
-        let slot = self.slot(number - 1);
+        let slot = self.slot_of(number - 1);
         let last = &self.slots[slot];
         let (sent, delivered) = ((first_sent, last.sent_at), last.delivered);
         let packets = number - self.first;
@@ -50,13 +50,13 @@ impl Flight {
 
     /// Appends a run of packets of the same length, starting with `packet`.
     #[inline(always)]
-    pub fn push_run(&mut self, packets: u32, mut packet: Packet, len: u32) {
-        while (self.out() + packets) as usize > self.slots.len() {
-            self.grow();
+    pub fn push_run(&mut self, packets: u32, mut packet: OutstandingPacket, len: u32) {
+        while (self.packets_out() + packets) as usize > self.slots.len() {
+            self.grow_slots();
         }
         packet.start = self.end as u32;
         for number in self.next..self.next + packets {
-            let slot = self.slot(number);
+            let slot = self.slot_of(number);
             self.slots[slot] = packet;
             packet.start = packet.start.wrapping_add(len);
         }
@@ -86,7 +86,7 @@ impl Flight {
 
     /// Returns the last of the packets that were just removed.
     #[inline(always)]
-    pub fn last_packet(&self, acked: &AckedPackets) -> Packet {
+    pub fn last_packet(&self, acked: &AckedPackets) -> OutstandingPacket {
         self.slots[acked.slot]
     }
 }
