@@ -59,10 +59,10 @@ pub struct StepRow {
     pub service: f64,
     /// Mean service time of the distribution used by cross flows, in seconds.
     pub service_used: f64,
-    /// Mean number of packets of its own flow that a packet of a reference flow finds in the shared
-    /// router.
+    /// Mean number of packets of the same flow that a packet of a reference flow finds in the
+    /// shared router.
     pub own_found: f64,
-    /// Mean number of packets of its own flow that a packet of a cross flow finds in the shared
+    /// Mean number of packets of the same flow that a packet of a cross flow finds in the shared
     /// router.
     pub cross_own_found: f64,
     /// Mean ON time of reference flows, in seconds.

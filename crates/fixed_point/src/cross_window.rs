@@ -131,8 +131,8 @@ impl CrossFlowWindow {
     }
 
     /// Records a packet that arrives at `now`, and returns its number. The next packet arrives at
-    /// least `min_gap` later. The packet counts as `inside` until [`Window::leaves`] or
-    /// [`Window::lost`].
+    /// least `min_gap` later. The packet counts as `inside` until
+    /// [`CrossFlowWindow::record_departure`] or [`CrossFlowWindow::on_loss`].
     pub(super) fn record_arrival(&mut self, now: Nanos, min_gap: Nanos) -> u32 {
         self.inside += 1;
         if let Some((_, number)) = self.in_flight.pop_front() {

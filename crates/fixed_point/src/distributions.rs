@@ -175,7 +175,7 @@ impl DistributionByActiveFlows {
     }
 }
 
-/// Distribution of the number of packets of its own flow that an arriving packet finds, by number
+/// Distribution of the number of packets of the same flow that an arriving packet finds, by number
 /// of active flows.
 #[derive(Clone, Debug, Default)]
 pub(super) struct BacklogDistribution {

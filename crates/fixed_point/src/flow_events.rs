@@ -1,4 +1,4 @@
-//! Event queue of a fixed point: one [`Wheel`] for all events.
+//! Event queue of a fixed point: one [`TimerWheel`] for all events.
 //!
 //! Event times are random or differ per flow, so delay lines as in the packet engine are not
 //! possible.
@@ -9,9 +9,9 @@ use tcpcast_sim::timer_wheel::TimerWheel;
 
 /// Kind of an event.
 ///
-/// Events at the sender of a reference flow are scheduled at the time at which a packet sent then
-/// would arrive at the shared router or at the first per-source hop. Most of these events send a
-/// packet, whose arrival then needs no extra event.
+/// Events at the sender of a reference flow are scheduled with the upstream delay: at the time at
+/// which a packet that is sent at the event would arrive at the shared router or at the first
+/// per-source hop. Most of these events send a packet, whose arrival then needs no extra event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum FlowEvent {
     /// Loss feedback reaches the sender of a reference flow, or the sender of a cross flow after a

@@ -6,9 +6,7 @@ use crate::run::{FixedPoint, draw_off_time, draw_size, is_persistent};
 use tcpcast_sim::clock::{NEVER, Nanos, SECOND, seconds_to_nanos};
 use tcpcast_sim::probe::{ClassCell, Probes, SenderListener};
 use tcpcast_sim::queue::QueueDiscipline;
-use tcpcast_sim::tcp::{
-    InstantFeedbackSender, PacketsToSend, SenderIdleTime, SendingEnd, TcpConfig,
-};
+use tcpcast_sim::tcp::{IdleTime, InstantFeedbackSender, PacketsToSend, SendingEnd, TcpConfig};
 use tcpcast_sim::{Packet, PacketKind, PacketLabel};
 
 impl<Q: QueueDiscipline> FixedPoint<Q> {
@@ -27,7 +25,7 @@ impl<Q: QueueDiscipline> FixedPoint<Q> {
         probes.reference.record_transfer_start(at, &mut flow.record, size);
         flow.gap_since = at;
         flow.connected = true;
-        let off_time = SenderIdleTime {
+        let off_time = IdleTime {
             since_ack: at.saturating_sub(flow.last_ack),
             since_sent: at.saturating_sub(flow.sent),
         };

@@ -20,7 +20,7 @@ pub trait FixedPointReplication: Replication {
     /// Probes of cross flows, as of the last [`Replication::flush`].
     fn cross_probes(&self) -> &Probes;
 
-    /// See [`FixedPoint::rows`].
+    /// See [`FixedPoint::step_rows`].
     fn step_rows(&self) -> Vec<StepRow>;
 }
 

@@ -1,7 +1,8 @@
 //! The max-plus recursion of a flow over routers in series (INRIA report 4154, section 5.1).
 //!
-//! x(i, n) is the time at which packet n leaves router i. s(i, n) is its aggregated service time,
-//! from reaching the head of its own flow's queue to departure. d is the propagation delay:
+//! x(i, n) is the time at which packet n leaves router i. s(i, n) is its aggregated service time:
+//! the time from reaching the head of its flow's queue to the departure. d is the propagation
+//! delay:
 //!
 //! ```text
 //! x(0, n) = max( x(K+1, n - v(n-1)) + d(K+1, 0), x(0, n-1), start ) + s(0, n)
@@ -9,12 +10,12 @@
 //! ```
 //!
 //! This module implements the second line for the links at both ends of a path. Per-source hops
-//! with a buffer or cross traffic also follow it ([`crate::per_source`]). The service times of the
-//! shared router result from its scheduler ([`crate::shared`]). The first line describes the sender
-//! ([`tcpcast_sim::tcp::MaxPlus`]): a packet is ready after the file start, the departure of the
-//! preceding packet, and the ACK that opens the window. Without losses, this is the ACK of packet
-//! n - v(n-1). A loss
-//! reduces the window, and the lost packet is no longer outstanding.
+//! with a buffer or cross traffic also follow the second line ([`crate::per_source`]). The service
+//! times of the shared router result from its scheduler ([`crate::shared`]). The first line
+//! describes the sender ([`tcpcast_sim::tcp::InstantFeedbackSender`]): a packet is ready after the
+//! file start, the departure of the preceding packet, and the ACK that opens the window. Without
+//! losses, this is the ACK of packet n - v(n-1). A loss reduces the window, and the lost packet is
+//! no longer outstanding.
 
 use tcpcast_sim::clock::Nanos;
 

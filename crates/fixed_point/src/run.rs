@@ -34,7 +34,7 @@ pub struct FixedPoint<Q> {
     pub(super) paths: Vec<ClassPath>,
     pub(super) pre_hops: PerSourceHops,
     pub(super) post_hops: PerSourceHops,
-    /// Extra delay of instantaneous loss feedback; see [`loss_delay`].
+    /// Extra delay of instantaneous loss feedback; see [`loss_feedback_delay`].
     pub(super) loss_delay: Nanos,
     /// Extra delay of loss feedback for packets that are lost at the time of sending.
     pub(super) resend_delay: Nanos,
@@ -218,7 +218,8 @@ impl<Q: QueueDiscipline> FixedPoint<Q> {
     }
 
     /// Offers a packet to the shared router, and handles an evicted packet. Returns `None` if the
-    /// packet is dropped, otherwise its departure time if it is already known.
+    /// packet is dropped, otherwise `Some` with the departure time, which is `None` if it is not
+    /// known yet.
     pub(super) fn offer_to_router(&mut self, packet: Packet) -> Option<Option<Nanos>> {
         self.router_counters.offered += 1;
         match self.shared.offer_packet(self.now, packet, &mut self.probes.reference) {
@@ -286,8 +287,8 @@ impl<Q: QueueDiscipline> FixedPoint<Q> {
     }
 
     /// In the first half of the steps, distributions use only the preceding step, so that the
-    /// initial values have no influence. In the second half, they average all steps to reduce the
-    /// variance.
+    /// initial values have no influence. In the second half, the distributions average over all
+    /// steps to reduce the variance.
     fn end_step(&mut self) {
         let rows: Vec<StepRow> = self.current_rows().collect();
         self.rows.extend(rows);
@@ -340,7 +341,7 @@ impl<Q: QueueDiscipline> FixedPoint<Q> {
     /// Updates the counters to the current time and checks the conservation of packets.
     ///
     /// # Errors
-    /// Returns [`Unbalanced`] if a packet is unaccounted for.
+    /// Returns [`ConservationError`] if a packet is unaccounted for.
     pub fn flush_counters(&mut self) -> Result<&Probes, ConservationError> {
         self.flush_queue();
         self.probes.reference.states = self.probes.reference.population.copy_until(self.now);

@@ -168,12 +168,9 @@ pub(crate) fn read_trace(
     max_connections: Option<usize>,
 ) -> PyResult<Bound<'_, PyDict>> {
     let interrupted = AtomicBool::new(false);
-    let max_connections = max_connections.unwrap_or(MemoryLimits::default().connections);
-    let limits = MemoryLimits {
-        connections: max_connections,
-        points: trail_points,
-        ..MemoryLimits::default()
-    };
+    let defaults = MemoryLimits::default();
+    let max_connections = max_connections.unwrap_or(defaults.connections);
+    let limits = MemoryLimits { connections: max_connections, points: trail_points, ..defaults };
     let result = py.detach(|| {
         let stream = match &source {
             None => Box::new(io::stdin().lock()),

@@ -88,7 +88,8 @@ pub struct ClassConfig {
     #[serde(rename = "host_noise_ns")]
     pub host_noise: Nanos,
     /// Scale factor of a scaled population (on/off traffic only): sources of the population per
-    /// simulated source. Rates and buffers must be those of the network scaled down by this factor.
+    /// simulated source. The configured rates and buffers must already be scaled down by this
+    /// factor.
     pub scale: Option<f64>,
 }
 
@@ -154,8 +155,9 @@ impl RunConfig {
         self.has_hops() || self.jitter.is_some() || self.loss.is_some_and(is_behind)
     }
 
-    /// Whether waiting times at the bottleneck are recorded: for queues that report them, and for
-    /// queues from whose departure times they follow, if modern TCP makes the cost negligible.
+    /// Whether waiting times at the bottleneck are recorded: always for queues that report waiting
+    /// times. For queues whose departure times determine the waiting times, only with modern TCP,
+    /// whose cost makes the cost of recording negligible.
     pub(crate) fn records_waits(&self) -> bool {
         match &self.queue {
             QueueConfig::Managed(_) => true,

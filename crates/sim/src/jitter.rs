@@ -12,8 +12,8 @@ use std::f64::consts::LN_2;
 pub struct JitterConfig {
     /// Distribution of the delay in seconds.
     pub delay: Distribution,
-    /// Whether packets with a shorter delay overtake others; otherwise they wait for earlier
-    /// packets.
+    /// Whether packets with a shorter delay overtake others; otherwise each packet waits for the
+    /// earlier packets.
     pub reorder: bool,
 }
 

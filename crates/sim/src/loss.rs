@@ -13,8 +13,8 @@ pub use tcpcast_link::loss::{LinkLossConfig, LinkLossState, LossModel, LossPlace
 pub enum BottleneckLoss {
     /// Loss per packet, independent of flows.
     Packet(LossModel),
-    /// Correlated loss: each packet with this probability, and the rest of the flow's round with
-    /// it.
+    /// Correlated loss: each packet is lost with this probability; after a loss, the rest of the
+    /// flow's round is also lost.
     RestOfRound(f64),
 }
 

@@ -136,7 +136,7 @@ impl PacketLabel {
         Self((kind as u32) << Self::KIND_SHIFT | u32::from(serial))
     }
 
-    /// Creates a label with a token of at most [`Label::TOKENS`].
+    /// Creates a label with a token of at most [`PacketLabel::TOKENS`].
     #[inline(always)]
     #[must_use]
     pub(crate) fn with_token(kind: PacketKind, token: u32) -> Self {

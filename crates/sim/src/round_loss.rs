@@ -29,7 +29,8 @@ struct FlowRounds {
     last: u32,
     /// Whether the current round has ended: the next packet starts a new one.
     has_ended: bool,
-    /// Packets sent that are not lost before the bottleneck, and packets that have arrived there.
+    /// Number of packets sent, without those lost before the bottleneck, and number of packets that
+    /// have arrived at the bottleneck.
     sent: u64,
     arrived: u64,
     /// First packets of the rounds in flight, numbered like `sent`.
@@ -53,13 +54,14 @@ impl FlowRounds {
         self.has_ended |= connection == self.connection && next > self.first;
     }
 
-    /// Removes the packet that was sent last, because it is lost before the bottleneck. If it
-    /// started a round, the next packet does.
+    /// Removes the packet that was sent last, because this packet is lost before the bottleneck. If
+    /// that packet started a round, the next packet starts the round instead.
     fn remove_last_sent(&mut self) {
         self.sent -= 1;
     }
 
-    /// Handles the arrival of the next packet at the bottleneck. Returns whether it starts a round.
+    /// Handles the arrival of the next packet at the bottleneck. Returns true if the packet starts
+    /// a round.
     fn on_arrival(&mut self) -> bool {
         self.arrived += 1;
         let mut first = false;

@@ -18,7 +18,8 @@ type LinkDirections = (DirectionConfig, DirectionConfig, (Nanos, Nanos));
 
 /// Returns the directions of the bottleneck and the delays of the first class. If the configuration
 /// has no return link and `both_ways` is true, the return path copies the forward path except for
-/// loss and jitter. Without `both_ways`, it has the rate of the bottleneck and an unlimited buffer.
+/// loss and jitter. Without `both_ways`, the return direction has the rate of the bottleneck and an
+/// unlimited buffer.
 pub(super) fn link_directions(config: RunConfig, both_ways: bool) -> PyResult<LinkDirections> {
     let is_single_hop =
         config.hops_before.is_empty() && config.hops_after.is_empty() && config.cross.is_empty();

@@ -66,10 +66,8 @@ pub(super) fn file_generator(
             let (gap, size, rounding) = (gap.clone(), size.clone(), *rounding);
             let next = move || {
                 let after = seconds_to_nanos(gap.draw_value(&mut gaps));
-                Some(FileToSend {
-                    after,
-                    bytes: bytes(rounding.round_to_file_size(size.draw_value(&mut sizes))),
-                })
+                let file = rounding.round_to_file_size(size.draw_value(&mut sizes));
+                Some(FileToSend { after, bytes: bytes(file) })
             };
             (FileGenerator(Box::new(next)), ConnectionUse::Arriving, None)
         }

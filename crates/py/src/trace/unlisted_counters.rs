@@ -1,5 +1,5 @@
 //! Limit of the number of rows for captures with many connections: the directions with the most
-//! data have rows, and the others are summed.
+//! data have rows, and all other directions are summed.
 
 use pyo3::prelude::*;
 use pyo3::types::PyDict;

@@ -7,7 +7,7 @@
 //! dW/dt = r_k - 1,   not below 0, not above the buffer,
 //! ```
 //!
-//! and a packet waits for the work that it finds and adds its own.
+//! and a packet waits for the work that it finds, and adds its own transmission time to the work.
 //!
 //! Work that exceeds the buffer is lost. While the cross traffic keeps the buffer full, only a part
 //! of the fluid is lost, and packets of the source must have the same loss ratio: the link accepts
@@ -191,8 +191,8 @@ impl FluidHop {
         }
     }
 
-    /// Enqueues a packet of a source at `now`, in the order of time. Returns its departure time,
-    /// `None` if it is lost.
+    /// Enqueues a packet of a source at `now`, in the order of time. Returns the departure time, or
+    /// `None` if the packet is lost.
     pub fn offer_packet(&self, source: &mut FluidSourceState, now: Nanos) -> Option<Nanos> {
         let work = self.work_at(source, now) + self.packet;
         let own_work = source.own_work * libm::exp(-((now - source.entered) as f64) / self.room);

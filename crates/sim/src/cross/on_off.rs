@@ -23,7 +23,8 @@ impl OnOffTimes {
         Self { on: distribution(on), off: distribution(off), share_on: on / (on + off) }
     }
 
-    /// Draws the initial state of a source in equilibrium: whether it is on, and until when.
+    /// Draws the initial state of a source in equilibrium: whether the source is on, and the end of
+    /// the current on or off time.
     fn draw_initial_state(&self, stream: &mut RandomStream) -> (bool, Nanos) {
         let on = stream.draw_chance(self.share_on);
         (on, seconds_to_nanos((if on { &self.on } else { &self.off }).draw_residual(stream)))
@@ -82,8 +83,8 @@ impl OnOffSources {
 
     /// Schedules the next packet of a source that is on at `at`, after a further on time of `wait`.
     ///
-    /// Draws at most one off and on time. Later ones are drawn when this on time ends, so that a
-    /// packet in the distant future causes no work now.
+    /// Draws at most one off and on time. Later on times are drawn when the current on time ends,
+    /// so that a packet in the distant future causes no work now.
     fn schedule_next_packet(&mut self, source: u32, mut at: Nanos, mut wait: Nanos) {
         let ends = &mut self.ends[source as usize];
         if at + wait > *ends && at < NEVER {

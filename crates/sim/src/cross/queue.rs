@@ -104,7 +104,7 @@ impl CrossTrafficQueue {
         packet.with_source(packet.source() - self.streams.len() as u32)
     }
 
-    /// Counts a dropped cross packet. Returns the packet if it belongs to a source instead.
+    /// Counts a dropped cross packet. Returns packets of sources without counting them.
     fn count_cross_drop(
         &mut self,
         now: Nanos,
@@ -120,8 +120,8 @@ impl CrossTrafficQueue {
         None
     }
 
-    /// Draws the first arrival of each stream; deferred to the start of the run, because it may
-    /// draw long series.
+    /// Draws the first arrival of each stream; deferred to the start of the run, because some
+    /// streams draw long series.
     fn draw_first_arrivals(&mut self) {
         for (stream, arrivals) in (0..).zip(&mut self.streams) {
             self.due.push(Reverse((arrivals.next_arrival_time(), stream)));

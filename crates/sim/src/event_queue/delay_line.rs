@@ -23,7 +23,7 @@ struct PendingPacket {
 }
 
 impl DelayLine {
-    /// Appends a packet if this keeps the line in order; returns whether it did.
+    /// Appends a packet if this keeps the line in order. Returns true if the packet was appended.
     #[inline(always)]
     pub(crate) fn push_in_order(&mut self, time: Nanos, packet: Packet) -> bool {
         if time < self.last {
@@ -34,8 +34,8 @@ impl DelayLine {
         true
     }
 
-    /// Inserts a packet before all later ones. Returns its position, or `None` if more than
-    /// [`MAX_OVERTAKEN`] packets are later.
+    /// Inserts a packet before all packets with a later time. Returns its position, or `None` if
+    /// more than [`MAX_OVERTAKEN`] packets are later.
     pub(crate) fn insert_overtaking(&mut self, time: Nanos, packet: Packet) -> Option<usize> {
         let position = self.pending.insert_in_order(
             PendingPacket { time, packet },

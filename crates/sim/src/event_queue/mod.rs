@@ -7,9 +7,9 @@
 //! out of order on their line are stored in a heap of stragglers, so the order does not depend on
 //! the assumption.
 //!
-//! Events are ordered by time; at equal times by line (in the order of [`Place`], then by class);
-//! and within a line by the order of scheduling. Stragglers follow the lines. Timers are last, so
-//! an acknowledgement that arrives exactly when a timer expires is processed first.
+//! Events are ordered by time; at equal times by line (in the order of [`PacketPlace`], then by
+//! class); and within a line by the order of scheduling. Stragglers follow the lines. Timers are
+//! last, so an acknowledgement that arrives exactly when a timer expires is processed first.
 
 mod delay_line;
 mod queue_heads;
@@ -32,12 +32,12 @@ pub enum PacketPlace {
     Sender,
     /// A data packet has reached its receiver, and the response the return bottleneck.
     Return,
-    /// As `Return`, for the first packet that waits behind another of its source on the egress
-    /// link.
+    /// As `Return`, for the first packet that waits behind another packet of its source on the
+    /// egress link.
     ReturnSecond,
     /// As `Return`, for a packet whose predecessor has just left the egress link.
     ReturnQueued,
-    /// A data packet reaches the first shared hop behind another of its source.
+    /// A data packet reaches the first shared hop behind another packet of its source.
     BottleneckQueued,
     /// A data packet reaches the first shared hop.
     Bottleneck,
@@ -135,7 +135,8 @@ impl EventQueue {
         }
     }
 
-    /// Schedules a packet if this keeps its line in order; returns whether it did.
+    /// Schedules a packet if this keeps its line in order. Returns true if the packet was
+    /// scheduled.
     #[inline(always)]
     pub fn schedule_in_order(
         &mut self,
@@ -154,7 +155,7 @@ impl EventQueue {
         is_in_order
     }
 
-    /// Schedules a packet that may precede a few others on its line.
+    /// Schedules a packet that may precede a few earlier scheduled packets on its line.
     #[inline(always)]
     pub fn schedule_sorted(
         &mut self,
@@ -221,7 +222,7 @@ impl EventQueue {
         self.lines[queue].packets()
     }
 
-    /// Takes the packet that [`EventQueue::next`] has just returned, from a delay line.
+    /// Takes the packet that [`EventQueue::next_event`] has just returned, from a delay line.
     #[inline(always)]
     pub fn take_from_line(&mut self, queue: usize, due: Nanos) -> Packet {
         self.advance_to(due);
@@ -231,7 +232,8 @@ impl EventQueue {
         packet
     }
 
-    /// Takes the event that [`EventQueue::next`] has just returned, from the stragglers or timers.
+    /// Takes the event that [`EventQueue::next_event`] has just returned, from the stragglers or
+    /// timers.
     #[inline(always)]
     pub fn take_from_heap(&mut self, queue: usize, due: Nanos) -> NetworkEvent {
         self.advance_to(due);

@@ -38,7 +38,7 @@ pub struct TimerWheel {
     filled_words: u64,
     nodes: Vec<WheelNode>,
     free: u32,
-    /// Items that were beyond the wheel when they were added.
+    /// Items whose time was beyond the range of the wheel when they were added.
     late: BinaryHeap<Reverse<u128>>,
 }
 

@@ -1,8 +1,8 @@
 //! Access links: ingress from the source, egress to the receiver.
 //!
 //! An access link transmits the packets of one source in order, so the departure time of a packet
-//! is known on arrival. Only the first of several waiting packets needs an event. The others are
-//! stored here, and each is scheduled when the previous one has left.
+//! is known on arrival. Only the first of several waiting packets needs an event. The other packets
+//! are stored here; each is scheduled when the previous packet has left.
 
 use crate::clock::{Nanos, transmission_time};
 use crate::packet::Packet;
@@ -139,7 +139,7 @@ impl AccessLink {
         self.has_buffer_room_for(self.data_time, now, free_at)
     }
 
-    /// As [`AccessLink::has_room`], if each packet of the source takes `time`.
+    /// As [`AccessLink::has_buffer_room`], if each packet of the source takes `time`.
     #[inline(always)]
     #[must_use]
     pub fn has_buffer_room_for(&self, time: Nanos, now: Nanos, free_at: Nanos) -> bool {

@@ -66,8 +66,8 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOP: bool> Network<Q, H
         self.events.schedule_packet(PacketPlace::Return, source.record.class(), due, ack);
     }
 
-    /// Sends an acknowledgement over the return path without taps. Usually it reaches its sender
-    /// before any other event; then its header need not be stored.
+    /// Sends an acknowledgement over the return path without taps. Usually the acknowledgement
+    /// reaches its sender before any other event; then its header need not be stored.
     #[inline(always)]
     fn send_ack_directly<S: SendingEnd>(
         &mut self,
@@ -92,8 +92,8 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOP: bool> Network<Q, H
         }
     }
 
-    /// Sends an acknowledgement whose header is stored; `waited` is true if it waited for its
-    /// access link.
+    /// Sends an acknowledgement whose header is stored; `waited` is true if the acknowledgement
+    /// waited for its access link.
     #[inline(always)]
     fn send_ack<S: SendingEnd>(
         &mut self,

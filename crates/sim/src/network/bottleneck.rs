@@ -105,7 +105,8 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOP: bool> Network<Q, H
     #[inline(always)]
     fn count_held_packet(&mut self, evicted: Option<Packet>) {
         if let Some(packet) = evicted {
-            // The arrival time of the one and the departure time of the other cancel.
+            // In the sum of waiting times, the arrival time of the held packet and the departure
+            // time of the evicted packet cancel.
             self.dropped_from_queue.push((self.now, packet));
         } else {
             self.totals.sojourns = self.totals.sojourns.wrapping_sub(self.now);

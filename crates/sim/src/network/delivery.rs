@@ -59,7 +59,7 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOP: bool> Network<Q, H
     }
 
     /// Returns the time at which a packet that enters the egress link at `enters` is lost there;
-    /// `None` if it is not lost.
+    /// `None` if the packet is not lost.
     #[inline(never)]
     fn egress_loss_time<S: SendingEnd>(
         &mut self,
@@ -109,7 +109,7 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOP: bool> Network<Q, H
         }
     }
 
-    /// Schedules the event of the packet that waits behind the one that has just left the egress
+    /// Schedules the event of the next waiting packet, because a packet has just left the egress
     /// link.
     #[inline(always)]
     fn schedule_next_waiting_packet<S: SendingEnd>(&mut self, source: &mut SimulatedSource<S>) {

@@ -71,7 +71,7 @@ pub(crate) struct PacketTotals {
     pub received: u64,
     pub dropped: u64,
     /// Sum of departure times minus arrival times of the queue, modulo 2^64. Packets in the queue
-    /// have no departure time yet: see [`PacketTotals::waited`].
+    /// have no departure time yet: see [`PacketTotals::total_waiting_time`].
     pub sojourns: u64,
 }
 

@@ -7,13 +7,13 @@
 //! 3. cross packet at the bottleneck;
 //! 4. cross packets at other hops, by stage;
 //! 5. packets at other hops, by stage, then in the order of scheduling;
-//! 6. the event queue: packets by [`Place`], then by class, then timers (see `event_queue/`).
+//! 6. the event queue: packets by [`PacketPlace`], then by class, then timers (see `event_queue/`).
 //!
 //! So packets that leave a queue at the same time as an arrival leave first. The event queue orders
 //! its own events, and each queue orders its cross traffic.
 //!
-//! This code is part of the network, not of the event loop, because the stages of a packet use it
-//! too: they skip the event if it would be [next](Network::is_next) anyway.
+//! This code is part of the network, not of the event loop, because the functions that forward a
+//! packet also use this order: they skip the event if it would be [next](Network::is_next) anyway.
 
 use super::Network;
 use super::hops::{HopChain, SharedHop, StageKind};
@@ -94,8 +94,8 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOP: bool> Network<Q, H
         arrival <= due && arrival <= self.limit
     }
 
-    /// Whether no other event precedes `due`, so that processing can continue without scheduling
-    /// one.
+    /// Whether no other event precedes `due`, so that processing can continue at `due` without
+    /// scheduling an event.
     #[inline(always)]
     pub(crate) fn is_next_event(&self, due: Nanos) -> bool {
         (due == self.now

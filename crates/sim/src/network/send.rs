@@ -13,27 +13,29 @@ use crate::queue::QueueDiscipline;
 use crate::tcp::{PacketsToSend, SendingEnd};
 
 impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOP: bool> Network<Q, HAS_TAPS, HAS_HOP> {
-    /// Time of the sender in an event at `now`.
+    /// Current time at the sender, which is `sender_lookahead` before the time `now` of the event.
     #[inline(always)]
     pub(crate) fn current_sender_time(&self) -> Nanos {
         self.now - self.sender_lookahead
     }
 
-    /// Sends packets over the access link and sets the timer; `any` is a packet of the connection.
+    /// Sends packets over the access link and sets the timer. `template` is any packet of the
+    /// connection, for its source and lengths.
     #[inline(always)]
     pub(crate) fn send_transmission<S: SendingEnd>(
         &mut self,
         source: &mut SimulatedSource<S>,
         path: &ClassPath,
-        any: Packet,
+        template: Packet,
         sent: PacketsToSend,
     ) {
         if S::POLLS {
-            return self.poll_and_send(source, path, any);
+            return self.poll_and_send(source, path, template);
         }
         let now = self.current_sender_time();
-        self.set_sender_timer(source, any.source());
-        let packet = |number, kind| any.with_number_and_label(number, PacketLabel::new(kind, 0));
+        self.set_sender_timer(source, template.source());
+        let packet =
+            |number, kind| template.with_number_and_label(number, PacketLabel::new(kind, 0));
         if sent.retransmit != 0 {
             self.retransmit_packet(
                 source,
@@ -63,14 +65,14 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOP: bool> Network<Q, H
         &mut self,
         source: &mut SimulatedSource<S>,
         path: &ClassPath,
-        any: Packet,
+        template: Packet,
     ) {
         let now = self.current_sender_time();
         let Self { burst, probes, .. } = self;
-        let index = any.source();
+        let index = template.source();
         let listener = &mut SenderListener::new(probes, &mut source.record, index);
         source.sender.poll_transmit(now, &path.tcp, listener, move |number, label| {
-            burst.push(any.with_number_and_label(number, label));
+            burst.push(template.with_number_and_label(number, label));
         });
         self.set_sender_timer(source, index);
         self.set_pacing_timer(source, path, index);
@@ -147,7 +149,8 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOP: bool> Network<Q, H
             due = arrival;
         }
         if S::POLLS {
-            // `sender_lookahead` is for full packets: a shorter packet would arrive before `now`.
+            // `sender_lookahead` is the shortest time to the hop for a full packet; a shorter
+            // packet needs less time and would arrive before `now`.
             due = due.max(self.now);
         }
         if self.is_next_event(due) && !self.would_overtake(source, due) {
@@ -224,8 +227,8 @@ pub(super) fn transmission_time_on<S: SendingEnd>(link: &AccessLink, packet: &Pa
     short.map_or(link.data_time, |bytes| link.transmission_time_of(bytes))
 }
 
-/// Whether a packet is full: the next packet on the access link follows it after the transmission
-/// time of a full packet.
+/// Whether a packet is full, so that the next packet on the access link follows after the
+/// transmission time of a full packet.
 #[inline(always)]
 pub(super) fn is_full_packet<S: SendingEnd>(packet: &Packet) -> bool {
     !S::POLLS || packet.label().short_bytes().is_none()

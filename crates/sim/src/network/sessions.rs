@@ -8,7 +8,7 @@ use crate::clock::{Nanos, seconds_to_nanos};
 use crate::event_queue::TimerKind;
 use crate::probe::SenderListener;
 use crate::queue::QueueDiscipline;
-use crate::tcp::{PacketsToSend, ReceivingEnd, SenderIdleTime, SendingEnd, TcpConfig};
+use crate::tcp::{IdleTime, PacketsToSend, ReceivingEnd, SendingEnd, TcpConfig};
 use crate::traffic::{FileSize, SourceStart, Traffic, draw_start};
 
 /// Marks a persistent connection during an OFF time, in which late packets of the last transfer are
@@ -16,8 +16,8 @@ use crate::traffic::{FileSize, SourceStart, Traffic, draw_start};
 const IDLE: u32 = 1 << 31;
 
 impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOP: bool> Network<Q, HAS_TAPS, HAS_HOP> {
-    /// Time of the first start of a source; `None` if it does not start on its own. `place` is its
-    /// index within the class.
+    /// Time of the first start of a source; `None` if the source does not start on its own. `place`
+    /// is its index within the class.
     pub(crate) fn first_start_time<S: SendingEnd>(
         &mut self,
         source: &mut SimulatedSource<S>,
@@ -166,7 +166,7 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOP: bool> Network<Q, H
         self.probes.record_transfer_start(now, &mut source.record, size);
         // An acknowledgement of duplicate data may still be in flight: then the connection is not
         // idle.
-        let idle = SenderIdleTime {
+        let idle = IdleTime {
             since_ack: now.saturating_sub(source.ack_free),
             since_sent: now.saturating_sub(source.ingress_free),
         };

@@ -10,8 +10,8 @@ use crate::tcp::{ReceivingEnd, SendingEnd};
 /// A source and its receiver.
 ///
 /// One structure, because an event concerns the receiver, sender and links of one source. With many
-/// sources each event causes cache misses, so rarely used fields come first, and the fields that
-/// every packet uses follow in as few cache lines as possible.
+/// sources each event causes cache misses. The fields that every packet uses therefore share as few
+/// cache lines as possible, after the rarely used fields.
 #[repr(C, align(64))]
 pub(crate) struct SimulatedSource<S: SendingEnd> {
     pub off_times: RandomStream,
@@ -83,13 +83,13 @@ impl<S: SendingEnd> SimulatedSource<S> {
         self.prefetch_links() ^ self.sender.prefetch() ^ self.receiver.prefetch()
     }
 
-    /// Prefetches memory that is referenced by the lines of [`Source::prefetch`].
+    /// Prefetches memory that is referenced by the lines of [`SimulatedSource::prefetch`].
     #[inline(always)]
     pub(crate) fn prefetch_second(&self) -> u64 {
         self.sender.prefetch_second() ^ self.receiver.prefetch_second()
     }
 
-    /// Prefetches memory that is referenced by the lines of [`Source::prefetch_second`].
+    /// Prefetches memory that is referenced by the lines of [`SimulatedSource::prefetch_second`].
     #[inline(always)]
     pub(crate) fn prefetch_third(&self) -> u64 {
         self.sender.prefetch_third() ^ self.receiver.prefetch_third()

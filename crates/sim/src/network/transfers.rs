@@ -16,7 +16,8 @@ use std::collections::VecDeque;
 /// check whether the path is idle.
 pub(crate) const TRANSFER_GAP: Nanos = SECOND / 100;
 
-/// Maximum number of concurrent transfers; more means that transfers arrive faster than they end.
+/// Maximum number of concurrent transfers; a larger number means that transfers arrive faster than
+/// they end.
 pub(crate) const MAX_CONCURRENT: usize = 1_000_000;
 
 /// Transfers of one class.
@@ -43,8 +44,8 @@ impl ClassTransfers {
 }
 
 impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOP: bool> Network<Q, HAS_TAPS, HAS_HOP> {
-    /// Size of the transfer of class `class` that starts now; `None` if it cannot start yet.
-    /// Schedules the next call.
+    /// Size of the transfer of class `class` that starts now; `None` if the transfer cannot start
+    /// yet. Schedules the next call.
     pub(crate) fn next_transfer_size(&mut self, class: usize) -> Option<FileSize> {
         let transfers = &mut self.transfers[class];
         match &self.traffic[class] {

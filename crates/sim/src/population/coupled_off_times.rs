@@ -20,8 +20,9 @@ pub(super) struct CoupledOffTimes {
     step: Nanos,
     /// Normal variable of an OFF time of n + 1/2 steps, by n.
     ranks: Vec<f64>,
-    /// Normal variable of the last size of each source, and the probability that its OFF time lasts
-    /// at least as long as it has. `None` or missing if no size was drawn.
+    /// For each source: normal variable of the last size, and the probability that an OFF time
+    /// after this size lasts at least as long as the current OFF time has lasted so far. `None` or
+    /// missing if no size was drawn.
     sources: Vec<Option<(f64, f64)>>,
 }
 
@@ -55,7 +56,7 @@ impl CoupledOffTimes {
     }
 
     /// Probability that the OFF time of a source, which has lasted `steps`, ends in the next step;
-    /// `None` if no file preceded it. Must be called exactly once per step.
+    /// `None` if no file preceded the OFF time. Must be called exactly once per step.
     pub(super) fn end_probability(&mut self, source: u32, steps: usize) -> Option<f64> {
         let &(size, lasted) = self.sources.get(source as usize)?.as_ref()?;
         let rank =

@@ -1,9 +1,10 @@
 //! Scaled populations: each simulated source represents `scale` sources of the population.
 //!
-//! The network is scaled down with the population, so that means are correct. Fluctuations would
-//! not be: relative to the mean, the fluctuations of 1,000 independent sources are ten times those
-//! of 100,000, and near saturation fluctuations cause queueing. So the two random quantities that
-//! cause them are drawn for the whole population instead of per source.
+//! The network is scaled down with the population, so that means are correct. The relative
+//! fluctuations would not be the same: relative to the mean, the fluctuations of 1,000 independent
+//! sources are ten times those of 100,000, and near saturation fluctuations cause queueing. So the
+//! two random quantities that cause the fluctuations are drawn for the whole population instead of
+//! per source.
 //!
 //! - The ends of OFF times are every `scale`-th end of the population. The expected number of ends
 //!   per step follows from the elapsed OFF times and their distribution. The gap between two ends,
@@ -57,8 +58,8 @@ pub(crate) struct ScaledPopulation {
     sizes: StratifiedNumbers,
     /// Set if OFF times are correlated with the preceding sizes.
     coupled: Option<CoupledOffTimes>,
-    /// Indices in `idle` of the OFF times that end in this step, and the expected number of ends of
-    /// the step before each of them.
+    /// For each OFF time that ends in this step: its index in `idle`, and the expected number of
+    /// earlier ends within the step.
     ending: Vec<(usize, f64)>,
 }
 
@@ -104,8 +105,8 @@ impl ScaledPopulation {
         self.step
     }
 
-    /// Draws the size of the next file of `source`, as the standard normal variable of the same
-    /// quantile.
+    /// Draws the quantile of the next file size of `source` and returns it as a standard normal
+    /// deviate.
     pub(crate) fn draw_next_size_deviate(&mut self, source: u32) -> f64 {
         let size = normal_quantile(self.sizes.draw_number());
         if let Some(coupled) = &mut self.coupled {
@@ -125,8 +126,8 @@ impl ScaledPopulation {
         self.idle.sort_by_key(|idle| (idle.since, idle.source));
     }
 
-    /// Performs the next step. Calls `end` with each source whose OFF time ends in it, and the time
-    /// of the end relative to the start of the step.
+    /// Performs the next step. For each OFF time that ends in this step, calls `end` with the
+    /// source and the time since the start of the step.
     pub(crate) fn advance_step(&mut self, mut end: impl FnMut(u32, Nanos)) {
         self.now += 1;
         self.first = fractional_part(self.first + GOLDEN);
@@ -142,7 +143,8 @@ impl ScaledPopulation {
     }
 
     /// Finds the OFF times in a range of `idle` that end in this step. `expected` is the expected
-    /// number of ends in the step before the range; returns the number after it.
+    /// number of ends that precede the range within this step; returns this number for the end of
+    /// the range.
     fn find_ending_off_times(&mut self, from: usize, to: usize, mut expected: f64) -> f64 {
         for (index, idle) in (from..to).zip(&self.idle[from..to]) {
             let steps = (self.now - 1 - idle.since) as usize;

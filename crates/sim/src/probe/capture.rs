@@ -121,8 +121,8 @@ const MILLISECOND: Nanos = 1_000_000;
 const TIMESTAMP_BYTES: u32 = 12;
 
 impl SimulatedCapture {
-    /// Creates a capture of the first `limit` packets; it records nothing before
-    /// [`Capture::write_to`].
+    /// Creates a capture of the first `limit` packets; nothing is recorded before
+    /// [`SimulatedCapture::start_writing_to`].
     #[must_use]
     pub fn new(tap: TapPlace, limit: u64) -> Self {
         Self {
@@ -327,7 +327,7 @@ fn min_window_scale(window: u32) -> u8 {
 }
 
 /// Turns the segment of packet 0 into a SYN or SYN-ACK without data. ECN is offered as in RFC 3168,
-/// section 6.1.1; a retransmitted SYN does not offer it.
+/// section 6.1.1; a retransmitted SYN does not offer ECN.
 fn turn_into_syn(segment: &mut ZeroPayloadSegment, kind: PacketKind, ecn: bool) {
     let is_syn_ack = kind != PacketKind::Ack;
     segment.sequence = 0;

@@ -56,7 +56,7 @@ cells! {
     Retransmitted = "retransmitted",
     /// Distinct data packets delivered.
     Delivered = "delivered",
-    /// Bytes by which delivered packets are shorter than full ones.
+    /// Number of bytes by which delivered packets are shorter than full packets.
     Lacking = "lacking_bytes",
     /// Data packets that arrived at the bottleneck.
     Arrived = "arrived",
@@ -66,7 +66,8 @@ cells! {
     Waited = "waited_ns",
     /// Marked packets among these (RFC 3168).
     Marked = "marked",
-    /// Drops of the bottleneck's queue, because it was full or early.
+    /// Drops of the bottleneck's queue: the queue was full, or RED or another discipline dropped
+    /// the packet early.
     QueueDrops = "queue_drops",
     /// Random losses at the bottleneck.
     RandomDrops = "random_drops",

@@ -39,7 +39,7 @@ impl DeliveredByTime {
     /// Records that flow `flow`, which started at `started`, has received `packets` in order,
     /// including the packet that arrives now.
     pub fn record_arrival(&mut self, now: Nanos, flow: usize, started: Nanos, packets: u32) {
-        // A packet that arrives exactly at a configured time counts for it.
+        // A packet that arrives exactly at a configured time is included in the count of this time.
         self.store_counts_until(now.saturating_sub(1), flow, started);
         self.flows[flow].current = packets;
     }

@@ -10,8 +10,8 @@ use crate::clock::Nanos;
 
 /// Buckets per power of two, for a resolution of 0.4 to 0.8 %.
 pub const BUCKETS_PER_OCTAVE: usize = 1 << PART_BITS;
-/// Number of powers of two, from 1 bit/s to 1.1 Tbit/s; values outside count in the first or last
-/// bucket.
+/// Number of powers of two, from 1 bit/s to 1.1 Tbit/s; values outside this range count in the
+/// first or last bucket.
 pub const OCTAVES: usize = 40;
 /// Total number of buckets.
 pub const BUCKETS: usize = OCTAVES * BUCKETS_PER_OCTAVE;
@@ -33,7 +33,7 @@ pub enum GoodputKind {
     Block,
 }
 
-/// Names of the kinds, in the order of [`Piece`].
+/// Names of the kinds, in the order of [`GoodputKind`].
 pub const PIECES: [&str; 3] = ["small_file", "large_file", "block"];
 
 /// Number of goodputs in one bucket, for one class and kind in one time slot.
@@ -63,8 +63,8 @@ const MAX_UNCOUNTED: usize = 1 << 18;
 /// Goodputs of a run, counted per slot of the counters.
 ///
 /// Goodputs are first stored individually, which costs almost nothing per file. The memory consists
-/// of these and of the non-empty buckets of each slot. Slots are merged together with those of the
-/// counters.
+/// of these and of the non-empty buckets of each slot. Slots are merged when the slots of the
+/// counters are merged.
 #[derive(Clone, Debug, Default)]
 pub struct GoodputCounters {
     /// Files with more packets than this are large.

@@ -37,7 +37,7 @@ pub struct HopCounters {
 }
 
 impl HopCounters {
-    /// Assigns the counters to the return link, whose events are reported `late` after they occur.
+    /// Assigns the counters to the return link; its events are reported with a delay of `late`.
     pub fn set_return_delay(&mut self, late: Nanos) {
         self.return_delay = Some(late);
     }
@@ -148,11 +148,11 @@ pub struct HopSums {
     pub queue_drops: u64,
     /// Random losses.
     pub random_drops: u64,
-    /// See [`HopCounters::busy`].
+    /// See [`HopCounters::busy_time`].
     pub busy: Nanos,
-    /// See [`HopCounters::held`].
+    /// See [`HopCounters::queue_length_integral`].
     pub held: u64,
-    /// See [`HopCounters::longest`].
+    /// See [`HopCounters::max_queue_length`].
     pub longest: u64,
     /// Bytes transmitted, if the rate varies.
     pub carried: u64,

@@ -38,7 +38,8 @@ impl LossIndicationTimes {
 
     /// Loss events of the aggregate of all flows: the first indication, and each indication at
     /// least `apart` after the previous event. Times are in nanoseconds since the end of the
-    /// warm-up. The first may be slightly negative, because senders are processed with a delay.
+    /// warm-up. The first time may be slightly negative, because senders are processed with a
+    /// delay.
     #[must_use]
     pub fn loss_events(&self, apart: Nanos) -> Vec<i64> {
         let mut next = 0;

@@ -355,7 +355,7 @@ impl Probes {
             let is_retransmission = packet.kind() == PacketKind::Retransmission;
             let mark =
                 if is_retransmission { SequenceEvent::Retransmitted } else { SequenceEvent::Sent };
-            self.trace.record_sequence_event(now, packet.source(), packet.number(), mark);
+            self.trace.record_event(now, packet.source(), packet.number(), mark);
         }
     }
 
@@ -397,12 +397,7 @@ impl Probes {
 
     pub(super) fn count_loss(&mut self, now: Nanos, record: &SourceRecord, packet: &Packet) {
         if record.traced {
-            self.trace.record_sequence_event(
-                now,
-                packet.source(),
-                packet.number(),
-                SequenceEvent::Dropped,
-            );
+            self.trace.record_event(now, packet.source(), packet.number(), SequenceEvent::Dropped);
         }
     }
 

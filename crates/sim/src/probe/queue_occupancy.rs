@@ -9,7 +9,7 @@ pub struct QueueOccupancy {
     seen_at: Vec<u64>,
     since: Nanos,
     integral: u64,
-    /// Integral before [`Occupancy::begin`].
+    /// Integral before [`QueueOccupancy::begin`].
     before: u64,
 }
 

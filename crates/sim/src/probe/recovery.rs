@@ -38,8 +38,8 @@ pub enum TimeoutKind {
     /// Packet 1 or 2 was lost, with too few packets in flight for three duplicate acknowledgements.
     Beginning,
     /// One of the last three packets was lost, and the whole file had been sent. In files of three
-    /// or four packets, a packet may be in both classes. The report does not define which class it
-    /// counts in; this rule reproduces the fractions of its Table 7 best.
+    /// or four packets, a packet may be in both classes. The report does not define the class of
+    /// this timeout; this rule reproduces the fractions of its Table 7 best.
     End,
     /// The timer expired again for the same packet.
     AfterTimeout,

@@ -100,12 +100,7 @@ impl SenderListener<'_> {
                     probes.counters.add_to_class(class, ClassCell::WindowAtLoss, u64::from(window));
                 }
                 if record.traced {
-                    probes.trace.record_sequence_event(
-                        now,
-                        *source,
-                        number,
-                        SequenceEvent::Timeout,
-                    );
+                    probes.trace.record_event(now, *source, number, SequenceEvent::Timeout);
                 }
             }
             TcpEvent::Opened { packets } => probes.record_file_start(now, record, packets),

@@ -217,13 +217,7 @@ impl SourceTraces {
     }
 
     /// Records a sequence number.
-    pub fn record_sequence_event(
-        &mut self,
-        time: Nanos,
-        source: u32,
-        number: u32,
-        mark: SequenceEvent,
-    ) {
+    pub fn record_event(&mut self, time: Nanos, source: u32, number: u32, mark: SequenceEvent) {
         self.numbers.add(SequencePoint { time, source, number, mark });
     }
 }

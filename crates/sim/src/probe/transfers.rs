@@ -147,8 +147,8 @@ impl Probes {
         );
     }
 
-    /// Records the delivery of a transfer before its end. `opened_at` is the start of its
-    /// handshake, if it had one.
+    /// Records the delivery of a transfer before its end. `opened_at` is the start of the
+    /// handshake, if the transfer had a handshake.
     pub fn record_transfer_delivery(&mut self, record: &SourceRecord, opened_at: Option<Nanos>) {
         let row = record.row as usize;
         self.transfers.count_delivery_time(row, record.delivered - record.started);

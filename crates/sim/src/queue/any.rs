@@ -60,7 +60,7 @@ impl AnyQueue {
         }
     }
 
-    /// Calls [`Fair::charge_first`] for fair queues.
+    /// Calls [`FairQueue::charge_first_sources`] for fair queues.
     pub fn charge_first_sources(&mut self, flows: u32, times: f64) {
         if let Self::Fair(fair) = self {
             fair.charge_first_sources(flows, times);

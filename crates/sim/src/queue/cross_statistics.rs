@@ -25,7 +25,7 @@ pub struct CrossRateCounters {
 }
 
 impl CrossRateCounters {
-    /// Adds a bin with `rate`. Returns the rate, or 0 if it is negative.
+    /// Adds a bin with `rate`. Returns the rate, or 0 if the rate is negative.
     pub(crate) fn add_bin(&mut self, rate: f64) -> f64 {
         let kept = rate.max(0.0);
         let cut = u64::from(rate < 0.0);

@@ -1,7 +1,7 @@
 //! Fair queueing: one queue per flow, served round robin.
 //!
 //! Deficit round robin (Shreedhar and Varghese 1995): at the start of its turn a flow receives a
-//! credit of one quantum of bytes, and it keeps unused credit for the next turn while it has
+//! credit of one quantum of bytes, and the flow keeps unused credit for the next turn while it has
 //! packets. With a quantum of one packet this is packet-by-packet round robin (Nagle's fair
 //! queueing). A quantum is at least one packet, so each turn sends a packet, and the cost per
 //! packet does not depend on the number of flows.
@@ -13,9 +13,9 @@
 //! The data structures for flows, packets and the longest queue belong to the crate `link`, whose
 //! `Drr` is the same discipline for packets of any length. This implementation is for packets of
 //! equal length, so it stores neither the length nor the arrival time of a packet: a flow takes 32
-//! bytes instead of 56 and a packet 24 instead of 48. With 100,000 flows, loading them from memory
-//! dominates the run time. `Drr` would also change some results: if only heavy flows have packets,
-//! one round suffices here before a flow is served.
+//! bytes instead of 56 and a packet 24 instead of 48. With 100,000 flows, loading the state of
+//! flows from memory dominates the run time. `Drr` would also change some results: if only heavy
+//! flows have packets, one round suffices here before a flow is served.
 
 use super::{EnqueueOutcome, QueueDiscipline, QueueProbe};
 use crate::clock::{NEVER, Nanos, Transmitter};
@@ -293,7 +293,7 @@ impl FairQueue {
         }
     }
 
-    /// Continues the turn of the flow in service or ends it. Returns the flow to serve next.
+    /// Continues or ends the turn of the flow in service. Returns the flow to serve next.
     #[inline(always)]
     fn next_flow_to_serve(&mut self) -> Option<u32> {
         let flow = self.served;

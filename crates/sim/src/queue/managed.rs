@@ -1,8 +1,8 @@
 //! Disciplines of the crate `link` that drop or mark packets that they hold (CoDel, FQ-CoDel, PIE,
 //! head-drop, and RED with ECN marks), and all disciplines in front of a link with a varying rate.
 //!
-//! A packet is dropped on arrival, to make room for another one, or when the link is about to
-//! transmit it. The caller takes dropped packets other than the arriving one with
+//! A packet is dropped on arrival, when another packet needs its room, or when the link is about to
+//! transmit the packet. The caller takes dropped packets other than the arriving one with
 //! [`QueueDiscipline::take_dropped`] after each call.
 
 use super::{EnqueueOutcome, LinkLoad, LinkRate, QueueDiscipline, QueueProbe, TransmittedPacket};
@@ -100,7 +100,7 @@ impl ManagedQueue {
     }
 
     /// Runs the timers of the discipline up to `now`. Nothing reads the queue between two calls, so
-    /// they may run late.
+    /// the timers may run late.
     #[inline]
     fn run_timers_until(&mut self, now: Nanos) {
         self.now = now;
@@ -137,7 +137,8 @@ impl QueueDiscipline for ManagedQueue {
                 EnqueueOutcome::Held { backlog: found as usize, evicted: None }
             }
             OfferOutcome::Dropped(_) => {
-                // The arriving packet was collected last; the caller receives it as the verdict.
+                // The arriving packet was collected last; the caller receives this drop as the
+                // outcome of the enqueue.
                 self.dropped.pop();
                 EnqueueOutcome::Dropped
             }

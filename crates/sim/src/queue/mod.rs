@@ -34,7 +34,7 @@ pub enum EnqueueOutcome {
         /// Packets found on arrival, including the packet in transmission.
         backlog: usize,
     },
-    /// The packet is held until [`QueueDiscipline::serve`] returns it.
+    /// The packet is held until [`QueueDiscipline::serve_next`] returns it.
     Held {
         /// Packets found on arrival, including the packet in transmission.
         backlog: usize,
@@ -101,9 +101,9 @@ pub struct TransmittedPacket {
 ///
 /// A discipline that serves packets in the order of arrival knows the departure time of a packet on
 /// arrival, which saves one event per packet. Other disciplines set
-/// [`QueueDiscipline::HOLDS_PACKETS`] and return [`Verdict::Held`]; the caller then calls
-/// [`QueueDiscipline::serve`] whenever the link becomes free. At equal times departures precede
-/// arrivals.
+/// [`QueueDiscipline::HOLDS_PACKETS`] and return [`EnqueueOutcome::Held`]; the caller then calls
+/// [`QueueDiscipline::serve_next`] whenever the link becomes free. At equal times departures
+/// precede arrivals.
 pub trait QueueDiscipline {
     /// Whether the queue holds packets until the link is free.
     const HOLDS_PACKETS: bool = false;

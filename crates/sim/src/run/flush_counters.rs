@@ -14,7 +14,7 @@ impl<S: SendingEnd, Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOP: boo
     /// Little's law holds for the queue.
     ///
     /// # Errors
-    /// [`Unbalanced`] if a check fails.
+    /// [`ConservationError`] if a check fails.
     pub fn flush_counters(&mut self) -> Result<&Probes, ConservationError> {
         self.flush_queue();
         self.flush_endless_flows();

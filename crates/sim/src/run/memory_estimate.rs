@@ -8,7 +8,7 @@ use crate::tcp::modern::{OutstandingPacket, PacketReceiver, PacketSender};
 use crate::tcp::{AnySender, InstantFeedbackSender, Sender, WindowUnit};
 use std::mem::size_of;
 
-/// Bytes per source in addition to [`Source`]: its class, timers, and results.
+/// Bytes per source in addition to [`SimulatedSource`]: its class, timers, and results.
 const BYTES_PER_SOURCE: u64 = 80;
 
 /// Bytes of both endpoints of a modern connection with a window of 64 packets.

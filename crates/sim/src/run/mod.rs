@@ -1,5 +1,5 @@
-//! A run: the event loop, its setup (`setup.rs`), the flush of its counters (`flush.rs`), and
-//! parallel replications (`replications.rs`).
+//! A run: the event loop, its setup (`setup.rs`), the flush of its counters (`flush_counters.rs`),
+//! and parallel replications (`replications.rs`).
 //!
 //! The loop takes the next event from the network, finds the source that it concerns (`events.rs`),
 //! and calls the network (`network/`) to process it.
@@ -42,8 +42,8 @@ pub enum StopReason {
     TooManyTransfers,
 }
 
-/// A run. Without `HAS_TAPS` passing packets are not reported, at no cost per packet; without
-/// `HAS_HOP` (a further hop) the bottleneck is the only hop.
+/// A run. If `HAS_TAPS` is false, packets are not reported to taps, and taps cost nothing per
+/// packet; without `HAS_HOP` (a further hop) the bottleneck is the only hop.
 pub struct Simulation<S: SendingEnd, Q, const HAS_TAPS: bool, const HAS_HOP: bool> {
     pub(crate) network: Network<Q, HAS_TAPS, HAS_HOP>,
     pub(crate) sources: Vec<SimulatedSource<S>>,
@@ -62,8 +62,9 @@ pub struct Simulation<S: SendingEnd, Q, const HAS_TAPS: bool, const HAS_HOP: boo
     boundary: Nanos,
     measuring: bool,
     too_many_transfers: bool,
-    /// Packets at the return bottleneck and at the link until the next prefetch of sources.
+    /// Countdown to the next prefetch of sources, in packets at the return bottleneck.
     until_prefetch: usize,
+    /// Countdown to the next prefetch of sources, in packets at the link.
     until_prefetch_for_link: usize,
     max_sources: usize,
     /// Parameters of sources that are added during the run.

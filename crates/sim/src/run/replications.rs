@@ -27,7 +27,7 @@ pub trait Replication: Send + Sync {
     /// See [`Simulation::flush`].
     ///
     /// # Errors
-    /// [`Unbalanced`] if a conservation check fails.
+    /// [`ConservationError`] if a conservation check fails.
     fn flush(&mut self) -> Result<&Probes, ConservationError>;
 
     /// Probes, without a flush of pending counts.
@@ -276,9 +276,9 @@ impl RunControl {
     }
 }
 
-/// All replications of a run, of type `R`. The first is created immediately, each other one when a
-/// thread starts it, so that a run with thousands of replications can be stopped before their
-/// setup.
+/// All replications of a run, of type `R`. The first replication is created immediately, each other
+/// replication when a thread starts it, so that a run with thousands of replications can be stopped
+/// before most of them are set up.
 pub struct Replications<R: Replication + ?Sized = dyn Replication> {
     runs: Vec<Option<Box<R>>>,
     set_up: CreateReplication<R>,
@@ -287,7 +287,7 @@ pub struct Replications<R: Replication + ?Sized = dyn Replication> {
 type CreateReplication<R> = Box<dyn Fn(u32) -> Box<R> + Send + Sync>;
 
 impl Replications {
-    /// Creates `count` replications. Only the first one records traces and captures.
+    /// Creates `count` replications. Only the first replication records traces and captures.
     #[must_use]
     pub fn new(config: &RunConfig, count: u32) -> Self {
         let mut other_config = config.clone();
@@ -363,7 +363,7 @@ impl<R: Replication + ?Sized> Replications<R> {
         };
         std::thread::scope(|scope| {
             for _ in 1..threads.clamp(1, work.len().max(1)) {
-                // If no more threads can be created, the existing ones do the work.
+                // If no more threads can be created, the existing threads do the work.
                 if std::thread::Builder::new().spawn_scoped(scope, take).is_err() {
                     break;
                 }
@@ -381,7 +381,7 @@ impl<R: Replication + ?Sized> Replications<R> {
     /// Flushes all replications and returns their probes.
     ///
     /// # Errors
-    /// [`Unbalanced`] if a conservation check of a replication fails.
+    /// [`ConservationError`] if a conservation check of a replication fails.
     pub fn flush(&mut self) -> Result<Vec<&Probes>, ConservationError> {
         self.runs.iter_mut().flatten().map(|run| run.flush()).collect()
     }

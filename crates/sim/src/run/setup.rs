@@ -157,6 +157,7 @@ fn create_network<Q, const HAS_TAPS: bool, const HAS_HOP: bool>(
     let sender_lookahead = paths.iter().map(to_first_shared).min().unwrap_or(0);
     let from_return = paths.iter().map(ClassPath::time_from_return_exit).min().unwrap_or(0);
     let return_link = constant_rate_transmitter(config.bottleneck_bps, config.ack_bytes);
+    let rate_bps = config.queue.mean_bps().or(config.bottleneck_bps);
     // The time on a return link is known only when an acknowledgement is served.
     let on_return = match config.return_link {
         Some(_) => 0,
@@ -181,10 +182,7 @@ fn create_network<Q, const HAS_TAPS: bool, const HAS_HOP: bool>(
         queue,
         dropped_from_queue: Vec::new(),
         burst: Vec::new(),
-        link: constant_rate_transmitter(
-            config.queue.mean_bps().or(config.bottleneck_bps),
-            config.packet_bytes,
-        ),
+        link: constant_rate_transmitter(rate_bps, config.packet_bytes),
         return_link,
         hops: Box::new(HopChain::new(config, replication, return_lookahead)),
         loss,

@@ -22,7 +22,7 @@ impl<'a> RunWatch<'a> {
         Self { report: Some(report), stop, ..Self::without_control() }
     }
 
-    /// Neither stops the run nor reports progress.
+    /// Creates a watch that never stops the run and does not report progress.
     #[must_use]
     pub fn without_control() -> Self {
         Self { stop: &NEVER, report: None, events_left: EVENTS_BETWEEN_REPORTS }

@@ -6,8 +6,8 @@ use super::headers::HeadersInFlight;
 use super::modern::{AckHeader, DataHeader, OutgoingPacket, PacketReceiver, PacketSender};
 use super::packet_burst::{PacketBurst, store_and_label};
 use super::{
-    ArrivalResult, PacketsToSend, Receiver, ReceivingEnd, Sender, SenderIdleTime, SendingEnd,
-    TcpConfig, WindowUnit,
+    ArrivalResult, IdleTime, PacketsToSend, Receiver, ReceivingEnd, Sender, SendingEnd, TcpConfig,
+    WindowUnit,
 };
 use crate::clock::{NEVER, Nanos};
 use crate::packet::{PacketKind, PacketLabel};
@@ -136,7 +136,7 @@ impl SendingEnd for AnySender {
         &mut self,
         now: Nanos,
         more: u32,
-        idle: SenderIdleTime,
+        idle: IdleTime,
         tcp: &TcpConfig,
         probe: &mut impl TcpProbe,
     ) -> PacketsToSend {

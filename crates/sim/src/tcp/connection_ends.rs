@@ -38,7 +38,7 @@ pub trait SendingEnd: Default {
         &mut self,
         now: Nanos,
         more: u32,
-        idle: SenderIdleTime,
+        idle: IdleTime,
         tcp: &TcpConfig,
         probe: &mut impl TcpProbe,
     ) -> PacketsToSend;
@@ -63,7 +63,8 @@ pub trait SendingEnd: Default {
         self.timer_deadline()
     }
 
-    /// The cached lower bound; polled senders only. Reading it avoids access to distant memory.
+    /// The cached lower bound; polled senders only. Reading the cached value avoids access to
+    /// distant memory.
     #[inline(always)]
     fn cached_deadline(&self) -> Nanos {
         0
@@ -185,7 +186,7 @@ pub type AckHeaderOf<S> = <<S as SendingEnd>::Receiver as ReceivingEnd>::AckHead
 
 /// Idle time of a sender.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct SenderIdleTime {
+pub struct IdleTime {
     /// Time since the last acknowledgement.
     pub since_ack: Nanos,
     /// Time since the last packet was sent.
@@ -202,7 +203,7 @@ pub trait ReceivingEnd: Default {
     /// Starts a new connection.
     fn start_connection(&mut self, tcp: &TcpConfig);
 
-    /// Opens the connection if it begins with a handshake; the timer is due immediately.
+    /// Opens the connection, if connections begin with a handshake; the timer is due immediately.
     fn open_connection(&mut self, _now: Nanos, _seed: u64, _tcp: &TcpConfig) {}
 
     /// The application has gone: the connection is not opened.
@@ -235,14 +236,15 @@ pub trait ReceivingEnd: Default {
         ack_header: &mut Self::AckHeader,
     ) -> Option<u32>;
 
-    /// Returns a further acknowledgement to send now, after the one just returned.
+    /// Returns a further acknowledgement to send now, after the acknowledgement that was just
+    /// returned.
     #[inline(always)]
     fn poll_ack(&mut self, _tcp: &TcpConfig) -> Option<(u32, Self::AckHeader)> {
         None
     }
 
     /// Stores the header of an acknowledgement until it arrives and returns its label; `serial` is
-    /// the serial number of the packet that caused it.
+    /// the serial number of the packet that caused the acknowledgement.
     #[inline(always)]
     fn store_header(&mut self, _header: &Self::AckHeader, serial: u16) -> PacketLabel {
         PacketLabel::new(PacketKind::Ack, serial)
@@ -293,7 +295,7 @@ impl<C: CongestionControl + Default> SendingEnd for Sender<C> {
         &mut self,
         now: Nanos,
         more: u32,
-        idle: SenderIdleTime,
+        idle: IdleTime,
         tcp: &TcpConfig,
         probe: &mut impl TcpProbe,
     ) -> PacketsToSend {

@@ -55,14 +55,15 @@ impl ReorderableHeader for DataHeader {
 /// Headers of a source's packets in one direction, in sending order.
 ///
 /// Acknowledgements of one source are never reordered: when one arrives, all earlier ones that have
-/// not arrived are lost and their headers are dropped ([`Headers::take`]). Data packets can be
-/// reordered, but each one arrives or is reported as lost ([`Headers::take_any`]).
+/// not arrived are lost and their headers are dropped ([`HeadersInFlight::take_in_order`]). Data
+/// packets can be reordered, but each one arrives or is reported as lost
+/// ([`HeadersInFlight::take_any`]).
 #[derive(Clone, Debug, Default)]
 pub(crate) struct HeadersInFlight<H> {
     /// Token of the first entry.
     first: u32,
     entries: RingBuffer<H>,
-    /// Number of placeholders; the first entry is never one.
+    /// Number of placeholders; the first entry is never a placeholder.
     gone: u32,
 }
 
@@ -134,7 +135,7 @@ impl<H: ReorderableHeader> HeadersInFlight<H> {
     }
 
     /// Removes the header of a packet that arrives or is lost, in any order. Unless it is the first
-    /// entry, it is moved to `spare`; an empty header if it is not stored.
+    /// entry, the header is moved to `spare`. Returns an empty header if none is stored.
     #[inline(always)]
     pub(crate) fn take_any<'a>(&'a mut self, label: PacketLabel, spare: &'a mut H) -> &'a mut H {
         if !label.has_token(self.first) || self.entries.is_empty() || self.gone > 0 {

@@ -10,7 +10,7 @@ mod packet_burst;
 
 pub use any::{AnyReceiver, AnySender};
 pub use classic::{ArrivalResult, PacketsToSend, Receiver, RtoEstimator, Sender, cc};
-pub use connection_ends::{AckHeaderOf, EchoReceiver, ReceivingEnd, SenderIdleTime, SendingEnd};
+pub use connection_ends::{AckHeaderOf, EchoReceiver, IdleTime, ReceivingEnd, SendingEnd};
 pub use instant::{GrowthCondition, InstantFeedbackSender, InstantLoss};
 
 use crate::clock::{Nanos, SECOND};
@@ -54,8 +54,8 @@ pub enum BackoffUntil {
     /// A new round-trip sample: RFC 6298, section 5. Retransmitted packets give no sample (Karn's
     /// rule, section 3).
     Sample,
-    /// Any acknowledgement of new data. With the timestamp option each of them gives a sample (RFC
-    /// 6298, section 3).
+    /// Any acknowledgement of new data. With the timestamp option each acknowledgement gives a
+    /// sample (RFC 6298, section 3).
     Ack,
 }
 
@@ -90,15 +90,15 @@ pub enum IdleRestart {
     /// RFC 5681, section 4.1: if nothing was sent for longer than the retransmission timeout, cwnd
     /// is reduced to at most the initial window; ssthresh is kept.
     AfterTimeout,
-    /// If the last acknowledgement is older than this, window and threshold are reset to those of
-    /// a new connection; the round-trip estimate is kept.
+    /// If the last acknowledgement is older than this, window and threshold are reset to the values
+    /// of a new connection; the round-trip estimate is kept.
     After(Nanos),
 }
 
 impl IdleRestart {
     /// Whether a connection restarts after this idle time, given its retransmission timeout.
     #[must_use]
-    pub fn is_restart_due(self, idle: SenderIdleTime, rto: Nanos) -> bool {
+    pub fn is_restart_due(self, idle: IdleTime, rto: Nanos) -> bool {
         match self {
             Self::Never => false,
             Self::AfterTimeout => idle.since_sent > rto,

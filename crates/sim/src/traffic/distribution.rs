@@ -85,7 +85,8 @@ pub enum Distribution {
 }
 
 impl Distribution {
-    /// Draws a value. The lognormal distribution uses two numbers of the stream, all others one.
+    /// Draws a value. The lognormal distribution uses two numbers of the stream, every other
+    /// distribution one.
     pub fn draw_value(&self, stream: &mut RandomStream) -> f64 {
         let u = stream.draw_unit();
         self.value_at(u, |sigma| sigma * box_muller_radius(u) * cos(2.0 * PI * stream.draw_unit()))
@@ -99,9 +100,8 @@ impl Distribution {
         self.value_at(u, |sigma| sigma * z)
     }
 
-    /// Transforms the uniform number `u`, or for the lognormal distribution the number that
-    /// `normal` returns for a scale. Decreases with `u`, except for the uniform and empirical
-    /// distributions.
+    /// Maps the uniform number `u` to a value. For the lognormal distribution, calls `normal` with
+    /// a scale instead. Decreases with `u`, except for the uniform and empirical distributions.
     fn value_at(&self, u: f64, normal: impl FnOnce(f64) -> f64) -> f64 {
         match self {
             Self::Exponential { minimum, scale } => minimum - scale * log(u),

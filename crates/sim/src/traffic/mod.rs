@@ -48,7 +48,8 @@ pub enum Traffic {
     Bulk {
         /// Start times of the flows, in seconds.
         start: BulkStart,
-        /// Stop time of all flows, in seconds; then they send nothing, not even retransmissions.
+        /// Stop time of all flows, in seconds; afterwards the flows send nothing, not even
+        /// retransmissions.
         stop: Option<f64>,
     },
     /// Isolated single transfers in sequence, each on the idle path with reset state.
@@ -86,7 +87,7 @@ impl Traffic {
 pub struct FileSize {
     /// Number of packets.
     pub packets: u32,
-    /// Bytes by which the last packet is shorter than a full one.
+    /// Number of bytes by which the last packet is shorter than a full packet.
     pub lacking: u32,
 }
 
@@ -112,7 +113,8 @@ pub enum SizeRounding {
 }
 
 impl SizeRounding {
-    /// File of a drawn size in packets: at least one packet, or one byte.
+    /// Rounds a drawn size in packets to a file of at least one packet or, with rounding to bytes,
+    /// at least one byte.
     #[inline]
     #[must_use]
     pub fn round_to_file_size(self, size: f64) -> FileSize {

@@ -9,7 +9,7 @@ use crate::random::RandomStream;
 /// For a size, a standard normal variable z is drawn; the size is the value at the quantile of its
 /// distribution that z has in the normal distribution. An OFF time is drawn in the same way, with a
 /// variable correlated with z (Gaussian copula). So sizes and OFF times keep their distributions.
-/// They use separate random streams.
+/// Sizes and OFF times use separate random streams.
 #[derive(Clone, Debug, Default)]
 pub struct SizeOffTimeCoupling(Vec<Option<f64>>);
 

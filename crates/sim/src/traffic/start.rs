@@ -32,8 +32,8 @@ pub enum SourceStart {
     },
 }
 
-/// Draws the initial state of a source; `None` if it does not start on its own. `place` is its
-/// index within the class.
+/// Draws the initial state of a source; `None` if the source does not start on its own. `place` is
+/// its index within the class.
 #[must_use]
 pub fn draw_start(
     traffic: &Traffic,

@@ -2,7 +2,8 @@
 //! without timestamps (RFC 6298, section 3). The next data segment starts the next round.
 //!
 //! The time between two acknowledgements is attributed to its cause immediately if possible. The
-//! rest is classified when the connection ends and the path is known ([`limits`](super::limits)).
+//! rest is classified when the connection ends and the path is known
+//! ([`transfer_limits`](super::transfer_limits)).
 
 use super::packed_rounds::PackedRounds;
 use super::recovery::{IndicationKind, RetransCause, RetransClass};

@@ -1,9 +1,10 @@
 //! Comparison of two taps: which packets passed both taps, and how long they took between the taps.
 //!
 //! A packet is matched by its ends, numbers, length and IP identification. Packets seen at only one
-//! tap so far are stored ([`waiting`]). If there are very many directions, the directions with few
-//! packets are dropped ([`directions`]), so memory does not grow with the captures. The clocks need
-//! not be synchronised: their difference is estimated from packets at the start of both captures.
+//! tap so far are stored ([`unmatched_packets`]). If there are very many directions, the directions
+//! with few packets are dropped ([`direction_records`]), so memory does not grow with the captures.
+//! The clocks need not be synchronised: their difference is estimated from packets at the start of
+//! both captures.
 
 mod direction_record;
 mod direction_records;

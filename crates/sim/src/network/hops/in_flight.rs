@@ -22,8 +22,8 @@ pub(crate) struct PacketsInFlight {
 #[derive(Clone, Debug, Default)]
 struct PacketsToStage {
     line: DelayLine,
-    /// Packets scheduled before the end of the line; they follow packets of the line at the same
-    /// time.
+    /// Packets scheduled before the end of the line; at equal times, packets of the line come
+    /// first.
     stragglers: BinaryHeap<Reverse<(Nanos, u64, Packet)>>,
 }
 
@@ -43,8 +43,8 @@ impl PacketsInFlight {
         }
     }
 
-    /// Schedules the arrival of a packet at `stage` at time `at`; at [`LAST`] or later it never
-    /// arrives.
+    /// Schedules the arrival of a packet at `stage` at time `at`; a packet scheduled at [`LAST`] or
+    /// later never arrives.
     pub(super) fn schedule_arrival(&mut self, at: Nanos, stage: usize, packet: Packet) {
         let at = at.min(LAST);
         let queue = &mut self.stages[stage];

@@ -55,7 +55,8 @@ pub(crate) struct HopChain {
     /// Index of the first shared stage.
     first_shared: usize,
     bottleneck: usize,
-    /// Number of stages of the forward path; the return link, if any, is the stage after them.
+    /// Number of stages of the forward path; the return link, if any, is the stage after the stages
+    /// of the forward path.
     pub(super) forward: usize,
     pub(crate) acks: ReturnLinkCounters,
     /// Stages with separate events: departures of held packets, or cross packets.

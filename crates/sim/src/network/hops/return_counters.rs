@@ -10,7 +10,8 @@ use crate::probe::Probes;
 pub(crate) struct ReturnLinkCounters {
     /// Minimum length of an acknowledgement in bytes.
     pub(super) min_bytes: u32,
-    /// Delay between an occurrence at the return link and its event: the lookahead from there.
+    /// Delay between an occurrence at the return link and its event: the lookahead from the return
+    /// link.
     pub(crate) late: Nanos,
     pub(super) entered: u64,
     pub(super) left: u64,
@@ -36,7 +37,7 @@ impl HopChain {
     /// for its queue. Call `advance_to` first.
     ///
     /// # Errors
-    /// [`Unbalanced`] if a check fails.
+    /// [`ConservationError`] if a check fails.
     pub(crate) fn check_return_link(
         &self,
         now: Nanos,

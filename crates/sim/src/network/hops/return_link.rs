@@ -21,7 +21,7 @@ const BLOCK_BYTES: u32 = 8;
 
 impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOP: bool> Network<Q, HAS_TAPS, HAS_HOP> {
     /// Enqueues an acknowledgement that reached the return link `return_lookahead` ago; `waited` is
-    /// true if it waited for its access link.
+    /// true if the acknowledgement waited for its access link.
     #[inline(never)]
     pub(crate) fn enter_return_link<S: SendingEnd>(
         &mut self,

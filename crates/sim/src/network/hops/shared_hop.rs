@@ -33,7 +33,7 @@ impl SharedHop {
         }
     }
 
-    /// Creates the return link, which is the stage after those of the forward path.
+    /// Creates the return link, which is the stage after the last stage of the forward path.
     pub(super) fn new_return_link(
         link: &ReturnConfig,
         run: &RunConfig,
@@ -69,7 +69,7 @@ impl SharedHop {
         self.queue.next_cross_arrival()
     }
 
-    /// As [`QueueDiscipline::on_cross_arrival`].
+    /// As [`QueueDiscipline::enqueue_cross_packet`].
     pub(super) fn enqueue_cross_packet(&mut self, counters: &mut HopCounters) -> Option<Packet> {
         self.queue.enqueue_cross_packet(&mut self.link, counters)
     }
@@ -117,7 +117,7 @@ impl SharedHop {
     }
 
     /// Total time at the hop of packets of sources and streams up to `now`, modulo 2^64. `sojourns`
-    /// is the sum for packets of sources, without those still queued.
+    /// is the sum for packets of sources that have left the queue.
     pub(super) fn total_time_at_hop(&self, now: Nanos, sojourns: u64) -> u64 {
         let waiting = self.queue.waiting_packets().wrapping_mul(now);
         let sources =
@@ -125,7 +125,7 @@ impl SharedHop {
         sources.wrapping_add(self.queue.cross_waiting_time(now))
     }
 
-    /// As [`QueueDiscipline::serve`].
+    /// As [`QueueDiscipline::serve_next`].
     pub(super) fn serve_next(&mut self, counters: &mut HopCounters) -> Option<(Nanos, Packet)> {
         self.queue.serve_next(&mut self.link, counters)
     }

@@ -24,7 +24,8 @@ impl RtoEstimator {
         self.rto
     }
 
-    /// Adds a round-trip sample: RFC 6298 (2.2), (2.3); it also ends the back-off (section 5).
+    /// Adds a round-trip sample: RFC 6298 (2.2), (2.3); the sample also ends the back-off (section
+    /// 5).
     #[inline(always)]
     pub fn add_sample(&mut self, rtt: Nanos, tcp: &TcpConfig) {
         if self.srtt == 0 {

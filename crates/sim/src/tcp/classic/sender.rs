@@ -16,8 +16,7 @@ use crate::clock::{NEVER, Nanos};
 use crate::packet::PacketKind;
 use crate::probe::{TcpEvent, TcpProbe};
 use crate::tcp::{
-    BackoffUntil, IdleRestart, LimitedTransmit, LossRecovery, SenderIdleTime, TcpConfig,
-    TimerRestart,
+    BackoffUntil, IdleRestart, IdleTime, LimitedTransmit, LossRecovery, TcpConfig, TimerRestart,
 };
 
 /// Maximum number of packets that limited transmit sends beyond cwnd (RFC 3042, section 2).
@@ -27,11 +26,11 @@ const BEYOND_WINDOW: u32 = 2;
 /// time of the loss; ssthresh is half of such a window.
 const MAX_WINDOWS: u32 = 2;
 
-/// Value of `timed` if no packet is being timed; no acknowledgement exceeds it.
+/// Value of `timed` if no packet is being timed; no acknowledgement exceeds this number.
 const NOT_TIMED: u32 = u32::MAX;
 
 /// Value of `timed` if the next acknowledgement of new data ends the back-off and no packet is
-/// timed before; every acknowledgement exceeds it.
+/// timed before; every acknowledgement exceeds this number.
 const BACKED_OFF: u32 = 0;
 
 /// Value of `recover` if a recovery ended with the file and the window is still inflated.
@@ -65,15 +64,14 @@ impl PacketsToSend {
 
     /// Packets in sending order.
     pub fn packets(&self) -> impl Iterator<Item = (u32, PacketKind)> + use<> {
+        use PacketKind::{Data, Retransmission};
         let fresh_from = self.fresh_from;
-        let retransmit =
-            (self.retransmit != 0).then_some((self.retransmit, PacketKind::Retransmission));
-        retransmit.into_iter().chain((self.from..self.from + self.count).map(move |number| {
-            (
-                number,
-                if number < fresh_from { PacketKind::Retransmission } else { PacketKind::Data },
-            )
-        }))
+        let retransmit = (self.retransmit != 0).then_some((self.retransmit, Retransmission));
+        retransmit.into_iter().chain(
+            (self.from..self.from + self.count).map(move |number| {
+                (number, if number < fresh_from { Retransmission } else { Data })
+            }),
+        )
     }
 }
 
@@ -90,7 +88,7 @@ pub struct Sender<C> {
     next: u32,
     fresh: u32,
     size: u32,
-    /// Last packet sent when recovery began; an acknowledgement beyond it ends recovery.
+    /// Last packet sent when recovery began; an acknowledgement beyond this packet ends recovery.
     recover: u32,
     /// Duplicates of acknowledgements up to this number result from a timeout and indicate no loss.
     guard: u32,
@@ -148,7 +146,7 @@ impl<C: CongestionControl + Default> Sender<C> {
         &mut self,
         now: Nanos,
         more: u32,
-        idle: SenderIdleTime,
+        idle: IdleTime,
         tcp: &TcpConfig,
         probe: &mut impl TcpProbe,
     ) -> PacketsToSend {
@@ -193,7 +191,7 @@ impl<C: CongestionControl + Default> Sender<C> {
     /// Packets sent and not yet acknowledged.
     #[inline(always)]
     #[must_use]
-    pub fn unacknowledged_packets(&self) -> u32 {
+    pub fn outstanding_packets(&self) -> u32 {
         self.next - self.una
     }
 
@@ -217,17 +215,16 @@ impl<C: CongestionControl + Default> Sender<C> {
 
     /// Flight size that a loss halves: the outstanding packets, at most one window.
     ///
-    /// After a long recovery more than a window can be outstanding, most of it already held by the
-    /// receiver. During recovery the window is inflated by the packets that have left the network.
+    /// After a long recovery, more than a window can be outstanding, mostly packets that the
+    /// receiver holds. During recovery, packets that have left the network inflate the window.
     /// Halving these would end the recovery with a burst of many windows; ns-2 uses the same limit.
-    /// Packets of limited transmit do not count either (RFC 5681, section 3.2, step 2), since a
-    /// full window was outstanding before them.
+    /// Packets of limited transmit do not count either (RFC 5681, section 3.2, step 2).
     fn flight_to_halve(&self, tcp: &TcpConfig) -> u32 {
         let window = match self.phase {
             RecoveryPhase::Open => self.send_window(tcp),
             RecoveryPhase::Recovery => self.send_window(tcp).min(self.cc.ssthresh()),
         };
-        self.unacknowledged_packets().min(window)
+        self.outstanding_packets().min(window)
     }
 
     /// The minimum of cwnd and the receiver window.
@@ -388,9 +385,7 @@ impl<C: CongestionControl + Default> Sender<C> {
         if self.next < self.fresh {
             return PacketsToSend::default();
         }
-        debug_assert!(
-            self.next > self.size || self.unacknowledged_packets() >= self.send_window(tcp)
-        );
+        debug_assert!(self.next > self.size || self.outstanding_packets() >= self.send_window(tcp));
         let beyond = self.cc.cwnd().saturating_add(BEYOND_WINDOW).min(tcp.receiver_window);
         let limit = u64::from(self.una) + u64::from(beyond);
         self.send_below(now, limit.min(u64::from(self.next) + max), tcp)
@@ -446,7 +441,7 @@ impl<C: CongestionControl + Default> Sender<C> {
     /// Sends all packets that the inflated window and the receiver's buffer allow.
     ///
     /// The receiver holds all packets above a hole. An unlimited receiver window accepts any number
-    /// of them, but buffers of real hosts are sized for twice the window in use (Linux's
+    /// of such packets, but buffers of real hosts are sized for twice the window in use (Linux's
     /// `tcp_rcv_space_adjust`). NewReno repairs one hole per round trip: without this bound it
     /// could keep sending at the rate before the loss, as long as its new packets cause as many new
     /// holes.
@@ -492,7 +487,7 @@ impl<C: CongestionControl + Default> Sender<C> {
         let event = TcpEvent::Window {
             cwnd: self.cc.cwnd(),
             ssthresh: self.cc.ssthresh(),
-            flight: self.unacknowledged_packets(),
+            flight: self.outstanding_packets(),
             window: self.send_window(tcp),
         };
         probe.on_tcp_event(now, event);

@@ -530,7 +530,8 @@ fn limited_transmit_restarts_timer_with_restart_on_send() {
 
 #[test]
 fn second_duplicate_sends_two_packets_by_option() {
-    // Ayesta and Avrachenkov, section 2.1: none for the first duplicate.
+    // Ayesta and Avrachenkov, section 2.1: no packet is sent on the first duplicate, two on the
+    // second.
     let tcp =
         TcpConfig { limited_transmit: LimitedTransmit::OnSecond, initial_window: 3, ..newreno() };
     trace(
@@ -991,7 +992,7 @@ fn recovery_has_at_most_two_windows_outstanding() {
         for _ in 0..97 {
             sender.on_ack(200 * MILLISECOND, 1, &tcp, &mut Record::default());
         }
-        assert_eq!(sender.unacknowledged_packets(), max, "{receiver_window}");
+        assert_eq!(sender.outstanding_packets(), max, "{receiver_window}");
         // A repaired hole allows new packets; the next hole is equally large.
         let sent = sender.on_ack(201 * MILLISECOND, 3, &tcp, &mut Record::default());
         let more = if receiver_window == 1000 { 1 } else { 2 };
@@ -1239,7 +1240,7 @@ proptest! {
             prop_assert!(sender.deadline() >= now && sender.deadline() < NEVER);
             prop_assert!(sender.cc.cwnd() >= 1);
             prop_assert!(sender.cc.ssthresh() >= window.min(2));
-            prop_assert!(sender.unacknowledged_packets() > 0);
+            prop_assert!(sender.outstanding_packets() > 0);
             let answer = far.acks.front().copied().filter(|(at, _)| *at <= sender.deadline());
             if let Some((at, ack)) = answer {
                 far.acks.pop_front();
@@ -1271,10 +1272,8 @@ fn resumed(tcp: &TcpConfig, since_ack_ms: u64, since_sent_ms: u64) -> (String, u
            300   ack 8   ->  14
            400   ack 15  ->         | cwnd 7 timer off",
     );
-    let idle = SenderIdleTime {
-        since_ack: since_ack_ms * MILLISECOND,
-        since_sent: since_sent_ms * MILLISECOND,
-    };
+    let idle =
+        IdleTime { since_ack: since_ack_ms * MILLISECOND, since_sent: since_sent_ms * MILLISECOND };
     let now = 400 * MILLISECOND + idle.since_ack;
     let mut record = Record::default();
     let sent = sender.resume(now, 20, idle, tcp, &mut record);
@@ -1308,7 +1307,7 @@ fn idle_restart_begins_with_initial_window() {
     {
         let tcp = TcpConfig { idle_restart, ..newreno() };
         let mut sender = repaired_at_end(&tcp);
-        let idle = SenderIdleTime { since_ack: 2 * SECOND, since_sent: 2 * SECOND };
+        let idle = IdleTime { since_ack: 2 * SECOND, since_sent: 2 * SECOND };
         sender.resume(4 * SECOND, 20, idle, &tcp, &mut Record::default());
         assert_eq!((sender.cc.cwnd(), sender.cc.ssthresh()), (2, ssthresh));
     }
@@ -1338,7 +1337,7 @@ fn inflated_window_is_deflated_before_next_file() {
     let ssthresh = sender.cc.ssthresh();
     assert!(sender.cc.cwnd() > ssthresh, "inflated by duplicates");
     let tcp = newreno();
-    let idle = SenderIdleTime { since_ack: 0, since_sent: SECOND / 10 };
+    let idle = IdleTime { since_ack: 0, since_sent: SECOND / 10 };
     let sent = sender.resume(500 * MILLISECOND, 20, idle, &tcp, &mut Record::default());
     assert_eq!((sender.cc.cwnd(), sent.count), (ssthresh, ssthresh));
     assert_eq!(sent.from, 11);

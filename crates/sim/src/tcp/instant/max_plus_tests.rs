@@ -197,8 +197,7 @@ fn idle_restart_resets_window_and_estimate_by_option() {
         let mut bench = Bench::started(15, TcpConfig { idle_restart, initial_rto, ..tcp(RULES) });
         bench.rounds(4);
         bench.sender.ssthresh = 3.0;
-        let idle =
-            SenderIdleTime { since_ack: since_ack * SECOND, since_sent: since_sent * SECOND };
+        let idle = IdleTime { since_ack: since_ack * SECOND, since_sent: since_sent * SECOND };
         let Bench { sender, tcp, log, .. } = &mut bench;
         let first = sender.send_more(100 * SECOND, 9, idle, tcp, log).count;
         let restarts = log.0.iter().filter(|event| **event == TcpEvent::IdleRestart).count();

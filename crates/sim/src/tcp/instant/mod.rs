@@ -12,7 +12,7 @@
 //! acknowledgement; a restart after an idle time resets the samples together with the window.
 
 use super::{
-    EchoReceiver, IdleRestart, PacketsToSend, RtoEstimator, SenderIdleTime, SendingEnd, TcpConfig,
+    EchoReceiver, IdleRestart, IdleTime, PacketsToSend, RtoEstimator, SendingEnd, TcpConfig,
 };
 use crate::clock::{NEVER, Nanos};
 use crate::packet::PacketLabel;
@@ -71,8 +71,8 @@ const GONE: Nanos = NEVER;
 #[repr(C)]
 pub struct InstantFeedbackSender {
     deadline: Nanos,
-    /// Send times of packets from the oldest outstanding one to the newest, [`GONE`] for those no
-    /// longer outstanding.
+    /// Send times of packets from the oldest outstanding one to the newest, [`GONE`] for packets
+    /// that are no longer outstanding.
     sent_at: RingBuffer<Nanos>,
     cwnd: f64,
     ssthresh: f64,
@@ -140,8 +140,8 @@ impl InstantFeedbackSender {
         PacketsToSend { retransmit: 0, from, count, fresh_from: from }
     }
 
-    /// Removes a packet from the outstanding ones; returns its send time, [`None`] if it was not
-    /// outstanding.
+    /// Removes a packet from the outstanding packets. Returns its send time, or [`None`] if the
+    /// packet was not outstanding.
     fn remove_outstanding(&mut self, number: u32) -> Option<Nanos> {
         let oldest = self.next - self.sent_at.len() as u32;
         let index = number.checked_sub(oldest)? as usize;
@@ -164,7 +164,7 @@ impl InstantFeedbackSender {
         let first =
             if skipped == 0 { self.sent_at.first() } else { self.first_outstanding_from(skipped) };
         self.deadline = match first {
-            // If the timeout has become shorter it may lie in the past.
+            // If the timeout has become shorter, the expiry may lie in the past.
             Some(sent_at) if timed => now.max(sent_at + self.rto.rto()),
             _ => NEVER,
         };
@@ -232,7 +232,7 @@ impl SendingEnd for InstantFeedbackSender {
         &mut self,
         now: Nanos,
         more: u32,
-        idle: SenderIdleTime,
+        idle: IdleTime,
         tcp: &TcpConfig,
         probe: &mut impl TcpProbe,
     ) -> PacketsToSend {

@@ -154,7 +154,8 @@ impl Sender {
                 ctx.retransmission_acked = true;
             } else if !marks.any(PacketMarks::SACKED) {
                 ctx.acked_sent = extend_time_span(ctx.acked_sent, packet.sent_at);
-                // Packets are removed in byte order, so the first one is the lowest.
+                // Packets are removed in byte order, so the first removed packet has the lowest
+                // number.
                 reordered_from.get_or_insert(start);
                 ctx.original_acked |= end <= high;
             }

@@ -27,7 +27,7 @@ pub(super) struct AckContext {
     pub not_duplicate: bool,
     /// Whether a packet is SACKed for the first time.
     pub sacked: bool,
-    /// Whether a duplicate is reported (DSACK), and whether it is of a tail loss probe.
+    /// Whether a duplicate is reported (DSACK), and whether the duplicate is a tail loss probe.
     pub dsack: bool,
     pub dsack_of_probe: bool,
     /// ECN echo.
@@ -105,7 +105,7 @@ impl AckContext {
         self.acked > 0 || self.sacked
     }
 
-    /// Number of duplicate acknowledgements that this one counts for: 0 or 1.
+    /// Number of duplicate acknowledgements to count for this acknowledgement: 0 or 1.
     pub fn duplicate_ack_count(&self) -> u32 {
         let is_new = self.advanced || self.not_duplicate || self.acked > 0 || self.dsack;
         u32::from(!is_new)

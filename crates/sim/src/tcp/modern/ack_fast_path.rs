@@ -14,7 +14,8 @@ use super::stack::{LossDetection, Stack};
 use crate::clock::Nanos;
 
 impl Sender {
-    /// Processes an acknowledgement without SACK blocks; returns false if it needs the slow path.
+    /// Processes an acknowledgement without SACK blocks; returns false if the acknowledgement needs
+    /// the slow path.
     #[inline(always)]
     pub(super) fn on_ack_fast_path(
         &mut self,
@@ -55,7 +56,7 @@ impl Sender {
     }
 
     /// Whether the fast path applies, provided that `ack` acknowledges at least one packet and all
-    /// acknowledged packets were sent once. One of them can be a tail loss probe.
+    /// acknowledged packets were sent once. One of these packets can be a tail loss probe.
     #[inline(always)]
     fn can_use_fast_path(&self, ack: &CumulativeAck, stack: &Stack) -> bool {
         self.phase == RecoveryPhase::Open

@@ -97,8 +97,8 @@ struct HandshakeState {
     due: bool,
 }
 
-/// Connection of a socket. It offers the stack passed to `new`; [`Connection::stack`] contains the
-/// negotiated rules.
+/// Connection of a socket. The connection offers the options of the stack passed to `new`;
+/// [`Connection::stack`] contains the negotiated rules.
 #[derive(Clone, Debug)]
 pub struct Connection {
     state: ConnectionState,

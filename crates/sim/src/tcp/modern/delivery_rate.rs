@@ -1,8 +1,8 @@
 //! Delivery rate samples: draft-cheng-iccrg-delivery-rate-estimation-02.
 //!
 //! A sample is the amount of data delivered, divided by the longer of two intervals: the time in
-//! which it was sent and the time in which it was acknowledged. So neither a burst of packets nor a
-//! burst of acknowledgements gives a rate above that of the path.
+//! which the data was sent, and the time in which it was acknowledged. So neither a burst of
+//! packets nor a burst of acknowledgements gives a rate above the rate of the path.
 
 use super::outstanding_packet::{OutstandingPacket, PacketMarks};
 use crate::clock::Nanos;

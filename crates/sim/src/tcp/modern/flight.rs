@@ -8,8 +8,9 @@
 //! ```
 //!
 //! Packets are numbered from 0 in the order of their bytes. For RACK there is a second order, by
-//! time of sending: a retransmission moves a packet to its end. It is a linked list, except for its
-//! tail, where both orders are equal: without losses no packet is linked.
+//! time of sending: a retransmission moves a packet to the end of this order. The second order is a
+//! linked list, except for its tail, in which both orders are equal: without losses no packet is
+//! linked.
 
 use super::outstanding_packet::{OutstandingPacket, PacketLink, PacketMarks, from_link, to_link};
 use crate::clock::Nanos;
@@ -30,10 +31,10 @@ pub struct Flight {
     mask: u32,
     pub(super) first: u32,
     pub(super) next: u32,
-    /// Packets from this one on follow `newest` in the order of sending, without links.
+    /// Packets from this number on follow `newest` in the order of sending, without links.
     pub(super) in_order_from: u32,
-    /// Packets from this one on were sent once; the packet before it may have been sent twice, as a
-    /// probe.
+    /// Packets from this number on were sent once; the preceding packet may have been sent twice,
+    /// as a probe.
     pub(super) once_from: u32,
     /// SACKed packets; without SACK, the number of duplicate acknowledgements.
     pub sacked: u32,
@@ -47,7 +48,7 @@ pub struct Flight {
     newest: PacketLink,
     /// Number after the highest SACKed packet.
     beyond_sacked: u32,
-    /// No packet before this one waits for retransmission.
+    /// No packet with a lower number waits for retransmission.
     repair_from: u32,
     /// Losses not yet reported to the congestion control, if it has loss feedback.
     pub(super) unreported_losses: Option<Vec<DetectedLoss>>,
@@ -239,7 +240,7 @@ impl Flight {
         std::mem::take(&mut self.slots)
     }
 
-    /// Reuses the slots of another flight if this one is empty and they are not too many.
+    /// Reuses the slots of another flight if this flight is empty and the slots are not too many.
     pub(super) fn reuse_slots(&mut self, slots: Vec<OutstandingPacket>) {
         if self.slots.is_empty() && (1..=MAX_REUSED_SLOTS).contains(&slots.len()) {
             self.mask = slots.len() as u32 - 1;
@@ -258,8 +259,8 @@ impl Flight {
         self.mask = mask;
     }
 
-    /// Removes the first packet if it is completely acknowledged by `una`; returns it with its
-    /// first byte and the byte after it. Updates the counters.
+    /// Removes the first packet if it is completely acknowledged by `una`; returns the packet, its
+    /// first byte and the byte after its last byte. Updates the counters.
     #[inline(always)]
     pub fn take_first_acked(&mut self, una: u64) -> Option<(OutstandingPacket, u64, u64)> {
         if self.first == self.next {
@@ -390,7 +391,8 @@ impl Flight {
         }
     }
 
-    /// Marks the packet, or its retransmission, as lost; returns false if it was already lost.
+    /// Marks the packet, or its retransmission, as lost; returns false if the packet was already
+    /// marked.
     pub fn mark_lost(&mut self, number: u32) -> bool {
         let marks = &mut self.packet_mut(number).marks;
         if marks.any(PacketMarks::SACKED) {

@@ -116,8 +116,8 @@ impl SynAttempts {
         self.rto = (self.rto * 2).min(stack.max_rto);
     }
 
-    /// Whether data begins with a window of one packet. RFC 5681, section 3.1: after two
-    /// retransmissions, since the first timeout is 1 s (RFC 6298, appendix A). As in Linux,
+    /// Whether data begins with a window of one packet (RFC 5681, section 3.1): true after two
+    /// retransmissions, because the first timeout is 1 s (RFC 6298, appendix A). As in Linux,
     /// retransmissions in answer to repeated SYNs count, but at least one must be caused by a
     /// timeout that was not spurious: the reply does not echo the first timestamp (RFC 7323,
     /// section 3).
@@ -126,8 +126,8 @@ impl SynAttempts {
         self.sends > 2 && self.timeouts > 0 && !echoes_first
     }
 
-    /// Round-trip time. For retransmitted segments it is known only from a timestamp (RFC 7323,
-    /// section 4).
+    /// Round-trip time. For retransmitted segments the time is known only from a timestamp (RFC
+    /// 7323, section 4).
     pub fn handshake_rtt(&self, now: Nanos, stamps: Option<Timestamps>) -> Option<Nanos> {
         if self.sends == 1 {
             return Some(now - self.sent_at);
@@ -184,8 +184,8 @@ impl PacketSender {
         self.handshake.is_some()
     }
 
-    /// Processes a SYN or a later packet of the handshake; returns whether it was consumed, so that
-    /// the sender ignores it.
+    /// Processes a SYN or a later packet of the handshake; returns true if the packet was consumed,
+    /// so that the sender ignores it.
     #[inline(never)]
     pub(super) fn on_opening_packet(
         &mut self,

@@ -47,7 +47,8 @@ impl Sender {
         self.repair = AllowedRetransmissions::Lost;
     }
 
-    /// Marks all packets as lost, except SACKed ones and, with RACK, those sent too recently.
+    /// Marks all packets as lost, except for SACKed packets and, with RACK, packets that were sent
+    /// too recently.
     fn mark_all_lost(&mut self, now: Nanos, stack: &Stack, probe: &mut impl SenderProbe) {
         let first = self.flight.first_number();
         let reneged = self.flight.packet(first).marks.any(PacketMarks::SACKED);

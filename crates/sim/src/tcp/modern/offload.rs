@@ -55,7 +55,7 @@ impl OffloadChunk {
         std::mem::take(&mut self.deferral)
     }
 
-    /// Records sent packets; returns whether the last of them is pushed.
+    /// Records sent packets; returns true if the last of these packets is pushed.
     #[inline(always)]
     pub fn take_packets(&mut self, packets: u32) -> bool {
         self.left -= packets;
@@ -64,8 +64,8 @@ impl OffloadChunk {
 }
 
 impl Sender {
-    /// Number of packets left in the current chunk, or in a new one after its end; 0 if the chunk
-    /// is deferred. The window must allow at least one packet.
+    /// Number of packets left in the current chunk, or in a new chunk if the current chunk has
+    /// ended; 0 if the chunk is deferred. The window must allow at least one packet.
     #[inline(always)]
     pub(super) fn packets_left_in_chunk(&mut self, now: Nanos, stack: &Stack) -> u32 {
         if self.chunk.left == 0 {
@@ -92,7 +92,7 @@ impl Sender {
     }
 
     /// Linux's `tcp_tso_should_defer`: the congestion window is the limit only if it allows less
-    /// than the receive window and than the available data.
+    /// data than the receive window and less than the application has written.
     fn deferral_reason(&self, room: u32, stack: &Stack) -> DeferralReason {
         let window = u64::from(room) * u64::from(stack.mss);
         let allowed = self.allowed - self.flight.end_byte();

@@ -18,7 +18,7 @@ impl Default for PacketCursor {
 }
 
 impl PacketCursor {
-    /// See [`ModernTcp::number`].
+    /// See [`ModernTcpConfig::packet_number_of_byte`].
     #[inline(always)]
     pub(super) fn packet_number_of_byte(&mut self, byte: u64, tcp: &ModernTcpConfig) -> u32 {
         if byte != self.byte {

@@ -74,15 +74,15 @@ pub struct OutstandingPacket {
     pub sent_at: Nanos,
     /// Lower 32 bits of its first byte.
     pub(super) start: u32,
-    /// Packets delivered when this one was sent.
+    /// Total number of packets delivered when this packet was sent.
     pub delivered: u32,
-    /// Time from the first transmission of its flight to its own transmission.
+    /// Time from the first transmission of the packet's flight to the transmission of the packet.
     first_sent_before: u32,
-    /// Time from the last delivery to its own transmission.
+    /// Time from the last delivery to the transmission of the packet.
     delivered_before: u32,
     pub(super) earlier: PacketLink,
     pub(super) later: PacketLink,
-    /// Packets lost when this one was sent, if recorded; wraps.
+    /// Total number of packets lost when this packet was sent, if recorded; wraps.
     pub lost: u32,
     /// Packets in flight, including this one, when it was sent, if recorded.
     in_flight: [u8; 3],
@@ -104,7 +104,7 @@ impl OutstandingPacket {
         self.delivered_before = duration_rounded_up(self.sent_at.saturating_sub(delivered_at));
     }
 
-    /// Records the numbers of packets in flight and lost when this one was sent.
+    /// Records the numbers of packets in flight and lost at the time when this packet was sent.
     #[inline(always)]
     pub fn record_flight(&mut self, in_flight: u32, lost: u32) {
         let [_, bytes @ ..] = in_flight.min(MAX_IN_FLIGHT).to_be_bytes();

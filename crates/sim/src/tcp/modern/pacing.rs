@@ -54,7 +54,7 @@ impl Pacer {
         self.rate = rate.filter(|&rate| rate > 0);
     }
 
-    /// Sets the number of bytes by which chunks exceed those of a millisecond.
+    /// Sets the number of bytes by which a chunk exceeds the data sent in a millisecond.
     #[inline(always)]
     pub fn set_extra_bytes(&mut self, bytes: u64) {
         if self.extra_bytes != bytes {

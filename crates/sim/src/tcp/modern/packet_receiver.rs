@@ -57,8 +57,9 @@ impl PacketReceiver {
         handshake.unwrap_or_else(|| self.receiver.deadline())
     }
 
-    /// Packet `number` arrives. Returns whether it contains new data, and the packet expected by an
-    /// acknowledgement to send now, whose header is stored in `ack_header`.
+    /// Packet `number` arrives. Returns whether the packet contains new data. If an acknowledgement
+    /// must be sent now, also returns the packet that it expects, and stores its header in
+    /// `ack_header`.
     #[inline(always)]
     pub fn on_data(
         &mut self,

@@ -96,10 +96,11 @@ impl PacketSender {
         self.write_file(now, file, tcp, probe);
     }
 
-    /// The application writes a file, and closes the connection if it is used for one file only.
+    /// The application writes a file, and closes the connection if each connection is used for one
+    /// file.
     ///
-    /// As in Linux, FIN is set on the last packet if it has not been sent yet; otherwise FIN is
-    /// sent separately.
+    /// As in Linux, FIN is set on the last packet if this packet has not been sent yet; otherwise
+    /// FIN is sent separately.
     pub fn write_file(
         &mut self,
         now: Nanos,
@@ -235,7 +236,7 @@ impl PacketSender {
         }
     }
 
-    /// Ends the reported recovery when its phase ends, or with the file.
+    /// Ends the reported recovery when the recovery phase ends, or when the file ends.
     fn report_recovery(&mut self, now: Nanos, probe: &mut impl TcpProbe) {
         match self.sender.phase().name() {
             PhaseName::Recovery if !self.finished() => return,
@@ -359,7 +360,7 @@ impl PacketSender {
         OutgoingPacket { number, kind, header, short }
     }
 
-    /// Reports a retransmission, except for the first one of a recovery.
+    /// Reports a retransmission, except for the first retransmission of a recovery.
     #[inline]
     fn report_retransmission(&mut self, now: Nanos, probe: &mut impl TcpProbe) {
         match self.recovery {

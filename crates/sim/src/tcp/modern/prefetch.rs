@@ -1,8 +1,8 @@
 //! Prefetching: saves 17 % of the time of the bench row of 100,000 on/off sources.
 //!
-//! Loads the cache lines of both ends before a packet arrives. With many connections they are not
-//! cached, and loading those of several connections at the same time takes hardly longer than for
-//! one.
+//! Loads the cache lines of both ends before a packet arrives. With many connections these lines
+//! are not cached. Loading the lines of several connections at the same time takes hardly longer
+//! than loading those of one connection.
 
 use super::packet_receiver::PacketReceiver;
 use super::packet_sender::PacketSender;

@@ -26,8 +26,9 @@ pub struct AckProgress {
 
 impl ProportionalRateReduction {
     /// Sets the window to the packets allowed in flight. RFC 9937, section 6: above the threshold,
-    /// packets are sent in proportion to the packets delivered. Below it, the window grows by slow
-    /// start while acknowledgements advance without losses, and otherwise by the packets delivered.
+    /// packets are sent in proportion to the packets delivered. Below the threshold, the window
+    /// grows by slow start while acknowledgements advance without losses, and otherwise by the
+    /// packets delivered.
     pub fn on_ack(&mut self, window: &mut CongestionWindow, ack: AckProgress) {
         if ack.delivered == 0 || window.before_reduction == 0 {
             return;

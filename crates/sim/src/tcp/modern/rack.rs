@@ -13,7 +13,8 @@ const PERSISTENCE: u8 = 16;
 /// RACK state of a connection.
 #[derive(Clone, Copy, Debug)]
 pub struct RackState {
-    /// Send time of the most recently sent packet delivered, and the byte after it.
+    /// Send time of the most recently sent packet among the delivered packets, and the byte after
+    /// this packet.
     newest: (Nanos, u64),
     /// Round-trip time of the packet delivered last.
     rtt: Nanos,
@@ -80,12 +81,12 @@ impl RackState {
         self.newest = self.newest.max((packet.sent_at, end));
     }
 
-    /// Packets that were sent once are delivered; the arguments describe the last of them.
+    /// Packets that were sent once are delivered; the arguments describe the last of these packets.
     #[inline(always)]
     pub fn on_delivered_once(&mut self, now: Nanos, sent_at: Nanos, end: u64) {
         self.advanced = true;
         self.rtt = now - sent_at;
-        // Usually it was sent after all packets delivered before.
+        // Usually the packet was sent after all packets that were delivered before.
         if sent_at > self.newest.0 || (sent_at, end) > self.newest {
             self.newest = (sent_at, end);
         }
@@ -192,7 +193,7 @@ impl RackState {
         }
     }
 
-    /// A recovery has ended; `undone` if it was unnecessary.
+    /// A recovery has ended; `undone` is true if the recovery was unnecessary.
     pub fn on_recovered(&mut self, undone: bool) {
         self.persist =
             if undone { PERSISTENCE.min(self.persist + 1) } else { self.persist.saturating_sub(1) };

@@ -78,8 +78,8 @@ impl ReassemblyQueue {
         &self.held
     }
 
-    /// Appends a packet if it continues the in-order data and nothing is held; returns whether it
-    /// was appended.
+    /// Appends a packet if it continues the in-order data and nothing is held; returns true if the
+    /// packet was appended.
     #[inline(always)]
     pub fn append_in_order(&mut self, start: u64, len: u32, fin: bool) -> bool {
         let appends = start == self.next && self.held.is_empty() && self.end.is_none();
@@ -138,8 +138,8 @@ impl ReassemblyQueue {
         outcome
     }
 
-    /// Appends the packet to the last held block if it follows that block, which is also the most
-    /// recent one to report. This is the common case above a gap.
+    /// Appends the packet to the last held block if the packet follows this block, and the block is
+    /// also the first block to report. This is the common case above a gap.
     #[inline]
     fn extend_last_block(&mut self, new: SackBlock) -> bool {
         let (Some(last), Some(newest)) = (self.held.last_mut(), self.recent.first_mut()) else {
@@ -189,7 +189,7 @@ impl ReassemblyQueue {
         if fills { InsertOutcome::FillsGap } else { InsertOutcome::InOrder }
     }
 
-    /// Merges the block with adjacent ones; it becomes the most recent one to report.
+    /// Merges the block with adjacent blocks; the result becomes the first block to report.
     fn hold_block(&mut self, new: SackBlock, duplicate: &mut Option<SackBlock>) {
         let from = self.held.partition_point(|block| block.end < new.start);
         let to = self.held.partition_point(|block| block.start <= new.end);
@@ -209,7 +209,8 @@ impl ReassemblyQueue {
         self.report(if self.extends_reported { new } else { merged });
     }
 
-    /// Makes the block, merged with adjacent reported blocks, the most recent one to report.
+    /// Merges the block with adjacent reported blocks; the result becomes the first block to
+    /// report.
     fn report(&mut self, new: SackBlock) {
         let touches = |a: SackBlock, b: SackBlock| a.start <= b.end && b.start <= a.end;
         let recent = self.recent;
@@ -233,7 +234,7 @@ impl ReassemblyQueue {
         self.recent = std::iter::once(first).chain(others.as_slice().iter().copied()).collect();
     }
 
-    /// Reports data as a duplicate, like [`Reassembly::insert`] does.
+    /// Reports data as a duplicate, like [`ReassemblyQueue::insert_packet`] does.
     pub fn report_duplicate(&mut self, start: u64, len: u32) {
         let end = (start + u64::from(len)).min(self.next);
         extend_duplicate(&mut self.duplicate, SackBlock { start, end });
@@ -259,7 +260,7 @@ impl ReassemblyQueue {
     }
 }
 
-/// Extends the duplicate to report; a duplicate not adjacent to it is not reported.
+/// Extends the duplicate to report; a duplicate that is not adjacent is not reported.
 fn extend_duplicate(duplicate: &mut Option<SackBlock>, block: SackBlock) {
     if block.start >= block.end {
         return;

@@ -76,7 +76,7 @@ pub struct Receiver {
     echoes: bool,
     /// DCTCP: whether the last packet was marked.
     marked: bool,
-    /// Acknowledgement to send before the one that is due.
+    /// Acknowledgement to send before the acknowledgement that is due.
     earlier_ack: Option<Box<OutgoingAck>>,
     seen_ect: bool,
     newest_stamp: Option<u32>,
@@ -167,7 +167,8 @@ impl Receiver {
         self.on_data_fast_path(now, data, stack) || self.on_data_slow_path(now, *data, stack)
     }
 
-    /// Fast path for a packet in order with nothing missing; returns false if it does not apply.
+    /// Fast path for a packet in order with nothing missing; returns false if the fast path does
+    /// not apply.
     #[inline(always)]
     fn on_data_fast_path(&mut self, now: Nanos, data: &ArrivingData, stack: &Stack) -> bool {
         if self.compressed > 0
@@ -221,7 +222,8 @@ impl Receiver {
     }
 
     /// RFC 7323, section 4.3: stores the timestamp of a packet that contains the byte expected by
-    /// the last acknowledgement. Packets that end before it are not acceptable (section 5.3, R3).
+    /// the last acknowledgement. Packets that end before this byte are not acceptable (section 5.3,
+    /// R3).
     #[inline(always)]
     fn update_newest_stamp(&mut self, data: &ArrivingData) {
         let Some(stamps) = data.timestamps else { return };
@@ -232,7 +234,7 @@ impl Receiver {
         }
     }
 
-    /// Accepts a packet with new data; `held` if it is above a gap.
+    /// Accepts a packet with new data; `held` is true if the packet is above a gap.
     #[inline(always)]
     fn accept_new_data(&mut self, now: Nanos, data: &ArrivingData, held: bool, stack: &Stack) {
         self.largest = self.largest.max(data.len);
@@ -331,8 +333,9 @@ impl Receiver {
         }
     }
 
-    /// Sends compressed acknowledgements before their blocks are displaced by others: data that is
-    /// never reported looks lost, and later looks reordered when it is acknowledged.
+    /// Sends compressed acknowledgements before other blocks displace their blocks: otherwise the
+    /// sender would assume that the unreported data is lost, and later, when it is acknowledged,
+    /// that it was reordered.
     #[inline(never)]
     fn flush_compressed_acks(&mut self, new: SackBlock, stack: &Stack) {
         if self.reassembly.would_displace_unreported_blocks(new) {

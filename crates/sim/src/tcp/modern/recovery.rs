@@ -337,7 +337,7 @@ impl Sender {
         if !sent.retransmits || ctx.dsack_of_probe {
             self.tail_probe = None;
         } else if self.una > sent.high {
-            // No duplicate was reported, so there was a loss, which the probe repaired.
+            // No duplicate was reported, so the probe repaired a loss.
             probe.on_sender_event(ctx.now, SenderEvent::ProbeRepaired);
             let (prr, high) = self.begin_reduction(stack);
             self.set_phase(RecoveryPhase::Cwr { prr, high }, ctx.now);
@@ -351,7 +351,7 @@ impl Sender {
     /// Whether the acknowledged packet was sent before the first retransmission: RFC 3522.
     pub(super) fn original_was_late(&self, ctx: &AckContext) -> bool {
         match (self.retransmitted_at, ctx.echo) {
-            // Cleared once all data is acknowledged; then it only matters whether any was
+            // Cleared once all data is acknowledged; then it only matters whether any packet was
             // retransmitted.
             (None, _) => {
                 self.undo.is_some_and(|undo| undo.unreported == UnreportedRetransmissions::NoneSent)
@@ -397,9 +397,9 @@ impl Sender {
         probe.on_sender_event(now, SenderEvent::Undone { reason, after_timeout });
     }
 
-    /// All data outstanding at the beginning is acknowledged. Without SACK the phase is kept until
-    /// data beyond it is acknowledged, so earlier duplicates start no new recovery: RFC 6582,
-    /// section 3.2.
+    /// All data outstanding at the beginning is acknowledged. Without SACK the phase lasts until
+    /// data sent after its start is acknowledged, so that earlier duplicates start no new recovery:
+    /// RFC 6582, section 3.2.
     pub(super) fn try_undo_recovery(
         &mut self,
         ctx: &AckContext,

@@ -47,15 +47,15 @@ pub enum RecoveryPhase {
 /// Name of a phase; ordered by severity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum PhaseName {
-    /// [`Phase::Open`]
+    /// [`RecoveryPhase::Open`]
     Open,
-    /// [`Phase::Disorder`]
+    /// [`RecoveryPhase::Disorder`]
     Disorder,
-    /// [`Phase::Cwr`]
+    /// [`RecoveryPhase::Cwr`]
     Cwr,
-    /// [`Phase::Recovery`]
+    /// [`RecoveryPhase::Recovery`]
     Recovery,
-    /// [`Phase::Loss`]
+    /// [`RecoveryPhase::Loss`]
     Loss,
 }
 

@@ -42,7 +42,7 @@ impl RttEstimator {
         }
     }
 
-    /// The handshake gave no sample, because it was retransmitted: RFC 6298 (5.7).
+    /// The handshake gave no sample, because a SYN or SYN-ACK was retransmitted: RFC 6298 (5.7).
     pub fn use_fallback_rto(&mut self, stack: &Stack) {
         self.rto = stack.fallback_rto;
         self.variation = stack.fallback_rto as i64;
@@ -176,8 +176,8 @@ fn round_up_to_ticks(time: Nanos, before: Nanos, stack: &Stack) -> Nanos {
     }
 }
 
-/// Windowed minimum filter: keeps the three best recent values, each newer than the one before
-/// (Kathleen Nichols' algorithm, as in Linux's `lib/win_minmax.c`).
+/// Windowed minimum filter: stores the three smallest recent values, each newer than the previous
+/// value (Kathleen Nichols' algorithm, as in Linux's `lib/win_minmax.c`).
 #[derive(Clone, Copy, Debug, Default)]
 pub struct WindowedMinFilter {
     best: Option<[(Nanos, Nanos); 3]>,

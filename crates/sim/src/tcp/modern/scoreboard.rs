@@ -223,7 +223,8 @@ impl Sender {
         self.delivery.count_delivered(delivered, ctx.ece);
     }
 
-    /// Without SACK: one acknowledged packet filled the hole, the others caused duplicates.
+    /// Without SACK: one acknowledged packet filled the hole, and the other packets caused
+    /// duplicates.
     pub(super) fn remove_acked_duplicates(&mut self, ctx: &mut AckContext, stack: &Stack) {
         let acked = ctx.acked;
         let delivered = acked.saturating_sub(self.flight.sacked).max(1);

@@ -114,7 +114,7 @@ pub struct CumulativeAck {
     pub ack: u64,
     /// Receive window, in bytes.
     pub window: u64,
-    /// Sequence number of the packet: see [`Ack::seq`].
+    /// Sequence number of the packet: see [`ArrivingAck::seq`].
     pub seq: u64,
     /// Echoed timestamp.
     pub echo: Option<u32>,

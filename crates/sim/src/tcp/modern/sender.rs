@@ -126,7 +126,7 @@ pub struct Sender {
     pub(super) chronograph: Option<Box<ActivityTimes>>,
     pub(super) tail_probe: Option<TailProbe>,
     pub(super) delivery: DeliveryCounter,
-    /// Send time of the first retransmission since the last one was acknowledged.
+    /// Send time of the first retransmission after the last acknowledged retransmission.
     pub(super) retransmitted_at: Option<Nanos>,
     pub(super) phase: RecoveryPhase,
     pub(super) burst_open: bool,
@@ -143,7 +143,7 @@ pub struct Sender {
     pub(super) clock: TickClock,
     /// Byte after the last small packet.
     pub(super) small_end: u64,
-    /// Packets before this one were already checked for loss: RFC 6675.
+    /// Packets with a lower number were already checked for loss: RFC 6675.
     pub(super) loss_checked: u32,
     /// SACK blocks of the previous acknowledgement.
     pub(super) last_sacks: SackBlocks,
@@ -218,8 +218,8 @@ impl Sender {
         self.delivery.set_records_times(true);
     }
 
-    /// The handshake is complete. `rtt` is [`None`] if it was retransmitted and gave no sample;
-    /// `window` is the receiver's window in bytes.
+    /// The handshake is complete. `rtt` is [`None`] if the handshake was retransmitted and gave no
+    /// sample; `window` is the receiver's window in bytes.
     pub fn on_established(&mut self, now: Nanos, rtt: Option<Nanos>, window: u64, stack: &Stack) {
         match rtt {
             Some(rtt) => {

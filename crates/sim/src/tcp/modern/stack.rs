@@ -134,7 +134,8 @@ pub struct ReorderingThreshold {
 pub enum AckDelayRule {
     /// Every packet is acknowledged immediately.
     Off,
-    /// Every second packet is acknowledged, or after a timeout: RFC 5681, section 4.2.
+    /// An acknowledgement is sent for every second packet, or after a timeout: RFC 5681, section
+    /// 4.2.
     Fixed {
         /// Maximum delay.
         timeout: Nanos,
@@ -150,7 +151,7 @@ pub enum ApplicationReading {
     OnRequest,
     /// Each packet on arrival.
     EachPacket,
-    /// All packets that arrived at the same time, after the last of them.
+    /// All packets that arrived at the same time are read together, after the last of them.
     EachInstant,
 }
 

@@ -1,5 +1,5 @@
 //! Timer of a sender: retransmission (RFC 6298), tail loss probe and reordering (RFC 8985), closed
-//! window (RFC 9293). Only one of them runs at a time.
+//! window (RFC 9293). Only one of these timers runs at a time.
 
 use super::prr::AckProgress;
 use super::recovery_phase::{PhaseName, RecoveryPhase};

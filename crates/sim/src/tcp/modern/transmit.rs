@@ -196,8 +196,8 @@ impl Sender {
         }
     }
 
-    /// Records packets sent of a chunk; returns whether the last one is pushed. It is if it ends a
-    /// chunk with several packets or all written data.
+    /// Records packets sent of a chunk; returns whether the last one is pushed. The last packet is
+    /// pushed if it ends all written data or a chunk with several packets.
     #[inline(always)]
     pub(super) fn take_chunk_packets(&mut self, packets: u32) -> bool {
         self.chunk.take_packets(packets) || self.unsent_bytes() == 0
@@ -455,8 +455,8 @@ pub(super) fn may_retransmit_unmarked(stack: &Stack) -> bool {
     matches!(stack.detection, LossDetection::Sack { .. })
 }
 
-/// Retransmissions before a reduction begins, for undoing it; a tail loss probe may be among
-/// them.
+/// Number of retransmissions before a reduction begins, which is needed to undo the reduction; the
+/// last of them may be a tail loss probe.
 pub(super) fn unreported_retransmissions(
     retransmitted: u32,
     tail_probe: Option<TailProbe>,

@@ -1,6 +1,6 @@
 //! Fast path: saves 11 % of the instructions of the bench row of a path of 10 Gbit/s.
 //!
-//! Bursts that consist of full packets of new data, or of nothing, which is the common case. All
+//! Fast path for the common case: bursts that are empty or consist of full packets of new data. All
 //! other packets are sent one by one: see `transmit.rs`.
 
 use super::outstanding_packet::{OutstandingPacket, PacketMarks};
@@ -93,7 +93,8 @@ impl Sender {
         self.unsent_bytes() == 0 && (self.fin_sent || !self.closed)
     }
 
-    /// Whether a retransmission precedes new data, or is sent if there is no new data.
+    /// Whether a retransmission must be sent before new data, or will be sent if there is no new
+    /// data.
     #[inline(always)]
     fn retransmits_first(&self, stack: &Stack) -> bool {
         match self.repair {
@@ -160,8 +161,8 @@ impl Sender {
         (packets, self.has_sent_everything() && !may_retransmit_unmarked(stack))
     }
 
-    /// Sends up to `max` packets before byte `end` one by one, since any of them may be the last
-    /// that is allowed.
+    /// Sends up to `max` packets before byte `end` one by one, because any packet may be the last
+    /// that the window or the pacer allows.
     fn send_one_by_one(
         &mut self,
         now: Nanos,

@@ -34,7 +34,7 @@ pub trait CongestionControl {
     fn on_partial_ack(&mut self, acked: u32);
     /// Recovery has ended.
     fn on_recovered(&mut self);
-    /// The timer expired with `flight` packets outstanding; `repeated` if it already expired for
-    /// the same packet.
+    /// The timer expired with `flight` packets outstanding; `repeated` is true if the timer already
+    /// expired for the same packet.
     fn on_timeout(&mut self, flight: u32, repeated: bool);
 }

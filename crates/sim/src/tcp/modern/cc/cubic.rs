@@ -11,14 +11,14 @@ use crate::clock::{Nanos, SECOND};
 /// beta_cubic = 0.7 = 717/1024.
 const BETA: u32 = 717;
 const BETA_UNIT: u32 = 1024;
-/// 8 / alpha_cubic, where alpha_cubic = 3 (1 - beta) / (1 + beta): 1 / alpha_cubic acknowledged
-/// packets per packet of the window let Reno grow by one packet (RFC 9438, section 4.3).
+/// 8 / alpha_cubic, where alpha_cubic = 3 (1 - beta) / (1 + beta): Reno's window estimate grows by
+/// one packet after cwnd / alpha_cubic acknowledged packets (RFC 9438, section 4.3).
 const RENO_SCALE: u32 = 8 * (BETA_UNIT + BETA) / 3 / (BETA_UNIT - BETA);
 /// C = 0.4 = 410 / 2^10, in packets per second cubed.
 const CUBE_RTT_SCALE: u64 = 410;
 /// K has units of 1/1024 s.
 const K_SHIFT: u32 = 10;
-/// 1 / C in these units, cubed.
+/// 1 / C, in (1/1024 s)^3 per packet.
 const CUBE_FACTOR: u64 = (1 << (10 + 3 * K_SHIFT)) / CUBE_RTT_SCALE;
 /// Time after which the curve is evaluated again for the same window.
 const SAME_WINDOW: Nanos = SECOND / 32;

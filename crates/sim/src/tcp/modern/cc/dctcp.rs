@@ -13,7 +13,7 @@ const ONE: u32 = 1 << 10;
 /// Weight of a new sample: 1/16. RFC 8257, section 4.2.
 const GAIN_SHIFT: u32 = 4;
 
-/// DCTCP: the window is reduced by half the fraction of marked packets.
+/// DCTCP: a mark reduces the window in proportion to the fraction of marked packets.
 #[derive(Clone, Copy, Debug)]
 pub struct DctcpControl {
     reno: RenoControl,

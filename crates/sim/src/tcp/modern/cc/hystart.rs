@@ -7,7 +7,7 @@ use crate::clock::{Nanos, SECOND};
 
 /// Maximum gap between acknowledgements of one train.
 const TRAIN_GAP: Nanos = 2 * MILLISECOND;
-/// Samples of a round before the one that is compared.
+/// Number of samples at the start of a round whose minimum is compared.
 const SAMPLES: u8 = 8;
 /// Slow start ends when the round-trip time has increased by 1/8, limited to these bounds.
 const DELAY_BOUNDS: (Nanos, Nanos) = (4 * MILLISECOND, 16 * MILLISECOND);

@@ -116,7 +116,7 @@ impl AckSample {
     }
 }
 
-/// Returns [`AckSample::window_rate`] times the smoothed round-trip time in nanoseconds.
+/// Returns [`AckSample::pacing_rate_of_window`] times the smoothed round-trip time in nanoseconds.
 #[inline(always)]
 #[must_use]
 pub fn window_bytes(window: &CongestionWindow, out: u32, mss: u32) -> u128 {
@@ -181,7 +181,7 @@ pub trait CongestionControl {
     /// An acknowledgement with its round-trip time, before the window changes.
     fn on_rtt_sample(&mut self, _window: &mut CongestionWindow, _sample: &AckSample) {}
 
-    /// The window may grow if the sample says that it limited the rate (`cwnd_limited`). In
+    /// The window may grow if the window limited the rate (`cwnd_limited` of the sample). In
     /// recovery, called only if [`Self::controls_window`]; otherwise PRR reduces the window to
     /// `ssthresh`.
     fn on_ack(&mut self, window: &mut CongestionWindow, sample: &AckSample);
@@ -212,8 +212,8 @@ pub trait CongestionControl {
         window.cwnd.max(window.before_reduction)
     }
 
-    /// Whether this algorithm sets window and rate itself, even during recovery. True if it
-    /// requests a rate.
+    /// Whether this algorithm sets window and rate itself, even during recovery. True if the
+    /// algorithm requests a pacing rate.
     #[inline(always)]
     fn controls_window(&self) -> bool {
         self.requested_pacing_rate().is_some()
@@ -245,15 +245,15 @@ pub trait CongestionControl {
         0
     }
 
-    /// Whether [`Self::on_sample`] uses a sample with this round-trip time.
+    /// Whether [`Self::on_rtt_sample`] uses a sample with this round-trip time.
     #[inline(always)]
     fn needs_sample(&self, _window: &CongestionWindow, _rtt: Option<Nanos>) -> bool {
         false
     }
 }
 
-/// Any congestion control, so that connections of a run can differ. The explicit tag makes the
-/// comparisons of each acknowledgement cheap.
+/// Any congestion control, so that connections of a run can differ. `repr(u8)` makes the match on
+/// the variant, which happens for each acknowledgement, cheap.
 #[derive(Clone, Debug)]
 #[repr(u8)]
 pub enum AnyCongestionControl {
@@ -352,14 +352,14 @@ impl AnyCongestionControl {
         each!(self, control => control.needs_sample(window, rtt))
     }
 
-    /// See [`CongestionControl::on_sample`].
+    /// See [`CongestionControl::on_rtt_sample`].
     #[inline(always)]
     pub fn on_rtt_sample(&mut self, window: &mut CongestionWindow, sample: &AckSample) {
         each!(self, control => control.on_rtt_sample(window, sample));
     }
 
-    /// See [`CongestionControl::on_ack`]; only for algorithms that set the window, others are
-    /// compiled out.
+    /// See [`CongestionControl::on_ack`]; only for algorithms that set the window; for other
+    /// algorithms the call is compiled out.
     #[inline(always)]
     pub fn set_window(&mut self, window: &mut CongestionWindow, sample: &AckSample) {
         each!(self, control => if control.controls_window() { control.on_ack(window, sample) });
@@ -371,7 +371,7 @@ impl AnyCongestionControl {
         each!(self, control => if !control.controls_window() { control.on_ack(window, sample) });
     }
 
-    /// See [`CongestionControl::on_lost`].
+    /// See [`CongestionControl::on_lost_packet`].
     pub fn on_lost_packet(&mut self, window: &mut CongestionWindow, lost: &LostPacket) {
         each!(self, control => control.on_lost_packet(window, lost));
     }
@@ -381,7 +381,7 @@ impl AnyCongestionControl {
         each!(self, control => control.ssthresh(window))
     }
 
-    /// See [`CongestionControl::on_phase`].
+    /// See [`CongestionControl::on_phase_change`].
     pub fn on_phase_change(&mut self, window: &mut CongestionWindow, change: &PhaseChange) {
         each!(self, control => control.on_phase_change(window, change));
     }

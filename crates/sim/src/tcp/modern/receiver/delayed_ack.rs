@@ -30,7 +30,8 @@ impl AckDueTime {
         Self(at.max(1))
     }
 
-    /// The time, if it is neither immediate nor never.
+    /// Returns the time if an acknowledgement is due later; [`None`] if it is due immediately or
+    /// never.
     #[inline(always)]
     pub fn time_if_later(self) -> Option<Nanos> {
         (self != Self::NOW && self != Self::NONE).then_some(self.0)
@@ -106,8 +107,8 @@ impl Receiver {
         full || (drained && self.delay.pushed && !self.delay.interactive)
     }
 
-    /// Adapts the delay to the arrivals: close packets keep it short. RFC 5681, section 4.2, allows
-    /// up to 500 ms.
+    /// Adapts the delay to the arrivals: the delay stays short while packets arrive at short
+    /// intervals. RFC 5681, section 4.2, allows up to 500 ms.
     #[inline(always)]
     pub(super) fn adapt_delay_to_arrival(
         &mut self,

@@ -1,4 +1,4 @@
-//! Minimum round-trip time, and the probe for it after ten seconds without a new minimum.
+//! Minimum round-trip time, which BBR probes after ten seconds without a new minimum.
 
 use super::super::AckSample;
 use super::super::path_model::MinRttProbe;

@@ -102,7 +102,8 @@ impl Bbr3 {
         self.raise_slope(window);
     }
 
-    /// Section 5.3.3.8: after a time, or after the number of rounds in which Reno would recover.
+    /// Section 5.3.3.8: a probe is due after a random time, or earlier, after the number of rounds
+    /// in which Reno would recover.
     fn is_time_to_probe(&self, window: &CongestionWindow, now: Nanos) -> bool {
         let rounds = self.target_inflight(window.cwnd).min(MAX_ROUNDS);
         now > self.cycle.since + self.cycle.wait || self.cycle.rounds >= rounds

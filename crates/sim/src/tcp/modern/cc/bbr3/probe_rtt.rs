@@ -1,4 +1,4 @@
-//! Minimum round-trip time, and the probe for it: section 5.3.4.
+//! Minimum round-trip time, and the probe that measures it: section 5.3.4.
 
 use super::super::AckSample;
 use super::super::path_model::MinRttProbe;

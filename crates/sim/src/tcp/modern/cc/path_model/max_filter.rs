@@ -1,7 +1,7 @@
 //! Maximum filters for the bandwidth of recent rounds.
 
-/// Windowed maximum filter: the three largest recent values, each newer than the one before. Like
-/// the minimum filter of `tcp::modern::rtt`, but over rounds instead of time.
+/// Windowed maximum filter: stores the three largest recent values, each newer than the previous
+/// value. Like the minimum filter of `tcp::modern::rtt`, but over rounds instead of time.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct WindowedMaxFilter {
     best: [(u32, u64); 3],

@@ -60,8 +60,8 @@ pub fn burst_bytes(rate: u64) -> u64 {
     (rate >> 10).min(LARGEST_BURST)
 }
 
-/// Packets per burst, as in Linux: the data sent in about a millisecond plus `extra_bytes`, at least
-/// two packets, or one below 1.2 Mbit/s.
+/// Packets per burst, as in Linux: the data sent in about a millisecond plus `extra_bytes`, at
+/// least two packets, or at least one packet if the rate is below 1.2 Mbit/s.
 #[must_use]
 pub fn chunk_packets(rate: u64, extra_bytes: u64, mss: u32) -> u32 {
     let min = if rate < 1_200_000 / 8 { 1 } else { 2 };
