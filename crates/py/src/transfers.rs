@@ -7,7 +7,7 @@ use tcpcast_sim::probe::{LogHistogram, SizeIntervalTransfers, TransferCounters, 
 
 /// Size interval, number of losses, number of transfers, and the sums and sums of squares of
 /// completion and delivery times.
-type TransferRow = (usize, usize, u64, (u128, u128), (u128, u128));
+type TransferSumsRow = (usize, usize, u64, (u128, u128), (u128, u128));
 
 /// Adds the statistics of transfers to `dict`.
 pub(crate) fn put_transfer_statistics(
@@ -15,11 +15,12 @@ pub(crate) fn put_transfer_statistics(
     counters: &TransferCounters,
 ) -> PyResult<()> {
     dict.set_item("transfers", transfer_sums(counters))?;
-    let of_size = |row: &TransferRow| histogram_quantiles(&row.completions, [0.5, 0.95, 0.99]);
+    let of_size =
+        |row: &SizeIntervalTransfers| histogram_quantiles(&row.completions, [0.5, 0.95, 0.99]);
     dict.set_item("completion_percentiles", counters.rows.iter().map(of_size).collect::<Vec<_>>())?;
     dict.set_item("opened", opening_time_sums(counters))?;
     let tails = |histogram: &LogHistogram| histogram_quantiles(histogram, [0.5, 0.9, 0.95, 0.99]);
-    let times = |row: &TransferRow| {
+    let times = |row: &SizeIntervalTransfers| {
         (tails(&row.completions), tails(&row.deliveries), tails(&row.opened.totals))
     };
     dict.set_item("time_percentiles", counters.rows.iter().map(times).collect::<Vec<_>>())
@@ -56,8 +57,8 @@ pub(crate) fn histogram_quantiles<const N: usize>(
 }
 
 /// Sums per size interval and number of losses, without empty rows.
-fn transfer_sums(counters: &TransferCounters) -> Vec<TransferRow> {
-    let of_row = |(row, sizes): (usize, &TransferRow)| {
+fn transfer_sums(counters: &TransferCounters) -> Vec<TransferSumsRow> {
+    let of_row = |(row, sizes): (usize, &SizeIntervalTransfers)| {
         let sums = sizes.by_losses.iter().enumerate().filter(|(_, sums)| sums.transfers > 0);
         let entry = move |(losses, sums): (usize, &TransferSums)| {
             let completion = (sums.completion, sums.completion_squares);

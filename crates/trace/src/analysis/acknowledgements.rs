@@ -333,7 +333,7 @@ impl Flow {
     }
 
     /// Returns the report of this direction.
-    pub(crate) fn into_direction_report(
+    pub(crate) fn direction_report(
         &mut self,
         source: Endpoint,
         destination: Endpoint,

@@ -193,10 +193,8 @@ impl Connection {
             flow.counts.keep_alives_unanswered = flow.unanswered_keep_alives();
         }
         let syn_captured = first.isn.is_some() || second.isn.is_some();
-        let mut directions = Box::new([
-            first.into_direction_report(a, b, tap, 0),
-            second.into_direction_report(b, a, tap, 1),
-        ]);
+        let mut directions =
+            Box::new([first.direction_report(a, b, tap, 0), second.direction_report(b, a, tap, 1)]);
         let kept = |direction: &DirectionReport| {
             direction.loss_times.len() + direction.retransmitted.len()
         };

@@ -267,7 +267,7 @@ impl PcapngFormat {
         let link = match self.interfaces.get(packet.interface as usize) {
             Some(interface) => {
                 if packet.from == 20 {
-                    self.last = interface.clock.to_time(packet.ticks);
+                    self.last = interface.clock.time_of_ticks(packet.ticks);
                     if self.last > LATEST {
                         self.last = LATEST;
                         summary.too_late += 1;

@@ -40,14 +40,14 @@ impl TimestampClock {
 
     /// Converts ticks to a time, saturating at 0 and `u64::MAX`.
     #[inline(always)]
-    pub(super) fn to_time(&self, ticks: u64) -> Nanos {
+    pub(super) fn time_of_ticks(&self, ticks: u64) -> Nanos {
         match (self.tick, self.offset_s) {
             (TickLength::Nanos(nanos), 0) => ticks.saturating_mul(nanos),
-            _ => self.to_time_slow_path(ticks),
+            _ => self.time_of_ticks_slow_path(ticks),
         }
     }
 
-    fn to_time_slow_path(&self, ticks: u64) -> Nanos {
+    fn time_of_ticks_slow_path(&self, ticks: u64) -> Nanos {
         let ticks = i128::from(ticks);
         let nanos = match self.tick {
             TickLength::Nanos(nanos) => ticks * i128::from(nanos),
@@ -66,7 +66,7 @@ mod tests {
     use super::*;
 
     fn time(resolution: u8, offset_s: i64, ticks: u64) -> Nanos {
-        TimestampClock::new(resolution, offset_s).unwrap().to_time(ticks)
+        TimestampClock::new(resolution, offset_s).unwrap().time_of_ticks(ticks)
     }
 
     #[test]

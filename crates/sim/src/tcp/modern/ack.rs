@@ -25,7 +25,8 @@ impl Sender {
         if ack.ack > self.flight.end_byte() {
             return;
         }
-        if !(ack.sacks.is_empty() && self.on_ack_fast_path(now, &ack.to_cumulative(), stack, probe))
+        if !(ack.sacks.is_empty()
+            && self.on_ack_fast_path(now, &ack.without_blocks(), stack, probe))
         {
             self.on_ack_slow_path(now, ack, stack, probe);
         }
@@ -64,7 +65,7 @@ impl Sender {
         if ctx.advanced {
             self.backoff = 0;
         }
-        self.update_peer_window(&ack.to_cumulative(), ctx);
+        self.update_peer_window(&ack.without_blocks(), ctx);
         self.una = ack.ack;
         if stack.detection.uses_sack() && !ack.sacks.is_empty() {
             self.process_sacks(ack, ctx, stack);

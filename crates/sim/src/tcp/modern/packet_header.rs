@@ -104,7 +104,7 @@ impl DataHeader {
 
     /// Converts the header for a receiver that expects byte `next`.
     #[inline(always)]
-    pub(super) fn to_data(&self, next: u64) -> ArrivingData {
+    pub(super) fn data_for_receiver(&self, next: u64) -> ArrivingData {
         ArrivingData {
             start: expand_byte_near(self.start, next),
             len: self.len,
@@ -251,7 +251,7 @@ impl AckHeader {
     /// Converts the header without its SACK blocks, for a sender whose first unacknowledged byte is
     /// `una`.
     #[inline(always)]
-    pub(super) fn to_cumulative(&self, una: u64) -> CumulativeAck {
+    pub(super) fn without_blocks(&self, una: u64) -> CumulativeAck {
         CumulativeAck {
             ack: expand_byte_near(self.ack, una),
             window: self.window,
@@ -262,7 +262,7 @@ impl AckHeader {
     }
 
     /// Converts the header for a sender whose first unacknowledged byte is `una`.
-    pub(super) fn to_ack(&self, una: u64) -> ArrivingAck {
+    pub(super) fn ack_for_sender(&self, una: u64) -> ArrivingAck {
         ArrivingAck {
             ack: expand_byte_near(self.ack, una),
             window: self.window,

@@ -74,7 +74,7 @@ impl PacketReceiver {
             self.on_syn_ack(now, header);
             return (false, self.poll_ack(tcp, ack_header));
         }
-        let data = header.to_data(self.receiver.next_expected());
+        let data = header.data_for_receiver(self.receiver.next_expected());
         let distinct = self.receiver.on_data(now, &data, &tcp.stack) && data.len > 0;
         if self.awaits_tls_flight() {
             return (false, self.on_tls_flight_packet(now, tcp, ack_header));
@@ -132,7 +132,7 @@ impl PacketReceiver {
         tcp: &ModernTcpConfig,
         header: &mut AckHeader,
     ) -> u32 {
-        let number = self.fill_header(&outgoing.to_cumulative(), tcp, header);
+        let number = self.fill_header(&outgoing.without_blocks(), tcp, header);
         header.set_blocks(&outgoing.sacks);
         number
     }

@@ -196,7 +196,7 @@ impl PacketSender {
             return;
         }
         let (before, _) = self.acked_and_sent();
-        let ack = header.to_cumulative(self.sender.una());
+        let ack = header.without_blocks(self.sender.una());
         let is_handled = !header.has_blocks()
             && self.call_sender(probe, |sender, probe| {
                 sender.on_ack_fast_path(now, &ack, &tcp.stack, probe)
@@ -228,7 +228,7 @@ impl PacketSender {
         tcp: &ModernTcpConfig,
         probe: &mut impl TcpProbe,
     ) {
-        let ack = header.to_ack(self.sender.una());
+        let ack = header.ack_for_sender(self.sender.una());
         if ack.ack <= self.sender.next_byte() {
             self.call_sender(probe, |sender, probe| {
                 sender.on_ack_slow_path(now, &ack, &tcp.stack, probe)
