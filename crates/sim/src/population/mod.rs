@@ -12,8 +12,8 @@
 //!   ending OFF times are selected in order of age, in equal steps of probability, which minimises
 //!   the fluctuation of ages.
 //! - Sizes are drawn from a lattice that is as irregular as every `scale`-th of the sorted sizes of
-//!   the population ([`strata`]). If OFF times are correlated with sizes, their ends depend on the
-//!   sizes ([`coupled`]).
+//!   the population ([`stratified_numbers`]). If OFF times are correlated with sizes, their ends depend on the
+//!   sizes ([`coupled_off_times`]).
 //!
 //! Everything else (bursts, windows, queues) is simulated per packet and is as regular as these
 //! inputs.

@@ -9,7 +9,7 @@ pub struct QueueOccupancy {
     seen_at: Vec<u64>,
     since: Nanos,
     integral: u64,
-    /// Integral before [`QueueOccupancy::begin`].
+    /// Integral before [`QueueOccupancy::reset_sums`].
     before: u64,
 }
 
