@@ -10,8 +10,8 @@ import pytest
 SIM = Path(__file__).parents[2] / "crates" / "sim" / "src"
 
 LAYERS = (
-    {"balance", "clock", "packet", "random"},
-    {"event_queue", "queue", "rounds", "traffic"},
+    {"clock", "conservation", "packet", "random"},
+    {"event_queue", "queue", "round_loss", "traffic"},
     {"jitter", "loss", "population", "probe"},
     {"cross", "tcp"},
     {"config"},

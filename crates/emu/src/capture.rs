@@ -1,7 +1,7 @@
 //! Captures the packets at one side of the link, without delaying the loop.
 
-use crate::namespace::no_thread;
-use crate::path::{Observer, Port, Side};
+use crate::namespace::thread_start_error;
+use crate::path::{LinkPort, LinkSide, PacketObserver};
 use std::io::{self, Write};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread::{Builder, JoinHandle};
@@ -16,16 +16,18 @@ const BUFFER_BYTES: usize = 1 << 18;
 const BUFFERS: usize = 64;
 
 /// Passes buffers to a writer thread, because the disk may be slower than a packet can wait.
-struct Buffered {
+struct ThreadedWriter {
     buffer: Vec<u8>,
     full: Option<SyncSender<Vec<u8>>>,
     writer: Option<JoinHandle<io::Result<()>>>,
 }
 
-impl Buffered {
+impl ThreadedWriter {
     fn new(sink: impl Write + Send + 'static) -> io::Result<Self> {
         let (full, waiting) = sync_channel(BUFFERS);
-        let writer = Builder::new().spawn(move || write_all(&waiting, sink)).map_err(no_thread)?;
+        let writer = Builder::new()
+            .spawn(move || write_received_buffers(&waiting, sink))
+            .map_err(thread_start_error)?;
         let buffer = Vec::with_capacity(BUFFER_BYTES);
         Ok(Self { buffer, full: Some(full), writer: Some(writer) })
     }
@@ -39,7 +41,7 @@ impl Buffered {
         }
     }
 
-    fn end(mut self) -> io::Result<()> {
+    fn join_writer(mut self) -> io::Result<()> {
         if let Some(full) = self.full.take() {
             // A failed writer does not receive the buffer; its error is returned below.
             let _ = full.send(std::mem::take(&mut self.buffer));
@@ -49,12 +51,12 @@ impl Buffered {
     }
 }
 
-fn write_all(waiting: &Receiver<Vec<u8>>, mut sink: impl Write) -> io::Result<()> {
+fn write_received_buffers(waiting: &Receiver<Vec<u8>>, mut sink: impl Write) -> io::Result<()> {
     waiting.iter().try_for_each(|buffer| sink.write_all(&buffer))?;
     sink.flush()
 }
 
-impl Write for Buffered {
+impl Write for ThreadedWriter {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         if self.buffer.len() + bytes.len() > BUFFER_BYTES {
             self.send_buffer()?;
@@ -69,37 +71,41 @@ impl Write for Buffered {
 }
 
 /// Writes the packets at one side of the link: sent and received by hosts of that side.
-pub struct Capture {
-    side: Side,
-    sides: Vec<Side>,
+pub struct LinkCapture {
+    side: LinkSide,
+    sides: Vec<LinkSide>,
     /// Time of day at link time 0, ns.
     began: Nanos,
-    file: CaptureWriter<Buffered>,
+    file: CaptureWriter<ThreadedWriter>,
     error: Option<io::Error>,
 }
 
-impl Capture {
+impl LinkCapture {
     /// Creates a capture of one side, starting now.
     ///
     /// # Errors
     /// Returns the errors of the sink.
-    pub fn new(side: Side, ports: &[Port], sink: impl Write + Send + 'static) -> io::Result<Self> {
+    pub fn new(
+        side: LinkSide,
+        ports: &[LinkPort],
+        sink: impl Write + Send + 'static,
+    ) -> io::Result<Self> {
         let began = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         Ok(Self {
             side,
             sides: ports.iter().map(|port| port.side).collect(),
             began: began.as_nanos() as Nanos,
-            file: CaptureWriter::new(Buffered::new(sink)?)?,
+            file: CaptureWriter::new(ThreadedWriter::new(sink)?)?,
             error: None,
         })
     }
 
-    fn packet(&mut self, now: Nanos, port: u16, packet: &[u8]) {
+    fn write_packet(&mut self, now: Nanos, port: u16, packet: &[u8]) {
         if self.sides[usize::from(port)] != self.side || self.error.is_some() {
             return;
         }
         let kept = &packet[..packet.len().min(KEPT)];
-        let written = self.file.packet(self.began + now, packet.len() as u32, kept);
+        let written = self.file.write_packet(self.began + now, packet.len() as u32, kept);
         self.error = written.err();
     }
 
@@ -107,42 +113,42 @@ impl Capture {
     ///
     /// # Errors
     /// Returns the first error of the sink.
-    pub fn end(self) -> io::Result<()> {
-        let ended = self.file.into_inner().end();
+    pub fn finish_writing(self) -> io::Result<()> {
+        let ended = self.file.into_inner().join_writer();
         self.error.map_or(ended, Err)
     }
 }
 
-impl Observer for Capture {
-    fn enters(&mut self, now: Nanos, port: u16, packet: &[u8]) {
-        self.packet(now, port, packet);
+impl PacketObserver for LinkCapture {
+    fn on_enter(&mut self, now: Nanos, port: u16, packet: &[u8]) {
+        self.write_packet(now, port, packet);
     }
 
-    fn leaves(&mut self, now: Nanos, _due: Nanos, port: u16, packet: &[u8]) {
-        self.packet(now, port, packet);
+    fn on_deliver(&mut self, now: Nanos, _due: Nanos, port: u16, packet: &[u8]) {
+        self.write_packet(now, port, packet);
     }
 }
 
 /// Notifies both observers.
-impl<A: Observer, B: Observer> Observer for (A, B) {
-    fn enters(&mut self, now: Nanos, port: u16, packet: &[u8]) {
-        self.0.enters(now, port, packet);
-        self.1.enters(now, port, packet);
+impl<A: PacketObserver, B: PacketObserver> PacketObserver for (A, B) {
+    fn on_enter(&mut self, now: Nanos, port: u16, packet: &[u8]) {
+        self.0.on_enter(now, port, packet);
+        self.1.on_enter(now, port, packet);
     }
 
-    fn drops(&mut self, now: Nanos, port: u16, packet: &[u8], cause: crate::path::Cause) {
-        self.0.drops(now, port, packet, cause);
-        self.1.drops(now, port, packet, cause);
+    fn on_drop(&mut self, now: Nanos, port: u16, packet: &[u8], cause: crate::path::DropCause) {
+        self.0.on_drop(now, port, packet, cause);
+        self.1.on_drop(now, port, packet, cause);
     }
 
-    fn passed(&mut self, from: u16, packet: &[u8], waited: Nanos, marked: bool) {
-        self.0.passed(from, packet, waited, marked);
-        self.1.passed(from, packet, waited, marked);
+    fn on_transmitted(&mut self, from: u16, packet: &[u8], waited: Nanos, marked: bool) {
+        self.0.on_transmitted(from, packet, waited, marked);
+        self.1.on_transmitted(from, packet, waited, marked);
     }
 
-    fn leaves(&mut self, now: Nanos, due: Nanos, port: u16, packet: &[u8]) {
-        self.0.leaves(now, due, port, packet);
-        self.1.leaves(now, due, port, packet);
+    fn on_deliver(&mut self, now: Nanos, due: Nanos, port: u16, packet: &[u8]) {
+        self.0.on_deliver(now, due, port, packet);
+        self.1.on_deliver(now, due, port, packet);
     }
 
     fn on_pause(&mut self, paused: Nanos) {
@@ -152,28 +158,28 @@ impl<A: Observer, B: Observer> Observer for (A, B) {
 }
 
 /// Notifies the observer, if any.
-impl<O: Observer> Observer for Option<O> {
-    fn enters(&mut self, now: Nanos, port: u16, packet: &[u8]) {
+impl<O: PacketObserver> PacketObserver for Option<O> {
+    fn on_enter(&mut self, now: Nanos, port: u16, packet: &[u8]) {
         if let Some(observer) = self {
-            observer.enters(now, port, packet);
+            observer.on_enter(now, port, packet);
         }
     }
 
-    fn drops(&mut self, now: Nanos, port: u16, packet: &[u8], cause: crate::path::Cause) {
+    fn on_drop(&mut self, now: Nanos, port: u16, packet: &[u8], cause: crate::path::DropCause) {
         if let Some(observer) = self {
-            observer.drops(now, port, packet, cause);
+            observer.on_drop(now, port, packet, cause);
         }
     }
 
-    fn passed(&mut self, from: u16, packet: &[u8], waited: Nanos, marked: bool) {
+    fn on_transmitted(&mut self, from: u16, packet: &[u8], waited: Nanos, marked: bool) {
         if let Some(observer) = self {
-            observer.passed(from, packet, waited, marked);
+            observer.on_transmitted(from, packet, waited, marked);
         }
     }
 
-    fn leaves(&mut self, now: Nanos, due: Nanos, port: u16, packet: &[u8]) {
+    fn on_deliver(&mut self, now: Nanos, due: Nanos, port: u16, packet: &[u8]) {
         if let Some(observer) = self {
-            observer.leaves(now, due, port, packet);
+            observer.on_deliver(now, due, port, packet);
         }
     }
 }
@@ -199,14 +205,14 @@ mod tests {
 
     #[test]
     fn capture_stores_truncated_packets_of_one_side() {
-        let port = |side| Port { side, address: Ipv4Addr::LOCALHOST, forward: 0, back: 0 };
+        let port = |side| LinkPort { side, address: Ipv4Addr::LOCALHOST, forward: 0, back: 0 };
         let sink = Shared::default();
-        let ports = [port(Side::Near), port(Side::Far)];
-        let mut capture = Capture::new(Side::Far, &ports, sink.clone()).unwrap();
-        capture.enters(5, 0, &[0; 1500]);
-        capture.leaves(7, 6, 1, &[1; 1500]);
-        capture.enters(9, 1, &[2; 40]);
-        capture.end().unwrap();
+        let ports = [port(LinkSide::Near), port(LinkSide::Far)];
+        let mut capture = LinkCapture::new(LinkSide::Far, &ports, sink.clone()).unwrap();
+        capture.on_enter(5, 0, &[0; 1500]);
+        capture.on_deliver(7, 6, 1, &[1; 1500]);
+        capture.on_enter(9, 1, &[2; 40]);
+        capture.finish_writing().unwrap();
         let bytes = sink.0.lock().unwrap();
         assert_eq!(bytes.len(), 24 + 16 + KEPT + 16 + 40);
         assert_eq!(bytes[24 + 12..24 + 16], 1500_u32.to_le_bytes());
@@ -223,7 +229,7 @@ mod tests {
                 Ok(())
             }
         }
-        let capture = Capture::new(Side::Near, &[], Full).unwrap();
-        assert_eq!(capture.end().unwrap_err().kind(), io::ErrorKind::StorageFull);
+        let capture = LinkCapture::new(LinkSide::Near, &[], Full).unwrap();
+        assert_eq!(capture.finish_writing().unwrap_err().kind(), io::ErrorKind::StorageFull);
     }
 }

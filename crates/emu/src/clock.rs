@@ -8,7 +8,7 @@ use tcpcast_link::time::{MILLISECOND, NEVER, Nanos};
 
 /// The link's clock. Callers pass times of a monotonic host clock.
 #[derive(Clone, Copy, Debug)]
-pub struct Clock {
+pub struct LinkClock {
     /// Longer delays of the loop count as pauses.
     max_delay: Nanos,
     /// Total pause.
@@ -21,11 +21,11 @@ pub struct Clock {
     planned: Nanos,
 }
 
-impl Clock {
+impl LinkClock {
     /// Creates a clock that starts at 0 when the host's clock is at `host`. Delays of more than a
     /// millisecond count as pauses.
     #[must_use]
-    pub fn starting(host: Nanos) -> Self {
+    pub fn starting_at(host: Nanos) -> Self {
         Self {
             max_delay: MILLISECOND,
             paused: 0,
@@ -38,7 +38,7 @@ impl Clock {
     }
 
     /// Called at the start of each pass of the loop. Returns the link's time.
-    pub fn tick(&mut self, host: Nanos) -> Nanos {
+    pub fn begin_pass(&mut self, host: Nanos) -> Nanos {
         let expected = self.last.max(self.planned);
         let pause = host.saturating_sub(expected);
         if pause > self.max_delay {
@@ -67,13 +67,13 @@ impl Clock {
 
     /// Total pause, ns.
     #[must_use]
-    pub fn paused(&self) -> Nanos {
+    pub fn total_pause(&self) -> Nanos {
         self.paused
     }
 
     /// Number of pauses, and the longest pause.
     #[must_use]
-    pub fn pauses(&self) -> (u64, Nanos) {
+    pub fn pause_count_and_max(&self) -> (u64, Nanos) {
         (self.pauses, self.longest)
     }
 
@@ -90,26 +90,29 @@ mod tests {
 
     #[test]
     fn clock_pauses_with_the_host() {
-        let mut clock = Clock::starting(5_000_000);
-        assert_eq!(clock.tick(5_000_300), 300);
+        let mut clock = LinkClock::starting_at(5_000_000);
+        assert_eq!(clock.begin_pass(5_000_300), 300);
         // A sleep that ends slightly late is not a pause.
         assert_eq!(clock.sleep_until(20_000_300), 20_000_000);
-        assert_eq!(clock.tick(5_000_000 + 20_500_000), 20_500_000);
+        assert_eq!(clock.begin_pass(5_000_000 + 20_500_000), 20_500_000);
         // 10 ms late: the link's time equals the planned time, so packets keep their distances.
         assert_eq!(clock.sleep_until(30_000_000), 9_500_000);
-        assert_eq!(clock.tick(45_000_000), 30_000_000);
-        assert_eq!((clock.paused(), clock.pauses()), (10_000_000, (1, 10_000_000)));
+        assert_eq!(clock.begin_pass(45_000_000), 30_000_000);
+        assert_eq!(
+            (clock.total_pause(), clock.pause_count_and_max()),
+            (10_000_000, (1, 10_000_000))
+        );
         assert_eq!(clock.sleep_until(31_000_000), 1_000_000);
-        assert_eq!(clock.tick(46_000_000), 31_000_000);
+        assert_eq!(clock.begin_pass(46_000_000), 31_000_000);
         assert_eq!(clock.elapsed(), 41_000_000);
     }
 
     #[test]
     fn long_work_is_a_pause_but_waiting_is_not() {
-        let mut clock = Clock::starting(0);
-        clock.tick(0);
+        let mut clock = LinkClock::starting_at(0);
+        clock.begin_pass(0);
         clock.sleep_until(NEVER);
-        assert_eq!(clock.tick(9_000_000_000), 9_000_000_000);
-        assert_eq!(clock.tick(9_003_000_000), 9_000_000_000);
+        assert_eq!(clock.begin_pass(9_000_000_000), 9_000_000_000);
+        assert_eq!(clock.begin_pass(9_003_000_000), 9_000_000_000);
     }
 }

@@ -1,11 +1,11 @@
 //! Runs programs at both ends of a link.
 
-use crate::capture::Capture;
-use crate::forwarding::{Forwarding, Outcome, Stop};
-use crate::namespace::spawn;
+use crate::capture::LinkCapture;
+use crate::forwarding::{ForwardingLoop, ForwardingResult, StopHandle};
+use crate::namespace::spawn_thread;
 use crate::nat::Nat;
-use crate::network::{DeviceKind, Host, Network};
-use crate::path::{DirectionConfig, Path, Port, Side, ipv6};
+use crate::network::{DeviceKind, EmulatedHost, EmulatedNetwork};
+use crate::path::{DirectionConfig, EmulatedLink, LinkPort, LinkSide, ipv6_of_port};
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::signal::{SigSet, Signal, kill};
@@ -58,7 +58,7 @@ pub struct LinkCommand {
     /// Kind of device between hosts and link; `None` selects an available one.
     pub device: Option<DeviceKind>,
     /// Side to be captured, and the capture file.
-    pub capture: Option<(Side, File)>,
+    pub capture: Option<(LinkSide, File)>,
     /// NAT to this machine's network for the near end.
     pub nat: Option<Nat>,
     /// Maximum memory for packets, bytes.
@@ -67,13 +67,13 @@ pub struct LinkCommand {
 
 /// Result of a run.
 #[derive(Debug)]
-pub struct Ended {
+pub struct LinkResult {
     /// Exit status of the near program; 128 plus the signal if a signal ended it.
     pub status: i32,
     /// Kind of device between hosts and link.
     pub device: DeviceKind,
     /// Result of the forwarding loop.
-    pub outcome: Outcome,
+    pub outcome: ForwardingResult,
     /// Error that truncated the capture.
     pub capture_error: Option<io::Error>,
 }
@@ -98,7 +98,7 @@ pub enum LinkError {
 impl LinkError {
     /// Exit status for this error.
     #[must_use]
-    pub fn status(&self) -> i32 {
+    pub fn exit_status(&self) -> i32 {
         match self {
             Self::Program(..) => NOT_FOUND,
             _ => 3,
@@ -112,52 +112,54 @@ impl LinkCommand {
     ///
     /// # Errors
     /// [`LinkError`] describes the failure.
-    pub fn run(self, lifeline: &OwnedFd) -> Result<Ended, LinkError> {
+    pub fn run(self, lifeline: &OwnedFd) -> Result<LinkResult, LinkError> {
         let (forward, back) = self.delays;
         let ports = vec![
-            Port { side: Side::Near, address: NEAR, forward, back },
-            Port { side: Side::Far, address: FAR, forward: 0, back: 0 },
+            LinkPort { side: LinkSide::Near, address: NEAR, forward, back },
+            LinkPort { side: LinkSide::Far, address: FAR, forward: 0, back: 0 },
         ];
-        let children = Children::new(lifeline).map_err(LinkError::Loop)?;
+        let children = ChildProcesses::new(lifeline).map_err(LinkError::Loop)?;
         let (mut network, devices) =
-            Network::new(&ports, &vec![self.mtu; ports.len()], self.device)
+            EmulatedNetwork::new(&ports, &vec![self.mtu; ports.len()], self.device)
                 .map_err(LinkError::Network)?;
         network.add_ipv6();
-        let capture = self.capture.map(|(side, file)| Capture::new(side, &ports, file));
+        let capture = self.capture.map(|(side, file)| LinkCapture::new(side, &ports, file));
         let mut capture = capture.transpose().map_err(LinkError::Loop)?;
-        let mut path = Path::new(self.forward, self.back, ports, self.memory);
+        let mut path = EmulatedLink::new(self.forward, self.back, ports, self.memory);
         let mut nat_guard = None;
         if let (Some(nat), Some(far)) = (self.nat, network.hosts.last()) {
             path = path.with_default_port();
-            nat_guard = Some(nat.join(far).map_err(LinkError::Network)?);
+            nat_guard = Some(nat.connect_far_end(far).map_err(LinkError::Network)?);
         }
-        let mut forwarding = Forwarding::new(path, devices).map_err(LinkError::Loop)?;
-        let stop = Stop::new().map_err(LinkError::Loop)?;
+        let mut forwarding = ForwardingLoop::new(path, devices).map_err(LinkError::Loop)?;
+        let stop = StopHandle::new().map_err(LinkError::Loop)?;
         let (ended, outcome) = thread::scope(|scope| -> Result<_, LinkError> {
             let stop_handle = stop.clone();
             let capture = &mut capture;
-            let work = spawn(scope, move || forwarding.run(&stop_handle, capture));
+            let work = spawn_thread(scope, move || {
+                forwarding.forward_until_stopped(&stop_handle, capture)
+            });
             let work = work.map_err(LinkError::Loop)?;
-            let ended = children.run(&network, &self.near, self.far.as_deref());
-            stop.stop();
+            let ended = children.run_programs(&network, &self.near, self.far.as_deref());
+            stop.request_stop();
             Ok((ended, work.join()))
         })?;
         let panicked = |_| LinkError::Loop(io::Error::other("the forwarding loop panicked"));
         let mut outcome = outcome.map_err(panicked)?.map_err(LinkError::Loop)?;
-        outcome.missed += network.drops();
+        outcome.missed += network.interface_drops();
         drop(nat_guard);
-        let capture_error = capture.and_then(|capture| capture.end().err());
-        Ok(Ended { status: ended?, device: network.device, outcome, capture_error })
+        let capture_error = capture.and_then(|capture| capture.finish_writing().err());
+        Ok(LinkResult { status: ended?, device: network.device, outcome, capture_error })
     }
 }
 
 /// Child processes: both programs, and orphans that are reparented to this process.
-struct Children<'a> {
+struct ChildProcesses<'a> {
     signals: SignalFd,
     lifeline: &'a OwnedFd,
 }
 
-impl<'a> Children<'a> {
+impl<'a> ChildProcesses<'a> {
     /// Blocks SIGCHLD and receives it by descriptor. Call it before starting threads, so that all
     /// threads block the signal.
     fn new(lifeline: &'a OwnedFd) -> io::Result<Self> {
@@ -168,9 +170,9 @@ impl<'a> Children<'a> {
         Ok(Self { signals: SignalFd::with_flags(&mask, flags)?, lifeline })
     }
 
-    fn run(
+    fn run_programs(
         &self,
-        network: &Network,
+        network: &EmulatedNetwork,
         near: &[OsString],
         far: Option<&[OsString]>,
     ) -> Result<i32, LinkError> {
@@ -179,17 +181,17 @@ impl<'a> Children<'a> {
         };
         let mut far_child = None;
         if let Some(far) = far {
-            far_child = Some(start(there, far, here, Stdio::null())?);
+            far_child = Some(start_program(there, far, here, Stdio::null())?);
             wait_for_listener(there);
         }
-        let program = start(here, near, there, Stdio::inherit())?;
-        let status = self.wait_for(program, &mut far_child, None)?.unwrap_or(3);
+        let program = start_program(here, near, there, Stdio::inherit())?;
+        let status = self.wait_for_child(program, &mut far_child, None)?.unwrap_or(3);
         if let Some(far) = far_child {
-            let left = self.wait_for(far, &mut far_child, Some(FAR_GRACE))?;
+            let left = self.wait_for_child(far, &mut far_child, Some(FAR_GRACE))?;
             if left.is_none() {
                 // The program may have ended by itself in the meantime.
                 let _ = kill(far, Signal::SIGTERM);
-                self.wait_for(far, &mut far_child, Some(FAR_TERM_TIMEOUT))?;
+                self.wait_for_child(far, &mut far_child, Some(FAR_TERM_TIMEOUT))?;
             }
         }
         Ok(status)
@@ -197,7 +199,7 @@ impl<'a> Children<'a> {
 
     /// Waits for a child and returns its status; `None` after `within`. Sets `other` to `None` when
     /// that child ends.
-    fn wait_for(
+    fn wait_for_child(
         &self,
         child: Pid,
         other: &mut Option<Pid>,
@@ -205,7 +207,7 @@ impl<'a> Children<'a> {
     ) -> Result<Option<i32>, LinkError> {
         let until = within.map(|within| Instant::now() + within);
         loop {
-            if let Some(status) = reap(child, other) {
+            if let Some(status) = reap_children(child, other) {
                 return Ok(Some(status));
             }
             let left = until.map(|until| until.saturating_duration_since(Instant::now()));
@@ -231,7 +233,7 @@ impl<'a> Children<'a> {
 }
 
 /// Reaps all ended children. Returns the status of `child` if it has ended.
-fn reap(child: Pid, other: &mut Option<Pid>) -> Option<i32> {
+fn reap_children(child: Pid, other: &mut Option<Pid>) -> Option<i32> {
     let mut result = None;
     loop {
         let (ended, status) = match waitpid(None, Some(WaitPidFlag::WNOHANG)) {
@@ -249,7 +251,12 @@ fn reap(child: Pid, other: &mut Option<Pid>) -> Option<i32> {
     }
 }
 
-fn start(host: &Host, program: &[OsString], peer: &Host, input: Stdio) -> Result<Pid, LinkError> {
+fn start_program(
+    host: &EmulatedHost,
+    program: &[OsString],
+    peer: &EmulatedHost,
+    input: Stdio,
+) -> Result<Pid, LinkError> {
     let Some((name, arguments)) = program.split_first() else {
         return Err(LinkError::Program(
             "an empty command".to_owned(),
@@ -257,11 +264,11 @@ fn start(host: &Host, program: &[OsString], peer: &Host, input: Stdio) -> Result
         ));
     };
     // The child inherits the namespace of the thread that starts it.
-    let started = host.namespace.within(|| {
+    let started = host.namespace.run_within(|| {
         let mut command = Command::new(name);
         command.args(arguments).env(PEER, peer.address.to_string()).stdin(input);
         if peer.has_ipv6 {
-            command.env(PEER6, ipv6(peer.address).to_string());
+            command.env(PEER6, ipv6_of_port(peer.address).to_string());
         }
         command.spawn()
     });
@@ -270,9 +277,9 @@ fn start(host: &Host, program: &[OsString], peer: &Host, input: Stdio) -> Result
 }
 
 /// Waits until a socket listens at a host, for at most a second.
-fn wait_for_listener(host: &Host) {
+fn wait_for_listener(host: &EmulatedHost) {
     let until = Instant::now() + LISTEN_TIMEOUT;
-    let waited = host.namespace.within(|| {
+    let waited = host.namespace.run_within(|| {
         while !has_listener() && Instant::now() < until {
             thread::sleep(Duration::from_millis(5));
         }

@@ -7,9 +7,9 @@
 //! The loop sleeps until shortly before the next event and then polls the clock, because a timer
 //! alone is late by tens of microseconds.
 
-use crate::clock::Clock;
-use crate::device::{Device, poll_fd};
-use crate::path::{InTransit, Observer, Path, Report};
+use crate::clock::LinkClock;
+use crate::device::{Device, duplicate_poll_fd};
+use crate::path::{EmulatedLink, LinkReport, PacketInTransit, PacketObserver};
 use crate::scheduling;
 use nix::poll::{PollFd, PollFlags, ppoll};
 use nix::sys::eventfd::{EfdFlags, EventFd};
@@ -33,12 +33,12 @@ pub const LATE: Nanos = MILLISECOND;
 
 /// Handle to stop the loop from another thread.
 #[derive(Clone, Debug)]
-pub struct Stop {
+pub struct StopHandle {
     requested: Arc<AtomicBool>,
     wake: Arc<EventFd>,
 }
 
-impl Stop {
+impl StopHandle {
     /// Creates a handle.
     ///
     /// # Errors
@@ -49,7 +49,7 @@ impl Stop {
     }
 
     /// Requests the end of the loop.
-    pub fn stop(&self) {
+    pub fn request_stop(&self) {
         self.requested.store(true, Ordering::Release);
         // Fails only after 2^64 requests.
         let _ = self.wake.write(1);
@@ -62,9 +62,9 @@ impl Stop {
 
 /// Result of the loop.
 #[derive(Clone, Debug)]
-pub struct Outcome {
+pub struct ForwardingResult {
     /// Counters of the link.
-    pub path: Report,
+    pub path: LinkReport,
     /// Duration by the host's clock, ns.
     pub elapsed: Nanos,
     /// Total pause of the link's clock, ns.
@@ -80,32 +80,32 @@ pub struct Outcome {
 }
 
 /// Devices attached to a path, in the order of its ports.
-pub struct Forwarding {
-    path: Path,
+pub struct ForwardingLoop {
+    path: EmulatedLink,
     devices: Vec<Box<dyn Device>>,
     /// Descriptors of the devices.
     poll_fds: Vec<OwnedFd>,
-    clock: Clock,
+    clock: LinkClock,
     began: Instant,
     missed: u64,
     received: Vec<u32>,
-    leaving: Vec<InTransit>,
+    leaving: Vec<PacketInTransit>,
     cells: Vec<u32>,
     lost: Vec<usize>,
 }
 
-impl Forwarding {
-    /// Creates a loop, which starts with [`Self::run`].
+impl ForwardingLoop {
+    /// Creates a loop, which starts with [`Self::forward_until_stopped`].
     ///
     /// # Errors
     /// Fails if no descriptors are left.
-    pub fn new(path: Path, devices: Vec<Box<dyn Device>>) -> io::Result<Self> {
-        let waiting = devices.iter().map(|device| poll_fd(&**device));
+    pub fn new(path: EmulatedLink, devices: Vec<Box<dyn Device>>) -> io::Result<Self> {
+        let waiting = devices.iter().map(|device| duplicate_poll_fd(&**device));
         Ok(Self {
             poll_fds: waiting.collect::<io::Result<_>>()?,
             path,
             devices,
-            clock: Clock::starting(0),
+            clock: LinkClock::starting_at(0),
             began: Instant::now(),
             missed: 0,
             received: Vec::new(),
@@ -115,7 +115,7 @@ impl Forwarding {
         })
     }
 
-    fn host(&self) -> Nanos {
+    fn host_time(&self) -> Nanos {
         self.began.elapsed().as_nanos() as Nanos
     }
 
@@ -123,7 +123,11 @@ impl Forwarding {
     ///
     /// # Errors
     /// Returns errors of polling; failing devices are ignored.
-    pub fn run(&mut self, stop: &Stop, observer: &mut impl Observer) -> io::Result<Outcome> {
+    pub fn forward_until_stopped(
+        &mut self,
+        stop: &StopHandle,
+        observer: &mut impl PacketObserver,
+    ) -> io::Result<ForwardingResult> {
         scheduling::reduce_wakeup_latency();
         let _awake = scheduling::prevent_deep_idle();
         let mut spin = SPIN.0;
@@ -131,33 +135,33 @@ impl Forwarding {
         let ends = waiting.iter().map(AsFd::as_fd).chain([stop.wake.as_fd()]);
         let mut polled: Vec<PollFd> = ends.map(|end| PollFd::new(end, PollFlags::POLLIN)).collect();
         self.began = Instant::now();
-        self.clock = Clock::starting(0);
+        self.clock = LinkClock::starting_at(0);
         while !stop.is_requested() {
-            let paused = self.clock.paused();
-            let now = self.clock.tick(self.host());
-            if self.clock.paused() > paused {
-                observer.on_pause(self.clock.paused());
+            let paused = self.clock.total_pause();
+            let now = self.clock.begin_pass(self.host_time());
+            if self.clock.total_pause() > paused {
+                observer.on_pause(self.clock.total_pause());
             }
-            self.read(now, &polled, observer);
-            self.write(observer);
-            let mut sleep = self.clock.sleep_until(self.path.next());
+            self.read_devices(now, &polled, observer);
+            self.deliver_departures(observer);
+            let mut sleep = self.clock.sleep_until(self.path.next_departure_bound());
             if sleep < NEVER {
                 // Reading and writing have used a part of the time.
-                let busy = self.host().saturating_sub(self.clock.elapsed());
+                let busy = self.host_time().saturating_sub(self.clock.elapsed());
                 sleep = sleep.saturating_sub(busy + spin);
             }
             // Avoids reading the clock on a busy link.
-            let sleep_start = if sleep > 0 { self.host() } else { 0 };
-            if wait(&mut polled, sleep)? == 0 && sleep > 0 {
-                let late = (self.host() - sleep_start).saturating_sub(sleep);
+            let sleep_start = if sleep > 0 { self.host_time() } else { 0 };
+            if poll_devices(&mut polled, sleep)? == 0 && sleep > 0 {
+                let late = (self.host_time() - sleep_start).saturating_sub(sleep);
                 spin = ((7 * spin + late * 3 / 2) / 8).clamp(SPIN.0, SPIN.1);
             }
         }
-        self.clock.tick(self.host());
-        Ok(self.outcome())
+        self.clock.begin_pass(self.host_time());
+        Ok(self.forwarding_result())
     }
 
-    fn read(&mut self, now: Nanos, polled: &[PollFd], observer: &mut impl Observer) {
+    fn read_devices(&mut self, now: Nanos, polled: &[PollFd], observer: &mut impl PacketObserver) {
         for (port, end) in polled.iter().enumerate().take(self.devices.len()) {
             if end.any() != Some(true) {
                 continue;
@@ -166,20 +170,20 @@ impl Forwarding {
             let device = &mut self.devices[port];
             let read = device.receive(&mut self.path.slab, BATCH, &mut self.received);
             for cell in &self.received {
-                self.path.enter(now, port as u16, *cell, observer);
+                self.path.enter_packet(now, port as u16, *cell, observer);
             }
             for _ in 0..read.overruns {
-                self.path.overrun(port as u16);
+                self.path.count_overrun(port as u16);
             }
         }
     }
 
-    fn write(&mut self, observer: &mut impl Observer) {
-        let now = self.clock.now(self.host());
+    fn deliver_departures(&mut self, observer: &mut impl PacketObserver) {
+        let now = self.clock.now(self.host_time());
         self.path.advance_to(now, observer);
         self.leaving.clear();
         while self.leaving.len() < BATCH {
-            let Some(packet) = self.path.leave(now, observer) else { break };
+            let Some(packet) = self.path.take_departed(now, observer) else { break };
             self.leaving.push(packet);
         }
         let mut begin = 0;
@@ -192,22 +196,23 @@ impl Forwarding {
             self.lost.clear();
             device.send(&mut self.path.slab, &self.cells, &mut self.lost);
             for (index, packet) in self.leaving[begin..end].iter().enumerate() {
-                self.path.delivered(*packet, !self.lost.contains(&index));
+                self.path.after_delivery(*packet, !self.lost.contains(&index));
             }
             begin = end;
         }
     }
 
-    fn outcome(&mut self) -> Outcome {
-        self.missed += self.devices.iter_mut().map(|device| device.missed()).sum::<u64>();
-        let (pause_count, longest_pause) = self.clock.pauses();
+    fn forwarding_result(&mut self) -> ForwardingResult {
+        self.missed +=
+            self.devices.iter_mut().map(|device| device.take_missed_count()).sum::<u64>();
+        let (pause_count, longest_pause) = self.clock.pause_count_and_max();
         let cpu = getrusage(UsageWho::RUSAGE_THREAD).map_or(0, |usage| {
             (usage.user_time().num_microseconds() + usage.system_time().num_microseconds()) * 1000
         });
-        Outcome {
-            path: self.path.report(),
+        ForwardingResult {
+            path: self.path.current_report(),
             elapsed: self.clock.elapsed(),
-            paused: self.clock.paused(),
+            paused: self.clock.total_pause(),
             pause_count,
             longest_pause,
             missed: self.missed,
@@ -217,7 +222,7 @@ impl Forwarding {
 }
 
 /// Polls the descriptors. Returns the number of readable ones; 0 after the time limit.
-fn wait(polled: &mut [PollFd], sleep: Nanos) -> io::Result<i32> {
+fn poll_devices(polled: &mut [PollFd], sleep: Nanos) -> io::Result<i32> {
     let limit = (sleep < NEVER / 2).then(|| TimeSpec::nanoseconds(sleep as i64));
     match ppoll(polled, limit, None) {
         Ok(ready) => Ok(ready),
@@ -226,26 +231,32 @@ fn wait(polled: &mut [PollFd], sleep: Nanos) -> io::Result<i32> {
     }
 }
 
-impl Outcome {
-    /// Returns the reason why the results are not trustworthy; `None` if they are.
+impl ForwardingResult {
+    /// Returns the reason why the results are not trustworthy; `None` if the results are
+    /// trustworthy.
     ///
     /// A packet is late if it is delivered more than a millisecond after its due time.
     #[must_use]
-    pub fn distortion(&self) -> Option<String> {
+    pub fn distortion_reason(&self) -> Option<String> {
         let (forward, back) = (&self.path.forward, &self.path.back);
         let lost = self.missed + forward.host_drops + back.host_drops;
         if lost > 0 {
             return Some(format!("{lost} packets were lost by this machine, not by the link"));
         }
         let delivered = forward.lateness.count() + back.lateness.count();
-        let late = forward.lateness.above(LATE) + back.lateness.above(LATE);
-        lateness(late, delivered, self.paused, self.elapsed)
+        let late = forward.lateness.count_above(LATE) + back.lateness.count_above(LATE);
+        lateness_reason(late, delivered, self.paused, self.elapsed)
     }
 }
 
 /// Returns the reason why the link was too late: more than 1 % of its packets were delivered more
 /// than [`LATE`] after their due time, or its clock was paused for more than 5 % of the time.
-pub(crate) fn lateness(late: u64, delivered: u64, paused: Nanos, elapsed: Nanos) -> Option<String> {
+pub(crate) fn lateness_reason(
+    late: u64,
+    delivered: u64,
+    paused: Nanos,
+    elapsed: Nanos,
+) -> Option<String> {
     if late * 100 > delivered {
         let share = late as f64 * 100.0 / delivered as f64;
         return Some(format!("{share:.1} % of the packets were more than 1 ms late"));
@@ -262,12 +273,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lateness_is_reported_above_1_percent_packets_5_percent_pauses() {
-        assert_eq!(lateness(10, 1000, 50, 1000), None);
-        assert_eq!(lateness(0, 0, 0, 0), None);
+    fn lateness_is_limited_to_one_percent_of_packets_and_five_percent_of_pauses() {
+        assert_eq!(lateness_reason(10, 1000, 50, 1000), None);
+        assert_eq!(lateness_reason(0, 0, 0, 0), None);
         let packets = "1.1 % of the packets were more than 1 ms late";
-        assert_eq!(lateness(11, 1000, 0, 1000).as_deref(), Some(packets));
+        assert_eq!(lateness_reason(11, 1000, 0, 1000).as_deref(), Some(packets));
         let pauses = "this machine stalled for 5.1 % of the time";
-        assert_eq!(lateness(0, 1000, 51, 1000).as_deref(), Some(pauses));
+        assert_eq!(lateness_reason(0, 1000, 51, 1000).as_deref(), Some(pauses));
     }
 }

@@ -1,4 +1,5 @@
-//! A process whose namespaces, children and devices end with it, in any case.
+//! A process whose namespaces, children and devices are removed when the process ends, even if it
+//! is killed.
 //!
 //! ```text
 //! caller ---- lifeline (a pipe) ----.
@@ -6,9 +7,9 @@
 //!        `- process 1 of them <------'  when it ends, the kernel kills its children
 //! ```
 //!
-//! When the first process of a PID namespace ends, the kernel kills all others. It ends when the
-//! caller's end of the lifeline closes, which the kernel does if the caller is killed. So no
-//! cleanup is needed.
+//! When the first process of a PID namespace ends, the kernel kills all others. That process ends
+//! when the caller's end of the lifeline closes; if the caller is killed, the kernel closes that
+//! end. So no cleanup is needed.
 
 use nix::errno::Errno;
 use nix::libc;
@@ -47,10 +48,9 @@ pub enum SandboxError {
 ///
 /// The caller must have one thread, and must not use descriptors that `inside` needs.
 ///
-/// # Errors
-/// Fails if the machine does not allow it.
-pub fn run(inside: impl FnOnce() -> i32) -> Result<i32, SandboxError> {
-    enter()?;
+/// # Errors Fails if the machine does not allow new namespaces.
+pub fn run_in_sandbox(inside: impl FnOnce() -> i32) -> Result<i32, SandboxError> {
+    enter_namespaces()?;
     // SAFETY: the process has one thread (otherwise `enter` would have failed), so the child does
     // not inherit a lock held by another thread.
     #[allow(unsafe_code)]
@@ -78,7 +78,7 @@ pub fn run(inside: impl FnOnce() -> i32) -> Result<i32, SandboxError> {
 }
 
 /// Moves this process into new namespaces, and its children into a new PID namespace.
-fn enter() -> Result<(), SandboxError> {
+fn enter_namespaces() -> Result<(), SandboxError> {
     let all = CloneFlags::CLONE_NEWNET | CloneFlags::CLONE_NEWPID | CloneFlags::CLONE_NEWNS;
     match unshare(all) {
         Err(Errno::EPERM) => {
@@ -91,7 +91,7 @@ fn enter() -> Result<(), SandboxError> {
     }
 }
 
-/// Maps the user and group to themselves, and no others: user_namespaces(7).
+/// Maps only this user and this group, each to itself: user_namespaces(7).
 fn map_user(user: Uid, group: Gid) -> io::Result<()> {
     fs::write("/proc/self/uid_map", format!("{user} {user} 1"))?;
     fs::write("/proc/self/setgroups", "deny")?;

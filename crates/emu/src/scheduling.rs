@@ -8,14 +8,14 @@ use tcpcast_link::time::{MICROSECOND, Nanos};
 /// Requested time slice. A thread with a short slice gets the processor sooner, with an unchanged
 /// share.
 const SLICE: Nanos = 100 * MICROSECOND;
-/// Highest priority below real-time threads, if permitted. A real-time thread would be stopped for
-/// 50 ms when it uses a processor completely.
+/// Highest priority below real-time threads, if permitted. The kernel would stop a real-time thread
+/// for 50 ms if the thread used a processor completely.
 const NICE: i32 = -20;
 
 /// First version of the kernel's `struct sched_attr`.
 #[repr(C)]
 #[derive(Default)]
-struct Attributes {
+struct SchedulingAttributes {
     size: u32,
     policy: u32,
     flags: u64,
@@ -31,8 +31,8 @@ struct Attributes {
 pub(crate) fn reduce_wakeup_latency() {
     // By default, the timers of a thread may be late by 50 µs.
     let _ = nix::sys::prctl::set_timerslack(1);
-    if !set_attributes(NICE) {
-        set_attributes(0);
+    if !set_scheduling_attributes(NICE) {
+        set_scheduling_attributes(0);
     }
 }
 
@@ -45,9 +45,10 @@ pub(crate) fn prevent_deep_idle() -> Option<File> {
     Some(file)
 }
 
-fn set_attributes(nice: i32) -> bool {
-    let size = size_of::<Attributes>() as u32;
-    let attributes = Attributes { size, nice, runtime: SLICE, ..Attributes::default() };
+fn set_scheduling_attributes(nice: i32) -> bool {
+    let size = size_of::<SchedulingAttributes>() as u32;
+    let attributes =
+        SchedulingAttributes { size, nice, runtime: SLICE, ..SchedulingAttributes::default() };
     // SAFETY: the kernel reads the `size` bytes of `attributes`. No library provides this system
     // call.
     #[allow(unsafe_code)]

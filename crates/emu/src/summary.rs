@@ -1,13 +1,13 @@
 //! The result of a run of programs, as lines with a key and a value, for the calling process.
 
-use crate::command::Ended;
-use crate::path::Counters;
+use crate::command::LinkResult;
+use crate::path::DirectionCounters;
 use std::fmt::Write;
 
-impl Ended {
+impl LinkResult {
     /// Returns one line per value: key, space, and an integer or text. Times are in nanoseconds.
     #[must_use]
-    pub fn lines(&self) -> String {
+    pub fn to_summary_lines(&self) -> String {
         let mut text = String::new();
         let outcome = &self.outcome;
         // Writing to a string cannot fail.
@@ -22,9 +22,9 @@ impl Ended {
         put("longest_pause_ns", &outcome.longest_pause);
         put("missed", &outcome.missed);
         put("cpu_ns", &outcome.cpu);
-        direction(&mut put, "forward", &outcome.path.forward, outcome.path.in_transit[0]);
-        direction(&mut put, "back", &outcome.path.back, outcome.path.in_transit[1]);
-        if let Some(reason) = outcome.distortion() {
+        write_direction(&mut put, "forward", &outcome.path.forward, outcome.path.in_transit[0]);
+        write_direction(&mut put, "back", &outcome.path.back, outcome.path.in_transit[1]);
+        if let Some(reason) = outcome.distortion_reason() {
             put("distortion", &reason);
         }
         if let Some(error) = &self.capture_error {
@@ -34,10 +34,10 @@ impl Ended {
     }
 }
 
-fn direction(
+fn write_direction(
     put: &mut impl FnMut(&str, &dyn std::fmt::Display),
     name: &str,
-    counters: &Counters,
+    counters: &DirectionCounters,
     in_transit: u64,
 ) {
     let (waits, lateness) = (&counters.waits, &counters.lateness);

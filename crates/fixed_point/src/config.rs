@@ -5,7 +5,7 @@ use tcpcast_sim::clock::Nanos;
 
 /// Behaviour of cross flows (INRIA report 4154, section 5.3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-pub enum Scheme {
+pub enum CrossFlowScheme {
     /// Scheme 0: independent times between packets, with the mean of reference flows.
     #[serde(rename = "0")]
     Rates,
@@ -24,7 +24,7 @@ pub enum Scheme {
 #[serde(deny_unknown_fields)]
 pub struct FixedPointConfig {
     /// Behaviour of cross flows.
-    pub scheme: Scheme,
+    pub scheme: CrossFlowScheme,
     /// Whether distributions depend on the number of active flows.
     pub conditional: bool,
     /// Number of moments of the distributions, 1 or 2.
@@ -59,10 +59,10 @@ pub struct StepRow {
     pub service: f64,
     /// Mean service time of the distribution used by cross flows, in seconds.
     pub service_used: f64,
-    /// Mean number of packets of its own flow that a packet of a reference flow finds in the shared
-    /// router.
+    /// Mean number of packets of the same flow that a packet of a reference flow finds in the
+    /// shared router.
     pub own_found: f64,
-    /// Mean number of packets of its own flow that a packet of a cross flow finds in the shared
+    /// Mean number of packets of the same flow that a packet of a cross flow finds in the shared
     /// router.
     pub cross_own_found: f64,
     /// Mean ON time of reference flows, in seconds.
@@ -96,7 +96,7 @@ pub const STEP_CELLS: [&str; 14] = [
 impl StepRow {
     /// Cells of the row, in the order of [`STEP_CELLS`].
     #[must_use]
-    pub fn cells(&self) -> [f64; STEP_CELLS.len()] {
+    pub fn to_cells(&self) -> [f64; STEP_CELLS.len()] {
         [
             f64::from(self.step),
             f64::from(self.class),

@@ -1,6 +1,6 @@
 //! Measurements on reference flows, and the resulting distributions for cross flows.
 
-use tcpcast_sim::random::{Draws, Stream};
+use tcpcast_sim::random::{RandomSource, RandomStream};
 use tcpcast_sim::traffic::Distribution;
 
 /// Minimum number of measurements for a distribution.
@@ -20,7 +20,7 @@ pub(super) struct Moments {
 }
 
 impl Moments {
-    pub(super) fn add(&mut self, value: f64) {
+    pub(super) fn add_value(&mut self, value: f64) {
         self.weight += 1.0;
         self.sum += value;
         self.squares += value * value;
@@ -30,14 +30,14 @@ impl Moments {
         self.extra_sum += value;
     }
 
-    fn join(&mut self, other: &Self) {
+    fn add_moments(&mut self, other: &Self) {
         self.weight += other.weight;
         self.sum += other.sum;
         self.squares += other.squares;
         self.extra_sum += other.extra_sum;
     }
 
-    fn scale(&mut self, kept: f64) {
+    fn scale_weights(&mut self, kept: f64) {
         self.weight *= kept;
         self.sum *= kept;
         self.squares *= kept;
@@ -69,12 +69,12 @@ impl Moments {
 
 /// Binning of measurements by the number of active flows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Binning {
+pub(super) struct ActiveFlowBinning {
     pub conditional: bool,
 }
 
-impl Binning {
-    pub(super) fn bin(self, active: u32) -> usize {
+impl ActiveFlowBinning {
+    pub(super) fn bin_of(self, active: u32) -> usize {
         if self.conditional {
             (BINS_PER_OCTAVE * libm::log2(f64::from(active) + 1.0)) as usize
         } else {
@@ -84,33 +84,33 @@ impl Binning {
 }
 
 /// Returns the entry of a bin or of the nearest non-empty bin; the lower one of two.
-fn nearest<T>(entries: &[Option<T>], bin: usize) -> Option<&T> {
+fn nearest_entry<T>(entries: &[Option<T>], bin: usize) -> Option<&T> {
     let known = entries.iter().enumerate().filter_map(|(i, entry)| Some((i, entry.as_ref()?)));
     known.min_by_key(|(i, _)| i.abs_diff(bin)).map(|(_, entry)| entry)
 }
 
 /// Fills empty bins with the nearest entry.
 fn fill_gaps<T: Clone>(entries: &[Option<T>]) -> Vec<T> {
-    (0..entries.len()).filter_map(|bin| nearest(entries, bin).cloned()).collect()
+    (0..entries.len()).filter_map(|bin| nearest_entry(entries, bin).cloned()).collect()
 }
 
 /// Moments by number of active flows, for previous steps and the current step.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Measured {
+pub(super) struct MeasuredMoments {
     before: Vec<Moments>,
     now: Vec<Moments>,
 }
 
-impl Measured {
-    pub(super) fn add(&mut self, bin: usize, value: f64) {
-        self.bin(bin).add(value);
+impl MeasuredMoments {
+    pub(super) fn add_value(&mut self, bin: usize, value: f64) {
+        self.moments_of_bin(bin).add_value(value);
     }
 
     pub(super) fn add_to_sum_only(&mut self, bin: usize, value: f64) {
-        self.bin(bin).add_to_sum_only(value);
+        self.moments_of_bin(bin).add_to_sum_only(value);
     }
 
-    fn bin(&mut self, bin: usize) -> &mut Moments {
+    fn moments_of_bin(&mut self, bin: usize) -> &mut Moments {
         if bin >= self.now.len() {
             self.now.resize(bin + 1, Moments::default());
         }
@@ -119,19 +119,19 @@ impl Measured {
 
     /// Moments of the current step over all bins.
     pub(super) fn current_step(&self) -> Moments {
-        total(&self.now)
+        total_moments(&self.now)
     }
 
     /// Ends a step. Previous measurements are weighted by `kept`, or by 1 if the step has too few
     /// measurements.
     pub(super) fn end_step(&mut self, kept: f64) {
-        let kept = if total(&self.now).weight < MIN_SAMPLES { 1.0 } else { kept };
-        self.before.iter_mut().for_each(|moments| moments.scale(kept));
+        let kept = if total_moments(&self.now).weight < MIN_SAMPLES { 1.0 } else { kept };
+        self.before.iter_mut().for_each(|moments| moments.scale_weights(kept));
         if self.before.len() < self.now.len() {
             self.before.resize(self.now.len(), Moments::default());
         }
         for (before, now) in self.before.iter_mut().zip(&mut self.now) {
-            before.join(now);
+            before.add_moments(now);
             *now = Moments::default();
         }
     }
@@ -147,21 +147,21 @@ impl Measured {
 
     /// Mean over all bins and previous steps.
     pub(super) fn mean(&self) -> Option<f64> {
-        total(&self.before).mean()
+        total_moments(&self.before).mean()
     }
 }
 
-fn total(parts: &[Moments]) -> Moments {
+fn total_moments(parts: &[Moments]) -> Moments {
     let mut all = Moments::default();
-    parts.iter().for_each(|part| all.join(part));
+    parts.iter().for_each(|part| all.add_moments(part));
     all
 }
 
 /// One distribution per bin of the number of active flows.
 #[derive(Clone, Debug)]
-pub(super) struct ByActive(Vec<Distribution>);
+pub(super) struct DistributionByActiveFlows(Vec<Distribution>);
 
-impl ByActive {
+impl DistributionByActiveFlows {
     pub(super) fn constant(value: f64) -> Self {
         Self(vec![Distribution::Exponential { minimum: 0.0, scale: value }])
     }
@@ -170,12 +170,12 @@ impl ByActive {
         Self(distributions)
     }
 
-    pub(super) fn draw(&self, bin: usize, stream: &mut Stream) -> f64 {
-        self.0[bin.min(self.0.len() - 1)].draw(stream)
+    pub(super) fn draw(&self, bin: usize, stream: &mut RandomStream) -> f64 {
+        self.0[bin.min(self.0.len() - 1)].draw_value(stream)
     }
 }
 
-/// Distribution of the number of packets of its own flow that an arriving packet finds, by number
+/// Distribution of the number of packets of the same flow that an arriving packet finds, by number
 /// of active flows.
 #[derive(Clone, Debug, Default)]
 pub(super) struct BacklogDistribution {
@@ -184,7 +184,7 @@ pub(super) struct BacklogDistribution {
 }
 
 impl BacklogDistribution {
-    pub(super) fn add(&mut self, bin: usize, packets: usize) {
+    pub(super) fn add_backlog(&mut self, bin: usize, packets: usize) {
         if bin >= self.counts.len() {
             self.counts.resize(bin + 1, Vec::new());
         }
@@ -198,7 +198,7 @@ impl BacklogDistribution {
     /// Ends a step. Draws use all measurements so far, which are then weighted by `kept`.
     pub(super) fn end_step(&mut self, kept: f64) {
         let distributions: Vec<Option<Vec<f64>>> =
-            self.counts.iter().map(|counts| cumulate(counts)).collect();
+            self.counts.iter().map(|counts| cumulative_probabilities(counts)).collect();
         let distributions = fill_gaps(&distributions);
         if !distributions.is_empty() {
             self.cumulative = distributions;
@@ -207,14 +207,14 @@ impl BacklogDistribution {
     }
 
     /// Draws a number; `None` without measurements.
-    pub(super) fn draw(&self, bin: usize, stream: &mut Stream) -> Option<u32> {
+    pub(super) fn draw(&self, bin: usize, stream: &mut RandomStream) -> Option<u32> {
         let distribution = self.cumulative.get(bin.min(self.cumulative.len().checked_sub(1)?))?;
-        let u = stream.unit();
+        let u = stream.draw_unit();
         Some(distribution.partition_point(|below| *below < u).min(distribution.len() - 1) as u32)
     }
 }
 
-fn cumulate(counts: &[f64]) -> Option<Vec<f64>> {
+fn cumulative_probabilities(counts: &[f64]) -> Option<Vec<f64>> {
     let total: f64 = counts.iter().sum();
     if total < MIN_SAMPLES {
         return None;
@@ -229,31 +229,31 @@ fn cumulate(counts: &[f64]) -> Option<Vec<f64>> {
 
 /// Distributions used by the cross flows of a class, and measurements on its reference flows.
 #[derive(Clone, Debug)]
-pub(super) struct Distributions {
-    pub gap: ByActive,
-    pub service: ByActive,
+pub(super) struct CrossFlowDistributions {
+    pub gap: DistributionByActiveFlows,
+    pub service: DistributionByActiveFlows,
     /// Means of the current distributions, in seconds.
     pub gap_used: f64,
     pub service_used: f64,
     pub timeouts: f64,
-    pub measured_gap: Measured,
-    pub measured_service: Measured,
+    pub measured_gap: MeasuredMoments,
+    pub measured_service: MeasuredMoments,
     pub own_backlog: BacklogDistribution,
     /// Packets and timeouts of reference flows so far.
     sent: f64,
     expired: f64,
 }
 
-impl Distributions {
+impl CrossFlowDistributions {
     pub(super) fn new(initial: (f64, f64)) -> Self {
         Self {
-            gap: ByActive::constant(initial.0),
-            service: ByActive::constant(initial.1),
+            gap: DistributionByActiveFlows::constant(initial.0),
+            service: DistributionByActiveFlows::constant(initial.1),
             gap_used: initial.0,
             service_used: initial.1,
             timeouts: 0.0,
-            measured_gap: Measured::default(),
-            measured_service: Measured::default(),
+            measured_gap: MeasuredMoments::default(),
+            measured_service: MeasuredMoments::default(),
             own_backlog: BacklogDistribution::default(),
             sent: 0.0,
             expired: 0.0,
@@ -261,16 +261,16 @@ impl Distributions {
     }
 
     /// Ends a step and updates the distributions of the cross flows.
-    pub(super) fn update(&mut self, kept: f64, moments: u8, sent: u64, expired: u64) {
+    pub(super) fn end_step(&mut self, kept: f64, moments: u8, sent: u64, expired: u64) {
         self.measured_gap.end_step(kept);
         self.measured_service.end_step(kept);
         self.own_backlog.end_step(kept);
         if let Some(distributions) = self.measured_gap.distributions(moments) {
-            self.gap = ByActive::new(distributions);
+            self.gap = DistributionByActiveFlows::new(distributions);
             self.gap_used = self.measured_gap.mean().unwrap_or(self.gap_used);
         }
         if let Some(distributions) = self.measured_service.distributions(moments) {
-            self.service = ByActive::new(distributions);
+            self.service = DistributionByActiveFlows::new(distributions);
             self.service_used = self.measured_service.mean().unwrap_or(self.service_used);
         }
         self.sent = kept * self.sent + sent as f64;

@@ -5,17 +5,18 @@ use tcpcast_sim::cross::{ArrivalProcess, CrossConfig, FractionalNoise};
 use tcpcast_sim::hops;
 use tcpcast_sim::probe::{ClassCell, ProbeConfig, Probes};
 use tcpcast_sim::queue::{
-    Buffers, DropPolicy, DropTail, Fair, FairConfig, QueueConfig, RedConfig, Ties, disciplines,
+    BufferAssignment, DropPolicy, DropTail, FairConfig, FairQueue, QueueConfig, RedConfig,
+    TieBreakRule, disciplines,
 };
-use tcpcast_sim::tcp::{Growth, IdleRestart, InstantLoss, TcpConfig};
-use tcpcast_sim::traffic::{Begin, Distribution, Rounding, Start, Traffic};
+use tcpcast_sim::tcp::{GrowthCondition, IdleRestart, InstantLoss, TcpConfig};
+use tcpcast_sim::traffic::{BulkStart, Distribution, InitialState, SizeRounding, Traffic};
 use tcpcast_sim::{
-    AccessConfig, ClassConfig, Control, HopConfig, Replications, RunConfig, RunLimit, StopReason,
-    Watch,
+    AccessConfig, ClassConfig, HopConfig, Replications, RunConfig, RunControl, RunLimit, RunWatch,
+    StopReason,
 };
 
 const RULE_B: InstantLoss = InstantLoss {
-    growth: Growth::AfterHalving,
+    growth: GrowthCondition::AfterHalving,
     whole_halves: true,
     halve_once: false,
     timeout: true,
@@ -118,7 +119,10 @@ fn per_source_hop() -> impl Strategy<Value = Option<PerSource>> {
 }
 
 fn bulk() -> Traffic {
-    Traffic::Bulk { start: Start::Drawn(Distribution::Uniform { low: 0.0, high: 0.1 }), stop: None }
+    Traffic::Bulk {
+        start: BulkStart::Drawn(Distribution::Uniform { low: 0.0, high: 0.1 }),
+        stop: None,
+    }
 }
 
 fn web(off_time: f64) -> Traffic {
@@ -129,17 +133,17 @@ fn coupled(off_time: f64, coupling: f64) -> Traffic {
     Traffic::OnOff {
         off: Distribution::Exponential { minimum: 0.0, scale: off_time },
         size: Distribution::Lognormal { mu: 3.5, sigma: 0.8, minimum: 0.0 },
-        rounding: Rounding::Nearest,
+        rounding: SizeRounding::Nearest,
         persistent: true,
         coupling,
-        begin: Begin::Off,
+        begin: InitialState::Off,
     }
 }
 
 /// A hop that loses packets.
 const LOSSY: PerSource = PerSource { rate_bps: 2_000_000, buffer: Some(8), cross_load: Some(0.9) };
 
-fn fixed_point_config(scheme: Scheme, references: u32) -> FixedPointConfig {
+fn fixed_point_config(scheme: CrossFlowScheme, references: u32) -> FixedPointConfig {
     FixedPointConfig {
         scheme,
         conditional: false,
@@ -151,8 +155,8 @@ fn fixed_point_config(scheme: Scheme, references: u32) -> FixedPointConfig {
     }
 }
 
-fn fair(buffers: Buffers, drop: DropPolicy) -> FairConfig {
-    let ties = Ties::Latest;
+fn fair(buffers: BufferAssignment, drop: DropPolicy) -> FairConfig {
+    let ties = TieBreakRule::Latest;
     FairConfig { quantum_bytes: 1500, packet_bytes: 1500, buffers, drop, ties }
 }
 
@@ -170,7 +174,7 @@ fn dates(probes: &Probes) -> [u64; 6] {
         ClassCell::RttSum,
         ClassCell::OnTime,
     ]
-    .map(|cell| probes.counters.total(cell))
+    .map(|cell| probes.counters.total_over_classes(cell))
 }
 
 /// Checks that the packet engine and the recursion agree, for flows with equal losses and service
@@ -180,23 +184,23 @@ fn dates(probes: &Probes) -> [u64; 6] {
 /// delay to the first hop.
 fn check_exact(config: &RunConfig) {
     let mut exact = Replications::new(config, 1);
-    exact.advance(until(200), 1, &Control::new(1));
-    let mut runs = replications(config, &fixed_point_config(Scheme::Rates, 1), 1);
+    exact.advance(until(200), 1, &RunControl::new(1));
+    let mut runs =
+        fixed_point_replications(config, &fixed_point_config(CrossFlowScheme::Rates, 1), 1);
     let goal = RunLimit {
         until: 200 * SECOND - hops::time_to_first_shared(config, config.packet_bytes),
         ..until(200)
     };
-    runs.advance(goal, 1, &Control::new(1));
+    runs.advance(goal, 1, &RunControl::new(1));
     let (exact, probes) = (exact.flush().unwrap()[0], runs.flush().unwrap()[0]);
     let expected = dates(exact);
     assert!(expected[0] > 100, "no packets were sent: {expected:?}");
     assert_eq!(dates(probes), expected);
     // Behind the bottleneck, the packet engine is ahead by the delay of its senders.
     let at_first_hop = |probes: &Probes| {
-        probes
-            .hops
-            .first()
-            .map(|counters| [counters.arrived, counters.queue_drops, counters.held()])
+        probes.hops.first().map(|counters| {
+            [counters.arrived, counters.queue_drops, counters.queue_length_integral()]
+        })
     };
     assert_eq!(at_first_hop(probes), at_first_hop(exact));
 }
@@ -218,7 +222,7 @@ proptest! {
         config.tcp.receiver_window = window;
         add_per_source_hops(&mut config, before, after);
         check_exact(&config);
-        config.queue = QueueConfig::Fair(fair(Buffers::PerFlow, DropPolicy::Arriving));
+        config.queue = QueueConfig::Fair(fair(BufferAssignment::PerFlow, DropPolicy::Arriving));
         check_exact(&config);
     }
 
@@ -228,9 +232,9 @@ proptest! {
         routers in prop::collection::vec((0_u64..100, 0_u64..100), 0..5),
         gaps in prop::collection::vec(0_u64..150, 1..40),
     ) {
-        let of = |(service, delay): &(Nanos, Nanos)| Router { service: *service, delay: *delay };
-        let route = Route::new(routers.iter().map(of).collect());
-        let mut left = route.unused();
+        let of = |(service, delay): &(Nanos, Nanos)| SingleFlowRouter { service: *service, delay: *delay };
+        let route = RouterSeries::new(routers.iter().map(of).collect());
+        let mut left = route.state_of_unused_flow();
         let mut x = vec![0; routers.len()];
         let mut arrives = 0;
         for gap in gaps {
@@ -240,7 +244,7 @@ proptest! {
                 x[i] = at.max(x[i]) + service;
                 at = x[i] + delay;
             }
-            prop_assert_eq!(route.pass(&mut left, arrives), at);
+            prop_assert_eq!(route.pass_packet(&mut left, arrives), at);
         }
     }
 }
@@ -249,22 +253,27 @@ proptest! {
 fn constant_window_v_sends_packet_n_after_ack_of_packet_n_minus_v() {
     // x(0, n) = max(x(K+1, n - v) + d(K+1, 0), x(0, n-1)) + s(0, n) with K = 3, the maximum window
     // from the beginning, and a service time of 6 ms at the shared router.
-    let start = Start::Times(vec![0.0]);
+    let start = BulkStart::Times(vec![0.0]);
     let mut config = configuration(class(1, Traffic::Bulk { start, stop: None }), 2_000_000, 1000);
     config.tcp.initial_window = 40;
-    let mut run =
-        FixedPoint::new(&config, &fixed_point_config(Scheme::Rates, 1), DropTail::new(None), 0);
-    run.advance(until(10), &mut Watch::none());
-    let path = flows::Path::new(&config.classes[0], &config);
-    let (mut before, mut after) = (path.before.unused(), path.after.unused());
+    let mut run = FixedPoint::new(
+        &config,
+        &fixed_point_config(CrossFlowScheme::Rates, 1),
+        DropTail::new(None),
+        0,
+    );
+    run.advance(until(10), &mut RunWatch::without_control());
+    let path = flows::ClassPath::new(&config.classes[0], &config);
+    let (mut before, mut after) =
+        (path.before.state_of_unused_flow(), path.after.state_of_unused_flow());
     let (mut shared, mut ack_times) = (0, Vec::new());
     let (mut rtt_sum, v) = (0, 40);
     loop {
         let n = ack_times.len();
         let ready = if n < v { 0 } else { ack_times[n - v] };
-        let arrives = path.before.pass(&mut before, ready);
+        let arrives = path.before.pass_packet(&mut before, ready);
         shared = arrives.max(shared) + 6 * SECOND / 1000;
-        let back = path.after.pass(&mut after, shared + path.forward) + path.back;
+        let back = path.after.pass_packet(&mut after, shared + path.forward) + path.back;
         // The sender processes the ACK later by the upstream delay.
         if back + path.up_delay > 10 * SECOND {
             break;
@@ -272,10 +281,10 @@ fn constant_window_v_sends_packet_n_after_ack_of_packet_n_minus_v() {
         ack_times.push(back);
         rtt_sum += back - ready;
     }
-    let probes = run.flush().unwrap();
+    let probes = run.flush_counters().unwrap();
     assert!(ack_times.len() > 1000);
-    assert_eq!(probes.counters.total(ClassCell::RttSamples), ack_times.len() as u64);
-    assert_eq!(probes.counters.total(ClassCell::RttSum), rtt_sum);
+    assert_eq!(probes.counters.total_over_classes(ClassCell::RttSamples), ack_times.len() as u64);
+    assert_eq!(probes.counters.total_over_classes(ClassCell::RttSum), rtt_sum);
 }
 
 #[test]
@@ -290,35 +299,40 @@ fn replications_support_all_queues_and_report_cross_flows() {
         gentle: true,
         packets_per_second: 2_000_000.0 / 12_000.0,
     };
-    let random =
-        FairConfig { ties: Ties::Random, ..fair(Buffers::Shared, DropPolicy::LongestTail) };
+    let random = FairConfig {
+        ties: TieBreakRule::Random,
+        ..fair(BufferAssignment::Shared, DropPolicy::LongestTail)
+    };
     for queue in [
         QueueConfig::DropTail,
         QueueConfig::Red(red),
-        QueueConfig::Fair(fair(Buffers::Shared, DropPolicy::Arriving)),
+        QueueConfig::Fair(fair(BufferAssignment::Shared, DropPolicy::Arriving)),
         QueueConfig::Fair(random),
     ] {
         let mut config = configuration(class(40, web(2.0)), 2_000_000, 100);
         config.queue = queue.clone();
-        let mut point = fixed_point_config(Scheme::Windows, 4);
+        let mut point = fixed_point_config(CrossFlowScheme::Windows, 4);
         (point.steps, point.step) = (2, 5 * SECOND);
-        let mut runs = replications(&config, &point, 2);
-        assert_eq!(runs.advance(until(20), 2, &Control::new(2)), StopReason::Done);
+        let mut runs = fixed_point_replications(&config, &point, 2);
+        assert_eq!(runs.advance(until(20), 2, &RunControl::new(2)), StopReason::Done);
         assert!(runs.flush().is_ok());
-        for run in runs.runs() {
-            assert_eq!((run.rows().len(), run.replication().records().count()), (3, 4));
-            assert!(run.cross_probes().counters.total(ClassCell::Delivered) > 100, "{queue:?}");
+        for run in runs.created_replications() {
+            assert_eq!((run.step_rows().len(), run.as_replication().records().count()), (3, 4));
+            assert!(
+                run.cross_probes().counters.total_over_classes(ClassCell::Delivered) > 100,
+                "{queue:?}"
+            );
         }
     }
 }
 
 #[test]
 fn packets_are_conserved_for_all_schemes_and_queues() {
-    let schemes = [Scheme::Rates, Scheme::Queues, Scheme::Windows];
+    let schemes = [CrossFlowScheme::Rates, CrossFlowScheme::Queues, CrossFlowScheme::Windows];
     let policies = [DropPolicy::Arriving, DropPolicy::LongestTail, DropPolicy::LongestHead];
     for scheme in schemes {
         for drop in policies {
-            for buffers in [Buffers::Shared, Buffers::PerFlow] {
+            for buffers in [BufferAssignment::Shared, BufferAssignment::PerFlow] {
                 for (traffic, hop) in [
                     (web(2.0), None),
                     (coupled(2.0, 0.5), Some(LOSSY)),
@@ -329,15 +343,18 @@ fn packets_are_conserved_for_all_schemes_and_queues() {
                     add_per_source_hops(&mut config, hop, hop);
                     let mut point = fixed_point_config(scheme, 3);
                     (point.steps, point.step, point.conditional) = (4, 5 * SECOND, true);
-                    let queue = Fair::new(fair(buffers, drop), Some(300));
+                    let queue = FairQueue::new(fair(buffers, drop), Some(300));
                     let mut run = FixedPoint::new(&config, &point, queue, 0);
-                    run.advance(until(30), &mut Watch::none());
-                    assert!(run.flush().is_ok());
+                    run.advance(until(30), &mut RunWatch::without_control());
+                    assert!(run.flush_counters().is_ok());
                     let (reference, cross) = (run.probes(), run.cross_probes());
                     for probes in [reference, cross] {
-                        assert!(probes.counters.total(ClassCell::Delivered) > 20, "{scheme:?}");
+                        assert!(
+                            probes.counters.total_over_classes(ClassCell::Delivered) > 20,
+                            "{scheme:?}"
+                        );
                     }
-                    assert_eq!(run.rows().len(), 5);
+                    assert_eq!(run.step_rows().len(), 5);
                 }
             }
         }

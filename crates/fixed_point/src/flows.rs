@@ -1,54 +1,54 @@
 //! State of flows: reference flows with full TCP over the max-plus recursion, and cross flows.
 
-use crate::per_source::LossFeedback;
-use crate::recursion::{Left, Route, Router};
+use crate::per_source_hops::PendingLossFeedback;
+use crate::router_recursion::{LastDepartures, RouterSeries, SingleFlowRouter};
 use std::collections::VecDeque;
-use tcpcast_sim::clock::{NEVER, Nanos, transmission_time, transmitter};
+use tcpcast_sim::clock::{NEVER, Nanos, constant_rate_transmitter, transmission_time};
 use tcpcast_sim::probe::SourceRecord;
-use tcpcast_sim::random::{Named, Purpose, Stream};
-use tcpcast_sim::tcp::MaxPlus;
+use tcpcast_sim::random::{NamedStream, RandomStream, StreamPurpose};
+use tcpcast_sim::tcp::InstantFeedbackSender;
 use tcpcast_sim::{ClassConfig, RunConfig};
 
 /// Path of all flows of a class.
 #[derive(Clone, Debug)]
-pub(super) struct Path {
+pub(super) struct ClassPath {
     /// From the source to the shared router, or to the first per-source hop.
-    pub before: Route,
+    pub before: RouterSeries,
     /// Delay of `before` without queueing.
     pub up_delay: Nanos,
     /// Propagation from the shared router to the next hop.
     pub forward: Nanos,
     /// From the shared router, or from the last per-source hop, to the destination.
-    pub after: Route,
+    pub after: RouterSeries,
     /// Delay of ACKs from the destination to the source.
     pub back: Nanos,
     /// Bytes of a data packet.
     pub packet_bytes: u32,
 }
 
-impl Path {
+impl ClassPath {
     pub(super) fn new(class: &ClassConfig, config: &RunConfig) -> Self {
         let data = |rate| transmission_time(config.packet_bytes, rate);
         let ack = |rate| transmission_time(config.ack_bytes, rate);
         let (ingress, egress) = (&class.ingress, &class.egress);
-        let first = Router { service: data(ingress.rate_bps), delay: ingress.delay };
-        let last = Router { service: data(egress.rate_bps), delay: egress.delay };
-        let return_link = transmitter(config.bottleneck_bps, config.ack_bytes);
-        let before = Route::new(vec![first]);
+        let first = SingleFlowRouter { service: data(ingress.rate_bps), delay: ingress.delay };
+        let last = SingleFlowRouter { service: data(egress.rate_bps), delay: egress.delay };
+        let return_link = constant_rate_transmitter(config.bottleneck_bps, config.ack_bytes);
+        let before = RouterSeries::new(vec![first]);
         Self {
             up_delay: before.unloaded_delay(),
             before,
             packet_bytes: config.packet_bytes,
             forward: class.forward,
-            after: Route::new(vec![last]),
+            after: RouterSeries::new(vec![last]),
             back: ack(egress.rate_bps)
                 + egress.delay
                 + return_link.time_when_idle()
                 + class.back
                 + ingress.delay
                 + ack(ingress.rate_bps)
-                + config.time_back(&config.hops_before)
-                + config.time_back(&config.hops_after),
+                + config.ack_return_time(&config.hops_before)
+                + config.ack_return_time(&config.hops_after),
         }
     }
 
@@ -60,9 +60,9 @@ impl Path {
 
 /// A reference flow.
 #[derive(Clone, Debug)]
-pub(super) struct Reference {
+pub(super) struct ReferenceFlow {
     pub record: SourceRecord,
-    pub sender: MaxPlus,
+    pub sender: InstantFeedbackSender,
     /// Whether the next file can reuse the connection.
     pub connected: bool,
     pub size: u32,
@@ -70,8 +70,8 @@ pub(super) struct Reference {
     pub timer: Nanos,
     pub last_ack: Nanos,
     pub sent: Nanos,
-    pub left_before: Left,
-    pub left_after: Left,
+    pub left_before: LastDepartures,
+    pub left_after: LastDepartures,
     /// Future arrivals at the shared router: times and packet numbers.
     pub arriving: VecDeque<(Nanos, u32)>,
     /// Packets in the shared router: arrival times and numbers.
@@ -80,39 +80,39 @@ pub(super) struct Reference {
     pub left_shared: Nanos,
     /// Future ACKs: times and packet numbers.
     pub acks: VecDeque<(Nanos, u32)>,
-    pub feedback: LossFeedback,
+    pub feedback: PendingLossFeedback,
     /// Last arrival at the shared router, or the file start.
     pub gap_since: Nanos,
-    pub off_times: Stream,
-    pub sizes: Stream,
+    pub off_times: RandomStream,
+    pub sizes: RandomStream,
 }
 
-impl Reference {
-    pub(super) fn new(class: u16, path: &Path, seed: u64, replication: u32, id: u32) -> Self {
-        let stream = |purpose| Stream::named(seed, replication, id, purpose);
+impl ReferenceFlow {
+    pub(super) fn new(class: u16, path: &ClassPath, seed: u64, replication: u32, id: u32) -> Self {
+        let stream = |purpose| RandomStream::for_entity(seed, replication, id, purpose);
         Self {
             record: SourceRecord::new(class, path.packet_bytes, false),
-            sender: MaxPlus::default(),
+            sender: InstantFeedbackSender::default(),
             connected: false,
             size: 0,
             timer: NEVER,
             last_ack: 0,
             sent: 0,
-            left_before: path.before.unused(),
-            left_after: path.after.unused(),
+            left_before: path.before.state_of_unused_flow(),
+            left_after: path.after.state_of_unused_flow(),
             arriving: VecDeque::new(),
             inside: VecDeque::new(),
             left_shared: 0,
             acks: VecDeque::new(),
-            feedback: LossFeedback::default(),
+            feedback: PendingLossFeedback::default(),
             gap_since: 0,
-            off_times: stream(Purpose::OffTime),
-            sizes: stream(Purpose::Size),
+            off_times: stream(StreamPurpose::OffTime),
+            sizes: stream(StreamPurpose::Size),
         }
     }
 
     /// Removes a packet from the shared router, and returns its arrival time.
-    pub(super) fn take(&mut self, number: u32) -> Option<Nanos> {
+    pub(super) fn take_packet(&mut self, number: u32) -> Option<Nanos> {
         // Usually the first packet, unless the packet was evicted.
         let index = self.inside.iter().position(|(_, inside)| *inside == number)?;
         self.inside.remove(index).map(|(arrived, _)| arrived)
@@ -121,9 +121,9 @@ impl Reference {
 
 /// A cross flow, which is drawn from distributions.
 #[derive(Clone, Debug)]
-pub(super) struct Cross {
+pub(super) struct CrossFlow {
     pub record: SourceRecord,
-    pub window: crate::window::Window,
+    pub window: crate::cross_window::CrossFlowWindow,
     pub connected: bool,
     pub on: bool,
     pub size: u32,
@@ -135,25 +135,25 @@ pub(super) struct Cross {
     pub bound: Option<u32>,
     /// Future arrivals at the shared router after per-source hops: times and packet numbers.
     pub arriving: VecDeque<(Nanos, u32)>,
-    pub left_after: Left,
-    pub feedback: LossFeedback,
+    pub left_after: LastDepartures,
+    pub feedback: PendingLossFeedback,
     /// Packets in the shared router that will be lost behind it.
     pub lost_downstream: Vec<u32>,
     /// Time of the scheduled event; events at other times are obsolete.
     pub due: Nanos,
     pub last_ack: Nanos,
     pub sent: Nanos,
-    pub off_times: Stream,
-    pub sizes: Stream,
-    pub draws: Stream,
+    pub off_times: RandomStream,
+    pub sizes: RandomStream,
+    pub draws: RandomStream,
 }
 
-impl Cross {
-    pub(super) fn new(class: u16, path: &Path, seed: u64, replication: u32, id: u32) -> Self {
-        let stream = |purpose| Stream::named(seed, replication, id, purpose);
+impl CrossFlow {
+    pub(super) fn new(class: u16, path: &ClassPath, seed: u64, replication: u32, id: u32) -> Self {
+        let stream = |purpose| RandomStream::for_entity(seed, replication, id, purpose);
         Self {
             record: SourceRecord::new(class, path.packet_bytes, false),
-            window: crate::window::Window::default(),
+            window: crate::cross_window::CrossFlowWindow::default(),
             connected: false,
             on: false,
             size: 0,
@@ -161,15 +161,15 @@ impl Cross {
             inside: 0,
             bound: None,
             arriving: VecDeque::new(),
-            left_after: path.after.unused(),
-            feedback: LossFeedback::default(),
+            left_after: path.after.state_of_unused_flow(),
+            feedback: PendingLossFeedback::default(),
             lost_downstream: Vec::new(),
             due: NEVER,
             last_ack: 0,
             sent: 0,
-            off_times: stream(Purpose::OffTime),
-            sizes: stream(Purpose::Size),
-            draws: stream(Purpose::CrossFlow),
+            off_times: stream(StreamPurpose::OffTime),
+            sizes: stream(StreamPurpose::Size),
+            draws: stream(StreamPurpose::CrossFlow),
         }
     }
 }

@@ -4,21 +4,21 @@
 
 mod config;
 mod cross_flows;
+mod cross_window;
 mod distributions;
-mod events;
+mod flow_events;
+mod flow_probes;
 mod flows;
-mod per_source;
-mod probes;
-mod recursion;
+mod per_source_hops;
 mod reference_flows;
 mod replications;
+mod router_recursion;
 mod run;
-mod shared;
-mod window;
+mod shared_router;
 
-pub use config::{FixedPointConfig, STEP_CELLS, Scheme, StepRow};
-pub use recursion::{Left, Route, Router};
-pub use replications::{IteratedRun, replications};
+pub use config::{CrossFlowScheme, FixedPointConfig, STEP_CELLS, StepRow};
+pub use replications::{FixedPointReplication, fixed_point_replications};
+pub use router_recursion::{LastDepartures, RouterSeries, SingleFlowRouter};
 pub use run::FixedPoint;
 
 #[cfg(test)]

@@ -1,39 +1,39 @@
 //! Event handlers of reference flows, with the sender of the packet engine and the path of the
 //! recursion. The handlers also measure the distributions used by cross flows.
 
-use crate::events::Event;
+use crate::flow_events::FlowEvent;
 use crate::run::{FixedPoint, draw_off_time, draw_size, is_persistent};
-use tcpcast_sim::clock::{NEVER, Nanos, SECOND, nanoseconds};
-use tcpcast_sim::probe::{ClassCell, Listener, Probes};
+use tcpcast_sim::clock::{NEVER, Nanos, SECOND, seconds_to_nanos};
+use tcpcast_sim::probe::{ClassCell, Probes, SenderListener};
 use tcpcast_sim::queue::QueueDiscipline;
-use tcpcast_sim::tcp::{Idle, MaxPlus, SendingEnd, TcpConfig, Transmission};
-use tcpcast_sim::{Kind, Label, Packet};
+use tcpcast_sim::tcp::{IdleTime, InstantFeedbackSender, PacketsToSend, SendingEnd, TcpConfig};
+use tcpcast_sim::{Packet, PacketKind, PacketLabel};
 
 impl<Q: QueueDiscipline> FixedPoint<Q> {
     /// Starts a file.
-    pub(super) fn reference_starts_file(&mut self, id: u32) {
-        let (at, index) = (self.reference_now(id), id as usize);
+    pub(super) fn start_reference_file(&mut self, id: u32) {
+        let (at, index) = (self.reference_sender_time(id), id as usize);
         self.active += 1;
-        self.probes.reference.population.birth(self.now);
+        self.probes.reference.population.record_birth(self.now);
         let Self { references, probes, traffic, coupling, .. } = self;
         let flow = &mut references[index];
         if flow.size == 0 {
             let traffic = &traffic[flow.record.class()];
             flow.size = draw_size(traffic, coupling, id, &mut flow.sizes);
         }
-        let (size, reuse) = (flow.size, flow.connected && flow.sender.has_numbers(flow.size));
-        probes.reference.transfer_started(at, &mut flow.record, size);
+        let (size, reuse) = (flow.size, flow.connected && flow.sender.has_numbers_left(flow.size));
+        probes.reference.record_transfer_start(at, &mut flow.record, size);
         flow.gap_since = at;
         flow.connected = true;
-        let off_time = Idle {
+        let off_time = IdleTime {
             since_ack: at.saturating_sub(flow.last_ack),
             since_sent: at.saturating_sub(flow.sent),
         };
-        self.notify(at, id, |sender, tcp, listener| {
+        self.call_reference_sender(at, id, |sender, tcp, listener| {
             if reuse {
-                sender.resume(at, size, off_time, tcp, listener)
+                sender.send_more(at, size, off_time, tcp, listener)
             } else {
-                sender.start(at, size, tcp, listener)
+                sender.start_file(at, size, tcp, listener)
             }
         });
     }
@@ -41,120 +41,130 @@ impl<Q: QueueDiscipline> FixedPoint<Q> {
     /// Time at the sender. All events of a sender are processed later by the upstream delay, the
     /// time that a packet takes from the sender to the shared router or to the first per-source
     /// hop.
-    fn reference_now(&self, id: u32) -> Nanos {
-        self.now - self.up_delay(id)
+    fn reference_sender_time(&self, id: u32) -> Nanos {
+        self.now - self.upstream_delay(id)
     }
 
-    fn up_delay(&self, id: u32) -> Nanos {
+    fn upstream_delay(&self, id: u32) -> Nanos {
         self.paths[self.references[id as usize].record.class()].up_delay
     }
 
-    fn notify(
+    fn call_reference_sender(
         &mut self,
         at: Nanos,
         id: u32,
-        call: impl FnOnce(&mut MaxPlus, &TcpConfig, &mut Listener<'_>) -> Transmission,
+        call: impl FnOnce(
+            &mut InstantFeedbackSender,
+            &TcpConfig,
+            &mut SenderListener<'_>,
+        ) -> PacketsToSend,
     ) {
         let Self { references, probes, tcp, .. } = self;
         let flow = &mut references[id as usize];
-        let listener = &mut Listener::new(&mut probes.reference, &mut flow.record, id);
+        let listener = &mut SenderListener::new(&mut probes.reference, &mut flow.record, id);
         let sent = call(&mut flow.sender, tcp, listener);
-        self.reference_sends(at, id, sent);
+        self.send_reference_packets(at, id, sent);
     }
 
-    fn reference_sends(&mut self, at: Nanos, id: u32, sent: Transmission) {
+    fn send_reference_packets(&mut self, at: Nanos, id: u32, sent: PacketsToSend) {
         for number in sent.from..sent.from + sent.count {
-            self.reference_sends_one(at, id, number);
+            self.send_reference_packet(at, id, number);
         }
         let Self { references, events, paths, .. } = self;
         let flow = &mut references[id as usize];
-        let deadline = flow.sender.deadline();
+        let deadline = flow.sender.timer_deadline();
         if deadline < flow.timer {
             flow.timer = deadline;
-            events.push(deadline + paths[flow.record.class()].up_delay, Event::Timer, id);
+            events.push(deadline + paths[flow.record.class()].up_delay, FlowEvent::Timer, id);
         }
     }
 
-    fn reference_sends_one(&mut self, at: Nanos, id: u32, number: u32) {
+    fn send_reference_packet(&mut self, at: Nanos, id: u32, number: u32) {
         let Self {
             references, probes, paths, pre_hops, events, loss_delay, resend_delay, now, ..
         } = self;
         let (flow, probes) = (&mut references[id as usize], &mut probes.reference);
         let path = &paths[flow.record.class()];
-        let packet = packet(id, number);
-        probes.sent(at, &mut flow.record, &packet);
+        let packet = data_packet(id, number);
+        probes.count_sent(at, &mut flow.record, &packet);
         flow.sent = at;
-        let entry = path.before.pass(&mut flow.left_before, at);
-        match pre_hops.pass(entry, &packet, &flow.record, probes) {
+        let entry = path.before.pass_packet(&mut flow.left_before, at);
+        match pre_hops.pass_packet(entry, &packet, &flow.record, probes) {
             Ok(arrives) if arrives == *now && flow.arriving.is_empty() => {
-                self.reference_enters_router(id, number);
+                self.enter_reference_router(id, number);
             }
             Ok(arrives) => {
                 flow.arriving.push_back((arrives, number));
                 if flow.arriving.len() == 1 {
-                    events.push(arrives, Event::Arrival, id);
+                    events.push(arrives, FlowEvent::Arrival, id);
                 }
             }
             Err(lost) => {
                 let due =
                     path.up_delay + lost + if lost <= at { *resend_delay } else { *loss_delay };
                 flow.feedback.add(due, number);
-                events.push(due, Event::LossFeedback, id);
+                events.push(due, FlowEvent::LossFeedback, id);
             }
         }
     }
 
-    pub(super) fn reference_timer(&mut self, id: u32) {
-        let (at, up) = (self.reference_now(id), self.up_delay(id));
+    pub(super) fn on_reference_timer(&mut self, id: u32) {
+        let (at, up) = (self.reference_sender_time(id), self.upstream_delay(id));
         let flow = &mut self.references[id as usize];
         if flow.timer != at {
             return;
         }
         flow.timer = NEVER;
-        let deadline = flow.sender.deadline();
+        let deadline = flow.sender.timer_deadline();
         if deadline <= at {
-            self.notify(at, id, |sender, tcp, listener| sender.on_timer(at, tcp, listener));
+            self.call_reference_sender(at, id, |sender, tcp, listener| {
+                sender.on_timer(at, tcp, listener)
+            });
         } else if deadline != NEVER {
             flow.timer = deadline;
-            self.events.push(deadline + up, Event::Timer, id);
+            self.events.push(deadline + up, FlowEvent::Timer, id);
         }
     }
 
     /// Handles the arrival of a queued packet at the shared router, and schedules the next arrival.
-    pub(super) fn reference_arrives(&mut self, id: u32) {
+    pub(super) fn on_reference_arrival(&mut self, id: u32) {
         let Self { references, events, .. } = self;
         let flow = &mut references[id as usize];
         let Some((_, number)) = flow.arriving.pop_front() else { return };
         if let Some((next, _)) = flow.arriving.front() {
-            events.push(*next, Event::Arrival, id);
+            events.push(*next, FlowEvent::Arrival, id);
         }
-        self.reference_enters_router(id, number);
+        self.enter_reference_router(id, number);
     }
 
     /// Offers a packet to the shared router.
-    fn reference_enters_router(&mut self, id: u32, number: u32) {
-        let (now, bin) = (self.now, self.bin());
+    fn enter_reference_router(&mut self, id: u32, number: u32) {
+        let (now, bin) = (self.now, self.active_flow_bin());
         let Self { references, distributions, probes, .. } = self;
         let flow = &mut references[id as usize];
         let class = flow.record.class();
         let own_backlog = flow.inside.len();
-        distributions[class].measured_gap.add(bin, seconds(now - flow.gap_since));
-        distributions[class].own_backlog.add(bin, own_backlog);
+        distributions[class].measured_gap.add_value(bin, nanos_to_seconds(now - flow.gap_since));
+        distributions[class].own_backlog.add_backlog(bin, own_backlog);
         flow.gap_since = now;
-        probes.reference.counters.add(class, ClassCell::OwnFound, own_backlog as u64);
-        let packet = packet(id, number);
-        let held = self.shared.queue.held();
-        match self.offer(packet) {
+        probes.reference.counters.add_to_class(class, ClassCell::OwnFound, own_backlog as u64);
+        let packet = data_packet(id, number);
+        let held = self.shared.queue.held_packets();
+        match self.offer_to_router(packet) {
             None => {
-                self.probes.reference.arrived(&self.references[id as usize].record, &packet, held);
-                self.reference_loses(packet);
+                self.probes.reference.count_bottleneck_arrival(
+                    &self.references[id as usize].record,
+                    &packet,
+                    held,
+                );
+                self.on_reference_drop(packet);
             }
             Some(leaves) => {
                 let flow = &mut self.references[id as usize];
-                self.probes.reference.arrived(&flow.record, &packet, held);
+                self.probes.reference.count_bottleneck_arrival(&flow.record, &packet, held);
                 flow.inside.push_back((now, number));
                 if let Some(leaves) = leaves {
-                    self.reference_leaves(packet, leaves);
+                    self.on_reference_departure(packet, leaves);
                 }
             }
         }
@@ -162,8 +172,8 @@ impl<Q: QueueDiscipline> FixedPoint<Q> {
 
     /// Handles the departure from the shared router, which determines the service time of the
     /// recursion.
-    pub(super) fn reference_leaves(&mut self, packet: Packet, leaves: Nanos) {
-        let (bin, id) = (self.bin(), packet.source());
+    pub(super) fn on_reference_departure(&mut self, packet: Packet, leaves: Nanos) {
+        let (bin, id) = (self.active_flow_bin(), packet.source());
         let Self {
             references,
             events,
@@ -176,104 +186,110 @@ impl<Q: QueueDiscipline> FixedPoint<Q> {
             ..
         } = self;
         let (flow, probes) = (&mut references[id as usize], &mut probes.reference);
-        let Some(arrived) = flow.take(packet.number()) else { return };
+        let Some(arrived) = flow.take_packet(packet.number()) else { return };
         let class = flow.record.class();
         let service = leaves - arrived.max(flow.left_shared).min(leaves);
-        distributions[class].measured_service.add(bin, seconds(service));
-        probes.counters.add(class, ClassCell::Service, service);
-        probes.counters.add(class, ClassCell::Inside, leaves - arrived);
+        distributions[class].measured_service.add_value(bin, nanos_to_seconds(service));
+        probes.counters.add_to_class(class, ClassCell::Service, service);
+        probes.counters.add_to_class(class, ClassCell::Inside, leaves - arrived);
         flow.left_shared = leaves;
         let path = &paths[class];
         let next = leaves + path.forward;
-        let arrives = match post_hops.pass(next, &packet, &flow.record, probes) {
-            Ok(next) => path.after.pass(&mut flow.left_after, next),
+        let arrives = match post_hops.pass_packet(next, &packet, &flow.record, probes) {
+            Ok(next) => path.after.pass_packet(&mut flow.left_after, next),
             Err(lost) => {
                 let due = path.up_delay + lost + *loss_delay;
                 flow.feedback.add(due, packet.number());
-                events.push(due, Event::LossFeedback, id);
+                events.push(due, FlowEvent::LossFeedback, id);
                 return;
             }
         };
-        probes.delivered(&flow.record, true);
+        probes.count_delivery(&flow.record, true);
         flow.record.on_data(arrives, true);
         if *blocks {
-            probes.delivered_in_block(arrives, &flow.record, id);
+            probes.count_block_delivery(arrives, &flow.record, id);
         }
         flow.record.packets += u64::from(flow.size == u32::MAX - 1);
         let due = arrives + path.ack_path_delay();
         flow.acks.push_back((due, packet.number()));
         if flow.acks.len() == 1 {
-            events.push(due, Event::Ack, id);
+            events.push(due, FlowEvent::Ack, id);
         }
     }
 
     /// Handles the drop of a packet at the shared router, with instantaneous loss feedback.
-    pub(super) fn reference_loses(&mut self, lost: Packet) {
+    pub(super) fn on_reference_drop(&mut self, lost: Packet) {
         let (now, id) = (self.now, lost.source());
         let (flow, probes) = (&mut self.references[id as usize], &mut self.probes.reference);
-        let inside = flow.take(lost.number()).map_or(0, |arrived| now - arrived);
-        probes.counters.add(flow.record.class(), ClassCell::Inside, inside);
-        probes.dropped(now, &flow.record, &lost, false);
-        let due = now + self.loss_delay + self.up_delay(id);
+        let inside = flow.take_packet(lost.number()).map_or(0, |arrived| now - arrived);
+        probes.counters.add_to_class(flow.record.class(), ClassCell::Inside, inside);
+        probes.count_bottleneck_drop(now, &flow.record, &lost, false);
+        let due = now + self.loss_delay + self.upstream_delay(id);
         self.references[id as usize].feedback.add(due, lost.number());
-        self.events.push(due, Event::LossFeedback, id);
+        self.events.push(due, FlowEvent::LossFeedback, id);
     }
 
     /// Passes loss feedback to the sender.
-    pub(super) fn reference_loss_feedback(&mut self, id: u32) {
-        let at = self.reference_now(id);
-        while let Some(number) = self.references[id as usize].feedback.take(self.now) {
-            self.notify(at, id, |sender, tcp, listener| sender.on_loss(at, number, tcp, listener));
+    pub(super) fn on_reference_loss_feedback(&mut self, id: u32) {
+        let at = self.reference_sender_time(id);
+        while let Some(number) = self.references[id as usize].feedback.take_due(self.now) {
+            self.call_reference_sender(at, id, |sender, tcp, listener| {
+                sender.on_loss(at, number, tcp, listener)
+            });
         }
     }
 
     /// Passes an ACK to the sender.
-    pub(super) fn reference_ack(&mut self, id: u32) {
-        let at = self.reference_now(id);
+    pub(super) fn on_reference_ack(&mut self, id: u32) {
+        let at = self.reference_sender_time(id);
         let Self { references, events, .. } = self;
         let flow = &mut references[id as usize];
         let Some((_, number)) = flow.acks.pop_front() else { return };
         if let Some((next, _)) = flow.acks.front() {
-            events.push(*next, Event::Ack, id);
+            events.push(*next, FlowEvent::Ack, id);
         }
         flow.last_ack = at;
-        self.notify(at, id, |sender, tcp, listener| sender.on_ack(at, number, &(), tcp, listener));
-        if self.references[id as usize].sender.finished() {
-            self.reference_finishes(id);
+        self.call_reference_sender(at, id, |sender, tcp, listener| {
+            sender.on_ack(at, number, &(), tcp, listener)
+        });
+        if self.references[id as usize].sender.is_finished() {
+            self.finish_reference_file(id);
         }
     }
 
-    fn reference_finishes(&mut self, id: u32) {
-        let (at, bin) = (self.reference_now(id), self.bin());
+    fn finish_reference_file(&mut self, id: u32) {
+        let (at, bin) = (self.reference_sender_time(id), self.active_flow_bin());
         self.active -= 1;
         let Self { references, events, distributions, probes, now, traffic, coupling, .. } = self;
         let flow = &mut references[id as usize];
         let class = flow.record.class();
         let off_time = draw_off_time(&traffic[class], coupling, id, &mut flow.off_times);
-        probes.reference.transfer_finished(at, &mut flow.record, flow.size);
-        probes.reference.population.death(*now);
-        distributions[class].measured_gap.add_to_sum_only(bin, seconds(at - flow.gap_since));
+        probes.reference.record_transfer_end(at, &mut flow.record, flow.size);
+        probes.reference.population.record_death(*now);
+        distributions[class]
+            .measured_gap
+            .add_to_sum_only(bin, nanos_to_seconds(at - flow.gap_since));
         flow.connected = is_persistent(&traffic[class]);
         flow.size = 0;
-        note_off_time(&mut probes.reference, class, off_time);
+        count_off_time(&mut probes.reference, class, off_time);
         if off_time < NEVER {
-            events.push(*now + off_time, Event::FileStart, id);
+            events.push(*now + off_time, FlowEvent::FileStart, id);
         }
     }
 }
 
 /// Counts the start of an OFF time.
-pub(super) fn note_off_time(probes: &mut Probes, class: usize, off_time: Nanos) {
-    if off_time < nanoseconds(1e9) {
-        probes.counters.add(class, ClassCell::OffTimes, 1);
-        probes.counters.add(class, ClassCell::OffTime, off_time);
+pub(super) fn count_off_time(probes: &mut Probes, class: usize, off_time: Nanos) {
+    if off_time < seconds_to_nanos(1e9) {
+        probes.counters.add_to_class(class, ClassCell::OffTimes, 1);
+        probes.counters.add_to_class(class, ClassCell::OffTime, off_time);
     }
 }
 
-pub(super) fn packet(source: u32, number: u32) -> Packet {
-    Packet::new(source, 1, number, Label::new(Kind::Data, 0))
+pub(super) fn data_packet(source: u32, number: u32) -> Packet {
+    Packet::new(source, 1, number, PacketLabel::new(PacketKind::Data, 0))
 }
 
-pub(super) fn seconds(span: Nanos) -> f64 {
+pub(super) fn nanos_to_seconds(span: Nanos) -> f64 {
     span as f64 / SECOND as f64
 }

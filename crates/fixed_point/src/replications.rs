@@ -4,68 +4,78 @@ use crate::config::{FixedPointConfig, StepRow};
 use crate::run::FixedPoint;
 use tcpcast_sim::clock::Nanos;
 use tcpcast_sim::probe::{Probes, SourceRecord};
-use tcpcast_sim::queue::{DropTail, Fair, Managed, Policed, QueueConfig, QueueDiscipline, Red};
-use tcpcast_sim::random::{Named, Purpose, Stream};
-use tcpcast_sim::{Replication, Replications, RunConfig, RunLimit, StopReason, Unbalanced, Watch};
+use tcpcast_sim::queue::{
+    DropTail, FairQueue, ManagedQueue, PolicerQueue, QueueConfig, QueueDiscipline, RedQueue,
+};
+use tcpcast_sim::random::{NamedStream, RandomStream, StreamPurpose};
+use tcpcast_sim::{
+    ConservationError, Replication, Replications, RunConfig, RunLimit, RunWatch, StopReason,
+};
 
 /// A replication of a fixed point. [`Replication::probes`] returns the probes of reference flows.
-pub trait IteratedRun: Replication {
+pub trait FixedPointReplication: Replication {
     /// This replication as a [`Replication`].
-    fn replication(&self) -> &dyn Replication;
+    fn as_replication(&self) -> &dyn Replication;
 
     /// Probes of cross flows, as of the last [`Replication::flush`].
     fn cross_probes(&self) -> &Probes;
 
-    /// See [`FixedPoint::rows`].
-    fn rows(&self) -> Vec<StepRow>;
+    /// See [`FixedPoint::step_rows`].
+    fn step_rows(&self) -> Vec<StepRow>;
 }
 
 /// Creates `count` replications of a fixed point.
 #[must_use]
-pub fn replications(
+pub fn fixed_point_replications(
     config: &RunConfig,
     spec: &FixedPointConfig,
     count: u32,
-) -> Replications<dyn IteratedRun> {
+) -> Replications<dyn FixedPointReplication> {
     let (config, spec) = (config.clone(), spec.clone());
-    Replications::from_fn(count, move |number| set_up(&config, &spec, number))
+    Replications::from_fn(count, move |number| create_replication(&config, &spec, number))
 }
 
-fn set_up(config: &RunConfig, spec: &FixedPointConfig, number: u32) -> Box<dyn IteratedRun> {
-    let stream = |purpose| Stream::named(config.seed, number, 0, purpose);
+fn create_replication(
+    config: &RunConfig,
+    spec: &FixedPointConfig,
+    number: u32,
+) -> Box<dyn FixedPointReplication> {
+    let stream = |purpose| RandomStream::for_entity(config.seed, number, 0, purpose);
     match &config.queue {
         QueueConfig::DropTail => {
             Box::new(FixedPoint::new(config, spec, DropTail::new(config.buffer), number))
         }
         QueueConfig::Red(red) => {
-            let queue = Red::new(*red, config.buffer, stream(Purpose::EarlyDrop));
+            let queue = RedQueue::new(*red, config.buffer, stream(StreamPurpose::EarlyDrop));
             Box::new(FixedPoint::new(config, spec, queue, number))
         }
         QueueConfig::Fair(fair) if fair.is_random() => {
-            let queue = Fair::at_random(*fair, config.buffer, stream(Purpose::Tie));
+            let queue =
+                FairQueue::with_random_selection(*fair, config.buffer, stream(StreamPurpose::Tie));
             Box::new(FixedPoint::new(config, spec, queue, number))
         }
         QueueConfig::Fair(fair) => {
-            Box::new(FixedPoint::new(config, spec, Fair::new(*fair, config.buffer), number))
+            Box::new(FixedPoint::new(config, spec, FairQueue::new(*fair, config.buffer), number))
         }
         QueueConfig::Policed(policed) => {
-            Box::new(FixedPoint::new(config, spec, Policed::new(*policed), number))
+            Box::new(FixedPoint::new(config, spec, PolicerQueue::new(*policed), number))
         }
         // Scenarios reject this queue because the recursion supports drops only on arrival.
         QueueConfig::Managed(managed) => {
-            let queue = Managed::new(managed.clone(), config.buffer, stream(Purpose::EarlyDrop));
+            let queue =
+                ManagedQueue::new(managed.clone(), config.buffer, stream(StreamPurpose::EarlyDrop));
             Box::new(FixedPoint::new(config, spec, queue, number))
         }
     }
 }
 
 impl<Q: QueueDiscipline + Send + Sync> Replication for FixedPoint<Q> {
-    fn advance(&mut self, goal: RunLimit, watch: &mut Watch<'_>) -> StopReason {
+    fn advance(&mut self, goal: RunLimit, watch: &mut RunWatch<'_>) -> StopReason {
         self.advance(goal, watch)
     }
 
-    fn flush(&mut self) -> Result<&Probes, Unbalanced> {
-        self.flush()
+    fn flush(&mut self) -> Result<&Probes, ConservationError> {
+        self.flush_counters()
     }
 
     fn probes(&self) -> &Probes {
@@ -85,8 +95,8 @@ impl<Q: QueueDiscipline + Send + Sync> Replication for FixedPoint<Q> {
     }
 }
 
-impl<Q: QueueDiscipline + Send + Sync> IteratedRun for FixedPoint<Q> {
-    fn replication(&self) -> &dyn Replication {
+impl<Q: QueueDiscipline + Send + Sync> FixedPointReplication for FixedPoint<Q> {
+    fn as_replication(&self) -> &dyn Replication {
         self
     }
 
@@ -94,7 +104,7 @@ impl<Q: QueueDiscipline + Send + Sync> IteratedRun for FixedPoint<Q> {
         self.cross_probes()
     }
 
-    fn rows(&self) -> Vec<StepRow> {
-        self.rows()
+    fn step_rows(&self) -> Vec<StepRow> {
+        self.step_rows()
     }
 }

@@ -1,46 +1,48 @@
 //! Joint simulation of reference flows (max-plus recursion) and cross flows (by scheme) through one
 //! scheduler. Each step updates the distributions of the cross flows; the measurement follows.
 
-use crate::config::{FixedPointConfig, Scheme, StepRow};
-use crate::distributions::{Binning, Distributions};
-use crate::events::{Event, Events};
-use crate::flows::{Cross, Path, Reference};
-use crate::per_source::PerSourceHops;
-use crate::probes::FlowProbes;
-use crate::shared::{Offered, SharedRouter};
-use tcpcast_sim::clock::{NEVER, Nanos, SECOND, Transmitter, nanoseconds, transmitter};
+use crate::config::{CrossFlowScheme, FixedPointConfig, StepRow};
+use crate::distributions::{ActiveFlowBinning, CrossFlowDistributions};
+use crate::flow_events::{FlowEvent, FlowEventQueue};
+use crate::flow_probes::FlowProbes;
+use crate::flows::{ClassPath, CrossFlow, ReferenceFlow};
+use crate::per_source_hops::PerSourceHops;
+use crate::shared_router::{RouterOutcome, SharedRouter};
+use tcpcast_sim::clock::{
+    NEVER, Nanos, SECOND, Transmitter, constant_rate_transmitter, seconds_to_nanos,
+};
 use tcpcast_sim::hops;
 use tcpcast_sim::probe::{ClassCell, Probes, SourceRecord};
 use tcpcast_sim::queue::QueueDiscipline;
-use tcpcast_sim::random::Stream;
+use tcpcast_sim::random::RandomStream;
 use tcpcast_sim::tcp::{InstantLoss, TcpConfig};
-use tcpcast_sim::traffic::{Coupling, Traffic};
+use tcpcast_sim::traffic::{SizeOffTimeCoupling, Traffic};
 use tcpcast_sim::traffic::{SourceStart, draw_start};
-use tcpcast_sim::{Packet, RunConfig, RunLimit, StopReason, Unbalanced, Watch};
+use tcpcast_sim::{ConservationError, Packet, RunConfig, RunLimit, RunWatch, StopReason};
 
 /// One replication of a fixed point.
 pub struct FixedPoint<Q> {
-    pub(super) scheme: Scheme,
-    pub(super) binning: Binning,
+    pub(super) scheme: CrossFlowScheme,
+    pub(super) binning: ActiveFlowBinning,
     spec: FixedPointConfig,
     pub(super) tcp: TcpConfig,
     pub(super) rules: InstantLoss,
     /// Whether the goodput of blocks of packets is recorded.
     pub(super) blocks: bool,
     pub(super) traffic: Vec<Traffic>,
-    pub(super) coupling: Coupling,
-    pub(super) paths: Vec<Path>,
+    pub(super) coupling: SizeOffTimeCoupling,
+    pub(super) paths: Vec<ClassPath>,
     pub(super) pre_hops: PerSourceHops,
     pub(super) post_hops: PerSourceHops,
-    /// Extra delay of instantaneous loss feedback; see [`loss_delay`].
+    /// Extra delay of instantaneous loss feedback; see [`loss_feedback_delay`].
     pub(super) loss_delay: Nanos,
     /// Extra delay of loss feedback for packets that are lost at the time of sending.
     pub(super) resend_delay: Nanos,
-    pub(super) distributions: Vec<Distributions>,
+    pub(super) distributions: Vec<CrossFlowDistributions>,
     pub(super) shared: SharedRouter<Q>,
-    pub(super) events: Events,
-    pub(super) references: Vec<Reference>,
-    pub(super) cross: Vec<Cross>,
+    pub(super) events: FlowEventQueue,
+    pub(super) references: Vec<ReferenceFlow>,
+    pub(super) cross: Vec<CrossFlow>,
     /// Number of flows that are transferring a file.
     pub(super) active: u32,
     pub(super) now: Nanos,
@@ -64,15 +66,15 @@ impl<Q: QueueDiscipline> FixedPoint<Q> {
     /// Creates a replication.
     #[must_use]
     pub fn new(config: &RunConfig, spec: &FixedPointConfig, queue: Q, replication: u32) -> Self {
-        let link = transmitter(config.bottleneck_bps, config.packet_bytes);
-        let paths: Vec<Path> =
-            config.classes.iter().map(|class| Path::new(class, config)).collect();
-        let stages = hops::stages_of(config);
+        let link = constant_rate_transmitter(config.bottleneck_bps, config.packet_bytes);
+        let paths: Vec<ClassPath> =
+            config.classes.iter().map(|class| ClassPath::new(class, config)).collect();
+        let stages = hops::stage_count(config);
         let probes = || Probes::new(&config.probes, config.classes.len(), stages);
         let behind = config.hops_before.len() + 1;
         let mut run = Self {
             scheme: spec.scheme,
-            binning: Binning { conditional: spec.conditional },
+            binning: ActiveFlowBinning { conditional: spec.conditional },
             spec: spec.clone(),
             tcp: config.tcp.clone(),
             rules: config.tcp.instant.unwrap_or(InstantLoss::PLAIN),
@@ -81,10 +83,10 @@ impl<Q: QueueDiscipline> FixedPoint<Q> {
             distributions: spec
                 .initial
                 .iter()
-                .map(|initial| Distributions::new(*initial))
+                .map(|initial| CrossFlowDistributions::new(*initial))
                 .collect(),
             shared: SharedRouter::new(queue, link.clone()),
-            events: Events::new(),
+            events: FlowEventQueue::new(),
             references: Vec::new(),
             cross: Vec::new(),
             active: 0,
@@ -95,15 +97,15 @@ impl<Q: QueueDiscipline> FixedPoint<Q> {
             rows: Vec::new(),
             probes: FlowProbes::new(probes),
             router_counters: RouterCounters::default(),
-            coupling: Coupling::default(),
+            coupling: SizeOffTimeCoupling::default(),
             pre_hops: PerSourceHops::new(&config.hops_before, 0, config, replication),
             post_hops: PerSourceHops::new(&config.hops_after, behind, config, replication),
-            loss_delay: loss_delay(config, &paths, &link),
+            loss_delay: loss_feedback_delay(config, &paths, &link),
             resend_delay: link.time_when_idle().max(1),
             paths,
         };
         run.add_flows(config, replication);
-        run.schedule_starts();
+        run.schedule_flow_starts();
         run
     }
 
@@ -111,39 +113,40 @@ impl<Q: QueueDiscipline> FixedPoint<Q> {
     fn add_flows(&mut self, config: &RunConfig, replication: u32) {
         let references = self.spec.references.clone();
         for (class, followed) in references.iter().enumerate() {
-            self.add_references(class, *followed, config.seed, replication);
+            self.add_reference_flows(class, *followed, config.seed, replication);
         }
         for (class, followed) in references.iter().enumerate() {
             let others = config.classes[class].sources.saturating_sub(*followed);
-            self.add_cross(class, others, config.seed, replication);
+            self.add_cross_flows(class, others, config.seed, replication);
         }
     }
 
-    fn add_references(&mut self, class: usize, count: u32, seed: u64, replication: u32) {
+    fn add_reference_flows(&mut self, class: usize, count: u32, seed: u64, replication: u32) {
         let (path, first) = (&self.paths[class], self.references.len() as u32);
-        let flow = |id| Reference::new(class as u16, path, seed, replication, id);
+        let flow = |id| ReferenceFlow::new(class as u16, path, seed, replication, id);
         self.references.extend((first..first + count).map(flow));
     }
 
-    fn add_cross(&mut self, class: usize, count: u32, seed: u64, replication: u32) {
+    fn add_cross_flows(&mut self, class: usize, count: u32, seed: u64, replication: u32) {
         let (path, first) = (&self.paths[class], (self.references.len() + self.cross.len()) as u32);
-        let flow = |id| Cross::new(class as u16, path, seed, replication, id);
+        let flow = |id| CrossFlow::new(class as u16, path, seed, replication, id);
         self.cross.extend((first..first + count).map(flow));
     }
 
-    fn schedule_starts(&mut self) {
+    fn schedule_flow_starts(&mut self) {
         let Self { references, cross, traffic, paths, events, .. } = self;
         let mut indices = vec![0_usize; traffic.len()];
-        let mut schedule = |class: usize, up, off_times: &mut Stream, sizes: &mut Stream, id| {
-            let (seconds, size) =
-                match draw_start(&traffic[class], indices[class], false, off_times, sizes)? {
-                    SourceStart::Sends { after, size } => (after, size),
-                    SourceStart::Off { left, .. } => (left, 0),
-                };
-            indices[class] += 1;
-            events.push(nanoseconds(seconds) + up, Event::FileStart, id);
-            Some(size)
-        };
+        let mut schedule =
+            |class: usize, up, off_times: &mut RandomStream, sizes: &mut RandomStream, id| {
+                let (seconds, size) =
+                    match draw_start(&traffic[class], indices[class], false, off_times, sizes)? {
+                        SourceStart::Sends { after, size } => (after, size),
+                        SourceStart::Off { left, .. } => (left, 0),
+                    };
+                indices[class] += 1;
+                events.push(seconds_to_nanos(seconds) + up, FlowEvent::FileStart, id);
+                Some(size)
+            };
         for (id, flow) in (0..).zip(&mut *references) {
             let class = flow.record.class();
             let size =
@@ -158,15 +161,15 @@ impl<Q: QueueDiscipline> FixedPoint<Q> {
     }
 
     /// Runs until the goal is reached or the watcher stops the run.
-    pub fn advance(&mut self, goal: RunLimit, watch: &mut Watch<'_>) -> StopReason {
+    pub fn advance(&mut self, goal: RunLimit, watch: &mut RunWatch<'_>) -> StopReason {
         self.limit = self.boundary.min(goal.until);
         loop {
-            let (due, served) = (self.events.due(), self.shared.next());
+            let (due, served) = (self.events.next_time(), self.shared.next_departure());
             if served <= due && served <= self.limit {
-                self.serve(served);
+                self.serve_router(served);
             } else if due <= self.limit {
-                self.event();
-            } else if self.pass_limit(goal) {
+                self.process_next_event();
+            } else if self.end_step_or_run(goal) {
                 return StopReason::Done;
             }
             if !watch.should_continue(|| self.now as f64 / goal.until as f64) {
@@ -175,80 +178,83 @@ impl<Q: QueueDiscipline> FixedPoint<Q> {
         }
     }
 
-    fn event(&mut self) {
-        let Some((now, event, flow)) = self.events.take() else { return };
+    fn process_next_event(&mut self) {
+        let Some((now, event, flow)) = self.events.take_next() else { return };
         self.now = now;
         match event {
-            Event::Ack => self.reference_ack(flow),
-            Event::LossFeedback if self.is_reference(flow) => self.reference_loss_feedback(flow),
-            Event::LossFeedback => self.cross_loss_feedback(flow),
-            Event::Entry => self.cross_event(flow),
-            Event::Arrival if self.is_reference(flow) => self.reference_arrives(flow),
-            Event::Arrival if self.has_entry_hops() => self.cross_enters_router(flow),
-            Event::Arrival => self.cross_event(flow),
-            Event::Timer => self.reference_timer(flow),
-            Event::FileStart if self.is_reference(flow) => self.reference_starts_file(flow),
-            Event::FileStart => self.cross_starts_file(flow),
+            FlowEvent::Ack => self.on_reference_ack(flow),
+            FlowEvent::LossFeedback if self.is_reference_flow(flow) => {
+                self.on_reference_loss_feedback(flow)
+            }
+            FlowEvent::LossFeedback => self.on_cross_loss_feedback(flow),
+            FlowEvent::Entry => self.on_cross_event(flow),
+            FlowEvent::Arrival if self.is_reference_flow(flow) => self.on_reference_arrival(flow),
+            FlowEvent::Arrival if self.has_entry_hops() => self.enter_router_after_hops(flow),
+            FlowEvent::Arrival => self.on_cross_event(flow),
+            FlowEvent::Timer => self.on_reference_timer(flow),
+            FlowEvent::FileStart if self.is_reference_flow(flow) => self.start_reference_file(flow),
+            FlowEvent::FileStart => self.start_cross_file(flow),
         }
     }
 
-    fn is_reference(&self, flow: u32) -> bool {
+    fn is_reference_flow(&self, flow: u32) -> bool {
         (flow as usize) < self.references.len()
     }
 
-    fn serve(&mut self, now: Nanos) {
+    fn serve_router(&mut self, now: Nanos) {
         self.now = now;
-        if let Some((leaves, packet)) = self.shared.take(&mut self.probes.reference) {
-            self.leaves(packet, leaves);
+        if let Some((leaves, packet)) = self.shared.take_next(&mut self.probes.reference) {
+            self.on_router_departure(packet, leaves);
         }
     }
 
-    fn leaves(&mut self, packet: Packet, leaves: Nanos) {
+    fn on_router_departure(&mut self, packet: Packet, leaves: Nanos) {
         self.router_counters.left += 1;
-        if self.is_reference(packet.source()) {
-            self.reference_leaves(packet, leaves);
+        if self.is_reference_flow(packet.source()) {
+            self.on_reference_departure(packet, leaves);
         } else {
-            self.cross_leaves(packet, leaves);
+            self.on_cross_departure(packet, leaves);
         }
     }
 
     /// Offers a packet to the shared router, and handles an evicted packet. Returns `None` if the
-    /// packet is dropped, otherwise its departure time if it is already known.
-    pub(super) fn offer(&mut self, packet: Packet) -> Option<Option<Nanos>> {
+    /// packet is dropped, otherwise `Some` with the departure time, which is `None` if it is not
+    /// known yet.
+    pub(super) fn offer_to_router(&mut self, packet: Packet) -> Option<Option<Nanos>> {
         self.router_counters.offered += 1;
-        match self.shared.offer(self.now, packet, &mut self.probes.reference) {
-            Offered::Leaves(leaves) => {
+        match self.shared.offer_packet(self.now, packet, &mut self.probes.reference) {
+            RouterOutcome::Leaves(leaves) => {
                 self.router_counters.left += 1;
                 Some(Some(leaves))
             }
-            Offered::Waits(evicted) => {
+            RouterOutcome::Waits(evicted) => {
                 if let Some(packet) = evicted {
                     self.router_counters.dropped += 1;
-                    self.evicted(packet);
+                    self.on_router_eviction(packet);
                 }
                 Some(None)
             }
-            Offered::Dropped => {
+            RouterOutcome::Dropped => {
                 self.router_counters.dropped += 1;
                 None
             }
         }
     }
 
-    fn evicted(&mut self, packet: Packet) {
-        if self.is_reference(packet.source()) {
-            self.reference_loses(packet);
+    fn on_router_eviction(&mut self, packet: Packet) {
+        if self.is_reference_flow(packet.source()) {
+            self.on_reference_drop(packet);
         } else {
-            self.cross_evicted(packet);
+            self.on_cross_eviction(packet);
         }
     }
 
-    pub(super) fn bin(&self) -> usize {
-        self.binning.bin(self.active)
+    pub(super) fn active_flow_bin(&self) -> usize {
+        self.binning.bin_of(self.active)
     }
 
     /// Ends a step, a slot or the run at the limit. Returns true at the end of the run.
-    fn pass_limit(&mut self, goal: RunLimit) -> bool {
+    fn end_step_or_run(&mut self, goal: RunLimit) -> bool {
         if self.boundary > goal.until {
             self.now = goal.until;
             return true;
@@ -281,8 +287,8 @@ impl<Q: QueueDiscipline> FixedPoint<Q> {
     }
 
     /// In the first half of the steps, distributions use only the preceding step, so that the
-    /// initial values have no influence. In the second half, they average all steps to reduce the
-    /// variance.
+    /// initial values have no influence. In the second half, the distributions average over all
+    /// steps to reduce the variance.
     fn end_step(&mut self) {
         let rows: Vec<StepRow> = self.current_rows().collect();
         self.rows.extend(rows);
@@ -291,14 +297,14 @@ impl<Q: QueueDiscipline> FixedPoint<Q> {
         let moments = self.spec.moments;
         let probes = &self.probes.reference.counters;
         for (class, distributions) in self.distributions.iter_mut().enumerate() {
-            let sent = probes.of_class(class, ClassCell::Sent);
-            let expired = probes.of_class(class, ClassCell::Timeouts);
-            distributions.update(kept, moments, sent, expired);
+            let sent = probes.class_cell(class, ClassCell::Sent);
+            let expired = probes.class_cell(class, ClassCell::Timeouts);
+            distributions.end_step(kept, moments, sent, expired);
         }
     }
 
     /// Results of the current step for a class.
-    fn row(&self, class: usize) -> StepRow {
+    fn current_row(&self, class: usize) -> StepRow {
         let distributions = &self.distributions[class];
         let reference = ClassStats::of_class(&self.probes.reference, class);
         let cross = ClassStats::of_class(&self.probes.cross, class);
@@ -321,30 +327,30 @@ impl<Q: QueueDiscipline> FixedPoint<Q> {
     }
 
     fn current_rows(&self) -> impl Iterator<Item = StepRow> {
-        (0..self.distributions.len()).map(|class| self.row(class))
+        (0..self.distributions.len()).map(|class| self.current_row(class))
     }
 
     fn flush_queue(&mut self) {
         let now = self.now;
         self.shared.queue.advance_to(now, &mut self.probes.reference);
-        self.probes.reference.occupancy.held(self.shared.queue.held(), now);
-        self.pre_hops.settle(&mut self.probes.reference);
-        self.post_hops.settle(&mut self.probes.reference);
+        self.probes.reference.occupancy.record_held(self.shared.queue.held_packets(), now);
+        self.pre_hops.flush_cross_counters(&mut self.probes.reference);
+        self.post_hops.flush_cross_counters(&mut self.probes.reference);
     }
 
     /// Updates the counters to the current time and checks the conservation of packets.
     ///
     /// # Errors
-    /// Returns [`Unbalanced`] if a packet is unaccounted for.
-    pub fn flush(&mut self) -> Result<&Probes, Unbalanced> {
+    /// Returns [`ConservationError`] if a packet is unaccounted for.
+    pub fn flush_counters(&mut self) -> Result<&Probes, ConservationError> {
         self.flush_queue();
-        self.probes.reference.states = self.probes.reference.population.as_of(self.now);
+        self.probes.reference.states = self.probes.reference.population.copy_until(self.now);
         self.probes.snapshot(self.now, true);
         let RouterCounters { offered, left, dropped } = self.router_counters;
-        let in_flight = self.shared.waiting();
+        let in_flight = self.shared.waiting_packets();
         if offered != left + dropped + in_flight {
             let (sent, received) = (offered, left);
-            return Err(Unbalanced::Packets { sent, received, dropped, in_flight });
+            return Err(ConservationError::Packets { sent, received, dropped, in_flight });
         }
         Ok(&self.probes.reference)
     }
@@ -363,7 +369,7 @@ impl<Q: QueueDiscipline> FixedPoint<Q> {
 
     /// Results per step and class; the last step is the current step or the measurement.
     #[must_use]
-    pub fn rows(&self) -> Vec<StepRow> {
+    pub fn step_rows(&self) -> Vec<StepRow> {
         self.rows.iter().copied().chain(self.current_rows()).collect()
     }
 
@@ -393,13 +399,13 @@ pub(super) fn is_persistent(traffic: &Traffic) -> bool {
 /// Draws the size of the next file in packets.
 pub(super) fn draw_size(
     traffic: &Traffic,
-    coupling: &mut Coupling,
+    coupling: &mut SizeOffTimeCoupling,
     id: u32,
-    sizes: &mut Stream,
+    sizes: &mut RandomStream,
 ) -> u32 {
     match traffic {
         Traffic::OnOff { size, rounding, coupling: by, .. } => {
-            rounding.file(coupling.size(id, size, *by, sizes)).packets
+            rounding.round_to_file_size(coupling.draw_size(id, size, *by, sizes)).packets
         }
         Traffic::Bulk { .. } => u32::MAX - 1,
         Traffic::Transfers { .. } | Traffic::Arrivals { .. } => 1,
@@ -409,13 +415,13 @@ pub(super) fn draw_size(
 /// Draws the OFF time after a file.
 pub(super) fn draw_off_time(
     traffic: &Traffic,
-    coupling: &mut Coupling,
+    coupling: &mut SizeOffTimeCoupling,
     id: u32,
-    off_times: &mut Stream,
+    off_times: &mut RandomStream,
 ) -> Nanos {
     match traffic {
         Traffic::OnOff { off, coupling: by, .. } => {
-            nanoseconds(coupling.off_time(id, off, *by, off_times))
+            seconds_to_nanos(coupling.draw_off_time(id, off, *by, off_times))
         }
         _ => NEVER,
     }
@@ -424,7 +430,7 @@ pub(super) fn draw_off_time(
 /// Extra delay of loss feedback. Without any delay before the shared router, a flow would endlessly
 /// resend into a full buffer at the same time. Its feedback is therefore delayed by one packet time
 /// of the router, as in the packet engine.
-fn loss_delay(config: &RunConfig, paths: &[Path], link: &Transmitter) -> Nanos {
+fn loss_feedback_delay(config: &RunConfig, paths: &[ClassPath], link: &Transmitter) -> Nanos {
     let min_delay = paths.iter().map(|path| path.up_delay).min().unwrap_or(0);
     let takes_time = min_delay + hops::time_to_first_shared(config, config.packet_bytes) > 0;
     if takes_time { 0 } else { link.time_when_idle().max(1) }
@@ -440,7 +446,7 @@ struct ClassStats {
 
 impl ClassStats {
     fn of_class(probes: &Probes, class: usize) -> Self {
-        let count = |cell| probes.counters.of_class(class, cell) as f64;
+        let count = |cell| probes.counters.class_cell(class, cell) as f64;
         let on_time = count(ClassCell::OnTime) / SECOND as f64;
         Self {
             rate: count(ClassCell::TransferPackets) / on_time,

@@ -6,13 +6,13 @@
 use std::hint::black_box;
 use std::num::{NonZeroU32, NonZeroU64};
 use std::time::Instant;
-use tcpcast_link::link::{FifoLink, HeldLink, Link, Offered};
+use tcpcast_link::link::{FifoLink, Link, OfferOutcome, QueueingLink};
 use tcpcast_link::queue::{
-    Admission, AdmitAll, AnyQueue, Buffers, Codel, CodelConfig, DropPolicy, DropTail, Drr,
-    DrrConfig, Fifo, FqCodel, FqCodelConfig, HeadDrop, Limits, Pie, PieConfig, QueueConfig,
-    QueueDiscipline, QueueProbe, Reason, Red, RedConfig, RedUnit, Ties,
+    AdmissionRule, AdmitAll, AnyQueue, BufferAssignment, BufferLimits, Codel, CodelConfig,
+    DropPolicy, DropReason, DropTail, Drr, DrrConfig, Fifo, FqCodel, FqCodelConfig, HeadDrop, Pie,
+    PieConfig, QueueConfig, QueueDiscipline, QueueProbe, Red, RedConfig, RedUnit, TieBreakRule,
 };
-use tcpcast_link::random::Stream;
+use tcpcast_link::random::RandomStream;
 use tcpcast_link::transmit::{ConstantRate, Transmitter};
 use tcpcast_link::{Ecn, Nanos, Packet};
 
@@ -29,7 +29,7 @@ struct Counts {
 
 impl QueueProbe<u32> for Counts {
     #[inline]
-    fn dropped(&mut self, _now: Nanos, _packet: &Packet, _reason: Reason) {
+    fn on_drop(&mut self, _now: Nanos, _packet: &Packet, _reason: DropReason) {
         self.dropped += 1;
     }
 }
@@ -68,17 +68,17 @@ fn measure(mut run: impl FnMut() -> Counts) -> (f64, f64) {
 }
 
 fn run_held<Q: QueueDiscipline<u32>>(queue: impl Fn() -> Q, flows: u32, load: f64) -> Counts {
-    let mut link = HeldLink::new(queue(), rate());
+    let mut link = QueueingLink::new(queue(), rate());
     let mut counts = Counts::default();
     for packet in 0..PACKETS {
         let (now, packet) = arrival(packet, flows, load);
         loop {
-            let (leaves, deadline) = (link.leaves(), Link::<u32>::deadline(&link));
+            let (leaves, deadline) = (link.next_departure(), Link::<u32>::deadline(&link));
             if leaves.min(deadline) > now {
                 break;
             }
             if leaves <= deadline {
-                black_box(link.serve(&mut counts));
+                black_box(link.serve_next(&mut counts));
             } else {
                 Link::<u32>::on_deadline(&mut link, deadline);
             }
@@ -88,12 +88,12 @@ fn run_held<Q: QueueDiscipline<u32>>(queue: impl Fn() -> Q, flows: u32, load: f6
     counts
 }
 
-fn run_fifo<A: Admission>(admission: impl Fn() -> A, load: f64) -> Counts {
-    let mut link = FifoLink::new(Limits::packets(LIMIT), admission(), rate());
+fn run_fifo<A: AdmissionRule>(admission: impl Fn() -> A, load: f64) -> Counts {
+    let mut link = FifoLink::new(BufferLimits::limit_packets(LIMIT), admission(), rate());
     let mut counts = Counts::default();
     for packet in 0..PACKETS {
         let (now, packet) = arrival(packet, 1, load);
-        black_box::<Offered>(link.offer(now, packet, &mut counts));
+        black_box::<OfferOutcome>(link.offer(now, packet, &mut counts));
     }
     counts
 }
@@ -119,17 +119,22 @@ fn red() -> Red {
         unit: RedUnit::Packets,
         ecn: false,
     };
-    Red::new(config, Stream::of(1))
+    Red::new(config, RandomStream::from_seed(1))
 }
 
 fn drr(drop: DropPolicy) -> Drr {
     let quantum_bytes = NonZeroU32::MIN.saturating_add(1499);
-    let config = DrrConfig { quantum_bytes, buffers: Buffers::Shared, drop, ties: Ties::Latest };
-    Drr::new(Limits::packets(LIMIT), config, Stream::of(1))
+    let config = DrrConfig {
+        quantum_bytes,
+        buffers: BufferAssignment::Shared,
+        drop,
+        ties: TieBreakRule::Latest,
+    };
+    Drr::new(BufferLimits::limit_packets(LIMIT), config, RandomStream::from_seed(1))
 }
 
 fn main() {
-    let limits = Limits::packets(LIMIT);
+    let limits = BufferLimits::limit_packets(LIMIT);
     let no_marks = CodelConfig::default();
     let fq = || FqCodelConfig { codel: no_marks, ..FqCodelConfig::default() };
     println!("{:<34}{:>18}{:>18}", "", "load 0.95", "load 1.2");
@@ -150,12 +155,16 @@ fn main() {
     print("head-drop", &|load| run_held(|| HeadDrop::new(limits), 1, load));
     print("red", &|load| run_held(|| Fifo::new(limits, red()), 1, load));
     print("pie", &|load| {
-        run_held(|| Fifo::new(limits, Pie::new(PieConfig::default(), Stream::of(1))), 1, load)
+        run_held(
+            || Fifo::new(limits, Pie::new(PieConfig::default(), RandomStream::from_seed(1))),
+            1,
+            load,
+        )
     });
     print("codel", &|load| run_held(|| Codel::new(limits, no_marks), 1, load));
     print("codel, any queue", &|load| {
         let config = QueueConfig::Codel(no_marks);
-        run_held(|| AnyQueue::new(config, limits, Stream::of(1)), 1, load)
+        run_held(|| AnyQueue::new(config, limits, RandomStream::from_seed(1)), 1, load)
     });
     for flows in [1, 100, 10_000] {
         print(&format!("fq_codel, {flows} flows"), &|load| {

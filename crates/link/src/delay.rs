@@ -1,6 +1,6 @@
 //! Propagation: a delay line with jitter, with or without reordering.
 
-use crate::random::{Draws, Stream};
+use crate::random::{RandomSource, RandomStream};
 use crate::time::{NEVER, Nanos};
 use std::cmp::Ordering;
 use std::collections::{BinaryHeap, VecDeque};
@@ -24,15 +24,15 @@ pub enum Jitter {
 }
 
 impl Jitter {
-    fn draw(self, draws: &mut impl Draws) -> Nanos {
+    fn draw_delay(self, draws: &mut impl RandomSource) -> Nanos {
         let extra = match self {
             Self::None => return 0,
-            Self::Uniform(max) => (1.0 - draws.unit()) * max as f64,
-            Self::Exponential(mean) => -libm::log(draws.unit()) * mean as f64,
+            Self::Uniform(max) => (1.0 - draws.draw_unit()) * max as f64,
+            Self::Exponential(mean) => -libm::log(draws.draw_unit()) * mean as f64,
             Self::Normal { mean, sd } => {
                 // Box-Muller transform; the second number is not needed.
-                let radius = libm::sqrt(-2.0 * libm::log(draws.unit()));
-                let angle = std::f64::consts::TAU * draws.unit();
+                let radius = libm::sqrt(-2.0 * libm::log(draws.draw_unit()));
+                let angle = std::f64::consts::TAU * draws.draw_unit();
                 mean as f64 + radius * libm::cos(angle) * sd as f64
             }
         };
@@ -43,15 +43,15 @@ impl Jitter {
 
 /// Whether a packet may overtake another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Order {
+pub enum PacketOrder {
     /// No reordering: a packet waits for its predecessor if necessary.
     Kept,
-    /// A packet overtakes others if its delay is sufficiently shorter.
+    /// A packet overtakes earlier packets if its delay is sufficiently shorter.
     Free,
 }
 
 #[derive(Clone, Debug)]
-struct InTransit<I> {
+struct TimedItem<I> {
     due: Nanos,
     number: u64,
     item: I,
@@ -59,67 +59,67 @@ struct InTransit<I> {
 
 // Reversed order because `BinaryHeap` is a max-heap: earliest due time first, then order of
 // arrival.
-impl<I> Ord for InTransit<I> {
+impl<I> Ord for TimedItem<I> {
     fn cmp(&self, other: &Self) -> Ordering {
         (other.due, other.number).cmp(&(self.due, self.number))
     }
 }
 
-impl<I> PartialOrd for InTransit<I> {
+impl<I> PartialOrd for TimedItem<I> {
     fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
         Some(self.cmp(other))
     }
 }
 
-impl<I> PartialEq for InTransit<I> {
+impl<I> PartialEq for TimedItem<I> {
     fn eq(&self, other: &Self) -> bool {
         self.cmp(other) == Ordering::Equal
     }
 }
 
-impl<I> Eq for InTransit<I> {}
+impl<I> Eq for TimedItem<I> {}
 
 #[derive(Clone, Debug)]
-enum Line<I> {
+enum ItemOrder<I> {
     InOrder(VecDeque<(Nanos, I)>),
-    Overtaking(BinaryHeap<InTransit<I>>),
+    Overtaking(BinaryHeap<TimedItem<I>>),
 }
 
 /// Items in propagation, with their due times at the far end.
 #[derive(Clone, Debug)]
-pub struct DelayLine<I, D = Stream> {
+pub struct DelayLine<I, D = RandomStream> {
     delay: Nanos,
     jitter: Jitter,
     draws: D,
-    line: Line<I>,
+    line: ItemOrder<I>,
     /// Due time of the last packet, if the order is kept.
     last_due: Nanos,
     number: u64,
 }
 
-impl<I, D: Draws> DelayLine<I, D> {
+impl<I, D: RandomSource> DelayLine<I, D> {
     /// Creates an empty line with propagation delay `delay` and jitter.
     #[must_use]
-    pub fn new(delay: Nanos, jitter: Jitter, order: Order, draws: D) -> Self {
-        let line = if order == Order::Kept || jitter == Jitter::None {
-            Line::InOrder(VecDeque::new())
+    pub fn new(delay: Nanos, jitter: Jitter, order: PacketOrder, draws: D) -> Self {
+        let line = if order == PacketOrder::Kept || jitter == Jitter::None {
+            ItemOrder::InOrder(VecDeque::new())
         } else {
-            Line::Overtaking(BinaryHeap::new())
+            ItemOrder::Overtaking(BinaryHeap::new())
         };
         Self { delay, jitter, draws, line, last_due: 0, number: 0 }
     }
 
     /// Creates an empty line for [`DelayLine::schedule`]: the caller specifies all due times.
     #[must_use]
-    pub fn scheduled(draws: D) -> Self {
-        let line = Line::Overtaking(BinaryHeap::new());
+    pub fn with_given_due_times(draws: D) -> Self {
+        let line = ItemOrder::Overtaking(BinaryHeap::new());
         Self { delay: 0, jitter: Jitter::None, draws, line, last_due: 0, number: 0 }
     }
 
     /// Adds an item at `now`, which must not decrease between calls, and returns its due time.
     #[inline]
     pub fn push(&mut self, now: Nanos, item: I) -> Nanos {
-        let due = now + self.delay + self.jitter.draw(&mut self.draws);
+        let due = now + self.delay + self.jitter.draw_delay(&mut self.draws);
         self.schedule(due, item)
     }
 
@@ -129,14 +129,14 @@ impl<I, D: Draws> DelayLine<I, D> {
     pub fn schedule(&mut self, due: Nanos, item: I) -> Nanos {
         let mut due = due;
         match &mut self.line {
-            Line::InOrder(line) => {
+            ItemOrder::InOrder(line) => {
                 due = due.max(self.last_due);
                 self.last_due = due;
                 line.push_back((due, item));
             }
-            Line::Overtaking(line) => {
+            ItemOrder::Overtaking(line) => {
                 self.number += 1;
-                line.push(InTransit { due, number: self.number, item });
+                line.push(TimedItem { due, number: self.number, item });
             }
         }
         due
@@ -147,8 +147,8 @@ impl<I, D: Draws> DelayLine<I, D> {
     #[must_use]
     pub fn next_due(&self) -> Nanos {
         match &self.line {
-            Line::InOrder(line) => line.front().map_or(NEVER, |(due, _)| *due),
-            Line::Overtaking(line) => line.peek().map_or(NEVER, |first| first.due),
+            ItemOrder::InOrder(line) => line.front().map_or(NEVER, |(due, _)| *due),
+            ItemOrder::Overtaking(line) => line.peek().map_or(NEVER, |first| first.due),
         }
     }
 
@@ -159,8 +159,8 @@ impl<I, D: Draws> DelayLine<I, D> {
             return None;
         }
         match &mut self.line {
-            Line::InOrder(line) => line.pop_front(),
-            Line::Overtaking(line) => line.pop().map(|first| (first.due, first.item)),
+            ItemOrder::InOrder(line) => line.pop_front(),
+            ItemOrder::Overtaking(line) => line.pop().map(|first| (first.due, first.item)),
         }
     }
 
@@ -168,8 +168,8 @@ impl<I, D: Draws> DelayLine<I, D> {
     #[must_use]
     pub fn len(&self) -> usize {
         match &self.line {
-            Line::InOrder(line) => line.len(),
-            Line::Overtaking(line) => line.len(),
+            ItemOrder::InOrder(line) => line.len(),
+            ItemOrder::Overtaking(line) => line.len(),
         }
     }
 
@@ -191,7 +191,8 @@ mod tests {
 
     #[test]
     fn items_arrive_after_the_delay() {
-        let mut line = DelayLine::new(100, Jitter::None, Order::Free, Stream::of(1));
+        let mut line =
+            DelayLine::new(100, Jitter::None, PacketOrder::Free, RandomStream::from_seed(1));
         assert_eq!(line.next_due(), NEVER);
         assert_eq!((line.push(0, 'a'), line.push(7, 'b')), (100, 107));
         assert_eq!((line.next_due(), line.pop(99)), (100, None));
@@ -201,16 +202,17 @@ mod tests {
 
     #[test]
     fn scheduled_items_are_sorted_unless_order_is_kept() {
-        let mut line = DelayLine::scheduled(Stream::of(1));
+        let mut line = DelayLine::with_given_due_times(RandomStream::from_seed(1));
         assert_eq!((line.schedule(9, 'a'), line.schedule(3, 'b')), (9, 3));
         assert_eq!(line.schedule(9, 'c'), 9);
         assert_eq!(drain(&mut line), [(3, 'b'), (9, 'a'), (9, 'c')]);
-        let mut kept = DelayLine::new(0, Jitter::None, Order::Kept, Stream::of(1));
+        let mut kept =
+            DelayLine::new(0, Jitter::None, PacketOrder::Kept, RandomStream::from_seed(1));
         assert_eq!((kept.schedule(9, 'a'), kept.schedule(3, 'b')), (9, 9));
     }
 
     fn mean_and_max(jitter: Jitter) -> (f64, Nanos) {
-        let mut line = DelayLine::new(0, jitter, Order::Free, Stream::of(3));
+        let mut line = DelayLine::new(0, jitter, PacketOrder::Free, RandomStream::from_seed(3));
         let extra: Vec<Nanos> = (0..100_000).map(|_| line.push(0, ())).collect();
         (extra.iter().sum::<u64>() as f64 / 1e5, extra.into_iter().max().unwrap())
     }
@@ -232,8 +234,8 @@ mod tests {
             name: u64,
             kept: bool,
         ) {
-            let order = if kept { Order::Kept } else { Order::Free };
-            let mut line = DelayLine::new(20, Jitter::Exponential(100), order, Stream::of(name));
+            let order = if kept { PacketOrder::Kept } else { PacketOrder::Free };
+            let mut line = DelayLine::new(20, Jitter::Exponential(100), order, RandomStream::from_seed(name));
             let mut now = 0;
             let mut entered = Vec::new();
             for (number, gap) in gaps.iter().enumerate() {

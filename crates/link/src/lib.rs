@@ -13,7 +13,7 @@
 //! - [`transmit`]: transmitters: a constant rate, a token bucket, or a trace of transmission
 //!   opportunities.
 //! - [`link`]: a discipline in front of a transmitter. [`link::FifoLink`] computes the departure
-//!   time on arrival; [`link::HeldLink`] holds packets until the transmitter is free.
+//!   time on arrival; [`link::QueueingLink`] holds packets until the transmitter is free.
 //! - [`loss`], [`delay`]: random loss, propagation and jitter.
 //!
 //! The caller passes a stream of [`random`] to each component that needs random numbers.
@@ -24,7 +24,7 @@ pub mod loss;
 pub mod packet;
 pub mod queue;
 pub mod random;
-pub mod ring;
+pub mod ring_buffer;
 pub mod time;
 pub mod transmit;
 

@@ -1,26 +1,27 @@
 //! A queue discipline in front of a transmitter.
 //!
 //! [`FifoLink`] serves packets in order of arrival and computes each departure on arrival, with one
-//! call per packet. [`HeldLink`] works with any discipline and holds packets until the transmitter
-//! is free. Both produce the same departures for disciplines that both support.
+//! call per packet. [`QueueingLink`] works with any discipline and holds packets until the
+//! transmitter is free. Both produce the same departures for disciplines that both support.
 //!
 //! ```text
-//! FifoLink   offer -> Departs { leaves }   always
-//! HeldLink   offer -> Departs { leaves }   if the transmitter was idle
-//!                  -> Held                 at `leaves()`: serve -> (leaves, packet), after any drops
+//! FifoLink      offer -> Departs { leaves }   always
+//! QueueingLink  offer -> Departs { leaves }   if the transmitter was idle
+//!                     -> Held                 at `next_departure()`, after any drops:
+//!                                             serve_next -> (leaves, packet)
 //! ```
 
 use crate::packet::Packet;
 use crate::queue::{
-    Admission, AdmitAll, Backlog, Departure, Departures, Limits, QueueDiscipline, QueueProbe,
-    Reason, Verdict,
+    AdmissionRule, AdmitAll, Backlog, BufferLimits, Departure, DepartureQueue, DropReason,
+    EnqueueOutcome, QueueDiscipline, QueueProbe,
 };
 use crate::time::{NEVER, Nanos};
 use crate::transmit::Transmitter;
 
 /// The outcome of offering a packet to a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Offered {
+pub enum OfferOutcome {
     /// The packet was accepted and its departure time is known.
     Departs {
         /// Time at which the last bit leaves the link.
@@ -30,15 +31,16 @@ pub enum Offered {
         /// Whether the queue marked the packet.
         marked: bool,
     },
-    /// The packet waits until [`Link::serve`] transmits or drops it.
+    /// The packet waits until [`Link::serve_next`] transmits or drops it.
     Held {
         /// Packets held on arrival, including the packet in transmission.
         found: u64,
-        /// Whether the queue marked the packet on arrival; it can also be marked on dequeue.
+        /// Whether the queue marked the packet on arrival; the discipline can also mark the packet
+        /// on dequeue.
         marked: bool,
     },
     /// The packet was dropped.
-    Dropped(Reason),
+    Dropped(DropReason),
 }
 
 /// A queue in front of a transmitter.
@@ -47,21 +49,26 @@ pub enum Offered {
 /// before it offers the arrivals.
 pub trait Link<T> {
     /// Whether packets are held until the transmitter is free. If so, the caller must call
-    /// [`Link::serve`] at [`Link::leaves`].
+    /// [`Link::serve_next`] at [`Link::next_departure`].
     const HOLDS_PACKETS: bool;
 
     /// Offers an arriving packet to the link.
-    fn offer(&mut self, now: Nanos, packet: Packet<T>, probe: &mut impl QueueProbe<T>) -> Offered;
+    fn offer(
+        &mut self,
+        now: Nanos,
+        packet: Packet<T>,
+        probe: &mut impl QueueProbe<T>,
+    ) -> OfferOutcome;
 
-    /// Time at which the packet in transmission leaves and [`Link::serve`] must be called;
+    /// Time at which the packet in transmission leaves and [`Link::serve_next`] must be called;
     /// [`NEVER`] while the transmitter is idle and for links that do not hold packets.
-    fn leaves(&self) -> Nanos {
+    fn next_departure(&self) -> Nanos {
         NEVER
     }
 
-    /// Starts to transmit the next packet at [`Link::leaves`]. Returns the departure time and the
-    /// packet, or `None` if no packet waits.
-    fn serve(&mut self, _probe: &mut impl QueueProbe<T>) -> Option<(Nanos, Packet<T>)> {
+    /// Starts to transmit the next packet at [`Link::next_departure`]. Returns the departure time
+    /// and the packet, or `None` if no packet waits.
+    fn serve_next(&mut self, _probe: &mut impl QueueProbe<T>) -> Option<(Nanos, Packet<T>)> {
         None
     }
 
@@ -78,35 +85,42 @@ pub trait Link<T> {
     fn advance_to(&mut self, now: Nanos, probe: &mut impl QueueProbe<T>);
 
     /// Backlog as of the last call, including the packet in transmission.
-    fn held(&self) -> Backlog;
+    fn held_backlog(&self) -> Backlog;
 
     /// Resets the state of a link without packets.
-    fn restart(&mut self, now: Nanos);
+    fn reset_when_empty(&mut self, now: Nanos);
 }
 
 /// A FIFO link, which computes the departure of each packet on arrival.
 #[derive(Clone, Debug)]
 pub struct FifoLink<X, A = AdmitAll> {
-    queue: Departures<A>,
+    queue: DepartureQueue<A>,
     transmitter: X,
 }
 
-impl<X: Transmitter, A: Admission> FifoLink<X, A> {
-    /// Creates an idle link. Rules with [`Admission::NEEDS_DEQUEUE`] do not compile.
+impl<X: Transmitter, A: AdmissionRule> FifoLink<X, A> {
+    /// Creates an idle link. Rules with [`AdmissionRule::NEEDS_DEQUEUE`] do not compile.
     #[must_use]
-    pub fn new(limits: Limits, admission: A, transmitter: X) -> Self {
-        Self { queue: Departures::new(limits, admission), transmitter }
+    pub fn new(limits: BufferLimits, admission: A, transmitter: X) -> Self {
+        Self { queue: DepartureQueue::new(limits, admission), transmitter }
     }
 }
 
-impl<T: Copy, X: Transmitter, A: Admission> Link<T> for FifoLink<X, A> {
+impl<T: Copy, X: Transmitter, A: AdmissionRule> Link<T> for FifoLink<X, A> {
     const HOLDS_PACKETS: bool = false;
 
     #[inline]
-    fn offer(&mut self, now: Nanos, packet: Packet<T>, probe: &mut impl QueueProbe<T>) -> Offered {
+    fn offer(
+        &mut self,
+        now: Nanos,
+        packet: Packet<T>,
+        probe: &mut impl QueueProbe<T>,
+    ) -> OfferOutcome {
         match self.queue.offer(now, packet, &mut self.transmitter, probe) {
-            Ok(Departure { leaves, found, marked }) => Offered::Departs { leaves, found, marked },
-            Err(reason) => Offered::Dropped(reason),
+            Ok(Departure { leaves, found, marked }) => {
+                OfferOutcome::Departs { leaves, found, marked }
+            }
+            Err(reason) => OfferOutcome::Dropped(reason),
         }
     }
 
@@ -114,26 +128,26 @@ impl<T: Copy, X: Transmitter, A: Admission> Link<T> for FifoLink<X, A> {
         self.queue.advance_to(now, probe);
     }
 
-    fn held(&self) -> Backlog {
-        self.queue.held()
+    fn held_backlog(&self) -> Backlog {
+        self.queue.held_backlog()
     }
 
-    fn restart(&mut self, now: Nanos) {
-        self.queue.restart(now);
-        self.transmitter.restart();
+    fn reset_when_empty(&mut self, now: Nanos) {
+        self.queue.reset_when_empty(now);
+        self.transmitter.reset_when_idle();
     }
 }
 
 /// A link with any discipline, which holds packets until the transmitter is free.
 #[derive(Clone, Debug)]
-pub struct HeldLink<Q, X> {
+pub struct QueueingLink<Q, X> {
     queue: Q,
     transmitter: X,
     /// Departure time of the packet in transmission; [`NEVER`] if there is none.
     leaves: Nanos,
 }
 
-impl<Q, X> HeldLink<Q, X> {
+impl<Q, X> QueueingLink<Q, X> {
     /// Creates an idle link.
     #[must_use]
     pub fn new(queue: Q, transmitter: X) -> Self {
@@ -162,18 +176,22 @@ impl<Q, X> HeldLink<Q, X> {
 
     /// Backlog, excluding the packet in transmission.
     #[must_use]
-    pub fn waiting<T>(&self) -> Backlog
+    pub fn waiting_backlog<T>(&self) -> Backlog
     where
         Q: QueueDiscipline<T>,
     {
-        self.queue.waiting()
+        self.queue.waiting_backlog()
     }
 }
 
-impl<Q, X: Transmitter> HeldLink<Q, X> {
+impl<Q, X: Transmitter> QueueingLink<Q, X> {
     /// Starts to transmit the next packet, if there is one.
     #[inline]
-    fn begin<T>(&mut self, now: Nanos, probe: &mut impl QueueProbe<T>) -> Option<Packet<T>>
+    fn start_transmission<T>(
+        &mut self,
+        now: Nanos,
+        probe: &mut impl QueueProbe<T>,
+    ) -> Option<Packet<T>>
     where
         Q: QueueDiscipline<T>,
     {
@@ -186,38 +204,45 @@ impl<Q, X: Transmitter> HeldLink<Q, X> {
     }
 }
 
-impl<T: Copy, Q: QueueDiscipline<T>, X: Transmitter> Link<T> for HeldLink<Q, X> {
+impl<T: Copy, Q: QueueDiscipline<T>, X: Transmitter> Link<T> for QueueingLink<Q, X> {
     const HOLDS_PACKETS: bool = true;
 
     #[inline]
-    fn offer(&mut self, now: Nanos, packet: Packet<T>, probe: &mut impl QueueProbe<T>) -> Offered {
-        let found = self.queue.held().packets;
-        probe.found(found);
-        probe.held(found, now);
+    fn offer(
+        &mut self,
+        now: Nanos,
+        packet: Packet<T>,
+        probe: &mut impl QueueProbe<T>,
+    ) -> OfferOutcome {
+        let found = self.queue.held_backlog().packets;
+        probe.on_queue_length_seen(found);
+        probe.on_queue_length_held(found, now);
         let verdict = self.queue.enqueue(now, packet, probe);
-        if let Verdict::Dropped(reason) = verdict {
-            return Offered::Dropped(reason);
+        if let EnqueueOutcome::Dropped(reason) = verdict {
+            return OfferOutcome::Dropped(reason);
         }
-        let marked = verdict == Verdict::Marked;
+        let marked = verdict == EnqueueOutcome::Marked;
         if self.leaves != NEVER {
-            return Offered::Held { found, marked };
+            return OfferOutcome::Held { found, marked };
         }
-        match self.begin(now, probe) {
+        match self.start_transmission(now, probe) {
             // The link was idle, so the dequeued packet is the one that arrived.
-            Some(packet) => Offered::Departs { leaves: self.leaves, found, marked: packet.marked },
-            None => Offered::Dropped(Reason::Early),
+            Some(packet) => {
+                OfferOutcome::Departs { leaves: self.leaves, found, marked: packet.marked }
+            }
+            None => OfferOutcome::Dropped(DropReason::Early),
         }
     }
 
-    fn leaves(&self) -> Nanos {
+    fn next_departure(&self) -> Nanos {
         self.leaves
     }
 
     #[inline]
-    fn serve(&mut self, probe: &mut impl QueueProbe<T>) -> Option<(Nanos, Packet<T>)> {
+    fn serve_next(&mut self, probe: &mut impl QueueProbe<T>) -> Option<(Nanos, Packet<T>)> {
         let now = self.leaves;
-        probe.held(self.queue.held().packets, now);
-        self.begin(now, probe).map(|packet| (self.leaves, packet))
+        probe.on_queue_length_held(self.queue.held_backlog().packets, now);
+        self.start_transmission(now, probe).map(|packet| (self.leaves, packet))
     }
 
     fn deadline(&self) -> Nanos {
@@ -230,13 +255,13 @@ impl<T: Copy, Q: QueueDiscipline<T>, X: Transmitter> Link<T> for HeldLink<Q, X> 
 
     fn advance_to(&mut self, _now: Nanos, _probe: &mut impl QueueProbe<T>) {}
 
-    fn held(&self) -> Backlog {
-        self.queue.held()
+    fn held_backlog(&self) -> Backlog {
+        self.queue.held_backlog()
     }
 
-    fn restart(&mut self, now: Nanos) {
-        self.queue.restart(now);
-        self.transmitter.restart();
+    fn reset_when_empty(&mut self, now: Nanos) {
+        self.queue.reset_when_empty(now);
+        self.transmitter.reset_when_idle();
     }
 }
 

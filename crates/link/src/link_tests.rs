@@ -1,9 +1,9 @@
-//! Tests of `FifoLink` and `HeldLink`, including their agreement.
+//! Tests of `FifoLink` and `QueueingLink`, including their agreement.
 
 use super::*;
 use crate::packet::Ecn;
-use crate::queue::{DropTail, Fifo, InService, Red, RedConfig, RedUnit};
-use crate::random::Stream;
+use crate::queue::{DropTail, Fifo, InServicePolicy, Red, RedConfig, RedUnit};
+use crate::random::RandomStream;
 use crate::time::SECOND;
 use crate::transmit::{AnyTransmitter, ConstantRate, TokenBucket, TokenRate};
 use proptest::prelude::*;
@@ -21,26 +21,26 @@ struct Recorder {
 }
 
 impl QueueProbe<u32> for Recorder {
-    fn dropped(&mut self, _now: Nanos, packet: &Packet, _reason: Reason) {
+    fn on_drop(&mut self, _now: Nanos, packet: &Packet, _reason: DropReason) {
         self.dropped.push(packet.token);
     }
-    fn held(&mut self, packets: u64, until: Nanos) {
+    fn on_queue_length_held(&mut self, packets: u64, until: Nanos) {
         self.levels.push((packets, until));
     }
 }
 
-fn departs(leaves: Nanos, found: u64) -> Offered {
-    Offered::Departs { leaves, found, marked: false }
+fn departs(leaves: Nanos, found: u64) -> OfferOutcome {
+    OfferOutcome::Departs { leaves, found, marked: false }
 }
 
 #[test]
-fn fifo_link_limit_includes_packet_until_it_departs() {
-    let mut link = FifoLink::new(Limits::packets(2), AdmitAll, rate());
+fn fifo_link_counts_packet_in_transmission_and_departs_before_arrivals() {
+    let mut link = FifoLink::new(BufferLimits::limit_packets(2), AdmitAll, rate());
     let mut recorder = Recorder::default();
     let mut offer = |now| link.offer(now, Packet::new(7, 0, 1500), &mut recorder);
     assert_eq!(offer(0), departs(1000, 0));
     assert_eq!(offer(0), departs(2000, 1));
-    assert_eq!(offer(999), Offered::Dropped(Reason::Full));
+    assert_eq!(offer(999), OfferOutcome::Dropped(DropReason::Full));
     assert_eq!(offer(1000), departs(3000, 1));
     assert_eq!(recorder.levels, [(0, 0), (1, 0), (2, 1000), (1, 1000)]);
     assert_eq!(recorder.dropped, [7]);
@@ -48,7 +48,7 @@ fn fifo_link_limit_includes_packet_until_it_departs() {
 
 #[test]
 fn fifo_link_without_rate_holds_nothing() {
-    let mut link = FifoLink::new(Limits::packets(1), AdmitAll, ConstantRate::new(None));
+    let mut link = FifoLink::new(BufferLimits::limit_packets(1), AdmitAll, ConstantRate::new(None));
     let mut recorder = Recorder::default();
     for now in [0, 0, 5] {
         assert_eq!(link.offer(now, Packet::new(0, 0, 1500), &mut recorder), departs(now, 0));
@@ -59,23 +59,23 @@ fn fifo_link_without_rate_holds_nothing() {
 fn fifo_link_counts_packet_waiting_for_tokens_as_in_transmission() {
     let rate_bps = NonZeroU64::new(12_000_000_000).unwrap();
     let bucket = TokenBucket::new(TokenRate { rate_bps, burst_bytes: 3000 });
-    let mut link = FifoLink::new(Limits::packets(1), AdmitAll, bucket);
+    let mut link = FifoLink::new(BufferLimits::limit_packets(1), AdmitAll, bucket);
     let mut recorder = Recorder::default();
     let mut offer = |now| link.offer(now, Packet::new(0, 0, 1500), &mut recorder);
     assert_eq!([offer(0), offer(0), offer(0)], [departs(0, 0), departs(0, 0), departs(1000, 0)]);
-    assert_eq!(offer(999), Offered::Dropped(Reason::Full));
+    assert_eq!(offer(999), OfferOutcome::Dropped(DropReason::Full));
     assert_eq!(offer(1000), departs(2000, 0));
 }
 
 /// Serves all packets that leave by `now`, in order.
 fn serve_until<Q: QueueDiscipline<u32>, X: Transmitter>(
-    link: &mut HeldLink<Q, X>,
+    link: &mut QueueingLink<Q, X>,
     now: Nanos,
     recorder: &mut Recorder,
     departures: &mut Vec<(u32, Nanos)>,
 ) {
-    while link.leaves() <= now {
-        departures.extend(link.serve(recorder).map(|(leaves, packet)| (packet.token, leaves)));
+    while link.next_departure() <= now {
+        departures.extend(link.serve_next(recorder).map(|(leaves, packet)| (packet.token, leaves)));
     }
 }
 
@@ -93,11 +93,14 @@ fn integral(levels: &[(u64, Nanos)]) -> u64 {
         .sum()
 }
 
-fn run_fifo(mut link: FifoLink<impl Transmitter, impl Admission>, arrivals: &Arrivals) -> Outcome {
+fn run_fifo(
+    mut link: FifoLink<impl Transmitter, impl AdmissionRule>,
+    arrivals: &Arrivals,
+) -> Outcome {
     let (mut recorder, mut departures) = (Recorder::default(), Vec::new());
     for (token, (now, bytes)) in (0..).zip(arrivals) {
         let packet = Packet::new(token, 0, *bytes).with_ecn(Ecn::Ect0);
-        if let Offered::Departs { leaves, .. } = link.offer(*now, packet, &mut recorder) {
+        if let OfferOutcome::Departs { leaves, .. } = link.offer(*now, packet, &mut recorder) {
             departures.push((token, leaves));
         }
     }
@@ -106,19 +109,19 @@ fn run_fifo(mut link: FifoLink<impl Transmitter, impl Admission>, arrivals: &Arr
 }
 
 fn run_held<Q: QueueDiscipline<u32>>(
-    mut link: HeldLink<Q, impl Transmitter>,
+    mut link: QueueingLink<Q, impl Transmitter>,
     arrivals: &Arrivals,
 ) -> Outcome {
     let (mut recorder, mut departures) = (Recorder::default(), Vec::new());
     for (token, (now, bytes)) in (0..).zip(arrivals) {
         serve_until(&mut link, *now, &mut recorder, &mut departures);
         let packet = Packet::new(token, 0, *bytes).with_ecn(Ecn::Ect0);
-        if let Offered::Departs { leaves, .. } = link.offer(*now, packet, &mut recorder) {
+        if let OfferOutcome::Departs { leaves, .. } = link.offer(*now, packet, &mut recorder) {
             departures.push((token, leaves));
         }
     }
     serve_until(&mut link, NEVER - 1, &mut recorder, &mut departures);
-    assert_eq!(link.held(), Backlog::default());
+    assert_eq!(link.held_backlog(), Backlog::default());
     (departures, recorder.dropped, integral(&recorder.levels))
 }
 
@@ -133,7 +136,7 @@ fn red(seed: u64) -> Red {
         unit: RedUnit::Packets,
         ecn: true,
     };
-    Red::new(config, Stream::of(seed))
+    Red::new(config, RandomStream::from_seed(seed))
 }
 
 proptest! {
@@ -149,8 +152,8 @@ proptest! {
         bucket: bool,
         seed: u64,
     ) {
-        let in_service = if extra { InService::IsExtra } else { InService::Counts };
-        let limits = Limits { packets: Some(packets), bytes, in_service };
+        let in_service = if extra { InServicePolicy::IsExtra } else { InServicePolicy::Counts };
+        let limits = BufferLimits { packets: Some(packets), bytes, in_service };
         let mut now = 0;
         let arrivals: Arrivals = arrivals.into_iter().map(|(gap, bytes)| {
             now += gap;
@@ -164,9 +167,9 @@ proptest! {
         };
         let fifo = run_fifo(FifoLink::new(limits, AdmitAll, transmitter()), &arrivals);
         let tail: DropTail = Fifo::new(limits, AdmitAll);
-        prop_assert_eq!(fifo, run_held(HeldLink::new(tail, transmitter()), &arrivals));
+        prop_assert_eq!(fifo, run_held(QueueingLink::new(tail, transmitter()), &arrivals));
         let fifo = run_fifo(FifoLink::new(limits, red(seed), transmitter()), &arrivals);
         let early: Fifo<u32, Red> = Fifo::new(limits, red(seed));
-        prop_assert_eq!(fifo, run_held(HeldLink::new(early, transmitter()), &arrivals));
+        prop_assert_eq!(fifo, run_held(QueueingLink::new(early, transmitter()), &arrivals));
     }
 }

@@ -1,6 +1,6 @@
 //! Random loss per packet, before the queue or behind the transmitter of a link.
 
-use crate::random::{Draws, Stream};
+use crate::random::{RandomSource, RandomStream};
 use serde::Deserialize;
 
 /// Model of random packet loss.
@@ -36,62 +36,62 @@ pub enum LossPlace {
 /// Random loss of a link.
 #[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct LinkLoss<M = LossModel> {
+pub struct LinkLossConfig<M = LossModel> {
     /// Loss model.
     pub model: M,
     /// Position on the link.
     pub at: LossPlace,
 }
 
-impl<M> LinkLoss<M> {
+impl<M> LinkLossConfig<M> {
     /// Loss before the queue.
     #[must_use]
-    pub fn before(model: M) -> Self {
+    pub fn before_queue(model: M) -> Self {
         Self { model, at: LossPlace::Before }
     }
 
     /// Loss behind the transmitter.
     #[must_use]
-    pub fn behind(model: M) -> Self {
+    pub fn behind_transmitter(model: M) -> Self {
         Self { model, at: LossPlace::Behind }
     }
 }
 
-/// State of the random loss of one link. Call [`LinkLosses::loses`] at both positions.
+/// State of the random loss of one link. Call [`LinkLossState::loses_packet_at`] at both positions.
 #[derive(Clone, Debug)]
-pub struct LinkLosses<D = Stream> {
+pub struct LinkLossState<D = RandomStream> {
     process: LossProcess<D>,
     at: LossPlace,
 }
 
-impl<D: Draws> LinkLosses<D> {
+impl<D: RandomSource> LinkLossState<D> {
     /// Creates the loss process of a link.
     #[must_use]
-    pub fn new(loss: LinkLoss, draws: D) -> Self {
+    pub fn new(loss: LinkLossConfig, draws: D) -> Self {
         Self { process: LossProcess::new(loss.model, draws), at: loss.at }
     }
 
     /// Returns true if the packet that passes this position now is lost.
     #[inline]
-    pub fn loses(&mut self, at: LossPlace) -> bool {
-        self.at == at && self.process.loses()
+    pub fn loses_packet_at(&mut self, at: LossPlace) -> bool {
+        self.at == at && self.process.loses_packet()
     }
 
     /// Restarts the process without resetting its random stream.
-    pub fn restart(&mut self) {
+    pub fn restart_process(&mut self) {
         self.process.restart();
     }
 }
 
 /// State of a loss model, with its random stream.
 #[derive(Clone, Debug)]
-pub struct LossProcess<D = Stream> {
+pub struct LossProcess<D = RandomStream> {
     model: LossModel,
     draws: D,
     bad: bool,
 }
 
-impl<D: Draws> LossProcess<D> {
+impl<D: RandomSource> LossProcess<D> {
     /// Creates a loss process. Gilbert-Elliott starts in its stationary distribution.
     #[must_use]
     pub fn new(model: LossModel, draws: D) -> Self {
@@ -104,7 +104,7 @@ impl<D: Draws> LossProcess<D> {
     pub fn restart(&mut self) {
         self.bad = match self.model {
             LossModel::GilbertElliott { to_bad, to_good, .. } if to_bad > 0.0 => {
-                self.draws.chance(to_bad / (to_bad + to_good))
+                self.draws.draw_chance(to_bad / (to_bad + to_good))
             }
             _ => false,
         };
@@ -113,12 +113,12 @@ impl<D: Draws> LossProcess<D> {
     /// Returns true if the current packet is lost, and then makes the transition of
     /// Gilbert-Elliott.
     #[inline]
-    pub fn loses(&mut self) -> bool {
+    pub fn loses_packet(&mut self) -> bool {
         match self.model {
-            LossModel::Bernoulli(probability) => self.draws.chance(probability),
+            LossModel::Bernoulli(probability) => self.draws.draw_chance(probability),
             LossModel::GilbertElliott { to_bad, to_good, loss_good, loss_bad } => {
-                let lost = self.draws.chance(if self.bad { loss_bad } else { loss_good });
-                if self.draws.chance(if self.bad { to_good } else { to_bad }) {
+                let lost = self.draws.draw_chance(if self.bad { loss_bad } else { loss_good });
+                if self.draws.draw_chance(if self.bad { to_good } else { to_bad }) {
                     self.bad = !self.bad;
                 }
                 lost
@@ -134,8 +134,8 @@ mod tests {
     const PACKETS: usize = 400_000;
 
     fn losses(model: LossModel, name: u64) -> Vec<bool> {
-        let mut process = LossProcess::new(model, Stream::of(name));
-        (0..PACKETS).map(|_| process.loses()).collect()
+        let mut process = LossProcess::new(model, RandomStream::from_seed(name));
+        (0..PACKETS).map(|_| process.loses_packet()).collect()
     }
 
     /// Lengths of the runs of `value`, without the runs truncated at the ends.
@@ -195,8 +195,9 @@ mod tests {
     fn gilbert_elliott_starts_stationary() {
         let model =
             LossModel::GilbertElliott { to_bad: 0.1, to_good: 0.3, loss_good: 0.0, loss_bad: 0.8 };
-        let lost =
-            (0..20_000).filter(|name| LossProcess::new(model, Stream::of(*name)).loses()).count();
+        let lost = (0..20_000)
+            .filter(|name| LossProcess::new(model, RandomStream::from_seed(*name)).loses_packet())
+            .count();
         assert!((lost as f64 / 20_000.0 - 0.2).abs() < 0.01, "{lost}");
     }
 
@@ -204,11 +205,11 @@ mod tests {
     fn link_losses_apply_only_at_their_position() {
         let model = LossModel::Bernoulli(1.0);
         let losses = |loss| {
-            let mut losses = LinkLosses::new(loss, Stream::of(1));
-            [LossPlace::Before, LossPlace::Behind].map(|at| losses.loses(at))
+            let mut losses = LinkLossState::new(loss, RandomStream::from_seed(1));
+            [LossPlace::Before, LossPlace::Behind].map(|at| losses.loses_packet_at(at))
         };
-        assert_eq!(losses(LinkLoss::before(model)), [true, false]);
-        assert_eq!(losses(LinkLoss::behind(model)), [false, true]);
+        assert_eq!(losses(LinkLossConfig::before_queue(model)), [true, false]);
+        assert_eq!(losses(LinkLossConfig::behind_transmitter(model)), [false, true]);
     }
 
     #[test]

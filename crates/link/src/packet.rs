@@ -31,15 +31,15 @@ impl Ecn {
     /// Whether a queue may mark the packet instead of dropping it.
     #[inline]
     #[must_use]
-    pub fn is_capable(self) -> bool {
+    pub fn is_ecn_capable(self) -> bool {
         self != Self::NotEct
     }
 }
 
 /// A packet on a link.
 ///
-/// The token identifies the packet for the caller, for example as an index of a frame in a slab. It
-/// should be small because it is copied with the packet.
+/// The token identifies the packet for the caller, for example as an index of a frame in a slab.
+/// The token should be small, because it is copied with the packet.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Packet<T = u32> {
     /// Arrival time at the current or last queue; set by the queue.
@@ -69,13 +69,14 @@ impl<T> Packet<T> {
         Self { ecn, ..self }
     }
 
-    /// Marks the packet if it is ECN-capable (RFC 3168, section 5), and returns whether it is.
+    /// Marks the packet if it is ECN-capable (RFC 3168, section 5). Returns true if the packet is
+    /// ECN-capable.
     ///
     /// A packet that already carries CE also counts as marked by this queue, because the receiver
     /// is notified of congestion without a drop.
     #[inline]
-    pub fn mark(&mut self) -> bool {
-        let capable = self.ecn.is_capable();
+    pub fn mark_if_ecn_capable(&mut self) -> bool {
+        let capable = self.ecn.is_ecn_capable();
         if capable {
             self.ecn = Ecn::Ce;
             self.marked = true;
@@ -85,7 +86,7 @@ impl<T> Packet<T> {
 
     /// Records the arrival at a queue.
     #[inline]
-    pub(crate) fn enter(mut self, now: Nanos) -> Self {
+    pub(crate) fn with_arrival_time(mut self, now: Nanos) -> Self {
         self.entered = now;
         self.marked = false;
         self
@@ -102,7 +103,7 @@ mod tests {
             let ecn = Ecn::from_bits(bits);
             assert_eq!(ecn as u8, bits);
             let mut packet = Packet::new(7, 1, 1500).with_ecn(ecn);
-            assert_eq!(packet.mark(), bits != 0);
+            assert_eq!(packet.mark_if_ecn_capable(), bits != 0);
             assert_eq!(packet.ecn, if bits == 0 { Ecn::NotEct } else { Ecn::Ce });
             assert_eq!(packet.marked, bits != 0);
         }

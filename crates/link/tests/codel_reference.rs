@@ -4,7 +4,7 @@ use proptest::prelude::*;
 use proptest::test_runner::TestRunner;
 use std::cell::Cell;
 use std::collections::VecDeque;
-use tcpcast_link::queue::{Codel, CodelConfig, CodelRules, Limits, QueueDiscipline};
+use tcpcast_link::queue::{BufferLimits, Codel, CodelConfig, CodelRules, QueueDiscipline};
 use tcpcast_link::{Ecn, NEVER, Nanos, Packet};
 
 const MS: Nanos = 1_000_000;
@@ -244,7 +244,7 @@ fn agree(
     mut model: impl Model,
     arrivals: &Arrivals,
 ) -> Result<usize, TestCaseError> {
-    let mut codel = Codel::new(Limits::default(), config);
+    let mut codel = Codel::new(BufferLimits::default(), config);
     let (mut dropped, mut now, mut free) = (Vec::new(), 0, NEVER);
     for (token, (gap, bytes, capable)) in (0..).zip(arrivals) {
         now += gap;

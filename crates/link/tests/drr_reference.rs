@@ -3,8 +3,10 @@
 use proptest::prelude::*;
 use std::collections::{BTreeMap, VecDeque};
 use std::num::NonZeroU32;
-use tcpcast_link::queue::{Buffers, DropPolicy, Drr, DrrConfig, Limits, QueueDiscipline, Ties};
-use tcpcast_link::random::Stream;
+use tcpcast_link::queue::{
+    BufferAssignment, BufferLimits, DropPolicy, Drr, DrrConfig, QueueDiscipline, TieBreakRule,
+};
+use tcpcast_link::random::RandomStream;
 use tcpcast_link::{NEVER, Packet};
 
 /// The pseudo-code. Flows with numbers of 4 or more have weight 0.5, so their bytes count twice.
@@ -69,13 +71,13 @@ proptest! {
     ) {
         let config = DrrConfig {
             quantum_bytes: NonZeroU32::new(quantum).unwrap(),
-            buffers: Buffers::Shared,
+            buffers: BufferAssignment::Shared,
             drop: DropPolicy::Arriving,
-            ties: Ties::Latest,
+            ties: TieBreakRule::Latest,
         };
         // Small flow numbers are looked up in an array, large ones in a hash table.
         let base = if hashed { 0xfff0_0000 } else { 0 };
-        let mut drr = Drr::new(Limits::default(), config, Stream::of(1))
+        let mut drr = Drr::new(BufferLimits::default(), config, RandomStream::from_seed(1))
             .with_weight(base + 4..base + 7, 0.5);
         let mut paper = Paper::default();
         let (mut dropped, mut now, mut free) = (Vec::new(), 0, NEVER);

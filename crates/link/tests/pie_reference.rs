@@ -4,11 +4,11 @@ use proptest::prelude::*;
 use proptest::test_runner::TestRunner;
 use std::cell::Cell;
 use std::collections::VecDeque;
-use tcpcast_link::queue::Reason::{Early, Full};
+use tcpcast_link::queue::DropReason::{Early, Full};
 use tcpcast_link::queue::{
-    Fifo, InService, Limits, Pie, PieConfig, PieRules, QueueDiscipline, Verdict,
+    BufferLimits, EnqueueOutcome, Fifo, InServicePolicy, Pie, PieConfig, PieRules, QueueDiscipline,
 };
-use tcpcast_link::random::{Draws, Stream};
+use tcpcast_link::random::{RandomSource, RandomStream};
 use tcpcast_link::{Ecn, NEVER, Nanos, Packet};
 
 const MS: Nanos = 1_000_000;
@@ -22,7 +22,7 @@ const MEAN_PKTSIZE: u64 = 1500;
 /// The pseudo-code; times are in seconds.
 struct Rfc {
     queue: VecDeque<Packet>,
-    draws: Stream,
+    draws: RandomStream,
     drop_prob: f64,
     accu_prob: f64,
     current_qdelay: f64,
@@ -34,7 +34,7 @@ impl Rfc {
     fn new(seed: u64) -> Self {
         Self {
             queue: VecDeque::new(),
-            draws: Stream::of(seed),
+            draws: RandomStream::from_seed(seed),
             drop_prob: 0.0,
             accu_prob: 0.0,
             current_qdelay: 0.0,
@@ -47,25 +47,25 @@ impl Rfc {
         self.queue.iter().map(|packet| u64::from(packet.bytes)).sum()
     }
 
-    fn enque(&mut self, packet: Packet) -> Verdict {
+    fn enque(&mut self, packet: Packet) -> EnqueueOutcome {
         let verdict = if self.queue.len() >= TAIL_DROP {
             self.accu_prob = 0.0;
-            Verdict::Dropped(Full)
+            EnqueueOutcome::Dropped(Full)
         } else if self.drop_early() && self.burst_allowance < 1e-12 {
             if self.drop_prob <= MAX_ECNTH && packet.ecn != Ecn::NotEct {
-                Verdict::Marked
+                EnqueueOutcome::Marked
             } else {
-                Verdict::Dropped(Early)
+                EnqueueOutcome::Dropped(Early)
             }
         } else {
-            Verdict::Accepted
+            EnqueueOutcome::Accepted
         };
         match verdict {
-            Verdict::Accepted => self.queue.push_back(packet),
-            Verdict::Marked => {
+            EnqueueOutcome::Accepted => self.queue.push_back(packet),
+            EnqueueOutcome::Marked => {
                 self.queue.push_back(Packet { ecn: Ecn::Ce, marked: true, ..packet });
             }
-            Verdict::Dropped(_) => {}
+            EnqueueOutcome::Dropped(_) => {}
         }
         if self.drop_prob == 0.0
             && self.current_qdelay < QDELAY_REF / 2.0
@@ -93,7 +93,7 @@ impl Rfc {
             self.accu_prob = 0.0;
             return true;
         }
-        let drop = self.draws.unit() <= self.drop_prob;
+        let drop = self.draws.draw_unit() <= self.drop_prob;
         if drop {
             self.accu_prob = 0.0;
         }
@@ -147,8 +147,11 @@ fn arrivals() -> impl Strategy<Value = Arrivals> {
 fn agree(arrivals: &Arrivals, ecn: bool, seed: u64) -> Result<usize, TestCaseError> {
     let ecn_below = ecn.then_some(MAX_ECNTH);
     let config = PieConfig { rules: PieRules::Rfc8033, ecn_below, ..PieConfig::default() };
-    let limits = Limits { in_service: InService::IsExtra, ..Limits::packets(TAIL_DROP as u64) };
-    let mut pie = Fifo::new(limits, Pie::new(config, Stream::of(seed)));
+    let limits = BufferLimits {
+        in_service: InServicePolicy::IsExtra,
+        ..BufferLimits::limit_packets(TAIL_DROP as u64)
+    };
+    let mut pie = Fifo::new(limits, Pie::new(config, RandomStream::from_seed(seed)));
     let mut model = Rfc::new(seed);
     let mut dropped = Vec::new();
     let (mut now, mut free, mut signals) = (0, NEVER, 0);
@@ -159,7 +162,7 @@ fn agree(arrivals: &Arrivals, ecn: bool, seed: u64) -> Result<usize, TestCaseErr
             if deadline <= free {
                 pie.on_deadline(deadline);
                 model.calculate_drop_prob();
-                let error = (pie.admission().probability() - model.drop_prob).abs();
+                let error = (pie.admission().drop_probability() - model.drop_prob).abs();
                 prop_assert!(error < 1e-12, "{error}");
             } else {
                 let packet = pie.dequeue(free, &mut dropped);
@@ -172,7 +175,8 @@ fn agree(arrivals: &Arrivals, ecn: bool, seed: u64) -> Result<usize, TestCaseErr
         let packet = Packet { entered: now, ..Packet::new(token, 0, *bytes).with_ecn(marks) };
         let verdict = pie.enqueue(now, packet, &mut dropped);
         prop_assert_eq!(verdict, model.enque(packet));
-        signals += usize::from(matches!(verdict, Verdict::Marked | Verdict::Dropped(Early)));
+        signals +=
+            usize::from(matches!(verdict, EnqueueOutcome::Marked | EnqueueOutcome::Dropped(Early)));
         free = if free == NEVER { now } else { free };
     }
     Ok(signals)

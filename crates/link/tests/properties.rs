@@ -3,19 +3,24 @@
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 use std::num::{NonZeroU32, NonZeroU64};
-use tcpcast_link::link::{HeldLink, Link, Offered};
+use tcpcast_link::link::{Link, OfferOutcome, QueueingLink};
 use tcpcast_link::queue::{
-    AnyQueue, Backlog, Buffers, CodelConfig, CodelRules, DropPolicy, DrrConfig, FqCodelConfig,
-    InService, Limits, PieConfig, PieRules, QueueConfig, QueueDiscipline, QueueProbe, Reason,
-    RedConfig, RedUnit, Ties,
+    AnyQueue, Backlog, BufferAssignment, BufferLimits, CodelConfig, CodelRules, DropPolicy,
+    DropReason, DrrConfig, FqCodelConfig, InServicePolicy, PieConfig, PieRules, QueueConfig,
+    QueueDiscipline, QueueProbe, RedConfig, RedUnit, TieBreakRule,
 };
-use tcpcast_link::random::Stream;
+use tcpcast_link::random::RandomStream;
 use tcpcast_link::transmit::ConstantRate;
 use tcpcast_link::{Ecn, NEVER, Nanos, Packet};
 
 const MS: Nanos = 1_000_000;
 
-fn drr(buffers: Buffers, drop: DropPolicy, ties: Ties, quantum: u32) -> QueueConfig {
+fn drr(
+    buffers: BufferAssignment,
+    drop: DropPolicy,
+    ties: TieBreakRule,
+    quantum: u32,
+) -> QueueConfig {
     let quantum_bytes = NonZeroU32::new(quantum).unwrap();
     QueueConfig::Drr(DrrConfig { quantum_bytes, buffers, drop, ties })
 }
@@ -75,7 +80,7 @@ fn config() -> impl Strategy<Value = QueueConfig> {
         })
     };
     let drops = [DropPolicy::Arriving, DropPolicy::LongestTail, DropPolicy::LongestHead];
-    let ties = [Ties::Latest, Ties::Random, Ties::RandomOthers];
+    let ties = [TieBreakRule::Latest, TieBreakRule::Random, TieBreakRule::RandomOthers];
     prop_oneof![
         Just(QueueConfig::DropTail),
         Just(QueueConfig::HeadDrop),
@@ -91,18 +96,19 @@ fn config() -> impl Strategy<Value = QueueConfig> {
         }),
         (any::<bool>(), 0..3_usize, 0..3_usize, 100_u32..2000).prop_map(
             move |(shared, drop, tie, quantum)| {
-                let buffers = if shared { Buffers::Shared } else { Buffers::PerFlow };
+                let buffers =
+                    if shared { BufferAssignment::Shared } else { BufferAssignment::PerFlow };
                 drr(buffers, drops[drop], ties[tie], quantum)
             }
         ),
     ]
 }
 
-fn limits() -> impl Strategy<Value = Limits> {
+fn limits() -> impl Strategy<Value = BufferLimits> {
     let bytes = prop::option::of(100_u64..30_000);
     (prop::option::of(0_u64..30), bytes, any::<bool>()).prop_map(|(packets, bytes, extra)| {
-        let in_service = if extra { InService::IsExtra } else { InService::Counts };
-        Limits { packets, bytes, in_service }
+        let in_service = if extra { InServicePolicy::IsExtra } else { InServicePolicy::Counts };
+        BufferLimits { packets, bytes, in_service }
     })
 }
 
@@ -117,7 +123,7 @@ struct Record {
 }
 
 impl QueueProbe<u32> for Record {
-    fn dropped(&mut self, now: Nanos, packet: &Packet, _reason: Reason) {
+    fn on_drop(&mut self, now: Nanos, packet: &Packet, _reason: DropReason) {
         assert!(packet.entered <= now);
         self.dropped.push((packet.token, now));
     }
@@ -131,9 +137,9 @@ fn arrivals() -> impl Strategy<Value = Arrivals> {
 }
 
 struct Run {
-    link: HeldLink<AnyQueue, ConstantRate>,
+    link: QueueingLink<AnyQueue, ConstantRate>,
     config: QueueConfig,
-    limits: Limits,
+    limits: BufferLimits,
     record: Record,
     now: Nanos,
     /// Packets that have neither left nor been dropped.
@@ -153,10 +159,10 @@ fn add_new(sum: &mut Backlog, tokens: &[(u32, Nanos)], lengths: &[u32]) {
 }
 
 impl Run {
-    fn new(config: QueueConfig, limits: Limits, seed: u64) -> Self {
-        let queue = AnyQueue::new(config, limits, Stream::of(seed));
+    fn new(config: QueueConfig, limits: BufferLimits, seed: u64) -> Self {
+        let queue = AnyQueue::new(config, limits, RandomStream::from_seed(seed));
         // 1 ms per 1500 bytes
-        let link = HeldLink::new(queue, ConstantRate::new(NonZeroU64::new(12_000_000)));
+        let link = QueueingLink::new(queue, ConstantRate::new(NonZeroU64::new(12_000_000)));
         let none = Backlog::default();
         Self {
             link,
@@ -181,7 +187,8 @@ impl Run {
 
     fn run_until(&mut self, end: Nanos) {
         loop {
-            let (leaves, deadline) = (self.link.leaves(), Link::<u32>::deadline(&self.link));
+            let (leaves, deadline) =
+                (self.link.next_departure(), Link::<u32>::deadline(&self.link));
             let next = leaves.min(deadline);
             if next > end {
                 break;
@@ -189,7 +196,7 @@ impl Run {
             assert!(next >= self.now, "time never decreases");
             self.now = next;
             if leaves <= deadline {
-                if let Some((leaves, packet)) = self.link.serve(&mut self.record) {
+                if let Some((leaves, packet)) = self.link.serve_next(&mut self.record) {
                     self.begins(leaves, &packet);
                 }
                 self.check();
@@ -208,11 +215,11 @@ impl Run {
         self.record.flows.insert(packet.token, packet.flow);
         let dropped = self.record.dropped.len();
         match self.link.offer(self.now, packet, &mut self.record) {
-            Offered::Departs { leaves, marked, .. } => {
+            OfferOutcome::Departs { leaves, marked, .. } => {
                 self.begins(leaves, &Packet { entered: self.now, marked, ..packet });
             }
-            Offered::Held { .. } => {}
-            Offered::Dropped(_) => {
+            OfferOutcome::Held { .. } => {}
+            OfferOutcome::Dropped(_) => {
                 let tokens = &self.record.dropped[dropped..];
                 assert!(tokens.iter().any(|(token, _)| *token == packet.token));
             }
@@ -225,19 +232,18 @@ impl Run {
     fn check(&mut self) {
         add_new(&mut self.dropped, &self.record.dropped, &self.lengths);
         add_new(&mut self.begun, &self.record.left, &self.lengths);
-        let waiting = QueueDiscipline::<u32>::waiting(self.link.queue());
+        let waiting = QueueDiscipline::<u32>::waiting_backlog(self.link.queue());
         let Self { offered, dropped, begun, .. } = self;
         assert_eq!(offered.packets, dropped.packets + begun.packets + waiting.packets);
         assert_eq!(offered.bytes, dropped.bytes + begun.bytes + waiting.bytes);
-        let busy = self.link.leaves() != NEVER;
+        let busy = self.link.next_departure() != NEVER;
         assert!(busy || waiting.packets == 0, "work is conserved");
-        self.inside = Link::<u32>::held(&self.link);
+        self.inside = Link::<u32>::held_backlog(&self.link);
         assert_eq!(self.inside.packets, waiting.packets + u64::from(busy));
-        let per_flow =
-            matches!(self.config, QueueConfig::Drr(drr) if drr.buffers == Buffers::PerFlow);
+        let per_flow = matches!(self.config, QueueConfig::Drr(drr) if drr.buffers == BufferAssignment::PerFlow);
         let counted = match self.limits.in_service {
-            InService::Counts => self.inside,
-            InService::IsExtra => waiting,
+            InServicePolicy::Counts => self.inside,
+            InServicePolicy::IsExtra => waiting,
         };
         let within = |max: Option<u64>, is: u64| max.is_none_or(|max| is <= max);
         let flows = if per_flow { 6 } else { 1 };
@@ -246,7 +252,7 @@ impl Run {
     }
 }
 
-fn run(config: QueueConfig, limits: Limits, arrivals: &Arrivals, seed: u64) -> Record {
+fn run(config: QueueConfig, limits: BufferLimits, arrivals: &Arrivals, seed: u64) -> Record {
     let mut run = Run::new(config, limits, seed);
     let mut now = 0;
     for (token, (gap, flow, bytes, ecn)) in (0..).zip(arrivals) {
@@ -307,9 +313,9 @@ proptest! {
         let config = if codel {
             flow_queueing(quantum)
         } else {
-            drr(Buffers::PerFlow, DropPolicy::Arriving, Ties::Latest, quantum)
+            drr(BufferAssignment::PerFlow, DropPolicy::Arriving, TieBreakRule::Latest, quantum)
         };
-        let mut queue: AnyQueue = AnyQueue::new(config, Limits::default(), Stream::of(1));
+        let mut queue: AnyQueue = AnyQueue::new(config, BufferLimits::default(), RandomStream::from_seed(1));
         let mut dropped = Vec::new();
         for flow in 0..flows {
             for token in 0..400 {
@@ -336,9 +342,9 @@ proptest! {
         let config = if codel {
             flow_queueing(1500)
         } else {
-            drr(Buffers::Shared, DropPolicy::LongestTail, Ties::Random, 1500)
+            drr(BufferAssignment::Shared, DropPolicy::LongestTail, TieBreakRule::Random, 1500)
         };
-        let mut run = Run::new(config, Limits::packets(60), seed);
+        let mut run = Run::new(config, BufferLimits::limit_packets(60), seed);
         let mut token = 0;
         for step in 0..600_u64 {
             run.run_until(step * MS);

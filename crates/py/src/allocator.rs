@@ -14,19 +14,19 @@ const MESSAGE: &[u8] =
 window, or raise the limit (ulimit -v)\n";
 
 /// The system allocator, which exits the process on failure.
-pub(crate) struct OrExit;
+pub(crate) struct ExitOnFailureAllocator;
 
 // SAFETY: each call is forwarded to the system allocator; a null pointer is never returned.
 #[allow(unsafe_code)]
-unsafe impl GlobalAlloc for OrExit {
+unsafe impl GlobalAlloc for ExitOnFailureAllocator {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         // SAFETY: guaranteed by the caller.
-        or_exit(unsafe { System.alloc(layout) })
+        exit_if_null(unsafe { System.alloc(layout) })
     }
 
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
         // SAFETY: guaranteed by the caller.
-        or_exit(unsafe { System.alloc_zeroed(layout) })
+        exit_if_null(unsafe { System.alloc_zeroed(layout) })
     }
 
     unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
@@ -36,21 +36,21 @@ unsafe impl GlobalAlloc for OrExit {
 
     unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, size: usize) -> *mut u8 {
         // SAFETY: guaranteed by the caller.
-        or_exit(unsafe { System.realloc(pointer, layout, size) })
+        exit_if_null(unsafe { System.realloc(pointer, layout, size) })
     }
 }
 
 #[inline(always)]
-fn or_exit(pointer: *mut u8) -> *mut u8 {
+fn exit_if_null(pointer: *mut u8) -> *mut u8 {
     if pointer.is_null() {
-        exit();
+        exit_without_memory();
     }
     pointer
 }
 
 /// Exits without running exit handlers, which might allocate.
 #[cold]
-fn exit() -> ! {
+fn exit_without_memory() -> ! {
     // SAFETY: both are system calls; the message is valid for its length.
     #[allow(unsafe_code)]
     unsafe {

@@ -7,7 +7,7 @@ mod files;
 #[cfg(target_os = "linux")]
 mod traffic;
 
-use crate::config::Plain;
+use crate::python_config::PlainConfig;
 use pyo3::prelude::*;
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -18,7 +18,7 @@ use tcpcast_sim::RunConfig;
 #[derive(FromPyObject)]
 #[pyo3(from_item_all)]
 pub(crate) struct LinkDict {
-    config: Plain<RunConfig>,
+    config: PlainConfig<RunConfig>,
     /// Whether the return path copies the rate, buffer and queue of the forward path if the
     /// configuration has no return link.
     both_ways: bool,
@@ -74,7 +74,7 @@ fn run_flows(
     lifeline: i32,
     answer: i32,
 ) -> PyResult<i32> {
-    traffic::run(py, traffic.extract()?, lifeline, answer)
+    traffic::run_traffic_dict(py, traffic.extract()?, lifeline, answer)
 }
 
 #[cfg(not(target_os = "linux"))]
@@ -96,16 +96,16 @@ mod linux {
     use tcpcast_emu::command::LinkCommand;
     use tcpcast_emu::nat::Nat;
     use tcpcast_emu::network::DeviceKind;
-    use tcpcast_emu::path::Side;
+    use tcpcast_emu::path::LinkSide;
     use tcpcast_emu::sandbox;
 
     pub(super) fn run(py: Python<'_>, link: LinkDict, lifeline: i32, answer: i32) -> PyResult<i32> {
-        let lifeline = OwnedFd::from(pipe(lifeline, OpenOptions::new().read(true))?);
-        let mut answer = pipe(answer, OpenOptions::new().write(true))?;
+        let lifeline = OwnedFd::from(reopen_pipe(lifeline, OpenOptions::new().read(true))?);
+        let mut answer = reopen_pipe(answer, OpenOptions::new().write(true))?;
         let nat = link.nat;
         let mut command = link.into_command()?;
         if nat {
-            match Nat::open() {
+            match Nat::open_host_namespace() {
                 Ok(nat) => command.nat = Some(nat),
                 Err(error) => {
                     // Ignore a closed pipe: without a reader, the status is not used either.
@@ -114,28 +114,28 @@ mod linux {
                 }
             }
         }
-        Ok(py.detach(|| run_command(command, lifeline, answer)))
+        Ok(py.detach(|| run_link_command(command, lifeline, answer)))
     }
 
     /// Opens the pipe of a file descriptor again; the caller keeps its own descriptor.
-    pub(super) fn pipe(number: i32, end: &OpenOptions) -> io::Result<File> {
+    pub(super) fn reopen_pipe(number: i32, end: &OpenOptions) -> io::Result<File> {
         end.open(format!("/proc/self/fd/{number}"))
     }
 
-    fn run_command(command: LinkCommand, lifeline: OwnedFd, mut answer: File) -> i32 {
+    fn run_link_command(command: LinkCommand, lifeline: OwnedFd, mut answer: File) -> i32 {
         let mut inside_answer = match answer.try_clone() {
             Ok(answer) => answer,
             Err(_) => return 3,
         };
-        let status = sandbox::run(move || match command.run(&lifeline) {
+        let status = sandbox::run_in_sandbox(move || match command.run(&lifeline) {
             Ok(outcome) => {
                 // Ignore a closed pipe: without a reader, the status is not used either.
-                let _ = inside_answer.write_all(outcome.lines().as_bytes());
+                let _ = inside_answer.write_all(outcome.to_summary_lines().as_bytes());
                 outcome.status
             }
             Err(error) => {
                 let _ = writeln!(inside_answer, "fault {error}");
-                error.status()
+                error.exit_status()
             }
         });
         status.unwrap_or_else(|error| {
@@ -148,7 +148,7 @@ mod linux {
         fn into_command(self) -> PyResult<LinkCommand> {
             let (mut forward, mut back, mut delays) =
                 link_directions(self.config.0, self.both_ways)?;
-            if side(&self.sender)? == Side::Far {
+            if parse_side(&self.sender)? == LinkSide::Far {
                 std::mem::swap(&mut forward, &mut back);
                 delays = (delays.1, delays.0);
             }
@@ -156,10 +156,10 @@ mod linux {
                 None => None,
                 Some("tun") => Some(DeviceKind::Tap),
                 Some("veth") => Some(DeviceKind::Veth),
-                Some(other) => return Err(unknown("device", other)),
+                Some(other) => return Err(unknown_name_error("device", other)),
             };
             let capture = match self.capture {
-                Some((at, path)) => Some((side(&at)?, File::create(path)?)),
+                Some((at, path)) => Some((parse_side(&at)?, File::create(path)?)),
                 None => None,
             };
             let (near, far, mtu, memory) = (self.near, self.far, self.mtu, self.most_bytes);
@@ -168,15 +168,15 @@ mod linux {
         }
     }
 
-    pub(super) fn side(name: &str) -> PyResult<Side> {
+    pub(super) fn parse_side(name: &str) -> PyResult<LinkSide> {
         match name {
-            "near" => Ok(Side::Near),
-            "far" => Ok(Side::Far),
-            other => Err(unknown("side", other)),
+            "near" => Ok(LinkSide::Near),
+            "far" => Ok(LinkSide::Far),
+            other => Err(unknown_name_error("side", other)),
         }
     }
 
-    fn unknown(what: &str, name: &str) -> PyErr {
+    fn unknown_name_error(what: &str, name: &str) -> PyErr {
         PyValueError::new_err(format!("unknown {what}: {name}"))
     }
 }

@@ -2,32 +2,33 @@
 //! arithmetic.
 
 mod allocator;
-mod config;
 mod emulation;
-mod runs;
+mod python_config;
+mod replication_set;
 mod trace;
 mod transfers;
 
-use config::Plain;
 use numpy::{PyArray1, PyArray2, PyArrayMethods, ToPyArray};
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyType};
-use runs::Runs;
+use python_config::PlainConfig;
+use replication_set::ReplicationSet;
 use std::fs::File;
 use std::io::BufWriter;
 use std::path::PathBuf;
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
-use tcpcast_fixed_point::{FixedPointConfig, IteratedRun, STEP_CELLS, StepRow};
+use tcpcast_fixed_point::{FixedPointConfig, FixedPointReplication, STEP_CELLS, StepRow};
 use tcpcast_sim::probe::{
-    BUCKETS_PER_OCTAVE, CLASS_CELLS, GoodputCount, LINK_CELLS, LogHistogram, Mark, OCTAVES, PIECES,
-    RATE_UNITS, SIZE_CELLS, StreamCounters, TIMEOUT_KINDS, TimeSeries, Totals,
+    BUCKETS_PER_OCTAVE, CLASS_CELLS, GoodputCount, LINK_CELLS, LogHistogram, OCTAVES, PIECES,
+    RATE_UNITS, ReplicationTotals, SIZE_CELLS, SequenceEvent, StreamCounters, TIMEOUT_KINDS,
+    TimeSeries,
 };
-use tcpcast_sim::{Control, Replication, RunConfig, RunLimit, StopReason};
+use tcpcast_sim::{Replication, RunConfig, RunControl, RunLimit, StopReason};
 
 #[global_allocator]
-static ALLOCATOR: allocator::OrExit = allocator::OrExit;
+static ALLOCATOR: allocator::ExitOnFailureAllocator = allocator::ExitOnFailureAllocator;
 
 /// Interval between checks of signals, the time limit and the progress bar during a run.
 const CHECK_INTERVAL: Duration = Duration::from_millis(50);
@@ -35,7 +36,7 @@ const CHECK_INTERVAL: Duration = Duration::from_millis(50);
 /// Replications of one packet-level run, which can be advanced repeatedly.
 #[pyclass(module = "tcpcast._native")]
 struct Simulation {
-    runs: Runs,
+    runs: ReplicationSet,
     config: RunConfig,
 }
 
@@ -53,7 +54,7 @@ type GoodputColumns<'py> = (
 );
 
 /// Reason for the end of a wait for the replications.
-enum Waited {
+enum WaitEnd {
     Done,
     Interrupted,
     OutOfTime,
@@ -63,22 +64,22 @@ enum Waited {
 impl Simulation {
     /// Create `replications` runs of a configuration, given as plain data.
     #[new]
-    fn new(py: Python<'_>, config: Plain<RunConfig>, replications: u32) -> PyResult<Self> {
-        find_numpy(py)?;
-        let Plain(config) = config;
-        Ok(Self { runs: Runs::packet(&config, replications), config })
+    fn new(py: Python<'_>, config: PlainConfig<RunConfig>, replications: u32) -> PyResult<Self> {
+        import_numpy(py)?;
+        let PlainConfig(config) = config;
+        Ok(Self { runs: ReplicationSet::new_packet_runs(&config, replications), config })
     }
 
     /// Create `replications` fixed points of a configuration. `config` and `spec` are plain data.
     #[classmethod]
     fn fixed_point(
         _class: &Bound<'_, PyType>,
-        config: Plain<RunConfig>,
-        spec: Plain<FixedPointConfig>,
+        config: PlainConfig<RunConfig>,
+        spec: PlainConfig<FixedPointConfig>,
         replications: u32,
     ) -> Self {
-        let (Plain(config), Plain(spec)) = (config, spec);
-        Self { runs: Runs::fixed_point(&config, &spec, replications), config }
+        let (PlainConfig(config), PlainConfig(spec)) = (config, spec);
+        Self { runs: ReplicationSet::new_fixed_point_runs(&config, &spec, replications), config }
     }
 
     /// Advance all replications. Return "done", "interrupted", "out-of-time" or "crowded".
@@ -96,7 +97,7 @@ impl Simulation {
         let limit = max_wall_s
             .and_then(|seconds| Duration::try_from_secs_f64(seconds).ok())
             .and_then(|limit| Instant::now().checked_add(limit));
-        let control = Control::new(self.runs.len());
+        let control = RunControl::new(self.runs.len());
         let runs = &mut self.runs;
         let (stop, waited) = py.detach(|| {
             std::thread::scope(|scope| {
@@ -109,14 +110,14 @@ impl Simulation {
                 });
                 let waited = loop {
                     if end.recv_timeout(CHECK_INTERVAL) == Err(RecvTimeoutError::Disconnected) {
-                        break Ok(Waited::Done);
+                        break Ok(WaitEnd::Done);
                     }
-                    match check_run(control, limit, progress.as_ref()) {
-                        Ok(Waited::Done) => {}
+                    match check_signals_and_time(control, limit, progress.as_ref()) {
+                        Ok(WaitEnd::Done) => {}
                         ended => break ended,
                     }
                 };
-                control.stop();
+                control.request_stop();
                 (worker.join(), waited)
             })
         });
@@ -124,7 +125,7 @@ impl Simulation {
         Ok(match (waited?, stop) {
             (_, StopReason::Done) => "done",
             (_, StopReason::TooManyTransfers) => "crowded",
-            (Waited::OutOfTime, _) => "out-of-time",
+            (WaitEnd::OutOfTime, _) => "out-of-time",
             _ => "interrupted",
         })
     }
@@ -132,7 +133,7 @@ impl Simulation {
     /// Return the virtual time of each replication in nanoseconds, and whether its warm-up has
     /// ended.
     fn clocks(&self) -> Vec<(u64, bool)> {
-        self.runs.runs().into_iter().map(|run| (run.now(), run.is_measuring())).collect()
+        self.runs.replications().into_iter().map(|run| (run.now(), run.is_measuring())).collect()
     }
 
     /// Return the cumulative counters of each replication, `[rows, cells]`: a row of zeros, then
@@ -142,8 +143,8 @@ impl Simulation {
         probes
             .iter()
             .map(|probe| {
-                let rows = probe.counters.rows();
-                let width = probe.counters.width();
+                let rows = probe.counters.snapshot_rows();
+                let width = probe.counters.cells_per_snapshot();
                 PyArray1::from_slice(py, &rows).reshape([rows.len() / width, width])
             })
             .collect()
@@ -154,9 +155,9 @@ impl Simulation {
         &self,
         py: Python<'py>,
     ) -> PyResult<Vec<Bound<'py, PyArray2<u64>>>> {
-        let cells = |run: &dyn IteratedRun| {
+        let cells = |run: &dyn FixedPointReplication| {
             let counters = &run.cross_probes().counters;
-            let (rows, width) = (counters.rows(), counters.width());
+            let (rows, width) = (counters.snapshot_rows(), counters.cells_per_snapshot());
             PyArray1::from_slice(py, &rows).reshape([rows.len() / width, width])
         };
         self.runs.fixed_points().into_iter().map(cells).collect()
@@ -165,9 +166,9 @@ impl Simulation {
     /// Return the results of the steps of each fixed point, `[rows, cells]` with the cells of
     /// `STEP_CELLS`.
     fn steps<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyArray2<f64>>>> {
-        let cells = |run: &dyn IteratedRun| {
-            let rows = run.rows();
-            let cells: Vec<f64> = rows.iter().flat_map(StepRow::cells).collect();
+        let cells = |run: &dyn FixedPointReplication| {
+            let rows = run.step_rows();
+            let cells: Vec<f64> = rows.iter().flat_map(StepRow::to_cells).collect();
             PyArray1::from_slice(py, &cells).reshape([rows.len(), STEP_CELLS.len()])
         };
         self.runs.fixed_points().into_iter().map(cells).collect()
@@ -176,7 +177,7 @@ impl Simulation {
     /// Return histograms and counts, summed over all replications.
     fn totals<'py>(&mut self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let probes = self.runs.flush().map_err(conservation_error)?;
-        let totals = Totals::of(&probes);
+        let totals = ReplicationTotals::sum_replications(&probes);
         let dict = PyDict::new(py);
         dict.set_item("queue_time_ns", totals.queue_time.to_pyarray(py))?;
         dict.set_item("queue_seen", totals.queue_seen.to_pyarray(py))?;
@@ -214,13 +215,13 @@ impl Simulation {
         dict.set_item("number_packets", column(|n| n.packets))?;
         dict.set_item("number_drops", column(|n| n.drops))?;
         let levels = [0.5, 0.95, 0.99];
-        let of_class = |each: &LogHistogram| transfers::quantiles(each, levels);
+        let of_class = |each: &LogHistogram| transfers::histogram_quantiles(each, levels);
         let of_classes = |all: &[LogHistogram]| all.iter().map(of_class).collect::<Vec<_>>();
         dict.set_item("on_time_percentiles", of_classes(&totals.on_times))?;
         dict.set_item("rate_percentiles", of_classes(&totals.rates))?;
         // None if queueing times are not recorded.
         dict.set_item("wait_percentiles", levels.map(|q| totals.waits.quantile(q)))?;
-        transfers::put(&dict, &totals.transfers)?;
+        transfers::put_transfer_statistics(&dict, &totals.transfers)?;
         let goodputs = totals.goodputs_by_size.iter().enumerate();
         let medians = goodputs.filter_map(|(row, goodputs)| Some((row, goodputs.quantile(0.5)?)));
         dict.set_item("goodput_medians", medians.collect::<Vec<_>>())?;
@@ -235,17 +236,18 @@ impl Simulation {
         py: Python<'py>,
         apart_ns: u64,
     ) -> Option<Vec<Bound<'py, PyArray1<i64>>>> {
-        let events = self.runs.runs().into_iter().map(|run| {
+        let events = self.runs.replications().into_iter().map(|run| {
             let indications = &run.probes().indications;
-            (!indications.is_cut()).then(|| indications.events(apart_ns).to_pyarray(py))
+            (!indications.exceeded_limit())
+                .then(|| indications.loss_events(apart_ns).to_pyarray(py))
         });
         events.collect()
     }
 
     /// Return the histograms of file goodputs of each replication, per slot.
     fn file_goodputs<'py>(&self, py: Python<'py>) -> Vec<GoodputColumns<'py>> {
-        let columns = self.runs.runs().into_iter().map(|run| {
-            let slots = run.probes().goodput.slots();
+        let columns = self.runs.replications().into_iter().map(|run| {
+            let slots = run.probes().goodput.counts_by_slot();
             let all = || {
                 slots
                     .iter()
@@ -269,7 +271,7 @@ impl Simulation {
     /// Return the stage of each source of each replication: 0 before the first loss, 1 before the
     /// end of the first fast recovery, 2 afterwards.
     fn stages<'py>(&self, py: Python<'py>) -> Vec<Bound<'py, PyArray1<u8>>> {
-        let columns = self.runs.runs().into_iter().map(|run| {
+        let columns = self.runs.replications().into_iter().map(|run| {
             run.records().map(|record| record.stage as u8).collect::<Vec<u8>>().to_pyarray(py)
         });
         columns.collect()
@@ -281,7 +283,7 @@ impl Simulation {
         let of_run = |run: &dyn Replication| {
             let mut sums = vec![(0, 0); self.config.classes.len()];
             for record in run.records() {
-                if let Some(age) = record.age(run.now()) {
+                if let Some(age) = record.transfer_age(run.now()) {
                     let (count, ages) = &mut sums[record.class()];
                     *count += 1;
                     *ages += age;
@@ -289,7 +291,7 @@ impl Simulation {
             }
             sums
         };
-        self.runs.runs().into_iter().map(of_run).collect()
+        self.runs.replications().into_iter().map(of_run).collect()
     }
 
     /// Return the number of packets delivered in order per replication, source and configured time,
@@ -298,14 +300,16 @@ impl Simulation {
         self.runs.flush().map_err(conservation_error)?;
         let of_run = |run: &dyn Replication| {
             let counters = &run.probes().delivered;
-            (0..run.records().count()).map(|flow| counters.flow(flow).to_vec()).collect()
+            (0..run.records().count())
+                .map(|flow| counters.deliveries_of_flow(flow).to_vec())
+                .collect()
         };
-        Ok(self.runs.runs().into_iter().map(of_run).collect())
+        Ok(self.runs.replications().into_iter().map(of_run).collect())
     }
 
     /// Return the packets and the ON time in nanoseconds of each source, per replication.
     fn sources<'py>(&self, py: Python<'py>) -> Vec<SourceColumns<'py>> {
-        let columns = self.runs.runs().into_iter().map(|run| {
+        let columns = self.runs.replications().into_iter().map(|run| {
             let packets: Vec<u64> = run.records().map(|record| record.packets).collect();
             let on_times: Vec<u64> = run.records().map(|record| record.on_time).collect();
             (packets.to_pyarray(py), on_times.to_pyarray(py))
@@ -319,7 +323,7 @@ impl Simulation {
     fn courses<'py>(&mut self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyArray2<u64>>>> {
         let probes = self.runs.flush().map_err(conservation_error)?;
         let rows = probes.iter().map(|probe| {
-            let (rows, width) = (probe.time_series.rows(), probe.time_series.width());
+            let (rows, width) = (probe.time_series.rows(), probe.time_series.column_count());
             PyArray1::from_slice(py, &rows).reshape([rows.len() / width, width])
         });
         rows.collect()
@@ -332,13 +336,16 @@ impl Simulation {
         py: Python<'py>,
         together: bool,
     ) -> Vec<transfers::TimeColumns<'py>> {
-        let columns = self.runs.runs().into_iter().map(|run| {
+        let columns = self.runs.replications().into_iter().map(|run| {
             let probes = run.probes();
             if together {
-                let total = LogHistogram::sum(&probes.on_times);
-                return transfers::time_counts(py, [&total].into_iter());
+                let total = LogHistogram::sum_of(&probes.on_times);
+                return transfers::time_histogram_columns(py, [&total].into_iter());
             }
-            transfers::time_counts(py, probes.transfers.rows.iter().map(|row| &row.completions))
+            transfers::time_histogram_columns(
+                py,
+                probes.transfers.rows.iter().map(|row| &row.completions),
+            )
         });
         columns.collect()
     }
@@ -351,7 +358,7 @@ impl Simulation {
             return Ok(dict);
         };
         let windows = first.trace.windows.points();
-        let column = |of: fn(&tcpcast_sim::probe::TracePoint) -> u64| {
+        let column = |of: fn(&tcpcast_sim::probe::WindowPoint) -> u64| {
             windows.iter().map(of).collect::<Vec<u64>>().to_pyarray(py)
         };
         dict.set_item("window_time_ns", column(|w| w.time))?;
@@ -359,9 +366,9 @@ impl Simulation {
         dict.set_item("cwnd", column(|w| u64::from(w.cwnd)))?;
         dict.set_item("ssthresh", column(|w| u64::from(w.ssthresh)))?;
         dict.set_item("flight", column(|w| u64::from(w.flight)))?;
-        dict.set_item("window_bin_ns", first.trace.windows.bin())?;
+        dict.set_item("window_bin_ns", first.trace.windows.bin_width())?;
         let marks = first.trace.numbers.points();
-        let column = |of: fn(&tcpcast_sim::probe::MarkPoint) -> u64| {
+        let column = |of: fn(&tcpcast_sim::probe::SequencePoint) -> u64| {
             marks.iter().map(of).collect::<Vec<u64>>().to_pyarray(py)
         };
         let names: Vec<&str> = marks.iter().map(|m| mark_name(m.mark)).collect();
@@ -369,74 +376,74 @@ impl Simulation {
         dict.set_item("mark_flow", column(|m| u64::from(m.source)))?;
         dict.set_item("mark_number", column(|m| u64::from(m.number)))?;
         dict.set_item("mark", names)?;
-        dict.set_item("mark_bin_ns", first.trace.numbers.bin())?;
+        dict.set_item("mark_bin_ns", first.trace.numbers.bin_width())?;
         Ok(dict)
     }
 
     /// Start to write capture number `index` of the first replication to the file `path`.
     fn begin_capture(&mut self, index: usize, path: PathBuf) -> PyResult<()> {
         let file = BufWriter::new(File::create(path)?);
-        let capture = self.runs.capture_mut(index).ok_or_else(no_capture)?;
+        let capture = self.runs.capture_mut(index).ok_or_else(missing_capture_error)?;
         let connection_properties = self.config.connection_properties(capture.tap());
-        Ok(capture.write_to(Box::new(file), connection_properties)?)
+        Ok(capture.start_writing_to(Box::new(file), connection_properties)?)
     }
 
     /// Write the remaining packets of capture number `index`. Return True if packets were omitted
     /// because of the limit.
     fn end_capture(&mut self, index: usize) -> PyResult<bool> {
-        Ok(self.runs.capture_mut(index).ok_or_else(no_capture)?.end()?)
+        Ok(self.runs.capture_mut(index).ok_or_else(missing_capture_error)?.finish_writing()?)
     }
 }
 
 /// Loads the functions of NumPy. Otherwise, the first array loads them, and panics if a signal is
 /// pending, for example after a long run.
-fn find_numpy(py: Python<'_>) -> PyResult<()> {
+fn import_numpy(py: Python<'_>) -> PyResult<()> {
     py.check_signals()?;
     PyArray1::<u8>::zeros(py, 0, false);
     Ok(())
 }
 
-fn no_capture() -> PyErr {
+fn missing_capture_error() -> PyErr {
     PyRuntimeError::new_err("no such capture")
 }
 
 /// Checks signals and the time limit, and updates the progress bar. `Done` means that the run
 /// continues.
-fn check_run(
-    control: &Control,
+fn check_signals_and_time(
+    control: &RunControl,
     limit: Option<Instant>,
     progress: Option<&Py<PyAny>>,
-) -> PyResult<Waited> {
+) -> PyResult<WaitEnd> {
     Python::attach(|py| {
         if py.check_signals().is_err() {
-            return Ok(Waited::Interrupted);
+            return Ok(WaitEnd::Interrupted);
         }
         if limit.is_some_and(|limit| Instant::now() >= limit) {
-            return Ok(Waited::OutOfTime);
+            return Ok(WaitEnd::OutOfTime);
         }
         if let Some(progress) = progress {
             progress.call1(py, (control.progress(),))?;
         }
-        Ok(Waited::Done)
+        Ok(WaitEnd::Done)
     })
 }
 
-fn mark_name(mark: Mark) -> &'static str {
+fn mark_name(mark: SequenceEvent) -> &'static str {
     match mark {
-        Mark::Sent => "sent",
-        Mark::Retransmitted => "retransmitted",
-        Mark::Dropped => "dropped",
-        Mark::Timeout => "timeout",
+        SequenceEvent::Sent => "sent",
+        SequenceEvent::Retransmitted => "retransmitted",
+        SequenceEvent::Dropped => "dropped",
+        SequenceEvent::Timeout => "timeout",
     }
 }
 
-fn conservation_error(error: tcpcast_sim::Unbalanced) -> PyErr {
+fn conservation_error(error: tcpcast_sim::ConservationError) -> PyErr {
     PyRuntimeError::new_err(error.to_string())
 }
 
 /// Return the approximate memory of `replications` replications of a configuration in bytes.
 #[pyfunction]
-fn run_bytes(config: Plain<RunConfig>, replications: u32) -> u64 {
+fn run_bytes(config: PlainConfig<RunConfig>, replications: u32) -> u64 {
     tcpcast_sim::run_bytes(&config.0, replications)
 }
 
@@ -447,7 +454,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("LINK_CELLS", LINK_CELLS.to_vec())?;
     module.add("CLASS_CELLS", CLASS_CELLS.to_vec())?;
     module.add("SIZE_CELLS", SIZE_CELLS.to_vec())?;
-    module.add("COURSE_CELLS", TimeSeries::cells().to_vec())?;
+    module.add("COURSE_CELLS", TimeSeries::column_names().to_vec())?;
     module.add("STEP_CELLS", STEP_CELLS.to_vec())?;
     module.add("RATE_UNITS", RATE_UNITS)?;
     module.add("GOODPUT_PIECES", PIECES.to_vec())?;

@@ -1,12 +1,12 @@
 //! Analysis of captures: from a file to columns, with one row per direction that carries data.
 
-mod failed;
-mod names;
+mod capture_source;
+mod enum_names;
+mod failed_connections;
 mod requests;
 mod second_tap;
-mod source;
-mod trail;
-mod unlisted;
+mod sequence_plot;
+mod unlisted_counters;
 
 use numpy::{Element, PyArray1};
 use pyo3::prelude::*;
@@ -14,18 +14,19 @@ use pyo3::types::PyDict;
 use std::io::{self, Read};
 use std::sync::atomic::{AtomicBool, Ordering};
 use tcpcast_trace::{
-    Cause, ConnectionReport, Connections, DirectionReport, End, Interval, Kind, LIMITS, Limits,
-    Passage, Reader, Round, Summary, TapComparison,
+    CaptureReader, ConnectionEnd, ConnectionReport, Connections, DirectionBetweenTaps,
+    DirectionReport, IndicationKind, Interval, LIMITS, MemoryLimits, ReadSummary, RetransCause,
+    Round, TapComparison,
 };
 
-use failed::Failed;
-use names::{cause, end, limit, side};
-use requests::Requests;
-use second_tap::{SecondTap, between};
-pub(crate) use source::Source;
-use source::{CaptureError, InterruptibleReader, is_interrupted, open};
-use trail::trail;
-use unlisted::Unlisted;
+pub(crate) use capture_source::CaptureSource;
+use capture_source::{CaptureError, InterruptibleReader, is_interrupted, open_source};
+use enum_names::{cause_name, connection_end_name, limit_name, side_name};
+use failed_connections::FailedConnections;
+use requests::RequestTables;
+use second_tap::{SecondTap, second_tap_columns};
+use sequence_plot::plot_points_table;
+use unlisted_counters::UnlistedCounters;
 
 /// Segments between two checks of signals, in case blocks are read rarely (well-compressed files).
 const SIGNAL_CHECK_INTERVAL: u64 = 1 << 20;
@@ -35,27 +36,27 @@ const MAX_EVENTS: usize = 1 << 20;
 const MAX_ROUNDS: usize = 1 << 19;
 
 /// A direction that carries data, with properties of its connection.
-struct Row {
+struct DirectionRow {
     number: u64,
     /// Index of the direction in its connection.
     index: usize,
     first_frame: u64,
     syn_captured: bool,
-    end: End,
+    end: ConnectionEnd,
     handshake_rtt_s: Option<f64>,
     direction: DirectionReport,
-    passage: Option<Passage>,
+    passage: Option<DirectionBetweenTaps>,
 }
 
 /// Results of a capture.
 #[derive(Default)]
 struct CaptureResult {
-    rows: Vec<Row>,
-    summary: Summary,
+    rows: Vec<DirectionRow>,
+    summary: ReadSummary,
     connections: u64,
-    unlisted: Unlisted,
-    failed: Failed,
-    requests: Requests,
+    unlisted: UnlistedCounters,
+    failed: FailedConnections,
+    requests: RequestTables,
     events: usize,
     rounds: usize,
     omitted: u64,
@@ -67,15 +68,15 @@ struct CaptureResult {
 }
 
 impl CaptureResult {
-    fn take(&mut self, mut report: ConnectionReport) {
-        self.unlisted.count(&report);
-        self.failed.take(&report);
-        self.requests.take(&mut report);
+    fn add_report(&mut self, mut report: ConnectionReport) {
+        self.unlisted.count_connection(&report);
+        self.failed.add_if_failed(&report);
+        self.requests.take_requests(&mut report);
         for (index, mut direction) in report.directions.into_iter().enumerate() {
             if direction.counts.data_packets == 0 {
                 continue;
             }
-            self.limit_trail(&mut direction);
+            self.omit_plot_beyond_limit(&mut direction);
             let events = direction.loss_times.len() + direction.retransmitted.len();
             self.omitted += direction.omitted;
             if self.events + events > MAX_EVENTS {
@@ -85,8 +86,8 @@ impl CaptureResult {
             } else {
                 self.events += events;
             }
-            self.limit_rounds(&mut direction);
-            self.add_row(Row {
+            self.omit_rounds_beyond_limit(&mut direction);
+            self.add_row(DirectionRow {
                 number: report.number,
                 index,
                 first_frame: report.first_frame,
@@ -100,7 +101,7 @@ impl CaptureResult {
     }
 
     /// Omits the rounds of a direction if the limit is exceeded.
-    fn limit_rounds(&mut self, direction: &mut DirectionReport) {
+    fn omit_rounds_beyond_limit(&mut self, direction: &mut DirectionReport) {
         if self.rounds + direction.rounds.len() > MAX_ROUNDS {
             self.omitted_rounds += direction.rounds.len() as u64;
             direction.rounds = Vec::new();
@@ -112,41 +113,41 @@ impl CaptureResult {
 
 /// Reads a capture until its end, damaged data or an interrupt; `after` is the capture of a second
 /// tap.
-fn analyze(
+fn analyze_capture(
     stream: Box<dyn Read + '_>,
     after: Option<Box<dyn Read + '_>>,
-    limits: Limits,
+    limits: MemoryLimits,
     interrupted: &AtomicBool,
 ) -> Result<CaptureResult, CaptureError> {
-    let mut reader =
-        Reader::new(InterruptibleReader { stream, interrupted }).map_err(CaptureError::Before)?;
-    let other = after.map(|stream| Reader::new(InterruptibleReader { stream, interrupted }));
+    let mut reader = CaptureReader::new(InterruptibleReader { stream, interrupted })
+        .map_err(CaptureError::Before)?;
+    let other = after.map(|stream| CaptureReader::new(InterruptibleReader { stream, interrupted }));
     let mut between = other.transpose().map_err(CaptureError::After)?.map(TapComparison::new);
     let mut connections = Connections::new(limits);
     let mut result = CaptureResult::default();
     let mut segments = 0_u64;
     while let Some(segment) = reader.next_segment() {
         match &mut between {
-            Some(between) => between.before(segment, connections.number(segment)),
+            Some(between) => between.push_first_tap(segment, connections.push_and_number(segment)),
             None => connections.push(segment),
         }
         segments += 1;
         if segments % 1024 == 0 {
-            connections.finished().into_iter().for_each(|report| result.take(report));
+            connections.take_finished().into_iter().for_each(|report| result.add_report(report));
             if segments % SIGNAL_CHECK_INTERVAL == 0 && is_interrupted(interrupted) {
                 break;
             }
         }
     }
-    result.connections = connections.count();
+    result.connections = connections.connection_count();
     for report in connections.finish() {
-        result.take(report);
+        result.add_report(report);
     }
     result.summary = reader.summary().clone();
     result.finish_rows();
     if let Some(between) = between {
         let (between, summary) = between.finish(interrupted.load(Ordering::Relaxed));
-        result.compare(SecondTap { summary, between });
+        result.add_second_tap(SecondTap { summary, between });
     }
     Ok(result)
 }
@@ -161,40 +162,42 @@ fn analyze(
 #[pyo3(signature = (source=None, after=None, trail_points=0, max_connections=None))]
 pub(crate) fn read_trace(
     py: Python<'_>,
-    source: Option<Source>,
-    after: Option<Source>,
+    source: Option<CaptureSource>,
+    after: Option<CaptureSource>,
     trail_points: usize,
     max_connections: Option<usize>,
 ) -> PyResult<Bound<'_, PyDict>> {
     let interrupted = AtomicBool::new(false);
-    let max_connections = max_connections.unwrap_or(Limits::default().connections);
-    let limits = Limits { connections: max_connections, points: trail_points, ..Limits::default() };
+    let defaults = MemoryLimits::default();
+    let max_connections = max_connections.unwrap_or(defaults.connections);
+    let limits = MemoryLimits { connections: max_connections, points: trail_points, ..defaults };
     let result = py.detach(|| {
         let stream = match &source {
             None => Box::new(io::stdin().lock()),
-            Some(source) => open(source).map_err(CaptureError::Before)?,
+            Some(source) => open_source(source).map_err(CaptureError::Before)?,
         };
-        let after = after.as_ref().map(open).transpose().map_err(CaptureError::After)?;
-        analyze(stream, after, limits, &interrupted)
+        let after = after.as_ref().map(open_source).transpose().map_err(CaptureError::After)?;
+        analyze_capture(stream, after, limits, &interrupted)
     });
     let mut result = result.map_err(|error| error.into_py(py))?;
-    let (failed, [talks, requests]) = (result.failed.table(py)?, result.requests.tables(py)?);
+    let (failed, [talks, requests]) =
+        (result.failed.failures_table(py)?, result.requests.tables_to_py(py)?);
     let rows = &result.rows;
     let dict = PyDict::new(py);
-    dict.set_item("connections", directions(py, rows)?)?;
-    dict.set_item("intervals", intervals(py, rows)?)?;
-    dict.set_item("retransmissions", retransmissions(py, rows)?)?;
-    dict.set_item("loss_indications", loss_indications(py, rows)?)?;
-    dict.set_item("trail", trail(py, rows)?)?;
+    dict.set_item("connections", directions_table(py, rows)?)?;
+    dict.set_item("intervals", intervals_table(py, rows)?)?;
+    dict.set_item("retransmissions", retransmissions_table(py, rows)?)?;
+    dict.set_item("loss_indications", loss_indications_table(py, rows)?)?;
+    dict.set_item("trail", plot_points_table(py, rows)?)?;
     dict.set_item("without_trail", if trail_points > 0 { result.without_trail } else { 0 })?;
-    dict.set_item("rounds", rounds(py, rows)?)?;
-    dict.set_item("limits", LIMITS.map(limit))?;
+    dict.set_item("rounds", rounds_table(py, rows)?)?;
+    dict.set_item("limits", LIMITS.map(limit_name))?;
     let summary = &result.summary;
     dict.set_item("frames", summary.frames)?;
     dict.set_item("segments", summary.segments)?;
     dict.set_item("connection_count", result.connections)?;
     let unlisted = result.unlisted.to_py(py)?;
-    for (name, count) in result.failed.counts() {
+    for (name, count) in result.failed.counts_by_kind() {
         unlisted.set_item(name, count)?;
     }
     dict.set_item("rest", unlisted)?;
@@ -209,15 +212,15 @@ pub(crate) fn read_trace(
     dict.set_item("damaged", summary.is_damaged())?;
     dict.set_item("interrupted", interrupted.load(Ordering::Relaxed))?;
     if let Some(second_tap) = &result.second_tap {
-        dict.set_item("between", between(py, rows, second_tap)?)?;
+        dict.set_item("between", second_tap_columns(py, rows, second_tap)?)?;
     }
     Ok(dict)
 }
 
 /// A column: its name and its value for a row.
-type Column<R, T> = (&'static str, fn(&R) -> T);
+type NamedColumn<R, T> = (&'static str, fn(&R) -> T);
 
-const COUNTS: &[Column<Row, u64>] = &[
+const COUNTS: &[NamedColumn<DirectionRow, u64>] = &[
     ("connection", |row| row.number),
     ("first_frame", |row| row.first_frame),
     ("start_ns", |row| row.direction.first_data.unwrap_or(0)),
@@ -261,7 +264,7 @@ const COUNTS: &[Column<Row, u64>] = &[
     ("spurious_eifel", |row| row.direction.spurious.eifel),
     ("dsack_unexplained", |row| row.direction.spurious.unexplained_dsack),
     ("td", |row| row.direction.indications.td),
-    ("to", |row| row.direction.indications.to()),
+    ("to", |row| row.direction.indications.timeout_count()),
     ("td_paper", |row| row.direction.indications.td_paper),
     ("to_paper", |row| row.direction.indications.to_paper),
     ("timeouts", |row| row.direction.indications.timeouts),
@@ -271,7 +274,7 @@ const COUNTS: &[Column<Row, u64>] = &[
     ("to_depth_4", |row| row.direction.indications.by_depth[3]),
     ("to_depth_5", |row| row.direction.indications.by_depth[4]),
     ("to_depth_6", |row| row.direction.indications.by_depth[5]),
-    ("max_backoff", max_backoff),
+    ("max_backoff", max_backoff_of_row),
     ("rtt_samples", |row| row.direction.rtt.sender.map_or(0, |rtt| rtt.samples)),
     ("rtt_round_samples", |row| row.direction.rtt.round_samples),
     ("segment_bytes", |row| u64::from(row.direction.segment_bytes)),
@@ -281,7 +284,7 @@ const COUNTS: &[Column<Row, u64>] = &[
 ];
 
 /// Columns that may be unknown; NaN if absent.
-const MEASURES: &[Column<Row, Option<f64>>] = &[
+const MEASURES: &[NamedColumn<DirectionRow, Option<f64>>] = &[
     ("duration_s", |row| row.direction.duration_s()),
     ("throughput_bps", |row| row.direction.throughput_bps()),
     ("goodput_bps", |row| row.direction.goodput_bps()),
@@ -304,8 +307,8 @@ const MEASURES: &[Column<Row, Option<f64>>] = &[
     ("rtt_flight_correlation", |row| row.direction.rtt.flight_correlation),
     ("w_max_pkts", |row| row.direction.w_max_packets()),
     ("packets_per_ack", |row| row.direction.packets_per_ack()),
-    ("start_growth", |row| row.direction.start_growth()),
-    ("start_acks", |row| row.direction.start_acks()),
+    ("start_growth", |row| row.direction.slow_start_bytes_per_acked_byte()),
+    ("start_acks", |row| row.direction.slow_start_acks_per_segment()),
     ("initial_window_pkts", |row| row.direction.initial_window_packets.map(|n| n as f64)),
     ("flight_mean_bytes", |row| row.direction.flight_mean_bytes),
     ("mss_bytes", |row| row.direction.announced.mss.map(f64::from)),
@@ -319,7 +322,7 @@ const MEASURES: &[Column<Row, Option<f64>>] = &[
     ("missing_acks", |row| row.direction.missing_answers.map(|count| count as f64)),
 ];
 
-const FLAGS: &[Column<Row, bool>] = &[
+const FLAGS: &[NamedColumn<DirectionRow, bool>] = &[
     ("syn_captured", |row| row.syn_captured),
     ("sack", |row| row.direction.announced.sack),
     ("timestamps", |row| row.direction.announced.timestamps),
@@ -329,27 +332,35 @@ const FLAGS: &[Column<Row, bool>] = &[
 
 /// Maximum number of successive timeouts. If some retransmissions are not listed, the value is at
 /// least the deepest class with a timeout.
-fn max_backoff(row: &Row) -> u64 {
-    let kept = row.direction.retransmitted.iter().map(|packet| backoff(packet.cause)).max();
+fn max_backoff_of_row(row: &DirectionRow) -> u64 {
+    let kept = row
+        .direction
+        .retransmitted
+        .iter()
+        .map(|packet| backoff_before_retransmission(packet.cause))
+        .max();
     let class = row.direction.indications.by_depth.iter().rposition(|count| *count > 0);
     kept.unwrap_or(0).max(class.map_or(0, |index| index as u64 + 1))
 }
 
 /// Number of successive timeouts before a retransmission.
-fn backoff(cause: Cause) -> u64 {
+fn backoff_before_retransmission(cause: RetransCause) -> u64 {
     match cause {
-        Cause::Timeout { depth } => u64::from(depth),
+        RetransCause::Timeout { depth } => u64::from(depth),
         _ => 0,
     }
 }
 
 /// Flattens lists per direction into pairs of the row of the direction and an item.
-fn each<T>(rows: &[Row], of: fn(&DirectionReport) -> &Vec<T>) -> Vec<(usize, &T)> {
+fn flatten_lists<T>(
+    rows: &[DirectionRow],
+    of: fn(&DirectionReport) -> &Vec<T>,
+) -> Vec<(usize, &T)> {
     let indexed = rows.iter().enumerate();
     indexed.flat_map(|(index, row)| of(&row.direction).iter().map(move |x| (index, x))).collect()
 }
 
-fn column<'py, R, T: Element>(
+fn numpy_column<'py, R, T: Element>(
     py: Python<'py>,
     rows: &[R],
     of: impl Fn(&R) -> T,
@@ -358,12 +369,12 @@ fn column<'py, R, T: Element>(
 }
 
 /// Converts a count to a signed integer, so that differences can be negative in Python.
-fn signed(count: u64) -> i64 {
+fn to_signed(count: u64) -> i64 {
     i64::try_from(count).unwrap_or(i64::MAX)
 }
 
 /// Table of directions.
-fn directions<'py>(py: Python<'py>, rows: &[Row]) -> PyResult<Bound<'py, PyDict>> {
+fn directions_table<'py>(py: Python<'py>, rows: &[DirectionRow]) -> PyResult<Bound<'py, PyDict>> {
     let dict = PyDict::new(py);
     let ends: Vec<_> =
         rows.iter().map(|row| (row.direction.source, row.direction.destination)).collect();
@@ -373,94 +384,115 @@ fn directions<'py>(py: Python<'py>, rows: &[Row]) -> PyResult<Bound<'py, PyDict>
         ends.iter().map(|ends| (ends.1.address.to_string(), ends.1.port)).collect();
     dict.set_item("src", sources)?;
     dict.set_item("dst", others)?;
-    dict.set_item("tap_side", rows.iter().map(|row| side(row.direction.side)).collect::<Vec<_>>())?;
-    dict.set_item("end", rows.iter().map(|row| end(row.end)).collect::<Vec<_>>())?;
+    dict.set_item(
+        "tap_side",
+        rows.iter().map(|row| side_name(row.direction.side)).collect::<Vec<_>>(),
+    )?;
+    dict.set_item("end", rows.iter().map(|row| connection_end_name(row.end)).collect::<Vec<_>>())?;
     for (name, of) in COUNTS {
-        dict.set_item(name, column(py, rows, |row| signed(of(row))))?;
+        dict.set_item(name, numpy_column(py, rows, |row| to_signed(of(row))))?;
     }
     for (name, of) in MEASURES {
-        dict.set_item(name, column(py, rows, |row| of(row).unwrap_or(f64::NAN)))?;
+        dict.set_item(name, numpy_column(py, rows, |row| of(row).unwrap_or(f64::NAN)))?;
     }
     for (name, of) in FLAGS {
-        dict.set_item(name, column(py, rows, of))?;
+        dict.set_item(name, numpy_column(py, rows, of))?;
     }
-    dict.set_item("limited_by", column(py, rows, |row| row.direction.limitation.limited_by as u8))?;
+    dict.set_item(
+        "limited_by",
+        numpy_column(py, rows, |row| row.direction.limitation.limited_by as u8),
+    )?;
     for (index, one) in LIMITS.into_iter().enumerate() {
-        let share = |row: &Row| row.direction.limitation.shares.map_or(f64::NAN, |all| all[index]);
-        dict.set_item(format!("share_{}", limit(one)), column(py, rows, share))?;
+        let share =
+            |row: &DirectionRow| row.direction.limitation.shares.map_or(f64::NAN, |all| all[index]);
+        dict.set_item(format!("share_{}", limit_name(one)), numpy_column(py, rows, share))?;
     }
     Ok(dict)
 }
 
 /// Table of 100-second intervals; `direction` is a row of the table of directions.
-fn intervals<'py>(py: Python<'py>, rows: &[Row]) -> PyResult<Bound<'py, PyDict>> {
-    let all = each(rows, |direction| &direction.intervals);
+fn intervals_table<'py>(py: Python<'py>, rows: &[DirectionRow]) -> PyResult<Bound<'py, PyDict>> {
+    let all = flatten_lists(rows, |direction| &direction.intervals);
     let dict = PyDict::new(py);
     let count = |name: &str, of: fn(&Interval) -> u64| {
-        dict.set_item(name, column(py, &all, |(_, interval)| signed(of(interval))))
+        dict.set_item(name, numpy_column(py, &all, |(_, interval)| to_signed(of(interval))))
     };
     count("index", |interval| interval.index)?;
     count("data_packets", |interval| interval.data_packets)?;
     count("bytes", |interval| interval.bytes)?;
     count("retransmissions", |interval| interval.retransmissions)?;
     count("td", |interval| interval.indications.td)?;
-    count("to", |interval| interval.indications.to())?;
+    count("to", |interval| interval.indications.timeout_count())?;
     count("td_paper", |interval| interval.indications.td_paper)?;
     count("to_paper", |interval| interval.indications.to_paper)?;
     count("timeouts", |interval| interval.indications.timeouts)?;
     count("rtt_samples", |interval| interval.rtt_samples)?;
     count("flight_max_bytes", |interval| interval.flight_max_bytes)?;
     count("window_max_bytes", |interval| interval.window_max_bytes)?;
-    dict.set_item("direction", column(py, &all, |(row, _)| signed(*row as u64)))?;
+    dict.set_item("direction", numpy_column(py, &all, |(row, _)| to_signed(*row as u64)))?;
     let rtt = |(_, interval): &(usize, &Interval)| interval.rtt_mean_s().unwrap_or(f64::NAN);
-    dict.set_item("rtt_sample_mean_s", column(py, &all, rtt))?;
+    dict.set_item("rtt_sample_mean_s", numpy_column(py, &all, rtt))?;
     Ok(dict)
 }
 
 /// Table of listed retransmissions.
-fn retransmissions<'py>(py: Python<'py>, rows: &[Row]) -> PyResult<Bound<'py, PyDict>> {
-    let all = each(rows, |direction| &direction.retransmitted);
+fn retransmissions_table<'py>(
+    py: Python<'py>,
+    rows: &[DirectionRow],
+) -> PyResult<Bound<'py, PyDict>> {
+    let all = flatten_lists(rows, |direction| &direction.retransmitted);
     let dict = PyDict::new(py);
-    dict.set_item("direction", column(py, &all, |(row, _)| signed(*row as u64)))?;
-    dict.set_item("time_ns", column(py, &all, |(_, packet)| signed(packet.time)))?;
-    dict.set_item("offset_bytes", column(py, &all, |(_, packet)| signed(packet.offset)))?;
-    dict.set_item("bytes", column(py, &all, |(_, packet)| i64::from(packet.bytes)))?;
-    dict.set_item("cause", all.iter().map(|(_, packet)| cause(packet.cause)).collect::<Vec<_>>())?;
-    dict.set_item("backoff", column(py, &all, |(_, packet)| signed(backoff(packet.cause))))?;
-    dict.set_item("spurious", column(py, &all, |(_, packet)| packet.spurious))?;
+    dict.set_item("direction", numpy_column(py, &all, |(row, _)| to_signed(*row as u64)))?;
+    dict.set_item("time_ns", numpy_column(py, &all, |(_, packet)| to_signed(packet.time)))?;
+    dict.set_item("offset_bytes", numpy_column(py, &all, |(_, packet)| to_signed(packet.offset)))?;
+    dict.set_item("bytes", numpy_column(py, &all, |(_, packet)| i64::from(packet.bytes)))?;
+    dict.set_item(
+        "cause",
+        all.iter().map(|(_, packet)| cause_name(packet.cause)).collect::<Vec<_>>(),
+    )?;
+    dict.set_item(
+        "backoff",
+        numpy_column(py, &all, |(_, packet)| {
+            to_signed(backoff_before_retransmission(packet.cause))
+        }),
+    )?;
+    dict.set_item("spurious", numpy_column(py, &all, |(_, packet)| packet.spurious))?;
     Ok(dict)
 }
 
 /// Table of listed loss indications.
-fn loss_indications<'py>(py: Python<'py>, rows: &[Row]) -> PyResult<Bound<'py, PyDict>> {
-    let all = each(rows, |direction| &direction.loss_times);
+fn loss_indications_table<'py>(
+    py: Python<'py>,
+    rows: &[DirectionRow],
+) -> PyResult<Bound<'py, PyDict>> {
+    let all = flatten_lists(rows, |direction| &direction.loss_times);
     let kind = |kind| match kind {
-        Kind::Td => "td",
-        Kind::To => "to",
+        IndicationKind::Td => "td",
+        IndicationKind::To => "to",
     };
     let dict = PyDict::new(py);
-    dict.set_item("direction", column(py, &all, |(row, _)| signed(*row as u64)))?;
-    dict.set_item("time_ns", column(py, &all, |(_, loss)| signed(loss.time)))?;
+    dict.set_item("direction", numpy_column(py, &all, |(row, _)| to_signed(*row as u64)))?;
+    dict.set_item("time_ns", numpy_column(py, &all, |(_, loss)| to_signed(loss.time)))?;
     dict.set_item("kind", all.iter().map(|(_, loss)| kind(loss.kind)).collect::<Vec<_>>())?;
     Ok(dict)
 }
 
 /// Table of listed rounds; `limited_by` is an index into `limits`.
-fn rounds<'py>(py: Python<'py>, rows: &[Row]) -> PyResult<Bound<'py, PyDict>> {
-    let all = each(rows, |direction| &direction.rounds);
+fn rounds_table<'py>(py: Python<'py>, rows: &[DirectionRow]) -> PyResult<Bound<'py, PyDict>> {
+    let all = flatten_lists(rows, |direction| &direction.rounds);
     let dict = PyDict::new(py);
     let count = |name: &str, of: fn(&Round) -> u64| {
-        dict.set_item(name, column(py, &all, |(_, round)| signed(of(round))))
+        dict.set_item(name, numpy_column(py, &all, |(_, round)| to_signed(of(round))))
     };
     count("time_ns", |round| round.time)?;
-    dict.set_item("direction", column(py, &all, |(row, _)| signed(*row as u64)))?;
-    dict.set_item("duration_s", column(py, &all, |(_, round)| round.duration_s()))?;
-    dict.set_item("rtt_s", column(py, &all, |(_, round)| round.rtt_s().unwrap_or(f64::NAN)))?;
+    dict.set_item("direction", numpy_column(py, &all, |(row, _)| to_signed(*row as u64)))?;
+    dict.set_item("duration_s", numpy_column(py, &all, |(_, round)| round.duration_s()))?;
+    dict.set_item("rtt_s", numpy_column(py, &all, |(_, round)| round.rtt_s().unwrap_or(f64::NAN)))?;
     count("flight_bytes", |round| u64::from(round.flight_bytes))?;
     count("window_bytes", |round| u64::from(round.window_bytes))?;
     count("sent_bytes", |round| round.sent_bytes)?;
     count("acked_bytes", |round| round.acked_bytes)?;
     count("retransmissions", |round| u64::from(round.retransmissions))?;
-    dict.set_item("limited_by", column(py, &all, |(_, round)| round.limited_by as u8))?;
+    dict.set_item("limited_by", numpy_column(py, &all, |(_, round)| round.limited_by as u8))?;
     Ok(dict)
 }

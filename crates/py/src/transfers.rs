@@ -3,20 +3,24 @@
 use numpy::{PyArray1, ToPyArray};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
-use tcpcast_sim::probe::{LogHistogram, TransferCounters, TransferRow, TransferSums};
+use tcpcast_sim::probe::{LogHistogram, SizeIntervalTransfers, TransferCounters, TransferSums};
 
 /// Size interval, number of losses, number of transfers, and the sums and sums of squares of
 /// completion and delivery times.
-type Row = (usize, usize, u64, (u128, u128), (u128, u128));
+type TransferSumsRow = (usize, usize, u64, (u128, u128), (u128, u128));
 
 /// Adds the statistics of transfers to `dict`.
-pub(crate) fn put(dict: &Bound<'_, PyDict>, counters: &TransferCounters) -> PyResult<()> {
-    dict.set_item("transfers", sums(counters))?;
-    let of_size = |row: &TransferRow| quantiles(&row.completions, [0.5, 0.95, 0.99]);
+pub(crate) fn put_transfer_statistics(
+    dict: &Bound<'_, PyDict>,
+    counters: &TransferCounters,
+) -> PyResult<()> {
+    dict.set_item("transfers", transfer_sums(counters))?;
+    let of_size =
+        |row: &SizeIntervalTransfers| histogram_quantiles(&row.completions, [0.5, 0.95, 0.99]);
     dict.set_item("completion_percentiles", counters.rows.iter().map(of_size).collect::<Vec<_>>())?;
-    dict.set_item("opened", opened_sums(counters))?;
-    let tails = |histogram: &LogHistogram| quantiles(histogram, [0.5, 0.9, 0.95, 0.99]);
-    let times = |row: &TransferRow| {
+    dict.set_item("opened", opening_time_sums(counters))?;
+    let tails = |histogram: &LogHistogram| histogram_quantiles(histogram, [0.5, 0.9, 0.95, 0.99]);
+    let times = |row: &SizeIntervalTransfers| {
         (tails(&row.completions), tails(&row.deliveries), tails(&row.opened.totals))
     };
     dict.set_item("time_percentiles", counters.rows.iter().map(times).collect::<Vec<_>>())
@@ -28,12 +32,12 @@ pub(crate) type TimeColumns<'py> =
     (Bound<'py, PyArray1<u64>>, Bound<'py, PyArray1<f64>>, Bound<'py, PyArray1<u64>>);
 
 /// Converts one histogram of times per size interval to columns.
-pub(crate) fn time_counts<'py, 'h>(
+pub(crate) fn time_histogram_columns<'py, 'h>(
     py: Python<'py>,
     histograms: impl Iterator<Item = &'h LogHistogram>,
 ) -> TimeColumns<'py> {
     let entries = histograms.enumerate().flat_map(|(row, times)| {
-        times.filled().map(move |(time, count)| (row as u64, time, count))
+        times.filled_buckets().map(move |(time, count)| (row as u64, time, count))
     });
     let (mut rows, mut times, mut counts) = (Vec::new(), Vec::new(), Vec::new());
     for (row, time, count) in entries {
@@ -45,13 +49,16 @@ pub(crate) fn time_counts<'py, 'h>(
 }
 
 /// Quantiles of a histogram; NaN if the histogram is empty.
-pub(crate) fn quantiles<const N: usize>(histogram: &LogHistogram, at: [f64; N]) -> [f64; N] {
+pub(crate) fn histogram_quantiles<const N: usize>(
+    histogram: &LogHistogram,
+    at: [f64; N],
+) -> [f64; N] {
     at.map(|q| histogram.quantile(q).unwrap_or(f64::NAN))
 }
 
 /// Sums per size interval and number of losses, without empty rows.
-fn sums(counters: &TransferCounters) -> Vec<Row> {
-    let of_row = |(row, sizes): (usize, &TransferRow)| {
+fn transfer_sums(counters: &TransferCounters) -> Vec<TransferSumsRow> {
+    let of_row = |(row, sizes): (usize, &SizeIntervalTransfers)| {
         let sums = sizes.by_losses.iter().enumerate().filter(|(_, sums)| sums.transfers > 0);
         let entry = move |(losses, sums): (usize, &TransferSums)| {
             let completion = (sums.completion, sums.completion_squares);
@@ -64,7 +71,7 @@ fn sums(counters: &TransferCounters) -> Vec<Row> {
 
 /// Number of transfers per size interval that opened their connections, and the sum and sum of
 /// squares of their times.
-fn opened_sums(counters: &TransferCounters) -> Vec<(u64, (u128, u128))> {
+fn opening_time_sums(counters: &TransferCounters) -> Vec<(u64, (u128, u128))> {
     let sums = counters.rows.iter().map(|row| &row.opened);
     sums.map(|opened| (opened.transfers, (opened.total, opened.total_squares))).collect()
 }

@@ -21,13 +21,14 @@ use tcpcast_sim::clock::{Nanos, SECOND, transmission_time};
 use tcpcast_sim::probe::{ClassCell, ProbeConfig};
 use tcpcast_sim::queue::disciplines::{self, FqCodelConfig};
 use tcpcast_sim::queue::{
-    Buffers, DropPolicy, FairConfig, LinkRate, ManagedConfig, QueueConfig, Ties,
+    BufferAssignment, DropPolicy, FairConfig, LinkRate, ManagedConfig, QueueConfig, TieBreakRule,
 };
-use tcpcast_sim::tcp::modern::{Handshake, ModernTcp, Preset, Stack};
-use tcpcast_sim::tcp::{Growth, IdleRestart, InstantLoss, TcpConfig};
+use tcpcast_sim::tcp::modern::{HandshakeKind, ModernTcpConfig, Preset, Stack};
+use tcpcast_sim::tcp::{GrowthCondition, IdleRestart, InstantLoss, TcpConfig};
 use tcpcast_sim::{
-    AccessConfig, Begin, BottleneckLoss, ClassConfig, Control, Distribution, FileSize, HopConfig,
-    LinkLoss, LossModel, Replications, Rounding, RunConfig, RunLimit, Start, Traffic,
+    AccessConfig, BottleneckLoss, BulkStart, ClassConfig, Distribution, FileSize, HopConfig,
+    InitialState, LinkLossConfig, LossModel, Replications, RunConfig, RunControl, RunLimit,
+    SizeRounding, Traffic,
 };
 
 fn argument<T: std::str::FromStr>(index: usize, default: T) -> T {
@@ -70,10 +71,10 @@ fn w134() -> (RunConfig, RunLimit) {
         traffic: Traffic::OnOff {
             off: Distribution::Exponential { minimum: 0.0, scale: 1.0 },
             size: Distribution::Exponential { minimum: 3.0, scale: 9.0 },
-            rounding: Rounding::Nearest,
+            rounding: SizeRounding::Nearest,
             persistent: false,
             coupling: 0.0,
-            begin: Begin::Off,
+            begin: InitialState::Off,
         },
         tcp: None,
         host_noise: 0,
@@ -135,7 +136,7 @@ fn bulk(rtt_ms: u64, buffer: u64, loss: f64, seconds: u64) -> (RunConfig, RunLim
         forward: delay,
         back: delay,
         traffic: Traffic::Bulk {
-            start: Start::Drawn(Distribution::Uniform { low: 0.0, high: 1.0 }),
+            start: BulkStart::Drawn(Distribution::Uniform { low: 0.0, high: 1.0 }),
             stop: None,
         },
         tcp: None,
@@ -145,8 +146,9 @@ fn bulk(rtt_ms: u64, buffer: u64, loss: f64, seconds: u64) -> (RunConfig, RunLim
     let config = RunConfig {
         bottleneck_bps: Some(rate),
         buffer: Some(buffer),
-        loss: (loss > 0.0)
-            .then_some(LinkLoss::before(BottleneckLoss::Packet(LossModel::Bernoulli(loss)))),
+        loss: (loss > 0.0).then_some(LinkLossConfig::before_queue(BottleneckLoss::Packet(
+            LossModel::Bernoulli(loss),
+        ))),
         tcp: TcpConfig { initial_window: 10, ..TcpConfig::default() },
         classes: vec![class],
         ..common()
@@ -185,7 +187,9 @@ fn short() -> (RunConfig, RunLimit) {
         egress: access(None),
         forward: delay,
         back: delay,
-        traffic: Traffic::Transfers { sizes: sizes.iter().copied().map(FileSize::full).collect() },
+        traffic: Traffic::Transfers {
+            sizes: sizes.iter().copied().map(FileSize::of_full_packets).collect(),
+        },
         tcp: None,
         host_noise: 0,
         scale: None,
@@ -194,7 +198,7 @@ fn short() -> (RunConfig, RunLimit) {
         seed: argument(3, 1),
         packet_bytes: 540,
         bottleneck_bps: Some(rate),
-        loss: Some(LinkLoss::before(BottleneckLoss::Packet(LossModel::Bernoulli(0.1)))),
+        loss: Some(LinkLossConfig::before_queue(BottleneckLoss::Packet(LossModel::Bernoulli(0.1)))),
         tcp: TcpConfig { receiver_window: 30, initial_ssthresh: 30, ..TcpConfig::default() },
         classes: vec![class],
         probes: ProbeConfig { size_bounds: sizes, ..ProbeConfig::default() },
@@ -205,8 +209,14 @@ fn short() -> (RunConfig, RunLimit) {
 
 /// Packet-by-packet round robin with a shared buffer.
 fn round_robin(drop: DropPolicy) -> FairConfig {
-    let ties = Ties::Latest;
-    FairConfig { quantum_bytes: 1500, packet_bytes: 1500, buffers: Buffers::Shared, drop, ties }
+    let ties = TieBreakRule::Latest;
+    FairConfig {
+        quantum_bytes: 1500,
+        packet_bytes: 1500,
+        buffers: BufferAssignment::Shared,
+        drop,
+        ties,
+    }
 }
 
 /// Lognormal distribution with equal mean and standard deviation.
@@ -230,13 +240,13 @@ fn local_loop() -> (RunConfig, RunLimit) {
         traffic: Traffic::OnOff {
             off: lognormal(30.0),
             size: lognormal(50.0),
-            rounding: Rounding::Nearest,
+            rounding: SizeRounding::Nearest,
             persistent: true,
             coupling: 0.0,
             begin: if longest {
-                Begin::Equilibrium { active: 0.5, within: 0.1 }
+                InitialState::Equilibrium { active: 0.5, within: 0.1 }
             } else {
-                Begin::Off
+                InitialState::Off
             },
         },
         tcp: None,
@@ -245,7 +255,7 @@ fn local_loop() -> (RunConfig, RunLimit) {
     };
     let queue = round_robin(if longest { DropPolicy::LongestTail } else { DropPolicy::Arriving });
     let rules = InstantLoss {
-        growth: Growth::AfterHalving,
+        growth: GrowthCondition::AfterHalving,
         whole_halves: true,
         halve_once: false,
         timeout: true,
@@ -294,11 +304,17 @@ fn common() -> RunConfig {
     }
 }
 
-fn stack(packet_bytes: u32) -> Option<ModernTcp> {
+fn stack(packet_bytes: u32) -> Option<ModernTcpConfig> {
     let preset = Preset::from_name(&std::env::var("STACK").ok()?)?.stack();
     let headers = if preset.timestamps { 52 } else { 40 };
     let stack = Stack { mss: packet_bytes - headers, ..preset };
-    Some(ModernTcp { stack, handshake: Handshake::None, rtt: 0, syn_bytes: 0, closes: false })
+    Some(ModernTcpConfig {
+        stack,
+        handshake: HandshakeKind::None,
+        rtt: 0,
+        syn_bytes: 0,
+        closes: false,
+    })
 }
 
 /// Mean processing delay of hosts with modern stacks, as in their presets.
@@ -326,11 +342,11 @@ fn main() {
     }
     let mut runs = Replications::new(&config, 1);
     let started = Instant::now();
-    runs.advance(limit, 1, &Control::new(1));
+    runs.advance(limit, 1, &RunControl::new(1));
     let wall = started.elapsed().as_secs_f64();
-    let now = runs.runs().map(|run| run.now()).sum::<u64>() as f64 * 1e-9;
+    let now = runs.created_replications().map(|run| run.now()).sum::<u64>() as f64 * 1e-9;
     let probes = &runs.flush().expect("packets are conserved")[0];
-    let total = |cell| probes.counters.total(cell) as f64;
+    let total = |cell| probes.counters.total_over_classes(cell) as f64;
     let delivered = total(ClassCell::Delivered);
     println!(
         "packet {scenario} simulated_s={now:.1} warmup_s={:.1} wall_s={wall:.3} \
@@ -347,6 +363,6 @@ fn main() {
         100.0 * (total(ClassCell::QueueDrops) + total(ClassCell::RandomDrops))
             / total(ClassCell::Arrived),
         delivered / now,
-        probes.occupancy.busy() as f64 * 1e-9 / now,
+        probes.occupancy.busy_time() as f64 * 1e-9 / now,
     );
 }

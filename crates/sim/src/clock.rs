@@ -8,7 +8,7 @@ pub use tcpcast_link::transmit::ConstantRate as Transmitter;
 
 /// Converts seconds to nanoseconds, rounded; limited to 50 years.
 #[must_use]
-pub fn nanoseconds(seconds: f64) -> Nanos {
+pub fn seconds_to_nanos(seconds: f64) -> Nanos {
     const FIFTY_YEARS: f64 = 1.6e9;
     libm::round(seconds.clamp(0.0, FIFTY_YEARS) * SECOND as f64) as Nanos
 }
@@ -21,6 +21,6 @@ pub fn transmission_time(bytes: u32, rate_bps: Option<u64>) -> Nanos {
 
 /// Creates a transmitter for packets of `bytes` at `rate_bps` in bit/s; `None` is unlimited.
 #[must_use]
-pub fn transmitter(rate_bps: Option<u64>, bytes: u32) -> Transmitter {
-    Transmitter::new(rate_bps.and_then(NonZeroU64::new)).for_length(bytes)
+pub fn constant_rate_transmitter(rate_bps: Option<u64>, bytes: u32) -> Transmitter {
+    Transmitter::new(rate_bps.and_then(NonZeroU64::new)).with_cached_length(bytes)
 }

@@ -3,8 +3,8 @@
 use crate::clock::{Nanos, transmission_time};
 use crate::cross::CrossConfig;
 use crate::jitter::JitterConfig;
-use crate::loss::{BottleneckLoss, LinkLoss, LossModel, LossPlace};
-use crate::probe::{AddedHandshake, ConnectionProperties, ProbeConfig, Tap};
+use crate::loss::{BottleneckLoss, LinkLossConfig, LossModel, LossPlace};
+use crate::probe::{AddedHandshake, ConnectionProperties, ProbeConfig, TapPlace};
 use crate::queue::{LinkRate, QueueConfig};
 use crate::tcp::TcpConfig;
 use crate::traffic::Traffic;
@@ -23,7 +23,7 @@ pub struct AccessConfig {
     #[serde(rename = "limit_pkts")]
     pub limit: Option<u64>,
     /// Random loss of data packets.
-    pub loss: Option<LinkLoss>,
+    pub loss: Option<LinkLossConfig>,
 }
 
 /// A hop of the path other than the bottleneck.
@@ -41,7 +41,7 @@ pub struct HopConfig {
     /// Queue discipline; drop-tail if the hop is not shared.
     pub queue: QueueConfig,
     /// Random loss of data packets.
-    pub loss: Option<LinkLoss>,
+    pub loss: Option<LinkLossConfig>,
     /// Whether all sources share the hop; otherwise each source has a separate one.
     pub shared: bool,
 }
@@ -88,7 +88,8 @@ pub struct ClassConfig {
     #[serde(rename = "host_noise_ns")]
     pub host_noise: Nanos,
     /// Scale factor of a scaled population (on/off traffic only): sources of the population per
-    /// simulated source. Rates and buffers must be those of the network scaled down by this factor.
+    /// simulated source. The configured rates and buffers must already be scaled down by this
+    /// factor.
     pub scale: Option<f64>,
 }
 
@@ -113,7 +114,7 @@ pub struct RunConfig {
     pub queue: QueueConfig,
     /// Random loss of data packets at the bottleneck; correlated loss within rounds occurs before
     /// the queue.
-    pub loss: Option<LinkLoss<BottleneckLoss>>,
+    pub loss: Option<LinkLossConfig<BottleneckLoss>>,
     /// Random delay of data packets behind the bottleneck.
     pub jitter: Option<JitterConfig>,
     /// Cross traffic, in packets of `packet_bytes`.
@@ -143,23 +144,24 @@ impl RunConfig {
     }
 
     /// Rate in bit/s of the return link or of the return direction of the bottleneck.
-    pub(crate) fn return_bps(&self) -> Option<u64> {
+    pub(crate) fn return_link_bps(&self) -> Option<u64> {
         self.return_link.as_ref().map_or(self.bottleneck_bps, |link| link.rate_bps)
     }
 
     /// Whether the path has stages other than the bottleneck's queue: hops, or random delay or loss
     /// behind the bottleneck.
     pub(crate) fn has_stages(&self) -> bool {
-        let is_behind = |loss: LinkLoss<_>| loss.at == LossPlace::Behind;
+        let is_behind = |loss: LinkLossConfig<_>| loss.at == LossPlace::Behind;
         self.has_hops() || self.jitter.is_some() || self.loss.is_some_and(is_behind)
     }
 
-    /// Whether waiting times at the bottleneck are recorded: for queues that report them, and for
-    /// queues from whose departure times they follow, if modern TCP makes the cost negligible.
+    /// Whether waiting times at the bottleneck are recorded: always for queues that report waiting
+    /// times. For queues whose departure times determine the waiting times, only with modern TCP,
+    /// whose cost makes the cost of recording negligible.
     pub(crate) fn records_waits(&self) -> bool {
         match &self.queue {
             QueueConfig::Managed(_) => true,
-            QueueConfig::DropTail | QueueConfig::Red(_) => self.has_modern(),
+            QueueConfig::DropTail | QueueConfig::Red(_) => self.has_modern_tcp(),
             QueueConfig::Fair(_) | QueueConfig::Policed(_) => false,
         }
     }
@@ -200,31 +202,31 @@ impl RunConfig {
     }
 
     /// Whether any class uses modern TCP.
-    pub(crate) fn has_modern(&self) -> bool {
+    pub(crate) fn has_modern_tcp(&self) -> bool {
         let of = |class: &ClassConfig| class.tcp.as_ref().unwrap_or(&self.tcp).modern.is_some();
         self.classes.iter().any(of)
     }
 
     /// Transmission and propagation time of an acknowledgement over `hops`, without queueing.
     #[must_use]
-    pub fn time_back(&self, hops: &[HopConfig]) -> Nanos {
+    pub fn ack_return_time(&self, hops: &[HopConfig]) -> Nanos {
         hops.iter().map(|hop| transmission_time(self.ack_bytes, hop.rate_bps) + hop.delay).sum()
     }
 
     /// Times of packets of `ack_bytes` on the unloaded path of a class: from the sender to the tap
     /// and from the tap to the sender.
-    fn unloaded_path(&self, class: &ClassConfig, tap: Tap) -> [Nanos; 2] {
+    fn unloaded_times_to_tap(&self, class: &ClassConfig, tap: TapPlace) -> [Nanos; 2] {
         let access_time =
             |link: &AccessConfig| transmission_time(self.ack_bytes, link.rate_bps) + link.delay;
         let over = |bps: Option<u64>| transmission_time(self.ack_bytes, bps);
-        let before = access_time(&class.ingress) + self.time_back(&self.hops_before);
-        let (forward, back) = (over(self.bottleneck_bps), over(self.return_bps()));
+        let before = access_time(&class.ingress) + self.ack_return_time(&self.hops_before);
+        let (forward, back) = (over(self.bottleneck_bps), over(self.return_link_bps()));
         match tap {
-            Tap::Sender => [0, 0],
-            Tap::BottleneckIn => [before, before + class.back],
-            Tap::BottleneckOut => [before + forward, before + class.back + back],
-            Tap::Receiver => {
-                let after = access_time(&class.egress) + self.time_back(&self.hops_after);
+            TapPlace::Sender => [0, 0],
+            TapPlace::BottleneckIn => [before, before + class.back],
+            TapPlace::BottleneckOut => [before + forward, before + class.back + back],
+            TapPlace::Receiver => {
+                let after = access_time(&class.egress) + self.ack_return_time(&self.hops_after);
                 [before + forward + after + class.forward, before + class.back + back + after]
             }
         }
@@ -232,16 +234,17 @@ impl RunConfig {
 
     /// Round-trip time of packets of `ack_bytes` on the unloaded path.
     pub(crate) fn unloaded_rtt(&self, class: &ClassConfig) -> Nanos {
-        self.unloaded_path(class, Tap::Receiver).iter().sum()
+        self.unloaded_times_to_tap(class, TapPlace::Receiver).iter().sum()
     }
 
     /// Properties of the connections of each class that a capture at `tap` shows.
     #[must_use]
-    pub fn connection_properties(&self, tap: Tap) -> Vec<ConnectionProperties> {
+    pub fn connection_properties(&self, tap: TapPlace) -> Vec<ConnectionProperties> {
         let row = |class: &ClassConfig| {
             let tcp = class.tcp.as_ref().unwrap_or(&self.tcp);
             let modern = tcp.modern.as_ref();
-            let (rtt, [forward, back]) = (self.unloaded_rtt(class), self.unloaded_path(class, tap));
+            let (rtt, [forward, back]) =
+                (self.unloaded_rtt(class), self.unloaded_times_to_tap(class, tap));
             let added = AddedHandshake { rtt, forward, back };
             ConnectionProperties {
                 packet_bytes: self.packet_bytes_of(class),
@@ -255,17 +258,17 @@ impl RunConfig {
     }
 
     /// Streams of cross traffic at a hop, with their indices among all streams.
-    pub(crate) fn cross_at(&self, stage: usize) -> Vec<(u32, &CrossConfig)> {
+    pub(crate) fn cross_streams_at(&self, stage: usize) -> Vec<(u32, &CrossConfig)> {
         (0..).zip(&self.cross).filter(|(_, stream)| stream.stage == stage).collect()
     }
 
     /// Largest scale factor of all classes.
-    pub(crate) fn scale(&self) -> f64 {
+    pub(crate) fn max_scale_factor(&self) -> f64 {
         self.classes.iter().filter_map(|class| class.scale).fold(1.0, f64::max)
     }
 
     /// Whether passing packets must be reported to captures or to the random loss.
-    pub(crate) fn is_watched(&self) -> bool {
+    pub(crate) fn needs_packet_reports(&self) -> bool {
         !self.probes.captures.is_empty()
             || self.loss.is_some_and(|loss| loss.model.needs_sender_events())
     }

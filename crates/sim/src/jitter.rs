@@ -1,7 +1,7 @@
 //! Random delays: jitter of data packets behind the bottleneck, and processing delays of hosts.
 
-use crate::clock::{Nanos, nanoseconds};
-use crate::random::{Draws, Named, Purpose, Stream, scatter};
+use crate::clock::{Nanos, seconds_to_nanos};
+use crate::random::{NamedStream, RandomSource, RandomStream, StreamPurpose, mix_bits};
 use crate::traffic::Distribution;
 use serde::Deserialize;
 use std::f64::consts::LN_2;
@@ -12,28 +12,28 @@ use std::f64::consts::LN_2;
 pub struct JitterConfig {
     /// Distribution of the delay in seconds.
     pub delay: Distribution,
-    /// Whether packets with a shorter delay overtake others; otherwise they wait for earlier
-    /// packets.
+    /// Whether packets with a shorter delay overtake others; otherwise each packet waits for the
+    /// earlier packets.
     pub reorder: bool,
 }
 
 /// Jitter of one replication.
 #[derive(Clone, Debug)]
-pub(crate) struct Jitter {
+pub(crate) struct LinkJitter {
     config: JitterConfig,
-    draws: Stream,
+    draws: RandomStream,
     last: Nanos,
 }
 
-impl Jitter {
+impl LinkJitter {
     pub(crate) fn new(config: &JitterConfig, seed: u64, replication: u32) -> Self {
-        let draws = Stream::named(seed, replication, 0, Purpose::Jitter);
+        let draws = RandomStream::for_entity(seed, replication, 0, StreamPurpose::Jitter);
         Self { config: config.clone(), draws, last: 0 }
     }
 
     /// Departure time of a packet that arrives at `at`; packets arrive in the order of time.
-    pub(crate) fn leaves_at(&mut self, at: Nanos) -> Nanos {
-        let due = at + nanoseconds(self.config.delay.draw(&mut self.draws));
+    pub(crate) fn draw_departure_time(&mut self, at: Nanos) -> Nanos {
+        let due = at + seconds_to_nanos(self.config.delay.draw_value(&mut self.draws));
         if self.config.reorder {
             return due;
         }
@@ -42,7 +42,7 @@ impl Jitter {
     }
 
     /// Whether packets may overtake each other.
-    pub(crate) fn reorders(&self) -> bool {
+    pub(crate) fn may_reorder(&self) -> bool {
         self.config.reorder
     }
 }
@@ -52,16 +52,17 @@ impl Jitter {
 /// The delay is computed from a hash of the source and time, so that sources need not store a
 /// generator.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct HostNoise {
+pub(crate) struct HostProcessingDelay {
     /// Nanoseconds per halving of a uniform number, as fixed-point number with [`FRACTION`] bits.
     scale: u64,
     key: u64,
 }
 
-impl HostNoise {
+impl HostProcessingDelay {
     /// Creates processing delays with this mean; `None` if it is 0.
     pub(crate) fn new(mean: Nanos, seed: u64, replication: u32, class: u32) -> Option<Self> {
-        let key = Stream::named(seed, replication, class, Purpose::HostNoise).bits();
+        let key = RandomStream::for_entity(seed, replication, class, StreamPurpose::HostNoise)
+            .next_bits();
         let scale = (mean as f64 * LN_2 * ONE) as u64;
         (mean > 0).then_some(Self { scale, key })
     }
@@ -69,27 +70,27 @@ impl HostNoise {
     /// Processing delay of a receiver for a packet that arrives at `at`, plus that of its sender
     /// for the acknowledgement; at least 1 ns.
     #[inline(always)]
-    pub(crate) fn both_hosts(&self, source: u32, at: Nanos) -> Nanos {
-        let bits = self.bits(source, at);
-        self.delay((bits >> 32 | 1) * u64::from(bits as u32 | 1)) + 1
+    pub(crate) fn delay_of_both_hosts(&self, source: u32, at: Nanos) -> Nanos {
+        let bits = self.hash_bits(source, at);
+        self.exponential_delay((bits >> 32 | 1) * u64::from(bits as u32 | 1)) + 1
     }
 
     /// Processing delay of a timer that expires at `at`.
     #[inline(always)]
-    pub(crate) fn timer(&self, source: u32, at: Nanos) -> Nanos {
-        self.delay(self.bits(source, !at) | 1)
+    pub(crate) fn timer_delay(&self, source: u32, at: Nanos) -> Nanos {
+        self.exponential_delay(self.hash_bits(source, !at) | 1)
     }
 
     /// Exponential delay for a uniform number; sum of two exponential delays for the product of two
     /// uniform numbers.
     #[inline(always)]
-    fn delay(&self, number: u64) -> Nanos {
-        ((u128::from(self.scale) * u128::from(halvings(number))) >> (2 * FRACTION)) as Nanos
+    fn exponential_delay(&self, number: u64) -> Nanos {
+        ((u128::from(self.scale) * u128::from(negative_log2(number))) >> (2 * FRACTION)) as Nanos
     }
 
     #[inline(always)]
-    fn bits(&self, source: u32, at: Nanos) -> u64 {
-        scatter(self.key.wrapping_add(u64::from(source).wrapping_mul(0x9e37_79b9_7f4a_7c15)) ^ at)
+    fn hash_bits(&self, source: u32, at: Nanos) -> u64 {
+        mix_bits(self.key.wrapping_add(u64::from(source).wrapping_mul(0x9e37_79b9_7f4a_7c15)) ^ at)
     }
 }
 
@@ -102,7 +103,7 @@ const ONE: f64 = (1_u64 << FRACTION) as f64;
 /// Approximates the logarithm of the mantissa by a cubic, with an error below 0.0016, in 1/6 of the
 /// time of `libm`.
 #[inline(always)]
-fn halvings(number: u64) -> u64 {
+fn negative_log2(number: u64) -> u64 {
     const CUBIC: [u64; 3] =
         [(1.423_197 * ONE) as u64, (0.582_209 * ONE) as u64, (0.159_012 * ONE) as u64];
     let zeros = number.leading_zeros();
@@ -119,8 +120,8 @@ mod tests {
 
     fn delays(reorder: bool) -> Vec<Nanos> {
         let delay = Distribution::Exponential { minimum: 0.001, scale: 0.004 };
-        let mut jitter = Jitter::new(&JitterConfig { delay, reorder }, 1, 0);
-        (0..20_000).map(|n| jitter.leaves_at(n * 1_000_000)).collect()
+        let mut jitter = LinkJitter::new(&JitterConfig { delay, reorder }, 1, 0);
+        (0..20_000).map(|n| jitter.draw_departure_time(n * 1_000_000)).collect()
     }
 
     #[test]
@@ -144,8 +145,8 @@ mod tests {
 
     #[test]
     fn timer_delay_is_exponential() {
-        let noise = HostNoise::new(100_000, 1, 0, 0).expect("a mean");
-        let mut late: Vec<_> = (0..200_000).map(|at| noise.timer(3, at * 7)).collect();
+        let noise = HostProcessingDelay::new(100_000, 1, 0, 0).expect("a mean");
+        let mut late: Vec<_> = (0..200_000).map(|at| noise.timer_delay(3, at * 7)).collect();
         late.sort_unstable();
         let mean = late.iter().sum::<u64>() as f64 / late.len() as f64;
         assert!((mean / 1e5 - 1.0).abs() < 0.01, "{mean} ns");
@@ -154,13 +155,13 @@ mod tests {
             let exact = -1e5 * (1.0 - share).ln();
             assert!((quantile / exact - 1.0).abs() < 0.03, "{share}: {quantile} ns, not {exact}");
         }
-        assert!(HostNoise::new(0, 1, 0, 0).is_none());
+        assert!(HostProcessingDelay::new(0, 1, 0, 0).is_none());
     }
 
     #[test]
     fn delay_of_both_hosts_is_the_sum_of_two_exponentials() {
-        let noise = HostNoise::new(100_000, 1, 0, 0).expect("a mean");
-        let late: Vec<_> = (0..200_000).map(|at| noise.both_hosts(3, at * 7)).collect();
+        let noise = HostProcessingDelay::new(100_000, 1, 0, 0).expect("a mean");
+        let late: Vec<_> = (0..200_000).map(|at| noise.delay_of_both_hosts(3, at * 7)).collect();
         let mean = late.iter().sum::<u64>() as f64 / late.len() as f64;
         assert!((mean / 2e5 - 1.0).abs() < 0.01, "{mean} ns");
         for means in [0.2_f64, 0.5, 1.0, 2.0, 4.0, 7.0] {
@@ -174,7 +175,7 @@ mod tests {
     fn halvings_approximates_the_logarithm() {
         for number in (1..u64::MAX).step_by(42_949_672_953_997).chain(1..100) {
             let exact = 64.0 - (number as f64).log2();
-            let approximation = halvings(number) as f64 / ONE;
+            let approximation = negative_log2(number) as f64 / ONE;
             assert!((approximation - exact).abs() < 0.0016, "{number}");
         }
     }

@@ -4,9 +4,9 @@
 //! record its events. The same configuration and seed yield bit-identical results on any machine
 //! and with any number of threads.
 
-mod balance;
 pub mod clock;
 mod config;
+mod conservation;
 pub mod cross;
 mod event_queue;
 mod jitter;
@@ -17,20 +17,20 @@ mod population;
 pub mod probe;
 pub mod queue;
 pub mod random;
-mod rounds;
+mod round_loss;
 mod run;
 pub mod tcp;
 pub mod traffic;
 
-pub use balance::Unbalanced;
 pub use config::{AccessConfig, ClassConfig, HopConfig, ReturnConfig, RunConfig};
-pub use event_queue::wheel;
+pub use conservation::ConservationError;
+pub use event_queue::timer_wheel;
 pub use jitter::JitterConfig;
-pub use loss::{BottleneckLoss, LinkLoss, LossModel, LossPlace};
+pub use loss::{BottleneckLoss, LinkLossConfig, LossModel, LossPlace};
 pub use network::hops;
-pub use packet::{Kind, Label, Packet};
+pub use packet::{Packet, PacketKind, PacketLabel};
 pub use probe::{ProbeConfig, Probes};
 pub use run::{
-    Control, Replication, Replications, RunLimit, Simulation, StopReason, Watch, run_bytes,
+    Replication, Replications, RunControl, RunLimit, RunWatch, Simulation, StopReason, run_bytes,
 };
-pub use traffic::{Begin, Distribution, FileSize, Rounding, Start, Traffic};
+pub use traffic::{BulkStart, Distribution, FileSize, InitialState, SizeRounding, Traffic};

@@ -2,10 +2,10 @@
 //! flow.
 
 use crate::packet::Packet;
-use crate::random::Stream;
-use crate::rounds::RoundLoss;
+use crate::random::RandomStream;
+use crate::round_loss::RoundLoss;
 use serde::Deserialize;
-pub use tcpcast_link::loss::{LinkLoss, LinkLosses, LossModel, LossPlace, LossProcess};
+pub use tcpcast_link::loss::{LinkLossConfig, LinkLossState, LossModel, LossPlace, LossProcess};
 
 /// Model of the random loss at the bottleneck.
 #[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
@@ -13,8 +13,8 @@ pub use tcpcast_link::loss::{LinkLoss, LinkLosses, LossModel, LossPlace, LossPro
 pub enum BottleneckLoss {
     /// Loss per packet, independent of flows.
     Packet(LossModel),
-    /// Correlated loss: each packet with this probability, and the rest of the flow's round with
-    /// it.
+    /// Correlated loss: each packet is lost with this probability; after a loss, the rest of the
+    /// flow's round is also lost.
     RestOfRound(f64),
 }
 
@@ -27,7 +27,7 @@ impl BottleneckLoss {
 
 /// State of a loss model, with its random stream.
 #[derive(Clone, Debug)]
-enum Process {
+enum BottleneckLossProcess {
     Packet(LossProcess),
     RestOfRound(RoundLoss),
 }
@@ -35,16 +35,22 @@ enum Process {
 /// Loss process of the bottleneck.
 #[derive(Clone, Debug)]
 pub(crate) struct BottleneckLosses {
-    process: Process,
+    process: BottleneckLossProcess,
     at: LossPlace,
 }
 
 impl BottleneckLosses {
-    pub(crate) fn new(loss: LinkLoss<BottleneckLoss>, sources: usize, stream: Stream) -> Self {
+    pub(crate) fn new(
+        loss: LinkLossConfig<BottleneckLoss>,
+        sources: usize,
+        stream: RandomStream,
+    ) -> Self {
         let process = match loss.model {
-            BottleneckLoss::Packet(model) => Process::Packet(LossProcess::new(model, stream)),
+            BottleneckLoss::Packet(model) => {
+                BottleneckLossProcess::Packet(LossProcess::new(model, stream))
+            }
             BottleneckLoss::RestOfRound(rate) => {
-                Process::RestOfRound(RoundLoss::new(rate, sources, stream))
+                BottleneckLossProcess::RestOfRound(RoundLoss::new(rate, sources, stream))
             }
         };
         Self { process, at: loss.at }
@@ -52,32 +58,32 @@ impl BottleneckLosses {
 
     /// Whether the packet of `source` that passes this place is lost there.
     #[inline(never)]
-    pub(crate) fn loses(&mut self, at: LossPlace, source: u32) -> bool {
+    pub(crate) fn loses_packet_at(&mut self, at: LossPlace, source: u32) -> bool {
         self.at == at
             && match &mut self.process {
-                Process::Packet(process) => process.loses(),
-                Process::RestOfRound(process) => process.loses(source),
+                BottleneckLossProcess::Packet(process) => process.loses_packet(),
+                BottleneckLossProcess::RestOfRound(process) => process.loses_next_packet(source),
             }
     }
 
     /// Handles a packet that a sender sends or an acknowledgement that it receives.
-    pub(crate) fn observe(&mut self, packet: &Packet) {
-        if let Process::RestOfRound(process) = &mut self.process {
-            process.observe(packet);
+    pub(crate) fn observe_sender_packet(&mut self, packet: &Packet) {
+        if let BottleneckLossProcess::RestOfRound(process) = &mut self.process {
+            process.observe_sender_packet(packet);
         }
     }
 
     /// Restarts the process; rounds need no restart, because each connection starts a new one.
-    pub(crate) fn restart(&mut self) {
-        if let Process::Packet(process) = &mut self.process {
+    pub(crate) fn restart_process(&mut self) {
+        if let BottleneckLossProcess::Packet(process) = &mut self.process {
             process.restart();
         }
     }
 
     /// Handles the loss before the bottleneck of the packet that `source` sent last.
-    pub(crate) fn lost_before(&mut self, source: u32) {
-        if let Process::RestOfRound(process) = &mut self.process {
-            process.lost_before(source);
+    pub(crate) fn on_loss_before_bottleneck(&mut self, source: u32) {
+        if let BottleneckLossProcess::RestOfRound(process) = &mut self.process {
+            process.on_loss_before_bottleneck(source);
         }
     }
 }

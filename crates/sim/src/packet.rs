@@ -19,8 +19,8 @@ impl Packet {
     /// Creates a packet.
     #[inline(always)]
     #[must_use]
-    pub fn new(source: u32, connection: u32, number: u32, label: Label) -> Self {
-        Self { flow: two(source, connection), header: two(number, label.0) }
+    pub fn new(source: u32, connection: u32, number: u32, label: PacketLabel) -> Self {
+        Self { flow: pack_two(source, connection), header: pack_two(number, label.0) }
     }
 
     /// Index of the source and its receiver.
@@ -47,14 +47,14 @@ impl Packet {
     /// Kind and serial number or token of the packet.
     #[inline(always)]
     #[must_use]
-    pub fn label(&self) -> Label {
-        Label(self.header as u32)
+    pub fn label(&self) -> PacketLabel {
+        PacketLabel(self.header as u32)
     }
 
     /// Kind of the packet.
     #[inline(always)]
     #[must_use]
-    pub fn kind(&self) -> Kind {
+    pub fn kind(&self) -> PacketKind {
         self.label().kind()
     }
 
@@ -62,27 +62,27 @@ impl Packet {
     #[inline(always)]
     #[must_use]
     pub fn with_source(self, source: u32) -> Self {
-        Self { flow: two(source, self.connection()), ..self }
+        Self { flow: pack_two(source, self.connection()), ..self }
     }
 
     /// Returns the packet with another label.
     #[inline(always)]
     #[must_use]
-    pub fn with_label(self, label: Label) -> Self {
-        self.with(self.number(), label)
+    pub fn with_label(self, label: PacketLabel) -> Self {
+        self.with_number_and_label(self.number(), label)
     }
 
     /// Returns the packet with another number and label.
     #[inline(always)]
     #[must_use]
-    pub fn with(self, number: u32, label: Label) -> Self {
-        Self { header: two(number, label.0), ..self }
+    pub fn with_number_and_label(self, number: u32, label: PacketLabel) -> Self {
+        Self { header: pack_two(number, label.0), ..self }
     }
 }
 
 /// Packs two numbers into one.
 #[inline(always)]
-fn two(high: u32, low: u32) -> u64 {
+fn pack_two(high: u32, low: u32) -> u64 {
     u64::from(high) << 32 | u64::from(low)
 }
 
@@ -111,9 +111,9 @@ impl fmt::Debug for Packet {
 /// A single number, with the kind in the upper bits, so that a packet has no padding and is copied
 /// in two moves.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Label(u32);
+pub struct PacketLabel(u32);
 
-impl Label {
+impl PacketLabel {
     /// Position of the kind, which uses the two highest bits.
     const KIND_SHIFT: u32 = 30;
     /// ECN: the packet is ECN-capable; a queue has marked it.
@@ -132,21 +132,21 @@ impl Label {
     /// Creates a label with a serial number.
     #[inline(always)]
     #[must_use]
-    pub fn new(kind: Kind, serial: u16) -> Self {
+    pub fn new(kind: PacketKind, serial: u16) -> Self {
         Self((kind as u32) << Self::KIND_SHIFT | u32::from(serial))
     }
 
-    /// Creates a label with a token of at most [`Label::TOKENS`].
+    /// Creates a label with a token of at most [`PacketLabel::TOKENS`].
     #[inline(always)]
     #[must_use]
-    pub(crate) fn with_token(kind: Kind, token: u32) -> Self {
+    pub(crate) fn with_token(kind: PacketKind, token: u32) -> Self {
         debug_assert!(token <= Self::TOKENS);
         Self((kind as u32) << Self::KIND_SHIFT | token)
     }
 
     /// Creates the label of a short packet of `bytes` with the lower bits of a token.
     #[must_use]
-    pub(crate) fn of_short(kind: Kind, token: u32, bytes: u32) -> Self {
+    pub(crate) fn for_short_packet(kind: PacketKind, token: u32, bytes: u32) -> Self {
         if bytes > Self::MAX_SHORT_BYTES {
             return Self::with_token(kind, token);
         }
@@ -166,12 +166,12 @@ impl Label {
     /// Kind of the packet.
     #[inline(always)]
     #[must_use]
-    pub fn kind(self) -> Kind {
+    pub fn kind(self) -> PacketKind {
         match self.0 >> Self::KIND_SHIFT {
-            0 => Kind::Data,
-            1 => Kind::Retransmission,
-            2 => Kind::Ack,
-            _ => Kind::Loss,
+            0 => PacketKind::Data,
+            1 => PacketKind::Retransmission,
+            2 => PacketKind::Ack,
+            _ => PacketKind::Loss,
         }
     }
 
@@ -185,14 +185,14 @@ impl Label {
     /// Returns the label with the ECN-capable bit (RFC 3168, section 5).
     #[inline(always)]
     #[must_use]
-    pub(crate) fn capable(self) -> Self {
+    pub(crate) fn with_ecn_capable(self) -> Self {
         Self(self.0 | Self::CAPABLE)
     }
 
     /// Returns the label with the mark of a queue.
     #[inline(always)]
     #[must_use]
-    pub(crate) fn marked(self) -> Self {
+    pub(crate) fn with_mark(self) -> Self {
         Self(self.0 | Self::MARKED)
     }
 
@@ -219,7 +219,7 @@ impl Label {
     /// Distance of the token from `first`, modulo the range of tokens.
     #[inline(always)]
     #[must_use]
-    pub(crate) fn token_after(self, first: u32) -> u32 {
+    pub(crate) fn token_distance_from(self, first: u32) -> u32 {
         let bits = if self.0 & Self::SHORT == 0 { Self::TOKENS } else { Self::SHORT_TOKENS };
         self.0.wrapping_sub(first) & bits
     }
@@ -227,7 +227,7 @@ impl Label {
 
 /// Kind of a packet.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Kind {
+pub enum PacketKind {
     /// First transmission of data.
     #[default]
     Data,
@@ -239,7 +239,7 @@ pub enum Kind {
     Loss,
 }
 
-impl Kind {
+impl PacketKind {
     /// Whether the packet carries data.
     #[must_use]
     pub fn is_data(self) -> bool {
@@ -253,17 +253,21 @@ mod tests {
 
     #[test]
     fn short_label_stores_length_and_lower_token_bits() {
-        let token = Label::TOKENS - 3;
-        let full = Label::with_token(Kind::Retransmission, token);
-        assert_eq!((full.kind(), full.short_bytes()), (Kind::Retransmission, None));
-        assert_eq!(full.token_after(token - 7), 7);
-        for bytes in [0, 40, 1499, Label::MAX_SHORT_BYTES] {
-            let short = Label::of_short(Kind::Ack, token, bytes);
-            assert_eq!((short.kind(), short.short_bytes()), (Kind::Ack, Some(bytes)));
-            assert_eq!(short.token_after(token - 7), 7);
+        let token = PacketLabel::TOKENS - 3;
+        let full = PacketLabel::with_token(PacketKind::Retransmission, token);
+        assert_eq!((full.kind(), full.short_bytes()), (PacketKind::Retransmission, None));
+        assert_eq!(full.token_distance_from(token - 7), 7);
+        for bytes in [0, 40, 1499, PacketLabel::MAX_SHORT_BYTES] {
+            let short = PacketLabel::for_short_packet(PacketKind::Ack, token, bytes);
+            assert_eq!((short.kind(), short.short_bytes()), (PacketKind::Ack, Some(bytes)));
+            assert_eq!(short.token_distance_from(token - 7), 7);
         }
-        let long = Label::of_short(Kind::Data, token, Label::MAX_SHORT_BYTES + 1);
-        assert_eq!(long, Label::with_token(Kind::Data, token));
-        assert_eq!(Label::new(Kind::Data, u16::MAX).short_bytes(), None);
+        let long = PacketLabel::for_short_packet(
+            PacketKind::Data,
+            token,
+            PacketLabel::MAX_SHORT_BYTES + 1,
+        );
+        assert_eq!(long, PacketLabel::with_token(PacketKind::Data, token));
+        assert_eq!(PacketLabel::new(PacketKind::Data, u16::MAX).short_bytes(), None);
     }
 }

@@ -4,11 +4,11 @@
 //! the scheduling of threads. All functions are from `libm`, whose results are identical on all
 //! platforms. The generator is defined in the crate `link`.
 
-pub use tcpcast_link::random::{Draws, Stream, scatter};
+pub use tcpcast_link::random::{RandomSource, RandomStream, mix_bits};
 
 /// Purpose of a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Purpose {
+pub enum StreamPurpose {
     /// OFF times, and start times of bulk flows.
     OffTime = 1,
     /// File sizes.
@@ -56,31 +56,43 @@ pub enum Purpose {
 }
 
 /// Construction of a stream from its identifiers.
-pub trait Named {
+pub trait NamedStream {
     /// Creates the stream of an entity and purpose.
     #[must_use]
-    fn named(seed: u64, replication: u32, entity: u32, purpose: Purpose) -> Self;
+    fn for_entity(seed: u64, replication: u32, entity: u32, purpose: StreamPurpose) -> Self;
 
     /// Creates the stream of an entity and purpose at a hop.
     #[must_use]
-    fn at_hop(seed: u64, replication: u32, entity: u32, purpose: Purpose, hop: u32) -> Self;
+    fn for_entity_at_hop(
+        seed: u64,
+        replication: u32,
+        entity: u32,
+        purpose: StreamPurpose,
+        hop: u32,
+    ) -> Self;
 }
 
-impl Named for Stream {
-    fn named(seed: u64, replication: u32, entity: u32, purpose: Purpose) -> Self {
-        Self::of(name(seed, replication, entity, purpose))
+impl NamedStream for RandomStream {
+    fn for_entity(seed: u64, replication: u32, entity: u32, purpose: StreamPurpose) -> Self {
+        Self::from_seed(stream_seed(seed, replication, entity, purpose))
     }
 
-    fn at_hop(seed: u64, replication: u32, entity: u32, purpose: Purpose, hop: u32) -> Self {
-        Self::of(scatter(name(seed, replication, entity, purpose) ^ u64::from(hop)))
+    fn for_entity_at_hop(
+        seed: u64,
+        replication: u32,
+        entity: u32,
+        purpose: StreamPurpose,
+        hop: u32,
+    ) -> Self {
+        Self::from_seed(mix_bits(stream_seed(seed, replication, entity, purpose) ^ u64::from(hop)))
     }
 }
 
-fn name(seed: u64, replication: u32, entity: u32, purpose: Purpose) -> u64 {
-    let mut name = scatter(seed ^ 0x7463_7063_6173_7431);
-    name = scatter(name ^ u64::from(replication));
-    name = scatter(name ^ u64::from(entity));
-    scatter(name ^ purpose as u64)
+fn stream_seed(seed: u64, replication: u32, entity: u32, purpose: StreamPurpose) -> u64 {
+    let mut name = mix_bits(seed ^ 0x7463_7063_6173_7431);
+    name = mix_bits(name ^ u64::from(replication));
+    name = mix_bits(name ^ u64::from(entity));
+    mix_bits(name ^ purpose as u64)
 }
 
 #[cfg(test)]
@@ -90,19 +102,21 @@ mod tests {
     #[test]
     fn streams_differ_in_every_identifier() {
         let first = |seed, replication, entity, purpose| {
-            Stream::named(seed, replication, entity, purpose).unit()
+            RandomStream::for_entity(seed, replication, entity, purpose).draw_unit()
         };
-        let base = first(1, 0, 0, Purpose::Size);
-        assert_eq!(base.to_bits(), first(1, 0, 0, Purpose::Size).to_bits());
+        let base = first(1, 0, 0, StreamPurpose::Size);
+        assert_eq!(base.to_bits(), first(1, 0, 0, StreamPurpose::Size).to_bits());
         for other in [
-            first(2, 0, 0, Purpose::Size),
-            first(1, 1, 0, Purpose::Size),
-            first(1, 0, 1, Purpose::Size),
-            first(1, 0, 0, Purpose::OffTime),
+            first(2, 0, 0, StreamPurpose::Size),
+            first(1, 1, 0, StreamPurpose::Size),
+            first(1, 0, 1, StreamPurpose::Size),
+            first(1, 0, 0, StreamPurpose::OffTime),
         ] {
             assert_ne!(base.to_bits(), other.to_bits());
         }
-        let first_at = |hop| Stream::at_hop(1, 0, 0, Purpose::Size, hop).unit().to_bits();
+        let first_at = |hop| {
+            RandomStream::for_entity_at_hop(1, 0, 0, StreamPurpose::Size, hop).draw_unit().to_bits()
+        };
         assert_eq!(first_at(3), first_at(3));
         assert!(first_at(0) != first_at(1) && first_at(0) != base.to_bits());
     }

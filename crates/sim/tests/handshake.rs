@@ -4,19 +4,19 @@ use tcpcast_sim::clock::{Nanos, SECOND, transmission_time};
 use tcpcast_sim::probe::{HandshakeSums, ProbeConfig};
 use tcpcast_sim::queue::QueueConfig;
 use tcpcast_sim::tcp::TcpConfig;
-use tcpcast_sim::tcp::modern::{Handshake, ModernTcp, Preset, Stack};
+use tcpcast_sim::tcp::modern::{HandshakeKind, ModernTcpConfig, Preset, Stack};
 use tcpcast_sim::{
-    AccessConfig, BottleneckLoss, ClassConfig, Control, FileSize, LinkLoss, LossModel,
-    Replications, RunConfig, RunLimit, StopReason, Traffic,
+    AccessConfig, BottleneckLoss, ClassConfig, FileSize, LinkLossConfig, LossModel, Replications,
+    RunConfig, RunControl, RunLimit, StopReason, Traffic,
 };
 
 const MILLISECOND: Nanos = SECOND / 1000;
 const RTT: Nanos = 100 * MILLISECOND;
 const RATE: u64 = 10_000_000;
 
-fn config(preset: Preset, handshake: Handshake, loss: f64) -> RunConfig {
+fn config(preset: Preset, handshake: HandshakeKind, loss: f64) -> RunConfig {
     let stack = Stack { mss: 1448, ..preset.stack() };
-    let modern = ModernTcp { stack, handshake, rtt: 0, syn_bytes: 0, closes: false };
+    let modern = ModernTcpConfig { stack, handshake, rtt: 0, syn_bytes: 0, closes: false };
     let access = AccessConfig { rate_bps: None, delay: 0, limit: None, loss: None };
     let class = ClassConfig {
         packet_bytes: None,
@@ -25,7 +25,7 @@ fn config(preset: Preset, handshake: Handshake, loss: f64) -> RunConfig {
         egress: access,
         forward: RTT / 2,
         back: RTT / 2,
-        traffic: Traffic::Transfers { sizes: vec![FileSize::full(1)] },
+        traffic: Traffic::Transfers { sizes: vec![FileSize::of_full_packets(1)] },
         tcp: Some(TcpConfig { modern: Some(modern), ..TcpConfig::default() }),
         scale: None,
         host_noise: 0,
@@ -37,7 +37,9 @@ fn config(preset: Preset, handshake: Handshake, loss: f64) -> RunConfig {
         bottleneck_bps: Some(RATE),
         buffer: None,
         queue: QueueConfig::DropTail,
-        loss: Some(LinkLoss::before(BottleneckLoss::Packet(LossModel::Bernoulli(loss)))),
+        loss: Some(LinkLossConfig::before_queue(BottleneckLoss::Packet(LossModel::Bernoulli(
+            loss,
+        )))),
         jitter: None,
         cross: Vec::new(),
         hops_before: Vec::new(),
@@ -54,7 +56,7 @@ fn config(preset: Preset, handshake: Handshake, loss: f64) -> RunConfig {
 fn run(config: &RunConfig, transfers: u64) -> (HandshakeSums, f64) {
     let mut runs = Replications::new(config, 1);
     let limit = RunLimit { transfers, until: NEVER_ENDING };
-    assert_eq!(runs.advance(limit, 1, &Control::new(1)), StopReason::Done);
+    assert_eq!(runs.advance(limit, 1, &RunControl::new(1)), StopReason::Done);
     let probes = runs.flush().expect("packets are conserved");
     let row = &probes[0].transfers.rows[0];
     let delivery: u128 = row.by_losses.iter().map(|sums| sums.delivery).sum();
@@ -64,7 +66,7 @@ fn run(config: &RunConfig, transfers: u64) -> (HandshakeSums, f64) {
 const NEVER_ENDING: Nanos = 10_000_000 * SECOND;
 
 /// Total time and delivery time on an idle path in seconds.
-fn lossless(handshake: Handshake) -> (f64, f64) {
+fn lossless(handshake: HandshakeKind) -> (f64, f64) {
     let (opened, delivery) = run(&config(Preset::LinuxCubic, handshake, 0.0), 1);
     (opened.total as f64 * 1e-9, delivery)
 }
@@ -72,7 +74,7 @@ fn lossless(handshake: Handshake) -> (f64, f64) {
 #[test]
 fn rfc_9293_section_3_5_data_follow_the_ack_of_the_syn_ack() {
     let seconds = |bytes| transmission_time(bytes, Some(RATE)) as f64 * 1e-9;
-    let (total, delivery) = lossless(Handshake::Tcp);
+    let (total, delivery) = lossless(HandshakeKind::Tcp);
     assert!((delivery - (0.05 + seconds(1500))).abs() < 1e-9, "{delivery}");
     // SYN, SYN-ACK and ACK are 52 bytes each.
     assert!((total - (0.15 + 3.0 * seconds(52) + delivery)).abs() < 1e-8, "{total}");
@@ -81,8 +83,8 @@ fn rfc_9293_section_3_5_data_follow_the_ack_of_the_syn_ack() {
 #[test]
 fn rfc_8446_section_2_tls_1_3_takes_one_rtt_and_server_flight() {
     let seconds = |bytes| transmission_time(bytes, Some(RATE)) as f64 * 1e-9;
-    let (tcp, _) = lossless(Handshake::Tcp);
-    let (tls, _) = lossless(Handshake::Tls13);
+    let (tcp, _) = lossless(HandshakeKind::Tcp);
+    let (tls, _) = lossless(HandshakeKind::Tls13);
     // The flight of 3600 bytes is two full packets and one of 704 bytes, acknowledged immediately.
     let flight = 2.0 * seconds(1500) + seconds(704 + 52) + seconds(52);
     assert!((tls - tcp - 0.1 - flight).abs() < 1e-7, "{tls} and {tcp}");
@@ -90,8 +92,8 @@ fn rfc_8446_section_2_tls_1_3_takes_one_rtt_and_server_flight() {
 
 #[test]
 fn rfc_5246_section_7_3_tls_1_2_takes_two_round_trips() {
-    let (tcp, _) = lossless(Handshake::Tcp);
-    let (tls, _) = lossless(Handshake::Tls12);
+    let (tcp, _) = lossless(HandshakeKind::Tcp);
+    let (tls, _) = lossless(HandshakeKind::Tls12);
     assert!(tls - tcp > 0.2 && tls - tcp < 0.205, "{tls} and {tcp}");
 }
 
@@ -104,7 +106,7 @@ const SYN_ACKS: [f64; 10] = [0.0, 1.0, 2.0, 3.0, 5.0, 7.0, 11.0, 15.0, 23.0, 31.
 #[test]
 fn rfc_6298_section_5_5_lost_syn_acks_are_retransmitted_after_1_s() {
     let (p, transfers) = (0.1, 20_000);
-    let sums = run(&config(Preset::RfcSack, Handshake::Tcp, p), transfers);
+    let sums = run(&config(Preset::RfcSack, HandshakeKind::Tcp, p), transfers);
     let late = mean_opening(&sums, transfers) - lossless_opening();
     let mean = |power: i32| {
         let term = |(k, time): (usize, &f64)| time.powi(power) * p.powi(k as i32) * (1.0 - p);
@@ -120,7 +122,7 @@ fn rfc_6298_section_5_5_lost_syn_acks_are_retransmitted_after_1_s() {
 fn linux_doubles_the_timeout_of_a_syn_after_the_fourth_repetition() {
     let p = 0.3;
     let transfers = 20_000;
-    let sums = run(&config(Preset::LinuxCubic, Handshake::Tcp, p), transfers);
+    let sums = run(&config(Preset::LinuxCubic, HandshakeKind::Tcp, p), transfers);
     let late = mean_opening(&sums, transfers) - lossless_opening();
     // One SYN-ACK per second, and two per second.
     let one = p / (1.0 - p);
@@ -138,6 +140,6 @@ fn mean_opening(sums: &(HandshakeSums, f64), transfers: u64) -> f64 {
 }
 
 fn lossless_opening() -> f64 {
-    let (total, delivery) = lossless(Handshake::Tcp);
+    let (total, delivery) = lossless(HandshakeKind::Tcp);
     total - delivery
 }

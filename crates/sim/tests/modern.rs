@@ -8,7 +8,9 @@ mod startup;
 use link::{Faults, Link};
 use proptest::prelude::*;
 use tcpcast_sim::clock::NEVER;
-use tcpcast_sim::tcp::modern::{Ack, Marks, Preset, SackBlock, Sender, Sending, Stack, Timestamps};
+use tcpcast_sim::tcp::modern::{
+    ArrivingAck, PacketMarks, Preset, SackBlock, SendReason, Sender, Stack, Timestamps,
+};
 
 const MILLISECOND: u64 = 1_000_000;
 
@@ -17,13 +19,13 @@ fn check(sender: &Sender, now: u64) {
     let flight = sender.flight();
     assert!(sender.cwnd() >= 1, "the window is at least one packet");
     let (mut sacked, mut lost, mut retransmitted) = (0, 0, 0);
-    for number in flight.first()..flight.next() {
+    for number in flight.first_number()..flight.next_number() {
         let marks = flight.packet(number).marks;
-        sacked += u32::from(marks.any(Marks::SACKED));
-        lost += u32::from(marks.any(Marks::LOST));
-        retransmitted += u32::from(marks.any(Marks::RETRANSMITTED));
+        sacked += u32::from(marks.any(PacketMarks::SACKED));
+        lost += u32::from(marks.any(PacketMarks::LOST));
+        retransmitted += u32::from(marks.any(PacketMarks::RETRANSMITTED));
         assert!(
-            !(marks.any(Marks::SACKED) && marks.any(Marks::LOST)),
+            !(marks.any(PacketMarks::SACKED) && marks.any(PacketMarks::LOST)),
             "a packet is both SACKed and lost"
         );
     }
@@ -31,11 +33,14 @@ fn check(sender: &Sender, now: u64) {
         assert_eq!(flight.sacked, sacked);
     }
     assert_eq!((flight.lost, flight.retransmitted), (lost, retransmitted));
-    assert!(flight.left_out() <= flight.out() + flight.retransmitted);
-    if flight.out() > 0 {
+    assert!(flight.packets_left_network() <= flight.packets_out() + flight.retransmitted);
+    if flight.packets_out() > 0 {
         assert!(sender.deadline() < NEVER, "a timer is set while packets are outstanding");
     }
-    assert!(sender.deadline() >= now && sender.pace_at() >= now, "timers are not in the past");
+    assert!(
+        sender.deadline() >= now && sender.next_paced_time() >= now,
+        "timers are not in the past"
+    );
 }
 
 fn presets() -> impl Strategy<Value = (usize, bool, bool, u64)> {
@@ -69,15 +74,15 @@ proptest! {
         let mut link = Link::new(stack, faults, delay_ms * MILLISECOND, rate_mbit, seed);
         link.write(bytes);
         for _ in 0..200_000 {
-            if link.sender.finished() {
+            if link.sender.is_finished() {
                 break;
             }
             link.step();
             check(&link.sender, link.now);
         }
-        prop_assert!(link.sender.finished());
-        prop_assert_eq!(link.receiver.next(), 1 + bytes);
-        prop_assert_eq!(link.sender.flight().out(), 0);
+        prop_assert!(link.sender.is_finished());
+        prop_assert_eq!(link.receiver.next_expected(), 1 + bytes);
+        prop_assert_eq!(link.sender.flight().packets_out(), 0);
     }
 
     /// The invariants hold for any acknowledgements, including invalid ones.
@@ -94,13 +99,13 @@ proptest! {
         let mss = u64::from(stack.mss);
         let mut now = MILLISECOND;
         let mut sender = Sender::new(now, 1, 7, &stack);
-        sender.establish(now, Some(10 * MILLISECOND), window * mss, &stack);
-        sender.write(now, 1 << 40, &stack, &mut ());
+        sender.on_established(now, Some(10 * MILLISECOND), window * mss, &stack);
+        sender.write_bytes(now, 1 << 40, &stack, &mut ());
         for (ack, blocks, ece, wait, window, echo) in acks {
             now += wait * MILLISECOND / 4;
             let mut probes = 0;
-            while sender.deadline().min(sender.pace_at()) <= now {
-                let at = sender.deadline().min(sender.pace_at());
+            while sender.deadline().min(sender.next_paced_time()) <= now {
+                let at = sender.deadline().min(sender.next_paced_time());
                 if sender.deadline() <= at {
                     sender.on_deadline(at, &stack, &mut ());
                     probes += 1;
@@ -115,7 +120,7 @@ proptest! {
                 let start = (ack + start * mss / 2).saturating_sub(10 * mss);
                 SackBlock { start, end: start + len * mss / 2 }
             });
-            let ack = Ack {
+            let ack = ArrivingAck {
                 ack,
                 window: window * mss,
                 seq: 1,
@@ -135,9 +140,9 @@ proptest! {
 fn drain(sender: &mut Sender, now: u64, stack: &Stack, forced: u32) {
     let mut beyond = 0;
     for count in 0.. {
-        let (room, allowed) = (sender.in_flight() < sender.cwnd(), sender.allowed());
+        let (room, allowed) = (sender.in_flight() < sender.cwnd(), sender.receive_window_end());
         let Some(sent) = sender.poll_transmit(now, stack, &mut ()) else { break };
-        if sent.sending == Sending::New {
+        if sent.sending == SendReason::New {
             assert!(sent.start + u64::from(sent.len) <= allowed, "data exceed the receiver window");
         }
         beyond += u32::from(!room);
@@ -153,7 +158,7 @@ fn runs_with_the_same_seed_are_identical() {
         let faults = Faults { loss: 3, reorder: 5, ..Faults::default() };
         let mut link = Link::new(stack, faults, 10 * MILLISECOND, Some(20), seed);
         link.write(1_000_000);
-        while !link.sender.finished() {
+        while !link.sender.is_finished() {
             link.step();
         }
         (link.now, link.packets)

@@ -6,30 +6,30 @@ use std::sync::Arc;
 use tcpcast_link::queue::{self as disciplines, CodelConfig, FqCodelConfig, PieConfig};
 use tcpcast_sim::clock::{Nanos, SECOND};
 use tcpcast_sim::cross::{ArrivalProcess, CrossConfig};
-use tcpcast_sim::probe::{ClassCell, ProbeConfig, Tap};
+use tcpcast_sim::probe::{ClassCell, ProbeConfig, TapPlace};
 use tcpcast_sim::queue::{
-    Buffers, DropPolicy, FairConfig, LinkRate, ManagedConfig, OpportunityTrace, PolicedConfig,
-    QueueConfig, RedConfig, Ties, TokenRate,
+    BufferAssignment, DropPolicy, FairConfig, LinkRate, ManagedConfig, OpportunityTrace,
+    PolicerConfig, QueueConfig, RedConfig, TieBreakRule, TokenRate,
 };
-use tcpcast_sim::tcp::modern::{Handshake, ModernTcp, Preset, Stack};
+use tcpcast_sim::tcp::modern::{HandshakeKind, ModernTcpConfig, Preset, Stack};
 use tcpcast_sim::tcp::{TcpConfig, WindowUnit};
 use tcpcast_sim::{
-    AccessConfig, Begin, BottleneckLoss, ClassConfig, Control, Distribution, FileSize, HopConfig,
-    LinkLoss, LossModel, LossPlace, Replications, ReturnConfig, Rounding, RunConfig, RunLimit,
-    Start, StopReason, Traffic,
+    AccessConfig, BottleneckLoss, BulkStart, ClassConfig, Distribution, FileSize, HopConfig,
+    InitialState, LinkLossConfig, LossModel, LossPlace, Replications, ReturnConfig, RunConfig,
+    RunControl, RunLimit, SizeRounding, StopReason, Traffic,
 };
 
 const MILLISECOND: Nanos = SECOND / 1000;
 
 fn modern(preset: Preset) -> TcpConfig {
-    opened(preset, Handshake::None)
+    opened(preset, HandshakeKind::None)
 }
 
-fn opened(preset: Preset, handshake: Handshake) -> TcpConfig {
+fn opened(preset: Preset, handshake: HandshakeKind) -> TcpConfig {
     let stack = preset.stack();
     let mss = if stack.timestamps { 1448 } else { 1460 };
     let stack = Stack { mss, ..stack };
-    let modern = ModernTcp { stack, handshake, rtt: 0, syn_bytes: 0, closes: false };
+    let modern = ModernTcpConfig { stack, handshake, rtt: 0, syn_bytes: 0, closes: false };
     TcpConfig { modern: Some(modern), ..TcpConfig::default() }
 }
 
@@ -58,17 +58,20 @@ fn packet_loss(rate: f64) -> BottleneckLoss {
 }
 
 fn bulk() -> Traffic {
-    Traffic::Bulk { start: Start::Drawn(Distribution::Uniform { low: 0.0, high: 0.5 }), stop: None }
+    Traffic::Bulk {
+        start: BulkStart::Drawn(Distribution::Uniform { low: 0.0, high: 0.5 }),
+        stop: None,
+    }
 }
 
 fn on_off(persistent: bool) -> Traffic {
     Traffic::OnOff {
         off: Distribution::Exponential { minimum: 0.0, scale: 0.5 },
         size: Distribution::Exponential { minimum: 1.0, scale: 20.0 },
-        rounding: Rounding::Nearest,
+        rounding: SizeRounding::Nearest,
         persistent,
         coupling: 0.0,
-        begin: Begin::Off,
+        begin: InitialState::Off,
     }
 }
 
@@ -99,7 +102,7 @@ type RunResult = (Vec<Vec<u64>>, Vec<u64>, Nanos);
 fn simulate(config: &RunConfig, seconds: u64, threads: usize) -> RunResult {
     let mut runs = Replications::new(config, 2);
     let limit = RunLimit { transfers: u64::MAX, until: seconds * SECOND };
-    assert_eq!(runs.advance(limit, threads, &Control::new(2)), StopReason::Done);
+    assert_eq!(runs.advance(limit, threads, &RunControl::new(2)), StopReason::Done);
     let probes = runs.flush().expect("packets are conserved, and Little's law holds");
     let cells = [
         ClassCell::Sent,
@@ -114,10 +117,13 @@ fn simulate(config: &RunConfig, seconds: u64, threads: usize) -> RunResult {
         ClassCell::Acked,
         ClassCell::InFlight,
     ];
-    let sums =
-        probes.iter().map(|p| cells.iter().map(|c| p.counters.total(*c)).collect()).collect();
-    let packets = runs.runs().flat_map(|run| run.records().map(|r| r.packets)).collect();
-    (sums, packets, runs.runs().map(|run| run.now()).max().unwrap_or(0))
+    let sums = probes
+        .iter()
+        .map(|p| cells.iter().map(|c| p.counters.total_over_classes(*c)).collect())
+        .collect();
+    let packets =
+        runs.created_replications().flat_map(|run| run.records().map(|r| r.packets)).collect();
+    (sums, packets, runs.created_replications().map(|run| run.now()).max().unwrap_or(0))
 }
 
 /// Packets per second delivered by each source of the first replication.
@@ -190,7 +196,7 @@ fn bbr3_fills_a_link_with_a_short_buffer() {
 fn bbr3_reacts_to_loss_above_two_percent() {
     let share = |loss| {
         let config = RunConfig {
-            loss: Some(LinkLoss::before(packet_loss(loss))),
+            loss: Some(LinkLossConfig::before_queue(packet_loss(loss))),
             warmup: 10 * SECOND,
             ..run(vec![class(1, modern(Preset::Bbr3), 60, bulk())])
         };
@@ -228,9 +234,9 @@ fn bbr_keeps_a_shorter_queue_than_cubic() {
             ..run(vec![class(1, modern(preset), 60, bulk())])
         };
         let mut runs = Replications::new(&config, 1);
-        runs.advance(RunLimit { transfers: u64::MAX, until: 60 * SECOND }, 1, &Control::new(1));
+        runs.advance(RunLimit { transfers: u64::MAX, until: 60 * SECOND }, 1, &RunControl::new(1));
         let probes = runs.flush().unwrap();
-        probes[0].occupancy.integral() as f64 / (50 * SECOND) as f64
+        probes[0].occupancy.queue_length_integral() as f64 / (50 * SECOND) as f64
     };
     let (bbr, cubic) = (mean(Preset::LinuxBbr), mean(Preset::LinuxCubic));
     assert!(bbr < 20.0 && cubic > 100.0, "{bbr} and {cubic} packets");
@@ -240,7 +246,9 @@ fn bbr_keeps_a_shorter_queue_than_cubic() {
 fn transfer_time_is_the_round_trips_of_its_windows() {
     // Windows of 10 and 20 packets: the last of 40 packets arrives in the third round trip.
     let sizes = vec![10, 40];
-    let traffic = Traffic::Transfers { sizes: sizes.iter().copied().map(FileSize::full).collect() };
+    let traffic = Traffic::Transfers {
+        sizes: sizes.iter().copied().map(FileSize::of_full_packets).collect(),
+    };
     let config = RunConfig {
         bottleneck_bps: Some(1_000_000_000),
         probes: ProbeConfig { size_bounds: sizes, ..ProbeConfig::default() },
@@ -248,7 +256,7 @@ fn transfer_time_is_the_round_trips_of_its_windows() {
     };
     let mut runs = Replications::new(&config, 1);
     let limit = RunLimit { transfers: 20, until: 1000 * SECOND };
-    assert_eq!(runs.advance(limit, 1, &Control::new(1)), StopReason::Done);
+    assert_eq!(runs.advance(limit, 1, &RunControl::new(1)), StopReason::Done);
     let probes = runs.flush().unwrap();
     let mean = |row: usize| {
         let sums = probes[0].transfers.rows[row].by_losses[0];
@@ -264,11 +272,11 @@ fn transfer_time_is_the_round_trips_of_its_windows() {
 #[test]
 fn stopped_flow_leaves_the_link_to_the_other() {
     for (one, handshake) in [
-        (TcpConfig::default(), Handshake::None),
-        (modern(Preset::LinuxCubic), Handshake::Tcp),
-        (modern(Preset::LinuxBbr), Handshake::Tls12),
+        (TcpConfig::default(), HandshakeKind::None),
+        (modern(Preset::LinuxCubic), HandshakeKind::Tcp),
+        (modern(Preset::LinuxBbr), HandshakeKind::Tls12),
     ] {
-        let start = Start::Times(vec![0.0]);
+        let start = BulkStart::Times(vec![0.0]);
         let stops = Traffic::Bulk { start, stop: Some(10.0) };
         let stays = class(1, opened(Preset::LinuxCubic, handshake), 60, bulk());
         let both = |warmup| RunConfig {
@@ -288,13 +296,13 @@ fn classic_flows_are_identical_in_runs_with_modern_classes() {
     let bytes = TcpConfig { window_unit: WindowUnit::Bytes, ..TcpConfig::default() };
     let delayed = TcpConfig { delayed_acks: true, ..TcpConfig::default() };
     for tcp in [TcpConfig::default(), bytes, delayed] {
-        let loss = Some(LinkLoss::before(packet_loss(0.01)));
+        let loss = Some(LinkLossConfig::before_queue(packet_loss(0.01)));
         let classic = vec![
             class(2, tcp.clone(), 60, bulk()),
             class(20, tcp.clone(), 30, on_off(false)),
             class(20, tcp.clone(), 30, on_off(true)),
         ];
-        let never = Traffic::Bulk { start: Start::Times(vec![1000.0]), stop: None };
+        let never = Traffic::Bulk { start: BulkStart::Times(vec![1000.0]), stop: None };
         let extra = class(1, modern(Preset::LinuxBbr), 60, never);
         let mixed = classic.iter().cloned().chain([extra]).collect();
         let classic = simulate(&RunConfig { loss, tcp: tcp.clone(), ..run(classic) }, 20, 2);
@@ -303,8 +311,8 @@ fn classic_flows_are_identical_in_runs_with_modern_classes() {
     }
 }
 
-const HANDSHAKES: [Handshake; 4] =
-    [Handshake::None, Handshake::Tcp, Handshake::Tls13, Handshake::Tls12];
+const HANDSHAKES: [HandshakeKind; 4] =
+    [HandshakeKind::None, HandshakeKind::Tcp, HandshakeKind::Tls13, HandshakeKind::Tls12];
 
 /// Short handshake packets must not overtake full packets that were sent earlier.
 #[test]
@@ -323,7 +331,8 @@ fn handshakes_over_slow_access_links_stay_in_order() {
 }
 
 fn with_ecn(tcp: TcpConfig) -> TcpConfig {
-    let marked = |tcp: ModernTcp| ModernTcp { stack: Stack { ecn: true, ..tcp.stack }, ..tcp };
+    let marked =
+        |tcp: ModernTcpConfig| ModernTcpConfig { stack: Stack { ecn: true, ..tcp.stack }, ..tcp };
     TcpConfig { modern: tcp.modern.map(marked), ..tcp }
 }
 
@@ -366,12 +375,12 @@ fn tokens(burst_bytes: u64) -> TokenRate {
 }
 
 fn policer(burst_bytes: u64) -> QueueConfig {
-    QueueConfig::Policed(PolicedConfig { tokens: tokens(burst_bytes), packet_bytes: 1500 })
+    QueueConfig::Policed(PolicerConfig { tokens: tokens(burst_bytes), packet_bytes: 1500 })
 }
 
 /// Varying rates with a mean of 20 Mbit/s.
 fn shaped() -> [LinkRate; 2] {
-    let trace = OpportunityTrace::counted(&[(0, 2), (3, 7), (30, 1), (31, 30), (48, 40)]);
+    let trace = OpportunityTrace::from_counts(&[(0, 2), (3, 7), (30, 1), (31, 30), (48, 40)]);
     [LinkRate::Bucket(tokens(15_000)), LinkRate::Opportunities(Arc::new(trace.unwrap()))]
 }
 
@@ -421,9 +430,9 @@ fn policer_drops_without_delay() {
 fn sums<const N: usize>(config: &RunConfig, seconds: u64, cells: [ClassCell; N]) -> [u64; N] {
     let mut runs = Replications::new(config, 1);
     let limit = RunLimit { transfers: u64::MAX, until: seconds * SECOND };
-    assert_eq!(runs.advance(limit, 1, &Control::new(1)), StopReason::Done);
+    assert_eq!(runs.advance(limit, 1, &RunControl::new(1)), StopReason::Done);
     let probes = runs.flush().expect("packets are conserved, and Little's law holds");
-    cells.map(|cell| probes[0].counters.total(cell))
+    cells.map(|cell| probes[0].counters.total_over_classes(cell))
 }
 
 /// RFC 3168: with ECN the queue marks packets instead of dropping them, and the sender reacts.
@@ -527,9 +536,9 @@ fn any_config() -> impl Strategy<Value = RunConfig> {
         Just(QueueConfig::Fair(FairConfig {
             quantum_bytes: 1500,
             packet_bytes: 1500,
-            buffers: Buffers::Shared,
+            buffers: BufferAssignment::Shared,
             drop: DropPolicy::LongestHead,
-            ties: Ties::Latest,
+            ties: TieBreakRule::Latest,
         })),
         (0..5_usize).prop_map(|index| managed(disciplines()[index])),
         (0..2_usize, 0..5_usize)
@@ -569,7 +578,7 @@ fn any_config() -> impl Strategy<Value = RunConfig> {
                 series: 1,
                 process,
             });
-            let loss = loss.map(|rate| LinkLoss::before(packet_loss(rate)));
+            let loss = loss.map(|rate| LinkLossConfig::before_queue(packet_loss(rate)));
             RunConfig {
                 seed,
                 queue,
@@ -589,15 +598,17 @@ fn with_losses_on_all_links() -> impl Strategy<Value = RunConfig> {
     let loss = || {
         let at = prop_oneof![Just(LossPlace::Before), Just(LossPlace::Behind)];
         let model = (0.0_f64..0.1).prop_map(LossModel::Bernoulli);
-        prop::option::of((model, at).prop_map(|(model, at)| LinkLoss { model, at }))
+        prop::option::of((model, at).prop_map(|(model, at)| LinkLossConfig { model, at }))
     };
     let rates = (500_000_u64..20_000_000, 500_000_u64..20_000_000);
     let losses = (loss(), loss(), loss(), loss());
     let noise = prop_oneof![Just(0), Just(MILLISECOND / 10), Just(3 * MILLISECOND)];
     (any_config(), losses, rates, noise).prop_map(|(mut config, losses, rates, noise)| {
         let (ingress, bottleneck, hop, egress) = losses;
-        let at_bottleneck =
-            |loss: LinkLoss| LinkLoss { model: BottleneckLoss::Packet(loss.model), at: loss.at };
+        let at_bottleneck = |loss: LinkLossConfig| LinkLossConfig {
+            model: BottleneckLoss::Packet(loss.model),
+            at: loss.at,
+        };
         config.loss = bottleneck.map(at_bottleneck);
         for class in &mut config.classes {
             let link = |rate, loss| AccessConfig { rate_bps: Some(rate), loss, ..access() };
@@ -631,7 +642,7 @@ fn set_length(class: &mut ClassConfig, bytes: u32) {
 
 /// Number of packets that the bottleneck transmitted, from its busy time.
 fn carried(probes: &tcpcast_sim::probe::Probes, service: Nanos) -> u64 {
-    probes.occupancy.busy() / service
+    probes.occupancy.busy_time() / service
 }
 
 /// Packets that are lost behind the queue use link time; packets lost before it do not.
@@ -644,13 +655,13 @@ fn packets_lost_behind_the_queue_use_link_time() {
         (LossPlace::Behind, managed(disciplines()[0])),
     ] {
         let config = RunConfig {
-            loss: Some(LinkLoss { model: packet_loss(0.1), at }),
+            loss: Some(LinkLossConfig { model: packet_loss(0.1), at }),
             queue,
             ..run(vec![class(2, modern(Preset::LinuxBbr), 60, bulk())])
         };
         let mut runs = Replications::new(&config, 1);
         let limit = RunLimit { transfers: u64::MAX, until: 20 * SECOND };
-        assert_eq!(runs.advance(limit, 1, &Control::new(1)), StopReason::Done);
+        assert_eq!(runs.advance(limit, 1, &RunControl::new(1)), StopReason::Done);
         let probes = runs.flush().expect("packets are conserved")[0];
         let [arrived, dropped, lost] = sums(&config, 20, [Arrived, QueueDrops, RandomDrops]);
         let expected = arrived - dropped - if at == LossPlace::Before { lost } else { 0 };
@@ -665,7 +676,7 @@ fn packets_lost_behind_the_queue_use_link_time() {
 /// A packet that waits behind a packet that is lost is still delivered.
 #[test]
 fn losses_behind_access_links_do_not_delay_later_packets() {
-    let loss = Some(LinkLoss::behind(LossModel::Bernoulli(0.1)));
+    let loss = Some(LinkLossConfig::behind_transmitter(LossModel::Bernoulli(0.1)));
     let slow = AccessConfig { rate_bps: Some(10_000_000), loss, ..access() };
     for noise in [0, MILLISECOND / 10] {
         for ingress in [false, true] {
@@ -703,7 +714,7 @@ proptest! {
     #[test]
     fn captures_and_traces_do_not_change_a_run(config in any_config()) {
         let mut watched = config.clone();
-        watched.probes.captures = vec![(Tap::Sender, 1)];
+        watched.probes.captures = vec![(TapPlace::Sender, 1)];
         watched.probes.traced = vec![0];
         prop_assert_eq!(simulate(&config, 5, 1), simulate(&watched, 5, 1));
     }

@@ -6,18 +6,18 @@ use std::io::{Read, stdin};
 use std::path::Path;
 use std::process::ExitCode;
 use std::time::Instant;
-use tcpcast_trace::{ReadError, Reader, Summary};
+use tcpcast_trace::{CaptureReader, ReadError, ReadSummary};
 
-fn count<R: Read>(reader: Reader<R>) -> (u64, Summary) {
+fn count<R: Read>(reader: CaptureReader<R>) -> (u64, ReadSummary) {
     let mut payload = 0;
     let summary = reader.for_each(|segment| payload += u64::from(segment.payload));
     (payload, summary)
 }
 
-fn read(name: &str) -> Result<(u64, Summary), ReadError> {
+fn read(name: &str) -> Result<(u64, ReadSummary), ReadError> {
     match name {
-        "-" => Ok(count(Reader::new(stdin().lock())?)),
-        _ => Ok(count(Reader::open(Path::new(name))?)),
+        "-" => Ok(count(CaptureReader::new(stdin().lock())?)),
+        _ => Ok(count(CaptureReader::open(Path::new(name))?)),
     }
 }
 
@@ -28,7 +28,7 @@ fn main() -> ExitCode {
         match read(&name) {
             Ok((payload, summary)) => {
                 let rate = summary.segments as f64 / start.elapsed().as_secs_f64() / 1e6;
-                let Summary { frames, segments, .. } = summary;
+                let ReadSummary { frames, segments, .. } = summary;
                 println!(
                     "{name}: {frames} frames, {segments} segments, {payload} bytes, {rate:.2} M/s"
                 );

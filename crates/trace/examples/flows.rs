@@ -4,7 +4,8 @@ use std::path::Path;
 use std::time::Instant;
 
 use tcpcast_trace::{
-    ConnectionReport, Connections, DirectionReport, Durations, LIMITS, Limits, Reader,
+    CaptureReader, ConnectionReport, Connections, DirectionReport, DurationReport, LIMITS,
+    MemoryLimits,
 };
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -16,17 +17,17 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     };
     for name in std::env::args().skip(1) {
         let start = Instant::now();
-        let mut reader = Reader::open(Path::new(&name))?;
+        let mut reader = CaptureReader::open(Path::new(&name))?;
         let mut connections = connections();
         let mut segments = 0_u64;
         while let Some(segment) = reader.next_segment() {
             connections.push(segment);
             segments += 1;
             if segments % 1024 == 0 {
-                connections.finished().iter().for_each(show);
+                connections.take_finished().iter().for_each(show);
             }
         }
-        let count = connections.count();
+        let count = connections.connection_count();
         connections.finish().for_each(|report| show(&report));
         let rate = segments as f64 / start.elapsed().as_secs_f64() / 1e6;
         println!(
@@ -40,7 +41,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
 fn connections() -> Connections {
     let threads = std::env::var("THREADS").ok().and_then(|text| text.parse().ok());
     threads.map_or_else(Connections::default, |threads| {
-        Connections::on_threads(Limits::default(), threads)
+        Connections::on_threads(MemoryLimits::default(), threads)
     })
 }
 
@@ -53,7 +54,8 @@ fn show(report: &ConnectionReport) {
 
 fn show_direction(report: &ConnectionReport, direction: &DirectionReport) {
     let counts = &direction.counts;
-    let ms = |durations: Option<Durations>| durations.map(|d| (d.samples, (d.mean_s * 1e6) as u64));
+    let ms =
+        |durations: Option<DurationReport>| durations.map(|d| (d.samples, (d.mean_s * 1e6) as u64));
     println!(
         "#{} {}:{} > {}:{} {:?} {:?}",
         report.number,

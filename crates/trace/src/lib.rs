@@ -1,7 +1,7 @@
 //! TCP analysis of packet captures.
 //!
-//! A [`Reader`] reads the TCP segments of a capture from a stream; [`Connections`] analyses them
-//! per connection.
+//! A [`CaptureReader`] reads the TCP segments of a capture from a stream; [`Connections`] analyses
+//! them per connection.
 
 mod analysis;
 mod between;
@@ -11,13 +11,17 @@ mod reader;
 mod segment;
 
 pub use analysis::{
-    Announced, Cause, Causes, ConnectionReport, Counts, DEPTHS, DirectionReport, Durations, End,
-    Evidence, Exchange, Failure, FailureDetails, INTERVAL_S, Indication, Indications, Interval,
-    Kind, LIMITS, Limit, Limitation, Mark, Point, Retransmission, Round, RoundTrips, Side,
-    SlowStart, Spurious, Stage,
+    AnnouncedOptions, ConnectionEnd, ConnectionReport, DEPTHS, DirectionCounts, DirectionReport,
+    DurationReport, Exchange, FailureDetails, FailureKind, FailureStage, INTERVAL_S,
+    IndicationKind, Interval, LIMITS, LimitEvidence, LossIndication, LossIndicationCounts,
+    PlotPoint, PointKind, RetransCause, RetransCauses, Retransmission, Round, RttReport,
+    SlowStartGrowth, SpuriousRetransmissions, TapSide, TransferLimit, TransferLimits,
 };
-pub use between::{ClockOffset, Comparison, Passage, TapComparison};
-pub use connection::{Connections, Limits};
-pub use frame::Tunnels;
-pub use reader::{Damage, Defect, ReadError, Reader, Skip, Skipped, Stopped, Summary};
+pub use between::{ClockOffset, Comparison, DirectionBetweenTaps, TapComparison};
+pub use connection::{Connections, MemoryLimits};
+pub use frame::TunnelKinds;
+pub use reader::{
+    CaptureReader, Damage, DamageKind, ReadError, ReadSummary, SkipReason, SkippedFrames,
+    StopRequested,
+};
 pub use segment::{Endpoint, Flags, MAX_SACK_BLOCKS, Nanos, Options, Segment};

@@ -7,8 +7,8 @@
 
 use serde::{Deserialize, Serialize};
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use tcpcast_sim::probe::{CLASS_CELLS, LINK_CELLS, TimeSeries, TracePoint};
-use tcpcast_sim::{Control, Replications, RunConfig, RunLimit};
+use tcpcast_sim::probe::{CLASS_CELLS, LINK_CELLS, TimeSeries, WindowPoint};
+use tcpcast_sim::{Replications, RunConfig, RunControl, RunLimit};
 
 /// Bytes of the request before a run, and of the answer after it.
 static BUFFER: Mutex<Vec<u8>> = Mutex::new(Vec::new());
@@ -48,8 +48,8 @@ struct Windows {
 }
 
 impl Windows {
-    fn of(points: &[TracePoint]) -> Self {
-        let column = |of: fn(&TracePoint) -> u32| points.iter().map(of).collect();
+    fn of(points: &[WindowPoint]) -> Self {
+        let column = |of: fn(&WindowPoint) -> u32| points.iter().map(of).collect();
         Self {
             time_ns: points.iter().map(|point| point.time).collect(),
             flow: column(|point| point.source),
@@ -98,17 +98,17 @@ fn simulate(request: &[u8]) -> Result<Answer, String> {
     let Request { config, until_ns } = serde_path_to_error::deserialize(&mut json)
         .map_err(|error| format!("{}: {}", error.path(), error.inner()))?;
     let mut runs = Replications::new(&config, 1);
-    runs.advance(RunLimit { transfers: u64::MAX, until: until_ns }, 1, &Control::new(1));
+    runs.advance(RunLimit { transfers: u64::MAX, until: until_ns }, 1, &RunControl::new(1));
     let probes = runs.flush().map_err(|error| error.to_string())?;
     let [probes] = probes[..] else { return Err("the run was not started".to_owned()) };
     let (series, counters) = (&probes.time_series, &probes.counters);
-    let rows = counters.rows();
+    let rows = counters.snapshot_rows();
     Ok(Answer {
-        course_cells: TimeSeries::cells().to_vec(),
-        course: series.rows().chunks(series.width()).map(<[u64]>::to_vec).collect(),
+        course_cells: TimeSeries::column_names().to_vec(),
+        course: series.rows().chunks(series.column_count()).map(<[u64]>::to_vec).collect(),
         windows: Windows::of(probes.trace.windows.points()),
         link_cells: LINK_CELLS.to_vec(),
         class_cells: CLASS_CELLS.to_vec(),
-        counters: rows[rows.len() - counters.width()..].to_vec(),
+        counters: rows[rows.len() - counters.cells_per_snapshot()..].to_vec(),
     })
 }

@@ -33,7 +33,7 @@ impl<W: Write> CaptureWriter<W> {
     ///
     /// # Errors
     /// Returns the error of the sink.
-    pub fn packet(&mut self, time_ns: u64, length: u32, bytes: &[u8]) -> io::Result<()> {
+    pub fn write_packet(&mut self, time_ns: u64, length: u32, bytes: &[u8]) -> io::Result<()> {
         let mut record = Vec::with_capacity(16 + bytes.len());
         record.extend(((time_ns / 1_000_000_000) as u32).to_le_bytes());
         record.extend(((time_ns % 1_000_000_000) as u32).to_le_bytes());
@@ -56,7 +56,7 @@ mod tests {
     #[test]
     fn file_with_one_packet_has_header_and_record() {
         let mut writer = CaptureWriter::new(Vec::new()).unwrap();
-        writer.packet(2_000_000_003, 1500, &[0x45, 7]).unwrap();
+        writer.write_packet(2_000_000_003, 1500, &[0x45, 7]).unwrap();
         let bytes = writer.into_inner();
         assert_eq!(bytes.len(), 24 + 16 + 2);
         assert_eq!(bytes[..4], [0x4d, 0x3c, 0xb2, 0xa1]);

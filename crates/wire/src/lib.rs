@@ -4,4 +4,4 @@ mod capture;
 mod segment;
 
 pub use capture::CaptureWriter;
-pub use segment::{ACK, CWR, ECE, FIN, Options, PSH, SYN, Segment, SynOptions};
+pub use segment::{ACK, CWR, ECE, FIN, PSH, SYN, SynOptions, TcpOptions, ZeroPayloadSegment};

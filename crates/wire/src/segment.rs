@@ -36,7 +36,7 @@ pub struct SynOptions {
 
 /// Options of a TCP header.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Options {
+pub struct TcpOptions {
     /// Timestamp value and echo: RFC 7323.
     pub timestamps: Option<(u32, u32)>,
     /// SACK blocks, start and end; the first `blocks` are valid: RFC 2018.
@@ -47,9 +47,9 @@ pub struct Options {
     pub syn: Option<SynOptions>,
 }
 
-impl Options {
+impl TcpOptions {
     /// Encodes the options, padded to 4 bytes like Linux.
-    fn bytes(&self) -> Vec<u8> {
+    fn encode(&self) -> Vec<u8> {
         let mut bytes = Vec::new();
         if let Some(syn) = self.syn {
             bytes.extend([MAXIMUM_SEGMENT_SIZE, 4]);
@@ -75,7 +75,7 @@ impl Options {
 
 /// A TCP segment in an IPv4 packet. The payload is all zeros and is not written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Segment {
+pub struct ZeroPayloadSegment {
     /// Source address.
     pub source: [u8; 4],
     /// Destination address.
@@ -99,15 +99,15 @@ pub struct Segment {
     /// Bytes of payload, at most 65,495 minus the options.
     pub payload: u16,
     /// TCP options.
-    pub options: Options,
+    pub options: TcpOptions,
 }
 
-impl Segment {
+impl ZeroPayloadSegment {
     /// Encodes the headers with valid checksums.
     #[must_use]
-    pub fn headers(&self) -> Vec<u8> {
+    pub fn encode_headers(&self) -> Vec<u8> {
         let mut bytes = vec![0; usize::from(HEADERS)];
-        bytes.extend(self.options.bytes());
+        bytes.extend(self.options.encode());
         let length = bytes.len() as u16 + self.payload;
         bytes[0] = 0x45;
         bytes[1] = self.codepoint;
@@ -118,7 +118,7 @@ impl Segment {
         bytes[9] = PROTOCOL_TCP;
         bytes[12..16].copy_from_slice(&self.source);
         bytes[16..20].copy_from_slice(&self.destination);
-        let sum = checksum(sum_words(&bytes[..20]));
+        let sum = internet_checksum(sum_words(&bytes[..20]));
         bytes[10..12].copy_from_slice(&sum.to_be_bytes());
         bytes[20..22].copy_from_slice(&self.source_port.to_be_bytes());
         bytes[22..24].copy_from_slice(&self.destination_port.to_be_bytes());
@@ -131,7 +131,7 @@ impl Segment {
             + u32::from(PROTOCOL_TCP)
             + u32::from(length - 20)
             + sum_words(&bytes[20..]);
-        let sum = checksum(pseudo);
+        let sum = internet_checksum(pseudo);
         bytes[36..38].copy_from_slice(&sum.to_be_bytes());
         bytes
     }
@@ -141,7 +141,7 @@ fn sum_words(bytes: &[u8]) -> u32 {
     bytes.chunks_exact(2).map(|pair| u32::from(u16::from_be_bytes([pair[0], pair[1]]))).sum()
 }
 
-fn checksum(mut sum: u32) -> u16 {
+fn internet_checksum(mut sum: u32) -> u16 {
     while sum > 0xffff {
         sum = (sum & 0xffff) + (sum >> 16);
     }
@@ -154,7 +154,7 @@ mod tests {
 
     #[test]
     fn headers_have_valid_checksums() {
-        let segment = Segment {
+        let segment = ZeroPayloadSegment {
             source: [10, 0, 0, 1],
             destination: [10, 128, 0, 1],
             source_port: 1025,
@@ -164,33 +164,42 @@ mod tests {
             flags: ACK | PSH,
             window: 65_535,
             payload: 1460,
-            ..Segment::default()
+            ..ZeroPayloadSegment::default()
         };
-        let bytes = segment.headers();
-        assert_eq!(checksum(sum_words(&bytes[..20])), 0);
+        let bytes = segment.encode_headers();
+        assert_eq!(internet_checksum(sum_words(&bytes[..20])), 0);
         let pseudo = sum_words(&bytes[12..20]) + 6 + 1480;
-        assert_eq!(checksum(pseudo + sum_words(&bytes[20..])), 0);
+        assert_eq!(internet_checksum(pseudo + sum_words(&bytes[20..])), 0);
         assert_eq!(bytes[2..4], [0x05, 0xdc]);
     }
 
     #[test]
     fn options_are_padded_and_included_in_both_lengths() {
-        let mut options = Options { timestamps: Some((7, 0x0102_0304)), ..Options::default() };
+        let mut options =
+            TcpOptions { timestamps: Some((7, 0x0102_0304)), ..TcpOptions::default() };
         (options.sacks[0], options.blocks) = ((1449, 2897), 1);
-        let bytes = Segment { payload: 100, flags: ACK, options, ..Segment::default() }.headers();
+        let bytes = ZeroPayloadSegment {
+            payload: 100,
+            flags: ACK,
+            options,
+            ..ZeroPayloadSegment::default()
+        }
+        .encode_headers();
         assert_eq!((bytes.len(), bytes[32] >> 4), (64, 11));
         assert_eq!(bytes[2..4], [0, 164]);
         assert_eq!(bytes[40..52], [1, 1, 8, 10, 0, 0, 0, 7, 1, 2, 3, 4]);
         assert_eq!(bytes[52..64], [1, 1, 5, 10, 0, 0, 5, 169, 0, 0, 11, 81]);
         let pseudo = sum_words(&bytes[12..20]) + 6 + 144;
-        assert_eq!(checksum(pseudo + sum_words(&bytes[20..])), 0);
+        assert_eq!(internet_checksum(pseudo + sum_words(&bytes[20..])), 0);
     }
 
     #[test]
     fn syn_options_are_encoded() {
         let syn = SynOptions { mss: 1460, window_scale: 14, sack_permitted: true };
-        let options = Options { syn: Some(syn), timestamps: Some((1, 0)), ..Options::default() };
-        let bytes = Segment { flags: SYN, options, ..Segment::default() }.headers();
+        let options =
+            TcpOptions { syn: Some(syn), timestamps: Some((1, 0)), ..TcpOptions::default() };
+        let bytes = ZeroPayloadSegment { flags: SYN, options, ..ZeroPayloadSegment::default() }
+            .encode_headers();
         assert_eq!(bytes[40..52], [2, 4, 5, 180, 1, 3, 3, 14, 1, 1, 4, 2]);
         assert_eq!((bytes.len(), bytes[32] >> 4), (64, 11));
     }

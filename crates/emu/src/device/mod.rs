@@ -7,20 +7,20 @@
 //!
 //! Both are Ethernet devices between two addresses that are used on no other network.
 
-mod batch;
-mod frame;
+mod ethernet_frame;
+mod io_uring_batch;
+mod packet_ring;
 mod packet_socket;
-mod ring;
 mod tap;
 mod veth;
 
-pub(crate) use frame::{HOST_MAC, LINK_MAC};
-pub use packet_socket::{Filter, PacketSocket};
-pub use tap::Tap;
-pub use veth::Veth;
-pub(crate) use veth::without_offloads;
+pub(crate) use ethernet_frame::{HOST_MAC, LINK_MAC};
+pub use packet_socket::{PacketSocket, ReceiveFilter};
+pub use tap::TapDevice;
+pub use veth::VethDevice;
+pub(crate) use veth::disable_offloads;
 
-use crate::path::Slab;
+use crate::path::PacketSlab;
 use nix::libc;
 use std::io;
 use std::mem;
@@ -28,7 +28,7 @@ use std::os::fd::{AsFd, OwnedFd};
 
 /// Result of [`Device::receive`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Received {
+pub struct ReceiveResult {
     /// Packets lost because no cell was available or large enough.
     pub overruns: u64,
 }
@@ -36,20 +36,22 @@ pub struct Received {
 /// Moves packets between a namespace and the slab without blocking.
 pub trait Device: AsFd + Send {
     /// Receives at most `max` packets and adds their cells to `cells`.
-    fn receive(&mut self, slab: &mut Slab, max: usize, cells: &mut Vec<u32>) -> Received;
+    fn receive(&mut self, slab: &mut PacketSlab, max: usize, cells: &mut Vec<u32>)
+    -> ReceiveResult;
 
     /// Sends packets and adds the indices of rejected ones to `lost`. The caller frees the cells.
-    fn send(&mut self, slab: &mut Slab, cells: &[u32], lost: &mut Vec<usize>);
+    fn send(&mut self, slab: &mut PacketSlab, cells: &[u32], lost: &mut Vec<usize>);
 
-    /// Packets that the kernel dropped before they could be received, since the last call.
-    fn missed(&mut self) -> u64;
+    /// Number of packets that the kernel has dropped since the last call, before this process
+    /// received them.
+    fn take_missed_count(&mut self) -> u64;
 }
 
 /// Duplicates the descriptor, for polling while the device is in use.
 ///
 /// # Errors
 /// Fails if no descriptors are left.
-pub fn poll_fd(device: &dyn Device) -> io::Result<OwnedFd> {
+pub fn duplicate_poll_fd(device: &dyn Device) -> io::Result<OwnedFd> {
     device.as_fd().try_clone_to_owned()
 }
 
@@ -64,17 +66,17 @@ fn interface_request(name: &str) -> libc::ifreq {
     request
 }
 
-fn checked(result: libc::c_int) -> io::Result<libc::c_int> {
+fn check_libc_result(result: libc::c_int) -> io::Result<libc::c_int> {
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(result) }
 }
 
 /// Creates a socket filter program (linux/filter.h), which borrows the instructions.
-fn program(instructions: &mut [libc::sock_filter]) -> libc::sock_fprog {
+fn socket_filter_program(instructions: &mut [libc::sock_filter]) -> libc::sock_fprog {
     libc::sock_fprog { len: instructions.len() as u16, filter: instructions.as_mut_ptr() }
 }
 
 /// Creates an instruction of a socket filter. `unless`: number of instructions to skip if a
 /// comparison fails.
-fn instruction(code: u32, value: u32, unless: u8) -> libc::sock_filter {
+fn filter_instruction(code: u32, value: u32, unless: u8) -> libc::sock_filter {
     libc::sock_filter { code: code as u16, jt: 0, jf: unless, k: value }
 }

@@ -1,12 +1,13 @@
-//! A packet socket with a ring, which receives packets for the link. It needs no device file, and
-//! therefore no privilege outside the namespaces, and one system call for many packets.
+//! A packet socket with a ring, which receives packets for the link. A packet socket needs no
+//! device file, and therefore no privilege outside the namespaces; one system call receives many
+//! packets.
 //!
 //! The kernel writes packets into the ring, so that bursts are not limited by the socket buffer,
 //! which an unprivileged user cannot enlarge.
 
-use super::ring::Ring;
-use super::{Received, checked, instruction, program};
-use crate::path::{MAX_BYTES, Slab};
+use super::packet_ring::PacketRing;
+use super::{ReceiveResult, check_libc_result, filter_instruction, socket_filter_program};
+use crate::path::{MAX_BYTES, PacketSlab};
 use nix::libc;
 use nix::sys::socket::{getsockopt, sockopt::SocketError};
 use std::io;
@@ -15,7 +16,7 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 
 /// Direction of the received packets of an interface.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Filter {
+pub enum ReceiveFilter {
     /// Packets received by the interface.
     Incoming,
     /// Packets sent by the interface.
@@ -26,7 +27,7 @@ pub enum Filter {
 #[derive(Debug)]
 pub struct PacketSocket {
     socket: OwnedFd,
-    ring: Ring,
+    ring: PacketRing,
 }
 
 /// Sets a socket option.
@@ -44,7 +45,7 @@ pub(super) fn set_option<T>(
         let value = std::ptr::from_ref(value).cast();
         libc::setsockopt(socket.as_raw_fd(), level, option, value, length)
     };
-    checked(result).map(drop)
+    check_libc_result(result).map(drop)
 }
 
 impl PacketSocket {
@@ -53,39 +54,40 @@ impl PacketSocket {
     ///
     /// # Errors
     /// Fails without privileges in the namespace, or without memory for the ring.
-    pub fn new(interface: u32, direction: Filter, frames: usize) -> io::Result<Self> {
+    pub fn new(interface: u32, direction: ReceiveFilter, frames: usize) -> io::Result<Self> {
         let kind = libc::SOCK_RAW | libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK;
         // SAFETY: no pointers are passed, and the descriptor has no other owner.
         #[allow(unsafe_code)]
-        let socket =
-            unsafe { OwnedFd::from_raw_fd(checked(libc::socket(libc::AF_PACKET, kind, 0))?) };
+        let socket = unsafe {
+            OwnedFd::from_raw_fd(check_libc_result(libc::socket(libc::AF_PACKET, kind, 0))?)
+        };
         match direction {
-            Filter::Incoming => {
+            ReceiveFilter::Incoming => {
                 let one: libc::c_int = 1;
                 set_option(&socket, libc::SOL_PACKET, libc::PACKET_QDISC_BYPASS, &one)?;
                 // Excludes packets that the link itself sends.
                 set_option(&socket, libc::SOL_PACKET, libc::PACKET_IGNORE_OUTGOING, &one)?;
             }
-            Filter::Outgoing => accept_only_outgoing(&socket)?,
+            ReceiveFilter::Outgoing => accept_only_outgoing(&socket)?,
         }
-        let ring = Ring::new(&socket, frames)?;
-        bind(&socket, interface)?;
+        let ring = PacketRing::new(&socket, frames)?;
+        bind_to_interface(&socket, interface)?;
         Ok(Self { socket, ring })
     }
 
     /// See [`super::Device::receive`].
     pub(super) fn receive(
         &mut self,
-        slab: &mut Slab,
+        slab: &mut PacketSlab,
         max: usize,
         cells: &mut Vec<u32>,
-    ) -> Received {
-        let mut received = Received::default();
+    ) -> ReceiveResult {
+        let mut received = ReceiveResult::default();
         for taken in 0..max {
-            let cell = slab.take();
+            let cell = slab.take_cell();
             let bytes = match cell {
-                Some(cell) => self.ring.take(slab.room(cell)),
-                None => self.ring.take(&mut []),
+                Some(cell) => self.ring.copy_next_packet(slab.packet_memory(cell)),
+                None => self.ring.copy_next_packet(&mut []),
             };
             match (bytes, cell) {
                 (Some(bytes), Some(cell)) if bytes <= MAX_BYTES => {
@@ -93,14 +95,14 @@ impl PacketSocket {
                     cells.push(cell);
                 }
                 (bytes, cell) => {
-                    cell.into_iter().for_each(|cell| slab.give(cell));
+                    cell.into_iter().for_each(|cell| slab.return_cell(cell));
                     if bytes.is_some() {
                         received.overruns += 1;
                         continue;
                     }
                     if taken == 0 {
                         // The poll was woken by an error, for example an interface that went down.
-                        // Reading the error clears it.
+                        // Reading the error of the socket also clears the error.
                         let _ = getsockopt(&self.socket, SocketError);
                     }
                     break;
@@ -111,8 +113,8 @@ impl PacketSocket {
     }
 
     /// Packets dropped because the ring was full, since the last call.
-    pub(super) fn missed(&self) -> u64 {
-        self.ring.missed(&self.socket)
+    pub(super) fn take_missed_count(&self) -> u64 {
+        self.ring.read_drop_count(&self.socket)
     }
 }
 
@@ -126,16 +128,20 @@ impl AsFd for PacketSocket {
 fn accept_only_outgoing(socket: &OwnedFd) -> io::Result<()> {
     let kind = (libc::SKF_AD_OFF + libc::SKF_AD_PKTTYPE) as u32;
     let mut instructions = [
-        instruction(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, kind, 0),
-        instruction(libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K, libc::PACKET_OUTGOING.into(), 1),
-        instruction(libc::BPF_RET | libc::BPF_K, u32::MAX, 0),
-        instruction(libc::BPF_RET | libc::BPF_K, 0, 0),
+        filter_instruction(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, kind, 0),
+        filter_instruction(
+            libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K,
+            libc::PACKET_OUTGOING.into(),
+            1,
+        ),
+        filter_instruction(libc::BPF_RET | libc::BPF_K, u32::MAX, 0),
+        filter_instruction(libc::BPF_RET | libc::BPF_K, 0, 0),
     ];
-    let program = program(&mut instructions);
+    let program = socket_filter_program(&mut instructions);
     set_option(socket, libc::SOL_SOCKET, libc::SO_ATTACH_FILTER, &program)
 }
 
-fn bind(socket: &OwnedFd, interface: u32) -> io::Result<()> {
+fn bind_to_interface(socket: &OwnedFd, interface: u32) -> io::Result<()> {
     // SAFETY: `sockaddr_ll` is plain data, and all zeros is a valid value.
     #[allow(unsafe_code)]
     let mut address: libc::sockaddr_ll = unsafe { mem::zeroed() };
@@ -147,5 +153,5 @@ fn bind(socket: &OwnedFd, interface: u32) -> io::Result<()> {
     #[allow(unsafe_code)]
     let result =
         unsafe { libc::bind(socket.as_raw_fd(), std::ptr::from_ref(&address).cast(), length) };
-    checked(result).map(drop)
+    check_libc_result(result).map(drop)
 }

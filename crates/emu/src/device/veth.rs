@@ -2,8 +2,8 @@
 //! packets.
 
 use super::packet_socket::PacketSocket;
-use super::{Device, Received, checked, frame, interface_request};
-use crate::path::Slab;
+use super::{Device, ReceiveResult, check_libc_result, ethernet_frame, interface_request};
+use crate::path::PacketSlab;
 use nix::libc;
 use std::io;
 use std::mem;
@@ -13,16 +13,16 @@ const BATCH: usize = 64;
 
 /// The link's end of a veth pair.
 #[derive(Debug)]
-pub struct Veth {
+pub struct VethDevice {
     packets: PacketSocket,
 }
 
-/// Disables offloads of an interface in the calling thread's network namespace, so that it passes
-/// no packets longer than its MTU or without checksums.
+/// Disables offloads of an interface in the calling thread's network namespace, so that all its
+/// packets have checksums and are at most one MTU long.
 ///
 /// # Errors
 /// Fails if the interface does not exist.
-pub fn without_offloads(interface: &str) -> io::Result<()> {
+pub fn disable_offloads(interface: &str) -> io::Result<()> {
     const CHECKSUM: u32 = 0x17; // ETHTOOL_STXCSUM and others
     const SCATTER: u32 = 0x19;
     const TCP_SEGMENTATION: u32 = 0x1f;
@@ -32,7 +32,7 @@ pub fn without_offloads(interface: &str) -> io::Result<()> {
     #[allow(unsafe_code)]
     let socket = unsafe {
         let kind = libc::SOCK_DGRAM | libc::SOCK_CLOEXEC;
-        OwnedFd::from_raw_fd(checked(libc::socket(libc::AF_INET, kind, 0))?)
+        OwnedFd::from_raw_fd(check_libc_result(libc::socket(libc::AF_INET, kind, 0))?)
     };
     for what in [CHECKSUM, SCATTER, TCP_SEGMENTATION, SEGMENTATION, RECEIVE_OFFLOAD] {
         let mut value = [what, 0_u32];
@@ -43,7 +43,7 @@ pub fn without_offloads(interface: &str) -> io::Result<()> {
         #[allow(unsafe_code)]
         let result =
             unsafe { libc::ioctl(socket.as_raw_fd(), libc::SIOCETHTOOL as _, &mut request) };
-        match checked(result) {
+        match check_libc_result(result) {
             // Offloads that the device does not support are off.
             Err(error) if error.raw_os_error() == Some(libc::EOPNOTSUPP) => {}
             other => drop(other?),
@@ -52,19 +52,24 @@ pub fn without_offloads(interface: &str) -> io::Result<()> {
     Ok(())
 }
 
-impl AsFd for Veth {
+impl AsFd for VethDevice {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.packets.as_fd()
     }
 }
 
-impl Device for Veth {
-    fn receive(&mut self, slab: &mut Slab, max: usize, cells: &mut Vec<u32>) -> Received {
+impl Device for VethDevice {
+    fn receive(
+        &mut self,
+        slab: &mut PacketSlab,
+        max: usize,
+        cells: &mut Vec<u32>,
+    ) -> ReceiveResult {
         self.packets.receive(slab, max, cells)
     }
 
-    fn send(&mut self, slab: &mut Slab, cells: &[u32], lost: &mut Vec<usize>) {
-        cells.iter().for_each(|cell| frame::address(slab, *cell));
+    fn send(&mut self, slab: &mut PacketSlab, cells: &[u32], lost: &mut Vec<usize>) {
+        cells.iter().for_each(|cell| ethernet_frame::write_ethernet_header(slab, *cell));
         let mut begin = 0;
         while begin < cells.len() {
             let end = cells.len().min(begin + BATCH);
@@ -77,26 +82,26 @@ impl Device for Veth {
         }
     }
 
-    fn missed(&mut self) -> u64 {
-        self.packets.missed()
+    fn take_missed_count(&mut self) -> u64 {
+        self.packets.take_missed_count()
     }
 }
 
-impl Veth {
+impl VethDevice {
     /// Creates the link's end from its packet socket.
     #[must_use]
     pub fn new(packets: PacketSocket) -> Self {
         Self { packets }
     }
 
-    fn send_batch(&self, slab: &Slab, batch: &[u32]) -> usize {
+    fn send_batch(&self, slab: &PacketSlab, batch: &[u32]) -> usize {
         // SAFETY: both are plain data for a system call, and all zeros is a valid value.
         #[allow(unsafe_code)]
         let (mut parts, mut messages) = unsafe {
             (mem::zeroed::<[libc::iovec; BATCH]>(), mem::zeroed::<[libc::mmsghdr; BATCH]>())
         };
         for ((cell, part), message) in batch.iter().zip(&mut parts).zip(&mut messages) {
-            let bytes = frame::of(slab, *cell);
+            let bytes = ethernet_frame::frame_of_cell(slab, *cell);
             // The kernel only reads the sent data.
             part.iov_base = bytes.as_ptr().cast_mut().cast();
             part.iov_len = bytes.len();

@@ -29,9 +29,9 @@ const POSTROUTING: (&str, u32, i32) = ("nat", 4, 100);
 const SOURCE: u32 = 12;
 const DESTINATION: u32 = 16;
 
-/// A table under construction; [`Firewall::commit`] creates it.
+/// A table under construction; [`NftablesTable::commit`] creates it.
 #[derive(Debug)]
-pub(super) struct Firewall {
+pub(super) struct NftablesTable {
     socket: Socket,
     table: String,
     batch: Vec<u8>,
@@ -41,7 +41,7 @@ pub(super) struct Firewall {
 }
 
 /// Encodes an attribute with padding.
-fn attribute(kind: u16, value: &[u8]) -> Vec<u8> {
+fn encode_attribute(kind: u16, value: &[u8]) -> Vec<u8> {
     let mut bytes = (value.len() as u16 + 4).to_ne_bytes().to_vec();
     bytes.extend(kind.to_ne_bytes());
     bytes.extend(value);
@@ -49,37 +49,42 @@ fn attribute(kind: u16, value: &[u8]) -> Vec<u8> {
     bytes
 }
 
-fn nested(kind: u16, parts: &[Vec<u8>]) -> Vec<u8> {
-    attribute(kind | NESTED, &parts.concat())
+fn encode_nested_attribute(kind: u16, parts: &[Vec<u8>]) -> Vec<u8> {
+    encode_attribute(kind | NESTED, &parts.concat())
 }
 
-fn number(kind: u16, value: u32) -> Vec<u8> {
-    attribute(kind, &value.to_be_bytes())
+fn encode_number(kind: u16, value: u32) -> Vec<u8> {
+    encode_attribute(kind, &value.to_be_bytes())
 }
 
-fn text(kind: u16, value: &str) -> Vec<u8> {
-    attribute(kind, format!("{value}\0").as_bytes())
+fn encode_text(kind: u16, value: &str) -> Vec<u8> {
+    encode_attribute(kind, format!("{value}\0").as_bytes())
 }
 
 /// Encodes an expression of a rule.
-fn expression(name: &str, parts: &[Vec<u8>]) -> Vec<u8> {
-    nested(1, &[text(1, name), nested(2, parts)])
+fn encode_expression(name: &str, parts: &[Vec<u8>]) -> Vec<u8> {
+    encode_nested_attribute(1, &[encode_text(1, name), encode_nested_attribute(2, parts)])
 }
 
 /// Loads an address of the packet into the first register.
-fn address_at(offset: u32) -> Vec<u8> {
+fn load_address_at(offset: u32) -> Vec<u8> {
     const NETWORK_HEADER: u32 = 1;
-    let parts = [number(1, 1), number(2, NETWORK_HEADER), number(3, offset), number(4, 4)];
-    expression("payload", &parts)
+    let parts = [
+        encode_number(1, 1),
+        encode_number(2, NETWORK_HEADER),
+        encode_number(3, offset),
+        encode_number(4, 4),
+    ];
+    encode_expression("payload", &parts)
 }
 
 /// Tests whether the first register equals a value (operation 0) or differs (1).
-fn compare(operation: u32, value: &[u8]) -> Vec<u8> {
-    let data = nested(3, &[attribute(1, value)]);
-    expression("cmp", &[number(1, 1), number(2, operation), data])
+fn compare_register(operation: u32, value: &[u8]) -> Vec<u8> {
+    let data = encode_nested_attribute(3, &[encode_attribute(1, value)]);
+    encode_expression("cmp", &[encode_number(1, 1), encode_number(2, operation), data])
 }
 
-impl Firewall {
+impl NftablesTable {
     /// Creates an IPv4 table in the calling thread's network namespace.
     pub(super) fn new(table: &str) -> io::Result<Self> {
         let mut socket = Socket::new(NETLINK_NETFILTER)?;
@@ -87,22 +92,33 @@ impl Firewall {
         socket.connect(&SocketAddr::new(0, 0))?;
         let mut made =
             Self { socket, table: table.to_owned(), batch: Vec::new(), last: 0, sequence: 0 };
-        made.message(BATCH_BEGIN, REQUEST, &[]);
-        made.message(NEW_TABLE, REQUEST | CREATE, &[text(1, table), number(2, OWNED)]);
+        made.add_message(BATCH_BEGIN, REQUEST, &[]);
+        made.add_message(
+            NEW_TABLE,
+            REQUEST | CREATE,
+            &[encode_text(1, table), encode_number(2, OWNED)],
+        );
         for (name, (kind, hook, priority)) in
             [("prerouting", PREROUTING), ("postrouting", POSTROUTING)]
         {
-            let hooks = nested(4, &[number(1, hook), number(2, priority as u32)]);
-            let parts = [text(1, table), text(3, name), hooks, text(7, kind)];
-            made.message(NEW_CHAIN, REQUEST | CREATE, &parts);
+            let hooks = encode_nested_attribute(
+                4,
+                &[encode_number(1, hook), encode_number(2, priority as u32)],
+            );
+            let parts = [encode_text(1, table), encode_text(3, name), hooks, encode_text(7, kind)];
+            made.add_message(NEW_CHAIN, REQUEST | CREATE, &parts);
         }
         Ok(made)
     }
 
     /// Replaces the source address of packets by the address of the outgoing interface.
     pub(super) fn masquerade(mut self, source: Ipv4Addr) -> Self {
-        let parts = [address_at(SOURCE), compare(0, &source.octets()), expression("masq", &[])];
-        self.rule("postrouting", &parts);
+        let parts = [
+            load_address_at(SOURCE),
+            compare_register(0, &source.octets()),
+            encode_expression("masq", &[]),
+        ];
+        self.add_rule("postrouting", &parts);
         self
     }
 
@@ -110,32 +126,41 @@ impl Firewall {
     /// forwarding.
     pub(super) fn forward_replies(mut self, destination: Ipv4Addr) -> Self {
         const ESTABLISHED_OR_RELATED: u32 = 2 | 4;
-        let value = |value: u32| nested(4, &[attribute(1, &value.to_ne_bytes())]);
-        let nothing = nested(5, &[attribute(1, &0_u32.to_ne_bytes())]);
+        let value =
+            |value: u32| encode_nested_attribute(4, &[encode_attribute(1, &value.to_ne_bytes())]);
+        let nothing = encode_nested_attribute(5, &[encode_attribute(1, &0_u32.to_ne_bytes())]);
         let mask = value(ESTABLISHED_OR_RELATED);
-        let verdict = nested(2, &[nested(2, &[number(1, 0)])]);
+        let verdict =
+            encode_nested_attribute(2, &[encode_nested_attribute(2, &[encode_number(1, 0)])]);
         let parts = [
             // Connection tracking state.
-            expression("ct", &[number(1, 1), number(2, 0)]),
-            expression("bitwise", &[number(1, 1), number(2, 1), number(3, 4), mask, nothing]),
-            compare(1, &[0; 4]),
-            address_at(DESTINATION),
-            compare(0, &destination.octets()),
+            encode_expression("ct", &[encode_number(1, 1), encode_number(2, 0)]),
+            encode_expression(
+                "bitwise",
+                &[encode_number(1, 1), encode_number(2, 1), encode_number(3, 4), mask, nothing],
+            ),
+            compare_register(1, &[0; 4]),
+            load_address_at(DESTINATION),
+            compare_register(0, &destination.octets()),
             // Sends a copy to the destination as a local packet. The original, which would need
             // forwarding, is dropped.
-            expression("dup", &[number(1, 1)]),
-            expression("immediate", &[number(1, 0), verdict]),
+            encode_expression("dup", &[encode_number(1, 1)]),
+            encode_expression("immediate", &[encode_number(1, 0), verdict]),
         ];
-        self.rule("prerouting", &parts);
+        self.add_rule("prerouting", &parts);
         self
     }
 
-    fn rule(&mut self, chain: &str, expressions: &[Vec<u8>]) {
-        let parts = [text(1, &self.table), text(2, chain), nested(4, expressions)];
-        self.message(NEW_RULE, REQUEST | CREATE | APPEND, &parts);
+    fn add_rule(&mut self, chain: &str, expressions: &[Vec<u8>]) {
+        let parts = [
+            encode_text(1, &self.table),
+            encode_text(2, chain),
+            encode_nested_attribute(4, expressions),
+        ];
+        self.add_message(NEW_RULE, REQUEST | CREATE | APPEND, &parts);
     }
 
-    fn message(&mut self, kind: u16, flags: u16, parts: &[Vec<u8>]) {
+    fn add_message(&mut self, kind: u16, flags: u16, parts: &[Vec<u8>]) {
         let (family, resource) = match kind {
             BATCH_BEGIN | BATCH_END => (0, NFTABLES),
             _ => (IPV4, 0),
@@ -164,7 +189,7 @@ impl Firewall {
         let flags = self.last + 6;
         let with_ack = REQUEST | CREATE | APPEND | ACK;
         self.batch[flags..flags + 2].copy_from_slice(&with_ack.to_ne_bytes());
-        self.message(BATCH_END, REQUEST, &[]);
+        self.add_message(BATCH_END, REQUEST, &[]);
         self.socket.send(&self.batch, 0)?;
         let (answer, _) = self.socket.recv_from_full()?;
         match answer.get(16..20).and_then(|code| code.try_into().ok()).map(i32::from_ne_bytes) {

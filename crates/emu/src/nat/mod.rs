@@ -5,16 +5,17 @@
 //!                            masquerades                          masquerades
 //! ```
 //!
-//! The host gets a forwarding device and an nftables table. Both are removed when the process that
-//! owns them ends, in any case. No setting of the host changes: replies may arrive on interfaces
-//! without forwarding, so the table forwards them.
+//! The host gets a forwarding device and an nftables table. The kernel removes both when the
+//! process that owns them ends, even if that process is killed. No setting of the host changes.
+//! Replies may arrive on interfaces on which forwarding is disabled; the table forwards such
+//! replies.
 
 mod firewall;
 
 use crate::command::NEAR;
-use crate::namespace::Namespace;
-use crate::network::{Host, Netlink};
-use firewall::Firewall;
+use crate::namespace::NetworkNamespace;
+use crate::network::{EmulatedHost, RoutingSocket};
+use firewall::NftablesTable;
 use nix::unistd::geteuid;
 use std::fs;
 use std::io;
@@ -28,20 +29,20 @@ const MAX_LINKS: u8 = 200;
 /// C).
 const PREFIX: u8 = 30;
 
-/// The host's network namespace, opened before the link's process leaves it.
+/// The host's network namespace, opened before the process of the link enters its own namespaces.
 #[derive(Debug)]
 pub struct Nat {
-    host: Namespace,
+    host: NetworkNamespace,
 }
 
 /// Owner of the NAT rules, which are removed when this is dropped or its process ends.
 #[derive(Debug)]
 pub struct NatGuard {
-    _inside: Firewall,
-    _outside: Firewall,
+    _inside: NftablesTable,
+    _outside: NftablesTable,
 }
 
-fn address(number: u8, end: u8) -> Ipv4Addr {
+fn nat_address(number: u8, end: u8) -> Ipv4Addr {
     Ipv4Addr::new(198, 18, number, end)
 }
 
@@ -50,59 +51,63 @@ impl Nat {
     ///
     /// # Errors
     /// Fails if the caller is not root, or without `/proc`.
-    pub fn open() -> io::Result<Self> {
+    pub fn open_host_namespace() -> io::Result<Self> {
         if !geteuid().is_root() {
             return Err(io::Error::other(
                 "--nat creates a device and firewall rules on this machine and requires root; omit it, \
                  or run as root",
             ));
         }
-        Ok(Self { host: Namespace::current()? })
+        Ok(Self { host: NetworkNamespace::of_calling_thread()? })
     }
 
     /// Connects the far end to the host.
     ///
     /// # Errors
     /// Fails if the kernel lacks veth devices or nftables.
-    pub(crate) fn join(self, far: &Host) -> io::Result<NatGuard> {
-        let number = self.host.within(|| {
+    pub(crate) fn connect_far_end(self, far: &EmulatedHost) -> io::Result<NatGuard> {
+        let number = self.host.run_within(|| {
             let number = create_device(far)?;
-            let name = device(number);
-            let routing = Netlink::new()?;
-            routing.bring_up(&name, Vec::new(), None)?;
-            routing.add_address(&name, address(number, 1).into(), PREFIX)?;
+            let name = device_name(number);
+            let routing = RoutingSocket::new()?;
+            routing.bring_up_interface(&name, Vec::new(), None)?;
+            routing.add_address(&name, nat_address(number, 1).into(), PREFIX)?;
             fs::write(format!("/proc/sys/net/ipv4/conf/{name}/forwarding"), "1")?;
             Ok(number)
         })?;
-        let inside = far.namespace.within(|| {
-            let routing = Netlink::new()?;
-            routing.bring_up(DEVICE, Vec::new(), None)?;
-            routing.add_address(DEVICE, address(number, 2).into(), PREFIX)?;
-            routing.route_one(crate::network::INTERFACE, NEAR)?;
-            routing.replace_default(DEVICE, address(number, 1))?;
+        let inside = far.namespace.run_within(|| {
+            let routing = RoutingSocket::new()?;
+            routing.bring_up_interface(DEVICE, Vec::new(), None)?;
+            routing.add_address(DEVICE, nat_address(number, 2).into(), PREFIX)?;
+            routing.add_host_route(crate::network::INTERFACE, NEAR)?;
+            routing.replace_default_route(DEVICE, nat_address(number, 1))?;
             fs::write("/proc/sys/net/ipv4/ip_forward", "1")?;
-            Firewall::new(DEVICE)?.masquerade(NEAR).commit()
+            NftablesTable::new(DEVICE)?.masquerade(NEAR).commit()
         })?;
-        let end = address(number, 2);
-        let outside = self.host.within(|| {
-            Firewall::new(&device(number))?.masquerade(end).forward_replies(end).commit()
+        let end = nat_address(number, 2);
+        let outside = self.host.run_within(|| {
+            NftablesTable::new(&device_name(number))?.masquerade(end).forward_replies(end).commit()
         })?;
         Ok(NatGuard { _inside: inside, _outside: outside })
     }
 }
 
-fn device(number: u8) -> String {
+fn device_name(number: u8) -> String {
     format!("tcpcast{number}")
 }
 
 /// Creates the device between the host, in the calling thread's namespace, and the far end. Returns
 /// its number.
-fn create_device(far: &Host) -> io::Result<u8> {
+fn create_device(far: &EmulatedHost) -> io::Result<u8> {
     let routes = fs::read_to_string("/proc/net/route")?;
     // The file contains little-endian addresses, so the last two bytes come first.
     let taken = |number: u8| routes.contains(&format!("\t00{number:02X}12C6\t"));
     for number in (0..MAX_LINKS).filter(|number| !taken(*number)) {
-        match Netlink::new()?.create_veth(&device(number), DEVICE, far.namespace.file()) {
+        match RoutingSocket::new()?.create_veth(
+            &device_name(number),
+            DEVICE,
+            far.namespace.descriptor(),
+        ) {
             Ok(()) => return Ok(number),
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
             Err(error) => return Err(error),

@@ -3,11 +3,12 @@
 mod netlink;
 
 use crate::device::{
-    Device, Filter, HOST_MAC, LINK_MAC, PacketSocket, Tap, Veth, without_offloads,
+    Device, HOST_MAC, LINK_MAC, PacketSocket, ReceiveFilter, TapDevice, VethDevice,
+    disable_offloads,
 };
-use crate::namespace::Namespace;
-use crate::path::{Port, Side, ipv6};
-pub(crate) use netlink::Netlink;
+use crate::namespace::NetworkNamespace;
+use crate::path::{LinkPort, LinkSide, ipv6_of_port};
+pub(crate) use netlink::RoutingSocket;
 use netlink_packet_route::AddressFamily;
 use netlink_packet_route::link::LinkAttribute;
 use std::fs;
@@ -34,9 +35,9 @@ pub enum DeviceKind {
 
 /// A namespace with its addresses.
 #[derive(Debug)]
-pub struct Host {
+pub struct EmulatedHost {
     /// Network namespace of this host.
-    pub namespace: Namespace,
+    pub namespace: NetworkNamespace,
     /// IPv4 address of this host.
     pub address: Ipv4Addr,
     /// True if the host also has an IPv6 address.
@@ -45,35 +46,39 @@ pub struct Host {
 
 /// Hosts, in the order of a path's ports.
 #[derive(Debug)]
-pub struct Network {
+pub struct EmulatedNetwork {
     /// Kind of device between hosts and link.
     pub device: DeviceKind,
     /// Hosts.
-    pub hosts: Vec<Host>,
+    pub hosts: Vec<EmulatedHost>,
 }
 
-impl Network {
-    /// Creates a host for each port, and the devices that connect them to the link, in the calling
-    /// thread's network namespace if that must contain one end. `mtus`: maximum packet size of each
-    /// host, including the IP header. `device`: kind of device; `None` selects TAP if its file can
-    /// be opened, otherwise veth.
+impl EmulatedNetwork {
+    /// Creates a host for each port, and the devices that connect the hosts to the link. If one end
+    /// must be in the calling thread's network namespace, that host is created there. `mtus`:
+    /// maximum packet size of each host, including the IP header. `device`: kind of device; `None`
+    /// selects TAP if its file can be opened, otherwise veth.
     ///
     /// # Errors
     /// Fails without privileges in the namespaces, or if the kernel does not support the devices.
     pub fn new(
-        ports: &[Port],
+        ports: &[LinkPort],
         mtus: &[u32],
         device: Option<DeviceKind>,
     ) -> io::Result<(Self, Vec<Box<dyn Device>>)> {
-        let device = device.unwrap_or_else(DeviceKind::available);
+        let device = device.unwrap_or_else(DeviceKind::best_available);
         let (mut hosts, mut devices) = (Vec::new(), Vec::new());
-        let near = ports.iter().filter(|port| port.side == Side::Near).count().max(1);
+        let near = ports.iter().filter(|port| port.side == LinkSide::Near).count().max(1);
         for (number, (port, mtu)) in ports.iter().zip(mtus).enumerate() {
-            let namespace = Namespace::new()?;
-            let share = if port.side == Side::Near { near } else { 1 };
+            let namespace = NetworkNamespace::new()?;
+            let share = if port.side == LinkSide::Near { near } else { 1 };
             let end = NewHost { namespace: &namespace, address: port.address, mtu: *mtu };
-            devices.push(device.join(&end, number, (RING_FRAMES.0 / share).max(RING_FRAMES.1))?);
-            hosts.push(Host { namespace, address: port.address, has_ipv6: false });
+            devices.push(device.connect_host(
+                &end,
+                number,
+                (RING_FRAMES.0 / share).max(RING_FRAMES.1),
+            )?);
+            hosts.push(EmulatedHost { namespace, address: port.address, has_ipv6: false });
         }
         Ok((Self { device, hosts }, devices))
     }
@@ -81,16 +86,18 @@ impl Network {
     /// Adds an IPv6 address to all hosts, if the kernel supports IPv6.
     pub fn add_ipv6(&mut self) {
         for host in &mut self.hosts {
-            let address = ipv6(host.address);
-            host.has_ipv6 = host.namespace.within(|| enable_ipv6(address)).is_ok();
+            let address = ipv6_of_port(host.address);
+            host.has_ipv6 = host.namespace.run_within(|| enable_host_ipv6(address)).is_ok();
         }
     }
 
-    /// Number of packets dropped by the interfaces of the hosts before they reached a link.
+    /// Number of packets that the interfaces of the hosts dropped before the packets reached the
+    /// link.
     #[must_use]
-    pub fn drops(&self) -> u64 {
-        let of = |host: &Host| {
-            let (received, sent) = host.namespace.within(|| Netlink::new()?.drops(INTERFACE))?;
+    pub fn interface_drops(&self) -> u64 {
+        let of = |host: &EmulatedHost| {
+            let (received, sent) =
+                host.namespace.run_within(|| RoutingSocket::new()?.interface_drops(INTERFACE))?;
             // A TAP device rejects all sent packets after the link has received them.
             let lost = if self.device == DeviceKind::Tap { 0 } else { sent };
             Ok::<_, io::Error>(received + lost)
@@ -99,21 +106,25 @@ impl Network {
     }
 }
 
-impl Host {
+impl EmulatedHost {
     /// Configures TCP in the host: sysctls of `net.ipv4`, and for outgoing connections the initial
     /// window in packets and the minimum RTO in milliseconds.
     ///
     /// # Errors
     /// Fails if the kernel lacks a sysctl or rejects a value; the message contains its name.
-    pub fn tune(&self, sysctls: &[(String, String)], route: Option<(u32, u32)>) -> io::Result<()> {
-        self.namespace.within(|| {
+    pub fn set_tcp_parameters(
+        &self,
+        sysctls: &[(String, String)],
+        route: Option<(u32, u32)>,
+    ) -> io::Result<()> {
+        self.namespace.run_within(|| {
             for (name, value) in sysctls {
                 fs::write(format!("/proc/sys/net/ipv4/{name}"), value).map_err(|error| {
                     io::Error::other(format!("net.ipv4.{name} cannot be {value}: {error}"))
                 })?;
             }
             let Some((window, min_rto_ms)) = route else { return Ok(()) };
-            Netlink::new()?.tune_route(INTERFACE, window, min_rto_ms)
+            RoutingSocket::new()?.tune_route(INTERFACE, window, min_rto_ms)
         })
     }
 }
@@ -121,7 +132,7 @@ impl Host {
 impl DeviceKind {
     /// Returns TAP if its file can be opened, otherwise veth.
     #[must_use]
-    pub fn available() -> Self {
+    pub fn best_available() -> Self {
         let opened = fs::OpenOptions::new().read(true).write(true).open("/dev/net/tun");
         if opened.is_ok() { Self::Tap } else { Self::Veth }
     }
@@ -135,29 +146,42 @@ impl DeviceKind {
         }
     }
 
-    fn join(self, end: &NewHost<'_>, number: usize, frames: usize) -> io::Result<Box<dyn Device>> {
+    fn connect_host(
+        self,
+        end: &NewHost<'_>,
+        number: usize,
+        frames: usize,
+    ) -> io::Result<Box<dyn Device>> {
         match self {
-            Self::Tap => end.namespace.within(|| {
-                let device = Tap::new(INTERFACE, || {
-                    end.set_up()?;
-                    PacketSocket::new(Netlink::new()?.index(INTERFACE)?, Filter::Outgoing, frames)
+            Self::Tap => end.namespace.run_within(|| {
+                let device = TapDevice::new(INTERFACE, || {
+                    end.configure_host()?;
+                    PacketSocket::new(
+                        RoutingSocket::new()?.interface_index(INTERFACE)?,
+                        ReceiveFilter::Outgoing,
+                        frames,
+                    )
                 })?;
                 Ok(Box::new(device) as Box<dyn Device>)
             }),
             Self::Veth => {
-                let (routing, name) = (Netlink::new()?, format!("link{number}"));
-                routing.create_veth(&name, INTERFACE, end.namespace.file())?;
-                without_offloads(&name)?;
+                let (routing, name) = (RoutingSocket::new()?, format!("link{number}"));
+                routing.create_veth(&name, INTERFACE, end.namespace.descriptor())?;
+                disable_offloads(&name)?;
                 // Otherwise the interface would look for IPv6 neighbours and routers over the link.
                 let _ = fs::write(format!("/proc/sys/net/ipv6/conf/{name}/disable_ipv6"), "1");
                 let mtu = vec![LinkAttribute::Mtu(end.mtu)];
-                routing.bring_up(&name, mtu, Some(LINK_MAC))?;
-                let packets = PacketSocket::new(routing.index(&name)?, Filter::Incoming, frames)?;
-                end.namespace.within(|| {
-                    without_offloads(INTERFACE)?;
-                    end.set_up()
+                routing.bring_up_interface(&name, mtu, Some(LINK_MAC))?;
+                let packets = PacketSocket::new(
+                    routing.interface_index(&name)?,
+                    ReceiveFilter::Incoming,
+                    frames,
+                )?;
+                end.namespace.run_within(|| {
+                    disable_offloads(INTERFACE)?;
+                    end.configure_host()
                 })?;
-                Ok(Box::new(Veth::new(packets)))
+                Ok(Box::new(VethDevice::new(packets)))
             }
         }
     }
@@ -165,39 +189,39 @@ impl DeviceKind {
 
 /// Settings of a new host.
 struct NewHost<'a> {
-    namespace: &'a Namespace,
+    namespace: &'a NetworkNamespace,
     address: Ipv4Addr,
     mtu: u32,
 }
 
 impl NewHost<'_> {
     /// Configures the host in the calling thread's network namespace.
-    fn set_up(&self) -> io::Result<()> {
-        // Set before the interface is up, because it would look for IPv6 routers over the link.
-        // Fails without IPv6, where it is not needed.
+    fn configure_host(&self) -> io::Result<()> {
+        // Set before the interface is up, because an interface with IPv6 sends router solicitations
+        // over the link. Fails on kernels without IPv6; the setting is not needed there.
         let _ = fs::write("/proc/sys/net/ipv6/conf/all/disable_ipv6", "1");
         let _ = fs::write("/proc/sys/net/ipv6/conf/default/disable_ipv6", "1");
         // Allows ping without privileges, if the group is mapped in this namespace.
         let group = nix::unistd::getegid();
         let _ = fs::write("/proc/sys/net/ipv4/ping_group_range", format!("{group} {group}"));
-        let routing = Netlink::new()?;
+        let routing = RoutingSocket::new()?;
         let attributes = vec![LinkAttribute::Mtu(self.mtu), LinkAttribute::TxQueueLen(TX_QUEUE)];
-        routing.bring_up("lo", Vec::new(), None)?;
-        routing.bring_up(INTERFACE, attributes, Some(HOST_MAC))?;
+        routing.bring_up_interface("lo", Vec::new(), None)?;
+        routing.bring_up_interface(INTERFACE, attributes, Some(HOST_MAC))?;
         routing.add_address(INTERFACE, self.address.into(), 32)?;
-        routing.route_all(INTERFACE, AddressFamily::Inet)
+        routing.add_default_route(INTERFACE, AddressFamily::Inet)
     }
 }
 
 /// Enables IPv6 with one address and one route in the calling thread's network namespace, without
 /// router discovery or generated addresses.
-fn enable_ipv6(address: Ipv6Addr) -> io::Result<()> {
+fn enable_host_ipv6(address: Ipv6Addr) -> io::Result<()> {
     let path = |key: &str| format!("/proc/sys/net/ipv6/conf/{INTERFACE}/{key}");
     for (key, value) in [("accept_ra", "0"), ("autoconf", "0"), ("addr_gen_mode", "1")] {
         fs::write(path(key), value)?;
     }
     fs::write("/proc/sys/net/ipv6/conf/all/disable_ipv6", "0")?;
-    let routing = Netlink::new()?;
+    let routing = RoutingSocket::new()?;
     routing.add_address(INTERFACE, address.into(), 128)?;
-    routing.route_all(INTERFACE, AddressFamily::Inet6)
+    routing.add_default_route(INTERFACE, AddressFamily::Inet6)
 }

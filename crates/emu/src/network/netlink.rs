@@ -20,15 +20,15 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::os::fd::AsRawFd;
 
 /// A routing socket.
-pub(crate) struct Netlink {
+pub(crate) struct RoutingSocket {
     socket: Socket,
 }
 
-fn unexpected() -> io::Error {
+fn unexpected_answer_error() -> io::Error {
     io::Error::other("the kernel's answer to a routing request cannot be parsed")
 }
 
-impl Netlink {
+impl RoutingSocket {
     /// Opens a socket in the calling thread's network namespace.
     pub(crate) fn new() -> io::Result<Self> {
         let mut socket = Socket::new(NETLINK_ROUTE)?;
@@ -38,7 +38,7 @@ impl Netlink {
     }
 
     /// Sends a request. Returns the kernel's first answer, if it is not an acknowledgement.
-    fn request(
+    fn send_request(
         &self,
         request: RouteNetlinkMessage,
         flags: u16,
@@ -51,15 +51,15 @@ impl Netlink {
         self.socket.send(&bytes, 0)?;
         let (answer, _) = self.socket.recv_from_full()?;
         let answer = NetlinkMessage::<RouteNetlinkMessage>::deserialize(&answer);
-        match answer.map_err(|_| unexpected())?.payload {
+        match answer.map_err(|_| unexpected_answer_error())?.payload {
             NetlinkPayload::Error(error) if error.code.is_some() => Err(error.to_io()),
             NetlinkPayload::InnerMessage(inner) => Ok(Some(inner)),
             _ => Ok(None),
         }
     }
 
-    fn create(&self, request: RouteNetlinkMessage) -> io::Result<()> {
-        self.request(request, NLM_F_ACK | NLM_F_CREATE | NLM_F_EXCL).map(drop)
+    fn send_create_request(&self, request: RouteNetlinkMessage) -> io::Result<()> {
+        self.send_request(request, NLM_F_ACK | NLM_F_CREATE | NLM_F_EXCL).map(drop)
     }
 
     /// Creates a veth pair: `name` in this namespace, `peer` in the namespace `there`.
@@ -73,27 +73,27 @@ impl Netlink {
             LinkInfo::Kind(InfoKind::Veth),
             LinkInfo::Data(InfoData::Veth(InfoVeth::Peer(end))),
         ]));
-        self.create(RouteNetlinkMessage::NewLink(pair))
+        self.send_create_request(RouteNetlinkMessage::NewLink(pair))
     }
 
-    fn link(&self, name: &str) -> io::Result<LinkMessage> {
+    fn get_interface(&self, name: &str) -> io::Result<LinkMessage> {
         let mut request = LinkMessage::default();
         request.attributes.push(LinkAttribute::IfName(name.to_owned()));
-        match self.request(RouteNetlinkMessage::GetLink(request), 0)? {
+        match self.send_request(RouteNetlinkMessage::GetLink(request), 0)? {
             Some(RouteNetlinkMessage::NewLink(link)) => Ok(link),
-            _ => Err(unexpected()),
+            _ => Err(unexpected_answer_error()),
         }
     }
 
     /// Index of an interface.
-    pub(super) fn index(&self, name: &str) -> io::Result<u32> {
-        Ok(self.link(name)?.header.index)
+    pub(super) fn interface_index(&self, name: &str) -> io::Result<u32> {
+        Ok(self.get_interface(name)?.header.index)
     }
 
     /// Number of received and of sent packets that an interface dropped.
-    pub(super) fn drops(&self, name: &str) -> io::Result<(u64, u64)> {
+    pub(super) fn interface_drops(&self, name: &str) -> io::Result<(u64, u64)> {
         let of = |stats: &Stats64| (stats.rx_dropped, stats.tx_dropped);
-        let link = self.link(name)?;
+        let link = self.get_interface(name)?;
         let drops = link.attributes.iter().find_map(|attribute| match attribute {
             LinkAttribute::Stats64(stats) => Some(of(stats)),
             _ => None,
@@ -103,14 +103,14 @@ impl Netlink {
 
     /// Changes an interface and brings it up. `hardware`: its address; disables neighbour
     /// resolution.
-    pub(crate) fn bring_up(
+    pub(crate) fn bring_up_interface(
         &self,
         name: &str,
         mut attributes: Vec<LinkAttribute>,
         hardware: Option<[u8; 6]>,
     ) -> io::Result<()> {
         let mut link = LinkMessage::default();
-        link.header.index = self.index(name)?;
+        link.header.index = self.interface_index(name)?;
         link.header.flags = LinkFlags::Up;
         if let Some(address) = hardware {
             link.header.flags |= LinkFlags::Noarp;
@@ -118,64 +118,64 @@ impl Netlink {
         }
         link.header.change_mask = link.header.flags;
         link.attributes = attributes;
-        self.request(RouteNetlinkMessage::SetLink(link), NLM_F_ACK).map(drop)
+        self.send_request(RouteNetlinkMessage::SetLink(link), NLM_F_ACK).map(drop)
     }
 
     /// Adds an address with a prefix length to an interface. IPv6 addresses are used without
     /// duplicate detection.
     pub(crate) fn add_address(&self, name: &str, address: IpAddr, prefix: u8) -> io::Result<()> {
         let mut message = AddressMessage::default();
-        message.header.family = family(address);
+        message.header.family = address_family(address);
         message.header.prefix_len = prefix;
-        message.header.index = self.index(name)?;
+        message.header.index = self.interface_index(name)?;
         if address.is_ipv6() {
             message.header.flags = AddressHeaderFlags::Nodad;
         }
         message.attributes.push(AddressAttribute::Local(address));
         message.attributes.push(AddressAttribute::Address(address));
-        self.create(RouteNetlinkMessage::NewAddress(message))
+        self.send_create_request(RouteNetlinkMessage::NewAddress(message))
     }
 
     /// Adds a default route of an address family through an interface.
-    pub(super) fn route_all(&self, name: &str, family: AddressFamily) -> io::Result<()> {
-        let route = route_by(self.index(name)?, family);
-        self.create(RouteNetlinkMessage::NewRoute(route))
+    pub(super) fn add_default_route(&self, name: &str, family: AddressFamily) -> io::Result<()> {
+        let route = default_route_message(self.interface_index(name)?, family);
+        self.send_create_request(RouteNetlinkMessage::NewRoute(route))
     }
 
     /// Adds a route to one address through an interface.
-    pub(crate) fn route_one(&self, name: &str, to: Ipv4Addr) -> io::Result<()> {
-        let mut route = route_by(self.index(name)?, AddressFamily::Inet);
+    pub(crate) fn add_host_route(&self, name: &str, to: Ipv4Addr) -> io::Result<()> {
+        let mut route = default_route_message(self.interface_index(name)?, AddressFamily::Inet);
         route.header.destination_prefix_length = 32;
         route.attributes.push(RouteAttribute::Destination(RouteAddress::Inet(to)));
-        self.create(RouteNetlinkMessage::NewRoute(route))
+        self.send_create_request(RouteNetlinkMessage::NewRoute(route))
     }
 
     /// Replaces the default route by a route through a gateway.
-    pub(crate) fn replace_default(&self, name: &str, by: Ipv4Addr) -> io::Result<()> {
-        let mut route = route_by(self.index(name)?, AddressFamily::Inet);
+    pub(crate) fn replace_default_route(&self, name: &str, by: Ipv4Addr) -> io::Result<()> {
+        let mut route = default_route_message(self.interface_index(name)?, AddressFamily::Inet);
         route.header.scope = RouteScope::Universe;
         route.attributes.push(RouteAttribute::Gateway(RouteAddress::Inet(by)));
         let request = RouteNetlinkMessage::NewRoute(route);
-        self.request(request, NLM_F_ACK | NLM_F_CREATE | NLM_F_REPLACE).map(drop)
+        self.send_request(request, NLM_F_ACK | NLM_F_CREATE | NLM_F_REPLACE).map(drop)
     }
 
-    /// Sets TCP parameters of the route of [`Self::route_all`]: the initial window in packets, and
-    /// the minimum RTO in milliseconds.
+    /// Sets TCP parameters of the route of [`Self::add_default_route`]: the initial window in
+    /// packets, and the minimum RTO in milliseconds.
     pub(super) fn tune_route(&self, name: &str, window: u32, min_rto_ms: u32) -> io::Result<()> {
-        let mut route = route_by(self.index(name)?, AddressFamily::Inet);
+        let mut route = default_route_message(self.interface_index(name)?, AddressFamily::Inet);
         let metrics = vec![RouteMetric::InitCwnd(window), RouteMetric::RtoMin(min_rto_ms)];
         route.attributes.push(RouteAttribute::Metrics(metrics));
         let request = RouteNetlinkMessage::NewRoute(route);
-        self.request(request, NLM_F_ACK | NLM_F_CREATE | NLM_F_REPLACE).map(drop)
+        self.send_request(request, NLM_F_ACK | NLM_F_CREATE | NLM_F_REPLACE).map(drop)
     }
 }
 
-fn family(address: IpAddr) -> AddressFamily {
+fn address_family(address: IpAddr) -> AddressFamily {
     if address.is_ipv4() { AddressFamily::Inet } else { AddressFamily::Inet6 }
 }
 
 /// Returns a default route of an address family through an interface.
-fn route_by(index: u32, family: AddressFamily) -> RouteMessage {
+fn default_route_message(index: u32, family: AddressFamily) -> RouteMessage {
     let mut route = RouteMessage::default();
     route.header.address_family = family;
     route.header.table = RouteHeader::RT_TABLE_MAIN;

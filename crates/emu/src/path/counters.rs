@@ -1,10 +1,10 @@
 //! Counters of each direction.
 
-use super::histogram::Histogram;
+use super::histogram::TimeHistogram;
 
 /// Reason for the loss of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Cause {
+pub enum DropCause {
     /// The buffer was full, or the policer had no tokens.
     Full,
     /// Dropped by the queue before it was full, to signal congestion.
@@ -19,16 +19,16 @@ pub enum Cause {
 
 /// Number of packets and bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Traffic {
+pub struct TrafficCount {
     /// Number of packets.
     pub packets: u64,
     /// Bytes including the IP header.
     pub bytes: u64,
 }
 
-impl Traffic {
+impl TrafficCount {
     #[inline]
-    pub(super) fn add(&mut self, bytes: u32) {
+    pub(super) fn count_packet(&mut self, bytes: u32) {
         self.packets += 1;
         self.bytes += u64::from(bytes);
     }
@@ -38,11 +38,11 @@ impl Traffic {
 ///
 /// entered = delivered + dropped (except misaddressed) + in transit
 #[derive(Clone, Debug, Default)]
-pub struct Counters {
+pub struct DirectionCounters {
     /// Packets that entered the link.
-    pub entered: Traffic,
+    pub entered: TrafficCount,
     /// Packets delivered to the other end.
-    pub delivered: Traffic,
+    pub delivered: TrafficCount,
     /// Packets dropped because the buffer was full.
     pub full_drops: u64,
     /// Packets dropped early by the queue.
@@ -56,25 +56,25 @@ pub struct Counters {
     /// Packets marked by the queue.
     pub marked: u64,
     /// Queueing delay of transmitted packets.
-    pub waits: Histogram,
+    pub waits: TimeHistogram,
     /// Lateness of deliveries.
-    pub lateness: Histogram,
+    pub lateness: TimeHistogram,
 }
 
-impl Counters {
-    pub(super) fn drop(&mut self, cause: Cause) {
+impl DirectionCounters {
+    pub(super) fn drop(&mut self, cause: DropCause) {
         match cause {
-            Cause::Full => self.full_drops += 1,
-            Cause::Early => self.early_drops += 1,
-            Cause::Random => self.random_drops += 1,
-            Cause::Host => self.host_drops += 1,
-            Cause::Misaddressed => self.misaddressed += 1,
+            DropCause::Full => self.full_drops += 1,
+            DropCause::Early => self.early_drops += 1,
+            DropCause::Random => self.random_drops += 1,
+            DropCause::Host => self.host_drops += 1,
+            DropCause::Misaddressed => self.misaddressed += 1,
         }
     }
 
     /// Number of packets that entered and were dropped.
     #[must_use]
-    pub fn dropped(&self) -> u64 {
+    pub fn dropped_packets(&self) -> u64 {
         self.full_drops + self.early_drops + self.random_drops + self.host_drops
     }
 }

@@ -2,7 +2,7 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use tcpcast_link::Ecn;
-use tcpcast_link::random::scatter;
+use tcpcast_link::random::mix_bits;
 
 const TCP: u8 = 6;
 const UDP: u8 = 17;
@@ -11,7 +11,7 @@ const IPV6_HEADER: usize = 40;
 
 /// Header fields of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Header {
+pub struct IpHeader {
     /// Destination address.
     pub destination: IpAddr,
     /// Hash of addresses, protocol and ports. Fragments have no ports, so ports are omitted for all
@@ -21,64 +21,67 @@ pub struct Header {
     pub ecn: Ecn,
 }
 
-impl Header {
+impl IpHeader {
     /// Parses an IPv4 or IPv6 packet; `None` for other or truncated packets.
     #[must_use]
-    pub fn read(packet: &[u8]) -> Option<Self> {
+    pub fn parse_ip(packet: &[u8]) -> Option<Self> {
         match packet.first()? >> 4 {
-            4 if packet.len() >= IPV4_HEADER => Some(Self::of_ipv4(packet)),
-            6 if packet.len() >= IPV6_HEADER => Some(Self::of_ipv6(packet)),
+            4 if packet.len() >= IPV4_HEADER => Some(Self::parse_ipv4(packet)),
+            6 if packet.len() >= IPV6_HEADER => Some(Self::parse_ipv6(packet)),
             _ => None,
         }
     }
 
-    fn of_ipv4(packet: &[u8]) -> Self {
-        let address = |at: usize| word(packet, at);
+    fn parse_ipv4(packet: &[u8]) -> Self {
+        let address = |at: usize| read_word(packet, at);
         let (source, destination) = (address(12), address(16));
         let protocol = packet[9];
         let is_fragment = u16::from_be_bytes([packet[6], packet[7]]) & 0x3fff != 0;
-        let ports = if is_fragment { 0 } else { ports(packet, header_bytes(packet), protocol) };
+        let ports =
+            if is_fragment { 0 } else { read_ports(packet, ipv4_header_bytes(packet), protocol) };
         let addresses = u64::from(source) << 32 | u64::from(destination);
         Self {
             destination: Ipv4Addr::from(destination).into(),
-            flow: hash(&[addresses, u64::from(protocol) << 32 | u64::from(ports)]),
+            flow: hash_flow(&[addresses, u64::from(protocol) << 32 | u64::from(ports)]),
             ecn: Ecn::from_bits(packet[1]),
         }
     }
 
-    fn of_ipv6(packet: &[u8]) -> Self {
-        let pair = |at: usize| u64::from(word(packet, at)) << 32 | u64::from(word(packet, at + 4));
+    fn parse_ipv6(packet: &[u8]) -> Self {
+        let pair = |at: usize| {
+            u64::from(read_word(packet, at)) << 32 | u64::from(read_word(packet, at + 4))
+        };
         let protocol = packet[6];
         // If extension headers precede the ports, the flow label identifies the flow.
-        let label = u64::from(word(packet, 0) & 0x000f_ffff);
-        let ports = u64::from(ports(packet, IPV6_HEADER, protocol));
+        let label = u64::from(read_word(packet, 0) & 0x000f_ffff);
+        let ports = u64::from(read_ports(packet, IPV6_HEADER, protocol));
         let rest = [u64::from(protocol), if ports == 0 { label } else { ports }];
-        let flow = hash(&[pair(8), pair(16), pair(24), pair(32), rest[0], rest[1]]);
+        let flow = hash_flow(&[pair(8), pair(16), pair(24), pair(32), rest[0], rest[1]]);
         let to = u128::from(pair(24)) << 64 | u128::from(pair(32));
         Self { destination: Ipv6Addr::from(to).into(), flow, ecn: Ecn::from_bits(packet[1] >> 4) }
     }
 }
 
-fn word(packet: &[u8], start: usize) -> u32 {
+fn read_word(packet: &[u8], start: usize) -> u32 {
     u32::from_be_bytes([packet[start], packet[start + 1], packet[start + 2], packet[start + 3]])
 }
 
-fn header_bytes(packet: &[u8]) -> usize {
+fn ipv4_header_bytes(packet: &[u8]) -> usize {
     usize::from(packet[0] & 15) * 4
 }
 
-fn ports(packet: &[u8], start: usize, protocol: u8) -> u32 {
+fn read_ports(packet: &[u8], start: usize, protocol: u8) -> u32 {
     let has_ports = matches!(protocol, TCP | UDP) && packet.len() >= start + 4;
-    if has_ports { word(packet, start) } else { 0 }
+    if has_ports { read_word(packet, start) } else { 0 }
 }
 
-fn hash(words: &[u64]) -> u32 {
-    (words.iter().fold(0, |hash, word| scatter(hash ^ word)) >> 32) as u32
+fn hash_flow(words: &[u64]) -> u32 {
+    (words.iter().fold(0, |hash, word| mix_bits(hash ^ word)) >> 32) as u32
 }
 
 /// Sets the ECN codepoint of an IP packet to CE (RFC 3168, section 5), and updates the checksum of
 /// an IPv4 header (RFC 1624, eqn. 3).
-pub fn mark(packet: &mut [u8]) {
+pub fn mark_congestion_experienced(packet: &mut [u8]) {
     match packet.first().map(|first| first >> 4) {
         Some(4) if packet.len() >= IPV4_HEADER => {
             let before = u16::from_be_bytes([packet[0], packet[1]]);
@@ -98,19 +101,19 @@ pub fn mark(packet: &mut [u8]) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tcpcast_wire::Segment;
+    use tcpcast_wire::ZeroPayloadSegment;
 
     fn segment(source_port: u16, codepoint: u8) -> Vec<u8> {
-        Segment {
+        ZeroPayloadSegment {
             source: [10, 0, 0, 1],
             destination: [10, 128, 0, 1],
             source_port,
             destination_port: 80,
             codepoint,
             identification: 0xbeef,
-            ..Segment::default()
+            ..ZeroPayloadSegment::default()
         }
-        .headers()
+        .encode_headers()
     }
 
     fn sum(packet: &[u8]) -> u32 {
@@ -121,13 +124,13 @@ mod tests {
 
     #[test]
     fn flow_depends_on_addresses_protocol_and_ports() {
-        let of = |port| Header::read(&segment(port, 2)).unwrap();
+        let of = |port| IpHeader::parse_ip(&segment(port, 2)).unwrap();
         assert_eq!(of(1).destination, Ipv4Addr::new(10, 128, 0, 1));
         assert_eq!((of(1).flow, of(1).ecn), (of(1).flow, Ecn::Ect0));
         assert_ne!(of(1).flow, of(2).flow);
         let mut udp = segment(1, 0);
         udp[9] = UDP;
-        assert_ne!(Header::read(&udp).unwrap().flow, of(1).flow);
+        assert_ne!(IpHeader::parse_ip(&udp).unwrap().flow, of(1).flow);
     }
 
     #[test]
@@ -135,7 +138,10 @@ mod tests {
         let (mut first, mut second) = (segment(1, 0), segment(2, 0));
         first[6] = 0x20; // more fragments
         (second[6], second[7]) = (0, 100);
-        assert_eq!(Header::read(&first).unwrap().flow, Header::read(&second).unwrap().flow);
+        assert_eq!(
+            IpHeader::parse_ip(&first).unwrap().flow,
+            IpHeader::parse_ip(&second).unwrap().flow
+        );
     }
 
     #[test]
@@ -143,7 +149,7 @@ mod tests {
         for codepoint in [1, 2, 3] {
             let mut packet = segment(9, codepoint);
             assert_eq!(sum(&packet), 0xffff);
-            mark(&mut packet);
+            mark_congestion_experienced(&mut packet);
             assert_eq!((packet[1], sum(&packet)), (3, 0xffff));
         }
     }
@@ -153,22 +159,22 @@ mod tests {
         let mut packet = [0_u8; 48];
         (packet[0], packet[1], packet[6]) = (0x60, 0x20, TCP);
         packet[24..40].copy_from_slice(&Ipv6Addr::LOCALHOST.octets());
-        let before = Header::read(&packet).unwrap();
+        let before = IpHeader::parse_ip(&packet).unwrap();
         assert_eq!((before.ecn, before.destination), (Ecn::Ect0, Ipv6Addr::LOCALHOST.into()));
         packet[41] = 7;
-        assert_ne!(Header::read(&packet).unwrap().flow, before.flow);
-        mark(&mut packet);
+        assert_ne!(IpHeader::parse_ip(&packet).unwrap().flow, before.flow);
+        mark_congestion_experienced(&mut packet);
         assert_eq!(packet[1], 0x30);
     }
 
     #[test]
     fn read_rejects_other_packets() {
         for packet in [&[][..], &[0x45; 19], &[0x60; 39], &[0x10; 60]] {
-            assert_eq!(Header::read(packet), None);
+            assert_eq!(IpHeader::parse_ip(packet), None);
         }
         // A header length beyond the packet means that there are no ports.
         let mut long = segment(1, 0);
         long[0] = 0x4f;
-        assert!(Header::read(&long[..24]).is_some());
+        assert!(IpHeader::parse_ip(&long[..24]).is_some());
     }
 }

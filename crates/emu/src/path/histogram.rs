@@ -7,20 +7,20 @@ const OCTAVES: usize = 61;
 
 /// Counts of times with a resolution of 12 %.
 #[derive(Clone, Debug)]
-pub struct Histogram {
+pub struct TimeHistogram {
     counts: Box<[u64; PIECES * OCTAVES + PIECES]>,
     count: u64,
     sum: u128,
     max: Nanos,
 }
 
-impl Default for Histogram {
+impl Default for TimeHistogram {
     fn default() -> Self {
         Self { counts: Box::new([0; PIECES * OCTAVES + PIECES]), count: 0, sum: 0, max: 0 }
     }
 }
 
-fn bucket(time: Nanos) -> usize {
+fn bucket_of(time: Nanos) -> usize {
     if time < PIECES as u64 {
         return time as usize;
     }
@@ -30,16 +30,16 @@ fn bucket(time: Nanos) -> usize {
 }
 
 /// Smallest time beyond a bucket.
-fn end(bucket: usize) -> Nanos {
+fn bucket_end(bucket: usize) -> Nanos {
     let (octave, piece) = (bucket / PIECES, bucket % PIECES);
     if octave == 0 { bucket as Nanos + 1 } else { ((PIECES + piece + 1) as Nanos) << (octave - 1) }
 }
 
-impl Histogram {
+impl TimeHistogram {
     /// Adds a time.
     #[inline]
     pub fn add(&mut self, time: Nanos) {
-        self.counts[bucket(time)] += 1;
+        self.counts[bucket_of(time)] += 1;
         self.count += 1;
         self.sum += u128::from(time);
         self.max = self.max.max(time);
@@ -71,7 +71,7 @@ impl Histogram {
         for (at, count) in self.counts.iter().enumerate() {
             seen += count;
             if seen >= wanted && *count > 0 {
-                return (end(at) - 1).min(self.max);
+                return (bucket_end(at) - 1).min(self.max);
             }
         }
         self.max
@@ -79,8 +79,8 @@ impl Histogram {
 
     /// Number of times above `time`, to within a bucket.
     #[must_use]
-    pub fn above(&self, time: Nanos) -> u64 {
-        self.counts[bucket(time) + 1..].iter().sum()
+    pub fn count_above(&self, time: Nanos) -> u64 {
+        self.counts[bucket_of(time) + 1..].iter().sum()
     }
 }
 
@@ -91,23 +91,23 @@ mod tests {
     #[test]
     fn buckets_are_contiguous() {
         for at in 1..PIECES * OCTAVES {
-            assert_eq!(bucket(end(at - 1)), at);
-            assert_eq!(bucket(end(at) - 1), at);
+            assert_eq!(bucket_of(bucket_end(at - 1)), at);
+            assert_eq!(bucket_of(bucket_end(at) - 1), at);
         }
-        assert!(bucket(Nanos::MAX) < PIECES * OCTAVES + PIECES);
+        assert!(bucket_of(Nanos::MAX) < PIECES * OCTAVES + PIECES);
     }
 
     #[test]
     fn quantiles_are_within_an_eighth() {
-        let mut times = Histogram::default();
+        let mut times = TimeHistogram::default();
         (1..=1000).for_each(|time| times.add(time * 1000));
         assert_eq!((times.count(), times.mean(), times.max()), (1000, 500_500, 1_000_000));
         for (share, exact) in [(0.5, 500_000.0), (0.99, 990_000.0)] {
             let quantile = times.quantile(share) as f64;
             assert!(quantile >= exact && quantile <= exact * 1.13, "{quantile}");
         }
-        assert_eq!((times.quantile(1.0), times.above(2_000_000)), (1_000_000, 0));
-        assert!(times.above(500_000).abs_diff(500) < 60);
-        assert_eq!(Histogram::default().quantile(0.5), 0);
+        assert_eq!((times.quantile(1.0), times.count_above(2_000_000)), (1_000_000, 0));
+        assert!(times.count_above(500_000).abs_diff(500) < 60);
+        assert_eq!(TimeHistogram::default().quantile(0.5), 0);
     }
 }

@@ -2,59 +2,59 @@
 
 use super::*;
 use std::num::NonZeroU64;
-use tcpcast_link::loss::{LinkLoss, LinkLosses, LossModel};
-use tcpcast_link::queue::{CodelConfig, FqCodelConfig, Limits, QueueConfig};
-use tcpcast_link::random::Stream;
+use tcpcast_link::loss::{LinkLossConfig, LinkLossState, LossModel};
+use tcpcast_link::queue::{BufferLimits, CodelConfig, FqCodelConfig, QueueConfig};
+use tcpcast_link::random::RandomStream;
 use tcpcast_link::time::{MILLISECOND, NEVER};
 use tcpcast_link::transmit::{AnyTransmitter, ConstantRate, TokenRate};
-use tcpcast_wire::Segment;
+use tcpcast_wire::ZeroPayloadSegment;
 
 const NEAR: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 1);
 const FAR: Ipv4Addr = Ipv4Addr::new(10, 128, 0, 1);
 
-fn direction(rate_bps: u64, limits: Limits) -> DirectionConfig {
+fn direction(rate_bps: u64, limits: BufferLimits) -> DirectionConfig {
     DirectionConfig {
         policer: None,
         loss: None,
         queue: QueueConfig::DropTail,
         limits,
-        draws: Stream::of(1),
+        draws: RandomStream::from_seed(1),
         transmitter: AnyTransmitter::ConstantRate(ConstantRate::new(NonZeroU64::new(rate_bps))),
         varies: false,
         jitter: None,
     }
 }
 
-fn port(side: Side, address: Ipv4Addr, forward: Nanos, back: Nanos) -> Port {
-    Port { side, address, forward, back }
+fn port(side: LinkSide, address: Ipv4Addr, forward: Nanos, back: Nanos) -> LinkPort {
+    LinkPort { side, address, forward, back }
 }
 
 /// A forward direction of 12 Mbit/s, where 1500 bytes take 1 ms, an unlimited back direction, and
 /// 10 ms delay each way.
-fn path(forward: DirectionConfig) -> Path {
+fn path(forward: DirectionConfig) -> EmulatedLink {
     let ports = vec![
-        port(Side::Near, NEAR, 10 * MILLISECOND, 10 * MILLISECOND),
-        port(Side::Far, FAR, 0, 0),
+        port(LinkSide::Near, NEAR, 10 * MILLISECOND, 10 * MILLISECOND),
+        port(LinkSide::Far, FAR, 0, 0),
     ];
-    Path::new(forward, direction(0, Limits::default()), ports, 1 << 20)
+    EmulatedLink::new(forward, direction(0, BufferLimits::default()), ports, 1 << 20)
 }
 
 /// Records packets by time and identification.
 #[derive(Default)]
 struct Recorder {
     left: Vec<(Nanos, u16, u16)>,
-    dropped: Vec<(u16, Cause)>,
+    dropped: Vec<(u16, DropCause)>,
     entered: usize,
 }
 
-impl Observer for Recorder {
-    fn enters(&mut self, _now: Nanos, _port: u16, _packet: &[u8]) {
+impl PacketObserver for Recorder {
+    fn on_enter(&mut self, _now: Nanos, _port: u16, _packet: &[u8]) {
         self.entered += 1;
     }
-    fn drops(&mut self, _now: Nanos, _port: u16, packet: &[u8], cause: Cause) {
+    fn on_drop(&mut self, _now: Nanos, _port: u16, packet: &[u8], cause: DropCause) {
         self.dropped.push((identification(packet), cause));
     }
-    fn leaves(&mut self, _now: Nanos, due: Nanos, port: u16, packet: &[u8]) {
+    fn on_deliver(&mut self, _now: Nanos, due: Nanos, port: u16, packet: &[u8]) {
         self.left.push((due, port, identification(packet)));
     }
 }
@@ -64,64 +64,64 @@ fn identification(packet: &[u8]) -> u16 {
 }
 
 fn packet(number: u16, to: Ipv4Addr, codepoint: u8) -> Vec<u8> {
-    let segment = Segment {
+    let segment = ZeroPayloadSegment {
         source: NEAR.octets(),
         destination: to.octets(),
         identification: number,
         codepoint,
-        ..Segment::default()
+        ..ZeroPayloadSegment::default()
     };
-    let mut bytes = segment.headers();
+    let mut bytes = segment.encode_headers();
     bytes.resize(1500, 0);
     bytes
 }
 
-fn enter(path: &mut Path, recorder: &mut Recorder, now: Nanos, from: u16, bytes: &[u8]) {
-    let cell = path.slab.take().unwrap();
-    path.slab.room(cell)[..bytes.len()].copy_from_slice(bytes);
+fn enter(path: &mut EmulatedLink, recorder: &mut Recorder, now: Nanos, from: u16, bytes: &[u8]) {
+    let cell = path.slab.take_cell().unwrap();
+    path.slab.packet_memory(cell)[..bytes.len()].copy_from_slice(bytes);
     path.slab.set_length(cell, bytes.len());
-    path.enter(now, from, cell, recorder);
+    path.enter_packet(now, from, cell, recorder);
 }
 
 /// Delivers all packets that left by `until`, at that time.
-fn drain(path: &mut Path, recorder: &mut Recorder, until: Nanos) {
+fn drain(path: &mut EmulatedLink, recorder: &mut Recorder, until: Nanos) {
     path.advance_to(until, recorder);
-    while let Some(packet) = path.leave(until, recorder) {
-        path.delivered(packet, true);
+    while let Some(packet) = path.take_departed(until, recorder) {
+        path.after_delivery(packet, true);
     }
 }
 
 #[test]
 fn packets_are_serialised_and_delayed_independent_of_polling() {
-    let mut path = path(direction(12_000_000, Limits::packets(3)));
+    let mut path = path(direction(12_000_000, BufferLimits::limit_packets(3)));
     let mut recorder = Recorder::default();
     for number in 0..5 {
         enter(&mut path, &mut recorder, 1000, 0, &packet(number, FAR, 0));
     }
-    assert_eq!(recorder.dropped, [(3, Cause::Full), (4, Cause::Full)]);
+    assert_eq!(recorder.dropped, [(3, DropCause::Full), (4, DropCause::Full)]);
     // The packet in transmission leaves after 1 ms, and none can arrive earlier.
-    assert_eq!(path.next(), 11 * MILLISECOND + 1000);
-    assert_eq!(path.report().in_transit, [3, 0]);
+    assert_eq!(path.next_departure_bound(), 11 * MILLISECOND + 1000);
+    assert_eq!(path.current_report().in_transit, [3, 0]);
     drain(&mut path, &mut recorder, 50 * MILLISECOND);
     let due: Vec<Nanos> = recorder.left.iter().map(|(due, ..)| due - 1000).collect();
     assert_eq!(due, [11, 12, 13].map(|ms| ms * MILLISECOND));
-    let counters = path.report().forward;
+    let counters = path.current_report().forward;
     assert_eq!((counters.entered.packets, counters.delivered.packets), (5, 3));
-    assert_eq!((counters.waits.max(), counters.dropped()), (2 * MILLISECOND, 2));
+    assert_eq!((counters.waits.max(), counters.dropped_packets()), (2 * MILLISECOND, 2));
     assert!(counters.lateness.max() > 36 * MILLISECOND);
-    assert_eq!((path.slab.taken(), path.next()), (0, NEVER));
+    assert_eq!((path.slab.cells_in_use(), path.next_departure_bound()), (0, NEVER));
 }
 
 #[test]
 fn directions_and_ports_have_separate_delays() {
     let second = Ipv4Addr::new(10, 0, 0, 2);
     let ports = vec![
-        port(Side::Near, NEAR, 30 * MILLISECOND, 5 * MILLISECOND),
-        port(Side::Near, second, 10 * MILLISECOND, 20 * MILLISECOND),
-        port(Side::Far, FAR, 0, 0),
+        port(LinkSide::Near, NEAR, 30 * MILLISECOND, 5 * MILLISECOND),
+        port(LinkSide::Near, second, 10 * MILLISECOND, 20 * MILLISECOND),
+        port(LinkSide::Far, FAR, 0, 0),
     ];
-    let unlimited = || direction(0, Limits::default());
-    let mut path = Path::new(unlimited(), unlimited(), ports, 1 << 20);
+    let unlimited = || direction(0, BufferLimits::default());
+    let mut path = EmulatedLink::new(unlimited(), unlimited(), ports, 1 << 20);
     let mut recorder = Recorder::default();
     enter(&mut path, &mut recorder, 0, 0, &packet(1, FAR, 0));
     enter(&mut path, &mut recorder, 1, 1, &packet(2, FAR, 0));
@@ -137,22 +137,25 @@ fn directions_and_ports_have_separate_delays() {
 
 #[test]
 fn misaddressed_packets_do_not_enter() {
-    let mut path = path(direction(12_000_000, Limits::default()));
+    let mut path = path(direction(12_000_000, BufferLimits::default()));
     let mut recorder = Recorder::default();
     enter(&mut path, &mut recorder, 0, 0, &packet(1, Ipv4Addr::BROADCAST, 0));
     enter(&mut path, &mut recorder, 0, 0, &packet(1, NEAR, 0));
     enter(&mut path, &mut recorder, 0, 0, &[0x45; 10]);
-    let counters = path.report().forward;
+    let counters = path.current_report().forward;
     assert_eq!((counters.misaddressed, counters.entered.packets, recorder.entered), (3, 0, 0));
-    assert_eq!((path.slab.taken(), path.next()), (0, NEVER));
+    assert_eq!((path.slab.cells_in_use(), path.next_departure_bound()), (0, NEVER));
 }
 
 #[test]
 fn policer_precedes_random_loss_and_queue() {
     let lossy = |policer| DirectionConfig {
-        loss: Some(LinkLosses::new(LinkLoss::before(LossModel::Bernoulli(1.0)), Stream::of(7))),
+        loss: Some(LinkLossState::new(
+            LinkLossConfig::before_queue(LossModel::Bernoulli(1.0)),
+            RandomStream::from_seed(7),
+        )),
         policer,
-        ..direction(12_000_000, Limits::default())
+        ..direction(12_000_000, BufferLimits::default())
     };
     let mut recorder = Recorder::default();
     let mut always = path(lossy(None));
@@ -160,18 +163,21 @@ fn policer_precedes_random_loss_and_queue() {
     let tokens = TokenRate { rate_bps: NonZeroU64::MIN, burst_bytes: 1000 };
     let mut policed = path(lossy(Some(tokens)));
     enter(&mut policed, &mut recorder, 0, 0, &packet(2, FAR, 0));
-    assert_eq!(recorder.dropped, [(1, Cause::Random), (2, Cause::Full)]);
-    assert_eq!(policed.report().forward.full_drops, 1);
-    assert_eq!(always.report().in_transit, [0, 0]);
+    assert_eq!(recorder.dropped, [(1, DropCause::Random), (2, DropCause::Full)]);
+    assert_eq!(policed.current_report().forward.full_drops, 1);
+    assert_eq!(always.current_report().in_transit, [0, 0]);
 }
 
 #[test]
 fn packets_lost_after_the_queue_are_transmitted() {
     let model =
         LossModel::GilbertElliott { to_bad: 1.0, to_good: 1.0, loss_good: 0.0, loss_bad: 1.0 };
-    let every_second = LinkLosses::new(LinkLoss::behind(model), Stream::of(7));
-    let config =
-        DirectionConfig { loss: Some(every_second), ..direction(12_000_000, Limits::packets(4)) };
+    let every_second =
+        LinkLossState::new(LinkLossConfig::behind_transmitter(model), RandomStream::from_seed(7));
+    let config = DirectionConfig {
+        loss: Some(every_second),
+        ..direction(12_000_000, BufferLimits::limit_packets(4))
+    };
     let mut path = path(config);
     let mut recorder = Recorder::default();
     for number in 0..6 {
@@ -179,33 +185,36 @@ fn packets_lost_after_the_queue_are_transmitted() {
     }
     drain(&mut path, &mut recorder, NEVER);
     // Four packets fit, and each takes 1 ms on the link, lost or not.
-    assert_eq!(recorder.dropped[..2], [(4, Cause::Full), (5, Cause::Full)]);
+    assert_eq!(recorder.dropped[..2], [(4, DropCause::Full), (5, DropCause::Full)]);
     let first = u16::from(recorder.left[0].2 == 1);
     let due = |number: u16| (10 + 1 + Nanos::from(number)) * MILLISECOND;
     let got: Vec<_> = recorder.left.iter().map(|(due, _, number)| (*due, *number)).collect();
     assert_eq!(got, [first, first + 2].map(|number| (due(number), number)));
-    assert_eq!(recorder.dropped[2..], [1 - first, 3 - first].map(|n| (n, Cause::Random)));
-    let counters = path.report().forward;
+    assert_eq!(recorder.dropped[2..], [1 - first, 3 - first].map(|n| (n, DropCause::Random)));
+    let counters = path.current_report().forward;
     assert_eq!((counters.delivered.packets, counters.random_drops), (2, 2));
-    assert_eq!((path.report().in_transit, path.slab.taken(), path.next()), ([0, 0], 0, NEVER));
+    assert_eq!(
+        (path.current_report().in_transit, path.slab.cells_in_use(), path.next_departure_bound()),
+        ([0, 0], 0, NEVER)
+    );
 }
 
 #[test]
 fn ecn_queue_marks_ip_header() {
     let codel = CodelConfig { ecn: true, ..CodelConfig::default() };
     let queue = QueueConfig::FqCodel(FqCodelConfig { codel, ..FqCodelConfig::default() });
-    let config = DirectionConfig { queue, ..direction(1_200_000, Limits::default()) };
+    let config = DirectionConfig { queue, ..direction(1_200_000, BufferLimits::default()) };
     let mut path = path(config);
     let mut marks = 0;
     for number in 0..200 {
         enter(&mut path, &mut Recorder::default(), u64::from(number), 0, &packet(number, FAR, 2));
     }
     path.advance_to(NEVER, &mut ());
-    while let Some(left) = path.leave(NEVER, &mut ()) {
+    while let Some(left) = path.take_departed(NEVER, &mut ()) {
         marks += u64::from(path.slab.packet(left.cell)[1] == 3);
-        path.delivered(left, true);
+        path.after_delivery(left, true);
     }
-    let counters = path.report().forward;
+    let counters = path.current_report().forward;
     assert_eq!((counters.marked, counters.delivered.packets), (marks, 200));
     assert!(marks > 5);
 }
@@ -219,8 +228,8 @@ fn jitter_reorders_only_if_configured() {
             next -= MILLISECOND;
             next
         });
-        let jitter = Some(Jitter { delay, reorder });
-        let mut path = path(DirectionConfig { jitter, ..direction(0, Limits::default()) });
+        let jitter = Some(RandomDelay { delay, reorder });
+        let mut path = path(DirectionConfig { jitter, ..direction(0, BufferLimits::default()) });
         let mut recorder = Recorder::default();
         for number in 0..3 {
             enter(&mut path, &mut recorder, 0, 0, &packet(number, FAR, 0));
@@ -236,13 +245,13 @@ fn jitter_reorders_only_if_configured() {
 
 #[test]
 fn packets_rejected_by_device_are_host_drops() {
-    let mut path = path(direction(0, Limits::default()));
+    let mut path = path(direction(0, BufferLimits::default()));
     enter(&mut path, &mut Recorder::default(), 0, 0, &packet(1, FAR, 0));
     path.advance_to(NEVER, &mut ());
-    let left = path.leave(NEVER, &mut ()).unwrap();
-    path.delivered(left, false);
-    path.overrun(1);
-    let report = path.report();
+    let left = path.take_departed(NEVER, &mut ()).unwrap();
+    path.after_delivery(left, false);
+    path.count_overrun(1);
+    let report = path.current_report();
     assert_eq!((report.forward.host_drops, report.back.host_drops), (1, 1));
 }
 
@@ -250,31 +259,31 @@ fn packets_rejected_by_device_are_host_drops() {
 fn packet6(to: Ipv6Addr) -> Vec<u8> {
     let mut bytes = vec![0; 40];
     (bytes[0], bytes[6]) = (0x60, 59);
-    bytes[8..24].copy_from_slice(&ipv6(NEAR).octets());
+    bytes[8..24].copy_from_slice(&ipv6_of_port(NEAR).octets());
     bytes[24..40].copy_from_slice(&to.octets());
     bytes
 }
 
 #[test]
 fn port_has_ipv6_address() {
-    assert_eq!(ipv6(FAR).to_string(), "fd00::a80:1");
-    let mut path = path(direction(0, Limits::default()));
+    assert_eq!(ipv6_of_port(FAR).to_string(), "fd00::a80:1");
+    let mut path = path(direction(0, BufferLimits::default()));
     let mut recorder = Recorder::default();
-    enter(&mut path, &mut recorder, 0, 0, &packet6(ipv6(FAR)));
+    enter(&mut path, &mut recorder, 0, 0, &packet6(ipv6_of_port(FAR)));
     drain(&mut path, &mut recorder, 10 * MILLISECOND);
     assert_eq!(recorder.left, [(10 * MILLISECOND, 1, 0)]);
     // Multicast packets are ignored; unknown addresses are counted.
     enter(&mut path, &mut recorder, 0, 0, &packet6("ff02::16".parse().unwrap()));
-    assert_eq!(path.report().forward.misaddressed, 0);
+    assert_eq!(path.current_report().forward.misaddressed, 0);
     enter(&mut path, &mut recorder, 0, 0, &packet6("fd00::1".parse().unwrap()));
-    assert_eq!((path.report().forward.misaddressed, recorder.entered), (1, 1));
-    assert_eq!(path.slab.taken(), 0);
+    assert_eq!((path.current_report().forward.misaddressed, recorder.entered), (1, 1));
+    assert_eq!(path.slab.cells_in_use(), 0);
 }
 
 #[test]
 fn default_port_receives_unknown_destinations_from_near_side() {
     let elsewhere = Ipv4Addr::new(192, 0, 2, 7);
-    let mut path = path(direction(0, Limits::default())).with_default_port();
+    let mut path = path(direction(0, BufferLimits::default())).with_default_port();
     let mut recorder = Recorder::default();
     enter(&mut path, &mut recorder, 0, 0, &packet(1, elsewhere, 0));
     enter(&mut path, &mut recorder, 0, 0, &packet(2, Ipv4Addr::new(224, 0, 0, 1), 0));

@@ -1,6 +1,6 @@
 //! A connection: its receiver, its sender, and the current file.
 
-use super::tcp_info::{TcpInfo, limit_window};
+use super::tcp_info::{TcpInfo, limit_receive_window};
 use nix::errno::Errno;
 use nix::libc::linger;
 use nix::sys::socket::{
@@ -32,7 +32,7 @@ pub(super) struct SenderStats {
 }
 
 impl SenderStats {
-    pub(super) fn add(&mut self, other: Self) {
+    pub(super) fn add_stats(&mut self, other: Self) {
         self.received += other.received;
         self.rtt_sum_ns += other.rtt_sum_ns;
         self.rtt_samples += other.rtt_samples;
@@ -46,7 +46,7 @@ impl SenderStats {
 
 /// A connection and its current file.
 #[derive(Debug)]
-pub(super) struct Connection {
+pub(super) struct TestConnection {
     pub flow: usize,
     /// Port of the receiver.
     pub port: u16,
@@ -70,10 +70,10 @@ pub(super) struct Connection {
     handshake_timeouts: [u64; 2],
 }
 
-impl Connection {
+impl TestConnection {
     /// Opens a connection from the calling thread's network namespace. `window`: maximum advertised
     /// window of the receiver, bytes.
-    pub(super) fn open(
+    pub(super) fn open_connection(
         flow: usize,
         to: SocketAddrV4,
         number: u64,
@@ -82,8 +82,8 @@ impl Connection {
     ) -> io::Result<Self> {
         let flags = SockFlag::SOCK_NONBLOCK | SockFlag::SOCK_CLOEXEC;
         let end = socket(AddressFamily::Inet, SockType::Stream, flags, None)?;
-        // Set before connecting, because it determines the window scale.
-        window.map_or(Ok(()), |window| limit_window(&end, window))?;
+        // Set before connecting, because the buffer size determines the window scale.
+        window.map_or(Ok(()), |window| limit_receive_window(&end, window))?;
         match connect(end.as_raw_fd(), &SockaddrIn::from(to)) {
             Ok(()) | Err(Errno::EINPROGRESS) => {}
             Err(error) => return Err(error.into()),
@@ -109,8 +109,9 @@ impl Connection {
     }
 
     /// Stores the accepted sender, which has not sent data yet.
-    pub(super) fn accepted(&mut self, sender: TcpStream) {
-        self.handshake_timeouts = TcpInfo::of(&sender).map_or([0; 2], |info| info.timeouts());
+    pub(super) fn set_accepted_sender(&mut self, sender: TcpStream) {
+        self.handshake_timeouts =
+            TcpInfo::read_from_socket(&sender).map_or([0; 2], |info| info.timeout_counts());
         self.sender = Some(sender);
     }
 
@@ -122,7 +123,7 @@ impl Connection {
     }
 
     /// Writes as much as fits into the send buffer. Returns true if the complete file is written.
-    pub(super) fn write(&mut self, piece: &[u8], closes: bool) -> io::Result<bool> {
+    pub(super) fn write_to_socket(&mut self, piece: &[u8], closes: bool) -> io::Result<bool> {
         let Some(sender) = &mut self.sender else { return Ok(false) };
         while self.unsent > 0 {
             let max = self.unsent.min(piece.len() as u64) as usize;
@@ -141,9 +142,9 @@ impl Connection {
 
     /// Counts received bytes without copying them (tcp(7), MSG_TRUNC). Returns true if the file is
     /// complete.
-    pub(super) fn read(&mut self, piece: &mut [u8]) -> io::Result<bool> {
+    pub(super) fn read_from_socket(&mut self, piece: &mut [u8]) -> io::Result<bool> {
         // Linux's `tcp_measure_rcv_mss` changes the limit when the first full packet arrives.
-        self.window.map_or(Ok(()), |window| limit_window(&self.receiver, window))?;
+        self.window.map_or(Ok(()), |window| limit_receive_window(&self.receiver, window))?;
         for _ in 0..READS {
             if self.unread == 0 {
                 break;
@@ -164,35 +165,37 @@ impl Connection {
     }
 
     /// Updates the counters from the kernel and returns them.
-    pub(super) fn sample(&mut self) -> SenderStats {
-        if let Some(info) = self.sender.as_ref().and_then(|sender| TcpInfo::of(sender).ok()) {
-            self.update(&info);
+    pub(super) fn sample_tcp_info(&mut self) -> SenderStats {
+        if let Some(info) =
+            self.sender.as_ref().and_then(|sender| TcpInfo::read_from_socket(sender).ok())
+        {
+            self.update_stats(&info);
         }
         self.stats
     }
 
     /// Updates the counters. The RTT is counted once per new acknowledgement, because TCP takes a
     /// sample for each.
-    fn update(&mut self, info: &TcpInfo) {
-        let new = info.acks().wrapping_sub(self.acks);
-        self.acks = info.acks();
+    fn update_stats(&mut self, info: &TcpInfo) {
+        let new = info.ack_count().wrapping_sub(self.acks);
+        self.acks = info.ack_count();
         self.stats.rtt_samples += u64::from(new);
         self.stats.rtt_sum_ns += u64::from(new) * u64::from(info.rtt_us()) * 1000;
-        self.stats.retransmitted = u64::from(info.retransmitted());
-        let [timeouts, sequences] = info.timeouts();
+        self.stats.retransmitted = u64::from(info.retransmission_count());
+        let [timeouts, sequences] = info.timeout_counts();
         self.stats.timeouts = timeouts.saturating_sub(self.handshake_timeouts[0]);
         self.stats.timeout_sequences = sequences.saturating_sub(self.handshake_timeouts[1]);
-        (self.stats.busy_us, self.stats.limited_us) = info.busy_us();
+        (self.stats.busy_us, self.stats.limited_us) = info.busy_and_limited_us();
     }
 
     /// Retransmissions of the current file, as of the last sample.
-    pub(super) fn retransmitted(&self) -> u64 {
+    pub(super) fn retransmissions_of_file(&self) -> u64 {
         self.stats.retransmitted - self.retransmitted
     }
 
     /// Closes the connection. The receiver is reset, so that no packets remain on the path.
     /// `resets`: also resets the sender, so that it sends nothing more, not even retransmissions.
-    pub(super) fn end(self, resets: bool) -> io::Result<()> {
+    pub(super) fn close_connection(self, resets: bool) -> io::Result<()> {
         let immediate = linger { l_onoff: 1, l_linger: 0 };
         setsockopt(&self.receiver, sockopt::Linger, &immediate)?;
         if let Some(sender) = self.sender.filter(|_| resets) {
@@ -221,24 +224,25 @@ mod tests {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
         let port = listener.local_addr().unwrap().port();
         let to = SocketAddrV4::new(Ipv4Addr::LOCALHOST, port);
-        let mut connection = Connection::open(0, to, 0, Some(300_000), Some(20_000)).unwrap();
+        let mut connection =
+            TestConnection::open_connection(0, to, 0, Some(300_000), Some(20_000)).unwrap();
         let (sender, from) = listener.accept().unwrap();
         assert_eq!(from.port(), connection.port);
         sender.set_nonblocking(true).unwrap();
-        connection.accepted(sender);
+        connection.set_accepted_sender(sender);
         let mut piece = vec![0; PIECE];
         for (number, bytes) in [(1, 5_u64), (2, 100)] {
             until(|| {
-                connection.write(&piece.clone(), false).unwrap();
-                connection.read(&mut piece).unwrap()
+                connection.write_to_socket(&piece.clone(), false).unwrap();
+                connection.read_from_socket(&mut piece).unwrap()
             });
             connection.start_file(number, bytes);
         }
-        let stats = connection.sample();
+        let stats = connection.sample_tcp_info();
         assert_eq!((stats.received, stats.retransmitted), (300_005, 0));
         assert!(stats.rtt_samples > 0 && stats.rtt_sum_ns > 0);
-        assert_eq!((connection.bytes, connection.retransmitted()), (Some(100), 0));
-        connection.end(true).unwrap();
+        assert_eq!((connection.bytes, connection.retransmissions_of_file()), (Some(100), 0));
+        connection.close_connection(true).unwrap();
     }
 
     /// A connection with two timeouts of its SYN-ACK starts with these in `TCP_INFO`.
@@ -246,11 +250,11 @@ mod tests {
     fn linux_tcp_create_openreq_child_excludes_syn_ack_timeouts() {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
         let to = SocketAddrV4::new(Ipv4Addr::LOCALHOST, listener.local_addr().unwrap().port());
-        let mut connection = Connection::open(0, to, 0, None, None).unwrap();
+        let mut connection = TestConnection::open_connection(0, to, 0, None, None).unwrap();
         connection.handshake_timeouts = [2, 1];
-        connection.update(&TcpInfo::with_timeouts(2, 1));
+        connection.update_stats(&TcpInfo::with_timeouts(2, 1));
         assert_eq!((connection.stats.timeouts, connection.stats.timeout_sequences), (0, 0));
-        connection.update(&TcpInfo::with_timeouts(5, 2));
+        connection.update_stats(&TcpInfo::with_timeouts(5, 2));
         assert_eq!((connection.stats.timeouts, connection.stats.timeout_sequences), (3, 1));
     }
 }

@@ -5,12 +5,14 @@
 //! ```
 //!
 //! Files are timed by their packets at the ends of the link, so the scheduling of this thread does
-//! not affect the times; it only determines when the next file begins.
+//! not affect the times; the scheduling only determines when the next file begins.
 
-use super::connection::{Connection, PIECE, SenderStats};
-use super::flow::Flow;
-use super::tally::{FileTally, Shared};
-use super::{File, SERVICE, Schedule, Session, list, near_address, write_line};
+use super::connection::{PIECE, SenderStats, TestConnection};
+use super::flow_state::FlowState;
+use super::traffic_tally::{FileTally, SharedTally};
+use super::{
+    ConnectionUse, FileToSend, RunSchedule, SERVICE, format_json_list, near_address, write_line,
+};
 use crate::command::LinkError;
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, ppoll};
@@ -35,7 +37,7 @@ const EVENTS: usize = 64;
 
 /// Kind of a timed event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Due {
+enum TimedEvent {
     /// Start of a flow's next file.
     Begin(usize),
     /// Stop of a flow.
@@ -50,44 +52,45 @@ const LISTENS: u64 = 0;
 const READS: u64 = 1;
 const WRITES: u64 = 2;
 
-fn token(kind: u64, number: usize) -> u64 {
+fn epoll_token(kind: u64, number: usize) -> u64 {
     kind << 48 | number as u64
 }
 
 /// State of all flows during a run.
-pub(super) struct Driver<'a> {
-    flows: Vec<Flow>,
-    schedule: Schedule,
-    tally: Shared,
+pub(super) struct TrafficDriver<'a> {
+    flows: Vec<FlowState>,
+    schedule: RunSchedule,
+    tally: SharedTally,
     lifeline: &'a OwnedFd,
     answer: &'a mut (dyn Write + Send),
     epoll: Epoll,
-    connections: Vec<Option<Connection>>,
+    connections: Vec<Option<TestConnection>>,
     /// Connections whose file was read but is not completely acknowledged.
     unacked: Vec<usize>,
-    event_queue: BinaryHeap<Reverse<(Instant, Due)>>,
+    event_queue: BinaryHeap<Reverse<(Instant, TimedEvent)>>,
     began: Instant,
     /// Number of files that ended after the warm-up.
     finished: u64,
     piece: Vec<u8>,
 }
 
-/// Returns the next time of a periodic task that began at `start` and has just ended: at least its
-/// own duration from now, so that half of the time is left for data.
-fn next_time(due: Instant, start: Instant) -> Instant {
+/// Returns the next time of a periodic task that began at `start` and has just ended. The next time
+/// is at least the duration of the task from now, so that at least half of the time is left for
+/// data.
+fn next_task_time(due: Instant, start: Instant) -> Instant {
     due.max(Instant::now() + start.elapsed())
 }
 
-fn failed(error: impl Into<io::Error>) -> LinkError {
+fn link_error(error: impl Into<io::Error>) -> LinkError {
     LinkError::Network(error.into())
 }
 
-impl<'a> Driver<'a> {
+impl<'a> TrafficDriver<'a> {
     /// Creates a driver on the thread of the receivers' namespace.
     pub(super) fn new(
-        flows: Vec<Flow>,
-        schedule: Schedule,
-        tally: Shared,
+        flows: Vec<FlowState>,
+        schedule: RunSchedule,
+        tally: SharedTally,
         lifeline: &'a OwnedFd,
         answer: &'a mut (dyn Write + Send),
     ) -> io::Result<Self> {
@@ -108,17 +111,17 @@ impl<'a> Driver<'a> {
     }
 
     /// Runs until the end of the schedule.
-    pub(super) fn run(&mut self) -> Result<(), LinkError> {
-        self.begin()?;
+    pub(super) fn run_schedule(&mut self) -> Result<(), LinkError> {
+        self.schedule_first_files()?;
         let until = self.schedule.until.map(|until| self.began + until);
         while until.is_none_or(|until| Instant::now() < until) && !self.has_finished() {
-            self.wait(until)?;
+            self.wait_for_event(until)?;
             let mut events = [EpollEvent::empty(); EVENTS];
             let count = self.epoll.wait(&mut events, EpollTimeout::ZERO);
             let count =
                 count.or_else(|error| if error == Errno::EINTR { Ok(0) } else { Err(error) });
-            for event in &events[..count.map_err(failed)?] {
-                self.on_event(*event).map_err(failed)?;
+            for event in &events[..count.map_err(link_error)?] {
+                self.on_event(*event).map_err(link_error)?;
             }
             self.finish_acked_files()?;
             // Events that become due in the meantime wait for the next poll.
@@ -128,44 +131,44 @@ impl<'a> Driver<'a> {
                     break;
                 }
                 self.event_queue.pop();
-                self.process(due, event)?;
+                self.process_timed_event(due, event)?;
             }
         }
         if self.schedule.slot.is_some() {
-            self.snapshot()?;
+            self.write_snapshot()?;
         }
         self.report_punctuality()
     }
 
     fn report_punctuality(&mut self) -> Result<(), LinkError> {
         let elapsed = self.began.elapsed().as_nanos() as Nanos;
-        let punctuality = self.tally.get().punctuality(elapsed);
+        let punctuality = self.tally.lock_tally().punctuality_json(elapsed);
         write_line(self.answer, "punctuality", &punctuality)
     }
 
     fn has_finished(&self) -> bool {
         let enough = self.schedule.wanted.is_some_and(|(_, wanted)| self.finished >= wanted);
-        let idle = |flow: &Flow| flow.next.is_none() && flow.open.is_empty();
+        let idle = |flow: &FlowState| flow.next.is_none() && flow.open.is_empty();
         enough || (self.schedule.until.is_none() && self.flows.iter().all(idle))
     }
 
-    fn begin(&mut self) -> Result<(), LinkError> {
+    fn schedule_first_files(&mut self) -> Result<(), LinkError> {
         self.began = Instant::now();
         for number in 0..self.flows.len() {
             let flow = &self.flows[number];
-            let event = EpollEvent::new(EpollFlags::EPOLLIN, token(LISTENS, number));
-            self.epoll.add(&flow.listener, event).map_err(failed)?;
+            let event = EpollEvent::new(EpollFlags::EPOLLIN, epoll_token(LISTENS, number));
+            self.epoll.add(&flow.listener, event).map_err(link_error)?;
             if let Some(stop) = flow.config.stop {
                 let stop = self.began + Duration::from_nanos(stop);
-                self.event_queue.push(Reverse((stop, Due::Stop(number))));
+                self.event_queue.push(Reverse((stop, TimedEvent::Stop(number))));
             }
             self.draw_file(number, self.began);
         }
-        self.event_queue.push(Reverse((self.began + SAMPLE_INTERVAL, Due::Sample)));
-        self.event_queue.push(Reverse((self.began + REPORT_INTERVAL, Due::Punctuality)));
+        self.event_queue.push(Reverse((self.began + SAMPLE_INTERVAL, TimedEvent::Sample)));
+        self.event_queue.push(Reverse((self.began + REPORT_INTERVAL, TimedEvent::Punctuality)));
         if let Some(slot) = self.schedule.slot {
-            self.event_queue.push(Reverse((self.began + slot, Due::Slot)));
-            self.snapshot()?;
+            self.event_queue.push(Reverse((self.began + slot, TimedEvent::Slot)));
+            self.write_snapshot()?;
         }
         Ok(())
     }
@@ -173,17 +176,17 @@ impl<'a> Driver<'a> {
     /// Draws the next file of a flow, relative to `then`.
     fn draw_file(&mut self, number: usize, then: Instant) {
         let flow = &mut self.flows[number];
-        flow.next = flow.config.files.next().map(|file| {
+        flow.next = flow.config.files.next_file().map(|file| {
             let due = then + Duration::from_nanos(file.after);
             (file, due)
         });
         if let Some((_, due)) = flow.next {
-            self.event_queue.push(Reverse((due, Due::Begin(number))));
+            self.event_queue.push(Reverse((due, TimedEvent::Begin(number))));
         }
     }
 
     /// Waits for an event or the next due time; fails if the caller has ended.
-    fn wait(&self, until: Option<Instant>) -> Result<(), LinkError> {
+    fn wait_for_event(&self, until: Option<Instant>) -> Result<(), LinkError> {
         let now = Instant::now();
         let due = self.event_queue.peek().map(|Reverse((due, _))| *due);
         let ack_check = (!self.unacked.is_empty()).then(|| now + ACK_CHECK_INTERVAL);
@@ -196,31 +199,32 @@ impl<'a> Driver<'a> {
         let mut polled = ends.map(|end| PollFd::new(end, PollFlags::POLLIN));
         match ppoll(&mut polled, limit, None) {
             Ok(_) | Err(Errno::EINTR) => {}
-            Err(error) => return Err(failed(error)),
+            Err(error) => return Err(link_error(error)),
         }
         if polled[1].any() == Some(true) { Err(LinkError::Abandoned) } else { Ok(()) }
     }
 
-    fn process(&mut self, due: Instant, event: Due) -> Result<(), LinkError> {
+    fn process_timed_event(&mut self, due: Instant, event: TimedEvent) -> Result<(), LinkError> {
         match event {
-            Due::Begin(flow) => self.begin_file(flow, due).map_err(failed)?,
-            Due::Stop(flow) => self.stop(flow).map_err(failed)?,
-            Due::Sample => {
+            TimedEvent::Begin(flow) => self.begin_file(flow, due).map_err(link_error)?,
+            TimedEvent::Stop(flow) => self.stop_flow(flow).map_err(link_error)?,
+            TimedEvent::Sample => {
                 let start = Instant::now();
                 for connection in self.connections.iter_mut().flatten() {
-                    connection.sample();
+                    connection.sample_tcp_info();
                 }
-                self.event_queue.push(Reverse((next_time(due + SAMPLE_INTERVAL, start), event)));
+                self.event_queue
+                    .push(Reverse((next_task_time(due + SAMPLE_INTERVAL, start), event)));
             }
-            Due::Punctuality => {
+            TimedEvent::Punctuality => {
                 self.report_punctuality()?;
                 self.event_queue.push(Reverse((due + REPORT_INTERVAL, event)));
             }
-            Due::Slot => {
+            TimedEvent::Slot => {
                 let start = Instant::now();
-                self.snapshot()?;
+                self.write_snapshot()?;
                 let slot = self.schedule.slot.unwrap_or(SAMPLE_INTERVAL);
-                self.event_queue.push(Reverse((next_time(due + slot, start), event)));
+                self.event_queue.push(Reverse((next_task_time(due + slot, start), event)));
             }
         }
         Ok(())
@@ -228,23 +232,23 @@ impl<'a> Driver<'a> {
 
     fn begin_file(&mut self, number: usize, due: Instant) -> io::Result<()> {
         let flow = &mut self.flows[number];
-        let Some((File { bytes, .. }, _)) = flow.next.take() else { return Ok(()) };
+        let Some((FileToSend { bytes, .. }, _)) = flow.next.take() else { return Ok(()) };
         let count = flow.started;
         flow.started += 1;
-        if flow.config.session == Session::Arriving {
+        if flow.config.session == ConnectionUse::Arriving {
             self.draw_file(number, due);
         }
         let open = self.flows[number].open.values().next().copied();
-        let index = open.filter(|_| self.flows[number].config.session == Session::Persistent);
+        let index = open.filter(|_| self.flows[number].config.session == ConnectionUse::Persistent);
         if let (Some(index), Some(bytes)) = (index, bytes) {
             return self.start_next_file(index, count, bytes);
         }
         let to = SocketAddrV4::new(near_address(number), SERVICE);
         let window = self.flows[number].config.receiver_window;
-        let connection = Connection::open(number, to, count, bytes, window)?;
+        let connection = TestConnection::open_connection(number, to, count, bytes, window)?;
         let free = self.connections.iter().position(Option::is_none);
         let index = free.unwrap_or(self.connections.len());
-        let event = EpollEvent::new(EpollFlags::EPOLLIN, token(READS, index));
+        let event = EpollEvent::new(EpollFlags::EPOLLIN, epoll_token(READS, index));
         self.epoll.add(&connection.receiver, event)?;
         self.flows[number].open.insert(connection.port, index);
         if free.is_none() {
@@ -256,37 +260,37 @@ impl<'a> Driver<'a> {
 
     fn start_next_file(&mut self, index: usize, number: u64, bytes: u64) -> io::Result<()> {
         let Some(connection) = &mut self.connections[index] else { return Ok(()) };
-        connection.sample();
+        connection.sample_tcp_info();
         connection.start_file(number, bytes);
-        if let Some(files) = &mut self.tally.get().files[connection.flow] {
-            files.entry(connection.port).and_modify(FileTally::begin);
+        if let Some(files) = &mut self.tally.lock_tally().files[connection.flow] {
+            files.entry(connection.port).and_modify(FileTally::begin_next_file);
         }
-        let event = &mut EpollEvent::new(EpollFlags::EPOLLIN, token(READS, index));
+        let event = &mut EpollEvent::new(EpollFlags::EPOLLIN, epoll_token(READS, index));
         self.epoll.modify(&connection.receiver, event)?;
-        self.push(index)
+        self.write_connection(index)
     }
 
     /// Resets the connections of a flow and starts no more files.
-    fn stop(&mut self, number: usize) -> io::Result<()> {
+    fn stop_flow(&mut self, number: usize) -> io::Result<()> {
         self.flows[number].next = None;
         let open: Vec<usize> = self.flows[number].open.drain().map(|(_, index)| index).collect();
         let ended: Vec<_> =
             open.iter().filter_map(|index| self.connections[*index].take()).collect();
-        ended.into_iter().try_for_each(|connection| self.end(connection, true))
+        ended.into_iter().try_for_each(|connection| self.end_connection(connection, true))
     }
 
-    fn end(&mut self, mut connection: Connection, resets: bool) -> io::Result<()> {
+    fn end_connection(&mut self, mut connection: TestConnection, resets: bool) -> io::Result<()> {
         let flow = &mut self.flows[connection.flow];
-        flow.ended.add(connection.sample());
+        flow.ended.add_stats(connection.sample_tcp_info());
         flow.open.remove(&connection.port);
-        connection.end(resets)
+        connection.close_connection(resets)
     }
 
     fn on_event(&mut self, event: EpollEvent) -> io::Result<()> {
         let number = (event.data() & 0xffff_ffff) as usize;
         match event.data() >> 48 {
-            LISTENS => self.accept(number),
-            READS => self.read(number),
+            LISTENS => self.accept_connection(number),
+            READS => self.read_connection(number),
             _ => {
                 let connection = self.connections[number].as_ref();
                 let sender = connection.and_then(|connection| connection.sender.as_ref());
@@ -295,12 +299,12 @@ impl<'a> Driver<'a> {
                 {
                     return Err(error);
                 }
-                self.push(number)
+                self.write_connection(number)
             }
         }
     }
 
-    fn accept(&mut self, number: usize) -> io::Result<()> {
+    fn accept_connection(&mut self, number: usize) -> io::Result<()> {
         loop {
             let (sender, from) = match self.flows[number].listener.accept() {
                 Ok(accepted) => accepted,
@@ -311,32 +315,32 @@ impl<'a> Driver<'a> {
             // A stopped connection no longer has a receiver.
             let Some(index) = self.flows[number].open.get(&from.port()).copied() else { continue };
             if let Some(connection) = &mut self.connections[index] {
-                let event = EpollEvent::new(EpollFlags::empty(), token(WRITES, index));
+                let event = EpollEvent::new(EpollFlags::empty(), epoll_token(WRITES, index));
                 self.epoll.add(&sender, event)?;
-                connection.accepted(sender);
-                self.push(index)?;
+                connection.set_accepted_sender(sender);
+                self.write_connection(index)?;
             }
         }
     }
 
-    fn push(&mut self, index: usize) -> io::Result<()> {
+    fn write_connection(&mut self, index: usize) -> io::Result<()> {
         let Some(connection) = &mut self.connections[index] else { return Ok(()) };
-        let closes = self.flows[connection.flow].config.session.closes();
-        let done = connection.write(&self.piece, closes)?;
+        let closes = self.flows[connection.flow].config.session.closes_after_file();
+        let done = connection.write_to_socket(&self.piece, closes)?;
         let Some(sender) = &connection.sender else { return Ok(()) };
         let wants = if done { EpollFlags::empty() } else { EpollFlags::EPOLLOUT };
-        Ok(self.epoll.modify(sender, &mut EpollEvent::new(wants, token(WRITES, index)))?)
+        Ok(self.epoll.modify(sender, &mut EpollEvent::new(wants, epoll_token(WRITES, index)))?)
     }
 
-    fn read(&mut self, index: usize) -> io::Result<()> {
+    fn read_connection(&mut self, index: usize) -> io::Result<()> {
         let Some(connection) = &mut self.connections[index] else { return Ok(()) };
-        if connection.read(&mut self.piece)? && connection.delivered.is_none() {
-            let mut tally = self.tally.get();
+        if connection.read_from_socket(&mut self.piece)? && connection.delivered.is_none() {
+            let mut tally = self.tally.lock_tally();
             let files = tally.files[connection.flow].as_mut();
             let file = files.and_then(|files| files.get(&connection.port));
             connection.delivered = Some(file.map_or(0, |file| file.last_left));
             self.unacked.push(index);
-            let nothing = &mut EpollEvent::new(EpollFlags::empty(), token(READS, index));
+            let nothing = &mut EpollEvent::new(EpollFlags::empty(), epoll_token(READS, index));
             self.epoll.modify(&connection.receiver, nothing)?;
         }
         Ok(())
@@ -348,13 +352,13 @@ impl<'a> Driver<'a> {
             let Some(connection) = &self.connections[index] else { continue };
             let (flow, port) = (connection.flow, connection.port);
             let (now, file) = {
-                let mut tally = self.tally.get();
-                let now = tally.now();
+                let mut tally = self.tally.lock_tally();
+                let now = tally.current_link_time();
                 let file = tally.files[flow].as_ref().and_then(|files| files.get(&port));
                 (now, file.copied().unwrap_or_default())
             };
             if file.is_acked() {
-                self.finish(index, &file, now)?;
+                self.finish_file(index, &file, now)?;
             } else {
                 self.unacked.push(index);
             }
@@ -363,11 +367,11 @@ impl<'a> Driver<'a> {
     }
 
     /// Reports a file and schedules the next one. `now`: link time.
-    fn finish(&mut self, index: usize, file: &FileTally, now: Nanos) -> Result<(), LinkError> {
+    fn finish_file(&mut self, index: usize, file: &FileTally, now: Nanos) -> Result<(), LinkError> {
         let Some(mut connection) = self.connections[index].take() else { return Ok(()) };
-        connection.sample();
+        connection.sample_tcp_info();
         let first = file.first_entered.unwrap_or(0);
-        let line = list([
+        let line = format_json_list([
             connection.flow as u64,
             connection.number,
             connection.bytes.unwrap_or(0),
@@ -377,7 +381,7 @@ impl<'a> Driver<'a> {
             file.last_ack,
             file.arrived,
             file.drops,
-            connection.retransmitted(),
+            connection.retransmissions_of_file(),
         ]);
         write_line(self.answer, "transfer", &line)?;
         let host = Instant::now();
@@ -385,15 +389,15 @@ impl<'a> Driver<'a> {
         self.finished += u64::from(warm);
         let (flow, port) = (connection.flow, connection.port);
         let session = self.flows[flow].config.session;
-        if session == Session::Persistent {
+        if session == ConnectionUse::Persistent {
             self.connections[index] = Some(connection);
         } else {
-            self.end(connection, false).map_err(failed)?;
-            if let Some(files) = &mut self.tally.get().files[flow] {
+            self.end_connection(connection, false).map_err(link_error)?;
+            if let Some(files) = &mut self.tally.lock_tally().files[flow] {
                 files.remove(&port);
             }
         }
-        if session != Session::Arriving {
+        if session != ConnectionUse::Arriving {
             let since = Duration::from_nanos(now.saturating_sub(file.last_ack));
             self.draw_file(flow, host.checked_sub(since).unwrap_or(host));
         }
@@ -401,14 +405,15 @@ impl<'a> Driver<'a> {
     }
 
     /// Writes a line with all counters since the start.
-    fn snapshot(&mut self) -> Result<(), LinkError> {
+    fn write_snapshot(&mut self) -> Result<(), LinkError> {
         let (tallies, totals) = {
-            let mut tally = self.tally.get();
+            let mut tally = self.tally.lock_tally();
             let waits = std::mem::take(&mut tally.waits);
-            let waits: Vec<String> = waits.iter().map(|(steps, n)| list([steps, n])).collect();
+            let waits: Vec<String> =
+                waits.iter().map(|(steps, n)| format_json_list([steps, n])).collect();
             let totals = format!(
                 "\"now_ns\":{},\"carried_bytes\":{},\"waits\":[{}]",
-                tally.now(),
+                tally.current_link_time(),
                 tally.carried_bytes,
                 waits.join(",")
             );
@@ -416,11 +421,11 @@ impl<'a> Driver<'a> {
         };
         let mut stats: Vec<SenderStats> = self.flows.iter().map(|flow| flow.ended).collect();
         for connection in self.connections.iter_mut().flatten() {
-            stats[connection.flow].add(connection.sample());
+            stats[connection.flow].add_stats(connection.sample_tcp_info());
         }
         let mut rows = Vec::new();
         for ((flow, tally), stats) in self.flows.iter_mut().zip(&tallies).zip(stats) {
-            rows.push(flow.row(tally, stats).map_err(LinkError::Loop)?);
+            rows.push(flow.counters_row(tally, stats).map_err(LinkError::Loop)?);
         }
         write_line(self.answer, "snapshot", &format!("{{{totals},\"flows\":[{}]}}", rows.join(",")))
     }
@@ -435,7 +440,7 @@ mod tests {
         let now = Instant::now();
         let long = Duration::from_millis(500);
         let start = now.checked_sub(long).unwrap();
-        assert!(next_time(start + SAMPLE_INTERVAL, start) >= now + long);
-        assert_eq!(next_time(now + 4 * long, start), now + 4 * long);
+        assert!(next_task_time(start + SAMPLE_INTERVAL, start) >= now + long);
+        assert_eq!(next_task_time(now + 4 * long, start), now + 4 * long);
     }
 }

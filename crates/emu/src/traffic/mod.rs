@@ -12,18 +12,18 @@
 
 mod connection;
 mod driver;
-mod flow;
-mod tally;
+mod flow_state;
 mod tcp_info;
+mod traffic_tally;
 
-use crate::capture::Capture;
+use crate::capture::LinkCapture;
 use crate::command::LinkError;
-use crate::forwarding::{Forwarding, Outcome, Stop};
-use crate::namespace::spawn;
-use crate::network::{DeviceKind, Network};
-use crate::path::{DirectionConfig, Path, Port, Side};
-use driver::Driver;
-use flow::Flow;
+use crate::forwarding::{ForwardingLoop, ForwardingResult, StopHandle};
+use crate::namespace::spawn_thread;
+use crate::network::{DeviceKind, EmulatedNetwork};
+use crate::path::{DirectionConfig, EmulatedLink, LinkPort, LinkSide};
+use driver::TrafficDriver;
+use flow_state::FlowState;
 use std::fmt;
 use std::fs;
 use std::io::{self, Write};
@@ -31,8 +31,8 @@ use std::net::Ipv4Addr;
 use std::os::fd::OwnedFd;
 use std::thread;
 use std::time::Duration;
-use tally::Shared;
 use tcpcast_link::time::Nanos;
+use traffic_tally::SharedTally;
 
 /// Port on which senders listen.
 const SERVICE: u16 = 5001;
@@ -43,7 +43,7 @@ pub const MAX_FLOWS: usize = 256;
 
 /// The next file of a flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct File {
+pub struct FileToSend {
     /// Time since the end of the previous file or, if files arrive independently, since its start.
     /// For the first file, time since the start of the run.
     pub after: Nanos,
@@ -52,15 +52,15 @@ pub struct File {
 }
 
 /// Generator of a flow's files; returns `None` after the last.
-pub struct Files(pub Box<dyn FnMut() -> Option<File> + Send>);
+pub struct FileGenerator(pub Box<dyn FnMut() -> Option<FileToSend> + Send>);
 
-impl Files {
-    fn next(&mut self) -> Option<File> {
+impl FileGenerator {
+    fn next_file(&mut self) -> Option<FileToSend> {
         (self.0)()
     }
 }
 
-impl fmt::Debug for Files {
+impl fmt::Debug for FileGenerator {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Files")
     }
@@ -68,7 +68,7 @@ impl fmt::Debug for Files {
 
 /// Use of connections by files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Session {
+pub enum ConnectionUse {
     /// One endless connection.
     Endless,
     /// A new connection per file, after the end of the previous file.
@@ -79,9 +79,9 @@ pub enum Session {
     Arriving,
 }
 
-impl Session {
+impl ConnectionUse {
     /// Whether the sender closes its end after the last byte.
-    fn closes(self) -> bool {
+    fn closes_after_file(self) -> bool {
         matches!(self, Self::Each | Self::Arriving)
     }
 }
@@ -104,16 +104,16 @@ pub struct FlowConfig {
     /// Maximum packet size of the sender, including the IP header, bytes.
     pub mtu: u32,
     /// Files to send.
-    pub files: Files,
+    pub files: FileGenerator,
     /// Use of connections.
-    pub session: Session,
+    pub session: ConnectionUse,
     /// Time at which all transmissions stop, including retransmissions.
     pub stop: Option<Nanos>,
 }
 
 /// Duration of a run, and interval of its snapshots.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Schedule {
+pub struct RunSchedule {
     /// End of the run; `None` if the run ends with the files.
     pub until: Option<Duration>,
     /// The run ends earlier if this number of files has ended after this warm-up.
@@ -134,13 +134,13 @@ pub struct TrafficCommand {
     /// Sysctls of `net.ipv4` for the receivers, name and value.
     pub far_sysctls: Vec<(String, String)>,
     /// Duration and snapshots.
-    pub schedule: Schedule,
+    pub schedule: RunSchedule,
     /// Maximum packet size of the receivers, including the IP header, bytes.
     pub mtu: u32,
     /// Kind of device between hosts and link; `None` selects an available one.
     pub device: Option<DeviceKind>,
     /// Side to be captured, and the capture file.
-    pub capture: Option<(Side, fs::File)>,
+    pub capture: Option<(LinkSide, fs::File)>,
     /// Maximum memory for packets, bytes.
     pub memory: usize,
 }
@@ -157,59 +157,67 @@ impl TrafficCommand {
     ///
     /// # Errors
     /// [`LinkError`] describes the failure.
-    pub fn run(self, lifeline: &OwnedFd, answer: &mut (dyn Write + Send)) -> Result<(), LinkError> {
-        let ports = self.ports();
+    pub fn run_flows(
+        self,
+        lifeline: &OwnedFd,
+        answer: &mut (dyn Write + Send),
+    ) -> Result<(), LinkError> {
+        let ports = self.link_ports();
         let mtus: Vec<u32> = self.flows.iter().map(|flow| flow.mtu).chain([self.mtu]).collect();
         let (network, devices) =
-            Network::new(&ports, &mtus, self.device).map_err(LinkError::Network)?;
-        self.tune(&network).map_err(LinkError::Network)?;
-        let capture = self.capture.map(|(side, file)| Capture::new(side, &ports, file));
+            EmulatedNetwork::new(&ports, &mtus, self.device).map_err(LinkError::Network)?;
+        self.set_tcp_parameters(&network).map_err(LinkError::Network)?;
+        let capture = self.capture.map(|(side, file)| LinkCapture::new(side, &ports, file));
         let capture = capture.transpose().map_err(LinkError::Loop)?;
-        let path = Path::new(self.forward, self.back, ports, self.memory);
-        let mut forwarding = Forwarding::new(path, devices).map_err(LinkError::Loop)?;
-        let tally = Shared::new(self.flows.iter().map(|flow| flow.session != Session::Endless));
+        let path = EmulatedLink::new(self.forward, self.back, ports, self.memory);
+        let mut forwarding = ForwardingLoop::new(path, devices).map_err(LinkError::Loop)?;
+        let tally =
+            SharedTally::new(self.flows.iter().map(|flow| flow.session != ConnectionUse::Endless));
         let mut observer = (tally.clone(), capture);
-        let stop = Stop::new().map_err(LinkError::Loop)?;
+        let stop = StopHandle::new().map_err(LinkError::Loop)?;
         let flows = self.flows.into_iter().zip(&network.hosts).enumerate();
-        let flows = flows.map(|(number, (config, host))| Flow::new(number, config, host));
-        let flows: Vec<Flow> = flows.collect::<io::Result<_>>().map_err(LinkError::Network)?;
+        let flows = flows.map(|(number, (config, host))| FlowState::new(number, config, host));
+        let flows: Vec<FlowState> = flows.collect::<io::Result<_>>().map_err(LinkError::Network)?;
         let (schedule, far) = (self.schedule, &network.hosts[network.hosts.len() - 1]);
         let (done, outcome) = thread::scope(|scope| -> Result<_, LinkError> {
             let (stop_handle, observer) = (stop.clone(), &mut observer);
-            let loops = spawn(scope, move || forwarding.run(&stop_handle, observer));
+            let loops = spawn_thread(scope, move || {
+                forwarding.forward_until_stopped(&stop_handle, observer)
+            });
             let loops = loops.map_err(LinkError::Loop)?;
-            let done = far
-                .namespace
-                .within(|| Ok(Driver::new(flows, schedule, tally, lifeline, &mut *answer)?.run()));
-            stop.stop();
+            let done = far.namespace.run_within(|| {
+                Ok(TrafficDriver::new(flows, schedule, tally, lifeline, &mut *answer)?
+                    .run_schedule())
+            });
+            stop.request_stop();
             Ok((done, loops.join()))
         })?;
         done.map_err(LinkError::Loop)??;
         let panicked = |_| LinkError::Loop(io::Error::other("the forwarding loop panicked"));
         let mut outcome = outcome.map_err(panicked)?.map_err(LinkError::Loop)?;
-        outcome.missed += network.drops();
-        if let Some(error) = observer.1.and_then(|capture| capture.end().err()) {
+        outcome.missed += network.interface_drops();
+        if let Some(error) = observer.1.and_then(|capture| capture.finish_writing().err()) {
             write_line(answer, "capture_fault", &error.to_string())?;
         }
         write_outcome(answer, network.device, &outcome)
     }
 
     /// Configures TCP in each namespace.
-    fn tune(&self, network: &Network) -> io::Result<()> {
+    fn set_tcp_parameters(&self, network: &EmulatedNetwork) -> io::Result<()> {
         for (host, flow) in network.hosts.iter().zip(&self.flows) {
             let route = (flow.initial_window, flow.min_rto_ms);
-            host.tune(&flow.sysctls, Some(route))?;
+            host.set_tcp_parameters(&flow.sysctls, Some(route))?;
         }
-        network.hosts.last().map_or(Ok(()), |far| far.tune(&self.far_sysctls, None))
+        network.hosts.last().map_or(Ok(()), |far| far.set_tcp_parameters(&self.far_sysctls, None))
     }
 
     /// Returns a near port for each flow, and the far port.
-    fn ports(&self) -> Vec<Port> {
+    fn link_ports(&self) -> Vec<LinkPort> {
         let port = |(index, flow): (usize, &FlowConfig)| {
             let (forward, back) = flow.delays;
-            Port { side: Side::Near, address: near_address(index), forward, back }
+            LinkPort { side: LinkSide::Near, address: near_address(index), forward, back }
         };
-        let far = Port { side: Side::Far, address: FAR, forward: 0, back: 0 };
+        let far = LinkPort { side: LinkSide::Far, address: FAR, forward: 0, back: 0 };
         self.flows.iter().enumerate().map(port).chain([far]).collect()
     }
 }
@@ -220,7 +228,7 @@ fn write_line(answer: &mut (dyn Write + Send), key: &str, value: &str) -> Result
 }
 
 /// Formats numbers as a JSON list.
-fn list<T: std::fmt::Display>(numbers: impl IntoIterator<Item = T>) -> String {
+fn format_json_list<T: std::fmt::Display>(numbers: impl IntoIterator<Item = T>) -> String {
     let numbers: Vec<String> = numbers.into_iter().map(|number| number.to_string()).collect();
     format!("[{}]", numbers.join(","))
 }
@@ -228,13 +236,13 @@ fn list<T: std::fmt::Display>(numbers: impl IntoIterator<Item = T>) -> String {
 fn write_outcome(
     answer: &mut (dyn Write + Send),
     device: DeviceKind,
-    outcome: &Outcome,
+    outcome: &ForwardingResult,
 ) -> Result<(), LinkError> {
     let late = |share| {
         let (forward, back) = (&outcome.path.forward.lateness, &outcome.path.back.lateness);
         forward.quantile(share).max(back.quantile(share))
     };
-    if let Some(reason) = outcome.distortion() {
+    if let Some(reason) = outcome.distortion_reason() {
         write_line(answer, "distortion", &reason)?;
     }
     let numbers = [

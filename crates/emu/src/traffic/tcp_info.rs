@@ -7,7 +7,7 @@ use std::os::fd::{AsFd, AsRawFd};
 
 /// Limits the advertised window of a receiver by `TCP_WINDOW_CLAMP`, in bytes. `SO_RCVBUF` would
 /// limit the memory, and packets use more memory than their data.
-pub(super) fn limit_window(socket: impl AsFd, bytes: u32) -> io::Result<()> {
+pub(super) fn limit_receive_window(socket: impl AsFd, bytes: u32) -> io::Result<()> {
     // SAFETY: the kernel reads as many bytes as `bytes` has.
     #[allow(unsafe_code)]
     let result = unsafe {
@@ -30,7 +30,7 @@ const LENGTH: usize = 248;
 pub(super) struct TcpInfo([u8; LENGTH], usize);
 
 impl TcpInfo {
-    pub(super) fn of(socket: impl AsFd) -> io::Result<Self> {
+    pub(super) fn read_from_socket(socket: impl AsFd) -> io::Result<Self> {
         let mut bytes = [0_u8; LENGTH];
         let mut length = LENGTH as libc::socklen_t;
         // SAFETY: the kernel writes at most `length` bytes to where `bytes` are.
@@ -48,11 +48,11 @@ impl TcpInfo {
         if result == 0 { Ok(Self(bytes, known)) } else { Err(io::Error::last_os_error()) }
     }
 
-    fn word(&self, start: usize) -> u32 {
+    fn word_at(&self, start: usize) -> u32 {
         u32::from_ne_bytes([self.0[start], self.0[start + 1], self.0[start + 2], self.0[start + 3]])
     }
 
-    fn long(&self, start: usize) -> u64 {
+    fn long_at(&self, start: usize) -> u64 {
         let mut bytes = [0; 8];
         bytes.copy_from_slice(&self.0[start..start + 8]);
         u64::from_ne_bytes(bytes)
@@ -60,23 +60,23 @@ impl TcpInfo {
 
     /// Smoothed RTT, µs.
     pub(super) fn rtt_us(&self) -> u32 {
-        self.word(68)
+        self.word_at(68)
     }
 
     /// Number of retransmissions.
-    pub(super) fn retransmitted(&self) -> u32 {
-        self.word(100)
+    pub(super) fn retransmission_count(&self) -> u32 {
+        self.word_at(100)
     }
 
     /// Number of received segments; for a sender, acknowledgements.
-    pub(super) fn acks(&self) -> u32 {
-        self.word(140)
+    pub(super) fn ack_count(&self) -> u32 {
+        self.word_at(140)
     }
 
-    /// Time with data to send, and the part of it limited by the receive window or the send buffer,
-    /// µs.
-    pub(super) fn busy_us(&self) -> (u64, u64) {
-        (self.long(168), self.long(176) + self.long(184))
+    /// Time with data to send, and the part of that time in which the receive window or the send
+    /// buffer was the limit, µs.
+    pub(super) fn busy_and_limited_us(&self) -> (u64, u64) {
+        (self.long_at(168), self.long_at(176) + self.long_at(184))
     }
 
     /// Whether the kernel counts timeouts per connection (since Linux 6.7).
@@ -85,37 +85,37 @@ impl TcpInfo {
     }
 
     /// Number of timeouts, and of timeout sequences. Timeouts of a SYN-ACK count as one sequence.
-    pub(super) fn timeouts(&self) -> [u64; 2] {
+    pub(super) fn timeout_counts(&self) -> [u64; 2] {
         [240, 242].map(|start| u16::from_ne_bytes([self.0[start], self.0[start + 1]]).into())
     }
 }
 
 /// TCP counters of a namespace.
 #[derive(Debug)]
-pub(super) struct NetStat(File);
+pub(super) struct NetstatCounters(File);
 
 /// Entries into fast recovery with and without SACK, and expired retransmission timers including
 /// timers of SYN-ACKs.
 const WANTED: [&str; 3] = ["TCPSackRecovery", "TCPRenoRecovery", "TCPTimeouts"];
 
-impl NetStat {
+impl NetstatCounters {
     /// Opens the counters of the calling thread's namespace; any thread can read them.
-    pub(super) fn open() -> io::Result<Self> {
+    pub(super) fn open_netstat() -> io::Result<Self> {
         File::open("/proc/thread-self/net/netstat").map(Self)
     }
 
     /// Returns the number of entries into fast recovery, and of timeouts.
-    pub(super) fn read(&mut self) -> io::Result<(u64, u64)> {
+    pub(super) fn read_recoveries_and_timeouts(&mut self) -> io::Result<(u64, u64)> {
         let mut text = String::new();
         self.0.rewind()?;
         self.0.read_to_string(&mut text)?;
-        let [sack, reno, timeouts] = WANTED.map(|name| value(&text, name));
+        let [sack, reno, timeouts] = WANTED.map(|name| counter_value(&text, name));
         Ok((sack + reno, timeouts))
     }
 }
 
 /// Returns the value of a counter. The file has a line of names followed by a line of values.
-fn value(text: &str, name: &str) -> u64 {
+fn counter_value(text: &str, name: &str) -> u64 {
     let lines: Vec<&str> = text.lines().filter(|line| line.starts_with("TcpExt:")).collect();
     let [names, values] = lines[..] else { return 0 };
     let mut pairs = names.split(' ').zip(values.split(' '));
@@ -143,10 +143,10 @@ mod tests {
     fn tcp_info_has_round_trip_time() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
-        let info = TcpInfo::of(&client).unwrap();
+        let info = TcpInfo::read_from_socket(&client).unwrap();
         assert!(info.rtt_us() > 0 && info.rtt_us() < 1_000_000, "{}", info.rtt_us());
-        assert_eq!((info.retransmitted(), info.timeouts()), (0, [0, 0]));
-        assert!(info.busy_us().0 >= info.busy_us().1);
+        assert_eq!((info.retransmission_count(), info.timeout_counts()), (0, [0, 0]));
+        assert!(info.busy_and_limited_us().0 >= info.busy_and_limited_us().1);
     }
 
     #[test]
@@ -154,12 +154,12 @@ mod tests {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
         let (sender, _) = listener.accept().unwrap();
-        limit_window(&client, 5000).unwrap();
+        limit_receive_window(&client, 5000).unwrap();
         sender.set_nonblocking(true).unwrap();
         while (&sender).write(&[0; 4096]).is_ok() {}
         // First the space advertised before the limit is used up; then at most the limit is
         // advertised.
-        let window = || TcpInfo::of(&sender).unwrap().word(228);
+        let window = || TcpInfo::read_from_socket(&sender).unwrap().word_at(228);
         let mut buffer = [0; 1 << 16];
         while window() > 5000 {
             assert!((&client).read(&mut buffer).unwrap() > 0);
@@ -170,14 +170,14 @@ mod tests {
     fn short_tcp_info_has_no_timeout_counters() {
         let TcpInfo(bytes, _) = TcpInfo::with_timeouts(5, 2);
         let [new, old] = [244, 240].map(|length| TcpInfo(bytes, length));
-        assert_eq!((new.timeouts(), new.counts_timeouts()), ([5, 2], true));
+        assert_eq!((new.timeout_counts(), new.counts_timeouts()), ([5, 2], true));
         assert!(!old.counts_timeouts());
     }
 
     #[test]
     fn value_finds_counters_by_name() {
         let text = "TcpExt: A TCPTimeouts B\nTcpExt: 1 22 3\nIpExt: TCPTimeouts\nIpExt: 9\n";
-        assert_eq!((value(text, "TCPTimeouts"), value(text, "C")), (22, 0));
-        assert!(NetStat::open().unwrap().read().is_ok());
+        assert_eq!((counter_value(text, "TCPTimeouts"), counter_value(text, "C")), (22, 0));
+        assert!(NetstatCounters::open_netstat().unwrap().read_recoveries_and_timeouts().is_ok());
     }
 }

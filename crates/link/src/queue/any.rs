@@ -1,12 +1,13 @@
-//! A queue of any discipline, selected at run time. It costs one branch per call, but avoids a copy
-//! of the caller's code per discipline.
+//! A queue of any discipline, selected at run time. The selection costs one branch per call, but
+//! avoids a copy of the caller's code per discipline.
 
 use super::{
-    AdmitAll, Backlog, Codel, CodelConfig, DropTail, Drr, DrrConfig, Fifo, FqCodel, FqCodelConfig,
-    HeadDrop, Limits, Pie, PieConfig, QueueDiscipline, QueueProbe, Red, RedConfig, Verdict,
+    AdmitAll, Backlog, BufferLimits, Codel, CodelConfig, DropTail, Drr, DrrConfig, EnqueueOutcome,
+    Fifo, FqCodel, FqCodelConfig, HeadDrop, Pie, PieConfig, QueueDiscipline, QueueProbe, Red,
+    RedConfig,
 };
 use crate::packet::Packet;
-use crate::random::Stream;
+use crate::random::RandomStream;
 use crate::time::Nanos;
 use serde::Deserialize;
 
@@ -67,7 +68,7 @@ impl<T: Copy> AnyQueue<T> {
     /// Creates an empty queue. `draws` is used for early drops of RED and PIE, and for ties of fair
     /// queueing.
     #[must_use]
-    pub fn new(config: QueueConfig, limits: Limits, draws: Stream) -> Self {
+    pub fn new(config: QueueConfig, limits: BufferLimits, draws: RandomStream) -> Self {
         match config {
             QueueConfig::DropTail => Self::DropTail(Fifo::new(limits, AdmitAll)),
             QueueConfig::HeadDrop => Self::HeadDrop(HeadDrop::new(limits)),
@@ -89,7 +90,7 @@ impl<T: Copy> QueueDiscipline<T> for AnyQueue<T> {
         now: Nanos,
         packet: Packet<T>,
         probe: &mut impl QueueProbe<T>,
-    ) -> Verdict {
+    ) -> EnqueueOutcome {
         each!(self, queue => queue.enqueue(now, packet, probe))
     }
 
@@ -102,12 +103,12 @@ impl<T: Copy> QueueDiscipline<T> for AnyQueue<T> {
         each!(self, queue => queue.prefetch_ahead(turns, report));
     }
 
-    fn waiting(&self) -> Backlog {
-        each!(self, queue => queue.waiting())
+    fn waiting_backlog(&self) -> Backlog {
+        each!(self, queue => queue.waiting_backlog())
     }
 
-    fn held(&self) -> Backlog {
-        each!(self, queue => queue.held())
+    fn held_backlog(&self) -> Backlog {
+        each!(self, queue => queue.held_backlog())
     }
 
     fn deadline(&self) -> Nanos {
@@ -118,7 +119,7 @@ impl<T: Copy> QueueDiscipline<T> for AnyQueue<T> {
         each!(self, queue => queue.on_deadline(now));
     }
 
-    fn restart(&mut self, now: Nanos) {
-        each!(self, queue => queue.restart(now));
+    fn reset_when_empty(&mut self, now: Nanos) {
+        each!(self, queue => queue.reset_when_empty(now));
     }
 }

@@ -1,9 +1,9 @@
 //! Controlled delay: Nichols, Jacobson, McGregor and Iyengar, RFC 8289 (2018).
 //!
-//! CoDel measures the sojourn time of each packet on dequeue. If it stays above `target` for an
-//! `interval`, CoDel drops (or marks) packets at the head, each `interval / sqrt(count)` after the
-//! last. Dropping ends when a sojourn time is below `target`, or the backlog is at most one
-//! full-sized packet.
+//! CoDel measures the sojourn time of each packet on dequeue. If the sojourn time stays above
+//! `target` for an `interval`, CoDel drops (or marks) packets at the head; the time between two
+//! drops is `interval / sqrt(count)`. Dropping ends when a sojourn time is below `target`, or the
+//! backlog is at most one full-sized packet.
 //!
 //! ```text
 //!               above target for an interval: drop one, count = 1 (or close to the count
@@ -13,13 +13,16 @@
 //!        '------------- below target, or at most one packet -----------'   '-' drop, count += 1
 //! ```
 
-use super::{Backlog, Limits, QueueDiscipline, QueueProbe, Reason, Verdict, occupancy::Occupancy};
+use super::{
+    Backlog, BufferLimits, DropReason, EnqueueOutcome, QueueDiscipline, QueueProbe,
+    buffer_occupancy::BufferOccupancy,
+};
 use crate::packet::Packet;
-use crate::ring::Ring;
+use crate::ring_buffer::RingBuffer;
 use crate::time::{MILLISECOND, NEVER, Nanos};
 use serde::Deserialize;
 
-/// Implementation whose details are followed if they differ.
+/// Implementation to follow in details in which the RFC and Linux differ.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum CodelRules {
@@ -70,18 +73,18 @@ impl Default for CodelConfig {
 }
 
 /// Access to a queue controlled by CoDel.
-pub(super) trait Head<T> {
+pub(super) trait CodelQueueAccess<T> {
     /// Removes the first packet from the queue and the backlog.
-    fn take(&mut self) -> Option<Packet<T>>;
+    fn take_first(&mut self) -> Option<Packet<T>>;
     /// Backlog in bytes.
     fn backlog(&self) -> u64;
 }
 
 /// State of CoDel for one queue.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Control {
+pub(super) struct CodelState {
     /// Time at which sojourn times will have been above the target for an interval; [`NEVER`] while
-    /// they are below.
+    /// sojourn times are below the target.
     first_above: Nanos,
     drop_next: Nanos,
     /// Drops in the current dropping state.
@@ -92,7 +95,7 @@ pub(super) struct Control {
     dropping: bool,
 }
 
-impl Control {
+impl CodelState {
     pub const START: Self = Self {
         first_above: NEVER,
         drop_next: 0,
@@ -104,14 +107,14 @@ impl Control {
 
     /// Drops packets as required, and returns the next packet to transmit.
     #[inline]
-    pub fn dequeue<T: Copy>(
+    pub fn dequeue_with_drops<T: Copy>(
         &mut self,
         now: Nanos,
         config: &CodelConfig,
-        queue: &mut impl Head<T>,
+        queue: &mut impl CodelQueueAccess<T>,
         probe: &mut impl QueueProbe<T>,
     ) -> Option<Packet<T>> {
-        let Some(packet) = queue.take() else {
+        let Some(packet) = queue.take_first() else {
             self.dropping = false;
             if config.rules == CodelRules::Rfc8289 {
                 self.first_above = NEVER;
@@ -125,10 +128,10 @@ impl Control {
         } else if self.dropping {
             self.continue_dropping(now, config, packet, queue, probe)?
         } else {
-            self.enter(now, config, packet, queue, probe)?
+            self.enter_dropping_state(now, config, packet, queue, probe)?
         };
         if config.ce_threshold.is_some_and(|max_wait| now - packet.entered > max_wait) {
-            packet.mark();
+            packet.mark_if_ecn_capable();
         }
         Some(packet)
     }
@@ -158,13 +161,13 @@ impl Control {
     }
 
     /// Removes the packet behind a dropped packet, and returns it with the result of `ok_to_drop`.
-    fn take_next<T>(
+    fn take_next_after_drop<T>(
         &mut self,
         now: Nanos,
         config: &CodelConfig,
-        queue: &mut impl Head<T>,
+        queue: &mut impl CodelQueueAccess<T>,
     ) -> Option<(Packet<T>, bool)> {
-        let Some(packet) = queue.take() else {
+        let Some(packet) = queue.take_first() else {
             self.first_above = NEVER;
             return None;
         };
@@ -179,18 +182,18 @@ impl Control {
         now: Nanos,
         config: &CodelConfig,
         mut packet: Packet<T>,
-        queue: &mut impl Head<T>,
+        queue: &mut impl CodelQueueAccess<T>,
         probe: &mut impl QueueProbe<T>,
     ) -> Option<Packet<T>> {
         while self.dropping && now >= self.drop_next {
             self.count = self.count.wrapping_add(1);
             self.newton_step();
-            if config.ecn && packet.mark() {
+            if config.ecn && packet.mark_if_ecn_capable() {
                 self.drop_next = self.control_law(self.drop_next, config);
                 break;
             }
-            probe.dropped(now, &packet, Reason::Early);
-            let next = self.take_next(now, config, queue);
+            probe.on_drop(now, &packet, DropReason::Early);
+            let next = self.take_next_after_drop(now, config, queue);
             self.dropping = next.is_some_and(|(_, drop)| drop);
             packet = next?.0;
             if self.dropping {
@@ -201,19 +204,19 @@ impl Control {
     }
 
     /// Enters the dropping state with the first drop.
-    fn enter<T: Copy>(
+    fn enter_dropping_state<T: Copy>(
         &mut self,
         now: Nanos,
         config: &CodelConfig,
         mut packet: Packet<T>,
-        queue: &mut impl Head<T>,
+        queue: &mut impl CodelQueueAccess<T>,
         probe: &mut impl QueueProbe<T>,
     ) -> Option<Packet<T>> {
-        let next = if config.ecn && packet.mark() {
+        let next = if config.ecn && packet.mark_if_ecn_capable() {
             Some(packet)
         } else {
-            probe.dropped(now, &packet, Reason::Early);
-            self.take_next(now, config, queue).map(|(packet, _)| packet)
+            probe.on_drop(now, &packet, DropReason::Early);
+            self.take_next_after_drop(now, config, queue).map(|(packet, _)| packet)
         };
         self.dropping = true;
         // If the last dropping state is recent, its drop rate is a good start value.
@@ -255,22 +258,22 @@ impl Control {
 #[derive(Clone, Debug)]
 pub struct Codel<T = u32> {
     config: CodelConfig,
-    control: Control,
-    line: Line<T>,
+    control: CodelState,
+    line: CodelFifo<T>,
 }
 
 #[derive(Clone, Debug)]
-struct Line<T> {
-    packets: Ring<Packet<T>>,
-    occupancy: Occupancy,
+struct CodelFifo<T> {
+    packets: RingBuffer<Packet<T>>,
+    occupancy: BufferOccupancy,
 }
 
-impl<T: Copy> Head<T> for Line<T> {
+impl<T: Copy> CodelQueueAccess<T> for CodelFifo<T> {
     #[inline]
-    fn take(&mut self) -> Option<Packet<T>> {
+    fn take_first(&mut self) -> Option<Packet<T>> {
         let packet = self.packets.pop();
         if let Some(packet) = &packet {
-            self.occupancy.waiting.remove(packet.bytes);
+            self.occupancy.waiting.remove_packet(packet.bytes);
         }
         packet
     }
@@ -284,9 +287,10 @@ impl<T: Copy> Head<T> for Line<T> {
 impl<T: Copy> Codel<T> {
     /// Creates an empty queue.
     #[must_use]
-    pub fn new(limits: Limits, config: CodelConfig) -> Self {
-        let line = Line { packets: Ring::default(), occupancy: Occupancy::new(limits) };
-        Self { config, control: Control::START, line }
+    pub fn new(limits: BufferLimits, config: CodelConfig) -> Self {
+        let line =
+            CodelFifo { packets: RingBuffer::default(), occupancy: BufferOccupancy::new(limits) };
+        Self { config, control: CodelState::START, line }
     }
 }
 
@@ -297,37 +301,37 @@ impl<T: Copy> QueueDiscipline<T> for Codel<T> {
         now: Nanos,
         packet: Packet<T>,
         probe: &mut impl QueueProbe<T>,
-    ) -> Verdict {
-        let packet = packet.enter(now);
+    ) -> EnqueueOutcome {
+        let packet = packet.with_arrival_time(now);
         if !self.line.occupancy.has_room(packet.bytes) {
-            probe.dropped(now, &packet, Reason::Full);
-            return Verdict::Dropped(Reason::Full);
+            probe.on_drop(now, &packet, DropReason::Full);
+            return EnqueueOutcome::Dropped(DropReason::Full);
         }
-        self.line.occupancy.waiting.add(packet.bytes);
+        self.line.occupancy.waiting.add_packet(packet.bytes);
         self.line.packets.push(packet);
-        Verdict::Accepted
+        EnqueueOutcome::Accepted
     }
 
     #[inline]
     fn dequeue(&mut self, now: Nanos, probe: &mut impl QueueProbe<T>) -> Option<Packet<T>> {
-        let packet = self.control.dequeue(now, &self.config, &mut self.line, probe);
+        let packet = self.control.dequeue_with_drops(now, &self.config, &mut self.line, probe);
         match &packet {
-            Some(packet) => self.line.occupancy.transmit(packet.bytes),
-            None => self.line.occupancy.idle(),
+            Some(packet) => self.line.occupancy.set_in_transmission(packet.bytes),
+            None => self.line.occupancy.set_transmitter_idle(),
         }
         packet
     }
 
-    fn waiting(&self) -> Backlog {
+    fn waiting_backlog(&self) -> Backlog {
         self.line.occupancy.waiting
     }
 
-    fn held(&self) -> Backlog {
-        self.line.occupancy.held()
+    fn held_backlog(&self) -> Backlog {
+        self.line.occupancy.held_backlog()
     }
 
-    fn restart(&mut self, _now: Nanos) {
-        self.control = Control::START;
+    fn reset_when_empty(&mut self, _now: Nanos) {
+        self.control = CodelState::START;
     }
 }
 

@@ -14,7 +14,7 @@ struct Trace {
 
 impl Trace {
     fn new(config: CodelConfig) -> Self {
-        let limits = Limits::default();
+        let limits = BufferLimits::default();
         Self { queue: Codel::new(limits, config), dropped: Vec::new(), now: 0 }
     }
 
@@ -145,7 +145,7 @@ fn restart_resets_count_of_drops() {
     let mut trace = Trace::new(rfc());
     trace.arrive(620, Ecn::NotEct);
     trace.serve_until(640 * MS);
-    trace.queue.restart(640 * MS);
+    trace.queue.reset_when_empty(640 * MS);
     trace.arrive(500, Ecn::NotEct);
     assert_eq!(trace.serve_until(900 * MS).0, [745, 845]);
 }
@@ -186,7 +186,7 @@ fn linux_ce_threshold_marks_packets_with_longer_sojourn() {
 
 #[test]
 fn linux_newton_steps_approximate_inverse_root() {
-    let mut control = Control { inverse_root: u16::MAX, count: 1, ..Control::START };
+    let mut control = CodelState { inverse_root: u16::MAX, count: 1, ..CodelState::START };
     for count in 2..400_u32 {
         control.count = count;
         control.newton_step();
@@ -199,10 +199,10 @@ fn linux_newton_steps_approximate_inverse_root() {
 
 #[test]
 fn full_buffer_drops_arriving_packet() {
-    let mut queue = Codel::new(Limits::packets(2), CodelConfig::default());
+    let mut queue = Codel::new(BufferLimits::limit_packets(2), CodelConfig::default());
     let mut dropped = Vec::new();
     let mut offer = |token| queue.enqueue(0, Packet::new(token, 0, 1500), &mut dropped);
-    assert_eq!([offer(0), offer(1)], [Verdict::Accepted; 2]);
-    assert_eq!(offer(2), Verdict::Dropped(Reason::Full));
+    assert_eq!([offer(0), offer(1)], [EnqueueOutcome::Accepted; 2]);
+    assert_eq!(offer(2), EnqueueOutcome::Dropped(DropReason::Full));
     assert_eq!(dropped[0].token, 2);
 }

@@ -9,13 +9,13 @@
 //! round. The flow in service returns to the end of the round after its turn, behind flows that
 //! joined meanwhile. A flow whose only packet is evicted leaves the round.
 
-use super::chain::{Chain, NONE, Pool};
-use super::flows::{Flows, ListedFlow};
-use super::longest::{ListLinks, Longest, Ties};
-use super::occupancy::{MaxBacklog, Occupancy};
-use super::{Backlog, Limits, QueueDiscipline, QueueProbe, Reason, Verdict};
+use super::buffer_occupancy::{BufferOccupancy, MaxBacklog};
+use super::flow_table::{FlowTable, ListedFlow};
+use super::longest_queue::{ListLinks, LongestQueue, TieBreakRule};
+use super::packet_list::{NONE, PacketList, PacketPool};
+use super::{Backlog, BufferLimits, DropReason, EnqueueOutcome, QueueDiscipline, QueueProbe};
 use crate::packet::Packet;
-use crate::random::{Draws, Stream};
+use crate::random::{RandomSource, RandomStream};
 use crate::time::Nanos;
 use serde::Deserialize;
 use std::num::NonZeroU32;
@@ -24,7 +24,7 @@ use std::ops::Range;
 /// Assignment of buffer space to flows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Buffers {
+pub enum BufferAssignment {
     /// One shared buffer: the limits apply to the total backlog of all flows.
     #[default]
     Shared,
@@ -54,15 +54,15 @@ pub struct DrrConfig {
     /// Quantum per turn in bytes.
     pub quantum_bytes: NonZeroU32,
     /// Assignment of buffer space to flows.
-    pub buffers: Buffers,
+    pub buffers: BufferAssignment,
     /// Drop policy of a shared buffer; per-flow buffers drop the arriving packet.
     pub drop: DropPolicy,
     /// Tie-breaking rule for queues with equal numbers of packets.
-    pub ties: Ties,
+    pub ties: TieBreakRule,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Victim {
+enum DropVictim {
     Arriving,
     /// A queued packet of this flow.
     Of(u32),
@@ -70,13 +70,13 @@ enum Victim {
 
 /// A flow with a queue.
 #[derive(Clone, Copy, Debug)]
-struct Flow {
+struct DrrFlow {
     /// Flow number of the packets.
     number: u32,
     /// Next flow in the round.
     next: u32,
     /// Waiting packets.
-    chain: Chain,
+    chain: PacketList,
     bytes: u64,
     /// Deficit counter: bytes that the flow may still send in this turn.
     deficit: i64,
@@ -85,12 +85,12 @@ struct Flow {
     links: ListLinks,
 }
 
-impl Flow {
+impl DrrFlow {
     fn new(number: u32, weight: f64) -> Self {
         Self {
             number,
             next: NONE,
-            chain: Chain::EMPTY,
+            chain: PacketList::EMPTY,
             bytes: 0,
             deficit: 0,
             cost: 1.0 / weight,
@@ -100,7 +100,7 @@ impl Flow {
 
     /// Deficit used by a packet.
     #[inline]
-    fn charge(&self, bytes: u32) -> i64 {
+    fn deficit_of_packet(&self, bytes: u32) -> i64 {
         if self.cost == 1.0 {
             i64::from(bytes)
         } else {
@@ -109,32 +109,32 @@ impl Flow {
     }
 }
 
-impl ListedFlow for Flow {
+impl ListedFlow for DrrFlow {
     #[inline]
-    fn number(&self) -> u32 {
+    fn flow_number(&self) -> u32 {
         self.number
     }
 
     #[inline]
-    fn next(&mut self) -> &mut u32 {
+    fn next_in_list(&mut self) -> &mut u32 {
         &mut self.next
     }
 
     #[inline]
-    fn links(&mut self) -> &mut ListLinks {
+    fn length_list_links(&mut self) -> &mut ListLinks {
         &mut self.links
     }
 }
 
 /// Deficit round robin.
 #[derive(Clone, Debug)]
-pub struct Drr<T = u32, D = Stream> {
+pub struct Drr<T = u32, D = RandomStream> {
     config: DrrConfig,
     weights: Vec<(Range<u32>, f64)>,
-    pool: Pool<Packet<T>>,
-    flows: Flows<Flow>,
-    longest: Longest<D>,
-    occupancy: Occupancy,
+    pool: PacketPool<Packet<T>>,
+    flows: FlowTable<DrrFlow>,
+    longest: LongestQueue<D>,
+    occupancy: BufferOccupancy,
     /// First and last flow of the round and their number, excluding the flow in service.
     first: u32,
     last: u32,
@@ -143,17 +143,17 @@ pub struct Drr<T = u32, D = Stream> {
     served: u32,
 }
 
-impl<T: Copy, D: Draws> Drr<T, D> {
+impl<T: Copy, D: RandomSource> Drr<T, D> {
     /// Creates an empty queue; `draws` is used for random ties.
     #[must_use]
-    pub fn new(limits: Limits, config: DrrConfig, draws: D) -> Self {
+    pub fn new(limits: BufferLimits, config: DrrConfig, draws: D) -> Self {
         Self {
             config,
             weights: Vec::new(),
-            pool: Pool::default(),
-            flows: Flows::default(),
-            longest: Longest::new(config.ties, draws),
-            occupancy: Occupancy::new(limits),
+            pool: PacketPool::default(),
+            flows: FlowTable::default(),
+            longest: LongestQueue::new(config.ties, draws),
+            occupancy: BufferOccupancy::new(limits),
             first: NONE,
             last: NONE,
             in_round: 0,
@@ -172,24 +172,24 @@ impl<T: Copy, D: Draws> Drr<T, D> {
         self
     }
 
-    fn weight_of(&self, number: u32) -> f64 {
+    fn weight_of_flow(&self, number: u32) -> f64 {
         let entry = self.weights.iter().find(|(range, _)| range.contains(&number));
         entry.map_or(1.0, |(_, weight)| *weight)
     }
 
     fn evicts_queued(&self) -> bool {
-        self.config.drop != DropPolicy::Arriving && self.config.buffers == Buffers::Shared
+        self.config.drop != DropPolicy::Arriving && self.config.buffers == BufferAssignment::Shared
     }
 
     /// Occupied part of the buffer used by a flow.
-    fn occupied(&self, flow: u32) -> Backlog {
-        if self.config.buffers == Buffers::Shared {
-            return self.occupancy.counted();
+    fn occupied_buffer(&self, flow: u32) -> Backlog {
+        if self.config.buffers == BufferAssignment::Shared {
+            return self.occupancy.backlog_towards_limits();
         }
         if flow == NONE {
             return Backlog::default();
         }
-        let Flow { chain, bytes, .. } = self.flows.get(flow);
+        let DrrFlow { chain, bytes, .. } = self.flows.flow_at(flow);
         let mut counted = Backlog { packets: u64::from(chain.len), bytes: *bytes };
         if flow == self.served && self.occupancy.max.service_counts {
             counted.packets += self.occupancy.in_service.packets;
@@ -199,35 +199,35 @@ impl<T: Copy, D: Draws> Drr<T, D> {
     }
 
     /// Selects the packet to drop for an arriving packet of `flow`, which is not in its queue yet.
-    fn victim(&mut self, flow: u32, bytes: u32) -> Victim {
-        let Occupancy { max, in_service, .. } = self.occupancy;
+    fn select_victim(&mut self, flow: u32, bytes: u32) -> DropVictim {
+        let BufferOccupancy { max, in_service, .. } = self.occupancy;
         let not_evictable = if max.service_counts { in_service } else { Backlog::default() };
         if !self.evicts_queued() || !max.has_room(not_evictable, bytes) {
-            return Victim::Arriving;
+            return DropVictim::Arriving;
         }
-        let len = if flow == NONE { 0 } else { self.flows.get(flow).chain.len };
-        match self.longest.longest(len + 1) {
-            Some(other) => Victim::Of(other),
-            None if self.config.drop == DropPolicy::LongestHead && len > 0 => Victim::Of(flow),
-            None => Victim::Arriving,
+        let len = if flow == NONE { 0 } else { self.flows.flow_at(flow).chain.len };
+        match self.longest.longest_flow(len + 1) {
+            Some(other) => DropVictim::Of(other),
+            None if self.config.drop == DropPolicy::LongestHead && len > 0 => DropVictim::Of(flow),
+            None => DropVictim::Arriving,
         }
     }
 
     /// Drops a queued packet of a flow.
-    fn evict(&mut self, now: Nanos, flow: u32, probe: &mut impl QueueProbe<T>) {
+    fn evict_packet(&mut self, now: Nanos, flow: u32, probe: &mut impl QueueProbe<T>) {
         let tail = self.config.drop == DropPolicy::LongestTail;
-        let Some(packet) = self.take(flow, tail) else { return };
-        self.occupancy.waiting.remove(packet.bytes);
-        probe.dropped(now, &packet, Reason::Full);
-        if self.flows.get(flow).chain.len == 0 && flow != self.served {
+        let Some(packet) = self.take_packet(flow, tail) else { return };
+        self.occupancy.waiting.remove_packet(packet.bytes);
+        probe.on_drop(now, &packet, DropReason::Full);
+        if self.flows.flow_at(flow).chain.len == 0 && flow != self.served {
             // The flow is removed from the round when its turn comes.
-            self.flows.forget(flow);
+            self.flows.remove_from_table(flow);
         }
     }
 
     #[inline]
-    fn take(&mut self, flow: u32, tail: bool) -> Option<Packet<T>> {
-        let state = self.flows.get_mut(flow);
+    fn take_packet(&mut self, flow: u32, tail: bool) -> Option<Packet<T>> {
+        let state = self.flows.flow_at_mut(flow);
         let packet = if tail {
             self.pool.take_last(&mut state.chain)?
         } else {
@@ -236,27 +236,27 @@ impl<T: Copy, D: Draws> Drr<T, D> {
         state.bytes -= u64::from(packet.bytes);
         let to = state.chain.len;
         if self.evicts_queued() {
-            self.longest.shrinks(self.flows.all_mut(), flow, to);
+            self.longest.on_queue_shrunk(self.flows.all_slots_mut(), flow, to);
         }
         Some(packet)
     }
 
     /// Appends a packet to the queue of its flow, and returns the slot of the flow.
     #[inline]
-    fn append(&mut self, flow: u32, packet: Packet<T>) -> u32 {
+    fn append_packet(&mut self, flow: u32, packet: Packet<T>) -> u32 {
         let flow = if flow == NONE {
-            let weight = self.weight_of(packet.flow);
-            self.flows.add(Flow::new(packet.flow, weight))
+            let weight = self.weight_of_flow(packet.flow);
+            self.flows.add_flow(DrrFlow::new(packet.flow, weight))
         } else {
             flow
         };
-        let state = self.flows.get_mut(flow);
-        self.pool.push(&mut state.chain, packet);
+        let state = self.flows.flow_at_mut(flow);
+        self.pool.push_packet(&mut state.chain, packet);
         state.bytes += u64::from(packet.bytes);
         let len = state.chain.len;
-        self.occupancy.waiting.add(packet.bytes);
+        self.occupancy.waiting.add_packet(packet.bytes);
         if self.evicts_queued() {
-            self.longest.grows(self.flows.all_mut(), flow, len);
+            self.longest.on_queue_grown(self.flows.all_slots_mut(), flow, len);
         }
         if len == 1 && flow != self.served {
             self.join_round(flow);
@@ -266,47 +266,49 @@ impl<T: Copy, D: Draws> Drr<T, D> {
 
     #[inline]
     fn join_round(&mut self, flow: u32) {
-        self.flows.append(&mut self.first, &mut self.last, flow);
+        self.flows.append_to_round(&mut self.first, &mut self.last, flow);
         self.in_round += 1;
     }
 
     #[inline]
     fn leave_round(&mut self) {
-        self.first = self.flows.get(self.first).next;
+        self.first = self.flows.flow_at(self.first).next;
         self.in_round -= 1;
     }
 
     /// Removes flows without packets from the beginning of the round.
     #[inline]
-    fn skip_empty(&mut self) {
-        while self.first != NONE && self.flows.get(self.first).chain.len == 0 {
+    fn remove_empty_flows(&mut self) {
+        while self.first != NONE && self.flows.flow_at(self.first).chain.len == 0 {
             let flow = self.first;
             self.leave_round();
-            self.flows.free(flow);
+            self.flows.free_slot(flow);
         }
     }
 
     /// Deficit needed for the first packet of a flow.
     #[inline]
-    fn first_charge(&self, flow: u32) -> i64 {
-        let state = self.flows.get(flow);
-        self.pool.first(&state.chain).map_or(0, |packet| state.charge(packet.bytes))
+    fn deficit_of_first_packet(&self, flow: u32) -> i64 {
+        let state = self.flows.flow_at(flow);
+        self.pool
+            .first_packet(&state.chain)
+            .map_or(0, |packet| state.deficit_of_packet(packet.bytes))
     }
 
     /// Returns the next flow of the round whose deficit suffices for a packet; `None` if no packet
     /// waits.
     #[inline]
-    fn next_in_round(&mut self) -> Option<u32> {
+    fn next_flow_in_round(&mut self) -> Option<u32> {
         let quantum = i64::from(self.config.quantum_bytes.get());
         let mut skipped = 0;
         loop {
-            self.skip_empty();
+            self.remove_empty_flows();
             let flow = self.first;
             if flow == NONE {
                 return None;
             }
-            let charge = self.first_charge(flow);
-            let state = self.flows.get_mut(flow);
+            let charge = self.deficit_of_first_packet(flow);
+            let state = self.flows.flow_at_mut(flow);
             state.deficit += quantum;
             let suffices = state.deficit >= charge;
             self.leave_round();
@@ -330,16 +332,16 @@ impl<T: Copy, D: Draws> Drr<T, D> {
         let mut rounds = i64::MAX;
         let mut flow = self.first;
         while flow != NONE {
-            let state = self.flows.get(flow);
+            let state = self.flows.flow_at(flow);
             if state.chain.len > 0 {
-                let missing = self.first_charge(flow) - state.deficit;
+                let missing = self.deficit_of_first_packet(flow) - state.deficit;
                 rounds = rounds.min((missing + quantum - 1) / quantum - 1);
             }
             flow = state.next;
         }
         let mut flow = self.first;
         while flow != NONE {
-            let state = self.flows.get_mut(flow);
+            let state = self.flows.flow_at_mut(flow);
             state.deficit = state.deficit.saturating_add(rounds.saturating_mul(quantum));
             flow = state.next;
         }
@@ -347,85 +349,87 @@ impl<T: Copy, D: Draws> Drr<T, D> {
 
     /// Continues or ends the turn of the flow in service, and returns the next flow to serve.
     #[inline]
-    fn next_flow(&mut self) -> Option<u32> {
+    fn next_flow_to_serve(&mut self) -> Option<u32> {
         let flow = self.served;
         if flow == NONE {
-            return self.next_in_round();
+            return self.next_flow_in_round();
         }
-        if self.flows.get(flow).chain.len == 0 {
-            self.flows.forget(flow);
-            self.flows.free(flow);
-        } else if self.flows.get(flow).deficit >= self.first_charge(flow) {
+        if self.flows.flow_at(flow).chain.len == 0 {
+            self.flows.remove_from_table(flow);
+            self.flows.free_slot(flow);
+        } else if self.flows.flow_at(flow).deficit >= self.deficit_of_first_packet(flow) {
             return Some(flow);
         } else {
             self.join_round(flow);
         }
-        self.next_in_round()
+        self.next_flow_in_round()
     }
 
-    fn max(&self) -> &MaxBacklog {
+    fn buffer_limits(&self) -> &MaxBacklog {
         &self.occupancy.max
     }
 }
 
-impl<T: Copy, D: Draws> QueueDiscipline<T> for Drr<T, D> {
+impl<T: Copy, D: RandomSource> QueueDiscipline<T> for Drr<T, D> {
     fn enqueue(
         &mut self,
         now: Nanos,
         packet: Packet<T>,
         probe: &mut impl QueueProbe<T>,
-    ) -> Verdict {
-        let packet = packet.enter(now);
-        let flow = self.flows.find(packet.flow);
-        if self.max().has_room(self.occupied(flow), packet.bytes) {
-            self.append(flow, packet);
-            return Verdict::Accepted;
+    ) -> EnqueueOutcome {
+        let packet = packet.with_arrival_time(now);
+        let flow = self.flows.find_slot(packet.flow);
+        if self.buffer_limits().has_room(self.occupied_buffer(flow), packet.bytes) {
+            self.append_packet(flow, packet);
+            return EnqueueOutcome::Accepted;
         }
-        let Victim::Of(mut victim) = self.victim(flow, packet.bytes) else {
-            probe.dropped(now, &packet, Reason::Full);
-            return Verdict::Dropped(Reason::Full);
+        let DropVictim::Of(mut victim) = self.select_victim(flow, packet.bytes) else {
+            probe.on_drop(now, &packet, DropReason::Full);
+            return EnqueueOutcome::Dropped(DropReason::Full);
         };
-        let arriving_flow = self.append(flow, packet);
+        let arriving_flow = self.append_packet(flow, packet);
         loop {
-            self.evict(now, victim, probe);
+            self.evict_packet(now, victim, probe);
             let is_last = self.config.drop == DropPolicy::LongestTail;
-            if victim == arriving_flow && (is_last || self.flows.get(arriving_flow).chain.len == 0)
+            if victim == arriving_flow
+                && (is_last || self.flows.flow_at(arriving_flow).chain.len == 0)
             {
-                return Verdict::Dropped(Reason::Full);
+                return EnqueueOutcome::Dropped(DropReason::Full);
             }
             // A long packet may need the space of several short packets.
-            if self.max().allows(self.occupancy.counted()) {
-                return Verdict::Accepted;
+            if self.buffer_limits().is_within_limits(self.occupancy.backlog_towards_limits()) {
+                return EnqueueOutcome::Accepted;
             }
-            let Some(next) = self.longest.longest(0) else { return Verdict::Accepted };
+            let Some(next) = self.longest.longest_flow(0) else { return EnqueueOutcome::Accepted };
             victim = next;
         }
     }
 
     fn dequeue(&mut self, _now: Nanos, _probe: &mut impl QueueProbe<T>) -> Option<Packet<T>> {
-        let next = self.next_flow();
-        let packet = next.and_then(|flow| self.take(flow, false).map(|packet| (flow, packet)));
+        let next = self.next_flow_to_serve();
+        let packet =
+            next.and_then(|flow| self.take_packet(flow, false).map(|packet| (flow, packet)));
         let Some((flow, packet)) = packet else {
             self.served = NONE;
-            self.occupancy.idle();
+            self.occupancy.set_transmitter_idle();
             return None;
         };
         self.served = flow;
-        let state = self.flows.get_mut(flow);
-        state.deficit -= state.charge(packet.bytes);
-        self.occupancy.serve(packet.bytes);
+        let state = self.flows.flow_at_mut(flow);
+        state.deficit -= state.deficit_of_packet(packet.bytes);
+        self.occupancy.move_to_transmission(packet.bytes);
         Some(packet)
     }
 
-    fn waiting(&self) -> Backlog {
+    fn waiting_backlog(&self) -> Backlog {
         self.occupancy.waiting
     }
 
-    fn held(&self) -> Backlog {
-        self.occupancy.held()
+    fn held_backlog(&self) -> Backlog {
+        self.occupancy.held_backlog()
     }
 
-    fn restart(&mut self, _now: Nanos) {}
+    fn reset_when_empty(&mut self, _now: Nanos) {}
 }
 
 #[cfg(test)]

@@ -1,17 +1,22 @@
 //! Tests of deficit round robin with traces of packets.
 
 use super::*;
-use crate::queue::InService;
+use crate::queue::InServicePolicy;
 use proptest::prelude::*;
 
 const QUANTUM: NonZeroU32 = NonZeroU32::new(1500).unwrap();
 
 fn config(drop: DropPolicy) -> DrrConfig {
-    DrrConfig { quantum_bytes: QUANTUM, buffers: Buffers::Shared, drop, ties: Ties::Latest }
+    DrrConfig {
+        quantum_bytes: QUANTUM,
+        buffers: BufferAssignment::Shared,
+        drop,
+        ties: TieBreakRule::Latest,
+    }
 }
 
-fn queue(limits: Limits, config: DrrConfig) -> Drr {
-    Drr::new(limits, config, Stream::of(1))
+fn queue(limits: BufferLimits, config: DrrConfig) -> Drr {
+    Drr::new(limits, config, RandomStream::from_seed(1))
 }
 
 struct Trace {
@@ -26,7 +31,7 @@ impl Trace {
     }
 
     /// Offers a packet; tokens number the packets from 0.
-    fn offer(&mut self, flow: u32, bytes: u32) -> Verdict {
+    fn offer(&mut self, flow: u32, bytes: u32) -> EnqueueOutcome {
         let packet = Packet::new(self.tokens, flow, bytes);
         self.tokens += 1;
         self.queue.enqueue(0, packet, &mut self.dropped)
@@ -47,7 +52,7 @@ impl Trace {
 
 #[test]
 fn drr_1995_new_flow_joins_at_end_of_round() {
-    let mut trace = Trace::new(queue(Limits::default(), config(DropPolicy::Arriving)));
+    let mut trace = Trace::new(queue(BufferLimits::default(), config(DropPolicy::Arriving)));
     for flow in [1, 1, 1, 2, 2] {
         trace.offer(flow, 1500);
     }
@@ -55,12 +60,12 @@ fn drr_1995_new_flow_joins_at_end_of_round() {
     trace.offer(3, 1500);
     // Flow 3 arrives during the turn of flow 1, so flow 1 returns to the round behind flow 3.
     assert_eq!(trace.serve_all(), [2, 3, 1, 2, 1]);
-    assert_eq!(trace.queue.held(), Backlog::default());
+    assert_eq!(trace.queue.held_backlog(), Backlog::default());
 }
 
 #[test]
 fn drr_1995_unused_deficit_is_kept_for_next_turn() {
-    let mut trace = Trace::new(queue(Limits::default(), config(DropPolicy::Arriving)));
+    let mut trace = Trace::new(queue(BufferLimits::default(), config(DropPolicy::Arriving)));
     (0..6).for_each(|_| {
         trace.offer(1, 1000);
         trace.offer(2, 1500);
@@ -72,7 +77,7 @@ fn drr_1995_unused_deficit_is_kept_for_next_turn() {
 #[test]
 fn drr_1995_small_quantum_takes_several_turns() {
     let small = DrrConfig { quantum_bytes: NonZeroU32::MIN, ..config(DropPolicy::Arriving) };
-    let mut trace = Trace::new(queue(Limits::default(), small));
+    let mut trace = Trace::new(queue(BufferLimits::default(), small));
     for (flow, bytes) in [(1, 1500), (2, 400), (2, 400), (2, 1000), (1, 1500)] {
         trace.offer(flow, bytes);
     }
@@ -88,7 +93,7 @@ fn drr_1995_turn_adds_exactly_one_quantum() {
     // packet.
     let quantum_bytes = NonZeroU32::new(500).unwrap();
     let config = DrrConfig { quantum_bytes, ..config(DropPolicy::Arriving) };
-    let mut trace = Trace::new(queue(Limits::default(), config));
+    let mut trace = Trace::new(queue(BufferLimits::default(), config));
     for (flow, bytes) in [(1, 1000), (1, 1000), (2, 1001), (2, 999), (3, 1000)] {
         trace.offer(flow, bytes);
     }
@@ -97,7 +102,8 @@ fn drr_1995_turn_adds_exactly_one_quantum() {
 
 #[test]
 fn weight_determines_share_of_rate() {
-    let weighted = queue(Limits::default(), config(DropPolicy::Arriving)).with_weight(7..9, 0.25);
+    let weighted =
+        queue(BufferLimits::default(), config(DropPolicy::Arriving)).with_weight(7..9, 0.25);
     let mut trace = Trace::new(weighted);
     (0..400).for_each(|packet| {
         trace.offer(if packet % 2 == 0 { 1 } else { 7 }, 1500);
@@ -108,7 +114,8 @@ fn weight_determines_share_of_rate() {
 
 #[test]
 fn rounds_without_sufficient_deficit_are_skipped() {
-    let weighted = queue(Limits::default(), config(DropPolicy::Arriving)).with_weight(0..9, 1e-12);
+    let weighted =
+        queue(BufferLimits::default(), config(DropPolicy::Arriving)).with_weight(0..9, 1e-12);
     let mut trace = Trace::new(weighted);
     for flow in [1, 1, 2, 2] {
         trace.offer(flow, 1500);
@@ -118,7 +125,8 @@ fn rounds_without_sufficient_deficit_are_skipped() {
 
 #[test]
 fn full_shared_buffer_drops_by_policy() {
-    let limits = Limits { in_service: InService::IsExtra, ..Limits::packets(4) };
+    let limits =
+        BufferLimits { in_service: InServicePolicy::IsExtra, ..BufferLimits::limit_packets(4) };
     for (drop, lost) in
         [(DropPolicy::Arriving, 4), (DropPolicy::LongestTail, 2), (DropPolicy::LongestHead, 0)]
     {
@@ -136,7 +144,7 @@ fn full_shared_buffer_drops_by_policy() {
 #[test]
 fn longest_queue_includes_arriving_packet() {
     for (drop, lost) in [(DropPolicy::LongestTail, 4), (DropPolicy::LongestHead, 0)] {
-        let mut trace = Trace::new(queue(Limits::packets(4), config(drop)));
+        let mut trace = Trace::new(queue(BufferLimits::limit_packets(4), config(drop)));
         for flow in [1, 1, 2, 2, 1] {
             trace.offer(flow, 1500);
         }
@@ -146,15 +154,15 @@ fn longest_queue_includes_arriving_packet() {
 
 #[test]
 fn flow_leaves_round_when_its_only_packet_is_evicted() {
-    let random = DrrConfig { ties: Ties::RandomOthers, ..config(DropPolicy::LongestTail) };
-    let mut trace = Trace::new(queue(Limits::packets(2), random));
-    assert_eq!([trace.offer(1, 100), trace.offer(2, 100)], [Verdict::Accepted; 2]);
+    let random = DrrConfig { ties: TieBreakRule::RandomOthers, ..config(DropPolicy::LongestTail) };
+    let mut trace = Trace::new(queue(BufferLimits::limit_packets(2), random));
+    assert_eq!([trace.offer(1, 100), trace.offer(2, 100)], [EnqueueOutcome::Accepted; 2]);
     trace.offer(3, 100);
     let lost = trace.dropped()[0] + 1;
     let kept = 3 - lost;
     // The flow joins again at the end of the round, behind flow 3.
     let mut again = Trace { tokens: 9, ..Trace::new(trace.queue.clone()) };
-    again.queue.occupancy.max = MaxBacklog::new(Limits::packets(3));
+    again.queue.occupancy.max = MaxBacklog::new(BufferLimits::limit_packets(3));
     again.offer(lost, 100);
     assert_eq!(again.serve_all(), [kept, 3, lost]);
     assert_eq!(trace.serve_all(), [kept, 3]);
@@ -162,40 +170,43 @@ fn flow_leaves_round_when_its_only_packet_is_evicted() {
 
 #[test]
 fn per_flow_buffer_counts_only_own_packets_including_transmission() {
-    let per_flow = DrrConfig { buffers: Buffers::PerFlow, ..config(DropPolicy::LongestTail) };
-    let mut trace = Trace::new(queue(Limits::packets(2), per_flow));
+    let per_flow =
+        DrrConfig { buffers: BufferAssignment::PerFlow, ..config(DropPolicy::LongestTail) };
+    let mut trace = Trace::new(queue(BufferLimits::limit_packets(2), per_flow));
     trace.offer(1, 1500);
     assert_eq!(trace.serve(), Some(1));
-    assert_eq!(trace.offer(1, 1500), Verdict::Accepted);
-    assert_eq!(trace.offer(1, 1500), Verdict::Dropped(Reason::Full));
-    assert_eq!([trace.offer(2, 1500), trace.offer(2, 1500)], [Verdict::Accepted; 2]);
-    assert_eq!(trace.offer(2, 1500), Verdict::Dropped(Reason::Full));
+    assert_eq!(trace.offer(1, 1500), EnqueueOutcome::Accepted);
+    assert_eq!(trace.offer(1, 1500), EnqueueOutcome::Dropped(DropReason::Full));
+    assert_eq!([trace.offer(2, 1500), trace.offer(2, 1500)], [EnqueueOutcome::Accepted; 2]);
+    assert_eq!(trace.offer(2, 1500), EnqueueOutcome::Dropped(DropReason::Full));
     assert_eq!(trace.serve_all(), [2, 1, 2]);
 }
 
 #[test]
 fn long_packet_evicts_several_short_packets() {
-    let mut trace = Trace::new(queue(Limits::bytes(2000), config(DropPolicy::LongestHead)));
+    let mut trace =
+        Trace::new(queue(BufferLimits::limit_bytes(2000), config(DropPolicy::LongestHead)));
     (0..5).for_each(|_| {
         trace.offer(1, 400);
     });
-    assert_eq!(trace.offer(2, 1500), Verdict::Accepted);
+    assert_eq!(trace.offer(2, 1500), EnqueueOutcome::Accepted);
     assert_eq!(trace.dropped(), [0, 1, 2, 3]);
-    assert_eq!(trace.queue.held(), Backlog { packets: 2, bytes: 1900 });
-    assert_eq!(trace.offer(2, 2001), Verdict::Dropped(Reason::Full));
+    assert_eq!(trace.queue.held_backlog(), Backlog { packets: 2, bytes: 1900 });
+    assert_eq!(trace.offer(2, 2001), EnqueueOutcome::Dropped(DropReason::Full));
 }
 
 #[test]
 fn memory_is_bounded_by_backlogged_flows() {
-    let mut trace = Trace::new(queue(Limits::packets(100), config(DropPolicy::LongestTail)));
+    let mut trace =
+        Trace::new(queue(BufferLimits::limit_packets(100), config(DropPolicy::LongestTail)));
     for flow in 0..200_000_u32 {
         trace.offer(flow.wrapping_mul(0x9e37_79b9), 1500);
         if flow % 3 > 0 {
             trace.serve();
         }
     }
-    assert!(trace.queue.flows.all_mut().len() <= 102);
-    assert!(size_of::<Flow>() <= 64);
+    assert!(trace.queue.flows.all_slots_mut().len() <= 102);
+    assert!(size_of::<DrrFlow>() <= 64);
 }
 
 proptest! {
@@ -207,13 +218,13 @@ proptest! {
     ) {
         let quantum_bytes = NonZeroU32::new(quantum).unwrap();
         let config = DrrConfig { quantum_bytes, ..config(DropPolicy::LongestTail) };
-        let mut trace = Trace::new(queue(Limits::packets(20), config));
+        let mut trace = Trace::new(queue(BufferLimits::limit_packets(20), config));
         for (flow, bytes, serves) in steps {
             trace.offer(flow, bytes);
             if serves {
                 trace.serve();
             }
-            for flow in trace.queue.flows.all_mut() {
+            for flow in trace.queue.flows.all_slots_mut() {
                 prop_assert!((0..i64::from(quantum) + 1500).contains(&flow.deficit));
             }
         }

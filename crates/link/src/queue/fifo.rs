@@ -1,11 +1,11 @@
 //! FIFO queue that drops arriving packets when full.
 
 use super::{
-    Admission, Admit, AdmitAll, ArrivalContext, Backlog, Limits, QueueDiscipline, QueueProbe,
-    Reason, Verdict, occupancy::Occupancy,
+    AdmissionRule, AdmitAll, AdmitDecision, ArrivalContext, Backlog, BufferLimits, DropReason,
+    EnqueueOutcome, QueueDiscipline, QueueProbe, buffer_occupancy::BufferOccupancy,
 };
 use crate::packet::Packet;
-use crate::ring::Ring;
+use crate::ring_buffer::RingBuffer;
 use crate::time::Nanos;
 
 /// The drop-tail queue.
@@ -15,20 +15,20 @@ pub type DropTail<T = u32> = Fifo<T, AdmitAll>;
 #[derive(Clone, Debug)]
 pub struct Fifo<T, A = AdmitAll> {
     admission: A,
-    packets: Ring<Packet<T>>,
-    occupancy: Occupancy,
+    packets: RingBuffer<Packet<T>>,
+    occupancy: BufferOccupancy,
     /// Start of the current idle period of the transmitter.
     idle_since: Nanos,
 }
 
-impl<T: Copy, A: Admission> Fifo<T, A> {
+impl<T: Copy, A: AdmissionRule> Fifo<T, A> {
     /// Creates an empty queue with an idle transmitter.
     #[must_use]
-    pub fn new(limits: Limits, admission: A) -> Self {
+    pub fn new(limits: BufferLimits, admission: A) -> Self {
         Self {
             admission,
-            packets: Ring::default(),
-            occupancy: Occupancy::new(limits),
+            packets: RingBuffer::default(),
+            occupancy: BufferOccupancy::new(limits),
             idle_since: 0,
         }
     }
@@ -40,15 +40,15 @@ impl<T: Copy, A: Admission> Fifo<T, A> {
     }
 }
 
-impl<T: Copy, A: Admission> QueueDiscipline<T> for Fifo<T, A> {
+impl<T: Copy, A: AdmissionRule> QueueDiscipline<T> for Fifo<T, A> {
     #[inline]
     fn enqueue(
         &mut self,
         now: Nanos,
         packet: Packet<T>,
         probe: &mut impl QueueProbe<T>,
-    ) -> Verdict {
-        let mut packet = packet.enter(now);
+    ) -> EnqueueOutcome {
+        let mut packet = packet.with_arrival_time(now);
         let has_room = self.occupancy.has_room(packet.bytes);
         let idle = self.occupancy.in_service.packets == 0;
         let context = ArrivalContext {
@@ -62,16 +62,16 @@ impl<T: Copy, A: Admission> QueueDiscipline<T> for Fifo<T, A> {
         let verdict = match admit {
             _ if !has_room => {
                 self.admission.on_overflow();
-                Verdict::Dropped(Reason::Full)
+                EnqueueOutcome::Dropped(DropReason::Full)
             }
-            Admit::Drop => Verdict::Dropped(Reason::Early),
-            Admit::Mark if packet.mark() => Verdict::Marked,
-            Admit::Mark | Admit::Accept => Verdict::Accepted,
+            AdmitDecision::Drop => EnqueueOutcome::Dropped(DropReason::Early),
+            AdmitDecision::Mark if packet.mark_if_ecn_capable() => EnqueueOutcome::Marked,
+            AdmitDecision::Mark | AdmitDecision::Accept => EnqueueOutcome::Accepted,
         };
-        if let Verdict::Dropped(reason) = verdict {
-            probe.dropped(now, &packet, reason);
+        if let EnqueueOutcome::Dropped(reason) = verdict {
+            probe.on_drop(now, &packet, reason);
         } else {
-            self.occupancy.waiting.add(packet.bytes);
+            self.occupancy.waiting.add_packet(packet.bytes);
             self.packets.push(packet);
         }
         verdict
@@ -82,21 +82,21 @@ impl<T: Copy, A: Admission> QueueDiscipline<T> for Fifo<T, A> {
         let Some(packet) = self.packets.pop() else {
             if self.occupancy.in_service.packets > 0 {
                 self.idle_since = now;
-                self.occupancy.idle();
+                self.occupancy.set_transmitter_idle();
             }
             return None;
         };
-        self.occupancy.serve(packet.bytes);
+        self.occupancy.move_to_transmission(packet.bytes);
         self.admission.on_dequeue(now, &packet, self.occupancy.waiting);
         Some(packet)
     }
 
-    fn waiting(&self) -> Backlog {
+    fn waiting_backlog(&self) -> Backlog {
         self.occupancy.waiting
     }
 
-    fn held(&self) -> Backlog {
-        self.occupancy.held()
+    fn held_backlog(&self) -> Backlog {
+        self.occupancy.held_backlog()
     }
 
     fn deadline(&self) -> Nanos {
@@ -107,15 +107,15 @@ impl<T: Copy, A: Admission> QueueDiscipline<T> for Fifo<T, A> {
         self.admission.on_deadline(now, self.occupancy.waiting);
     }
 
-    fn restart(&mut self, now: Nanos) {
-        self.admission.restart(now);
+    fn reset_when_empty(&mut self, now: Nanos) {
+        self.admission.reset(now);
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::queue::InService;
+    use crate::queue::InServicePolicy;
 
     fn packet(token: u32, bytes: u32) -> Packet {
         Packet::new(token, 0, bytes)
@@ -123,8 +123,8 @@ mod tests {
 
     #[test]
     fn packet_in_transmission_counts_unless_configured_as_extra() {
-        for (in_service, fit) in [(InService::Counts, 2), (InService::IsExtra, 3)] {
-            let limits = Limits { in_service, ..Limits::packets(2) };
+        for (in_service, fit) in [(InServicePolicy::Counts, 2), (InServicePolicy::IsExtra, 3)] {
+            let limits = BufferLimits { in_service, ..BufferLimits::limit_packets(2) };
             let mut queue = DropTail::new(limits, AdmitAll);
             let mut dropped = Vec::new();
             queue.enqueue(0, packet(0, 1500), &mut dropped);
@@ -132,23 +132,23 @@ mod tests {
             (1..5).for_each(|token| {
                 queue.enqueue(1, packet(token, 1500), &mut dropped);
             });
-            assert_eq!(queue.held().packets, fit);
+            assert_eq!(queue.held_backlog().packets, fit);
             assert_eq!(dropped.len() as u64, 5 - fit);
             // A departure makes room for one packet.
             queue.dequeue(2, &mut dropped);
-            assert_eq!(queue.enqueue(2, packet(5, 1500), &mut dropped), Verdict::Accepted);
+            assert_eq!(queue.enqueue(2, packet(5, 1500), &mut dropped), EnqueueOutcome::Accepted);
         }
     }
 
     #[test]
     fn byte_limit_admits_small_packet_if_large_one_does_not_fit() {
-        let mut queue = DropTail::new(Limits::bytes(3000), AdmitAll);
+        let mut queue = DropTail::new(BufferLimits::limit_bytes(3000), AdmitAll);
         let mut dropped = Vec::new();
         let mut offer = |bytes| queue.enqueue(0, packet(0, bytes), &mut dropped);
-        assert_eq!(offer(1500), Verdict::Accepted);
-        assert_eq!(offer(1460), Verdict::Accepted);
-        assert_eq!(offer(41), Verdict::Dropped(Reason::Full));
-        assert_eq!(offer(40), Verdict::Accepted);
-        assert_eq!(queue.held(), Backlog { packets: 3, bytes: 3000 });
+        assert_eq!(offer(1500), EnqueueOutcome::Accepted);
+        assert_eq!(offer(1460), EnqueueOutcome::Accepted);
+        assert_eq!(offer(41), EnqueueOutcome::Dropped(DropReason::Full));
+        assert_eq!(offer(40), EnqueueOutcome::Accepted);
+        assert_eq!(queue.held_backlog(), Backlog { packets: 3, bytes: 3000 });
     }
 }

@@ -15,14 +15,14 @@
 //! If a limit is exceeded, the queue with the most bytes loses half of its bytes at the head, up to
 //! `batch` packets.
 
-use super::chain::{Chain, NONE, Pool};
-use super::codel::{Control, Head};
+use super::codel::{CodelQueueAccess, CodelState};
+use super::packet_list::{NONE, PacketList, PacketPool};
 use super::{
-    Backlog, CodelConfig, CodelRules, Limits, QueueDiscipline, QueueProbe, Reason, Verdict,
-    occupancy::Occupancy,
+    Backlog, BufferLimits, CodelConfig, CodelRules, DropReason, EnqueueOutcome, QueueDiscipline,
+    QueueProbe, buffer_occupancy::BufferOccupancy,
 };
 use crate::packet::Packet;
-use crate::random::scatter;
+use crate::random::mix_bits;
 use crate::time::Nanos;
 use serde::Deserialize;
 use std::num::NonZeroU32;
@@ -38,7 +38,7 @@ pub struct FqCodelConfig {
     /// Quantum per turn in bytes.
     pub quantum_bytes: NonZeroU32,
     /// Maximum number of packets that the longest queue loses per overflow.
-    #[serde(skip, default = "default_batch")]
+    #[serde(skip, default = "default_drop_batch")]
     pub batch: NonZeroU32,
     /// Seed of the hash, so that different flows collide in different runs.
     #[serde(skip)]
@@ -46,7 +46,7 @@ pub struct FqCodelConfig {
 }
 
 /// 64 packets, as in Linux.
-fn default_batch() -> NonZeroU32 {
+fn default_drop_batch() -> NonZeroU32 {
     NonZeroU32::MIN.saturating_add(63)
 }
 
@@ -57,7 +57,7 @@ impl Default for FqCodelConfig {
             codel: CodelConfig { ecn: true, ..CodelConfig::default() },
             queues: NonZeroU32::MIN.saturating_add(1023),
             quantum_bytes: NonZeroU32::MIN.saturating_add(1513),
-            batch: default_batch(),
+            batch: default_drop_batch(),
             perturbation: 0,
         }
     }
@@ -66,11 +66,11 @@ impl Default for FqCodelConfig {
 /// The queue of one or more flows with equal hashes.
 #[derive(Clone, Copy, Debug)]
 #[repr(align(64))]
-struct Queue {
-    chain: Chain,
+struct FlowQueue {
+    chain: PacketList,
     /// Bytes that the queue may still send in this turn.
     deficit: i64,
-    control: Control,
+    control: CodelState,
     /// Next queue in the list.
     next: u32,
     listed: bool,
@@ -78,16 +78,16 @@ struct Queue {
 
 /// List of queues in order of service.
 #[derive(Clone, Copy, Debug)]
-struct List {
+struct QueueList {
     first: u32,
     last: u32,
 }
 
-impl List {
+impl QueueList {
     const EMPTY: Self = Self { first: NONE, last: NONE };
 
     #[inline]
-    fn push(&mut self, queues: &mut [Queue], index: u32) {
+    fn push(&mut self, queues: &mut [FlowQueue], index: u32) {
         queues[index as usize].next = NONE;
         if self.first == NONE {
             self.first = index;
@@ -99,7 +99,7 @@ impl List {
 
     /// Removes the first queue, which must exist.
     #[inline]
-    fn take_first(&mut self, queues: &[Queue]) {
+    fn take_first(&mut self, queues: &[FlowQueue]) {
         self.first = queues[self.first as usize].next;
     }
 }
@@ -108,31 +108,31 @@ impl List {
 #[derive(Clone, Debug)]
 pub struct FqCodel<T = u32> {
     config: FqCodelConfig,
-    queues: Vec<Queue>,
+    queues: Vec<FlowQueue>,
     /// Backlog per queue in bytes, in a separate array for the search of the longest queue.
     backlogs: Vec<u64>,
-    new: List,
-    old: List,
-    pool: Pool<Packet<T>>,
-    occupancy: Occupancy,
+    new: QueueList,
+    old: QueueList,
+    pool: PacketPool<Packet<T>>,
+    occupancy: BufferOccupancy,
 }
 
 /// Access of CoDel to one queue.
-struct Turn<'a, T> {
-    chain: &'a mut Chain,
+struct FlowQueueAccess<'a, T> {
+    chain: &'a mut PacketList,
     queue_bytes: &'a mut u64,
-    pool: &'a mut Pool<Packet<T>>,
+    pool: &'a mut PacketPool<Packet<T>>,
     waiting: &'a mut Backlog,
     rules: CodelRules,
 }
 
-impl<T: Copy> Head<T> for Turn<'_, T> {
+impl<T: Copy> CodelQueueAccess<T> for FlowQueueAccess<'_, T> {
     #[inline]
-    fn take(&mut self) -> Option<Packet<T>> {
+    fn take_first(&mut self) -> Option<Packet<T>> {
         let packet = self.pool.take_first(self.chain);
         if let Some(packet) = &packet {
             *self.queue_bytes -= u64::from(packet.bytes);
-            self.waiting.remove(packet.bytes);
+            self.waiting.remove_packet(packet.bytes);
         }
         packet
     }
@@ -150,12 +150,12 @@ impl<T: Copy> FqCodel<T> {
     /// Creates empty queues. The limit of RFC 8290 and Linux is 10240 packets, excluding the packet
     /// in transmission.
     #[must_use]
-    pub fn new(limits: Limits, config: FqCodelConfig) -> Self {
+    pub fn new(limits: BufferLimits, config: FqCodelConfig) -> Self {
         let count = config.queues.get() as usize;
-        let empty = Queue {
-            chain: Chain::EMPTY,
+        let empty = FlowQueue {
+            chain: PacketList::EMPTY,
             deficit: 0,
-            control: Control::START,
+            control: CodelState::START,
             next: NONE,
             listed: false,
         };
@@ -163,18 +163,18 @@ impl<T: Copy> FqCodel<T> {
             config,
             queues: vec![empty; count],
             backlogs: vec![0; count],
-            new: List::EMPTY,
-            old: List::EMPTY,
-            pool: Pool::default(),
-            occupancy: Occupancy::new(limits),
+            new: QueueList::EMPTY,
+            old: QueueList::EMPTY,
+            pool: PacketPool::default(),
+            occupancy: BufferOccupancy::new(limits),
         }
     }
 
     /// Index of the queue of a flow.
     #[inline]
     #[must_use]
-    pub fn queue_of(&self, flow: u32) -> u32 {
-        let hash = scatter(u64::from(flow) ^ self.config.perturbation);
+    pub fn queue_index_of(&self, flow: u32) -> u32 {
+        let hash = mix_bits(u64::from(flow) ^ self.config.perturbation);
         (((hash >> 32) * u64::from(self.config.queues.get())) >> 32) as u32
     }
 
@@ -190,9 +190,9 @@ impl<T: Copy> FqCodel<T> {
         let queue = &mut self.queues[longest];
         let mut dropped = Backlog::default();
         while let Some(packet) = self.pool.take_first(&mut queue.chain) {
-            dropped.add(packet.bytes);
-            self.occupancy.waiting.remove(packet.bytes);
-            probe.dropped(now, &packet, Reason::Full);
+            dropped.add_packet(packet.bytes);
+            self.occupancy.waiting.remove_packet(packet.bytes);
+            probe.on_drop(now, &packet, DropReason::Full);
             if dropped.packets >= u64::from(self.config.batch.get())
                 || dropped.bytes >= max_bytes / 2
             {
@@ -204,13 +204,13 @@ impl<T: Copy> FqCodel<T> {
         queue.control.count = queue.control.count.wrapping_add(dropped.packets as u32);
     }
 
-    fn in_list(&self, list: List) -> impl Iterator<Item = &Queue> {
+    fn queues_in_list(&self, list: QueueList) -> impl Iterator<Item = &FlowQueue> {
         let get = |queue: u32| self.queues.get(queue as usize);
         std::iter::successors(get(list.first), move |queue| get(queue.next))
     }
 
-    fn is_over(&self) -> bool {
-        !self.occupancy.max.allows(self.occupancy.counted())
+    fn is_over_limit(&self) -> bool {
+        !self.occupancy.max.is_within_limits(self.occupancy.backlog_towards_limits())
     }
 }
 
@@ -221,30 +221,30 @@ impl<T: Copy> QueueDiscipline<T> for FqCodel<T> {
         now: Nanos,
         packet: Packet<T>,
         probe: &mut impl QueueProbe<T>,
-    ) -> Verdict {
-        let packet = packet.enter(now);
-        let index = self.queue_of(packet.flow);
+    ) -> EnqueueOutcome {
+        let packet = packet.with_arrival_time(now);
+        let index = self.queue_index_of(packet.flow);
         let queue = &mut self.queues[index as usize];
-        self.pool.push(&mut queue.chain, packet);
+        self.pool.push_packet(&mut queue.chain, packet);
         self.backlogs[index as usize] += u64::from(packet.bytes);
-        self.occupancy.waiting.add(packet.bytes);
+        self.occupancy.waiting.add_packet(packet.bytes);
         if !queue.listed {
             queue.listed = true;
             queue.deficit = i64::from(self.config.quantum_bytes.get());
             self.new.push(&mut self.queues, index);
         }
-        if !self.is_over() {
-            return Verdict::Accepted;
+        if !self.is_over_limit() {
+            return EnqueueOutcome::Accepted;
         }
-        while self.is_over() && self.occupancy.waiting.packets > 0 {
+        while self.is_over_limit() && self.occupancy.waiting.packets > 0 {
             self.drop_from_longest(now, probe);
         }
         // Packets are dropped at the head, so the arriving packet is dropped only if its queue is
         // empty.
         if self.queues[index as usize].chain.len == 0 {
-            Verdict::Dropped(Reason::Full)
+            EnqueueOutcome::Dropped(DropReason::Full)
         } else {
-            Verdict::Accepted
+            EnqueueOutcome::Accepted
         }
     }
 
@@ -255,7 +255,7 @@ impl<T: Copy> QueueDiscipline<T> for FqCodel<T> {
             let list = if is_new { &mut self.new } else { &mut self.old };
             let index = list.first;
             let Some(queue) = self.queues.get_mut(index as usize) else {
-                self.occupancy.idle();
+                self.occupancy.set_transmitter_idle();
                 return None;
             };
             if queue.deficit <= 0 {
@@ -264,17 +264,17 @@ impl<T: Copy> QueueDiscipline<T> for FqCodel<T> {
                 self.old.push(&mut self.queues, index);
                 continue;
             }
-            let mut turn = Turn {
+            let mut turn = FlowQueueAccess {
                 chain: &mut queue.chain,
                 queue_bytes: &mut self.backlogs[index as usize],
                 pool: &mut self.pool,
                 waiting: &mut self.occupancy.waiting,
                 rules: self.config.codel.rules,
             };
-            let taken = queue.control.dequeue(now, &self.config.codel, &mut turn, probe);
+            let taken = queue.control.dequeue_with_drops(now, &self.config.codel, &mut turn, probe);
             if let Some(packet) = taken {
                 queue.deficit -= i64::from(packet.bytes);
-                self.occupancy.transmit(packet.bytes);
+                self.occupancy.set_in_transmission(packet.bytes);
                 return Some(packet);
             }
             list.take_first(&self.queues);
@@ -290,23 +290,24 @@ impl<T: Copy> QueueDiscipline<T> for FqCodel<T> {
         }
     }
 
-    /// Prefetches the first packet of each queue, which may be dropped, and the second.
+    /// Prefetches the first two packets of each queue: the first may be dropped.
     fn prefetch_ahead(&self, turns: usize, report: impl FnMut(u32)) {
-        let next_queues = self.in_list(self.new).chain(self.in_list(self.old)).take(turns);
+        let next_queues =
+            self.queues_in_list(self.new).chain(self.queues_in_list(self.old)).take(turns);
         let packets = next_queues.flat_map(|queue| self.pool.packets(&queue.chain).take(2));
         packets.map(|packet| packet.flow).for_each(report);
     }
 
-    fn waiting(&self) -> Backlog {
+    fn waiting_backlog(&self) -> Backlog {
         self.occupancy.waiting
     }
 
-    fn held(&self) -> Backlog {
-        self.occupancy.held()
+    fn held_backlog(&self) -> Backlog {
+        self.occupancy.held_backlog()
     }
 
-    fn restart(&mut self, _now: Nanos) {
-        self.queues.iter_mut().for_each(|queue| queue.control = Control::START);
+    fn reset_when_empty(&mut self, _now: Nanos) {
+        self.queues.iter_mut().for_each(|queue| queue.control = CodelState::START);
     }
 }
 

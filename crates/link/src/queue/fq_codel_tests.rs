@@ -12,11 +12,11 @@ fn nonzero(value: u32) -> NonZeroU32 {
     NonZeroU32::new(value).unwrap()
 }
 
-fn queue(limits: Limits) -> FqCodel {
+fn queue(limits: BufferLimits) -> FqCodel {
     FqCodel::new(limits, FqCodelConfig { quantum_bytes: nonzero(1500), ..Default::default() })
 }
 
-fn offer(queue: &mut FqCodel, now: Nanos, flow: u32, bytes: u32) -> (Verdict, Vec<u32>) {
+fn offer(queue: &mut FqCodel, now: Nanos, flow: u32, bytes: u32) -> (EnqueueOutcome, Vec<u32>) {
     let mut dropped = Vec::new();
     let verdict = queue.enqueue(now, Packet::new(flow, flow, bytes), &mut dropped);
     (verdict, dropped.iter().map(|packet| packet.flow).collect())
@@ -30,7 +30,7 @@ fn served(queue: &mut FqCodel, now: Nanos) -> Vec<u32> {
 
 #[test]
 fn rfc_8290_4_2_queues_take_turns() {
-    let mut queue = queue(Limits::default());
+    let mut queue = queue(BufferLimits::default());
     for flow in [1, 1, 1, 1, 2, 2, 3] {
         offer(&mut queue, 0, flow, 1500);
     }
@@ -39,7 +39,7 @@ fn rfc_8290_4_2_queues_take_turns() {
 
 #[test]
 fn rfc_8290_4_2_turn_is_one_quantum() {
-    let mut queue = queue(Limits::default());
+    let mut queue = queue(BufferLimits::default());
     for _ in 0..6 {
         offer(&mut queue, 0, 1, 500);
     }
@@ -51,7 +51,7 @@ fn rfc_8290_4_2_turn_is_one_quantum() {
 
 #[test]
 fn rfc_8290_4_2_new_queue_has_priority_for_one_quantum() {
-    let mut queue = queue(Limits::default());
+    let mut queue = queue(BufferLimits::default());
     let mut dropped = Vec::new();
     (0..6).for_each(|_| {
         offer(&mut queue, 0, 1, 1000);
@@ -69,7 +69,7 @@ fn rfc_8290_4_2_new_queue_has_priority_for_one_quantum() {
 
 #[test]
 fn rfc_8290_4_2_emptied_new_queue_becomes_old() {
-    let mut queue = queue(Limits::default());
+    let mut queue = queue(BufferLimits::default());
     let mut dropped = Vec::new();
     (0..4).for_each(|_| {
         offer(&mut queue, 0, 1, 1500);
@@ -91,7 +91,7 @@ fn restart_resets_codel_state_of_each_queue() {
     // One packet per millisecond: the first drop is after 105 ms. Without a restart, the next
     // dropping state begins with a higher drop rate.
     let drops = |restart: bool| {
-        let mut queue = queue(Limits::default());
+        let mut queue = queue(BufferLimits::default());
         let mut times = Vec::new();
         for begin in [0, 700] {
             (0..600).for_each(|_| {
@@ -103,7 +103,7 @@ fn restart_resets_codel_state_of_each_queue() {
                 times.extend(dropped.iter().map(|_| now - begin));
             }
             if restart {
-                queue.restart((begin + 650) * MS);
+                queue.reset_when_empty((begin + 650) * MS);
             }
         }
         let second = times.iter().rposition(|&time| time == times[0]).unwrap();
@@ -117,7 +117,7 @@ fn restart_resets_codel_state_of_each_queue() {
 
 #[test]
 fn rfc_8290_4_1_longest_queue_in_bytes_loses_half_at_head() {
-    let mut queue = queue(Limits { packets: Some(20), ..Limits::default() });
+    let mut queue = queue(BufferLimits { packets: Some(20), ..BufferLimits::default() });
     for _ in 0..12 {
         offer(&mut queue, 0, 1, 100);
     }
@@ -125,35 +125,35 @@ fn rfc_8290_4_1_longest_queue_in_bytes_loses_half_at_head() {
         offer(&mut queue, 0, 2, 1500);
     }
     let (verdict, dropped) = offer(&mut queue, 0, 3, 1500);
-    assert_eq!((verdict, dropped), (Verdict::Accepted, vec![2; 4]));
-    assert_eq!(queue.waiting().packets, 17);
+    assert_eq!((verdict, dropped), (EnqueueOutcome::Accepted, vec![2; 4]));
+    assert_eq!(queue.waiting_backlog().packets, 17);
 }
 
 #[test]
 fn rfc_8290_4_1_overflow_drops_at_most_one_batch() {
-    let mut queue = queue(Limits { packets: Some(200), ..Limits::default() });
+    let mut queue = queue(BufferLimits { packets: Some(200), ..BufferLimits::default() });
     (0..200).for_each(|_| {
         offer(&mut queue, 0, 1, 1500);
     });
     let (verdict, dropped) = offer(&mut queue, 0, 1, 1500);
-    assert_eq!((verdict, dropped.len()), (Verdict::Accepted, 64));
+    assert_eq!((verdict, dropped.len()), (EnqueueOutcome::Accepted, 64));
 }
 
 #[test]
 fn rfc_8290_4_1_arriving_packet_is_dropped_if_its_queue_is_longest() {
-    let mut queue = queue(Limits { packets: Some(2), ..Limits::default() });
+    let mut queue = queue(BufferLimits { packets: Some(2), ..BufferLimits::default() });
     offer(&mut queue, 0, 1, 100);
     offer(&mut queue, 0, 2, 100);
     let (verdict, dropped) = offer(&mut queue, 0, 3, 1500);
-    assert_eq!((verdict, dropped), (Verdict::Dropped(Reason::Full), vec![3]));
+    assert_eq!((verdict, dropped), (EnqueueOutcome::Dropped(DropReason::Full), vec![3]));
 }
 
 #[test]
 fn byte_limit_holds_for_any_packet_lengths() {
-    let mut queue = queue(Limits::bytes(30_000));
+    let mut queue = queue(BufferLimits::limit_bytes(30_000));
     for flow in 0..4000 {
         offer(&mut queue, 0, flow % 37, if flow % 3 == 0 { 1500 } else { 40 });
-        assert!(queue.held().bytes <= 30_000);
+        assert!(queue.held_backlog().bytes <= 30_000);
     }
 }
 
@@ -161,8 +161,8 @@ fn byte_limit_holds_for_any_packet_lengths() {
 fn rfc_8290_4_1_hash_is_uniform_and_depends_on_perturbation() {
     let hashes = |perturbation| {
         let config = FqCodelConfig { perturbation, ..FqCodelConfig::default() };
-        let queue: FqCodel = FqCodel::new(Limits::default(), config);
-        (0..10_240).map(|flow| queue.queue_of(flow)).collect::<Vec<u32>>()
+        let queue: FqCodel = FqCodel::new(BufferLimits::default(), config);
+        (0..10_240).map(|flow| queue.queue_index_of(flow)).collect::<Vec<u32>>()
     };
     assert_eq!(hashes(1), hashes(1));
     assert_ne!(hashes(1), hashes(2));
@@ -175,7 +175,7 @@ fn rfc_8290_4_1_hash_is_uniform_and_depends_on_perturbation() {
 
 #[test]
 fn rfc_8290_4_codel_state_is_per_queue() {
-    let mut queue = queue(Limits::default());
+    let mut queue = queue(BufferLimits::default());
     let mut dropped = Vec::new();
     let mut waits = 0;
     for ms in 0..2000_u64 {
@@ -195,7 +195,7 @@ fn rfc_8290_4_codel_state_is_per_queue() {
 
 #[test]
 fn memory_is_independent_of_number_of_flows() {
-    let mut queue = queue(Limits { packets: Some(1000), ..Limits::default() });
+    let mut queue = queue(BufferLimits { packets: Some(1000), ..BufferLimits::default() });
     for flow in 0..100_000 {
         offer(&mut queue, u64::from(flow), flow, 1500);
         let mut dropped = Vec::new();
@@ -203,7 +203,7 @@ fn memory_is_independent_of_number_of_flows() {
             queue.dequeue(u64::from(flow), &mut dropped);
         }
     }
-    assert_eq!(size_of::<Queue>(), 64);
+    assert_eq!(size_of::<FlowQueue>(), 64);
     assert_eq!(queue.queues.len(), 1024);
 }
 
@@ -263,7 +263,7 @@ proptest! {
         // With five queues, some flows share a queue.
         let (queues, quantum_bytes) = (nonzero(5), nonzero(quantum));
         let config = FqCodelConfig { codel, queues, quantum_bytes, ..FqCodelConfig::default() };
-        let mut queue = FqCodel::new(Limits::default(), config);
+        let mut queue = FqCodel::new(BufferLimits::default(), config);
         let mut reference = ReferenceScheduler {
             rules,
             new: Vec::new(),
@@ -275,7 +275,7 @@ proptest! {
         for (token, (flow, bytes, serves)) in (0..).zip(steps) {
             let packet = Packet::new(token, flow, bytes);
             queue.enqueue(0, packet, &mut dropped);
-            reference.enqueue(queue.queue_of(flow), packet, i64::from(quantum));
+            reference.enqueue(queue.queue_index_of(flow), packet, i64::from(quantum));
             // 40 dequeues usually empty the queues.
             for _ in 0..[0, 1, 1, 2, 40][serves as usize] {
                 prop_assert_eq!(queue.dequeue(0, &mut dropped), reference.dequeue(i64::from(quantum)));

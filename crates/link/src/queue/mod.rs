@@ -1,32 +1,32 @@
 //! Queue disciplines, which enqueue, drop, mark and schedule packets.
 
-mod admission;
+mod admission_rule;
 mod any;
-mod chain;
+mod buffer_occupancy;
 mod codel;
-mod departures;
+mod departure_queue;
 mod drr;
 mod fifo;
-mod flows;
+mod flow_table;
 mod fq_codel;
 mod head_drop;
-mod longest;
-mod occupancy;
+mod longest_queue;
+mod packet_list;
 mod pie;
 mod red;
 
-pub use admission::{Admission, Admit, AdmitAll, ArrivalContext};
+pub use admission_rule::{AdmissionRule, AdmitAll, AdmitDecision, ArrivalContext};
 pub use any::{AnyQueue, QueueConfig};
-pub use chain::{Chain, NONE, Pool};
+pub use buffer_occupancy::{Backlog, BufferLimits, InServicePolicy};
 pub use codel::{Codel, CodelConfig, CodelRules};
-pub use departures::{Departure, Departures, Leaving, LeavingBytes};
-pub use drr::{Buffers, DropPolicy, Drr, DrrConfig};
+pub use departure_queue::{Departure, DepartureQueue, DepartureWithLength, StoredDeparture};
+pub use drr::{BufferAssignment, DropPolicy, Drr, DrrConfig};
 pub use fifo::{DropTail, Fifo};
-pub use flows::{Flows, ListedFlow};
+pub use flow_table::{FlowTable, ListedFlow};
 pub use fq_codel::{FqCodel, FqCodelConfig};
 pub use head_drop::HeadDrop;
-pub use longest::{ListLinks, Longest, Ties};
-pub use occupancy::{Backlog, InService, Limits};
+pub use longest_queue::{ListLinks, LongestQueue, TieBreakRule};
+pub use packet_list::{NONE, PacketList, PacketPool};
 pub use pie::{Pie, PieConfig, PieRules};
 pub use red::{Red, RedConfig, RedUnit};
 
@@ -35,7 +35,7 @@ use crate::time::{NEVER, Nanos};
 
 /// Reason for a drop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Reason {
+pub enum DropReason {
     /// A buffer limit was reached.
     Full,
     /// The discipline dropped the packet to signal congestion, although the buffer had room.
@@ -44,34 +44,34 @@ pub enum Reason {
 
 /// The outcome of an enqueue for the packet that arrived.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Verdict {
+pub enum EnqueueOutcome {
     /// The packet was enqueued.
     Accepted,
     /// The packet was marked and enqueued.
     Marked,
     /// The packet was dropped.
-    Dropped(Reason),
+    Dropped(DropReason),
 }
 
 /// Receives the events of a queue.
 ///
 /// Each packet is either returned by [`QueueDiscipline::dequeue`] or passed to
-/// [`QueueProbe::dropped`], exactly once. Drops include rejected arrivals, packets that were
+/// [`QueueProbe::on_drop`], exactly once. Drops include rejected arrivals, packets that were
 /// evicted to make room, and packets dropped at the head.
 pub trait QueueProbe<T> {
     /// A packet that arrived at `packet.entered` is dropped at `now`.
-    fn dropped(&mut self, now: Nanos, packet: &Packet<T>, reason: Reason);
+    fn on_drop(&mut self, now: Nanos, packet: &Packet<T>, reason: DropReason);
     /// A packet arrives and finds `packets` packets, including the packet in transmission.
-    fn found(&mut self, _packets: u64) {}
+    fn on_queue_length_seen(&mut self, _packets: u64) {}
     /// The queue held `packets` packets, including the packet in transmission, until `until`.
-    fn held(&mut self, _packets: u64, _until: Nanos) {}
+    fn on_queue_length_held(&mut self, _packets: u64, _until: Nanos) {}
     /// RED has updated its average queue length, in its unit.
-    fn averaged(&mut self, _average: f64) {}
+    fn on_average_updated(&mut self, _average: f64) {}
 }
 
 /// Collects the dropped packets.
 impl<T: Copy> QueueProbe<T> for Vec<Packet<T>> {
-    fn dropped(&mut self, _now: Nanos, packet: &Packet<T>, _reason: Reason) {
+    fn on_drop(&mut self, _now: Nanos, packet: &Packet<T>, _reason: DropReason) {
         self.push(*packet);
     }
 }
@@ -83,8 +83,12 @@ impl<T: Copy> QueueProbe<T> for Vec<Packet<T>> {
 pub trait QueueDiscipline<T> {
     /// Handles a packet that arrives at `now`. Calls `probe.dropped` if the packet is rejected, and
     /// for each packet that is evicted to make room.
-    fn enqueue(&mut self, now: Nanos, packet: Packet<T>, probe: &mut impl QueueProbe<T>)
-    -> Verdict;
+    fn enqueue(
+        &mut self,
+        now: Nanos,
+        packet: Packet<T>,
+        probe: &mut impl QueueProbe<T>,
+    ) -> EnqueueOutcome;
 
     /// Returns the packet to transmit at `now`, or `None` if no packet waits. Calls `probe.dropped`
     /// for each packet dropped at the head.
@@ -95,10 +99,10 @@ pub trait QueueDiscipline<T> {
     fn prefetch_ahead(&self, _turns: usize, _report: impl FnMut(u32)) {}
 
     /// Backlog, excluding the packet in transmission.
-    fn waiting(&self) -> Backlog;
+    fn waiting_backlog(&self) -> Backlog;
 
     /// Backlog, including the packet in transmission.
-    fn held(&self) -> Backlog;
+    fn held_backlog(&self) -> Backlog;
 
     /// Time at which [`QueueDiscipline::on_deadline`] must be called; [`NEVER`] if there is no
     /// timer.
@@ -110,5 +114,5 @@ pub trait QueueDiscipline<T> {
     fn on_deadline(&mut self, _now: Nanos) {}
 
     /// Resets the state of an empty queue, as if it were created at `now`.
-    fn restart(&mut self, now: Nanos);
+    fn reset_when_empty(&mut self, now: Nanos);
 }

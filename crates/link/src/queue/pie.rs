@@ -11,13 +11,13 @@
 //! last packet that left. Bursts of up to `burst` are not dropped (section 4.4), drops are spread
 //! (section 5.4), and packets are dropped instead of marked if p is above 10 % (section 5.1).
 
-use super::{Admission, Admit, ArrivalContext, Backlog, QueueProbe};
+use super::{AdmissionRule, AdmitDecision, ArrivalContext, Backlog, QueueProbe};
 use crate::packet::Packet;
-use crate::random::{Draws, Stream};
+use crate::random::{RandomSource, RandomStream};
 use crate::time::{MILLISECOND, Nanos, SECOND};
 use serde::Deserialize;
 
-/// Implementation whose details are followed if they differ.
+/// Implementation to follow in details in which the RFC and Linux differ.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum PieRules {
@@ -84,7 +84,7 @@ const MAX_UPDATES: u64 = 1 << 16;
 
 /// The PIE admission rule.
 #[derive(Clone, Debug)]
-pub struct Pie<D = Stream> {
+pub struct Pie<D = RandomStream> {
     config: PieConfig,
     draws: D,
     /// `drop_prob_`.
@@ -99,7 +99,7 @@ pub struct Pie<D = Stream> {
     update_at: Nanos,
 }
 
-impl<D: Draws> Pie<D> {
+impl<D: RandomSource> Pie<D> {
     /// Creates a rule with drop probability 0 and the first update at `config.update`; `draws` is
     /// used for drops.
     #[must_use]
@@ -119,18 +119,18 @@ impl<D: Draws> Pie<D> {
 
     /// Current drop probability of a full-sized packet.
     #[must_use]
-    pub fn probability(&self) -> f64 {
+    pub fn drop_probability(&self) -> f64 {
         self.probability
     }
 
     /// Whether the delay was below half the target in two successive updates.
-    fn is_calm(&self) -> bool {
+    fn is_delay_low(&self) -> bool {
         let half = self.config.target / 2;
         self.delay < half && self.delay_before < half
     }
 
     /// `drop_early`.
-    fn signals(&mut self, context: &ArrivalContext) -> bool {
+    fn drops_early(&mut self, context: &ArrivalContext) -> bool {
         let backlog = context.waiting.bytes;
         let two = 2 * u64::from(self.config.mtu_bytes);
         // The pseudo-code uses the delay at the last update, Linux the delay of the last packet.
@@ -152,7 +152,7 @@ impl<D: Draws> Pie<D> {
         if self.accumulated < 0.85 {
             return false;
         }
-        let signals = self.accumulated >= 8.5 || self.draws.chance(probability);
+        let signals = self.accumulated >= 8.5 || self.draws.draw_chance(probability);
         if signals {
             self.accumulated = 0.0;
         }
@@ -160,7 +160,7 @@ impl<D: Draws> Pie<D> {
     }
 
     /// Divisor of the step while the probability is small (section 4.2).
-    fn scale(&self) -> f64 {
+    fn probability_step_divisor(&self) -> f64 {
         const BELOW: [(f64, f64); 6] =
             [(1e-6, 2048.0), (1e-5, 512.0), (1e-4, 128.0), (1e-3, 32.0), (1e-2, 8.0), (1e-1, 2.0)];
         let entry = BELOW.iter().find(|(below, _)| self.probability < *below);
@@ -168,12 +168,12 @@ impl<D: Draws> Pie<D> {
     }
 
     /// Updates the probability.
-    fn update(&mut self, waiting: Backlog) {
+    fn update_probability(&mut self, waiting: Backlog) {
         let seconds = |late: Nanos, early: Nanos| late as f64 / 1e9 - early as f64 / 1e9;
         let (delay, before) = (self.delay, self.delay_before);
         let mut step = self.config.alpha * seconds(delay, self.config.target)
             + self.config.beta * seconds(delay, before);
-        step /= self.scale();
+        step /= self.probability_step_divisor();
         if self.probability >= 0.1 && step > 0.02 {
             step = 0.02; // section 5.5
         }
@@ -186,11 +186,11 @@ impl<D: Draws> Pie<D> {
             PieRules::Linux if delay == 0 && before == 0 && waiting.bytes == 0 => {
                 self.probability -= self.probability / 64.0;
             }
-            PieRules::Rfc8033 if self.is_calm() => self.probability *= 0.98,
+            PieRules::Rfc8033 if self.is_delay_low() => self.probability *= 0.98,
             PieRules::Linux | PieRules::Rfc8033 => {}
         }
         if is_linux {
-            if self.is_calm() && self.probability == 0.0 {
+            if self.is_delay_low() && self.probability == 0.0 {
                 self.burst_left = self.config.burst;
                 self.served_at = None;
                 self.accumulated = 0.0;
@@ -201,9 +201,10 @@ impl<D: Draws> Pie<D> {
         self.delay_before = delay;
     }
 
-    /// Replaces the remaining updates for a duration of `rest`. Only the probability has changed
-    /// during many updates, so it continues from `before` in the same direction to 0 or 1.
-    fn extrapolate(&mut self, before: f64, rest: Nanos) {
+    /// Replaces the remaining updates for a duration of `rest`. If many updates have changed
+    /// nothing but the probability, the probability continues from `before` in the same direction,
+    /// up to 1 or down to 0.
+    fn extrapolate_probability(&mut self, before: f64, rest: Nanos) {
         if self.probability != before {
             self.probability = if self.probability > before { 1.0 } else { 0.0 };
         }
@@ -213,7 +214,7 @@ impl<D: Draws> Pie<D> {
     }
 }
 
-impl<D: Draws> Admission for Pie<D> {
+impl<D: RandomSource> AdmissionRule for Pie<D> {
     const NEEDS_DEQUEUE: bool = true;
 
     fn admit<T>(
@@ -221,21 +222,22 @@ impl<D: Draws> Admission for Pie<D> {
         _now: Nanos,
         context: &ArrivalContext,
         _probe: &mut impl QueueProbe<T>,
-    ) -> Admit {
+    ) -> AdmitDecision {
         let in_burst = self.burst_left > 0;
         let signals = match self.config.rules {
             _ if !context.has_room => false,
-            PieRules::Linux => !in_burst && self.signals(context),
+            PieRules::Linux => !in_burst && self.drops_early(context),
             // The pseudo-code draws a random number even during a burst.
-            PieRules::Rfc8033 => self.signals(context) && !in_burst,
+            PieRules::Rfc8033 => self.drops_early(context) && !in_burst,
         };
         let marks = self.config.ecn_below.is_some_and(|max| self.probability <= max);
         let admit = match signals {
-            false => Admit::Accept,
-            true if marks && context.ecn.is_capable() => Admit::Mark,
-            true => Admit::Drop,
+            false => AdmitDecision::Accept,
+            true if marks && context.ecn.is_ecn_capable() => AdmitDecision::Mark,
+            true => AdmitDecision::Drop,
         };
-        if self.config.rules == PieRules::Rfc8033 && self.is_calm() && self.probability == 0.0 {
+        if self.config.rules == PieRules::Rfc8033 && self.is_delay_low() && self.probability == 0.0
+        {
             self.burst_left = self.config.burst;
         }
         admit
@@ -268,17 +270,17 @@ impl<D: Draws> Admission for Pie<D> {
         self.update_at = self.update_at.saturating_add(due.saturating_mul(every));
         for done in 1..=due.min(MAX_UPDATES) {
             let before = (self.probability, self.delay_before, self.burst_left);
-            self.update(waiting);
+            self.update_probability(waiting);
             if before == (self.probability, self.delay_before, self.burst_left) {
                 return; // further updates would not change anything
             }
             if done == MAX_UPDATES {
-                self.extrapolate(before.0, (due - done).saturating_mul(every));
+                self.extrapolate_probability(before.0, (due - done).saturating_mul(every));
             }
         }
     }
 
-    fn restart(&mut self, now: Nanos) {
+    fn reset(&mut self, now: Nanos) {
         self.probability = 0.0;
         self.accumulated = 0.0;
         (self.delay, self.delay_before) = (0, 0);

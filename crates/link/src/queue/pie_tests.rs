@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::packet::Ecn;
-use crate::queue::{Fifo, Limits, QueueDiscipline, Reason, Verdict};
+use crate::queue::{BufferLimits, DropReason, EnqueueOutcome, Fifo, QueueDiscipline};
 
 const MS: Nanos = MILLISECOND;
 
@@ -10,8 +10,8 @@ const MS: Nanos = MILLISECOND;
 #[derive(Clone, Copy, Debug)]
 struct Always(f64);
 
-impl Draws for Always {
-    fn bits(&mut self) -> u64 {
+impl RandomSource for Always {
+    fn next_bits(&mut self) -> u64 {
         (self.0 * 18_446_744_073_709_551_615.0) as u64
     }
 }
@@ -34,7 +34,7 @@ fn arrival(ecn: Ecn, bytes: u32) -> ArrivalContext {
     ArrivalContext { bytes, ecn, waiting: BUSY, idle_since: None, has_room: true }
 }
 
-fn admit<D: Draws>(pie: &mut Pie<D>, context: ArrivalContext) -> Admit {
+fn admit<D: RandomSource>(pie: &mut Pie<D>, context: ArrivalContext) -> AdmitDecision {
     pie.admit::<u32>(0, &context, &mut Vec::new())
 }
 
@@ -53,7 +53,7 @@ fn rfc_8033_4_2_step_is_scaled_down_for_small_probability() {
             let config = PieConfig { rules, ..rfc() };
             let mut pie = congested(config, probability, 20 * MS);
             pie.delay = 25 * MS;
-            pie.update(BUSY);
+            pie.update_probability(BUSY);
             // alpha x 10 ms above the target + beta x 5 ms increase
             let step = 0.125 * 0.010 + 1.25 * 0.005;
             assert!((pie.probability - probability - step / scale).abs() < 1e-12);
@@ -66,28 +66,28 @@ fn rfc_8033_4_2_step_is_scaled_down_for_small_probability() {
 fn rfc_8033_5_5_step_is_at_most_two_percent_above_ten_percent() {
     let mut pie = congested(rfc(), 0.1, 200 * MS);
     pie.delay_before = 0;
-    pie.update(BUSY);
+    pie.update_probability(BUSY);
     assert!((pie.probability - 0.12).abs() < 1e-12);
 }
 
 #[test]
 fn linux_delay_above_250_ms_adds_two_percent() {
     let mut pie = congested(PieConfig::default(), 0.2, 251 * MS);
-    pie.update(BUSY);
+    pie.update_probability(BUSY);
     assert!((pie.probability - 0.24).abs() < 1e-12);
 }
 
 #[test]
 fn rfc_8033_4_2_probability_decays_without_congestion() {
     let mut pie = congested(rfc(), 0.5, 0);
-    pie.update(Backlog::default());
+    pie.update_probability(Backlog::default());
     assert!((pie.probability - (0.5 - 0.125 * 0.015) * 0.98).abs() < 1e-12);
     let mut pie = congested(PieConfig::default(), 0.5, 0);
-    pie.update(Backlog::default());
+    pie.update_probability(Backlog::default());
     assert!((pie.probability - (0.5 - 0.125 * 0.015) * 63.0 / 64.0).abs() < 1e-12);
     // Linux requires an empty queue.
     let mut pie = congested(PieConfig::default(), 0.5, 0);
-    pie.update(BUSY);
+    pie.update_probability(BUSY);
     assert!((pie.probability - (0.5 - 0.125 * 0.015)).abs() < 1e-12);
 }
 
@@ -96,10 +96,10 @@ fn rfc_8033_4_4_burst_passes_and_allowance_is_restored() {
     let mut pie = Pie::new(rfc(), Always(0.0));
     (pie.probability, pie.delay, pie.delay_before) = (1.0, 100 * MS, 100 * MS);
     for update in 0..10 {
-        assert_eq!(admit(&mut pie, arrival(Ecn::NotEct, 1500)), Admit::Accept, "{update}");
-        pie.update(BUSY);
+        assert_eq!(admit(&mut pie, arrival(Ecn::NotEct, 1500)), AdmitDecision::Accept, "{update}");
+        pie.update_probability(BUSY);
     }
-    assert_eq!(admit(&mut pie, arrival(Ecn::NotEct, 1500)), Admit::Drop);
+    assert_eq!(admit(&mut pie, arrival(Ecn::NotEct, 1500)), AdmitDecision::Drop);
     (pie.probability, pie.delay, pie.delay_before) = (0.0, 7 * MS, 7 * MS);
     admit(&mut pie, arrival(Ecn::NotEct, 1500));
     assert_eq!(pie.burst_left, 150 * MS);
@@ -115,22 +115,22 @@ fn linux_burst_allowance_decreases_as_packets_leave() {
         assert_eq!(pie.burst_left, left * MS);
     }
     (pie.probability, pie.delay, pie.delay_before) = (0.0, 0, 0);
-    pie.update(Backlog::default());
+    pie.update_probability(Backlog::default());
     assert_eq!((pie.burst_left, pie.served_at), (150 * MS, None));
 }
 
 #[test]
 fn rfc_8033_4_1_no_drops_while_backlog_or_delay_is_small() {
     let mut pie = congested(rfc(), 0.19, 7 * MS);
-    assert_eq!(admit(&mut pie, arrival(Ecn::NotEct, 1500)), Admit::Accept);
+    assert_eq!(admit(&mut pie, arrival(Ecn::NotEct, 1500)), AdmitDecision::Accept);
     assert_eq!(pie.accumulated, 0.0);
     for (rules, bytes) in [(PieRules::Rfc8033, 3000), (PieRules::Linux, 2999)] {
         let mut pie = congested(PieConfig { rules, ..rfc() }, 1.0, 100 * MS);
         let waiting = Backlog { packets: 2, bytes };
         let context = ArrivalContext { waiting, ..arrival(Ecn::NotEct, 1500) };
-        assert_eq!(admit(&mut pie, context), Admit::Accept);
+        assert_eq!(admit(&mut pie, context), AdmitDecision::Accept);
         let waiting = Backlog { packets: 3, bytes: bytes + 1 };
-        assert_eq!(admit(&mut pie, ArrivalContext { waiting, ..context }), Admit::Drop);
+        assert_eq!(admit(&mut pie, ArrivalContext { waiting, ..context }), AdmitDecision::Drop);
     }
 }
 
@@ -139,14 +139,16 @@ fn rfc_8033_5_4_drops_are_spread_by_accumulated_probability() {
     // p = 0.1 with a draw that drops: no drop until the sum reaches 0.85 at the ninth packet.
     let mut pie = congested(rfc(), 0.1, 100 * MS);
     pie.draws = Always(0.05);
-    let drops: Vec<usize> =
-        (1..=27).filter(|_| admit(&mut pie, arrival(Ecn::NotEct, 1500)) == Admit::Drop).collect();
+    let drops: Vec<usize> = (1..=27)
+        .filter(|_| admit(&mut pie, arrival(Ecn::NotEct, 1500)) == AdmitDecision::Drop)
+        .collect();
     assert_eq!(drops, [9, 18, 27]);
     // A draw that never drops: forced drop when the sum reaches 8.5.
     let mut pie = congested(rfc(), 0.125, 100 * MS);
     pie.draws = Always(0.9);
-    let drops: Vec<usize> =
-        (1..=140).filter(|_| admit(&mut pie, arrival(Ecn::NotEct, 1500)) == Admit::Drop).collect();
+    let drops: Vec<usize> = (1..=140)
+        .filter(|_| admit(&mut pie, arrival(Ecn::NotEct, 1500)) == AdmitDecision::Drop)
+        .collect();
     assert_eq!(drops, [68, 136]);
 }
 
@@ -154,24 +156,24 @@ fn rfc_8033_5_4_drops_are_spread_by_accumulated_probability() {
 fn rfc_8033_5_1_capable_packets_are_dropped_above_threshold() {
     let config = PieConfig { ecn_below: Some(0.1), ..rfc() };
     for (probability, ecn, expected) in [
-        (0.1, Ecn::Ect0, Admit::Mark),
-        (0.1, Ecn::NotEct, Admit::Drop),
-        (0.11, Ecn::Ect0, Admit::Drop),
+        (0.1, Ecn::Ect0, AdmitDecision::Mark),
+        (0.1, Ecn::NotEct, AdmitDecision::Drop),
+        (0.11, Ecn::Ect0, AdmitDecision::Drop),
     ] {
         let mut pie = congested(config, probability, 100 * MS);
         pie.draws = Always(0.0);
         let first = (0..20).map(|_| admit(&mut pie, arrival(ecn, 1500)));
-        assert_eq!(first.into_iter().find(|admit| *admit != Admit::Accept), Some(expected));
+        assert_eq!(first.into_iter().find(|admit| *admit != AdmitDecision::Accept), Some(expected));
     }
 }
 
 #[test]
 fn linux_byte_mode_drops_in_proportion_to_length() {
     let config = PieConfig { byte_mode: true, ..PieConfig::default() };
-    let mut pie = Pie::new(config, Stream::of(1));
+    let mut pie = Pie::new(config, RandomStream::from_seed(1));
     (pie.probability, pie.delay, pie.burst_left) = (0.3, 100 * MS, 0);
     let mut drops = |bytes| {
-        let dropped = |_: &u32| admit(&mut pie, arrival(Ecn::NotEct, bytes)) == Admit::Drop;
+        let dropped = |_: &u32| admit(&mut pie, arrival(Ecn::NotEct, bytes)) == AdmitDecision::Drop;
         (0..100_000).filter(dropped).count() as f64
     };
     let (full, small) = (drops(1500), drops(150));
@@ -180,8 +182,8 @@ fn linux_byte_mode_drops_in_proportion_to_length() {
 
 #[test]
 fn deadlines_are_multiples_of_update_interval_and_full_buffer_drops() {
-    let pie = Pie::new(PieConfig::default(), Stream::of(1));
-    let mut queue: Fifo<u32, Pie> = Fifo::new(Limits::packets(1), pie);
+    let pie = Pie::new(PieConfig::default(), RandomStream::from_seed(1));
+    let mut queue: Fifo<u32, Pie> = Fifo::new(BufferLimits::limit_packets(1), pie);
     assert_eq!(queue.deadline(), 15 * MS);
     queue.on_deadline(15 * MS);
     assert_eq!(queue.deadline(), 30 * MS);
@@ -190,16 +192,19 @@ fn deadlines_are_multiples_of_update_interval_and_full_buffer_drops() {
     assert_eq!(queue.deadline(), 75 * MS);
     let mut dropped = Vec::new();
     let mut offer = || queue.enqueue(62 * MS, Packet::new(0, 0, 1500), &mut dropped);
-    assert_eq!([offer(), offer()], [Verdict::Accepted, Verdict::Dropped(Reason::Full)]);
+    assert_eq!(
+        [offer(), offer()],
+        [EnqueueOutcome::Accepted, EnqueueOutcome::Dropped(DropReason::Full)]
+    );
 }
 
 #[test]
 fn restart_resets_all_state() {
     let mut pie = congested(PieConfig::default(), 0.5, 100 * MS);
     pie.draws = Always(0.9);
-    assert_eq!(admit(&mut pie, arrival(Ecn::NotEct, 1500)), Admit::Accept);
+    assert_eq!(admit(&mut pie, arrival(Ecn::NotEct, 1500)), AdmitDecision::Accept);
     pie.on_dequeue(100 * MS, &Packet::new(0_u32, 0, 1500), BUSY);
-    pie.restart(200 * MS);
+    pie.reset(200 * MS);
     let state = (pie.probability, pie.accumulated, pie.delay, pie.delay_before);
     assert_eq!(state, (0.0, 0.0, 0, 0));
     assert_eq!((pie.burst_left, pie.served_at, pie.update_at), (150 * MS, None, 215 * MS));
@@ -210,8 +215,8 @@ fn restart_resets_all_state() {
 fn rfc_8033_3_delay_converges_to_target() {
     for rules in [PieRules::Rfc8033, PieRules::Linux] {
         let config = PieConfig { rules, ..PieConfig::default() };
-        let pie = Pie::new(config, Stream::of(2));
-        let mut queue: Fifo<u32, Pie> = Fifo::new(Limits::default(), pie);
+        let pie = Pie::new(config, RandomStream::from_seed(2));
+        let mut queue: Fifo<u32, Pie> = Fifo::new(BufferLimits::default(), pie);
         let mut dropped = Vec::new();
         let (mut delay, mut served) = (0, 0);
         let (mut arrives, mut departs) = (0, 0);
@@ -235,7 +240,7 @@ fn rfc_8033_3_delay_converges_to_target() {
         assert!((mean - 15.0).abs() < 2.0, "{rules:?}: {mean} ms");
         // A drop rate of 1/6 is needed. The probability is higher because section 5.4 separates
         // drops.
-        let probability = queue.admission().probability();
+        let probability = queue.admission().drop_probability();
         assert!((1.0 / 6.0..0.34).contains(&probability), "{rules:?}: {probability}");
     }
 }
@@ -251,9 +256,9 @@ fn late_updates_equal_timely_updates() {
             let end = 40_000 * config.update;
             while in_time.update_at <= end {
                 let due = in_time.update_at;
-                Admission::on_deadline(&mut in_time, due, waiting);
+                AdmissionRule::on_deadline(&mut in_time, due, waiting);
             }
-            Admission::on_deadline(&mut late, end, waiting);
+            AdmissionRule::on_deadline(&mut late, end, waiting);
             let state = |pie: &Pie<_>| (pie.probability, pie.delay_before, pie.burst_left);
             assert_eq!(state(&late), state(&in_time), "{rules:?} {delay}");
             assert_eq!(late.update_at, in_time.update_at);
@@ -269,7 +274,7 @@ fn updates_of_thirty_years_are_extrapolated() {
         pie.burst_left = config.burst;
         // 30 years of nanoseconds.
         let end = 1_000_000_000 * SECOND;
-        Admission::on_deadline(&mut pie, end, BUSY);
+        AdmissionRule::on_deadline(&mut pie, end, BUSY);
         assert_eq!((pie.probability, pie.burst_left, pie.update_at), (probability, 0, end + 1));
     }
 }

@@ -1,5 +1,5 @@
 //! Random early detection: Floyd and Jacobson, "Random early detection gateways for congestion
-//! avoidance", IEEE/ACM Transactions on Networking 1 (1993), as ns-2 2.35 has it.
+//! avoidance", IEEE/ACM Transactions on Networking 1 (1993), as implemented in ns-2 2.35.
 //!
 //! Each arriving packet updates the average queue length, `avg <- (1 - w) avg + w q`. If the link
 //! was idle, the average first decays as if `m` packets, the number that the link could have sent
@@ -13,7 +13,7 @@
 //! and the actual probability makes the gaps between drops nearly uniform. The paper uses `p_a =
 //! p_b / (1 - count p_b)` after `count` packets since the last drop. This implementation follows
 //! ns-2 with its default `wait_`, which separates drops by at least `1 / p_b` packets: see
-//! [`spread`].
+//! [`uniformised_probability`].
 //!
 //! Other details also follow ns-2:
 //! - `q` excludes the packet in transmission.
@@ -25,8 +25,8 @@
 //! In bytes, `q` and `count` are in units of a mean packet length, and the drop probability is
 //! proportional to the packet length.
 
-use super::{Admission, Admit, ArrivalContext, QueueProbe};
-use crate::random::{Draws, Stream};
+use super::{AdmissionRule, AdmitDecision, ArrivalContext, QueueProbe};
+use crate::random::{RandomSource, RandomStream};
 use crate::time::{Nanos, SECOND};
 use serde::Deserialize;
 use std::num::NonZeroU32;
@@ -67,7 +67,7 @@ pub struct RedConfig {
 
 /// The RED admission rule.
 #[derive(Clone, Debug)]
-pub struct Red<D = Stream> {
+pub struct Red<D = RandomStream> {
     config: RedConfig,
     draws: D,
     average: f64,
@@ -77,7 +77,7 @@ pub struct Red<D = Stream> {
     above: bool,
 }
 
-impl<D: Draws> Red<D> {
+impl<D: RandomSource> Red<D> {
     /// Creates a rule with average 0; `draws` is used for early drops.
     #[must_use]
     pub fn new(config: RedConfig, draws: D) -> Self {
@@ -100,7 +100,7 @@ impl<D: Draws> Red<D> {
     }
 
     /// `p_b`.
-    fn base_probability(&self) -> f64 {
+    fn base_drop_probability(&self) -> f64 {
         let RedConfig { min_threshold, max_threshold, max_probability, .. } = self.config;
         if self.average < max_threshold {
             max_probability * (self.average - min_threshold) / (max_threshold - min_threshold)
@@ -112,7 +112,7 @@ impl<D: Draws> Red<D> {
         }
     }
 
-    fn signals(&mut self, context: &ArrivalContext) -> bool {
+    fn drops_early(&mut self, context: &ArrivalContext) -> bool {
         let length = match self.config.unit {
             RedUnit::Packets => 1.0,
             RedUnit::Bytes(mean) => f64::from(context.bytes) / f64::from(mean.get()),
@@ -127,9 +127,9 @@ impl<D: Draws> Red<D> {
             self.count = length;
             return false;
         }
-        let probability = spread(self.base_probability(), self.count);
+        let probability = uniformised_probability(self.base_drop_probability(), self.count);
         let scaled = if probability < 1.0 { probability * length } else { probability };
-        let signals = self.draws.chance(scaled);
+        let signals = self.draws.draw_chance(scaled);
         if signals {
             self.count = 0.0;
         }
@@ -140,7 +140,7 @@ impl<D: Draws> Red<D> {
 /// Drop probability of packet number `count` since the last drop, as ns-2's `modify_p` with
 /// `wait_`: 0 for the first `1 / p` packets, and then such that the position of the drop is
 /// uniformly distributed over the next `1 / p` packets.
-fn spread(p: f64, count: f64) -> f64 {
+fn uniformised_probability(p: f64, count: f64) -> f64 {
     let expected = count * p;
     if expected < 1.0 {
         0.0
@@ -151,7 +151,7 @@ fn spread(p: f64, count: f64) -> f64 {
     }
 }
 
-impl<D: Draws> Admission for Red<D> {
+impl<D: RandomSource> AdmissionRule for Red<D> {
     const NEEDS_DEQUEUE: bool = false;
 
     #[inline]
@@ -160,15 +160,18 @@ impl<D: Draws> Admission for Red<D> {
         now: Nanos,
         context: &ArrivalContext,
         probe: &mut impl QueueProbe<T>,
-    ) -> Admit {
+    ) -> AdmitDecision {
         self.update_average(now, context);
-        probe.averaged(self.average);
-        if !self.signals(context) {
-            Admit::Accept
-        } else if self.config.ecn && context.ecn.is_capable() && self.base_probability() < 1.0 {
-            Admit::Mark
+        probe.on_average_updated(self.average);
+        if !self.drops_early(context) {
+            AdmitDecision::Accept
+        } else if self.config.ecn
+            && context.ecn.is_ecn_capable()
+            && self.base_drop_probability() < 1.0
+        {
+            AdmitDecision::Mark
         } else {
-            Admit::Drop
+            AdmitDecision::Drop
         }
     }
 
@@ -176,7 +179,7 @@ impl<D: Draws> Admission for Red<D> {
         self.count = 0.0;
     }
 
-    fn restart(&mut self, _now: Nanos) {
+    fn reset(&mut self, _now: Nanos) {
         self.average = 0.0;
         self.count = 0.0;
         self.above = false;

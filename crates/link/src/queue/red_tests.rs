@@ -2,7 +2,9 @@
 
 use super::*;
 use crate::packet::{Ecn, Packet};
-use crate::queue::{Backlog, Departures, Fifo, Limits, QueueDiscipline, Reason, Verdict};
+use crate::queue::{
+    Backlog, BufferLimits, DepartureQueue, DropReason, EnqueueOutcome, Fifo, QueueDiscipline,
+};
 use crate::transmit::ConstantRate;
 use proptest::prelude::*;
 use std::num::NonZeroU64;
@@ -17,10 +19,10 @@ struct Recorder {
 }
 
 impl QueueProbe<u32> for Recorder {
-    fn dropped(&mut self, _now: Nanos, _packet: &Packet, reason: Reason) {
-        self.early += u64::from(reason == Reason::Early);
+    fn on_drop(&mut self, _now: Nanos, _packet: &Packet, reason: DropReason) {
+        self.early += u64::from(reason == DropReason::Early);
     }
-    fn averaged(&mut self, average: f64) {
+    fn on_average_updated(&mut self, average: f64) {
         self.averages.push(average);
     }
 }
@@ -39,9 +41,9 @@ fn config() -> RedConfig {
 }
 
 fn at_average(config: RedConfig, average: f64) -> f64 {
-    let mut red = Red::new(config, Stream::of(1));
+    let mut red = Red::new(config, RandomStream::from_seed(1));
     red.average = average;
-    red.base_probability()
+    red.base_drop_probability()
 }
 
 #[test]
@@ -61,10 +63,10 @@ fn red_1993_probability_rises_to_max_p_and_then_gently_to_one() {
 fn ns2_gaps_between_drops_are_uniform_from_1_to_2_over_p() {
     // p = 1/50: gaps of 50, 51, ..., 99 packets are equally likely.
     let mut gaps = Vec::new();
-    let mut stream = Stream::of(7);
+    let mut stream = RandomStream::from_seed(7);
     for _ in 0..200_000 {
         let mut count = 1;
-        while !stream.chance(spread(0.02, f64::from(count))) {
+        while !stream.draw_chance(uniformised_probability(0.02, f64::from(count))) {
             count += 1;
         }
         gaps.push(count);
@@ -75,7 +77,7 @@ fn ns2_gaps_between_drops_are_uniform_from_1_to_2_over_p() {
 }
 
 /// Averages after arrivals at `times`; each packet takes `TIME` to transmit.
-fn averages(queue: &mut Departures<Red>, times: &[Nanos]) -> Vec<f64> {
+fn averages(queue: &mut DepartureQueue<Red>, times: &[Nanos]) -> Vec<f64> {
     let mut transmitter = ConstantRate::new(NonZeroU64::new(8 * SECOND));
     let mut recorder = Recorder::default();
     for now in times {
@@ -88,18 +90,18 @@ fn averages(queue: &mut Departures<Red>, times: &[Nanos]) -> Vec<f64> {
 
 #[test]
 fn average_decays_while_link_is_idle_and_is_reset_by_restart() {
-    let red = Red::new(RedConfig { weight: 0.5, ..config() }, Stream::of(1));
-    let mut queue = Departures::new(Limits::default(), red);
+    let red = Red::new(RedConfig { weight: 0.5, ..config() }, RandomStream::from_seed(1));
+    let mut queue = DepartureQueue::new(BufferLimits::default(), red);
     // The fifth packet finds the link idle for no time, the sixth for just under 3 transmission
     // times.
     let expected = [0.0, 0.0, 0.5, 1.25, 0.625, 0.625 / 8.0];
     assert_eq!(averages(&mut queue, &[0, 0, 0, 0, 4000, 7999]), expected);
-    queue.restart(9000);
+    queue.reset_when_empty(9000);
     assert_eq!(averages(&mut queue, &[9000]), [0.0]);
 }
 
 /// Decision about a packet that finds ten waiting packets, in the range of early drops.
-fn admit(red: &mut Red, bytes: u32, ecn: Ecn) -> Admit {
+fn admit(red: &mut Red, bytes: u32, ecn: Ecn) -> AdmitDecision {
     let waiting = Backlog { packets: 10, bytes: 10_000 };
     let context = ArrivalContext { bytes, ecn, waiting, idle_since: None, has_room: true };
     red.above = true;
@@ -110,16 +112,17 @@ fn admit(red: &mut Red, bytes: u32, ecn: Ecn) -> Admit {
 fn rfc_3168_7_capable_packets_are_marked_below_probability_one() {
     let ecn = RedConfig { ecn: true, gentle: false, weight: 1e-12, ..config() };
     for (average, ecn_field, expected) in [
-        (14.0, Ecn::Ect0, Admit::Mark),
-        (14.0, Ecn::Ect1, Admit::Mark),
-        (14.0, Ecn::NotEct, Admit::Drop),
-        (15.1, Ecn::Ect0, Admit::Drop),
+        (14.0, Ecn::Ect0, AdmitDecision::Mark),
+        (14.0, Ecn::Ect1, AdmitDecision::Mark),
+        (14.0, Ecn::NotEct, AdmitDecision::Drop),
+        (15.1, Ecn::Ect0, AdmitDecision::Drop),
     ] {
-        let mut red = Red::new(ecn, Stream::of(3));
+        let mut red = Red::new(ecn, RandomStream::from_seed(3));
         red.average = average;
-        let outcomes: Vec<Admit> = (0..30).map(|_| admit(&mut red, 1500, ecn_field)).collect();
+        let outcomes: Vec<AdmitDecision> =
+            (0..30).map(|_| admit(&mut red, 1500, ecn_field)).collect();
         let signals = outcomes.iter().filter(|outcome| **outcome == expected).count();
-        let accepted = outcomes.iter().filter(|outcome| **outcome == Admit::Accept).count();
+        let accepted = outcomes.iter().filter(|outcome| **outcome == AdmitDecision::Accept).count();
         assert!(signals > 0 && signals + accepted == 30, "{average} {ecn_field:?}: {outcomes:?}");
     }
 }
@@ -128,9 +131,10 @@ fn rfc_3168_7_capable_packets_are_marked_below_probability_one() {
 fn ns2_byte_mode_drops_in_proportion_to_length() {
     let mean = NonZeroU32::new(1000).unwrap();
     let config = RedConfig { unit: RedUnit::Bytes(mean), weight: 1.0, ..config() };
-    let mut red = Red::new(config, Stream::of(5));
+    let mut red = Red::new(config, RandomStream::from_seed(5));
     let mut drops = |bytes: u32| {
-        (0..100_000).filter(|_| admit(&mut red, bytes, Ecn::NotEct) == Admit::Drop).count() as u32
+        (0..100_000).filter(|_| admit(&mut red, bytes, Ecn::NotEct) == AdmitDecision::Drop).count()
+            as u32
     };
     let (full, small) = (drops(1000), drops(100));
     // An average of ten packets gives p_b = 0.05, and one drop per 30 packets of mean length.
@@ -149,7 +153,7 @@ struct Reference {
     average: f64,
     count: u64,
     old: bool,
-    stream: Stream,
+    stream: RandomStream,
 }
 
 impl Reference {
@@ -183,7 +187,7 @@ impl Reference {
         }
     }
 
-    fn enqueue(&mut self, now: Nanos) -> Verdict {
+    fn enqueue(&mut self, now: Nanos) -> EnqueueOutcome {
         self.step(now);
         let idle = if self.busy_until.is_none() { (now - self.idle_since) / TIME } else { 0 };
         for _ in 0..=idle {
@@ -191,21 +195,21 @@ impl Reference {
         }
         self.average += self.config.weight * self.waiting as f64;
         self.count += 1;
-        let mut verdict = Verdict::Accepted;
+        let mut verdict = EnqueueOutcome::Accepted;
         if self.average < self.config.min_threshold || self.waiting <= 1 {
             self.old = false;
         } else if !self.old {
             self.count = 1;
             self.old = true;
-        } else if self.stream.unit() <= self.probability() {
+        } else if self.stream.draw_unit() <= self.probability() {
             self.count = 0;
-            verdict = Verdict::Dropped(Reason::Early);
+            verdict = EnqueueOutcome::Dropped(DropReason::Early);
         }
         if self.waiting + usize::from(self.busy_until.is_some()) >= self.limit {
             self.count = 0;
-            verdict = Verdict::Dropped(Reason::Full);
+            verdict = EnqueueOutcome::Dropped(DropReason::Full);
         }
-        if verdict == Verdict::Accepted {
+        if verdict == EnqueueOutcome::Accepted {
             if self.busy_until.is_none() {
                 self.busy_until = Some(now + TIME);
             } else {
@@ -236,8 +240,8 @@ proptest! {
             gentle,
             ..config()
         };
-        let red = Red::new(config, Stream::of(seed));
-        let mut queue = Fifo::new(Limits::packets(limit as u64), red);
+        let red = Red::new(config, RandomStream::from_seed(seed));
+        let mut queue = Fifo::new(BufferLimits::limit_packets(limit as u64), red);
         let mut reference = Reference {
             config,
             limit,
@@ -247,7 +251,7 @@ proptest! {
             average: 0.0,
             count: 0,
             old: false,
-            stream: Stream::of(seed),
+            stream: RandomStream::from_seed(seed),
         };
         let mut recorder = Recorder::default();
         let (mut now, mut leaves) = (0, None);
@@ -263,7 +267,7 @@ proptest! {
             }
             let average = recorder.averages[recorder.averages.len() - 1];
             prop_assert!((average - reference.average).abs() <= 1e-9 * (1.0 + average));
-            prop_assert_eq!(queue.waiting().packets as usize, reference.waiting);
+            prop_assert_eq!(queue.waiting_backlog().packets as usize, reference.waiting);
         }
     }
 }

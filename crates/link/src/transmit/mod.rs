@@ -3,13 +3,13 @@
 //! Packets are passed in order of departure. Each transmitter uses exact integer arithmetic and
 //! carries fractions of a nanosecond over to the next packet, so the long-term rate is exact.
 
-mod bucket;
-mod opportunities;
-mod rate;
+mod constant_rate;
+mod packet_opportunities;
+mod token_bucket;
 
-pub use bucket::{Policer, TokenBucket, TokenRate};
-pub use opportunities::{Opportunities, OpportunityTrace, TraceError};
-pub use rate::{ConstantRate, transmission_time};
+pub use constant_rate::{ConstantRate, transmission_time};
+pub use packet_opportunities::{OpportunityTrace, TraceError, TraceTransmitter};
+pub use token_bucket::{Policer, TokenBucket, TokenRate};
 
 use crate::time::Nanos;
 
@@ -18,18 +18,18 @@ pub trait Transmitter {
     /// Transmits a packet of `bytes` that arrived at `arrived`, and returns when its last bit
     /// leaves.
     ///
-    /// If the packet arrived before the departure of its predecessor, it follows back to back. If
-    /// it arrived at the departure or later, the transmitter was idle.
+    /// If a packet arrives before its predecessor has left, its transmission follows back to back.
+    /// If a packet arrives at this departure or later, the transmitter was idle.
     fn transmit(&mut self, arrived: Nanos, bytes: u32) -> Nanos;
 
     /// Bytes that a continuously backlogged transmitter would have sent by `until`. `None` if the
     /// load follows from the busy time, as for a constant rate.
-    fn capacity(&self, _until: Nanos) -> Option<u64> {
+    fn bytes_possible_until(&self, _until: Nanos) -> Option<u64> {
         None
     }
 
     /// Resets the state of an idle transmitter; the time does not restart.
-    fn restart(&mut self) {}
+    fn reset_when_idle(&mut self) {}
 }
 
 /// A transmitter of any kind, selected at run time.
@@ -40,7 +40,7 @@ pub enum AnyTransmitter {
     /// A token bucket.
     TokenBucket(TokenBucket),
     /// A trace of transmission opportunities.
-    Opportunities(Opportunities),
+    Opportunities(TraceTransmitter),
 }
 
 impl Transmitter for AnyTransmitter {
@@ -53,19 +53,19 @@ impl Transmitter for AnyTransmitter {
         }
     }
 
-    fn capacity(&self, until: Nanos) -> Option<u64> {
+    fn bytes_possible_until(&self, until: Nanos) -> Option<u64> {
         match self {
-            Self::ConstantRate(transmitter) => transmitter.capacity(until),
-            Self::TokenBucket(transmitter) => transmitter.capacity(until),
-            Self::Opportunities(transmitter) => transmitter.capacity(until),
+            Self::ConstantRate(transmitter) => transmitter.bytes_possible_until(until),
+            Self::TokenBucket(transmitter) => transmitter.bytes_possible_until(until),
+            Self::Opportunities(transmitter) => transmitter.bytes_possible_until(until),
         }
     }
 
-    fn restart(&mut self) {
+    fn reset_when_idle(&mut self) {
         match self {
-            Self::ConstantRate(transmitter) => transmitter.restart(),
-            Self::TokenBucket(transmitter) => transmitter.restart(),
-            Self::Opportunities(transmitter) => transmitter.restart(),
+            Self::ConstantRate(transmitter) => transmitter.reset_when_idle(),
+            Self::TokenBucket(transmitter) => transmitter.reset_when_idle(),
+            Self::Opportunities(transmitter) => transmitter.reset_when_idle(),
         }
     }
 }

@@ -3,14 +3,14 @@
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use std::num::NonZeroU32;
-use tcpcast_emu::path::{DirectionConfig, Jitter};
-use tcpcast_link::loss::{LinkLoss, LinkLosses};
-use tcpcast_link::queue::{DrrConfig, FqCodelConfig, Limits, QueueConfig as Discipline};
-use tcpcast_link::random::{Draws, Stream};
+use tcpcast_emu::path::{DirectionConfig, RandomDelay};
+use tcpcast_link::loss::{LinkLossConfig, LinkLossState};
+use tcpcast_link::queue::{BufferLimits, DrrConfig, FqCodelConfig, QueueConfig as Discipline};
+use tcpcast_link::random::{RandomSource, RandomStream};
 use tcpcast_link::time::Nanos;
-use tcpcast_sim::clock::nanoseconds;
+use tcpcast_sim::clock::seconds_to_nanos;
 use tcpcast_sim::queue::{LinkRate, QueueConfig};
-use tcpcast_sim::random::{Named, Purpose};
+use tcpcast_sim::random::{NamedStream, StreamPurpose};
 use tcpcast_sim::{BottleneckLoss, JitterConfig, RunConfig};
 
 /// Forward direction, return direction, and the propagation delays of both.
@@ -18,7 +18,8 @@ type LinkDirections = (DirectionConfig, DirectionConfig, (Nanos, Nanos));
 
 /// Returns the directions of the bottleneck and the delays of the first class. If the configuration
 /// has no return link and `both_ways` is true, the return path copies the forward path except for
-/// loss and jitter. Without `both_ways`, it has the rate of the bottleneck and an unlimited buffer.
+/// loss and jitter. Without `both_ways`, the return direction has the rate of the bottleneck and an
+/// unlimited buffer.
 pub(super) fn link_directions(config: RunConfig, both_ways: bool) -> PyResult<LinkDirections> {
     let is_single_hop =
         config.hops_before.is_empty() && config.hops_after.is_empty() && config.cross.is_empty();
@@ -29,23 +30,26 @@ pub(super) fn link_directions(config: RunConfig, both_ways: bool) -> PyResult<Li
     };
     let delays = (class.forward, class.back);
     let seed = config.seed;
-    let stream = |purpose| Stream::named(seed, 0, 0, purpose);
+    let stream = |purpose| RandomStream::for_entity(seed, 0, 0, purpose);
     let loss = match config.loss {
         None => None,
-        Some(LinkLoss { model: BottleneckLoss::Packet(model), at }) => Some(LinkLoss { model, at }),
-        Some(LinkLoss { model: BottleneckLoss::RestOfRound(_), .. }) => {
+        Some(LinkLossConfig { model: BottleneckLoss::Packet(model), at }) => {
+            Some(LinkLossConfig { model, at })
+        }
+        Some(LinkLossConfig { model: BottleneckLoss::RestOfRound(_), .. }) => {
             return Err(PyValueError::new_err("a link does not support loss per round"));
         }
     };
     let constant = LinkRate::Constant(config.bottleneck_bps);
-    let losses =
-        |loss: Option<LinkLoss>, purpose| loss.map(|loss| LinkLosses::new(loss, stream(purpose)));
+    let losses = |loss: Option<LinkLossConfig>, purpose| {
+        loss.map(|loss| LinkLossState::new(loss, stream(purpose)))
+    };
     let mut forward =
-        direction(&config.queue, &constant, config.buffer, stream(Purpose::EarlyDrop));
-    forward.loss = losses(loss, Purpose::BottleneckLoss);
+        direction_config(&config.queue, &constant, config.buffer, stream(StreamPurpose::EarlyDrop));
+    forward.loss = losses(loss, StreamPurpose::BottleneckLoss);
     forward.jitter =
-        config.jitter.as_ref().map(|jitter| distribution(jitter, stream(Purpose::Jitter)));
-    let early = stream(Purpose::ReturnEarlyDrop);
+        config.jitter.as_ref().map(|jitter| jitter_config(jitter, stream(StreamPurpose::Jitter)));
+    let early = stream(StreamPurpose::ReturnEarlyDrop);
     // A return link that only loses ACKs has the rate of the bottleneck and an unlimited buffer.
     let return_link = config.return_link.as_ref().filter(|link| {
         let is_plain = link.buffer.is_none() && link.queue == QueueConfig::DropTail;
@@ -54,21 +58,21 @@ pub(super) fn link_directions(config: RunConfig, both_ways: bool) -> PyResult<Li
     let mut back = match return_link {
         Some(link) => {
             let rate = LinkRate::Constant(link.rate_bps);
-            direction(&link.queue, &rate, link.buffer, early)
+            direction_config(&link.queue, &rate, link.buffer, early)
         }
-        _ if both_ways => direction(&config.queue, &constant, config.buffer, early),
-        _ => direction(&QueueConfig::DropTail, &constant, None, early),
+        _ if both_ways => direction_config(&config.queue, &constant, config.buffer, early),
+        _ => direction_config(&QueueConfig::DropTail, &constant, None, early),
     };
-    let ack_loss = config.return_link.and_then(|link| link.loss).map(LinkLoss::before);
-    back.loss = losses(ack_loss, Purpose::AckLoss);
+    let ack_loss = config.return_link.and_then(|link| link.loss).map(LinkLossConfig::before_queue);
+    back.loss = losses(ack_loss, StreamPurpose::AckLoss);
     Ok((forward, back, delays))
 }
 
-fn direction(
+fn direction_config(
     queue: &QueueConfig,
     constant: &LinkRate,
     buffer: Option<u64>,
-    mut draws: Stream,
+    mut draws: RandomStream,
 ) -> DirectionConfig {
     let unlimited = LinkRate::Constant(None);
     let bytes = if let QueueConfig::Managed(managed) = queue { managed.limit_bytes } else { None };
@@ -85,7 +89,7 @@ fn direction(
     };
     let discipline = match discipline {
         Discipline::FqCodel(fq_codel) => {
-            Discipline::FqCodel(FqCodelConfig { perturbation: draws.bits(), ..fq_codel })
+            Discipline::FqCodel(FqCodelConfig { perturbation: draws.next_bits(), ..fq_codel })
         }
         other => other,
     };
@@ -93,20 +97,20 @@ fn direction(
         policer,
         loss: None,
         queue: discipline,
-        limits: Limits {
+        limits: BufferLimits {
             packets: buffer.filter(|_| policer.is_none()),
             bytes,
-            ..Limits::default()
+            ..BufferLimits::default()
         },
         draws,
-        transmitter: rate.transmitter(),
+        transmitter: rate.create_transmitter(),
         varies: !matches!(rate, LinkRate::Constant(_)),
         jitter: None,
     }
 }
 
-fn distribution(jitter: &JitterConfig, mut draws: Stream) -> Jitter {
+fn jitter_config(jitter: &JitterConfig, mut draws: RandomStream) -> RandomDelay {
     let delay = jitter.delay.clone();
     let reorder = jitter.reorder;
-    Jitter { delay: Box::new(move || nanoseconds(delay.draw(&mut draws))), reorder }
+    RandomDelay { delay: Box::new(move || seconds_to_nanos(delay.draw_value(&mut draws))), reorder }
 }

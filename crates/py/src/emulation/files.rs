@@ -2,16 +2,16 @@
 //! the sources in the simulator.
 
 use std::num::NonZeroU32;
-use tcpcast_emu::traffic::{File, Files, Session};
+use tcpcast_emu::traffic::{ConnectionUse, FileGenerator, FileToSend};
 use tcpcast_link::time::Nanos;
-use tcpcast_sim::clock::nanoseconds;
-use tcpcast_sim::random::{Named, Purpose, Stream};
-use tcpcast_sim::traffic::{Coupling, SourceStart, draw_start};
-use tcpcast_sim::{Distribution, FileSize, Rounding, Traffic};
+use tcpcast_sim::clock::seconds_to_nanos;
+use tcpcast_sim::random::{NamedStream, RandomStream, StreamPurpose};
+use tcpcast_sim::traffic::{SizeOffTimeCoupling, SourceStart, draw_start};
+use tcpcast_sim::{Distribution, FileSize, SizeRounding, Traffic};
 
 /// A source of the simulator.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Source {
+pub(super) struct SourceId {
     pub class: u32,
     /// Index among the sources of its class.
     pub class_index: usize,
@@ -28,24 +28,25 @@ pub(super) struct IsolatedTransfers {
 
 /// Returns the files of a source, its use of connections, and its stop time. Packets contain up to
 /// `payload` bytes of data.
-pub(super) fn files(
+pub(super) fn file_generator(
     traffic: &Traffic,
-    source: Source,
+    source: SourceId,
     (seed, replication): (u64, u32),
     (payload, isolated): (NonZeroU32, IsolatedTransfers),
-) -> (Files, Session, Option<Nanos>) {
-    let stream = |entity, purpose| Stream::named(seed, replication, entity, purpose);
+) -> (FileGenerator, ConnectionUse, Option<Nanos>) {
+    let stream = |entity, purpose| RandomStream::for_entity(seed, replication, entity, purpose);
     let source_stream = |purpose| stream(source.index, purpose);
-    let (off_times, sizes) = (source_stream(Purpose::OffTime), source_stream(Purpose::Size));
+    let (off_times, sizes) =
+        (source_stream(StreamPurpose::OffTime), source_stream(StreamPurpose::Size));
     let bytes = move |file: FileSize| {
         let full = u64::from(file.packets) * u64::from(payload.get());
         Some(full - u64::from(file.lacking))
     };
     match traffic {
         Traffic::Bulk { stop, .. } => {
-            let mut start = endless(traffic, source.class_index, off_times, sizes);
-            let stop = stop.map(nanoseconds);
-            (Files(Box::new(move || start.take())), Session::Endless, stop)
+            let mut start = endless_file(traffic, source.class_index, off_times, sizes);
+            let stop = stop.map(seconds_to_nanos);
+            (FileGenerator(Box::new(move || start.take())), ConnectionUse::Endless, stop)
         }
         Traffic::Transfers { sizes } => {
             let (sizes, mut number) = (sizes.clone(), 0);
@@ -54,75 +55,81 @@ pub(super) fn files(
                 let after = if number == 0 { 0 } else { isolated.pause };
                 number += 1;
                 let more = number <= isolated.count * sizes.len() as u64;
-                more.then(|| File { after, bytes: bytes(size) })
+                more.then(|| FileToSend { after, bytes: bytes(size) })
             };
-            (Files(Box::new(next)), Session::Each, None)
+            (FileGenerator(Box::new(next)), ConnectionUse::Each, None)
         }
         Traffic::Arrivals { gap, size, rounding } => {
             let class_stream = |purpose| stream(source.class, purpose);
             let (mut gaps, mut sizes) =
-                (class_stream(Purpose::Arrival), class_stream(Purpose::ArrivalSize));
+                (class_stream(StreamPurpose::Arrival), class_stream(StreamPurpose::ArrivalSize));
             let (gap, size, rounding) = (gap.clone(), size.clone(), *rounding);
             let next = move || {
-                let after = nanoseconds(gap.draw(&mut gaps));
-                Some(File { after, bytes: bytes(rounding.file(size.draw(&mut sizes))) })
+                let after = seconds_to_nanos(gap.draw_value(&mut gaps));
+                let file = rounding.round_to_file_size(size.draw_value(&mut sizes));
+                Some(FileToSend { after, bytes: bytes(file) })
             };
-            (Files(Box::new(next)), Session::Arriving, None)
+            (FileGenerator(Box::new(next)), ConnectionUse::Arriving, None)
         }
         Traffic::OnOff { off, size, rounding, persistent, coupling, .. } => {
-            let (coupling, by) = (Coupling::default(), *coupling);
-            let mut random = OnOff { off_times, sizes, coupling, by };
-            let OnOff { off_times, sizes, .. } = &mut random;
+            let (coupling, by) = (SizeOffTimeCoupling::default(), *coupling);
+            let mut random = OnOffFiles { off_times, sizes, coupling, by };
+            let OnOffFiles { off_times, sizes, .. } = &mut random;
             let mut start = draw_start(traffic, source.class_index, false, off_times, sizes);
             let distributions = (off.clone(), size.clone(), *rounding);
             let next = move || {
-                let (after, file) = random.next(&distributions, start.take());
-                Some(File { after, bytes: bytes(file) })
+                let (after, file) = random.next_file(&distributions, start.take());
+                Some(FileToSend { after, bytes: bytes(file) })
             };
-            let session = if *persistent { Session::Persistent } else { Session::Each };
-            (Files(Box::new(next)), session, None)
+            let session = if *persistent { ConnectionUse::Persistent } else { ConnectionUse::Each };
+            (FileGenerator(Box::new(next)), session, None)
         }
     }
 }
 
-fn endless(
+fn endless_file(
     traffic: &Traffic,
     class_index: usize,
-    mut off_times: Stream,
-    mut sizes: Stream,
-) -> Option<File> {
+    mut off_times: RandomStream,
+    mut sizes: RandomStream,
+) -> Option<FileToSend> {
     match draw_start(traffic, class_index, false, &mut off_times, &mut sizes) {
         Some(SourceStart::Sends { after, .. }) => {
-            Some(File { after: nanoseconds(after), bytes: None })
+            Some(FileToSend { after: seconds_to_nanos(after), bytes: None })
         }
         _ => None,
     }
 }
 
 /// Random state of an on/off source.
-struct OnOff {
-    off_times: Stream,
-    sizes: Stream,
-    coupling: Coupling,
+struct OnOffFiles {
+    off_times: RandomStream,
+    sizes: RandomStream,
+    coupling: SizeOffTimeCoupling,
     by: f64,
 }
 
-impl OnOff {
+impl OnOffFiles {
     /// Draws the next OFF time and the file after it.
-    fn next(
+    fn next_file(
         &mut self,
-        (off, size, rounding): &(Distribution, Distribution, Rounding),
+        (off, size, rounding): &(Distribution, Distribution, SizeRounding),
         start: Option<SourceStart>,
     ) -> (Nanos, FileSize) {
         let (seconds, left) = match start {
             Some(SourceStart::Sends { after, size }) => (after, size),
             Some(SourceStart::Off { left, .. }) => (left, 0),
-            None => (self.coupling.off_time(0, off, self.by, &mut self.off_times), 0),
+            None => (self.coupling.draw_off_time(0, off, self.by, &mut self.off_times), 0),
         };
         let file = match left {
-            0 => rounding.file(self.coupling.size(0, size, self.by, &mut self.sizes)),
-            left => FileSize::full(left),
+            0 => rounding.round_to_file_size(self.coupling.draw_size(
+                0,
+                size,
+                self.by,
+                &mut self.sizes,
+            )),
+            left => FileSize::of_full_packets(left),
         };
-        (nanoseconds(seconds), file)
+        (seconds_to_nanos(seconds), file)
     }
 }

@@ -1,9 +1,9 @@
 //! Flows of a scenario over an emulated link, sent by the TCP of the kernel.
 
 use super::directions::link_directions;
-use super::files::{IsolatedTransfers, Source, files};
-use super::linux::{pipe, side};
-use crate::config::Plain;
+use super::files::{IsolatedTransfers, SourceId, file_generator};
+use super::linux::{parse_side, reopen_pipe};
+use crate::python_config::PlainConfig;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use std::fs::{File, OpenOptions};
@@ -13,7 +13,7 @@ use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::time::Duration;
 use tcpcast_emu::sandbox;
-use tcpcast_emu::traffic::{FlowConfig, Schedule, TrafficCommand};
+use tcpcast_emu::traffic::{FlowConfig, RunSchedule, TrafficCommand};
 use tcpcast_sim::RunConfig;
 
 /// One flow. The path and traffic are defined by its class; `place` is the index of the flow in the
@@ -47,7 +47,7 @@ struct ScheduleDict {
 #[derive(FromPyObject)]
 #[pyo3(from_item_all)]
 pub(super) struct TrafficDict {
-    config: Plain<RunConfig>,
+    config: PlainConfig<RunConfig>,
     flows: Vec<FlowDict>,
     far_sysctls: Vec<(String, String)>,
     schedule: ScheduleDict,
@@ -72,11 +72,11 @@ impl TrafficDict {
                 return Err(PyValueError::new_err(format!("there is no class {}", flow.class)));
             };
             let source =
-                Source { class: flow.class as u32, class_index: flow.place, index: flow.source };
+                SourceId { class: flow.class as u32, class_index: flow.place, index: flow.source };
             let mtu = class.packet_bytes.unwrap_or(packet_bytes);
             let payload = NonZeroU32::new(flow.payload).unwrap_or(NonZeroU32::MIN);
             let (files, session, stop) =
-                files(&class.traffic, source, self.draws, (payload, isolated));
+                file_generator(&class.traffic, source, self.draws, (payload, isolated));
             flows.push(FlowConfig {
                 delays: paths.get(flow.class).copied().unwrap_or(first),
                 control: flow.control,
@@ -90,13 +90,13 @@ impl TrafficDict {
                 stop,
             });
         }
-        let schedule = Schedule {
+        let schedule = RunSchedule {
             until: until_ns.map(Duration::from_nanos),
             wanted: wanted.map(|(warm_up, files)| (Duration::from_nanos(warm_up), files)),
             slot: slot_ns.map(|slot| Duration::from_nanos(slot.max(1))),
         };
         let capture = match self.capture {
-            Some((at, path)) => Some((side(&at)?, File::create(path)?)),
+            Some((at, path)) => Some((parse_side(&at)?, File::create(path)?)),
             None => None,
         };
         Ok(TrafficCommand {
@@ -113,26 +113,26 @@ impl TrafficDict {
     }
 }
 
-pub(super) fn run(
+pub(super) fn run_traffic_dict(
     py: Python<'_>,
     traffic: TrafficDict,
     lifeline: i32,
     answer: i32,
 ) -> PyResult<i32> {
-    let lifeline = OwnedFd::from(pipe(lifeline, OpenOptions::new().read(true))?);
-    let answer = pipe(answer, OpenOptions::new().write(true))?;
+    let lifeline = OwnedFd::from(reopen_pipe(lifeline, OpenOptions::new().read(true))?);
+    let answer = reopen_pipe(answer, OpenOptions::new().write(true))?;
     let command = traffic.into_command()?;
-    Ok(py.detach(|| run_command(command, &lifeline, answer)))
+    Ok(py.detach(|| run_traffic_command(command, &lifeline, answer)))
 }
 
-fn run_command(command: TrafficCommand, lifeline: &OwnedFd, mut answer: File) -> i32 {
+fn run_traffic_command(command: TrafficCommand, lifeline: &OwnedFd, mut answer: File) -> i32 {
     let Ok(mut inside) = answer.try_clone() else { return 3 };
-    let status = sandbox::run(move || match command.run(lifeline, &mut inside) {
+    let status = sandbox::run_in_sandbox(move || match command.run_flows(lifeline, &mut inside) {
         Ok(()) => 0,
         Err(error) => {
             // Ignore a closed pipe: without a reader, the status is not used either.
             let _ = writeln!(inside, "fault {error}");
-            error.status()
+            error.exit_status()
         }
     });
     status.unwrap_or_else(|error| {

@@ -4,7 +4,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use tcpcast_trace::{ConnectionReport, Endpoint, Exchange};
 
-use super::{column, signed};
+use super::{numpy_column, to_signed};
 
 /// Maximum number of rows over all connections.
 const MAX_REQUESTS: usize = 1 << 19;
@@ -20,7 +20,7 @@ pub(super) fn endpoint_names(report: &ConnectionReport) -> [EndpointName; 2] {
 }
 
 /// A connection with requests.
-struct Talk {
+struct RequestConnection {
     number: u64,
     ends: [EndpointName; 2],
     /// RTTs between the tap and the client, and between the tap and the server, in seconds.
@@ -32,15 +32,15 @@ struct Talk {
 
 /// All connections with requests.
 #[derive(Default)]
-pub(super) struct Requests {
-    talks: Vec<Talk>,
+pub(super) struct RequestTables {
+    talks: Vec<RequestConnection>,
     count: usize,
     pub(super) omitted: u64,
 }
 
-impl Requests {
+impl RequestTables {
     /// Adds the requests of a connection.
-    pub(super) fn take(&mut self, report: &mut ConnectionReport) {
+    pub(super) fn take_requests(&mut self, report: &mut ConnectionReport) {
         self.omitted += report.omitted_exchanges;
         let exchanges = std::mem::take(&mut report.exchanges);
         if exchanges.is_empty() {
@@ -53,7 +53,7 @@ impl Requests {
         self.count += exchanges.len();
         let [client, server] = [report.client, 1 - report.client];
         let direction = |index: usize| &report.directions[index];
-        self.talks.push(Talk {
+        self.talks.push(RequestConnection {
             number: report.number,
             ends: endpoint_names(report),
             tap_rtts: [client, server].map(|index| direction(index).rtt.tap_to_sender_s),
@@ -64,7 +64,10 @@ impl Requests {
 
     /// Table of connections with requests, and table of requests, where `talk` is a row of the
     /// first table.
-    pub(super) fn tables<'py>(&mut self, py: Python<'py>) -> PyResult<[Bound<'py, PyDict>; 2]> {
+    pub(super) fn tables_to_py<'py>(
+        &mut self,
+        py: Python<'py>,
+    ) -> PyResult<[Bound<'py, PyDict>; 2]> {
         self.talks.sort_unstable_by_key(|talk| talk.number);
         Ok([self.talks_to_py(py)?, self.requests_to_py(py)?])
     }
@@ -72,14 +75,17 @@ impl Requests {
     fn talks_to_py<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let talks = &self.talks;
         let dict = PyDict::new(py);
-        dict.set_item("connection", column(py, talks, |talk| signed(talk.number)))?;
+        dict.set_item("connection", numpy_column(py, talks, |talk| to_signed(talk.number)))?;
         for (index, end) in ["client", "server"].into_iter().enumerate() {
             let ends: Vec<_> = talks.iter().map(|talk| talk.ends[index].clone()).collect();
             dict.set_item(end, ends)?;
-            let tap_rtts = |talk: &Talk| talk.tap_rtts[index].unwrap_or(f64::NAN);
-            dict.set_item(format!("to_{end}_s"), column(py, talks, tap_rtts))?;
+            let tap_rtts = |talk: &RequestConnection| talk.tap_rtts[index].unwrap_or(f64::NAN);
+            dict.set_item(format!("to_{end}_s"), numpy_column(py, talks, tap_rtts))?;
         }
-        dict.set_item("segment_bytes", column(py, talks, |talk| i64::from(talk.segment_bytes)))?;
+        dict.set_item(
+            "segment_bytes",
+            numpy_column(py, talks, |talk| i64::from(talk.segment_bytes)),
+        )?;
         Ok(dict)
     }
 
@@ -89,16 +95,16 @@ impl Requests {
             .flat_map(|(row, talk)| talk.exchanges.iter().map(move |one| (row, one)))
             .collect();
         let dict = PyDict::new(py);
-        dict.set_item("talk", column(py, &all, |(row, _)| signed(*row as u64)))?;
+        dict.set_item("talk", numpy_column(py, &all, |(row, _)| to_signed(*row as u64)))?;
         let count = |name: &str, of: fn(&Exchange) -> u64| {
-            dict.set_item(name, column(py, &all, |(_, one)| signed(of(one))))
+            dict.set_item(name, numpy_column(py, &all, |(_, one)| to_signed(of(one))))
         };
         count("time_ns", |one| one.time)?;
         count("request_bytes", |one| one.request_bytes)?;
         count("response_bytes", |one| one.response_bytes)?;
         count("retransmissions", |one| u64::from(one.retransmissions))?;
         let seconds = |name: &str, of: fn(&Exchange) -> u64| {
-            dict.set_item(name, column(py, &all, |(_, one)| of(one) as f64 / 1e9))
+            dict.set_item(name, numpy_column(py, &all, |(_, one)| of(one) as f64 / 1e9))
         };
         seconds("first_byte_s", |one| one.first_byte)?;
         seconds("last_byte_s", |one| one.last_byte)?;
@@ -107,8 +113,8 @@ impl Requests {
         seconds("repair_s", |one| one.repair)?;
         seconds("held_s", |one| one.held)?;
         seconds("delayed_s", |one| one.delayed)?;
-        dict.set_item("after_losses", column(py, &all, |(_, one)| one.after_losses))?;
-        dict.set_item("overlaps", column(py, &all, |(_, one)| one.overlaps))?;
+        dict.set_item("after_losses", numpy_column(py, &all, |(_, one)| one.after_losses))?;
+        dict.set_item("overlaps", numpy_column(py, &all, |(_, one)| one.overlaps))?;
         Ok(dict)
     }
 }

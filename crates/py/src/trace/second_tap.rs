@@ -3,19 +3,19 @@
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use std::collections::HashMap;
-use tcpcast_trace::{Passage, Summary};
+use tcpcast_trace::{DirectionBetweenTaps, ReadSummary};
 
-use super::{CaptureResult, Column, Row, column, signed};
+use super::{CaptureResult, DirectionRow, NamedColumn, numpy_column, to_signed};
 
 /// Results of the capture of a second tap.
 pub(super) struct SecondTap {
-    pub(super) summary: Summary,
+    pub(super) summary: ReadSummary,
     pub(super) between: tcpcast_trace::Comparison,
 }
 
 impl CaptureResult {
     /// Adds the results of a second tap to the rows of the directions.
-    pub(super) fn compare(&mut self, second_tap: SecondTap) {
+    pub(super) fn add_second_tap(&mut self, second_tap: SecondTap) {
         let passages = &second_tap.between.passages;
         let known: HashMap<_, _> =
             passages.iter().map(|one| ((one.connection, one.source), *one)).collect();
@@ -27,7 +27,7 @@ impl CaptureResult {
 }
 
 /// Counters of a second tap per direction.
-const PASSAGE_COUNTS: &[Column<Passage, u64>] = &[
+const PASSAGE_COUNTS: &[NamedColumn<DirectionBetweenTaps, u64>] = &[
     ("packets_seen_before", |passage| passage.seen_before),
     ("packets_seen_after", |passage| passage.seen_after),
     ("lost_between", |passage| passage.lost),
@@ -37,25 +37,27 @@ const PASSAGE_COUNTS: &[Column<Passage, u64>] = &[
 ];
 
 /// Columns for the table of directions, and values for both captures.
-pub(super) fn between<'py>(
+pub(super) fn second_tap_columns<'py>(
     py: Python<'py>,
-    rows: &[Row],
+    rows: &[DirectionRow],
     second_tap: &SecondTap,
 ) -> PyResult<Bound<'py, PyDict>> {
     let columns = PyDict::new(py);
     for (name, of) in PASSAGE_COUNTS {
-        columns
-            .set_item(name, column(py, rows, |row| row.passage.map_or(0, |p| signed(of(&p)))))?;
+        columns.set_item(
+            name,
+            numpy_column(py, rows, |row| row.passage.map_or(0, |p| to_signed(of(&p)))),
+        )?;
     }
     for (index, name) in ["transit_min_s", "transit_mean_s", "transit_max_s"].iter().enumerate() {
-        let of = |row: &Row| {
+        let of = |row: &DirectionRow| {
             let transit = row.passage.and_then(|passage| passage.transit_s);
             transit.map_or(f64::NAN, |transit| transit[index])
         };
-        columns.set_item(name, column(py, rows, of))?;
+        columns.set_item(name, numpy_column(py, rows, of))?;
     }
-    let forward = |row: &Row| row.passage.is_none_or(|passage| passage.forward);
-    columns.set_item("forward", column(py, rows, forward))?;
+    let forward = |row: &DirectionRow| row.passage.is_none_or(|passage| passage.forward);
+    columns.set_item("forward", numpy_column(py, rows, forward))?;
     let result = &second_tap.between;
     let dict = PyDict::new(py);
     dict.set_item("columns", columns)?;

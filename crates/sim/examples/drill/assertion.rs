@@ -5,7 +5,7 @@ use std::collections::HashMap;
 
 use super::call::number;
 use super::{Stop, failed, not_supported};
-use tcpcast_sim::tcp::modern::{Info, PhaseName, State};
+use tcpcast_sim::tcp::modern::{ConnectionState, PhaseName, TcpInfo};
 
 /// Variables of a script, shared by all its blocks.
 pub type Variables = HashMap<String, f64>;
@@ -13,8 +13,8 @@ pub type Variables = HashMap<String, f64>;
 /// Executes a block of statements.
 pub fn check(
     python: &str,
-    info: &Info,
-    state: State,
+    info: &TcpInfo,
+    state: ConnectionState,
     variables: &mut Variables,
 ) -> Result<(), Stop> {
     for line in python.replace("\\\n", " ").lines() {
@@ -26,7 +26,12 @@ pub fn check(
     Ok(())
 }
 
-fn run(statement: &str, info: &Info, state: State, variables: &mut Variables) -> Result<(), Stop> {
+fn run(
+    statement: &str,
+    info: &TcpInfo,
+    state: ConnectionState,
+    variables: &mut Variables,
+) -> Result<(), Stop> {
     if statement.starts_with("print") {
         return Ok(());
     }
@@ -111,8 +116,8 @@ fn tokens(text: &str) -> Result<Vec<Token>, Stop> {
 struct Evaluator<'a> {
     tokens: &'a [Token],
     next: usize,
-    info: &'a Info,
-    state: State,
+    info: &'a TcpInfo,
+    state: ConnectionState,
     variables: &'a Variables,
 }
 
@@ -258,7 +263,7 @@ impl Evaluator<'_> {
     }
 }
 
-fn field_of(info: &Info, state: State, field: &str) -> Option<f64> {
+fn field_of(info: &TcpInfo, state: ConnectionState, field: &str) -> Option<f64> {
     let micros = |nanos: u64| (nanos / 1000) as f64;
     let value = match field {
         "snd_cwnd" => f64::from(info.snd_cwnd),
@@ -271,17 +276,17 @@ fn field_of(info: &Info, state: State, field: &str) -> Option<f64> {
             PhaseName::Loss => 4,
         }),
         "state" => constant(match state {
-            State::Established => "TCP_ESTABLISHED",
-            State::SynSent => "TCP_SYN_SENT",
-            State::SynReceived => "TCP_SYN_RECV",
-            State::FinWait1 => "TCP_FIN_WAIT1",
-            State::FinWait2 => "TCP_FIN_WAIT2",
-            State::TimeWait => "TCP_TIME_WAIT",
-            State::Closed => "TCP_CLOSE",
-            State::CloseWait => "TCP_CLOSE_WAIT",
-            State::LastAck => "TCP_LAST_ACK",
-            State::Listen => "TCP_LISTEN",
-            State::Closing => "TCP_CLOSING",
+            ConnectionState::Established => "TCP_ESTABLISHED",
+            ConnectionState::SynSent => "TCP_SYN_SENT",
+            ConnectionState::SynReceived => "TCP_SYN_RECV",
+            ConnectionState::FinWait1 => "TCP_FIN_WAIT1",
+            ConnectionState::FinWait2 => "TCP_FIN_WAIT2",
+            ConnectionState::TimeWait => "TCP_TIME_WAIT",
+            ConnectionState::Closed => "TCP_CLOSE",
+            ConnectionState::CloseWait => "TCP_CLOSE_WAIT",
+            ConnectionState::LastAck => "TCP_LAST_ACK",
+            ConnectionState::Listen => "TCP_LISTEN",
+            ConnectionState::Closing => "TCP_CLOSING",
         })?,
         "unacked" => f64::from(info.unacked),
         "sacked" => f64::from(info.sacked),
@@ -345,7 +350,7 @@ mod tests {
 
     fn checked(python: &str, variables: &mut Variables) -> Result<(), Stop> {
         let connection = Connection::new(Preset::LinuxCubic.stack(), 1460, 7, 1);
-        check(python, &connection.info(0), connection.state(), variables)
+        check(python, &connection.tcp_info(0), connection.state(), variables)
     }
 
     #[test]

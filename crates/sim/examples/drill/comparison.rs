@@ -2,7 +2,7 @@
 
 use super::packet::{EcnSpec, Spec};
 use tcpcast_sim::clock::Nanos;
-use tcpcast_sim::tcp::modern::{Ecn, Segment, Timestamps};
+use tcpcast_sim::tcp::modern::{EcnCodepoint, Segment, Timestamps};
 
 /// Start time of a script, late enough that no timestamp is zero.
 pub const START: Nanos = 100_000_000_000;
@@ -48,9 +48,9 @@ impl Comparison {
         }
         let ecn = match spec.ecn {
             EcnSpec::Any => got.ecn,
-            EcnSpec::NotCapable => Ecn::NotCapable,
-            EcnSpec::Capable => Ecn::Capable,
-            EcnSpec::Marked => Ecn::Marked,
+            EcnSpec::NotCapable => EcnCodepoint::NotCapable,
+            EcnSpec::Capable => EcnCodepoint::Capable,
+            EcnSpec::Marked => EcnCodepoint::Marked,
         };
         differ("congestion bits", format!("{ecn:?}"), format!("{:?}", got.ecn))?;
         if spec.options.any {

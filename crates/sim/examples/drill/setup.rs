@@ -2,7 +2,9 @@
 
 use super::call::number;
 use super::{Stop, not_supported};
-use tcpcast_sim::tcp::modern::{Control, Cubic, Detection, Pacing, Stack};
+use tcpcast_sim::tcp::modern::{
+    CongestionControlKind, CubicOptions, LossDetection, PacingCondition, Stack,
+};
 
 /// Settings of a script.
 #[derive(Clone, Copy, Debug)]
@@ -128,7 +130,7 @@ impl Setup {
         let stack = &mut self.stack;
         match (name, number) {
             ("tcp_sack", 0) => {
-                stack.detection = Detection::DuplicateAcks;
+                stack.detection = LossDetection::DuplicateAcks;
                 stack.receiving.dsack = false;
             }
             ("tcp_sack", _) => (),
@@ -158,7 +160,7 @@ impl Setup {
     }
 
     fn early_retransmit(&mut self, number: i64) -> Result<(), Stop> {
-        if let Detection::Rack { tail_loss_probe, .. } = &mut self.stack.detection {
+        if let LossDetection::Rack { tail_loss_probe, .. } = &mut self.stack.detection {
             *tail_loss_probe = number == 3 || number == 4;
         }
         Ok(())
@@ -168,7 +170,7 @@ impl Setup {
         if number & 1 == 0 {
             return not_supported("tcp_recovery without RACK, which current Linux always uses");
         }
-        if let Detection::Rack { static_window, no_dupthresh, .. } = &mut self.stack.detection {
+        if let LossDetection::Rack { static_window, no_dupthresh, .. } = &mut self.stack.detection {
             *static_window = number & 2 != 0;
             *no_dupthresh = number & 4 != 0;
         }
@@ -178,10 +180,10 @@ impl Setup {
     /// Sets the congestion control by its Linux name.
     pub fn control(&mut self, name: &str) -> Result<(), Stop> {
         self.stack.control = match name {
-            "reno" => Control::Reno,
-            "cubic" => Control::Cubic(Cubic::LINUX),
-            "bbr" => Control::Bbr,
-            "dctcp" => Control::Dctcp,
+            "reno" => CongestionControlKind::Reno,
+            "cubic" => CongestionControlKind::Cubic(CubicOptions::LINUX),
+            "bbr" => CongestionControlKind::Bbr,
+            "dctcp" => CongestionControlKind::Dctcp,
             other => return not_supported(format!("the congestion control {other}")),
         };
         Ok(())
@@ -190,7 +192,7 @@ impl Setup {
     /// `echo 3 > /sys/module/tcp_cubic/parameters/hystart_detect`
     fn parameter(&mut self, command: &str) -> Result<(), Stop> {
         let words: Vec<&str> = command.split_whitespace().collect();
-        let (&[_, value, ">", path], Control::Cubic(cubic)) =
+        let (&[_, value, ">", path], CongestionControlKind::Cubic(cubic)) =
             (words.as_slice(), &mut self.stack.control)
         else {
             return not_supported(format!("the command {command}"));
@@ -218,7 +220,7 @@ impl Setup {
     fn queue(&mut self, command: &str) -> Result<(), Stop> {
         match command.split_whitespace().last() {
             Some("fq") => {
-                self.stack.pacing = Pacing::Always;
+                self.stack.pacing = PacingCondition::Always;
                 self.check_bursts()
             }
             Some("pfifo" | "pfifo_fast" | "noqueue") => Ok(()),
@@ -228,7 +230,7 @@ impl Setup {
 
     /// Rejects bursts of more than two packets with `fq`, which are not modelled.
     fn check_bursts(&self) -> Result<(), Stop> {
-        if self.stack.pacing == Pacing::Always && self.min_burst > 2 {
+        if self.stack.pacing == PacingCondition::Always && self.min_burst > 2 {
             return not_supported(format!("fq with bursts of tcp_min_tso_segs={}", self.min_burst));
         }
         Ok(())
@@ -284,7 +286,10 @@ mod tests {
                      net.ipv4.tcp_early_retrans=0\nsysctl -q net.ipv4.tcp_rmem='4096 1 $((6*1024*1024))'";
         assert_eq!(setup.run(shell, true), Ok(()));
         assert!(!setup.stack.timestamps && !setup.stack.idle_restart);
-        assert!(matches!(setup.stack.detection, Detection::Rack { tail_loss_probe: false, .. }));
+        assert!(matches!(
+            setup.stack.detection,
+            LossDetection::Rack { tail_loss_probe: false, .. }
+        ));
         assert_eq!(setup.window_scale, Some(7));
         assert_eq!(scale_of(15 * 1024 * 1024), 8);
     }

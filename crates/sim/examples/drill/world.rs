@@ -11,8 +11,8 @@ use super::setup::Setup;
 use super::{Stop, failed, not_supported};
 use tcpcast_sim::clock::Nanos;
 use tcpcast_sim::tcp::modern::{
-    Connection, Control, Ecn, Flags, Options, Preset, Reading, SackBlock, Segment, State,
-    Timestamps,
+    ApplicationReading, CongestionControlKind, Connection, ConnectionState, EcnCodepoint, Preset,
+    SackBlock, Segment, SegmentFlags, SegmentOptions, Timestamps,
 };
 
 /// Maximum segment size on Ethernet.
@@ -61,7 +61,7 @@ impl World {
         // calls.
         stack.tick = stack.tick.min(MILLISECOND);
         stack.timer_wheel = false;
-        stack.receiving.reading = Reading::OnRequest;
+        stack.receiving.reading = ApplicationReading::OnRequest;
         stack.receiving.buffer = 1 << 20;
         let setup = Setup {
             stack,
@@ -115,7 +115,7 @@ impl World {
                 let Some(connection) = &self.connection else {
                     return not_supported("an assertion before the connection exists");
                 };
-                let (info, state) = (connection.info(self.now), connection.state());
+                let (info, state) = (connection.tcp_info(self.now), connection.state());
                 assertion::check(&python, &info, state, &mut self.variables)?;
             }
             Act::Leaves(_) => (),
@@ -127,7 +127,7 @@ impl World {
     /// Ends the script. Returns the number of sent packets that it does not mention.
     pub fn finish(self) -> Result<usize, Stop> {
         let state = self.connection.as_ref().map(Connection::state);
-        if self.connects && state == Some(State::SynSent) {
+        if self.connects && state == Some(ConnectionState::SynSent) {
             return failed("expected connect to succeed, got no answer to SYN");
         }
         Ok(self.unmentioned + self.sent.len())
@@ -179,14 +179,14 @@ impl World {
         };
         let state = connection.state();
         let is_syn = spec.flags.starts_with('S') && !spec.flags.contains('.');
-        if is_syn && !matches!(state, State::Listen | State::SynReceived) {
+        if is_syn && !matches!(state, ConnectionState::Listen | ConnectionState::SynReceived) {
             return not_supported("a second connection, or a SYN to an existing one");
         }
         if spec.options.any {
             return not_supported("unspecified options of a packet that arrives");
         }
         let has = |flag: char| spec.flags.contains(flag);
-        let flags = Flags {
+        let flags = SegmentFlags {
             syn: has('S'),
             fin: has('F'),
             rst: has('R'),
@@ -208,11 +208,11 @@ impl World {
             window: spec.window.unwrap_or(0),
             flags,
             ecn: match spec.ecn {
-                EcnSpec::Any | EcnSpec::NotCapable => Ecn::NotCapable,
-                EcnSpec::Capable => Ecn::Capable,
-                EcnSpec::Marked => Ecn::Marked,
+                EcnSpec::Any | EcnSpec::NotCapable => EcnCodepoint::NotCapable,
+                EcnSpec::Capable => EcnCodepoint::Capable,
+                EcnSpec::Marked => EcnCodepoint::Marked,
             },
-            options: Options {
+            options: SegmentOptions {
                 mss: spec.options.mss,
                 window_scale: spec.options.window_scale,
                 sack_permitted: spec.options.sack_permitted,
@@ -252,7 +252,7 @@ impl World {
             fin |= next.flags.fin;
             self.sent.pop_front();
         }
-        let combined = Segment { len, flags: Flags { fin, ..first.flags }, ..first };
+        let combined = Segment { len, flags: SegmentFlags { fin, ..first.flags }, ..first };
         self.comparison.has_buffer_size = self.setup.window_scale.is_some();
         self.comparison.compare(spec, &combined).map_err(|what| {
             Stop::Failed(format!("expected {}, got {got}: {what}", format_spec(spec)))
@@ -303,7 +303,7 @@ impl World {
             return not_supported(format!("a second {}", call.name));
         }
         self.connects = call.name == "connect";
-        let dctcp = self.setup.stack.control == Control::Dctcp;
+        let dctcp = self.setup.stack.control == CongestionControlKind::Dctcp;
         let ecn = if self.connects { self.setup.offers_ecn } else { self.setup.accepts_ecn };
         let stack = tcpcast_sim::tcp::modern::Stack { ecn: ecn || dctcp, ..self.setup.stack };
         let mut connection =
@@ -322,7 +322,12 @@ impl World {
             return not_supported("a second accept, or one that fails");
         }
         let state = self.connection.as_ref().map(Connection::state);
-        if matches!(state, None | Some(State::Listen | State::SynReceived | State::Closed)) {
+        if matches!(
+            state,
+            None | Some(
+                ConnectionState::Listen | ConnectionState::SynReceived | ConnectionState::Closed
+            )
+        ) {
             return failed(format!("expected a connection to accept, got {state:?}"));
         }
         self.files.accepted = Some(call.returns);
@@ -347,7 +352,8 @@ impl World {
         let bytes = call.number(2);
         let now = self.now;
         let connection = self.connected(call)?;
-        let open = matches!(connection.state(), State::Established | State::CloseWait);
+        let open =
+            matches!(connection.state(), ConnectionState::Established | ConnectionState::CloseWait);
         match bytes {
             // The size of the send buffer is not modelled.
             Some(bytes) if bytes >= 0 && bytes == call.returns && open => {
@@ -363,8 +369,8 @@ impl World {
             return not_supported("read without a size");
         };
         let connection = self.connected(call)?;
-        let readable = connection.receiver().readable() as i64;
-        let at_end = connection.receiver().at_end();
+        let readable = connection.receiver().readable_bytes() as i64;
+        let at_end = connection.receiver().is_stream_complete();
         let expected = match (call.returns, call.error.as_deref()) {
             (-1, Some("EAGAIN")) if !at_end => 0,
             (returns, None) if returns > 0 || at_end => returns,
@@ -390,9 +396,9 @@ impl World {
         let now = self.now;
         let closes = call.name == "close";
         let connection = self.connected(call)?;
-        if matches!(connection.state(), State::Established | State::CloseWait) {
+        if matches!(connection.state(), ConnectionState::Established | ConnectionState::CloseWait) {
             if closes { connection.close(now) } else { connection.shut_down() }
-        } else if connection.state() == State::SynSent {
+        } else if connection.state() == ConnectionState::SynSent {
             return not_supported("close before the connection is established");
         }
         self.files.socket_closed |= closes && self.connects;
@@ -433,7 +439,7 @@ impl World {
     fn get_option(&mut self, call: &Call) -> Result<(), Stop> {
         let state = self.connection.as_ref().map(Connection::state);
         match (call.argument(2), call.number(3)) {
-            ("SO_ERROR", Some(0)) if state == Some(State::Established) => Ok(()),
+            ("SO_ERROR", Some(0)) if state == Some(ConnectionState::Established) => Ok(()),
             (option, _) => not_supported(format!("the socket option {option}")),
         }
     }

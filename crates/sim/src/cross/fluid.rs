@@ -7,7 +7,7 @@
 //! dW/dt = r_k - 1,   not below 0, not above the buffer,
 //! ```
 //!
-//! and a packet waits for the work that it finds and adds its own.
+//! and a packet waits for the work that it finds, and adds its own transmission time to the work.
 //!
 //! Work that exceeds the buffer is lost. While the cross traffic keeps the buffer full, only a part
 //! of the fluid is lost, and packets of the source must have the same loss ratio: the link accepts
@@ -27,16 +27,16 @@
 //! for noise each series exists twice, once mirrored about its mean (antithetic variates,
 //! Hammersley and Morton 1956). Both have the same distribution, and their errors cancel.
 
-use super::fractional::Circle;
-use super::{ArrivalProcess, Arrivals, CrossConfig, RateCounters};
+use super::fractional_noise::NoiseCircle;
+use super::{ArrivalProcess, CrossArrivals, CrossConfig, CrossRateCounters};
 use crate::clock::{NEVER, Nanos};
-use crate::random::{Draws, Named, Purpose, Stream};
+use crate::random::{NamedStream, RandomSource, RandomStream, StreamPurpose};
 
 /// The hop and its cross traffic, shared by all sources of a replication.
 #[derive(Clone, Debug)]
 pub struct FluidHop {
     /// Bins of all series, concatenated.
-    bins: Vec<Bin>,
+    bins: Vec<FluidBin>,
     /// Bins per series.
     length: usize,
     /// Length of a bin.
@@ -58,11 +58,11 @@ pub struct FluidStream {
     /// Mean load, as a fraction of the link's rate.
     pub load: f64,
     /// Rates in bins, if the process draws rates.
-    pub rates: RateCounters,
+    pub rates: CrossRateCounters,
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Bin {
+struct FluidBin {
     /// Rate of the cross traffic, as a fraction of the link's rate.
     load: f64,
     /// Work at the start of the bin without the sources.
@@ -71,7 +71,7 @@ struct Bin {
 
 /// State of a hop for one source.
 #[derive(Clone, Debug)]
-pub struct Fluid {
+pub struct FluidSourceState {
     /// Index of the first bin of the source's series.
     first: usize,
     /// Position in the series at time 0.
@@ -89,7 +89,7 @@ pub struct Fluid {
     /// Departure time of that packet.
     leaves: Nanos,
     /// Random numbers that decide which packets are accepted into a full buffer.
-    draws: Stream,
+    draws: RandomStream,
 }
 
 impl FluidHop {
@@ -105,7 +105,7 @@ impl FluidHop {
         limit: Option<u64>,
     ) -> Self {
         let mut hop = Self {
-            bins: loads.iter().map(|load| Bin { load: *load, cross_work: 0.0 }).collect(),
+            bins: loads.iter().map(|load| FluidBin { load: *load, cross_work: 0.0 }).collect(),
             length: length.clamp(1, loads.len().max(1)),
             bin,
             packet: packet_ns,
@@ -120,7 +120,7 @@ impl FluidHop {
     /// Creates the hop of a replication with `streams` (index among all streams, configuration).
     /// The first stream determines the length and number of bins.
     #[must_use]
-    pub fn named(
+    pub fn for_replication(
         streams: &[(u32, CrossConfig)],
         packet_ns: f64,
         limit: Option<u64>,
@@ -133,8 +133,12 @@ impl FluidHop {
         let mut loads = vec![0.0; bins];
         let scale = packet_ns / bin as f64;
         let of = |(index, stream): &(u32, CrossConfig)| {
-            let (packets, rates) =
-                packets_in_bins(&stream.process, bin, (each, series), (seed, replication, *index));
+            let (packets, rates) = draw_packets_per_bin(
+                &stream.process,
+                bin,
+                (each, series),
+                (seed, replication, *index),
+            );
             loads.iter_mut().zip(&packets).for_each(|(load, count)| *load += count * scale);
             let load = packets.iter().sum::<f64>() * scale / bins as f64;
             FluidStream { index: *index as usize, load, rates }
@@ -146,17 +150,35 @@ impl FluidHop {
     /// Creates the state of a source: sources take the series in turn and start at random
     /// positions. `stage` is the index of the hop on the path.
     #[must_use]
-    pub fn source(&self, seed: u64, replication: u32, source: u32, stage: u32) -> Fluid {
-        let unit = Stream::named(seed, replication, source, Purpose::CrossPlace).unit();
+    pub fn source_state(
+        &self,
+        seed: u64,
+        replication: u32,
+        source: u32,
+        stage: u32,
+    ) -> FluidSourceState {
+        let unit = RandomStream::for_entity(seed, replication, source, StreamPurpose::CrossPlace)
+            .draw_unit();
         let series = source as usize % (self.bins.len() / self.length);
-        let draws = Stream::at_hop(seed, replication, source, Purpose::CrossRoom, stage);
-        self.begin(series as u32, (unit * self.period() as f64) as Nanos, draws)
+        let draws = RandomStream::for_entity_at_hop(
+            seed,
+            replication,
+            source,
+            StreamPurpose::CrossRoom,
+            stage,
+        );
+        self.state_at_offset(series as u32, (unit * self.period() as f64) as Nanos, draws)
     }
 
     /// Creates the state of a source that reads a series from `offset`.
     #[must_use]
-    pub fn begin(&self, series: u32, offset: Nanos, draws: Stream) -> Fluid {
-        Fluid {
+    pub fn state_at_offset(
+        &self,
+        series: u32,
+        offset: Nanos,
+        draws: RandomStream,
+    ) -> FluidSourceState {
+        FluidSourceState {
             first: series as usize * self.length,
             offset: offset % self.period(),
             now: 0,
@@ -169,10 +191,10 @@ impl FluidHop {
         }
     }
 
-    /// Enqueues a packet of a source at `now`, in the order of time. Returns its departure time,
-    /// `None` if it is lost.
-    pub fn offer(&self, source: &mut Fluid, now: Nanos) -> Option<Nanos> {
-        let work = self.work(source, now) + self.packet;
+    /// Enqueues a packet of a source at `now`, in the order of time. Returns the departure time, or
+    /// `None` if the packet is lost.
+    pub fn offer_packet(&self, source: &mut FluidSourceState, now: Nanos) -> Option<Nanos> {
+        let work = self.work_at(source, now) + self.packet;
         let own_work = source.own_work * libm::exp(-((now - source.entered) as f64) / self.room);
         // The tolerance allows for rounding errors when the buffer is exactly full.
         if work > self.room * (1.0 + 1e-12) && !self.replaces_fluid(source, now, own_work) {
@@ -187,40 +209,40 @@ impl FluidHop {
     }
 
     /// Whether a packet that finds the buffer full replaces fluid.
-    fn replaces_fluid(&self, source: &mut Fluid, now: Nanos, own_work: f64) -> bool {
+    fn replaces_fluid(&self, source: &mut FluidSourceState, now: Nanos, own_work: f64) -> bool {
         // Packets of the source leave sequentially.
         if source.leaves as f64 + self.packet > now as f64 + self.room {
             return false;
         }
-        let cross = self.bins[self.index(source, (source.offset + now) / self.bin)].load;
-        source.draws.chance((1.0 - own_work / self.room).max(0.0) / cross)
+        let cross = self.bins[self.bin_index(source, (source.offset + now) / self.bin)].load;
+        source.draws.draw_chance((1.0 - own_work / self.room).max(0.0) / cross)
     }
 
     /// Work that a source finds at `now`, in nanoseconds of link time.
-    pub fn work(&self, source: &mut Fluid, now: Nanos) -> f64 {
+    pub fn work_at(&self, source: &mut FluidSourceState, now: Nanos) -> f64 {
         debug_assert!(now >= source.now, "time went back");
         let (from, to) = (source.offset + source.now, source.offset + now);
         let (first, last) = (from / self.bin, to / self.bin);
         if !source.is_cross_only && first == last {
-            source.work = self.step(source.work, self.index(source, first), to - from);
+            source.work = self.work_after(source.work, self.bin_index(source, first), to - from);
         } else if !source.is_cross_only {
             let rest = self.bin - from % self.bin;
-            source.work = self.step(source.work, self.index(source, first), rest);
-            let (mut number, mut index) = (first + 1, self.index(source, first + 1));
+            source.work = self.work_after(source.work, self.bin_index(source, first), rest);
+            let (mut number, mut index) = (first + 1, self.bin_index(source, first + 1));
             while number < last && source.work > self.bins[index].cross_work {
-                source.work = self.step(source.work, index, self.bin);
+                source.work = self.work_after(source.work, index, self.bin);
                 number += 1;
                 index =
                     if index + 1 == source.first + self.length { source.first } else { index + 1 };
             }
             source.is_cross_only = source.work <= self.bins[index].cross_work;
             if !source.is_cross_only {
-                source.work = self.step(source.work, index, to % self.bin);
+                source.work = self.work_after(source.work, index, to % self.bin);
             }
         }
         if source.is_cross_only {
-            let index = self.index(source, last);
-            source.work = self.step(self.bins[index].cross_work, index, to % self.bin);
+            let index = self.bin_index(source, last);
+            source.work = self.work_after(self.bins[index].cross_work, index, to % self.bin);
         }
         source.now = now;
         source.work
@@ -245,12 +267,12 @@ impl FluidHop {
     }
 
     /// Work after the time `span` in one bin.
-    fn step(&self, work: f64, bin: usize, span: Nanos) -> f64 {
+    fn work_after(&self, work: f64, bin: usize, span: Nanos) -> f64 {
         (work + (self.bins[bin].load - 1.0) * span as f64).clamp(0.0, self.room)
     }
 
     /// Index of bin `number` of a source's series, which repeats.
-    fn index(&self, source: &Fluid, number: u64) -> usize {
+    fn bin_index(&self, source: &FluidSourceState, number: u64) -> usize {
         source.first + (number % self.length as u64) as usize
     }
 
@@ -267,8 +289,8 @@ impl FluidHop {
             // the buffer is empty at some time in each period. From then on the work is periodic.
             let load = series.iter().map(|bin| bin.load).sum::<f64>();
             let grows = load > series.len() as f64 && room.is_finite();
-            let (work, _) = one_period(series, bin, room, if grows { room } else { 0.0 });
-            lost += one_period(series, bin, room, work).1;
+            let (work, _) = simulate_one_period(series, bin, room, if grows { room } else { 0.0 });
+            lost += simulate_one_period(series, bin, room, work).1;
             sent += load * bin;
         }
         self.loss_ratio = if sent > 0.0 { lost / sent } else { 0.0 };
@@ -277,7 +299,7 @@ impl FluidHop {
 
 /// Follows the cross traffic alone through a series, starting at `work`. Returns the work at the
 /// end and the lost work.
-fn one_period(series: &mut [Bin], span: f64, room: f64, mut work: f64) -> (f64, f64) {
+fn simulate_one_period(series: &mut [FluidBin], span: f64, room: f64, mut work: f64) -> (f64, f64) {
     let mut lost = 0.0;
     for bin in series {
         bin.cross_work = work;
@@ -290,22 +312,22 @@ fn one_period(series: &mut [Bin], span: f64, room: f64, mut work: f64) -> (f64, 
 
 /// Packets that a stream sends in each bin of `series` series of `each` bins. Noise is periodic, so
 /// the end of a series continues at its start.
-fn packets_in_bins(
+fn draw_packets_per_bin(
     process: &ArrivalProcess,
     bin: Nanos,
     (each, series): (usize, usize),
     (seed, replication, index): (u64, u32, u32),
-) -> (Vec<f64>, RateCounters) {
-    let mut rates = RateCounters::default();
+) -> (Vec<f64>, CrossRateCounters) {
+    let mut rates = CrossRateCounters::default();
     if let ArrivalProcess::Fractional(noise) = process {
-        let mut stream = Stream::named(seed, replication, index, Purpose::Cross);
-        let mut standard = noises(noise.hurst, each, series, &mut stream);
-        standard.iter_mut().for_each(|value| *value = rates.add(noise.packets_in_bin(*value)));
+        let mut stream = RandomStream::for_entity(seed, replication, index, StreamPurpose::Cross);
+        let mut standard = draw_noise_series(noise.hurst, each, series, &mut stream);
+        standard.iter_mut().for_each(|value| *value = rates.add_bin(noise.packets_in_bin(*value)));
         return (standard, rates);
     }
-    let mut arrivals = Arrivals::named(process, seed, replication, index);
+    let mut arrivals = CrossArrivals::for_stream(process, seed, replication, index);
     let mut counts = vec![0.0; each * series];
-    while let Some(count) = counts.get_mut((arrivals.next_time() / bin) as usize) {
+    while let Some(count) = counts.get_mut((arrivals.next_arrival_time() / bin) as usize) {
         *count += 1.0;
     }
     (counts, rates)
@@ -313,11 +335,16 @@ fn packets_in_bins(
 
 /// Series of standard noise, concatenated: the two series of each transform, each followed by its
 /// negative.
-fn noises(hurst: f64, each: usize, series: usize, stream: &mut Stream) -> Vec<f64> {
+fn draw_noise_series(
+    hurst: f64,
+    each: usize,
+    series: usize,
+    stream: &mut RandomStream,
+) -> Vec<f64> {
     let mut all = Vec::with_capacity(each * (series + 3));
-    let circle = Circle::new(hurst, each);
+    let circle = NoiseCircle::new(hurst, each);
     while all.len() < each * series {
-        let (first, second) = circle.draw(stream);
+        let (first, second) = circle.draw_two_series(stream);
         for one in [first, second] {
             all.extend(&one);
             all.extend(one.iter().map(|value| -value));

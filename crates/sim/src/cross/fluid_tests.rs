@@ -6,8 +6,8 @@ use proptest::prelude::*;
 const BIN: Nanos = 40;
 const PACKET: f64 = 30.0;
 
-fn draws() -> Stream {
-    Stream::named(1, 0, 0, Purpose::CrossRoom)
+fn draws() -> RandomStream {
+    RandomStream::for_entity(1, 0, 0, StreamPurpose::CrossRoom)
 }
 
 /// Reference: computes the work in steps of a nanosecond.
@@ -55,19 +55,19 @@ proptest! {
         let work = if grows { room } else { 0.0 };
         let mut stepped = Stepped { loads: &loads, room, now: 0, work };
         stepped.advance_to(offset);
-        let mut source = hop.begin(series, offset, draws());
+        let mut source = hop.state_at_offset(series, offset, draws());
         let (mut now, mut last) = (0, 0);
         for gap in gaps {
             now += gap;
             stepped.advance_to(offset + now);
-            let work = hop.work(&mut source, now);
+            let work = hop.work_at(&mut source, now);
             prop_assert!((work - stepped.work).abs() < 1e-6, "{work} at {now}, {}", stepped.work);
             prop_assume!((stepped.work + PACKET - room).abs() > 1e-6);
             let fits = stepped.work + PACKET < room;
             if fits {
                 stepped.work += PACKET;
             }
-            match hop.offer(&mut source, now) {
+            match hop.offer_packet(&mut source, now) {
                 Some(leaves) => {
                     // In a full buffer the packet replaces cross traffic, if any.
                     stepped.work = stepped.work.min(room);
@@ -89,26 +89,26 @@ proptest! {
 #[test]
 fn hop_without_cross_traffic_is_a_packet_queue() {
     let hop = FluidHop::new(&[0.0; 4], 4, BIN, PACKET, Some(3));
-    let mut source = hop.begin(0, 17, draws());
-    assert_eq!(hop.offer(&mut source, 5), Some(35));
-    assert_eq!(hop.offer(&mut source, 5), Some(65));
-    assert_eq!(hop.offer(&mut source, 5), Some(95));
-    assert_eq!(hop.offer(&mut source, 34), None);
-    assert_eq!(hop.offer(&mut source, 35), Some(125));
-    assert_eq!(hop.offer(&mut source, 1_000_000), Some(1_000_030));
+    let mut source = hop.state_at_offset(0, 17, draws());
+    assert_eq!(hop.offer_packet(&mut source, 5), Some(35));
+    assert_eq!(hop.offer_packet(&mut source, 5), Some(65));
+    assert_eq!(hop.offer_packet(&mut source, 5), Some(95));
+    assert_eq!(hop.offer_packet(&mut source, 34), None);
+    assert_eq!(hop.offer_packet(&mut source, 35), Some(125));
+    assert_eq!(hop.offer_packet(&mut source, 1_000_000), Some(1_000_030));
     assert_eq!((hop.mean_load(), hop.loss_ratio()), (0.0, 0.0));
 }
 
 /// Gap between packets of a source whose access link is no faster than the hop, in transmission
 /// times.
-fn gap(stream: &mut Stream, source_load: f64) -> f64 {
-    1.0 - libm::log(stream.unit()) * (1.0 / source_load - 1.0)
+fn gap(stream: &mut RandomStream, source_load: f64) -> f64 {
+    1.0 - libm::log(stream.draw_unit()) * (1.0 / source_load - 1.0)
 }
 
 /// Loss ratio of a source at a packet-level drop-tail queue of `limit` packets with Poisson cross
 /// packets.
 fn loss_ratio(cross_load: f64, source_load: f64, limit: usize, packets: u32) -> f64 {
-    let mut stream = Stream::named(2, 0, 0, Purpose::Cross);
+    let mut stream = RandomStream::for_entity(2, 0, 0, StreamPurpose::Cross);
     let mut leaving = std::collections::VecDeque::new();
     let (mut next_cross, mut next_own, mut free) = (0.0, 0.0, 0.0_f64);
     let (mut lost, mut sent) = (0, 0);
@@ -119,7 +119,7 @@ fn loss_ratio(cross_load: f64, source_load: f64, limit: usize, packets: u32) -> 
             sent += 1;
             next_own += gap(&mut stream, source_load);
         } else {
-            next_cross -= libm::log(stream.unit()) / cross_load;
+            next_cross -= libm::log(stream.draw_unit()) / cross_load;
         }
         while leaving.front().is_some_and(|leaves| *leaves <= now) {
             leaving.pop_front();
@@ -139,12 +139,12 @@ fn full_buffer_has_same_loss_ratio_for_source_and_cross_traffic() {
     let packets = 20_000;
     for (cross_load, source_load) in [(1.2, 0.01), (1.5, 0.1), (2.0, 0.1), (0.9, 0.4)] {
         let hop = FluidHop::new(&[cross_load; 3], 3, SECOND, 1000.0, Some(50));
-        let mut source = hop.begin(0, 0, draws());
-        let mut stream = Stream::named(3, 0, 0, Purpose::OffTime);
+        let mut source = hop.state_at_offset(0, 0, draws());
+        let mut stream = RandomStream::for_entity(3, 0, 0, StreamPurpose::OffTime);
         let (mut now, mut lost) = (0, 0);
         for _ in 0..packets {
             now += (gap(&mut stream, source_load) * 1000.0) as Nanos;
-            lost += u32::from(hop.offer(&mut source, now).is_none());
+            lost += u32::from(hop.offer_packet(&mut source, now).is_none());
         }
         let ratio = f64::from(lost) / f64::from(packets);
         let expected = loss_ratio(cross_load, source_load, 50, packets);
@@ -162,11 +162,11 @@ fn loss_ratio_without_sources_is_the_overflow() {
     // lost.
     let hop = FluidHop::new(&[4.0, 0.0, 0.0, 0.0], 4, BIN, PACKET, Some(3));
     assert!((hop.loss_ratio() - 30.0 / 160.0).abs() < 1e-12, "{}", hop.loss_ratio());
-    let mut source = hop.begin(0, 0, draws());
-    assert!((hop.work(&mut source, 20) - 60.0).abs() < 1e-9);
-    assert!((hop.work(&mut source, 40) - 90.0).abs() < 1e-9);
-    assert!((hop.work(&mut source, 100) - 30.0).abs() < 1e-9);
-    assert!(hop.work(&mut source, 150).abs() < 1e-9);
+    let mut source = hop.state_at_offset(0, 0, draws());
+    assert!((hop.work_at(&mut source, 20) - 60.0).abs() < 1e-9);
+    assert!((hop.work_at(&mut source, 40) - 90.0).abs() < 1e-9);
+    assert!((hop.work_at(&mut source, 100) - 30.0).abs() < 1e-9);
+    assert!(hop.work_at(&mut source, 150).abs() < 1e-9);
 }
 
 fn noisy(mean: f64, limit: Option<u64>) -> FluidHop {
@@ -176,7 +176,7 @@ fn noisy(mean: f64, limit: Option<u64>) -> FluidHop {
     let noise = FractionalNoise { mean: rate, sd: rate / 2.0, hurst: 0.7, bin, bins: bins / 2 };
     let stream =
         CrossConfig { stage: 0, bin, bins, series: 1, process: ArrivalProcess::Fractional(noise) };
-    FluidHop::named(&[(0, stream)], packet_ns, limit, 1, 0)
+    FluidHop::for_replication(&[(0, stream)], packet_ns, limit, 1, 0)
 }
 
 #[test]
@@ -189,10 +189,10 @@ fn noise_has_configured_load_and_is_periodic() {
     // Long-range dependence: the mean of a series of 2^14 varies by 0.4 * 2^(-14 * 0.3).
     assert!((mean - 0.8 * 1.004).abs() < 4.0 * 0.4 / 2.0_f64.powf(4.2), "{mean}");
     // The next period of a source has the same work.
-    let mut source = hop.begin(0, 0, draws());
-    let first: Vec<f64> = (0..50).map(|n| hop.work(&mut source, n * SECOND)).collect();
+    let mut source = hop.state_at_offset(0, 0, draws());
+    let first: Vec<f64> = (0..50).map(|n| hop.work_at(&mut source, n * SECOND)).collect();
     let period = hop.period();
-    let second: Vec<f64> = (0..50).map(|n| hop.work(&mut source, period + n * SECOND)).collect();
+    let second: Vec<f64> = (0..50).map(|n| hop.work_at(&mut source, period + n * SECOND)).collect();
     assert_eq!(first, second);
     assert!(first.iter().any(|work| *work > 0.0));
 }
@@ -202,7 +202,7 @@ fn other_processes_are_counted_in_bins() {
     let (bin, packet_ns) = (SECOND / 100, 150_000.0);
     let process = ArrivalProcess::Poisson { rate: 4000.0 };
     let stream = CrossConfig { stage: 0, bin, bins: 1 << 12, series: 1, process };
-    let hop = FluidHop::named(&[(0, stream.clone()), (3, stream)], packet_ns, None, 1, 0);
+    let hop = FluidHop::for_replication(&[(0, stream.clone()), (3, stream)], packet_ns, None, 1, 0);
     assert_eq!((hop.streams()[0].index, hop.streams()[1].index), (0, 3));
     // Twice 40 packets per bin of 66.7.
     let error = 0.15 * 80.0_f64.sqrt() / (10.0 * 64.0);
@@ -212,12 +212,16 @@ fn other_processes_are_counted_in_bins() {
 #[test]
 fn sources_start_at_reproducible_random_offsets() {
     let hop = noisy(0.8, Some(10_000));
-    let offsets: Vec<Nanos> = (0..1000).map(|n| hop.source(1, 0, n, 0).offset).collect();
+    let offsets: Vec<Nanos> = (0..1000).map(|n| hop.source_state(1, 0, n, 0).offset).collect();
     let mean = offsets.iter().sum::<Nanos>() as f64 / 1000.0 / hop.period() as f64;
     assert!((mean - 0.5).abs() < 4.0 * (1.0 / 12.0_f64 / 1000.0).sqrt(), "{mean}");
-    assert_eq!(offsets[7], hop.source(1, 0, 7, 0).offset);
-    assert_ne!(offsets[7], hop.source(1, 1, 7, 0).offset);
-    assert!(size_of::<Fluid>() <= 80, "{} bytes per source", size_of::<Fluid>());
+    assert_eq!(offsets[7], hop.source_state(1, 0, 7, 0).offset);
+    assert_ne!(offsets[7], hop.source_state(1, 1, 7, 0).offset);
+    assert!(
+        size_of::<FluidSourceState>() <= 80,
+        "{} bytes per source",
+        size_of::<FluidSourceState>()
+    );
 }
 
 /// Standard deviation of the rates, small enough that no rate is below 0.
@@ -228,14 +232,14 @@ fn small_noise(replication: u32) -> FluidHop {
     let noise = FractionalNoise { mean: 4000.0, sd: SD, hurst: 0.7, bin: SECOND / 10, bins: EACH };
     let process = ArrivalProcess::Fractional(noise);
     let stream = CrossConfig { stage: 0, bin: SECOND / 10, bins: EACH, series: 8, process };
-    FluidHop::named(&[(0, stream)], 150_000.0, Some(10_000), 1, replication)
+    FluidHop::for_replication(&[(0, stream)], 150_000.0, Some(10_000), 1, replication)
 }
 
 /// Standard noise that a source reads in the first 200 tenths of a second.
 fn noise_of(hop: &FluidHop, replication: u32, source: u32) -> Vec<f64> {
-    let source = hop.source(1, replication, source, 0);
+    let source = hop.source_state(1, replication, source, 0);
     let bin = |n: u64| {
-        let index = hop.index(&source, (source.offset + n * hop.bin) / hop.bin);
+        let index = hop.bin_index(&source, (source.offset + n * hop.bin) / hop.bin);
         (hop.bins[index].load / 150_000e-9 - 4000.0) / SD
     };
     (0..200).map(bin).collect()
@@ -300,7 +304,8 @@ fn noise_of_different_sources_is_uncorrelated() {
 #[test]
 fn bins_of_sources_start_at_uniform_times() {
     let hop = small_noise(0);
-    let within = |source| (hop.source(1, 0, source, 0).offset % hop.bin) as f64 / hop.bin as f64;
+    let within =
+        |source| (hop.source_state(1, 0, source, 0).offset % hop.bin) as f64 / hop.bin as f64;
     let mut offsets: Vec<f64> = (0..1000).map(within).collect();
     offsets.sort_by(f64::total_cmp);
     // Kolmogorov-Smirnov test: above 1.95 / sqrt(1000) with probability 0.001.

@@ -6,24 +6,24 @@
 //! stream, modelled as a rate that is constant per time bin ([`FluidHop`]).
 
 mod fluid;
-mod fractional;
+mod fractional_noise;
 mod on_off;
-mod paced;
+mod paced_arrivals;
 mod queue;
 mod replay;
 
-pub use crate::queue::RateCounters;
-pub use fluid::{Fluid, FluidHop, FluidStream};
-pub use fractional::{FractionalNoise, eigenvalues};
+pub use crate::queue::CrossRateCounters;
+pub use fluid::{FluidHop, FluidSourceState, FluidStream};
+pub use fractional_noise::{FractionalNoise, eigenvalues};
 pub use queue::CrossTrafficQueue;
 
-use crate::clock::{Nanos, nanoseconds};
-use crate::population::gamma;
-use crate::random::{Named, Purpose, Stream};
-use crate::traffic::{Distribution, not_empty};
-use on_off::{OnOffRate, OnOffSources, Periods};
-use paced::Paced;
-use replay::Replay;
+use crate::clock::{Nanos, seconds_to_nanos};
+use crate::population::draw_gamma;
+use crate::random::{NamedStream, RandomStream, StreamPurpose};
+use crate::traffic::{Distribution, deserialize_non_empty};
+use on_off::{OnOffRate, OnOffSources, OnOffTimes};
+use paced_arrivals::PacedArrivals;
+use replay::ReplayArrivals;
 use serde::Deserialize;
 
 /// Arrival process of one stream, with packets of the size of the run.
@@ -66,10 +66,10 @@ pub enum ArrivalProcess {
     #[serde(rename = "trace")]
     Replay {
         /// Times, ascending.
-        #[serde(rename = "times_ns", deserialize_with = "not_empty")]
+        #[serde(rename = "times_ns", deserialize_with = "deserialize_non_empty")]
         times: Vec<Nanos>,
         /// Packets at each time; fractions are carried over to the next entry.
-        #[serde(deserialize_with = "not_empty")]
+        #[serde(deserialize_with = "deserialize_non_empty")]
         packets: Vec<f64>,
         /// Period of the repetition, longer than the last of `times`.
         #[serde(rename = "period_ns")]
@@ -99,74 +99,74 @@ pub struct CrossConfig {
 
 /// Arrival times of one stream.
 #[derive(Clone, Debug)]
-pub struct Arrivals(Process);
+pub struct CrossArrivals(CrossProcess);
 
 #[derive(Clone, Debug)]
-enum Process {
-    Poisson { gap: Distribution, last: Nanos, stream: Stream },
-    Paced(Box<Paced>),
-    Gamma { gap: f64, shape: f64, last: Nanos, stream: Stream },
+enum CrossProcess {
+    Poisson { gap: Distribution, last: Nanos, stream: RandomStream },
+    Paced(Box<PacedArrivals>),
+    Gamma { gap: f64, shape: f64, last: Nanos, stream: RandomStream },
     OnOff(OnOffSources),
     OnOffRate(Box<OnOffRate>),
-    Replay(Replay),
+    Replay(ReplayArrivals),
 }
 
-impl Arrivals {
+impl CrossArrivals {
     /// Creates stream `entity` of a replication.
     #[must_use]
-    pub fn named(process: &ArrivalProcess, seed: u64, replication: u32, entity: u32) -> Self {
-        let stream = Stream::named(seed, replication, entity, Purpose::Cross);
+    pub fn for_stream(process: &ArrivalProcess, seed: u64, replication: u32, entity: u32) -> Self {
+        let stream = RandomStream::for_entity(seed, replication, entity, StreamPurpose::Cross);
         Self(match process {
             ArrivalProcess::Poisson { rate } => {
                 let gap = Distribution::Exponential { minimum: 0.0, scale: 1.0 / rate };
-                Process::Poisson { gap, last: 0, stream }
+                CrossProcess::Poisson { gap, last: 0, stream }
             }
             ArrivalProcess::Fractional(noise) => {
-                Process::Paced(Box::new(Paced::new(*noise, stream)))
+                CrossProcess::Paced(Box::new(PacedArrivals::new(*noise, stream)))
             }
             ArrivalProcess::Gamma { rate, shape } => {
-                Process::Gamma { gap: 1.0 / (rate * shape), shape: *shape, last: 0, stream }
+                CrossProcess::Gamma { gap: 1.0 / (rate * shape), shape: *shape, last: 0, stream }
             }
             ArrivalProcess::OnOff { sources, peak, on, off, alpha, together } => {
-                let periods = Periods::new(*on, *off, *alpha);
+                let periods = OnOffTimes::new(*on, *off, *alpha);
                 if *together {
                     let rate = OnOffRate::new(*sources, *peak, periods, stream);
-                    Process::OnOffRate(Box::new(rate))
+                    CrossProcess::OnOffRate(Box::new(rate))
                 } else {
-                    let gap = nanoseconds(1.0 / peak).max(1);
-                    Process::OnOff(OnOffSources::new(*sources, gap, periods, stream))
+                    let gap = seconds_to_nanos(1.0 / peak).max(1);
+                    CrossProcess::OnOff(OnOffSources::new(*sources, gap, periods, stream))
                 }
             }
             ArrivalProcess::Replay { times, packets, period, offset } => {
                 let (times, packets) = (times.clone(), packets.clone());
-                Process::Replay(Replay::new(times, packets, *period, *offset, stream))
+                CrossProcess::Replay(ReplayArrivals::new(times, packets, *period, *offset, stream))
             }
         })
     }
 
     /// Arrival time of the next packet, in ascending order.
-    pub fn next_time(&mut self) -> Nanos {
+    pub fn next_arrival_time(&mut self) -> Nanos {
         match &mut self.0 {
-            Process::Poisson { gap, last, stream } => {
-                *last += nanoseconds(gap.draw(stream));
+            CrossProcess::Poisson { gap, last, stream } => {
+                *last += seconds_to_nanos(gap.draw_value(stream));
                 *last
             }
-            Process::Paced(paced) => paced.next_time(),
-            Process::Gamma { gap, shape, last, stream } => {
-                *last += nanoseconds(*gap * gamma(*shape, stream));
+            CrossProcess::Paced(paced) => paced.next_arrival_time(),
+            CrossProcess::Gamma { gap, shape, last, stream } => {
+                *last += seconds_to_nanos(*gap * draw_gamma(*shape, stream));
                 *last
             }
-            Process::OnOff(sources) => sources.next_time(),
-            Process::OnOffRate(rate) => rate.next_time(),
-            Process::Replay(replay) => replay.next_time(),
+            CrossProcess::OnOff(sources) => sources.next_arrival_time(),
+            CrossProcess::OnOffRate(rate) => rate.next_arrival_time(),
+            CrossProcess::Replay(replay) => replay.next_arrival_time(),
         }
     }
 
     /// Takes the rates of the bins that started since the last call.
-    pub(crate) fn take_rates(&mut self) -> RateCounters {
+    pub(crate) fn take_rate_counters(&mut self) -> CrossRateCounters {
         match &mut self.0 {
-            Process::Paced(paced) => std::mem::take(&mut paced.rates),
-            _ => RateCounters::default(),
+            CrossProcess::Paced(paced) => std::mem::take(&mut paced.rates),
+            _ => CrossRateCounters::default(),
         }
     }
 }

@@ -4,10 +4,13 @@
 //! sources, in the order of time, and are discarded after the queue. The discipline treats each
 //! stream as a source, so a fair queue treats it as a flow.
 
-use super::{Arrivals, CrossConfig};
+use super::{CrossArrivals, CrossConfig};
 use crate::clock::{NEVER, Nanos, Transmitter};
 use crate::packet::Packet;
-use crate::queue::{AnyQueue, Carried, CrossEvent, Passed, QueueDiscipline, QueueProbe, Verdict};
+use crate::queue::{
+    AnyQueue, CrossPacketEvent, EnqueueOutcome, LinkLoad, QueueDiscipline, QueueProbe,
+    TransmittedPacket,
+};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
@@ -16,7 +19,7 @@ use std::collections::BinaryHeap;
 #[derive(Clone, Debug)]
 pub struct CrossTrafficQueue {
     queue: AnyQueue,
-    streams: Vec<Arrivals>,
+    streams: Vec<CrossArrivals>,
     /// Index of each stream among all streams of the run.
     indices: Vec<usize>,
     /// Arrival time of the next packet of each stream; empty before the first call of
@@ -33,13 +36,13 @@ pub struct CrossTrafficQueue {
 
 /// Reports the queue length only. The backlog found on arrival and the average of RED are reported
 /// for packets of sources, not for cross packets.
-struct LengthOnly<'a, P>(&'a mut P);
+struct LengthOnlyProbe<'a, P>(&'a mut P);
 
-impl<P: QueueProbe> QueueProbe for LengthOnly<'_, P> {
-    fn queue_held(&mut self, packets: usize, until: Nanos) {
-        self.0.queue_held(packets, until);
+impl<P: QueueProbe> QueueProbe for LengthOnlyProbe<'_, P> {
+    fn on_queue_length_held(&mut self, packets: usize, until: Nanos) {
+        self.0.on_queue_length_held(packets, until);
     }
-    fn queue_seen(&mut self, _packets: usize) {}
+    fn on_queue_length_seen(&mut self, _packets: usize) {}
 }
 
 impl CrossTrafficQueue {
@@ -52,7 +55,7 @@ impl CrossTrafficQueue {
         replication: u32,
     ) -> Self {
         let named = |(index, stream): &(u32, &CrossConfig)| {
-            Arrivals::named(&stream.process, seed, replication, *index)
+            CrossArrivals::for_stream(&stream.process, seed, replication, *index)
         };
         Self {
             queue,
@@ -69,7 +72,7 @@ impl CrossTrafficQueue {
     /// as one.
     #[must_use]
     pub fn with_scale(mut self, scale: f64) -> Self {
-        self.queue.charge_first(self.streams.len() as u32, scale);
+        self.queue.charge_first_sources(self.streams.len() as u32, scale);
         self
     }
 
@@ -86,7 +89,7 @@ impl CrossTrafficQueue {
     }
 
     /// Stream with this source index; `None` for a source of the scenario.
-    fn stream_of(&self, source: u32) -> Option<usize> {
+    fn stream_of_source(&self, source: u32) -> Option<usize> {
         let stream = source as usize;
         (stream < self.streams.len()).then_some(stream)
     }
@@ -101,31 +104,31 @@ impl CrossTrafficQueue {
         packet.with_source(packet.source() - self.streams.len() as u32)
     }
 
-    /// Counts a dropped cross packet. Returns the packet if it belongs to a source instead.
-    fn count_drop(
+    /// Counts a dropped cross packet. Returns packets of sources without counting them.
+    fn count_cross_drop(
         &mut self,
         now: Nanos,
         packet: Packet,
         probe: &mut impl QueueProbe,
     ) -> Option<Packet> {
-        let Some(stream) = self.stream_of(packet.source()) else {
+        let Some(stream) = self.stream_of_source(packet.source()) else {
             return Some(self.map_from_inner(packet));
         };
         self.waiting -= 1;
         self.sojourns = self.sojourns.wrapping_add(now);
-        probe.cross(self.indices[stream], CrossEvent::Dropped);
+        probe.on_cross_packet(self.indices[stream], CrossPacketEvent::Dropped);
         None
     }
 
-    /// Draws the first arrival of each stream; deferred to the start of the run, because it may
-    /// draw long series.
+    /// Draws the first arrival of each stream; deferred to the start of the run, because some
+    /// streams draw long series.
     fn draw_first_arrivals(&mut self) {
         for (stream, arrivals) in (0..).zip(&mut self.streams) {
-            self.due.push(Reverse((arrivals.next_time(), stream)));
+            self.due.push(Reverse((arrivals.next_arrival_time(), stream)));
         }
     }
 
-    fn next_due(&self) -> Nanos {
+    fn next_arrival_or_departure(&self) -> Nanos {
         self.due.peek().map_or(NEVER, |due| due.0.0)
     }
 }
@@ -136,17 +139,17 @@ impl QueueDiscipline for CrossTrafficQueue {
     const ANY_LENGTH: bool = true;
     const DROPS_HELD_PACKETS: bool = true;
 
-    fn offer(
+    fn enqueue(
         &mut self,
         now: Nanos,
         packet: &Packet,
         link: &mut Transmitter,
         probe: &mut impl QueueProbe,
-    ) -> Verdict {
+    ) -> EnqueueOutcome {
         let packet = self.map_to_inner(packet);
-        match self.queue.offer(now, &packet, link, probe) {
-            Verdict::Held { backlog, evicted: Some(packet) } => {
-                Verdict::Held { backlog, evicted: self.count_drop(now, packet, probe) }
+        match self.queue.enqueue(now, &packet, link, probe) {
+            EnqueueOutcome::Held { backlog, evicted: Some(packet) } => {
+                EnqueueOutcome::Held { backlog, evicted: self.count_cross_drop(now, packet, probe) }
             }
             verdict => verdict,
         }
@@ -156,19 +159,19 @@ impl QueueDiscipline for CrossTrafficQueue {
         self.queue.advance_to(now, probe);
     }
 
-    fn restart(&mut self) {
-        self.queue.restart();
+    fn reset_for_next_transfer(&mut self) {
+        self.queue.reset_for_next_transfer();
     }
 
-    fn held(&self) -> usize {
-        self.queue.held()
+    fn held_packets(&self) -> usize {
+        self.queue.held_packets()
     }
 
-    fn ahead(&self, now: Nanos) -> Nanos {
-        self.queue.ahead(now)
+    fn sum_of_remaining_times(&self, now: Nanos) -> Nanos {
+        self.queue.sum_of_remaining_times(now)
     }
 
-    fn cross_waited(&self, now: Nanos) -> u64 {
+    fn cross_waiting_time(&self, now: Nanos) -> u64 {
         self.sojourns.wrapping_add(self.waiting.wrapping_mul(now))
     }
 
@@ -176,31 +179,31 @@ impl QueueDiscipline for CrossTrafficQueue {
         self.queue.next_departure()
     }
 
-    fn serve(
+    fn serve_next(
         &mut self,
         link: &mut Transmitter,
         probe: &mut impl QueueProbe,
     ) -> Option<(Nanos, Packet)> {
-        let (leaves, packet) = self.queue.serve(link, probe)?;
-        let Some(stream) = self.stream_of(packet.source()) else {
+        let (leaves, packet) = self.queue.serve_next(link, probe)?;
+        let Some(stream) = self.stream_of_source(packet.source()) else {
             return Some((leaves, self.map_from_inner(packet)));
         };
         self.waiting -= 1;
         self.sojourns = self.sojourns.wrapping_add(leaves);
-        probe.cross(self.indices[stream], CrossEvent::Carried);
+        probe.on_cross_packet(self.indices[stream], CrossPacketEvent::Carried);
         None
     }
 
-    fn waiting(&self) -> u64 {
-        self.queue.waiting() - self.waiting
+    fn waiting_packets(&self) -> u64 {
+        self.queue.waiting_packets() - self.waiting
     }
 
-    fn passed(&self) -> Option<Passed> {
-        self.queue.passed()
+    fn last_transmitted(&self) -> Option<TransmittedPacket> {
+        self.queue.last_transmitted()
     }
 
-    fn carried(&self, now: Nanos) -> Option<Carried> {
-        self.queue.carried(now)
+    fn link_load_until(&self, now: Nanos) -> Option<LinkLoad> {
+        self.queue.link_load_until(now)
     }
 
     fn take_dropped(&mut self, into: &mut Vec<(Nanos, Packet)>, probe: &mut impl QueueProbe) {
@@ -210,7 +213,7 @@ impl QueueDiscipline for CrossTrafficQueue {
             return;
         }
         for (at, packet) in into.split_off(before) {
-            into.extend(self.count_drop(at, packet, probe).map(|packet| (at, packet)));
+            into.extend(self.count_cross_drop(at, packet, probe).map(|packet| (at, packet)));
         }
     }
 
@@ -227,33 +230,35 @@ impl QueueDiscipline for CrossTrafficQueue {
         self.next_arrival
     }
 
-    fn on_cross_arrival(
+    fn enqueue_cross_packet(
         &mut self,
         link: &mut Transmitter,
         probe: &mut impl QueueProbe,
     ) -> Option<Packet> {
         let Some(Reverse((now, source))) = self.due.pop() else {
             self.draw_first_arrivals();
-            self.next_arrival = self.next_due();
+            self.next_arrival = self.next_arrival_or_departure();
             return None;
         };
         let stream = source as usize;
         let arrivals = &mut self.streams[stream];
-        self.due.push(Reverse((arrivals.next_time(), source)));
-        probe.cross_rates(self.indices[stream], &arrivals.take_rates());
-        self.next_arrival = self.next_due();
-        probe.cross(self.indices[stream], CrossEvent::Offered);
-        let packet = Packet::new(source, 0, 0, crate::packet::Label::default());
-        match self.queue.offer(now, &packet, link, &mut LengthOnly(probe)) {
-            Verdict::Departs { leaves, .. } => {
+        self.due.push(Reverse((arrivals.next_arrival_time(), source)));
+        probe.on_cross_rates(self.indices[stream], &arrivals.take_rate_counters());
+        self.next_arrival = self.next_arrival_or_departure();
+        probe.on_cross_packet(self.indices[stream], CrossPacketEvent::Offered);
+        let packet = Packet::new(source, 0, 0, crate::packet::PacketLabel::default());
+        match self.queue.enqueue(now, &packet, link, &mut LengthOnlyProbe(probe)) {
+            EnqueueOutcome::Departs { leaves, .. } => {
                 self.sojourns = self.sojourns.wrapping_add(leaves - now);
-                probe.cross(self.indices[stream], CrossEvent::Carried);
+                probe.on_cross_packet(self.indices[stream], CrossPacketEvent::Carried);
             }
-            Verdict::Dropped => probe.cross(self.indices[stream], CrossEvent::Dropped),
-            Verdict::Held { evicted, .. } => {
+            EnqueueOutcome::Dropped => {
+                probe.on_cross_packet(self.indices[stream], CrossPacketEvent::Dropped)
+            }
+            EnqueueOutcome::Held { evicted, .. } => {
                 self.waiting += 1;
                 self.sojourns = self.sojourns.wrapping_sub(now);
-                let with_source = self.count_drop(now, evicted?, probe);
+                let with_source = self.count_cross_drop(now, evicted?, probe);
                 if with_source.is_some() {
                     self.sojourns = self.sojourns.wrapping_add(now);
                 }

@@ -1,10 +1,10 @@
 //! Repeated replay of a measured series.
 
 use crate::clock::{NEVER, Nanos};
-use crate::random::{Draws, Stream};
+use crate::random::{RandomSource, RandomStream};
 
 #[derive(Clone, Debug)]
-pub(super) struct Replay {
+pub(super) struct ReplayArrivals {
     times: Vec<Nanos>,
     packets: Vec<f64>,
     period: Nanos,
@@ -17,21 +17,21 @@ pub(super) struct Replay {
     remaining: f64,
 }
 
-impl Replay {
+impl ReplayArrivals {
     pub fn new(
         times: Vec<Nanos>,
         packets: Vec<f64>,
         period: Nanos,
         offset: Option<Nanos>,
-        mut stream: Stream,
+        mut stream: RandomStream,
     ) -> Self {
-        let random = ((1.0 - stream.unit()) * period as f64) as Nanos;
+        let random = ((1.0 - stream.draw_unit()) * period as f64) as Nanos;
         let offset = offset.unwrap_or(random) % period;
         let next = times.partition_point(|time| *time < offset);
         Self { times, packets, period, next, shift: -i128::from(offset), now: 0, remaining: 0.0 }
     }
 
-    pub fn next_time(&mut self) -> Nanos {
+    pub fn next_arrival_time(&mut self) -> Nanos {
         while self.remaining < 1.0 {
             if self.next == self.times.len() {
                 self.next = 0;

@@ -1,11 +1,11 @@
-use super::fractional::Circle;
+use super::fractional_noise::NoiseCircle;
 use super::*;
-use crate::clock::{NEVER, SECOND, transmitter};
+use crate::clock::{NEVER, SECOND, constant_rate_transmitter};
 use crate::packet::Packet;
 use crate::probe::{ProbeConfig, Probes};
 use crate::queue::{
-    AnyQueue, Buffers, DropPolicy, DropTail, FairConfig, QueueConfig, QueueDiscipline, Ties,
-    Verdict,
+    AnyQueue, BufferAssignment, DropPolicy, DropTail, EnqueueOutcome, FairConfig, QueueConfig,
+    QueueDiscipline, TieBreakRule,
 };
 use proptest::prelude::*;
 
@@ -19,9 +19,9 @@ fn mean_and_error(values: &[f64]) -> (f64, f64) {
 
 /// Number of packets of a stream in each time window.
 fn counts(process: &ArrivalProcess, replication: u32, window: Nanos, windows: usize) -> Vec<f64> {
-    let mut arrivals = Arrivals::named(process, 1, replication, 0);
+    let mut arrivals = CrossArrivals::for_stream(process, 1, replication, 0);
     let mut counts = vec![0.0; windows];
-    while let Some(count) = counts.get_mut((arrivals.next_time() / window) as usize) {
+    while let Some(count) = counts.get_mut((arrivals.next_arrival_time() / window) as usize) {
         *count += 1.0;
     }
     counts
@@ -47,8 +47,8 @@ fn noise_has_exact_autocovariances() {
     for hurst in [0.3, 0.5, 0.7, 0.9] {
         let series: Vec<Vec<f64>> = (0..100)
             .flat_map(|n| {
-                let mut stream = Stream::named(1, n, 0, Purpose::Cross);
-                let (re, im) = Circle::new(hurst, 1 << 11).draw(&mut stream);
+                let mut stream = RandomStream::for_entity(1, n, 0, StreamPurpose::Cross);
+                let (re, im) = NoiseCircle::new(hurst, 1 << 11).draw_two_series(&mut stream);
                 [re, im]
             })
             .collect();
@@ -183,15 +183,15 @@ const NOISE: FractionalNoise =
 
 #[test]
 fn noise_packets_are_evenly_spaced_per_bin_and_none_is_lost() {
-    let mut arrivals = Arrivals::named(&ArrivalProcess::Fractional(NOISE), 1, 0, 0);
-    let mut counters = RateCounters::default();
+    let mut arrivals = CrossArrivals::for_stream(&ArrivalProcess::Fractional(NOISE), 1, 0, 0);
+    let mut counters = CrossRateCounters::default();
     let (mut last, mut within, mut gaps) = (0, Vec::new(), Vec::new());
     let mut packets = 0.0;
     // More than two series.
     while last < 25 * SECOND {
-        let now = arrivals.next_time();
+        let now = arrivals.next_arrival_time();
         packets += 1.0;
-        let rates = arrivals.take_rates();
+        let rates = arrivals.take_rate_counters();
         counters.merge(&rates);
         if rates.bins > 0 {
             if let [first, .., end] = within[..] {
@@ -216,9 +216,9 @@ fn negative_rates_are_set_to_zero_and_counted() {
     // Normal variable with a mean of 2 standard deviations: 2.275 % are negative, and the mean
     // after the cut is 1.004246.
     let noise = FractionalNoise { hurst: 0.5, bins: 1 << 16, ..NOISE };
-    let mut arrivals = Arrivals::named(&ArrivalProcess::Fractional(noise), 1, 0, 0);
-    while arrivals.next_time() < 1000 * SECOND {}
-    let counters = arrivals.take_rates();
+    let mut arrivals = CrossArrivals::for_stream(&ArrivalProcess::Fractional(noise), 1, 0, 0);
+    while arrivals.next_arrival_time() < 1000 * SECOND {}
+    let counters = arrivals.take_rate_counters();
     assert!((100_000..100_010).contains(&counters.bins), "{}", counters.bins);
     let share = counters.cut as f64 / counters.bins as f64;
     assert!((share - 0.02275).abs() < 4.0 * (0.02275_f64 / 1e5).sqrt(), "{share}");
@@ -235,8 +235,8 @@ fn replay_repeats_series_in_order() {
         offset,
     };
     let times = |offset, replication| {
-        let mut arrivals = Arrivals::named(&process(offset), 1, replication, 0);
-        (0..8).map(|_| arrivals.next_time()).collect::<Vec<_>>()
+        let mut arrivals = CrossArrivals::for_stream(&process(offset), 1, replication, 0);
+        (0..8).map(|_| arrivals.next_arrival_time()).collect::<Vec<_>>()
     };
     // A quarter of a packet is carried over to the next period.
     assert_eq!(times(Some(0), 0), [10, 20, 50, 50, 110, 120, 150, 150]);
@@ -251,8 +251,8 @@ fn replay_repeats_series_in_order() {
 fn replay_ends_at_the_maximum_time() {
     let (times, packets) = (vec![0, NEVER - 1], vec![1.0, 1.0]);
     let process = ArrivalProcess::Replay { times, packets, period: u64::MAX, offset: Some(1) };
-    let mut arrivals = Arrivals::named(&process, 1, 0, 0);
-    let times: Vec<_> = (0..4).map(|_| arrivals.next_time()).collect();
+    let mut arrivals = CrossArrivals::for_stream(&process, 1, 0, 0);
+    let times: Vec<_> = (0..4).map(|_| arrivals.next_arrival_time()).collect();
     assert_eq!(times, [NEVER - 2, NEVER, NEVER, NEVER]);
 }
 
@@ -271,8 +271,8 @@ fn streams_differ_by_seed_replication_and_index() {
     ];
     for process in &processes {
         let of = |seed, replication, entity| {
-            let mut arrivals = Arrivals::named(process, seed, replication, entity);
-            (0..50).map(|_| arrivals.next_time()).collect::<Vec<_>>()
+            let mut arrivals = CrossArrivals::for_stream(process, seed, replication, entity);
+            (0..50).map(|_| arrivals.next_arrival_time()).collect::<Vec<_>>()
         };
         let base = of(1, 0, 0);
         assert_eq!(base, of(1, 0, 0));
@@ -281,12 +281,12 @@ fn streams_differ_by_seed_replication_and_index() {
     }
 }
 
-fn fair(drop: DropPolicy, ties: Ties) -> QueueConfig {
+fn fair(drop: DropPolicy, ties: TieBreakRule) -> QueueConfig {
     let (quantum_bytes, packet_bytes) = (1500, 1500);
     QueueConfig::Fair(FairConfig {
         quantum_bytes,
         packet_bytes,
-        buffers: Buffers::Shared,
+        buffers: BufferAssignment::Shared,
         drop,
         ties,
     })
@@ -297,8 +297,8 @@ fn with_cross_traffic(
     limit: u64,
     processes: &[ArrivalProcess],
 ) -> CrossTrafficQueue {
-    let named = |purpose| Stream::named(1, 0, 0, purpose);
-    let (early, tie) = (named(Purpose::EarlyDrop), named(Purpose::Tie));
+    let named = |purpose| RandomStream::for_entity(1, 0, 0, purpose);
+    let (early, tie) = (named(StreamPurpose::EarlyDrop), named(StreamPurpose::Tie));
     let stream = |process: &ArrivalProcess| CrossConfig {
         stage: 0,
         bin: 1,
@@ -320,7 +320,7 @@ struct Outcome {
 
 /// Offers packets of sources at the given times, like a run, and serves packets in between.
 fn drive(queue: &mut CrossTrafficQueue, probes: &mut Probes, offers: &[(Nanos, u32)]) -> Outcome {
-    let mut link = transmitter(Some(12_000_000), 1500); // A packet takes 1 ms.
+    let mut link = constant_rate_transmitter(Some(12_000_000), 1500); // A packet takes 1 ms.
     let mut outcome = Outcome::default();
     let end = offers.last().map_or(0, |offer| offer.0);
     for (number, (at, source)) in (1..).zip(offers) {
@@ -329,16 +329,16 @@ fn drive(queue: &mut CrossTrafficQueue, probes: &mut Probes, offers: &[(Nanos, u
             if leaves.min(next_arrival) > *at {
                 break;
             } else if leaves <= next_arrival {
-                outcome.served.extend(queue.serve(&mut link, probes));
+                outcome.served.extend(queue.serve_next(&mut link, probes));
             } else {
-                outcome.dropped.extend(queue.on_cross_arrival(&mut link, probes));
+                outcome.dropped.extend(queue.enqueue_cross_packet(&mut link, probes));
             }
         }
-        let packet = Packet::new(*source, 0, number, crate::packet::Label::default());
-        match queue.offer(*at, &packet, &mut link, probes) {
-            Verdict::Departs { leaves, .. } => outcome.served.push((leaves, packet)),
-            Verdict::Held { evicted, .. } => outcome.dropped.extend(evicted),
-            Verdict::Dropped => outcome.dropped.push(packet),
+        let packet = Packet::new(*source, 0, number, crate::packet::PacketLabel::default());
+        match queue.enqueue(*at, &packet, &mut link, probes) {
+            EnqueueOutcome::Departs { leaves, .. } => outcome.served.push((leaves, packet)),
+            EnqueueOutcome::Held { evicted, .. } => outcome.dropped.extend(evicted),
+            EnqueueOutcome::Dropped => outcome.dropped.push(packet),
         }
     }
     queue.advance_to(end, probes);
@@ -356,11 +356,11 @@ proptest! {
     ) {
         let config = match kind {
             0 => QueueConfig::DropTail,
-            1 => fair(DropPolicy::Arriving, Ties::Latest),
-            2 => fair(DropPolicy::LongestTail, Ties::Latest),
-            3 => fair(DropPolicy::LongestTail, Ties::Random),
-            4 => fair(DropPolicy::LongestHead, Ties::RandomOthers),
-            _ => fair(DropPolicy::LongestHead, Ties::Latest),
+            1 => fair(DropPolicy::Arriving, TieBreakRule::Latest),
+            2 => fair(DropPolicy::LongestTail, TieBreakRule::Latest),
+            3 => fair(DropPolicy::LongestTail, TieBreakRule::Random),
+            4 => fair(DropPolicy::LongestHead, TieBreakRule::RandomOthers),
+            _ => fair(DropPolicy::LongestHead, TieBreakRule::Latest),
         };
         let processes = [ArrivalProcess::Poisson { rate }, ArrivalProcess::Poisson { rate: 50.0 }];
         let mut queue = with_cross_traffic(config, limit, &processes);
@@ -371,7 +371,7 @@ proptest! {
             (now, *source)
         }).collect();
         let outcome = drive(&mut queue, &mut probes, &offers);
-        let held = queue.waiting() as usize;
+        let held = queue.waiting_packets() as usize;
         prop_assert_eq!(offers.len(), outcome.served.len() + outcome.dropped.len() + held);
         prop_assert!(outcome.served.iter().all(|(_, packet)| packet.source() < 3 && packet.number() > 0));
         let counters = probes.cross.streams();
@@ -381,7 +381,7 @@ proptest! {
         if kind == 0 {
             prop_assert_eq!(gone, offered);
         }
-        prop_assert!(probes.occupancy.seen_at().iter().sum::<u64>() == offers.len() as u64);
+        prop_assert!(probes.occupancy.arrivals_by_length().iter().sum::<u64>() == offers.len() as u64);
     }
 
     /// Without cross packets the wrapper does not change the outcome.
@@ -401,10 +401,10 @@ proptest! {
         }).collect();
         let outcome = drive(&mut queue, &mut probes, &offers);
         let mut plain = DropTail::new(Some(5));
-        let mut link = transmitter(Some(12_000_000), 1500);
+        let mut link = constant_rate_transmitter(Some(12_000_000), 1500);
         let leaves: Vec<Nanos> = offers.iter().filter_map(|(at, _)| {
-            match plain.offer(*at, &Packet::default(), &mut link, &mut probes) {
-                Verdict::Departs { leaves, .. } => Some(leaves),
+            match plain.enqueue(*at, &Packet::default(), &mut link, &mut probes) {
+                EnqueueOutcome::Departs { leaves, .. } => Some(leaves),
                 _ => None,
             }
         }).collect();
@@ -418,9 +418,9 @@ fn stream_gets_the_share_of_one_flow() {
     // second: round robin yields 450, 100, 450, and 600, 100, 300 if each source counts as two
     // flows.
     for (drop, ties) in [
-        (DropPolicy::LongestTail, Ties::Latest),
-        (DropPolicy::LongestTail, Ties::Random),
-        (DropPolicy::LongestHead, Ties::Latest),
+        (DropPolicy::LongestTail, TieBreakRule::Latest),
+        (DropPolicy::LongestTail, TieBreakRule::Random),
+        (DropPolicy::LongestHead, TieBreakRule::Latest),
     ] {
         for (scale, with_source, of_stream) in [(1.0, 450.0, 450.0), (2.0, 600.0, 300.0)] {
             let queue = with_cross_traffic(

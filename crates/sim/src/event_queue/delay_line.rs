@@ -2,7 +2,7 @@
 
 use crate::clock::Nanos;
 use crate::packet::Packet;
-use tcpcast_link::ring::Ring;
+use tcpcast_link::ring_buffer::RingBuffer;
 
 /// Maximum number of packets that an inserted packet may precede; beyond that a heap is faster.
 const MAX_OVERTAKEN: usize = 16;
@@ -10,36 +10,38 @@ const MAX_OVERTAKEN: usize = 16;
 /// A delay line: packets that are scheduled at "now plus a constant".
 #[derive(Clone, Debug, Default)]
 pub(crate) struct DelayLine {
-    pending: Ring<Pending>,
+    pending: RingBuffer<PendingPacket>,
     /// Latest scheduled time. Remains valid when the line is empty, because nothing is scheduled in
     /// the past.
     last: Nanos,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
-struct Pending {
+struct PendingPacket {
     time: Nanos,
     packet: Packet,
 }
 
 impl DelayLine {
-    /// Appends a packet if this keeps the line in order; returns whether it did.
+    /// Appends a packet if this keeps the line in order. Returns true if the packet was appended.
     #[inline(always)]
-    pub(crate) fn push(&mut self, time: Nanos, packet: Packet) -> bool {
+    pub(crate) fn push_in_order(&mut self, time: Nanos, packet: Packet) -> bool {
         if time < self.last {
             return false;
         }
         self.last = time;
-        self.pending.push(Pending { time, packet });
+        self.pending.push(PendingPacket { time, packet });
         true
     }
 
-    /// Inserts a packet before all later ones. Returns its position, or `None` if more than
-    /// [`MAX_OVERTAKEN`] packets are later.
-    pub(crate) fn insert(&mut self, time: Nanos, packet: Packet) -> Option<usize> {
-        let position = self
-            .pending
-            .insert(Pending { time, packet }, MAX_OVERTAKEN, |next| next.time > time)?;
+    /// Inserts a packet before all packets with a later time. Returns its position, or `None` if
+    /// more than [`MAX_OVERTAKEN`] packets are later.
+    pub(crate) fn insert_overtaking(&mut self, time: Nanos, packet: Packet) -> Option<usize> {
+        let position = self.pending.insert_in_order(
+            PendingPacket { time, packet },
+            MAX_OVERTAKEN,
+            |next| next.time > time,
+        )?;
         self.last = self.last.max(time);
         Some(position)
     }
@@ -52,14 +54,14 @@ impl DelayLine {
 
     /// Time of the first packet.
     #[inline(always)]
-    pub(crate) fn first(&self) -> Option<Nanos> {
+    pub(crate) fn first_time(&self) -> Option<Nanos> {
         self.pending.first().map(|pending| pending.time)
     }
 
     /// Takes the first packet; the line must not be empty.
     #[inline(always)]
-    pub(crate) fn take(&mut self) -> Packet {
-        self.pending.take().packet
+    pub(crate) fn take_first(&mut self) -> Packet {
+        self.pending.pop_existing().packet
     }
 
     /// All packets in order.
@@ -71,11 +73,11 @@ impl DelayLine {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::packet::Label;
+    use crate::packet::PacketLabel;
     use proptest::prelude::*;
 
     fn packet(number: u32) -> Packet {
-        Packet::new(0, 1, number, Label::default())
+        Packet::new(0, 1, number, PacketLabel::default())
     }
 
     proptest! {
@@ -88,11 +90,11 @@ mod tests {
             for (number, time) in (0..).zip(times) {
                 let position = sorted.partition_point(|(due, _)| *due <= time);
                 let reached = sorted.len() - position <= MAX_OVERTAKEN;
-                prop_assert_eq!(line.insert(time, packet(number)), reached.then_some(position));
+                prop_assert_eq!(line.insert_overtaking(time, packet(number)), reached.then_some(position));
                 if reached {
                     sorted.insert(position, (time, number));
                 }
-                prop_assert_eq!(line.first(), sorted.first().map(|(due, _)| *due));
+                prop_assert_eq!(line.first_time(), sorted.first().map(|(due, _)| *due));
                 prop_assert!(line.packets().map(Packet::number).eq(sorted.iter().map(|each| each.1)));
                 prop_assert_eq!(line.last, sorted.last().map_or(0, |each| each.0));
             }
@@ -102,11 +104,11 @@ mod tests {
     #[test]
     fn push_after_insert_accepts_packets_later_than_all() {
         let mut line = DelayLine::default();
-        assert!(line.push(10, packet(1)));
-        assert_eq!(line.insert(5, packet(2)), Some(0));
-        assert!(!line.push(9, packet(3)), "earlier than the last one");
-        assert!(line.push(10, packet(4)));
-        let numbers: Vec<_> = (0..3).map(|_| line.take().number()).collect();
+        assert!(line.push_in_order(10, packet(1)));
+        assert_eq!(line.insert_overtaking(5, packet(2)), Some(0));
+        assert!(!line.push_in_order(9, packet(3)), "earlier than the last one");
+        assert!(line.push_in_order(10, packet(4)));
+        let numbers: Vec<_> = (0..3).map(|_| line.take_first().number()).collect();
         assert_eq!(numbers, [2, 1, 4]);
     }
 }

@@ -7,80 +7,80 @@
 //! out of order on their line are stored in a heap of stragglers, so the order does not depend on
 //! the assumption.
 //!
-//! Events are ordered by time; at equal times by line (in the order of [`Place`], then by class);
-//! and within a line by the order of scheduling. Stragglers follow the lines. Timers are last, so
-//! an acknowledgement that arrives exactly when a timer expires is processed first.
+//! Events are ordered by time; at equal times by line (in the order of [`PacketPlace`], then by
+//! class); and within a line by the order of scheduling. Stragglers follow the lines. Timers are
+//! last, so an acknowledgement that arrives exactly when a timer expires is processed first.
 
 mod delay_line;
-mod heads;
+mod queue_heads;
+pub mod timer_wheel;
 mod timers;
-pub mod wheel;
 
 use crate::clock::Nanos;
 use crate::packet::Packet;
 pub(crate) use delay_line::DelayLine;
-pub(crate) use heads::{Heads, LAST};
+pub(crate) use queue_heads::{LAST, QueueHeads};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
-pub use timers::Timer;
-use timers::Timers;
+use timers::PendingTimers;
+pub use timers::TimerKind;
 
 /// Place of a packet at its event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Place {
+pub enum PacketPlace {
     /// An acknowledgement that waited reaches its sender.
     Sender,
     /// A data packet has reached its receiver, and the response the return bottleneck.
     Return,
-    /// As `Return`, for the first packet that waits behind another of its source on the egress
-    /// link.
+    /// As `Return`, for the first packet that waits behind another packet of its source on the
+    /// egress link.
     ReturnSecond,
     /// As `Return`, for a packet whose predecessor has just left the egress link.
     ReturnQueued,
-    /// A data packet reaches the first shared hop behind another of its source.
+    /// A data packet reaches the first shared hop behind another packet of its source.
     BottleneckQueued,
     /// A data packet reaches the first shared hop.
     Bottleneck,
 }
 
 /// All places in order.
-const PLACES: [Place; 6] = [
-    Place::Sender,
-    Place::Return,
-    Place::ReturnSecond,
-    Place::ReturnQueued,
-    Place::BottleneckQueued,
-    Place::Bottleneck,
+const PLACES: [PacketPlace; 6] = [
+    PacketPlace::Sender,
+    PacketPlace::Return,
+    PacketPlace::ReturnSecond,
+    PacketPlace::ReturnQueued,
+    PacketPlace::BottleneckQueued,
+    PacketPlace::Bottleneck,
 ];
 
 /// An event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Event {
+pub enum NetworkEvent {
     /// A packet at a place.
-    Packet(Place, Packet),
+    Packet(PacketPlace, Packet),
     /// A timer of a source or class.
-    Timer(Timer, u32),
+    Timer(TimerKind, u32),
 }
 
 /// A packet scheduled out of order on its line; the key is time, line, order of scheduling.
 #[derive(Debug)]
-struct Straggler {
+struct OutOfOrderPacket {
     key: (Nanos, u32, u64),
     packet: Packet,
 }
 
-impl PartialEq for Straggler {
+impl PartialEq for OutOfOrderPacket {
     fn eq(&self, other: &Self) -> bool {
         self.key == other.key
     }
 }
-impl Eq for Straggler {}
-impl PartialOrd for Straggler {
+impl Eq for OutOfOrderPacket {}
+impl PartialOrd for OutOfOrderPacket {
     fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
         Some(self.cmp(other))
     }
 }
-impl Ord for Straggler {
+impl Ord for OutOfOrderPacket {
     fn cmp(&self, other: &Self) -> std::cmp::Ordering {
         self.key.cmp(&other.key)
     }
@@ -92,11 +92,11 @@ pub struct EventQueue {
     classes: usize,
     lines: Vec<DelayLine>,
     /// Place and class of each line.
-    places: Vec<(Place, u16)>,
-    stragglers: BinaryHeap<Reverse<Straggler>>,
+    places: Vec<(PacketPlace, u16)>,
+    stragglers: BinaryHeap<Reverse<OutOfOrderPacket>>,
     scheduled: u64,
-    timers: Timers,
-    heads: Heads,
+    timers: PendingTimers,
+    heads: QueueHeads,
     #[cfg(debug_assertions)]
     now: Nanos,
 }
@@ -114,8 +114,8 @@ impl EventQueue {
                 .collect(),
             stragglers: BinaryHeap::new(),
             scheduled: 0,
-            timers: Timers::new(),
-            heads: Heads::new(lines + 2),
+            timers: PendingTimers::new(),
+            heads: QueueHeads::new(lines + 2),
             #[cfg(debug_assertions)]
             now: 0,
         }
@@ -123,17 +123,24 @@ impl EventQueue {
 
     /// Schedules the event of a packet of class `class`.
     #[inline(always)]
-    pub fn schedule(&mut self, place: Place, class: usize, time: Nanos, packet: Packet) {
+    pub fn schedule_packet(
+        &mut self,
+        place: PacketPlace,
+        class: usize,
+        time: Nanos,
+        packet: Packet,
+    ) {
         if !self.schedule_in_order(place, class, time, packet) {
             self.push_straggler(place as usize * self.classes + class, time, packet);
         }
     }
 
-    /// Schedules a packet if this keeps its line in order; returns whether it did.
+    /// Schedules a packet if this keeps its line in order. Returns true if the packet was
+    /// scheduled.
     #[inline(always)]
     pub fn schedule_in_order(
         &mut self,
-        place: Place,
+        place: PacketPlace,
         class: usize,
         time: Nanos,
         packet: Packet,
@@ -141,25 +148,31 @@ impl EventQueue {
         self.check_order(time);
         let index = place as usize * self.classes + class;
         let line = &mut self.lines[index];
-        let is_in_order = line.push(time, packet);
+        let is_in_order = line.push_in_order(time, packet);
         if is_in_order && line.len() == 1 {
-            self.heads.set(index, time);
+            self.heads.set_head(index, time);
         }
         is_in_order
     }
 
-    /// Schedules a packet that may precede a few others on its line.
+    /// Schedules a packet that may precede a few earlier scheduled packets on its line.
     #[inline(always)]
-    pub fn schedule_sorted(&mut self, place: Place, class: usize, time: Nanos, packet: Packet) {
+    pub fn schedule_sorted(
+        &mut self,
+        place: PacketPlace,
+        class: usize,
+        time: Nanos,
+        packet: Packet,
+    ) {
         if !self.schedule_in_order(place, class, time, packet) {
-            self.insert(place as usize * self.classes + class, time, packet);
+            self.insert_into_line(place as usize * self.classes + class, time, packet);
         }
     }
 
     #[cold]
-    fn insert(&mut self, line: usize, time: Nanos, packet: Packet) {
-        match self.lines[line].insert(time, packet) {
-            Some(0) => self.heads.set(line, time),
+    fn insert_into_line(&mut self, line: usize, time: Nanos, packet: Packet) {
+        match self.lines[line].insert_overtaking(time, packet) {
+            Some(0) => self.heads.set_head(line, time),
             Some(_) => {}
             None => self.push_straggler(line, time, packet),
         }
@@ -169,69 +182,70 @@ impl EventQueue {
     fn push_straggler(&mut self, line: usize, time: Nanos, packet: Packet) {
         self.scheduled += 1;
         let key = (time, line as u32, self.scheduled);
-        self.stragglers.push(Reverse(Straggler { key, packet }));
+        self.stragglers.push(Reverse(OutOfOrderPacket { key, packet }));
         let queue = self.lines.len();
-        self.heads.set(queue, time.min(self.heads.time(queue)));
+        self.heads.set_head(queue, time.min(self.heads.head_time(queue)));
     }
 
     /// Sets a timer of a source or class.
-    pub fn set_timer(&mut self, timer: Timer, source: u32, time: Nanos) {
+    pub fn set_timer(&mut self, timer: TimerKind, source: u32, time: Nanos) {
         self.check_order(time);
         let time = time.min(LAST);
-        self.timers.set(timer, source, time);
+        self.timers.set_timer(timer, source, time);
         let queue = self.lines.len() + 1;
-        self.heads.set(queue, time.min(self.heads.time(queue)));
+        self.heads.set_head(queue, time.min(self.heads.head_time(queue)));
     }
 
     /// Queue and time of the next event; time `heads::LAST` if there is none.
     #[inline(always)]
     #[must_use]
-    pub fn next(&self) -> (usize, Nanos) {
-        self.heads.first()
+    pub fn next_event(&self) -> (usize, Nanos) {
+        self.heads.earliest_head()
     }
 
     /// Time of the first packet of a class at a place; `heads::LAST` if there is none.
     #[inline(always)]
     #[must_use]
-    pub fn next_arrival(&self, place: Place, class: usize) -> Nanos {
-        self.heads.time(place as usize * self.classes + class)
+    pub fn next_arrival(&self, place: PacketPlace, class: usize) -> Nanos {
+        self.heads.head_time(place as usize * self.classes + class)
     }
 
     /// Place and class of the packets of a queue; `None` for the stragglers and timers.
     #[inline(always)]
     #[must_use]
-    pub fn place(&self, queue: usize) -> Option<(Place, u16)> {
+    pub fn place_and_class_of(&self, queue: usize) -> Option<(PacketPlace, u16)> {
         self.places.get(queue).copied()
     }
 
     /// Packets of a delay line in order.
-    pub fn packets(&self, queue: usize) -> impl Iterator<Item = &Packet> {
+    pub fn pending_packets(&self, queue: usize) -> impl Iterator<Item = &Packet> {
         self.lines[queue].packets()
     }
 
-    /// Takes the packet that [`EventQueue::next`] has just returned, from a delay line.
+    /// Takes the packet that [`EventQueue::next_event`] has just returned, from a delay line.
     #[inline(always)]
-    pub fn take(&mut self, queue: usize, due: Nanos) -> Packet {
+    pub fn take_from_line(&mut self, queue: usize, due: Nanos) -> Packet {
         self.advance_to(due);
         let line = &mut self.lines[queue];
-        let packet = line.take();
-        self.heads.set(queue, line.first().unwrap_or(LAST));
+        let packet = line.take_first();
+        self.heads.set_head(queue, line.first_time().unwrap_or(LAST));
         packet
     }
 
-    /// Takes the event that [`EventQueue::next`] has just returned, from the stragglers or timers.
+    /// Takes the event that [`EventQueue::next_event`] has just returned, from the stragglers or
+    /// timers.
     #[inline(always)]
-    pub fn take_from_heap(&mut self, queue: usize, due: Nanos) -> Event {
+    pub fn take_from_heap(&mut self, queue: usize, due: Nanos) -> NetworkEvent {
         self.advance_to(due);
         let (event, next) = if queue == self.lines.len() {
             let Reverse(first) = self.stragglers.pop().expect("the head of the heap was seen");
             let next = self.stragglers.peek().map_or(LAST, |s| s.0.key.0);
-            (Event::Packet(self.places[first.key.1 as usize].0, first.packet), next)
+            (NetworkEvent::Packet(self.places[first.key.1 as usize].0, first.packet), next)
         } else {
-            let (timer, source, next) = self.timers.take();
-            (Event::Timer(timer, source), next)
+            let (timer, source, next) = self.timers.take_first();
+            (NetworkEvent::Timer(timer, source), next)
         };
-        self.heads.set(queue, next);
+        self.heads.set_head(queue, next);
         event
     }
 
@@ -252,7 +266,7 @@ impl EventQueue {
     }
 
     /// Number of pending packets for which `test` returns true.
-    pub fn count(&self, test: impl Fn(&Packet) -> bool) -> u64 {
+    pub fn pending_count(&self, test: impl Fn(&Packet) -> bool) -> u64 {
         let on_lines = self.lines.iter().flat_map(DelayLine::packets).filter(|p| test(p)).count();
         let stragglers = self.stragglers.iter().filter(|s| test(&s.0.packet)).count();
         (on_lines + stragglers) as u64
@@ -262,11 +276,11 @@ impl EventQueue {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::packet::Label;
+    use crate::packet::PacketLabel;
     use proptest::prelude::*;
 
     fn packet(number: u32) -> Packet {
-        Packet::new(0, 1, number, Label::default())
+        Packet::new(0, 1, number, PacketLabel::default())
     }
 
     proptest! {
@@ -278,24 +292,24 @@ mod tests {
             let mut event_queue = EventQueue::new(3);
             let mut expected = Vec::new();
             for (number, (time, place, class)) in events.into_iter().enumerate() {
-                event_queue.schedule(PLACES[place], class, time, packet(number as u32));
+                event_queue.schedule_packet(PLACES[place], class, time, packet(number as u32));
                 expected.push((time, place * 3 + class, number as u32));
             }
             expected.sort_unstable();
             let mut last = 0;
             let mut taken = Vec::new();
             loop {
-                let (queue, due) = event_queue.next();
+                let (queue, due) = event_queue.next_event();
                 if due == LAST {
                     break;
                 }
                 prop_assert!(due >= last);
                 last = due;
-                let event = match event_queue.place(queue) {
-                    Some((place, _)) => Event::Packet(place, event_queue.take(queue, due)),
+                let event = match event_queue.place_and_class_of(queue) {
+                    Some((place, _)) => NetworkEvent::Packet(place, event_queue.take_from_line(queue, due)),
                     None => event_queue.take_from_heap(queue, due),
                 };
-                if let Event::Packet(place, packet) = event {
+                if let NetworkEvent::Packet(place, packet) = event {
                     taken.push((last, place, packet.number()));
                 }
             }
@@ -311,23 +325,25 @@ mod tests {
     #[test]
     fn acks_precede_data_and_timers_at_equal_times() {
         let mut event_queue = EventQueue::new(1);
-        event_queue.set_timer(Timer::Pacing, 1, 10);
-        event_queue.set_timer(Timer::Retransmission, 4, 10);
-        event_queue.set_timer(Timer::DelayedAck, 5, 10);
-        event_queue.schedule(Place::Bottleneck, 0, 10, packet(1));
-        event_queue.schedule(Place::Sender, 0, 10, packet(2));
+        event_queue.set_timer(TimerKind::Pacing, 1, 10);
+        event_queue.set_timer(TimerKind::Retransmission, 4, 10);
+        event_queue.set_timer(TimerKind::DelayedAck, 5, 10);
+        event_queue.schedule_packet(PacketPlace::Bottleneck, 0, 10, packet(1));
+        event_queue.schedule_packet(PacketPlace::Sender, 0, 10, packet(2));
         let mut take = || {
-            let (queue, due) = event_queue.next();
-            match event_queue.place(queue) {
-                Some((place, _)) => Event::Packet(place, event_queue.take(queue, due)),
+            let (queue, due) = event_queue.next_event();
+            match event_queue.place_and_class_of(queue) {
+                Some((place, _)) => {
+                    NetworkEvent::Packet(place, event_queue.take_from_line(queue, due))
+                }
                 None => event_queue.take_from_heap(queue, due),
             }
         };
-        assert_eq!(take(), Event::Packet(Place::Sender, packet(2)));
-        assert_eq!(take(), Event::Packet(Place::Bottleneck, packet(1)));
-        assert_eq!(take(), Event::Timer(Timer::DelayedAck, 5));
-        assert_eq!(take(), Event::Timer(Timer::Retransmission, 4));
-        assert_eq!(take(), Event::Timer(Timer::Pacing, 1));
-        assert_eq!(event_queue.next().1, LAST);
+        assert_eq!(take(), NetworkEvent::Packet(PacketPlace::Sender, packet(2)));
+        assert_eq!(take(), NetworkEvent::Packet(PacketPlace::Bottleneck, packet(1)));
+        assert_eq!(take(), NetworkEvent::Timer(TimerKind::DelayedAck, 5));
+        assert_eq!(take(), NetworkEvent::Timer(TimerKind::Retransmission, 4));
+        assert_eq!(take(), NetworkEvent::Timer(TimerKind::Pacing, 1));
+        assert_eq!(event_queue.next_event().1, LAST);
     }
 }

@@ -1,8 +1,8 @@
 //! Access links: ingress from the source, egress to the receiver.
 //!
 //! An access link transmits the packets of one source in order, so the departure time of a packet
-//! is known on arrival. Only the first of several waiting packets needs an event. The others are
-//! stored here, and each is scheduled when the previous one has left.
+//! is known on arrival. Only the first of several waiting packets needs an event. The other packets
+//! are stored here; each is scheduled when the previous packet has left.
 
 use crate::clock::{Nanos, transmission_time};
 use crate::packet::Packet;
@@ -13,13 +13,13 @@ const NONE: u32 = 0;
 /// Packets that wait on the access links of one side, in one pool.
 #[derive(Clone, Debug)]
 pub struct WaitingPool {
-    nodes: Vec<Node>,
+    nodes: Vec<WaitingNode>,
     free: u32,
     held: u64,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
-struct Node {
+struct WaitingNode {
     after: Nanos,
     due: Nanos,
     packet: Packet,
@@ -41,22 +41,28 @@ impl Default for WaitingList {
 
 impl Default for WaitingPool {
     fn default() -> Self {
-        Self { nodes: vec![Node::default()], free: NONE, held: 0 }
+        Self { nodes: vec![WaitingNode::default()], free: NONE, held: 0 }
     }
 }
 
 impl WaitingPool {
     /// Total number of waiting packets.
     #[must_use]
-    pub fn held(&self) -> u64 {
+    pub fn waiting_packets(&self) -> u64 {
         self.held
     }
 
     /// Appends a packet with an event at `due`, to be scheduled at the event of the previous packet
     /// at `after`.
     #[inline(always)]
-    pub fn push(&mut self, line: &mut WaitingList, after: Nanos, due: Nanos, packet: Packet) {
-        let node = Node { after, due, packet, next: NONE };
+    pub fn push_waiting(
+        &mut self,
+        line: &mut WaitingList,
+        after: Nanos,
+        due: Nanos,
+        packet: Packet,
+    ) {
+        let node = WaitingNode { after, due, packet, next: NONE };
         let index = if self.free == NONE {
             self.nodes.push(node);
             (self.nodes.len() - 1) as u32
@@ -79,7 +85,11 @@ impl WaitingPool {
     ///
     /// A packet that found the link idle is not on the list; it has a separate event.
     #[inline(always)]
-    pub fn pop_after(&mut self, line: &mut WaitingList, after: Nanos) -> Option<(Nanos, Packet)> {
+    pub fn pop_after_previous(
+        &mut self,
+        line: &mut WaitingList,
+        after: Nanos,
+    ) -> Option<(Nanos, Packet)> {
         let index = line.first;
         if index == NONE {
             return None;
@@ -115,7 +125,7 @@ impl AccessLink {
     /// Transmission time of a packet of `bytes`.
     #[inline(never)]
     #[must_use]
-    pub fn time_of(&self, bytes: u32) -> Nanos {
+    pub fn transmission_time_of(&self, bytes: u32) -> Nanos {
         transmission_time(bytes, self.rate_bps)
     }
 
@@ -125,14 +135,14 @@ impl AccessLink {
     /// All data packets take the same time, so the remaining busy time determines their number.
     #[inline(always)]
     #[must_use]
-    pub fn has_room(&self, now: Nanos, free_at: Nanos) -> bool {
-        self.has_room_for(self.data_time, now, free_at)
+    pub fn has_buffer_room(&self, now: Nanos, free_at: Nanos) -> bool {
+        self.has_buffer_room_for(self.data_time, now, free_at)
     }
 
-    /// As [`AccessLink::has_room`], if each packet of the source takes `time`.
+    /// As [`AccessLink::has_buffer_room`], if each packet of the source takes `time`.
     #[inline(always)]
     #[must_use]
-    pub fn has_room_for(&self, time: Nanos, now: Nanos, free_at: Nanos) -> bool {
+    pub fn has_buffer_room_for(&self, time: Nanos, now: Nanos, free_at: Nanos) -> bool {
         self.limit == u64::MAX
             || free_at <= now
             || (free_at - now).div_ceil(time.max(1)) < self.limit
@@ -142,36 +152,36 @@ impl AccessLink {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::packet::Label;
+    use crate::packet::PacketLabel;
 
     fn packet(number: u32) -> Packet {
-        Packet::new(0, 1, number, Label::default())
+        Packet::new(0, 1, number, PacketLabel::default())
     }
 
     #[test]
     fn lines_in_one_pool_keep_their_order() {
         let mut pool = WaitingPool::default();
         let (mut a, mut b) = (WaitingList::default(), WaitingList::default());
-        pool.push(&mut a, 10, 11, packet(1));
-        pool.push(&mut b, 10, 12, packet(2));
-        pool.push(&mut a, 20, 21, packet(3));
-        assert_eq!(pool.pop_after(&mut a, 9), None);
-        assert_eq!(pool.pop_after(&mut a, 10), Some((11, packet(1))));
-        assert_eq!(pool.pop_after(&mut a, 10), None);
-        pool.push(&mut b, 20, 22, packet(4));
-        assert_eq!(pool.pop_after(&mut a, 20), Some((21, packet(3))));
-        assert_eq!(pool.pop_after(&mut a, 30), None);
-        assert_eq!(pool.pop_after(&mut b, 10), Some((12, packet(2))));
-        assert_eq!(pool.pop_after(&mut b, 20), Some((22, packet(4))));
-        assert_eq!((pool.held(), pool.nodes.len()), (0, 1 + 3));
+        pool.push_waiting(&mut a, 10, 11, packet(1));
+        pool.push_waiting(&mut b, 10, 12, packet(2));
+        pool.push_waiting(&mut a, 20, 21, packet(3));
+        assert_eq!(pool.pop_after_previous(&mut a, 9), None);
+        assert_eq!(pool.pop_after_previous(&mut a, 10), Some((11, packet(1))));
+        assert_eq!(pool.pop_after_previous(&mut a, 10), None);
+        pool.push_waiting(&mut b, 20, 22, packet(4));
+        assert_eq!(pool.pop_after_previous(&mut a, 20), Some((21, packet(3))));
+        assert_eq!(pool.pop_after_previous(&mut a, 30), None);
+        assert_eq!(pool.pop_after_previous(&mut b, 10), Some((12, packet(2))));
+        assert_eq!(pool.pop_after_previous(&mut b, 20), Some((22, packet(4))));
+        assert_eq!((pool.waiting_packets(), pool.nodes.len()), (0, 1 + 3));
     }
 
     #[test]
     fn has_room_counts_packets_by_remaining_time() {
         let link = AccessLink { data_time: 10, ack_time: 1, delay: 0, limit: 2, rate_bps: None };
-        assert!(link.has_room(100, 100));
-        assert!(link.has_room(100, 110));
-        assert!(!link.has_room(100, 111));
-        assert!(link.has_room(101, 111));
+        assert!(link.has_buffer_room(100, 100));
+        assert!(link.has_buffer_room(100, 110));
+        assert!(!link.has_buffer_room(100, 111));
+        assert!(link.has_buffer_room(101, 111));
     }
 }

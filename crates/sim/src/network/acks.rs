@@ -1,23 +1,23 @@
 //! The return path: an acknowledgement from its receiver to its sender.
 
 use super::Network;
-use super::path::Path;
-use super::source::Source;
+use super::path::ClassPath;
+use super::source::SimulatedSource;
 use crate::clock::Nanos;
-use crate::event_queue::Place;
+use crate::event_queue::PacketPlace;
 use crate::packet::Packet;
-use crate::probe::{Listener, SourceRecord, Tap};
+use crate::probe::{SenderListener, SourceRecord, TapPlace};
 use crate::queue::QueueDiscipline;
-use crate::tcp::{AckHeaderOf, ReceivingEnd, SendingEnd, Transmission};
+use crate::tcp::{AckHeaderOf, PacketsToSend, ReceivingEnd, SendingEnd};
 
 impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOP: bool> Network<Q, HAS_TAPS, HAS_HOP> {
     /// Sends an acknowledgement, which reached the return bottleneck `return_lookahead` ago unless
     /// the egress link was still busy with the previous one.
     #[inline(always)]
-    pub(crate) fn acknowledge<S: SendingEnd>(
+    pub(crate) fn send_acknowledgement<S: SendingEnd>(
         &mut self,
-        source: &mut Source<S>,
-        path: &Path,
+        source: &mut SimulatedSource<S>,
+        path: &ClassPath,
         ack: Packet,
         header: &AckHeaderOf<S>,
     ) {
@@ -25,27 +25,27 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOP: bool> Network<Q, H
         source.return_free = reached.max(source.return_free + path.egress.ack_time);
         if source.return_free == reached {
             if HAS_TAPS || HAS_HOP || !S::POLLS {
-                let ack = store_header(source, ack, header);
+                let ack = store_ack_header(source, ack, header);
                 self.send_ack(source, path, reached, ack, false);
             } else {
                 self.send_ack_directly(source, path, reached, ack, header);
             }
         } else {
-            let ack = store_header(source, ack, header);
+            let ack = store_ack_header(source, ack, header);
             self.schedule_ack(source, path, reached, ack);
         }
     }
 
     /// Sends two acknowledgements. Neither is processed before both are sent.
     #[cold]
-    pub(super) fn acknowledge_twice<S: SendingEnd>(
+    pub(super) fn send_two_acknowledgements<S: SendingEnd>(
         &mut self,
-        source: &mut Source<S>,
-        path: &Path,
+        source: &mut SimulatedSource<S>,
+        path: &ClassPath,
         acks: [(Packet, AckHeaderOf<S>); 2],
     ) {
         let reached = self.now - self.return_lookahead;
-        let acks = acks.map(|(ack, header)| store_header(source, ack, &header));
+        let acks = acks.map(|(ack, header)| store_ack_header(source, ack, &header));
         for ack in acks {
             source.return_free = reached.max(source.return_free + path.egress.ack_time);
             self.schedule_ack(source, path, reached, ack);
@@ -56,81 +56,87 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOP: bool> Network<Q, H
     #[inline(always)]
     fn schedule_ack<S: SendingEnd>(
         &mut self,
-        source: &Source<S>,
-        path: &Path,
+        source: &SimulatedSource<S>,
+        path: &ClassPath,
         reached: Nanos,
         ack: Packet,
     ) {
-        self.report_passage(source, Tap::Receiver, reached - path.to_return, &ack);
+        self.report_passage(source, TapPlace::Receiver, reached - path.to_return, &ack);
         let due = source.return_free + self.return_lookahead;
-        self.events.schedule(Place::Return, source.record.class(), due, ack);
+        self.events.schedule_packet(PacketPlace::Return, source.record.class(), due, ack);
     }
 
-    /// Sends an acknowledgement over the return path without taps. Usually it reaches its sender
-    /// before any other event; then its header need not be stored.
+    /// Sends an acknowledgement over the return path without taps. Usually the acknowledgement
+    /// reaches its sender before any other event; then its header need not be stored.
     #[inline(always)]
     fn send_ack_directly<S: SendingEnd>(
         &mut self,
-        source: &mut Source<S>,
-        path: &Path,
+        source: &mut SimulatedSource<S>,
+        path: &ClassPath,
         reached: Nanos,
         ack: Packet,
         header: &AckHeaderOf<S>,
     ) {
         let leaves = self.return_link.transmit_next(reached);
-        let due = self.sender_time(source, path, leaves);
-        if self.is_next(due) {
+        let due = self.ack_arrival_at_sender(source, path, leaves);
+        if self.is_next_event(due) {
             self.now = due;
             if source.connection == ack.connection() {
-                let Source { sender, record, .. } = source;
-                let sent = self.on_ack(sender, record, path, &ack, header);
-                self.finish_or_send(source, path, ack, sent);
+                let SimulatedSource { sender, record, .. } = source;
+                let sent = self.pass_ack_to_sender(sender, record, path, &ack, header);
+                self.finish_transfer_or_send(source, path, ack, sent);
             }
         } else {
-            let ack = store_header(source, ack, header);
-            self.events.schedule(Place::Sender, source.record.class(), due, ack);
+            let ack = store_ack_header(source, ack, header);
+            self.events.schedule_packet(PacketPlace::Sender, source.record.class(), due, ack);
         }
     }
 
-    /// Sends an acknowledgement whose header is stored; `waited` is true if it waited for its
-    /// access link.
+    /// Sends an acknowledgement whose header is stored; `waited` is true if the acknowledgement
+    /// waited for its access link.
     #[inline(always)]
     fn send_ack<S: SendingEnd>(
         &mut self,
-        source: &mut Source<S>,
-        path: &Path,
+        source: &mut SimulatedSource<S>,
+        path: &ClassPath,
         reached: Nanos,
         ack: Packet,
         waited: bool,
     ) {
-        if HAS_HOP && self.hops.has_return() {
+        if HAS_HOP && self.hops.has_return_link() {
             return self.enter_return_link(source, path, ack, waited);
         }
         let leaves = self.return_link.transmit_next(reached);
         if HAS_TAPS && self.capturing {
             let shown = source.receiver.captured_header(ack.label());
             if !waited {
-                self.capture(Tap::Receiver, &source.record, reached - path.to_return, &ack, shown);
+                self.pass_to_captures(
+                    TapPlace::Receiver,
+                    &source.record,
+                    reached - path.to_return,
+                    &ack,
+                    shown,
+                );
             }
-            self.capture(Tap::BottleneckOut, &source.record, reached, &ack, shown);
-            self.capture(Tap::BottleneckIn, &source.record, leaves, &ack, shown);
+            self.pass_to_captures(TapPlace::BottleneckOut, &source.record, reached, &ack, shown);
+            self.pass_to_captures(TapPlace::BottleneckIn, &source.record, leaves, &ack, shown);
         }
-        let due = self.sender_time(source, path, leaves);
-        if self.is_next(due) {
+        let due = self.ack_arrival_at_sender(source, path, leaves);
+        if self.is_next_event(due) {
             self.now = due;
             self.process_ack(source, path, ack);
         } else {
-            self.events.schedule(Place::Sender, source.record.class(), due, ack);
+            self.events.schedule_packet(PacketPlace::Sender, source.record.class(), due, ack);
         }
     }
 
     /// Time at which the sender processes an acknowledgement that leaves the return bottleneck at
     /// `leaves`.
     #[inline(always)]
-    fn sender_time<S: SendingEnd>(
+    fn ack_arrival_at_sender<S: SendingEnd>(
         &self,
-        source: &mut Source<S>,
-        path: &Path,
+        source: &mut SimulatedSource<S>,
+        path: &ClassPath,
         leaves: Nanos,
     ) -> Nanos {
         source.ack_free = source.ack_free.max(leaves + path.back) + path.ingress.ack_time;
@@ -140,8 +146,8 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOP: bool> Network<Q, H
     #[inline(never)]
     pub(super) fn send_waiting_ack<S: SendingEnd>(
         &mut self,
-        source: &mut Source<S>,
-        path: &Path,
+        source: &mut SimulatedSource<S>,
+        path: &ClassPath,
         ack: Packet,
     ) {
         self.send_ack(source, path, self.now - self.return_lookahead, ack, true);
@@ -151,73 +157,73 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOP: bool> Network<Q, H
     #[inline(always)]
     pub(crate) fn process_ack<S: SendingEnd>(
         &mut self,
-        source: &mut Source<S>,
-        path: &Path,
+        source: &mut SimulatedSource<S>,
+        path: &ClassPath,
         ack: Packet,
     ) {
-        self.report_passage(source, Tap::Sender, self.sender_now(), &ack);
-        let Source { receiver, sender, record, connection, .. } = source;
+        self.report_passage(source, TapPlace::Sender, self.current_sender_time(), &ack);
+        let SimulatedSource { receiver, sender, record, connection, .. } = source;
         let header = receiver.take_header(ack.label());
         if *connection != ack.connection() {
             return;
         }
         let sent = if S::POLLS {
-            self.on_late_ack(sender, record, path, &ack, header)
+            self.pass_ack_with_stored_header(sender, record, path, &ack, header)
         } else {
-            self.on_ack(sender, record, path, &ack, header)
+            self.pass_ack_to_sender(sender, record, path, &ack, header)
         };
-        self.finish_or_send(source, path, ack, sent);
+        self.finish_transfer_or_send(source, path, ack, sent);
     }
 
     /// Passes an acknowledgement with a stored header, which is rare, to a polled sender.
     #[inline(never)]
-    fn on_late_ack<S: SendingEnd>(
+    fn pass_ack_with_stored_header<S: SendingEnd>(
         &mut self,
         sender: &mut S,
         record: &mut SourceRecord,
-        path: &Path,
+        path: &ClassPath,
         ack: &Packet,
         header: &AckHeaderOf<S>,
-    ) -> Transmission {
-        self.on_ack(sender, record, path, ack, header)
+    ) -> PacketsToSend {
+        self.pass_ack_to_sender(sender, record, path, ack, header)
     }
 
     /// Passes an acknowledgement of the current connection to its sender.
     #[inline(always)]
-    fn on_ack<S: SendingEnd>(
+    fn pass_ack_to_sender<S: SendingEnd>(
         &mut self,
         sender: &mut S,
         record: &mut SourceRecord,
-        path: &Path,
+        path: &ClassPath,
         ack: &Packet,
         header: &AckHeaderOf<S>,
-    ) -> Transmission {
-        let now = self.sender_now();
-        let listener = &mut Listener::new(&mut self.probes, record, ack.source());
+    ) -> PacketsToSend {
+        let now = self.current_sender_time();
+        let listener = &mut SenderListener::new(&mut self.probes, record, ack.source());
         sender.on_ack(now, ack.number(), header, &path.tcp, listener)
     }
 
     /// Ends the transfer if the sender has finished; otherwise sends the next packets.
     #[inline(always)]
-    fn finish_or_send<S: SendingEnd>(
+    fn finish_transfer_or_send<S: SendingEnd>(
         &mut self,
-        source: &mut Source<S>,
-        path: &Path,
+        source: &mut SimulatedSource<S>,
+        path: &ClassPath,
         ack: Packet,
-        sent: Transmission,
+        sent: PacketsToSend,
     ) {
-        if source.sender.finished() {
-            self.finish(source, ack.source());
+        if source.sender.is_finished() {
+            self.finish_transfer(source, ack.source());
         } else {
-            self.send(source, path, ack, sent);
+            self.send_transmission(source, path, ack, sent);
         }
     }
 }
 
 /// Stores the header of an acknowledgement at its receiver until it arrives.
 #[inline(always)]
-fn store_header<S: SendingEnd>(
-    source: &mut Source<S>,
+fn store_ack_header<S: SendingEnd>(
+    source: &mut SimulatedSource<S>,
     ack: Packet,
     header: &AckHeaderOf<S>,
 ) -> Packet {

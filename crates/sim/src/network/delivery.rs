@@ -1,15 +1,15 @@
 //! Delivery: egress link, receiver, and delivery statistics.
 
 use super::Network;
-use super::path::{Path, Progress};
-use super::send::{is_full, time_on};
-use super::source::Source;
+use super::path::{ClassPath, DeliveryStatistics};
+use super::send::{is_full_packet, transmission_time_on};
+use super::source::SimulatedSource;
 use crate::clock::Nanos;
-use crate::event_queue::Place;
-use crate::jitter::HostNoise;
+use crate::event_queue::PacketPlace;
+use crate::jitter::HostProcessingDelay;
 use crate::loss::LossPlace;
-use crate::packet::{Kind, Label, Packet};
-use crate::probe::Tap;
+use crate::packet::{Packet, PacketKind, PacketLabel};
+use crate::probe::TapPlace;
 use crate::queue::QueueDiscipline;
 use crate::tcp::{AckHeaderOf, ReceivingEnd, SendingEnd};
 
@@ -17,65 +17,66 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOP: bool> Network<Q, H
     /// Forwards a packet that enters the egress link at `enters` to its receiver. The next event is
     /// `return_lookahead` after the response would reach the return bottleneck.
     #[inline(always)]
-    pub(crate) fn reach_egress<S: SendingEnd>(
+    pub(crate) fn enter_egress_link<S: SendingEnd>(
         &mut self,
-        source: &mut Source<S>,
-        path: &Path,
+        source: &mut SimulatedSource<S>,
+        path: &ClassPath,
         enters: Nanos,
         packet: Packet,
     ) {
         if !path.is_lossless {
-            if let Some(at) = self.lost_on_egress(source, path, enters, packet) {
-                return self.dropped_on_access(at, source, packet);
+            if let Some(at) = self.egress_loss_time(source, path, enters, packet) {
+                return self.on_access_drop(at, source, packet);
             }
         }
-        let (idle, due) = cross_egress(source, path, enters, &packet);
+        let (idle, due) = transmit_on_egress(source, path, enters, &packet);
         match &path.noise {
-            None => self.reach_host(source, path, idle, due, packet),
-            Some(noise) => self.reach_late_host(source, noise, idle, due, packet),
+            None => self.schedule_processing_at_host(source, path, idle, due, packet),
+            Some(noise) => self.schedule_processing_at_late_host(source, noise, idle, due, packet),
         }
     }
 
     /// Schedules the event at `due` in which a packet is processed. `idle` is false if the packet
     /// waits for another one on the egress link.
     #[inline(always)]
-    fn reach_host<S: SendingEnd>(
+    fn schedule_processing_at_host<S: SendingEnd>(
         &mut self,
-        source: &mut Source<S>,
-        path: &Path,
+        source: &mut SimulatedSource<S>,
+        path: &ClassPath,
         idle: bool,
         due: Nanos,
         packet: Packet,
     ) {
         let class = source.record.class();
         if idle {
-            self.events.schedule(Place::Return, class, due, packet);
-        } else if !is_full::<S>(&packet) || path.egress_loses_behind {
-            self.events.schedule(Place::ReturnSecond, class, due, packet);
-        } else if !self.events.schedule_in_order(Place::ReturnSecond, class, due, packet) {
+            self.events.schedule_packet(PacketPlace::Return, class, due, packet);
+        } else if !is_full_packet::<S>(&packet) || path.egress_loses_behind {
+            self.events.schedule_packet(PacketPlace::ReturnSecond, class, due, packet);
+        } else if !self.events.schedule_in_order(PacketPlace::ReturnSecond, class, due, packet) {
             let after = due - path.egress.data_time;
-            self.egress_waiting.push(&mut source.egress_waiting, after, due, packet);
+            self.egress_waiting.push_waiting(&mut source.egress_waiting, after, due, packet);
         }
     }
 
     /// Returns the time at which a packet that enters the egress link at `enters` is lost there;
-    /// `None` if it is not lost.
+    /// `None` if the packet is not lost.
     #[inline(never)]
-    fn lost_on_egress<S: SendingEnd>(
+    fn egress_loss_time<S: SendingEnd>(
         &mut self,
-        source: &mut Source<S>,
-        path: &Path,
+        source: &mut SimulatedSource<S>,
+        path: &ClassPath,
         enters: Nanos,
         packet: Packet,
     ) -> Option<Nanos> {
         let (link, index) = (&path.egress, packet.source());
-        if self.access_loss.egress_loses(LossPlace::Before, index)
-            || !link.has_room(enters, source.egress_free)
+        if self.access_loss.loses_on_egress(LossPlace::Before, index)
+            || !link.has_buffer_room(enters, source.egress_free)
         {
             return Some(enters);
         }
-        if path.egress_loses_behind && self.access_loss.egress_loses(LossPlace::Behind, index) {
-            source.egress_free = source.egress_free.max(enters) + time_on::<S>(link, &packet);
+        if path.egress_loses_behind && self.access_loss.loses_on_egress(LossPlace::Behind, index) {
+            source.egress_free =
+                source.egress_free.max(enters) + transmission_time_on::<S>(link, &packet);
             return Some(source.egress_free);
         }
         None
@@ -84,10 +85,10 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOP: bool> Network<Q, H
     /// Schedules the event of a packet that would be processed at `due` without processing delay. A
     /// host processes a packet together with all packets that arrive before its processing.
     #[inline(always)]
-    fn reach_late_host<S: SendingEnd>(
+    fn schedule_processing_at_late_host<S: SendingEnd>(
         &mut self,
-        source: &mut Source<S>,
-        noise: &HostNoise,
+        source: &mut SimulatedSource<S>,
+        noise: &HostProcessingDelay,
         idle: bool,
         due: Nanos,
         packet: Packet,
@@ -96,25 +97,30 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOP: bool> Network<Q, H
         let follows = self.now < before;
         let together = follows && due <= before;
         if !together {
-            source.handled_at = due + noise.both_hosts(packet.source(), due);
+            source.handled_at = due + noise.delay_of_both_hosts(packet.source(), due);
         }
         let due = source.handled_at;
         if !follows || (idle && !together) {
-            self.events.schedule_sorted(Place::Return, class, due, packet);
+            self.events.schedule_sorted(PacketPlace::Return, class, due, packet);
         } else if together
-            || !self.events.schedule_in_order(Place::ReturnSecond, class, due, packet)
+            || !self.events.schedule_in_order(PacketPlace::ReturnSecond, class, due, packet)
         {
-            self.egress_waiting.push(&mut source.egress_waiting, before, due, packet);
+            self.egress_waiting.push_waiting(&mut source.egress_waiting, before, due, packet);
         }
     }
 
-    /// Schedules the event of the packet that waits behind the one that has just left the egress
+    /// Schedules the event of the next waiting packet, because a packet has just left the egress
     /// link.
     #[inline(always)]
-    fn schedule_waiting<S: SendingEnd>(&mut self, source: &mut Source<S>) {
+    fn schedule_next_waiting_packet<S: SendingEnd>(&mut self, source: &mut SimulatedSource<S>) {
         let waiting = &mut source.egress_waiting;
-        if let Some((due, next)) = self.egress_waiting.pop_after(waiting, self.now) {
-            self.events.schedule_sorted(Place::ReturnQueued, source.record.class(), due, next);
+        if let Some((due, next)) = self.egress_waiting.pop_after_previous(waiting, self.now) {
+            self.events.schedule_sorted(
+                PacketPlace::ReturnQueued,
+                source.record.class(),
+                due,
+                next,
+            );
         }
     }
 
@@ -123,17 +129,17 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOP: bool> Network<Q, H
     #[inline(always)]
     pub(crate) fn process_at_receiver<S: SendingEnd>(
         &mut self,
-        source: &mut Source<S>,
-        path: &Path,
+        source: &mut SimulatedSource<S>,
+        path: &ClassPath,
         packet: Packet,
     ) {
-        if packet.kind() == Kind::Ack {
+        if packet.kind() == PacketKind::Ack {
             return self.send_waiting_ack(source, path, packet);
         }
-        self.schedule_waiting(source);
+        self.schedule_next_waiting_packet(source);
         let arrived = self.now - path.answer_to_event;
         self.totals.received += 1;
-        self.report_passage(source, Tap::Receiver, arrived, &packet);
+        self.report_passage(source, TapPlace::Receiver, arrived, &packet);
         if source.received != packet.connection() {
             if S::POLLS && path.tcp.has_handshake() {
                 // A late packet of an earlier connection.
@@ -141,33 +147,37 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOP: bool> Network<Q, H
                 return;
             }
             source.received = packet.connection();
-            source.receiver.start(&path.tcp);
+            source.receiver.start_connection(&path.tcp);
         }
         let header = source.sender.take_header(packet.label());
         let mut ack_header = AckHeaderOf::<S>::default();
         let number = packet.number();
         let arrival = source.receiver.on_data(arrived, number, header, &path.tcp, &mut ack_header);
-        self.probes.delivered(&source.record, arrival.distinct);
+        self.probes.count_delivery(&source.record, arrival.distinct);
         if S::POLLS {
-            self.count_polled(source, path, &packet, arrival.distinct);
+            self.count_short_or_repeated(source, path, &packet, arrival.distinct);
         }
-        if path.progress == Progress::LastOfFile {
+        if path.progress == DeliveryStatistics::LastOfFile {
             source.record.on_data(arrived, arrival.distinct);
-        } else if path.progress == Progress::Packets {
+        } else if path.progress == DeliveryStatistics::Packets {
             source.record.packets += u64::from(arrival.distinct);
         } else {
             self.record_delivery(source, path.progress, arrived, arrival.distinct, packet.source());
         }
         if let Some(number) = arrival.ack {
             let serial = if HAS_TAPS { packet.label().serial() } else { 0 };
-            let ack = packet.with(number, Label::new(Kind::Ack, serial));
+            let ack =
+                packet.with_number_and_label(number, PacketLabel::new(PacketKind::Ack, serial));
             if S::POLLS {
                 if let Some((number, second)) = source.receiver.poll_ack(&path.tcp) {
-                    let acks = [(ack, ack_header), (ack.with(number, ack.label()), second)];
-                    return self.acknowledge_twice(source, path, acks);
+                    let acks = [
+                        (ack, ack_header),
+                        (ack.with_number_and_label(number, ack.label()), second),
+                    ];
+                    return self.send_two_acknowledgements(source, path, acks);
                 }
             }
-            self.acknowledge(source, path, ack, &ack_header);
+            self.send_acknowledgement(source, path, ack, &ack_header);
         } else {
             self.set_ack_timer(source, path, packet.source());
         }
@@ -175,19 +185,19 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOP: bool> Network<Q, H
 
     /// Counts short packets and spurious retransmissions of polled sources.
     #[inline(always)]
-    fn count_polled<S: SendingEnd>(
+    fn count_short_or_repeated<S: SendingEnd>(
         &mut self,
-        source: &Source<S>,
-        path: &Path,
+        source: &SimulatedSource<S>,
+        path: &ClassPath,
         packet: &Packet,
         distinct: bool,
     ) {
         if distinct {
             if let Some(bytes) = packet.label().short_bytes() {
-                self.probes.delivered_short(&source.record, path.packet_bytes - bytes);
+                self.probes.count_short_delivery(&source.record, path.packet_bytes - bytes);
             }
         } else if packet.number() != 0 && !source.sender.is_opening() {
-            self.probes.delivered_again(&source.record);
+            self.probes.count_spurious_retransmission(&source.record);
         }
     }
 
@@ -195,8 +205,8 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOP: bool> Network<Q, H
     #[inline(never)]
     fn record_delivery<S: SendingEnd>(
         &mut self,
-        source: &mut Source<S>,
-        progress: Progress,
+        source: &mut SimulatedSource<S>,
+        progress: DeliveryStatistics,
         arrived: Nanos,
         distinct: bool,
         index: u32,
@@ -211,10 +221,10 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOP: bool> Network<Q, H
             return;
         }
         if endless {
-            let packets = source.receiver.in_order();
-            self.probes.delivered_in_order(arrived, &source.record, index, packets);
+            let packets = source.receiver.packets_in_order();
+            self.probes.record_in_order_delivery(arrived, &source.record, index, packets);
         } else {
-            self.probes.delivered_in_block(arrived, &source.record, index);
+            self.probes.count_block_delivery(arrived, &source.record, index);
         }
     }
 }
@@ -222,13 +232,14 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOP: bool> Network<Q, H
 /// Occupies the egress link with a packet. Returns whether the link was idle, and the time at which
 /// the packet is processed without processing delay.
 #[inline(always)]
-fn cross_egress<S: SendingEnd>(
-    source: &mut Source<S>,
-    path: &Path,
+fn transmit_on_egress<S: SendingEnd>(
+    source: &mut SimulatedSource<S>,
+    path: &ClassPath,
     enters: Nanos,
     packet: &Packet,
 ) -> (bool, Nanos) {
     let idle = source.egress_free <= enters;
-    source.egress_free = source.egress_free.max(enters) + time_on::<S>(&path.egress, packet);
+    source.egress_free =
+        source.egress_free.max(enters) + transmission_time_on::<S>(&path.egress, packet);
     (idle, source.egress_free + path.egress_to_event)
 }

@@ -47,22 +47,22 @@ mod timers;
 pub(crate) mod transfers;
 
 pub(crate) use order::{HopEvent, NextEvent};
-pub(crate) use path::Path;
-pub(crate) use populations::populations;
-pub(crate) use source::Source;
+pub(crate) use path::ClassPath;
+pub(crate) use populations::create_populations;
+pub(crate) use source::SimulatedSource;
 
 use crate::clock::{Nanos, Transmitter};
 use crate::event_queue::EventQueue;
-use crate::jitter::Jitter;
+use crate::jitter::LinkJitter;
 use crate::loss::BottleneckLosses;
 use crate::packet::Packet;
 use crate::population::ScaledPopulation;
 use crate::probe::Probes;
-use crate::traffic::{Coupling, Traffic};
+use crate::traffic::{SizeOffTimeCoupling, Traffic};
 use access::WaitingPool;
 use hops::HopChain;
 use path::AccessLoss;
-use transfers::Transfers;
+use transfers::ClassTransfers;
 
 /// Data packets over the whole run, warm-up included.
 #[derive(Clone, Copy, Debug, Default)]
@@ -71,14 +71,14 @@ pub(crate) struct PacketTotals {
     pub received: u64,
     pub dropped: u64,
     /// Sum of departure times minus arrival times of the queue, modulo 2^64. Packets in the queue
-    /// have no departure time yet: see [`PacketTotals::waited`].
+    /// have no departure time yet: see [`PacketTotals::total_waiting_time`].
     pub sojourns: u64,
 }
 
 impl PacketTotals {
     /// Total time of packets in the queue up to `now`. `waiting` packets are still queued; packets
     /// with a known departure leave after `now` by `ahead` in total.
-    pub(crate) fn waited(&self, now: Nanos, waiting: u64, ahead: Nanos) -> u64 {
+    pub(crate) fn total_waiting_time(&self, now: Nanos, waiting: u64, ahead: Nanos) -> u64 {
         self.sojourns.wrapping_add(waiting.wrapping_mul(now)).wrapping_sub(ahead)
     }
 }
@@ -113,7 +113,7 @@ pub(crate) struct Network<Q, const HAS_TAPS: bool, const HAS_HOP: bool> {
     pub hops: Box<HopChain>,
     pub loss: Option<BottleneckLosses>,
     /// Used only with `HAS_HOP`.
-    pub jitter: Option<Jitter>,
+    pub jitter: Option<LinkJitter>,
     pub access_loss: AccessLoss,
     pub probes: Probes,
     pub capturing: bool,
@@ -127,6 +127,6 @@ pub(crate) struct Network<Q, const HAS_TAPS: bool, const HAS_HOP: bool> {
     pub traffic: Vec<Traffic>,
     /// Scaled population of each class; empty if no class has one.
     pub populations: Vec<Option<ScaledPopulation>>,
-    pub coupling: Coupling,
-    pub transfers: Vec<Transfers>,
+    pub coupling: SizeOffTimeCoupling,
+    pub transfers: Vec<ClassTransfers>,
 }

@@ -7,19 +7,20 @@
 //! 3. cross packet at the bottleneck;
 //! 4. cross packets at other hops, by stage;
 //! 5. packets at other hops, by stage, then in the order of scheduling;
-//! 6. the event queue: packets by [`Place`], then by class, then timers (see `event_queue/`).
+//! 6. the event queue: packets by [`PacketPlace`], then by class, then timers (see `event_queue/`).
 //!
 //! So packets that leave a queue at the same time as an arrival leave first. The event queue orders
 //! its own events, and each queue orders its cross traffic.
 //!
-//! This code is part of the network, not of the event loop, because the stages of a packet use it
-//! too: they skip the event if it would be [next](Network::is_next) anyway.
+//! This code is part of the network, not of the event loop, because the functions that forward a
+//! packet also use this order: they skip the event if it would be [next](Network::is_next_event)
+//! anyway.
 
 use super::Network;
 use super::hops::{HopChain, SharedHop, StageKind};
-use super::source::Source;
+use super::source::SimulatedSource;
 use crate::clock::{NEVER, Nanos};
-use crate::event_queue::Place;
+use crate::event_queue::PacketPlace;
 use crate::packet::Packet;
 use crate::queue::QueueDiscipline;
 use crate::tcp::SendingEnd;
@@ -49,12 +50,12 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOP: bool> Network<Q, H
     /// Selects the next event.
     #[inline(always)]
     pub(crate) fn next_event(&self) -> NextEvent {
-        let (queue, due) = self.events.next();
-        if HAS_HOP && self.hops_are_first(due) {
+        let (queue, due) = self.events.next_event();
+        if HAS_HOP && self.is_hop_event_first(due) {
             NextEvent::AtHop
-        } else if Q::HOLDS_PACKETS && self.link_is_first(due) {
+        } else if Q::HOLDS_PACKETS && self.is_bottleneck_departure_first(due) {
             NextEvent::Departure
-        } else if Q::HAS_CROSS_TRAFFIC && self.cross_is_first(due) {
+        } else if Q::HAS_CROSS_TRAFFIC && self.is_cross_arrival_first(due) {
             NextEvent::CrossPacket
         } else if due > self.limit {
             NextEvent::Limit
@@ -65,7 +66,7 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOP: bool> Network<Q, H
 
     /// Whether an event at another hop precedes the next event of the event queue (at `due`) and
     /// the events of the bottleneck.
-    fn hops_are_first(&self, due: Nanos) -> bool {
+    fn is_hop_event_first(&self, due: Nanos) -> bool {
         let (next, departs) = self.hops.next_event_time();
         let departure = if Q::HOLDS_PACKETS { self.queue.next_departure() } else { NEVER };
         let cross = if Q::HAS_CROSS_TRAFFIC { self.queue.next_cross_arrival() } else { NEVER };
@@ -75,7 +76,7 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOP: bool> Network<Q, H
     }
 
     /// Whether the bottleneck becomes free for a held packet before the next event at `due`.
-    fn link_is_first(&self, due: Nanos) -> bool {
+    fn is_bottleneck_departure_first(&self, due: Nanos) -> bool {
         let leaves = self.queue.next_departure();
         let due = if Q::HAS_CROSS_TRAFFIC { due.min(self.queue.next_cross_arrival()) } else { due };
         leaves <= due && leaves <= self.limit
@@ -83,25 +84,25 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOP: bool> Network<Q, H
 
     /// Takes the next event at the hops; there must be one.
     pub(crate) fn take_hop_event(&mut self) -> HopEvent {
-        let (at, event) = self.hops.take_event();
+        let (at, event) = self.hops.take_next_event();
         self.now = at;
         event
     }
 
     /// Whether a cross packet arrives at or before the next event at `due`.
-    fn cross_is_first(&self, due: Nanos) -> bool {
+    fn is_cross_arrival_first(&self, due: Nanos) -> bool {
         let arrival = self.queue.next_cross_arrival();
         arrival <= due && arrival <= self.limit
     }
 
-    /// Whether no other event precedes `due`, so that processing can continue without scheduling
-    /// one.
+    /// Whether no other event precedes `due`, so that processing can continue at `due` without
+    /// scheduling an event.
     #[inline(always)]
-    pub(crate) fn is_next(&self, due: Nanos) -> bool {
+    pub(crate) fn is_next_event(&self, due: Nanos) -> bool {
         (due == self.now
             && !(Q::HOLDS_PACKETS && self.has_departure_now())
             && !(HAS_HOP && self.has_hop_departure_now()))
-            || (due < self.events.next().1
+            || (due < self.events.next_event().1
                 && due <= self.limit
                 && !(Q::HOLDS_PACKETS && self.has_event_by(due))
                 && !(HAS_HOP && self.hops.has_event_by(due)))
@@ -110,10 +111,14 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOP: bool> Network<Q, H
     /// Whether a packet that reaches the first hop at `due` would overtake an earlier packet of its
     /// class that is due at the same time and waits for a departure.
     #[inline(always)]
-    pub(super) fn overtakes<S: SendingEnd>(&self, source: &Source<S>, due: Nanos) -> bool {
+    pub(super) fn would_overtake<S: SendingEnd>(
+        &self,
+        source: &SimulatedSource<S>,
+        due: Nanos,
+    ) -> bool {
         (Q::HOLDS_PACKETS || HAS_HOP)
             && self.varying_rates
-            && self.events.next_arrival(Place::Bottleneck, source.record.class()) <= due
+            && self.events.next_arrival(PacketPlace::Bottleneck, source.record.class()) <= due
     }
 
     /// Whether a departure at `now` is pending: token buckets transmit in no time, and departures
@@ -139,7 +144,7 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOP: bool> Network<Q, H
 impl HopChain {
     /// Time of the next event, and whether it is a departure; [`NEVER`] if there is none.
     fn next_event_time(&self) -> (Nanos, bool) {
-        let arrival = self.arrivals.next();
+        let arrival = self.arrivals.next_arrival_time();
         if self.busy.is_empty() {
             return (arrival, false);
         }
@@ -149,15 +154,15 @@ impl HopChain {
     }
 
     fn next_departure(&self) -> (Nanos, usize) {
-        self.earliest(SharedHop::next_departure)
+        self.earliest_stage(SharedHop::next_departure)
     }
 
     fn next_cross_arrival(&self) -> (Nanos, usize) {
-        self.earliest(SharedHop::next_cross_arrival)
+        self.earliest_stage(SharedHop::next_cross_arrival)
     }
 
     /// Earliest time over all stages, and its stage; events of the return link occur late.
-    fn earliest(&self, when: impl Fn(&SharedHop) -> Nanos) -> (Nanos, usize) {
+    fn earliest_stage(&self, when: impl Fn(&SharedHop) -> Nanos) -> (Nanos, usize) {
         let time = |stage: &usize| match &self.stages[*stage].kind {
             StageKind::Shared(hop) if *stage == self.forward => {
                 (when(hop) + self.acks.late, *stage)
@@ -174,7 +179,7 @@ impl HopChain {
     }
 
     /// Takes the next event; there must be one.
-    fn take_event(&mut self) -> (Nanos, HopEvent) {
+    fn take_next_event(&mut self) -> (Nanos, HopEvent) {
         let (at, departs) = self.next_event_time();
         if departs {
             return (at, HopEvent::Departure(self.next_departure().1));
@@ -183,7 +188,7 @@ impl HopChain {
         if cross <= at {
             return (at, HopEvent::CrossPacket(stage));
         }
-        let (at, stage, packet) = self.arrivals.take();
+        let (at, stage, packet) = self.arrivals.take_first_arrival();
         (at, HopEvent::Arrival(stage, packet))
     }
 }

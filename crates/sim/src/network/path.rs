@@ -1,18 +1,18 @@
 //! The path of a class of sources: access links on both sides of the bottleneck.
 
 use super::access::AccessLink;
-use crate::clock::{Nanos, transmission_time, transmitter};
+use crate::clock::{Nanos, constant_rate_transmitter, transmission_time};
 use crate::config::{AccessConfig, ClassConfig, RunConfig};
-use crate::jitter::HostNoise;
-use crate::loss::{LinkLoss, LinkLosses, LossPlace};
-use crate::random::{Named, Purpose, Stream};
+use crate::jitter::HostProcessingDelay;
+use crate::loss::{LinkLossConfig, LinkLossState, LossPlace};
+use crate::random::{NamedStream, RandomStream, StreamPurpose};
 use crate::tcp::TcpConfig;
-use crate::tcp::modern::Reading;
+use crate::tcp::modern::ApplicationReading;
 use crate::traffic::Traffic;
 
 /// Properties shared by all sources of a class.
 #[derive(Clone, Debug)]
-pub(crate) struct Path {
+pub(crate) struct ClassPath {
     pub ingress: AccessLink,
     pub egress: AccessLink,
     /// Propagation time from the bottleneck to the next hop or to the egress link.
@@ -33,7 +33,7 @@ pub(crate) struct Path {
     /// Whether packets may be lost behind the egress link.
     pub egress_loses_behind: bool,
     /// Statistics of delivered packets.
-    pub progress: Progress,
+    pub progress: DeliveryStatistics,
     /// TCP of both endpoints.
     pub tcp: TcpConfig,
     /// Bytes of a full data packet.
@@ -41,12 +41,12 @@ pub(crate) struct Path {
     /// Transmission time of a full data packet at the bottleneck.
     pub service: Nanos,
     /// Random processing delay of both hosts.
-    pub noise: Option<HostNoise>,
+    pub noise: Option<HostProcessingDelay>,
 }
 
 /// Statistics of the packets that a receiver gets, in addition to their number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Progress {
+pub(crate) enum DeliveryStatistics {
     /// Arrival time of the last packet of each file.
     LastOfFile,
     /// Arrival time of the last packet, and of each block of packets of a file.
@@ -57,14 +57,14 @@ pub(crate) enum Progress {
     PacketsByTime,
 }
 
-impl Progress {
+impl DeliveryStatistics {
     /// Whether the flows are endless.
     pub(crate) fn is_endless(self) -> bool {
         matches!(self, Self::Packets | Self::PacketsByTime)
     }
 }
 
-impl Path {
+impl ClassPath {
     pub(crate) fn new(class: &ClassConfig, config: &RunConfig) -> Self {
         let packet_bytes = config.packet_bytes_of(class);
         let link = |access: &AccessConfig| AccessLink {
@@ -82,22 +82,25 @@ impl Path {
             ingress,
             egress,
             forward: class.forward,
-            to_return: egress.ack_time + egress.delay + config.time_back(&config.hops_after),
+            to_return: egress.ack_time + egress.delay + config.ack_return_time(&config.hops_after),
             answer_to_event: 0,
             egress_to_event: 0,
-            back: class.back + ingress.delay + config.time_back(&config.hops_before),
+            back: class.back + ingress.delay + config.ack_return_time(&config.hops_before),
             is_lossless: is_lossless(&class.ingress) && is_lossless(&class.egress),
             ingress_loses_behind: loses_behind(&class.ingress),
             egress_loses_behind: loses_behind(&class.egress),
             progress: match class.traffic {
-                Traffic::Bulk { .. } if config.probes.report_at.is_empty() => Progress::Packets,
-                Traffic::Bulk { .. } => Progress::PacketsByTime,
-                _ if config.probes.goodput_packets > 0 => Progress::BlocksOfFile,
-                _ => Progress::LastOfFile,
+                Traffic::Bulk { .. } if config.probes.report_at.is_empty() => {
+                    DeliveryStatistics::Packets
+                }
+                Traffic::Bulk { .. } => DeliveryStatistics::PacketsByTime,
+                _ if config.probes.goodput_packets > 0 => DeliveryStatistics::BlocksOfFile,
+                _ => DeliveryStatistics::LastOfFile,
             },
             tcp: class.tcp.as_ref().unwrap_or(&config.tcp).clone(),
             packet_bytes,
-            service: transmitter(config.bottleneck_bps, packet_bytes).time_when_idle(),
+            service: constant_rate_transmitter(config.bottleneck_bps, packet_bytes)
+                .time_when_idle(),
             noise: None,
         };
         path.set_handshake(class, config);
@@ -109,19 +112,19 @@ impl Path {
     fn set_handshake(&mut self, class: &ClassConfig, config: &RunConfig) {
         let Some(modern) = &mut self.tcp.modern else { return };
         modern.syn_bytes = config.ack_bytes;
-        if modern.stack.receiving.reading == Reading::EachPacket
+        if modern.stack.receiving.reading == ApplicationReading::EachPacket
             && config.allows_simultaneous_arrivals(class)
         {
-            modern.stack.receiving.reading = Reading::EachInstant;
+            modern.stack.receiving.reading = ApplicationReading::EachInstant;
         }
-        modern.closes = class.traffic.closes();
+        modern.closes = class.traffic.closes_after_file();
         modern.rtt = config.unloaded_rtt(class);
     }
 
     /// Sets the processing delay of the hosts of class `class`.
-    pub(crate) fn set_noise(&mut self, config: &RunConfig, class: usize, replication: u32) {
+    pub(crate) fn set_host_delay(&mut self, config: &RunConfig, class: usize, replication: u32) {
         let mean = config.classes[class].host_noise;
-        self.noise = HostNoise::new(mean, config.seed, replication, class as u32);
+        self.noise = HostProcessingDelay::new(mean, config.seed, replication, class as u32);
     }
 
     /// Sets the times to events, which occur `return_lookahead` after the return bottleneck.
@@ -131,18 +134,18 @@ impl Path {
     }
 
     /// Time from the sender to the first hop.
-    pub(crate) fn to_hops(&self) -> Nanos {
+    pub(crate) fn time_to_first_hop(&self) -> Nanos {
         self.ingress.data_time + self.ingress.delay
     }
 
     /// Time from the exit of the return bottleneck to the sender.
-    pub(crate) fn return_to_sender(&self) -> Nanos {
+    pub(crate) fn time_from_return_exit(&self) -> Nanos {
         self.back + self.ingress.ack_time
     }
 }
 
 /// Class of each source; sources are grouped by class.
-pub(crate) fn class_of(classes: &[ClassConfig]) -> Vec<u16> {
+pub(crate) fn classes_of_sources(classes: &[ClassConfig]) -> Vec<u16> {
     let of = |(index, class): (usize, &ClassConfig)| {
         std::iter::repeat_n(index as u16, class.sources as usize)
     };
@@ -154,23 +157,23 @@ pub(crate) fn class_of(classes: &[ClassConfig]) -> Vec<u16> {
 pub(crate) struct AccessLoss {
     seed: u64,
     replication: u32,
-    ingress: Side,
-    egress: Side,
+    ingress: AccessSideLoss,
+    egress: AccessSideLoss,
 }
 
 /// Random loss on the links of one side.
 #[derive(Clone, Debug)]
-struct Side {
-    purpose: Purpose,
+struct AccessSideLoss {
+    purpose: StreamPurpose,
     /// Model per class.
-    losses: Vec<Option<LinkLoss>>,
+    losses: Vec<Option<LinkLossConfig>>,
     /// Process per source; empty if no class has random loss.
-    processes: Vec<Option<LinkLosses>>,
+    processes: Vec<Option<LinkLossState>>,
 }
 
 impl AccessLoss {
     pub(crate) fn new(config: &RunConfig, class_of: &[u16], replication: u32) -> Self {
-        let side = |purpose, link: fn(&ClassConfig) -> &AccessConfig| Side {
+        let side = |purpose, link: fn(&ClassConfig) -> &AccessConfig| AccessSideLoss {
             purpose,
             losses: config.classes.iter().map(|class| link(class).loss).collect(),
             processes: Vec::new(),
@@ -178,8 +181,8 @@ impl AccessLoss {
         let mut loss = Self {
             seed: config.seed,
             replication,
-            ingress: side(Purpose::IngressLoss, |class| &class.ingress),
-            egress: side(Purpose::EgressLoss, |class| &class.egress),
+            ingress: side(StreamPurpose::IngressLoss, |class| &class.ingress),
+            egress: side(StreamPurpose::EgressLoss, |class| &class.egress),
         };
         class_of.iter().for_each(|class| loss.add_source(*class as usize));
         loss
@@ -192,30 +195,34 @@ impl AccessLoss {
                 continue;
             }
             let source = side.processes.len() as u32;
-            let stream = Stream::named(self.seed, self.replication, source, side.purpose);
-            side.processes.push(side.losses[class].map(|loss| LinkLosses::new(loss, stream)));
+            let stream =
+                RandomStream::for_entity(self.seed, self.replication, source, side.purpose);
+            side.processes.push(side.losses[class].map(|loss| LinkLossState::new(loss, stream)));
         }
     }
 
     /// Restarts all processes.
-    pub(crate) fn restart(&mut self) {
+    pub(crate) fn restart_processes(&mut self) {
         let sides = [&mut self.ingress, &mut self.egress].into_iter();
-        sides.flat_map(|side| &mut side.processes).flatten().for_each(LinkLosses::restart);
+        sides
+            .flat_map(|side| &mut side.processes)
+            .flatten()
+            .for_each(LinkLossState::restart_process);
     }
 
-    pub(crate) fn ingress_loses(&mut self, at: LossPlace, source: u32) -> bool {
-        self.ingress.loses(at, source)
+    pub(crate) fn loses_on_ingress(&mut self, at: LossPlace, source: u32) -> bool {
+        self.ingress.loses_packet_at(at, source)
     }
 
-    pub(crate) fn egress_loses(&mut self, at: LossPlace, source: u32) -> bool {
-        self.egress.loses(at, source)
+    pub(crate) fn loses_on_egress(&mut self, at: LossPlace, source: u32) -> bool {
+        self.egress.loses_packet_at(at, source)
     }
 }
 
-impl Side {
+impl AccessSideLoss {
     #[inline(never)]
-    fn loses(&mut self, at: LossPlace, source: u32) -> bool {
+    fn loses_packet_at(&mut self, at: LossPlace, source: u32) -> bool {
         let process = self.processes.get_mut(source as usize).and_then(Option::as_mut);
-        process.is_some_and(|process| process.loses(at))
+        process.is_some_and(|process| process.loses_packet_at(at))
     }
 }

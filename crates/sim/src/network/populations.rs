@@ -2,17 +2,21 @@
 
 use super::Network;
 use crate::config::{ClassConfig, RunConfig};
-use crate::event_queue::Timer;
+use crate::event_queue::TimerKind;
 use crate::population::ScaledPopulation;
 use crate::queue::QueueDiscipline;
-use crate::random::{Named, Stream};
+use crate::random::{NamedStream, RandomStream};
 use crate::traffic::Traffic;
 
 /// Scaled population of each class, `None` for classes without one; empty if no class has one.
-pub(crate) fn populations(config: &RunConfig, replication: u32) -> Vec<Option<ScaledPopulation>> {
+pub(crate) fn create_populations(
+    config: &RunConfig,
+    replication: u32,
+) -> Vec<Option<ScaledPopulation>> {
     let of_class = |(index, class): (usize, &ClassConfig)| match &class.traffic {
         Traffic::OnOff { off, coupling, .. } => class.scale.map(|scale| {
-            let stream = |purpose| Stream::named(config.seed, replication, index as u32, purpose);
+            let stream =
+                |purpose| RandomStream::for_entity(config.seed, replication, index as u32, purpose);
             ScaledPopulation::new(scale, off, *coupling, stream)
         }),
         Traffic::Bulk { .. } | Traffic::Transfers { .. } | Traffic::Arrivals { .. } => None,
@@ -29,7 +33,7 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOP: bool> Network<Q, H
         for (class, population) in self.populations.iter_mut().enumerate() {
             if let Some(population) = population {
                 population.sort_by_age();
-                self.events.set_timer(Timer::Population, class as u32, self.sender_lookahead);
+                self.events.set_timer(TimerKind::Population, class as u32, self.sender_lookahead);
             }
         }
     }
@@ -38,8 +42,9 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOP: bool> Network<Q, H
     #[inline(never)]
     pub(crate) fn end_off_times(&mut self, class: u32) {
         let Some(Some(population)) = self.populations.get_mut(class as usize) else { return };
-        population
-            .advance(|source, after| self.events.set_timer(Timer::Start, source, self.now + after));
-        self.events.set_timer(Timer::Population, class, self.now + population.step());
+        population.advance_step(|source, after| {
+            self.events.set_timer(TimerKind::Start, source, self.now + after)
+        });
+        self.events.set_timer(TimerKind::Population, class, self.now + population.step_length());
     }
 }

@@ -2,46 +2,58 @@
 
 use super::Network;
 use super::access::AccessLink;
-use super::path::Path;
-use super::source::Source;
+use super::path::ClassPath;
+use super::source::SimulatedSource;
 use crate::clock::Nanos;
-use crate::event_queue::Place;
+use crate::event_queue::PacketPlace;
 use crate::loss::LossPlace;
-use crate::packet::{Kind, Label, Packet};
-use crate::probe::{Listener, Tap};
+use crate::packet::{Packet, PacketKind, PacketLabel};
+use crate::probe::{SenderListener, TapPlace};
 use crate::queue::QueueDiscipline;
-use crate::tcp::{SendingEnd, Transmission};
+use crate::tcp::{PacketsToSend, SendingEnd};
 
 impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOP: bool> Network<Q, HAS_TAPS, HAS_HOP> {
-    /// Time of the sender in an event at `now`.
+    /// Current time at the sender, which is `sender_lookahead` before the time `now` of the event.
     #[inline(always)]
-    pub(crate) fn sender_now(&self) -> Nanos {
+    pub(crate) fn current_sender_time(&self) -> Nanos {
         self.now - self.sender_lookahead
     }
 
-    /// Sends packets over the access link and sets the timer; `any` is a packet of the connection.
+    /// Sends packets over the access link and sets the timer. `template` is any packet of the
+    /// connection, for its source and lengths.
     #[inline(always)]
-    pub(crate) fn send<S: SendingEnd>(
+    pub(crate) fn send_transmission<S: SendingEnd>(
         &mut self,
-        source: &mut Source<S>,
-        path: &Path,
-        any: Packet,
-        sent: Transmission,
+        source: &mut SimulatedSource<S>,
+        path: &ClassPath,
+        template: Packet,
+        sent: PacketsToSend,
     ) {
         if S::POLLS {
-            return self.send_polled(source, path, any);
+            return self.poll_and_send(source, path, template);
         }
-        let now = self.sender_now();
-        self.set_sender_timer(source, any.source());
-        let packet = |number, kind| any.with(number, Label::new(kind, 0));
+        let now = self.current_sender_time();
+        self.set_sender_timer(source, template.source());
+        let packet =
+            |number, kind| template.with_number_and_label(number, PacketLabel::new(kind, 0));
         if sent.retransmit != 0 {
-            self.retransmit(source, path, now, packet(sent.retransmit, Kind::Retransmission));
+            self.retransmit_packet(
+                source,
+                path,
+                now,
+                packet(sent.retransmit, PacketKind::Retransmission),
+            );
         }
         for number in sent.from..sent.from + sent.count {
             if number < sent.fresh_from {
-                self.retransmit(source, path, now, packet(number, Kind::Retransmission));
+                self.retransmit_packet(
+                    source,
+                    path,
+                    now,
+                    packet(number, PacketKind::Retransmission),
+                );
             } else {
-                self.send_packet(source, path, now, packet(number, Kind::Data), true);
+                self.send_packet(source, path, now, packet(number, PacketKind::Data), true);
             }
         }
     }
@@ -49,24 +61,34 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOP: bool> Network<Q, H
     /// Polls a sender and sends its packets. All packets and timers are collected before the first
     /// packet is sent, because sending may advance the clock to the arrival of the packet.
     #[inline(always)]
-    fn send_polled<S: SendingEnd>(&mut self, source: &mut Source<S>, path: &Path, any: Packet) {
-        let now = self.sender_now();
+    fn poll_and_send<S: SendingEnd>(
+        &mut self,
+        source: &mut SimulatedSource<S>,
+        path: &ClassPath,
+        template: Packet,
+    ) {
+        let now = self.current_sender_time();
         let Self { burst, probes, .. } = self;
-        let index = any.source();
-        let listener = &mut Listener::new(probes, &mut source.record, index);
+        let index = template.source();
+        let listener = &mut SenderListener::new(probes, &mut source.record, index);
         source.sender.poll_transmit(now, &path.tcp, listener, move |number, label| {
-            burst.push(any.with(number, label));
+            burst.push(template.with_number_and_label(number, label));
         });
         self.set_sender_timer(source, index);
         self.set_pacing_timer(source, path, index);
         if !self.burst.is_empty() {
-            self.send_burst(source, path, now);
+            self.send_collected_packets(source, path, now);
         }
     }
 
     /// Sends the packets that were collected from the sender.
     #[inline(never)]
-    fn send_burst<S: SendingEnd>(&mut self, source: &mut Source<S>, path: &Path, now: Nanos) {
+    fn send_collected_packets<S: SendingEnd>(
+        &mut self,
+        source: &mut SimulatedSource<S>,
+        path: &ClassPath,
+        now: Nanos,
+    ) {
         let mut burst = std::mem::take(&mut self.burst);
         // Handshake packets and a FIN without data do not count as data.
         let opening = source.sender.is_opening();
@@ -78,10 +100,10 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOP: bool> Network<Q, H
     }
 
     #[inline(never)]
-    fn retransmit<S: SendingEnd>(
+    fn retransmit_packet<S: SendingEnd>(
         &mut self,
-        source: &mut Source<S>,
-        path: &Path,
+        source: &mut SimulatedSource<S>,
+        path: &ClassPath,
         now: Nanos,
         packet: Packet,
     ) {
@@ -91,117 +113,123 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOP: bool> Network<Q, H
     #[inline(always)]
     fn send_packet<S: SendingEnd>(
         &mut self,
-        source: &mut Source<S>,
-        path: &Path,
+        source: &mut SimulatedSource<S>,
+        path: &ClassPath,
         now: Nanos,
         packet: Packet,
         counts_as_data: bool,
     ) {
         self.totals.sent += 1;
         let numbers = HAS_TAPS && !S::POLLS && self.watched;
-        let packet = if numbers { self.with_serial(packet) } else { packet };
+        let packet = if numbers { self.with_serial_number(packet) } else { packet };
         if !S::POLLS || counts_as_data {
-            self.probes.sent(now, &mut source.record, &packet);
-            if !S::LOSS_FEEDBACK && packet.kind() == Kind::Data {
-                source.record.enter_flight(now);
+            self.probes.count_sent(now, &mut source.record, &packet);
+            if !S::LOSS_FEEDBACK && packet.kind() == PacketKind::Data {
+                source.record.count_entering_flight(now);
             }
         }
-        self.report_passage(source, Tap::Sender, now, &packet);
+        self.report_passage(source, TapPlace::Sender, now, &packet);
         let link = &path.ingress;
         if !path.is_lossless {
-            if let Some(at) = self.lost_on_ingress(source, path, now, packet) {
+            if let Some(at) = self.ingress_loss_time(source, path, now, packet) {
                 if let Some(loss) = &mut self.loss {
-                    loss.lost_before(packet.source());
+                    loss.on_loss_before_bottleneck(packet.source());
                 }
-                return self.dropped_on_access(at, source, packet);
+                return self.on_access_drop(at, source, packet);
             }
         }
         let idle = source.ingress_free <= now;
-        source.ingress_free = source.ingress_free.max(now) + time_on::<S>(link, &packet);
+        source.ingress_free =
+            source.ingress_free.max(now) + transmission_time_on::<S>(link, &packet);
         let mut due = source.ingress_free + link.delay;
-        if HAS_HOP && self.hops.starts_per_source() {
-            let Some(arrival) = self.reach_first_shared(source, path, due, packet) else { return };
+        if HAS_HOP && self.hops.starts_with_per_source_hop() {
+            let Some(arrival) = self.arrival_at_first_shared_hop(source, path, due, packet) else {
+                return;
+            };
             due = arrival;
         }
         if S::POLLS {
-            // `sender_lookahead` is for full packets: a shorter packet would arrive before `now`.
+            // `sender_lookahead` is the shortest time to the hop for a full packet; a shorter
+            // packet needs less time and would arrive before `now`.
             due = due.max(self.now);
         }
-        if self.is_next(due) && !self.overtakes(source, due) {
+        if self.is_next_event(due) && !self.would_overtake(source, due) {
             self.now = due;
             self.arrive_at_first_shared(source, path, packet);
         } else {
-            self.schedule_arrival(source, path, idle, due, packet);
+            self.schedule_data_arrival(source, path, idle, due, packet);
         }
     }
 
     /// Returns the time at which a packet is lost on the ingress link; `None` if it is not lost.
     #[inline(never)]
-    fn lost_on_ingress<S: SendingEnd>(
+    fn ingress_loss_time<S: SendingEnd>(
         &mut self,
-        source: &mut Source<S>,
-        path: &Path,
+        source: &mut SimulatedSource<S>,
+        path: &ClassPath,
         now: Nanos,
         packet: Packet,
     ) -> Option<Nanos> {
         let (link, index) = (&path.ingress, packet.source());
-        if self.access_loss.ingress_loses(LossPlace::Before, index)
-            || !link.has_room(now, source.ingress_free)
+        if self.access_loss.loses_on_ingress(LossPlace::Before, index)
+            || !link.has_buffer_room(now, source.ingress_free)
         {
             return Some(now);
         }
-        if path.ingress_loses_behind && self.access_loss.ingress_loses(LossPlace::Behind, index) {
-            source.ingress_free = source.ingress_free.max(now) + time_on::<S>(link, &packet);
+        if path.ingress_loses_behind && self.access_loss.loses_on_ingress(LossPlace::Behind, index)
+        {
+            source.ingress_free =
+                source.ingress_free.max(now) + transmission_time_on::<S>(link, &packet);
             return Some(source.ingress_free);
         }
         None
     }
 
     #[inline(never)]
-    fn with_serial(&self, packet: Packet) -> Packet {
-        let label = Label::new(packet.kind(), self.totals.sent as u16);
+    fn with_serial_number(&self, packet: Packet) -> Packet {
+        let label = PacketLabel::new(packet.kind(), self.totals.sent as u16);
         packet.with_label(label)
     }
 
     /// Schedules the arrival of a data packet at the bottleneck at `due`; `idle` is true if its
     /// access link was idle.
     #[inline(always)]
-    fn schedule_arrival<S: SendingEnd>(
+    fn schedule_data_arrival<S: SendingEnd>(
         &mut self,
-        source: &mut Source<S>,
-        path: &Path,
+        source: &mut SimulatedSource<S>,
+        path: &ClassPath,
         idle: bool,
         due: Nanos,
         packet: Packet,
     ) {
         let class = source.record.class();
-        if idle || (HAS_HOP && self.hops.starts_per_source()) {
-            self.events.schedule(Place::Bottleneck, class, due, packet);
-        } else if self.events.schedule_in_order(Place::BottleneckQueued, class, due, packet) {
+        if idle || (HAS_HOP && self.hops.starts_with_per_source_hop()) {
+            self.events.schedule_packet(PacketPlace::Bottleneck, class, due, packet);
+        } else if self.events.schedule_in_order(PacketPlace::BottleneckQueued, class, due, packet) {
             // Scheduled as a separate event.
-        } else if is_full::<S>(&packet)
+        } else if is_full_packet::<S>(&packet)
             && due - path.ingress.data_time > self.now
             && !path.ingress_loses_behind
         {
             // The arrival of the previous packet will schedule this packet.
             let after = due - path.ingress.data_time;
-            self.ingress_waiting.push(&mut source.ingress_waiting, after, due, packet);
+            self.ingress_waiting.push_waiting(&mut source.ingress_waiting, after, due, packet);
         } else {
-            self.events.schedule(Place::BottleneckQueued, class, due, packet);
+            self.events.schedule_packet(PacketPlace::BottleneckQueued, class, due, packet);
         }
     }
 }
 
 /// Transmission time of a packet on an access link.
 #[inline(always)]
-pub(super) fn time_on<S: SendingEnd>(link: &AccessLink, packet: &Packet) -> Nanos {
+pub(super) fn transmission_time_on<S: SendingEnd>(link: &AccessLink, packet: &Packet) -> Nanos {
     let short = if S::POLLS { packet.label().short_bytes() } else { None };
-    short.map_or(link.data_time, |bytes| link.time_of(bytes))
+    short.map_or(link.data_time, |bytes| link.transmission_time_of(bytes))
 }
 
-/// Whether a packet is full: the next packet on the access link follows it after the transmission
-/// time of a full packet.
+/// Whether a packet is full, so that the next packet on the access link follows after the
+/// transmission time of a full packet.
 #[inline(always)]
-pub(super) fn is_full<S: SendingEnd>(packet: &Packet) -> bool {
+pub(super) fn is_full_packet<S: SendingEnd>(packet: &Packet) -> bool {
     !S::POLLS || packet.label().short_bytes().is_none()
 }

@@ -2,20 +2,20 @@
 
 use super::access::WaitingList;
 use crate::clock::{NEVER, Nanos};
-use crate::packet::{Label, Packet};
+use crate::packet::{Packet, PacketLabel};
 use crate::probe::SourceRecord;
-use crate::random::{Named, Purpose, Stream};
+use crate::random::{NamedStream, RandomStream, StreamPurpose};
 use crate::tcp::{ReceivingEnd, SendingEnd};
 
 /// A source and its receiver.
 ///
 /// One structure, because an event concerns the receiver, sender and links of one source. With many
-/// sources each event causes cache misses, so rarely used fields come first, and the fields that
-/// every packet uses follow in as few cache lines as possible.
+/// sources each event causes cache misses. The fields that every packet uses therefore share as few
+/// cache lines as possible, after the rarely used fields.
 #[repr(C, align(64))]
-pub(crate) struct Source<S: SendingEnd> {
-    pub off_times: Stream,
-    pub sizes: Stream,
+pub(crate) struct SimulatedSource<S: SendingEnd> {
+    pub off_times: RandomStream,
+    pub sizes: RandomStream,
     /// Earliest scheduled check of the receiver's timer.
     pub ack_timer: Nanos,
     pub record: SourceRecord,
@@ -43,9 +43,9 @@ pub(crate) struct Source<S: SendingEnd> {
     pub receiver: S::Receiver,
 }
 
-impl<S: SendingEnd> Source<S> {
+impl<S: SendingEnd> SimulatedSource<S> {
     pub(crate) fn new(record: SourceRecord, seed: u64, replication: u32, index: u32) -> Self {
-        let stream = |purpose| Stream::named(seed, replication, index, purpose);
+        let stream = |purpose| RandomStream::for_entity(seed, replication, index, purpose);
         Self {
             record,
             connection: 1,
@@ -63,13 +63,13 @@ impl<S: SendingEnd> Source<S> {
             timer: NEVER,
             receiver: S::Receiver::default(),
             ack_timer: NEVER,
-            off_times: stream(Purpose::OffTime),
-            sizes: stream(Purpose::Size),
+            off_times: stream(StreamPurpose::OffTime),
+            sizes: stream(StreamPurpose::Size),
         }
     }
 }
 
-impl<S: SendingEnd> Source<S> {
+impl<S: SendingEnd> SimulatedSource<S> {
     /// Prefetches the cache lines that a packet uses when the link transmits or drops it. The
     /// result is a word of each line, which the caller must consume.
     #[inline(always)]
@@ -83,13 +83,13 @@ impl<S: SendingEnd> Source<S> {
         self.prefetch_links() ^ self.sender.prefetch() ^ self.receiver.prefetch()
     }
 
-    /// Prefetches memory that is referenced by the lines of [`Source::prefetch`].
+    /// Prefetches memory that is referenced by the lines of [`SimulatedSource::prefetch`].
     #[inline(always)]
     pub(crate) fn prefetch_second(&self) -> u64 {
         self.sender.prefetch_second() ^ self.receiver.prefetch_second()
     }
 
-    /// Prefetches memory that is referenced by the lines of [`Source::prefetch_second`].
+    /// Prefetches memory that is referenced by the lines of [`SimulatedSource::prefetch_second`].
     #[inline(always)]
     pub(crate) fn prefetch_third(&self) -> u64 {
         self.sender.prefetch_third() ^ self.receiver.prefetch_third()
@@ -97,14 +97,14 @@ impl<S: SendingEnd> Source<S> {
 
     /// A packet of the connection; `index` is the index of the source.
     #[inline(always)]
-    pub(crate) fn any_packet(&self, index: u32) -> Packet {
-        Packet::new(index, self.connection, 0, Label::default())
+    pub(crate) fn template_packet(&self, index: u32) -> Packet {
+        Packet::new(index, self.connection, 0, PacketLabel::default())
     }
 
     /// Counts a lost data packet, except for packets of earlier connections and packets without
     /// data.
     #[inline(always)]
-    pub(crate) fn count_loss(&mut self, packet: &Packet) {
+    pub(crate) fn count_lost_packet(&mut self, packet: &Packet) {
         let counts = packet.connection() == self.connection && packet.number() != 0;
         self.record.losses += u32::from(counts);
         if S::POLLS {

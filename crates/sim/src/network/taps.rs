@@ -1,10 +1,10 @@
 //! Taps, at which passing packets are reported to captures and to correlated loss.
 
 use super::Network;
-use super::source::Source;
+use super::source::SimulatedSource;
 use crate::clock::Nanos;
-use crate::packet::{Kind, Packet};
-use crate::probe::{CapturedHeader, SourceRecord, Tap};
+use crate::packet::{Packet, PacketKind};
+use crate::probe::{CapturedHeader, SourceRecord, TapPlace};
 use crate::queue::QueueDiscipline;
 use crate::tcp::{ReceivingEnd, SendingEnd};
 
@@ -12,39 +12,45 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOP: bool> Network<Q, H
     #[inline(always)]
     pub(crate) fn report_passage<S: SendingEnd>(
         &mut self,
-        source: &Source<S>,
-        tap: Tap,
+        source: &SimulatedSource<S>,
+        tap: TapPlace,
         at: Nanos,
         packet: &Packet,
     ) {
         if HAS_TAPS && self.watched {
-            self.watch(source, tap, at, packet);
+            self.report_to_watchers(source, tap, at, packet);
         }
     }
 
     #[inline(never)]
-    fn watch<S: SendingEnd>(&mut self, source: &Source<S>, tap: Tap, at: Nanos, packet: &Packet) {
-        if let (Tap::Sender, Some(loss)) = (tap, &mut self.loss) {
-            loss.observe(packet);
+    fn report_to_watchers<S: SendingEnd>(
+        &mut self,
+        source: &SimulatedSource<S>,
+        tap: TapPlace,
+        at: Nanos,
+        packet: &Packet,
+    ) {
+        if let (TapPlace::Sender, Some(loss)) = (tap, &mut self.loss) {
+            loss.observe_sender_packet(packet);
         }
         if self.capturing {
             let shown = match packet.kind() {
-                Kind::Ack => source.receiver.captured_header(packet.label()),
+                PacketKind::Ack => source.receiver.captured_header(packet.label()),
                 _ => source.sender.captured_header(packet.label()),
             };
-            self.capture(tap, &source.record, at, packet, shown);
+            self.pass_to_captures(tap, &source.record, at, packet, shown);
         }
     }
 
-    pub(crate) fn capture(
+    pub(crate) fn pass_to_captures(
         &mut self,
-        tap: Tap,
+        tap: TapPlace,
         record: &SourceRecord,
         at: Nanos,
         packet: &Packet,
         shown: CapturedHeader,
     ) {
         let settled = self.now.saturating_sub(self.max_report_delay);
-        self.probes.capture(tap, record.class(), at, packet, shown, settled);
+        self.probes.pass_to_captures(tap, record.class(), at, packet, shown, settled);
     }
 }

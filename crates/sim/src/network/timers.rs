@@ -1,21 +1,21 @@
 //! Timers of senders and receivers.
 
 use super::Network;
-use super::path::Path;
-use super::source::Source;
+use super::path::ClassPath;
+use super::source::SimulatedSource;
 use crate::clock::{NEVER, Nanos};
-use crate::event_queue::Timer;
-use crate::packet::{Kind, Label, Packet};
-use crate::probe::Listener;
+use crate::event_queue::TimerKind;
+use crate::packet::{Packet, PacketKind, PacketLabel};
+use crate::probe::SenderListener;
 use crate::queue::QueueDiscipline;
-use crate::tcp::{AckHeaderOf, ReceivingEnd, SendingEnd, Transmission};
+use crate::tcp::{AckHeaderOf, PacketsToSend, ReceivingEnd, SendingEnd};
 
 impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOP: bool> Network<Q, HAS_TAPS, HAS_HOP> {
     /// Handles the event of a sender's retransmission timer.
-    pub(crate) fn retransmission_timer<S: SendingEnd>(
+    pub(crate) fn on_retransmission_timer<S: SendingEnd>(
         &mut self,
-        source: &mut Source<S>,
-        path: &Path,
+        source: &mut SimulatedSource<S>,
+        path: &ClassPath,
         index: u32,
     ) {
         if source.timer != self.now {
@@ -27,12 +27,12 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOP: bool> Network<Q, H
         if S::POLLS && expires > self.now {
             return self.schedule_timer_check(source, index, expires);
         }
-        let now = self.sender_now();
-        let deadline = source.sender.deadline();
+        let now = self.current_sender_time();
+        let deadline = source.sender.timer_deadline();
         if deadline <= now {
-            let listener = &mut Listener::new(&mut self.probes, &mut source.record, index);
+            let listener = &mut SenderListener::new(&mut self.probes, &mut source.record, index);
             let sent = source.sender.on_timer(now, &path.tcp, listener);
-            self.send(source, path, source.any_packet(index), sent);
+            self.send_transmission(source, path, source.template_packet(index), sent);
         } else {
             self.schedule_timer_check(source, index, deadline + self.sender_lookahead);
         }
@@ -42,41 +42,50 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOP: bool> Network<Q, H
     #[inline(always)]
     fn schedule_timer_check<S: SendingEnd>(
         &mut self,
-        source: &mut Source<S>,
+        source: &mut SimulatedSource<S>,
         index: u32,
         due: Nanos,
     ) {
         if due < NEVER {
             source.timer = due;
-            self.events.set_timer(Timer::Retransmission, index, due);
+            self.events.set_timer(TimerKind::Retransmission, index, due);
         }
     }
 
     #[inline(always)]
-    pub(super) fn set_sender_timer<S: SendingEnd>(&mut self, source: &mut Source<S>, index: u32) {
+    pub(super) fn set_sender_timer<S: SendingEnd>(
+        &mut self,
+        source: &mut SimulatedSource<S>,
+        index: u32,
+    ) {
         if S::POLLS && source.sender.cache_deadline() + self.sender_lookahead >= source.timer {
             return;
         }
-        let due = source.sender.deadline() + self.sender_lookahead;
+        let due = source.sender.timer_deadline() + self.sender_lookahead;
         if due < source.timer {
             source.timer = due;
-            self.events.set_timer(Timer::Retransmission, index, due);
+            self.events.set_timer(TimerKind::Retransmission, index, due);
         }
     }
 
     /// Handles the event of a sender's pacing timer.
-    pub(crate) fn pacing_timer<S: SendingEnd>(
+    pub(crate) fn on_pacing_timer<S: SendingEnd>(
         &mut self,
-        source: &mut Source<S>,
-        path: &Path,
+        source: &mut SimulatedSource<S>,
+        path: &ClassPath,
         index: u32,
     ) {
-        if *source.sender.scheduled_pacing() != self.now {
+        if *source.sender.scheduled_pacing_time() != self.now {
             return;
         }
-        *source.sender.scheduled_pacing() = NEVER;
-        if source.sender.pace_at() <= self.sender_now() {
-            self.send(source, path, source.any_packet(index), Transmission::default());
+        *source.sender.scheduled_pacing_time() = NEVER;
+        if source.sender.next_paced_time() <= self.current_sender_time() {
+            self.send_transmission(
+                source,
+                path,
+                source.template_packet(index),
+                PacketsToSend::default(),
+            );
         } else {
             self.set_pacing_timer(source, path, index);
         }
@@ -86,27 +95,27 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOP: bool> Network<Q, H
     #[inline(always)]
     pub(crate) fn set_pacing_timer<S: SendingEnd>(
         &mut self,
-        source: &mut Source<S>,
-        path: &Path,
+        source: &mut SimulatedSource<S>,
+        path: &ClassPath,
         index: u32,
     ) {
-        let at = source.sender.pace_at();
-        if at == NEVER || at + self.sender_lookahead >= *source.sender.scheduled_pacing() {
+        let at = source.sender.next_paced_time();
+        if at == NEVER || at + self.sender_lookahead >= *source.sender.scheduled_pacing_time() {
             return;
         }
-        let late = path.noise.map_or(0, |noise| noise.timer(index, at));
+        let late = path.noise.map_or(0, |noise| noise.timer_delay(index, at));
         let due = at + late + self.sender_lookahead;
-        if due < *source.sender.scheduled_pacing() {
-            *source.sender.scheduled_pacing() = due;
-            self.events.set_timer(Timer::Pacing, index, due);
+        if due < *source.sender.scheduled_pacing_time() {
+            *source.sender.scheduled_pacing_time() = due;
+            self.events.set_timer(TimerKind::Pacing, index, due);
         }
     }
 
     /// Handles the event of a receiver's timer.
-    pub(crate) fn ack_timer<S: SendingEnd>(
+    pub(crate) fn on_ack_timer<S: SendingEnd>(
         &mut self,
-        source: &mut Source<S>,
-        path: &Path,
+        source: &mut SimulatedSource<S>,
+        path: &ClassPath,
         index: u32,
     ) {
         if source.ack_timer != self.now {
@@ -118,10 +127,10 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOP: bool> Network<Q, H
         }
         let now = self.now - path.answer_to_event;
         let mut header = AckHeaderOf::<S>::default();
-        if let Some(number) = source.receiver.on_timer(now, &path.tcp, &mut header) {
-            let (connection, label) = (source.received, Label::new(Kind::Ack, 0));
+        if let Some(number) = source.receiver.on_ack_timer(now, &path.tcp, &mut header) {
+            let (connection, label) = (source.received, PacketLabel::new(PacketKind::Ack, 0));
             let ack = Packet::new(index, connection, number, label);
-            self.acknowledge(source, path, ack, &header);
+            self.send_acknowledgement(source, path, ack, &header);
             if S::POLLS {
                 // Timer for the retransmission of the SYN.
                 self.set_ack_timer(source, path, index);
@@ -134,8 +143,8 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOP: bool> Network<Q, H
 
     pub(crate) fn set_ack_timer<S: SendingEnd>(
         &mut self,
-        source: &mut Source<S>,
-        path: &Path,
+        source: &mut SimulatedSource<S>,
+        path: &ClassPath,
         index: u32,
     ) {
         let deadline = source.receiver.ack_deadline();
@@ -145,7 +154,7 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOP: bool> Network<Q, H
         let due = deadline + path.answer_to_event;
         if due < source.ack_timer {
             source.ack_timer = due;
-            self.events.set_timer(Timer::DelayedAck, index, due);
+            self.events.set_timer(TimerKind::DelayedAck, index, due);
         }
     }
 }

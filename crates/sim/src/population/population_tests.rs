@@ -1,6 +1,6 @@
 use super::*;
 use crate::clock::SECOND;
-use crate::random::Named;
+use crate::random::NamedStream;
 
 const SOURCES: u32 = 1000;
 
@@ -16,26 +16,27 @@ fn lognormal() -> Distribution {
 /// End times and lengths of OFF times in seconds; a source is ON for half a second.
 fn ends(distribution: &Distribution, scale: f64, steps: u32) -> Vec<(f64, f64)> {
     const ON: Nanos = SECOND / 2;
-    let mut population =
-        ScaledPopulation::new(scale, distribution, 0.0, |purpose| Stream::named(1, 0, 0, purpose));
-    let mut stream = Stream::named(1, 0, 0, Purpose::OffTime);
+    let mut population = ScaledPopulation::new(scale, distribution, 0.0, |purpose| {
+        RandomStream::for_entity(1, 0, 0, purpose)
+    });
+    let mut stream = RandomStream::for_entity(1, 0, 0, StreamPurpose::OffTime);
     let mut since: Vec<f64> =
         (0..SOURCES).map(|_| -distribution.draw_residual(&mut stream)).collect();
     for (source, age) in (0..).zip(&since) {
-        population.turn_off(source, nanoseconds(-age));
+        population.add_idle_source(source, seconds_to_nanos(-age));
     }
     population.sort_by_age();
     let mut ends = Vec::new();
     let mut active = std::collections::VecDeque::new();
     for step in 0..u64::from(steps) {
-        let began = step * population.step();
+        let began = step * population.step_length();
         while active.front().is_some_and(|(at, _)| *at <= began) {
             let (at, source) = active.pop_front().unwrap();
-            population.turn_off(source, 0);
+            population.add_idle_source(source, 0);
             since[source as usize] = at as f64 * 1e-9;
         }
         let mut ended = Vec::new();
-        population.advance(|source, after| ended.push((began + after, source)));
+        population.advance_step(|source, after| ended.push((began + after, source)));
         ended.sort_unstable();
         for (at, source) in ended {
             let seconds = at as f64 * 1e-9;
@@ -65,7 +66,7 @@ fn off_times_have_their_distribution() {
             for factor in [0.3, 1.0, 2.0, 4.0] {
                 let x = factor * mean;
                 let share = lengths.iter().filter(|length| **length > x).count() as f64 / n;
-                let wanted = distribution.survival(x);
+                let wanted = distribution.probability_above(x);
                 assert!((share - wanted).abs() < 0.01, "above {x}: {share} for {wanted}, {scale}");
             }
         }
@@ -100,24 +101,26 @@ fn constant_off_times_end_on_time() {
 
 /// Sizes as normal variables, and the following OFF times in seconds.
 fn pairs(distribution: &Distribution, by: f64, scale: f64) -> (Vec<f64>, Vec<f64>) {
-    let mut population =
-        ScaledPopulation::new(scale, distribution, by, |purpose| Stream::named(1, 0, 0, purpose));
-    let mut stream = Stream::named(1, 0, 0, Purpose::OffTime);
+    let mut population = ScaledPopulation::new(scale, distribution, by, |purpose| {
+        RandomStream::for_entity(1, 0, 0, purpose)
+    });
+    let mut stream = RandomStream::for_entity(1, 0, 0, StreamPurpose::OffTime);
     for source in 0..SOURCES {
-        population.turn_off(source, nanoseconds(distribution.draw_residual(&mut stream)));
+        population
+            .add_idle_source(source, seconds_to_nanos(distribution.draw_residual(&mut stream)));
     }
     population.sort_by_age();
     let mut last = vec![None; SOURCES as usize];
     let (mut sizes, mut off_times) = (Vec::new(), Vec::new());
     for step in 0..15_000 {
         let mut ended = Vec::new();
-        population.advance(|source, _| ended.push(source));
+        population.advance_step(|source, _| ended.push(source));
         for source in ended {
-            let size = population.next_size(source);
-            population.turn_off(source, 0);
+            let size = population.draw_next_size_deviate(source);
+            population.add_idle_source(source, 0);
             if let Some((size, since)) = last[source as usize].replace((size, step)) {
                 sizes.push(size);
-                off_times.push((step - since) as f64 * population.step() as f64 * 1e-9);
+                off_times.push((step - since) as f64 * population.step_length() as f64 * 1e-9);
             }
         }
     }
@@ -132,7 +135,7 @@ fn coupled_off_times_keep_distribution_and_correlation() {
             let n = off_times.len() as f64;
             for x in [10.0, 30.0, 60.0] {
                 let share = off_times.iter().filter(|length| **length > x).count() as f64 / n;
-                let wanted = lognormal().survival(x);
+                let wanted = lognormal().probability_above(x);
                 assert!((share - wanted).abs() < 0.015, "{x} s: {share} for {wanted}, {by}");
             }
             // The logarithm of a lognormal variable is a linear function of the normal variable.

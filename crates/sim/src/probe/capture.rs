@@ -1,18 +1,20 @@
 //! Packet captures at selected places of the path.
 
 use crate::clock::{Nanos, SECOND};
-use crate::packet::{Kind, Label, Packet};
+use crate::packet::{Packet, PacketKind, PacketLabel};
 use serde::Deserialize;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::fmt::Debug;
 use std::io::{self, Write};
-use tcpcast_wire::{ACK, CWR, CaptureWriter, ECE, FIN, Options, SYN, Segment, SynOptions};
+use tcpcast_wire::{
+    ACK, CWR, CaptureWriter, ECE, FIN, SYN, SynOptions, TcpOptions, ZeroPayloadSegment,
+};
 
 /// Place of a capture.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Tap {
+pub enum TapPlace {
     /// At the senders: data when TCP sends it, acknowledgements when TCP receives them.
     Sender,
     /// Before the bottleneck's queue.
@@ -24,9 +26,9 @@ pub enum Tap {
 }
 
 /// Destination of a capture.
-pub trait Sink: Write + Send + Sync + Debug {}
+pub trait CaptureSink: Write + Send + Sync + Debug {}
 
-impl<W: Write + Send + Sync + Debug> Sink for W {}
+impl<W: Write + Send + Sync + Debug> CaptureSink for W {}
 
 /// A capture that is written during the run.
 ///
@@ -34,20 +36,20 @@ impl<W: Write + Send + Sync + Debug> Sink for W {}
 /// can be reported. At most the packets of one or two round trips wait, independent of
 /// the length of the capture.
 #[derive(Debug)]
-pub struct Capture {
-    tap: Tap,
+pub struct SimulatedCapture {
+    tap: TapPlace,
     limit: u64,
     /// Packets to write, the earliest on top.
-    waiting: BinaryHeap<Reverse<Pending>>,
+    waiting: BinaryHeap<Reverse<PendingPacket>>,
     reported: u64,
     written: u64,
-    writer: Option<Writer>,
+    writer: Option<SegmentWriter>,
     error: Option<io::Error>,
 }
 
 #[derive(Debug)]
-struct Writer {
-    file: CaptureWriter<Box<dyn Sink>>,
+struct SegmentWriter {
+    file: CaptureWriter<Box<dyn CaptureSink>>,
     classes: Vec<ConnectionProperties>,
     /// Maximum time from the first packet of an added handshake to the first data packet.
     lead: Nanos,
@@ -87,7 +89,7 @@ pub struct AddedHandshake {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct CapturedHeader {
     /// TCP options.
-    pub options: Options,
+    pub options: TcpOptions,
     /// Sequence number and bytes of a data packet.
     pub data: Option<(u32, u32)>,
     /// Acknowledgement number.
@@ -99,11 +101,11 @@ pub struct CapturedHeader {
 }
 
 /// A packet at the tap: time, packet, header.
-type Passing = (Nanos, Packet, CapturedHeader);
+type PacketAtTap = (Nanos, Packet, CapturedHeader);
 
 /// A packet to write. Packets are ordered by time, then by the order of the reports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Pending {
+struct PendingPacket {
     at: Nanos,
     sequence: u64,
     class: usize,
@@ -118,11 +120,11 @@ const MILLISECOND: Nanos = 1_000_000;
 /// The timestamp option with padding.
 const TIMESTAMP_BYTES: u32 = 12;
 
-impl Capture {
-    /// Creates a capture of the first `limit` packets; it records nothing before
-    /// [`Capture::write_to`].
+impl SimulatedCapture {
+    /// Creates a capture of the first `limit` packets; nothing is recorded before
+    /// [`SimulatedCapture::start_writing_to`].
     #[must_use]
-    pub fn new(tap: Tap, limit: u64) -> Self {
+    pub fn new(tap: TapPlace, limit: u64) -> Self {
         Self {
             tap,
             limit,
@@ -138,9 +140,9 @@ impl Capture {
     ///
     /// # Errors
     /// Errors of the sink.
-    pub fn write_to(
+    pub fn start_writing_to(
         &mut self,
-        sink: Box<dyn Sink>,
+        sink: Box<dyn CaptureSink>,
         classes: Vec<ConnectionProperties>,
     ) -> io::Result<()> {
         let file = CaptureWriter::new(sink)?;
@@ -149,21 +151,21 @@ impl Capture {
         // Equal for all taps and a multiple of a second, for easy comparison with times of the run.
         let max = added().map(|added| 2 * added.rtt).max().unwrap_or(0);
         let offset = max.next_multiple_of(SECOND);
-        self.writer = Some(Writer { file, classes, lead, offset, newest: Vec::new() });
+        self.writer = Some(SegmentWriter { file, classes, lead, offset, newest: Vec::new() });
         Ok(())
     }
 
     /// Tap of the capture.
     #[must_use]
-    pub fn tap(&self) -> Tap {
+    pub fn tap(&self) -> TapPlace {
         self.tap
     }
 
     /// Reports a packet of a class that passes a tap at time `at`. All packets that pass a tap
     /// before `settled` have been reported.
-    pub fn pass(
+    pub fn report_packet(
         &mut self,
-        tap: Tap,
+        tap: TapPlace,
         class: usize,
         at: Nanos,
         packet: &Packet,
@@ -171,25 +173,26 @@ impl Capture {
         settled: Nanos,
     ) {
         let Some(writer) = &mut self.writer else { return };
-        let handshake =
-            (tap == Tap::Sender).then(|| writer.handshake(class, at, packet, shown)).flatten();
+        let handshake = (tap == TapPlace::Sender)
+            .then(|| writer.handshake_segments(class, at, packet, shown))
+            .flatten();
         let settled = settled.saturating_add(writer.offset - writer.lead);
         let passes = (tap == self.tap).then_some((at + writer.offset, *packet, shown));
         for (at, packet, shown) in handshake.into_iter().flatten().chain(passes) {
             self.reported += 1;
             if self.written < self.limit {
                 let sequence = self.reported;
-                self.waiting.push(Reverse(Pending { at, sequence, class, packet, shown }));
+                self.waiting.push(Reverse(PendingPacket { at, sequence, class, packet, shown }));
             }
         }
-        self.write_before(settled);
+        self.write_packets_before(settled);
     }
 
-    fn write_before(&mut self, settled: Nanos) {
+    fn write_packets_before(&mut self, settled: Nanos) {
         while self.waiting.peek().is_some_and(|Reverse(first)| first.at < settled) {
             let Some(Reverse(pending)) = self.waiting.pop() else { return };
             let Some(writer) = &mut self.writer else { return };
-            if let Err(error) = writer.packet(&pending) {
+            if let Err(error) = writer.write_packet(&pending) {
                 self.error = Some(error);
                 self.writer = None;
                 self.waiting = BinaryHeap::new();
@@ -206,8 +209,8 @@ impl Capture {
     ///
     /// # Errors
     /// Errors of the sink, now or earlier.
-    pub fn end(&mut self) -> io::Result<bool> {
-        self.write_before(Nanos::MAX);
+    pub fn finish_writing(&mut self) -> io::Result<bool> {
+        self.write_packets_before(Nanos::MAX);
         if let Some(error) = self.error.take() {
             return Err(error);
         }
@@ -218,17 +221,17 @@ impl Capture {
     }
 }
 
-impl Writer {
+impl SegmentWriter {
     /// SYN, SYN-ACK and ACK with their times at the tap, if `packet` is the first packet of a
     /// connection whose handshake is not simulated. The receiver opens the connection, as in
     /// simulated handshakes.
-    fn handshake(
+    fn handshake_segments(
         &mut self,
         class: usize,
         at: Nanos,
         packet: &Packet,
         shown: CapturedHeader,
-    ) -> Option<[Passing; 3]> {
+    ) -> Option<[PacketAtTap; 3]> {
         let AddedHandshake { rtt, forward, back } = self.classes[class].added?;
         let source = packet.source() as usize;
         if self.newest.len() <= source {
@@ -240,63 +243,63 @@ impl Writer {
         self.newest[source] = packet.connection();
         let at = at + self.offset;
         let of = |kind, number, timestamps| {
-            let label = Label::new(kind, 0);
+            let label = PacketLabel::new(kind, 0);
             let packet = Packet::new(packet.source(), packet.connection(), number, label);
-            let options = Options { timestamps, ..Options::default() };
+            let options = TcpOptions { timestamps, ..TcpOptions::default() };
             (packet, CapturedHeader { options, ..CapturedHeader::default() })
         };
         // Timestamps count milliseconds.
         let before = |value: u32, time| value.wrapping_sub((time / MILLISECOND) as u32);
         let sent = shown.options.timestamps.map(|(value, _)| (before(value, rtt), value));
-        let syn = of(Kind::Ack, 0, sent.map(|(value, _)| (value, 0)));
-        let syn_ack = of(Kind::Data, 0, sent.map(|(value, _)| (value, value)));
-        let ack = of(Kind::Ack, 1, sent.map(|(value, now)| (now, value)));
+        let syn = of(PacketKind::Ack, 0, sent.map(|(value, _)| (value, 0)));
+        let syn_ack = of(PacketKind::Data, 0, sent.map(|(value, _)| (value, value)));
+        let ack = of(PacketKind::Ack, 1, sent.map(|(value, now)| (now, value)));
         let times = [at - rtt - back, at - rtt + forward, at - back];
         let all = [syn, syn_ack, ack];
         Some(std::array::from_fn(|n| (times[n], all[n].0, all[n].1)))
     }
 
-    fn packet(&mut self, pending: &Pending) -> io::Result<()> {
-        let Pending { at, packet, shown, .. } = pending;
+    fn write_packet(&mut self, pending: &PendingPacket) -> io::Result<()> {
+        let PendingPacket { at, packet, shown, .. } = pending;
         let class = self.classes[pending.class];
         let mss = class.packet_bytes - HEADERS;
         // The timestamp option reduces the payload.
         let stamped = shown.options.timestamps.is_some();
         let payload = mss - if stamped { TIMESTAMP_BYTES } else { 0 };
         let window = class.packets.saturating_mul(payload);
-        let window_scale = window_scale(window);
-        let mut segment = segment(packet, shown, payload);
+        let window_scale = min_window_scale(window);
+        let mut segment = build_segment(packet, shown, payload);
         if packet.number() == 0 && shown.flags & FIN == 0 {
-            open(&mut segment, packet.kind(), class.ecn);
+            turn_into_syn(&mut segment, packet.kind(), class.ecn);
             segment.window = window.min(65_535) as u16;
             let options = SynOptions { mss: mss as u16, window_scale, sack_permitted: class.sack };
             segment.options.syn = Some(options);
         } else {
             segment.window = window.div_ceil(1 << window_scale).min(65_535) as u16;
         }
-        let headers = segment.headers();
-        self.file.packet(*at, headers.len() as u32 + u32::from(segment.payload), &headers)
+        let headers = segment.encode_headers();
+        self.file.write_packet(*at, headers.len() as u32 + u32::from(segment.payload), &headers)
     }
 }
 
 /// Builds the segment of a packet. Senders have addresses in 10.0.0.0/9 and receivers in
 /// 10.128.0.0/9; each connection has a separate port.
-fn segment(packet: &Packet, shown: &CapturedHeader, payload: u32) -> Segment {
+fn build_segment(packet: &Packet, shown: &CapturedHeader, payload: u32) -> ZeroPayloadSegment {
     let [_, b, c, d] = (packet.source() + 1).to_be_bytes();
     let (sender, receiver) = ([10, b & 0x7f, c, d], [10, b | 0x80, c, d]);
     let port = 1024 + (packet.connection() % 60_000) as u16;
     let offset = packet.number().wrapping_sub(1).wrapping_mul(payload).wrapping_add(1);
     let (sequence, payload) = shown.data.unwrap_or((offset, payload));
-    let common = Segment {
+    let common = ZeroPayloadSegment {
         identification: packet.label().serial(),
         flags: ACK | shown.flags,
         codepoint: shown.codepoint,
         options: shown.options,
-        ..Segment::default()
+        ..ZeroPayloadSegment::default()
     };
     match packet.kind() {
         // Loss feedback never passes a tap.
-        Kind::Ack | Kind::Loss => Segment {
+        PacketKind::Ack | PacketKind::Loss => ZeroPayloadSegment {
             source: receiver,
             destination: sender,
             source_port: 80,
@@ -305,7 +308,7 @@ fn segment(packet: &Packet, shown: &CapturedHeader, payload: u32) -> Segment {
             acknowledgement: shown.ack.unwrap_or(offset),
             ..common
         },
-        Kind::Data | Kind::Retransmission => Segment {
+        PacketKind::Data | PacketKind::Retransmission => ZeroPayloadSegment {
             source: sender,
             destination: receiver,
             source_port: port,
@@ -319,14 +322,14 @@ fn segment(packet: &Packet, shown: &CapturedHeader, payload: u32) -> Segment {
 }
 
 /// Minimum window scale with which `window` fits into its field, at most 14 (RFC 7323).
-fn window_scale(window: u32) -> u8 {
+fn min_window_scale(window: u32) -> u8 {
     (0..14).find(|shift| window.div_ceil(1 << shift) <= 65_535).unwrap_or(14)
 }
 
 /// Turns the segment of packet 0 into a SYN or SYN-ACK without data. ECN is offered as in RFC 3168,
-/// section 6.1.1; a retransmitted SYN does not offer it.
-fn open(segment: &mut Segment, kind: Kind, ecn: bool) {
-    let is_syn_ack = kind != Kind::Ack;
+/// section 6.1.1; a retransmitted SYN does not offer ECN.
+fn turn_into_syn(segment: &mut ZeroPayloadSegment, kind: PacketKind, ecn: bool) {
+    let is_syn_ack = kind != PacketKind::Ack;
     segment.sequence = 0;
     segment.acknowledgement = u32::from(is_syn_ack);
     let offer = match (ecn, is_syn_ack) {
@@ -342,7 +345,7 @@ fn open(segment: &mut Segment, kind: Kind, ecn: bool) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::packet::Label;
+    use crate::packet::PacketLabel;
     use std::sync::{Arc, Mutex};
 
     #[derive(Clone, Debug, Default)]
@@ -389,7 +392,7 @@ mod tests {
     }
 
     fn packet(number: u32) -> Packet {
-        Packet::new(0, 1, number, Label::new(Kind::Data, 0))
+        Packet::new(0, 1, number, PacketLabel::new(PacketKind::Data, 0))
     }
 
     /// Times of the packets of a capture file; each record has 16 + 40 bytes.
@@ -401,29 +404,50 @@ mod tests {
 
     #[test]
     fn settled_packets_are_written_in_order_of_time() {
-        let (mut capture, file) = (Capture::new(Tap::Sender, 4), Shared::default());
-        capture.pass(Tap::Sender, 0, 1, &packet(1), CapturedHeader::default(), 0);
-        capture.write_to(Box::new(file.clone()), classes()).unwrap();
+        let (mut capture, file) = (SimulatedCapture::new(TapPlace::Sender, 4), Shared::default());
+        capture.report_packet(TapPlace::Sender, 0, 1, &packet(1), CapturedHeader::default(), 0);
+        capture.start_writing_to(Box::new(file.clone()), classes()).unwrap();
         for (at, settled) in [(20, 10), (12, 11), (15, 12), (30, 16)] {
-            capture.pass(Tap::Sender, 0, at, &packet(1), CapturedHeader::default(), settled);
-            capture.pass(Tap::Receiver, 0, at, &packet(1), CapturedHeader::default(), settled);
+            capture.report_packet(
+                TapPlace::Sender,
+                0,
+                at,
+                &packet(1),
+                CapturedHeader::default(),
+                settled,
+            );
+            capture.report_packet(
+                TapPlace::Receiver,
+                0,
+                at,
+                &packet(1),
+                CapturedHeader::default(),
+                settled,
+            );
         }
         assert_eq!(times(&file), [12, 15]);
-        capture.pass(Tap::Sender, 0, 25, &packet(1), CapturedHeader::default(), 17);
-        assert!(capture.end().unwrap(), "five packets passed, the limit is four");
+        capture.report_packet(TapPlace::Sender, 0, 25, &packet(1), CapturedHeader::default(), 17);
+        assert!(capture.finish_writing().unwrap(), "five packets passed, the limit is four");
         assert_eq!(times(&file), [12, 15, 20, 25]);
     }
 
     #[test]
     fn windows_and_lengths_are_those_of_the_class() {
-        let (mut capture, file) = (Capture::new(Tap::Sender, 10), Shared::default());
-        capture.write_to(Box::new(file.clone()), classes()).unwrap();
+        let (mut capture, file) = (SimulatedCapture::new(TapPlace::Sender, 10), Shared::default());
+        capture.start_writing_to(Box::new(file.clone()), classes()).unwrap();
         // Sources of arriving transfers are created on demand, in any order of classes.
         for (source, class) in [(0, 0), (1, 1), (2, 0)] {
             let packet = packet(1).with_source(source);
-            capture.pass(Tap::Sender, class, source.into(), &packet, CapturedHeader::default(), 0);
+            capture.report_packet(
+                TapPlace::Sender,
+                class,
+                source.into(),
+                &packet,
+                CapturedHeader::default(),
+                0,
+            );
         }
-        capture.end().unwrap();
+        capture.finish_writing().unwrap();
         let bytes = file.0.lock().unwrap();
         // The window is at offset 14 of the TCP header, after 16 bytes of the record and 20 of
         // IPv4.
@@ -437,7 +461,7 @@ mod tests {
 
     #[test]
     fn handshake_shows_the_window_scale() {
-        let (mut capture, file) = (Capture::new(Tap::Sender, 10), Shared::default());
+        let (mut capture, file) = (SimulatedCapture::new(TapPlace::Sender, 10), Shared::default());
         let class = ConnectionProperties {
             packet_bytes: 1500,
             packets: 200,
@@ -445,12 +469,19 @@ mod tests {
             ecn: false,
             added: None,
         };
-        capture.write_to(Box::new(file.clone()), vec![class]).unwrap();
+        capture.start_writing_to(Box::new(file.clone()), vec![class]).unwrap();
         for number in 0..2 {
             let at = Nanos::from(number);
-            capture.pass(Tap::Sender, 0, at, &packet(number), CapturedHeader::default(), 0);
+            capture.report_packet(
+                TapPlace::Sender,
+                0,
+                at,
+                &packet(number),
+                CapturedHeader::default(),
+                0,
+            );
         }
-        capture.end().unwrap();
+        capture.finish_writing().unwrap();
         let bytes = file.0.lock().unwrap();
         let (syn_ack, data) = bytes[24 + 16..].split_at(40 + 12);
         assert_eq!(syn_ack[34..36], [255, 255]);
@@ -462,7 +493,8 @@ mod tests {
     /// Tap in the middle of a path of 80 ms: 12 ms from the sender, 18 ms back to it.
     #[test]
     fn added_handshake_precedes_the_first_packet() {
-        let (mut capture, file) = (Capture::new(Tap::BottleneckIn, 10), Shared::default());
+        let (mut capture, file) =
+            (SimulatedCapture::new(TapPlace::BottleneckIn, 10), Shared::default());
         let ms = |time: Nanos| time * MILLISECOND;
         let added = Some(AddedHandshake { rtt: ms(80), forward: ms(12), back: ms(18) });
         let class = ConnectionProperties {
@@ -472,13 +504,20 @@ mod tests {
             ecn: false,
             added,
         };
-        capture.write_to(Box::new(file.clone()), vec![class]).unwrap();
+        capture.start_writing_to(Box::new(file.clone()), vec![class]).unwrap();
         for (at, number) in [(0, 1), (5, 2)] {
             let settled = at + 1;
-            capture.pass(Tap::Sender, 0, at, &packet(number), CapturedHeader::default(), settled);
+            capture.report_packet(
+                TapPlace::Sender,
+                0,
+                at,
+                &packet(number),
+                CapturedHeader::default(),
+                settled,
+            );
             let later = at + 13 * MILLISECOND;
-            capture.pass(
-                Tap::BottleneckIn,
+            capture.report_packet(
+                TapPlace::BottleneckIn,
                 0,
                 later,
                 &packet(number),
@@ -486,7 +525,7 @@ mod tests {
                 settled,
             );
         }
-        assert!(!capture.end().unwrap());
+        assert!(!capture.finish_writing().unwrap());
         let bytes = file.0.lock().unwrap();
         let mut rest = &bytes[24..];
         let mut packets = Vec::new();
@@ -505,11 +544,11 @@ mod tests {
 
     #[test]
     fn written_packets_are_not_kept_in_memory() {
-        let mut capture = Capture::new(Tap::Sender, 10);
-        capture.write_to(Box::new(Shared::default()), classes()).unwrap();
+        let mut capture = SimulatedCapture::new(TapPlace::Sender, 10);
+        capture.start_writing_to(Box::new(Shared::default()), classes()).unwrap();
         for at in 0..10_000 {
-            capture.pass(
-                Tap::Sender,
+            capture.report_packet(
+                TapPlace::Sender,
                 0,
                 at,
                 &packet(1),
@@ -518,16 +557,23 @@ mod tests {
             );
             assert!(capture.waiting.len() <= 6);
         }
-        assert!(capture.end().unwrap());
+        assert!(capture.finish_writing().unwrap());
     }
 
     #[test]
     fn end_returns_the_error_of_a_full_disk() {
-        let mut capture = Capture::new(Tap::Sender, 100);
-        capture.write_to(Box::new(Full(100)), classes()).unwrap();
+        let mut capture = SimulatedCapture::new(TapPlace::Sender, 100);
+        capture.start_writing_to(Box::new(Full(100)), classes()).unwrap();
         (0..50).for_each(|at| {
-            capture.pass(Tap::Sender, 0, at, &packet(1), CapturedHeader::default(), at)
+            capture.report_packet(
+                TapPlace::Sender,
+                0,
+                at,
+                &packet(1),
+                CapturedHeader::default(),
+                at,
+            )
         });
-        assert_eq!(capture.end().unwrap_err().kind(), io::ErrorKind::StorageFull);
+        assert_eq!(capture.finish_writing().unwrap_err().kind(), io::ErrorKind::StorageFull);
     }
 }

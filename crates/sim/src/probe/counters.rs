@@ -56,7 +56,7 @@ cells! {
     Retransmitted = "retransmitted",
     /// Distinct data packets delivered.
     Delivered = "delivered",
-    /// Bytes by which delivered packets are shorter than full ones.
+    /// Number of bytes by which delivered packets are shorter than full packets.
     Lacking = "lacking_bytes",
     /// Data packets that arrived at the bottleneck.
     Arrived = "arrived",
@@ -66,7 +66,8 @@ cells! {
     Waited = "waited_ns",
     /// Marked packets among these (RFC 3168).
     Marked = "marked",
-    /// Drops of the bottleneck's queue, because it was full or early.
+    /// Drops of the bottleneck's queue: the queue was full, or RED or another discipline dropped
+    /// the packet early.
     QueueDrops = "queue_drops",
     /// Random losses at the bottleneck.
     RandomDrops = "random_drops",
@@ -160,12 +161,12 @@ const FIRST_SLOT: Nanos = 1_000_000;
 /// class index is a shift.
 #[derive(Clone, Debug)]
 #[repr(align(256))]
-struct ClassRow([u64; CLASS_CELLS.len()]);
+struct ClassSums([u64; CLASS_CELLS.len()]);
 
 /// Sums of a size interval, aligned for the same reason.
 #[derive(Clone, Debug)]
 #[repr(align(128))]
-struct SizeRow([u64; SIZE_CELLS.len()]);
+struct SizeSums([u64; SIZE_CELLS.len()]);
 
 /// Cells of a run and their snapshots. All sums are modulo 2^64, because sums of times may
 /// overflow.
@@ -173,10 +174,10 @@ struct SizeRow([u64; SIZE_CELLS.len()]);
 /// A snapshot contains the sums since the warm-up, so snapshots can be dropped without loss of the
 /// totals: a run of any length has 64 to 128 equally long slots.
 #[derive(Clone, Debug)]
-pub struct Counters {
+pub struct CounterTable {
     link: [u64; LINK_CELLS.len()],
-    classes: Vec<ClassRow>,
-    sizes: Vec<SizeRow>,
+    classes: Vec<ClassSums>,
+    sizes: Vec<SizeSums>,
     began: Nanos,
     slot: Nanos,
     next: Nanos,
@@ -184,14 +185,14 @@ pub struct Counters {
     remainder: Vec<u64>,
 }
 
-impl Counters {
+impl CounterTable {
     /// Creates empty counters.
     #[must_use]
     pub fn new(classes: usize, sizes: usize) -> Self {
         Self {
             link: [0; LINK_CELLS.len()],
-            classes: vec![ClassRow([0; CLASS_CELLS.len()]); classes],
-            sizes: vec![SizeRow([0; SIZE_CELLS.len()]); sizes],
+            classes: vec![ClassSums([0; CLASS_CELLS.len()]); classes],
+            sizes: vec![SizeSums([0; SIZE_CELLS.len()]); sizes],
             began: 0,
             slot: FIRST_SLOT,
             next: FIRST_SLOT,
@@ -201,14 +202,14 @@ impl Counters {
     }
 
     /// Resets all sums; time counts from `now`.
-    pub fn begin(&mut self, now: Nanos) {
+    pub fn reset_sums(&mut self, now: Nanos) {
         let (classes, sizes) = (self.classes.len(), self.sizes.len());
         *self = Self { began: now, next: now + FIRST_SLOT, ..Self::new(classes, sizes) };
     }
 
     /// Adds to a cell of a class.
     #[inline]
-    pub fn add(&mut self, class: usize, cell: ClassCell, amount: u64) {
+    pub fn add_to_class(&mut self, class: usize, cell: ClassCell, amount: u64) {
         let cell = &mut self.classes[class].0[cell as usize];
         *cell = cell.wrapping_add(amount);
     }
@@ -227,13 +228,13 @@ impl Counters {
     }
 
     /// Sets a cell of a class.
-    pub fn set(&mut self, class: usize, cell: ClassCell, value: u64) {
+    pub fn set_class_cell(&mut self, class: usize, cell: ClassCell, value: u64) {
         self.classes[class].0[cell as usize] = value;
     }
 
     /// Adds to a cell of a size interval.
     #[inline]
-    pub fn add_size(&mut self, row: usize, cell: SizeCell, amount: u64) {
+    pub fn add_to_size(&mut self, row: usize, cell: SizeCell, amount: u64) {
         let cell = &mut self.sizes[row].0[cell as usize];
         *cell = cell.wrapping_add(amount);
     }
@@ -256,19 +257,19 @@ impl Counters {
     }
 
     /// Sets a cell of the bottleneck.
-    pub fn set_link(&mut self, cell: LinkCell, value: u64) {
+    pub fn set_link_cell(&mut self, cell: LinkCell, value: u64) {
         self.link[cell as usize] = value;
     }
 
     /// Sum of a cell over all classes.
     #[must_use]
-    pub fn total(&self, cell: ClassCell) -> u64 {
+    pub fn total_over_classes(&self, cell: ClassCell) -> u64 {
         self.classes.iter().map(|class| class.0[cell as usize]).sum()
     }
 
     /// Cell of one class.
     #[must_use]
-    pub fn of_class(&self, class: usize, cell: ClassCell) -> u64 {
+    pub fn class_cell(&self, class: usize, cell: ClassCell) -> u64 {
         self.classes[class].0[cell as usize]
     }
 
@@ -280,7 +281,7 @@ impl Counters {
 
     /// Takes a snapshot at the end of a slot, or the `last` one at the end of the run. Returns true
     /// if pairs of slots were merged.
-    pub fn snapshot(&mut self, now: Nanos, last: bool) -> bool {
+    pub fn take_snapshot(&mut self, now: Nanos, last: bool) -> bool {
         self.link[LinkCell::Time as usize] = now - self.began;
         self.remainder.clear();
         let cells = self.link.iter().chain(self.classes.iter().flat_map(|row| &row.0));
@@ -290,10 +291,10 @@ impl Counters {
             return false;
         }
         self.snapshots.extend(cells);
-        let width = self.width();
+        let width = self.cells_per_snapshot();
         let full = self.snapshots.len() == MAX_SLOTS * width;
         if full {
-            every_second(&mut self.snapshots, width);
+            keep_every_second_row(&mut self.snapshots, width);
             self.slot *= 2;
         }
         self.next = now + self.slot;
@@ -302,7 +303,7 @@ impl Counters {
 
     /// Number of cells per snapshot: link, classes, size intervals.
     #[must_use]
-    pub fn width(&self) -> usize {
+    pub fn cells_per_snapshot(&self) -> usize {
         LINK_CELLS.len()
             + self.classes.len() * CLASS_CELLS.len()
             + self.sizes.len() * SIZE_CELLS.len()
@@ -310,8 +311,8 @@ impl Counters {
 
     /// All snapshots in sequence, starting with zeros and ending with the end of the run.
     #[must_use]
-    pub fn rows(&self) -> Vec<u64> {
-        let mut rows = vec![0; self.width()];
+    pub fn snapshot_rows(&self) -> Vec<u64> {
+        let mut rows = vec![0; self.cells_per_snapshot()];
         rows.extend_from_slice(&self.snapshots);
         rows.extend_from_slice(&self.remainder);
         rows
@@ -319,7 +320,7 @@ impl Counters {
 }
 
 /// Keeps every second row of `width` columns, starting with the second row.
-pub(super) fn every_second(rows: &mut Vec<u64>, width: usize) {
+pub(super) fn keep_every_second_row(rows: &mut Vec<u64>, width: usize) {
     let kept = rows.len() / width / 2;
     for row in 0..kept {
         let from = (2 * row + 1) * width;
@@ -334,8 +335,8 @@ mod tests {
 
     #[test]
     fn timeout_sequences_count_at_each_depth() {
-        let mut counters = Counters::new(2, 1);
-        let reached = |counters: &Counters| {
+        let mut counters = CounterTable::new(2, 1);
+        let reached = |counters: &CounterTable| {
             let first = ClassCell::Reached2 as usize;
             counters.classes[1].0[first..first + 5].to_vec()
         };
@@ -350,20 +351,24 @@ mod tests {
         counters.count_repeated_timeout(1, &mut depth);
         assert_eq!((depth, reached(&counters)), (0, vec![2, 2, 1, 1, 1]));
         assert!(counters.classes[0].0.iter().all(|cell| *cell == 0));
-        assert_eq!(counters.total(ClassCell::Timeouts), 0);
+        assert_eq!(counters.total_over_classes(ClassCell::Timeouts), 0);
     }
 
     #[test]
     fn slots_are_equal_in_long_runs() {
-        let mut counters = Counters::new(1, 1);
-        counters.begin(500);
+        let mut counters = CounterTable::new(1, 1);
+        counters.reset_sums(500);
         for _ in 0..1000 {
             let end = counters.slot_end();
-            counters.add(0, ClassCell::Sent, end - 500 - counters.total(ClassCell::Sent));
-            counters.snapshot(end, false);
+            counters.add_to_class(
+                0,
+                ClassCell::Sent,
+                end - 500 - counters.total_over_classes(ClassCell::Sent),
+            );
+            counters.take_snapshot(end, false);
         }
-        let width = counters.width();
-        let rows = counters.rows();
+        let width = counters.cells_per_snapshot();
+        let rows = counters.snapshot_rows();
         let times: Vec<u64> = rows.chunks(width).map(|row| row[LinkCell::Time as usize]).collect();
         assert!(times.len() > MAX_SLOTS / 2 && times.len() <= MAX_SLOTS);
         assert!(times.windows(2).all(|pair| pair[1] - pair[0] == times[1]));

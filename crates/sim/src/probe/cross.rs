@@ -1,8 +1,8 @@
 //! Counters of cross traffic: offered, carried, dropped.
 
-pub use crate::queue::CrossEvent;
+pub use crate::queue::CrossPacketEvent;
 
-use crate::queue::RateCounters;
+use crate::queue::CrossRateCounters;
 
 /// Packets of one stream since the warm-up.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -14,7 +14,7 @@ pub struct StreamCounters {
     /// Packets that were dropped.
     pub dropped: u64,
     /// Rates of bins, if the process has rates per bin.
-    pub rates: RateCounters,
+    pub rates: CrossRateCounters,
     /// Sums of fluid series at per-source hops.
     pub fluid: FluidSums,
 }
@@ -68,12 +68,12 @@ impl CrossCounters {
         }
     }
 
-    pub(super) fn count(&mut self, stream: usize, event: CrossEvent) {
+    pub(super) fn count_event(&mut self, stream: usize, event: CrossPacketEvent) {
         let counters = self.stream_mut(stream);
         match event {
-            CrossEvent::Offered => counters.offered += 1,
-            CrossEvent::Carried => counters.carried += 1,
-            CrossEvent::Dropped => counters.dropped += 1,
+            CrossPacketEvent::Offered => counters.offered += 1,
+            CrossPacketEvent::Carried => counters.carried += 1,
+            CrossPacketEvent::Dropped => counters.dropped += 1,
         }
     }
 }

@@ -10,8 +10,8 @@ use crate::clock::Nanos;
 
 /// Buckets per power of two, for a resolution of 0.4 to 0.8 %.
 pub const BUCKETS_PER_OCTAVE: usize = 1 << PART_BITS;
-/// Number of powers of two, from 1 bit/s to 1.1 Tbit/s; values outside count in the first or last
-/// bucket.
+/// Number of powers of two, from 1 bit/s to 1.1 Tbit/s; values outside this range count in the
+/// first or last bucket.
 pub const OCTAVES: usize = 40;
 /// Total number of buckets.
 pub const BUCKETS: usize = OCTAVES * BUCKETS_PER_OCTAVE;
@@ -24,7 +24,7 @@ const FIRST: u64 = 1023 << PART_BITS;
 
 /// Kind of a goodput.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Piece {
+pub enum GoodputKind {
     /// A file that is not large.
     SmallFile,
     /// A file of more packets than the configured threshold.
@@ -33,7 +33,7 @@ pub enum Piece {
     Block,
 }
 
-/// Names of the kinds, in the order of [`Piece`].
+/// Names of the kinds, in the order of [`GoodputKind`].
 pub const PIECES: [&str; 3] = ["small_file", "large_file", "block"];
 
 /// Number of goodputs in one bucket, for one class and kind in one time slot.
@@ -49,7 +49,7 @@ pub struct GoodputCount {
 
 /// The current block of one source.
 #[derive(Clone, Copy, Debug, Default)]
-struct Block {
+struct SourceBlock {
     /// Start time of the file, which identifies the file.
     file: Nanos,
     /// End time of the previous block.
@@ -63,18 +63,18 @@ const MAX_UNCOUNTED: usize = 1 << 18;
 /// Goodputs of a run, counted per slot of the counters.
 ///
 /// Goodputs are first stored individually, which costs almost nothing per file. The memory consists
-/// of these and of the non-empty buckets of each slot. Slots are merged together with those of the
-/// counters.
+/// of these and of the non-empty buckets of each slot. Slots are merged when the slots of the
+/// counters are merged.
 #[derive(Clone, Debug, Default)]
 pub struct GoodputCounters {
     /// Files with more packets than this are large.
     threshold: u32,
     /// Packets per block; 0 for no blocks.
     block: u32,
-    blocks: Vec<Block>,
+    blocks: Vec<SourceBlock>,
     /// Group and bucket of each uncounted goodput, in the order of time.
     uncounted: Vec<u32>,
-    closed: Vec<Slot>,
+    closed: Vec<GoodputSlot>,
     /// Counts of the current slot.
     open: Vec<GoodputCount>,
     /// Goodputs of files by size interval, in bit/s.
@@ -83,7 +83,7 @@ pub struct GoodputCounters {
 
 /// A completed slot.
 #[derive(Clone, Debug, Default)]
-struct Slot {
+struct GoodputSlot {
     counts: Vec<GoodputCount>,
     /// End of the uncounted goodputs of the slot.
     end: usize,
@@ -98,24 +98,32 @@ impl GoodputCounters {
     }
 
     /// Resets all counts; blocks in progress continue.
-    pub fn begin(&mut self) {
+    pub fn reset_counts(&mut self) {
         let blocks = std::mem::take(&mut self.blocks);
         *self = Self { threshold: self.threshold, block: self.block, blocks, ..Self::default() };
     }
 
     /// Counts a delivered file of a class and size interval `row`, with packets of `packet_bits`.
     #[inline(always)]
-    pub fn file(&mut self, class: usize, row: usize, packets: u32, packet_bits: f32, taken: Nanos) {
-        let kind = if packets > self.threshold { Piece::LargeFile } else { Piece::SmallFile };
-        let goodput = self.add(class, kind, (packets, packet_bits), taken);
+    pub fn count_file(
+        &mut self,
+        class: usize,
+        row: usize,
+        packets: u32,
+        packet_bits: f32,
+        taken: Nanos,
+    ) {
+        let kind =
+            if packets > self.threshold { GoodputKind::LargeFile } else { GoodputKind::SmallFile };
+        let goodput = self.add_goodput(class, kind, (packets, packet_bits), taken);
         if row >= self.by_size.len() {
             self.by_size.resize(row + 1, LogHistogram::default());
         }
-        self.by_size[row].add(goodput);
+        self.by_size[row].add_value(goodput);
     }
 
     /// Counts a delivered packet of the file that `source` started at time `file`.
-    pub fn packet(
+    pub fn count_packet(
         &mut self,
         class: usize,
         source: usize,
@@ -124,79 +132,85 @@ impl GoodputCounters {
         now: Nanos,
     ) {
         if source >= self.blocks.len() {
-            self.blocks.resize(source + 1, Block::default());
+            self.blocks.resize(source + 1, SourceBlock::default());
         }
         let block = &mut self.blocks[source];
         if block.file != file {
-            *block = Block { file, since: file, packets: 0 };
+            *block = SourceBlock { file, since: file, packets: 0 };
         }
         block.packets += 1;
         if block.packets == self.block {
             let taken = now - block.since;
             (block.packets, block.since) = (0, now);
-            self.add(class, Piece::Block, (self.block, packet_bits), taken);
+            self.add_goodput(class, GoodputKind::Block, (self.block, packet_bits), taken);
         }
     }
 
     #[inline]
-    fn add(&mut self, class: usize, kind: Piece, sent: (u32, f32), taken: Nanos) -> f64 {
+    fn add_goodput(
+        &mut self,
+        class: usize,
+        kind: GoodputKind,
+        sent: (u32, f32),
+        taken: Nanos,
+    ) -> f64 {
         let (packets, packet_bits) = sent;
         let goodput = f64::from(packets) * f64::from(packet_bits) / (taken as f64 * 1e-9);
         let bucket = (goodput.to_bits() >> SHIFT).saturating_sub(FIRST).min(BUCKETS as u64 - 1);
         let group = (class * PIECES.len() + kind as usize) as u32;
         self.uncounted.push(group << 16 | bucket as u32);
         if self.uncounted.len() == MAX_UNCOUNTED {
-            self.count();
+            self.count_stored();
         }
         goodput
     }
 
     /// Counts the goodputs that are stored individually.
     #[inline(never)]
-    fn count(&mut self) {
+    fn count_stored(&mut self) {
         let mut begin = 0;
         for slot in &mut self.closed {
-            count_into(&mut slot.counts, &mut self.uncounted[begin..slot.end]);
+            add_goodputs_to_counts(&mut slot.counts, &mut self.uncounted[begin..slot.end]);
             begin = std::mem::take(&mut slot.end);
         }
-        count_into(&mut self.open, &mut self.uncounted[begin..]);
+        add_goodputs_to_counts(&mut self.open, &mut self.uncounted[begin..]);
         self.uncounted.clear();
     }
 
     /// Completes the current slot.
-    pub fn close(&mut self) {
+    pub fn close_slot(&mut self) {
         let counts = std::mem::take(&mut self.open);
-        self.closed.push(Slot { counts, end: self.uncounted.len() });
+        self.closed.push(GoodputSlot { counts, end: self.uncounted.len() });
     }
 
     /// Merges each pair of completed slots.
     pub fn merge_slots(&mut self) {
         let mut slots = std::mem::take(&mut self.closed).into_iter();
-        while let Some(Slot { mut counts, end }) = slots.next() {
-            let second = slots.next().unwrap_or(Slot { counts: Vec::new(), end });
+        while let Some(GoodputSlot { mut counts, end }) = slots.next() {
+            let second = slots.next().unwrap_or(GoodputSlot { counts: Vec::new(), end });
             counts.extend(second.counts);
-            add_up(&mut counts);
-            self.closed.push(Slot { counts, end: second.end });
+            merge_equal_counts(&mut counts);
+            self.closed.push(GoodputSlot { counts, end: second.end });
         }
     }
 
     /// Counts of each slot in order; the last slot is the current one.
     #[must_use]
-    pub fn slots(&self) -> Vec<Vec<GoodputCount>> {
+    pub fn counts_by_slot(&self) -> Vec<Vec<GoodputCount>> {
         let mut counted = self.clone();
-        counted.count();
+        counted.count_stored();
         counted.closed.into_iter().map(|slot| slot.counts).chain([counted.open]).collect()
     }
 
     /// Goodputs of files by size interval, in bit/s, up to the last interval with a file.
     #[must_use]
-    pub fn by_size(&self) -> &[LogHistogram] {
+    pub fn file_goodputs_by_size(&self) -> &[LogHistogram] {
         &self.by_size
     }
 }
 
 /// Adds goodputs, packed as group and bucket, to counts.
-fn count_into(counts: &mut Vec<GoodputCount>, goodputs: &mut [u32]) {
+fn add_goodputs_to_counts(counts: &mut Vec<GoodputCount>, goodputs: &mut [u32]) {
     goodputs.sort_unstable();
     let counted = |equal: &[u32]| GoodputCount {
         group: (equal[0] >> 16) as u16,
@@ -204,11 +218,11 @@ fn count_into(counts: &mut Vec<GoodputCount>, goodputs: &mut [u32]) {
         count: equal.len() as u64,
     };
     counts.extend(goodputs.chunk_by(u32::eq).map(counted));
-    add_up(counts);
+    merge_equal_counts(counts);
 }
 
 /// Merges counts of the same group and bucket.
-fn add_up(counts: &mut Vec<GoodputCount>) {
+fn merge_equal_counts(counts: &mut Vec<GoodputCount>) {
     counts.sort_unstable();
     counts.dedup_by(|next, kept| {
         let same = (next.group, next.bucket) == (kept.group, kept.bucket);
@@ -221,9 +235,9 @@ fn add_up(counts: &mut Vec<GoodputCount>) {
 impl Probes {
     /// Counts a data packet that reached its receiver, if goodputs of blocks are recorded.
     #[inline(never)]
-    pub fn delivered_in_block(&mut self, now: Nanos, record: &SourceRecord, source: u32) {
+    pub fn count_block_delivery(&mut self, now: Nanos, record: &SourceRecord, source: u32) {
         let (class, bits) = (record.class(), record.packet_bits);
-        self.goodput.packet(class, source as usize, bits, record.started, now);
+        self.goodput.count_packet(class, source as usize, bits, record.started, now);
     }
 }
 
@@ -242,24 +256,25 @@ mod tests {
         let mut counters = GoodputCounters::new(0, 10);
         for (packets, taken) in [(1, SECOND), (11, 3 * SECOND / 100), (10, 1 << 40)] {
             let mut single = GoodputCounters::new(0, 10);
-            single.file(0, 0, packets, 12_000.0, taken);
-            counters.file(0, 0, packets, 12_000.0, taken);
+            single.count_file(0, 0, packets, 12_000.0, taken);
+            counters.count_file(0, 0, packets, 12_000.0, taken);
             let goodput = f64::from(packets) * 12_000.0 * 1e9 / taken as f64;
-            let slots = single.slots();
+            let slots = single.counts_by_slot();
             let [counted] = slots[0][..] else { panic!("one file, {slots:?}") };
             assert!(edge(counted.bucket) <= goodput && goodput < edge(counted.bucket + 1));
             assert!(edge(counted.bucket + 1) / edge(counted.bucket) < 1.008);
             assert_eq!(counted.group, u16::from(packets > 10));
         }
-        assert_eq!(counters.slots()[0].iter().map(|count| count.count).sum::<u64>(), 3);
+        assert_eq!(counters.counts_by_slot()[0].iter().map(|count| count.count).sum::<u64>(), 3);
     }
 
     #[test]
     fn values_out_of_range_count_in_first_and_last_bucket() {
         let mut counters = GoodputCounters::new(0, 10);
-        counters.file(0, 0, 1, 12_000.0, u64::MAX);
-        counters.file(0, 0, 1, 12_000.0, 0);
-        let buckets: Vec<u16> = counters.slots()[0].iter().map(|count| count.bucket).collect();
+        counters.count_file(0, 0, 1, 12_000.0, u64::MAX);
+        counters.count_file(0, 0, 1, 12_000.0, 0);
+        let buckets: Vec<u16> =
+            counters.counts_by_slot()[0].iter().map(|count| count.bucket).collect();
         assert_eq!(buckets, [0, BUCKETS as u16 - 1]);
         assert_eq!(edge(0), 1.0);
         assert_eq!(edge(BUCKETS as u16), (1_u64 << 40) as f64);
@@ -271,15 +286,17 @@ mod tests {
         // 10 kbit per packet: the blocks of the first file take 4 and 6 s, and its last packet is
         // in no block.
         for second in [101, 104, 105, 110, 111] {
-            counters.packet(0, 7, 10_000.0, 100 * SECOND, second * SECOND);
+            counters.count_packet(0, 7, 10_000.0, 100 * SECOND, second * SECOND);
         }
         // The next block starts with the next file.
-        counters.packet(0, 7, 10_000.0, 200 * SECOND, 201 * SECOND);
-        counters.packet(0, 7, 10_000.0, 200 * SECOND, 220 * SECOND);
-        let blocks: Vec<(u16, f64)> =
-            counters.slots()[0].iter().map(|count| (count.group, edge(count.bucket))).collect();
+        counters.count_packet(0, 7, 10_000.0, 200 * SECOND, 201 * SECOND);
+        counters.count_packet(0, 7, 10_000.0, 200 * SECOND, 220 * SECOND);
+        let blocks: Vec<(u16, f64)> = counters.counts_by_slot()[0]
+            .iter()
+            .map(|count| (count.group, edge(count.bucket)))
+            .collect();
         for ((group, edge), goodput) in blocks.iter().zip([1000.0, 20_000.0 / 6.0, 5000.0]) {
-            assert_eq!(*group, Piece::Block as u16);
+            assert_eq!(*group, GoodputKind::Block as u16);
             assert!(*edge <= goodput && goodput / edge < 1.008, "{edge} for {goodput}");
         }
         assert_eq!(blocks.len(), 3);
@@ -289,12 +306,13 @@ mod tests {
     fn merged_slots_keep_their_counts() {
         let mut counters = GoodputCounters::new(0, 10);
         for slot in 1..=5 {
-            (0..slot).for_each(|n| counters.file(n % 3, 0, 5 + 3 * n as u32, 12_000.0, SECOND));
-            counters.close();
+            (0..slot)
+                .for_each(|n| counters.count_file(n % 3, 0, 5 + 3 * n as u32, 12_000.0, SECOND));
+            counters.close_slot();
         }
         counters.merge_slots();
-        counters.file(2, 0, 5, 12_000.0, SECOND);
-        let slots = counters.slots();
+        counters.count_file(2, 0, 5, 12_000.0, SECOND);
+        let slots = counters.counts_by_slot();
         let totals: Vec<u64> =
             slots.iter().map(|slot| slot.iter().map(|count| count.count).sum()).collect();
         assert_eq!(totals, [1 + 2, 3 + 4, 5, 1]);
@@ -309,46 +327,49 @@ mod tests {
         let (mut plain, mut counted) = (GoodputCounters::new(0, 10), GoodputCounters::new(0, 10));
         for n in 0..600_u32 {
             for counters in [&mut plain, &mut counted] {
-                counters.file(n as usize % 2, 0, 1 + n % 20, 12_000.0, SECOND / 10);
+                counters.count_file(n as usize % 2, 0, 1 + n % 20, 12_000.0, SECOND / 10);
                 if n % 70 == 69 {
-                    counters.close();
+                    counters.close_slot();
                 }
                 if n == 500 {
                     counters.merge_slots();
                 }
             }
             if n % 110 == 109 {
-                counted.count();
+                counted.count_stored();
             }
         }
         assert!(counted.uncounted.len() < 100);
-        assert_eq!(plain.slots(), counted.slots());
-        assert_eq!(plain.slots().iter().flatten().map(|count| count.count).sum::<u64>(), 600);
+        assert_eq!(plain.counts_by_slot(), counted.counts_by_slot());
+        assert_eq!(
+            plain.counts_by_slot().iter().flatten().map(|count| count.count).sum::<u64>(),
+            600
+        );
     }
 
     #[test]
     fn memory_is_independent_of_the_number_of_files() {
         let mut counters = GoodputCounters::new(0, 10);
         for n in 0..3 * MAX_UNCOUNTED as u32 {
-            counters.file(0, 0, 1 + n % 20, 12_000.0, SECOND / 10);
+            counters.count_file(0, 0, 1 + n % 20, 12_000.0, SECOND / 10);
         }
         assert!(counters.uncounted.len() < MAX_UNCOUNTED && counters.open.len() == 20);
-        let total: u64 = counters.slots()[0].iter().map(|count| count.count).sum();
+        let total: u64 = counters.counts_by_slot()[0].iter().map(|count| count.count).sum();
         assert_eq!(total, 3 * MAX_UNCOUNTED as u64);
     }
 
     #[test]
     fn begin_keeps_the_block_in_progress() {
         let mut counters = GoodputCounters::new(2, 10);
-        counters.packet(0, 0, 10_000.0, SECOND, 2 * SECOND);
-        counters.file(0, 3, 4, 10_000.0, SECOND);
-        counters.close();
-        counters.begin();
-        counters.packet(0, 0, 10_000.0, SECOND, 3 * SECOND);
-        let slots = counters.slots();
+        counters.count_packet(0, 0, 10_000.0, SECOND, 2 * SECOND);
+        counters.count_file(0, 3, 4, 10_000.0, SECOND);
+        counters.close_slot();
+        counters.reset_counts();
+        counters.count_packet(0, 0, 10_000.0, SECOND, 3 * SECOND);
+        let slots = counters.counts_by_slot();
         assert_eq!((slots.len(), slots[0].len()), (1, 1));
         let goodput = edge(slots[0][0].bucket);
         assert!(goodput <= 10_000.0 && 10_000.0 / goodput < 1.008, "two packets in 2 s");
-        assert!(counters.by_size().is_empty());
+        assert!(counters.file_goodputs_by_size().is_empty());
     }
 }

@@ -15,24 +15,24 @@ const FIRST: u64 = (1023 - 40) << 6;
 impl LogHistogram {
     /// Counts a positive value; values below 2^-40 count in bucket 0.
     #[inline]
-    pub fn add(&mut self, value: f64) {
+    pub fn add_value(&mut self, value: f64) {
         let bucket = (value.to_bits() >> SHIFT).saturating_sub(FIRST) as usize;
         match self.counts.get_mut(bucket) {
             Some(count) => *count += 1,
-            None => self.begin(bucket),
+            None => self.extend_to_bucket(bucket),
         }
         self.total += 1;
     }
 
     #[cold]
-    fn begin(&mut self, bucket: usize) {
+    fn extend_to_bucket(&mut self, bucket: usize) {
         self.counts.resize(bucket + 1, 0);
         self.counts[bucket] = 1;
     }
 
     /// Sum of several histograms.
     #[must_use]
-    pub fn sum(histograms: &[Self]) -> Self {
+    pub fn sum_of(histograms: &[Self]) -> Self {
         let mut sum = Self::default();
         histograms.iter().for_each(|each| sum.merge(each));
         sum
@@ -58,7 +58,9 @@ impl LogHistogram {
             let count = *count as f64;
             if count > 0.0 && below + count >= wanted {
                 let inside = (wanted - below) / count;
-                return Some(edge(bucket) + inside * (edge(bucket + 1) - edge(bucket)));
+                return Some(
+                    bucket_edge(bucket) + inside * (bucket_edge(bucket + 1) - bucket_edge(bucket)),
+                );
             }
             below += count;
         }
@@ -66,14 +68,15 @@ impl LogHistogram {
     }
 
     /// Upper limit and count of each non-empty bucket.
-    pub fn filled(&self) -> impl Iterator<Item = (f64, u64)> {
+    pub fn filled_buckets(&self) -> impl Iterator<Item = (f64, u64)> {
         let all = self.counts.iter().enumerate();
-        all.filter(|(_, count)| **count > 0).map(|(bucket, count)| (edge(bucket + 1), *count))
+        all.filter(|(_, count)| **count > 0)
+            .map(|(bucket, count)| (bucket_edge(bucket + 1), *count))
     }
 }
 
 /// Lower limit of a bucket.
-fn edge(bucket: usize) -> f64 {
+fn bucket_edge(bucket: usize) -> f64 {
     f64::from_bits((bucket as u64 + FIRST) << SHIFT)
 }
 
@@ -84,8 +87,8 @@ mod tests {
     #[test]
     fn filled_returns_non_empty_buckets() {
         let mut histogram = LogHistogram::default();
-        [1.0, 1.0, 3.0].into_iter().for_each(|value| histogram.add(value));
-        let buckets: Vec<(f64, u64)> = histogram.filled().collect();
+        [1.0, 1.0, 3.0].into_iter().for_each(|value| histogram.add_value(value));
+        let buckets: Vec<(f64, u64)> = histogram.filled_buckets().collect();
         assert_eq!(buckets, [(1.0 + 1.0 / 64.0, 2), (3.0 + 2.0 / 64.0, 1)]);
     }
 
@@ -93,7 +96,7 @@ mod tests {
     fn quantiles_of_uniform_values_are_interpolated() {
         let mut histogram = LogHistogram::default();
         assert_eq!(histogram.quantile(0.5), None);
-        (1..=100_000).for_each(|n| histogram.add(f64::from(n) * 1e-3));
+        (1..=100_000).for_each(|n| histogram.add_value(f64::from(n) * 1e-3));
         for q in [0.05, 0.5, 0.95, 0.99] {
             let value = histogram.quantile(q).unwrap();
             assert!((value / (100.0 * q) - 1.0).abs() < 0.002, "{value} at {q}");

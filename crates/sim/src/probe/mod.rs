@@ -1,48 +1,54 @@
 //! Probes: counters, histograms and captures that record the events of a run without changing it.
 
+mod active_sources;
 mod capture;
 mod counters;
 mod cross;
-mod delivered;
-mod early;
-mod event;
+mod delivered_by_time;
+mod early_drops;
 mod goodput;
 mod histogram;
-mod hops;
-mod indications;
-mod listener;
-mod load;
-mod occupancy;
-mod population;
-mod queue;
+mod hop_counters;
+mod link_load;
+mod loss_indications;
+mod queue_events;
+mod queue_occupancy;
 mod recovery;
+mod replication_totals;
+mod sender_listener;
+mod source_traces;
+mod tcp_event;
 mod time_series;
-mod totals;
-mod trace;
 mod transfers;
 
-pub use capture::{AddedHandshake, Capture, CapturedHeader, ConnectionProperties, Sink, Tap};
-pub use counters::{CLASS_CELLS, ClassCell, Counters, LINK_CELLS, LinkCell, SIZE_CELLS, SizeCell};
-pub use cross::{CrossCounters, CrossEvent, FluidSums, StreamCounters};
-pub use delivered::DeliveredCounters;
-pub use early::EarlyCounters;
-pub use event::{TcpEvent, TcpProbe};
-pub use goodput::{BUCKETS_PER_OCTAVE, GoodputCount, GoodputCounters, OCTAVES, PIECES, Piece};
+pub use active_sources::ActiveSources;
+pub use capture::{
+    AddedHandshake, CaptureSink, CapturedHeader, ConnectionProperties, SimulatedCapture, TapPlace,
+};
+pub use counters::{
+    CLASS_CELLS, ClassCell, CounterTable, LINK_CELLS, LinkCell, SIZE_CELLS, SizeCell,
+};
+pub use cross::{CrossCounters, CrossPacketEvent, FluidSums, StreamCounters};
+pub use delivered_by_time::DeliveredByTime;
+pub use early_drops::EarlyDropCounters;
+pub use goodput::{
+    BUCKETS_PER_OCTAVE, GoodputCount, GoodputCounters, GoodputKind, OCTAVES, PIECES,
+};
 pub use histogram::LogHistogram;
-pub use hops::{HopCounters, HopSums};
-pub use indications::Indications;
-pub use listener::Listener;
-pub use load::LoadCounters;
-pub use occupancy::Occupancy;
-pub use population::Population;
-pub use recovery::{LossStage, RecoveryCounters, TIMEOUT_KINDS, TimeoutKind};
+pub use hop_counters::{HopCounters, HopSums};
+pub use link_load::LinkLoadCounters;
+pub use loss_indications::LossIndicationTimes;
+pub use queue_occupancy::QueueOccupancy;
+pub use recovery::{FlowLossStage, RecoveryCounters, TIMEOUT_KINDS, TimeoutKind};
+pub use replication_totals::ReplicationTotals;
+pub use sender_listener::SenderListener;
+pub use source_traces::{SequenceEvent, SequencePoint, SourceTraces, WindowPoint};
+pub use tcp_event::{TcpEvent, TcpProbe};
 pub use time_series::TimeSeries;
-pub use totals::Totals;
-pub use trace::{Mark, MarkPoint, Trace, TracePoint};
-pub use transfers::{HandshakeSums, TransferCounters, TransferRow, TransferSums};
+pub use transfers::{HandshakeSums, SizeIntervalTransfers, TransferCounters, TransferSums};
 
 use crate::clock::Nanos;
-use crate::packet::{Kind, Packet};
+use crate::packet::{Packet, PacketKind};
 use serde::Deserialize;
 
 /// Statistics of one source. Fields that every packet uses come last: see `Source`.
@@ -75,7 +81,7 @@ pub struct SourceRecord {
     /// Timeouts in the current sequence; 0 if the sequence began during the warm-up.
     depth: u8,
     /// Progress of an endless flow towards its steady state.
-    pub stage: LossStage,
+    pub stage: FlowLossStage,
 }
 
 impl SourceRecord {
@@ -94,7 +100,7 @@ impl SourceRecord {
 
     /// Time since the start of the current transfer; `None` between transfers.
     #[must_use]
-    pub fn age(&self, now: Nanos) -> Option<Nanos> {
+    pub fn transfer_age(&self, now: Nanos) -> Option<Nanos> {
         self.active.then(|| now.saturating_sub(self.started))
     }
 
@@ -112,29 +118,29 @@ impl SourceRecord {
     /// and one addition per acknowledgement. By Little's law it equals the number of packets in
     /// flight, integrated over time.
     #[inline(always)]
-    pub fn enter_flight(&mut self, now: Nanos) {
+    pub fn count_entering_flight(&mut self, now: Nanos) {
         self.in_flight = self.in_flight.wrapping_sub(now);
     }
 
     /// Counts `packets` newly acknowledged packets.
     #[inline(always)]
-    fn leave_flight(&mut self, now: Nanos, packets: u32) {
+    fn count_leaving_flight(&mut self, now: Nanos, packets: u32) {
         self.in_flight = self.in_flight.wrapping_add(now.wrapping_mul(u64::from(packets)));
     }
 
     /// Total time in flight of all packets up to `now`; `flight` packets are still in flight.
     #[must_use]
-    pub fn in_flight_until(&self, now: Nanos, flight: u32) -> Nanos {
+    pub fn total_flight_time_until(&self, now: Nanos, flight: u32) -> Nanos {
         self.in_flight.wrapping_add(now.wrapping_mul(u64::from(flight)))
     }
 
     /// Ends the times in flight when a flow stops: `flight` packets will not be acknowledged.
-    pub fn end_flight(&mut self, now: Nanos, flight: u32) {
-        self.leave_flight(now, flight);
+    pub fn end_flight_times(&mut self, now: Nanos, flight: u32) {
+        self.count_leaving_flight(now, flight);
     }
 
     /// Restarts the time in flight at `now`, when `flight` packets are in flight.
-    pub fn count_flight_from(&mut self, now: Nanos, flight: u32) {
+    pub fn restart_flight_time(&mut self, now: Nanos, flight: u32) {
         self.in_flight = now.wrapping_mul(u64::from(flight)).wrapping_neg();
     }
 
@@ -181,7 +187,7 @@ pub struct ProbeConfig {
     #[serde(rename = "course")]
     pub time_series: bool,
     /// Captures: tap and maximum number of packets.
-    pub captures: Vec<(Tap, u64)>,
+    pub captures: Vec<(TapPlace, u64)>,
     /// Block size in packets for goodputs of blocks; 0 for no blocks.
     pub goodput_packets: u32,
     /// Files with more packets than this count as large; their goodputs are counted separately.
@@ -196,17 +202,17 @@ pub struct ProbeConfig {
 #[derive(Debug)]
 pub struct Probes {
     /// Sums per time slot, for statistics.
-    pub counters: Counters,
+    pub counters: CounterTable,
     /// Number of active sources, as a birth-death process.
-    pub population: Population,
+    pub population: ActiveSources,
     /// Copy of `population` at the last flush.
-    pub states: Population,
+    pub states: ActiveSources,
     /// Length of the bottleneck's queue.
-    pub occupancy: Occupancy,
+    pub occupancy: QueueOccupancy,
     /// Load of the bottleneck's link, if its rate is not constant.
-    pub load: LoadCounters,
+    pub load: LinkLoadCounters,
     /// Early drops of the bottleneck.
-    pub early: EarlyCounters,
+    pub early: EarlyDropCounters,
     /// Cross traffic at the bottleneck, per stream.
     pub cross: CrossCounters,
     /// Counters per hop of the path; the bottleneck's entry is unused. Empty if the bottleneck is
@@ -215,7 +221,7 @@ pub struct Probes {
     /// Timeouts and recoveries.
     pub recovery: RecoveryCounters,
     /// Times at which senders detected losses.
-    pub indications: Indications,
+    pub indications: LossIndicationTimes,
     /// Arrivals and drops at the bottleneck by sequence number.
     pub by_number: Box<[NumberRecord; MAX_NUMBER + 1]>,
     /// ON times of the finished transfers of each class, in seconds.
@@ -229,13 +235,13 @@ pub struct Probes {
     /// Single transfers by size and losses.
     pub transfers: TransferCounters,
     /// Packets that endless flows have delivered by given times, warm-up included.
-    pub delivered: DeliveredCounters,
+    pub delivered: DeliveredByTime,
     /// Sums over time, warm-up included, if they are recorded.
     pub time_series: TimeSeries,
     /// Windows and sequence numbers of selected sources.
-    pub trace: Trace,
+    pub trace: SourceTraces,
     /// Captures at selected places.
-    pub captures: Vec<Capture>,
+    pub captures: Vec<SimulatedCapture>,
     size_bounds: Vec<u32>,
     finished: u64,
 }
@@ -246,29 +252,29 @@ impl Probes {
     pub fn new(config: &ProbeConfig, classes: usize, hops: usize) -> Self {
         let (block, threshold) = (config.goodput_packets, config.goodput_least);
         Self {
-            counters: Counters::new(classes, config.size_bounds.len() + 1),
-            population: Population::default(),
-            states: Population::default(),
-            occupancy: Occupancy::default(),
-            load: LoadCounters::default(),
-            early: EarlyCounters::default(),
+            counters: CounterTable::new(classes, config.size_bounds.len() + 1),
+            population: ActiveSources::default(),
+            states: ActiveSources::default(),
+            occupancy: QueueOccupancy::default(),
+            load: LinkLoadCounters::default(),
+            early: EarlyDropCounters::default(),
             cross: CrossCounters::default(),
             hops: vec![HopCounters::default(); hops],
             recovery: RecoveryCounters::default(),
-            indications: Indications::default(),
+            indications: LossIndicationTimes::default(),
             by_number: Box::new([NumberRecord::default(); MAX_NUMBER + 1]),
             on_times: vec![LogHistogram::default(); classes],
             rates: vec![LogHistogram::default(); classes],
             waits: LogHistogram::default(),
             goodput: GoodputCounters::new(block, threshold),
             transfers: TransferCounters::default(),
-            delivered: DeliveredCounters::new(&config.report_at),
+            delivered: DeliveredByTime::new(&config.report_at),
             time_series: TimeSeries::new(classes, config.time_series),
-            trace: config.trace_points.map_or_else(Trace::default, Trace::with_limit),
+            trace: config.trace_points.map_or_else(SourceTraces::default, SourceTraces::with_limit),
             captures: config
                 .captures
                 .iter()
-                .map(|(tap, limit)| Capture::new(*tap, *limit))
+                .map(|(tap, limit)| SimulatedCapture::new(*tap, *limit))
                 .collect(),
             size_bounds: config.size_bounds.clone(),
             finished: 0,
@@ -277,27 +283,27 @@ impl Probes {
 
     /// Resets all sums at the end of the warm-up; transfers in progress continue.
     pub fn begin_measurement(&mut self, now: Nanos) {
-        self.time_series.save(&self.counters);
-        self.counters.begin(now);
-        self.population.begin(now);
-        self.occupancy.begin(now);
-        self.load.begin();
-        self.early = EarlyCounters::default();
+        self.time_series.save_before_reset(&self.counters);
+        self.counters.reset_sums(now);
+        self.population.reset_sums(now);
+        self.occupancy.reset_sums(now);
+        self.load.begin_measurement();
+        self.early = EarlyDropCounters::default();
         self.cross.clear();
-        self.hops.iter_mut().for_each(|hop| hop.begin(now));
+        self.hops.iter_mut().for_each(|hop| hop.begin_measurement(now));
         self.recovery = RecoveryCounters::default();
-        self.indications.begin(now);
+        self.indications.begin_measurement(now);
         self.by_number.fill(NumberRecord::default());
         self.finished = 0;
         self.on_times.fill(LogHistogram::default());
         self.rates.fill(LogHistogram::default());
         self.waits = LogHistogram::default();
-        self.goodput.begin();
+        self.goodput.reset_counts();
         self.transfers = TransferCounters::default();
     }
 
     /// Records the start of a transfer.
-    pub fn transfer_started(&mut self, now: Nanos, record: &mut SourceRecord, size: u32) {
+    pub fn record_transfer_start(&mut self, now: Nanos, record: &mut SourceRecord, size: u32) {
         record.started = now;
         record.active = true;
         record.row = self.size_bounds.partition_point(|bound| *bound < size) as u16;
@@ -305,52 +311,62 @@ impl Probes {
 
     /// Records the end of a transfer: its last packet was acknowledged.
     #[inline(always)]
-    pub fn transfer_finished(&mut self, now: Nanos, record: &mut SourceRecord, size: u32) {
+    pub fn record_transfer_end(&mut self, now: Nanos, record: &mut SourceRecord, size: u32) {
         let on_time = now - record.started;
         record.active = false;
         record.packets += u64::from(size);
         record.on_time += on_time;
         self.finished += 1;
         let (class, row) = (record.class as usize, record.row as usize);
-        self.counters.add(class, ClassCell::Transfers, 1);
-        self.counters.add(class, ClassCell::TransferPackets, u64::from(size));
-        self.counters.add(class, ClassCell::OnTime, on_time);
-        self.counters.add(class, ClassCell::Acked, u64::from(size));
-        self.counters.add(class, ClassCell::InFlight, std::mem::take(&mut record.in_flight));
-        self.counters.add_size(row, SizeCell::Transfers, 1);
-        self.counters.add_size(row, SizeCell::Packets, u64::from(size));
-        self.counters.add_size(row, SizeCell::OnTime, on_time);
+        self.counters.add_to_class(class, ClassCell::Transfers, 1);
+        self.counters.add_to_class(class, ClassCell::TransferPackets, u64::from(size));
+        self.counters.add_to_class(class, ClassCell::OnTime, on_time);
+        self.counters.add_to_class(class, ClassCell::Acked, u64::from(size));
+        self.counters.add_to_class(
+            class,
+            ClassCell::InFlight,
+            std::mem::take(&mut record.in_flight),
+        );
+        self.counters.add_to_size(row, SizeCell::Transfers, 1);
+        self.counters.add_to_size(row, SizeCell::Packets, u64::from(size));
+        self.counters.add_to_size(row, SizeCell::OnTime, on_time);
         let seconds = on_time as f64 * 1e-9;
         let rate = f64::from(size) / seconds;
         // The rate of a file with an ON time of 0 is infinite.
         let sum = &mut self.counters.size_mut(row)[SizeCell::RateSum as usize];
         *sum = sum.saturating_add((rate * RATE_UNITS) as u64);
-        self.on_times[class].add(seconds);
-        self.rates[class].add(rate);
+        self.on_times[class].add_value(seconds);
+        self.rates[class].add_value(rate);
         let taken = record.delivered - record.started;
-        self.goodput.file(class, row, size, record.packet_bits, taken);
+        self.goodput.count_file(class, row, size, record.packet_bits, taken);
     }
 
     /// Counts a data packet that a sender passes to its link.
     #[inline(always)]
-    pub fn sent(&mut self, now: Nanos, record: &mut SourceRecord, packet: &Packet) {
+    pub fn count_sent(&mut self, now: Nanos, record: &mut SourceRecord, packet: &Packet) {
         record.last_sent = now;
         record.recovery_sent += 1;
         let cells = self.counters.class_mut(record.class());
         cells[ClassCell::Sent as usize] += 1;
-        if packet.kind() != Kind::Data {
+        if packet.kind() != PacketKind::Data {
             cells[ClassCell::Retransmitted as usize] += 1;
         }
         if record.traced {
-            let is_retransmission = packet.kind() == Kind::Retransmission;
-            let mark = if is_retransmission { Mark::Retransmitted } else { Mark::Sent };
-            self.trace.mark(now, packet.source(), packet.number(), mark);
+            let is_retransmission = packet.kind() == PacketKind::Retransmission;
+            let mark =
+                if is_retransmission { SequenceEvent::Retransmitted } else { SequenceEvent::Sent };
+            self.trace.record_event(now, packet.source(), packet.number(), mark);
         }
     }
 
     /// Counts a data packet that arrives at the bottleneck and finds `queue` packets there.
     #[inline(always)]
-    pub fn arrived(&mut self, record: &SourceRecord, packet: &Packet, queue: usize) {
+    pub fn count_bottleneck_arrival(
+        &mut self,
+        record: &SourceRecord,
+        packet: &Packet,
+        queue: usize,
+    ) {
         self.counters.class_mut(record.class())[ClassCell::Arrived as usize] += 1;
         let of_size = self.counters.size_mut(record.row as usize);
         of_size[SizeCell::Arrived as usize] += 1;
@@ -359,50 +375,56 @@ impl Probes {
     }
 
     /// Counts a data packet that the bottleneck dropped, by the queue or at random.
-    pub fn dropped(&mut self, now: Nanos, record: &SourceRecord, packet: &Packet, random: bool) {
+    pub fn count_bottleneck_drop(
+        &mut self,
+        now: Nanos,
+        record: &SourceRecord,
+        packet: &Packet,
+        random: bool,
+    ) {
         let cell = if random { ClassCell::RandomDrops } else { ClassCell::QueueDrops };
-        self.counters.add(record.class(), cell, 1);
-        self.counters.add_size(record.row as usize, SizeCell::Drops, 1);
+        self.counters.add_to_class(record.class(), cell, 1);
+        self.counters.add_to_size(record.row as usize, SizeCell::Drops, 1);
         self.by_number[(packet.number() as usize).min(MAX_NUMBER)].drops += 1;
-        self.lost(now, record, packet);
+        self.count_loss(now, record, packet);
     }
 
     /// Counts a data packet that was dropped on an access link.
-    pub fn dropped_on_access(&mut self, now: Nanos, record: &SourceRecord, packet: &Packet) {
-        self.counters.add(record.class(), ClassCell::AccessDrops, 1);
-        self.lost(now, record, packet);
+    pub fn count_access_drop(&mut self, now: Nanos, record: &SourceRecord, packet: &Packet) {
+        self.counters.add_to_class(record.class(), ClassCell::AccessDrops, 1);
+        self.count_loss(now, record, packet);
     }
 
-    pub(super) fn lost(&mut self, now: Nanos, record: &SourceRecord, packet: &Packet) {
+    pub(super) fn count_loss(&mut self, now: Nanos, record: &SourceRecord, packet: &Packet) {
         if record.traced {
-            self.trace.mark(now, packet.source(), packet.number(), Mark::Dropped);
+            self.trace.record_event(now, packet.source(), packet.number(), SequenceEvent::Dropped);
         }
     }
 
     /// Counts a data packet that reached its receiver; `distinct` is true for its first arrival.
     #[inline(always)]
-    pub fn delivered(&mut self, record: &SourceRecord, distinct: bool) {
+    pub fn count_delivery(&mut self, record: &SourceRecord, distinct: bool) {
         self.counters.class_mut(record.class())[ClassCell::Delivered as usize] +=
             u64::from(distinct);
     }
 
     /// Counts a spurious retransmission: the receiver already had the data.
-    pub fn delivered_again(&mut self, record: &SourceRecord) {
-        self.counters.add(record.class(), ClassCell::SpuriousRetransmissions, 1);
+    pub fn count_spurious_retransmission(&mut self, record: &SourceRecord) {
+        self.counters.add_to_class(record.class(), ClassCell::SpuriousRetransmissions, 1);
     }
 
     /// Counts a delivered data packet that is `lacking` bytes shorter than a full one.
     #[inline(never)]
-    pub fn delivered_short(&mut self, record: &SourceRecord, lacking: u32) {
-        self.counters.add(record.class(), ClassCell::Lacking, u64::from(lacking));
+    pub fn count_short_delivery(&mut self, record: &SourceRecord, lacking: u32) {
+        self.counters.add_to_class(record.class(), ClassCell::Lacking, u64::from(lacking));
     }
 
     /// Passes a packet of a class to the captures; all packets that pass a tap before `settled`
     /// have been reported.
     #[inline(never)]
-    pub fn capture(
+    pub fn pass_to_captures(
         &mut self,
-        tap: Tap,
+        tap: TapPlace,
         class: usize,
         at: Nanos,
         packet: &Packet,
@@ -410,14 +432,14 @@ impl Probes {
         settled: Nanos,
     ) {
         for capture in &mut self.captures {
-            capture.pass(tap, class, at, packet, shown, settled);
+            capture.report_packet(tap, class, at, packet, shown, settled);
         }
     }
 
     /// Number of transfers finished since the warm-up.
     #[inline]
     #[must_use]
-    pub fn finished(&self) -> u64 {
+    pub fn finished_transfers(&self) -> u64 {
         self.finished
     }
 }

@@ -1,14 +1,14 @@
 //! Timeouts by kind, and statistics of recoveries (Engset report, Table 7, Figures 15 and 16).
 
-use super::event::TcpEvent;
-use super::totals::accumulate;
+use super::replication_totals::add_elementwise;
+use super::tcp_event::TcpEvent;
 use crate::clock::Nanos;
 
 /// Progress of an endless flow since its start, warm-up included.
 ///
 /// The rate of a flow does not represent its steady state before its first recovery has ended.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum LossStage {
+pub enum FlowLossStage {
     /// No loss detected: the window has only grown.
     #[default]
     Lossless,
@@ -18,10 +18,10 @@ pub enum LossStage {
     Beyond,
 }
 
-impl LossStage {
+impl FlowLossStage {
     /// Stage after an event.
     #[must_use]
-    pub fn after(self, event: &TcpEvent) -> Self {
+    pub fn stage_after(self, event: &TcpEvent) -> Self {
         match (self, event) {
             (Self::Lossless, TcpEvent::FastRetransmit { .. }) => Self::FirstRecovery,
             // A second fast retransmit implies that the first recovery has ended.
@@ -38,8 +38,8 @@ pub enum TimeoutKind {
     /// Packet 1 or 2 was lost, with too few packets in flight for three duplicate acknowledgements.
     Beginning,
     /// One of the last three packets was lost, and the whole file had been sent. In files of three
-    /// or four packets, a packet may be in both classes. The report does not define which class it
-    /// counts in; this rule reproduces the fractions of its Table 7 best.
+    /// or four packets, a packet may be in both classes. The report does not define the class of
+    /// this timeout; this rule reproduces the fractions of its Table 7 best.
     End,
     /// The timer expired again for the same packet.
     AfterTimeout,
@@ -100,7 +100,7 @@ pub struct RecoveryCounters {
 /// Larger windows, bursts and numbers of retransmissions share one counter.
 const MAX_COUNTED: usize = 1024;
 
-fn count(histogram: &mut Vec<u64>, value: u32) {
+fn increment_count(histogram: &mut Vec<u64>, value: u32) {
     let index = (value as usize).min(MAX_COUNTED);
     if index >= histogram.len() {
         histogram.resize(index + 1, 0);
@@ -110,11 +110,16 @@ fn count(histogram: &mut Vec<u64>, value: u32) {
 
 impl RecoveryCounters {
     /// Counts a timeout, with the window if the sender was in slow start.
-    pub fn timeout(&mut self, kind: TimeoutKind, stalled: Nanos, slow_start_window: Option<u32>) {
+    pub fn count_timeout(
+        &mut self,
+        kind: TimeoutKind,
+        stalled: Nanos,
+        slow_start_window: Option<u32>,
+    ) {
         self.timeouts[kind as usize] += 1;
         self.stalled[kind as usize] += stalled;
         if let Some(window) = slow_start_window {
-            count(&mut self.by_window, window);
+            increment_count(&mut self.by_window, window);
         }
     }
 
@@ -129,18 +134,18 @@ impl RecoveryCounters {
         self.recoveries += other.recoveries;
         self.duration += other.duration;
         self.sent += other.sent;
-        accumulate(&mut self.by_window, &other.by_window);
-        accumulate(&mut self.by_retransmissions, &other.by_retransmissions);
-        accumulate(&mut self.by_burst, &other.by_burst);
+        add_elementwise(&mut self.by_window, &other.by_window);
+        add_elementwise(&mut self.by_retransmissions, &other.by_retransmissions);
+        add_elementwise(&mut self.by_burst, &other.by_burst);
     }
 
     /// Counts a successful recovery.
-    pub fn recovered(&mut self, duration: Nanos, sent: u32, retransmissions: u32, burst: u32) {
+    pub fn count_recovery(&mut self, duration: Nanos, sent: u32, retransmissions: u32, burst: u32) {
         self.recoveries += 1;
         self.duration += duration;
         self.sent += u64::from(sent);
-        count(&mut self.by_retransmissions, retransmissions);
-        count(&mut self.by_burst, burst);
+        increment_count(&mut self.by_retransmissions, retransmissions);
+        increment_count(&mut self.by_burst, burst);
     }
 }
 
@@ -151,15 +156,16 @@ mod tests {
     #[test]
     fn stage_is_beyond_after_first_recovery_or_timeout() {
         let fast = TcpEvent::FastRetransmit { window: 8 };
-        let stages =
-            |events: &[TcpEvent]| events.iter().fold(LossStage::default(), LossStage::after);
-        assert_eq!(stages(&[]), LossStage::Lossless);
-        assert_eq!(stages(&[TcpEvent::IdleRestart]), LossStage::Lossless);
+        let stages = |events: &[TcpEvent]| {
+            events.iter().fold(FlowLossStage::default(), FlowLossStage::stage_after)
+        };
+        assert_eq!(stages(&[]), FlowLossStage::Lossless);
+        assert_eq!(stages(&[TcpEvent::IdleRestart]), FlowLossStage::Lossless);
         let repairing = [fast, TcpEvent::PartialAck, TcpEvent::PartialAck];
-        assert_eq!(stages(&repairing), LossStage::FirstRecovery);
-        assert_eq!(stages(&[fast, TcpEvent::Recovered { burst: 3 }]), LossStage::Beyond);
-        assert_eq!(stages(&[fast, fast]), LossStage::Beyond);
-        assert_eq!(stages(&[fast, TcpEvent::Recovered { burst: 3 }, fast]), LossStage::Beyond);
+        assert_eq!(stages(&repairing), FlowLossStage::FirstRecovery);
+        assert_eq!(stages(&[fast, TcpEvent::Recovered { burst: 3 }]), FlowLossStage::Beyond);
+        assert_eq!(stages(&[fast, fast]), FlowLossStage::Beyond);
+        assert_eq!(stages(&[fast, TcpEvent::Recovered { burst: 3 }, fast]), FlowLossStage::Beyond);
         let timeout = TcpEvent::Timeout {
             number: 9,
             left: 90,
@@ -170,8 +176,8 @@ mod tests {
             in_recovery: false,
             rto: 1,
         };
-        assert_eq!(stages(&[timeout]), LossStage::Beyond);
-        assert_eq!(stages(&[timeout, fast]), LossStage::Beyond);
+        assert_eq!(stages(&[timeout]), FlowLossStage::Beyond);
+        assert_eq!(stages(&[timeout, fast]), FlowLossStage::Beyond);
     }
 
     #[test]

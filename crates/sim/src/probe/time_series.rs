@@ -1,7 +1,7 @@
 //! Sums over time for plots, including the warm-up.
 
-use super::counters::every_second;
-use super::{CLASS_CELLS, ClassCell, Counters, Probes};
+use super::counters::keep_every_second_row;
+use super::{CLASS_CELLS, ClassCell, CounterTable, Probes};
 use crate::clock::{NEVER, Nanos};
 
 /// Cells recorded per class, in this order.
@@ -43,7 +43,7 @@ impl TimeSeries {
 
     /// Names of the columns of a class.
     #[must_use]
-    pub fn cells() -> [&'static str; CELLS.len()] {
+    pub fn column_names() -> [&'static str; CELLS.len()] {
         CELLS.map(|cell| CLASS_CELLS[cell as usize])
     }
 
@@ -61,41 +61,41 @@ impl TimeSeries {
 
     /// Number of columns.
     #[must_use]
-    pub fn width(&self) -> usize {
+    pub fn column_count(&self) -> usize {
         LINK_COLUMNS + self.before.len()
     }
 
     /// Sums at the start, at the end of each slot, and at the end of the run.
     #[must_use]
     pub fn rows(&self) -> Vec<u64> {
-        let mut rows = vec![0; self.width()];
+        let mut rows = vec![0; self.column_count()];
         rows.extend_from_slice(&self.ends);
         rows.extend_from_slice(&self.last);
         rows
     }
 
     /// Stores the values of the counters before they are reset.
-    pub(super) fn save(&mut self, counters: &Counters) {
+    pub(super) fn save_before_reset(&mut self, counters: &CounterTable) {
         for (column, before) in self.before.iter_mut().enumerate() {
-            *before += cell(counters, column);
+            *before += counter_of_column(counters, column);
         }
     }
 
-    fn close(&mut self, now: Nanos, queue: u64, counters: &Counters, last: bool) {
+    fn close_slot(&mut self, now: Nanos, queue: u64, counters: &CounterTable, last: bool) {
         if self.next == NEVER {
             return;
         }
-        let width = self.width();
+        let width = self.column_count();
         self.last.clear();
         let rows = if last { &mut self.last } else { &mut self.ends };
         rows.extend([now, queue]);
         let sums = self.before.iter().enumerate();
-        rows.extend(sums.map(|(column, before)| before + cell(counters, column)));
+        rows.extend(sums.map(|(column, before)| before + counter_of_column(counters, column)));
         if last {
             return;
         }
         if self.ends.len() == MAX_SLOTS * width {
-            every_second(&mut self.ends, width);
+            keep_every_second_row(&mut self.ends, width);
             self.slot *= 2;
         }
         self.next = now + self.slot;
@@ -103,14 +103,14 @@ impl TimeSeries {
 }
 
 /// Counter of a class column.
-fn cell(counters: &Counters, column: usize) -> u64 {
-    counters.of_class(column / CELLS.len(), CELLS[column % CELLS.len()])
+fn counter_of_column(counters: &CounterTable, column: usize) -> u64 {
+    counters.class_cell(column / CELLS.len(), CELLS[column % CELLS.len()])
 }
 
 impl Probes {
     /// Closes a slot of the time series, or the `last` slot at the end of the run.
     pub fn close_time_series(&mut self, now: Nanos, last: bool) {
-        self.time_series.close(now, self.occupancy.lifetime_integral(), &self.counters, last);
+        self.time_series.close_slot(now, self.occupancy.lifetime_integral(), &self.counters, last);
     }
 }
 
@@ -120,20 +120,20 @@ mod tests {
 
     #[test]
     fn slots_are_equal_and_limited_in_long_runs() {
-        let (mut time_series, mut counters) = (TimeSeries::new(2, true), Counters::new(2, 1));
+        let (mut time_series, mut counters) = (TimeSeries::new(2, true), CounterTable::new(2, 1));
         for _ in 0..5000 {
             let end = time_series.slot_end();
             let recorded =
-                time_series.before[CELLS.len()] + counters.of_class(1, ClassCell::Delivered);
-            counters.add(1, ClassCell::Delivered, end - recorded);
+                time_series.before[CELLS.len()] + counters.class_cell(1, ClassCell::Delivered);
+            counters.add_to_class(1, ClassCell::Delivered, end - recorded);
             if end % 7 == 0 {
-                time_series.save(&counters);
-                counters.begin(end);
+                time_series.save_before_reset(&counters);
+                counters.reset_sums(end);
             }
-            time_series.close(end, 3 * end, &counters, false);
+            time_series.close_slot(end, 3 * end, &counters, false);
         }
-        time_series.close(time_series.next - 1, 3 * (time_series.next - 1), &counters, true);
-        let (width, rows) = (time_series.width(), time_series.rows());
+        time_series.close_slot(time_series.next - 1, 3 * (time_series.next - 1), &counters, true);
+        let (width, rows) = (time_series.column_count(), time_series.rows());
         let rows: Vec<&[u64]> = rows.chunks(width).collect();
         assert!((258..=514).contains(&rows.len()), "{}", rows.len());
         let slot = rows[1][0];
@@ -145,10 +145,10 @@ mod tests {
 
     #[test]
     fn disabled_time_series_records_nothing() {
-        let (mut time_series, counters) = (TimeSeries::new(2, false), Counters::new(2, 1));
-        time_series.close(1, 1, &counters, false);
-        time_series.save(&counters);
-        time_series.close(1, 1, &counters, true);
+        let (mut time_series, counters) = (TimeSeries::new(2, false), CounterTable::new(2, 1));
+        time_series.close_slot(1, 1, &counters, false);
+        time_series.save_before_reset(&counters);
+        time_series.close_slot(1, 1, &counters, true);
         assert_eq!((time_series.slot_end(), time_series.rows()), (NEVER, vec![0, 0]));
     }
 }

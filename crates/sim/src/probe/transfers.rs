@@ -22,7 +22,7 @@ pub struct TransferSums {
 }
 
 impl TransferSums {
-    fn add(&mut self, completion: Nanos, delivery: Nanos) {
+    fn add_transfer(&mut self, completion: Nanos, delivery: Nanos) {
         let (completion, delivery) = (u128::from(completion), u128::from(delivery));
         self.transfers += 1;
         self.completion += completion;
@@ -42,7 +42,7 @@ impl TransferSums {
 
 /// Transfers of one size interval.
 #[derive(Clone, Debug, Default)]
-pub struct TransferRow {
+pub struct SizeIntervalTransfers {
     /// Sums by number of losses, where a packet may be lost several times.
     pub by_losses: Vec<TransferSums>,
     /// Completion times in seconds.
@@ -67,11 +67,11 @@ pub struct HandshakeSums {
 }
 
 impl HandshakeSums {
-    fn add(&mut self, total: Nanos) {
+    fn add_transfer(&mut self, total: Nanos) {
         self.transfers += 1;
         self.total += u128::from(total);
         self.total_squares += u128::from(total) * u128::from(total);
-        self.totals.add(total as f64 * 1e-9);
+        self.totals.add_value(total as f64 * 1e-9);
     }
 
     fn merge(&mut self, other: &Self) {
@@ -86,36 +86,43 @@ impl HandshakeSums {
 #[derive(Clone, Debug, Default)]
 pub struct TransferCounters {
     /// One row per size interval, up to the last interval with a transfer.
-    pub rows: Vec<TransferRow>,
+    pub rows: Vec<SizeIntervalTransfers>,
 }
 
 impl TransferCounters {
     /// Counts a finished transfer of size interval `row` with `losses` losses.
-    pub fn add(&mut self, row: usize, losses: usize, completion: Nanos, delivery: Nanos) {
-        let row = entry(&mut self.rows, row);
-        row.completions.add(completion as f64 * 1e-9);
-        entry(&mut row.by_losses, losses.min(MAX_LOSSES)).add(completion, delivery);
+    pub fn count_finished(
+        &mut self,
+        row: usize,
+        losses: usize,
+        completion: Nanos,
+        delivery: Nanos,
+    ) {
+        let row = entry_or_extend(&mut self.rows, row);
+        row.completions.add_value(completion as f64 * 1e-9);
+        entry_or_extend(&mut row.by_losses, losses.min(MAX_LOSSES))
+            .add_transfer(completion, delivery);
     }
 
     /// Counts the delivery time of a transfer of size interval `row`.
-    pub fn delivered(&mut self, row: usize, delivery: Nanos) {
-        entry(&mut self.rows, row).deliveries.add(delivery as f64 * 1e-9);
+    pub fn count_delivery_time(&mut self, row: usize, delivery: Nanos) {
+        entry_or_extend(&mut self.rows, row).deliveries.add_value(delivery as f64 * 1e-9);
     }
 
     /// Counts the total time of a transfer with a handshake.
-    pub fn opened(&mut self, row: usize, total: Nanos) {
-        entry(&mut self.rows, row).opened.add(total);
+    pub fn count_opened(&mut self, row: usize, total: Nanos) {
+        entry_or_extend(&mut self.rows, row).opened.add_transfer(total);
     }
 
     /// Adds the transfers of another replication.
     pub fn merge(&mut self, other: &Self) {
         for (row, theirs) in other.rows.iter().enumerate() {
-            let mine = entry(&mut self.rows, row);
+            let mine = entry_or_extend(&mut self.rows, row);
             mine.completions.merge(&theirs.completions);
             mine.deliveries.merge(&theirs.deliveries);
             mine.opened.merge(&theirs.opened);
             for (losses, sums) in theirs.by_losses.iter().enumerate() {
-                entry(&mut mine.by_losses, losses).merge(sums);
+                entry_or_extend(&mut mine.by_losses, losses).merge(sums);
             }
         }
     }
@@ -123,33 +130,38 @@ impl TransferCounters {
 
 impl Probes {
     /// Records the end of a handshake and the start of a file of `packets` packets.
-    pub fn start_file(&mut self, now: Nanos, record: &mut SourceRecord, packets: u32) {
-        self.transfer_started(now, record, packets);
+    pub fn record_file_start(&mut self, now: Nanos, record: &mut SourceRecord, packets: u32) {
+        self.record_transfer_start(now, record, packets);
         record.reset_losses();
     }
 
     /// Records the end of a single transfer: its last packet is acknowledged.
-    pub fn single_transfer_finished(&mut self, now: Nanos, record: &SourceRecord) {
+    pub fn record_single_transfer_end(&mut self, now: Nanos, record: &SourceRecord) {
         let (completion, delivery) = (now - record.started, record.delivered - record.started);
-        self.counters.add(record.class(), ClassCell::DeliveryTime, delivery);
-        self.transfers.add(record.row as usize, record.losses as usize, completion, delivery);
+        self.counters.add_to_class(record.class(), ClassCell::DeliveryTime, delivery);
+        self.transfers.count_finished(
+            record.row as usize,
+            record.losses as usize,
+            completion,
+            delivery,
+        );
     }
 
-    /// Records the delivery of a transfer before its end. `opened_at` is the start of its
-    /// handshake, if it had one.
-    pub fn transfer_delivered(&mut self, record: &SourceRecord, opened_at: Option<Nanos>) {
+    /// Records the delivery of a transfer before its end. `opened_at` is the start of the
+    /// handshake, if the transfer had a handshake.
+    pub fn record_transfer_delivery(&mut self, record: &SourceRecord, opened_at: Option<Nanos>) {
         let row = record.row as usize;
-        self.transfers.delivered(row, record.delivered - record.started);
+        self.transfers.count_delivery_time(row, record.delivered - record.started);
         if let Some(opened_at) = opened_at {
             let total = record.delivered - opened_at;
-            self.counters.add(record.class(), ClassCell::TotalTime, total);
-            self.transfers.opened(row, total);
+            self.counters.add_to_class(record.class(), ClassCell::TotalTime, total);
+            self.transfers.count_opened(row, total);
         }
     }
 }
 
 /// The entry at `index`; extends the list if necessary.
-fn entry<T: Clone + Default>(list: &mut Vec<T>, index: usize) -> &mut T {
+fn entry_or_extend<T: Clone + Default>(list: &mut Vec<T>, index: usize) -> &mut T {
     if index >= list.len() {
         list.resize(index + 1, T::default());
     }
@@ -165,12 +177,12 @@ mod tests {
         let (mut one, mut other, mut both) =
             (TransferCounters::default(), TransferCounters::default(), TransferCounters::default());
         for (row, losses, time) in [(0, 0, 7_u64), (2, 1, 1 << 40), (2, 9000, 3)] {
-            one.add(row, losses, time, time / 2);
-            both.add(row, losses, time, time / 2);
+            one.count_finished(row, losses, time, time / 2);
+            both.count_finished(row, losses, time, time / 2);
         }
         for (row, losses, time) in [(2, 1, 5_u64), (3, 0, u64::MAX / 4)] {
-            other.add(row, losses, time, time - 1);
-            both.add(row, losses, time, time - 1);
+            other.count_finished(row, losses, time, time - 1);
+            both.count_finished(row, losses, time, time - 1);
         }
         let mut reversed = other.clone();
         reversed.merge(&one);

@@ -2,12 +2,12 @@
 //! matter, to avoid a copy of the code per discipline.
 
 use super::{
-    Carried, DropTail, Fair, Managed, Passed, Policed, QueueConfig, QueueDiscipline, QueueProbe,
-    Red, Verdict,
+    DropTail, EnqueueOutcome, FairQueue, LinkLoad, ManagedQueue, PolicerQueue, QueueConfig,
+    QueueDiscipline, QueueProbe, RedQueue, TransmittedPacket,
 };
 use crate::clock::{Nanos, Transmitter};
 use crate::packet::Packet;
-use crate::random::Stream;
+use crate::random::RandomStream;
 
 /// Any discipline.
 #[derive(Clone, Debug)]
@@ -15,13 +15,13 @@ pub enum AnyQueue {
     /// First in, first out.
     DropTail(DropTail),
     /// Random early detection.
-    Red(Box<Red>),
+    Red(Box<RedQueue>),
     /// Fair queueing.
-    Fair(Box<Fair>),
+    Fair(Box<FairQueue>),
     /// A discipline that may drop or mark packets that it holds.
-    Managed(Box<Managed>),
+    Managed(Box<ManagedQueue>),
     /// A policer.
-    Policed(Policed),
+    Policed(PolicerQueue),
 }
 
 macro_rules! each {
@@ -40,25 +40,30 @@ impl AnyQueue {
     /// Creates an empty queue with a buffer limit of `limit` packets. `early` decides early drops,
     /// `tie` selects among equally long queues.
     #[must_use]
-    pub fn new(config: QueueConfig, limit: Option<u64>, early: Stream, tie: Stream) -> Self {
+    pub fn new(
+        config: QueueConfig,
+        limit: Option<u64>,
+        early: RandomStream,
+        tie: RandomStream,
+    ) -> Self {
         match config {
             QueueConfig::DropTail => Self::DropTail(DropTail::new(limit)),
-            QueueConfig::Red(red) => Self::Red(Box::new(Red::new(red, limit, early))),
+            QueueConfig::Red(red) => Self::Red(Box::new(RedQueue::new(red, limit, early))),
             QueueConfig::Fair(fair) if fair.is_random() => {
-                Self::Fair(Box::new(Fair::at_random(fair, limit, tie)))
+                Self::Fair(Box::new(FairQueue::with_random_selection(fair, limit, tie)))
             }
-            QueueConfig::Fair(fair) => Self::Fair(Box::new(Fair::new(fair, limit))),
+            QueueConfig::Fair(fair) => Self::Fair(Box::new(FairQueue::new(fair, limit))),
             QueueConfig::Managed(managed) => {
-                Self::Managed(Box::new(Managed::new(managed, limit, early)))
+                Self::Managed(Box::new(ManagedQueue::new(managed, limit, early)))
             }
-            QueueConfig::Policed(policed) => Self::Policed(Policed::new(policed)),
+            QueueConfig::Policed(policed) => Self::Policed(PolicerQueue::new(policed)),
         }
     }
 
-    /// Calls [`Fair::charge_first`] for fair queues.
-    pub fn charge_first(&mut self, flows: u32, times: f64) {
+    /// Calls [`FairQueue::charge_first_sources`] for fair queues.
+    pub fn charge_first_sources(&mut self, flows: u32, times: f64) {
         if let Self::Fair(fair) = self {
-            fair.charge_first(flows, times);
+            fair.charge_first_sources(flows, times);
         }
     }
 
@@ -73,54 +78,54 @@ impl QueueDiscipline for AnyQueue {
     const HOLDS_PACKETS: bool = true;
     const DROPS_HELD_PACKETS: bool = true;
 
-    fn offer(
+    fn enqueue(
         &mut self,
         now: Nanos,
         packet: &Packet,
         link: &mut Transmitter,
         probe: &mut impl QueueProbe,
-    ) -> Verdict {
-        each!(self, queue => queue.offer(now, packet, link, probe))
+    ) -> EnqueueOutcome {
+        each!(self, queue => queue.enqueue(now, packet, link, probe))
     }
 
     fn advance_to(&mut self, now: Nanos, probe: &mut impl QueueProbe) {
         each!(self, queue => queue.advance_to(now, probe));
     }
 
-    fn restart(&mut self) {
-        each!(self, queue => queue.restart());
+    fn reset_for_next_transfer(&mut self) {
+        each!(self, queue => queue.reset_for_next_transfer());
     }
 
-    fn held(&self) -> usize {
-        each!(self, queue => queue.held())
+    fn held_packets(&self) -> usize {
+        each!(self, queue => queue.held_packets())
     }
 
-    fn ahead(&self, now: Nanos) -> Nanos {
-        each!(self, queue => queue.ahead(now))
+    fn sum_of_remaining_times(&self, now: Nanos) -> Nanos {
+        each!(self, queue => queue.sum_of_remaining_times(now))
     }
 
     fn next_departure(&self) -> Nanos {
         each!(self, queue => queue.next_departure())
     }
 
-    fn serve(
+    fn serve_next(
         &mut self,
         link: &mut Transmitter,
         probe: &mut impl QueueProbe,
     ) -> Option<(Nanos, Packet)> {
-        each!(self, queue => queue.serve(link, probe))
+        each!(self, queue => queue.serve_next(link, probe))
     }
 
-    fn waiting(&self) -> u64 {
-        each!(self, queue => queue.waiting())
+    fn waiting_packets(&self) -> u64 {
+        each!(self, queue => queue.waiting_packets())
     }
 
-    fn passed(&self) -> Option<Passed> {
-        each!(self, queue => queue.passed())
+    fn last_transmitted(&self) -> Option<TransmittedPacket> {
+        each!(self, queue => queue.last_transmitted())
     }
 
-    fn carried(&self, now: Nanos) -> Option<Carried> {
-        each!(self, queue => queue.carried(now))
+    fn link_load_until(&self, now: Nanos) -> Option<LinkLoad> {
+        each!(self, queue => queue.link_load_until(now))
     }
 
     fn take_dropped(&mut self, into: &mut Vec<(Nanos, Packet)>, probe: &mut impl QueueProbe) {

@@ -1,7 +1,7 @@
 //! Fair queueing: one queue per flow, served round robin.
 //!
 //! Deficit round robin (Shreedhar and Varghese 1995): at the start of its turn a flow receives a
-//! credit of one quantum of bytes, and it keeps unused credit for the next turn while it has
+//! credit of one quantum of bytes, and the flow keeps unused credit for the next turn while it has
 //! packets. With a quantum of one packet this is packet-by-packet round robin (Nagle's fair
 //! queueing). A quantum is at least one packet, so each turn sends a packet, and the cost per
 //! packet does not depend on the number of flows.
@@ -13,18 +13,20 @@
 //! The data structures for flows, packets and the longest queue belong to the crate `link`, whose
 //! `Drr` is the same discipline for packets of any length. This implementation is for packets of
 //! equal length, so it stores neither the length nor the arrival time of a packet: a flow takes 32
-//! bytes instead of 56 and a packet 24 instead of 48. With 100,000 flows, loading them from memory
-//! dominates the run time. `Drr` would also change some results: if only heavy flows have packets,
-//! one round suffices here before a flow is served.
+//! bytes instead of 56 and a packet 24 instead of 48. With 100,000 flows, loading the state of
+//! flows from memory dominates the run time. `Drr` would also change some results: if only heavy
+//! flows have packets, one round suffices here before a flow is served.
 
-use super::{QueueDiscipline, QueueProbe, Verdict};
+use super::{EnqueueOutcome, QueueDiscipline, QueueProbe};
 use crate::clock::{NEVER, Nanos, Transmitter};
 use crate::packet::Packet;
-use crate::random::Stream;
+use crate::random::RandomStream;
 use serde::Deserialize;
 use std::hint::black_box;
-pub use tcpcast_link::queue::{Buffers, DropPolicy, Ties};
-use tcpcast_link::queue::{Chain, Flows, ListLinks, ListedFlow, Longest, NONE, Pool};
+pub use tcpcast_link::queue::{BufferAssignment, DropPolicy, TieBreakRule};
+use tcpcast_link::queue::{
+    FlowTable, ListLinks, ListedFlow, LongestQueue, NONE, PacketList, PacketPool,
+};
 
 /// The parameters of fair queueing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
@@ -35,61 +37,61 @@ pub struct FairConfig {
     /// Bytes per packet.
     pub packet_bytes: u32,
     /// Shared buffer or per-flow buffers.
-    pub buffers: Buffers,
+    pub buffers: BufferAssignment,
     /// Drop policy of a full shared buffer; a full per-flow buffer drops the arriving packet.
     pub drop: DropPolicy,
     /// Selection among equally long queues.
-    pub ties: Ties,
+    pub ties: TieBreakRule,
 }
 
 impl FairConfig {
     /// Whether the selection among equally long queues is random.
     #[must_use]
     pub fn is_random(&self) -> bool {
-        self.ties != Ties::Latest
+        self.ties != TieBreakRule::Latest
     }
 }
 
 /// A flow with a queue.
 #[derive(Clone, Copy, Debug)]
 #[repr(align(32))]
-struct Flow {
+struct FairFlow {
     source: u32,
     /// Bytes that the flow may still send in this turn.
     credit: u32,
     /// Next flow of the round.
     next: u32,
     /// Queued packets.
-    chain: Chain,
+    chain: PacketList,
     links: ListLinks,
 }
 
-impl Flow {
+impl FairFlow {
     fn new(source: u32) -> Self {
-        Self { source, credit: 0, next: NONE, chain: Chain::EMPTY, links: ListLinks::UNLINKED }
+        Self { source, credit: 0, next: NONE, chain: PacketList::EMPTY, links: ListLinks::UNLINKED }
     }
 }
 
-impl ListedFlow for Flow {
+impl ListedFlow for FairFlow {
     #[inline(always)]
-    fn number(&self) -> u32 {
+    fn flow_number(&self) -> u32 {
         self.source
     }
 
     #[inline(always)]
-    fn next(&mut self) -> &mut u32 {
+    fn next_in_list(&mut self) -> &mut u32 {
         &mut self.next
     }
 
     #[inline(always)]
-    fn links(&mut self) -> &mut ListLinks {
+    fn length_list_links(&mut self) -> &mut ListLinks {
         &mut self.links
     }
 }
 
 /// Packet to drop when a packet arrives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Victim {
+enum DropVictim {
     None,
     Arriving,
     /// A queued packet of this flow.
@@ -98,12 +100,12 @@ enum Victim {
 
 /// A fair queue.
 #[derive(Clone, Debug)]
-pub struct Fair {
+pub struct FairQueue {
     config: FairConfig,
     limit: u64,
-    pool: Pool<Packet>,
-    flows: Flows<Flow>,
-    longest: Longest<Stream>,
+    pool: PacketPool<Packet>,
+    flows: FlowTable<FairFlow>,
+    longest: LongestQueue<RandomStream>,
     /// Queued packets of all flows.
     waiting: u64,
     /// First and last flow of the round, which excludes the flow in service.
@@ -118,27 +120,35 @@ pub struct Fair {
     heavy_bytes: u32,
 }
 
-impl Fair {
+impl FairQueue {
     /// Creates an empty queue. `limit` is the limit in packets, including the packet in
     /// transmission, of the shared buffer or of each per-flow buffer; `None` is unlimited. Among
     /// equally long queues the latest loses a packet.
     #[must_use]
     pub fn new(config: FairConfig, limit: Option<u64>) -> Self {
-        Self::with_longest(config, limit, Longest::latest())
+        Self::with_longest(config, limit, LongestQueue::with_latest_tie_break())
     }
 
     /// Creates an empty queue that selects among equally long queues at random.
     #[must_use]
-    pub fn at_random(config: FairConfig, limit: Option<u64>, draws: Stream) -> Self {
-        Self::with_longest(config, limit, Longest::new(config.ties, draws))
+    pub fn with_random_selection(
+        config: FairConfig,
+        limit: Option<u64>,
+        draws: RandomStream,
+    ) -> Self {
+        Self::with_longest(config, limit, LongestQueue::new(config.ties, draws))
     }
 
-    fn with_longest(config: FairConfig, limit: Option<u64>, longest: Longest<Stream>) -> Self {
+    fn with_longest(
+        config: FairConfig,
+        limit: Option<u64>,
+        longest: LongestQueue<RandomStream>,
+    ) -> Self {
         Self {
             config,
             limit: limit.unwrap_or(u64::MAX),
-            pool: Pool::default(),
-            flows: Flows::default(),
+            pool: PacketPool::default(),
+            flows: FlowTable::default(),
             longest,
             waiting: 0,
             first: NONE,
@@ -152,88 +162,93 @@ impl Fair {
 
     /// Makes the flows of the first `flows` sources heavy: their packets are charged `times` their
     /// length, which corresponds to a weight of 1 / `times`.
-    pub fn charge_first(&mut self, flows: u32, times: f64) {
+    pub fn charge_first_sources(&mut self, flows: u32, times: f64) {
         self.heavy = flows;
         self.heavy_bytes = libm::round(f64::from(self.config.packet_bytes) * times) as u32;
     }
 
     /// Bytes charged per packet of a flow.
     #[inline(always)]
-    fn bytes_of(&self, flow: &Flow) -> u32 {
+    fn charged_bytes_of(&self, flow: &FairFlow) -> u32 {
         if flow.source < self.heavy { self.heavy_bytes } else { self.config.packet_bytes }
     }
 
-    fn len(&self, flow: u32) -> u32 {
-        self.flows.get(flow).chain.len
+    fn flow_queue_length(&self, flow: u32) -> u32 {
+        self.flows.flow_at(flow).chain.len
     }
 
-    fn in_service(&self) -> u64 {
+    fn packets_in_service(&self) -> u64 {
         u64::from(self.served != NONE)
     }
 
     fn has_room(&self, flow: u32) -> bool {
         match self.config.buffers {
-            Buffers::Shared => self.waiting + self.in_service() < self.limit,
-            Buffers::PerFlow if flow == NONE => self.limit > 0,
-            Buffers::PerFlow => {
-                let len = u64::from(self.len(flow));
+            BufferAssignment::Shared => self.waiting + self.packets_in_service() < self.limit,
+            BufferAssignment::PerFlow if flow == NONE => self.limit > 0,
+            BufferAssignment::PerFlow => {
+                let len = u64::from(self.flow_queue_length(flow));
                 len + u64::from(flow == self.served) < self.limit
             }
         }
     }
 
     /// Selects the packet to drop to make room for a packet of `flow`.
-    fn victim(&mut self, flow: u32) -> Victim {
-        if self.config.drop == DropPolicy::Arriving || self.config.buffers == Buffers::PerFlow {
-            return Victim::Arriving;
+    fn select_victim(&mut self, flow: u32) -> DropVictim {
+        if self.config.drop == DropPolicy::Arriving
+            || self.config.buffers == BufferAssignment::PerFlow
+        {
+            return DropVictim::Arriving;
         }
-        let len = if flow == NONE { 0 } else { self.len(flow) };
-        match self.longest.longest(len + 1) {
-            Some(other) => Victim::Queued(other),
-            None if self.config.drop == DropPolicy::LongestHead && len > 0 => Victim::Queued(flow),
-            None => Victim::Arriving,
+        let len = if flow == NONE { 0 } else { self.flow_queue_length(flow) };
+        match self.longest.longest_flow(len + 1) {
+            Some(other) => DropVictim::Queued(other),
+            None if self.config.drop == DropPolicy::LongestHead && len > 0 => {
+                DropVictim::Queued(flow)
+            }
+            None => DropVictim::Arriving,
         }
     }
 
     /// Evicts a packet from the queue of a flow.
     #[inline(always)]
-    fn evict(&mut self, flow: u32) -> Option<Packet> {
+    fn evict_packet(&mut self, flow: u32) -> Option<Packet> {
         let tail = self.config.drop == DropPolicy::LongestTail;
-        let packet = self.take(flow, tail)?;
-        if self.len(flow) == 0 && flow != self.served {
+        let packet = self.take_packet(flow, tail)?;
+        if self.flow_queue_length(flow) == 0 && flow != self.served {
             // The round still contains the flow, until its turn comes.
-            self.flows.forget(flow);
+            self.flows.remove_from_table(flow);
         }
         Some(packet)
     }
 
     /// Takes the last packet of a queue if `tail`, otherwise the first.
     #[inline(always)]
-    fn take(&mut self, flow: u32, tail: bool) -> Option<Packet> {
-        self.shrinks(flow);
-        let chain = &mut self.flows.get_mut(flow).chain;
+    fn take_packet(&mut self, flow: u32, tail: bool) -> Option<Packet> {
+        self.before_queue_shrinks(flow);
+        let chain = &mut self.flows.flow_at_mut(flow).chain;
         let packet = if tail { self.pool.take_last(chain) } else { self.pool.take_first(chain) }?;
         self.waiting -= 1;
         Some(packet)
     }
 
     /// Removes flows without packets from the start of the round.
-    fn remove_empty(&mut self) {
-        while self.first != NONE && self.len(self.first) == 0 {
+    fn remove_empty_flows(&mut self) {
+        while self.first != NONE && self.flow_queue_length(self.first) == 0 {
             let flow = self.first;
-            self.first = self.flows.get(flow).next;
-            self.flows.free(flow);
+            self.first = self.flows.flow_at(flow).next;
+            self.flows.free_slot(flow);
         }
     }
 
     #[inline(always)]
-    fn wait(&mut self, flow: u32, packet: Packet) {
-        let flow = if flow == NONE { self.flows.add(Flow::new(packet.source())) } else { flow };
-        let len = self.len(flow);
-        self.pool.push(&mut self.flows.get_mut(flow).chain, packet);
+    fn append_packet(&mut self, flow: u32, packet: Packet) {
+        let flow =
+            if flow == NONE { self.flows.add_flow(FairFlow::new(packet.source())) } else { flow };
+        let len = self.flow_queue_length(flow);
+        self.pool.push_packet(&mut self.flows.flow_at_mut(flow).chain, packet);
         self.waiting += 1;
         if self.config.drop != DropPolicy::Arriving {
-            self.longest.grows(self.flows.all_mut(), flow, len + 1);
+            self.longest.on_queue_grown(self.flows.all_slots_mut(), flow, len + 1);
         }
         if len == 0 && flow != self.served {
             self.join_round(flow);
@@ -242,30 +257,30 @@ impl Fair {
 
     /// Updates the longest queue before a packet leaves the queue of a flow.
     #[inline(never)]
-    fn shrinks(&mut self, flow: u32) {
+    fn before_queue_shrinks(&mut self, flow: u32) {
         if self.config.drop != DropPolicy::Arriving {
-            let to = self.len(flow) - 1;
-            self.longest.shrinks(self.flows.all_mut(), flow, to);
+            let to = self.flow_queue_length(flow) - 1;
+            self.longest.on_queue_shrunk(self.flows.all_slots_mut(), flow, to);
         }
     }
 
     #[inline(always)]
     fn join_round(&mut self, flow: u32) {
-        self.flows.append(&mut self.first, &mut self.last, flow);
+        self.flows.append_to_round(&mut self.first, &mut self.last, flow);
     }
 
     /// Starts the next turn and returns its flow; `None` if no packet is queued.
     #[inline(always)]
-    fn next_in_round(&mut self) -> Option<u32> {
+    fn next_flow_in_round(&mut self) -> Option<u32> {
         let mut skipped = 0;
         loop {
-            self.remove_empty();
+            self.remove_empty_flows();
             let flow = self.first;
             if flow == NONE {
                 return None;
             }
             let FairConfig { quantum_bytes, .. } = self.config;
-            let state = self.flows.get_mut(flow);
+            let state = self.flows.flow_at_mut(flow);
             state.credit = state.credit.saturating_add(quantum_bytes);
             self.first = state.next;
             // After `heavy` skipped flows, all flows of the round are heavy.
@@ -278,75 +293,75 @@ impl Fair {
         }
     }
 
-    /// Continues the turn of the flow in service or ends it. Returns the flow to serve next.
+    /// Continues or ends the turn of the flow in service. Returns the flow to serve next.
     #[inline(always)]
-    fn next_flow(&mut self) -> Option<u32> {
+    fn next_flow_to_serve(&mut self) -> Option<u32> {
         let flow = self.served;
-        let state = self.flows.get(flow);
+        let state = self.flows.flow_at(flow);
         if state.chain.len == 0 {
-            self.flows.forget(flow);
-            self.flows.free(flow);
-        } else if state.credit >= self.bytes_of(state) {
+            self.flows.remove_from_table(flow);
+            self.flows.free_slot(flow);
+        } else if state.credit >= self.charged_bytes_of(state) {
             return Some(flow);
         } else {
             self.join_round(flow);
         }
-        self.next_in_round()
+        self.next_flow_in_round()
     }
 
     #[inline(always)]
     fn begin_service(&mut self, flow: u32) {
         self.served = flow;
-        let bytes = self.bytes_of(self.flows.get(flow));
-        let state = self.flows.get_mut(flow);
+        let bytes = self.charged_bytes_of(self.flows.flow_at(flow));
+        let state = self.flows.flow_at_mut(flow);
         state.credit = state.credit.saturating_sub(bytes);
     }
 }
 
-impl QueueDiscipline for Fair {
+impl QueueDiscipline for FairQueue {
     const HOLDS_PACKETS: bool = true;
 
-    fn offer(
+    fn enqueue(
         &mut self,
         now: Nanos,
         packet: &Packet,
         link: &mut Transmitter,
         probe: &mut impl QueueProbe,
-    ) -> Verdict {
-        let backlog = self.held();
-        probe.queue_seen(backlog);
-        let flow = self.flows.find(packet.source());
-        let victim = if self.has_room(flow) { Victim::None } else { self.victim(flow) };
-        if victim == Victim::Arriving {
-            return Verdict::Dropped;
+    ) -> EnqueueOutcome {
+        let backlog = self.held_packets();
+        probe.on_queue_length_seen(backlog);
+        let flow = self.flows.find_slot(packet.source());
+        let victim = if self.has_room(flow) { DropVictim::None } else { self.select_victim(flow) };
+        if victim == DropVictim::Arriving {
+            return EnqueueOutcome::Dropped;
         }
-        probe.queue_held(backlog, now);
+        probe.on_queue_length_held(backlog, now);
         if self.served == NONE {
-            let flow = self.flows.add(Flow::new(packet.source()));
-            self.flows.get_mut(flow).credit = self.config.quantum_bytes;
+            let flow = self.flows.add_flow(FairFlow::new(packet.source()));
+            self.flows.flow_at_mut(flow).credit = self.config.quantum_bytes;
             self.begin_service(flow);
             self.leaves = link.transmit_next(now);
-            return Verdict::Departs { leaves: self.leaves, backlog };
+            return EnqueueOutcome::Departs { leaves: self.leaves, backlog };
         }
-        self.wait(flow, *packet);
+        self.append_packet(flow, *packet);
         let evicted = match victim {
-            Victim::Queued(flow) => self.evict(flow),
-            Victim::None | Victim::Arriving => None,
+            DropVictim::Queued(flow) => self.evict_packet(flow),
+            DropVictim::None | DropVictim::Arriving => None,
         };
-        Verdict::Held { backlog, evicted }
+        EnqueueOutcome::Held { backlog, evicted }
     }
 
     fn advance_to(&mut self, _now: Nanos, _probe: &mut impl QueueProbe) {}
 
-    fn held(&self) -> usize {
-        (self.waiting + self.in_service()) as usize
+    fn held_packets(&self) -> usize {
+        (self.waiting + self.packets_in_service()) as usize
     }
 
-    fn ahead(&self, now: Nanos) -> Nanos {
+    fn sum_of_remaining_times(&self, now: Nanos) -> Nanos {
         if self.served == NONE { 0 } else { self.leaves - now }
     }
 
-    fn waiting(&self) -> u64 {
+    fn waiting_packets(&self) -> u64 {
         self.waiting
     }
 
@@ -360,27 +375,27 @@ impl QueueDiscipline for Fair {
             if flow == NONE {
                 break;
             }
-            let state = self.flows.get(flow);
+            let state = self.flows.flow_at(flow);
             visit(state.source);
             flow = state.next;
-            fetched ^= self.pool.prefetch(&state.chain);
+            fetched ^= self.pool.prefetch_first(&state.chain);
         }
         black_box(fetched);
     }
 
-    fn serve(
+    fn serve_next(
         &mut self,
         link: &mut Transmitter,
         probe: &mut impl QueueProbe,
     ) -> Option<(Nanos, Packet)> {
         let now = self.leaves;
-        probe.queue_held(self.held(), now);
-        let Some(flow) = self.next_flow() else {
+        probe.on_queue_length_held(self.held_packets(), now);
+        let Some(flow) = self.next_flow_to_serve() else {
             self.served = NONE;
             self.leaves = NEVER;
             return None;
         };
-        let packet = self.take(flow, false)?;
+        let packet = self.take_packet(flow, false)?;
         self.begin_service(flow);
         self.leaves = link.transmit_back_to_back();
         Some((self.leaves, packet))

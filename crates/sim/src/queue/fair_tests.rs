@@ -1,9 +1,9 @@
 //! Tests of fair queueing against definitions of fairness.
 
 use super::*;
-use crate::clock::transmitter;
+use crate::clock::constant_rate_transmitter;
 use crate::queue::{AnyQueue, QueueConfig};
-use crate::random::{Named, Purpose};
+use crate::random::{NamedStream, StreamPurpose};
 use proptest::prelude::*;
 
 /// Transmission time of a packet.
@@ -19,11 +19,11 @@ struct QueueIntegral {
 }
 
 impl QueueProbe for QueueIntegral {
-    fn queue_held(&mut self, packets: usize, until: Nanos) {
+    fn on_queue_length_held(&mut self, packets: usize, until: Nanos) {
         self.sum += packets as u64 * (until - self.until);
         self.until = until;
     }
-    fn queue_seen(&mut self, _packets: usize) {}
+    fn on_queue_length_seen(&mut self, _packets: usize) {}
 }
 
 /// A queue with its link, and the log of its packets: time and source of arrivals, services and
@@ -48,17 +48,18 @@ impl Bench {
     fn new(config: FairConfig, limit: Option<u64>) -> Self {
         Self {
             queue: {
-                let stream = || Stream::named(1, 0, 0, Purpose::Tie);
+                let stream = || RandomStream::for_entity(1, 0, 0, StreamPurpose::Tie);
                 AnyQueue::new(QueueConfig::Fair(config), limit, stream(), stream())
             },
-            link: transmitter(Some(RATE), PACKET),
+            link: constant_rate_transmitter(Some(RATE), PACKET),
             integral: QueueIntegral::default(),
             arrived: Vec::new(),
             served: Vec::new(),
             dropped: Vec::new(),
             numbers: vec![Vec::new(); 16],
             lengths: [0; 16],
-            from_longest: config.drop != DropPolicy::Arriving && config.buffers == Buffers::Shared,
+            from_longest: config.drop != DropPolicy::Arriving
+                && config.buffers == BufferAssignment::Shared,
             arrivals: 0,
         }
     }
@@ -67,7 +68,9 @@ impl Bench {
     fn advance_to(&mut self, now: Nanos) {
         while self.queue.next_departure() <= now {
             let at = self.queue.next_departure();
-            if let Some((leaves, packet)) = self.queue.serve(&mut self.link, &mut self.integral) {
+            if let Some((leaves, packet)) =
+                self.queue.serve_next(&mut self.link, &mut self.integral)
+            {
                 assert_eq!(leaves, at + TIME, "the link is idle while packets wait");
                 self.lengths[packet.source() as usize] -= 1;
                 self.serves(at, packet);
@@ -80,24 +83,25 @@ impl Bench {
         self.numbers[packet.source() as usize].push(packet.number());
     }
 
-    fn arrive(&mut self, now: Nanos, source: u32) -> Verdict {
+    fn arrive(&mut self, now: Nanos, source: u32) -> EnqueueOutcome {
         self.advance_to(now);
         self.arrivals += 1;
-        let packet = Packet::new(source, 0, self.arrivals, crate::packet::Label::default());
+        let packet = Packet::new(source, 0, self.arrivals, crate::packet::PacketLabel::default());
         self.arrived.push((now, source));
-        let verdict = self.queue.offer(now, &packet, &mut self.link, &mut self.integral);
+        let verdict = self.queue.enqueue(now, &packet, &mut self.link, &mut self.integral);
         self.lengths[source as usize] += 1;
         match verdict {
-            Verdict::Departs { leaves, backlog } => {
+            EnqueueOutcome::Departs { leaves, backlog } => {
                 assert_eq!((leaves, backlog), (now + TIME, 0));
                 self.lengths[source as usize] -= 1;
                 self.serves(now, packet);
             }
-            Verdict::Held { evicted: Some(packet), .. } => self.drops(now, packet.source()),
-            Verdict::Held { .. } => {}
-            Verdict::Dropped => self.drops(now, source),
+            EnqueueOutcome::Held { evicted: Some(packet), .. } => self.drops(now, packet.source()),
+            EnqueueOutcome::Held { .. } => {}
+            EnqueueOutcome::Dropped => self.drops(now, source),
         }
-        let accounted = self.served.len() + self.dropped.len() + self.queue.waiting() as usize;
+        let accounted =
+            self.served.len() + self.dropped.len() + self.queue.waiting_packets() as usize;
         assert_eq!(self.arrived.len(), accounted, "packets are conserved");
         verdict
     }
@@ -112,7 +116,7 @@ impl Bench {
 
     fn has_flow(&self, source: u32) -> bool {
         match &self.queue {
-            AnyQueue::Fair(queue) => queue.flows.find(source) != NONE,
+            AnyQueue::Fair(queue) => queue.flows.find_slot(source) != NONE,
             other => panic!("{other:?} has no flows"),
         }
     }
@@ -122,17 +126,17 @@ impl Bench {
     }
 }
 
-fn config(packets_per_turn: u32, buffers: Buffers, drop: DropPolicy) -> FairConfig {
+fn config(packets_per_turn: u32, buffers: BufferAssignment, drop: DropPolicy) -> FairConfig {
     let quantum_bytes = packets_per_turn * PACKET;
-    FairConfig { quantum_bytes, packet_bytes: PACKET, buffers, drop, ties: Ties::Latest }
+    FairConfig { quantum_bytes, packet_bytes: PACKET, buffers, drop, ties: TieBreakRule::Latest }
 }
 
-fn with_ties(ties: Ties) -> FairConfig {
-    FairConfig { ties, ..config(1, Buffers::Shared, DropPolicy::LongestTail) }
+fn with_ties(ties: TieBreakRule) -> FairConfig {
+    FairConfig { ties, ..config(1, BufferAssignment::Shared, DropPolicy::LongestTail) }
 }
 
 fn round_robin() -> FairConfig {
-    config(1, Buffers::Shared, DropPolicy::Arriving)
+    config(1, BufferAssignment::Shared, DropPolicy::Arriving)
 }
 
 fn count(events: &[(Nanos, u32)], source: u32) -> usize {
@@ -148,7 +152,7 @@ fn round_robin_serves_one_packet_per_flow_and_turn() {
     bench.advance_to(100 * TIME);
     assert_eq!(bench.order(), [0, 1, 2, 0, 1, 0, 0]);
     assert_eq!(bench.integral.sum, TIME * (7 + 6 + 5 + 4 + 3 + 2 + 1));
-    assert_eq!((bench.queue.held(), bench.queue.next_departure()), (0, NEVER));
+    assert_eq!((bench.queue.held_packets(), bench.queue.next_departure()), (0, NEVER));
 }
 
 #[test]
@@ -182,8 +186,8 @@ fn unused_quantum_is_kept_for_the_next_turn() {
 
 #[test]
 fn per_flow_limit_includes_packet_in_transmission() {
-    let mut bench = Bench::new(config(1, Buffers::PerFlow, DropPolicy::Arriving), Some(2));
-    let fits = |verdict| verdict != Verdict::Dropped;
+    let mut bench = Bench::new(config(1, BufferAssignment::PerFlow, DropPolicy::Arriving), Some(2));
+    let fits = |verdict| verdict != EnqueueOutcome::Dropped;
     assert!(fits(bench.arrive(0, 0)) && fits(bench.arrive(0, 0)) && !fits(bench.arrive(0, 0)));
     assert!(fits(bench.arrive(0, 1)) && fits(bench.arrive(0, 1)) && !fits(bench.arrive(0, 1)));
     assert!(fits(bench.arrive(TIME, 0)), "the first packet has left");
@@ -193,7 +197,7 @@ fn per_flow_limit_includes_packet_in_transmission() {
 #[test]
 fn full_shared_buffer_drops_by_policy() {
     let numbers = |drop| {
-        let mut bench = Bench::new(config(1, Buffers::Shared, drop), Some(5));
+        let mut bench = Bench::new(config(1, BufferAssignment::Shared, drop), Some(5));
         // Packet 1 is in transmission; 2, 3 and 4 wait, and so does 5 of the second flow.
         for source in [0, 0, 0, 0, 1, 1, 1, 1, 2] {
             bench.arrive(0, source);
@@ -213,7 +217,7 @@ fn full_shared_buffer_drops_by_policy() {
 
 #[test]
 fn flow_without_packets_after_eviction_leaves_the_round() {
-    let mut bench = Bench::new(with_ties(Ties::RandomOthers), Some(4));
+    let mut bench = Bench::new(with_ties(TieBreakRule::RandomOthers), Some(4));
     // Packet 1 is in transmission, and one packet of each of three flows waits.
     for source in [0, 1, 2, 3, 4] {
         bench.arrive(0, source);
@@ -251,9 +255,9 @@ fn ties_select_among_equally_long_queues() {
         let error = counts.iter().zip(expected).map(|(a, b)| a.abs_diff(b)).max();
         assert!(error < Some(160), "{counts:?} for {expected:?}");
     };
-    assert_eq!(lost(Ties::Latest), [6000, 0, 0, 0, 0]);
-    near(lost(Ties::Random), [1500, 1500, 1500, 1500, 0]);
-    near(lost(Ties::RandomOthers), [0, 2000, 2000, 2000, 0]);
+    assert_eq!(lost(TieBreakRule::Latest), [6000, 0, 0, 0, 0]);
+    near(lost(TieBreakRule::Random), [1500, 1500, 1500, 1500, 0]);
+    near(lost(TieBreakRule::RandomOthers), [0, 2000, 2000, 2000, 0]);
 }
 
 /// Gaps and sources of arrivals. A packet takes 1000 ns, so some loads are above one.
@@ -264,13 +268,17 @@ fn workload(flows: u32, max_gap: u64) -> impl Strategy<Value = Vec<(u64, u32)>> 
 }
 
 fn any_config() -> impl Strategy<Value = FairConfig> {
-    let buffers = prop_oneof![Just(Buffers::PerFlow), Just(Buffers::Shared)];
+    let buffers = prop_oneof![Just(BufferAssignment::PerFlow), Just(BufferAssignment::Shared)];
     let drop = prop_oneof![
         Just(DropPolicy::Arriving),
         Just(DropPolicy::LongestTail),
         Just(DropPolicy::LongestHead)
     ];
-    let ties = prop_oneof![Just(Ties::Latest), Just(Ties::Random), Just(Ties::RandomOthers)];
+    let ties = prop_oneof![
+        Just(TieBreakRule::Latest),
+        Just(TieBreakRule::Random),
+        Just(TieBreakRule::RandomOthers)
+    ];
     let parts = (PACKET..5 * PACKET, buffers, drop, ties);
     parts.prop_map(|(quantum_bytes, buffers, drop, ties)| FairConfig {
         quantum_bytes,
@@ -327,14 +335,14 @@ proptest! {
         for (gap, source) in arrivals {
             now += gap;
             bench.arrive(now, source);
-            if config.buffers == Buffers::Shared {
-                prop_assert!(bench.queue.held() as u64 <= limit);
+            if config.buffers == BufferAssignment::Shared {
+                prop_assert!(bench.queue.held_packets() as u64 <= limit);
             }
         }
         bench.advance_to(NEVER - 1);
         prop_assert_eq!(bench.arrived.len(), bench.served.len() + bench.dropped.len());
         prop_assert!(bench.numbers.iter().all(|n| n.windows(2).all(|pair| pair[0] < pair[1])));
-        prop_assert_eq!(bench.queue.held(), 0);
+        prop_assert_eq!(bench.queue.held_packets(), 0);
         prop_assert!((0..8).all(|source| !bench.has_flow(source)));
     }
 
@@ -364,7 +372,7 @@ proptest! {
     /// A packet at the head of a flow waits for at most one turn of each other flow.
     #[test]
     fn head_packets_wait_at_most_one_round(turn in 1_u32..4, arrivals in workload(8, 900)) {
-        let mut bench = Bench::new(config(turn, Buffers::Shared, DropPolicy::Arriving), None);
+        let mut bench = Bench::new(config(turn, BufferAssignment::Shared, DropPolicy::Arriving), None);
         let mut now = 0;
         for (gap, source) in arrivals {
             now += gap;
@@ -408,12 +416,12 @@ proptest! {
     fn constant_rates_get_max_min_shares(
         gaps in prop::collection::vec(700_u64..40_000, 2..8),
         by_longest in any::<bool>(),
-        ties in prop_oneof![Just(Ties::Latest), Just(Ties::Random), Just(Ties::RandomOthers)],
+        ties in prop_oneof![Just(TieBreakRule::Latest), Just(TieBreakRule::Random), Just(TieBreakRule::RandomOthers)],
     ) {
         let rule = if by_longest {
             with_ties(ties)
         } else {
-            config(1, Buffers::PerFlow, DropPolicy::Arriving)
+            config(1, BufferAssignment::PerFlow, DropPolicy::Arriving)
         };
         let mut bench = Bench::new(rule, Some(8 * gaps.len() as u64));
         let end = 2_000 * TIME;

@@ -1,11 +1,12 @@
 //! First-in first-out queues: the departure time of a packet is known on arrival.
 
-use super::{QueueDiscipline, QueueProbe, Verdict, disciplines};
+use super::{EnqueueOutcome, QueueDiscipline, QueueProbe, disciplines};
 use crate::clock::{Nanos, Transmitter};
 use crate::packet::Packet;
-use crate::random::Stream;
+use crate::random::RandomStream;
 use tcpcast_link::queue::{
-    Admission, AdmitAll, Departure, Departures, Leaving, LeavingBytes, Limits, Reason,
+    AdmissionRule, AdmitAll, BufferLimits, Departure, DepartureQueue, DepartureWithLength,
+    DropReason, StoredDeparture,
 };
 
 /// The drop-tail queue.
@@ -13,99 +14,99 @@ pub type DropTail = Fifo<AdmitAll, Nanos>;
 
 /// Random early detection that drops packets, with a limited buffer. RED with ECN marks is a
 /// managed discipline.
-pub type Red = Fifo<disciplines::Red, LeavingBytes>;
+pub type RedQueue = Fifo<disciplines::Red, DepartureWithLength>;
 
 /// A first-in first-out queue with an admission rule that may drop packets early. The buffer limit
 /// is in packets.
 #[derive(Clone, Debug)]
-pub struct Fifo<A, L>(Departures<A, L>);
+pub struct Fifo<A, L>(DepartureQueue<A, L>);
 
 impl DropTail {
     /// Creates an empty queue with a limit of `limit` packets, including the packet in
     /// transmission; `None` is unlimited.
     #[must_use]
     pub fn new(limit: Option<u64>) -> Self {
-        Self(Departures::of_packets(limit, AdmitAll))
+        Self(DepartureQueue::with_packet_limit(limit, AdmitAll))
     }
 }
 
-impl Red {
+impl RedQueue {
     /// Creates an empty queue with a limit of `limit` packets, including the packet in
     /// transmission; `early` decides early drops.
     #[must_use]
-    pub fn new(config: disciplines::RedConfig, limit: Option<u64>, early: Stream) -> Self {
-        let limits = Limits { packets: limit, ..Limits::default() };
-        Self(Departures::new(limits, disciplines::Red::new(config, early)))
+    pub fn new(config: disciplines::RedConfig, limit: Option<u64>, early: RandomStream) -> Self {
+        let limits = BufferLimits { packets: limit, ..BufferLimits::default() };
+        Self(DepartureQueue::new(limits, disciplines::Red::new(config, early)))
     }
 }
 
 /// Forwards the events of the queue of crate `link` to a probe.
-struct ProbeAdapter<'a, P>(&'a mut P);
+struct LinkProbeAdapter<'a, P>(&'a mut P);
 
-impl<P: QueueProbe> disciplines::QueueProbe<()> for ProbeAdapter<'_, P> {
+impl<P: QueueProbe> disciplines::QueueProbe<()> for LinkProbeAdapter<'_, P> {
     #[inline(always)]
-    fn found(&mut self, packets: u64) {
-        self.0.queue_seen(packets as usize);
+    fn on_queue_length_seen(&mut self, packets: u64) {
+        self.0.on_queue_length_seen(packets as usize);
     }
 
     #[inline(always)]
-    fn held(&mut self, packets: u64, until: Nanos) {
-        self.0.queue_held(packets as usize, until);
+    fn on_queue_length_held(&mut self, packets: u64, until: Nanos) {
+        self.0.on_queue_length_held(packets as usize, until);
     }
 
-    fn averaged(&mut self, average: f64) {
-        self.0.queue_averaged(average);
+    fn on_average_updated(&mut self, average: f64) {
+        self.0.on_average_updated(average);
     }
 
     #[inline(always)]
-    fn dropped(&mut self, _now: Nanos, _packet: &tcpcast_link::Packet<()>, reason: Reason) {
-        if reason == Reason::Early {
-            self.0.dropped_early();
+    fn on_drop(&mut self, _now: Nanos, _packet: &tcpcast_link::Packet<()>, reason: DropReason) {
+        if reason == DropReason::Early {
+            self.0.on_early_drop();
         }
     }
 }
 
-impl<A: Admission, L: Leaving> QueueDiscipline for Fifo<A, L> {
+impl<A: AdmissionRule, L: StoredDeparture> QueueDiscipline for Fifo<A, L> {
     #[inline(always)]
-    fn offer(
+    fn enqueue(
         &mut self,
         now: Nanos,
         packet: &Packet,
         link: &mut Transmitter,
         probe: &mut impl QueueProbe,
-    ) -> Verdict {
-        let arriving = tcpcast_link::Packet::new((), packet.source(), link.length());
-        match self.0.offer(now, arriving, link, &mut ProbeAdapter(probe)) {
+    ) -> EnqueueOutcome {
+        let arriving = tcpcast_link::Packet::new((), packet.source(), link.cached_length());
+        match self.0.offer(now, arriving, link, &mut LinkProbeAdapter(probe)) {
             Ok(Departure { leaves, found, .. }) => {
-                Verdict::Departs { leaves, backlog: found as usize }
+                EnqueueOutcome::Departs { leaves, backlog: found as usize }
             }
-            Err(_) => Verdict::Dropped,
+            Err(_) => EnqueueOutcome::Dropped,
         }
     }
 
     #[inline(always)]
     fn advance_to(&mut self, now: Nanos, probe: &mut impl QueueProbe) {
-        self.0.advance_to(now, &mut ProbeAdapter(probe));
+        self.0.advance_to(now, &mut LinkProbeAdapter(probe));
     }
 
-    fn restart(&mut self) {
-        self.0.restart(0);
+    fn reset_for_next_transfer(&mut self) {
+        self.0.reset_when_empty(0);
     }
 
-    fn held(&self) -> usize {
-        self.0.held().packets as usize
+    fn held_packets(&self) -> usize {
+        self.0.held_backlog().packets as usize
     }
 
-    fn ahead(&self, now: Nanos) -> Nanos {
-        self.0.ahead(now)
+    fn sum_of_remaining_times(&self, now: Nanos) -> Nanos {
+        self.0.sum_of_remaining_times(now)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::clock::transmitter;
-    use crate::random::{Named, Purpose};
+    use crate::clock::constant_rate_transmitter;
+    use crate::random::{NamedStream, StreamPurpose};
 
     #[derive(Debug, Default, PartialEq)]
     struct RecordingProbe {
@@ -116,34 +117,34 @@ mod tests {
     }
 
     impl QueueProbe for RecordingProbe {
-        fn queue_held(&mut self, packets: usize, until: Nanos) {
+        fn on_queue_length_held(&mut self, packets: usize, until: Nanos) {
             self.held.push((packets, until));
         }
-        fn queue_seen(&mut self, packets: usize) {
+        fn on_queue_length_seen(&mut self, packets: usize) {
             self.seen.push(packets);
         }
-        fn queue_averaged(&mut self, _packets: f64) {
+        fn on_average_updated(&mut self, _packets: f64) {
             self.averages += 1;
         }
-        fn dropped_early(&mut self) {
+        fn on_early_drop(&mut self) {
             assert!(self.seen.len() == self.averages, "reported before the early drop");
             self.early += 1;
         }
     }
 
     #[test]
-    fn limit_includes_packet_in_transmission_until_it_departs() {
-        let mut link = transmitter(Some(12_000_000_000), 1500); // 1500 bytes take 1000 ns
+    fn limit_includes_packet_in_transmission_and_departures_precede_arrivals() {
+        let mut link = constant_rate_transmitter(Some(12_000_000_000), 1500); // 1500 bytes take 1000 ns
         let mut queue = DropTail::new(Some(2));
         let mut recorded = RecordingProbe::default();
-        let mut offer = |now| queue.offer(now, &Packet::default(), &mut link, &mut recorded);
-        assert_eq!(offer(0), Verdict::Departs { leaves: 1000, backlog: 0 });
-        assert_eq!(offer(0), Verdict::Departs { leaves: 2000, backlog: 1 });
-        assert_eq!(offer(999), Verdict::Dropped);
-        assert_eq!(offer(1000), Verdict::Departs { leaves: 3000, backlog: 1 });
+        let mut offer = |now| queue.enqueue(now, &Packet::default(), &mut link, &mut recorded);
+        assert_eq!(offer(0), EnqueueOutcome::Departs { leaves: 1000, backlog: 0 });
+        assert_eq!(offer(0), EnqueueOutcome::Departs { leaves: 2000, backlog: 1 });
+        assert_eq!(offer(999), EnqueueOutcome::Dropped);
+        assert_eq!(offer(1000), EnqueueOutcome::Departs { leaves: 3000, backlog: 1 });
         let (seen, held) = (vec![0, 1, 2, 1], vec![(0, 0), (1, 0), (2, 1000), (1, 1000)]);
         assert_eq!(recorded, RecordingProbe { seen, held, ..RecordingProbe::default() });
-        assert_eq!((queue.held(), queue.ahead(1500)), (2, 2000));
+        assert_eq!((queue.held_packets(), queue.sum_of_remaining_times(1500)), (2, 2000));
     }
 
     #[test]
@@ -159,12 +160,13 @@ mod tests {
             ecn: false,
         };
         for (room, early) in [(4, 0), (5, 2)] {
-            let mut link = transmitter(Some(12_000_000_000), 1500);
-            let stream = Stream::named(1, 0, 0, Purpose::EarlyDrop);
-            let mut red = Red::new(config, Some(room), stream);
+            let mut link = constant_rate_transmitter(Some(12_000_000_000), 1500);
+            let stream = RandomStream::for_entity(1, 0, 0, StreamPurpose::EarlyDrop);
+            let mut red = RedQueue::new(config, Some(room), stream);
             let mut recorded = RecordingProbe::default();
             let accepted = (0..6).filter(|_| {
-                red.offer(0, &Packet::default(), &mut link, &mut recorded) != Verdict::Dropped
+                red.enqueue(0, &Packet::default(), &mut link, &mut recorded)
+                    != EnqueueOutcome::Dropped
             });
             assert_eq!(accepted.count(), 4);
             assert_eq!((recorded.seen, recorded.averages), (vec![0, 1, 2, 3, 4, 4], 6));

@@ -1,18 +1,18 @@
 //! Disciplines of the crate `link` that drop or mark packets that they hold (CoDel, FQ-CoDel, PIE,
 //! head-drop, and RED with ECN marks), and all disciplines in front of a link with a varying rate.
 //!
-//! A packet is dropped on arrival, to make room for another one, or when the link is about to
-//! transmit it. The caller takes dropped packets other than the arriving one with
+//! A packet is dropped on arrival, when another packet needs its room, or when the link is about to
+//! transmit the packet. The caller takes dropped packets other than the arriving one with
 //! [`QueueDiscipline::take_dropped`] after each call.
 
-use super::{Carried, LinkRate, Passed, QueueDiscipline, QueueProbe, Verdict};
+use super::{EnqueueOutcome, LinkLoad, LinkRate, QueueDiscipline, QueueProbe, TransmittedPacket};
 use crate::clock::{Nanos, Transmitter};
 use crate::packet::Packet;
-use crate::random::{Draws, Stream};
+use crate::random::{RandomSource, RandomStream};
 use serde::Deserialize;
-use tcpcast_link::link::{HeldLink, Link, Offered};
+use tcpcast_link::link::{Link, OfferOutcome, QueueingLink};
 use tcpcast_link::queue as disciplines;
-use tcpcast_link::queue::{Limits, Reason};
+use tcpcast_link::queue::{BufferLimits, DropReason};
 
 use tcpcast_link::transmit::{AnyTransmitter, Transmitter as _};
 
@@ -30,8 +30,8 @@ pub struct ManagedConfig {
 
 /// A discipline that may drop or mark packets that it holds. Each source is a flow.
 #[derive(Clone, Debug)]
-pub struct Managed {
-    link: HeldLink<disciplines::AnyQueue<Packet>, AnyTransmitter>,
+pub struct ManagedQueue {
+    link: QueueingLink<disciplines::AnyQueue<Packet>, AnyTransmitter>,
     /// Whether the rate of the link varies. Such links transmit packets in no time, so the waiting
     /// time ends at the departure.
     shaped: bool,
@@ -40,7 +40,7 @@ pub struct Managed {
     /// Dropped packets other than the arriving one, with times, until the caller takes them.
     dropped: Vec<(Nanos, Packet)>,
     /// Waiting time and mark of the packet that was served last.
-    passed: Option<Passed>,
+    passed: Option<TransmittedPacket>,
     /// Time of the last call.
     now: Nanos,
 }
@@ -52,44 +52,45 @@ struct DropCollector<'a, P> {
 }
 
 impl<P: QueueProbe> disciplines::QueueProbe<Packet> for DropCollector<'_, P> {
-    fn dropped(&mut self, now: Nanos, packet: &tcpcast_link::Packet<Packet>, reason: Reason) {
-        if reason == Reason::Early {
-            self.probe.dropped_early();
+    fn on_drop(&mut self, now: Nanos, packet: &tcpcast_link::Packet<Packet>, reason: DropReason) {
+        if reason == DropReason::Early {
+            self.probe.on_early_drop();
         }
         self.dropped.push((now, packet.token));
     }
 
-    fn found(&mut self, packets: u64) {
-        self.probe.queue_seen(packets as usize);
+    fn on_queue_length_seen(&mut self, packets: u64) {
+        self.probe.on_queue_length_seen(packets as usize);
     }
 
-    fn held(&mut self, packets: u64, until: Nanos) {
-        self.probe.queue_held(packets as usize, until);
+    fn on_queue_length_held(&mut self, packets: u64, until: Nanos) {
+        self.probe.on_queue_length_held(packets as usize, until);
     }
 
-    fn averaged(&mut self, average: f64) {
-        self.probe.queue_averaged(average);
+    fn on_average_updated(&mut self, average: f64) {
+        self.probe.on_average_updated(average);
     }
 }
 
-impl Managed {
+impl ManagedQueue {
     /// Creates an empty queue with a limit of `limit` packets, including the packet in
     /// transmission; `None` is unlimited. `early` decides early drops and provides the hash key of
     /// the flows.
     #[must_use]
-    pub fn new(config: ManagedConfig, limit: Option<u64>, mut early: Stream) -> Self {
+    pub fn new(config: ManagedConfig, limit: Option<u64>, mut early: RandomStream) -> Self {
         use disciplines::{AnyQueue, FqCodelConfig, QueueConfig};
         let discipline = match config.discipline {
             QueueConfig::FqCodel(fq_codel) => {
-                QueueConfig::FqCodel(FqCodelConfig { perturbation: early.bits(), ..fq_codel })
+                QueueConfig::FqCodel(FqCodelConfig { perturbation: early.next_bits(), ..fq_codel })
             }
             other => other,
         };
-        let limits = Limits { packets: limit, bytes: config.limit_bytes, ..Limits::default() };
-        let transmitter = config.rate.transmitter();
-        let queue = AnyQueue::new(discipline, limits, Stream::of(early.bits()));
+        let limits =
+            BufferLimits { packets: limit, bytes: config.limit_bytes, ..BufferLimits::default() };
+        let transmitter = config.rate.create_transmitter();
+        let queue = AnyQueue::new(discipline, limits, RandomStream::from_seed(early.next_bits()));
         Self {
-            link: HeldLink::new(queue, transmitter),
+            link: QueueingLink::new(queue, transmitter),
             shaped: !matches!(config.rate, LinkRate::Constant(_)),
             bytes: 0,
             dropped: Vec::new(),
@@ -99,9 +100,9 @@ impl Managed {
     }
 
     /// Runs the timers of the discipline up to `now`. Nothing reads the queue between two calls, so
-    /// they may run late.
+    /// the timers may run late.
     #[inline]
-    fn catch_up(&mut self, now: Nanos) {
+    fn run_timers_until(&mut self, now: Nanos) {
         self.now = now;
         if self.link.deadline() <= now {
             self.link.on_deadline(now);
@@ -109,55 +110,58 @@ impl Managed {
     }
 }
 
-impl QueueDiscipline for Managed {
+impl QueueDiscipline for ManagedQueue {
     const HOLDS_PACKETS: bool = true;
     const DROPS_HELD_PACKETS: bool = true;
 
     #[inline]
-    fn offer(
+    fn enqueue(
         &mut self,
         now: Nanos,
         packet: &Packet,
         link: &mut Transmitter,
         probe: &mut impl QueueProbe,
-    ) -> Verdict {
-        self.catch_up(now);
-        let bytes = link.length();
+    ) -> EnqueueOutcome {
+        self.run_timers_until(now);
+        let bytes = link.cached_length();
         let arriving = tcpcast_link::Packet::new(*packet, packet.source(), bytes)
             .with_ecn(packet.label().ecn());
         let collector = &mut DropCollector { probe, dropped: &mut self.dropped };
         match self.link.offer(now, arriving, collector) {
-            Offered::Departs { leaves, found, marked } => {
+            OfferOutcome::Departs { leaves, found, marked } => {
                 debug_assert!(!marked, "a packet that did not wait was marked");
                 self.bytes += u64::from(bytes);
-                Verdict::Departs { leaves, backlog: found as usize }
+                EnqueueOutcome::Departs { leaves, backlog: found as usize }
             }
-            Offered::Held { found, .. } => Verdict::Held { backlog: found as usize, evicted: None },
-            Offered::Dropped(_) => {
-                // The arriving packet was collected last; the caller receives it as the verdict.
+            OfferOutcome::Held { found, .. } => {
+                EnqueueOutcome::Held { backlog: found as usize, evicted: None }
+            }
+            OfferOutcome::Dropped(_) => {
+                // The arriving packet was collected last; the caller receives this drop as the
+                // outcome of the enqueue.
                 self.dropped.pop();
-                Verdict::Dropped
+                EnqueueOutcome::Dropped
             }
         }
     }
 
     fn advance_to(&mut self, _now: Nanos, _probe: &mut impl QueueProbe) {}
 
-    fn restart(&mut self) {
-        self.link.restart(self.now);
+    fn reset_for_next_transfer(&mut self) {
+        self.link.reset_when_empty(self.now);
     }
 
     #[inline]
-    fn held(&self) -> usize {
-        self.link.held().packets as usize
+    fn held_packets(&self) -> usize {
+        self.link.held_backlog().packets as usize
     }
 
-    fn ahead(&self, now: Nanos) -> Nanos {
-        if self.held() == 0 { 0 } else { self.link.leaves() - now }
+    fn sum_of_remaining_times(&self, now: Nanos) -> Nanos {
+        if self.held_packets() == 0 { 0 } else { self.link.next_departure() - now }
     }
 
-    fn waiting(&self) -> u64 {
-        self.link.waiting().packets
+    fn waiting_packets(&self) -> u64 {
+        self.link.waiting_backlog().packets
     }
 
     fn prefetch_ahead(&self, turns: usize, visit: impl FnMut(u32)) {
@@ -166,36 +170,37 @@ impl QueueDiscipline for Managed {
 
     #[inline]
     fn next_departure(&self) -> Nanos {
-        self.link.leaves()
+        self.link.next_departure()
     }
 
     #[inline]
-    fn serve(
+    fn serve_next(
         &mut self,
         _link: &mut Transmitter,
         probe: &mut impl QueueProbe,
     ) -> Option<(Nanos, Packet)> {
-        let now = self.link.leaves();
-        self.catch_up(now);
+        let now = self.link.next_departure();
+        self.run_timers_until(now);
         let collector = &mut DropCollector { probe, dropped: &mut self.dropped };
-        let (leaves, served) = self.link.serve(collector)?;
+        let (leaves, served) = self.link.serve_next(collector)?;
         self.bytes += u64::from(served.bytes);
         let begins = if self.shaped { leaves } else { now };
-        self.passed = Some(Passed { waited: begins - served.entered, marked: served.marked });
+        self.passed =
+            Some(TransmittedPacket { waited: begins - served.entered, marked: served.marked });
         let mut packet = served.token;
         if served.marked {
-            packet = packet.with_label(packet.label().marked());
+            packet = packet.with_label(packet.label().with_mark());
         }
         Some((leaves, packet))
     }
 
-    fn carried(&self, now: Nanos) -> Option<Carried> {
-        let capacity = self.link.transmitter().capacity(now)?;
-        Some(Carried { bytes: self.bytes, capacity })
+    fn link_load_until(&self, now: Nanos) -> Option<LinkLoad> {
+        let capacity = self.link.transmitter().bytes_possible_until(now)?;
+        Some(LinkLoad { bytes: self.bytes, capacity })
     }
 
     #[inline]
-    fn passed(&self) -> Option<Passed> {
+    fn last_transmitted(&self) -> Option<TransmittedPacket> {
         self.passed
     }
 

@@ -1,8 +1,8 @@
 use super::*;
-use crate::clock::transmitter;
-use crate::packet::{Kind, Label};
+use crate::clock::constant_rate_transmitter;
+use crate::packet::{PacketKind, PacketLabel};
 use crate::queue::{OpportunityTrace, TokenRate};
-use crate::random::{Named, Purpose};
+use crate::random::{NamedStream, StreamPurpose};
 use proptest::prelude::*;
 use std::sync::Arc;
 use tcpcast_link::Ecn;
@@ -16,20 +16,24 @@ const MILLISECOND: Nanos = 1_000_000;
 struct Lengths(Vec<(usize, Nanos)>);
 
 impl QueueProbe for Lengths {
-    fn queue_held(&mut self, packets: usize, until: Nanos) {
+    fn on_queue_length_held(&mut self, packets: usize, until: Nanos) {
         self.0.push((packets, until));
     }
-    fn queue_seen(&mut self, _packets: usize) {}
+    fn on_queue_length_seen(&mut self, _packets: usize) {}
 }
 
 /// A queue whose link transmits a packet per millisecond.
-fn managed(discipline: QueueConfig, limit: u64) -> Managed {
+fn managed(discipline: QueueConfig, limit: u64) -> ManagedQueue {
     with_rate(LinkRate::Constant(Some(12_000_000)), discipline, limit)
 }
 
-fn with_rate(rate: LinkRate, discipline: QueueConfig, limit: u64) -> Managed {
+fn with_rate(rate: LinkRate, discipline: QueueConfig, limit: u64) -> ManagedQueue {
     let config = ManagedConfig { discipline, rate, limit_bytes: None };
-    Managed::new(config, Some(limit), Stream::named(1, 0, 0, Purpose::EarlyDrop))
+    ManagedQueue::new(
+        config,
+        Some(limit),
+        RandomStream::for_entity(1, 0, 0, StreamPurpose::EarlyDrop),
+    )
 }
 
 fn codel(ecn: bool) -> QueueConfig {
@@ -37,8 +41,8 @@ fn codel(ecn: bool) -> QueueConfig {
 }
 
 fn packet(source: u32, number: u32, capable: bool) -> Packet {
-    let label = Label::new(Kind::Data, 0);
-    let label = if capable { label.capable() } else { label };
+    let label = PacketLabel::new(PacketKind::Data, 0);
+    let label = if capable { label.with_ecn_capable() } else { label };
     Packet::new(source, 1, number, label)
 }
 
@@ -50,27 +54,27 @@ struct Outcome {
     waits: Vec<Nanos>,
 }
 
-fn drive(queue: &mut Managed, arrivals: &[(Nanos, Packet)]) -> Outcome {
+fn drive(queue: &mut ManagedQueue, arrivals: &[(Nanos, Packet)]) -> Outcome {
     let (mut outcome, probe) = (Outcome::default(), &mut Lengths::default());
-    let mut unused = transmitter(None, 1500);
+    let mut unused = constant_rate_transmitter(None, 1500);
     let link = &mut unused;
-    let serve = |queue: &mut Managed, until, outcome: &mut Outcome, probe: &mut Lengths| {
+    let serve = |queue: &mut ManagedQueue, until, outcome: &mut Outcome, probe: &mut Lengths| {
         while queue.next_departure() <= until {
-            let served = queue.serve(&mut transmitter(None, 1500), probe);
-            outcome.waits.extend(served.and(queue.passed()).map(|passed| passed.waited));
+            let served = queue.serve_next(&mut constant_rate_transmitter(None, 1500), probe);
+            outcome.waits.extend(served.and(queue.last_transmitted()).map(|passed| passed.waited));
             outcome.served.extend(served);
             queue.take_dropped(&mut outcome.dropped, probe);
         }
     };
     for (at, packet) in arrivals {
         serve(queue, *at, &mut outcome, probe);
-        match queue.offer(*at, packet, link, probe) {
-            Verdict::Departs { leaves, .. } => {
+        match queue.enqueue(*at, packet, link, probe) {
+            EnqueueOutcome::Departs { leaves, .. } => {
                 outcome.served.push((leaves, *packet));
                 outcome.waits.push(0);
             }
-            Verdict::Held { .. } => (),
-            Verdict::Dropped => outcome.dropped.push((*at, *packet)),
+            EnqueueOutcome::Held { .. } => (),
+            EnqueueOutcome::Dropped => outcome.dropped.push((*at, *packet)),
         }
         queue.take_dropped(&mut outcome.dropped, probe);
     }
@@ -90,7 +94,7 @@ fn bucket() -> LinkRate {
 }
 
 fn opportunities(text: &str) -> LinkRate {
-    LinkRate::Opportunities(Arc::new(OpportunityTrace::parse(text).unwrap()))
+    LinkRate::Opportunities(Arc::new(OpportunityTrace::parse_trace_file(text).unwrap()))
 }
 
 /// Departure times in milliseconds.
@@ -115,8 +119,8 @@ fn packets_leave_at_opportunities_of_repeating_trace() {
     let mut queue = with_rate(opportunities("2\n2\n7\n"), QueueConfig::DropTail, 100);
     let outcome = drive(&mut queue, &arrivals);
     assert_eq!(departures(&outcome), [2, 2, 7, 9, 9, 14]);
-    let carried = queue.carried(14 * MILLISECOND);
-    assert_eq!(carried, Some(Carried { bytes: 6 * 1500, capacity: 6 * 1500 }));
+    let carried = queue.link_load_until(14 * MILLISECOND);
+    assert_eq!(carried, Some(LinkLoad { bytes: 6 * 1500, capacity: 6 * 1500 }));
 }
 
 #[test]
@@ -126,7 +130,7 @@ fn restart_fills_the_token_bucket() {
         |at| -> Vec<_> { (1..=5).map(|number| (at, packet(0, number, false))).collect() };
     let first = departures(&drive(&mut queue, &arrivals(0)));
     assert_eq!(first, [0, 0, 0, 1, 2]);
-    queue.restart();
+    queue.reset_for_next_transfer();
     let second = drive(&mut queue, &arrivals(2 * MILLISECOND));
     assert_eq!(departures(&second), [2, 2, 2, 3, 4]);
 }
@@ -160,11 +164,11 @@ fn rfc_8289_codel_marks_ecn_capable_packets_and_drops_others() {
 fn managed_codel_drops_the_same_packets_as_codel() {
     let outcome = drive(&mut managed(codel(false), 1000), &overload(false));
     let config = CodelConfig { rules: CodelRules::Rfc8289, ..CodelConfig::default() };
-    let mut reference = Codel::new(Limits::packets(1000), config);
+    let mut reference = Codel::new(BufferLimits::limit_packets(1000), config);
     let mut dropped: Vec<tcpcast_link::Packet> = Vec::new();
     let (mut served, mut free) = (0, 0);
     let mut take = |reference: &mut Codel, until, dropped: &mut Vec<_>| {
-        while free <= until && reference.held().packets > 0 {
+        while free <= until && reference.held_backlog().packets > 0 {
             match reference.dequeue(free, dropped) {
                 Some(_) => (served, free) = (served + 1, free + MILLISECOND),
                 None => break,
@@ -173,10 +177,10 @@ fn managed_codel_drops_the_same_packets_as_codel() {
         free = free.max(until.min(1 << 40));
     };
     for (at, packet) in overload(false) {
-        if reference.held().packets > 0 {
+        if reference.held_backlog().packets > 0 {
             take(&mut reference, at, &mut dropped);
         }
-        let was_idle = reference.held().packets == 0;
+        let was_idle = reference.held_backlog().packets == 0;
         reference.enqueue(at, tcpcast_link::Packet::new(packet.number(), 0, 1500), &mut dropped);
         if was_idle {
             take(&mut reference, at, &mut dropped);
@@ -231,7 +235,7 @@ proptest! {
         }).collect();
         let mut queue = managed(discipline, limit);
         let outcome = drive(&mut queue, &arrivals);
-        prop_assert_eq!((queue.held(), queue.waiting()), (0, 0));
+        prop_assert_eq!((queue.held_packets(), queue.waiting_packets()), (0, 0));
         let gone = outcome.served.iter().chain(&outcome.dropped);
         let mut numbers: Vec<u32> = gone.map(|(_, packet)| packet.number()).collect();
         numbers.sort_unstable();

@@ -1,22 +1,22 @@
 //! Queue disciplines: enqueue, drop, and departure of packets.
 
 mod any;
+mod cross_statistics;
 mod fair;
 mod fifo;
 mod managed;
-mod published;
 mod shaping;
 
 pub use any::AnyQueue;
-pub use fair::{Buffers, DropPolicy, Fair, FairConfig, Ties};
-pub use fifo::{DropTail, Red};
-pub use managed::{Managed, ManagedConfig};
+pub use fair::{BufferAssignment, DropPolicy, FairConfig, FairQueue, TieBreakRule};
+pub use fifo::{DropTail, RedQueue};
+pub use managed::{ManagedConfig, ManagedQueue};
 /// The disciplines of the crate `link`, and their parameters.
 pub use tcpcast_link::queue as disciplines;
 pub use tcpcast_link::queue::RedConfig;
 
-pub use published::{CrossEvent, RateCounters};
-pub use shaping::{Carried, LinkRate, Policed, PolicedConfig};
+pub use cross_statistics::{CrossPacketEvent, CrossRateCounters};
+pub use shaping::{LinkLoad, LinkRate, PolicerConfig, PolicerQueue};
 /// Token buckets and traces of packet opportunities.
 pub use tcpcast_link::transmit::{OpportunityTrace, TokenRate};
 
@@ -26,7 +26,7 @@ use serde::Deserialize;
 
 /// The outcome of an enqueue for the packet that arrived.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Verdict {
+pub enum EnqueueOutcome {
     /// The packet is accepted and its departure from the link is known.
     Departs {
         /// Time at which its last bit leaves.
@@ -34,7 +34,7 @@ pub enum Verdict {
         /// Packets found on arrival, including the packet in transmission.
         backlog: usize,
     },
-    /// The packet is held until [`QueueDiscipline::serve`] returns it.
+    /// The packet is held until [`QueueDiscipline::serve_next`] returns it.
     Held {
         /// Packets found on arrival, including the packet in transmission.
         backlog: usize,
@@ -48,17 +48,17 @@ pub enum Verdict {
 /// Receives the events of a queue.
 pub trait QueueProbe {
     /// The queue held `packets`, including the packet in transmission, until `until`.
-    fn queue_held(&mut self, packets: usize, until: Nanos);
+    fn on_queue_length_held(&mut self, packets: usize, until: Nanos);
     /// A packet arrived and found `packets` in the queue.
-    fn queue_seen(&mut self, packets: usize);
+    fn on_queue_length_seen(&mut self, packets: usize);
     /// A packet arrived and changed the average length, which the discipline uses, to `packets`.
-    fn queue_averaged(&mut self, _packets: f64) {}
+    fn on_average_updated(&mut self, _packets: f64) {}
     /// The packet of the last `queue_seen` is dropped although the buffer is not full.
-    fn dropped_early(&mut self) {}
+    fn on_early_drop(&mut self) {}
     /// An event of a cross packet of a stream.
-    fn cross(&mut self, _stream: usize, _event: CrossEvent) {}
+    fn on_cross_packet(&mut self, _stream: usize, _event: CrossPacketEvent) {}
     /// Rates of the bins that a stream of cross traffic has started.
-    fn cross_rates(&mut self, _stream: usize, _rates: &RateCounters) {}
+    fn on_cross_rates(&mut self, _stream: usize, _rates: &CrossRateCounters) {}
 }
 
 /// Configuration of a discipline.
@@ -74,7 +74,7 @@ pub enum QueueConfig {
     /// A discipline that may drop or mark packets that it holds, or whose link rate varies.
     Managed(ManagedConfig),
     /// A policer without a queue.
-    Policed(PolicedConfig),
+    Policed(PolicerConfig),
 }
 
 impl QueueConfig {
@@ -90,7 +90,7 @@ impl QueueConfig {
 
 /// Waiting time and ECN mark of a packet that the link starts to transmit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Passed {
+pub struct TransmittedPacket {
     /// Time from arrival to the start of transmission.
     pub waited: Nanos,
     /// Whether the queue marked the packet.
@@ -101,9 +101,9 @@ pub struct Passed {
 ///
 /// A discipline that serves packets in the order of arrival knows the departure time of a packet on
 /// arrival, which saves one event per packet. Other disciplines set
-/// [`QueueDiscipline::HOLDS_PACKETS`] and return [`Verdict::Held`]; the caller then calls
-/// [`QueueDiscipline::serve`] whenever the link becomes free. At equal times departures precede
-/// arrivals.
+/// [`QueueDiscipline::HOLDS_PACKETS`] and return [`EnqueueOutcome::Held`]; the caller then calls
+/// [`QueueDiscipline::serve_next`] whenever the link becomes free. At equal times departures
+/// precede arrivals.
 pub trait QueueDiscipline {
     /// Whether the queue holds packets until the link is free.
     const HOLDS_PACKETS: bool = false;
@@ -116,25 +116,25 @@ pub trait QueueDiscipline {
     const DROPS_HELD_PACKETS: bool = false;
 
     /// Enqueues a packet of the link's packet length.
-    fn offer(
+    fn enqueue(
         &mut self,
         now: Nanos,
         packet: &Packet,
         link: &mut Transmitter,
         probe: &mut impl QueueProbe,
-    ) -> Verdict;
+    ) -> EnqueueOutcome;
 
     /// Reports departures up to `now` to the probe.
     fn advance_to(&mut self, now: Nanos, probe: &mut impl QueueProbe);
 
     /// Resets the state of an empty queue before a new isolated transfer.
-    fn restart(&mut self) {}
+    fn reset_for_next_transfer(&mut self) {}
 
     /// Packets in the queue, including the packet in transmission, as of the last call.
-    fn held(&self) -> usize;
+    fn held_packets(&self) -> usize;
 
     /// Sum of the remaining times after `now` of packets with a known departure.
-    fn ahead(&self, now: Nanos) -> Nanos;
+    fn sum_of_remaining_times(&self, now: Nanos) -> Nanos;
 
     /// Departure time of the packet in transmission, at which a held packet can be served;
     /// [`NEVER`] while the link is idle.
@@ -144,7 +144,7 @@ pub trait QueueDiscipline {
 
     /// Starts the transmission of the next packet at [`QueueDiscipline::next_departure`]. Returns
     /// the packet and its departure time; `None` if no packet waits.
-    fn serve(
+    fn serve_next(
         &mut self,
         _link: &mut Transmitter,
         _probe: &mut impl QueueProbe,
@@ -153,7 +153,7 @@ pub trait QueueDiscipline {
     }
 
     /// Waiting time and mark of the packet that was served last, if known.
-    fn passed(&self) -> Option<Passed> {
+    fn last_transmitted(&self) -> Option<TransmittedPacket> {
         None
     }
 
@@ -162,7 +162,7 @@ pub trait QueueDiscipline {
     fn take_dropped(&mut self, _into: &mut Vec<(Nanos, Packet)>, _probe: &mut impl QueueProbe) {}
 
     /// Load and capacity of the link up to `now`, if its rate is not constant.
-    fn carried(&self, _now: Nanos) -> Option<Carried> {
+    fn link_load_until(&self, _now: Nanos) -> Option<LinkLoad> {
         None
     }
 
@@ -171,14 +171,14 @@ pub trait QueueDiscipline {
     fn prefetch_ahead(&self, _turns: usize, _visit: impl FnMut(u32)) {}
 
     /// Held packets that have not been served, without cross packets.
-    fn waiting(&self) -> u64 {
+    fn waiting_packets(&self) -> u64 {
         0
     }
 
     /// Waiting time to add to the sum over packets of sources, modulo 2^64, to obtain the sum over
     /// all packets: waiting times of cross packets up to `now`, plus the times at which cross
     /// packets evicted packets of sources.
-    fn cross_waited(&self, _now: Nanos) -> u64 {
+    fn cross_waiting_time(&self, _now: Nanos) -> u64 {
         0
     }
 
@@ -188,7 +188,7 @@ pub trait QueueDiscipline {
     }
 
     /// Enqueues the next cross packet. Returns the packet of a source that was evicted, if any.
-    fn on_cross_arrival(
+    fn enqueue_cross_packet(
         &mut self,
         _link: &mut Transmitter,
         _probe: &mut impl QueueProbe,

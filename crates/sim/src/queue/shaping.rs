@@ -1,13 +1,14 @@
 //! Link rates, including varying ones, and the policer.
 
-use super::{QueueDiscipline, QueueProbe, Verdict};
+use super::{EnqueueOutcome, QueueDiscipline, QueueProbe};
 use crate::clock::{Nanos, Transmitter};
 use crate::packet::Packet;
 use serde::Deserialize;
 use std::num::NonZeroU64;
 use std::sync::Arc;
 use tcpcast_link::transmit::{
-    AnyTransmitter, ConstantRate, Opportunities, OpportunityTrace, Policer, TokenBucket, TokenRate,
+    AnyTransmitter, ConstantRate, OpportunityTrace, Policer, TokenBucket, TokenRate,
+    TraceTransmitter,
 };
 
 /// Bytes per packet opportunity of a trace, IP header included, as in the emulators that defined
@@ -29,7 +30,7 @@ pub enum LinkRate {
 impl LinkRate {
     /// Creates a transmitter with this rate.
     #[must_use]
-    pub fn transmitter(&self) -> AnyTransmitter {
+    pub fn create_transmitter(&self) -> AnyTransmitter {
         match self {
             Self::Constant(bps) => {
                 AnyTransmitter::ConstantRate(ConstantRate::new(bps.and_then(NonZeroU64::new)))
@@ -37,7 +38,7 @@ impl LinkRate {
             Self::Bucket(tokens) => AnyTransmitter::TokenBucket(TokenBucket::new(*tokens)),
             Self::Opportunities(trace) => {
                 let trace = Arc::clone(trace);
-                AnyTransmitter::Opportunities(Opportunities::new(trace, OPPORTUNITY_BYTES))
+                AnyTransmitter::Opportunities(TraceTransmitter::new(trace, OPPORTUNITY_BYTES))
             }
         }
     }
@@ -55,17 +56,17 @@ impl LinkRate {
 /// Transmitted bytes and capacity of a link with a varying rate, whose load does not follow from
 /// its busy time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Carried {
+pub struct LinkLoad {
     /// Transmitted bytes.
     pub bytes: u64,
     /// Bytes that the link could have transmitted, without the initial burst.
     pub capacity: u64,
 }
 
-impl Carried {
+impl LinkLoad {
     /// Difference from an earlier value.
     #[must_use]
-    pub fn since(self, before: Self) -> Self {
+    pub fn difference_from(self, before: Self) -> Self {
         Self { bytes: self.bytes - before.bytes, capacity: self.capacity - before.capacity }
     }
 }
@@ -73,7 +74,7 @@ impl Carried {
 /// Token bucket and packet length of a policer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct PolicedConfig {
+pub struct PolicerConfig {
     /// Token bucket.
     pub tokens: TokenRate,
     /// Bytes per packet.
@@ -82,52 +83,55 @@ pub struct PolicedConfig {
 
 /// A policer: packets that find too few tokens are dropped, and no packet waits.
 #[derive(Clone, Debug)]
-pub struct Policed {
+pub struct PolicerQueue {
     policer: Policer,
-    config: PolicedConfig,
+    config: PolicerConfig,
     bytes: u64,
 }
 
-impl Policed {
+impl PolicerQueue {
     /// Creates a policer with a full bucket.
     #[must_use]
-    pub fn new(config: PolicedConfig) -> Self {
+    pub fn new(config: PolicerConfig) -> Self {
         Self { policer: Policer::new(config.tokens), config, bytes: 0 }
     }
 }
 
-impl QueueDiscipline for Policed {
-    fn offer(
+impl QueueDiscipline for PolicerQueue {
+    fn enqueue(
         &mut self,
         now: Nanos,
         _packet: &Packet,
         _link: &mut Transmitter,
         probe: &mut impl QueueProbe,
-    ) -> Verdict {
-        probe.queue_seen(0);
-        if !self.policer.passes(now, self.config.packet_bytes) {
-            return Verdict::Dropped;
+    ) -> EnqueueOutcome {
+        probe.on_queue_length_seen(0);
+        if !self.policer.allows_packet(now, self.config.packet_bytes) {
+            return EnqueueOutcome::Dropped;
         }
         self.bytes += u64::from(self.config.packet_bytes);
-        Verdict::Departs { leaves: now, backlog: 0 }
+        EnqueueOutcome::Departs { leaves: now, backlog: 0 }
     }
 
     fn advance_to(&mut self, _now: Nanos, _probe: &mut impl QueueProbe) {}
 
-    fn restart(&mut self) {
-        self.policer.restart();
+    fn reset_for_next_transfer(&mut self) {
+        self.policer.refill();
     }
 
-    fn held(&self) -> usize {
+    fn held_packets(&self) -> usize {
         0
     }
 
-    fn ahead(&self, _now: Nanos) -> Nanos {
+    fn sum_of_remaining_times(&self, _now: Nanos) -> Nanos {
         0
     }
 
-    fn carried(&self, now: Nanos) -> Option<Carried> {
-        Some(Carried { bytes: self.bytes, capacity: self.config.tokens.bytes_by(now) })
+    fn link_load_until(&self, now: Nanos) -> Option<LinkLoad> {
+        Some(LinkLoad {
+            bytes: self.bytes,
+            capacity: self.config.tokens.bytes_generated_until(now),
+        })
     }
 }
 

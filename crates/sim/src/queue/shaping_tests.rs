@@ -1,15 +1,15 @@
 use super::*;
-use crate::clock::{NEVER, transmitter};
+use crate::clock::{NEVER, constant_rate_transmitter};
 
 const MILLISECOND: Nanos = 1_000_000;
 
 struct Seen(Vec<usize>);
 
 impl QueueProbe for Seen {
-    fn queue_held(&mut self, _packets: usize, _until: Nanos) {
+    fn on_queue_length_held(&mut self, _packets: usize, _until: Nanos) {
         panic!("a policer holds nothing");
     }
-    fn queue_seen(&mut self, packets: usize) {
+    fn on_queue_length_seen(&mut self, packets: usize) {
         self.0.push(packets);
     }
 }
@@ -19,11 +19,12 @@ impl QueueProbe for Seen {
 fn rfc_2697_policer_passes_burst_and_then_rate() {
     let rate_bps = NonZeroU64::new(12_000_000).unwrap();
     let tokens = TokenRate { rate_bps, burst_bytes: 4500 };
-    let mut queue = Policed::new(PolicedConfig { tokens, packet_bytes: 1500 });
-    let (mut link, mut probe) = (transmitter(None, 1500), Seen(Vec::new()));
-    let mut passes = |at: Nanos| match queue.offer(at, &Packet::default(), &mut link, &mut probe) {
-        Verdict::Departs { leaves, backlog: 0 } => leaves == at,
-        Verdict::Dropped => false,
+    let mut queue = PolicerQueue::new(PolicerConfig { tokens, packet_bytes: 1500 });
+    let (mut link, mut probe) = (constant_rate_transmitter(None, 1500), Seen(Vec::new()));
+    let mut passes = |at: Nanos| match queue.enqueue(at, &Packet::default(), &mut link, &mut probe)
+    {
+        EnqueueOutcome::Departs { leaves, backlog: 0 } => leaves == at,
+        EnqueueOutcome::Dropped => false,
         other => panic!("{other:?}"),
     };
     // Two packets per millisecond: the burst passes, then every second packet.
@@ -31,22 +32,22 @@ fn rfc_2697_policer_passes_burst_and_then_rate() {
     let expected = [1, 1, 1, 1, 1, 0, 1, 0, 1, 0, 1, 0];
     assert_eq!(passed, expected.map(|passed| passed == 1));
     assert_eq!(probe.0, [0; 12]);
-    let carried = queue.carried(5_500_000);
-    assert_eq!(carried, Some(Carried { bytes: 8 * 1500, capacity: 8250 }));
-    assert_eq!((queue.held(), queue.next_departure()), (0, NEVER));
+    let carried = queue.link_load_until(5_500_000);
+    assert_eq!(carried, Some(LinkLoad { bytes: 8 * 1500, capacity: 8250 }));
+    assert_eq!((queue.held_packets(), queue.next_departure()), (0, NEVER));
 }
 
 #[test]
 fn restart_fills_the_bucket_of_a_policer() {
     let tokens = TokenRate { rate_bps: NonZeroU64::new(12_000_000).unwrap(), burst_bytes: 3000 };
-    let mut queue = Policed::new(PolicedConfig { tokens, packet_bytes: 1500 });
-    let (mut link, mut probe) = (transmitter(None, 1500), Seen(Vec::new()));
-    let mut passed = |queue: &mut Policed| {
-        let mut offer = || queue.offer(5, &Packet::default(), &mut link, &mut probe);
-        [offer(), offer(), offer()].map(|verdict| verdict != Verdict::Dropped)
+    let mut queue = PolicerQueue::new(PolicerConfig { tokens, packet_bytes: 1500 });
+    let (mut link, mut probe) = (constant_rate_transmitter(None, 1500), Seen(Vec::new()));
+    let mut passed = |queue: &mut PolicerQueue| {
+        let mut offer = || queue.enqueue(5, &Packet::default(), &mut link, &mut probe);
+        [offer(), offer(), offer()].map(|verdict| verdict != EnqueueOutcome::Dropped)
     };
     assert_eq!(passed(&mut queue), [true, true, false]);
     assert_eq!(passed(&mut queue), [false; 3]);
-    queue.restart();
+    queue.reset_for_next_transfer();
     assert_eq!(passed(&mut queue), [true, true, false]);
 }

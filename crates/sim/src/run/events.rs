@@ -2,9 +2,9 @@
 
 use super::Simulation;
 use crate::clock::Nanos;
-use crate::event_queue::{Event, Place, Timer};
-use crate::network::{HopEvent, Source};
-use crate::packet::{Kind, Packet};
+use crate::event_queue::{NetworkEvent, PacketPlace, TimerKind};
+use crate::network::{HopEvent, SimulatedSource};
+use crate::packet::{Packet, PacketKind};
 use crate::queue::QueueDiscipline;
 use crate::tcp::SendingEnd;
 use std::hint::black_box;
@@ -19,59 +19,67 @@ impl<S: SendingEnd, Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOP: boo
     Simulation<S, Q, HAS_TAPS, HAS_HOP>
 {
     #[inline(always)]
-    pub(super) fn event(&mut self, queue: usize, due: Nanos) {
+    pub(super) fn process_event(&mut self, queue: usize, due: Nanos) {
         self.network.now = due;
-        let (place, class, packet) = if let Some((place, class)) = self.network.events.place(queue)
-        {
-            if place == Place::Return && self.has_many_sources() {
-                self.prefetch_ahead(queue);
-            }
-            (place, usize::from(class), self.network.events.take(queue, due))
-        } else if let Some((place, packet)) = self.take_from_heap(queue, due) {
-            (place, self.sources[packet.source() as usize].record.class(), packet)
-        } else {
-            return self.network.notify_drops(&mut self.sources);
-        };
-        self.packet(place, class, packet);
-        self.network.notify_drops(&mut self.sources);
+        let (place, class, packet) =
+            if let Some((place, class)) = self.network.events.place_and_class_of(queue) {
+                if place == PacketPlace::Return && self.has_many_sources() {
+                    self.prefetch_ahead(queue);
+                }
+                (place, usize::from(class), self.network.events.take_from_line(queue, due))
+            } else if let Some((place, packet)) = self.take_timer_or_straggler(queue, due) {
+                (place, self.sources[packet.source() as usize].record.class(), packet)
+            } else {
+                return self.network.notify_sources_of_drops(&mut self.sources);
+            };
+        self.process_packet(place, class, packet);
+        self.network.notify_sources_of_drops(&mut self.sources);
     }
 
     #[inline(always)]
-    fn packet(&mut self, place: Place, class: usize, packet: Packet) {
+    fn process_packet(&mut self, place: PacketPlace, class: usize, packet: Packet) {
         let source = &mut self.sources[packet.source() as usize];
         let path = &self.paths[class];
         match place {
-            Place::Return | Place::ReturnSecond | Place::ReturnQueued => {
+            PacketPlace::Return | PacketPlace::ReturnSecond | PacketPlace::ReturnQueued => {
                 self.network.process_at_receiver(source, path, packet);
             }
-            Place::Bottleneck | Place::BottleneckQueued => {
+            PacketPlace::Bottleneck | PacketPlace::BottleneckQueued => {
                 self.network.arrive_at_first_shared(source, path, packet);
             }
-            Place::Sender if S::LOSS_FEEDBACK && packet.kind() == Kind::Loss => {
-                self.network.on_loss_feedback(source, path, packet);
+            PacketPlace::Sender if S::LOSS_FEEDBACK && packet.kind() == PacketKind::Loss => {
+                self.network.process_loss_feedback(source, path, packet);
             }
-            Place::Sender => self.network.process_ack(source, path, packet),
+            PacketPlace::Sender => self.network.process_ack(source, path, packet),
         }
     }
 
     /// Takes a timer or straggler. Handles a timer, and returns the place and packet of a
     /// straggler.
     #[inline(never)]
-    fn take_from_heap(&mut self, queue: usize, due: Nanos) -> Option<(Place, Packet)> {
+    fn take_timer_or_straggler(
+        &mut self,
+        queue: usize,
+        due: Nanos,
+    ) -> Option<(PacketPlace, Packet)> {
         match self.network.events.take_from_heap(queue, due) {
-            Event::Packet(place, packet) => return Some((place, packet)),
-            Event::Timer(Timer::Transfer, class) => self.begin_transfer(class as usize),
-            Event::Timer(Timer::Population, class) => self.network.end_off_times(class),
-            Event::Timer(timer, index) => {
+            NetworkEvent::Packet(place, packet) => return Some((place, packet)),
+            NetworkEvent::Timer(TimerKind::Transfer, class) => {
+                self.begin_isolated_transfer(class as usize)
+            }
+            NetworkEvent::Timer(TimerKind::Population, class) => self.network.end_off_times(class),
+            NetworkEvent::Timer(timer, index) => {
                 let source = &mut self.sources[index as usize];
                 let path = &self.paths[source.record.class()];
                 match timer {
-                    Timer::Start | Timer::Transfer | Timer::Population => {
-                        self.network.start(source, path, index);
+                    TimerKind::Start | TimerKind::Transfer | TimerKind::Population => {
+                        self.network.start_transfer(source, path, index);
                     }
-                    Timer::Retransmission => self.network.retransmission_timer(source, path, index),
-                    Timer::DelayedAck => self.network.ack_timer(source, path, index),
-                    Timer::Pacing => self.network.pacing_timer(source, path, index),
+                    TimerKind::Retransmission => {
+                        self.network.on_retransmission_timer(source, path, index)
+                    }
+                    TimerKind::DelayedAck => self.network.on_ack_timer(source, path, index),
+                    TimerKind::Pacing => self.network.on_pacing_timer(source, path, index),
                 }
             }
         }
@@ -80,8 +88,8 @@ impl<S: SendingEnd, Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOP: boo
 
     /// Starts a transfer on an idle or new source, unless the path is not idle yet.
     #[inline(never)]
-    fn begin_transfer(&mut self, class: usize) {
-        let Some(size) = self.network.next_transfer(class) else { return };
+    fn begin_isolated_transfer(&mut self, class: usize) {
+        let Some(size) = self.network.next_transfer_size(class) else { return };
         let idle = self.network.transfers[class].idle.pop_front();
         let index = match idle {
             Some(index) => index,
@@ -101,23 +109,23 @@ impl<S: SendingEnd, Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOP: boo
     }
 
     /// Serves the next held packet of the bottleneck.
-    pub(super) fn serve_next(&mut self) {
+    pub(super) fn serve_bottleneck(&mut self) {
         if self.has_many_sources() {
             self.prefetch_for_link();
         }
-        if let Some((leaves, packet)) = self.network.serve() {
+        if let Some((leaves, packet)) = self.network.serve_bottleneck() {
             let source = &mut self.sources[packet.source() as usize];
             let path = &self.paths[source.record.class()];
-            self.network.forward_served(source, path, leaves, packet);
+            self.network.forward_served_at_bottleneck(source, path, leaves, packet);
         }
         if Q::DROPS_HELD_PACKETS {
-            self.network.take_dropped();
-            self.network.notify_drops(&mut self.sources);
+            self.network.take_dropped_at_bottleneck();
+            self.network.notify_sources_of_drops(&mut self.sources);
         }
     }
 
     /// Processes the next event at a hop.
-    pub(super) fn hop_event(&mut self) {
+    pub(super) fn process_hop_event(&mut self) {
         match self.network.take_hop_event() {
             HopEvent::Arrival(stage, packet) => {
                 let source = &mut self.sources[packet.source() as usize];
@@ -132,9 +140,9 @@ impl<S: SendingEnd, Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOP: boo
                 }
                 self.network.take_dropped_at_hop(stage);
             }
-            HopEvent::CrossPacket(stage) => self.network.on_cross_arrival_at_hop(stage),
+            HopEvent::CrossPacket(stage) => self.network.enqueue_cross_packet_at_hop(stage),
         }
-        self.network.notify_drops(&mut self.sources);
+        self.network.notify_sources_of_drops(&mut self.sources);
     }
 
     /// Whether the number of sources makes each access a cache miss.
@@ -150,11 +158,11 @@ impl<S: SendingEnd, Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOP: boo
     fn prefetch_ahead(&mut self, queue: usize) {
         if self.until_prefetch == 0 {
             self.until_prefetch = PREFETCHED;
-            let packets = || self.network.events.packets(queue).take(PREFETCHED);
+            let packets = || self.network.events.pending_packets(queue).take(PREFETCHED);
             let sources = || packets().filter_map(|next| self.sources.get(next.source() as usize));
-            prefetch(sources, |source| source.prefetch());
-            prefetch(sources, |source| source.prefetch_second());
-            prefetch(sources, |source| source.prefetch_third());
+            prefetch_sources(sources, |source| source.prefetch());
+            prefetch_sources(sources, |source| source.prefetch_second());
+            prefetch_sources(sources, |source| source.prefetch_third());
         }
         self.until_prefetch -= 1;
     }
@@ -168,7 +176,8 @@ impl<S: SendingEnd, Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOP: boo
             self.until_prefetch_for_link = PREFETCHED;
             let mut words = 0;
             self.network.queue.prefetch_ahead(PREFETCHED, |source| {
-                words ^= self.sources.get(source as usize).map_or(0, Source::prefetch_links);
+                words ^=
+                    self.sources.get(source as usize).map_or(0, SimulatedSource::prefetch_links);
             });
             black_box(words);
         }
@@ -178,6 +187,6 @@ impl<S: SendingEnd, Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOP: boo
 
 /// Reads `word` of each item, which loads its cache lines.
 #[inline(always)]
-fn prefetch<I: Iterator>(items: impl Fn() -> I, word: impl Fn(I::Item) -> u64) {
+fn prefetch_sources<I: Iterator>(items: impl Fn() -> I, word: impl Fn(I::Item) -> u64) {
     black_box(items().map(word).fold(0, u64::wrapping_add));
 }

@@ -1,23 +1,23 @@
-//! A run: the event loop, its setup (`setup.rs`), the flush of its counters (`flush.rs`), and
-//! parallel replications (`replications.rs`).
+//! A run: the event loop, its setup (`setup.rs`), the flush of its counters (`flush_counters.rs`),
+//! and parallel replications (`replications.rs`).
 //!
 //! The loop takes the next event from the network, finds the source that it concerns (`events.rs`),
 //! and calls the network (`network/`) to process it.
 
 mod events;
-mod flush;
-mod memory;
+mod flush_counters;
+mod memory_estimate;
 mod replications;
 mod setup;
 mod watch;
 
-pub use memory::bytes as run_bytes;
-pub use replications::{Control, Replication, Replications};
-pub use watch::Watch;
+pub use memory_estimate::estimate_memory_bytes as run_bytes;
+pub use replications::{Replication, Replications, RunControl};
+pub use watch::RunWatch;
 
 use crate::clock::Nanos;
-use crate::network::{Network, NextEvent, Path, Source};
-use crate::probe::{Capture, Probes, SourceRecord};
+use crate::network::{ClassPath, Network, NextEvent, SimulatedSource};
+use crate::probe::{Probes, SimulatedCapture, SourceRecord};
 use crate::queue::QueueDiscipline;
 use crate::tcp::SendingEnd;
 
@@ -42,11 +42,11 @@ pub enum StopReason {
     TooManyTransfers,
 }
 
-/// A run. Without `HAS_TAPS` passing packets are not reported, at no cost per packet; without
-/// `HAS_HOP` (a further hop) the bottleneck is the only hop.
+/// A run. If `HAS_TAPS` is false, packets are not reported to taps, and taps cost nothing per
+/// packet; without `HAS_HOP` (a further hop) the bottleneck is the only hop.
 pub struct Simulation<S: SendingEnd, Q, const HAS_TAPS: bool, const HAS_HOP: bool> {
     pub(crate) network: Network<Q, HAS_TAPS, HAS_HOP>,
-    pub(crate) sources: Vec<Source<S>>,
+    pub(crate) sources: Vec<SimulatedSource<S>>,
     /// Class of each initial source, and index of the first source of each class.
     class_of: Vec<u16>,
     first_of_class: Vec<usize>,
@@ -56,14 +56,15 @@ pub struct Simulation<S: SendingEnd, Q, const HAS_TAPS: bool, const HAS_HOP: boo
     has_all_sources: bool,
     /// Record that is reported for sources that do not exist yet.
     missing_record: SourceRecord,
-    pub(crate) paths: Vec<Path>,
+    pub(crate) paths: Vec<ClassPath>,
     /// End of the warm-up.
     warmup: Nanos,
     boundary: Nanos,
     measuring: bool,
     too_many_transfers: bool,
-    /// Packets at the return bottleneck and at the link until the next prefetch of sources.
+    /// Countdown to the next prefetch of sources, in packets at the return bottleneck.
     until_prefetch: usize,
+    /// Countdown to the next prefetch of sources, in packets at the link.
     until_prefetch_for_link: usize,
     max_sources: usize,
     /// Parameters of sources that are added during the run.
@@ -76,13 +77,13 @@ impl<S: SendingEnd, Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOP: boo
     Simulation<S, Q, HAS_TAPS, HAS_HOP>
 {
     /// Runs until a limit is reached or the watcher stops the run.
-    pub fn advance(&mut self, limit: RunLimit, watch: &mut Watch<'_>) -> StopReason {
+    pub fn advance(&mut self, limit: RunLimit, watch: &mut RunWatch<'_>) -> StopReason {
         if !self.create_sources(watch) {
             return StopReason::Interrupted;
         }
         self.network.limit = self.boundary.min(limit.until);
         self.network.wanted = if self.measuring { limit.transfers } else { u64::MAX };
-        if self.transfers() >= limit.transfers {
+        if self.finished_transfers() >= limit.transfers {
             return StopReason::Done;
         }
         if self.too_many_transfers {
@@ -90,18 +91,18 @@ impl<S: SendingEnd, Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOP: boo
         }
         loop {
             match self.network.next_event() {
-                NextEvent::AtHop => self.hop_event(),
-                NextEvent::Departure => self.serve_next(),
+                NextEvent::AtHop => self.process_hop_event(),
+                NextEvent::Departure => self.serve_bottleneck(),
                 NextEvent::CrossPacket => {
-                    self.network.on_cross_arrival();
-                    self.network.notify_drops(&mut self.sources);
+                    self.network.enqueue_cross_packet();
+                    self.network.notify_sources_of_drops(&mut self.sources);
                 }
-                NextEvent::Event(queue, due) => self.event(queue, due),
+                NextEvent::Event(queue, due) => self.process_event(queue, due),
                 NextEvent::Limit if self.too_many_transfers => return StopReason::TooManyTransfers,
-                NextEvent::Limit if self.reach_limit(limit) => return StopReason::Done,
+                NextEvent::Limit if self.end_slot_or_run(limit) => return StopReason::Done,
                 NextEvent::Limit => {}
             }
-            if !watch.should_continue(|| self.progress(limit)) {
+            if !watch.should_continue(|| self.completed_fraction(limit)) {
                 return StopReason::Interrupted;
             }
         }
@@ -133,31 +134,31 @@ impl<S: SendingEnd, Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOP: boo
     }
 
     /// The capture with this index.
-    pub fn capture_mut(&mut self, index: usize) -> Option<&mut Capture> {
+    pub fn capture_mut(&mut self, index: usize) -> Option<&mut SimulatedCapture> {
         self.network.probes.captures.get_mut(index)
     }
 
-    fn transfers(&self) -> u64 {
-        if self.measuring { self.network.probes.finished() } else { 0 }
+    fn finished_transfers(&self) -> u64 {
+        if self.measuring { self.network.probes.finished_transfers() } else { 0 }
     }
 
     /// Completed fraction of the run, from 0 to 1.
     #[inline(never)]
-    fn progress(&self, limit: RunLimit) -> f64 {
+    fn completed_fraction(&self, limit: RunLimit) -> f64 {
         let by_time = self.network.now as f64 / limit.until as f64;
-        by_time.max(self.transfers() as f64 / limit.transfers as f64)
+        by_time.max(self.finished_transfers() as f64 / limit.transfers as f64)
     }
 
     /// End of the warm-up or of the current slot of the counters.
-    fn slot_end(&self) -> Nanos {
+    fn next_slot_end(&self) -> Nanos {
         if self.measuring { self.network.probes.counters.slot_end() } else { self.warmup }
     }
 
     /// Handles the end of the run, of a slot, or of the warm-up, when no event is due before it.
     /// Returns true at the end of the run.
     #[inline(never)]
-    fn reach_limit(&mut self, limit: RunLimit) -> bool {
-        if self.transfers() >= limit.transfers {
+    fn end_slot_or_run(&mut self, limit: RunLimit) -> bool {
+        if self.finished_transfers() >= limit.transfers {
             return true;
         }
         if self.boundary > limit.until {
@@ -170,10 +171,10 @@ impl<S: SendingEnd, Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOP: boo
         if now == self.network.probes.time_series.slot_end() {
             self.network.probes.close_time_series(now, false);
         }
-        if now == self.slot_end() {
+        if now == self.next_slot_end() {
             self.close_slot(limit, now);
         }
-        self.boundary = self.slot_end().min(self.network.probes.time_series.slot_end());
+        self.boundary = self.next_slot_end().min(self.network.probes.time_series.slot_end());
         self.network.limit = self.boundary.min(limit.until);
         false
     }
@@ -181,14 +182,14 @@ impl<S: SendingEnd, Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOP: boo
     /// Closes a slot of the counters, or ends the warm-up.
     fn close_slot(&mut self, limit: RunLimit, now: Nanos) {
         if self.measuring {
-            self.flush_flows();
-            self.network.probes.snapshot(now, false);
+            self.flush_endless_flows();
+            self.network.probes.close_counter_slot(now, false);
         } else {
             self.measuring = true;
             self.network.wanted = limit.transfers;
             self.network.probes.begin_measurement(now);
             self.sources.iter_mut().for_each(|source| source.record.begin_measurement());
-            self.reset_flows();
+            self.start_endless_flow_counters();
         }
     }
 }

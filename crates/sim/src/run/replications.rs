@@ -1,16 +1,18 @@
 //! Parallel replications of one run. Each replication has separate random streams, so its results
 //! depend neither on the number of replications nor on the number of threads.
 
-use super::{RunLimit, Simulation, StopReason, Watch};
-use crate::balance::Unbalanced;
+use super::{RunLimit, RunWatch, Simulation, StopReason};
 use crate::clock::Nanos;
 use crate::config::RunConfig;
+use crate::conservation::ConservationError;
 use crate::cross::CrossTrafficQueue;
-use crate::probe::{Capture, Probes, SourceRecord};
-use crate::queue::{AnyQueue, DropTail, Fair, Managed, QueueConfig, QueueDiscipline, Red};
-use crate::random::{Named, Purpose, Stream};
+use crate::probe::{Probes, SimulatedCapture, SourceRecord};
+use crate::queue::{
+    AnyQueue, DropTail, FairQueue, ManagedQueue, QueueConfig, QueueDiscipline, RedQueue,
+};
+use crate::random::{NamedStream, RandomStream, StreamPurpose};
 use crate::tcp::cc::{Reno, RenoBytes};
-use crate::tcp::{AnySender, MaxPlus, Sender, SendingEnd, WindowUnit};
+use crate::tcp::{AnySender, InstantFeedbackSender, Sender, SendingEnd, WindowUnit};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
@@ -20,13 +22,13 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 /// run-time dispatch.
 pub trait Replication: Send + Sync {
     /// See [`Simulation::advance`].
-    fn advance(&mut self, limit: RunLimit, watch: &mut Watch<'_>) -> StopReason;
+    fn advance(&mut self, limit: RunLimit, watch: &mut RunWatch<'_>) -> StopReason;
 
     /// See [`Simulation::flush`].
     ///
     /// # Errors
-    /// [`Unbalanced`] if a conservation check fails.
-    fn flush(&mut self) -> Result<&Probes, Unbalanced>;
+    /// [`ConservationError`] if a conservation check fails.
+    fn flush(&mut self) -> Result<&Probes, ConservationError>;
 
     /// Probes, without a flush of pending counts.
     fn probes(&self) -> &Probes;
@@ -41,7 +43,7 @@ pub trait Replication: Send + Sync {
     fn records(&self) -> Box<dyn Iterator<Item = &SourceRecord> + '_>;
 
     /// The capture with this index, if the replication takes it.
-    fn capture_mut(&mut self, _index: usize) -> Option<&mut Capture> {
+    fn capture_mut(&mut self, _index: usize) -> Option<&mut SimulatedCapture> {
         None
     }
 }
@@ -53,12 +55,12 @@ where
     S::Receiver: Send + Sync,
     Q: QueueDiscipline + Send + Sync,
 {
-    fn advance(&mut self, limit: RunLimit, watch: &mut Watch<'_>) -> StopReason {
+    fn advance(&mut self, limit: RunLimit, watch: &mut RunWatch<'_>) -> StopReason {
         self.advance(limit, watch)
     }
 
-    fn flush(&mut self) -> Result<&Probes, Unbalanced> {
-        self.flush()
+    fn flush(&mut self) -> Result<&Probes, ConservationError> {
+        self.flush_counters()
     }
 
     fn probes(&self) -> &Probes {
@@ -77,7 +79,7 @@ where
         Box::new(self.records())
     }
 
-    fn capture_mut(&mut self, index: usize) -> Option<&mut Capture> {
+    fn capture_mut(&mut self, index: usize) -> Option<&mut SimulatedCapture> {
         self.capture_mut(index)
     }
 }
@@ -85,76 +87,122 @@ where
 /// Selects the simulation type. Each kind of sender has code for any queue, with taps and hops.
 /// Common senders also have code without taps and hops for each common queue. More combinations
 /// would be too much code.
-fn replication(config: &RunConfig, number: u32) -> Box<dyn Replication> {
-    let is_plain = !config.is_watched() && !config.has_stages() && !needs_any_queue(config);
+fn create_replication(config: &RunConfig, number: u32) -> Box<dyn Replication> {
+    let is_plain =
+        !config.needs_packet_reports() && !config.has_stages() && !needs_any_queue(config);
     let queue = is_plain.then_some(&config.queue);
-    if config.has_modern() {
-        return of_any_sender(config, number, queue);
+    if config.has_modern_tcp() {
+        return replication_with_any_sender(config, number, queue);
     }
     match (config.tcp.instant.is_some(), config.tcp.window_unit, queue) {
-        (true, _, Some(QueueConfig::DropTail)) => {
-            bare::<MaxPlus, _>(config, number, DropTail::new(config.buffer))
-        }
+        (true, _, Some(QueueConfig::DropTail)) => replication_without_taps_and_hops::<
+            InstantFeedbackSender,
+            _,
+        >(
+            config, number, DropTail::new(config.buffer)
+        ),
         (true, _, Some(QueueConfig::Fair(fair))) if !fair.is_random() => {
-            bare::<MaxPlus, _>(config, number, Fair::new(*fair, config.buffer))
+            replication_without_taps_and_hops::<InstantFeedbackSender, _>(
+                config,
+                number,
+                FairQueue::new(*fair, config.buffer),
+            )
         }
-        (true, ..) => full::<MaxPlus, _>(config, number, any_queue(config, number)),
-        (false, WindowUnit::Packets, _) => of_packets(config, number, queue),
+        (true, ..) => replication_with_taps_and_hops::<InstantFeedbackSender, _>(
+            config,
+            number,
+            create_any_queue(config, number),
+        ),
+        (false, WindowUnit::Packets, _) => replication_with_classic_senders(config, number, queue),
         (false, WindowUnit::Bytes, Some(QueueConfig::DropTail)) => {
-            bare::<Sender<RenoBytes>, _>(config, number, DropTail::new(config.buffer))
+            replication_without_taps_and_hops::<Sender<RenoBytes>, _>(
+                config,
+                number,
+                DropTail::new(config.buffer),
+            )
         }
-        (false, WindowUnit::Bytes, _) => {
-            full::<Sender<RenoBytes>, _>(config, number, any_queue(config, number))
-        }
+        (false, WindowUnit::Bytes, _) => replication_with_taps_and_hops::<Sender<RenoBytes>, _>(
+            config,
+            number,
+            create_any_queue(config, number),
+        ),
     }
 }
 
 /// Replication if at least one class has modern TCP. Sources may have any kind of endpoint.
-fn of_any_sender(
+fn replication_with_any_sender(
     config: &RunConfig,
     number: u32,
     queue: Option<&QueueConfig>,
 ) -> Box<dyn Replication> {
     match queue {
-        Some(QueueConfig::DropTail) => {
-            bare::<AnySender, _>(config, number, DropTail::new(config.buffer))
-        }
+        Some(QueueConfig::DropTail) => replication_without_taps_and_hops::<AnySender, _>(
+            config,
+            number,
+            DropTail::new(config.buffer),
+        ),
         Some(QueueConfig::Managed(managed)) => {
-            let early = Stream::named(config.seed, number, 0, Purpose::EarlyDrop);
-            let queue = Managed::new(managed.clone(), config.buffer, early);
-            bare::<AnySender, _>(config, number, queue)
+            let early = RandomStream::for_entity(config.seed, number, 0, StreamPurpose::EarlyDrop);
+            let queue = ManagedQueue::new(managed.clone(), config.buffer, early);
+            replication_without_taps_and_hops::<AnySender, _>(config, number, queue)
         }
-        _ => full::<AnySender, _>(config, number, any_queue(config, number)),
+        _ => replication_with_taps_and_hops::<AnySender, _>(
+            config,
+            number,
+            create_any_queue(config, number),
+        ),
     }
 }
 
 /// Replication with classic senders whose windows count packets.
-fn of_packets(
+fn replication_with_classic_senders(
     config: &RunConfig,
     number: u32,
     queue: Option<&QueueConfig>,
 ) -> Box<dyn Replication> {
     match queue {
-        Some(QueueConfig::DropTail) => {
-            bare::<Sender<Reno>, _>(config, number, DropTail::new(config.buffer))
-        }
+        Some(QueueConfig::DropTail) => replication_without_taps_and_hops::<Sender<Reno>, _>(
+            config,
+            number,
+            DropTail::new(config.buffer),
+        ),
         Some(QueueConfig::Red(red)) => {
-            let early = Stream::named(config.seed, number, 0, Purpose::EarlyDrop);
-            bare::<Sender<Reno>, _>(config, number, Red::new(*red, config.buffer, early))
+            let early = RandomStream::for_entity(config.seed, number, 0, StreamPurpose::EarlyDrop);
+            replication_without_taps_and_hops::<Sender<Reno>, _>(
+                config,
+                number,
+                RedQueue::new(*red, config.buffer, early),
+            )
         }
         Some(QueueConfig::Fair(fair)) if !fair.is_random() => {
-            bare::<Sender<Reno>, _>(config, number, Fair::new(*fair, config.buffer))
+            replication_without_taps_and_hops::<Sender<Reno>, _>(
+                config,
+                number,
+                FairQueue::new(*fair, config.buffer),
+            )
         }
         // Most runs with hops or taps have this queue; 5 % faster than `any_queue`.
         None if config.queue == QueueConfig::DropTail && !needs_any_queue(config) => {
-            full::<Sender<Reno>, _>(config, number, DropTail::new(config.buffer))
+            replication_with_taps_and_hops::<Sender<Reno>, _>(
+                config,
+                number,
+                DropTail::new(config.buffer),
+            )
         }
-        _ => full::<Sender<Reno>, _>(config, number, any_queue(config, number)),
+        _ => replication_with_taps_and_hops::<Sender<Reno>, _>(
+            config,
+            number,
+            create_any_queue(config, number),
+        ),
     }
 }
 
 /// Replication without taps and hops, with a specific queue.
-fn bare<S, Q>(config: &RunConfig, number: u32, queue: Q) -> Box<dyn Replication>
+fn replication_without_taps_and_hops<S, Q>(
+    config: &RunConfig,
+    number: u32,
+    queue: Q,
+) -> Box<dyn Replication>
 where
     S: SendingEnd + Send + Sync + 'static,
     S::Receiver: Send + Sync,
@@ -164,7 +212,11 @@ where
 }
 
 /// Replication with taps and hops.
-fn full<S, Q>(config: &RunConfig, number: u32, queue: Q) -> Box<dyn Replication>
+fn replication_with_taps_and_hops<S, Q>(
+    config: &RunConfig,
+    number: u32,
+    queue: Q,
+) -> Box<dyn Replication>
 where
     S: SendingEnd + Send + Sync + 'static,
     S::Receiver: Send + Sync,
@@ -175,27 +227,28 @@ where
 
 /// Whether the bottleneck receives cross packets, or packets of several lengths.
 fn needs_any_queue(config: &RunConfig) -> bool {
-    !config.cross_at(config.hops_before.len()).is_empty() || config.has_several_lengths()
+    !config.cross_streams_at(config.hops_before.len()).is_empty() || config.has_several_lengths()
 }
 
 /// The bottleneck's queue as a [`CrossTrafficQueue`], with its cross traffic.
-pub(super) fn any_queue(config: &RunConfig, number: u32) -> CrossTrafficQueue {
-    let stream = |purpose| Stream::named(config.seed, number, 0, purpose);
-    let (early, tie) = (stream(Purpose::EarlyDrop), stream(Purpose::Tie));
+pub(super) fn create_any_queue(config: &RunConfig, number: u32) -> CrossTrafficQueue {
+    let stream = |purpose| RandomStream::for_entity(config.seed, number, 0, purpose);
+    let (early, tie) = (stream(StreamPurpose::EarlyDrop), stream(StreamPurpose::Tie));
     let queue = AnyQueue::new(config.queue.clone(), config.buffer, early, tie);
-    let streams = config.cross_at(config.hops_before.len());
-    CrossTrafficQueue::new(queue, &streams, config.seed, number).with_scale(config.scale())
+    let streams = config.cross_streams_at(config.hops_before.len());
+    CrossTrafficQueue::new(queue, &streams, config.seed, number)
+        .with_scale(config.max_scale_factor())
 }
 
 /// Controls replications from another thread: reports progress and requests a stop.
 #[derive(Debug, Default)]
-pub struct Control {
+pub struct RunControl {
     stop: AtomicBool,
     finished: AtomicBool,
     shares: Vec<AtomicU64>,
 }
 
-impl Control {
+impl RunControl {
     /// Creates the control of `replications` replications.
     #[must_use]
     pub fn new(replications: usize) -> Self {
@@ -204,7 +257,7 @@ impl Control {
     }
 
     /// Requests all replications to stop soon.
-    pub fn stop(&self) {
+    pub fn request_stop(&self) {
         self.stop.store(true, Ordering::Relaxed);
     }
 
@@ -223,25 +276,29 @@ impl Control {
     }
 }
 
-/// All replications of a run, of type `R`. The first is created immediately, each other one when a
-/// thread starts it, so that a run with thousands of replications can be stopped before their
-/// setup.
+/// All replications of a run, of type `R`. The first replication is created immediately, each other
+/// replication when a thread starts it, so that a run with thousands of replications can be stopped
+/// before most of them are set up.
 pub struct Replications<R: Replication + ?Sized = dyn Replication> {
     runs: Vec<Option<Box<R>>>,
-    set_up: SetUp<R>,
+    set_up: CreateReplication<R>,
 }
 
-type SetUp<R> = Box<dyn Fn(u32) -> Box<R> + Send + Sync>;
+type CreateReplication<R> = Box<dyn Fn(u32) -> Box<R> + Send + Sync>;
 
 impl Replications {
-    /// Creates `count` replications. Only the first one records traces and captures.
+    /// Creates `count` replications. Only the first replication records traces and captures.
     #[must_use]
     pub fn new(config: &RunConfig, count: u32) -> Self {
         let mut other_config = config.clone();
         other_config.probes.traced.clear();
         other_config.probes.captures.clear();
-        let first = replication(config, 0);
-        Self::with_first(first, count, Box::new(move |number| replication(&other_config, number)))
+        let first = create_replication(config, 0);
+        Self::with_first(
+            first,
+            count,
+            Box::new(move |number| create_replication(&other_config, number)),
+        )
     }
 }
 
@@ -252,7 +309,7 @@ impl<R: Replication + ?Sized> Replications<R> {
         Self::with_first(set_up(0), count, Box::new(set_up))
     }
 
-    fn with_first(first: Box<R>, count: u32, set_up: SetUp<R>) -> Self {
+    fn with_first(first: Box<R>, count: u32, set_up: CreateReplication<R>) -> Self {
         let mut runs: Vec<_> = (0..count).map(|_| None).collect();
         if let Some(slot) = runs.first_mut() {
             *slot = Some(first);
@@ -274,7 +331,7 @@ impl<R: Replication + ?Sized> Replications<R> {
 
     /// Advances all replications to `limit` on `threads` threads, including this one. Returns
     /// `Interrupted` if any was stopped, `TooManyTransfers` if any could not continue.
-    pub fn advance(&mut self, limit: RunLimit, threads: usize, control: &Control) -> StopReason {
+    pub fn advance(&mut self, limit: RunLimit, threads: usize, control: &RunControl) -> StopReason {
         let (interrupted, too_many_transfers) = (AtomicBool::new(false), AtomicBool::new(false));
         let next = AtomicUsize::new(0);
         let set_up = &self.set_up;
@@ -292,7 +349,7 @@ impl<R: Replication + ?Sized> Replications<R> {
                 let stop = if control.stop.load(Ordering::Relaxed) {
                     StopReason::Interrupted
                 } else {
-                    let mut watch = Watch::new(&control.stop, &mut report);
+                    let mut watch = RunWatch::new(&control.stop, &mut report);
                     run.get_or_insert_with(|| set_up(index as u32)).advance(limit, &mut watch)
                 };
                 match stop {
@@ -306,7 +363,7 @@ impl<R: Replication + ?Sized> Replications<R> {
         };
         std::thread::scope(|scope| {
             for _ in 1..threads.clamp(1, work.len().max(1)) {
-                // If no more threads can be created, the existing ones do the work.
+                // If no more threads can be created, the existing threads do the work.
                 if std::thread::Builder::new().spawn_scoped(scope, take).is_err() {
                     break;
                 }
@@ -324,18 +381,18 @@ impl<R: Replication + ?Sized> Replications<R> {
     /// Flushes all replications and returns their probes.
     ///
     /// # Errors
-    /// [`Unbalanced`] if a conservation check of a replication fails.
-    pub fn flush(&mut self) -> Result<Vec<&Probes>, Unbalanced> {
+    /// [`ConservationError`] if a conservation check of a replication fails.
+    pub fn flush(&mut self) -> Result<Vec<&Probes>, ConservationError> {
         self.runs.iter_mut().flatten().map(|run| run.flush()).collect()
     }
 
     /// Replications that have been set up: all, unless the run was stopped earlier.
-    pub fn runs(&self) -> impl Iterator<Item = &R> {
+    pub fn created_replications(&self) -> impl Iterator<Item = &R> {
         self.runs.iter().flatten().map(AsRef::as_ref)
     }
 
     /// The capture with this index of the first replication.
-    pub fn capture_mut(&mut self, index: usize) -> Option<&mut Capture> {
+    pub fn capture_mut(&mut self, index: usize) -> Option<&mut SimulatedCapture> {
         self.runs.first_mut()?.as_mut()?.capture_mut(index)
     }
 }

@@ -1,24 +1,24 @@
 //! Setup of a run: sources, network, and first events.
 
-use super::{Simulation, Watch};
-use crate::clock::{Nanos, nanoseconds, transmitter};
+use super::{RunWatch, Simulation};
+use crate::clock::{Nanos, constant_rate_transmitter, seconds_to_nanos};
 use crate::config::{ClassConfig, RunConfig};
-use crate::event_queue::{EventQueue, Timer};
-use crate::jitter::Jitter;
+use crate::event_queue::{EventQueue, TimerKind};
+use crate::jitter::LinkJitter;
 use crate::loss::BottleneckLosses;
-use crate::network::Path;
-use crate::network::Source;
+use crate::network::ClassPath;
+use crate::network::SimulatedSource;
 use crate::network::access::WaitingPool;
+use crate::network::create_populations;
 use crate::network::hops::{self, HopChain};
-use crate::network::path::{AccessLoss, class_of};
-use crate::network::populations;
-use crate::network::transfers::{MAX_CONCURRENT, TRANSFER_GAP, Transfers};
+use crate::network::path::{AccessLoss, classes_of_sources};
+use crate::network::transfers::{ClassTransfers, MAX_CONCURRENT, TRANSFER_GAP};
 use crate::network::{Network, PacketTotals};
 use crate::probe::{Probes, SourceRecord};
 use crate::queue::QueueDiscipline;
-use crate::random::{Named, Purpose, Stream};
+use crate::random::{NamedStream, RandomStream, StreamPurpose};
 use crate::tcp::SendingEnd;
-use crate::traffic::{Coupling, Traffic};
+use crate::traffic::{SizeOffTimeCoupling, Traffic};
 
 impl<S: SendingEnd, Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOP: bool>
     Simulation<S, Q, HAS_TAPS, HAS_HOP>
@@ -27,19 +27,22 @@ impl<S: SendingEnd, Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOP: boo
     /// `advance`, so that their creation can be interrupted.
     #[must_use]
     pub fn new(config: &RunConfig, queue: Q, replication: u32) -> Self {
-        debug_assert!(HAS_TAPS || !config.is_watched(), "the simulation type has no taps");
+        debug_assert!(
+            HAS_TAPS || !config.needs_packet_reports(),
+            "the simulation type has no taps"
+        );
         debug_assert!(HAS_HOP || !config.has_stages(), "the simulation type has no hops");
         debug_assert!(
             Q::ANY_LENGTH || !config.has_several_lengths(),
             "the queue type supports one packet length only"
         );
-        let class_of = class_of(&config.classes);
-        let mut paths: Vec<Path> =
-            config.classes.iter().map(|class| Path::new(class, config)).collect();
-        let mut network = network(config, queue, &paths, &class_of, replication);
+        let class_of = classes_of_sources(&config.classes);
+        let mut paths: Vec<ClassPath> =
+            config.classes.iter().map(|class| ClassPath::new(class, config)).collect();
+        let mut network = create_network(config, queue, &paths, &class_of, replication);
         for (class, path) in paths.iter_mut().enumerate() {
             path.set_lookahead(network.return_lookahead);
-            path.set_noise(config, class, replication);
+            path.set_host_delay(config, class, replication);
         }
         let answers = paths.iter().map(|path| path.answer_to_event);
         network.max_report_delay = answers.fold(network.sender_lookahead, Nanos::max);
@@ -47,7 +50,7 @@ impl<S: SendingEnd, Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOP: boo
             boundary: config.warmup.min(network.probes.time_series.slot_end()),
             network,
             sources: Vec::new(),
-            first_of_class: first_of_class(&config.classes),
+            first_of_class: first_source_of_each_class(&config.classes),
             max_sources: class_of.len() + MAX_CONCURRENT,
             class_of,
             has_all_sources: false,
@@ -66,7 +69,7 @@ impl<S: SendingEnd, Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOP: boo
     }
 
     /// Creates the missing sources and their first events. Returns false if the watcher stopped it.
-    pub(super) fn create_sources(&mut self, watch: &mut Watch<'_>) -> bool {
+    pub(super) fn create_sources(&mut self, watch: &mut RunWatch<'_>) -> bool {
         if self.has_all_sources {
             return true;
         }
@@ -88,7 +91,7 @@ impl<S: SendingEnd, Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOP: boo
         let index = self.sources.len() as u32;
         let packet_bytes = self.paths[usize::from(class)].packet_bytes;
         let record = SourceRecord::new(class, packet_bytes, self.traced.contains(&index));
-        self.sources.push(Source::new(record, self.seed, self.replication, index));
+        self.sources.push(SimulatedSource::new(record, self.seed, self.replication, index));
     }
 
     /// Schedules the start of the source that was created last.
@@ -97,12 +100,12 @@ impl<S: SendingEnd, Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOP: boo
         let source = &mut self.sources[index];
         let class = source.record.class();
         let place = index - self.first_of_class[class];
-        if let Some(due) = self.network.first_start(source, place, index as u32) {
-            self.network.events.set_timer(Timer::Start, index as u32, due);
+        if let Some(due) = self.network.first_start_time(source, place, index as u32) {
+            self.network.events.set_timer(TimerKind::Start, index as u32, due);
         }
         if let Traffic::Bulk { stop: Some(stop), .. } = self.network.traffic[class] {
-            let due = nanoseconds(stop) + self.network.sender_lookahead;
-            self.network.events.set_timer(Timer::Start, index as u32, due);
+            let due = seconds_to_nanos(stop) + self.network.sender_lookahead;
+            self.network.events.set_timer(TimerKind::Start, index as u32, due);
         }
     }
 
@@ -111,16 +114,18 @@ impl<S: SendingEnd, Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOP: boo
         for (class, (traffic, transfers)) in traffic.iter().zip(transfers).enumerate() {
             let gap = match traffic {
                 Traffic::Transfers { .. } => TRANSFER_GAP,
-                Traffic::Arrivals { gap, .. } => nanoseconds(gap.draw(&mut transfers.gaps)),
+                Traffic::Arrivals { gap, .. } => {
+                    seconds_to_nanos(gap.draw_value(&mut transfers.gaps))
+                }
                 Traffic::OnOff { .. } | Traffic::Bulk { .. } => continue,
             };
-            events.set_timer(Timer::Transfer, class as u32, gap + *sender_lookahead);
+            events.set_timer(TimerKind::Transfer, class as u32, gap + *sender_lookahead);
         }
     }
 }
 
 /// Index of the first source of each class; sources are grouped by class.
-fn first_of_class(classes: &[ClassConfig]) -> Vec<usize> {
+fn first_source_of_each_class(classes: &[ClassConfig]) -> Vec<usize> {
     let ends = classes.iter().scan(0, |end, class| {
         let first = *end;
         *end += class.sources as usize;
@@ -130,27 +135,29 @@ fn first_of_class(classes: &[ClassConfig]) -> Vec<usize> {
 }
 
 /// Creates the probes of a run; events of the return link are reported `return_lookahead` later.
-fn probes(config: &RunConfig, return_lookahead: Nanos) -> Probes {
+fn create_probes(config: &RunConfig, return_lookahead: Nanos) -> Probes {
     let classes = config.classes.len();
-    let mut probes = Probes::new(&config.probes, classes, hops::stages_of(config));
+    let mut probes = Probes::new(&config.probes, classes, hops::stage_count(config));
     if let (Some(_), Some(counters)) = (&config.return_link, probes.hops.last_mut()) {
         counters.set_return_delay(return_lookahead);
     }
     probes
 }
 
-fn network<Q, const HAS_TAPS: bool, const HAS_HOP: bool>(
+fn create_network<Q, const HAS_TAPS: bool, const HAS_HOP: bool>(
     config: &RunConfig,
     queue: Q,
-    paths: &[Path],
+    paths: &[ClassPath],
     class_of: &[u16],
     replication: u32,
 ) -> Network<Q, HAS_TAPS, HAS_HOP> {
-    let to_first_shared =
-        |path: &Path| path.to_hops() + hops::time_to_first_shared(config, path.packet_bytes);
+    let to_first_shared = |path: &ClassPath| {
+        path.time_to_first_hop() + hops::time_to_first_shared(config, path.packet_bytes)
+    };
     let sender_lookahead = paths.iter().map(to_first_shared).min().unwrap_or(0);
-    let from_return = paths.iter().map(Path::return_to_sender).min().unwrap_or(0);
-    let return_link = transmitter(config.bottleneck_bps, config.ack_bytes);
+    let from_return = paths.iter().map(ClassPath::time_from_return_exit).min().unwrap_or(0);
+    let return_link = constant_rate_transmitter(config.bottleneck_bps, config.ack_bytes);
+    let rate_bps = config.queue.mean_bps().or(config.bottleneck_bps);
     // The time on a return link is known only when an acknowledgement is served.
     let on_return = match config.return_link {
         Some(_) => 0,
@@ -158,7 +165,8 @@ fn network<Q, const HAS_TAPS: bool, const HAS_HOP: bool>(
     };
     let return_lookahead = on_return + from_return + sender_lookahead;
     let loss = config.loss.map(|loss| {
-        let stream = Stream::named(config.seed, replication, 0, Purpose::BottleneckLoss);
+        let stream =
+            RandomStream::for_entity(config.seed, replication, 0, StreamPurpose::BottleneckLoss);
         BottleneckLosses::new(loss, class_of.len(), stream)
     });
     Network {
@@ -174,23 +182,23 @@ fn network<Q, const HAS_TAPS: bool, const HAS_HOP: bool>(
         queue,
         dropped_from_queue: Vec::new(),
         burst: Vec::new(),
-        link: transmitter(config.queue.mean_bps().or(config.bottleneck_bps), config.packet_bytes),
+        link: constant_rate_transmitter(rate_bps, config.packet_bytes),
         return_link,
         hops: Box::new(HopChain::new(config, replication, return_lookahead)),
         loss,
-        jitter: config.jitter.as_ref().map(|loss| Jitter::new(loss, config.seed, replication)),
+        jitter: config.jitter.as_ref().map(|loss| LinkJitter::new(loss, config.seed, replication)),
         access_loss: AccessLoss::new(config, class_of, replication),
-        probes: probes(config, return_lookahead),
-        watched: config.is_watched(),
+        probes: create_probes(config, return_lookahead),
+        watched: config.needs_packet_reports(),
         records_waits: config.records_waits(),
         varying_rates: config.has_varying_rates(),
         capturing: !config.probes.captures.is_empty(),
         totals: PacketTotals::default(),
         traffic: config.classes.iter().map(|class| class.traffic.clone()).collect(),
-        populations: populations(config, replication),
-        coupling: Coupling::default(),
+        populations: create_populations(config, replication),
+        coupling: SizeOffTimeCoupling::default(),
         transfers: (0..config.classes.len())
-            .map(|class| Transfers::new(config.seed, replication, class))
+            .map(|class| ClassTransfers::new(config.seed, replication, class))
             .collect(),
     }
 }

@@ -1,14 +1,14 @@
-use super::replications::any_queue;
+use super::replications::create_any_queue;
 use super::*;
-use crate::balance::Unbalanced;
 use crate::clock::{SECOND, Transmitter, transmission_time};
 use crate::config::{AccessConfig, ClassConfig, RunConfig};
+use crate::conservation::ConservationError;
 use crate::packet::Packet;
-use crate::probe::{ClassCell, ProbeConfig, Tap, TransferSums};
-use crate::queue::{DropTail, QueueConfig, QueueProbe, Verdict};
+use crate::probe::{ClassCell, ProbeConfig, TapPlace, TransferSums};
+use crate::queue::{DropTail, EnqueueOutcome, QueueConfig, QueueProbe};
 use crate::tcp::cc::Reno;
 use crate::tcp::{Sender, TcpConfig};
-use crate::traffic::{Distribution, FileSize, Rounding, Start, Traffic};
+use crate::traffic::{BulkStart, Distribution, FileSize, SizeRounding, Traffic};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 const RTT: Nanos = SECOND / 10;
@@ -64,12 +64,12 @@ fn isolated_transfers_wait_for_spurious_packets_to_leave() {
     let rto = RTT - RTT / 50;
     let tcp = TcpConfig { initial_rto: rto, min_rto: rto, ..TcpConfig::default() };
     let sizes = vec![1, 1, 40];
-    let sizes = sizes.into_iter().map(FileSize::full).collect();
+    let sizes = sizes.into_iter().map(FileSize::of_full_packets).collect();
     let config = configuration(Traffic::Transfers { sizes }, 500_000, 9, tcp);
     let mut run = simulation(&config);
-    assert_eq!(run.advance(until(30), &mut Watch::none()), StopReason::Done);
-    let probes = run.flush().unwrap();
-    let sent = probes.counters.total(ClassCell::Sent);
+    assert_eq!(run.advance(until(30), &mut RunWatch::without_control()), StopReason::Done);
+    let probes = run.flush_counters().unwrap();
+    let sent = probes.counters.total_over_classes(ClassCell::Sent);
     assert!(sent > 10 * 42 + 20, "no spurious retransmissions: {sent}");
     for (row, transfers) in probes.transfers.rows.iter().zip([20_u64, 10]) {
         let counted: Vec<&TransferSums> =
@@ -87,18 +87,18 @@ fn isolated_transfers_wait_for_spurious_packets_to_leave() {
 
 #[test]
 fn captures_do_not_change_a_run() {
-    let traffic = Traffic::Transfers { sizes: [1, 40, 90].map(FileSize::full).to_vec() };
+    let traffic = Traffic::Transfers { sizes: [1, 40, 90].map(FileSize::of_full_packets).to_vec() };
     let config = configuration(traffic, 2_000_000, 9, TcpConfig::default());
     let mut bare = simulation(&config);
-    bare.advance(until(200), &mut Watch::none());
-    let captures = vec![(Tap::Sender, 100_000), (Tap::Receiver, 100_000)];
+    bare.advance(until(200), &mut RunWatch::without_control());
+    let captures = vec![(TapPlace::Sender, 100_000), (TapPlace::Receiver, 100_000)];
     let probes = ProbeConfig { captures, ..config.probes.clone() };
     let config = RunConfig { probes, ..config };
-    let queue = any_queue(&config, 0);
+    let queue = create_any_queue(&config, 0);
     let mut watched = Simulation::<Sender<Reno>, _, true, true>::new(&config, queue, 0);
-    watched.advance(until(200), &mut Watch::none());
-    let (bare, watched) = (bare.flush().unwrap(), watched.flush().unwrap());
-    assert!(bare.counters.total(ClassCell::Retransmitted) > 0, "nothing was lost");
+    watched.advance(until(200), &mut RunWatch::without_control());
+    let (bare, watched) = (bare.flush_counters().unwrap(), watched.flush_counters().unwrap());
+    assert!(bare.counters.total_over_classes(ClassCell::Retransmitted) > 0, "nothing was lost");
     assert_eq!(format!("{:?}", bare.counters), format!("{:?}", watched.counters));
     assert_eq!(format!("{:?}", bare.transfers), format!("{:?}", watched.transfers));
 }
@@ -107,59 +107,61 @@ fn captures_do_not_change_a_run() {
 struct Miscounting(DropTail, u32);
 
 impl QueueDiscipline for Miscounting {
-    fn offer(
+    fn enqueue(
         &mut self,
         now: Nanos,
         packet: &Packet,
         link: &mut Transmitter,
         probe: &mut impl QueueProbe,
-    ) -> Verdict {
+    ) -> EnqueueOutcome {
         self.1 += 1;
-        if self.1 % 10 == 0 && self.0.held() > 0 {
-            probe.queue_held(self.0.held() - 1, now);
+        if self.1 % 10 == 0 && self.0.held_packets() > 0 {
+            probe.on_queue_length_held(self.0.held_packets() - 1, now);
         }
-        self.0.offer(now, packet, link, probe)
+        self.0.enqueue(now, packet, link, probe)
     }
     fn advance_to(&mut self, now: Nanos, probe: &mut impl QueueProbe) {
         self.0.advance_to(now, probe);
     }
-    fn held(&self) -> usize {
-        self.0.held()
+    fn held_packets(&self) -> usize {
+        self.0.held_packets()
     }
-    fn ahead(&self, now: Nanos) -> Nanos {
-        self.0.ahead(now)
+    fn sum_of_remaining_times(&self, now: Nanos) -> Nanos {
+        self.0.sum_of_remaining_times(now)
     }
 }
 
 #[test]
 fn flush_checks_little_s_law() {
-    let traffic =
-        Traffic::Bulk { start: Start::Drawn(Distribution::Constant { value: 0.0 }), stop: None };
+    let traffic = Traffic::Bulk {
+        start: BulkStart::Drawn(Distribution::Constant { value: 0.0 }),
+        stop: None,
+    };
     let mut config = configuration(traffic, 2_000_000, 9, TcpConfig::default());
     (config.classes[0].sources, config.warmup) = (3, 2 * SECOND);
     let limit = RunLimit { transfers: u64::MAX, until: 20 * SECOND };
     let mut run = simulation(&config);
     for until in [SECOND, 7 * SECOND, 20 * SECOND] {
-        run.advance(RunLimit { until, ..limit }, &mut Watch::none());
-        assert!(run.flush().is_ok(), "with packets in the queue");
+        run.advance(RunLimit { until, ..limit }, &mut RunWatch::without_control());
+        assert!(run.flush_counters().is_ok(), "with packets in the queue");
     }
     let queue = Miscounting(DropTail::new(config.buffer), 0);
     let mut run = Simulation::<Sender<Reno>, _, false, false>::new(&config, queue, 0);
-    run.advance(limit, &mut Watch::none());
-    assert!(matches!(run.flush(), Err(Unbalanced::Waiting { .. })));
+    run.advance(limit, &mut RunWatch::without_control());
+    assert!(matches!(run.flush_counters(), Err(ConservationError::Waiting { .. })));
 }
 
 #[test]
 fn interrupted_setup_continues_with_the_same_result() {
     let traffic = Traffic::Bulk {
-        start: Start::Drawn(Distribution::Uniform { low: 0.0, high: 0.1 }),
+        start: BulkStart::Drawn(Distribution::Uniform { low: 0.0, high: 0.1 }),
         stop: None,
     };
     let mut config = configuration(traffic, 100_000_000, 900, TcpConfig::default());
     config.classes[0].sources = 40_000;
     let limit = RunLimit { transfers: u64::MAX, until: SECOND / 5 };
     let mut complete = simulation(&config);
-    assert_eq!(complete.advance(limit, &mut Watch::none()), StopReason::Done);
+    assert_eq!(complete.advance(limit, &mut RunWatch::without_control()), StopReason::Done);
     let (mut stopped, mut looks) = (simulation(&config), 0);
     let stop = AtomicBool::new(false);
     let mut second = |_| {
@@ -167,21 +169,22 @@ fn interrupted_setup_continues_with_the_same_result() {
         stop.store(looks == 2, Ordering::Relaxed);
     };
     assert_eq!(
-        stopped.advance(limit, &mut Watch::new(&stop, &mut second)),
+        stopped.advance(limit, &mut RunWatch::new(&stop, &mut second)),
         StopReason::Interrupted
     );
     assert_eq!((stopped.sources.len(), stopped.records().count()), ((1 << 11) - 1, 40_000));
-    assert!(stopped.flush().is_ok());
-    assert_eq!(stopped.advance(limit, &mut Watch::none()), StopReason::Done);
-    let (complete, stopped) = (complete.flush().unwrap(), stopped.flush().unwrap());
-    assert!(complete.counters.total(ClassCell::Sent) > 1000);
+    assert!(stopped.flush_counters().is_ok());
+    assert_eq!(stopped.advance(limit, &mut RunWatch::without_control()), StopReason::Done);
+    let (complete, stopped) =
+        (complete.flush_counters().unwrap(), stopped.flush_counters().unwrap());
+    assert!(complete.counters.total_over_classes(ClassCell::Sent) > 1000);
     assert_eq!(format!("{:?}", complete.counters), format!("{:?}", stopped.counters));
 }
 
 #[test]
 fn arriving_transfers_reuse_idle_sources_and_stop_at_the_maximum() {
     let distribution = |scale| Distribution::Exponential { minimum: 0.0, scale };
-    let rounding = Rounding::Nearest;
+    let rounding = SizeRounding::Nearest;
     let traffic = |gap| Traffic::Arrivals {
         gap: distribution(gap),
         size: Distribution::Constant { value: 40.0 },
@@ -190,21 +193,27 @@ fn arriving_transfers_reuse_idle_sources_and_stop_at_the_maximum() {
     // 2.1 of 20.8 possible transfers per second.
     let config = configuration(traffic(0.48), 10_000_000, 100, TcpConfig::default());
     let mut run = simulation(&config);
-    assert_eq!(run.advance(until(2000), &mut Watch::none()), StopReason::Done);
+    assert_eq!(run.advance(until(2000), &mut RunWatch::without_control()), StopReason::Done);
     assert!(run.sources.len() < 20, "{} sources for one transfer at a time", run.sources.len());
     // 30 per second exceed the capacity.
     let config = configuration(traffic(0.033), 10_000_000, 100, TcpConfig::default());
     let mut run = simulation(&config);
     run.max_sources = 200;
-    assert_eq!(run.advance(until(100_000), &mut Watch::none()), StopReason::TooManyTransfers);
+    assert_eq!(
+        run.advance(until(100_000), &mut RunWatch::without_control()),
+        StopReason::TooManyTransfers
+    );
     assert_eq!(run.sources.len(), 200);
-    assert!(run.flush().is_ok());
-    assert_eq!(run.advance(until(100_000), &mut Watch::none()), StopReason::TooManyTransfers);
+    assert!(run.flush_counters().is_ok());
+    assert_eq!(
+        run.advance(until(100_000), &mut RunWatch::without_control()),
+        StopReason::TooManyTransfers
+    );
 }
 
 #[test]
 fn time_series_includes_the_warm_up_and_does_not_change_the_run() {
-    let bulk = Traffic::Bulk { start: Start::Times(vec![0.0]), stop: None };
+    let bulk = Traffic::Bulk { start: BulkStart::Times(vec![0.0]), stop: None };
     let mut config = configuration(bulk, 2_000_000, 20, TcpConfig::default());
     config.classes[0].sources = 3;
     config.warmup = 7 * SECOND + 1;
@@ -213,9 +222,13 @@ fn time_series_includes_the_warm_up_and_does_not_change_the_run() {
         let mut config = config.clone();
         config.probes.time_series = time_series;
         let mut run = simulation(&config);
-        assert_eq!(run.advance(limit, &mut Watch::none()), StopReason::Done);
-        let probes = run.flush().unwrap();
-        (probes.counters.rows(), probes.time_series.rows(), probes.occupancy.lifetime_integral())
+        assert_eq!(run.advance(limit, &mut RunWatch::without_control()), StopReason::Done);
+        let probes = run.flush_counters().unwrap();
+        (
+            probes.counters.snapshot_rows(),
+            probes.time_series.rows(),
+            probes.occupancy.lifetime_integral(),
+        )
     };
     let (with, time_series, held) = rows(true);
     assert_eq!(with, rows(false).0);

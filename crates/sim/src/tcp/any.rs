@@ -1,17 +1,18 @@
 //! Ends of any TCP variant, for runs that mix classic and modern TCP: the class of a source selects
 //! its variant.
 
-use super::burst::{Burst, store_and_label};
 use super::cc::{Reno, RenoBytes};
-use super::headers::Headers;
-use super::modern::{AckHeader, DataHeader, PacketOut, PacketReceiver, PacketSender};
+use super::headers::HeadersInFlight;
+use super::modern::{AckHeader, DataHeader, OutgoingPacket, PacketReceiver, PacketSender};
+use super::packet_burst::{PacketBurst, store_and_label};
 use super::{
-    Arrival, Idle, Receiver, ReceivingEnd, Sender, SendingEnd, TcpConfig, Transmission, WindowUnit,
+    ArrivalResult, IdleTime, PacketsToSend, Receiver, ReceivingEnd, Sender, SendingEnd, TcpConfig,
+    WindowUnit,
 };
 use crate::clock::{NEVER, Nanos};
-use crate::packet::{Kind, Label};
+use crate::packet::{PacketKind, PacketLabel};
 use crate::probe::{CapturedHeader, TcpProbe};
-use crate::random::{Draws, Named, Purpose, Stream};
+use crate::random::{NamedStream, RandomSource, RandomStream, StreamPurpose};
 use crate::traffic::FileSize;
 use tcpcast_link::Ecn;
 
@@ -21,7 +22,7 @@ use tcpcast_link::Ecn;
 #[repr(C)]
 pub struct AnySender {
     end: SenderKind,
-    headers: Headers<DataHeader>,
+    headers: HeadersInFlight<DataHeader>,
     /// Time of the pacing event in the event queue.
     scheduled_pacing: Nanos,
     /// Cached lower bound of the timer's expiry.
@@ -29,8 +30,8 @@ pub struct AnySender {
     /// Storage for the header of a reordered packet.
     spare: DataHeader,
     /// Packets released by a classic sender and not yet sent.
-    released: Transmission,
-    seeds: Option<Stream>,
+    released: PacketsToSend,
+    seeds: Option<RandomStream>,
     opened_at: Option<Nanos>,
     /// Packets acknowledged when the application went away.
     acked: u64,
@@ -51,8 +52,8 @@ impl Default for AnySender {
     fn default() -> Self {
         Self {
             end: SenderKind::None,
-            released: Transmission::default(),
-            headers: Headers::default(),
+            released: PacketsToSend::default(),
+            headers: HeadersInFlight::default(),
             scheduled_pacing: NEVER,
             cached_deadline: 0,
             spare: DataHeader::default(),
@@ -94,30 +95,32 @@ impl SendingEnd for AnySender {
     const POLLS: bool = true;
 
     fn of_source(seed: u64, replication: u32, index: u32) -> Self {
-        let seeds = Stream::named(seed, replication, index, Purpose::Connection);
+        let seeds = RandomStream::for_entity(seed, replication, index, StreamPurpose::Connection);
         Self { seeds: Some(seeds), ..Self::default() }
     }
 
-    fn start(
+    fn start_file(
         &mut self,
         now: Nanos,
         size: u32,
         tcp: &TcpConfig,
         probe: &mut impl TcpProbe,
-    ) -> Transmission {
-        self.released = Transmission::default();
+    ) -> PacketsToSend {
+        self.released = PacketsToSend::default();
         if let Some(rules) = &tcp.modern {
-            let seed = self.seed();
+            let seed = self.draw_connection_seed();
             self.opened_at = tcp.has_handshake().then_some(now);
-            let file = self.take_file(size);
+            let file = self.take_file_size(size);
             match &mut self.end {
-                SenderKind::Modern(before) => before.restart(now, file, seed, rules, probe),
+                SenderKind::Modern(before) => {
+                    before.restart_connection(now, file, seed, rules, probe)
+                }
                 end => {
                     let sender = PacketSender::start(now, file, seed, rules, probe);
                     *end = SenderKind::Modern(Box::new(sender));
                 }
             }
-            return Transmission::default();
+            return PacketsToSend::default();
         }
         if matches!(self.end, SenderKind::None) {
             self.end = match tcp.window_unit {
@@ -126,40 +129,40 @@ impl SendingEnd for AnySender {
             };
         }
         dispatch!(self, tcp, sender => sender.start(now, size, tcp, probe), (_sender, _rules) => ());
-        Transmission::default()
+        PacketsToSend::default()
     }
 
-    fn resume(
+    fn send_more(
         &mut self,
         now: Nanos,
         more: u32,
-        idle: Idle,
+        idle: IdleTime,
         tcp: &TcpConfig,
         probe: &mut impl TcpProbe,
-    ) -> Transmission {
-        let file = self.take_file(more);
+    ) -> PacketsToSend {
+        let file = self.take_file_size(more);
         dispatch!(
             self, tcp,
             sender => sender.resume(now, more, idle, tcp, probe),
             (sender, rules) => sender.write_file(now, file, rules, probe)
         );
-        Transmission::default()
+        PacketsToSend::default()
     }
 
     #[inline(always)]
-    fn finished(&self) -> bool {
+    fn is_finished(&self) -> bool {
         match &self.end {
             SenderKind::Modern(sender) => sender.finished(),
             _ => self.classic_finished(),
         }
     }
 
-    fn has_numbers(&self, more: u32) -> bool {
+    fn has_numbers_left(&self, more: u32) -> bool {
         each!(&self.end, sender => sender.has_numbers(more), true)
     }
 
     #[inline(always)]
-    fn deadline(&self) -> Nanos {
+    fn timer_deadline(&self) -> Nanos {
         each!(&self.end, sender => sender.deadline(), NEVER)
     }
 
@@ -182,16 +185,16 @@ impl SendingEnd for AnySender {
         self.last_packet_padding = bytes;
     }
 
-    fn in_flight(&self) -> u32 {
+    fn packets_in_flight(&self) -> u32 {
         each!(&self.end, sender => sender.in_flight(), 0)
     }
 
-    fn acked(&self) -> u64 {
+    fn acked_packets(&self) -> u64 {
         each!(&self.end, sender => sender.acked(), self.acked)
     }
 
     fn abandon(&mut self) {
-        self.acked = self.acked();
+        self.acked = self.acked_packets();
         self.end = SenderKind::None;
     }
 
@@ -203,22 +206,27 @@ impl SendingEnd for AnySender {
         header: &AckHeader,
         tcp: &TcpConfig,
         probe: &mut impl TcpProbe,
-    ) -> Transmission {
+    ) -> PacketsToSend {
         if let (SenderKind::Modern(sender), Some(rules)) = (&mut self.end, &tcp.modern) {
             sender.on_ack(now, header, rules, probe);
         } else {
             self.on_classic_ack(now, ack, tcp, probe);
         }
-        Transmission::default()
+        PacketsToSend::default()
     }
 
-    fn on_timer(&mut self, now: Nanos, tcp: &TcpConfig, probe: &mut impl TcpProbe) -> Transmission {
+    fn on_timer(
+        &mut self,
+        now: Nanos,
+        tcp: &TcpConfig,
+        probe: &mut impl TcpProbe,
+    ) -> PacketsToSend {
         dispatch!(
             self, tcp,
             sender => sender.on_timer(now, tcp, probe),
             (sender, rules) => sender.on_timer(now, rules, probe)
         );
-        Transmission::default()
+        PacketsToSend::default()
     }
 
     #[inline(always)]
@@ -227,17 +235,18 @@ impl SendingEnd for AnySender {
         now: Nanos,
         tcp: &TcpConfig,
         probe: &mut impl TcpProbe,
-        mut send: impl FnMut(u32, Label),
+        mut send: impl FnMut(u32, PacketLabel),
     ) {
         let Self { end, released, headers, .. } = self;
         if let (SenderKind::Modern(sender), Some(rules)) = (end, &tcp.modern) {
             if !sender.is_idle(now, rules, probe) {
-                Burst { sender, headers, now, rules, probe, send }.send_all();
+                PacketBurst { sender, headers, now, rules, probe, send }.send_burst();
             }
             return;
         }
         while let Some((number, kind)) = released.take_first() {
-            let packet = PacketOut { number, kind, header: DataHeader::default(), short: None };
+            let packet =
+                OutgoingPacket { number, kind, header: DataHeader::default(), short: None };
             send(number, store_and_label(headers, &packet));
         }
     }
@@ -252,36 +261,36 @@ impl SendingEnd for AnySender {
         self.opened_at.take()
     }
 
-    fn seed(&mut self) -> u64 {
-        self.seeds.as_mut().map_or(0, Stream::bits)
+    fn draw_connection_seed(&mut self) -> u64 {
+        self.seeds.as_mut().map_or(0, RandomStream::next_bits)
     }
 
     #[inline(always)]
-    fn take_header(&mut self, label: Label) -> &DataHeader {
+    fn take_header(&mut self, label: PacketLabel) -> &DataHeader {
         let header = self.headers.take_any(label, &mut self.spare);
-        header.arrive(label.ecn() == Ecn::Ce);
+        header.record_ecn_mark(label.ecn() == Ecn::Ce);
         header
     }
 
     #[inline(always)]
-    fn drop_header(&mut self, label: Label) {
+    fn drop_header(&mut self, label: PacketLabel) {
         self.headers.take_any(label, &mut self.spare);
     }
 
-    fn captured_header(&self, label: Label) -> CapturedHeader {
-        let header = self.headers.get(label);
+    fn captured_header(&self, label: PacketLabel) -> CapturedHeader {
+        let header = self.headers.header_of(label);
         header.map_or_else(CapturedHeader::default, |header| header.captured_header(label.ecn()))
     }
 
     #[inline(always)]
-    fn pace_at(&self) -> Nanos {
+    fn next_paced_time(&self) -> Nanos {
         match &self.end {
             SenderKind::Modern(sender) => sender.pace_at(),
             SenderKind::None | SenderKind::Packets(_) | SenderKind::Bytes(_) => NEVER,
         }
     }
 
-    fn scheduled_pacing(&mut self) -> &mut Nanos {
+    fn scheduled_pacing_time(&mut self) -> &mut Nanos {
         &mut self.scheduled_pacing
     }
 
@@ -292,12 +301,12 @@ impl SendingEnd for AnySender {
 
     #[inline(always)]
     fn prefetch_second(&self) -> u64 {
-        self.headers.prefetch() ^ self.modern().map_or(0, PacketSender::prefetch)
+        self.headers.prefetch() ^ self.modern_end().map_or(0, PacketSender::prefetch)
     }
 
     #[inline(always)]
     fn prefetch_third(&self) -> u64 {
-        self.modern().map_or(0, PacketSender::prefetch_second)
+        self.modern_end().map_or(0, PacketSender::prefetch_second)
     }
 }
 
@@ -325,14 +334,14 @@ impl AnySender {
 
 impl AnySender {
     #[inline(always)]
-    fn modern(&self) -> Option<&PacketSender> {
+    fn modern_end(&self) -> Option<&PacketSender> {
         match &self.end {
             SenderKind::Modern(sender) => Some(sender),
             _ => None,
         }
     }
 
-    fn take_file(&mut self, packets: u32) -> FileSize {
+    fn take_file_size(&mut self, packets: u32) -> FileSize {
         FileSize { packets, lacking: std::mem::take(&mut self.last_packet_padding) }
     }
 }
@@ -341,7 +350,7 @@ impl AnySender {
 #[derive(Clone, Debug, Default)]
 pub struct AnyReceiver {
     end: ReceiverKind,
-    headers: Headers<AckHeader>,
+    headers: HeadersInFlight<AckHeader>,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -355,7 +364,7 @@ enum ReceiverKind {
 
 impl AnyReceiver {
     #[inline(always)]
-    fn modern(&self) -> Option<&PacketReceiver> {
+    fn modern_end(&self) -> Option<&PacketReceiver> {
         match &self.end {
             ReceiverKind::Modern(receiver) => Some(receiver),
             _ => None,
@@ -367,7 +376,7 @@ impl ReceivingEnd for AnyReceiver {
     type DataHeader = DataHeader;
     type AckHeader = AckHeader;
 
-    fn start(&mut self, tcp: &TcpConfig) {
+    fn start_connection(&mut self, tcp: &TcpConfig) {
         match (&mut self.end, &tcp.modern) {
             (ReceiverKind::Classic(receiver), None) => receiver.start(),
             (ReceiverKind::Modern(receiver), Some(rules)) => {
@@ -380,7 +389,7 @@ impl ReceivingEnd for AnyReceiver {
         }
     }
 
-    fn connect(&mut self, now: Nanos, seed: u64, tcp: &TcpConfig) {
+    fn open_connection(&mut self, now: Nanos, seed: u64, tcp: &TcpConfig) {
         if let (ReceiverKind::Modern(receiver), Some(rules)) = (&mut self.end, &tcp.modern) {
             receiver.connect(now, seed, rules);
         }
@@ -400,20 +409,20 @@ impl ReceivingEnd for AnyReceiver {
         header: &DataHeader,
         tcp: &TcpConfig,
         ack_header: &mut AckHeader,
-    ) -> Arrival {
+    ) -> ArrivalResult {
         match (&mut self.end, &tcp.modern) {
             (ReceiverKind::Modern(receiver), Some(rules)) => {
                 let (distinct, ack) = receiver.on_data(now, number, header, rules, ack_header);
-                Arrival { distinct, ack }
+                ArrivalResult { distinct, ack }
             }
             (ReceiverKind::Classic(receiver), _) => receiver.on_data(now, number, tcp),
             (ReceiverKind::Modern(_), None) | (ReceiverKind::None, _) => {
-                Arrival { distinct: false, ack: None }
+                ArrivalResult { distinct: false, ack: None }
             }
         }
     }
 
-    fn in_order(&self) -> u32 {
+    fn packets_in_order(&self) -> u32 {
         match &self.end {
             ReceiverKind::None => 0,
             ReceiverKind::Classic(receiver) => receiver.in_order(),
@@ -430,7 +439,7 @@ impl ReceivingEnd for AnyReceiver {
         }
     }
 
-    fn on_timer(&mut self, now: Nanos, tcp: &TcpConfig, header: &mut AckHeader) -> Option<u32> {
+    fn on_ack_timer(&mut self, now: Nanos, tcp: &TcpConfig, header: &mut AckHeader) -> Option<u32> {
         match (&mut self.end, &tcp.modern) {
             (ReceiverKind::Modern(receiver), Some(rules)) => receiver.on_timer(now, rules, header),
             (ReceiverKind::Classic(receiver), _) => receiver.on_timer(),
@@ -451,31 +460,33 @@ impl ReceivingEnd for AnyReceiver {
     }
 
     #[inline(always)]
-    fn store_header(&mut self, header: &AckHeader, _serial: u16) -> Label {
-        Label::with_token(Kind::Ack, self.headers.push(*header))
+    fn store_header(&mut self, header: &AckHeader, _serial: u16) -> PacketLabel {
+        PacketLabel::with_token(PacketKind::Ack, self.headers.store_header(*header))
     }
 
     #[inline(always)]
-    fn take_header(&mut self, label: Label) -> &AckHeader {
-        self.headers.take(label).unwrap_or(&AckHeader::NONE)
+    fn take_header(&mut self, label: PacketLabel) -> &AckHeader {
+        self.headers.take_in_order(label).unwrap_or(&AckHeader::NONE)
     }
 
-    fn captured_header(&self, label: Label) -> CapturedHeader {
-        self.headers.get(label).map_or_else(CapturedHeader::default, AckHeader::captured_header)
+    fn captured_header(&self, label: PacketLabel) -> CapturedHeader {
+        self.headers
+            .header_of(label)
+            .map_or_else(CapturedHeader::default, AckHeader::captured_header)
     }
 
     #[inline(always)]
     fn prefetch(&self) -> u64 {
-        u64::from(self.modern().is_some())
+        u64::from(self.modern_end().is_some())
     }
 
     #[inline(always)]
     fn prefetch_second(&self) -> u64 {
-        self.modern().map_or(0, PacketReceiver::prefetch)
+        self.modern_end().map_or(0, PacketReceiver::prefetch)
     }
 
     #[inline(always)]
     fn prefetch_third(&self) -> u64 {
-        self.modern().map_or(0, PacketReceiver::prefetch_second)
+        self.modern_end().map_or(0, PacketReceiver::prefetch_second)
     }
 }

@@ -5,8 +5,8 @@
 //! small. An acknowledgement that reaches its sender before any other event needs no stored header.
 
 use super::modern::{AckHeader, DataHeader};
-use crate::packet::Label;
-use tcpcast_link::ring::Ring;
+use crate::packet::PacketLabel;
+use tcpcast_link::ring_buffer::RingBuffer;
 
 /// A header that is stored while its packet is in flight.
 pub(crate) trait StoredHeader: Copy + Default {
@@ -32,7 +32,7 @@ pub(crate) trait ReorderableHeader: StoredHeader {
     const GONE: Self;
 
     /// Whether this is the placeholder.
-    fn is_gone(&self) -> bool;
+    fn is_placeholder(&self) -> bool;
 
     /// Reads one word, to load its cache line.
     fn prefetch(&self) -> u64;
@@ -42,7 +42,7 @@ impl ReorderableHeader for DataHeader {
     const GONE: Self = Self::GONE;
 
     #[inline(always)]
-    fn is_gone(&self) -> bool {
+    fn is_placeholder(&self) -> bool {
         self.is_gone()
     }
 
@@ -55,35 +55,36 @@ impl ReorderableHeader for DataHeader {
 /// Headers of a source's packets in one direction, in sending order.
 ///
 /// Acknowledgements of one source are never reordered: when one arrives, all earlier ones that have
-/// not arrived are lost and their headers are dropped ([`Headers::take`]). Data packets can be
-/// reordered, but each one arrives or is reported as lost ([`Headers::take_any`]).
+/// not arrived are lost and their headers are dropped ([`HeadersInFlight::take_in_order`]). Data
+/// packets can be reordered, but each one arrives or is reported as lost
+/// ([`HeadersInFlight::take_any`]).
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Headers<H> {
+pub(crate) struct HeadersInFlight<H> {
     /// Token of the first entry.
     first: u32,
-    entries: Ring<H>,
-    /// Number of placeholders; the first entry is never one.
+    entries: RingBuffer<H>,
+    /// Number of placeholders; the first entry is never a placeholder.
     gone: u32,
 }
 
-impl<H: StoredHeader> Headers<H> {
+impl<H: StoredHeader> HeadersInFlight<H> {
     /// Stores the header of a sent packet and returns its token.
     #[inline(always)]
-    pub(crate) fn push(&mut self, header: H) -> u32 {
-        let token = self.first.wrapping_add(self.entries.len() as u32) & Label::TOKENS;
+    pub(crate) fn store_header(&mut self, header: H) -> u32 {
+        let token = self.first.wrapping_add(self.entries.len() as u32) & PacketLabel::TOKENS;
         self.entries.push(header);
         token
     }
 
     /// Returns the header of a packet in flight.
-    pub(crate) fn get(&self, label: Label) -> Option<&H> {
-        self.entries.get(self.index(label))
+    pub(crate) fn header_of(&self, label: PacketLabel) -> Option<&H> {
+        self.entries.get(self.index_of(label))
     }
 
     /// Returns the index of a packet's header; `entries.len()` or more if it is not stored.
     #[inline(always)]
-    fn index(&self, label: Label) -> usize {
-        let after = label.token_after(self.first) as usize;
+    fn index_of(&self, label: PacketLabel) -> usize {
+        let after = label.token_distance_from(self.first) as usize;
         if label.short_bytes().is_some() { self.index_of_short(after) } else { after }
     }
 
@@ -95,7 +96,7 @@ impl<H: StoredHeader> Headers<H> {
     }
 
     /// Distance of tokens with equal lower bits.
-    const PERIOD: usize = Label::SHORT_TOKENS as usize + 1;
+    const PERIOD: usize = PacketLabel::SHORT_TOKENS as usize + 1;
 
     #[cold]
     fn search_short(&self, after: usize) -> usize {
@@ -106,26 +107,26 @@ impl<H: StoredHeader> Headers<H> {
 
     /// Removes the header of an arriving packet; [`None`] if a later packet has already arrived.
     #[inline(always)]
-    pub(crate) fn take(&mut self, label: Label) -> Option<&H> {
+    pub(crate) fn take_in_order(&mut self, label: PacketLabel) -> Option<&H> {
         if label.has_token(self.first) && !self.entries.is_empty() {
-            self.first = self.first.wrapping_add(1) & Label::TOKENS;
-            return Some(self.entries.take_in_place());
+            self.first = self.first.wrapping_add(1) & PacketLabel::TOKENS;
+            return Some(self.entries.pop_in_place());
         }
         self.take_after_lost(label)
     }
 
     #[inline(never)]
-    fn take_after_lost(&mut self, label: Label) -> Option<&H> {
-        let lost = self.index(label);
+    fn take_after_lost(&mut self, label: PacketLabel) -> Option<&H> {
+        let lost = self.index_of(label);
         if lost >= self.entries.len() {
             return None;
         }
-        self.first = self.first.wrapping_add(lost as u32 + 1) & Label::TOKENS;
-        Some(self.entries.take_up_to(lost))
+        self.first = self.first.wrapping_add(lost as u32 + 1) & PacketLabel::TOKENS;
+        Some(self.entries.pop_through(lost))
     }
 }
 
-impl<H: ReorderableHeader> Headers<H> {
+impl<H: ReorderableHeader> HeadersInFlight<H> {
     /// Reads one word of the first entry and of the next free slot.
     #[inline(always)]
     pub(crate) fn prefetch(&self) -> u64 {
@@ -134,38 +135,39 @@ impl<H: ReorderableHeader> Headers<H> {
     }
 
     /// Removes the header of a packet that arrives or is lost, in any order. Unless it is the first
-    /// entry, it is moved to `spare`; an empty header if it is not stored.
+    /// entry, the header is moved to `spare`. Returns an empty header if none is stored.
     #[inline(always)]
-    pub(crate) fn take_any<'a>(&'a mut self, label: Label, spare: &'a mut H) -> &'a mut H {
+    pub(crate) fn take_any<'a>(&'a mut self, label: PacketLabel, spare: &'a mut H) -> &'a mut H {
         if !label.has_token(self.first) || self.entries.is_empty() || self.gone > 0 {
             *spare = self.take_reordered(label);
             return spare;
         }
-        self.first = self.first.wrapping_add(1) & Label::TOKENS;
-        self.entries.take_in_place()
+        self.first = self.first.wrapping_add(1) & PacketLabel::TOKENS;
+        self.entries.pop_in_place()
     }
 
     #[inline(never)]
-    fn take_reordered(&mut self, label: Label) -> H {
-        let index = self.index(label);
+    fn take_reordered(&mut self, label: PacketLabel) -> H {
+        let index = self.index_of(label);
         if index > 0 || self.entries.is_empty() {
-            let header = self.entries.replace(index, H::GONE).filter(|header| !header.is_gone());
+            let header =
+                self.entries.replace_at(index, H::GONE).filter(|header| !header.is_placeholder());
             self.gone += u32::from(header.is_some());
             return header.unwrap_or_default();
         }
-        self.first = self.first.wrapping_add(1) & Label::TOKENS;
-        let header = self.entries.take();
-        self.drop_gone();
-        self.entries.rewind();
+        self.first = self.first.wrapping_add(1) & PacketLabel::TOKENS;
+        let header = self.entries.pop_existing();
+        self.drop_leading_placeholders();
+        self.entries.rewind_when_empty();
         header
     }
 
     /// Removes placeholders at the front.
     #[inline(never)]
-    fn drop_gone(&mut self) {
-        while self.entries.first().is_some_and(H::is_gone) {
-            self.entries.take();
-            self.first = self.first.wrapping_add(1) & Label::TOKENS;
+    fn drop_leading_placeholders(&mut self) {
+        while self.entries.first().is_some_and(H::is_placeholder) {
+            self.entries.pop_existing();
+            self.first = self.first.wrapping_add(1) & PacketLabel::TOKENS;
             self.gone -= 1;
         }
     }
@@ -174,7 +176,7 @@ impl<H: ReorderableHeader> Headers<H> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::packet::Kind;
+    use crate::packet::PacketKind;
 
     /// Packet number; whether the packet is short.
     #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -189,7 +191,7 @@ mod tests {
     impl ReorderableHeader for Header {
         const GONE: Self = Self(u32::MAX, false);
 
-        fn is_gone(&self) -> bool {
+        fn is_placeholder(&self) -> bool {
             *self == Self::GONE
         }
 
@@ -204,40 +206,43 @@ mod tests {
 
     #[test]
     fn take_finds_header_by_token_and_drops_earlier_ones() {
-        let mut headers = Headers { first: Label::TOKENS - 1, ..Headers::default() };
+        let mut headers =
+            HeadersInFlight { first: PacketLabel::TOKENS - 1, ..HeadersInFlight::default() };
         let header = |n: u32| Header(n, n == 5);
-        let tokens: Vec<u32> = (0..6).map(|n| headers.push(header(n))).collect();
-        assert_eq!(tokens, [Label::TOKENS - 1, Label::TOKENS, 0, 1, 2, 3]);
-        let label = |n: usize| Label::with_token(Kind::Data, tokens[n]);
-        assert_eq!(headers.take(label(0)), Some(&full(0)));
-        assert_eq!(headers.get(label(3)), Some(&full(3)));
-        assert_eq!(headers.take(label(3)), Some(&full(3)));
-        assert_eq!(headers.get(label(3)), None);
-        assert_eq!(headers.take(label(2)), None, "a later packet has arrived");
+        let tokens: Vec<u32> = (0..6).map(|n| headers.store_header(header(n))).collect();
+        assert_eq!(tokens, [PacketLabel::TOKENS - 1, PacketLabel::TOKENS, 0, 1, 2, 3]);
+        let label = |n: usize| PacketLabel::with_token(PacketKind::Data, tokens[n]);
+        assert_eq!(headers.take_in_order(label(0)), Some(&full(0)));
+        assert_eq!(headers.header_of(label(3)), Some(&full(3)));
+        assert_eq!(headers.take_in_order(label(3)), Some(&full(3)));
+        assert_eq!(headers.header_of(label(3)), None);
+        assert_eq!(headers.take_in_order(label(2)), None, "a later packet has arrived");
         assert_eq!(headers.entries.len(), 2);
-        let short = Label::of_short(Kind::Data, tokens[5], 60);
-        let taken = headers.take(short);
+        let short = PacketLabel::for_short_packet(PacketKind::Data, tokens[5], 60);
+        let taken = headers.take_in_order(short);
         assert_eq!(taken, Some(&header(5)), "short packet, found by the lower token bits");
-        assert_eq!(headers.take(short), None);
+        assert_eq!(headers.take_in_order(short), None);
         assert_eq!(
-            (headers.entries.len(), headers.push(full(6)), headers.push(full(7))),
+            (headers.entries.len(), headers.store_header(full(6)), headers.store_header(full(7))),
             (0, 4, 5)
         );
     }
 
     #[test]
     fn take_any_returns_headers_of_reordered_packets() {
-        let mut headers = Headers { first: Label::TOKENS - 1, ..Headers::default() };
+        let mut headers =
+            HeadersInFlight { first: PacketLabel::TOKENS - 1, ..HeadersInFlight::default() };
         let header = |n: u32| Header(n + 1, n == 4);
-        let tokens: Vec<u32> = (0..6).map(|n| headers.push(header(n))).collect();
+        let tokens: Vec<u32> = (0..6).map(|n| headers.store_header(header(n))).collect();
         let label = |n: usize| match header(n as u32).is_short() {
-            true => Label::of_short(Kind::Data, tokens[n], 60),
-            false => Label::with_token(Kind::Data, tokens[n]),
+            true => PacketLabel::for_short_packet(PacketKind::Data, tokens[n], 60),
+            false => PacketLabel::with_token(PacketKind::Data, tokens[n]),
         };
-        let take =
-            |headers: &mut Headers<Header>, n| *headers.take_any(label(n), &mut Header::default());
+        let take = |headers: &mut HeadersInFlight<Header>, n| {
+            *headers.take_any(label(n), &mut Header::default())
+        };
         for n in [3_usize, 1, 0, 5] {
-            assert_eq!(headers.get(label(n)), Some(&header(n as u32)));
+            assert_eq!(headers.header_of(label(n)), Some(&header(n as u32)));
             assert_eq!(take(&mut headers, n), header(n as u32));
             assert_eq!(take(&mut headers, n), Header::default());
         }
@@ -246,18 +251,21 @@ mod tests {
         assert_eq!((headers.entries.len(), headers.gone), (2, 1));
         assert_eq!(take(&mut headers, 4), header(4), "the first entry, a short packet");
         assert_eq!((headers.entries.len(), headers.gone), (0, 0));
-        assert_eq!((headers.push(header(6)), take(&mut headers, 5)), (4, Header::default()));
+        assert_eq!(
+            (headers.store_header(header(6)), take(&mut headers, 5)),
+            (4, Header::default())
+        );
     }
 
     #[test]
     fn short_packet_is_distinguished_from_earlier_full_packets() {
-        let (mut headers, many) = (Headers::default(), 3 * (Label::SHORT_TOKENS + 1));
+        let (mut headers, many) = (HeadersInFlight::default(), 3 * (PacketLabel::SHORT_TOKENS + 1));
         (0..many).for_each(|n| {
-            headers.push(full(n));
+            headers.store_header(full(n));
         });
-        let token = headers.push(Header(many, true));
-        let short = Label::of_short(Kind::Data, token, 700);
-        assert_eq!(headers.get(short), Some(&Header(many, true)));
-        assert_eq!(headers.take(short), Some(&Header(many, true)));
+        let token = headers.store_header(Header(many, true));
+        let short = PacketLabel::for_short_packet(PacketKind::Data, token, 700);
+        assert_eq!(headers.header_of(short), Some(&Header(many, true)));
+        assert_eq!(headers.take_in_order(short), Some(&Header(many, true)));
     }
 }

@@ -1,26 +1,26 @@
 //! TCP endpoints as pure state machines: they take time and packets and return packets to send.
 
 mod any;
-mod burst;
 pub mod classic;
-mod ends;
+mod connection_ends;
 mod headers;
 mod instant;
 pub mod modern;
+mod packet_burst;
 
 pub use any::{AnyReceiver, AnySender};
-pub use classic::{Arrival, Receiver, RtoEstimator, Sender, Transmission, cc};
-pub use ends::{AckHeaderOf, Echo, Idle, ReceivingEnd, SendingEnd};
-pub use instant::{Growth, InstantLoss, MaxPlus};
+pub use classic::{ArrivalResult, PacketsToSend, Receiver, RtoEstimator, Sender, cc};
+pub use connection_ends::{AckHeaderOf, EchoReceiver, IdleTime, ReceivingEnd, SendingEnd};
+pub use instant::{GrowthCondition, InstantFeedbackSender, InstantLoss};
 
 use crate::clock::{Nanos, SECOND};
-use modern::{Handshake, ModernTcp};
+use modern::{HandshakeKind, ModernTcpConfig};
 use serde::Deserialize;
 
 /// Loss recovery with several losses in one window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
-pub enum Recovery {
+pub enum LossRecovery {
     /// RFC 5681: recovery ends at the first new acknowledgement.
     Reno,
     /// RFC 6582: recovery ends when all packets outstanding at its start are acknowledged.
@@ -54,8 +54,8 @@ pub enum BackoffUntil {
     /// A new round-trip sample: RFC 6298, section 5. Retransmitted packets give no sample (Karn's
     /// rule, section 3).
     Sample,
-    /// Any acknowledgement of new data. With the timestamp option each of them gives a sample (RFC
-    /// 6298, section 3).
+    /// Any acknowledgement of new data. With the timestamp option each acknowledgement gives a
+    /// sample (RFC 6298, section 3).
     Ack,
 }
 
@@ -90,15 +90,15 @@ pub enum IdleRestart {
     /// RFC 5681, section 4.1: if nothing was sent for longer than the retransmission timeout, cwnd
     /// is reduced to at most the initial window; ssthresh is kept.
     AfterTimeout,
-    /// If the last acknowledgement is older than this, window and threshold are reset to those of
-    /// a new connection; the round-trip estimate is kept.
+    /// If the last acknowledgement is older than this, window and threshold are reset to the values
+    /// of a new connection; the round-trip estimate is kept.
     After(Nanos),
 }
 
 impl IdleRestart {
     /// Whether a connection restarts after this idle time, given its retransmission timeout.
     #[must_use]
-    pub fn is_due(self, idle: Idle, rto: Nanos) -> bool {
+    pub fn is_restart_due(self, idle: IdleTime, rto: Nanos) -> bool {
         match self {
             Self::Never => false,
             Self::AfterTimeout => idle.since_sent > rto,
@@ -112,7 +112,7 @@ impl IdleRestart {
 #[serde(deny_unknown_fields)]
 pub struct TcpConfig {
     /// Loss recovery.
-    pub recovery: Recovery,
+    pub recovery: LossRecovery,
     /// Event that restarts the timer.
     pub timer_restart: TimerRestart,
     /// Event that ends the back-off of the timeout.
@@ -156,14 +156,14 @@ pub struct TcpConfig {
     /// Instantaneous loss detection; replaces most of the settings above.
     pub instant: Option<InstantLoss>,
     /// Modern TCP; replaces all of the settings above.
-    pub modern: Option<ModernTcp>,
+    pub modern: Option<ModernTcpConfig>,
 }
 
 impl TcpConfig {
     /// Whether connections begin with a handshake.
     #[must_use]
     pub fn has_handshake(&self) -> bool {
-        self.modern.is_some_and(|modern| modern.handshake != Handshake::None)
+        self.modern.is_some_and(|modern| modern.handshake != HandshakeKind::None)
     }
 }
 
@@ -171,7 +171,7 @@ impl Default for TcpConfig {
     /// NewReno as in the Engset report, section 3.1.
     fn default() -> Self {
         Self {
-            recovery: Recovery::NewReno { restart_timer: true },
+            recovery: LossRecovery::NewReno { restart_timer: true },
             timer_restart: TimerRestart::Ack,
             backoff_until: BackoffUntil::Sample,
             duplicate_threshold: 3,

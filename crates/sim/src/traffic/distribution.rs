@@ -1,7 +1,7 @@
 //! Distributions of OFF times and file sizes, drawn by inversion with functions of `libm`.
 
-use super::not_empty;
-use crate::random::{Draws, Stream};
+use super::deserialize_non_empty;
+use crate::random::{RandomSource, RandomStream};
 use libm::{cos, erfc, exp, log, pow, sqrt};
 use serde::Deserialize;
 use std::f64::consts::{FRAC_1_SQRT_2, PI};
@@ -76,33 +76,33 @@ pub enum Distribution {
     /// Discrete values with cumulative probabilities.
     Empirical {
         /// Values, at least one.
-        #[serde(deserialize_with = "not_empty")]
+        #[serde(deserialize_with = "deserialize_non_empty")]
         values: Vec<f64>,
         /// Cumulative probabilities; the last one is 1.
-        #[serde(deserialize_with = "not_empty")]
+        #[serde(deserialize_with = "deserialize_non_empty")]
         cumulative: Vec<f64>,
     },
 }
 
 impl Distribution {
-    /// Draws a value. The lognormal distribution uses two numbers of the stream, all others one.
-    pub fn draw(&self, stream: &mut Stream) -> f64 {
-        let u = stream.unit();
-        self.at(u, |sigma| sigma * radius(u) * cos(2.0 * PI * stream.unit()))
+    /// Draws a value. The lognormal distribution uses two numbers of the stream, every other
+    /// distribution one.
+    pub fn draw_value(&self, stream: &mut RandomStream) -> f64 {
+        let u = stream.draw_unit();
+        self.value_at(u, |sigma| sigma * box_muller_radius(u) * cos(2.0 * PI * stream.draw_unit()))
     }
 
     /// Value at the quantile of `z` in the standard normal distribution.
-    pub(crate) fn at_normal(&self, z: f64) -> f64 {
+    pub(crate) fn value_at_normal_quantile(&self, z: f64) -> f64 {
         let is_increasing = matches!(self, Self::Uniform { .. } | Self::Empirical { .. });
         let beyond = if is_increasing { -z } else { z };
         let u = erfc(beyond * FRAC_1_SQRT_2) / 2.0;
-        self.at(u, |sigma| sigma * z)
+        self.value_at(u, |sigma| sigma * z)
     }
 
-    /// Transforms the uniform number `u`, or for the lognormal distribution the number that
-    /// `normal` returns for a scale. Decreases with `u`, except for the uniform and empirical
-    /// distributions.
-    fn at(&self, u: f64, normal: impl FnOnce(f64) -> f64) -> f64 {
+    /// Maps the uniform number `u` to a value. For the lognormal distribution, calls `normal` with
+    /// a scale instead. Decreases with `u`, except for the uniform and empirical distributions.
+    fn value_at(&self, u: f64, normal: impl FnOnce(f64) -> f64) -> f64 {
         match self {
             Self::Exponential { minimum, scale } => minimum - scale * log(u),
             Self::ExponentialPareto { minimum, k, theta, alpha, tail } => {
@@ -133,23 +133,23 @@ impl Distribution {
 
 /// Draws from the standard normal distribution (Box and Muller 1958). Discards the second number of
 /// the method, so that draws have no state.
-pub(crate) fn normal(stream: &mut Stream) -> f64 {
-    let u = stream.unit();
-    radius(u) * cos(2.0 * PI * stream.unit())
+pub(crate) fn draw_standard_normal(stream: &mut RandomStream) -> f64 {
+    let u = stream.draw_unit();
+    box_muller_radius(u) * cos(2.0 * PI * stream.draw_unit())
 }
 
-fn radius(u: f64) -> f64 {
+fn box_muller_radius(u: f64) -> f64 {
     sqrt(-2.0 * log(u))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::random::{Named, Purpose};
+    use crate::random::{NamedStream, StreamPurpose};
 
     fn mean_and_share(distribution: &Distribution, above: f64) -> (f64, f64) {
-        let mut stream = Stream::named(1, 0, 0, Purpose::Size);
-        let draws: Vec<f64> = (0..400_000).map(|_| distribution.draw(&mut stream)).collect();
+        let mut stream = RandomStream::for_entity(1, 0, 0, StreamPurpose::Size);
+        let draws: Vec<f64> = (0..400_000).map(|_| distribution.draw_value(&mut stream)).collect();
         let n = draws.len() as f64;
         let share = draws.iter().filter(|x| **x > above).count() as f64 / n;
         (draws.iter().sum::<f64>() / n, share)

@@ -1,23 +1,23 @@
 //! Traffic of the sources: files and OFF times, endless flows, or single transfers.
 
-mod coupling;
 mod distribution;
-mod residual;
+mod residual_time;
+mod size_off_time_coupling;
 mod start;
-mod survival;
+mod survival_function;
 
-pub use coupling::Coupling;
 pub use distribution::Distribution;
+pub use size_off_time_coupling::SizeOffTimeCoupling;
 pub use start::{SourceStart, draw_start};
-pub(crate) use survival::{above, normal_quantile};
+pub(crate) use survival_function::{normal_probability_above, normal_quantile};
 
-use crate::random::Stream;
+use crate::random::RandomStream;
 use serde::Deserialize;
 use serde::de::{Deserializer, Error};
 use std::num::NonZeroU32;
 
 /// Deserialises a list and rejects an empty one.
-pub(crate) fn not_empty<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
+pub(crate) fn deserialize_non_empty<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
     list: D,
 ) -> Result<Vec<T>, D::Error> {
     let values = Vec::deserialize(list)?;
@@ -35,26 +35,27 @@ pub enum Traffic {
         /// Distribution of the file sizes, in packets.
         size: Distribution,
         /// Rounding of a drawn size to packets, at least 1.
-        rounding: Rounding,
+        rounding: SizeRounding,
         /// Whether all files of a source use one connection instead of a connection per file.
         persistent: bool,
         /// Correlation of the normal variables behind the size of a file and the following OFF time
         /// (Gaussian copula); 0 for independent draws.
         coupling: f64,
         /// Initial state.
-        begin: Begin,
+        begin: InitialState,
     },
     /// One endless flow per source.
     Bulk {
         /// Start times of the flows, in seconds.
-        start: Start,
-        /// Stop time of all flows, in seconds; then they send nothing, not even retransmissions.
+        start: BulkStart,
+        /// Stop time of all flows, in seconds; afterwards the flows send nothing, not even
+        /// retransmissions.
         stop: Option<f64>,
     },
     /// Isolated single transfers in sequence, each on the idle path with reset state.
     Transfers {
         /// Sizes, used cyclically; at least one.
-        #[serde(deserialize_with = "not_empty")]
+        #[serde(deserialize_with = "deserialize_non_empty")]
         sizes: Vec<FileSize>,
     },
     /// Single transfers that start at random times on new connections and share the network.
@@ -64,14 +65,14 @@ pub enum Traffic {
         /// Distribution of the sizes, in packets.
         size: Distribution,
         /// Rounding of a drawn size to packets, at least 1.
-        rounding: Rounding,
+        rounding: SizeRounding,
     },
 }
 
 impl Traffic {
     /// Whether senders close their connections after a file.
     #[must_use]
-    pub fn closes(&self) -> bool {
+    pub fn closes_after_file(&self) -> bool {
         match self {
             Self::OnOff { persistent, .. } => !persistent,
             Self::Bulk { .. } => false,
@@ -86,14 +87,14 @@ impl Traffic {
 pub struct FileSize {
     /// Number of packets.
     pub packets: u32,
-    /// Bytes by which the last packet is shorter than a full one.
+    /// Number of bytes by which the last packet is shorter than a full packet.
     pub lacking: u32,
 }
 
 impl FileSize {
     /// A file of `packets` full packets.
     #[must_use]
-    pub fn full(packets: u32) -> Self {
+    pub fn of_full_packets(packets: u32) -> Self {
         Self { packets, lacking: 0 }
     }
 }
@@ -101,7 +102,7 @@ impl FileSize {
 /// Rounding of a drawn size to packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Rounding {
+pub enum SizeRounding {
     /// To the nearest number of packets.
     Nearest,
     /// Down to a number of packets.
@@ -111,11 +112,12 @@ pub enum Rounding {
     Bytes(NonZeroU32),
 }
 
-impl Rounding {
-    /// File of a drawn size in packets: at least one packet, or one byte.
+impl SizeRounding {
+    /// Rounds a drawn size in packets to a file of at least one packet or, with rounding to bytes,
+    /// at least one byte.
     #[inline]
     #[must_use]
-    pub fn file(self, size: f64) -> FileSize {
+    pub fn round_to_file_size(self, size: f64) -> FileSize {
         let max = f64::from(u32::MAX - 1);
         let packets = match self {
             Self::Nearest => libm::round(size),
@@ -129,14 +131,14 @@ impl Rounding {
                 return FileSize { packets: packets as u32, lacking: lacking as u32 };
             }
         };
-        FileSize::full(packets.clamp(1.0, max) as u32)
+        FileSize::of_full_packets(packets.clamp(1.0, max) as u32)
     }
 }
 
 /// Initial state of an on/off source.
 #[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
-pub enum Begin {
+pub enum InitialState {
     /// The start of an OFF time.
     Off,
     /// Equilibrium: the residual of an OFF time or, with probability `active`, of a file. Residual
@@ -152,18 +154,18 @@ pub enum Begin {
 /// Start times of bulk flows.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Start {
+pub enum BulkStart {
     /// Drawn from a distribution, in seconds.
     Drawn(Distribution),
     /// Listed times in seconds, one per flow; the list is used cyclically.
-    Times(#[serde(deserialize_with = "not_empty")] Vec<f64>),
+    Times(#[serde(deserialize_with = "deserialize_non_empty")] Vec<f64>),
 }
 
-impl Start {
+impl BulkStart {
     /// Start time in seconds of the flow with this index in its class.
-    pub(crate) fn time(&self, index: usize, stream: &mut Stream) -> f64 {
+    pub(crate) fn start_time(&self, index: usize, stream: &mut RandomStream) -> f64 {
         match self {
-            Self::Drawn(distribution) => distribution.draw(stream),
+            Self::Drawn(distribution) => distribution.draw_value(stream),
             Self::Times(times) => times[index % times.len()],
         }
     }

@@ -1,13 +1,13 @@
 //! Initial state of a source.
 
-use super::{Begin, Distribution, Rounding, Traffic};
-use crate::random::{Draws, Stream};
+use super::{Distribution, InitialState, SizeRounding, Traffic};
+use crate::random::{RandomSource, RandomStream};
 
 /// Whether the source at index `place` of its class starts with a file. In a scaled population the
 /// number of such sources is not random.
-fn begins_active(share: f64, place: usize, scaled: bool, stream: &mut Stream) -> bool {
+fn begins_active(share: f64, place: usize, scaled: bool, stream: &mut RandomStream) -> bool {
     if !scaled {
-        return stream.chance(share);
+        return stream.draw_chance(share);
     }
     let before = place as f64;
     libm::floor((before + 1.0) * share) > libm::floor(before * share)
@@ -32,34 +32,37 @@ pub enum SourceStart {
     },
 }
 
-/// Draws the initial state of a source; `None` if it does not start on its own. `place` is its
-/// index within the class.
+/// Draws the initial state of a source; `None` if the source does not start on its own. `place` is
+/// its index within the class.
 #[must_use]
 pub fn draw_start(
     traffic: &Traffic,
     place: usize,
     scaled: bool,
-    off_times: &mut Stream,
-    sizes: &mut Stream,
+    off_times: &mut RandomStream,
+    sizes: &mut RandomStream,
 ) -> Option<SourceStart> {
     Some(match traffic {
-        Traffic::OnOff { size, begin: Begin::Equilibrium { active, within }, .. }
+        Traffic::OnOff { size, begin: InitialState::Equilibrium { active, within }, .. }
             if begins_active(*active, place, scaled, off_times) =>
         {
             let left = libm::ceil(size.draw_residual(sizes));
-            let after = Distribution::Uniform { low: 0.0, high: *within }.draw(off_times);
-            SourceStart::Sends { after, size: Rounding::Nearest.file(left).packets }
+            let after = Distribution::Uniform { low: 0.0, high: *within }.draw_value(off_times);
+            SourceStart::Sends {
+                after,
+                size: SizeRounding::Nearest.round_to_file_size(left).packets,
+            }
         }
         // The elapsed and the remaining OFF time have the same distribution.
-        Traffic::OnOff { off, begin: Begin::Equilibrium { .. }, .. } => {
+        Traffic::OnOff { off, begin: InitialState::Equilibrium { .. }, .. } => {
             let left = off.draw_residual(off_times);
             SourceStart::Off { left, elapsed: left }
         }
-        Traffic::OnOff { off, begin: Begin::Off, .. } => {
-            SourceStart::Off { left: off.draw(off_times), elapsed: 0.0 }
+        Traffic::OnOff { off, begin: InitialState::Off, .. } => {
+            SourceStart::Off { left: off.draw_value(off_times), elapsed: 0.0 }
         }
         Traffic::Bulk { start, .. } => {
-            SourceStart::Sends { after: start.time(place, off_times), size: 0 }
+            SourceStart::Sends { after: start.start_time(place, off_times), size: 0 }
         }
         Traffic::Transfers { .. } | Traffic::Arrivals { .. } => return None,
     })

@@ -4,7 +4,8 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use tcpcast_sim::tcp::modern::{
-    Ack, Data, Ecn, Event, Outgoing, Receiver, Sender, Sending, Stack, Timestamps, Transmit, stamp,
+    ArrivingAck, ArrivingData, EcnCodepoint, OutgoingAck, PacketToSend, Receiver, SendReason,
+    Sender, SenderEvent, Stack, Timestamps, timestamp_at,
 };
 
 const MILLISECOND: u64 = 1_000_000;
@@ -21,8 +22,8 @@ pub struct Faults {
 
 #[derive(Clone, Copy, Debug)]
 enum Arrival {
-    Data(Data),
-    Ack(Ack),
+    Data(ArrivingData),
+    Ack(ArrivingAck),
 }
 
 /// The two ends of a connection over a link.
@@ -35,7 +36,7 @@ pub struct Link {
     pub packets: u64,
     /// Packets that the queue dropped.
     pub drops: u64,
-    pub events: Vec<(u64, Event)>,
+    pub events: Vec<(u64, SenderEvent)>,
     /// Maximum number of packets in the queue, without the one in service.
     pub buffer: usize,
     faults: Faults,
@@ -61,9 +62,9 @@ impl Link {
     ) -> Self {
         let now = MILLISECOND;
         let mut sender = Sender::new(now, 1, seed, &stack);
-        sender.establish(now, Some(2 * delay), stack.receiving.buffer, &stack);
+        sender.on_established(now, Some(2 * delay), stack.receiving.buffer, &stack);
         let mut receiver = Receiver::new(1, &stack);
-        receiver.establish(Some(2 * delay), None);
+        receiver.on_established(Some(2 * delay), None);
         Self {
             stack,
             sender,
@@ -87,7 +88,7 @@ impl Link {
 
     /// Writes application data.
     pub fn write(&mut self, bytes: u64) {
-        self.sender.write(self.now, bytes, &self.stack, &mut ());
+        self.sender.write_bytes(self.now, bytes, &self.stack, &mut ());
         self.pump();
     }
 
@@ -109,7 +110,7 @@ impl Link {
     /// Time of the next event.
     pub fn next_at(&self) -> u64 {
         let arrival = self.arrivals.peek().map_or(u64::MAX, |Reverse((at, _))| *at);
-        let timers = self.sender.deadline().min(self.sender.pace_at());
+        let timers = self.sender.deadline().min(self.sender.next_paced_time());
         arrival.min(timers).min(self.receiver.deadline())
     }
 
@@ -153,22 +154,22 @@ impl Link {
                 assert!(allowed_beyond > 0, "packets exceed the congestion window");
                 allowed_beyond -= 1;
             }
-            if sent.sending == Sending::New {
+            if sent.sending == SendReason::New {
                 let end = sent.start + u64::from(sent.len);
-                assert!(end <= self.sender.allowed(), "data exceed the receiver window");
+                assert!(end <= self.sender.receive_window_end(), "data exceed the receiver window");
             }
             self.send_data(sent);
         }
     }
 
-    fn send_data(&mut self, sent: Transmit) {
+    fn send_data(&mut self, sent: PacketToSend) {
         self.packets += 1;
-        let mut ecn = if sent.ect { Ecn::Capable } else { Ecn::NotCapable };
+        let mut ecn = if sent.ect { EcnCodepoint::Capable } else { EcnCodepoint::NotCapable };
         if sent.ect && self.happens(self.faults.marks) {
-            ecn = Ecn::Marked;
+            ecn = EcnCodepoint::Marked;
         }
-        let timestamps = Timestamps { value: stamp(self.now), echo: 0 };
-        let data = Data {
+        let timestamps = Timestamps { value: timestamp_at(self.now), echo: 0 };
+        let data = ArrivingData {
             start: sent.start,
             len: sent.len,
             fin: sent.fin,
@@ -211,12 +212,13 @@ impl Link {
         if self.happens(self.faults.reorder) { self.draw(1 + self.delay) } else { 0 }
     }
 
-    fn send_ack(&mut self, outgoing: Outgoing) {
+    fn send_ack(&mut self, outgoing: OutgoingAck) {
         if self.happens(self.faults.ack_loss) {
             return;
         }
-        let timestamps = outgoing.echo.map(|echo| Timestamps { value: stamp(self.now), echo });
-        let ack = Ack {
+        let timestamps =
+            outgoing.echo.map(|echo| Timestamps { value: timestamp_at(self.now), echo });
+        let ack = ArrivingAck {
             ack: outgoing.ack,
             window: outgoing.window,
             seq: 1,

@@ -110,7 +110,7 @@ fn max_outstanding(bounded_send_buffer: bool) -> f64 {
     while link.now < end {
         link.step();
         max_window = max_window.max(link.sender.cwnd());
-        out = out.max(link.sender.flight().out());
+        out = out.max(link.sender.flight().packets_out());
     }
     f64::from(out) / f64::from(max_window)
 }

@@ -5,14 +5,16 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use tcpcast_trace::Reader;
+use tcpcast_trace::CaptureReader;
 
 fuzz_target!(|bytes: &[u8]| {
-    if matches!(bytes, [0x1f, 0x8b, 8, ..] | [0x28, 0xb5, 0x2f, 0xfd, ..] | [_, 0x2a, 0x4d, 0x18, ..])
-    {
+    if matches!(
+        bytes,
+        [0x1f, 0x8b, 8, ..] | [0x28, 0xb5, 0x2f, 0xfd, ..] | [_, 0x2a, 0x4d, 0x18, ..]
+    ) {
         return;
     }
-    let Ok(reader) = Reader::new(bytes) else {
+    let Ok(reader) = CaptureReader::new(bytes) else {
         return;
     };
     let mut last = 0;

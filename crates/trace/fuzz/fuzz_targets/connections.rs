@@ -9,13 +9,13 @@
 use libfuzzer_sys::fuzz_target;
 use std::net::{IpAddr, Ipv4Addr};
 use tcpcast_trace::{
-    ConnectionReport, Connections, DirectionReport, Durations, Endpoint, Flags, Limits, Options,
-    Segment,
+    ConnectionReport, Connections, DirectionReport, DurationReport, Endpoint, Flags, MemoryLimits,
+    Options, Segment,
 };
 
 /// Bytes per segment.
 const STEP: usize = 10;
-const LIMITS: Limits = Limits { connections: 2, events: 8, points: 6 };
+const LIMITS: MemoryLimits = MemoryLimits { connections: 2, events: 8, points: 6 };
 const FLAGS: [u8; 8] = [
     Flags::ACK,
     Flags::ACK | Flags::PSH,
@@ -124,10 +124,10 @@ fuzz_target!(|bytes: &[u8]| {
             connections.push(&driver.segment(step));
         }
         if driver.frame % 16 == 0 {
-            reports.extend(connections.finished());
+            reports.extend(connections.take_finished());
         }
     }
-    let count = connections.count();
+    let count = connections.connection_count();
     reports.extend(connections.finish());
     assert_eq!(reports.len() as u64, count);
     let total: u64 = reports.iter().map(check).sum();
@@ -146,15 +146,15 @@ fn check_direction(direction: &DirectionReport) -> u64 {
     assert!(counts.unique_bytes <= counts.bytes, "{counts:?}");
     assert!(counts.retransmissions + counts.out_of_order <= counts.data_packets);
     assert!(counts.retransmitted_bytes <= counts.bytes);
-    assert_eq!(direction.causes.all(), counts.retransmissions);
+    assert_eq!(direction.causes.all_retransmissions(), counts.retransmissions);
     let indications = &direction.indications;
-    assert!(indications.timeouts >= indications.to());
+    assert!(indications.timeouts >= indications.timeout_count());
     assert_eq!(direction.causes.timeout, indications.timeouts);
-    assert!(indications.td + indications.to() <= counts.retransmissions);
+    assert!(indications.td + indications.timeout_count() <= counts.retransmissions);
     assert!(indications.td_paper + indications.to_paper <= counts.retransmissions);
     assert!(direction.spurious.dsack + direction.spurious.eifel <= counts.retransmissions);
     let listed = direction.retransmitted.len() + direction.loss_times.len();
-    let events = counts.retransmissions + indications.td + indications.to();
+    let events = counts.retransmissions + indications.td + indications.timeout_count();
     assert_eq!(listed as u64 + direction.omitted, events);
     assert!(direction.retransmitted.len() <= LIMITS.events);
     assert_eq!(sum(direction, |interval| interval.data_packets), counts.data_packets);
@@ -170,7 +170,7 @@ fn sum(direction: &DirectionReport, of: impl Fn(&tcpcast_trace::Interval) -> u64
 
 fn check_round_trips(direction: &DirectionReport) {
     let rtt = &direction.rtt;
-    for Durations { min_s, mean_s, max_s, p50_s, p95_s, p99_s, .. } in
+    for DurationReport { min_s, mean_s, max_s, p50_s, p95_s, p99_s, .. } in
         [rtt.karn, rtt.sender, rtt.timestamps].into_iter().flatten()
     {
         assert!(min_s <= p50_s && p50_s <= p95_s && p95_s <= p99_s && p99_s <= max_s);

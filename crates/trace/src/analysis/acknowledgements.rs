@@ -3,15 +3,15 @@
 use std::mem::take;
 
 use super::direction_stats::{DirectionStats, EventQuota};
-use super::flight::Sent;
+use super::flight::SentRange;
 use super::flow::Flow;
-use super::limits::{PathSummary, classify_limits};
-use super::out_of_window::Reach;
+use super::out_of_window::SequenceCheck;
 use super::report::DirectionReport;
-use super::rounds::{NewAck, Wait};
-use super::sequence::{first, unwrapped};
-use super::sequence_plot::Mark;
-use super::side::{Side, Tap};
+use super::rounds::{NewAck, WaitReason};
+use super::sequence_numbers::{first_number, unwrap_near};
+use super::sequence_plot::PointKind;
+use super::tap_side::{TapRtts, TapSide};
+use super::transfer_limits::{PathSummary, classify_limits};
 use crate::segment::{Endpoint, Flags, Nanos, Segment};
 
 /// Segments acknowledged by one acknowledgement.
@@ -26,8 +26,8 @@ struct AckedData {
     echoed: Option<Nanos>,
     /// True if one of the segments was sent more than once.
     ambiguous: bool,
-    /// True if the segment with the newest bytes was not captured, or after newer segments, so it
-    /// was retransmitted and its first transmission not captured.
+    /// True if the segment with the newest bytes was captured late (after newer segments) or not at
+    /// all: its first transmission was not captured, and the receiver got a retransmission.
     unseen: bool,
 }
 
@@ -40,98 +40,99 @@ impl Flow {
             return;
         }
         if !self.initialised {
-            self.begin(first(segment.acknowledgement));
+            self.begin_sequence(first_number(segment.acknowledgement));
         }
         if let Some(stats) = &mut self.stats {
-            stats.ack_ids.read(segment);
+            stats.ack_ids.add_segment(segment);
         }
-        let number = unwrapped(self.next, segment.acknowledgement);
+        let number = unwrap_near(self.next, segment.acknowledgement);
         if !self.anchored {
             self.anchored = true;
-            self.extend_back(number, segment.time);
+            self.move_origin_back(number, segment.time);
         }
-        match self.ack_window.check(segment.acknowledgement, number, self.next) {
-            Reach::Within => {}
+        match self.ack_window.check_number(segment.acknowledgement, number, self.next) {
+            SequenceCheck::Within => {}
             reach => return self.on_out_of_window_ack(segment, reach),
         }
-        let window = self.announced_window(segment);
+        let window = self.scaled_receive_window(segment);
         let same = window == self.window;
         let advances = number > self.acknowledged;
         // Reason for waiting so far, which this acknowledgement may remove.
-        let wait = if advances || !same { self.wait() } else { Wait::Open };
+        let wait = if advances || !same { self.wait_reason() } else { WaitReason::Open };
         let bare = segment.payload == 0 && !segment.flags.any(Flags::SYN | Flags::FIN);
         if !advances && window > self.window {
             let update = self.window_seen && bare && number == self.acknowledged;
             self.counts.window_updates += u64::from(update);
         }
-        self.update_window(segment, number, window);
+        self.update_receive_window(segment, number, window);
         let mut sample = None;
         let unanswered = self.next > self.acknowledged;
         if advances {
-            sample = self.acknowledge(segment, number, wait);
+            sample = self.process_new_ack(segment, number, wait);
         } else {
             self.on_no_new_ack(segment, wait);
         }
         let options = &segment.options;
         if options.sack_blocks > 0 {
             self.recovery.sack_seen = true;
-            let sacked = self.sack(segment, number);
+            let sacked = self.process_sack_blocks(segment, number);
             sample = sample.or(sacked);
         }
         if advances {
-            self.begin_next_recovery(segment.time, quota);
+            self.begin_next_recovery_after_ack(segment.time, quota);
         }
         if let Some(since) = sample {
             let sample = segment.time.saturating_sub(since);
-            self.estimate.add(sample);
+            self.estimate.add_sample(sample);
             if let Some(stats) = &mut self.stats {
-                stats.round_trip(segment.time, sample);
+                stats.add_rtt_sample(segment.time, sample);
             }
         }
         if bare && !advances && number == self.acknowledged && unanswered && same {
-            self.duplicate(segment);
+            self.count_duplicate_ack(segment);
         }
     }
 
     /// Processes an acknowledgement of no new data. `wait`: reason for waiting so far.
     #[inline]
-    fn on_no_new_ack(&mut self, segment: &Segment, wait: Wait) {
-        let opens = wait.is_by_receiver() && !self.wait().is_by_receiver();
+    fn on_no_new_ack(&mut self, segment: &Segment, wait: WaitReason) {
+        let opens = wait.is_by_receiver() && !self.wait_reason().is_by_receiver();
         let Some(stats) = &mut self.stats else { return };
         if segment.payload > 0 {
             stats.rounds.on_peer_data();
         }
         if opens {
-            stats.rounds.opened(segment.time, wait);
+            stats.rounds.on_window_opened(segment.time, wait);
         }
     }
 
     /// Counts a duplicate acknowledgement.
     #[inline]
-    fn duplicate(&mut self, segment: &Segment) {
+    fn count_duplicate_ack(&mut self, segment: &Segment) {
         if self.recovery.duplicates == 0 {
             if let Some(stats) = &mut self.stats {
-                stats.rounds.reductions.duplicate(self.next - self.acknowledged);
+                stats.rounds.reductions.on_first_duplicate(self.next - self.acknowledged);
             }
         }
-        self.recovery.duplicate(segment.time, segment.options.cut);
+        self.recovery.on_duplicate_ack(segment.time, segment.options.cut);
         self.counts.duplicate_acks += 1;
     }
 
-    /// Starts another recovery if the acknowledgement ended one while retransmitted data are still
-    /// missing.
+    /// Starts another recovery if the acknowledgement ended a recovery, but retransmitted data are
+    /// still missing.
     #[inline]
-    fn begin_next_recovery(&mut self, time: Nanos, quota: &EventQuota) {
+    fn begin_next_recovery_after_ack(&mut self, time: Nanos, quota: &EventQuota) {
         let (range, board) = ((self.acknowledged, self.next), &self.board);
-        let verdict =
-            self.recovery.begin_next_recovery(time, range, |left, right| board.holds(left, right));
+        let verdict = self
+            .recovery
+            .begin_next_recovery(time, range, |left, right| board.holds_range(left, right));
         if let (Some(verdict), Some(stats)) = (verdict, &mut self.stats) {
             stats.on_new_recovery(time, &verdict, quota);
         }
     }
 
     #[inline]
-    fn announced_window(&mut self, segment: &Segment) -> u64 {
+    fn scaled_receive_window(&mut self, segment: &Segment) -> u64 {
         let shift =
             if segment.flags.any(Flags::SYN) { 0 } else { self.negotiated.scale.unwrap_or(0) };
         self.unscaled = self.negotiated.scale.is_none();
@@ -139,7 +140,7 @@ impl Flow {
     }
 
     #[inline]
-    fn update_window(&mut self, segment: &Segment, number: u64, window: u64) {
+    fn update_receive_window(&mut self, segment: &Segment, number: u64, window: u64) {
         if window == 0 && self.window > 0 {
             self.counts.zero_windows += 1;
         }
@@ -152,37 +153,42 @@ impl Flow {
         self.edge = self.edge.max(number.saturating_add(window));
         if let Some(stats) = &mut self.stats {
             if raised {
-                stats.add_point(segment.time, Mark::Window, number, self.edge);
+                stats.add_plot_point(segment.time, PointKind::Window, number, self.edge);
             }
-            let interval = stats.intervals.at(segment.time);
+            let interval = stats.intervals.interval_at(segment.time);
             interval.window_max_bytes = interval.window_max_bytes.max(window);
         }
     }
 
     /// Processes an acknowledgement of new data up to `number`. Returns the start of the sender's
     /// RTT sample, if any.
-    fn acknowledge(&mut self, segment: &Segment, number: u64, wait: Wait) -> Option<Nanos> {
+    fn process_new_ack(
+        &mut self,
+        segment: &Segment,
+        number: u64,
+        wait: WaitReason,
+    ) -> Option<Nanos> {
         let from = self.acknowledged;
         let flight = self.next - from;
         let beyond = number > self.next;
         if beyond {
             let seen = self.next.max(self.probed).min(number);
-            self.count_missing(seen, number);
+            self.count_uncaptured_data(seen, number);
             self.next = number;
         }
         let echo = segment.options.timestamps.map(|timestamps| timestamps.1);
         // The segment arrived after later data, but was not retransmitted.
-        if self.board.bytes() > 0 && !beyond && self.flight.oldest_was_late(number) {
+        if self.board.held_bytes() > 0 && !beyond && self.flight.oldest_was_late(number) {
             self.counts.late_packets += 1;
         }
-        let mut acked = self.take_acknowledged(number, echo);
+        let mut acked = self.take_acknowledged_segments(number, echo);
         acked.unseen |= beyond;
         self.acknowledged = number;
         if let Some(stats) = &mut self.stats {
-            stats.add_point(segment.time, Mark::Ack, from, number);
+            stats.add_plot_point(segment.time, PointKind::Ack, from, number);
         }
-        self.board.acknowledge(number);
-        self.recovery.advance(segment.time, number);
+        self.board.remove_below(number);
+        self.recovery.on_new_ack(segment.time, number);
         acked.newest?;
         self.counts.acks += 1;
         self.bare_acks += u64::from(segment.payload == 0);
@@ -192,13 +198,13 @@ impl Flow {
         let stats = self.stats.as_mut()?;
         let (time, bytes, window) = (segment.time, number - from, self.window);
         let has_data = segment.payload > 0;
-        stats.rounds.acked(&NewAck { time, number, bytes, has_data, flight, window, wait });
+        stats.rounds.on_new_ack(&NewAck { time, number, bytes, has_data, flight, window, wait });
         if let Some(since) = acked.echoed {
             stats.timestamps.add(segment.time.saturating_sub(since));
         }
         if acked.ambiguous {
             if let Some(echo) = echo {
-                stats.check_echo(from, number, echo);
+                stats.check_timestamp_echo(from, number, echo);
             }
             return None;
         }
@@ -215,11 +221,11 @@ impl Flow {
         acked.oldest
     }
 
-    fn take_acknowledged(&mut self, number: u64, echo: Option<u32>) -> AckedData {
+    fn take_acknowledged_segments(&mut self, number: u64, echo: Option<u32>) -> AckedData {
         let (mut acked, mut hole, mut held) = (AckedData::default(), false, false);
-        while let Some(sent) = self.flight.take_until(number) {
+        while let Some(sent) = self.flight.take_oldest_until(number) {
             if sent.sends == 0 {
-                self.count_missing(sent.start, sent.end());
+                self.count_uncaptured_data(sent.start, sent.end());
                 (hole, acked.unseen) = (true, true);
                 continue;
             }
@@ -231,11 +237,11 @@ impl Flow {
                 false => 1,
             };
             held |= sent.sacked;
-            self.add_times(&mut acked, &sent, echo);
+            self.add_send_times(&mut acked, &sent, echo);
         }
-        if let Some(part) = self.flight.take_part(number).filter(|part| part.sends > 0) {
+        if let Some(part) = self.flight.take_part_of_oldest(number).filter(|part| part.sends > 0) {
             acked.packets += u64::from(part.length / self.largest.max(1));
-            self.add_times(&mut acked, &part, echo);
+            self.add_send_times(&mut acked, &part, echo);
         }
         // The receiver also lacked the hole, and the segment that filled it was not captured: the
         // acknowledgement answers that segment.
@@ -245,11 +251,11 @@ impl Flow {
 
     /// Adds the send times of an acknowledged segment or part of an aggregated frame.
     #[inline(always)]
-    fn add_times(&mut self, acked: &mut AckedData, sent: &Sent, echo: Option<u32>) {
+    fn add_send_times(&mut self, acked: &mut AckedData, sent: &SentRange, echo: Option<u32>) {
         acked.unseen = sent.first < self.latest;
         self.latest = self.latest.max(sent.first);
         acked.newest = Some(sent.first);
-        acked.ambiguous |= sent.ambiguous();
+        acked.ambiguous |= sent.is_retransmitted();
         if !sent.sacked && acked.oldest.is_none() {
             acked.oldest = Some(sent.first);
         }
@@ -259,20 +265,21 @@ impl Flow {
     }
 
     /// Counts `[from, to)` as received, but not captured.
-    fn count_missing(&mut self, from: u64, to: u64) {
+    fn count_uncaptured_data(&mut self, from: u64, to: u64) {
         self.counts.missing_bytes += to - from;
         if let Some(stats) = self.stats.as_mut().filter(|_| to > from) {
-            stats.add_unseen(from, to);
+            stats.add_uncaptured_range(from, to);
         }
     }
 
     /// Processes the SACK blocks. Returns the send time of the oldest newly covered segment.
-    fn sack(&mut self, segment: &Segment, number: u64) -> Option<Nanos> {
+    fn process_sack_blocks(&mut self, segment: &Segment, number: u64) -> Option<Nanos> {
         let options = &segment.options;
         let count = usize::from(options.sack_blocks).min(options.sack.len());
         let blocks = options.sack[..count].iter();
         let base = self.acknowledged;
-        let block = |&(left, right): &(u32, u32)| (unwrapped(base, left), unwrapped(base, right));
+        let block =
+            |&(left, right): &(u32, u32)| (unwrap_near(base, left), unwrap_near(base, right));
         let (mut fresh, mut oldest) = (false, None);
         for (place, (left, right)) in blocks.clone().map(block).enumerate() {
             if left >= right {
@@ -285,16 +292,16 @@ impl Flow {
                 || options.sack.get(1..count).unwrap_or_default().iter().map(block).any(within);
             if place == 0 && twice {
                 if let Some(stats) = &mut self.stats {
-                    stats.on_dsack(left, right);
+                    stats.count_dsack(left, right);
                 }
             }
             if left < self.acknowledged || right > self.next {
                 continue;
             }
-            let Some(gain) = self.board.add(left, right) else { continue };
+            let Some(gain) = self.board.add_range(left, right) else { continue };
             fresh = true;
             if let Some(stats) = &mut self.stats {
-                stats.add_point(segment.time, Mark::Sack, gain.from, gain.to);
+                stats.add_plot_point(segment.time, PointKind::Sack, gain.from, gain.to);
             }
             self.flight.mark_sacked(gain, self.largest, |sent| {
                 oldest = Some(oldest.map_or(sent, |min: Nanos| min.min(sent)));
@@ -309,47 +316,47 @@ impl Flow {
 
     /// Returns the reason why the sender does not send more.
     #[inline]
-    pub(super) fn wait(&self) -> Wait {
+    pub(super) fn wait_reason(&self) -> WaitReason {
         let beyond = !self.bad_scale && self.edge < self.next + u64::from(self.largest);
         let full = self.window_seen && (self.window == 0 || beyond);
         if self.recovery.is_active() {
-            Wait::Repair
+            WaitReason::Repair
         } else if full && self.window < u64::from(self.largest) {
-            Wait::Closed
+            WaitReason::Closed
         } else if full {
-            Wait::Window
+            WaitReason::Window
         } else if self.short {
-            Wait::Short
+            WaitReason::Short
         } else {
-            Wait::Open
+            WaitReason::Open
         }
     }
 
     /// Returns the report of this direction.
-    pub(crate) fn report(
+    pub(crate) fn direction_report(
         &mut self,
         source: Endpoint,
         destination: Endpoint,
-        tap: &Tap,
+        tap: &TapRtts,
         from: usize,
     ) -> DirectionReport {
         // At a receiver, acknowledgements may precede the rest of the initial window.
-        let (wait, starts) = (self.wait(), self.isn.is_some() && self.initial.complete);
+        let (wait, starts) = (self.wait_reason(), self.isn.is_some() && self.initial.complete);
         let mut blank = None::<DirectionStats>;
         let stats = self.stats.as_deref_mut().unwrap_or_else(|| blank.get_or_insert_default());
         let min_rtt = stats.sender.min();
-        let side = tap.side(from, min_rtt);
+        let side = tap.tap_side(from, min_rtt);
         let mut summary = stats.rounds.finish(self.last_data.unwrap_or(0), wait);
-        let mut rtt = stats.rtts(tap.round_trip(from), &summary);
+        let mut rtt = stats.rtt_report(tap.rtt_to_end(from), &summary);
         if self.bare_acks == 0 {
-            rtt.withhold_if_late(tap.handshake());
+            rtt.withhold_if_late(tap.handshake_rtt());
         }
         let lossless = self.counts.retransmissions + self.counts.missing_bytes == 0;
-        let (tap_rtt, segment, bad_scale) = (tap.round_trip(from), self.largest, self.bad_scale);
+        let (tap_rtt, segment, bad_scale) = (tap.rtt_to_end(from), self.largest, self.bad_scale);
         let path = PathSummary { side, tap_rtt, min_rtt, lossless, segment, bad_scale };
         let answered = self.window_seen || self.counts.acks > 0;
         let limits = answered.then(|| classify_limits(&mut summary, &path));
-        let complete_start = starts && side != Side::Receiver;
+        let complete_start = starts && side != TapSide::Receiver;
         let packets = self.counts.data_packets.max(1) as f64;
         let origin = self.origin + u64::from(self.isn.is_some());
         let plot = stats.plot.take().map(|plot| plot.into_points(origin));
@@ -377,7 +384,7 @@ impl Flow {
             loss_times: take(&mut stats.loss_times),
             retransmitted: take(&mut stats.retransmitted),
             omitted: stats.omitted,
-            missing_answers: stats.ack_ids.missing(),
+            missing_answers: stats.ack_ids.missing_segments(),
             sequence_plot: plot.unwrap_or_default(),
             slow_start: summary.slow_start,
             limitation: limits.unwrap_or_default(),

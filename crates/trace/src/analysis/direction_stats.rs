@@ -4,17 +4,19 @@ use std::collections::VecDeque;
 use std::mem::take;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use super::evidence::EvidenceSums;
-use super::flight::Sent;
-use super::indications::{FirstTimeout, Indication, Indications, PaperRule};
+use super::flight::SentRange;
 use super::intervals::{Interval, Intervals};
-use super::numbering::Numbering;
-use super::recovery::{Cause, Verdict};
-use super::report::{Causes, Retransmission, RoundTrips, Spurious};
+use super::ip_id_steps::IpIdSteps;
+use super::limit_evidence::EvidenceSums;
+use super::loss_indications::{
+    FirstTimeoutMean, LossIndication, LossIndicationCounts, PftkIndicationRule,
+};
+use super::recovery::{RetransCause, RetransClass};
+use super::report::{RetransCauses, Retransmission, RttReport, SpuriousRetransmissions};
 use super::rounds::{RoundSummary, Rounds};
-use super::rtt::{OverTime, SampleStats};
-use super::sequence::earlier;
-use super::sequence_plot::{Mark, SequencePlot};
+use super::rtt::{SampleStats, TimeAverage};
+use super::sequence_numbers::is_earlier_timestamp;
+use super::sequence_plot::{PointKind, SequencePlot};
 use crate::segment::Nanos;
 
 /// Number of recent retransmissions that a DSACK or echoed timestamp may still prove unnecessary.
@@ -34,7 +36,7 @@ impl EventQuota {
     }
 
     /// Takes one event from the quota, if any is left.
-    pub(super) fn take(&self) -> bool {
+    pub(super) fn take_one(&self) -> bool {
         let less = |left: usize| left.checked_sub(1);
         self.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less).is_ok()
     }
@@ -45,14 +47,14 @@ impl EventQuota {
     }
 
     /// Number of events left.
-    pub(crate) fn left(&self) -> usize {
+    pub(crate) fn events_left(&self) -> usize {
         self.left.load(Ordering::Relaxed)
     }
 }
 
 /// A recent retransmission that may still prove unnecessary.
 #[derive(Clone, Copy, Debug)]
-struct Pending {
+struct UnconfirmedRetrans {
     start: u64,
     end: u64,
     timestamp: u32,
@@ -69,19 +71,19 @@ pub(super) struct DirectionStats {
     /// Largest RTT sample of acknowledgements of several segments, which receivers do not delay.
     pub(super) max_undelayed: Option<Nanos>,
     pub(super) sender: SampleStats,
-    over_time: OverTime,
+    over_time: TimeAverage,
     pub(super) timestamps: SampleStats,
     pub(super) rounds: Rounds,
     pub(super) evidence: EvidenceSums,
-    pub(super) ack_ids: Numbering,
-    pub(super) indications: Indications,
-    paper: PaperRule,
-    pub(super) t0: FirstTimeout,
-    pub(super) causes: Causes,
-    pub(super) spurious: Spurious,
-    recent: VecDeque<Pending>,
+    pub(super) ack_ids: IpIdSteps,
+    pub(super) indications: LossIndicationCounts,
+    paper: PftkIndicationRule,
+    pub(super) t0: FirstTimeoutMean,
+    pub(super) causes: RetransCauses,
+    pub(super) spurious: SpuriousRetransmissions,
+    recent: VecDeque<UnconfirmedRetrans>,
     unseen: VecDeque<(u64, u64)>,
-    pub(super) loss_times: Vec<Indication>,
+    pub(super) loss_times: Vec<LossIndication>,
     pub(super) retransmitted: Vec<Retransmission>,
     pub(super) omitted: u64,
     max_events: usize,
@@ -91,13 +93,13 @@ pub(super) struct DirectionStats {
 
 /// A classified retransmission.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Retransmit {
-    pub(super) sent: Sent,
-    /// Number of packets in the frame, more than one if aggregated.
+pub(super) struct RetransInfo {
+    pub(super) sent: SentRange,
+    /// Number of packets in the frame; more than one if the frame is aggregated.
     pub(super) packets: u64,
     /// Offset of the first byte in the direction.
     pub(super) offset: u64,
-    pub(super) verdict: Verdict,
+    pub(super) verdict: RetransClass,
     pub(super) next: u64,
     pub(super) duplicates: u32,
     /// True for the oldest segment in flight.
@@ -107,10 +109,10 @@ pub(super) struct Retransmit {
 }
 
 impl DirectionStats {
-    /// Boxed, because it is large and exists once per direction with data.
+    /// Boxed, because the structure is large, and only directions with data have one.
     pub(super) fn new(origin: Nanos, max_events: usize, max_points: usize) -> Box<Self> {
         let mut stats = Box::<Self>::default();
-        stats.intervals.begin(origin);
+        stats.intervals.set_origin(origin);
         stats.max_events = max_events;
         stats.plot = (max_points > 0).then(|| SequencePlot::new(max_points));
         stats
@@ -134,63 +136,68 @@ impl DirectionStats {
     }
 
     /// Counts a recovery that begins without a retransmission.
-    pub(super) fn on_new_recovery(&mut self, time: Nanos, verdict: &Verdict, quota: &EventQuota) {
-        self.indications.add(verdict);
-        self.intervals.sequence_at(time, true).add(verdict);
-        self.add_indication(time, verdict, quota);
+    pub(super) fn on_new_recovery(
+        &mut self,
+        time: Nanos,
+        verdict: &RetransClass,
+        quota: &EventQuota,
+    ) {
+        self.indications.count_verdict(verdict);
+        self.intervals.timeout_sequence_at(time, true).count_verdict(verdict);
+        self.add_loss_indication(time, verdict, quota);
     }
 
-    fn add_indication(&mut self, time: Nanos, verdict: &Verdict, quota: &EventQuota) {
+    fn add_loss_indication(&mut self, time: Nanos, verdict: &RetransClass, quota: &EventQuota) {
         if let Some(kind) = verdict.indication {
-            let indication = Indication { time, kind };
-            let room = self.loss_times.len() < self.max_events && quota.take();
-            keep(&mut self.loss_times, indication, room, &mut self.omitted);
+            let indication = LossIndication { time, kind };
+            let room = self.loss_times.len() < self.max_events && quota.take_one();
+            push_if_room(&mut self.loss_times, indication, room, &mut self.omitted);
         }
     }
 
     /// Adds a point to the sequence plot, if requested.
     #[inline(always)]
-    pub(super) fn add_point(&mut self, time: Nanos, mark: Mark, start: u64, end: u64) {
+    pub(super) fn add_plot_point(&mut self, time: Nanos, mark: PointKind, start: u64, end: u64) {
         if let Some(plot) = &mut self.plot {
-            plot.add(time, mark, start, end);
+            plot.add_point(time, mark, start, end);
         }
     }
 
     /// Adds an RTT sample as the sender measures it.
-    pub(super) fn round_trip(&mut self, time: Nanos, sample: Nanos) {
+    pub(super) fn add_rtt_sample(&mut self, time: Nanos, sample: Nanos) {
         self.sender.add(sample);
         self.over_time.add(time, sample);
-        let interval = self.intervals.at(time);
+        let interval = self.intervals.interval_at(time);
         interval.rtt_samples += 1;
         interval.rtt_sum_s += sample as f64 / 1e9;
     }
 
     /// Adds a frame of data packets. `flight`: bytes in flight, including the frame.
     #[inline]
-    pub(super) fn data(&mut self, time: Nanos, packets: u64, bytes: u32, flight: u64) {
-        let interval: &mut Interval = self.intervals.at(time);
+    pub(super) fn add_data_frame(&mut self, time: Nanos, packets: u64, bytes: u32, flight: u64) {
+        let interval: &mut Interval = self.intervals.interval_at(time);
         interval.data_packets += packets;
         interval.bytes += u64::from(bytes);
         interval.flight_max_bytes = interval.flight_max_bytes.max(flight);
-        self.rounds.data(bytes, flight);
+        self.rounds.on_data(bytes, flight);
     }
 
     /// Adds a retransmission.
-    pub(super) fn retransmission(&mut self, event: &Retransmit, quota: &EventQuota) {
-        let Retransmit { sent, packets, verdict, .. } = *event;
+    pub(super) fn add_retransmission(&mut self, event: &RetransInfo, quota: &EventQuota) {
+        let RetransInfo { sent, packets, verdict, .. } = *event;
         let time = sent.last;
         self.causes.add(verdict.cause, packets);
-        self.add_point(time, Mark::Retransmission(verdict.cause), sent.start, sent.end());
+        self.add_plot_point(time, PointKind::Retransmission(verdict.cause), sent.start, sent.end());
         self.t0.add(&verdict);
         let paper = if event.oldest { self.paper.classify(event) } else { None };
-        self.indications.add(&verdict);
-        self.indications.add_paper(paper);
-        let interval = self.intervals.at(time);
+        self.indications.count_verdict(&verdict);
+        self.indications.count_by_paper_rule(paper);
+        let interval = self.intervals.interval_at(time);
         interval.retransmissions += packets;
-        interval.indications.add_paper(paper);
-        let first = !matches!(verdict.cause, Cause::Timeout { depth } if depth > 1);
-        self.intervals.sequence_at(time, first).add(&verdict);
-        self.add_indication(time, &verdict, quota);
+        interval.indications.count_by_paper_rule(paper);
+        let first = !matches!(verdict.cause, RetransCause::Timeout { depth } if depth > 1);
+        self.intervals.timeout_sequence_at(time, first).count_verdict(&verdict);
+        self.add_loss_indication(time, &verdict, quota);
         let kept = Retransmission {
             time,
             offset: event.offset,
@@ -198,17 +205,17 @@ impl DirectionStats {
             cause: verdict.cause,
             spurious: false,
         };
-        let room = self.retransmitted.len() < self.max_events && quota.take();
-        let kept = keep(&mut self.retransmitted, kept, room, &mut self.omitted);
+        let room = self.retransmitted.len() < self.max_events && quota.take_one();
+        let kept = push_if_room(&mut self.retransmitted, kept, room, &mut self.omitted);
         if self.recent.len() == MAX_RECENT {
             self.recent.pop_front();
         }
         let (start, end, timestamp) = (sent.start, sent.end(), sent.timestamp);
-        self.recent.push_back(Pending { start, end, timestamp, spurious: false, kept });
+        self.recent.push_back(UnconfirmedRetrans { start, end, timestamp, spurious: false, kept });
     }
 
     /// Counts a DSACK block for `[left, right)`.
-    pub(super) fn on_dsack(&mut self, left: u64, right: u64) {
+    pub(super) fn count_dsack(&mut self, left: u64, right: u64) {
         let mut known = false;
         for index in 0..self.recent.len() {
             let pending = self.recent[index];
@@ -220,18 +227,22 @@ impl DirectionStats {
         self.spurious.unexplained_dsack += u64::from(!known);
     }
 
-    /// Checks an acknowledgement of `[from, to)` with the timestamp `echo`: if that is older than
-    /// the timestamp of the retransmission at `from`, it acknowledges the original (RFC 3522).
-    pub(super) fn check_echo(&mut self, from: u64, to: u64, echo: u32) {
+    /// Checks an acknowledgement of `[from, to)` with the timestamp `echo`: if `echo` is older than
+    /// the timestamp of the retransmission at `from`, the acknowledgement was triggered by the
+    /// original segment (RFC 3522).
+    pub(super) fn check_timestamp_echo(&mut self, from: u64, to: u64, echo: u32) {
         let index = self.recent.iter().position(|pending| pending.start == from);
         let Some(index) = index else { return };
         let pending = self.recent[index];
-        if pending.end <= to && pending.timestamp != 0 && earlier(echo, pending.timestamp) {
+        if pending.end <= to
+            && pending.timestamp != 0
+            && is_earlier_timestamp(echo, pending.timestamp)
+        {
             self.spurious.eifel += u64::from(self.mark_spurious(index));
         }
     }
 
-    /// Marks a retransmission as spurious. Returns false if it already was.
+    /// Marks a retransmission as spurious. Returns false if the retransmission was already marked.
     fn mark_spurious(&mut self, index: usize) -> bool {
         let pending = &mut self.recent[index];
         let new = !pending.spurious;
@@ -246,12 +257,12 @@ impl DirectionStats {
     pub(super) fn reset_sequence(&mut self, start: u64) {
         self.recent.clear();
         self.unseen.clear();
-        self.paper = PaperRule::default();
-        self.rounds.move_to(start);
+        self.paper = PftkIndicationRule::default();
+        self.rounds.restart_sequence_at(start);
     }
 
     /// Stores that `[from, to)` was acknowledged, but not captured.
-    pub(super) fn add_unseen(&mut self, from: u64, to: u64) {
+    pub(super) fn add_uncaptured_range(&mut self, from: u64, to: u64) {
         if let Some(latest) = self.unseen.back_mut().filter(|latest| latest.1 == from) {
             latest.1 = to;
             return;
@@ -264,7 +275,7 @@ impl DirectionStats {
 
     /// Removes `[start, end)`, now captured, from the unseen ranges and returns the number of
     /// removed bytes.
-    pub(super) fn remove_unseen(&mut self, start: u64, end: u64) -> u64 {
+    pub(super) fn take_uncaptured(&mut self, start: u64, end: u64) -> u64 {
         let mut bytes = 0;
         let mut rest = VecDeque::with_capacity(self.unseen.len() + 1);
         for (from, to) in self.unseen.drain(..) {
@@ -284,13 +295,17 @@ impl DirectionStats {
 
 impl DirectionStats {
     /// Returns the RTT report. `tap_rtt`: minimum round-trip time between the tap and the sender.
-    pub(super) fn rtts(&mut self, tap_rtt: Option<Nanos>, rounds: &RoundSummary) -> RoundTrips {
-        RoundTrips {
-            karn: take(&mut self.karn).report(),
+    pub(super) fn rtt_report(
+        &mut self,
+        tap_rtt: Option<Nanos>,
+        rounds: &RoundSummary,
+    ) -> RttReport {
+        RttReport {
+            karn: take(&mut self.karn).into_report(),
             undelayed_max_s: self.max_undelayed.map(|longest| longest as f64 / 1e9),
-            sender: take(&mut self.sender).report(),
+            sender: take(&mut self.sender).into_report(),
             over_time_s: self.over_time.mean_s(),
-            timestamps: take(&mut self.timestamps).report(),
+            timestamps: take(&mut self.timestamps).into_report(),
             tap_to_sender_s: tap_rtt.map(|tap_rtt| tap_rtt as f64 / 1e9),
             round_samples: rounds.samples,
             round_mean_s: rounds.mean_s,
@@ -301,7 +316,7 @@ impl DirectionStats {
 }
 
 /// Appends `item` if there is room, and returns its index.
-fn keep<T>(list: &mut Vec<T>, item: T, room: bool, omitted: &mut u64) -> Option<usize> {
+fn push_if_room<T>(list: &mut Vec<T>, item: T, room: bool, omitted: &mut u64) -> Option<usize> {
     if !room {
         *omitted += 1;
         return None;

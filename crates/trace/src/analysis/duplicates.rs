@@ -31,13 +31,13 @@ impl RecentSegments {
     /// Returns the time of an identical recent segment, and stores this one. `connection`
     /// identifies the connection. `hashes` must be the same in every run.
     #[inline(always)]
-    pub(crate) fn find(
+    pub(crate) fn find_copy_and_store(
         &mut self,
         segment: &Segment,
         connection: u64,
         hashes: &impl BuildHasher,
     ) -> Option<Nanos> {
-        let mark = mark(segment, connection, hashes);
+        let mark = hash_segment(segment, connection, hashes);
         let set = &mut self.sets[mark as usize % SETS];
         let hit = set.iter().position(|known| known.0 == mark);
         let since = hit.map(|way| set[way].1);
@@ -53,12 +53,17 @@ impl RecentSegments {
 
 /// Whether a segment is a copy of an identical one captured at `since`. `usual`: copies were seen
 /// in this direction before. `distinct_ids`: its IP identifications distinguish packets.
-pub(crate) fn is_copy(segment: &Segment, since: Nanos, usual: bool, distinct_ids: bool) -> bool {
+pub(crate) fn is_copy_of_recent(
+    segment: &Segment,
+    since: Nanos,
+    usual: bool,
+    distinct_ids: bool,
+) -> bool {
     // The clock may be set back between two captures of a frame.
-    segment.time.abs_diff(since) < tolerance(segment, usual, distinct_ids)
+    segment.time.abs_diff(since) < max_copy_delay(segment, usual, distinct_ids)
 }
 
-fn tolerance(segment: &Segment, usual: bool, distinct_ids: bool) -> Nanos {
+fn max_copy_delay(segment: &Segment, usual: bool, distinct_ids: bool) -> Nanos {
     let identified = distinct_ids && segment.ip_id.is_some_and(|id| id != 0);
     let occupies = segment.payload > 0 || segment.flags.any(Flags::SYN | Flags::FIN);
     if identified {
@@ -71,7 +76,7 @@ fn tolerance(segment: &Segment, usual: bool, distinct_ids: bool) -> Nanos {
 
 /// Excludes the time to live, which differs on both sides of a router.
 #[inline]
-fn mark(segment: &Segment, connection: u64, hashes: &impl BuildHasher) -> u64 {
+fn hash_segment(segment: &Segment, connection: u64, hashes: &impl BuildHasher) -> u64 {
     let (value, echo) = segment.options.timestamps.unwrap_or_default();
     let sack = segment.options.sack[0];
     let numbers = [

@@ -10,7 +10,7 @@ use std::mem::take;
 
 use super::direction_stats::EventQuota;
 use super::flow::Flow;
-use super::side::Tap;
+use super::tap_side::TapRtts;
 use crate::segment::{Nanos, Segment};
 
 /// Longest reaction time of an end with data to a segment from the other end.
@@ -76,7 +76,7 @@ pub(crate) struct FlowState {
 
 impl Flow {
     #[inline(always)]
-    pub(crate) fn state(&self) -> FlowState {
+    pub(crate) fn flow_state(&self) -> FlowState {
         FlowState {
             next: self.next,
             acknowledged: self.acknowledged,
@@ -94,14 +94,14 @@ impl Flow {
         self.next == self.acknowledged && self.last_sent > 0
     }
 
-    fn outstanding(&self) -> bool {
+    fn has_unacknowledged_data(&self) -> bool {
         self.acknowledged < self.next
     }
 }
 
 /// The end whose data are expected or being sent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum Turn {
+enum ExpectedSender {
     #[default]
     NoRequest,
     Client,
@@ -112,7 +112,7 @@ enum Turn {
 #[derive(Clone, Debug)]
 pub(crate) struct Exchanges {
     client: usize,
-    turn: Turn,
+    turn: ExpectedSender,
     current: Exchange,
     /// Time of the last useful transmission of the request, and of the response.
     request_sent: Nanos,
@@ -132,37 +132,37 @@ struct SegmentSize {
     largest: u32,
 }
 
-/// A data segment, and both directions after it.
+/// A data segment, and the state of both directions after the segment.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct DataEvent<'a> {
     pub(crate) segment: &'a Segment,
     pub(crate) from: usize,
     pub(crate) before: &'a FlowState,
     pub(crate) flows: &'a [Flow; 2],
-    pub(crate) tap: &'a Tap,
+    pub(crate) tap: &'a TapRtts,
     pub(crate) quota: &'a EventQuota,
 }
 
 impl DataEvent<'_> {
     /// Round-trip time between the tap and an end.
     fn rtt_to(&self, end: usize) -> Nanos {
-        self.tap.round_trip(end).unwrap_or(0)
+        self.tap.rtt_to_end(end).unwrap_or(0)
     }
 
     /// Longest reaction time of the sender, seen at the tap. A quarter of the round trip is added
     /// for queues.
-    fn reaction(&self) -> Nanos {
+    fn max_sender_reaction(&self) -> Nanos {
         let tap_rtt = self.rtt_to(self.from);
         tap_rtt + tap_rtt / 4 + REACTION
     }
 
-    fn size(&self) -> SegmentSize {
+    fn segment_size(&self) -> SegmentSize {
         SegmentSize { payload: self.segment.payload, largest: self.flows[self.from].largest }
     }
 
     /// Whether a segment of this direction ends with a full packet, so the sender may have more
     /// data. The path MTU may make packets smaller than the MSS, but not much.
-    fn is_full(&self, SegmentSize { payload, largest }: SegmentSize) -> bool {
+    fn ends_with_full_packet(&self, SegmentSize { payload, largest }: SegmentSize) -> bool {
         let [flow, other] = [self.from, 1 - self.from].map(|end| &self.flows[end]);
         let stamps = flow.announced.timestamps && other.announced.timestamps;
         let mss = other
@@ -177,12 +177,13 @@ impl DataEvent<'_> {
     /// data (RFC 896), and the part caused by a delayed acknowledgement. The segment followed the
     /// acknowledgement, with nothing else in flight. `bytes`: payload of the message, including
     /// this segment.
-    fn held(&self, bytes: u64) -> Option<(Nanos, Nanos)> {
+    fn nagle_wait(&self, bytes: u64) -> Option<(Nanos, Nanos)> {
         let FlowState { sent, acked, .. } = *self.before;
         let flow = &self.flows[self.from];
         let since = self.segment.time.saturating_sub(acked);
-        let prompt = since <= self.reaction() && since + REACTION >= self.rtt_to(self.from);
-        if !(prompt && !self.is_full(self.size()) && acked > sent) {
+        let prompt =
+            since <= self.max_sender_reaction() && since + REACTION >= self.rtt_to(self.from);
+        if !(prompt && !self.ends_with_full_packet(self.segment_size()) && acked > sent) {
             return None;
         }
         let delay = acked.saturating_sub(sent).saturating_sub(self.rtt_to(1 - self.from));
@@ -194,23 +195,24 @@ impl DataEvent<'_> {
         (delayed > 0 || nagle).then_some((held, delayed))
     }
 
-    /// Whether neither an acknowledgement nor pacing explains the gap of `gap` before the segment.
-    fn unprompted(&self, gap: Nanos) -> bool {
+    /// Whether a gap of `gap` before the segment has another cause than an awaited acknowledgement
+    /// or pacing.
+    fn is_unprompted(&self, gap: Nanos) -> bool {
         let since_peer = self.segment.time.saturating_sub(self.before.peer_time);
         let round = self.rtt_to(0).saturating_add(self.rtt_to(1));
-        since_peer > self.reaction() && gap > REACTION + round / PACED_PART
+        since_peer > self.max_sender_reaction() && gap > REACTION + round / PACED_PART
     }
 }
 
 impl Exchanges {
-    /// Called when both ends have sent data, or the client again after a pause.
+    /// Called when both ends have sent data, or when the client sends data again after a pause.
     pub(crate) fn new(client: usize, max: usize, event: &DataEvent<'_>) -> Box<Self> {
         let flow = &event.flows[client];
         let sender = event.from == client;
         let sent = if sender { event.before.sent } else { flow.last_sent };
         let mut exchanges = Box::new(Self {
             client,
-            turn: Turn::NoRequest,
+            turn: ExpectedSender::NoRequest,
             current: Exchange::default(),
             request_sent: sent,
             response_sent: 0,
@@ -221,7 +223,7 @@ impl Exchanges {
             omitted: 0,
         });
         if sent > 0 {
-            exchanges.turn = Turn::Client;
+            exchanges.turn = ExpectedSender::Client;
             exchanges.current.time = flow.first_data.unwrap_or(sent);
             exchanges.add_request_repair(flow, sender);
         }
@@ -238,7 +240,7 @@ impl Exchanges {
 
     /// Processes a data segment.
     #[inline]
-    pub(crate) fn read(&mut self, event: &DataEvent<'_>) {
+    pub(crate) fn process_data(&mut self, event: &DataEvent<'_>) {
         let flow = &event.flows[event.from];
         let resent = flow.counts.retransmissions - event.before.retransmissions;
         if flow.next > event.before.next {
@@ -256,20 +258,21 @@ impl Exchanges {
     /// Processes new data of the client.
     #[inline]
     fn on_client_data(&mut self, event: &DataEvent<'_>) {
-        if self.turn == Turn::Client {
+        if self.turn == ExpectedSender::Client {
             self.add_wait_if_idle(event);
         } else {
-            self.begin(event);
+            self.begin_exchange(event);
         }
         self.request_sent = event.segment.time;
     }
 
     #[inline(never)]
-    fn begin(&mut self, event: &DataEvent<'_>) {
+    fn begin_exchange(&mut self, event: &DataEvent<'_>) {
         // The client had not received the whole response.
-        let overlaps = event.flows[1 - self.client].outstanding() && self.turn == Turn::Server;
+        let overlaps = event.flows[1 - self.client].has_unacknowledged_data()
+            && self.turn == ExpectedSender::Server;
         self.current.overlaps |= overlaps;
-        self.finish(event.flows, event.quota, u64::from(event.segment.payload));
+        self.finish_exchange(event.flows, event.quota, u64::from(event.segment.payload));
         let server = &event.flows[1 - self.client];
         self.current = Exchange {
             time: event.segment.time,
@@ -277,7 +280,7 @@ impl Exchanges {
             after_losses: server.counts.retransmissions > 0,
             ..Exchange::default()
         };
-        self.turn = Turn::Client;
+        self.turn = ExpectedSender::Client;
     }
 
     /// Processes new data of the server.
@@ -285,26 +288,26 @@ impl Exchanges {
     fn on_server_data(&mut self, event: &DataEvent<'_>) {
         let time = event.segment.time;
         match self.turn {
-            Turn::NoRequest => return,
-            Turn::Client => self.begin_response(event),
-            Turn::Server => {
+            ExpectedSender::NoRequest => return,
+            ExpectedSender::Client => self.begin_response(event),
+            ExpectedSender::Server => {
                 let gap = time.saturating_sub(self.response_sent);
-                if !self.add_wait_if_idle(event) && event.unprompted(gap) {
-                    self.add_gap(event, gap);
+                if !self.add_wait_if_idle(event) && event.is_unprompted(gap) {
+                    self.add_application_gap(event, gap);
                 }
             }
         }
         self.response_sent = time;
-        self.last_response = event.size();
+        self.last_response = event.segment_size();
     }
 
     #[inline(never)]
     fn begin_response(&mut self, event: &DataEvent<'_>) {
         let time = event.segment.time;
-        self.turn = Turn::Server;
+        self.turn = ExpectedSender::Server;
         self.current.first_byte = time.saturating_sub(self.current.time);
         self.current.answer = time.saturating_sub(self.request_sent);
-        let early = event.flows[self.client].outstanding();
+        let early = event.flows[self.client].has_unacknowledged_data();
         self.current.overlaps |= early;
         // The end of the previous response is also unknown.
         if let Some(last) = self.kept.last_mut().filter(|_| early) {
@@ -313,17 +316,17 @@ impl Exchanges {
     }
 
     /// Adds the time for which a segment within a message waited for an acknowledgement. Returns
-    /// whether it waited.
+    /// true if the segment waited.
     #[inline(always)]
     fn add_wait_if_idle(&mut self, event: &DataEvent<'_>) -> bool {
         // Bulk data are usually sent with other data in flight.
-        event.before.is_idle && self.add_held(event)
+        event.before.is_idle && self.add_nagle_wait(event)
     }
 
     #[inline(never)]
-    fn add_held(&mut self, event: &DataEvent<'_>) -> bool {
+    fn add_nagle_wait(&mut self, event: &DataEvent<'_>) -> bool {
         let all = event.flows[event.from].counts.unique_bytes;
-        let held = event.held(all.saturating_sub(self.bytes[event.from]));
+        let held = event.nagle_wait(all.saturating_sub(self.bytes[event.from]));
         let (total, delayed) = held.unwrap_or_default();
         self.current.held = self.current.held.saturating_add(total);
         self.current.delayed = self.current.delayed.saturating_add(delayed);
@@ -333,9 +336,9 @@ impl Exchanges {
     /// Adds a gap within the response that neither an acknowledgement nor pacing explains: the
     /// server had no data, or its last packets were lost before the tap.
     #[inline(never)]
-    fn add_gap(&mut self, event: &DataEvent<'_>, gap: Nanos) {
+    fn add_application_gap(&mut self, event: &DataEvent<'_>, gap: Nanos) {
         let round = event.rtt_to(0).saturating_add(event.rtt_to(1));
-        if !event.is_full(self.last_response) {
+        if !event.ends_with_full_packet(self.last_response) {
             self.current.pauses = self.current.pauses.saturating_add(gap);
         } else if event.rtt_to(event.from) > REMOTE && gap > round.saturating_mul(2) {
             self.current.repair = self.current.repair.saturating_add(gap);
@@ -343,14 +346,15 @@ impl Exchanges {
         }
     }
 
-    /// Processes data below the highest number, some of them not acknowledged.
+    /// Processes data below the highest sequence number sent, if some of these data are not
+    /// acknowledged yet.
     #[inline(never)]
     fn on_repeated_data(&mut self, event: &DataEvent<'_>, resent: bool) {
         let time = event.segment.time;
         let client = event.from == self.client;
         let last = match self.turn {
-            Turn::Client if client => &mut self.request_sent,
-            Turn::Server if !client => &mut self.response_sent,
+            ExpectedSender::Client if client => &mut self.request_sent,
+            ExpectedSender::Server if !client => &mut self.response_sent,
             _ => return,
         };
         if resent {
@@ -360,22 +364,22 @@ impl Exchanges {
     }
 
     /// Ends the exchange. `next`: payload of the client that belongs to the next exchange.
-    fn finish(&mut self, flows: &[Flow; 2], quota: &EventQuota, next: u64) {
+    fn finish_exchange(&mut self, flows: &[Flow; 2], quota: &EventQuota, next: u64) {
         let mut totals = [0, 1].map(|end: usize| flows[end].counts.unique_bytes);
         totals[self.client] = totals[self.client].saturating_sub(next);
         let [before, after] = [self.bytes, totals];
         self.bytes = totals;
-        if self.turn == Turn::NoRequest {
+        if self.turn == ExpectedSender::NoRequest {
             return;
         }
         let mut exchange = take(&mut self.current);
         let server = 1 - self.client;
         exchange.request_bytes = after[self.client].saturating_sub(before[self.client]);
-        if self.turn == Turn::Server {
+        if self.turn == ExpectedSender::Server {
             exchange.response_bytes = after[server].saturating_sub(before[server]);
             exchange.last_byte = self.response_sent.saturating_sub(exchange.time);
         }
-        if self.kept.len() < self.max && quota.take() {
+        if self.kept.len() < self.max && quota.take_one() {
             self.kept.push(exchange);
         } else {
             self.omitted += 1;
@@ -384,11 +388,11 @@ impl Exchanges {
 
     /// Whether the last request has no response; `None` before the first request.
     pub(crate) fn awaits_response(&self) -> Option<bool> {
-        (self.turn != Turn::NoRequest).then_some(self.turn == Turn::Client)
+        (self.turn != ExpectedSender::NoRequest).then_some(self.turn == ExpectedSender::Client)
     }
 
     /// Idle time of the connection before the current request.
-    pub(crate) fn idle(&self) -> Nanos {
+    pub(crate) fn idle_before_request(&self) -> Nanos {
         if self.response_sent > 0 {
             self.current.time.saturating_sub(self.response_sent)
         } else {
@@ -397,8 +401,12 @@ impl Exchanges {
     }
 
     /// Returns the exchanges in order, and the number of exchanges beyond the limit.
-    pub(crate) fn report(mut self, flows: &[Flow; 2], quota: &EventQuota) -> (Vec<Exchange>, u64) {
-        self.finish(flows, quota, 0);
+    pub(crate) fn into_exchanges(
+        mut self,
+        flows: &[Flow; 2],
+        quota: &EventQuota,
+    ) -> (Vec<Exchange>, u64) {
+        self.finish_exchange(flows, quota, 0);
         (self.kept, self.omitted)
     }
 }

@@ -3,7 +3,7 @@
 
 use super::exchanges::Exchanges;
 use super::flow::Flow;
-use super::report::End;
+use super::report::ConnectionEnd;
 use crate::segment::{Flags, Nanos, Segment};
 
 /// Maximum number of unanswered transmissions of a live peer: a tail-loss probe and a timeout may
@@ -15,7 +15,7 @@ const MIN_PROBES: u64 = 2;
 
 /// Kind of failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Failure {
+pub enum FailureKind {
     /// No SYN was answered.
     Unanswered,
     /// A RST answered the SYN.
@@ -24,13 +24,13 @@ pub enum Failure {
     HalfOpen,
     /// A RST ended the connection.
     Reset,
-    /// One end stopped acknowledging until the end of the capture or of the sender's retries.
+    /// One end stopped acknowledging, until the capture ended or the sender gave up.
     Silent,
 }
 
 /// State of a connection when it failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Stage {
+pub enum FailureStage {
     /// The handshake was not complete.
     Handshake,
     /// No data had been sent.
@@ -49,30 +49,31 @@ pub enum Stage {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FailureDetails {
     /// Kind of failure.
-    pub failure: Failure,
+    pub failure: FailureKind,
     /// Index in the report's directions of the end that sent the RST or did not answer.
     pub by: usize,
     /// State of the connection.
-    pub stage: Stage,
+    pub stage: FailureStage,
     /// Number of tries of the other end: SYNs, SYN-ACKs, transmissions or probes without an answer;
     /// 0 for a RST.
     pub tries: u64,
     /// Time from the first to the last try or, for data, from the first retransmission, ns. For a
-    /// RST: idle time before it, or before the request that it answers.
+    /// RST that answers a request: idle time before the request. For other RSTs: idle time before
+    /// the RST.
     pub waited: Nanos,
 }
 
-/// A RST: its sender, the state of the connection, and the idle time before it.
+/// Sender of a RST, state of the connection before the RST, and idle time before the RST.
 #[derive(Clone, Copy, Debug)]
 struct ResetInfo {
     by: usize,
-    stage: Stage,
+    stage: FailureStage,
     idle: Nanos,
 }
 
 /// FINs and RSTs of a connection.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct EndTracker {
+pub(crate) struct FinRstTracker {
     fin: bool,
     /// The first RST.
     reset: Option<Box<ResetInfo>>,
@@ -91,17 +92,17 @@ pub(crate) struct ConnectionView<'a> {
 
 impl Flow {
     /// True if the end sent a SYN and nothing else.
-    fn only_syns(&self) -> bool {
-        self.isn.is_some() && self.counts.packets == self.syns()
+    fn has_sent_only_syns(&self) -> bool {
+        self.isn.is_some() && self.counts.packets == self.syn_count()
     }
 
-    fn syns(&self) -> u64 {
+    fn syn_count(&self) -> u64 {
         1 + self.counts.syn_retransmissions
     }
 
     /// Number of transmissions of the last data since the last packet of the other end, and the
     /// time from the first to the last retransmission; 0 if all data are acknowledged.
-    fn unanswered(&self) -> (u64, Nanos) {
+    fn unanswered_transmissions(&self) -> (u64, Nanos) {
         let peer_time = self.recovery.last_peer_time();
         let Some(stats) = self.stats.as_ref().filter(|_| self.acknowledged < self.next) else {
             return (0, 0);
@@ -137,74 +138,89 @@ impl Flow {
 }
 
 impl ConnectionView<'_> {
-    fn stage(&self, fin: bool) -> Stage {
+    fn failure_stage(&self, fin: bool) -> FailureStage {
         let opener = self.opener.map(|end| &self.flows[end]);
-        let in_handshake = opener.is_some_and(|flow| flow.counts.packets == 0 || flow.only_syns());
+        let in_handshake =
+            opener.is_some_and(|flow| flow.counts.packets == 0 || flow.has_sent_only_syns());
         let [client, server] = [self.client, 1 - self.client].map(|end| &self.flows[end]);
         let has_request = client.counts.data_packets > 0;
         let unanswered = has_request && server.counts.data_packets == 0;
         match self.exchanges.and_then(Exchanges::awaits_response) {
-            _ if in_handshake => Stage::Handshake,
-            _ if fin => Stage::AfterFin,
-            Some(true) => Stage::InRequest,
-            None if unanswered => Stage::InRequest,
-            _ if server.acknowledged < server.next => Stage::InResponse,
-            _ if !has_request && server.counts.data_packets == 0 => Stage::BeforeData,
-            _ => Stage::Idle,
+            _ if in_handshake => FailureStage::Handshake,
+            _ if fin => FailureStage::AfterFin,
+            Some(true) => FailureStage::InRequest,
+            None if unanswered => FailureStage::InRequest,
+            _ if server.acknowledged < server.next => FailureStage::InResponse,
+            _ if !has_request && server.counts.data_packets == 0 => FailureStage::BeforeData,
+            _ => FailureStage::Idle,
         }
     }
 
     /// Returns the failure if one end does not acknowledge data.
-    fn silent(&self) -> Option<FailureDetails> {
-        self.unanswered_probes().or_else(|| {
+    fn unacknowledged_data_failure(&self) -> Option<FailureDetails> {
+        self.unanswered_keep_alive_failure().or_else(|| {
             (0..2).find_map(|end| {
-                let (tries, waited) = self.flows[end].unanswered();
+                let (tries, waited) = self.flows[end].unanswered_transmissions();
                 let was_alive = self.flows[1 - end].counts.packets > 0;
                 let silent = was_alive && tries > MAX_UNANSWERED;
-                silent.then(|| silent_peer(end, self.stage(false), tries, waited))
+                silent.then(|| silent_peer_failure(end, self.failure_stage(false), tries, waited))
             })
         })
     }
 
     /// Returns the failure if one end does not answer keepalive probes.
-    fn unanswered_probes(&self) -> Option<FailureDetails> {
+    fn unanswered_keep_alive_failure(&self) -> Option<FailureDetails> {
         (0..2).find_map(|end| {
             let flow = &self.flows[end];
             let (tries, last_probe) = (flow.unanswered_keep_alives(), flow.last_sent);
             let waited = last_probe.saturating_sub(flow.recovery.last_peer_time());
             let silent = flow.has_unanswered_keep_alive() && tries >= MIN_PROBES;
-            silent.then(|| silent_peer(end, Stage::Idle, tries, waited))
+            silent.then(|| silent_peer_failure(end, FailureStage::Idle, tries, waited))
         })
     }
 
     /// Returns the failure if the handshake was not completed.
-    fn handshake(&self) -> Option<FailureDetails> {
+    fn handshake_failure(&self) -> Option<FailureDetails> {
         let opener = self.opener?;
         let [active, passive] = [opener, 1 - opener].map(|end| &self.flows[end]);
-        let silent = active.only_syns() && passive.counts.packets == 0;
-        let pending = passive.only_syns() && (active.only_syns() || active.counts.packets == 0);
+        let silent = active.has_sent_only_syns() && passive.counts.packets == 0;
+        let pending = passive.has_sent_only_syns()
+            && (active.has_sent_only_syns() || active.counts.packets == 0);
         let (failure, by, tries) = match (silent, pending) {
-            (true, _) => (Failure::Unanswered, 1 - opener, active.syns()),
-            (_, true) => (Failure::HalfOpen, opener, passive.syns()),
+            (true, _) => (FailureKind::Unanswered, 1 - opener, active.syn_count()),
+            (_, true) => (FailureKind::HalfOpen, opener, passive.syn_count()),
             _ => return None,
         };
         let waited = self.last.saturating_sub(self.first);
-        Some(FailureDetails { failure, by, stage: Stage::Handshake, tries, waited })
+        Some(FailureDetails { failure, by, stage: FailureStage::Handshake, tries, waited })
     }
 }
 
 /// Returns the failure of the peer of `end`.
-fn silent_peer(end: usize, stage: Stage, tries: u64, waited: Nanos) -> FailureDetails {
-    FailureDetails { failure: Failure::Silent, by: 1 - end, stage, tries, waited }
+fn silent_peer_failure(
+    end: usize,
+    stage: FailureStage,
+    tries: u64,
+    waited: Nanos,
+) -> FailureDetails {
+    FailureDetails { failure: FailureKind::Silent, by: 1 - end, stage, tries, waited }
 }
 
-impl EndTracker {
+impl FinRstTracker {
     /// Processes a FIN or RST from the end `from`.
     #[cold]
-    pub(crate) fn read(&mut self, segment: &Segment, from: usize, view: &ConnectionView<'_>) {
+    pub(crate) fn process_fin_or_rst(
+        &mut self,
+        segment: &Segment,
+        from: usize,
+        view: &ConnectionView<'_>,
+    ) {
         if segment.flags.any(Flags::RST) && self.reset.is_none() {
-            let stage = view.stage(self.fin);
-            let idle = view.exchanges.map(Exchanges::idle).filter(|_| stage == Stage::InRequest);
+            let stage = view.failure_stage(self.fin);
+            let idle = view
+                .exchanges
+                .map(Exchanges::idle_before_request)
+                .filter(|_| stage == FailureStage::InRequest);
             let idle = idle.unwrap_or(segment.time.saturating_sub(view.last));
             self.reset = Some(Box::new(ResetInfo { by: from, stage, idle }));
         }
@@ -212,19 +228,23 @@ impl EndTracker {
     }
 
     /// Returns the failure of the connection, if any.
-    pub(crate) fn failure(&self, end: End, view: &ConnectionView<'_>) -> Option<FailureDetails> {
-        if let Some(silent) = view.silent() {
+    pub(crate) fn connection_failure(
+        &self,
+        end: ConnectionEnd,
+        view: &ConnectionView<'_>,
+    ) -> Option<FailureDetails> {
+        if let Some(silent) = view.unacknowledged_data_failure() {
             return Some(silent);
         }
-        match self.reset.as_deref().filter(|_| end == End::Reset) {
+        match self.reset.as_deref().filter(|_| end == ConnectionEnd::Reset) {
             Some(&ResetInfo { by, stage, idle }) => {
-                let opener = view.opener.filter(|_| stage == Stage::Handshake);
+                let opener = view.opener.filter(|_| stage == FailureStage::Handshake);
                 let refused = opener.is_some_and(|end| by != end && view.flows[by].isn.is_none());
-                let failure = if refused { Failure::Refused } else { Failure::Reset };
-                let tries = opener.map_or(0, |end| view.flows[end].syns());
+                let failure = if refused { FailureKind::Refused } else { FailureKind::Reset };
+                let tries = opener.map_or(0, |end| view.flows[end].syn_count());
                 Some(FailureDetails { failure, by, stage, tries, waited: idle })
             }
-            None => view.handshake(),
+            None => view.handshake_failure(),
         }
     }
 }

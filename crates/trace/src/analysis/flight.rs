@@ -4,12 +4,12 @@
 use std::collections::VecDeque;
 use std::mem::replace;
 
-use super::scoreboard::Gain;
+use super::scoreboard::NewlySackedRange;
 use crate::segment::Nanos;
 
-/// A range of the sequence space sent in one frame, or not captured.
+/// A range of sequence numbers that was sent in one frame, or that was not captured.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Sent {
+pub(super) struct SentRange {
     /// First byte.
     pub(super) start: u64,
     /// Time of the first capture or, for a hole, of its detection.
@@ -30,7 +30,7 @@ pub(super) struct Sent {
     pub(super) control: bool,
 }
 
-impl Sent {
+impl SentRange {
     /// First byte after the range.
     #[inline(always)]
     pub(super) fn end(&self) -> u64 {
@@ -39,14 +39,14 @@ impl Sent {
 
     /// Sent more than once, so that an acknowledgement does not show which transmission arrived.
     #[inline(always)]
-    pub(super) fn ambiguous(&self) -> bool {
+    pub(super) fn is_retransmitted(&self) -> bool {
         self.sends > 1
     }
 }
 
 /// History of the bytes of a segment that did not continue the sequence.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Overlap {
+pub(super) struct OverlapHistory {
     /// Bytes captured before.
     pub(super) seen: u64,
     /// Bytes that filled a hole.
@@ -63,7 +63,7 @@ pub(super) struct Overlap {
     pub(super) disordered: bool,
 }
 
-/// Compact form of [`Sent`]: a segment ends where the next one starts.
+/// Compact form of [`SentRange`]: a segment ends where the next one starts.
 #[derive(Clone, Copy, Debug, Default)]
 struct StoredSegment {
     start: u64,
@@ -78,8 +78,8 @@ const SACKED: u8 = 1;
 const CONTROL: u8 = 2;
 
 impl StoredSegment {
-    fn of(sent: &Sent) -> Self {
-        let Sent { start, first, timestamp, ip_id, sends, sacked, control, .. } = *sent;
+    fn from_sent_range(sent: &SentRange) -> Self {
+        let SentRange { start, first, timestamp, ip_id, sends, sacked, control, .. } = *sent;
         let marks = (u8::from(sacked) * SACKED) | (u8::from(control) * CONTROL);
         Self { start, first, timestamp, ip_id, sends, marks }
     }
@@ -90,9 +90,9 @@ impl StoredSegment {
 
     /// Returns the full form, given the end and the time of the last transmission.
     #[inline(always)]
-    fn sent(self, end: u64, last: Nanos) -> Sent {
+    fn into_sent_range(self, end: u64, last: Nanos) -> SentRange {
         let Self { start, first, timestamp, ip_id, sends, marks } = self;
-        Sent {
+        SentRange {
             start,
             first,
             last,
@@ -108,7 +108,7 @@ impl StoredSegment {
 
 /// Segments in flight, stored compactly because there may be many for each connection.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Flight {
+pub(super) struct SegmentsInFlight {
     segments: VecDeque<StoredSegment>,
     /// First byte after the segments.
     end: u64,
@@ -123,7 +123,7 @@ pub(super) const MAX_SEGMENTS: usize = 1 << 15;
 /// Initial capacity.
 const MIN_CAPACITY: usize = 2;
 
-impl Flight {
+impl SegmentsInFlight {
     /// Prefetches both ends of the queue.
     #[inline]
     pub(super) fn prefetch(&self) -> u64 {
@@ -133,16 +133,16 @@ impl Flight {
 
     /// Appends a segment at or after `next`; skipped bytes become a hole.
     #[inline]
-    pub(super) fn append(&mut self, next: u64, sent: Sent) {
+    pub(super) fn append_after_hole(&mut self, next: u64, sent: SentRange) {
         let mut from = next;
         while from < sent.start {
             self.push(StoredSegment::hole(from, sent.first));
             from = sent.start.min(from + u64::from(u32::MAX));
         }
-        self.push(StoredSegment::of(&sent));
+        self.push(StoredSegment::from_sent_range(&sent));
         self.end = sent.end();
         while self.segments.len() > MAX_SEGMENTS {
-            self.pop();
+            self.pop_oldest();
         }
     }
 
@@ -157,7 +157,7 @@ impl Flight {
     }
 
     /// Adds a hole at `start`: data in flight before the capture began.
-    pub(super) fn prepend(&mut self, start: u64, noticed: Nanos) {
+    pub(super) fn prepend_hole(&mut self, start: u64, noticed: Nanos) {
         if self.segments.front().is_some_and(|first| first.start > start) {
             self.segments.push_front(StoredSegment::hole(start, noticed));
         }
@@ -169,14 +169,14 @@ impl Flight {
         self.segments.get(index + 1).map_or(self.end, |next| next.start)
     }
 
-    /// Records a further transmission of `[start, end)`. A hole is filled with `sent`. Frames larger than a
-    /// `full` segment are aggregated.
-    pub(super) fn resend(&mut self, sent: Sent, full: u32) -> Overlap {
+    /// Records a further transmission of `[start, end)`. A hole is filled with `sent`. Frames
+    /// larger than a `full` segment are aggregated.
+    pub(super) fn record_retransmission(&mut self, sent: SentRange, full: u32) -> OverlapHistory {
         let (start, end) = (sent.start, sent.end());
-        let mut overlap = Overlap::default();
-        self.split(start, full);
-        self.split(end, full);
-        let mut index = self.position(start);
+        let mut overlap = OverlapHistory::default();
+        self.split_frame_at(start, full);
+        self.split_frame_at(end, full);
+        let mut index = self.index_of_number(start);
         while let Some(&segment) = self.segments.get(index).filter(|segment| segment.start < end) {
             let bytes = self.end_of(index).min(end) - segment.start.max(start);
             if segment.sends == 0 {
@@ -184,10 +184,11 @@ impl Flight {
                 overlap.noticed = segment.first;
                 let next = self.segments.range(index + 1..).find(|next| next.sends > 0);
                 overlap.after = next.map(|next| (next.ip_id, next.timestamp));
-                index = self.fill(index, sent);
+                index = self.fill_hole(index, sent);
             } else {
                 overlap.seen += bytes;
-                overlap.last_sent = overlap.last_sent.max(Some(self.repeat(&segment, sent.last)));
+                overlap.last_sent =
+                    overlap.last_sent.max(Some(self.record_repeat(&segment, sent.last)));
                 overlap.sends = overlap.sends.max(segment.sends);
                 let known = &mut self.segments[index];
                 known.sends = known.sends.saturating_add(1);
@@ -200,8 +201,8 @@ impl Flight {
 
     /// Splits an aggregated frame at `number`, so that each part keeps its own history. A sender
     /// does the same when a part is lost.
-    fn split(&mut self, number: u64, full: u32) {
-        let index = self.position(number);
+    fn split_frame_at(&mut self, number: u64, full: u32) {
+        let index = self.index_of_number(number);
         let Some(&segment) = self.segments.get(index) else { return };
         let aggregated = self.end_of(index) - segment.start > u64::from(full);
         if segment.start >= number || segment.sends == 0 || !aggregated {
@@ -216,7 +217,7 @@ impl Flight {
     }
 
     /// Records a retransmission at `time` and returns the time of the previous transmission.
-    fn repeat(&mut self, segment: &StoredSegment, time: Nanos) -> Nanos {
+    fn record_repeat(&mut self, segment: &StoredSegment, time: Nanos) -> Nanos {
         let index = self.repeated.partition_point(|one| one.0 < segment.start);
         if segment.sends > 1 {
             return self
@@ -229,7 +230,7 @@ impl Flight {
     }
 
     /// Fills the hole at `index` with `sent`; returns the index after the filled part.
-    fn fill(&mut self, index: usize, sent: Sent) -> usize {
+    fn fill_hole(&mut self, index: usize, sent: SentRange) -> usize {
         let (hole, hole_end) = (self.segments[index], self.end_of(index));
         let start = hole.start.max(sent.start);
         let end = hole_end.min(sent.end());
@@ -240,7 +241,7 @@ impl Flight {
             self.segments.insert(filled_index, StoredSegment::default());
         }
         let sacked = hole.marks & SACKED;
-        let filled = StoredSegment::of(&Sent { start, sacked: false, ..sent });
+        let filled = StoredSegment::from_sent_range(&SentRange { start, sacked: false, ..sent });
         self.segments[filled_index] = StoredSegment { marks: filled.marks | sacked, ..filled };
         if end < hole_end {
             self.segments.insert(filled_index + 1, StoredSegment::hole(end, hole.first));
@@ -257,25 +258,25 @@ impl Flight {
 
     /// Removes the oldest segment if it is completely acknowledged by `to`.
     #[inline]
-    pub(super) fn take_until(&mut self, to: u64) -> Option<Sent> {
+    pub(super) fn take_oldest_until(&mut self, to: u64) -> Option<SentRange> {
         if self.segments.is_empty() || self.end_of(0) > to {
             return None;
         }
-        self.pop()
+        self.pop_oldest()
     }
 
     /// Removes the part below `to` of the oldest segment, an aggregated frame. The rest keeps its
     /// send time.
     #[inline(always)]
-    pub(super) fn take_part(&mut self, to: u64) -> Option<Sent> {
+    pub(super) fn take_part_of_oldest(&mut self, to: u64) -> Option<SentRange> {
         match self.segments.front() {
-            Some(first) if first.start < to => self.cut(to),
+            Some(first) if first.start < to => self.cut_oldest_at(to),
             _ => None,
         }
     }
 
     #[inline(never)]
-    fn cut(&mut self, to: u64) -> Option<Sent> {
+    fn cut_oldest_at(&mut self, to: u64) -> Option<SentRange> {
         let first = self.segments.front_mut()?;
         let part = StoredSegment { start: first.start, ..*first };
         first.start = to;
@@ -284,24 +285,29 @@ impl Flight {
             one.0 = to;
             one.1
         });
-        Some(part.sent(to, last))
+        Some(part.into_sent_range(to, last))
     }
 
     /// Removes the oldest segment.
     #[inline]
-    fn pop(&mut self) -> Option<Sent> {
+    fn pop_oldest(&mut self) -> Option<SentRange> {
         let end = self.end_of(0);
         let kept = self.segments.pop_front()?;
         let repeated = if kept.sends > 1 { self.repeated.pop_front() } else { None };
-        Some(kept.sent(end, repeated.map_or(kept.first, |one| one.1)))
+        Some(kept.into_sent_range(end, repeated.map_or(kept.first, |one| one.1)))
     }
 
     /// Marks segments covered by SACK. Calls `on_new` with the send time of each newly covered
     /// segment that was sent once.
-    pub(super) fn mark_sacked(&mut self, gain: Gain, full: u32, mut on_new: impl FnMut(Nanos)) {
-        self.split(gain.stretch.0, full);
-        self.split(gain.stretch.1, full);
-        let from = self.position(gain.from);
+    pub(super) fn mark_sacked(
+        &mut self,
+        gain: NewlySackedRange,
+        full: u32,
+        mut on_new: impl FnMut(Nanos),
+    ) {
+        self.split_frame_at(gain.stretch.0, full);
+        self.split_frame_at(gain.stretch.1, full);
+        let from = self.index_of_number(gain.from);
         for index in from..self.segments.len() {
             let end = self.end_of(index);
             let Some(segment) = self.segments.get_mut(index).filter(|one| one.start < gain.to)
@@ -320,7 +326,7 @@ impl Flight {
     }
 
     /// Index of the first segment that ends after `start`.
-    fn position(&self, start: u64) -> usize {
+    fn index_of_number(&self, start: u64) -> usize {
         // Fast path: usually the oldest segment.
         if self.segments.is_empty() || self.end_of(0) > start {
             return 0;
@@ -337,12 +343,12 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn sent(start: u64, end: u64, time: Nanos) -> Sent {
+    fn sent(start: u64, end: u64, time: Nanos) -> SentRange {
         let length = (end - start) as u32;
-        Sent { start, length, first: time, last: time, sends: 1, ..Sent::default() }
+        SentRange { start, length, first: time, last: time, sends: 1, ..SentRange::default() }
     }
 
-    impl Flight {
+    impl SegmentsInFlight {
         /// Returns start, end and number of transmissions of a segment.
         fn range(&self, index: usize) -> (u64, u64, u8) {
             (self.segments[index].start, self.end_of(index), self.segments[index].sends)
@@ -351,13 +357,13 @@ mod tests {
 
     #[test]
     fn resend_fills_hole_from_both_sides() {
-        let mut flight = Flight::default();
-        flight.append(0, sent(0, 10, 1));
-        flight.append(10, sent(40, 50, 2));
-        let late = flight.resend(sent(20, 30, 3), 0);
+        let mut flight = SegmentsInFlight::default();
+        flight.append_after_hole(0, sent(0, 10, 1));
+        flight.append_after_hole(10, sent(40, 50, 2));
+        let late = flight.record_retransmission(sent(20, 30, 3), 0);
         assert_eq!((late.seen, late.filled, late.noticed), (0, 10, 2));
         assert_eq!(late.after, Some((0, 0)));
-        let both = flight.resend(sent(5, 25, 4), 0);
+        let both = flight.record_retransmission(sent(5, 25, 4), 0);
         assert_eq!((both.seen, both.filled, both.last_sent), (10, 10, Some(3)));
         let sends: Vec<_> = (0..flight.segments.len()).map(|index| flight.range(index)).collect();
         let expected = [
@@ -374,25 +380,28 @@ mod tests {
 
     #[test]
     fn take_part_removes_acknowledged_half() {
-        let mut flight = Flight::default();
-        flight.append(0, sent(0, 100, 1));
-        assert_eq!(flight.take_until(40), None);
-        let (part, none) = (flight.take_part(40), flight.take_part(40));
+        let mut flight = SegmentsInFlight::default();
+        flight.append_after_hole(0, sent(0, 100, 1));
+        assert_eq!(flight.take_oldest_until(40), None);
+        let (part, none) = (flight.take_part_of_oldest(40), flight.take_part_of_oldest(40));
         assert_eq!(part.map(|s| (s.start, s.length, s.first)), Some((0, 40, 1)));
         assert_eq!(none, None);
-        assert_eq!(flight.take_until(100).map(|s| (s.start, s.length)), Some((40, 60)));
+        assert_eq!(flight.take_oldest_until(100).map(|s| (s.start, s.length)), Some((40, 60)));
     }
 
     #[test]
     fn resend_returns_previous_send_time() {
-        let mut flight = Flight::default();
-        (0..4).for_each(|n| flight.append(10 * n, sent(10 * n, 10 * n + 10, n)));
+        let mut flight = SegmentsInFlight::default();
+        (0..4).for_each(|n| flight.append_after_hole(10 * n, sent(10 * n, 10 * n + 10, n)));
         for (start, time, before) in [(20, 7, 2), (0, 8, 0), (20, 9, 7), (30, 10, 3)] {
-            let overlap = flight.resend(sent(start, start + 10, time), 0);
+            let overlap = flight.record_retransmission(sent(start, start + 10, time), 0);
             assert_eq!(overlap.last_sent, Some(before));
         }
-        assert_eq!(flight.take_part(5).map(|s| (s.start, s.length, s.last)), Some((0, 5, 8)));
-        let taken = std::iter::from_fn(|| flight.take_until(40));
+        assert_eq!(
+            flight.take_part_of_oldest(5).map(|s| (s.start, s.length, s.last)),
+            Some((0, 5, 8))
+        );
+        let taken = std::iter::from_fn(|| flight.take_oldest_until(40));
         let taken: Vec<_> = taken.map(|s| (s.start, s.length, s.first, s.last, s.sends)).collect();
         assert_eq!(
             taken,
@@ -405,20 +414,20 @@ mod tests {
         /// Compares with a set of bytes: new bytes, seen bytes, and no gaps.
         #[test]
         fn flight_matches_set_of_bytes(segments in prop::collection::vec((0_u64..300, 1_u64..40), 1..60)) {
-            let mut flight = Flight::default();
+            let mut flight = SegmentsInFlight::default();
             let mut seen = [false; 400];
             let mut next = 0;
             for (time, (start, length)) in segments.into_iter().enumerate() {
                 let end = start + length;
                 let old = end.min(next);
                 let known = seen[start as usize..end as usize].iter().filter(|s| **s).count();
-                let mut overlap = Overlap::default();
+                let mut overlap = OverlapHistory::default();
                 if start < next {
-                    overlap = flight.resend(sent(start, old, time as u64), 0);
+                    overlap = flight.record_retransmission(sent(start, old, time as u64), 0);
                     prop_assert_eq!(overlap.seen + overlap.filled, old - start);
                 }
                 if end > next {
-                    flight.append(next, sent(start.max(next), end, time as u64));
+                    flight.append_after_hole(next, sent(start.max(next), end, time as u64));
                     next = end;
                 }
                 prop_assert_eq!(overlap.seen, known as u64);

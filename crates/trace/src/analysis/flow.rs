@@ -1,17 +1,17 @@
 //! Analysis of the data that one end sends.
 
-use super::direction_stats::{DirectionStats, EventQuota, Retransmit};
-use super::evidence::NewSegment;
-use super::flight::{Flight, Overlap, Sent};
-use super::negotiated::NegotiatedOptions;
-use super::out_of_window::{MAX_WINDOW, OutOfWindow, Reach};
-use super::recovery::{HANDSHAKE, Recovery, Resent, SenderState};
-use super::report::{Announced, Counts};
-use super::rounds::{NewData, Wait};
-use super::rtt::Estimate;
-use super::scoreboard::Scoreboard;
-use super::sequence::{earlier, first, unwrapped};
-use super::sequence_plot::Mark;
+use super::direction_stats::{DirectionStats, EventQuota, RetransInfo};
+use super::flight::{OverlapHistory, SegmentsInFlight, SentRange};
+use super::limit_evidence::NewSegment;
+use super::negotiated_options::NegotiatedOptions;
+use super::out_of_window::{MAX_WINDOW, OutOfWindowTracker, SequenceCheck};
+use super::recovery::{HANDSHAKE, RecoveryTracker, Retrans, SenderState};
+use super::report::{AnnouncedOptions, DirectionCounts};
+use super::rounds::{NewData, WaitReason};
+use super::rtt::RttEstimate;
+use super::scoreboard::SackScoreboard;
+use super::sequence_numbers::{first_number, is_earlier_timestamp, unwrap_near};
+use super::sequence_plot::PointKind;
 use crate::segment::{Flags, Nanos, Segment};
 
 /// Longest time by which a reordered packet follows its successor; a later one is a retransmission.
@@ -45,8 +45,8 @@ pub(super) struct InitialWindow {
 /// One direction of a connection.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Flow {
-    pub(crate) counts: Counts,
-    pub(crate) announced: Announced,
+    pub(crate) counts: DirectionCounts,
+    pub(crate) announced: AnnouncedOptions,
     pub(crate) negotiated: NegotiatedOptions,
     pub(crate) isn: Option<u32>,
     pub(super) initialised: bool,
@@ -61,12 +61,12 @@ pub(crate) struct Flow {
     pub(super) next: u64,
     /// End of the data that were sent only as probes of a closed window.
     pub(super) probed: u64,
-    pub(super) flight: Flight,
+    pub(super) flight: SegmentsInFlight,
     /// First capture time of the newest acknowledged segment.
     pub(super) latest: Nanos,
-    pub(super) board: Scoreboard,
-    pub(super) recovery: Recovery,
-    pub(super) estimate: Estimate,
+    pub(super) board: SackScoreboard,
+    pub(super) recovery: RecoveryTracker,
+    pub(super) estimate: RttEstimate,
     /// Last window of the receiver, and the highest number that any window allowed.
     pub(super) window: u64,
     pub(super) edge: u64,
@@ -91,16 +91,17 @@ pub(crate) struct Flow {
     pub(super) initial: InitialWindow,
     pub(super) flight_max: u64,
     pub(super) flight_sum: f64,
-    sequence_window: OutOfWindow,
+    sequence_window: OutOfWindowTracker,
     /// Sequence number and payload of the last out-of-window segment.
-    last_out_of_window: (u32, u32),
-    pub(super) ack_window: OutOfWindow,
+    pub(super) last_out_of_window: (u32, u32),
+    pub(super) ack_window: OutOfWindowTracker,
     pub(super) bare_acks: u64,
     pub(super) stats: Option<Box<DirectionStats>>,
 }
 
 impl Flow {
-    /// Prefetches each cache line that segments change. The returned sum only keeps the reads.
+    /// Prefetches each cache line that segments change. The returned sum only prevents the compiler
+    /// from removing the reads.
     #[inline]
     pub(crate) fn prefetch(&self) -> u64 {
         let words = [
@@ -129,29 +130,29 @@ impl Flow {
 
     /// Processes a segment from the sender of these data.
     #[inline]
-    pub(crate) fn on_segment(&mut self, segment: &Segment, context: &ConnectionContext<'_>) {
-        self.count(segment);
+    pub(crate) fn process_segment(&mut self, segment: &Segment, context: &ConnectionContext<'_>) {
+        self.count_segment(segment);
         let flags = segment.flags;
         if flags.any(Flags::RST) {
             return;
         }
         let syn = flags.any(Flags::SYN);
         if !self.initialised {
-            self.begin(first(segment.sequence));
+            self.begin_sequence(first_number(segment.sequence));
         }
         if syn {
-            self.syn(segment);
+            self.process_syn(segment);
         }
-        let start = unwrapped(self.next, segment.sequence).wrapping_add(u64::from(syn));
+        let start = unwrap_near(self.next, segment.sequence).wrapping_add(u64::from(syn));
         let occupies = segment.payload > 0 || flags.any(Flags::FIN);
         if occupies && !syn {
-            match self.sequence_window.check(segment.sequence, start, self.next) {
-                Reach::Within => {}
-                reach => return self.out_of_window(segment, reach, context),
+            match self.sequence_window.check_number(segment.sequence, start, self.next) {
+                SequenceCheck::Within => {}
+                reach => return self.process_out_of_window(segment, reach, context),
             }
         }
         if segment.payload > 0 {
-            self.data(segment, start, context);
+            self.process_data(segment, start, context);
         } else if !flags.any(Flags::SYN | Flags::FIN) && start + 1 == self.next {
             let closed = self.window == 0 && self.counts.zero_windows > 0;
             if closed {
@@ -161,33 +162,12 @@ impl Flow {
             }
         }
         if flags.any(Flags::FIN) {
-            self.control(segment, start + u64::from(segment.payload));
-        }
-    }
-
-    /// Counts an out-of-window segment; only the second of two nearby ones is analysed.
-    #[cold]
-    fn out_of_window(&mut self, segment: &Segment, reach: Reach, context: &ConnectionContext<'_>) {
-        self.counts.out_of_window += 1;
-        if reach == Reach::Moved {
-            self.move_to(segment.sequence);
-            let (number, payload) = self.last_out_of_window;
-            self.counts.unique_bytes +=
-                u64::from(if number == segment.sequence { 0 } else { payload });
-            if segment.payload > 0 {
-                self.data(segment, self.next, context);
-            }
-            return;
-        }
-        self.last_out_of_window = (segment.sequence, segment.payload);
-        if segment.payload > 0 {
-            let packets = self.count_data(segment, context);
-            self.add_data(segment, packets, (self.next - self.acknowledged).min(MAX_WINDOW));
+            self.process_syn_or_fin(segment, start + u64::from(segment.payload));
         }
     }
 
     #[inline]
-    fn count(&mut self, segment: &Segment) {
+    fn count_segment(&mut self, segment: &Segment) {
         let counts = &mut self.counts;
         counts.packets += 1;
         counts.ip_bytes += u64::from(segment.ip_bytes);
@@ -202,7 +182,7 @@ impl Flow {
         }
     }
 
-    pub(super) fn begin(&mut self, start: u64) {
+    pub(super) fn begin_sequence(&mut self, start: u64) {
         self.initialised = true;
         self.origin = start;
         self.acknowledged = start;
@@ -211,19 +191,19 @@ impl Flow {
 
     /// Moves the origin back to `to`: the capture began with segments in flight, and this one is
     /// older.
-    pub(super) fn extend_back(&mut self, to: u64, now: Nanos) {
+    pub(super) fn move_origin_back(&mut self, to: u64, now: Nanos) {
         if to < self.origin && self.origin - to < MAX_WINDOW {
-            self.flight.prepend(to, now);
+            self.flight.prepend_hole(to, now);
             self.origin = to;
             self.acknowledged = to;
         }
     }
 
-    fn syn(&mut self, segment: &Segment) {
+    fn process_syn(&mut self, segment: &Segment) {
         let options = &segment.options;
         self.isn = Some(segment.sequence);
         self.anchored = true;
-        self.announced = Announced {
+        self.announced = AnnouncedOptions {
             mss: options.mss.or(self.announced.mss),
             window_scale: options.window_scale.or(self.announced.window_scale),
             sack: options.sack_permitted || self.announced.sack,
@@ -231,22 +211,22 @@ impl Flow {
             ecn: segment.flags.any(Flags::ECE),
             complete: !options.cut,
         };
-        let start = unwrapped(self.next, segment.sequence);
+        let start = unwrap_near(self.next, segment.sequence);
         self.syn_data_end = self.syn_data_end.max(start + 1 + u64::from(segment.payload));
-        self.control(segment, start);
+        self.process_syn_or_fin(segment, start);
         self.syn_ack_sent |= segment.flags.any(Flags::ACK);
     }
 
     /// Processes a SYN or FIN with the sequence number `number`.
-    fn control(&mut self, segment: &Segment, number: u64) {
-        let mut sent = stamp(segment, number, number + 1);
+    fn process_syn_or_fin(&mut self, segment: &Segment, number: u64) {
+        let mut sent = sent_range(segment, number, number + 1);
         sent.control = true;
         if number >= self.next {
-            self.flight.append(self.next, sent);
+            self.flight.append_after_hole(self.next, sent);
             self.next = number + 1;
             return;
         }
-        self.flight.resend(sent, u32::MAX);
+        self.flight.record_retransmission(sent, u32::MAX);
         if segment.payload == 0 {
             let syn = segment.flags.any(Flags::SYN);
             // In a simultaneous open, each end sends its SYN again in its SYN-ACK (RFC 9293, figure
@@ -258,15 +238,20 @@ impl Flow {
     }
 
     #[inline]
-    fn data(&mut self, segment: &Segment, start: u64, context: &ConnectionContext<'_>) {
+    pub(super) fn process_data(
+        &mut self,
+        segment: &Segment,
+        start: u64,
+        context: &ConnectionContext<'_>,
+    ) {
         let end = start + u64::from(segment.payload);
         let packets = self.count_data(segment, context);
         if self.is_probe(segment, start, end) {
-            self.add_data(segment, packets, self.next - self.acknowledged);
+            self.add_data_frame(segment, packets, self.next - self.acknowledged);
             return;
         }
         if !self.anchored {
-            self.extend_back(start, segment.time);
+            self.move_origin_back(start, segment.time);
         }
         if packets == 1 {
             self.largest = self.largest.max(segment.payload);
@@ -276,31 +261,32 @@ impl Flow {
             self.on_new_data(segment, (start.max(old), end), packets, context);
         }
         if start < old {
-            let sent = stamp(segment, start, end.min(old));
-            let overlap = self.overlap(sent);
+            let sent = sent_range(segment, start, end.min(old));
+            let overlap = self.take_overlap_history(sent);
             self.counts.unique_bytes += overlap.filled;
-            self.on_old_data(segment, stamp(segment, start, end), &overlap, packets, context);
+            self.on_old_data(segment, sent_range(segment, start, end), &overlap, packets, context);
         }
         // A larger flight is impossible: acknowledgements are missing.
         let flight = (self.next - self.acknowledged).min(MAX_WINDOW);
         self.flight_max = self.flight_max.max(flight);
         self.flight_sum += flight as f64;
         if packets > 1 {
-            // The packets leave one by one: on average, half of the others are in flight with each.
+            // The packets leave one by one: on average, a packet of the frame finds half of the
+            // other packets in flight.
             let others = u64::from(segment.payload) * (packets - 1) / packets;
             self.flight_sum += (packets - 1) as f64 * flight as f64 - (packets * others / 2) as f64;
         }
-        self.add_data(segment, packets, flight);
+        self.add_data_frame(segment, packets, flight);
         if let Some(stats) = self.stats.as_mut().filter(|_| end > old) {
-            stats.add_point(segment.time, Mark::Data, start.max(old), end);
+            stats.add_plot_point(segment.time, PointKind::Data, start.max(old), end);
         }
     }
 
     /// Counts data regardless of their sequence numbers. Returns the number of packets in the
     /// frame.
     #[inline]
-    fn count_data(&mut self, segment: &Segment, context: &ConnectionContext<'_>) -> u64 {
-        let packets = self.packets_in(segment, self.negotiated.mss);
+    pub(super) fn count_data(&mut self, segment: &Segment, context: &ConnectionContext<'_>) -> u64 {
+        let packets = self.count_packets_in_frame(segment, self.negotiated.mss);
         self.counts.data_packets += packets;
         self.counts.bytes += u64::from(segment.payload);
         self.first_data.get_or_insert(segment.time);
@@ -308,15 +294,15 @@ impl Flow {
         let stats = || DirectionStats::new(segment.time, context.max_events, context.max_points);
         let stats = self.stats.get_or_insert_with(stats);
         if let Some((value, _)) = segment.options.timestamps {
-            stats.evidence.on_timestamp(segment.time, value, context.tap_rtt);
+            stats.evidence.add_sender_timestamp(segment.time, value, context.tap_rtt);
         }
         packets
     }
 
     #[inline]
-    fn add_data(&mut self, segment: &Segment, packets: u64, flight: u64) {
+    pub(super) fn add_data_frame(&mut self, segment: &Segment, packets: u64, flight: u64) {
         if let Some(stats) = &mut self.stats {
-            stats.data(segment.time, packets, segment.payload, flight);
+            stats.add_data_frame(segment.time, packets, segment.payload, flight);
         }
     }
 
@@ -328,15 +314,15 @@ impl Flow {
         packets: u64,
         context: &ConnectionContext<'_>,
     ) {
-        let sent = stamp(segment, start, end);
+        let sent = sent_range(segment, start, end);
         let idle = self.next == self.acknowledged;
-        self.recovery.sent_new(
+        self.recovery.on_new_data(
             segment.time,
             idle,
-            !self.negotiated.lacks_sack && self.board.bytes() == 0,
+            !self.negotiated.lacks_sack && self.board.held_bytes() == 0,
         );
         // The reason for waiting is needed only after a pause.
-        let wait = if idle { self.wait() } else { Wait::Open };
+        let wait = if idle { self.wait_reason() } else { WaitReason::Open };
         // When the window is full, a short segment does not mean that the sender has no more data.
         let room = self.bad_scale || end + u64::from(self.largest) <= self.edge;
         self.short = segment.payload != self.largest && segment.payload % self.largest.max(1) > 0
@@ -344,10 +330,10 @@ impl Flow {
         if let Some(stats) = &mut self.stats {
             let (time, tap_rtt, short) = (segment.time, context.tap_rtt, self.short && room);
             let (timed, peer_time) = (!self.recovery.is_fast(), self.recovery.last_peer_time());
-            stats.evidence.sent_new(&NewSegment { time, start, end, peer_time, tap_rtt, short });
-            stats.rounds.sent_new(&NewData { time, end, idle, timed, wait, tap_rtt });
+            stats.evidence.on_new_data(&NewSegment { time, start, end, peer_time, tap_rtt, short });
+            stats.rounds.on_new_data(&NewData { time, end, idle, timed, wait, tap_rtt });
         }
-        self.flight.append(self.next, sent);
+        self.flight.append_after_hole(self.next, sent);
         // Bytes that were sent as probes are already counted.
         self.counts.unique_bytes += end - start.max(self.probed.min(end));
         self.next = end;
@@ -388,17 +374,19 @@ impl Flow {
     }
 
     /// Returns the history of bytes below the highest number sent.
-    fn overlap(&mut self, sent: Sent) -> Overlap {
+    fn take_overlap_history(&mut self, sent: SentRange) -> OverlapHistory {
         let (start, end) = (sent.start, sent.end());
-        let mut overlap = Overlap::default();
+        let mut overlap = OverlapHistory::default();
         if end > self.acknowledged {
             let from = start.max(self.acknowledged);
             let length = (end - from) as u32;
-            overlap = self.flight.resend(Sent { start: from, length, ..sent }, self.largest);
+            overlap = self
+                .flight
+                .record_retransmission(SentRange { start: from, length, ..sent }, self.largest);
         }
         if start < self.acknowledged {
             let end = end.min(self.acknowledged);
-            let late = self.stats.as_mut().map_or(0, |stats| stats.remove_unseen(start, end));
+            let late = self.stats.as_mut().map_or(0, |stats| stats.take_uncaptured(start, end));
             self.counts.missing_bytes = self.counts.missing_bytes.saturating_sub(late);
             // Bytes before the start of the capture were not seen.
             let before = self.origin.clamp(start, end) - start;
@@ -415,21 +403,21 @@ impl Flow {
     fn on_old_data(
         &mut self,
         segment: &Segment,
-        sent: Sent,
-        overlap: &Overlap,
+        sent: SentRange,
+        overlap: &OverlapHistory,
         packets: u64,
         context: &ConnectionContext<'_>,
     ) {
-        if overlap.seen == 0 && self.reordered(segment, overlap, context.tap_rtt) {
+        if overlap.seen == 0 && self.is_reordered(segment, overlap, context.tap_rtt) {
             self.counts.out_of_order += 1;
             if let Some(stats) = &mut self.stats {
-                stats.add_point(segment.time, Mark::Data, sent.start, sent.end());
+                stats.add_plot_point(segment.time, PointKind::Data, sent.start, sent.end());
             }
             return;
         }
         self.counts.retransmissions += packets;
         self.counts.retransmitted_bytes += u64::from(segment.payload);
-        let resent = Resent {
+        let resent = Retrans {
             time: segment.time,
             start: sent.start,
             // A FIN is sent with the last data.
@@ -441,13 +429,13 @@ impl Flow {
             acknowledged: self.acknowledged,
             next: self.next,
             sack: !self.negotiated.lacks_sack,
-            sacked_bytes: self.board.bytes(),
+            sacked_bytes: self.board.held_bytes(),
             estimate: &self.estimate,
             tap_rtt: context.tap_rtt,
         };
-        let wait = self.wait();
-        // Data of a SYN that were not acknowledged are retransmitted after the handshake (RFC 7413),
-        // without a loss.
+        let wait = self.wait_reason();
+        // Data of a SYN that were not acknowledged are retransmitted after the handshake (RFC
+        // 7413), without a loss.
         let opening =
             segment.flags.any(Flags::SYN) || sent.end() <= self.syn_data_end && !resent.repeated;
         let verdict = if opening { HANDSHAKE } else { self.recovery.classify(&resent, &sender) };
@@ -456,26 +444,26 @@ impl Flow {
         if let Some(stats) = &mut self.stats {
             let (oldest, repeated) = (sent.start <= self.acknowledged && !opening, resent.repeated);
             let event =
-                Retransmit { sent, packets, offset, verdict, next, duplicates, oldest, repeated };
-            stats.retransmission(&event, context.quota);
+                RetransInfo { sent, packets, offset, verdict, next, duplicates, oldest, repeated };
+            stats.add_retransmission(&event, context.quota);
             let span = (sent.start, sent.end());
-            stats.rounds.retransmitted(segment.time, span, packets, &verdict, wait);
+            stats.rounds.on_retransmission(segment.time, span, packets, &verdict, wait);
         }
     }
 
     /// Whether a segment not captured before was sent before the segments that preceded it.
-    fn reordered(&self, segment: &Segment, overlap: &Overlap, tap_rtt: Nanos) -> bool {
+    fn is_reordered(&self, segment: &Segment, overlap: &OverlapHistory, tap_rtt: Nanos) -> bool {
         if overlap.disordered {
             return true;
         }
         if let Some((ip_id, timestamp)) = overlap.after {
             let own = segment.ip_id.unwrap_or(0);
             if own != 0 && ip_id != 0 && self.rising_ids >= TRUSTED {
-                return earlier(u32::from(own) << 16, u32::from(ip_id) << 16);
+                return is_earlier_timestamp(u32::from(own) << 16, u32::from(ip_id) << 16);
             }
             let own = segment.options.timestamps.map_or(0, |timestamps| timestamps.0);
             if own != 0 && timestamp != 0 && own != timestamp {
-                return earlier(own, timestamp);
+                return is_earlier_timestamp(own, timestamp);
             }
         }
         let lag = segment.time.saturating_sub(overlap.noticed);
@@ -485,8 +473,8 @@ impl Flow {
 }
 
 #[inline]
-fn stamp(segment: &Segment, start: u64, end: u64) -> Sent {
-    Sent {
+fn sent_range(segment: &Segment, start: u64, end: u64) -> SentRange {
+    SentRange {
         start,
         length: (end - start) as u32,
         first: segment.time,
@@ -494,6 +482,6 @@ fn stamp(segment: &Segment, start: u64, end: u64) -> Sent {
         timestamp: segment.options.timestamps.map_or(0, |timestamps| timestamps.0),
         ip_id: segment.ip_id.unwrap_or(0),
         sends: 1,
-        ..Sent::default()
+        ..SentRange::default()
     }
 }

@@ -18,7 +18,7 @@ pub(super) struct Histogram {
     counts: Vec<u32>,
 }
 
-fn bucket(value: u64) -> usize {
+fn bucket_of(value: u64) -> usize {
     let value = value.max(1 << PARTS);
     let exponent = value.ilog2() - PARTS;
     ((exponent as usize) << PARTS) + (value >> exponent) as usize
@@ -38,7 +38,8 @@ impl Histogram {
         self.buffered.into()
     }
 
-    /// Prefetches the counter of one buffered value; the others are near it.
+    /// Prefetches the counter of one buffered value; the other buffered values usually have
+    /// counters in the same cache line.
     #[inline(always)]
     pub(super) fn prefetch_second(&self) -> u64 {
         let index = usize::from(self.buffer[0].wrapping_sub(self.first));
@@ -49,14 +50,14 @@ impl Histogram {
     #[inline]
     pub(super) fn add(&mut self, value: u64) {
         // There are fewer than 2048 buckets.
-        self.buffer[usize::from(self.buffered)] = bucket(value) as u16;
+        self.buffer[usize::from(self.buffered)] = bucket_of(value) as u16;
         self.buffered += 1;
         if usize::from(self.buffered) == BUFFERED {
-            self.flush();
+            self.flush_buffer();
         }
     }
 
-    fn flush(&mut self) {
+    fn flush_buffer(&mut self) {
         let buffer = self.buffer;
         let buffer = &buffer[..usize::from(self.buffered)];
         let (Some(&low), Some(&high)) = (buffer.iter().min(), buffer.iter().max()) else {
@@ -88,7 +89,7 @@ impl Histogram {
     /// Returns the quantiles for `shares`, in increasing order, interpolated within buckets; `None`
     /// if empty.
     pub(super) fn quantiles<const N: usize>(&mut self, shares: [f64; N]) -> Option<[f64; N]> {
-        self.flush();
+        self.flush_buffer();
         let total: u64 = self.counts.iter().map(|count| u64::from(*count)).sum();
         let mut quantiles = [0.0; N];
         let (mut below, mut index) = (0_u64, 0);

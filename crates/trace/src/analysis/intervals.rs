@@ -1,6 +1,6 @@
 //! Intervals of 100 seconds, as the paper divides its traces.
 
-use super::indications::Indications;
+use super::loss_indications::LossIndicationCounts;
 use crate::segment::Nanos;
 
 /// Length of an interval, s.
@@ -30,7 +30,7 @@ pub struct Interval {
     /// Largest receive window, bytes.
     pub window_max_bytes: u64,
     /// Loss indications that began in the interval.
-    pub indications: Indications,
+    pub indications: LossIndicationCounts,
 }
 
 impl Interval {
@@ -43,7 +43,7 @@ impl Interval {
     /// The paper's class: `None` without losses, 0 for only TD, k if the deepest timeout sequence
     /// has depth k.
     #[must_use]
-    pub fn class(&self) -> Option<usize> {
+    pub fn pftk_class(&self) -> Option<usize> {
         let deepest = self.indications.by_depth.iter().rposition(|count| *count > 0);
         deepest.map(|index| index + 1).or_else(|| (self.indications.td > 0).then_some(0))
     }
@@ -64,7 +64,7 @@ pub(super) struct Intervals {
 
 impl Intervals {
     /// Sets the start of the first interval.
-    pub(super) fn begin(&mut self, origin: Nanos) {
+    pub(super) fn set_origin(&mut self, origin: Nanos) {
         self.origin = origin;
     }
 
@@ -77,15 +77,15 @@ impl Intervals {
     /// Returns the interval of `time`. An earlier time than the current interval (after a clock
     /// step) counts in the current interval.
     #[inline]
-    pub(super) fn at(&mut self, time: Nanos) -> &mut Interval {
+    pub(super) fn interval_at(&mut self, time: Nanos) -> &mut Interval {
         if time >= self.end {
-            self.open(time);
+            self.open_interval(time);
         }
         &mut self.current
     }
 
     #[cold]
-    fn open(&mut self, time: Nanos) {
+    fn open_interval(&mut self, time: Nanos) {
         let index = time.saturating_sub(self.origin) / LENGTH;
         let had = self.end > 0;
         self.end = self.origin.saturating_add((index + 1).saturating_mul(LENGTH));
@@ -99,8 +99,12 @@ impl Intervals {
 
     /// Returns the indications of the interval in which the timeout sequence began. `first`: a new
     /// sequence begins.
-    pub(super) fn sequence_at(&mut self, time: Nanos, first: bool) -> &mut Indications {
-        self.at(time);
+    pub(super) fn timeout_sequence_at(
+        &mut self,
+        time: Nanos,
+        first: bool,
+    ) -> &mut LossIndicationCounts {
+        self.interval_at(time);
         if first {
             self.sequence = self.earlier.len();
         }
@@ -125,9 +129,9 @@ mod tests {
     fn at_omits_empty_intervals() {
         let second = 1_000_000_000;
         let mut intervals = Intervals::default();
-        intervals.begin(7 * second);
+        intervals.set_origin(7 * second);
         for time in [7, 106, 107, 50, 1_000_007] {
-            intervals.at(time * second).data_packets += 1;
+            intervals.interval_at(time * second).data_packets += 1;
         }
         let counts: Vec<_> =
             intervals.into_vec().iter().map(|i| (i.index, i.data_packets)).collect();
@@ -137,10 +141,10 @@ mod tests {
     #[test]
     fn class_is_depth_of_deepest_sequence() {
         let mut interval = Interval::default();
-        assert_eq!(interval.class(), None);
+        assert_eq!(interval.pftk_class(), None);
         interval.indications.td = 3;
-        assert_eq!(interval.class(), Some(0));
+        assert_eq!(interval.pftk_class(), Some(0));
         interval.indications.by_depth = [4, 0, 1, 0, 0, 0];
-        assert_eq!(interval.class(), Some(3));
+        assert_eq!(interval.pftk_class(), Some(3));
     }
 }

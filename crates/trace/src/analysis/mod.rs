@@ -6,53 +6,53 @@
 //! events.
 
 mod acknowledgements;
-mod cause;
+mod aggregated_frames;
 mod direction_stats;
 mod duplicates;
-mod evidence;
 mod exchanges;
 mod failure;
 mod flight;
 mod flow;
-mod growth;
 mod histogram;
-mod indications;
 mod intervals;
-mod limits;
-mod negotiated;
-mod numbering;
-mod offload;
+mod ip_id_steps;
+mod limit_evidence;
+mod loss_indications;
+mod negotiated_options;
 mod out_of_window;
 mod packed_rounds;
 mod recovery;
 mod report;
+mod retransmission_cause;
 mod rounds;
 mod rtt;
 mod scoreboard;
-mod sequence;
+mod sequence_numbers;
 mod sequence_plot;
-mod side;
+mod slow_start;
+mod tap_side;
+mod transfer_limits;
 
 pub(crate) use direction_stats::EventQuota;
-pub(crate) use duplicates::{RecentSegments, SAME_IDS, is_copy};
+pub(crate) use duplicates::{RecentSegments, SAME_IDS, is_copy_of_recent};
 pub(crate) use exchanges::{DataEvent, Exchanges, FlowState};
-pub(crate) use failure::{ConnectionView, EndTracker};
+pub(crate) use failure::{ConnectionView, FinRstTracker};
 pub(crate) use flow::{ConnectionContext, Flow};
-pub(crate) use negotiated::NegotiatedOptions;
-pub(crate) use side::Tap;
+pub(crate) use negotiated_options::NegotiatedOptions;
+pub(crate) use tap_side::TapRtts;
 
-pub use evidence::Evidence;
 pub use exchanges::Exchange;
-pub use failure::{Failure, FailureDetails, Stage};
-pub use indications::{DEPTHS, Indication, Indications};
+pub use failure::{FailureDetails, FailureKind, FailureStage};
 pub use intervals::{INTERVAL_S, Interval};
-pub use limits::{LIMITS, Limit, Limitation};
-pub use recovery::{Cause, Kind};
+pub use limit_evidence::LimitEvidence;
+pub use loss_indications::{DEPTHS, LossIndication, LossIndicationCounts};
+pub use recovery::{IndicationKind, RetransCause};
 pub use report::{
-    Announced, Causes, ConnectionReport, Counts, DirectionReport, End, Retransmission, RoundTrips,
-    SlowStart, Spurious,
+    AnnouncedOptions, ConnectionEnd, ConnectionReport, DirectionCounts, DirectionReport,
+    RetransCauses, Retransmission, RttReport, SlowStartGrowth, SpuriousRetransmissions,
 };
 pub use rounds::Round;
-pub use rtt::Durations;
-pub use sequence_plot::{Mark, Point};
-pub use side::Side;
+pub use rtt::DurationReport;
+pub use sequence_plot::{PlotPoint, PointKind};
+pub use tap_side::TapSide;
+pub use transfer_limits::{LIMITS, TransferLimit, TransferLimits};

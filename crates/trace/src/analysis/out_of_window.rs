@@ -1,16 +1,17 @@
-//! Detection of segments with numbers beyond any window: of another stream between the same ports,
-//! or damaged.
+//! Detection of segments with numbers beyond any window: damaged segments, or segments of another
+//! connection between the same ports.
 
-use super::flow::Flow;
-use super::sequence::first;
+use super::flow::{ConnectionContext, Flow};
+use super::sequence_numbers::first_number;
 use crate::segment::Segment;
 
-/// Largest window (RFC 7323, section 2.3), the maximum distance of valid numbers from known ones.
+/// Largest window (RFC 7323, section 2.3). A valid number is at most this far from known valid
+/// numbers.
 pub(super) const MAX_WINDOW: u64 = 1 << 30;
 
 /// Result of the check of a sequence or acknowledgement number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Reach {
+pub(super) enum SequenceCheck {
     Within,
     /// Too far away.
     Outside,
@@ -18,50 +19,82 @@ pub(super) enum Reach {
     Moved,
 }
 
-/// The last number that was too far away, if it was the last number.
+/// Stores the last number if that number was out of the window.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct OutOfWindow {
+pub(super) struct OutOfWindowTracker {
     last: Option<u32>,
 }
 
-impl OutOfWindow {
+impl OutOfWindowTracker {
     /// Checks `number`, which unwraps to `unwrapped`; `known` is a valid number.
     #[inline(always)]
-    pub(super) fn check(&mut self, number: u32, unwrapped: u64, known: u64) -> Reach {
+    pub(super) fn check_number(
+        &mut self,
+        number: u32,
+        unwrapped: u64,
+        known: u64,
+    ) -> SequenceCheck {
         if unwrapped.abs_diff(known) <= MAX_WINDOW {
             self.last = None;
-            return Reach::Within;
+            return SequenceCheck::Within;
         }
-        self.check_outside(number)
+        self.check_far_number(number)
     }
 
     #[cold]
-    fn check_outside(&mut self, number: u32) -> Reach {
+    fn check_far_number(&mut self, number: u32) -> SequenceCheck {
         let near = |last: u32| {
             u64::from(number.wrapping_sub(last).min(last.wrapping_sub(number))) <= MAX_WINDOW
         };
         let moved = self.last.replace(number).is_some_and(near);
         self.last = self.last.filter(|_| !moved);
-        if moved { Reach::Moved } else { Reach::Outside }
+        if moved { SequenceCheck::Moved } else { SequenceCheck::Outside }
     }
 }
 
 impl Flow {
+    /// Counts an out-of-window segment; only the second of two out-of-window segments with nearby
+    /// numbers is analysed.
+    #[cold]
+    pub(super) fn process_out_of_window(
+        &mut self,
+        segment: &Segment,
+        reach: SequenceCheck,
+        context: &ConnectionContext<'_>,
+    ) {
+        self.counts.out_of_window += 1;
+        if reach == SequenceCheck::Moved {
+            self.restart_sequence_at(segment.sequence);
+            let (number, payload) = self.last_out_of_window;
+            self.counts.unique_bytes +=
+                u64::from(if number == segment.sequence { 0 } else { payload });
+            if segment.payload > 0 {
+                self.process_data(segment, self.next, context);
+            }
+            return;
+        }
+        self.last_out_of_window = (segment.sequence, segment.payload);
+        if segment.payload > 0 {
+            let packets = self.count_data(segment, context);
+            self.add_data_frame(segment, packets, (self.next - self.acknowledged).min(MAX_WINDOW));
+        }
+    }
+
     /// Counts an out-of-window acknowledgement; the second of two nearby ones restarts the sequence
     /// space.
     #[cold]
-    pub(super) fn on_out_of_window_ack(&mut self, segment: &Segment, reach: Reach) {
+    pub(super) fn on_out_of_window_ack(&mut self, segment: &Segment, reach: SequenceCheck) {
         self.counts.out_of_window += 1;
-        if reach == Reach::Moved {
-            self.move_to(segment.acknowledgement);
+        if reach == SequenceCheck::Moved {
+            self.restart_sequence_at(segment.acknowledgement);
         }
     }
 
     /// Forgets the data in flight and restarts the sequence space at `number`.
     #[cold]
-    pub(super) fn move_to(&mut self, number: u32) {
-        let start = first(number);
-        self.begin(start);
+    pub(super) fn restart_sequence_at(&mut self, number: u32) {
+        let start = first_number(number);
+        self.begin_sequence(start);
         self.anchored = true;
         self.flight = Default::default();
         self.board = Default::default();
@@ -82,17 +115,21 @@ mod tests {
 
     #[test]
     fn check_rejects_single_number_and_follows_second() {
-        let mut window = OutOfWindow::default();
-        let known = first(1000);
+        let mut window = OutOfWindowTracker::default();
+        let known = first_number(1000);
         let mut check = |number: u32, known: u64| {
-            window.check(number, super::super::sequence::unwrapped(known, number), known)
+            window.check_number(
+                number,
+                super::super::sequence_numbers::unwrap_near(known, number),
+                known,
+            )
         };
-        assert_eq!(check(1 << 30, known), Reach::Within);
-        assert_eq!(check(1001 + (1 << 30), known), Reach::Outside);
-        assert_eq!(check(2000, known), Reach::Within);
-        assert_eq!(check(1001 + (1 << 30), known), Reach::Outside);
-        assert_eq!(check(2001 + (1 << 30), known), Reach::Moved);
-        assert_eq!(check(3_500_000_000, first(1 << 30)), Reach::Outside);
-        assert_eq!(check(2_000_000_000, first(100)), Reach::Outside);
+        assert_eq!(check(1 << 30, known), SequenceCheck::Within);
+        assert_eq!(check(1001 + (1 << 30), known), SequenceCheck::Outside);
+        assert_eq!(check(2000, known), SequenceCheck::Within);
+        assert_eq!(check(1001 + (1 << 30), known), SequenceCheck::Outside);
+        assert_eq!(check(2001 + (1 << 30), known), SequenceCheck::Moved);
+        assert_eq!(check(3_500_000_000, first_number(1 << 30)), SequenceCheck::Outside);
+        assert_eq!(check(2_000_000_000, first_number(100)), SequenceCheck::Outside);
     }
 }

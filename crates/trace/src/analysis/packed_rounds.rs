@@ -1,9 +1,9 @@
 //! Compact storage of completed rounds, in a third of the memory; rounds dominate the memory of
 //! long transfers.
 
-use super::rounds::{Round, TimeParts};
+use super::rounds::{Round, TimeByCause};
 
-/// Maximum number of stored rounds per direction; beyond it, neighbours are merged.
+/// Maximum number of stored rounds per direction; beyond this limit, neighbouring rows are merged.
 const MAX_ROUNDS: usize = 2048;
 /// Initial capacity in bytes: a few rounds.
 const MIN_CAPACITY: usize = 128;
@@ -34,40 +34,40 @@ impl PackedRounds {
     pub(super) fn push(&mut self, round: &Round) {
         let row = match self.open.take() {
             Some(mut open) => {
-                open.add(round);
+                open.merge_next(round);
                 open
             }
             None => {
                 if self.count == MAX_ROUNDS {
-                    self.halve();
+                    self.merge_pairs();
                 }
                 if self.stride == 0 {
-                    return self.pack(round);
+                    return self.append_packed_row(round);
                 }
                 Box::new(*round)
             }
         };
         if row.rounds >= 1 << self.stride.min(31) {
-            self.pack(&row);
+            self.append_packed_row(&row);
         } else {
             self.open = Some(row);
         }
     }
 
     /// Merges pairs of rows.
-    fn halve(&mut self) {
+    fn merge_pairs(&mut self) {
         let stride = self.stride + 1;
         let rounds = std::mem::take(self).into_rounds();
         self.stride = stride;
         for pair in rounds.chunks_exact(2) {
             let mut row = pair[0];
-            row.add(&pair[1]);
-            self.pack(&row);
+            row.merge_next(&pair[1]);
+            self.append_packed_row(&row);
         }
     }
 
-    fn pack(&mut self, row: &Round) {
-        let numbers = numbers(row, self.time);
+    fn append_packed_row(&mut self, row: &Round) {
+        let numbers = row_to_numbers(row, self.time);
         (self.time, self.count) = (row.time, self.count + 1);
         let mut bytes = [0; NUMBERS * MAX_BYTES];
         let mut length = 0;
@@ -91,7 +91,7 @@ impl PackedRounds {
         let mut bytes = self.packed.into_iter();
         let mut time = 0;
         for _ in 0..self.count {
-            let round = round(std::array::from_fn(|_| number(&mut bytes)), time);
+            let round = numbers_to_row(std::array::from_fn(|_| read_varint(&mut bytes)), time);
             time = round.time;
             rounds.push(round);
         }
@@ -107,12 +107,12 @@ const MAX_BYTES: usize = 10;
 const SENDING_UNIT: u32 = 128;
 
 /// Converts a row to mostly small numbers. `before`: time of the previous row.
-fn numbers(row: &Round, before: u64) -> [u64; NUMBERS] {
+fn row_to_numbers(row: &Round, before: u64) -> [u64; NUMBERS] {
     let parts = &row.parts;
     let lasted = row.end.wrapping_sub(row.time);
     [
-        folded(row.time.wrapping_sub(before)),
-        folded(lasted),
+        zigzag_encode(row.time.wrapping_sub(before)),
+        zigzag_encode(lasted),
         row.sent_bytes,
         row.acked_bytes,
         parts.application,
@@ -122,7 +122,7 @@ fn numbers(row: &Round, before: u64) -> [u64; NUMBERS] {
         parts.recovery,
         parts.timeout,
         parts.rest,
-        folded(row.rtt_sum.wrapping_sub(lasted)),
+        zigzag_encode(row.rtt_sum.wrapping_sub(lasted)),
         row.rtt_samples.into(),
         row.rounds.into(),
         row.retransmissions.into(),
@@ -134,18 +134,18 @@ fn numbers(row: &Round, before: u64) -> [u64; NUMBERS] {
 }
 
 /// Converts numbers back to a row.
-fn round(numbers: [u64; NUMBERS], before: u64) -> Round {
+fn numbers_to_row(numbers: [u64; NUMBERS], before: u64) -> Round {
     let [time, lasted, sent_bytes, acked_bytes, rest @ ..] = numbers;
     let [application, receiver_window, closed, slow_start, recovery, timeout, open, rest @ ..] =
         rest;
     let [rtt_sum, rtt_samples, rounds, retransmissions, flight, min, window, sending] = rest;
-    let (time, lasted) = (before.wrapping_add(unfolded(time)), unfolded(lasted));
+    let (time, lasted) = (before.wrapping_add(zigzag_decode(time)), zigzag_decode(lasted));
     Round {
         time,
         end: time.wrapping_add(lasted),
         sent_bytes,
         acked_bytes,
-        parts: TimeParts {
+        parts: TimeByCause {
             application,
             receiver_window,
             closed,
@@ -154,7 +154,7 @@ fn round(numbers: [u64; NUMBERS], before: u64) -> Round {
             timeout,
             rest: open,
         },
-        rtt_sum: lasted.wrapping_add(unfolded(rtt_sum)),
+        rtt_sum: lasted.wrapping_add(zigzag_decode(rtt_sum)),
         rtt_samples: rtt_samples as u32,
         rounds: rounds as u32,
         retransmissions: retransmissions as u32,
@@ -166,7 +166,7 @@ fn round(numbers: [u64; NUMBERS], before: u64) -> Round {
     }
 }
 
-fn number(bytes: &mut impl Iterator<Item = u8>) -> u64 {
+fn read_varint(bytes: &mut impl Iterator<Item = u8>) -> u64 {
     let (mut number, mut shift) = (0, 0);
     for byte in bytes {
         number |= u64::from(byte & 0x7f) << shift;
@@ -179,11 +179,11 @@ fn number(bytes: &mut impl Iterator<Item = u8>) -> u64 {
 }
 
 /// Zigzag encoding: small numbers for small differences of either sign.
-fn folded(difference: u64) -> u64 {
+fn zigzag_encode(difference: u64) -> u64 {
     difference << 1 ^ ((difference as i64) >> 63) as u64
 }
 
-fn unfolded(number: u64) -> u64 {
+fn zigzag_decode(number: u64) -> u64 {
     number >> 1 ^ (number & 1).wrapping_neg()
 }
 
@@ -196,7 +196,7 @@ mod tests {
         fn any_round()(
             numbers in prop::array::uniform19(prop_oneof![0_u64..300, 0_u64..1 << 40, any::<u64>()]),
         ) -> Round {
-            Round { rounds: 1, ..round(numbers, 0) }
+            Round { rounds: 1, ..numbers_to_row(numbers, 0) }
         }
     }
 

@@ -1,8 +1,8 @@
 //! Classifies retransmissions: reconstructs the state of the sender's loss recovery from the
 //! capture.
 
-pub use super::cause::{Cause, Kind};
-use super::rtt::Estimate;
+pub use super::retransmission_cause::{IndicationKind, RetransCause};
+use super::rtt::RttEstimate;
 use crate::segment::Nanos;
 
 /// Longest reaction time of a sender to an acknowledgement. Later segments were sent by a timer or
@@ -23,12 +23,12 @@ enum Phase {
     #[default]
     Open,
     /// Retransmissions belong to the current indication until `recover` is acknowledged.
-    Repair(Cause),
+    Repair(RetransCause),
 }
 
 /// A captured retransmission.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Resent {
+pub(super) struct Retrans {
     pub(super) time: Nanos,
     pub(super) start: u64,
     pub(super) end: u64,
@@ -46,35 +46,35 @@ pub(super) struct SenderState<'a> {
     /// False if one end does not support SACK.
     pub(super) sack: bool,
     pub(super) sacked_bytes: u64,
-    pub(super) estimate: &'a Estimate,
+    pub(super) estimate: &'a RttEstimate,
     /// Round-trip time between the tap and the sender.
     pub(super) tap_rtt: Nanos,
 }
 
 impl SenderState<'_> {
     /// Longest reaction time of the sender, seen at the tap.
-    fn reaction(&self) -> Nanos {
+    fn max_reaction_time(&self) -> Nanos {
         self.tap_rtt.saturating_add(self.tap_rtt / 2 + PROMPT)
     }
 }
 
 /// Classification of a retransmission.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Verdict {
-    pub(super) cause: Cause,
+pub(super) struct RetransClass {
+    pub(super) cause: RetransCause,
     /// Set if the retransmission starts a new loss indication.
-    pub(super) indication: Option<Kind>,
+    pub(super) indication: Option<IndicationKind>,
     /// Time since the retransmission timer was started.
     pub(super) waited: Nanos,
 }
 
 /// Verdict for data of a handshake, whose retransmission is not a loss indication.
-pub(super) const HANDSHAKE: Verdict =
-    Verdict { cause: Cause::Unexplained, indication: None, waited: 0 };
+pub(super) const HANDSHAKE: RetransClass =
+    RetransClass { cause: RetransCause::Unexplained, indication: None, waited: 0 };
 
 /// State of a sender's loss recovery.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Recovery {
+pub(super) struct RecoveryTracker {
     pub(super) duplicates: u32,
     /// Times of the duplicate that reached the threshold, and of the latest duplicate.
     threshold_time: Nanos,
@@ -117,12 +117,12 @@ pub(super) struct Recovery {
     /// [`MAX_BEYOND`].
     beyond: Vec<(u64, u64)>,
     /// Cause of the recovery that has just ended while `beyond` was not empty.
-    ended_recovery: Option<Cause>,
+    ended_recovery: Option<RetransCause>,
 }
 
 const MAX_BEYOND: usize = 64;
 
-impl Recovery {
+impl RecoveryTracker {
     /// Called for each packet from the peer.
     #[inline(always)]
     pub(super) fn on_peer_packet(&mut self, time: Nanos) {
@@ -137,7 +137,7 @@ impl Recovery {
 
     /// Called when new data up to `acknowledged` are acknowledged.
     #[inline]
-    pub(super) fn advance(&mut self, time: Nanos, acknowledged: u64) {
+    pub(super) fn on_new_ack(&mut self, time: Nanos, acknowledged: u64) {
         self.duplicates = 0;
         self.depth = 0;
         self.probing = false;
@@ -151,15 +151,15 @@ impl Recovery {
         }
     }
 
-    /// Starts another recovery right after one that ended at `time`, as Linux does, if data sent
-    /// and retransmitted in the former are still missing. `range`: acknowledged and next sequence
-    /// number. `held`: whether SACK covers a range.
+    /// Starts another recovery right after a recovery that ended at `time`, as Linux does, if data
+    /// that were sent and retransmitted during the ended recovery are still missing. `range`:
+    /// acknowledged and next sequence number. `held`: whether SACK covers a range.
     pub(super) fn begin_next_recovery(
         &mut self,
         time: Nanos,
         range: (u64, u64),
         held: impl Fn(u64, u64) -> bool,
-    ) -> Option<Verdict> {
+    ) -> Option<RetransClass> {
         let cause = self.ended_recovery.take()?;
         let (acknowledged, next) = range;
         let lost = |&(start, end): &(u64, u64)| end > acknowledged && !held(start, end);
@@ -171,12 +171,12 @@ impl Recovery {
         self.phase = Phase::Repair(cause);
         self.recover = next;
         self.entered = time;
-        Some(Verdict { cause, indication: Some(Kind::Td), waited: 0 })
+        Some(RetransClass { cause, indication: Some(IndicationKind::Td), waited: 0 })
     }
 
     /// Counts a duplicate acknowledgement without SACK blocks. `cut`: its options are truncated.
     #[inline]
-    pub(super) fn duplicate(&mut self, time: Nanos, cut: bool) {
+    pub(super) fn on_duplicate_ack(&mut self, time: Nanos, cut: bool) {
         self.cut |= cut;
         self.duplicate_without_sack |= !cut;
         self.duplicates = self.duplicates.saturating_add(1);
@@ -189,7 +189,7 @@ impl Recovery {
     /// Called when new data are sent. `idle`: nothing was in flight. `probe`: the stack uses a
     /// probe timer, which each new segment restarts.
     #[inline]
-    pub(super) fn sent_new(&mut self, time: Nanos, idle: bool, probe: bool) {
+    pub(super) fn on_new_data(&mut self, time: Nanos, idle: bool, probe: bool) {
         if idle || (probe && self.phase == Phase::Open && self.duplicates == 0) {
             self.timer_start = time;
         }
@@ -204,47 +204,49 @@ impl Recovery {
     /// Whether fast recovery is in progress.
     #[inline(always)]
     pub(super) fn is_fast(&self) -> bool {
-        !matches!(self.phase, Phase::Open | Phase::Repair(Cause::AfterTimeout))
+        !matches!(self.phase, Phase::Open | Phase::Repair(RetransCause::AfterTimeout))
     }
 
     /// Classifies a retransmission and updates the recovery state.
-    pub(super) fn classify(&mut self, resent: &Resent, sender: &SenderState<'_>) -> Verdict {
-        let idle = self.idle(resent, sender);
+    pub(super) fn classify(&mut self, resent: &Retrans, sender: &SenderState<'_>) -> RetransClass {
+        let idle = self.time_since_timer_start(resent, sender);
         let fast = self.follows_duplicates(resent, sender);
         self.at_sender |= fast && self.phase == Phase::Open && sender.tap_rtt == 0;
-        // A third transmission is never a reaction to a duplicate, nor is a retransmission with too
-        // few duplicates or long after them.
-        let no_sack = sender.sacked_bytes == 0 && self.phase != Phase::Repair(Cause::AfterTimeout);
-        let timer = resent.repeated || (no_sack && !fast) || self.timer_driven(resent, sender);
+        // A third transmission is never a reaction to a duplicate. A retransmission is also no such
+        // reaction if there were too few duplicates, or if they arrived long before.
+        let no_sack =
+            sender.sacked_bytes == 0 && self.phase != Phase::Repair(RetransCause::AfterTimeout);
+        let timer = resent.repeated || (no_sack && !fast) || self.is_timer_driven(resent, sender);
         // A fast retransmit and a much shorter timeout than observed before are unlikely to
         // coincide.
         let doubtful = fast && idle < self.min_timeout / 2;
-        let cause = if timer && !doubtful { self.timer(resent, sender, idle) } else { None };
+        let cause =
+            if timer && !doubtful { self.expired_timer(resent, sender, idle) } else { None };
         let renewed = cause.is_none() && fast && self.starts_new_recovery(resent, sender);
         self.awaits_duplicates |= renewed;
         let cause = match cause {
-            None if renewed => Cause::Duplicates,
-            None => self.evidence(resent, sender),
+            None if renewed => RetransCause::Duplicates,
+            None => self.cause_without_timeout(resent, sender),
             Some(cause) => cause,
         };
-        let within = self.phase == Phase::Repair(Cause::Duplicates) && !renewed;
+        let within = self.phase == Phase::Repair(RetransCause::Duplicates) && !renewed;
         let next = resent.start <= sender.acknowledged && resent.start >= self.rto_recover;
         self.retransmits_on_partial |=
-            within && next && cause == Cause::Duplicates && resent.start < self.recover;
-        if matches!(cause, Cause::Timeout { .. }) && self.timer_driven(resent, sender) {
+            within && next && cause == RetransCause::Duplicates && resent.start < self.recover;
+        if matches!(cause, RetransCause::Timeout { .. }) && self.is_timer_driven(resent, sender) {
             self.min_timeout =
                 if self.min_timeout == 0 { idle } else { self.min_timeout.min(idle) };
         }
-        let indication = self.enter(cause, renewed, resent, sender);
-        Verdict { cause, indication, waited: idle }
+        let indication = self.enter_phase(cause, renewed, resent, sender);
+        RetransClass { cause, indication, waited: idle }
     }
 
     /// Returns the time since the timer was restarted or the segment last sent (RFC 6298, section
     /// 5).
-    fn idle(&self, resent: &Resent, sender: &SenderState<'_>) -> Nanos {
+    fn time_since_timer_start(&self, resent: &Retrans, sender: &SenderState<'_>) -> Nanos {
         let run = |since| resent.time.saturating_sub(since).saturating_sub(sender.tap_rtt);
         let idle = run(self.timer_start.max(resent.last_sent.unwrap_or(0)));
-        let timeout = sender.estimate.timeout(0.0).unwrap_or(MIN_VARIATION);
+        let timeout = sender.estimate.rto_ns(0.0).unwrap_or(MIN_VARIATION);
         if (idle as f64) < EARLY * timeout && self.repeats_retransmission(resent, sender) {
             // RFC 6582, section 4: the impatient variant does not restart the timer for later
             // partial acknowledgements.
@@ -260,19 +262,19 @@ impl Recovery {
 
     /// Whether the oldest segment, already retransmitted in this recovery, was retransmitted again
     /// after an RTO. The sender restarts the timer only for new acknowledgements (RFC 6298, 5.3),
-    /// not for SACK, and detects lost retransmissions only by timeout (RFC 6675). RACK detects them
-    /// within a round trip or two.
-    fn is_rto_despite_sack(&self, resent: &Resent, sender: &SenderState<'_>, run: Nanos) -> bool {
-        matches!(self.phase, Phase::Repair(Cause::Sack | Cause::Rack))
+    /// not for SACK, and detects lost retransmissions only by timeout (RFC 6675). RACK detects such
+    /// losses within one or two round trips.
+    fn is_rto_despite_sack(&self, resent: &Retrans, sender: &SenderState<'_>, run: Nanos) -> bool {
+        matches!(self.phase, Phase::Repair(RetransCause::Sack | RetransCause::Rack))
             && resent.repeated
             && resent.start <= sender.acknowledged
             && resent.last_sent.is_some_and(|sent| sent >= self.entered)
-            && sender.estimate.timeout(MIN_VARIATION).is_some_and(|rto| run as f64 >= EARLY * rto)
+            && sender.estimate.rto_ns(MIN_VARIATION).is_some_and(|rto| run as f64 >= EARLY * rto)
     }
 
     /// Whether the oldest segment is retransmitted again without new data acknowledged or SACKed.
-    fn repeats_retransmission(&self, resent: &Resent, sender: &SenderState<'_>) -> bool {
-        self.phase == Phase::Repair(Cause::Duplicates)
+    fn repeats_retransmission(&self, resent: &Retrans, sender: &SenderState<'_>) -> bool {
+        self.phase == Phase::Repair(RetransCause::Duplicates)
             && sender.sacked_bytes == 0
             && resent.repeated
             && resent.last_sent.is_some_and(|sent| sent >= self.last_advance)
@@ -280,34 +282,35 @@ impl Recovery {
 
     /// Whether the oldest segment was retransmitted immediately after the duplicate that reached
     /// the threshold.
-    fn follows_duplicates(&self, resent: &Resent, sender: &SenderState<'_>) -> bool {
+    fn follows_duplicates(&self, resent: &Retrans, sender: &SenderState<'_>) -> bool {
         self.duplicates >= DUPLICATE_THRESHOLD
             && resent.start <= sender.acknowledged
             && sender.sacked_bytes == 0
             && !self.repeats_retransmission(resent, sender)
-            && (resent.time.saturating_sub(self.threshold_time) <= sender.reaction()
+            && (resent.time.saturating_sub(self.threshold_time) <= sender.max_reaction_time()
                 || self.follows_later_duplicate(resent, sender))
     }
 
     /// Whether the oldest segment was retransmitted after a later duplicate than the third. Linux
     /// raises the threshold after it detects reordering. A timer that expires at that moment would
     /// look the same, but duplicates end a round trip after the loss, and the timer is longer.
-    fn follows_later_duplicate(&self, resent: &Resent, sender: &SenderState<'_>) -> bool {
+    fn follows_later_duplicate(&self, resent: &Retrans, sender: &SenderState<'_>) -> bool {
         let since = resent.time.saturating_sub(self.last_duplicate);
         self.duplicates > DUPLICATE_THRESHOLD
             && self.phase == Phase::Open
             && !resent.repeated
             && sender.tap_rtt <= PROMPT
-            && since <= sender.reaction()
+            && since <= sender.max_reaction_time()
     }
 
-    /// Whether a fast retransmit starts a new recovery within what was assumed to be one recovery.
-    /// RFC 5681's recovery ends with the first new acknowledgement, so three more duplicates start
-    /// another. RFC 6582 would have retransmitted the segment on that acknowledgement.
-    fn starts_new_recovery(&self, resent: &Resent, sender: &SenderState<'_>) -> bool {
+    /// Whether a fast retransmit starts a new recovery, although the previous recovery was assumed
+    /// to continue. RFC 5681's recovery ends with the first new acknowledgement, so three more
+    /// duplicates start another. RFC 6582 would have retransmitted the segment on that
+    /// acknowledgement.
+    fn starts_new_recovery(&self, resent: &Retrans, sender: &SenderState<'_>) -> bool {
         // The sender may react to the first of several acknowledgements after all are captured.
         // Three duplicates right after a partial acknowledgement prove nothing, unless the stack is
-        // known to wait for them.
+        // known to wait for three duplicates.
         let late = resent.time.saturating_sub(self.last_advance) > PROMPT;
         let separate = late || (self.awaits_duplicates && self.duplicates == DUPLICATE_THRESHOLD);
         // Far from the tap, the sender has not yet received the latest captured acknowledgements.
@@ -315,7 +318,7 @@ impl Recovery {
         match self.phase {
             Phase::Open => false,
             // Duplicates of data sent twice are ignored only after a first timeout.
-            Phase::Repair(Cause::AfterTimeout) => {
+            Phase::Repair(RetransCause::AfterTimeout) => {
                 received && (late || self.duplicates == DUPLICATE_THRESHOLD)
             }
             Phase::Repair(_) => {
@@ -328,7 +331,7 @@ impl Recovery {
     /// Whether only the timer can explain the retransmission: without SACK, a sender retransmits
     /// its oldest segment only on a new acknowledgement, by fast retransmit, or by timer. `idle`:
     /// running time of the timer.
-    fn only_timer_explains(&self, resent: &Resent, sender: &SenderState<'_>, idle: Nanos) -> bool {
+    fn only_timer_explains(&self, resent: &Retrans, sender: &SenderState<'_>, idle: Nanos) -> bool {
         if !self.lacks_sack_evidence(resent, sender)
             || sender.tap_rtt > PROMPT
             || self.follows_duplicates(resent, sender)
@@ -337,18 +340,18 @@ impl Recovery {
         }
         let quiet = |since: Nanos| resent.time.saturating_sub(since) > sender.tap_rtt + PROMPT;
         let late =
-            sender.estimate.timeout(0.0).is_some_and(|timeout| idle as f64 >= EARLY * timeout);
+            sender.estimate.rto_ns(0.0).is_some_and(|timeout| idle as f64 >= EARLY * timeout);
         let silent = quiet(self.last_advance) && resent.last_sent.is_none_or(quiet);
         // Linux waits for more duplicates if it detected reordering before.
         let reordered =
-            self.duplicates >= DUPLICATE_THRESHOLD && !self.timer_driven(resent, sender);
+            self.duplicates >= DUPLICATE_THRESHOLD && !self.is_timer_driven(resent, sender);
         let clear = (self.at_sender || sender.tap_rtt > 0) && !reordered;
         let nothing_else = match self.phase {
             Phase::Open => self.duplicates < DUPLICATE_THRESHOLD || clear,
-            Phase::Repair(Cause::AfterTimeout) => clear,
+            Phase::Repair(RetransCause::AfterTimeout) => clear,
             // Pacing may delay the reaction to a partial acknowledgement.
             Phase::Repair(_) => {
-                let round = sender.estimate.smoothed().unwrap_or(0.0);
+                let round = sender.estimate.srtt_ns().unwrap_or(0.0);
                 clear && !self.retransmits_on_partial && idle as f64 >= round / 2.0
             }
         };
@@ -356,19 +359,24 @@ impl Recovery {
     }
 
     /// True if the receiver does not send SACK, or SACK cannot explain the retransmission.
-    fn lacks_sack_evidence(&self, resent: &Resent, sender: &SenderState<'_>) -> bool {
+    fn lacks_sack_evidence(&self, resent: &Retrans, sender: &SenderState<'_>) -> bool {
         let probe = resent.end >= sender.next;
         !self.sack_seen && !self.cut && (self.duplicate_without_sack || !sender.sack || !probe)
     }
 
-    fn timer_driven(&self, resent: &Resent, sender: &SenderState<'_>) -> bool {
+    fn is_timer_driven(&self, resent: &Retrans, sender: &SenderState<'_>) -> bool {
         let since = self.peer_time.or(resent.last_sent).unwrap_or(self.timer_start);
-        // Far from the sender, the round trip to it also varies.
-        resent.time.saturating_sub(since) > sender.reaction()
+        // If the sender is far from the tap, the round trip between them also varies.
+        resent.time.saturating_sub(since) > sender.max_reaction_time()
     }
 
     /// Returns the timer that can have expired, if any.
-    fn timer(&mut self, resent: &Resent, sender: &SenderState<'_>, idle: Nanos) -> Option<Cause> {
+    fn expired_timer(
+        &mut self,
+        resent: &Retrans,
+        sender: &SenderState<'_>,
+        idle: Nanos,
+    ) -> Option<RetransCause> {
         let head = resent.start <= sender.acknowledged;
         let tail = resent.end >= sender.next;
         let quiet = sender.sacked_bytes == 0 && self.phase == Phase::Open && self.depth == 0;
@@ -381,45 +389,49 @@ impl Recovery {
         {
             if !head {
                 self.sends_probes = true;
-                return Some(Cause::TailLossProbe);
+                return Some(RetransCause::TailLossProbe);
             }
             // With one segment in flight, a probe and a retransmission look alike, but the probe
             // comes first. A sender with SACK and a timer below RFC 6298's second is assumed to
             // probe.
             if self.sends_probes || idle < RFC_MIN_TIMEOUT {
-                return Some(Cause::TailLossProbe);
+                return Some(RetransCause::TailLossProbe);
             }
         }
         let expired = idle as f64 >= EARLY * min_timeout(sender);
         (head && (expired || self.only_timer_explains(resent, sender, idle))).then(|| {
             self.depth = self.depth.saturating_add(1);
-            Cause::Timeout { depth: self.depth }
+            RetransCause::Timeout { depth: self.depth }
         })
     }
 
     /// Returns the cause of a retransmission without an RTO.
-    fn evidence(&mut self, resent: &Resent, sender: &SenderState<'_>) -> Cause {
+    fn cause_without_timeout(
+        &mut self,
+        resent: &Retrans,
+        sender: &SenderState<'_>,
+    ) -> RetransCause {
         if let Phase::Repair(cause) = self.phase {
             if resent.start < self.recover {
                 return cause;
             }
         }
         if sender.sacked_bytes > 0 {
-            let late = self.timer_driven(resent, sender);
+            let late = self.is_timer_driven(resent, sender);
             self.sends_probes |= late;
-            return if late { Cause::Rack } else { Cause::Sack };
+            return if late { RetransCause::Rack } else { RetransCause::Sack };
         }
         if self.lost_before_retransmission(resent, sender) {
-            return Cause::Rack;
+            return RetransCause::Rack;
         }
         // Without captured acknowledgements, duplicates cannot be required.
         let explained = self.duplicates > 0 || self.peer_time.is_none();
-        if explained { Cause::Duplicates } else { Cause::Unexplained }
+        if explained { RetransCause::Duplicates } else { RetransCause::Unexplained }
     }
 
     /// Whether the acknowledgement of the last retransmission of a recovery revealed the loss of
     /// the oldest segment, which was sent before that retransmission (RFC 8985, section 6.2).
-    fn lost_before_retransmission(&self, resent: &Resent, sender: &SenderState<'_>) -> bool {
+    fn lost_before_retransmission(&self, resent: &Retrans, sender: &SenderState<'_>) -> bool {
         let prompt = resent.time.saturating_sub(self.last_advance) <= sender.tap_rtt + PROMPT;
         sender.sack
             && self.sack_seen
@@ -429,35 +441,35 @@ impl Recovery {
             && resent.last_sent.is_some_and(|sent| sent >= self.entered && sent < self.last_advance)
     }
 
-    /// Whether losses of data sent within the recovery belong to it. A SACK recovery lasts until
-    /// all data in flight at its start are acknowledged (RFC 6675, section 5; Linux also after a
-    /// timeout).
-    fn covers_new_data(&self, cause: Cause) -> bool {
-        self.peer_time.is_some() && matches!(cause, Cause::Sack | Cause::Rack)
+    /// Whether losses of data that were sent during a recovery count as losses of the same
+    /// recovery. A SACK recovery lasts until all data in flight at its start are acknowledged (RFC
+    /// 6675, section 5; Linux also after a timeout).
+    fn covers_new_data(&self, cause: RetransCause) -> bool {
+        self.peer_time.is_some() && matches!(cause, RetransCause::Sack | RetransCause::Rack)
     }
 
     /// Updates the phase and returns the new indication, if any. `renewed`: a new recovery within
     /// another.
-    fn enter(
+    fn enter_phase(
         &mut self,
-        cause: Cause,
+        cause: RetransCause,
         renewed: bool,
-        resent: &Resent,
+        resent: &Retrans,
         sender: &SenderState<'_>,
-    ) -> Option<Kind> {
+    ) -> Option<IndicationKind> {
         match cause {
-            Cause::Timeout { depth } => {
+            RetransCause::Timeout { depth } => {
                 self.beyond.clear();
-                self.phase = Phase::Repair(Cause::AfterTimeout);
+                self.phase = Phase::Repair(RetransCause::AfterTimeout);
                 self.recover = sender.next;
                 self.rto_recover = sender.next;
-                (depth == 1).then_some(Kind::To)
+                (depth == 1).then_some(IndicationKind::To)
             }
-            Cause::TailLossProbe => {
+            RetransCause::TailLossProbe => {
                 self.probing = true;
                 None
             }
-            Cause::Duplicates | Cause::Sack | Cause::Rack => {
+            RetransCause::Duplicates | RetransCause::Sack | RetransCause::Rack => {
                 let beyond = resent.start >= self.recover && !self.covers_new_data(cause);
                 let new = renewed || self.phase == Phase::Open || beyond;
                 if new {
@@ -468,9 +480,9 @@ impl Recovery {
                 } else if resent.start >= self.recover && self.beyond.len() < MAX_BEYOND {
                     self.beyond.push((resent.start, resent.end));
                 }
-                (new && resent.end > sender.acknowledged).then_some(Kind::Td)
+                (new && resent.end > sender.acknowledged).then_some(IndicationKind::Td)
             }
-            Cause::AfterTimeout | Cause::Unexplained => None,
+            RetransCause::AfterTimeout | RetransCause::Unexplained => None,
         }
     }
 }
@@ -478,7 +490,7 @@ impl Recovery {
 /// Returns the shortest possible RTO, ns. RACK and probe timers can be shorter.
 fn min_timeout(sender: &SenderState<'_>) -> f64 {
     let tap_rtt = sender.tap_rtt as f64;
-    let smoothed = sender.estimate.smoothed().map(|smoothed| smoothed + tap_rtt);
+    let smoothed = sender.estimate.srtt_ns().map(|smoothed| smoothed + tap_rtt);
     let min = smoothed.map_or(MIN_VARIATION, |smoothed| smoothed.min(MIN_VARIATION));
-    sender.estimate.timeout(min).map_or(MIN_VARIATION, |timeout| timeout + tap_rtt)
+    sender.estimate.rto_ns(min).map_or(MIN_VARIATION, |timeout| timeout + tap_rtt)
 }

@@ -1,21 +1,21 @@
 //! The report of a connection: counters, timings and classified events per direction.
 
-use super::evidence::Evidence;
 use super::exchanges::Exchange;
 use super::failure::FailureDetails;
-use super::indications::{Indication, Indications};
 use super::intervals::Interval;
-use super::limits::Limitation;
-use super::recovery::Cause;
+use super::limit_evidence::LimitEvidence;
+use super::loss_indications::{LossIndication, LossIndicationCounts};
+use super::recovery::RetransCause;
 use super::rounds::Round;
-use super::rtt::Durations;
-use super::sequence_plot::Point;
-use super::side::Side;
+use super::rtt::DurationReport;
+use super::sequence_plot::PlotPoint;
+use super::tap_side::TapSide;
+use super::transfer_limits::TransferLimits;
 use crate::segment::{Endpoint, Nanos};
 
 /// How a connection ended, as far as captured.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum End {
+pub enum ConnectionEnd {
     /// The capture ended first.
     #[default]
     Open,
@@ -40,8 +40,8 @@ pub struct ConnectionReport {
     pub last: Nanos,
     /// True if the SYN or the SYN-ACK was captured.
     pub syn_captured: bool,
-    /// How it ended.
-    pub end: End,
+    /// How the connection ended.
+    pub end: ConnectionEnd,
     /// Time from the SYN to the acknowledgement of the SYN-ACK, s: the RTT of the full path,
     /// wherever the tap is.
     pub handshake_rtt_s: Option<f64>,
@@ -62,7 +62,7 @@ pub struct ConnectionReport {
 /// Counters of a direction. Frames captured twice are counted only in `capture_duplicates`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)] // the fields that most packets change come first
-pub struct Counts {
+pub struct DirectionCounts {
     /// Segments.
     pub packets: u64,
     /// Bytes of IP packets, including headers.
@@ -124,7 +124,7 @@ pub struct Counts {
 
 /// Retransmissions by cause.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Causes {
+pub struct RetransCauses {
     /// After duplicate acknowledgements.
     pub duplicates: u64,
     /// After SACK.
@@ -141,37 +141,37 @@ pub struct Causes {
     pub unexplained: u64,
 }
 
-impl Causes {
-    pub(super) fn add(&mut self, cause: Cause, packets: u64) {
+impl RetransCauses {
+    pub(super) fn add(&mut self, cause: RetransCause, packets: u64) {
         let count = match cause {
-            Cause::Duplicates => &mut self.duplicates,
-            Cause::Sack => &mut self.sack,
-            Cause::Rack => &mut self.rack,
-            Cause::Timeout { .. } => &mut self.timeout,
-            Cause::AfterTimeout => &mut self.after_timeout,
-            Cause::TailLossProbe => &mut self.tail_loss_probe,
-            Cause::Unexplained => &mut self.unexplained,
+            RetransCause::Duplicates => &mut self.duplicates,
+            RetransCause::Sack => &mut self.sack,
+            RetransCause::Rack => &mut self.rack,
+            RetransCause::Timeout { .. } => &mut self.timeout,
+            RetransCause::AfterTimeout => &mut self.after_timeout,
+            RetransCause::TailLossProbe => &mut self.tail_loss_probe,
+            RetransCause::Unexplained => &mut self.unexplained,
         };
         *count += packets;
     }
 
     /// Fast retransmits of any kind.
     #[must_use]
-    pub fn fast(&self) -> u64 {
+    pub fn fast_retransmits(&self) -> u64 {
         self.duplicates + self.sack + self.rack
     }
 
     /// All retransmissions.
     #[must_use]
-    pub fn all(&self) -> u64 {
+    pub fn all_retransmissions(&self) -> u64 {
         let timers = self.timeout + self.after_timeout + self.tail_loss_probe;
-        self.fast() + timers + self.unexplained
+        self.fast_retransmits() + timers + self.unexplained
     }
 }
 
 /// Options that the sender of this direction announced.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Announced {
+pub struct AnnouncedOptions {
     /// Largest segment that the end accepts, bytes.
     pub mss: Option<u16>,
     /// Shift of the windows that the end announces.
@@ -189,7 +189,7 @@ pub struct Announced {
 
 /// Unnecessary retransmissions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Spurious {
+pub struct SpuriousRetransmissions {
     /// Reported by DSACK (RFC 2883).
     pub dsack: u64,
     /// Detected by the echoed timestamp (Eifel, RFC 3522).
@@ -200,21 +200,22 @@ pub struct Spurious {
 
 /// Round-trip times of a direction's data, measured at the tap.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct RoundTrips {
-    /// RTT by Karn's rule, one sample per acknowledgement: since the newest segment that it
-    /// acknowledges.
-    pub karn: Option<Durations>,
+pub struct RttReport {
+    /// RTT by Karn's rule. Each acknowledgement gives one sample: the time since the newest segment
+    /// that it acknowledges was sent.
+    pub karn: Option<DurationReport>,
     /// Largest of these samples for acknowledgements of two or more segments, s, which receivers do
     /// not delay.
     pub undelayed_max_s: Option<f64>,
-    /// RTT as the sender measures it: since the oldest segment that was acknowledged or, in
-    /// recovery, covered by SACK. It includes the delay of delayed acknowledgements.
-    pub sender: Option<Durations>,
+    /// RTT as the sender measures it: the time since the oldest newly acknowledged segment was
+    /// sent; in recovery, the oldest newly SACKed segment. The RTT includes the delay of delayed
+    /// acknowledgements.
+    pub sender: Option<DurationReport>,
     /// Time average of `sender`, s: samples are first averaged per quarter of a second, so that
     /// simultaneous samples count once.
     pub over_time_s: Option<f64>,
     /// RTT by echoed timestamps, including retransmitted segments.
-    pub timestamps: Option<Durations>,
+    pub timestamps: Option<DurationReport>,
     /// Minimum round-trip time between the tap and the sender of the data, s.
     pub tap_to_sender_s: Option<f64>,
     /// Number of samples that time one segment at a time and no retransmissions, as a sender
@@ -224,14 +225,14 @@ pub struct RoundTrips {
     pub round_mean_s: Option<f64>,
     /// Correlation of the duration of these rounds with the data in flight at their start.
     pub flight_correlation: Option<f64>,
-    /// True if the RTT is withheld: acknowledgements without data are missing from the capture, and
-    /// those with data came later than receivers delay them.
+    /// True if the RTT is withheld, because the capture lacks acknowledgements without data, and
+    /// acknowledgements with data came later than a receiver may delay an acknowledgement.
     pub withheld: bool,
 }
 
 /// Growth of the data in flight in slow starts without another limit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct SlowStart {
+pub struct SlowStartGrowth {
     /// Growth, bytes.
     pub grown_bytes: u64,
     /// Bytes acknowledged during this growth.
@@ -240,7 +241,7 @@ pub struct SlowStart {
     pub acks: u64,
 }
 
-impl SlowStart {
+impl SlowStartGrowth {
     pub(super) fn add(&mut self, other: &Self) {
         self.grown_bytes += other.grown_bytes;
         self.acked_bytes += other.acked_bytes;
@@ -258,7 +259,7 @@ pub struct Retransmission {
     /// Payload, bytes.
     pub bytes: u32,
     /// Cause of the retransmission.
-    pub cause: Cause,
+    pub cause: RetransCause,
     /// True if the retransmission was unnecessary: the receiver had the data (DSACK), or
     /// acknowledged the original (Eifel).
     pub spurious: bool,
@@ -272,21 +273,21 @@ pub struct DirectionReport {
     /// Receiver of the data.
     pub destination: Endpoint,
     /// Position of the tap.
-    pub side: Side,
+    pub side: TapSide,
     /// Counters.
-    pub counts: Counts,
+    pub counts: DirectionCounts,
     /// Options that the sender announced.
-    pub announced: Announced,
+    pub announced: AnnouncedOptions,
     /// Retransmissions by cause.
-    pub causes: Causes,
+    pub causes: RetransCauses,
     /// Unnecessary retransmissions.
-    pub spurious: Spurious,
+    pub spurious: SpuriousRetransmissions,
     /// Loss indications.
-    pub indications: Indications,
+    pub indications: LossIndicationCounts,
     /// Mean first duration of the retransmission timer, s: T0 in the papers.
     pub t0_s: Option<f64>,
     /// Round-trip times.
-    pub rtt: RoundTrips,
+    pub rtt: RttReport,
     /// Size of a full segment, bytes: the largest payload that does not exceed the MSS.
     pub segment_bytes: u32,
     /// Bytes sent before the first acknowledgement, if the SYN was captured.
@@ -309,22 +310,23 @@ pub struct DirectionReport {
     /// Intervals of 100 s.
     pub intervals: Vec<Interval>,
     /// Loss indications in order, up to the limit.
-    pub loss_times: Vec<Indication>,
+    pub loss_times: Vec<LossIndication>,
     /// Retransmissions in order, up to the limit.
     pub retransmitted: Vec<Retransmission>,
-    /// Number of loss indications and retransmissions that exceed the limits of the two lists above.
+    /// Number of loss indications and retransmissions that exceed the limits of the two lists
+    /// above.
     pub omitted: u64,
     /// Number of segments of the other end that are missing from the capture, by IP identification;
     /// `None` if the identifications are not sequential.
     pub missing_answers: Option<u64>,
     /// Points of the time-sequence plot, if requested.
-    pub sequence_plot: Vec<Point>,
+    pub sequence_plot: Vec<PlotPoint>,
     /// Growth of the window in slow start.
-    pub slow_start: SlowStart,
+    pub slow_start: SlowStartGrowth,
     /// Limits of the transfer and their shares of time.
-    pub limitation: Limitation,
+    pub limitation: TransferLimits,
     /// Further evidence for the cause of the rate.
-    pub evidence: Evidence,
+    pub evidence: LimitEvidence,
     /// Rounds in order; in long transfers, consecutive rounds are merged.
     pub rounds: Vec<Round>,
 }
@@ -365,16 +367,16 @@ impl DirectionReport {
     /// Bytes by which the flight grew in slow start per acknowledged byte: 1 if the window grows by
     /// the acknowledged bytes.
     #[must_use]
-    pub fn start_growth(&self) -> Option<f64> {
-        let SlowStart { grown_bytes, acked_bytes, .. } = self.slow_start;
+    pub fn slow_start_bytes_per_acked_byte(&self) -> Option<f64> {
+        let SlowStartGrowth { grown_bytes, acked_bytes, .. } = self.slow_start;
         (acked_bytes > 0).then(|| grown_bytes as f64 / acked_bytes as f64)
     }
 
     /// Acknowledgements per acknowledged segment in slow start: the growth if the window grows by
     /// one segment per acknowledgement.
     #[must_use]
-    pub fn start_acks(&self) -> Option<f64> {
-        let SlowStart { acked_bytes, acks, .. } = self.slow_start;
+    pub fn slow_start_acks_per_segment(&self) -> Option<f64> {
+        let SlowStartGrowth { acked_bytes, acks, .. } = self.slow_start;
         let segments = acked_bytes as f64 / f64::from(self.segment_bytes.max(1));
         (acked_bytes > 0).then(|| acks as f64 / segments)
     }

@@ -2,14 +2,15 @@
 //! without timestamps (RFC 6298, section 3). The next data segment starts the next round.
 //!
 //! The time between two acknowledgements is attributed to its cause immediately if possible. The
-//! rest is classified when the connection ends and the path is known ([`limits`](super::limits)).
+//! rest is classified when the connection ends and the path is known
+//! ([`transfer_limits`](super::transfer_limits)).
 
-use super::growth::{Growth, Reductions};
-use super::limits::Limit;
 use super::packed_rounds::PackedRounds;
-use super::recovery::{Cause, Kind, Verdict};
-use super::report::SlowStart;
+use super::recovery::{IndicationKind, RetransCause, RetransClass};
+use super::report::SlowStartGrowth;
 use super::rtt::Correlation;
+use super::slow_start::{SlowStartDetector, WindowReductions};
+use super::transfer_limits::TransferLimit;
 use crate::segment::Nanos;
 
 /// Longest reaction time of a sender with data and an open window to an acknowledgement.
@@ -19,7 +20,7 @@ pub(super) const REMOTE: Nanos = 1_000_000;
 
 /// Reason why the sender waited.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Wait {
+pub(super) enum WaitReason {
     /// Loss recovery.
     Repair,
     /// The receive window has no room for another full segment.
@@ -32,7 +33,7 @@ pub(super) enum Wait {
     Open,
 }
 
-impl Wait {
+impl WaitReason {
     /// Whether the receive window is the reason.
     #[inline(always)]
     pub(super) fn is_by_receiver(self) -> bool {
@@ -42,7 +43,7 @@ impl Wait {
 
 /// Time by cause, ns.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct TimeParts {
+pub(super) struct TimeByCause {
     pub(super) application: Nanos,
     pub(super) receiver_window: Nanos,
     /// The receive window was closed: the receiver did not read.
@@ -54,7 +55,7 @@ pub(super) struct TimeParts {
     pub(super) rest: Nanos,
 }
 
-impl TimeParts {
+impl TimeByCause {
     pub(super) fn total(&self) -> Nanos {
         let known = self.application + self.receiver_window + self.closed + self.slow_start;
         known + self.recovery + self.timeout + self.rest
@@ -83,7 +84,7 @@ pub struct Round {
     /// Newly acknowledged bytes.
     pub acked_bytes: u64,
     /// Time from the start of this round to the start of the next.
-    pub(super) parts: TimeParts,
+    pub(super) parts: TimeByCause,
     pub(super) rtt_sum: Nanos,
     pub(super) rtt_samples: u32,
     pub(super) rounds: u32,
@@ -98,7 +99,7 @@ pub struct Round {
     /// Sum of the gaps between new data up to [`PROMPT`], µs: the sender was sending, not waiting.
     pub(super) sending_us: u32,
     /// Limit with the largest share of the time.
-    pub limited_by: Limit,
+    pub limited_by: TransferLimit,
     /// True if a queue was standing while acknowledgements arrived at the path's rate.
     pub(super) full: bool,
     /// True if the flight stayed constant for long.
@@ -110,7 +111,7 @@ impl Round {
         Self { time, end: time, rounds: 1, ..Self::default() }
     }
 
-    pub(super) fn add(&mut self, next: &Self) {
+    pub(super) fn merge_next(&mut self, next: &Self) {
         self.end = next.end;
         self.parts.add(&next.parts);
         self.rtt_sum += next.rtt_sum;
@@ -134,11 +135,11 @@ impl Round {
     /// RTT sample of this round, s; `None` if Karn's rule forbids it.
     #[must_use]
     pub fn rtt_s(&self) -> Option<f64> {
-        self.rtt().map(|rtt| rtt / 1e9)
+        self.mean_rtt_ns().map(|rtt| rtt / 1e9)
     }
 
     /// Mean of the valid RTT samples, ns.
-    pub(super) fn rtt(&self) -> Option<f64> {
+    pub(super) fn mean_rtt_ns(&self) -> Option<f64> {
         (self.rtt_samples > 0).then(|| self.rtt_sum as f64 / f64::from(self.rtt_samples))
     }
 }
@@ -152,7 +153,7 @@ pub(super) struct NewData {
     pub(super) idle: bool,
     /// False in fast recovery, when a sender does not time segments.
     pub(super) timed: bool,
-    pub(super) wait: Wait,
+    pub(super) wait: WaitReason,
     /// Round-trip time between the tap and the sender.
     pub(super) tap_rtt: Nanos,
 }
@@ -175,7 +176,7 @@ pub(super) struct NewAck {
     pub(super) has_data: bool,
     pub(super) flight: u64,
     pub(super) window: u64,
-    pub(super) wait: Wait,
+    pub(super) wait: WaitReason,
 }
 
 /// Waits since the last new data, whose cause the next new data will show.
@@ -209,10 +210,10 @@ pub(super) struct Rounds {
     idle: Nanos,
     samples: u64,
     sample_sum: u128,
-    growth: Growth,
+    growth: SlowStartDetector,
     /// Acknowledgements of new data in this round.
     acks: u32,
-    pub(super) reductions: Reductions,
+    pub(super) reductions: WindowReductions,
     correlation: Correlation,
     rows: PackedRounds,
 }
@@ -229,7 +230,7 @@ impl Rounds {
 
     /// Called when new data are sent.
     #[inline]
-    pub(super) fn sent_new(&mut self, new: &NewData) {
+    pub(super) fn on_new_data(&mut self, new: &NewData) {
         let gap = new.time.saturating_sub(self.last_new);
         self.last_new = new.time;
         if gap <= PROMPT {
@@ -238,10 +239,10 @@ impl Rounds {
         if self.round.rounds == 0 {
             self.mark = new.time;
         } else if new.idle {
-            self.after_pause(new);
+            self.attribute_pause(new);
         }
         if self.pending.short > 0 {
-            self.after_short(new);
+            self.attribute_wait_after_short_segment(new);
         }
         self.pending.open = 0;
         if self.waiting && (self.timed || !new.timed) {
@@ -252,15 +253,16 @@ impl Rounds {
             (self.target, self.timed) = (new.end, true);
             return;
         }
-        self.next(new.time, new.end, new.timed);
+        self.begin_next_round(new.time, new.end, new.timed);
     }
 
     /// Attributes the wait after a short segment. If an acknowledgement without a request triggered
-    /// new data while other data were in flight, the application had written them before.
-    fn after_short(&mut self, new: &NewData) {
+    /// new data while other data were in flight, the application had written the new data before
+    /// the acknowledgement arrived.
+    fn attribute_wait_after_short_segment(&mut self, new: &NewData) {
         let short = std::mem::take(&mut self.pending.short);
-        // If the sender is remote, all data may be acknowledged at the tap while the
-        // acknowledgements are in flight to it.
+        // If the sender is far from the tap, acknowledgements of all data may have passed the tap
+        // without having reached the sender.
         let idle = new.idle && new.tap_rtt <= REMOTE;
         if idle || self.peer_data || !new.follows(self.mark) {
             self.round.parts.application += short;
@@ -270,10 +272,10 @@ impl Rounds {
     }
 
     /// Attributes the pause before the first data after all were acknowledged.
-    fn after_pause(&mut self, new: &NewData) {
+    fn attribute_pause(&mut self, new: &NewData) {
         let pause = new.time.saturating_sub(self.mark);
         if new.follows(self.mark) || new.wait.is_by_receiver() {
-            self.account(new.time, new.wait);
+            self.attribute_time(new.time, new.wait);
             return;
         }
         // Acknowledgements in the meantime triggered nothing, so there were no data to send.
@@ -284,40 +286,40 @@ impl Rounds {
         parts.application += drained + (pause - new.tap_rtt);
         self.idle += pause - new.tap_rtt;
         self.mark = new.time;
-        self.growth.idle(pause);
+        self.growth.restart_after_idle(pause);
     }
 
     /// Called when a segment is retransmitted. `before`: the reason for waiting until then.
-    pub(super) fn retransmitted(
+    pub(super) fn on_retransmission(
         &mut self,
         time: Nanos,
         (start, end): (u64, u64),
         packets: u64,
-        verdict: &Verdict,
-        before: Wait,
+        verdict: &RetransClass,
+        before: WaitReason,
     ) {
         let flight = self.round.flight_bytes;
         match verdict.cause {
-            Cause::Timeout { depth } => {
-                self.account(time.saturating_sub(verdict.waited), before);
+            RetransCause::Timeout { depth } => {
+                self.attribute_time(time.saturating_sub(verdict.waited), before);
                 self.round.parts.timeout += time.saturating_sub(self.mark);
                 self.mark = self.mark.max(time);
-                self.reductions.forget();
+                self.reductions.discard_on_timeout();
                 if depth == 1 {
-                    self.growth.timeout(flight, &mut self.round.parts);
+                    self.growth.restart_after_timeout(flight, &mut self.round.parts);
                 }
             }
-            Cause::TailLossProbe => self.account(time, Wait::Repair),
-            _ => self.account(time, before),
+            RetransCause::TailLossProbe => self.attribute_time(time, WaitReason::Repair),
+            _ => self.attribute_time(time, before),
         }
-        if verdict.indication == Some(Kind::Td) {
-            self.growth.loss(&mut self.round.parts);
-            self.reductions.begin(flight);
+        if verdict.indication == Some(IndicationKind::Td) {
+            self.growth.end_at_loss(&mut self.round.parts);
+            self.reductions.on_recovery_begin(flight);
         }
         self.round.parts.rest += self.pending.short;
         self.pending = PendingWaits::default();
         if !self.waiting {
-            self.next(time, end, false);
+            self.begin_next_round(time, end, false);
         } else if start < self.target {
             self.timed = false;
         }
@@ -326,29 +328,29 @@ impl Rounds {
 
     /// Called when data, new or retransmitted, are sent. `flight`: bytes then in flight.
     #[inline]
-    pub(super) fn data(&mut self, bytes: u32, flight: u64) {
+    pub(super) fn on_data(&mut self, bytes: u32, flight: u64) {
         self.round.sent_bytes += u64::from(bytes);
-        self.round.flight_bytes = self.round.flight_bytes.max(small(flight));
+        self.round.flight_bytes = self.round.flight_bytes.max(clamp_to_u32(flight));
     }
 
     /// Called when new data are acknowledged.
     #[inline]
-    pub(super) fn acked(&mut self, acked: &NewAck) {
-        self.account(acked.time, acked.wait);
+    pub(super) fn on_new_ack(&mut self, acked: &NewAck) {
+        self.attribute_time(acked.time, acked.wait);
         self.peer_data = acked.has_data;
         self.round.acked_bytes += acked.bytes;
         self.acks += 1;
-        self.round.window_bytes = self.round.window_bytes.max(small(acked.window));
-        self.reductions.acked(acked.flight, acked.bytes, acked.wait);
+        self.round.window_bytes = self.round.window_bytes.max(clamp_to_u32(acked.window));
+        self.reductions.on_new_ack(acked.flight, acked.bytes, acked.wait);
         if self.transit == 0 {
             self.transit = acked.flight;
         }
         if self.waiting && acked.number >= self.target {
-            self.end_sample(acked.time);
+            self.end_rtt_sample(acked.time);
         }
     }
 
-    fn end_sample(&mut self, time: Nanos) {
+    fn end_rtt_sample(&mut self, time: Nanos) {
         self.waiting = false;
         self.round.end = self.round.end.max(time);
         if !self.timed {
@@ -359,7 +361,7 @@ impl Rounds {
         self.round.rtt_samples = 1;
         self.samples += 1;
         self.sample_sum += u128::from(sample);
-        self.correlation.add(sample as f64, self.transit as f64);
+        self.correlation.add_pair(sample as f64, self.transit as f64);
     }
 
     /// Called when the receiver sends data without acknowledging new data.
@@ -368,24 +370,24 @@ impl Rounds {
     }
 
     /// Called when the receiver opens the window for which the sender waited.
-    pub(super) fn opened(&mut self, time: Nanos, wait: Wait) {
+    pub(super) fn on_window_opened(&mut self, time: Nanos, wait: WaitReason) {
         if self.round.rounds > 0 {
-            self.account(time, wait);
+            self.attribute_time(time, wait);
         }
     }
 
     /// Attributes the time since the last event to `wait`.
     #[inline]
-    fn account(&mut self, time: Nanos, wait: Wait) {
+    fn attribute_time(&mut self, time: Nanos, wait: WaitReason) {
         let elapsed = time.saturating_sub(self.mark);
         self.mark += elapsed;
         let parts = &mut self.round.parts;
         match wait {
-            Wait::Repair => parts.recovery += elapsed,
-            Wait::Window => parts.receiver_window += elapsed,
-            Wait::Closed => parts.closed += elapsed,
-            Wait::Short => self.pending.short += elapsed,
-            Wait::Open => {
+            WaitReason::Repair => parts.recovery += elapsed,
+            WaitReason::Window => parts.receiver_window += elapsed,
+            WaitReason::Closed => parts.closed += elapsed,
+            WaitReason::Short => self.pending.short += elapsed,
+            WaitReason::Open => {
                 parts.rest += elapsed;
                 self.pending.open += elapsed;
             }
@@ -393,39 +395,39 @@ impl Rounds {
     }
 
     /// Restarts the sequence space at `start`; the timed segment will not be acknowledged.
-    pub(super) fn move_to(&mut self, start: u64) {
+    pub(super) fn restart_sequence_at(&mut self, start: u64) {
         (self.target, self.timed) = (start, false);
     }
 
     /// Ends the round and starts the next.
-    fn next(&mut self, time: Nanos, target: u64, timed: bool) {
+    fn begin_next_round(&mut self, time: Nanos, target: u64, timed: bool) {
         if self.round.rounds > 0 {
             if self.waiting {
                 self.round.end = self.round.end.max(time);
             }
-            self.keep();
+            self.store_round();
         }
         self.round = Round::begin(time);
         self.transit = 0;
         (self.target, self.timed, self.waiting) = (target, timed, true);
     }
 
-    fn keep(&mut self) {
-        self.growth.round(&mut self.round, std::mem::take(&mut self.acks));
+    fn store_round(&mut self) {
+        self.growth.process_round(&mut self.round, std::mem::take(&mut self.acks));
         self.round.flight_min = self.round.flight_bytes;
         self.rows.push(&self.round);
     }
 
     /// Ends the last round at `time` and returns the summary.
-    pub(super) fn finish(&mut self, time: Nanos, wait: Wait) -> RoundSummary {
+    pub(super) fn finish(&mut self, time: Nanos, wait: WaitReason) -> RoundSummary {
         if self.round.rounds > 0 {
-            self.account(time, wait);
+            self.attribute_time(time, wait);
             // No data followed: the sender waited for acknowledgements, not for more data.
             self.round.parts.rest += std::mem::take(&mut self.pending.short);
             if self.waiting {
                 self.round.end = self.round.end.max(self.mark);
             }
-            self.keep();
+            self.store_round();
         }
         RoundSummary {
             rows: std::mem::take(&mut self.rows).into_rounds(),
@@ -433,14 +435,14 @@ impl Rounds {
             samples: self.samples,
             mean_s: (self.samples > 0).then(|| self.sample_sum as f64 / self.samples as f64 / 1e9),
             correlation: self.correlation.coefficient(),
-            reduction: self.reductions.median(),
-            slow_start: self.growth.slow_start(),
+            reduction: self.reductions.median_ratio(),
+            slow_start: self.growth.take_total_growth(),
         }
     }
 }
 
 /// Limits a value to `u32`; no window exceeds 2^30 bytes (RFC 7323).
-fn small(bytes: u64) -> u32 {
+fn clamp_to_u32(bytes: u64) -> u32 {
     u32::try_from(bytes).unwrap_or(u32::MAX)
 }
 
@@ -454,5 +456,5 @@ pub(super) struct RoundSummary {
     pub(super) mean_s: Option<f64>,
     pub(super) correlation: Option<f64>,
     pub(super) reduction: Option<f64>,
-    pub(super) slow_start: SlowStart,
+    pub(super) slow_start: SlowStartGrowth,
 }

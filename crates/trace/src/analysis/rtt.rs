@@ -1,7 +1,7 @@
 //! Round-trip times: samples, their distribution, and the sender's estimate for its timer.
 
 use super::histogram::Histogram;
-use super::report::RoundTrips;
+use super::report::RttReport;
 use crate::segment::Nanos;
 
 /// For the time average, samples are first averaged over intervals of this length, the sampling
@@ -13,15 +13,15 @@ const MAX_DELAYED_S: f64 = 0.5;
 
 /// RTT estimate of RFC 6298, section 2, without a minimum, ns.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Estimate {
+pub(super) struct RttEstimate {
     smoothed: f64,
     variation: f64,
     samples: u64,
 }
 
-impl Estimate {
+impl RttEstimate {
     #[inline]
-    pub(super) fn add(&mut self, sample: Nanos) {
+    pub(super) fn add_sample(&mut self, sample: Nanos) {
         let sample = sample as f64;
         if self.samples == 0 {
             self.smoothed = sample;
@@ -34,13 +34,13 @@ impl Estimate {
     }
 
     /// SRTT, ns.
-    pub(super) fn smoothed(&self) -> Option<f64> {
+    pub(super) fn srtt_ns(&self) -> Option<f64> {
         (self.samples > 0).then_some(self.smoothed)
     }
 
     /// Returns SRTT + max(4 RTTVAR, `min`), ns.
-    pub(super) fn timeout(&self, min: f64) -> Option<f64> {
-        self.smoothed().map(|smoothed| smoothed + (4.0 * self.variation).max(min))
+    pub(super) fn rto_ns(&self, min: f64) -> Option<f64> {
+        self.srtt_ns().map(|smoothed| smoothed + (4.0 * self.variation).max(min))
     }
 }
 
@@ -57,7 +57,7 @@ pub(super) struct SampleStats {
 
 /// Distribution of a round-trip time or another duration.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Durations {
+pub struct DurationReport {
     /// Number of samples.
     pub samples: u64,
     /// Mean, s.
@@ -100,14 +100,14 @@ impl SampleStats {
         (self.samples > 0).then_some(self.min)
     }
 
-    pub(super) fn report(mut self) -> Option<Durations> {
+    pub(super) fn into_report(mut self) -> Option<DurationReport> {
         if self.samples == 0 {
             return None;
         }
         let (min, max) = (self.min as f64, self.max as f64);
         let quantiles = self.histogram.quantiles([0.5, 0.95, 0.99])?;
         let [p50_s, p95_s, p99_s] = quantiles.map(|quantile| quantile.clamp(min, max) / 1e9);
-        Some(Durations {
+        Some(DurationReport {
             samples: self.samples,
             mean_s: self.sum / self.samples as f64 / 1e9,
             min_s: min / 1e9,
@@ -119,7 +119,7 @@ impl SampleStats {
     }
 }
 
-impl RoundTrips {
+impl RttReport {
     /// Withholds the RTT if its mean exceeds the longest delay of a receiver on a path with this
     /// `handshake` RTT: the acknowledgements without data are missing from the capture.
     pub(super) fn withhold_if_late(&mut self, handshake: Option<Nanos>) {
@@ -133,7 +133,7 @@ impl RoundTrips {
 
 /// Time average of samples that arrive in bursts.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct OverTime {
+pub(super) struct TimeAverage {
     /// End of the current interval; the first begins with the first sample.
     end: Nanos,
     sum: f64,
@@ -142,7 +142,7 @@ pub(super) struct OverTime {
     stretches: u64,
 }
 
-impl OverTime {
+impl TimeAverage {
     #[inline(always)]
     pub(super) fn prefetch(&self) -> u64 {
         self.end
@@ -151,7 +151,7 @@ impl OverTime {
     #[inline]
     pub(super) fn add(&mut self, time: Nanos, sample: Nanos) {
         if time >= self.end {
-            self.open(time);
+            self.open_interval(time);
         }
         self.sum += sample as f64;
         self.samples = self.samples.saturating_add(1);
@@ -159,14 +159,14 @@ impl OverTime {
 
     /// Opens the interval of `time`, a multiple of [`STRETCH`] after the first sample.
     #[cold]
-    fn open(&mut self, time: Nanos) {
+    fn open_interval(&mut self, time: Nanos) {
         let before = if self.end == 0 { time } else { self.end };
-        self.close();
+        self.close_interval();
         let elapsed = (time - before) / STRETCH * STRETCH;
         self.end = before.saturating_add(elapsed).saturating_add(STRETCH);
     }
 
-    fn close(&mut self) {
+    fn close_interval(&mut self) {
         if self.samples > 0 {
             self.means += self.sum / f64::from(self.samples);
             self.stretches += 1;
@@ -177,7 +177,7 @@ impl OverTime {
 
     /// The mean, s.
     pub(super) fn mean_s(mut self) -> Option<f64> {
-        self.close();
+        self.close_interval();
         (self.stretches > 0).then(|| self.means / self.stretches as f64 / 1e9)
     }
 }
@@ -195,7 +195,7 @@ pub(super) struct Correlation {
 
 impl Correlation {
     #[inline]
-    pub(super) fn add(&mut self, x: f64, y: f64) {
+    pub(super) fn add_pair(&mut self, x: f64, y: f64) {
         self.samples += 1.0;
         let (dx, dy) = (x - self.mean_x, y - self.mean_y);
         self.mean_x += dx / self.samples;
@@ -220,19 +220,19 @@ mod tests {
 
     #[test]
     fn estimate_follows_rfc6298_section_2() {
-        let mut estimate = Estimate::default();
-        assert_eq!(estimate.timeout(0.0), None);
-        estimate.add(100 * MS);
-        assert_eq!(estimate.timeout(0.0), Some(300e6)); // (2.2)
-        estimate.add(180 * MS);
+        let mut estimate = RttEstimate::default();
+        assert_eq!(estimate.rto_ns(0.0), None);
+        estimate.add_sample(100 * MS);
+        assert_eq!(estimate.rto_ns(0.0), Some(300e6)); // (2.2)
+        estimate.add_sample(180 * MS);
         // (2.3): RTTVAR = 3/4 * 50 + 1/4 * 80 = 57.5; SRTT = 7/8 * 100 + 1/8 * 180 = 110
-        assert_eq!(estimate.timeout(0.0), Some(340e6));
-        assert_eq!(estimate.timeout(250e6), Some(360e6));
+        assert_eq!(estimate.rto_ns(0.0), Some(340e6));
+        assert_eq!(estimate.rto_ns(250e6), Some(360e6));
     }
 
     #[test]
     fn mean_over_time_weights_bursts_by_time() {
-        let mut over_time = OverTime::default();
+        let mut over_time = TimeAverage::default();
         assert_eq!(over_time.mean_s(), None);
         (0..100).for_each(|n| over_time.add(n * MS, 10 * MS));
         over_time.add(250 * MS, 30 * MS);
@@ -242,7 +242,7 @@ mod tests {
     #[test]
     fn mean_over_time_is_independent_of_start() {
         let mean = |begin: Nanos| {
-            let mut over_time = OverTime::default();
+            let mut over_time = TimeAverage::default();
             (0..90).for_each(|n| over_time.add(begin + n * n * MS, n * MS));
             over_time.mean_s()
         };
@@ -255,7 +255,7 @@ mod tests {
     fn correlation_of_line_is_minus_one() {
         let mut correlation = Correlation::default();
         assert_eq!(correlation.coefficient(), None);
-        (0..10).for_each(|n| correlation.add(f64::from(n), 7.0 - 2.0 * f64::from(n)));
+        (0..10).for_each(|n| correlation.add_pair(f64::from(n), 7.0 - 2.0 * f64::from(n)));
         assert!((correlation.coefficient().unwrap() + 1.0).abs() < 1e-12);
     }
 }

@@ -6,7 +6,7 @@ const MAX_STRETCHES: usize = 256;
 /// Result of a SACK block: all new bytes are in `from..to`, and the receiver now holds all of
 /// `stretch`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Gain {
+pub(super) struct NewlySackedRange {
     pub(super) from: u64,
     pub(super) to: u64,
     pub(super) stretch: (u64, u64),
@@ -14,26 +14,26 @@ pub(super) struct Gain {
 
 /// Ordered ranges of bytes that do not touch.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Scoreboard {
+pub(super) struct SackScoreboard {
     stretches: Vec<(u64, u64)>,
     bytes: u64,
 }
 
-impl Scoreboard {
+impl SackScoreboard {
     /// Bytes held.
     #[inline(always)]
-    pub(super) fn bytes(&self) -> u64 {
+    pub(super) fn held_bytes(&self) -> u64 {
         self.bytes
     }
 
     /// Whether all of `[left, right)` is held.
-    pub(super) fn holds(&self, left: u64, right: u64) -> bool {
+    pub(super) fn holds_range(&self, left: u64, right: u64) -> bool {
         let first = self.stretches.partition_point(|stretch| stretch.1 < right);
         self.stretches.get(first).is_some_and(|stretch| stretch.0 <= left)
     }
 
     /// Adds `[left, right)`. Returns the new part, or `None` if nothing is new.
-    pub(super) fn add(&mut self, left: u64, right: u64) -> Option<Gain> {
+    pub(super) fn add_range(&mut self, left: u64, right: u64) -> Option<NewlySackedRange> {
         let first = self.stretches.partition_point(|stretch| stretch.1 < left);
         let after = self.stretches.partition_point(|stretch| stretch.0 <= right);
         let touched = self.stretches.get(first..after).unwrap_or_default();
@@ -44,7 +44,7 @@ impl Scoreboard {
             }
             self.stretches.insert(first, (left, right));
             self.bytes += right - left;
-            return Some(Gain { from: left, to: right, stretch: (left, right) });
+            return Some(NewlySackedRange { from: left, to: right, stretch: (left, right) });
         };
         let from = if lowest.0 <= left { lowest.1 } else { left };
         let to = if highest.1 >= right { highest.0 } else { right };
@@ -53,12 +53,12 @@ impl Scoreboard {
         self.stretches[first] = merged;
         self.stretches.drain(first + 1..after);
         self.bytes += new;
-        (new > 0).then_some(Gain { from, to, stretch: merged })
+        (new > 0).then_some(NewlySackedRange { from, to, stretch: merged })
     }
 
     /// Removes bytes below the cumulative acknowledgement `to`.
     #[inline]
-    pub(super) fn acknowledge(&mut self, to: u64) {
+    pub(super) fn remove_below(&mut self, to: u64) {
         if self.bytes == 0 {
             return;
         }
@@ -79,13 +79,16 @@ mod tests {
 
     #[test]
     fn add_merges_touching_ranges() {
-        let mut board = Scoreboard::default();
-        assert!(board.add(10, 20).is_some() && board.add(30, 40).is_some());
-        assert_eq!(board.add(20, 30), Some(Gain { from: 20, to: 30, stretch: (10, 40) }));
-        assert_eq!(board.add(12, 38), None);
-        assert_eq!((board.stretches.as_slice(), board.bytes()), ([(10, 40)].as_slice(), 30));
-        board.acknowledge(25);
-        assert_eq!((board.bytes(), board.stretches.as_slice()), (15, [(25, 40)].as_slice()));
+        let mut board = SackScoreboard::default();
+        assert!(board.add_range(10, 20).is_some() && board.add_range(30, 40).is_some());
+        assert_eq!(
+            board.add_range(20, 30),
+            Some(NewlySackedRange { from: 20, to: 30, stretch: (10, 40) })
+        );
+        assert_eq!(board.add_range(12, 38), None);
+        assert_eq!((board.stretches.as_slice(), board.held_bytes()), ([(10, 40)].as_slice(), 30));
+        board.remove_below(25);
+        assert_eq!((board.held_bytes(), board.stretches.as_slice()), (15, [(25, 40)].as_slice()));
     }
 
     proptest! {
@@ -93,15 +96,15 @@ mod tests {
         fn scoreboard_matches_set_of_bytes(
             steps in prop::collection::vec((0_u64..200, 1_u64..30, prop::bool::weighted(0.2)), 0..60),
         ) {
-            let mut board = Scoreboard::default();
+            let mut board = SackScoreboard::default();
             let mut held = [false; 256];
             for (left, length, acknowledge) in steps {
                 let span = left as usize..(left + length) as usize;
                 if acknowledge {
-                    board.acknowledge(left);
+                    board.remove_below(left);
                     held[..span.start].fill(false);
                 } else {
-                    let gain = board.add(left, left + length);
+                    let gain = board.add_range(left, left + length);
                     for byte in span.clone().filter(|byte| !held[*byte]) {
                         let gain = gain.expect("something is new");
                         prop_assert!((gain.from..gain.to).contains(&(byte as u64)));
@@ -109,7 +112,7 @@ mod tests {
                     prop_assert_eq!(gain.is_some(), held[span.clone()].contains(&false));
                     held[span].fill(true);
                 }
-                prop_assert_eq!(board.bytes(), held.iter().filter(|h| **h).count() as u64);
+                prop_assert_eq!(board.held_bytes(), held.iter().filter(|h| **h).count() as u64);
                 prop_assert!(board.stretches.windows(2).all(|pair| pair[0].1 < pair[1].0));
             }
         }

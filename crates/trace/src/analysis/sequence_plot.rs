@@ -1,11 +1,11 @@
 //! Points of a time-sequence plot, thinned if there are too many.
 
-use super::recovery::Cause;
+use super::recovery::RetransCause;
 use crate::segment::Nanos;
 
 /// Kind of a point.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Mark {
+pub enum PointKind {
     /// Bytes sent for the first time, or reordered.
     Data,
     /// An acknowledgement of all bytes before `end`; `start` is the previous acknowledgement.
@@ -15,12 +15,12 @@ pub enum Mark {
     /// Bytes covered by SACK.
     Sack,
     /// Retransmitted bytes and the cause.
-    Retransmission(Cause),
+    Retransmission(RetransCause),
 }
 
-impl Mark {
+impl PointKind {
     /// Index of the kind; each kind is thinned separately.
-    fn kind(self) -> usize {
+    fn index(self) -> usize {
         match self {
             Self::Data => 0,
             Self::Ack => 1,
@@ -39,11 +39,11 @@ const OTHERS_SHARE: usize = 4;
 
 /// A point of the plot, with byte offsets in the direction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Point {
+pub struct PlotPoint {
     /// Capture time.
     pub time: Nanos,
     /// Kind.
-    pub mark: Mark,
+    pub mark: PointKind,
     /// Offset of the first byte.
     pub start: u64,
     /// Offset after the last byte.
@@ -54,7 +54,7 @@ pub struct Point {
 #[derive(Clone, Debug, Default)]
 pub(super) struct SequencePlot {
     max: usize,
-    points: Vec<Point>,
+    points: Vec<PlotPoint>,
     /// Per kind: number of points, base-2 logarithm of the thinning, and number of stored points.
     seen: [u64; KINDS],
     thinned: [u32; KINDS],
@@ -68,22 +68,22 @@ impl SequencePlot {
     }
 
     #[inline]
-    pub(super) fn add(&mut self, time: Nanos, mark: Mark, start: u64, end: u64) {
-        let kind = mark.kind();
+    pub(super) fn add_point(&mut self, time: Nanos, mark: PointKind, start: u64, end: u64) {
+        let kind = mark.index();
         let number = self.seen[kind];
         self.seen[kind] += 1;
         if number & ((1 << self.thinned[kind]) - 1) != 0 {
             return;
         }
-        self.points.push(Point { time, mark, start, end });
+        self.points.push(PlotPoint { time, mark, start, end });
         self.kept[kind] += 1;
         while self.points.len() > self.max {
-            self.thin();
+            self.thin_out();
         }
     }
 
     /// Removes every second point of the most frequent kind; retransmissions last.
-    fn thin(&mut self) {
+    fn thin_out(&mut self) {
         let others = self.points.len() - self.kept[RETRANSMISSION];
         let largest = (0..RETRANSMISSION).max_by_key(|kind| self.kept[*kind]).unwrap_or(0);
         // With more points than kinds, one kind has at least two; a single point cannot be halved.
@@ -91,7 +91,7 @@ impl SequencePlot {
         let kind = if halve { largest } else { RETRANSMISSION };
         let mut index = 0;
         self.points.retain(|point| {
-            let same = point.mark.kind() == kind;
+            let same = point.mark.index() == kind;
             index += usize::from(same);
             !same || index % 2 == 1
         });
@@ -100,10 +100,13 @@ impl SequencePlot {
     }
 
     /// Returns the points with offsets relative to `origin`.
-    pub(super) fn into_points(self, origin: u64) -> Vec<Point> {
+    pub(super) fn into_points(self, origin: u64) -> Vec<PlotPoint> {
         let from = |number: u64| number.saturating_sub(origin);
-        let shift =
-            |point: Point| Point { start: from(point.start), end: from(point.end), ..point };
+        let shift = |point: PlotPoint| PlotPoint {
+            start: from(point.start),
+            end: from(point.end),
+            ..point
+        };
         self.points.into_iter().map(shift).collect()
     }
 }
@@ -117,14 +120,14 @@ mod tests {
     fn add_thins_retransmissions_last() {
         let mut plot = SequencePlot::new(100);
         for at in 0..10_000 {
-            plot.add(at, Mark::Data, at, at + 1);
-            plot.add(at, Mark::Ack, at, at + 1);
+            plot.add_point(at, PointKind::Data, at, at + 1);
+            plot.add_point(at, PointKind::Ack, at, at + 1);
             if at % 250 == 0 {
-                plot.add(at, Mark::Retransmission(Cause::Sack), at, at + 1);
+                plot.add_point(at, PointKind::Retransmission(RetransCause::Sack), at, at + 1);
             }
         }
         let points = plot.into_points(5);
-        let count = |kind| points.iter().filter(|point| point.mark.kind() == kind).count();
+        let count = |kind| points.iter().filter(|point| point.mark.index() == kind).count();
         assert!(points.len() <= 100 && points.len() > 50, "{}", points.len());
         assert_eq!(count(RETRANSMISSION), 40);
         assert!(count(0) > 10 && count(1) > 10);
@@ -135,11 +138,11 @@ mod tests {
         /// Points are in order, limited in number, and evenly thinned per kind.
         #[test]
         fn add_keeps_every_nth_point_per_kind(max in 1_usize..60, kinds in prop::collection::vec(0_usize..5, 0..800)) {
-            let marks = [Mark::Data, Mark::Ack, Mark::Window, Mark::Sack, Mark::Retransmission(Cause::Rack)];
+            let marks = [PointKind::Data, PointKind::Ack, PointKind::Window, PointKind::Sack, PointKind::Retransmission(RetransCause::Rack)];
             let mut plot = SequencePlot::new(max);
             let mut numbers = [0; KINDS];
             for kind in kinds {
-                plot.add(0, marks[kind], numbers[kind], 0);
+                plot.add_point(0, marks[kind], numbers[kind], 0);
                 numbers[kind] += 1;
             }
             let thinned = plot.thinned;
@@ -147,7 +150,7 @@ mod tests {
             prop_assert!(points.len() <= max.max(KINDS));
             for kind in 0..KINDS {
                 let left: Vec<_> =
-                    points.iter().filter(|point| point.mark.kind() == kind).map(|p| p.start).collect();
+                    points.iter().filter(|point| point.mark.index() == kind).map(|p| p.start).collect();
                 let all: Vec<_> = (0..numbers[kind]).step_by(1 << thinned[kind]).collect();
                 prop_assert_eq!(left, all);
             }

@@ -10,14 +10,14 @@ const BEGIN: u64 = 1_000_000;
 
 /// The data of a connection and its acknowledgements on the return path, seen at two taps.
 struct Path {
-    matching: Matching,
+    matching: PacketMatching,
     /// Lead of the second clock, ms.
     ahead: u64,
 }
 
 impl Path {
     fn new(ahead: u64) -> Self {
-        let mut matching = Matching::new();
+        let mut matching = PacketMatching::new();
         matching.offset = i128::from(ahead * MS);
         Self { matching, ahead }
     }
@@ -34,14 +34,14 @@ impl Path {
     fn add(&mut self, tap: usize, ms: u64, segment: &Segment) {
         let ahead = if tap == AFTER { self.ahead } else { 0 };
         let segment = Segment { time: (BEGIN + ms + ahead) * MS, ..*segment };
-        self.matching.add(tap, &segment, (tap == BEFORE).then_some(5));
+        self.matching.add_segment(tap, &segment, (tap == BEFORE).then_some(5));
     }
 
     /// Returns the passage of the data and the comparison.
-    fn finish(mut self) -> (Passage, Comparison) {
+    fn finish(mut self) -> (DirectionBetweenTaps, Comparison) {
         self.matching.ended = [true; 2];
-        let comparison = self.matching.finish();
-        let data = |passage: &&Passage| passage.source.port == 1;
+        let comparison = self.matching.into_comparison();
+        let data = |passage: &&DirectionBetweenTaps| passage.source.port == 1;
         (*comparison.passages.iter().find(data).unwrap(), comparison)
     }
 }
@@ -205,7 +205,7 @@ fn busiest_directions_are_kept_and_others_counted() {
         probe.source.address = IpAddr::from((7 << 24 | (number >> 16)).to_be_bytes());
         probe.source.port = number as u16;
         probe.time = BEGIN * MS;
-        path.matching.add(BEFORE, &probe, Some(100 + u64::from(number)));
+        path.matching.add_segment(BEFORE, &probe, Some(100 + u64::from(number)));
     }
     for number in 0..9 {
         path.data(AFTER, 5, number);

@@ -1,26 +1,27 @@
-//! Comparison of two taps: which packets travelled between them, and how long that took.
+//! Comparison of two taps: which packets passed both taps, and how long they took between the taps.
 //!
 //! A packet is matched by its ends, numbers, length and IP identification. Packets seen at only one
-//! tap so far are stored ([`waiting`]). If there are very many directions, those with few packets
-//! are dropped ([`directions`]), so memory does not grow with the captures. The clocks need not be
-//! synchronised: their difference is estimated from packets at the start of both captures.
+//! tap so far are stored ([`unmatched_packets`]). If there are very many directions, the directions
+//! with few packets are dropped ([`direction_records`]), so memory does not grow with the captures.
+//! The clocks need not be synchronised: their difference is estimated from packets at the start of
+//! both captures.
 
-mod directions;
-mod identity;
-mod passage;
-mod waiting;
+mod direction_record;
+mod direction_records;
+mod packet_identity;
+mod unmatched_packets;
 
 use std::collections::{HashMap, VecDeque};
 use std::io::Read;
 
-use directions::Directions;
-use identity::Identities;
-use waiting::Waiting;
+use direction_records::DirectionRecords;
+use packet_identity::PacketIdentities;
+use unmatched_packets::UnmatchedPackets;
 
-use crate::reader::{Reader, Summary};
+use crate::reader::{CaptureReader, ReadSummary};
 use crate::segment::{Nanos, Segment};
 
-pub use passage::{ClockOffset, Passage};
+pub use direction_record::{ClockOffset, DirectionBetweenTaps};
 
 /// A packet not seen at the other tap within this time was lost.
 const MAX_TRANSIT: Nanos = 20_000_000_000;
@@ -33,82 +34,82 @@ pub(crate) const AFTER: usize = 1;
 
 /// Compares a second capture with the one whose connections are analysed.
 ///
-/// Pass the segments of the first capture to [`before`](Self::before); the second is read as
-/// needed.
+/// Pass the segments of the first capture to [`push_first_tap`](Self::push_first_tap); the second
+/// is read as needed.
 pub struct TapComparison<R: Read> {
-    other: Reader<R>,
+    other: CaptureReader<R>,
     /// Segments read from the second capture, but not yet processed.
     ahead: VecDeque<Segment>,
     /// First segments of the first capture with their connection numbers, until the clocks are
     /// compared.
     begin: Vec<(Segment, u64)>,
     compared: bool,
-    matching: Matching,
+    matching: PacketMatching,
 }
 
 impl<R: Read> TapComparison<R> {
     /// `other` is the capture of the second tap.
     #[must_use]
-    pub fn new(other: Reader<R>) -> Self {
-        let matching = Matching::new();
+    pub fn new(other: CaptureReader<R>) -> Self {
+        let matching = PacketMatching::new();
         Self { other, ahead: VecDeque::new(), begin: Vec::new(), compared: false, matching }
     }
 
     /// Processes the next segment at the first tap, with its connection number.
-    pub fn before(&mut self, segment: &Segment, connection: u64) {
+    pub fn push_first_tap(&mut self, segment: &Segment, connection: u64) {
         if self.compared {
-            self.follow(segment, connection);
+            self.match_segment(segment, connection);
             return;
         }
         self.begin.push((*segment, connection));
         if self.begin.len() == CLOCK_SEGMENTS {
-            self.compare();
+            self.compare_clocks();
         }
     }
 
     /// Ends both captures. Returns the comparison, and the summary of the second capture.
     /// `interrupted`: the rest of the second capture is not read.
-    pub fn finish(mut self, interrupted: bool) -> (Comparison, Summary) {
+    pub fn finish(mut self, interrupted: bool) -> (Comparison, ReadSummary) {
         if !self.compared {
-            self.compare();
+            self.compare_clocks();
         }
         self.matching.ended[BEFORE] = true;
-        while !interrupted && self.read_ahead() {
-            self.take_ahead();
+        while !interrupted && self.read_second_tap() {
+            self.match_second_tap();
         }
         self.ahead.clear();
-        (self.matching.finish(), self.other.summary().clone())
+        (self.matching.into_comparison(), self.other.summary().clone())
     }
 
     /// Compares the clocks, then processes the stored segments.
-    fn compare(&mut self) {
+    fn compare_clocks(&mut self) {
         self.compared = true;
         while self.ahead.len() < CLOCK_SEGMENTS {
             let Some(segment) = self.other.next_segment() else { break };
             self.ahead.push_back(*segment);
         }
         let begin = std::mem::take(&mut self.begin);
-        self.matching.compare(begin.iter().map(|first| &first.0), self.ahead.iter());
+        self.matching.set_clock_difference(begin.iter().map(|first| &first.0), self.ahead.iter());
         for (segment, connection) in &begin {
-            self.follow(segment, *connection);
+            self.match_segment(segment, *connection);
         }
     }
 
-    fn follow(&mut self, segment: &Segment, connection: u64) {
-        while self.read_ahead() {
+    fn match_segment(&mut self, segment: &Segment, connection: u64) {
+        while self.read_second_tap() {
             let due = self.ahead.front().is_some_and(|next| {
-                self.matching.aligned(AFTER, next.time) <= i128::from(segment.time)
+                self.matching.to_first_clock(AFTER, next.time) <= i128::from(segment.time)
             });
             if !due {
                 break;
             }
-            self.take_ahead();
+            self.match_second_tap();
         }
-        self.matching.add(BEFORE, segment, Some(connection));
+        self.matching.add_segment(BEFORE, segment, Some(connection));
     }
 
     /// Reads the next segment of the second capture, if none is stored. Returns false at its end.
-    fn read_ahead(&mut self) -> bool {
+    fn read_second_tap(&mut self) -> bool {
         if self.ahead.is_empty() {
             let next = self.other.next_segment().copied();
             self.matching.ended[AFTER] = next.is_none();
@@ -117,9 +118,9 @@ impl<R: Read> TapComparison<R> {
         !self.ahead.is_empty()
     }
 
-    fn take_ahead(&mut self) {
+    fn match_second_tap(&mut self) {
         if let Some(segment) = self.ahead.pop_front() {
-            self.matching.add(AFTER, &segment, None);
+            self.matching.add_segment(AFTER, &segment, None);
         }
     }
 }
@@ -128,7 +129,7 @@ impl<R: Read> TapComparison<R> {
 #[derive(Clone, Debug, Default)]
 pub struct Comparison {
     /// All directions of the connections at the first tap.
-    pub passages: Vec<Passage>,
+    pub passages: Vec<DirectionBetweenTaps>,
     /// Number of directions seen only at the second tap.
     pub only_after: u64,
     /// Number of packets removed early because too many were stored.
@@ -141,10 +142,10 @@ pub struct Comparison {
 
 /// Matches the packets of two merged captures.
 #[derive(Debug)]
-struct Matching {
-    identities: Identities,
-    waiting: [Waiting; 2],
-    records: Directions,
+struct PacketMatching {
+    identities: PacketIdentities,
+    waiting: [UnmatchedPackets; 2],
+    records: DirectionRecords,
     /// Approximate clock of the second tap minus that of the first, ns.
     offset: i128,
     first: [Option<Nanos>; 2],
@@ -152,12 +153,12 @@ struct Matching {
     ended: [bool; 2],
 }
 
-impl Matching {
+impl PacketMatching {
     fn new() -> Self {
         Self {
-            identities: Identities::new(),
-            waiting: [Waiting::default(), Waiting::default()],
-            records: Directions::default(),
+            identities: PacketIdentities::new(),
+            waiting: [UnmatchedPackets::default(), UnmatchedPackets::default()],
+            records: DirectionRecords::default(),
             offset: 0,
             first: [None; 2],
             last: [0; 2],
@@ -167,16 +168,16 @@ impl Matching {
 
     /// Sets the clock difference to the median over packets at the start of both captures, in
     /// either direction.
-    fn compare<'a>(
+    fn set_clock_difference<'a>(
         &mut self,
         before: impl Iterator<Item = &'a Segment>,
         after: impl Iterator<Item = &'a Segment>,
     ) {
         let known: HashMap<u64, Nanos> =
-            before.map(|segment| (self.identities.of(segment), segment.time)).collect();
+            before.map(|segment| (self.identities.identity_of(segment), segment.time)).collect();
         let mut differences: Vec<i128> = after
             .filter_map(|segment| {
-                let time = known.get(&self.identities.of(segment))?;
+                let time = known.get(&self.identities.identity_of(segment))?;
                 Some(i128::from(segment.time) - i128::from(*time))
             })
             .collect();
@@ -185,25 +186,25 @@ impl Matching {
     }
 
     /// Converts a time at a tap to the first tap's clock.
-    fn aligned(&self, tap: usize, time: Nanos) -> i128 {
+    fn to_first_clock(&self, tap: usize, time: Nanos) -> i128 {
         i128::from(time) - if tap == AFTER { self.offset } else { 0 }
     }
 
     /// Adds a segment at a tap. `connection`: its number at the first tap.
-    fn add(&mut self, tap: usize, segment: &Segment, connection: Option<u64>) {
+    fn add_segment(&mut self, tap: usize, segment: &Segment, connection: Option<u64>) {
         self.first[tap].get_or_insert(segment.time);
         self.last[tap] = self.last[tap].max(segment.time);
         if self.identities.is_copy(tap, segment) {
             return;
         }
-        if self.records.are_full() {
+        if self.records.is_full() {
             let indices = self.records.thin_out();
             for waiting in &mut self.waiting {
-                waiting.renumber(&indices);
+                waiting.renumber_directions(&indices);
             }
         }
         let index = self.records.find_or_insert(segment, connection);
-        let identity = self.identities.of(segment);
+        let identity = self.identities.identity_of(segment);
         self.records[index].seen[tap] += 1;
         match self.waiting[1 - tap].take(identity) {
             Some((time, other)) => {
@@ -215,15 +216,15 @@ impl Matching {
                     self.records[index].seen[tap] -= 1;
                     self.records[known].seen[tap] += 1;
                 }
-                self.records[known].matched(times);
+                self.records[known].add_matched(times);
             }
             None => self.waiting[tap].insert(identity, segment.time, index),
         }
-        self.expire(self.aligned(tap, segment.time) - i128::from(MAX_TRANSIT));
+        self.expire_until(self.to_first_clock(tap, segment.time) - i128::from(MAX_TRANSIT));
     }
 
     /// Removes packets seen before `until`, by the first tap's clock.
-    fn expire(&mut self, until: i128) {
+    fn expire_until(&mut self, until: i128) {
         for tap in [BEFORE, AFTER] {
             let until = until + if tap == AFTER { self.offset } else { 0 };
             while let Some((time, index)) = self.waiting[tap].take_expired(until) {
@@ -232,7 +233,7 @@ impl Matching {
         }
     }
 
-    /// Counts a packet that was seen at one tap only. `over`: the other capture has ended.
+    /// Counts a packet that was seen at one tap only. `ended`: the other capture has ended.
     fn count_unmatched(&mut self, tap: usize, time: Nanos, index: usize, ended: bool) {
         let other = 1 - tap;
         let Some(first) = self.first[other] else {
@@ -240,12 +241,12 @@ impl Matching {
             return;
         };
         let record = &mut self.records[index];
-        let (soonest, latest) = record.expected(tap, time, self.offset);
+        let (soonest, latest) = record.expected_times_at_other_tap(tap, time, self.offset);
         // Late by at least the observed range of transit times.
         let long_ago = latest + (latest - soonest) < i128::from(self.last[other]);
         let count = if soonest < i128::from(first) {
             &mut record.not_covered
-        } else if !ended || record.overtaken(tap, time) || long_ago {
+        } else if !ended || record.was_overtaken(tap, time) || long_ago {
             &mut record.lost
         } else {
             &mut record.in_flight
@@ -253,7 +254,7 @@ impl Matching {
         count[tap] += 1;
     }
 
-    fn finish(mut self) -> Comparison {
+    fn into_comparison(mut self) -> Comparison {
         for tap in [BEFORE, AFTER] {
             while let Some((time, index)) = self.waiting[tap].take_expired(i128::MAX) {
                 self.count_unmatched(tap, time, index, true);
@@ -261,7 +262,11 @@ impl Matching {
         }
         let forgotten = self.waiting.iter().map(|waiting| waiting.forgotten).sum();
         let dropped = self.records.dropped;
-        Comparison { forgotten, dropped, ..passage::report(self.records.all()) }
+        Comparison {
+            forgotten,
+            dropped,
+            ..direction_record::build_comparison(self.records.records())
+        }
     }
 }
 

@@ -1,13 +1,13 @@
-//! Analyses connections, identified by slot: all of them, or the share of a thread
-//! ([`worker_pool`](super::worker_pool)).
+//! Analyses connections, identified by slot: all connections, or the connections assigned to one
+//! thread ([`worker_pool`](super::worker_pool)).
 
 use std::hint::black_box;
 use std::sync::Arc;
 
-use super::batch::{Batch, Step};
-use super::encoding::read;
-use super::state::{Beginning, Connection};
-use crate::analysis::{ConnectionReport, End, EventQuota};
+use super::analysis_batch::{AnalysisBatch, AnalysisStep};
+use super::connection_state::{Connection, ConnectionBeginning};
+use super::segment_encoding::decode_segments;
+use crate::analysis::{ConnectionEnd, ConnectionReport, EventQuota};
 use crate::segment::Segment;
 
 /// Number of connections prefetched together.
@@ -28,7 +28,7 @@ impl Analyzer {
     }
 
     /// Adds the connection of a slot.
-    pub(super) fn begin(&mut self, slot: usize, beginning: &Beginning) {
+    pub(super) fn begin_connection(&mut self, slot: usize, beginning: &ConnectionBeginning) {
         if slot >= self.connections.len() {
             self.connections.resize_with(slot + 1, || None);
         }
@@ -36,7 +36,7 @@ impl Analyzer {
     }
 
     #[inline]
-    pub(super) fn push(&mut self, slot: usize, segment: &Segment) {
+    pub(super) fn push_segment(&mut self, slot: usize, segment: &Segment) {
         if let Some(Some(connection)) = self.connections.get_mut(slot) {
             connection.push(segment, &self.quota);
         }
@@ -46,20 +46,20 @@ impl Analyzer {
     #[inline]
     pub(super) fn analyze_log(&mut self, slot: usize, log: &[u8]) {
         if let Some(Some(connection)) = self.connections.get_mut(slot) {
-            let (last, ends) = (connection.last(), connection.ends());
-            read(log, last, ends, |segment| connection.push(segment, &self.quota));
+            let (last, ends) = (connection.last_time(), connection.ends());
+            decode_segments(log, last, ends, |segment| connection.push(segment, &self.quota));
         }
     }
 
     /// Removes the connection of a slot and returns its report.
-    pub(super) fn end(
+    pub(super) fn end_connection(
         &mut self,
         slot: usize,
-        end: End,
+        end: ConnectionEnd,
         copies: [u64; 2],
     ) -> Option<ConnectionReport> {
         let connection = self.connections.get_mut(slot)?.take()?;
-        Some(connection.report(end, copies, &self.quota))
+        Some(connection.into_report(end, copies, &self.quota))
     }
 
     /// Prefetches the connections of a few slots.
@@ -72,24 +72,26 @@ impl Analyzer {
     }
 
     /// Processes a batch. Returns the reports of ended connections with their sequence numbers.
-    pub(super) fn run(&mut self, batch: &Batch) -> Vec<(u64, ConnectionReport)> {
+    pub(super) fn run_batch(&mut self, batch: &AnalysisBatch) -> Vec<(u64, ConnectionReport)> {
         let mut reports = Vec::new();
         let (mut beginnings, mut logs) = (batch.beginnings.iter(), batch.logs.as_slice());
         for steps in batch.steps.chunks(PREFETCHED) {
             self.prefetch(steps.iter().map(|step| step.0));
             for &(slot, step) in steps {
                 match step {
-                    Step::Begin => {
+                    AnalysisStep::Begin => {
                         let beginning = beginnings.next();
-                        beginning.into_iter().for_each(|beginning| self.begin(slot, beginning));
+                        beginning
+                            .into_iter()
+                            .for_each(|beginning| self.begin_connection(slot, beginning));
                     }
-                    Step::Log { bytes } => {
+                    AnalysisStep::Log { bytes } => {
                         let (log, rest) = logs.split_at(bytes);
                         logs = rest;
                         self.analyze_log(slot, log);
                     }
-                    Step::End { number, end, copies } => {
-                        let report = self.end(slot, end, copies);
+                    AnalysisStep::End { number, end, copies } => {
+                        let report = self.end_connection(slot, end, copies);
                         reports.extend(report.map(|report| (number, report)));
                     }
                 }
@@ -99,7 +101,7 @@ impl Analyzer {
     }
 
     /// Moves the connections into `2^shift` analyzers by slot.
-    pub(super) fn split(&mut self, shift: u32) -> Vec<Self> {
+    pub(super) fn split_by_slot(&mut self, shift: u32) -> Vec<Self> {
         let part = || Self::new(self.events, Arc::clone(&self.quota));
         let mut parts: Vec<_> = (0..1 << shift).map(|_| part()).collect();
         for (slot, connection) in self.connections.drain(..).enumerate() {
@@ -108,8 +110,8 @@ impl Analyzer {
         parts
     }
 
-    /// Takes back the connections moved by [`split`](Self::split).
-    pub(super) fn join(&mut self, parts: Vec<Self>, shift: u32) {
+    /// Takes back the connections moved by [`split_by_slot`](Self::split_by_slot).
+    pub(super) fn join_parts(&mut self, parts: Vec<Self>, shift: u32) {
         for (share, part) in parts.into_iter().enumerate() {
             for (slot, connection) in part.connections.into_iter().enumerate() {
                 let slot = (slot << shift) + share;

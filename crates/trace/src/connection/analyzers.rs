@@ -3,11 +3,11 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
+use super::analysis_batch::AnalysisStep;
 use super::analyzer::Analyzer;
-use super::batch::Step;
-use super::state::Beginning;
-use super::worker_pool::{WorkerPool, max_events};
-use crate::analysis::{ConnectionReport, End, EventQuota};
+use super::connection_state::ConnectionBeginning;
+use super::worker_pool::{WorkerPool, max_events_in_progress};
+use crate::analysis::{ConnectionEnd, ConnectionReport, EventQuota};
 use crate::segment::{Nanos, Segment};
 
 /// Number of reports that a pool prepares in advance.
@@ -19,7 +19,8 @@ pub(super) struct Analyzers {
     local: Analyzer,
     pool: Option<WorkerPool>,
     quota: Arc<EventQuota>,
-    /// Reports not yet taken, some of them pending, and the sequence number of the first.
+    /// Reports not yet taken (`None` while a report is pending), and the sequence number of the
+    /// first report.
     reports: VecDeque<Option<ConnectionReport>>,
     first: u64,
 }
@@ -32,9 +33,9 @@ impl Analyzers {
         Self { local, pool: None, quota, reports: VecDeque::new(), first: 0 }
     }
 
-    /// Moves the connections to a pool of `2^shift` threads, if they can be started.
+    /// Moves the connections to a pool of `2^shift` threads, if the threads can be started.
     pub(super) fn start_threads(&mut self, shift: u32) {
-        if self.quota.left() >= max_events(shift) {
+        if self.quota.events_left() >= max_events_in_progress(shift) {
             self.pool = WorkerPool::new(&mut self.local, shift);
         }
     }
@@ -46,22 +47,28 @@ impl Analyzers {
     }
 
     /// Adds the connection of a slot.
-    pub(super) fn begin(&mut self, slot: usize, beginning: &Beginning) {
+    pub(super) fn begin_connection(&mut self, slot: usize, beginning: &ConnectionBeginning) {
         let Some(pool) = &mut self.pool else {
-            return self.local.begin(slot, beginning);
+            return self.local.begin_connection(slot, beginning);
         };
-        let submitted = pool.begin(slot, beginning);
-        self.after_push(submitted);
+        let submitted = pool.begin_connection(slot, beginning);
+        self.collect_after_push(submitted);
     }
 
     /// Processes the next segment of a slot. `last`: latest time of the previous segments.
     #[inline]
-    pub(super) fn push(&mut self, slot: usize, segment: &Segment, from: usize, last: Nanos) {
+    pub(super) fn push_segment(
+        &mut self,
+        slot: usize,
+        segment: &Segment,
+        from: usize,
+        last: Nanos,
+    ) {
         let Some(pool) = &mut self.pool else {
-            return self.local.push(slot, segment);
+            return self.local.push_segment(slot, segment);
         };
-        let submitted = pool.push(slot, segment, from, last);
-        self.after_push(submitted);
+        let submitted = pool.push_segment(slot, segment, from, last);
+        self.collect_after_push(submitted);
     }
 
     /// Processes the log of a slot.
@@ -71,21 +78,21 @@ impl Analyzers {
             return self.local.analyze_log(slot, log);
         };
         let submitted = pool.add_log(slot, log);
-        self.after_push(submitted);
+        self.collect_after_push(submitted);
     }
 
-    /// Ends the connection of a slot. `copies`: frames captured twice, from each end.
-    pub(super) fn end(&mut self, slot: usize, end: End, copies: [u64; 2]) {
+    /// Ends the connection of a slot. `copies`: number of duplicate frames sent by each end.
+    pub(super) fn end_connection(&mut self, slot: usize, end: ConnectionEnd, copies: [u64; 2]) {
         let Some(pool) = &mut self.pool else {
-            return self.reports.extend(self.local.end(slot, end, copies).map(Some));
+            return self.reports.extend(self.local.end_connection(slot, end, copies).map(Some));
         };
         let number = self.first + self.reports.len() as u64;
         self.reports.push_back(None);
-        let submitted = pool.push_step(slot, Step::End { number, end, copies });
-        self.after_push(submitted);
+        let submitted = pool.push_step(slot, AnalysisStep::End { number, end, copies });
+        self.collect_after_push(submitted);
     }
 
-    /// Prefetches the connections of several slots, if they are local.
+    /// Prefetches the connections of several slots, if connections are analysed locally.
     pub(super) fn prefetch(&self, slots: &[usize]) {
         if self.pool.is_none() {
             self.local.prefetch(slots.iter().copied());
@@ -93,18 +100,18 @@ impl Analyzers {
     }
 
     /// Returns the next report, if available. `wait`: the report is known to come.
-    pub(super) fn report(&mut self, wait: bool) -> Option<ConnectionReport> {
+    pub(super) fn next_report(&mut self, wait: bool) -> Option<ConnectionReport> {
         loop {
             if let Some(report) = self.reports.front_mut()?.take() {
                 self.reports.pop_front();
                 self.first += 1;
                 return Some(report);
             }
-            let results = self.pool.as_mut()?.receive(wait);
+            let results = self.pool.as_mut()?.receive_reports(wait);
             if results.is_empty() {
                 return None;
             }
-            self.store(results);
+            self.store_reports(results);
         }
     }
 
@@ -114,7 +121,7 @@ impl Analyzers {
         self.reports.len() < if self.pool.is_some() { READ_AHEAD } else { 1 }
     }
 
-    fn store(&mut self, results: Vec<(u64, ConnectionReport)>) {
+    fn store_reports(&mut self, results: Vec<(u64, ConnectionReport)>) {
         for (number, report) in results {
             let index = (number - self.first) as usize;
             if let Some(entry) = self.reports.get_mut(index) {
@@ -123,12 +130,14 @@ impl Analyzers {
         }
     }
 
-    /// Called after each step; `submitted`: a batch was sent. If the quota is nearly used up, the
-    /// events that are listed depend on the order among connections. All connections are then
-    /// analysed locally, in the order of the capture, as without a pool.
+    /// Called after each step; `submitted`: a batch was sent. If the quota of listed events is
+    /// nearly used up, which events are listed depends on the order in which connections are
+    /// analysed. All connections are then analysed locally, in the order of the capture, as without
+    /// a pool.
     #[inline]
-    fn after_push(&mut self, submitted: bool) {
-        let scarce = |pool: &WorkerPool| self.quota.left() < max_events(pool.shift);
+    fn collect_after_push(&mut self, submitted: bool) {
+        let scarce =
+            |pool: &WorkerPool| self.quota.events_left() < max_events_in_progress(pool.shift);
         if submitted && self.pool.as_ref().is_some_and(scarce) {
             self.return_to_local();
         }
@@ -136,8 +145,8 @@ impl Analyzers {
 
     fn return_to_local(&mut self) {
         if let Some(pool) = self.pool.take() {
-            let results = pool.dissolve(&mut self.local);
-            self.store(results);
+            let results = pool.end_threads(&mut self.local);
+            self.store_reports(results);
         }
     }
 }

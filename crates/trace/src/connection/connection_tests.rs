@@ -5,7 +5,9 @@ use std::net::IpAddr;
 use proptest::prelude::*;
 
 use super::*;
-use crate::analysis::{Cause, Counts, DirectionReport, End, Kind, Side};
+use crate::analysis::{
+    ConnectionEnd, DirectionCounts, DirectionReport, IndicationKind, RetransCause, TapSide,
+};
 use crate::connection::{Connections, worker_pool};
 use crate::segment::{Endpoint, Options};
 
@@ -164,7 +166,7 @@ fn started_transfer(sack: bool) -> Trace {
     trace
 }
 
-fn causes(report: &DirectionReport) -> Vec<Cause> {
+fn causes(report: &DirectionReport) -> Vec<RetransCause> {
     report.retransmitted.iter().map(|one| one.cause).collect()
 }
 
@@ -177,13 +179,13 @@ fn three_duplicates_classify_fast_retransmit() {
     trace.data(405.1, [6]);
     trace.ack(505.0, 10);
     let report = trace.report();
-    assert_eq!(causes(&report), [Cause::Duplicates, Cause::Duplicates]);
+    assert_eq!(causes(&report), [RetransCause::Duplicates, RetransCause::Duplicates]);
     assert_eq!((report.counts.retransmissions, report.counts.duplicate_acks), (2, 4));
     let indications = report.indications;
-    assert_eq!((indications.td, indications.to()), (1, 0));
+    assert_eq!((indications.td, indications.timeout_count()), (1, 0));
     assert_eq!((indications.td_paper, indications.to_paper), (1, 0));
     assert_eq!(report.loss_times.len(), 1);
-    assert_eq!(report.loss_times[0].kind, Kind::Td);
+    assert_eq!(report.loss_times[0].kind, IndicationKind::Td);
     assert_eq!((report.counts.bytes, report.counts.unique_bytes), (12_000, 10_000));
     assert_eq!(report.retransmitted[1].offset, 6000);
 }
@@ -198,8 +200,8 @@ fn timeout_sequence_is_one_indication() {
     trace.data(2402.1, [5, 6]); // slow start
     trace.ack(2502.0, 10);
     let report = trace.report();
-    let timeout = |depth| Cause::Timeout { depth };
-    let after = Cause::AfterTimeout;
+    let timeout = |depth| RetransCause::Timeout { depth };
+    let after = RetransCause::AfterTimeout;
     assert_eq!(causes(&report), [timeout(1), timeout(2), timeout(3), after, after]);
     assert_eq!(report.indications.by_depth, [0, 0, 1, 0, 0, 0]);
     assert_eq!((report.indications.timeouts, report.indications.td), (3, 0));
@@ -216,8 +218,8 @@ fn lost_retransmission_is_timeout_despite_duplicates() {
     trace.ack(604.0, 4);
     trace.data(604.5, [4]);
     let report = trace.report();
-    assert_eq!(causes(&report), [Cause::Duplicates, Cause::Timeout { depth: 1 }]);
-    assert_eq!((report.indications.td, report.indications.to()), (1, 1));
+    assert_eq!(causes(&report), [RetransCause::Duplicates, RetransCause::Timeout { depth: 1 }]);
+    assert_eq!((report.indications.td, report.indications.timeout_count()), (1, 1));
 }
 
 #[test]
@@ -234,8 +236,8 @@ fn rfc8985_6_2_ack_of_later_retransmission_reveals_loss() {
     trace.data(503.1, [11]);
     trace.ack(603.0, 13);
     let report = trace.report();
-    assert_eq!(causes(&report), [Cause::Sack, Cause::Sack, Cause::Rack]);
-    assert_eq!((report.indications.td, report.indications.to()), (2, 0));
+    assert_eq!(causes(&report), [RetransCause::Sack, RetransCause::Sack, RetransCause::Rack]);
+    assert_eq!((report.indications.td, report.indications.timeout_count()), (2, 0));
 }
 
 #[test]
@@ -249,8 +251,8 @@ fn sack_and_rack_are_not_timeouts() {
     trace.data(528.2, [10]);
     trace.ack(628.0, 14);
     let report = trace.report();
-    assert_eq!(causes(&report), [Cause::Rack, Cause::Sack]);
-    assert_eq!((report.indications.td, report.indications.to()), (2, 0));
+    assert_eq!(causes(&report), [RetransCause::Rack, RetransCause::Sack]);
+    assert_eq!((report.indications.td, report.indications.timeout_count()), (2, 0));
     // Without three duplicates, the paper's rule is wrong.
     assert_eq!((report.indications.td_paper, report.indications.to_paper), (0, 2));
 }
@@ -262,8 +264,8 @@ fn retransmitted_last_segment_is_tail_loss_probe() {
     trace.data(510.0, [9]); // 7 to 9 are in flight; 9 is the probe
     trace.data(820.0, [7]); // the timer retransmits the oldest
     let report = trace.report();
-    assert_eq!(causes(&report), [Cause::TailLossProbe, Cause::Timeout { depth: 1 }]);
-    assert_eq!((report.indications.td, report.indications.to()), (0, 1));
+    assert_eq!(causes(&report), [RetransCause::TailLossProbe, RetransCause::Timeout { depth: 1 }]);
+    assert_eq!((report.indications.td, report.indications.timeout_count()), (0, 1));
 }
 
 #[test]
@@ -274,7 +276,7 @@ fn dsack_marks_spurious_retransmission() {
     trace.sack(660.0, 10, [(4, 5)]); // RFC 2883
     trace.sack(670.0, 10, [(5, 6)]); // duplicated by the network: 5 was sent once
     let report = trace.report();
-    assert_eq!(causes(&report), [Cause::Timeout { depth: 1 }]);
+    assert_eq!(causes(&report), [RetransCause::Timeout { depth: 1 }]);
     assert_eq!((report.spurious.dsack, report.spurious.unexplained_dsack), (1, 1));
     assert!(report.retransmitted[0].spurious);
 }
@@ -362,7 +364,7 @@ fn late_segment_with_early_id_is_reordered() {
     trace.push(&late);
     trace.ack(202.6, 9);
     let report = trace.report();
-    assert_eq!(report.side, Side::Receiver);
+    assert_eq!(report.side, TapSide::Receiver);
     assert_eq!((report.counts.out_of_order, report.counts.retransmissions), (1, 0));
     assert_eq!(report.counts.unique_bytes, 9000);
 }
@@ -376,7 +378,7 @@ fn segment_lost_before_tap_is_retransmission() {
     trace.ack(304.3, 10);
     let report = trace.report();
     assert_eq!((report.counts.out_of_order, report.counts.retransmissions), (0, 1));
-    assert_eq!(causes(&report), [Cause::Duplicates]);
+    assert_eq!(causes(&report), [RetransCause::Duplicates]);
     assert_eq!((report.indications.td, report.counts.missing_bytes), (1, 0));
 }
 
@@ -427,7 +429,9 @@ fn undelayed_max_excludes_delayed_acknowledgement() {
 
 #[test]
 fn side_is_end_with_immediate_response() {
-    for (answered, side) in [(100.0, Side::Sender), (0.1, Side::Receiver), (50.0, Side::Middle)] {
+    for (answered, side) in
+        [(100.0, TapSide::Sender), (0.1, TapSide::Receiver), (50.0, TapSide::Middle)]
+    {
         let mut trace = Trace::new();
         trace.handshake(answered, 100.1);
         trace.data(101.0, 0..2);
@@ -439,7 +443,7 @@ fn side_is_end_with_immediate_response() {
     let mut without_handshake = Trace::new();
     without_handshake.data(0.0, 0..2);
     without_handshake.ack(100.0, 2);
-    assert_eq!(without_handshake.report().side, Side::Unknown);
+    assert_eq!(without_handshake.report().side, TapSide::Unknown);
 }
 
 #[test]
@@ -496,7 +500,7 @@ fn ends_are_reused_after_close() {
     trace.push(&reset);
     let reports = trace.reports();
     let ends: Vec<_> = reports.iter().map(|report| report.end).collect();
-    assert_eq!(ends, [End::Closed, End::Reset]);
+    assert_eq!(ends, [ConnectionEnd::Closed, ConnectionEnd::Reset]);
     assert_eq!(reports[1].directions[0].counts.syn_retransmissions, 1);
     assert_eq!(reports[1].directions[0].counts.packets, 2);
 }
@@ -512,7 +516,7 @@ fn sender_of_syn_ack_is_not_opener() {
 
 #[test]
 fn idle_connections_are_evicted() {
-    let limits = Limits { connections: 10, events: 10, points: 0 };
+    let limits = MemoryLimits { connections: 10, events: 10, points: 0 };
     let mut trace = Trace::new();
     trace.connections = Connections::new(limits);
     for port in 1000..1100 {
@@ -521,9 +525,9 @@ fn idle_connections_are_evicted() {
         trace.push(&segment);
         assert!(trace.connections.table_mut().index.len() <= 10);
     }
-    let evicted = trace.connections.finished();
+    let evicted = trace.connections.take_finished();
     assert_eq!(evicted.len(), 90);
-    assert!(evicted.iter().all(|report| report.end == End::Evicted));
+    assert!(evicted.iter().all(|report| report.end == ConnectionEnd::Evicted));
     // The oldest connection is evicted first.
     assert!(evicted.iter().map(|report| report.number).eq(0..90));
 }
@@ -560,12 +564,14 @@ fn event_quota_limits_all_connections() {
         trace.push(&other);
     }
     (30..=32).for_each(|port| lossy(&mut trace, port));
-    let ended = trace.connections.finished();
+    let ended = trace.connections.take_finished();
     let reports: Vec<_> = ended.into_iter().chain(trace.reports()).collect();
     let kept = |report: &ConnectionReport| {
         let data = &report.directions[0];
         let kept = data.loss_times.len() + data.retransmitted.len();
-        let events = data.causes.all() + data.indications.td + data.indications.to();
+        let events = data.causes.all_retransmissions()
+            + data.indications.td
+            + data.indications.timeout_count();
         assert_eq!(kept as u64 + data.omitted, events, "{data:?}");
         (report.number, kept)
     };
@@ -586,10 +592,10 @@ fn ended_connection_is_reported_before_end_of_capture() {
         other.source.port = 9;
         trace.push(&other);
     }
-    let ended = trace.connections.finished();
+    let ended = trace.connections.take_finished();
     assert_eq!(
         ended.iter().map(|report| (report.number, report.end)).collect::<Vec<_>>(),
-        [(0, End::Reset)]
+        [(0, ConnectionEnd::Reset)]
     );
 }
 
@@ -614,7 +620,7 @@ fn batched_and_immediate_analysis_agree() {
                 }
             }
         }
-        assert_eq!(trace.connections.count(), 50);
+        assert_eq!(trace.connections.connection_count(), 50);
         trace.reports()
     };
     let (batched, immediate) = (reports(0), reports(usize::MAX));
@@ -658,7 +664,7 @@ prop_compose! {
 proptest! {
     #[test]
     fn counters_are_consistent_for_any_segments(segments in prop::collection::vec(any_segment(), 0..200)) {
-        let mut connections = Connections::new(Limits { connections: 2, events: 5, points: 0 });
+        let mut connections = Connections::new(MemoryLimits { connections: 2, events: 5, points: 0 });
         let mut time = 0_u64;
         let pushed = segments.len() as u64;
         for (step, mut segment) in segments {
@@ -666,7 +672,7 @@ proptest! {
             segment.time = time;
             connections.push(&segment);
         }
-        let mut reports = connections.finished();
+        let mut reports = connections.take_finished();
         reports.extend(connections.finish());
         let mut counted = 0;
         for direction in reports.iter().flat_map(|report| &*report.directions) {
@@ -674,7 +680,7 @@ proptest! {
             counted += counts.packets - counts.aggregated + counts.capture_duplicates;
             prop_assert!(counts.unique_bytes <= counts.bytes);
             prop_assert!(counts.retransmissions <= counts.data_packets);
-            prop_assert_eq!(direction.causes.all(), counts.retransmissions);
+            prop_assert_eq!(direction.causes.all_retransmissions(), counts.retransmissions);
             prop_assert!(direction.causes.timeout >= direction.indications.timeouts);
             let sum: u64 = direction.intervals.iter().map(|interval| interval.data_packets).sum();
             prop_assert_eq!(sum, counts.data_packets);
@@ -695,7 +701,7 @@ proptest! {
     #[test]
     fn delayed_analysis_gives_same_reports(segments in prop::collection::vec(any_segment(), 0..200)) {
         let reports = |limit: usize| {
-            let mut connections = Connections::new(Limits { connections: 2, events: 5, points: 0 });
+            let mut connections = Connections::new(MemoryLimits { connections: 2, events: 5, points: 0 });
             connections.table_mut().small_limit = limit;
             let mut time = 0_u64;
             for (step, mut segment) in segments.clone() {
@@ -703,7 +709,7 @@ proptest! {
                 segment.time = time;
                 connections.push(&segment);
             }
-            let mut reports = connections.finished();
+            let mut reports = connections.take_finished();
             reports.extend(connections.finish());
             reports
         };
@@ -724,13 +730,13 @@ proptest! {
         scarce: bool,
     ) {
         let reports = |threads: usize, more: usize| {
-            let limits = Limits { connections: 2, events: 5, points: 8 };
+            let limits = MemoryLimits { connections: 2, events: 5, points: 8 };
             let mut connections = Connections::on_threads(limits, threads);
             connections.large = 40;
             connections.table_mut().small_limit = few;
             if scarce {
                 // The pool is dissolved during the capture.
-                let quota = EventQuota::new(worker_pool::max_events(more.ilog2()) + 5);
+                let quota = EventQuota::new(worker_pool::max_events_in_progress(more.ilog2()) + 5);
                 connections.table_mut().analyzers = Analyzers::new(limits.events, quota);
             }
             let mut time = 0_u64;
@@ -739,7 +745,7 @@ proptest! {
                 segment.time = time;
                 connections.push(&segment);
             }
-            let mut reports = connections.finished();
+            let mut reports = connections.take_finished();
             reports.extend(connections.finish());
             reports
         };
@@ -759,14 +765,14 @@ fn raised_duplicate_threshold_classifies_fast_retransmit() {
         trace.data(500.2 + 20.0 * f64::from(raised - 1), [4]);
         trace.ack(900.0, 14);
         let report = trace.report();
-        assert_eq!(causes(&report), [Cause::Duplicates], "{raised}");
-        assert_eq!((report.indications.td, report.indications.to()), (1, 0), "{raised}");
+        assert_eq!(causes(&report), [RetransCause::Duplicates], "{raised}");
+        assert_eq!((report.indications.td, report.indications.timeout_count()), (1, 0), "{raised}");
     }
     // The last duplicate has no reaction.
     let mut trace = started_transfer(false);
     (0..5).for_each(|n| trace.ack(302.0 + f64::from(n), 4));
     trace.data(602.0, [4]);
-    assert_eq!(causes(&trace.report()), [Cause::Timeout { depth: 1 }]);
+    assert_eq!(causes(&trace.report()), [RetransCause::Timeout { depth: 1 }]);
 }
 
 #[test]
@@ -925,9 +931,9 @@ fn slow_start(more: u32) -> DirectionReport {
 fn slow_start_growth_distinguishes_bytes_from_acknowledgements() {
     for (more, min, max) in [(2, 0.9, 1.1), (1, 0.4, 0.6)] {
         let report = slow_start(more);
-        let growth = report.start_growth().expect("no other limit");
+        let growth = report.slow_start_bytes_per_acked_byte().expect("no other limit");
         assert!(growth > min && growth < max, "{growth}");
-        assert!((report.start_acks().expect("acknowledged") - 0.5).abs() < 0.05);
+        assert!((report.slow_start_acks_per_segment().expect("acknowledged") - 0.5).abs() < 0.05);
     }
 }
 
@@ -954,9 +960,10 @@ fn simultaneous_open_with_data_has_no_losses() {
     }
     let [report] = <[_; 1]>::try_from(trace.reports()).expect("one connection");
     for direction in *report.directions {
-        let Counts { unique_bytes, missing_bytes, syn_retransmissions, .. } = direction.counts;
+        let DirectionCounts { unique_bytes, missing_bytes, syn_retransmissions, .. } =
+            direction.counts;
         assert_eq!((unique_bytes, missing_bytes, syn_retransmissions), (110, 0, 0));
-        assert_eq!((direction.indications.to(), direction.indications.to_paper), (0, 0));
+        assert_eq!((direction.indications.timeout_count(), direction.indications.to_paper), (0, 0));
     }
 }
 
@@ -974,14 +981,14 @@ fn unacknowledged_syn_data_are_not_losses() {
     trace.ack(100.1, 2);
     let report = trace.report();
     assert_eq!((report.counts.retransmissions, report.counts.unique_bytes), (1, 2000));
-    assert_eq!((report.indications.to(), report.indications.timeouts), (0, 0));
+    assert_eq!((report.indications.timeout_count(), report.indications.timeouts), (0, 0));
     assert_eq!((report.indications.td_paper, report.indications.to_paper), (0, 0));
 }
 
 #[test]
 fn connections_of_one_packet_are_counted() {
     let max = 1000;
-    let limits = Limits { connections: max, ..Limits::default() };
+    let limits = MemoryLimits { connections: max, ..MemoryLimits::default() };
     let mut connections = Connections::new(limits);
     let mut trace = Trace::new();
     let mut packets = 0;
@@ -989,17 +996,17 @@ fn connections_of_one_packet_are_counted() {
         let mut data = trace.packet(f64::from(n), 0, 1);
         data.source.port = n;
         connections.push(&data);
-        packets += connections.finished().iter().map(one_data_packet).sum::<u64>();
+        packets += connections.take_finished().iter().map(one_data_packet).sum::<u64>();
     }
-    assert_eq!(connections.count(), 10_000);
-    assert!(connections.table_mut().entries.iter().all(|entry| entry.has(SINGLE)));
+    assert_eq!(connections.connection_count(), 10_000);
+    assert!(connections.table_mut().entries.iter().all(|entry| entry.has_bit(SINGLE)));
     assert!(connections.table_mut().entries.len() <= max);
     packets += connections.finish().map(|report| one_data_packet(&report)).sum::<u64>();
     assert_eq!(packets, 10_000);
 }
 
 fn one_data_packet(report: &ConnectionReport) -> u64 {
-    assert!(matches!(report.end, End::Evicted | End::Open));
+    assert!(matches!(report.end, ConnectionEnd::Evicted | ConnectionEnd::Open));
     let [data, back] = &*report.directions;
     assert_eq!((data.counts.bytes, back.counts.packets), (1000, 0));
     data.counts.data_packets
@@ -1007,7 +1014,8 @@ fn one_data_packet(report: &ConnectionReport) -> u64 {
 
 #[test]
 fn scan_is_evicted_before_transfer() {
-    let mut connections = Connections::new(Limits { connections: 50, ..Limits::default() });
+    let mut connections =
+        Connections::new(MemoryLimits { connections: 50, ..MemoryLimits::default() });
     let mut trace = Trace::new();
     for n in 0..3 {
         let data = trace.packet(f64::from(n), n, 1);
@@ -1021,7 +1029,8 @@ fn scan_is_evicted_before_transfer() {
     }
     let data = trace.packet(2000.0, 3, 1);
     connections.push(&data);
-    let reports: Vec<_> = connections.finished().into_iter().chain(connections.finish()).collect();
+    let reports: Vec<_> =
+        connections.take_finished().into_iter().chain(connections.finish()).collect();
     let transfer = reports.iter().find(|report| report.number == 0).expect("followed");
     assert_eq!(transfer.directions[0].counts.data_packets, 4);
     assert_eq!(reports.len(), 1001);

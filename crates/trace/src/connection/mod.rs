@@ -1,10 +1,10 @@
 //! Tracks and analyses the connections of a capture.
 
+mod analysis_batch;
 mod analyzer;
 mod analyzers;
-mod batch;
-mod encoding;
-mod state;
+mod connection_state;
+mod segment_encoding;
 mod table;
 mod table_thread;
 mod worker;
@@ -12,7 +12,7 @@ mod worker_pool;
 
 use std::thread::available_parallelism;
 
-use table::{LOOKUP_BATCH, Table};
+use table::{ConnectionTable, LOOKUP_BATCH};
 use table_thread::TableThread;
 
 use crate::analysis::ConnectionReport;
@@ -29,9 +29,9 @@ const BATCH: usize = 1024;
 
 /// Memory limits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Limits {
-    /// Maximum number of live connections. If more are needed, one that has been idle for long is
-    /// reported as [`End::Evicted`](crate::End::Evicted).
+pub struct MemoryLimits {
+    /// Maximum number of live connections. If more connections are needed, a connection that has
+    /// been idle for long is reported as [`ConnectionEnd::Evicted`](crate::ConnectionEnd::Evicted).
     pub connections: usize,
     /// Maximum number of loss indications, and of retransmissions, listed per direction, at most a
     /// million for all live connections. Further events are counted as omitted.
@@ -40,7 +40,7 @@ pub struct Limits {
     pub points: usize,
 }
 
-impl Default for Limits {
+impl Default for MemoryLimits {
     fn default() -> Self {
         Self { connections: 1 << 16, events: 1 << 14, points: 0 }
     }
@@ -48,14 +48,15 @@ impl Default for Limits {
 
 /// Analyses all connections of a capture.
 ///
-/// Add segments by [`push`](Self::push) in the order of the capture. [`finished`](Self::finished)
-/// returns the reports of ended connections, and [`finish`](Self::finish) the rest. The reports and
-/// their order are independent of the number of threads.
+/// Add segments by [`push`](Self::push) in the order of the capture.
+/// [`take_finished`](Self::take_finished) returns the reports of ended connections, and
+/// [`finish`](Self::finish) the rest. The reports and their order are independent of the number of
+/// threads.
 #[derive(Debug)]
 pub struct Connections {
-    limits: Limits,
+    limits: MemoryLimits,
     /// `None` while the table is on its own thread.
-    table: Option<Table>,
+    table: Option<ConnectionTable>,
     table_thread: Option<TableThread>,
     /// Segments not yet passed to the table.
     pending: Vec<Segment>,
@@ -69,7 +70,7 @@ pub struct Connections {
 
 impl Default for Connections {
     fn default() -> Self {
-        Self::new(Limits::default())
+        Self::new(MemoryLimits::default())
     }
 }
 
@@ -77,17 +78,17 @@ impl Connections {
     /// Creates an empty collection. With several processors, a large capture is processed on
     /// threads.
     #[must_use]
-    pub fn new(limits: Limits) -> Self {
+    pub fn new(limits: MemoryLimits) -> Self {
         let others = available_parallelism().map_or(0, |all| all.get() - 1);
         Self::on_threads(limits, others.min(MAX_THREADS))
     }
 
     /// Like [`new`](Self::new), with a number of additional threads; 0 for none.
     #[must_use]
-    pub fn on_threads(limits: Limits, threads: usize) -> Self {
+    pub fn on_threads(limits: MemoryLimits, threads: usize) -> Self {
         Self {
             limits,
-            table: Some(Table::new(limits)),
+            table: Some(ConnectionTable::new(limits)),
             table_thread: None,
             pending: Vec::new(),
             threads,
@@ -101,8 +102,8 @@ impl Connections {
     #[inline]
     pub fn push(&mut self, segment: &Segment) {
         match &mut self.table {
-            Some(table) if table.is_small() => _ = table.push(segment),
-            _ => self.buffer(segment),
+            Some(table) if table.fits_cache() => _ = table.push_segment(segment),
+            _ => self.buffer_segment(segment),
         }
         self.pushed += 1;
         if self.pushed == self.large {
@@ -113,29 +114,29 @@ impl Connections {
     /// Adds the next segment and returns the number of its connection. Slower than
     /// [`push`](Self::push) with many connections.
     #[inline]
-    pub fn number(&mut self, segment: &Segment) -> u64 {
+    pub fn push_and_number(&mut self, segment: &Segment) -> u64 {
         self.pushed += 1;
         let large = self.pushed == self.large;
         let threads = self.threads;
         let table = self.table_mut();
-        if large && table.is_small() {
+        if large && table.fits_cache() {
             table.start_threads(threads);
         }
-        table.push(segment)
+        table.push_segment(segment)
     }
 
     /// Number of connections so far.
-    pub fn count(&mut self) -> u64 {
-        self.table_mut().count()
+    pub fn connection_count(&mut self) -> u64 {
+        self.table_mut().connection_count()
     }
 
     /// Takes the reports of connections that have ended since the last call. Threads may deliver
     /// reports with delay.
-    pub fn finished(&mut self) -> Vec<ConnectionReport> {
+    pub fn take_finished(&mut self) -> Vec<ConnectionReport> {
         let mut reports = std::mem::take(&mut self.reports);
         reports.append(&mut match &mut self.table_thread {
-            Some(thread) => thread.finished(),
-            None => self.table_mut().finished(),
+            Some(thread) => thread.take_finished(),
+            None => self.table_mut().take_finished(),
         });
         reports
     }
@@ -153,16 +154,16 @@ impl Connections {
 
     /// Buffers a segment: with many connections, the table processes several segments together.
     #[inline]
-    fn buffer(&mut self, segment: &Segment) {
+    fn buffer_segment(&mut self, segment: &Segment) {
         self.pending.push(*segment);
         if self.pending.len() >= if self.table_thread.is_some() { BATCH } else { LOOKUP_BATCH } {
-            self.flush();
+            self.flush_buffer();
         }
     }
 
     /// Passes the buffered segments to the table.
     #[inline(never)]
-    fn flush(&mut self) {
+    fn flush_buffer(&mut self) {
         if let Some(thread) = &self.table_thread {
             self.pending = thread.push_all(std::mem::take(&mut self.pending));
         } else if let Some(table) = &mut self.table {
@@ -171,9 +172,9 @@ impl Connections {
         }
     }
 
-    /// Starts the threads for a large capture: one for the table and, if there is another, one for
-    /// the analysis of few connections. With many connections, looking them up takes most of the
-    /// time.
+    /// Starts the threads for a large capture: one for the table and, if the limit allows a second
+    /// thread, one for the analysis of few connections. With many connections, looking them up
+    /// takes most of the time.
     #[cold]
     fn start_threads(&mut self) {
         let threads = self.threads;
@@ -181,23 +182,23 @@ impl Connections {
         if threads == 0 {
             return;
         }
-        if table.is_small() {
+        if table.fits_cache() {
             table.start_threads(threads - 1);
         }
-        self.table_thread = TableThread::take(&mut self.table);
+        self.table_thread = TableThread::move_to_thread(&mut self.table);
     }
 
     /// Returns the table, after it has processed all segments, from its thread if necessary.
     #[inline]
-    fn table_mut(&mut self) -> &mut Table {
+    fn table_mut(&mut self) -> &mut ConnectionTable {
         if !self.pending.is_empty() {
-            self.flush();
+            self.flush_buffer();
         }
         if let Some(thread) = self.table_thread.take() {
-            let (table, reports) = thread.dissolve();
+            let (table, reports) = thread.end_thread();
             self.table = table;
             self.reports.extend(reports);
         }
-        self.table.get_or_insert_with(|| Table::new(self.limits))
+        self.table.get_or_insert_with(|| ConnectionTable::new(self.limits))
     }
 }

@@ -2,33 +2,33 @@
 
 use std::sync::mpsc::{Receiver, channel};
 
-use super::table::Table;
-use super::worker::{Work, Worker, WorkerResult, reports};
+use super::table::ConnectionTable;
+use super::worker::{Worker, WorkerResult, WorkerState, reports_or_panic};
 use crate::analysis::ConnectionReport;
 use crate::segment::Segment;
 
-impl Work for Table {
+impl WorkerState for ConnectionTable {
     type Batch = Vec<Segment>;
     type Report = ConnectionReport;
 
-    fn work(&mut self, batch: &mut Vec<Segment>) -> Vec<ConnectionReport> {
+    fn process_batch(&mut self, batch: &mut Vec<Segment>) -> Vec<ConnectionReport> {
         self.push_all(batch);
         batch.clear();
-        self.finished()
+        self.take_finished()
     }
 }
 
 /// A table that is owned by another thread.
 #[derive(Debug)]
 pub(super) struct TableThread {
-    worker: Worker<Table>,
+    worker: Worker<ConnectionTable>,
     results: Receiver<WorkerResult<ConnectionReport>>,
 }
 
 impl TableThread {
     /// Moves the table to a new thread. Returns `None` and keeps the table if no thread can be
     /// started.
-    pub(super) fn take(table: &mut Option<Table>) -> Option<Self> {
+    pub(super) fn move_to_thread(table: &mut Option<ConnectionTable>) -> Option<Self> {
         let (sender, results) = channel();
         let worker = Worker::start("table", sender)?;
         worker.set_state(table.take()?);
@@ -42,13 +42,13 @@ impl TableThread {
     }
 
     /// Returns the reports received so far.
-    pub(super) fn finished(&mut self) -> Vec<ConnectionReport> {
-        self.results.try_iter().flat_map(reports).collect()
+    pub(super) fn take_finished(&mut self) -> Vec<ConnectionReport> {
+        self.results.try_iter().flat_map(reports_or_panic).collect()
     }
 
     /// Ends the thread. Returns the table and the remaining reports.
-    pub(super) fn dissolve(self) -> (Option<Table>, Vec<ConnectionReport>) {
+    pub(super) fn end_thread(self) -> (Option<ConnectionTable>, Vec<ConnectionReport>) {
         let table = self.worker.end();
-        (table, self.results.try_iter().flat_map(reports).collect())
+        (table, self.results.try_iter().flat_map(reports_or_panic).collect())
     }
 }

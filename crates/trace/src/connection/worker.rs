@@ -13,26 +13,26 @@ const QUEUED: usize = 4;
 pub(super) const IN_PROGRESS: usize = 2 * QUEUED + 1;
 
 /// State of a worker thread.
-pub(super) trait Work: Send + 'static {
+pub(super) trait WorkerState: Send + 'static {
     /// Unit of work.
     type Batch: Default + Send;
     type Report: Send;
 
     /// Processes a batch and clears it.
-    fn work(&mut self, batch: &mut Self::Batch) -> Vec<Self::Report>;
+    fn process_batch(&mut self, batch: &mut Self::Batch) -> Vec<Self::Report>;
 }
 
 /// Reports, or the panic of a thread.
 pub(super) type WorkerResult<R> = Result<Vec<R>, Box<dyn Any + Send>>;
 
 /// Returns the reports, or resumes the panic of the thread.
-pub(super) fn reports<R>(results: WorkerResult<R>) -> Vec<R> {
+pub(super) fn reports_or_panic<R>(results: WorkerResult<R>) -> Vec<R> {
     results.unwrap_or_else(|panic| resume_unwind(panic))
 }
 
 /// A worker thread.
 #[derive(Debug)]
-pub(super) struct Worker<W: Work> {
+pub(super) struct Worker<W: WorkerState> {
     state: SyncSender<W>,
     batches: SyncSender<W::Batch>,
     /// Processed batches, for reuse.
@@ -40,13 +40,13 @@ pub(super) struct Worker<W: Work> {
     thread: JoinHandle<Option<W>>,
 }
 
-impl<W: Work> Worker<W> {
+impl<W: WorkerState> Worker<W> {
     /// Starts a thread whose reports are sent to `results`; `None` if that fails.
     pub(super) fn start(name: &str, results: Sender<WorkerResult<W::Report>>) -> Option<Self> {
         let (state, taken) = sync_channel(1);
         let (batches, queue) = sync_channel(QUEUED);
         let (emptied, spare) = channel();
-        let work = move || work(taken.recv().ok()?, &queue, &emptied, &results);
+        let work = move || run_worker(taken.recv().ok()?, &queue, &emptied, &results);
         let thread = Builder::new().name(name.to_owned()).spawn(work).ok()?;
         Some(Self { state, batches, spare, thread })
     }
@@ -75,7 +75,7 @@ impl<W: Work> Worker<W> {
 }
 
 /// Runs on the thread until the batch channel is closed. Returns `None` after a panic.
-fn work<W: Work>(
+fn run_worker<W: WorkerState>(
     mut worker: W,
     queue: &Receiver<W::Batch>,
     emptied: &Sender<W::Batch>,
@@ -87,7 +87,7 @@ fn work<W: Work>(
             // Takes all queued batches, so that a blocked sender is woken once for several batches.
             batches.extend(iter::once(first).chain(queue.try_iter().take(QUEUED - 1)));
             for mut batch in batches.drain(..) {
-                let results = worker.work(&mut batch);
+                let results = worker.process_batch(&mut batch);
                 // Fails if the batch is not needed again.
                 let _ = emptied.send(batch);
                 // The receiver is gone if processing was aborted.

@@ -1,8 +1,8 @@
 //! Parses IPv4 and IPv6 headers.
 
-use super::link::Version;
+use super::link_layer::IpVersion;
 use super::{tcp, u16_at, u32_at};
-use crate::reader::Skip;
+use crate::reader::SkipReason;
 use crate::segment::Segment;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -13,58 +13,62 @@ const TUNNELS: [u8; 6] = [4, 17, 41, 47, 97, 137];
 
 /// Bounds of a packet's length, in addition to its own header.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Length {
+pub(super) struct LengthBounds {
     /// Recorded length of the rest of the frame, used if the IP header has no length.
     pub(super) original: u32,
     /// Maximum by the link layer.
     pub(super) max: usize,
 }
 
-impl Length {
-    fn bounded(self, total: u32) -> u32 {
+impl LengthBounds {
+    fn limit_to_bounds(self, total: u32) -> u32 {
         u32::try_from(self.max).map_or(total, |max| total.min(max))
     }
 }
 
 /// Parses the IP and TCP headers.
 #[inline(always)]
-pub(super) fn dissect(
-    version: Version,
+pub(super) fn dissect_ip(
+    version: IpVersion,
     packet: &[u8],
-    length: Length,
+    length: LengthBounds,
     segment: &mut Segment,
-) -> Result<(), Skip> {
+) -> Result<(), SkipReason> {
     let Some(first) = packet.first() else {
-        return Err(Skip::Cut);
+        return Err(SkipReason::Cut);
     };
     match (first >> 4, version) {
-        (4, Version::Four | Version::Either) => version_4(packet, length, segment),
-        (6, Version::Six | Version::Either) => version_6(packet, length, segment),
-        (_, Version::Either) => Err(Skip::NotIp),
-        _ => Err(Skip::Broken),
+        (4, IpVersion::Four | IpVersion::Either) => dissect_ipv4(packet, length, segment),
+        (6, IpVersion::Six | IpVersion::Either) => dissect_ipv6(packet, length, segment),
+        (_, IpVersion::Either) => Err(SkipReason::NotIp),
+        _ => Err(SkipReason::Broken),
     }
 }
 
 #[inline(always)]
-fn version_4(packet: &[u8], length: Length, segment: &mut Segment) -> Result<(), Skip> {
+fn dissect_ipv4(
+    packet: &[u8],
+    length: LengthBounds,
+    segment: &mut Segment,
+) -> Result<(), SkipReason> {
     let Some(header) = packet.first_chunk::<20>() else {
-        return Err(Skip::Cut);
+        return Err(SkipReason::Cut);
     };
     let header_length = usize::from(header[0] & 0xf) * 4;
     let total = match u16_at(header, 2) {
-        // BIG TCP, or a super-segment before segmentation: too long for the field.
+        // BIG TCP, or a frame before segmentation offload: the length does not fit into the field.
         0 => length.original,
-        total => length.bounded(u32::from(total)),
+        total => length.limit_to_bounds(u32::from(total)),
     };
     if header_length < 20 || (total as usize) < header_length {
-        return Err(Skip::Broken);
+        return Err(SkipReason::Broken);
     }
     if header[9] != TCP {
-        return Err(Skip::NotTcp);
+        return Err(SkipReason::NotTcp);
     }
     let fragment = u16_at(header, 6);
     if fragment & 0x1fff != 0 {
-        return Err(Skip::Fragment);
+        return Err(SkipReason::Fragment);
     }
     segment.fragment = fragment & 0x2000 != 0;
     segment.ip_id = Some(u16_at(header, 4));
@@ -76,31 +80,35 @@ fn version_4(packet: &[u8], length: Length, segment: &mut Segment) -> Result<(),
     segment.destination.address = address(16);
     // The rest is padding of the link layer.
     let kept = &packet[..packet.len().min(total as usize)];
-    let rest = kept.get(header_length..).ok_or(Skip::Cut)?;
-    tcp::dissect(rest, total - header_length as u32, segment)
+    let rest = kept.get(header_length..).ok_or(SkipReason::Cut)?;
+    tcp::dissect_tcp(rest, total - header_length as u32, segment)
 }
 
-fn version_6(packet: &[u8], length: Length, segment: &mut Segment) -> Result<(), Skip> {
+fn dissect_ipv6(
+    packet: &[u8],
+    length: LengthBounds,
+    segment: &mut Segment,
+) -> Result<(), SkipReason> {
     let Some(header) = packet.first_chunk::<40>() else {
-        return Err(Skip::Cut);
+        return Err(SkipReason::Cut);
     };
-    let mut walk = Walk::new(header, length);
+    let mut walk = ExtensionHeaderWalk::new(header, length);
     while walk.next != TCP {
-        walk.step(packet)?;
+        walk.skip_header(packet)?;
     }
     if walk.at > walk.total as usize {
-        return Err(Skip::Broken);
+        return Err(SkipReason::Broken);
     }
     segment.fragment = walk.fragment;
     segment.ip_id = None;
     segment.ecn = header[1] >> 4 & 3;
     segment.ttl = header[7];
     segment.ip_bytes = walk.total;
-    segment.source.address = address_6(&packet[8..]);
-    segment.destination.address = address_6(&packet[24..]);
+    segment.source.address = ipv6_address(&packet[8..]);
+    segment.destination.address = ipv6_address(&packet[24..]);
     let kept = &packet[..packet.len().min(walk.total as usize)];
-    let rest = kept.get(walk.at..).ok_or(Skip::Cut)?;
-    tcp::dissect(rest, walk.total - walk.at as u32, segment)
+    let rest = kept.get(walk.at..).ok_or(SkipReason::Cut)?;
+    tcp::dissect_tcp(rest, walk.total - walk.at as u32, segment)
 }
 
 /// Payload of an IP packet other than TCP.
@@ -118,47 +126,47 @@ pub(super) struct IpPayload<'a> {
     pub(super) fragment: bool,
 }
 
-/// Returns the payload of a packet in which [`dissect`] found no TCP. Only the first fragment of a
-/// packet is parsed.
-pub(super) fn payload(
-    version: Version,
+/// Returns the payload of a packet in which [`dissect_ip`] found no TCP. Only the first fragment of
+/// a packet is parsed.
+pub(super) fn non_tcp_payload(
+    version: IpVersion,
     packet: &[u8],
-    length: Length,
-) -> Result<IpPayload<'_>, Skip> {
+    length: LengthBounds,
+) -> Result<IpPayload<'_>, SkipReason> {
     let (at, total, protocol, fragment) = match (packet.first_chunk::<40>(), packet) {
-        (Some(header), _) if version == Version::Six || header[0] >> 4 == 6 => {
-            let mut walk = Walk::new(header, length);
+        (Some(header), _) if version == IpVersion::Six || header[0] >> 4 == 6 => {
+            let mut walk = ExtensionHeaderWalk::new(header, length);
             while !TUNNELS.contains(&walk.next) {
-                walk.step(packet)?;
+                walk.skip_header(packet)?;
             }
             (walk.at, walk.total, walk.next, walk.fragment)
         }
         (_, [first, ..]) if first >> 4 == 4 && packet.len() >= 20 => {
             let total = match u16_at(packet, 2) {
                 0 => length.original,
-                total => length.bounded(u32::from(total)),
+                total => length.limit_to_bounds(u32::from(total)),
             };
             if u16_at(packet, 6) & 0x1fff != 0 {
-                return Err(Skip::NotTcp);
+                return Err(SkipReason::NotTcp);
             }
             let fragment = u16_at(packet, 6) & 0x2000 != 0;
             (usize::from(first & 0xf) * 4, total, packet[9], fragment)
         }
-        _ => return Err(Skip::Cut),
+        _ => return Err(SkipReason::Cut),
     };
-    let left = total.checked_sub(at as u32).ok_or(Skip::Broken)?;
+    let left = total.checked_sub(at as u32).ok_or(SkipReason::Broken)?;
     let kept = &packet[..packet.len().min(total as usize)];
-    let bytes = kept.get(at..).ok_or(Skip::Cut)?;
+    let bytes = kept.get(at..).ok_or(SkipReason::Cut)?;
     Ok(IpPayload { protocol, bytes, length: left, total, fragment })
 }
 
-fn address_6(bytes: &[u8]) -> IpAddr {
+fn ipv6_address(bytes: &[u8]) -> IpAddr {
     let bytes = bytes.first_chunk().copied().unwrap_or_default();
     IpAddr::V6(Ipv6Addr::from_bits(u128::from_be_bytes(bytes)))
 }
 
 /// Iterates over the extension headers (RFC 8200, section 4).
-struct Walk {
+struct ExtensionHeaderWalk {
     /// Type of the header at `at`.
     next: u8,
     at: usize,
@@ -169,14 +177,14 @@ struct Walk {
     fragment: bool,
 }
 
-impl Walk {
-    fn new(header: &[u8; 40], length: Length) -> Self {
+impl ExtensionHeaderWalk {
+    fn new(header: &[u8; 40], length: LengthBounds) -> Self {
         Self {
             next: header[6],
             at: 40,
             total: match u16_at(header, 4) {
                 0 => length.original.max(40),
-                payload => length.bounded(40 + u32::from(payload)),
+                payload => length.limit_to_bounds(40 + u32::from(payload)),
             },
             jumbo: u16_at(header, 4) == 0,
             fragment: false,
@@ -184,26 +192,30 @@ impl Walk {
     }
 
     /// Skips one header of at least eight bytes.
-    fn step(&mut self, packet: &[u8]) -> Result<(), Skip> {
+    fn skip_header(&mut self, packet: &[u8]) -> Result<(), SkipReason> {
         const HOP_BY_HOP: u8 = 0;
         let header = packet.get(self.at..).unwrap_or_default();
         let length = match self.next {
             // Routing, destination, mobility, HIP, Shim6, and two experimental types.
             HOP_BY_HOP | 43 | 60 | 135 | 139 | 140 | 253 | 254 => {
-                8 + 8 * usize::from(*header.get(1).ok_or(self.missing(2))?)
+                8 + 8 * usize::from(*header.get(1).ok_or(self.missing_bytes_reason(2))?)
             }
             44 => 8,
-            51 => 8 + 4 * usize::from(*header.get(1).ok_or(self.missing(2))?),
-            _ => return Err(Skip::NotTcp), // the payload begins here
+            51 => 8 + 4 * usize::from(*header.get(1).ok_or(self.missing_bytes_reason(2))?),
+            _ => return Err(SkipReason::NotTcp), // the payload begins here
         };
-        let header = header.get(..length).ok_or(self.missing(length))?;
+        let header = header.get(..length).ok_or(self.missing_bytes_reason(length))?;
         if self.next == HOP_BY_HOP && self.jumbo {
-            self.hop_by_hop(&header[2..])?;
+            self.read_jumbo_length(&header[2..])?;
         }
         if self.next == 44 {
             let fragment = u16_at(header, 2);
             if fragment & 0xfff8 != 0 {
-                return Err(if header[0] == TCP { Skip::Fragment } else { Skip::NotTcp });
+                return Err(if header[0] == TCP {
+                    SkipReason::Fragment
+                } else {
+                    SkipReason::NotTcp
+                });
             }
             self.fragment = fragment & 1 != 0;
         }
@@ -214,11 +226,11 @@ impl Walk {
 
     /// Returns the reason why `length` bytes are missing: the capture is truncated, or the packet
     /// is inconsistent.
-    fn missing(&self, length: usize) -> Skip {
-        if self.at + length > self.total as usize { Skip::Broken } else { Skip::Cut }
+    fn missing_bytes_reason(&self, length: usize) -> SkipReason {
+        if self.at + length > self.total as usize { SkipReason::Broken } else { SkipReason::Cut }
     }
 
-    fn hop_by_hop(&mut self, mut options: &[u8]) -> Result<(), Skip> {
+    fn read_jumbo_length(&mut self, mut options: &[u8]) -> Result<(), SkipReason> {
         const JUMBO: u8 = 0xc2;
         loop {
             match options {
@@ -227,13 +239,13 @@ impl Walk {
                     // Only the sending host creates such packets, and knows their length.
                     let total = u64::from(u32_at(rest, 0)) + 40;
                     if total > u64::from(self.total) {
-                        return Err(Skip::Broken);
+                        return Err(SkipReason::Broken);
                     }
                     self.total = total as u32;
                     return Ok(());
                 }
                 [_, length, rest @ ..] => {
-                    options = rest.get(usize::from(*length)..).ok_or(Skip::Broken)?;
+                    options = rest.get(usize::from(*length)..).ok_or(SkipReason::Broken)?;
                 }
                 _ => return Ok(()),
             }

@@ -5,15 +5,15 @@
 //! unneeded objects.
 
 mod ip;
-mod link;
-mod options;
+mod link_layer;
 mod tcp;
+mod tcp_options;
 mod tunnel;
 
-pub(crate) use link::Link;
-pub use tunnel::Tunnels;
+pub(crate) use link_layer::LinkType;
+pub use tunnel::TunnelKinds;
 
-use crate::reader::Skip;
+use crate::reader::SkipReason;
 use crate::segment::{Endpoint, Flags, Options, Segment};
 use std::net::{IpAddr, Ipv4Addr};
 
@@ -51,18 +51,18 @@ const NO_OPTIONS: Options = Options {
 /// Parses a frame into `segment`, except for its number and time. `original`: length of the frame
 /// on the wire. Returns the minimum length of the frame by its headers, and the tunnels found.
 #[inline(always)]
-pub(crate) fn dissect(
-    link: Link,
+pub(crate) fn dissect_frame(
+    link: LinkType,
     frame: &[u8],
     original: u32,
     segment: &mut Segment,
-) -> Result<(u32, Tunnels), Skip> {
-    let (version, packet, max) = link::network_layer(link, frame)?;
+) -> Result<(u32, TunnelKinds), SkipReason> {
+    let (version, packet, max) = link_layer::find_network_layer(link, frame)?;
     let before = (frame.len() - packet.len()) as u32;
-    let length = ip::Length { original: original.saturating_sub(before), max };
-    let (bytes, tunnels) = match ip::dissect(version, packet, length, segment) {
-        Ok(()) => (segment.ip_bytes, Tunnels::default()),
-        Err(Skip::NotTcp) => tunnel::dissect(version, packet, length, segment)?,
+    let length = ip::LengthBounds { original: original.saturating_sub(before), max };
+    let (bytes, tunnels) = match ip::dissect_ip(version, packet, length, segment) {
+        Ok(()) => (segment.ip_bytes, TunnelKinds::default()),
+        Err(SkipReason::NotTcp) => tunnel::dissect_tunnels(version, packet, length, segment)?,
         Err(other) => return Err(other),
     };
     Ok((before.saturating_add(bytes), tunnels))

@@ -1,8 +1,8 @@
 //! The TCP header (RFC 9293, section 3.1).
 
-use super::options::read;
+use super::tcp_options::read_options;
 use super::{u16_at, u32_at};
-use crate::reader::Skip;
+use crate::reader::SkipReason;
 use crate::segment::{Flags, Segment};
 
 /// Length of the fixed header, which must be available.
@@ -10,13 +10,17 @@ const FIXED: usize = 20;
 
 /// Parses the header. `bytes`: available bytes; `length`: length of the TCP segment.
 #[inline(always)]
-pub(super) fn dissect(bytes: &[u8], length: u32, segment: &mut Segment) -> Result<(), Skip> {
+pub(super) fn dissect_tcp(
+    bytes: &[u8],
+    length: u32,
+    segment: &mut Segment,
+) -> Result<(), SkipReason> {
     let Some(header) = bytes.first_chunk::<FIXED>() else {
-        return Err(if (length as usize) < FIXED { Skip::Broken } else { Skip::Cut });
+        return Err(if (length as usize) < FIXED { SkipReason::Broken } else { SkipReason::Cut });
     };
     let header_length = usize::from(header[12] >> 4) * 4;
     if header_length < FIXED || header_length > length as usize {
-        return Err(Skip::Broken);
+        return Err(SkipReason::Broken);
     }
     segment.source.port = u16_at(header, 0);
     segment.destination.port = u16_at(header, 2);
@@ -26,6 +30,6 @@ pub(super) fn dissect(bytes: &[u8], length: u32, segment: &mut Segment) -> Resul
     segment.window = u16_at(header, 14);
     segment.payload = length - header_length as u32;
     let kept = &bytes[FIXED..header_length.min(bytes.len())];
-    segment.options = read(kept, header_length - FIXED, segment.flags.any(Flags::SYN));
+    segment.options = read_options(kept, header_length - FIXED, segment.flags.any(Flags::SYN));
     Ok(())
 }

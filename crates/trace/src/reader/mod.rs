@@ -1,35 +1,35 @@
 //! Reads TCP segments from a stream.
 
-mod buffer;
-mod bytes;
-mod clock;
-mod interfaces;
+mod byte_order;
+mod decompression;
+mod interface_copies;
 mod pcap;
 mod pcapng;
 mod repetition;
-mod source;
+mod stream_buffer;
 mod summary;
+mod timestamp_clock;
 mod zstandard;
 
-pub use source::Stopped;
-pub use summary::{Damage, Defect, Skip, Skipped, Summary};
+pub use decompression::StopRequested;
+pub use summary::{Damage, DamageKind, ReadSummary, SkipReason, SkippedFrames};
 
-use crate::frame::{self, Link, Tunnels};
+use crate::frame::{self, LinkType, TunnelKinds};
 use crate::segment::{Nanos, Segment};
-use buffer::Buffer;
-use interfaces::Interfaces;
-use pcap::Pcap;
-use pcapng::Pcapng;
-use repetition::{LONG_STEP, Repeats};
-use source::Source;
+use decompression::DecompressedSource;
+use interface_copies::InterfaceCopies;
+use pcap::PcapFormat;
+use pcapng::PcapngFormat;
+use repetition::{LONG_STEP, RepetitionDetector};
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
+use stream_buffer::StreamBuffer;
 
 /// A frame in the buffer, not yet skipped.
-struct Frame {
+struct BufferedFrame {
     time: Nanos,
-    link: Link,
+    link: LinkType,
     /// Number of its interface, if the file has several interfaces.
     interface: Option<u32>,
     /// Recorded length on the wire, bytes.
@@ -44,9 +44,9 @@ struct Frame {
 }
 
 #[derive(Debug)]
-enum Format {
-    Pcap(Pcap),
-    Pcapng(Pcapng),
+enum CaptureFormat {
+    Pcap(PcapFormat),
+    Pcapng(PcapngFormat),
     /// The stream has ended, or cannot be parsed further.
     Ended,
 }
@@ -68,71 +68,71 @@ pub enum ReadError {
 /// Reads the TCP segments of a capture in a fixed amount of memory.
 ///
 /// Supports pcap and pcapng, optionally compressed by gzip or zstd; the format is detected by the
-/// first bytes. Damage ends the reading, or is recorded if reading can continue. Segments before
-/// the damage are valid; [`Reader::summary`] describes the damage.
-pub struct Reader<R: Read> {
-    buffer: Buffer<Source<R>>,
-    format: Format,
+/// first bytes. Damage ends the reading; if reading can continue, the damage is only recorded.
+/// Segments before the damage are valid; [`CaptureReader::summary`] describes the damage.
+pub struct CaptureReader<R: Read> {
+    buffer: StreamBuffer<DecompressedSource<R>>,
+    format: CaptureFormat,
     last: Nanos,
     /// A long backward step of time; the next segment shows whether a repetition begins.
     back: Option<Nanos>,
-    repeats: Repeats,
-    interfaces: Interfaces,
+    repeats: RepetitionDetector,
+    interfaces: InterfaceCopies,
     /// Interface of the last frame, if recorded.
     interface: Option<u32>,
     segment: Segment,
-    summary: Summary,
+    summary: ReadSummary,
 }
 
-impl Reader<File> {
+impl CaptureReader<File> {
     /// Opens a file.
     ///
     /// # Errors
-    /// Returns the errors of [`Reader::new`] and of opening a file.
+    /// Returns the errors of [`CaptureReader::new`] and of opening a file.
     pub fn open(path: &Path) -> Result<Self, ReadError> {
         Self::new(File::open(path)?)
     }
 }
 
-impl<R: Read> Reader<R> {
+impl<R: Read> CaptureReader<R> {
     /// Reads from a stream such as a file, standard input or memory. Reads in large blocks, so the
     /// stream needs no buffer.
     ///
     /// # Errors
     /// Fails if the stream cannot be read or is not a capture.
     pub fn new(stream: R) -> Result<Self, ReadError> {
-        let mut buffer = Buffer::new(Source::new(stream)?);
-        let complete = buffer.ensure(4);
-        let Some(&magic) = buffer.view().first_chunk::<4>().filter(|_| complete) else {
+        let mut buffer = StreamBuffer::new(DecompressedSource::new(stream)?);
+        let complete = buffer.ensure_bytes(4);
+        let Some(&magic) = buffer.held_bytes().first_chunk::<4>().filter(|_| complete) else {
             return Err(match buffer.take_error() {
                 Some(error) => error.into(),
-                None if buffer.view().is_empty() => ReadError::Empty,
+                None if buffer.held_bytes().is_empty() => ReadError::Empty,
                 None => ReadError::Unrecognised("fewer than 4 bytes"),
             });
         };
-        let mut summary = Summary::default();
+        let mut summary = ReadSummary::default();
         let format = if u32::from_be_bytes(magic) == pcapng::SECTION {
-            Ok(Format::Pcapng(Pcapng::new()))
-        } else if let Some(kind) = Pcap::detect(magic) {
-            Pcap::open(kind, &mut buffer, &mut summary).map(Format::Pcap)
+            Ok(CaptureFormat::Pcapng(PcapngFormat::new()))
+        } else if let Some(kind) = PcapFormat::detect(magic) {
+            PcapFormat::read_file_header(kind, &mut buffer, &mut summary).map(CaptureFormat::Pcap)
         } else {
             return Err(ReadError::Unrecognised(describe_magic(magic)));
         };
         let segment = frame::BLANK;
         let mut reader = Self {
             buffer,
-            format: Format::Ended,
+            format: CaptureFormat::Ended,
             last: 0,
             back: None,
-            repeats: Repeats::default(),
-            interfaces: Interfaces::default(),
+            repeats: RepetitionDetector::default(),
+            interfaces: InterfaceCopies::default(),
             interface: None,
             segment,
             summary,
         };
         match format {
             Ok(format) => reader.format = format,
-            Err(damage) => reader.stop(damage),
+            Err(damage) => reader.stop_at_damage(damage),
         }
         Ok(reader)
     }
@@ -142,10 +142,10 @@ impl<R: Read> Reader<R> {
     pub fn next_segment(&mut self) -> Option<&Segment> {
         while let Some(frame) = self.next_frame() {
             self.summary.frames += 1;
-            self.check_time(frame.time);
+            self.check_time_order(frame.time);
             let result = self.dissect(&frame);
-            if !self.buffer.skip(frame.length) {
-                self.stop(Defect::RecordCut);
+            if !self.buffer.skip_bytes(frame.length) {
+                self.stop_at_damage(DamageKind::RecordCut);
             }
             match result {
                 Ok(()) if self.repeats.is_copy(&self.segment, self.back.is_some()) => {
@@ -158,14 +158,14 @@ impl<R: Read> Reader<R> {
                     self.summary.segments += 1;
                     return Some(&self.segment);
                 }
-                Err(reason) => self.skip(reason, frame.link),
+                Err(reason) => self.count_skipped(reason, frame.link),
             }
         }
         None
     }
 
     /// Calls `visit` for each segment and returns the summary.
-    pub fn for_each(mut self, mut visit: impl FnMut(&Segment)) -> Summary {
+    pub fn for_each(mut self, mut visit: impl FnMut(&Segment)) -> ReadSummary {
         while let Some(segment) = self.next_segment() {
             visit(segment);
         }
@@ -174,41 +174,41 @@ impl<R: Read> Reader<R> {
 
     /// Summary of the frames read so far.
     #[must_use]
-    pub fn summary(&self) -> &Summary {
+    pub fn summary(&self) -> &ReadSummary {
         &self.summary
     }
 
     #[inline(always)]
-    fn next_frame(&mut self) -> Option<Frame> {
+    fn next_frame(&mut self) -> Option<BufferedFrame> {
         let next = match &mut self.format {
-            Format::Pcap(pcap) => pcap.next(&mut self.buffer),
-            Format::Pcapng(pcapng) => pcapng.next(&mut self.buffer, &mut self.summary),
-            Format::Ended => return None,
+            CaptureFormat::Pcap(pcap) => pcap.next_frame(&mut self.buffer),
+            CaptureFormat::Pcapng(pcapng) => pcapng.next_frame(&mut self.buffer, &mut self.summary),
+            CaptureFormat::Ended => return None,
         };
         match next {
             Ok(Some(frame)) => Some(frame),
             Ok(None) => {
-                self.finish();
+                self.finish_reading();
                 None
             }
             Err(damage) => {
-                self.stop(damage);
+                self.stop_at_damage(damage);
                 None
             }
         }
     }
 
     #[inline(always)]
-    fn dissect(&mut self, frame: &Frame) -> Result<(), Skip> {
-        let bytes = &self.buffer.view()[frame.from..frame.to];
+    fn dissect(&mut self, frame: &BufferedFrame) -> Result<(), SkipReason> {
+        let bytes = &self.buffer.held_bytes()[frame.from..frame.to];
         if self.summary.has_interfaces {
-            self.interface = frame.link.interface(bytes).or(frame.interface);
+            self.interface = frame.link.interface_number(bytes).or(frame.interface);
         }
         let segment = &mut self.segment;
-        let result = frame::dissect(frame.link, bytes, frame.original, segment);
+        let result = frame::dissect_frame(frame.link, bytes, frame.original, segment);
         segment.frame = self.summary.frames;
         segment.time = frame.time;
-        let (needed, tunnels) = *result.as_ref().unwrap_or(&(0, Tunnels::default()));
+        let (needed, tunnels) = *result.as_ref().unwrap_or(&(0, TunnelKinds::default()));
         if frame.original < frame.kept.max(needed) {
             self.summary.wrong_lengths += 1;
         }
@@ -239,7 +239,7 @@ impl<R: Read> Reader<R> {
     }
 
     #[inline(always)]
-    fn check_time(&mut self, time: Nanos) {
+    fn check_time_order(&mut self, time: Nanos) {
         if time < self.last {
             self.on_step_back(self.last - time);
         }
@@ -265,38 +265,41 @@ impl<R: Read> Reader<R> {
     }
 
     #[cold]
-    fn skip(&mut self, reason: Skip, link: Link) {
-        self.summary.skipped.count(reason);
-        if let (Link::Unknown(kind), None) = (link, self.summary.unknown_link) {
+    fn count_skipped(&mut self, reason: SkipReason, link: LinkType) {
+        self.summary.skipped.count_frame(reason);
+        if let (LinkType::Unknown(kind), None) = (link, self.summary.unknown_link) {
             self.summary.unknown_link = Some(kind);
         }
     }
 
     /// Ends the reading at the end of the stream, or at an error between two records.
     #[cold]
-    fn finish(&mut self) {
+    fn finish_reading(&mut self) {
         self.confirm_step_back();
-        self.format = Format::Ended;
-        if let Some(error) = self.buffer.take_error().filter(|error| !source::is_stopped(error)) {
-            self.summary.add_damage(self.buffer.mark(), Defect::Source(error.to_string()));
+        self.format = CaptureFormat::Ended;
+        if let Some(error) =
+            self.buffer.take_error().filter(|error| !decompression::is_stop_request(error))
+        {
+            self.summary
+                .add_damage(self.buffer.record_start(), DamageKind::Source(error.to_string()));
         }
     }
 
     /// Ends the reading because of damage. If the source failed, its error is reported instead of
     /// truncation.
     #[cold]
-    fn stop(&mut self, damage: Defect) {
+    fn stop_at_damage(&mut self, damage: DamageKind) {
         self.confirm_step_back();
-        self.format = Format::Ended;
+        self.format = CaptureFormat::Ended;
         let error = match damage {
-            Defect::HeaderCut | Defect::RecordCut => self.buffer.take_error(),
+            DamageKind::HeaderCut | DamageKind::RecordCut => self.buffer.take_error(),
             _ => None,
         };
-        if error.as_ref().is_some_and(source::is_stopped) {
+        if error.as_ref().is_some_and(decompression::is_stop_request) {
             return;
         }
-        let damage = error.map_or(damage, |error| Defect::Source(error.to_string()));
-        self.summary.add_damage(self.buffer.mark(), damage);
+        let damage = error.map_or(damage, |error| DamageKind::Source(error.to_string()));
+        self.summary.add_damage(self.buffer.record_start(), damage);
     }
 }
 

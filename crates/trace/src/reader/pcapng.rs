@@ -2,12 +2,12 @@
 //!
 //! The IETF draft is draft-ietf-opsawg-pcapng.
 
-use super::Frame;
-use super::buffer::{Buffer, CAPACITY};
-use super::bytes::ByteOrder;
-use super::clock::{Clock, LATEST};
-use super::summary::{Defect, Summary};
-use crate::frame::Link;
+use super::BufferedFrame;
+use super::byte_order::ByteOrder;
+use super::stream_buffer::{CAPACITY, StreamBuffer};
+use super::summary::{DamageKind, ReadSummary};
+use super::timestamp_clock::{LATEST, TimestampClock};
+use crate::frame::LinkType;
 use crate::segment::Nanos;
 use std::io::Read;
 
@@ -32,25 +32,25 @@ const OPTION_DROPPED: u16 = 5;
 const MAX_INTERFACES: usize = 65_536;
 
 #[derive(Clone, Copy, Debug)]
-struct Interface {
-    link: Link,
+struct InterfaceDescription {
+    link: LinkType,
     snaplen: u32,
-    clock: Clock,
+    clock: TimestampClock,
     /// Frames dropped, by the latest statistics, which are cumulative.
     dropped: u64,
 }
 
 #[derive(Debug)]
-pub(super) struct Pcapng {
+pub(super) struct PcapngFormat {
     order: ByteOrder,
-    interfaces: Vec<Interface>,
+    interfaces: Vec<InterfaceDescription>,
     last: Nanos,
     /// Position of the current block.
     at: u64,
 }
 
 /// Header fields of a packet block, and the offset of its data.
-struct Packet {
+struct PacketBlock {
     interface: u32,
     ticks: u64,
     kept: u32,
@@ -58,65 +58,73 @@ struct Packet {
     from: usize,
 }
 
-impl Pcapng {
+impl PcapngFormat {
     pub(super) fn new() -> Self {
         Self { order: ByteOrder::Little, interfaces: Vec::new(), last: 0, at: 0 }
     }
 
     /// Returns the next frame; the caller must skip it.
-    pub(super) fn next<R: Read>(
+    pub(super) fn next_frame<R: Read>(
         &mut self,
-        buffer: &mut Buffer<R>,
-        summary: &mut Summary,
-    ) -> Result<Option<Frame>, Defect> {
+        buffer: &mut StreamBuffer<R>,
+        summary: &mut ReadSummary,
+    ) -> Result<Option<BufferedFrame>, DamageKind> {
         loop {
-            buffer.set_mark();
-            self.at = buffer.mark();
-            if !buffer.ensure(BLOCK_FRAMING) {
-                return if buffer.view().is_empty() { Ok(None) } else { Err(Defect::HeaderCut) };
+            buffer.set_record_start();
+            self.at = buffer.record_start();
+            if !buffer.ensure_bytes(BLOCK_FRAMING) {
+                return if buffer.held_bytes().is_empty() {
+                    Ok(None)
+                } else {
+                    Err(DamageKind::HeaderCut)
+                };
             }
-            let kind = self.order.u32(buffer.view(), 0);
+            let kind = self.order.u32(buffer.held_bytes(), 0);
             if kind == SECTION {
-                self.order = byte_order(buffer.view())?;
+                self.order = section_byte_order(buffer.held_bytes())?;
             }
-            let length = self.order.u32(buffer.view(), 4);
-            let body = self.body(length, buffer)?;
-            if let Some(frame) = self.block(kind, length, body, summary)? {
+            let length = self.order.u32(buffer.held_bytes(), 4);
+            let body = self.block_body(length, buffer)?;
+            if let Some(frame) = self.process_block(kind, length, body, summary)? {
                 return Ok(Some(frame));
             }
-            if !buffer.skip(u64::from(length)) {
-                return Err(Defect::RecordCut);
+            if !buffer.skip_bytes(u64::from(length)) {
+                return Err(DamageKind::RecordCut);
             }
         }
     }
 
     /// Returns the available part of the body of a block with `length` bytes.
     #[inline(always)]
-    fn body<'a, R: Read>(&self, length: u32, input: &'a mut Buffer<R>) -> Result<&'a [u8], Defect> {
+    fn block_body<'a, R: Read>(
+        &self,
+        length: u32,
+        input: &'a mut StreamBuffer<R>,
+    ) -> Result<&'a [u8], DamageKind> {
         let size = length as usize;
         if size < BLOCK_FRAMING || size % 4 != 0 {
-            return Err(Defect::BlockLength(length));
+            return Err(DamageKind::BlockLength(length));
         }
         let end = size - 4;
-        if !input.ensure(size.min(CAPACITY)) || size > CAPACITY {
-            let held = input.view().len().min(end);
-            return Ok(&input.view()[BLOCK_HEADER..held]);
+        if !input.ensure_bytes(size.min(CAPACITY)) || size > CAPACITY {
+            let held = input.held_bytes().len().min(end);
+            return Ok(&input.held_bytes()[BLOCK_HEADER..held]);
         }
         // The trailing length is checked before the block is parsed.
-        match self.order.u32(input.view(), end) {
-            trailer if trailer == length => Ok(&input.view()[BLOCK_HEADER..end]),
-            trailer => Err(Defect::Trailer(length, trailer)),
+        match self.order.u32(input.held_bytes(), end) {
+            trailer if trailer == length => Ok(&input.held_bytes()[BLOCK_HEADER..end]),
+            trailer => Err(DamageKind::Trailer(length, trailer)),
         }
     }
 
     #[inline(always)]
-    fn block(
+    fn process_block(
         &mut self,
         kind: u32,
         length: u32,
         body: &[u8],
-        summary: &mut Summary,
-    ) -> Result<Option<Frame>, Defect> {
+        summary: &mut ReadSummary,
+    ) -> Result<Option<BufferedFrame>, DamageKind> {
         // Length of the body by the block's length, even if less is available.
         let room = length as usize - BLOCK_FRAMING;
         let needed = match kind {
@@ -127,72 +135,72 @@ impl Pcapng {
             _ => return Ok(None),
         };
         if room < needed {
-            return Err(Defect::BlockShort(kind));
+            return Err(DamageKind::BlockShort(kind));
         }
         if body.len() < needed {
-            return Err(Defect::RecordCut);
+            return Err(DamageKind::RecordCut);
         }
         let packet = match kind {
-            PACKET | OLD_PACKET => self.packet(kind, body),
-            SIMPLE_PACKET => self.simple_packet(body, room, summary),
-            SECTION => return self.section(body).map(|()| None),
-            INTERFACE => return self.interface(body, summary).map(|()| None),
+            PACKET | OLD_PACKET => self.parse_packet_block(kind, body),
+            SIMPLE_PACKET => self.parse_simple_packet_block(body, room, summary),
+            SECTION => return self.begin_section(body).map(|()| None),
+            INTERFACE => return self.add_interface(body, summary).map(|()| None),
             _ => {
-                self.statistics(body, summary);
+                self.add_drop_statistics(body, summary);
                 return Ok(None);
             }
         };
         if packet.kept as usize > room - packet.from {
-            return Err(Defect::BlockShort(kind));
+            return Err(DamageKind::BlockShort(kind));
         }
-        Ok(Some(self.frame(&packet, length, body.len(), summary)))
+        Ok(Some(self.frame_of_packet(&packet, length, body.len(), summary)))
     }
 
-    fn section(&mut self, body: &[u8]) -> Result<(), Defect> {
+    fn begin_section(&mut self, body: &[u8]) -> Result<(), DamageKind> {
         self.interfaces.clear();
         let (major, minor) = (self.order.u16(body, 4), self.order.u16(body, 6));
-        if major == 1 { Ok(()) } else { Err(Defect::Version(major, minor)) }
+        if major == 1 { Ok(()) } else { Err(DamageKind::Version(major, minor)) }
     }
 
-    fn interface(&mut self, body: &[u8], summary: &mut Summary) -> Result<(), Defect> {
+    fn add_interface(&mut self, body: &[u8], summary: &mut ReadSummary) -> Result<(), DamageKind> {
         if self.interfaces.len() == MAX_INTERFACES {
-            return Err(Defect::Interfaces(MAX_INTERFACES));
+            return Err(DamageKind::Interfaces(MAX_INTERFACES));
         }
         let (mut resolution, mut offset) = (6, 0);
-        let valid = self.options(&body[8..], |kind, value| match (kind, value.len()) {
+        let valid = self.visit_options(&body[8..], |kind, value| match (kind, value.len()) {
             (OPTION_RESOLUTION, 1..) => resolution = value[0],
             (OPTION_OFFSET, 8..) => offset = self.order.u64(value, 0) as i64,
             _ => {}
         });
         if !valid {
-            summary.add_damage(self.at, Defect::Option);
+            summary.add_damage(self.at, DamageKind::Option);
         }
-        let clock = Clock::new(resolution, offset).unwrap_or_else(|| {
-            summary.add_damage(self.at, Defect::Resolution(resolution));
-            Clock::MICROSECONDS
+        let clock = TimestampClock::new(resolution, offset).unwrap_or_else(|| {
+            summary.add_damage(self.at, DamageKind::Resolution(resolution));
+            TimestampClock::MICROSECONDS
         });
-        let link = Link::of(u32::from(self.order.u16(body, 0)));
+        let link = LinkType::from_number(u32::from(self.order.u16(body, 0)));
         summary.has_interfaces |= link.has_interface();
         let snaplen = match self.order.u32(body, 4) {
             0 => u32::MAX,
             some => some,
         };
-        self.interfaces.push(Interface { link, snaplen, clock, dropped: 0 });
+        self.interfaces.push(InterfaceDescription { link, snaplen, clock, dropped: 0 });
         summary.has_interfaces |= self.interfaces.len() > 1;
         Ok(())
     }
 
-    fn statistics(&mut self, body: &[u8], summary: &mut Summary) {
+    fn add_drop_statistics(&mut self, body: &[u8], summary: &mut ReadSummary) {
         let interface = self.order.u32(body, 0) as usize;
         let mut dropped = None;
         let options = body.get(12..).unwrap_or_default();
-        let valid = self.options(options, |kind, value| {
+        let valid = self.visit_options(options, |kind, value| {
             if kind == OPTION_DROPPED && value.len() >= 8 {
                 dropped = Some(self.order.u64(value, 0));
             }
         });
         if !valid {
-            summary.add_damage(self.at, Defect::Option);
+            summary.add_damage(self.at, DamageKind::Option);
         }
         if let (Some(interface), Some(dropped)) = (self.interfaces.get_mut(interface), dropped) {
             let more = dropped.saturating_sub(interface.dropped);
@@ -201,8 +209,8 @@ impl Pcapng {
         }
     }
 
-    /// Calls `see` for each option. Returns false if an option extends beyond the block.
-    fn options(&self, mut bytes: &[u8], mut visit: impl FnMut(u16, &[u8])) -> bool {
+    /// Calls `visit` for each option. Returns false if an option extends beyond the block.
+    fn visit_options(&self, mut bytes: &[u8], mut visit: impl FnMut(u16, &[u8])) -> bool {
         while bytes.len() >= 4 {
             let (kind, length) = (self.order.u16(bytes, 0), self.order.u16(bytes, 2) as usize);
             if kind == 0 {
@@ -218,13 +226,13 @@ impl Pcapng {
     }
 
     #[inline(always)]
-    fn packet(&self, kind: u32, body: &[u8]) -> Packet {
+    fn parse_packet_block(&self, kind: u32, body: &[u8]) -> PacketBlock {
         let order = self.order;
         let interface = match kind {
             PACKET => order.u32(body, 0),
             _ => u32::from(order.u16(body, 0)),
         };
-        Packet {
+        PacketBlock {
             interface,
             ticks: u64::from(order.u32(body, 4)) << 32 | u64::from(order.u32(body, 8)),
             kept: order.u32(body, 12),
@@ -233,22 +241,33 @@ impl Pcapng {
         }
     }
 
-    fn simple_packet(&self, body: &[u8], room: usize, summary: &mut Summary) -> Packet {
+    fn parse_simple_packet_block(
+        &self,
+        body: &[u8],
+        room: usize,
+        summary: &mut ReadSummary,
+    ) -> PacketBlock {
         summary.untimed += 1;
         let original = self.order.u32(body, 0);
         let snaplen = self.interfaces.first().map_or(u32::MAX, |interface| interface.snaplen);
         // The block is padded to four bytes, so its length is only an upper bound.
         let kept = original.min(snaplen).min((room - 4) as u32);
-        Packet { interface: 0, ticks: 0, kept, original, from: 4 }
+        PacketBlock { interface: 0, ticks: 0, kept, original, from: 4 }
     }
 
     #[inline(always)]
-    fn frame(&mut self, packet: &Packet, length: u32, held: usize, summary: &mut Summary) -> Frame {
+    fn frame_of_packet(
+        &mut self,
+        packet: &PacketBlock,
+        length: u32,
+        held: usize,
+        summary: &mut ReadSummary,
+    ) -> BufferedFrame {
         let to = held.min(packet.from + packet.kept as usize);
         let link = match self.interfaces.get(packet.interface as usize) {
             Some(interface) => {
                 if packet.from == 20 {
-                    self.last = interface.clock.time(packet.ticks);
+                    self.last = interface.clock.time_of_ticks(packet.ticks);
                     if self.last > LATEST {
                         self.last = LATEST;
                         summary.too_late += 1;
@@ -257,11 +276,11 @@ impl Pcapng {
                 interface.link
             }
             None => {
-                summary.add_damage(self.at, Defect::Interface(packet.interface));
-                Link::Undescribed
+                summary.add_damage(self.at, DamageKind::Interface(packet.interface));
+                LinkType::Undescribed
             }
         };
-        Frame {
+        BufferedFrame {
             time: self.last,
             link,
             interface: (self.interfaces.len() > 1).then_some(packet.interface),
@@ -275,10 +294,10 @@ impl Pcapng {
 }
 
 /// Returns the byte order of a section header block.
-fn byte_order(block: &[u8]) -> Result<ByteOrder, Defect> {
+fn section_byte_order(block: &[u8]) -> Result<ByteOrder, DamageKind> {
     match (ByteOrder::Little.u32(block, 8), ByteOrder::Big.u32(block, 8)) {
         (BYTE_ORDER_MAGIC, _) => Ok(ByteOrder::Little),
         (_, BYTE_ORDER_MAGIC) => Ok(ByteOrder::Big),
-        (_, other) => Err(Defect::ByteOrder(other)),
+        (_, other) => Err(DamageKind::ByteOrder(other)),
     }
 }

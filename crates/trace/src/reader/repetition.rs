@@ -1,22 +1,22 @@
 //! Detection of a capture that is repeated in one file: joined to itself or to an overlapping
 //! capture.
 //!
-//! If time steps back to an already known segment, the following segments are compared with those
-//! that followed it, and skipped while they are the same.
+//! If time steps back to an already known segment, the next segments are compared with the segments
+//! after the known one, and skipped while they are equal.
 
 use crate::segment::{Nanos, Segment};
 
 /// Shorter backward steps are caused by clocks and queues.
 pub(super) const LONG_STEP: Nanos = 100_000_000;
-/// Maximum number of stored hashes. Segments beyond it count as copies if all stored ones were
-/// copies.
+/// Maximum number of stored hashes. Segments beyond this limit count as copies if all stored
+/// segments were copies.
 const MAX_MARKS: usize = 1 << 20;
 /// Maximum number of backward steps examined; a file with more is unordered.
 const MAX_SEARCHES: u32 = 64;
 
 /// Hashes of the segments read so far.
 #[derive(Debug, Default)]
-pub(super) struct Repeats {
+pub(super) struct RepetitionDetector {
     marks: Vec<u64>,
     /// Latest time of all segments.
     latest: Nanos,
@@ -25,14 +25,15 @@ pub(super) struct Repeats {
     searches: u32,
 }
 
-impl Repeats {
+impl RepetitionDetector {
     /// Whether copies are being skipped.
     #[inline(always)]
     pub(super) fn is_skipping(&self) -> bool {
         self.next.is_some()
     }
 
-    /// Adds a segment. Returns whether it is a copy. `back`: time stepped back before it.
+    /// Adds a segment. Returns true if the segment is a copy. `back`: time stepped back before this
+    /// segment.
     #[inline(always)]
     pub(super) fn is_copy(&mut self, segment: &Segment, back: bool) -> bool {
         if (self.next.is_some() || back) && self.matches_earlier(segment) {
@@ -40,14 +41,14 @@ impl Repeats {
         }
         self.latest = self.latest.max(segment.time);
         if self.marks.len() < MAX_MARKS {
-            self.marks.push(mark(segment));
+            self.marks.push(hash_segment(segment));
         }
         false
     }
 
     #[cold]
     fn matches_earlier(&mut self, segment: &Segment) -> bool {
-        let mark = mark(segment);
+        let mark = hash_segment(segment);
         if let Some(next) = self.next {
             let known = self.marks.get(next);
             // Beyond the stored hashes, only the time is compared.
@@ -68,7 +69,7 @@ impl Repeats {
 
 /// Hash of the time and numbers that identify a segment.
 #[inline(always)]
-fn mark(segment: &Segment) -> u64 {
+fn hash_segment(segment: &Segment) -> u64 {
     // Odd fractional parts of the square roots of 2 and 3.
     let numbers = u64::from(segment.sequence) << 32 | u64::from(segment.acknowledgement);
     let ends = u64::from(segment.source.port) << 48 ^ segment.time;

@@ -1,11 +1,11 @@
 //! Statistics of the reading: frames, skipped frames, and damage of the file.
 
-use crate::frame::Tunnels;
+use crate::frame::TunnelKinds;
 use crate::segment::Nanos;
 
 /// Reason why a frame contains no segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Skip {
+pub enum SkipReason {
     /// The frame contains no IP packet.
     NotIp,
     /// The frame contains IP, but not TCP.
@@ -22,7 +22,7 @@ pub enum Skip {
 
 /// Number of frames without a segment, by reason.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Skipped {
+pub struct SkippedFrames {
     /// No IP.
     pub not_ip: u64,
     /// IP, but no TCP.
@@ -41,7 +41,7 @@ pub struct Skipped {
     pub other_interface: u64,
 }
 
-impl Skipped {
+impl SkippedFrames {
     /// All skipped frames.
     #[must_use]
     pub fn total(&self) -> u64 {
@@ -50,21 +50,21 @@ impl Skipped {
         self.not_ip + self.not_tcp + self.fragments + damaged + self.unknown_link + copies
     }
 
-    pub(super) fn count(&mut self, reason: Skip) {
+    pub(super) fn count_frame(&mut self, reason: SkipReason) {
         *match reason {
-            Skip::NotIp => &mut self.not_ip,
-            Skip::NotTcp => &mut self.not_tcp,
-            Skip::Fragment => &mut self.fragments,
-            Skip::Cut => &mut self.cut,
-            Skip::Broken => &mut self.broken,
-            Skip::UnknownLink => &mut self.unknown_link,
+            SkipReason::NotIp => &mut self.not_ip,
+            SkipReason::NotTcp => &mut self.not_tcp,
+            SkipReason::Fragment => &mut self.fragments,
+            SkipReason::Cut => &mut self.cut,
+            SkipReason::Broken => &mut self.broken,
+            SkipReason::UnknownLink => &mut self.unknown_link,
         } += 1;
     }
 }
 
 /// Damage of a file.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Defect {
+pub enum DamageKind {
     /// The file ends within its header or the header of a record or block.
     #[error("the file ends within a header")]
     HeaderCut,
@@ -112,10 +112,10 @@ pub enum Defect {
 pub struct Damage {
     /// Offset of the damaged record in the uncompressed data.
     pub at: u64,
-    /// Number of frames before it.
+    /// Number of frames before the damage.
     pub frame: u64,
     /// Kind of damage.
-    pub kind: Defect,
+    pub kind: DamageKind,
 }
 
 /// Maximum number of damages listed; the others are counted.
@@ -123,13 +123,13 @@ const MAX_DAMAGE: usize = 16;
 
 /// Summary of the frames read so far.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Summary {
+pub struct ReadSummary {
     /// Number of frames; each is a segment or skipped.
     pub frames: u64,
     /// TCP segments.
     pub segments: u64,
     /// Frames without a segment.
-    pub skipped: Skipped,
+    pub skipped: SkippedFrames,
     /// True if the number of the interface is known for some frames.
     pub(super) has_interfaces: bool,
     /// Numbers of the interfaces whose segments were skipped as copies.
@@ -142,7 +142,7 @@ pub struct Summary {
     /// Segments found inside tunnels.
     pub tunnelled: u64,
     /// Kinds of tunnels found.
-    pub tunnels: Tunnels,
+    pub tunnels: TunnelKinds,
     /// First unknown link type.
     pub unknown_link: Option<u32>,
     /// Number of frames with an earlier timestamp than the previous frame.
@@ -164,7 +164,7 @@ pub struct Summary {
     pub more_damage: u64,
 }
 
-impl Summary {
+impl ReadSummary {
     /// Whether the file is damaged, so that results are incomplete.
     #[must_use]
     pub fn is_damaged(&self) -> bool {
@@ -177,7 +177,7 @@ impl Summary {
         let mut lines: Vec<String> = self.damage.iter().map(ToString::to_string).collect();
         let mut warn = |count: u64, text: &str| {
             if count > 0 {
-                lines.push(counted(count, text));
+                lines.push(count_with_noun(count, text));
             }
         };
         warn(self.more_damage, "further errors in the file");
@@ -213,12 +213,12 @@ impl Summary {
         warn(self.untimed, "frames without timestamp: the previous timestamp was used");
         if self.backwards > 0 {
             let max_ms = self.longest_back as f64 / 1e6;
-            let times = counted(self.backwards, "times");
+            let times = count_with_noun(self.backwards, "times");
             lines.push(format!("timestamps step back {times}, by up to {max_ms} ms"));
         }
         if let Some(kind) = self.unknown_link {
             let count = self.skipped.unknown_link;
-            let frames = counted(count, "frames");
+            let frames = count_with_noun(count, "frames");
             lines.push(format!("{frames} skipped: unknown link type, for example {kind}"));
         }
         if self.segments == 0 {
@@ -232,7 +232,7 @@ impl Summary {
         self.longest_back = self.longest_back.max(by);
     }
 
-    pub(super) fn add_damage(&mut self, at: u64, kind: Defect) {
+    pub(super) fn add_damage(&mut self, at: u64, kind: DamageKind) {
         if self.damage.len() < MAX_DAMAGE {
             self.damage.push(Damage { at, frame: self.frames, kind });
         } else {
@@ -241,8 +241,8 @@ impl Summary {
     }
 }
 
-/// Formats a count and its noun, the first word of `what`, without its plural "s" for one.
-fn counted(count: u64, text: &str) -> String {
+/// Formats a count and its noun, the first word of `text`, without its plural "s" for one.
+fn count_with_noun(count: u64, text: &str) -> String {
     let (first, rest) = text.split_at(text.find(' ').unwrap_or(text.len()));
     let first = if count == 1 { first.trim_end_matches('s') } else { first };
     format!("{count} {first}{rest}")
@@ -250,12 +250,12 @@ fn counted(count: u64, text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::counted;
+    use super::count_with_noun;
 
     #[test]
     fn counted_uses_singular_for_one() {
-        assert_eq!(counted(1, "frames skipped: why"), "1 frame skipped: why");
-        assert_eq!(counted(2, "frames left out: why"), "2 frames left out: why");
-        assert_eq!(counted(1, "times"), "1 time");
+        assert_eq!(count_with_noun(1, "frames skipped: why"), "1 frame skipped: why");
+        assert_eq!(count_with_noun(2, "frames left out: why"), "2 frames left out: why");
+        assert_eq!(count_with_noun(1, "times"), "1 time");
     }
 }

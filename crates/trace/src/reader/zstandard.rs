@@ -12,7 +12,7 @@ const LARGEST_WINDOW: u32 = 27;
 const BLOCK_HEADER: usize = 3;
 
 /// Decompresses consecutive frames.
-pub(super) struct Zstd<R> {
+pub(super) struct ZstdDecoder<R> {
     source: R,
     decoder: Decoder<'static>,
     /// Number of bytes requested by the decoder; 0 between frames.
@@ -21,7 +21,7 @@ pub(super) struct Zstd<R> {
     full: bool,
 }
 
-impl<R: BufRead> Zstd<R> {
+impl<R: BufRead> ZstdDecoder<R> {
     pub(super) fn new(source: R) -> io::Result<Self> {
         let mut decoder = Decoder::new()?;
         decoder.set_parameter(DParameter::WindowLogMax(LARGEST_WINDOW))?;
@@ -32,11 +32,11 @@ impl<R: BufRead> Zstd<R> {
     /// ended.
     ///
     /// The decoder discards the output of a failed step, so a step has at most one block.
-    fn step(&mut self, into: &mut [u8]) -> io::Result<(usize, bool)> {
+    fn decode_step(&mut self, into: &mut [u8]) -> io::Result<(usize, bool)> {
         let input = if self.full { &[][..] } else { self.source.fill_buf()? };
         let ended = input.is_empty() && !self.full;
         let length = self.wanted.saturating_sub(BLOCK_HEADER).max(1).min(input.len());
-        let status = self.decoder.run_on_buffers(&input[..length], into).map_err(explained)?;
+        let status = self.decoder.run_on_buffers(&input[..length], into).map_err(explain_error)?;
         self.source.consume(status.bytes_read);
         self.full = status.bytes_written == into.len();
         // A final step without output does not change the requested size.
@@ -47,13 +47,13 @@ impl<R: BufRead> Zstd<R> {
     }
 }
 
-impl<R: BufRead> Read for Zstd<R> {
+impl<R: BufRead> Read for ZstdDecoder<R> {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
         if into.is_empty() {
             return Ok(0);
         }
         loop {
-            match self.step(into)? {
+            match self.decode_step(into)? {
                 (0, true) if self.wanted > 0 => {
                     let text = "zstd: the data are truncated";
                     return Err(io::Error::new(io::ErrorKind::UnexpectedEof, text));
@@ -65,7 +65,7 @@ impl<R: BufRead> Read for Zstd<R> {
     }
 }
 
-fn explained(error: io::Error) -> io::Error {
+fn explain_error(error: io::Error) -> io::Error {
     let text = error.to_string();
     // The library distinguishes its errors only by their text.
     let advice = if text.contains("too much memory") {

@@ -5,15 +5,15 @@ mod path;
 
 use path::{Capture, FULL, Path, slow_start};
 use proptest::prelude::*;
-use tcpcast_trace::{DirectionReport, LIMITS, Limit};
+use tcpcast_trace::{DirectionReport, LIMITS, TransferLimit};
 
-fn share(report: &DirectionReport, limit: Limit) -> f64 {
+fn share(report: &DirectionReport, limit: TransferLimit) -> f64 {
     let index = LIMITS.iter().position(|one| *one == limit).expect("listed");
     report.limitation.shares.expect("time passed")[index]
 }
 
 /// Asserts the limit and its minimum share of the time.
-fn assert_limited_by(report: &DirectionReport, limit: Limit, min: f64) {
+fn assert_limited_by(report: &DirectionReport, limit: TransferLimit, min: f64) {
     assert_eq!(report.limitation.limited_by, limit, "{:?}", report.limitation);
     assert!(share(report, limit) > min, "{:?}", report.limitation);
     let sum: f64 = report.limitation.shares.expect("time passed").iter().sum();
@@ -23,7 +23,7 @@ fn assert_limited_by(report: &DirectionReport, limit: Limit, min: f64) {
 #[test]
 fn limit_is_receive_window() {
     let path = Path { window: 20, ..Path::default() };
-    assert_limited_by(&path.report(), Limit::ReceiverWindow, 0.9);
+    assert_limited_by(&path.report(), TransferLimit::ReceiverWindow, 0.9);
 }
 
 #[test]
@@ -35,7 +35,7 @@ fn limit_is_receive_window_without_handshake() {
         (0..10).for_each(|_| capture.data(100.0 * round as f64, FULL));
         capture.ack(100.0 * round as f64 + 99.9, 10 * (round + 1));
     }
-    assert_limited_by(&capture.report(), Limit::ReceiverWindow, 0.9);
+    assert_limited_by(&capture.report(), TransferLimit::ReceiverWindow, 0.9);
 }
 
 #[test]
@@ -50,21 +50,21 @@ fn limit_is_closed_receive_window() {
     capture.data(4110.1, FULL);
     capture.ack(4160.1, 2);
     let report = capture.report();
-    assert_limited_by(&report, Limit::ReceiverWindow, 0.9);
+    assert_limited_by(&report, TransferLimit::ReceiverWindow, 0.9);
     assert_eq!(report.limitation.idle_s, Some(0.0));
 }
 
 #[test]
 fn limit_is_send_buffer() {
     let path = Path { buffer: 20, ..Path::default() };
-    assert_limited_by(&path.report(), Limit::SendBuffer, 0.9);
+    assert_limited_by(&path.report(), TransferLimit::SendBuffer, 0.9);
 }
 
 #[test]
 fn limit_of_short_transfer_is_slow_start() {
     let path = Path { application: |n| (n < 70).then_some((0.0, FULL)), ..Path::default() };
     let report = path.report();
-    assert_limited_by(&report, Limit::SlowStart, 0.99);
+    assert_limited_by(&report, TransferLimit::SlowStart, 0.99);
     assert_eq!(report.rounds.len(), 3);
 }
 
@@ -74,7 +74,7 @@ fn limit_is_congestion_window() {
     let grows =
         |acked: u64| 10 + (((1.0 + 8.0 * (acked as f64 + 45.0)).sqrt() - 1.0) / 2.0) as u64 - 9;
     let path = Path { cwnd: grows, ..Path::default() };
-    assert_limited_by(&path.report(), Limit::CongestionWindow, 0.8);
+    assert_limited_by(&path.report(), TransferLimit::CongestionWindow, 0.8);
 }
 
 #[test]
@@ -83,7 +83,7 @@ fn limit_is_bottleneck_with_any_window_limit() {
         // The path holds 40 packets.
         let path = Path { service: 2.5, window, buffer, ..Path::default() };
         let report = path.report();
-        assert_limited_by(&report, Limit::Bottleneck, 0.85);
+        assert_limited_by(&report, TransferLimit::Bottleneck, 0.85);
         let rate = report.limitation.bottleneck_rate_bps.expect("it was full");
         assert!((rate / 3.2e6 - 1.0).abs() < 0.01, "{rate}");
         assert!(report.rtt.flight_correlation.expect("it changed") > 0.9);
@@ -94,7 +94,7 @@ fn limit_is_bottleneck_with_any_window_limit() {
 fn limit_is_receive_window_without_standing_queue() {
     let path = Path { service: 2.5, window: 38, ..Path::default() };
     let report = path.report();
-    assert_limited_by(&report, Limit::ReceiverWindow, 0.9);
+    assert_limited_by(&report, TransferLimit::ReceiverWindow, 0.9);
     assert_eq!(report.limitation.bottleneck_rate_bps, None);
 }
 
@@ -109,7 +109,7 @@ fn limit_is_pausing_application() {
             },
         };
         let report = Path { application: bursts, ..Path::default() }.report();
-        assert_limited_by(&report, Limit::Application, 0.8);
+        assert_limited_by(&report, TransferLimit::Application, 0.8);
         // 39 pauses of 1 s minus a round trip.
         let idle = report.limitation.idle_s.expect("seen at the sender");
         assert!((34.0..36.0).contains(&idle), "{idle}");
@@ -121,7 +121,7 @@ fn limit_is_pausing_application() {
 fn limit_is_interactive_application() {
     let types: fn(u64) -> Option<(f64, u32)> = |n| (n < 500).then_some((30.0 * n as f64, 40));
     let report = Path { application: types, ..Path::default() }.report();
-    assert_limited_by(&report, Limit::Application, 0.9);
+    assert_limited_by(&report, TransferLimit::Application, 0.9);
     assert_eq!(report.limitation.idle_s, Some(0.0)); // something is always in flight
 }
 
@@ -132,7 +132,7 @@ fn short_segments_at_end_of_writes_are_not_pauses() {
     let writes: fn(u64) -> Option<(f64, u32)> =
         |n| (n < 2000).then_some((0.0, if n % 3 == 2 { 500 } else { FULL }));
     let report = Path { cwnd: |_| 12, application: writes, ..Path::default() }.report();
-    assert!(share(&report, Limit::Application) < 0.01, "{:?}", report.limitation);
+    assert!(share(&report, TransferLimit::Application) < 0.01, "{:?}", report.limitation);
 }
 
 #[test]
@@ -147,19 +147,19 @@ fn limit_of_server_is_application() {
         capture.data(ms + 0.1, 300);
     }
     let report = capture.report();
-    assert_limited_by(&report, Limit::Application, 0.9);
+    assert_limited_by(&report, TransferLimit::Application, 0.9);
 }
 
 #[test]
 fn limit_is_unknown_at_receiver() {
     for handshake in [true, false] {
         let report = at_receiver(handshake);
-        assert_eq!(share(&report, Limit::CongestionWindow), 0.0);
+        assert_eq!(share(&report, TransferLimit::CongestionWindow), 0.0);
         assert_eq!(report.limitation.bottleneck_rate_bps, None);
         assert_eq!(report.limitation.window_reduction, None);
         // Without the RTT to the sender, it might have paused between its flights.
         assert_eq!(report.limitation.idle_s, handshake.then_some(0.0));
-        assert_limited_by(&report, Limit::Unknown, 0.9);
+        assert_limited_by(&report, TransferLimit::Unknown, 0.9);
     }
 }
 
@@ -182,7 +182,10 @@ fn limit_of_single_packet_is_unknown() {
     let mut capture = Capture::new(64);
     capture.data(0.0, FULL);
     let report = capture.report();
-    assert_eq!((report.limitation.limited_by, report.limitation.shares), (Limit::Unknown, None));
+    assert_eq!(
+        (report.limitation.limited_by, report.limitation.shares),
+        (TransferLimit::Unknown, None)
+    );
     assert_eq!(report.rounds.len(), 1);
 }
 
@@ -247,7 +250,7 @@ proptest! {
         let max = shares.iter().copied().fold(0.0, f64::max);
         prop_assert_eq!(share(&report, report.limitation.limited_by), max);
         let duration = report.duration_s().expect("time passed");
-        let application = share(&report, Limit::Application) * duration;
+        let application = share(&report, TransferLimit::Application) * duration;
         if let Some(limited) = report.limitation.application_limited_s {
             prop_assert!((limited - application).abs() < 1e-6);
             prop_assert!(report.limitation.idle_s.is_some_and(|idle| idle <= limited + 1e-6));

@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
-use tcpcast_trace::{Options, Reader, Segment, Summary};
+use tcpcast_trace::{CaptureReader, Options, ReadSummary, Segment};
 
 /// Returns the directory; prints that `test` is skipped and returns `None` if there is none.
 fn folder(test: &str) -> Option<PathBuf> {
@@ -20,9 +20,10 @@ fn folder(test: &str) -> Option<PathBuf> {
     result
 }
 
-fn read(path: &Path) -> (Vec<Segment>, Summary) {
+fn read(path: &Path) -> (Vec<Segment>, ReadSummary) {
     let mut segments = Vec::new();
-    let reader = Reader::open(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+    let reader =
+        CaptureReader::open(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
     let summary = reader.for_each(|segment| segments.push(*segment));
     assert_eq!(summary.frames, summary.segments + summary.skipped.total());
     (segments, summary)
@@ -127,13 +128,13 @@ fn shortest_snaplen_loses_only_options() {
 
 /// Returns the counts and the first damage, or the error, of a hostile file.
 fn outcome(path: &Path) -> String {
-    match Reader::open(path) {
+    match CaptureReader::open(path) {
         Err(error) => error.to_string(),
         Ok(reader) => {
             let summary = reader.for_each(|_| {});
             assert_eq!(summary.frames, summary.segments + summary.skipped.total());
             let damage = summary.damage.first().map(|damage| damage.kind.to_string());
-            let Summary { frames, segments, .. } = summary;
+            let ReadSummary { frames, segments, .. } = summary;
             format!("{frames} {segments} {}", damage.unwrap_or_default()).trim().into()
         }
     }

@@ -2,7 +2,7 @@
 
 use crate::writing::*;
 use std::io::{self, Read};
-use tcpcast_trace::{Defect, Reader, Summary};
+use tcpcast_trace::{CaptureReader, DamageKind, ReadSummary};
 
 const RAW: u32 = 101;
 
@@ -20,7 +20,7 @@ fn classic(count: u32) -> Vec<u8> {
 }
 
 /// Asserts that `count` packets are read, followed by exactly this damage.
-fn assert_ends_with(bytes: &[u8], count: u32, kind: &Defect) -> Summary {
+fn assert_ends_with(bytes: &[u8], count: u32, kind: &DamageKind) -> ReadSummary {
     let (segments, summary) = read(bytes);
     assert_packets(&segments, count);
     assert_eq!(summary.damage.len(), 1, "{summary:?}");
@@ -49,13 +49,13 @@ fn truncated_file_gives_segments_before_the_end() {
 #[test]
 fn record_cut_in_payload_counts() {
     let bytes = classic(3);
-    let summary = assert_ends_with(&bytes[..bytes.len() - 20], 3, &Defect::RecordCut);
+    let summary = assert_ends_with(&bytes[..bytes.len() - 20], 3, &DamageKind::RecordCut);
     assert_eq!((summary.damage[0].at, summary.damage[0].frame), (24 + 2 * 1516, 3));
     assert_eq!(
         summary.damage[0].to_string(),
         "after frame 3, at byte 3056: the file ends within a record"
     );
-    assert_ends_with(&bytes[..24 + 1516 + 7], 1, &Defect::HeaderCut);
+    assert_ends_with(&bytes[..24 + 1516 + 7], 1, &DamageKind::HeaderCut);
 }
 
 #[test]
@@ -64,7 +64,7 @@ fn invalid_length_ends_reading() {
     let third = [&[0; 8][..], &[0xff; 8]].concat();
     bytes.extend(third);
     bytes.extend([0; 4000]);
-    assert_ends_with(&bytes, 2, &Defect::Length(u32::MAX));
+    assert_ends_with(&bytes, 2, &DamageKind::Length(u32::MAX));
 }
 
 #[test]
@@ -73,13 +73,13 @@ fn declared_length_allocates_no_memory() {
     bytes[16..20].fill(0xff); // the header declares a snaplen of 4 GiB
     let claimed = (100_u32 << 20).to_le_bytes();
     bytes.extend([[0; 4], [0; 4], claimed, claimed].concat());
-    assert_ends_with(&bytes, 1, &Defect::RecordCut);
+    assert_ends_with(&bytes, 1, &DamageKind::RecordCut);
     let mut bytes = next_generation(1);
     bytes.extend(6_u32.to_le_bytes());
     bytes.extend(0xffff_fffc_u32.to_le_bytes());
     bytes.extend([0; 40]);
     let (_, summary) = read(&bytes);
-    assert_eq!(summary.damage[0].kind, Defect::RecordCut);
+    assert_eq!(summary.damage[0].kind, DamageKind::RecordCut);
 }
 
 #[test]
@@ -88,20 +88,20 @@ fn inconsistent_blocks_end_reading() {
         let mut bytes = next_generation(2);
         let third = [6_u32.to_le_bytes(), u32::to_le_bytes(length), [0; 4]].concat();
         bytes.extend(third);
-        assert_ends_with(&bytes, 2, &Defect::BlockLength(length));
+        assert_ends_with(&bytes, 2, &DamageKind::BlockLength(length));
     }
     let mut bytes = next_generation(2);
     let end = bytes.len() - 4;
     bytes[end] = 0x63;
-    assert_ends_with(&bytes, 1, &Defect::Trailer(1532, 0x0563));
+    assert_ends_with(&bytes, 1, &DamageKind::Trailer(1532, 0x0563));
     let mut bytes = next_generation(1);
     bytes.extend(block(LITTLE, 6, &[0; 16]));
-    assert_ends_with(&bytes, 1, &Defect::BlockShort(6));
+    assert_ends_with(&bytes, 1, &DamageKind::BlockShort(6));
     let mut bytes = next_generation(1);
     let mut lying = packet_block(LITTLE, 0, micros(1), &packet(1));
     lying[20..24].copy_from_slice(&1501_u32.to_le_bytes());
     bytes.extend(lying);
-    assert_ends_with(&bytes, 1, &Defect::BlockShort(6));
+    assert_ends_with(&bytes, 1, &DamageKind::BlockShort(6));
 }
 
 #[test]
@@ -110,12 +110,12 @@ fn invalid_sections_end_reading() {
     let mut second = section(LITTLE);
     second[8] = 0;
     bytes.extend(&second);
-    assert_ends_with(&bytes, 1, &Defect::ByteOrder(0x003c_2b1a));
+    assert_ends_with(&bytes, 1, &DamageKind::ByteOrder(0x003c_2b1a));
     let mut bytes = next_generation(1);
     let mut second = section(LITTLE);
     second[12] = 2;
     bytes.extend(&second);
-    assert_ends_with(&bytes, 1, &Defect::Version(2, 0));
+    assert_ends_with(&bytes, 1, &DamageKind::Version(2, 0));
 }
 
 #[test]
@@ -125,7 +125,7 @@ fn frame_of_undescribed_interface_is_skipped() {
     bytes.extend(packet_block(LITTLE, 0, micros(1), &packet(1)));
     let (segments, summary) = read(&bytes);
     assert_eq!((segments.len(), summary.skipped.broken), (1, 1));
-    assert_eq!(summary.damage[0].kind, Defect::Interface(1));
+    assert_eq!(summary.damage[0].kind, DamageKind::Interface(1));
 }
 
 #[test]
@@ -133,11 +133,11 @@ fn damaged_interface_is_read_partially() {
     let mut bytes = section(LITTLE);
     bytes.extend(interface(LITTLE, RAW as u16, &[2, 0, 99, 0]));
     bytes.extend(packet_block(LITTLE, 0, micros(0), &packet(0)));
-    assert_ends_with(&bytes, 1, &Defect::Option);
+    assert_ends_with(&bytes, 1, &DamageKind::Option);
     let mut bytes = section(LITTLE);
     bytes.extend(interface(LITTLE, RAW as u16, &option(LITTLE, 9, &[40])));
     bytes.extend(packet_block(LITTLE, 0, micros(0), &packet(0)));
-    assert_ends_with(&bytes, 1, &Defect::Resolution(40));
+    assert_ends_with(&bytes, 1, &DamageKind::Resolution(40));
 }
 
 #[test]
@@ -146,7 +146,7 @@ fn interfaces_and_damages_are_limited() {
     for _ in 0..70_000 {
         bytes.extend(interface(LITTLE, RAW as u16, &[]));
     }
-    assert_ends_with(&bytes, 0, &Defect::Interfaces(65_536));
+    assert_ends_with(&bytes, 0, &DamageKind::Interfaces(65_536));
     let mut bytes = section(LITTLE);
     for number in 0..1000 {
         bytes.extend(packet_block(LITTLE, 5, micros(number), &[]));
@@ -160,7 +160,7 @@ fn interfaces_and_damages_are_limited() {
 fn unknown_version_is_read_and_reported() {
     let mut bytes = classic(2);
     (bytes[4], bytes[6]) = (9, 9);
-    assert_ends_with(&bytes, 2, &Defect::Version(9, 9));
+    assert_ends_with(&bytes, 2, &DamageKind::Version(9, 9));
 }
 
 #[test]
@@ -184,16 +184,16 @@ fn failing_stream_gives_preceding_segments() {
     let bytes = classic(2);
     for end in [bytes.len(), bytes.len() - 100] {
         let stream = bytes[..end].chain(Failing);
-        let summary = Reader::new(stream).unwrap().for_each(|_| {});
+        let summary = CaptureReader::new(stream).unwrap().for_each(|_| {});
         assert_eq!(summary.segments, 2);
-        assert_eq!(summary.damage[0].kind, Defect::Source("the disk is gone".into()));
+        assert_eq!(summary.damage[0].kind, DamageKind::Source("the disk is gone".into()));
     }
-    assert!(Reader::new(Failing).is_err());
+    assert!(CaptureReader::new(Failing).is_err());
 }
 
 /// Returns the number of segments of a stream, and its damage.
-fn count(bytes: &[u8]) -> (u64, Option<Defect>) {
-    let Ok(reader) = Reader::new(bytes) else {
+fn count(bytes: &[u8]) -> (u64, Option<DamageKind>) {
+    let Ok(reader) = CaptureReader::new(bytes) else {
         return (0, None);
     };
     let summary = reader.for_each(|_| {});
@@ -205,13 +205,13 @@ fn damaged_compressed_data_are_reported() {
     let gzip = include_bytes!("../data/transfer.pcap.gz");
     let (segments, kind) = count(&gzip[..gzip.len() / 2]);
     assert!((60..240).contains(&segments), "{segments}");
-    assert!(matches!(kind, Some(Defect::Source(_))), "{kind:?}");
+    assert!(matches!(kind, Some(DamageKind::Source(_))), "{kind:?}");
     let mut wrong = gzip.to_vec();
     let position = gzip.len() - 6; // in the checksum
     wrong[position] ^= 1;
     let (segments, kind) = count(&wrong);
     assert_eq!(segments, 240);
-    assert!(matches!(kind, Some(Defect::Source(_))), "{kind:?}");
+    assert!(matches!(kind, Some(DamageKind::Source(_))), "{kind:?}");
 }
 
 #[test]
@@ -222,13 +222,13 @@ fn segments_before_damaged_zstd_block_are_read() {
     assert_eq!(count(&complete), (400, None));
     let (segments, kind) = count(&complete[..complete.len() - 20]);
     assert!((300..400).contains(&segments), "{segments}");
-    assert_eq!(kind, Some(Defect::Source("zstd: the data are truncated".into())));
+    assert_eq!(kind, Some(DamageKind::Source("zstd: the data are truncated".into())));
     let mut wrong = complete.clone();
     let at = blocks(&complete)[3];
     wrong[at] |= 6; // an unknown kind of block
     let (segments, kind) = count(&wrong);
     assert_eq!(segments, (3 * 128 * 1024 - 24) / 1516 + 1);
-    assert!(matches!(kind, Some(Defect::Source(_))), "{kind:?}");
+    assert!(matches!(kind, Some(DamageKind::Source(_))), "{kind:?}");
     let mut wrong = include_bytes!("../data/transfer.pcap.zst").to_vec();
     *wrong.last_mut().unwrap() ^= 1; // in the checksum
     let (segments, kind) = count(&wrong);
@@ -256,7 +256,7 @@ fn blocks(frame: &[u8]) -> Vec<usize> {
 fn excessive_zstd_window_is_rejected() {
     for (window, refused) in [(17 << 3, false), (17 << 3 | 1, true), (31 << 3, true)] {
         let huge = [0x28, 0xb5, 0x2f, 0xfd, 0, window, 1, 0, 0];
-        let error = Reader::new(&huge[..]).err().unwrap().to_string();
+        let error = CaptureReader::new(&huge[..]).err().unwrap().to_string();
         assert_eq!(error.contains("without --long"), refused, "{error}");
     }
 }

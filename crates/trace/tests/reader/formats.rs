@@ -4,7 +4,7 @@ use crate::writing::*;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use std::io::{self, Read, Write};
-use tcpcast_trace::{Defect, ReadError, Reader, Segment};
+use tcpcast_trace::{CaptureReader, DamageKind, ReadError, Segment};
 
 const RAW: u32 = 101;
 
@@ -166,7 +166,7 @@ fn records_larger_than_buffer_are_read() {
 
 fn transfer(stream: impl Read) -> Vec<Segment> {
     let mut segments = Vec::new();
-    let reader = Reader::new(stream).unwrap();
+    let reader = CaptureReader::new(stream).unwrap();
     let summary = reader.for_each(|segment| segments.push(*segment));
     assert!(!summary.is_damaged(), "{:?}", summary.damage);
     segments
@@ -237,7 +237,7 @@ fn long_zstd_files_are_read() {
 #[test]
 fn next_segment_returns_one_segment() {
     let bytes = pcap(RAW, &[packet(0), packet(1)]);
-    let mut reader = Reader::new(&bytes[..]).unwrap();
+    let mut reader = CaptureReader::new(&bytes[..]).unwrap();
     assert_eq!(reader.next_segment().unwrap().sequence, 1);
     assert_eq!(reader.summary().segments, 1);
     assert_eq!(reader.next_segment().unwrap().sequence, 1461);
@@ -248,13 +248,13 @@ fn next_segment_returns_one_segment() {
 
 #[test]
 fn other_formats_are_named() {
-    let error = |bytes: &[u8]| Reader::new(bytes).err().map(|error| error.to_string());
+    let error = |bytes: &[u8]| CaptureReader::new(bytes).err().map(|error| error.to_string());
     assert_eq!(error(&[]), Some("the file is empty".into()));
     let text = error(b"12:00:01.000 IP 10.0.0.1.1000 > 10.0.0.2.80: Flags [S]").unwrap();
     assert!(text.contains("text"), "{text}");
     assert!(error(b"BZh91AY").unwrap().contains("bzip2"));
     assert!(error(&[0xd4, 0xc3]).unwrap().contains("fewer than 4 bytes"));
-    assert!(matches!(Reader::new(io::empty()), Err(ReadError::Empty)));
+    assert!(matches!(CaptureReader::new(io::empty()), Err(ReadError::Empty)));
 }
 
 #[test]
@@ -263,5 +263,5 @@ fn header_only_is_empty_capture() {
     assert!(segments.is_empty() && !summary.is_damaged());
     assert_eq!(summary.warnings(), ["no TCP segment among 0 frames"]);
     let (_, summary) = read(&pcap(RAW, &[])[..23]);
-    assert_eq!(summary.damage[0].kind, Defect::HeaderCut);
+    assert_eq!(summary.damage[0].kind, DamageKind::HeaderCut);
 }

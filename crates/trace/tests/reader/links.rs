@@ -1,10 +1,10 @@
 //! Tests with the same packets on all link types.
 
 use crate::writing::*;
-use tcpcast_trace::{Segment, Summary};
+use tcpcast_trace::{ReadSummary, Segment};
 
 /// Reads packets that `wrap` converts to frames; IPv6 if `six`.
-fn through(link: u32, six: bool, wrap: impl Fn(&[u8]) -> Vec<u8>) -> (Vec<Segment>, Summary) {
+fn through(link: u32, six: bool, wrap: impl Fn(&[u8]) -> Vec<u8>) -> (Vec<Segment>, ReadSummary) {
     let packets = (0..3).map(|n| if six { packet_6(n, 6, &[]) } else { packet(n) });
     let frames: Vec<_> = packets.map(|packet| wrap(&packet)).collect();
     read(&pcap(link, &frames))

@@ -1,18 +1,18 @@
 //! Tests of IP and TCP headers.
 
 use crate::writing::*;
-use tcpcast_trace::{Segment, Summary};
+use tcpcast_trace::{ReadSummary, Segment};
 
 const RAW: u32 = 101;
 
-fn one(packet: Vec<u8>) -> (Option<Segment>, Summary) {
+fn one(packet: Vec<u8>) -> (Option<Segment>, ReadSummary) {
     let (segments, summary) = read(&pcap(RAW, &[packet]));
     assert!(!summary.is_damaged());
     (segments.first().copied(), summary)
 }
 
 /// Reads a frame with a recorded length of `original` bytes.
-fn of_length(original: u32, packet: &[u8]) -> (Option<Segment>, Summary) {
+fn of_length(original: u32, packet: &[u8]) -> (Option<Segment>, ReadSummary) {
     let mut bytes = pcap(RAW, &[packet.to_vec()]);
     bytes[36..40].copy_from_slice(&original.to_le_bytes());
     let (segments, summary) = read(&bytes);

@@ -3,7 +3,7 @@
 use crate::writing::*;
 use proptest::collection::vec;
 use proptest::prelude::*;
-use tcpcast_trace::{Reader, Segment};
+use tcpcast_trace::{CaptureReader, Segment};
 
 const LINKS: [u16; 24] = [
     0, 1, 7, 9, 10, 12, 14, 50, 51, 101, 104, 105, 108, 113, 119, 127, 129, 163, 192, 228, 229,
@@ -12,7 +12,7 @@ const LINKS: [u16; 24] = [
 
 /// Reads any bytes: each frame must be a segment or skipped, and lengths must be consistent.
 pub fn survey(bytes: &[u8]) {
-    let Ok(reader) = Reader::new(bytes) else {
+    let Ok(reader) = CaptureReader::new(bytes) else {
         return;
     };
     let mut last = 0;
@@ -94,7 +94,7 @@ proptest! {
     ) {
         let sent: Vec<_> = segments
             .iter()
-            .map(|&(ports, numbers, flags, window, payload)| tcpcast_wire::Segment {
+            .map(|&(ports, numbers, flags, window, payload)| tcpcast_wire::ZeroPayloadSegment {
                 source: SOURCE.octets(),
                 destination: DESTINATION.octets(),
                 source_port: ports[0],
@@ -105,13 +105,13 @@ proptest! {
                 flags,
                 window,
                 payload,
-                ..tcpcast_wire::Segment::default()
+                ..tcpcast_wire::ZeroPayloadSegment::default()
             })
             .collect();
         let mut writer = tcpcast_wire::CaptureWriter::new(Vec::new()).unwrap();
         for (number, segment) in (0..).zip(&sent) {
             let length = u32::from(segment.payload) + 40;
-            writer.packet(micros(number) * 1000 + 1, length, &segment.headers()).unwrap();
+            writer.write_packet(micros(number) * 1000 + 1, length, &segment.encode_headers()).unwrap();
         }
         let (received, summary) = read(&writer.into_inner());
         prop_assert!(!summary.is_damaged());
@@ -124,8 +124,8 @@ proptest! {
 }
 
 /// Converts a captured segment to the writer's type.
-fn fields(segment: &Segment) -> tcpcast_wire::Segment {
-    tcpcast_wire::Segment {
+fn fields(segment: &Segment) -> tcpcast_wire::ZeroPayloadSegment {
+    tcpcast_wire::ZeroPayloadSegment {
         source: SOURCE.octets(),
         destination: DESTINATION.octets(),
         source_port: segment.source.port,
@@ -136,6 +136,6 @@ fn fields(segment: &Segment) -> tcpcast_wire::Segment {
         flags: segment.flags.0,
         window: segment.window,
         payload: segment.payload as u16,
-        ..tcpcast_wire::Segment::default()
+        ..tcpcast_wire::ZeroPayloadSegment::default()
     }
 }

@@ -3,7 +3,7 @@
 use crate::properties::survey;
 use crate::writing::*;
 use proptest::prelude::*;
-use tcpcast_trace::{Segment, Summary};
+use tcpcast_trace::{ReadSummary, Segment};
 
 /// Creates an IPv4 packet with this protocol.
 fn ipv4(protocol: u8, payload: &[u8]) -> Vec<u8> {
@@ -89,7 +89,7 @@ const TUNNELS: &[(&str, u8, Wrap)] = &[
     }),
 ];
 
-fn through(six: bool, wrap: impl Fn(&[u8]) -> Vec<u8>) -> (Vec<Segment>, Summary) {
+fn through(six: bool, wrap: impl Fn(&[u8]) -> Vec<u8>) -> (Vec<Segment>, ReadSummary) {
     let packets = (0..3).map(|n| if six { packet_6(n, 6, &[]) } else { packet(n) });
     let frames: Vec<_> = packets.map(|packet| wrap(&packet)).collect();
     read(&pcap(101, &frames))

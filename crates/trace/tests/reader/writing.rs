@@ -1,8 +1,8 @@
 //! Writes captures for the tests: packets, frames and files.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
-use tcpcast_trace::{Reader, Segment, Summary};
-use tcpcast_wire::{ACK, Segment as Headers};
+use tcpcast_trace::{CaptureReader, ReadSummary, Segment};
+use tcpcast_wire::{ACK, ZeroPayloadSegment as Headers};
 
 pub const SOURCE: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 1);
 pub const DESTINATION: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 2);
@@ -26,7 +26,7 @@ pub fn headers(number: u32) -> Headers {
 
 /// Returns an IPv4 packet of 1500 bytes.
 pub fn packet(number: u32) -> Vec<u8> {
-    let mut bytes = headers(number).headers().to_vec();
+    let mut bytes = headers(number).encode_headers().to_vec();
     bytes.resize(1500, 0);
     bytes
 }
@@ -144,9 +144,9 @@ pub fn packet_block(order: Order, interface: u32, ticks: u64, frame: &[u8]) -> V
 }
 
 /// Reads a complete capture.
-pub fn read(bytes: &[u8]) -> (Vec<Segment>, Summary) {
+pub fn read(bytes: &[u8]) -> (Vec<Segment>, ReadSummary) {
     let mut segments = Vec::new();
-    let summary = Reader::new(bytes).unwrap().for_each(|segment| segments.push(*segment));
+    let summary = CaptureReader::new(bytes).unwrap().for_each(|segment| segments.push(*segment));
     assert_eq!(summary.segments, segments.len() as u64);
     assert_eq!(summary.frames, summary.segments + summary.skipped.total());
     (segments, summary)

@@ -3,8 +3,8 @@
 use std::net::IpAddr;
 
 use tcpcast_trace::{
-    ConnectionReport, Connections, Endpoint, Exchange, Failure, FailureDetails, Flags, Options,
-    Segment, Stage,
+    ConnectionReport, Connections, Endpoint, Exchange, FailureDetails, FailureKind, FailureStage,
+    Flags, Options, Segment,
 };
 
 const MSS: u32 = 1000;
@@ -252,7 +252,7 @@ fn failure_is_unanswered_without_syn_ack() {
         talk.segment(ms, CLIENT, Flags::SYN, 0, 1000, 0);
     }
     let details = failure(talk);
-    assert_eq!((details.failure, details.by, details.tries), (Failure::Unanswered, SERVER, 3));
+    assert_eq!((details.failure, details.by, details.tries), (FailureKind::Unanswered, SERVER, 3));
     assert_near(details.waited, 3000.0);
 }
 
@@ -262,8 +262,8 @@ fn failure_is_refused_by_rst_after_syn() {
     talk.segment(0.0, CLIENT, Flags::SYN, 0, 1000, 0);
     talk.segment(30.0, SERVER, Flags::RST | Flags::ACK, 0, 0, 1001);
     let details = failure(talk);
-    assert_eq!((details.failure, details.by), (Failure::Refused, SERVER));
-    assert_eq!(details.stage, Stage::Handshake);
+    assert_eq!((details.failure, details.by), (FailureKind::Refused, SERVER));
+    assert_eq!(details.stage, FailureStage::Handshake);
     assert_near(details.waited, 30.0);
 }
 
@@ -275,26 +275,28 @@ fn failure_is_half_open_without_final_ack() {
         talk.segment(ms, SERVER, Flags::SYN | Flags::ACK, 0, 5000, 1001);
     }
     let details = failure(talk);
-    assert_eq!((details.failure, details.by, details.tries), (Failure::HalfOpen, CLIENT, 2));
+    assert_eq!((details.failure, details.by, details.tries), (FailureKind::HalfOpen, CLIENT, 2));
 }
 
 #[test]
 fn failure_by_rst_has_side_and_stage() {
     type Step = fn(&mut Talk);
-    let cases: [(usize, Stage, Step); 6] = [
-        (SERVER, Stage::BeforeData, |_| ()),
-        (SERVER, Stage::InRequest, |talk| talk.data(100.0, CLIENT, 200)),
-        (CLIENT, Stage::InResponse, |talk| {
+    let cases: [(usize, FailureStage, Step); 6] = [
+        (SERVER, FailureStage::BeforeData, |_| ()),
+        (SERVER, FailureStage::InRequest, |talk| talk.data(100.0, CLIENT, 200)),
+        (CLIENT, FailureStage::InResponse, |talk| {
             talk.data(100.0, CLIENT, 200);
             talk.data(131.0, SERVER, MSS);
         }),
-        (SERVER, Stage::Idle, |talk| {
+        (SERVER, FailureStage::Idle, |talk| {
             talk.data(100.0, CLIENT, 200);
             talk.data(131.0, SERVER, MSS);
             talk.ack(131.0, CLIENT);
         }),
-        (CLIENT, Stage::AfterFin, |talk| talk.flags(100.0, SERVER, Flags::FIN | Flags::ACK, 0)),
-        (SERVER, Stage::InRequest, |talk| {
+        (CLIENT, FailureStage::AfterFin, |talk| {
+            talk.flags(100.0, SERVER, Flags::FIN | Flags::ACK, 0)
+        }),
+        (SERVER, FailureStage::InRequest, |talk| {
             talk.data(100.0, CLIENT, 200);
             talk.data(131.0, SERVER, MSS);
             talk.data(300.0, CLIENT, 200);
@@ -305,7 +307,7 @@ fn failure_by_rst_has_side_and_stage() {
         step(&mut talk);
         talk.flags(500.0, by, Flags::RST, 0);
         let details = failure(talk);
-        assert_eq!((details.failure, details.by, details.stage), (Failure::Reset, by, stage));
+        assert_eq!((details.failure, details.by, details.stage), (FailureKind::Reset, by, stage));
     }
 }
 
@@ -332,8 +334,8 @@ fn failure_is_silent_without_acknowledgements() {
         talk.segment(time, CLIENT, Flags::ACK, 200, sequence, ack);
     }
     let details = failure(talk);
-    assert_eq!((details.failure, details.by, details.tries), (Failure::Silent, SERVER, 4));
-    assert_eq!(details.stage, Stage::InRequest);
+    assert_eq!((details.failure, details.by, details.tries), (FailureKind::Silent, SERVER, 4));
+    assert_eq!(details.stage, FailureStage::InRequest);
     assert_near(details.waited, 2100.0 - 730.0);
 }
 
@@ -363,7 +365,10 @@ fn failure_is_silent_without_keep_alive_answers() {
     }
     let report = talk.report();
     let silent = report.failure_details.expect("the server is silent");
-    assert_eq!((silent.failure, silent.by, silent.stage), (Failure::Silent, SERVER, Stage::Idle));
+    assert_eq!(
+        (silent.failure, silent.by, silent.stage),
+        (FailureKind::Silent, SERVER, FailureStage::Idle)
+    );
     let client = &report.directions[0];
     assert_eq!((client.counts.keep_alives, client.counts.keep_alives_unanswered), (4, 2));
 }

@@ -1,6 +1,6 @@
 //! Compares captures at a Linux sender with the counters of its kernel.
 
-use tcpcast_trace::Side;
+use tcpcast_trace::TapSide;
 
 use super::{captures, number, table, transfer, within};
 
@@ -24,7 +24,7 @@ fn counters_match_kernel_on_emulated_path() {
             t0_ms.unwrap_or(f64::NAN),
             truth("kernel_rto_backoff0_mean_ms"),
         );
-        assert_eq!(direction.side, Side::Sender, "{name}");
+        assert_eq!(direction.side, TapSide::Sender, "{name}");
         assert!(report.syn_captured && report.handshake_rtt_s.is_some());
         // The kernel was last sampled shortly before the end. Its drops and the capture agree.
         assert_eq!(direction.counts.retransmissions as f64, truth("naive_rexmt"), "{name}");
@@ -36,7 +36,7 @@ fn counters_match_kernel_on_emulated_path() {
             (direction.indications.timeouts as f64 - truth("total_rto")).abs() <= 1.0,
             "{name}"
         );
-        assert_eq!(direction.indications.to() as f64, truth("rto_recoveries"), "{name}");
+        assert_eq!(direction.indications.timeout_count() as f64, truth("rto_recoveries"), "{name}");
         assert!(within(rtt_ms, truth("kernel_srtt_mean_ms"), 0.03), "{name}: {rtt_ms}");
         let karn_ms = direction.rtt.karn.unwrap().mean_s * 1e3;
         assert!(within(karn_ms, truth("karn_rtt_ms"), 0.001), "{name}: {karn_ms}");
@@ -90,11 +90,11 @@ fn counters_match_kernel_between_network_namespaces() {
             truth("retransmitted_segs_count"),
             direction.indications.td,
             truth("fast_recovery_episodes_count"),
-            direction.indications.to(),
+            direction.indications.timeout_count(),
             truth("timeout_sequences_count"),
             truth("mean_srtt_ms"),
         );
-        assert_eq!(direction.side, Side::Sender, "{name}");
+        assert_eq!(direction.side, TapSide::Sender, "{name}");
         assert_eq!(
             direction.counts.data_packets as f64,
             truth("tcpi_data_segs_out_count"),
@@ -103,7 +103,11 @@ fn counters_match_kernel_between_network_namespaces() {
         assert_eq!(direction.counts.retransmissions as f64, truth("retransmitted_segs_count"));
         let recoveries = truth("fast_recovery_episodes_count");
         assert_eq!(direction.indications.td as f64, recoveries, "{name}");
-        assert_eq!(direction.indications.to() as f64, truth("timeout_sequences_count"), "{name}");
+        assert_eq!(
+            direction.indications.timeout_count() as f64,
+            truth("timeout_sequences_count"),
+            "{name}"
+        );
         assert_eq!(direction.indications.timeouts as f64, truth("timeouts_all_count"), "{name}");
         assert!(within(rtt_ms, truth("mean_srtt_ms"), 0.03), "{name}: {rtt_ms}");
     }

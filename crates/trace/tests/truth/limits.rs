@@ -1,6 +1,6 @@
 //! Tests with captured transfers with a single limit.
 
-use tcpcast_trace::{LIMITS, Limit};
+use tcpcast_trace::{LIMITS, TransferLimit};
 
 use super::{captures, number, table, transfer};
 
@@ -8,14 +8,14 @@ use super::{captures, number, table, transfer};
 fn limits_of_linux_transfers_are_identified() {
     let Some(folder) = captures() else { return };
     for (name, limit, min) in [
-        ("own-reno-rwnd-limited-120s", Limit::ReceiverWindow, 0.9),
+        ("own-reno-rwnd-limited-120s", TransferLimit::ReceiverWindow, 0.9),
         // The queue never empties: the link is busy.
-        ("own-reno-droptail-40s", Limit::Bottleneck, 0.7),
-        ("kernel/classic_droptail_2mbit_b20", Limit::Bottleneck, 0.8),
-        ("own-reno-2pct-320s", Limit::CongestionWindow, 0.7),
-        ("own-cubic-sack-5pct-320s", Limit::CongestionWindow, 0.7),
-        ("kernel/classic_rtt60_p0.01", Limit::CongestionWindow, 0.8),
-        ("kernel/cubic_rtt60_p0.01", Limit::CongestionWindow, 0.8),
+        ("own-reno-droptail-40s", TransferLimit::Bottleneck, 0.7),
+        ("kernel/classic_droptail_2mbit_b20", TransferLimit::Bottleneck, 0.8),
+        ("own-reno-2pct-320s", TransferLimit::CongestionWindow, 0.7),
+        ("own-cubic-sack-5pct-320s", TransferLimit::CongestionWindow, 0.7),
+        ("kernel/classic_rtt60_p0.01", TransferLimit::CongestionWindow, 0.8),
+        ("kernel/cubic_rtt60_p0.01", TransferLimit::CongestionWindow, 0.8),
     ] {
         let (_, direction) = transfer(&folder.join(format!("{name}.pcap")));
         let shares = direction.limitation.shares.unwrap();
@@ -23,7 +23,7 @@ fn limits_of_linux_transfers_are_identified() {
         assert_eq!(direction.limitation.limited_by, limit, "{name}");
         assert!(shares[limit as usize] > min, "{name}: {shares:?}");
         let full = direction.limitation.bottleneck_rate_bps;
-        assert_eq!(full.is_some(), limit == Limit::Bottleneck, "{name}: {full:?}");
+        assert_eq!(full.is_some(), limit == TransferLimit::Bottleneck, "{name}: {full:?}");
     }
 }
 
@@ -40,11 +40,12 @@ fn outages_are_classified_as_timeouts() {
     // the last round trip.
     let kernel_s = number(row, "rto_time_ms").unwrap() / 1e3;
     let shares = direction.limitation.shares.unwrap();
-    let waited_s = shares[Limit::Timeout as usize] * direction.duration_s().unwrap();
+    let waited_s = shares[TransferLimit::Timeout as usize] * direction.duration_s().unwrap();
     assert!((waited_s / kernel_s - 1.0).abs() < 0.05, "{waited_s} {kernel_s}");
-    let second = LIMITS.iter().zip(shares).filter(|(limit, _)| **limit != Limit::Bottleneck);
+    let second =
+        LIMITS.iter().zip(shares).filter(|(limit, _)| **limit != TransferLimit::Bottleneck);
     let (limit, _) = second.max_by(|a, b| a.1.total_cmp(&b.1)).unwrap();
-    assert_eq!(*limit, Limit::Timeout);
+    assert_eq!(*limit, TransferLimit::Timeout);
 }
 
 #[test]

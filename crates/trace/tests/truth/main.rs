@@ -11,7 +11,7 @@ mod other_tools;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
-use tcpcast_trace::{ConnectionReport, Connections, DirectionReport, Reader};
+use tcpcast_trace::{CaptureReader, ConnectionReport, Connections, DirectionReport};
 
 /// Row of a table by column.
 type Row = HashMap<String, String>;
@@ -31,12 +31,12 @@ fn captures() -> Option<PathBuf> {
 }
 
 fn reports(path: &Path) -> Vec<ConnectionReport> {
-    let mut reader = Reader::open(path).expect("a capture");
+    let mut reader = CaptureReader::open(path).expect("a capture");
     let mut connections = Connections::default();
     while let Some(segment) = reader.next_segment() {
         connections.push(segment);
     }
-    let mut reports = connections.finished();
+    let mut reports = connections.take_finished();
     reports.extend(connections.finish());
     reports.sort_by_key(|report| report.number);
     reports

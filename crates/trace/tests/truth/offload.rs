@@ -1,6 +1,6 @@
 //! Compares captures at and after servers with segmentation offload with the kernel's counters.
 
-use tcpcast_trace::Limit;
+use tcpcast_trace::TransferLimit;
 
 use super::{captures, transfer};
 
@@ -43,7 +43,7 @@ fn limit_of_slow_reader_is_receive_window() {
         let (_, direction) = transfer(&folder.join(format!("offload/slowreader-{tap}.pcap.gz")));
         let shares = direction.limitation.shares.unwrap();
         // Kernel: 7.36 of 8.508 s.
-        assert!((shares[Limit::ReceiverWindow as usize] - 0.865).abs() < 0.1, "{shares:?}");
-        assert_eq!(direction.limitation.limited_by, Limit::ReceiverWindow);
+        assert!((shares[TransferLimit::ReceiverWindow as usize] - 0.865).abs() < 0.1, "{shares:?}");
+        assert_eq!(direction.limitation.limited_by, TransferLimit::ReceiverWindow);
     }
 }

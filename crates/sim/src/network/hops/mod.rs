@@ -9,25 +9,25 @@
 //! a propagation delay. If there is a return link, it is a shared hop for acknowledgements and
 //! replaces the return direction of the bottleneck (`return_link.rs`).
 
-mod arrivals;
 mod forwarding;
-mod per_source;
+mod in_flight;
+mod per_source_hop;
 mod return_counters;
 mod return_link;
-mod shared;
+mod shared_hop;
 
 use crate::clock::{Nanos, transmission_time};
 use crate::config::{HopConfig, RunConfig};
 use crate::packet::Packet;
 use crate::probe::Probes;
-use arrivals::Arrivals;
-pub use per_source::{HopOutcome, PerSourceHop};
-use return_counters::ReturnCounters;
-pub(super) use shared::SharedHop;
+use in_flight::PacketsInFlight;
+pub use per_source_hop::{HopOutcome, PerSourceHop};
+use return_counters::ReturnLinkCounters;
+pub(super) use shared_hop::SharedHop;
 
 /// One hop of the path and the propagation delay behind it.
 #[derive(Debug)]
-pub(super) struct Stage {
+pub(super) struct HopStage {
     delay: Nanos,
     pub(super) kind: StageKind,
 }
@@ -42,7 +42,7 @@ pub(super) enum StageKind {
 
 /// A packet that the queue of a hop dropped after accepting it.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct HopDrop {
+pub(super) struct DroppedAtHop {
     stage: usize,
     at: Nanos,
     packet: Packet,
@@ -51,25 +51,26 @@ pub(super) struct HopDrop {
 /// All stages of the path and the packets between them.
 #[derive(Debug)]
 pub(crate) struct HopChain {
-    pub(super) stages: Vec<Stage>,
+    pub(super) stages: Vec<HopStage>,
     /// Index of the first shared stage.
     first_shared: usize,
     bottleneck: usize,
-    /// Number of stages of the forward path; the return link, if any, is the stage after them.
+    /// Number of stages of the forward path; the return link, if any, is the stage after the stages
+    /// of the forward path.
     pub(super) forward: usize,
-    pub(crate) acks: ReturnCounters,
+    pub(crate) acks: ReturnLinkCounters,
     /// Stages with separate events: departures of held packets, or cross packets.
     pub(super) busy: Vec<usize>,
     /// Packets in flight to the stages of the forward path and to the egress links.
-    pub(super) arrivals: Arrivals,
+    pub(super) arrivals: PacketsInFlight,
     /// Dropped packets whose sources have not been notified yet.
-    pub(super) drops: Vec<HopDrop>,
+    pub(super) drops: Vec<DroppedAtHop>,
 }
 
 impl HopChain {
     /// Creates the hops of one replication.
     pub(crate) fn new(config: &RunConfig, replication: u32, return_lookahead: Nanos) -> Self {
-        let stage = |(index, hop): (usize, &HopConfig)| Stage {
+        let stage = |(index, hop): (usize, &HopConfig)| HopStage {
             delay: hop.delay,
             kind: if hop.shared {
                 StageKind::Shared(Box::new(SharedHop::new(hop, config, replication, index)))
@@ -78,11 +79,11 @@ impl HopChain {
             },
         };
         let bottleneck = config.hops_before.len();
-        let mut stages: Vec<Stage> = config.hops_before.iter().enumerate().map(stage).collect();
-        stages.push(Stage { delay: 0, kind: StageKind::Bottleneck });
+        let mut stages: Vec<HopStage> = config.hops_before.iter().enumerate().map(stage).collect();
+        stages.push(HopStage { delay: 0, kind: StageKind::Bottleneck });
         stages.extend((bottleneck + 1..).zip(&config.hops_after).map(stage));
         let forward = stages.len();
-        stages.extend(config.return_link.as_ref().map(|link| Stage {
+        stages.extend(config.return_link.as_ref().map(|link| HopStage {
             delay: 0,
             kind: StageKind::Shared(Box::new(SharedHop::new_return_link(
                 link,
@@ -91,17 +92,16 @@ impl HopChain {
                 forward,
             ))),
         }));
-        let is_own = |stage: &Stage| matches!(stage.kind, StageKind::PerSource(_));
-        let busy =
-            |stage: &Stage| matches!(&stage.kind, StageKind::Shared(hop) if hop.has_events());
+        let is_own = |stage: &HopStage| matches!(stage.kind, StageKind::PerSource(_));
+        let busy = |stage: &HopStage| matches!(&stage.kind, StageKind::Shared(hop) if hop.has_source_events());
         Self {
             first_shared: stages.iter().take_while(|stage| is_own(stage)).count(),
             bottleneck,
             forward,
-            acks: ReturnCounters::new(config.ack_bytes, return_lookahead),
+            acks: ReturnLinkCounters::new(config.ack_bytes, return_lookahead),
             busy: (0..stages.len()).filter(|stage| busy(&stages[*stage])).collect(),
             stages,
-            arrivals: Arrivals::new(forward + 1),
+            arrivals: PacketsInFlight::new(forward + 1),
             drops: Vec::new(),
         }
     }
@@ -112,24 +112,24 @@ impl HopChain {
     }
 
     /// Whether the first hop is a per-source hop.
-    pub(crate) fn starts_per_source(&self) -> bool {
+    pub(crate) fn starts_with_per_source_hop(&self) -> bool {
         self.first_shared > 0
     }
 
     /// Whether sources have not been notified of dropped packets yet.
-    pub(crate) fn has_dropped(&self) -> bool {
+    pub(crate) fn has_unreported_drops(&self) -> bool {
         !self.drops.is_empty()
     }
 
     /// Whether a stage is a shared hop other than the bottleneck.
-    fn is_shared(&self, stage: usize) -> bool {
-        matches!(self.stages.get(stage), Some(Stage { kind: StageKind::Shared(_), .. }))
+    fn is_shared_stage(&self, stage: usize) -> bool {
+        matches!(self.stages.get(stage), Some(HopStage { kind: StageKind::Shared(_), .. }))
     }
 
     /// Number of data packets in flight between hops or held by them.
-    pub(crate) fn in_flight(&self) -> u64 {
-        let waiting = |stage: &Stage| match &stage.kind {
-            StageKind::Shared(hop) => hop.waiting(),
+    pub(crate) fn packets_in_flight(&self) -> u64 {
+        let waiting = |stage: &HopStage| match &stage.kind {
+            StageKind::Shared(hop) => hop.waiting_packets(),
             StageKind::PerSource(_) | StageKind::Bottleneck => 0,
         };
         let held: u64 = self.stages[..self.forward].iter().map(waiting).sum();
@@ -153,19 +153,19 @@ impl HopChain {
 
     /// Whether no packet is in flight or queued, as of the last `advance_to`.
     pub(crate) fn is_empty(&self) -> bool {
-        let empty = |stage: &Stage| match &stage.kind {
-            StageKind::Shared(hop) => hop.held() == 0,
+        let empty = |stage: &HopStage| match &stage.kind {
+            StageKind::Shared(hop) => hop.held_packets() == 0,
             StageKind::PerSource(_) | StageKind::Bottleneck => true,
         };
         self.arrivals.len() == 0 && self.stages.iter().all(empty)
     }
 
     /// Resets the state of empty hops before a new isolated transfer.
-    pub(crate) fn restart(&mut self) {
+    pub(crate) fn reset_for_next_transfer(&mut self) {
         for stage in &mut self.stages {
             match &mut stage.kind {
-                StageKind::PerSource(hop) => hop.restart(),
-                StageKind::Shared(hop) => hop.restart(),
+                StageKind::PerSource(hop) => hop.reset_for_next_transfer(),
+                StageKind::Shared(hop) => hop.reset_for_next_transfer(),
                 StageKind::Bottleneck => {}
             }
         }
@@ -174,7 +174,7 @@ impl HopChain {
 
 /// Number of stages with counters: all, or 0 if the bottleneck is the only hop.
 #[must_use]
-pub fn stages_of(config: &RunConfig) -> usize {
+pub fn stage_count(config: &RunConfig) -> usize {
     let forward = config.hops_before.len() + 1 + config.hops_after.len();
     if config.has_hops() { forward + usize::from(config.return_link.is_some()) } else { 0 }
 }

@@ -1,16 +1,17 @@
 //! Counters of the return link over a whole run.
 
 use super::{HopChain, StageKind};
-use crate::balance::Unbalanced;
 use crate::clock::Nanos;
+use crate::conservation::ConservationError;
 use crate::probe::Probes;
 
 /// Acknowledgements at the return link and their waiting times, warm-up included.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct ReturnCounters {
+pub(crate) struct ReturnLinkCounters {
     /// Minimum length of an acknowledgement in bytes.
     pub(super) min_bytes: u32,
-    /// Delay between an occurrence at the return link and its event: the lookahead from there.
+    /// Delay between an occurrence at the return link and its event: the lookahead from the return
+    /// link.
     pub(crate) late: Nanos,
     pub(super) entered: u64,
     pub(super) left: u64,
@@ -19,7 +20,7 @@ pub(crate) struct ReturnCounters {
     pub(super) sojourns: u64,
 }
 
-impl ReturnCounters {
+impl ReturnLinkCounters {
     pub(super) fn new(min_bytes: u32, late: Nanos) -> Self {
         Self { min_bytes, late, entered: 0, left: 0, dropped: 0, sojourns: 0 }
     }
@@ -28,7 +29,7 @@ impl ReturnCounters {
 impl HopChain {
     /// Whether there is a return link.
     #[inline(always)]
-    pub(crate) fn has_return(&self) -> bool {
+    pub(crate) fn has_return_link(&self) -> bool {
         self.forward < self.stages.len()
     }
 
@@ -36,21 +37,25 @@ impl HopChain {
     /// for its queue. Call `advance_to` first.
     ///
     /// # Errors
-    /// [`Unbalanced`] if a check fails.
-    pub(crate) fn check_return(&self, now: Nanos, probes: &Probes) -> Result<(), Unbalanced> {
+    /// [`ConservationError`] if a check fails.
+    pub(crate) fn check_return_link(
+        &self,
+        now: Nanos,
+        probes: &Probes,
+    ) -> Result<(), ConservationError> {
         let Some(StageKind::Shared(hop)) = self.stages.get(self.forward).map(|stage| &stage.kind)
         else {
             return Ok(());
         };
-        let ReturnCounters { late, entered, left, dropped, sojourns, .. } = self.acks;
-        let waiting = hop.waiting();
+        let ReturnLinkCounters { late, entered, left, dropped, sojourns, .. } = self.acks;
+        let waiting = hop.waiting_packets();
         if entered != left + dropped + waiting {
-            return Err(Unbalanced::Acks { entered, left, dropped, waiting });
+            return Err(ConservationError::Acks { entered, left, dropped, waiting });
         }
         let held = probes.hops[self.forward].occupancy.lifetime_integral();
-        let waited = hop.waits(now.saturating_sub(late), sojourns);
+        let waited = hop.total_time_at_hop(now.saturating_sub(late), sojourns);
         if held != waited {
-            return Err(Unbalanced::Waiting { held, waited });
+            return Err(ConservationError::Waiting { held, waited });
         }
         Ok(())
     }

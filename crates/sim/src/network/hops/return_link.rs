@@ -1,15 +1,15 @@
 //! Acknowledgements on the return link, which all sources share.
 
-use super::{HopDrop, Stage, StageKind};
+use super::{DroppedAtHop, HopStage, StageKind};
 use crate::clock::Nanos;
-use crate::event_queue::Place;
+use crate::event_queue::PacketPlace;
 use crate::loss::LossPlace;
-use crate::network::{Network, Path, Source};
+use crate::network::{ClassPath, Network, SimulatedSource};
 use crate::packet::Packet;
-use crate::probe::Tap;
-use crate::queue::{QueueDiscipline, Verdict};
+use crate::probe::TapPlace;
+use crate::queue::{EnqueueOutcome, QueueDiscipline};
 use crate::tcp::{ReceivingEnd, SendingEnd};
-use tcpcast_wire::Options;
+use tcpcast_wire::TcpOptions;
 
 /// IPv4 and TCP headers without options.
 const HEADER_BYTES: u32 = 40;
@@ -21,48 +21,56 @@ const BLOCK_BYTES: u32 = 8;
 
 impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOP: bool> Network<Q, HAS_TAPS, HAS_HOP> {
     /// Enqueues an acknowledgement that reached the return link `return_lookahead` ago; `waited` is
-    /// true if it waited for its access link.
+    /// true if the acknowledgement waited for its access link.
     #[inline(never)]
     pub(crate) fn enter_return_link<S: SendingEnd>(
         &mut self,
-        source: &mut Source<S>,
-        path: &Path,
+        source: &mut SimulatedSource<S>,
+        path: &ClassPath,
         ack: Packet,
         waited: bool,
     ) {
         let (now, stage) = (self.now - self.return_lookahead, self.hops.forward);
         let shown = source.receiver.captured_header(ack.label());
-        let bytes = self.hops.acks.min_bytes.max(length(&shown.options));
+        let bytes = self.hops.acks.min_bytes.max(ack_length(&shown.options));
         if HAS_TAPS && self.capturing {
             if !waited {
-                self.capture(Tap::Receiver, &source.record, now - path.to_return, &ack, shown);
+                self.pass_to_captures(
+                    TapPlace::Receiver,
+                    &source.record,
+                    now - path.to_return,
+                    &ack,
+                    shown,
+                );
             }
-            self.capture(Tap::BottleneckOut, &source.record, now, &ack, shown);
+            self.pass_to_captures(TapPlace::BottleneckOut, &source.record, now, &ack, shown);
         }
-        let Stage { kind: StageKind::Shared(hop), .. } = &mut self.hops.stages[stage] else {
+        let HopStage { kind: StageKind::Shared(hop), .. } = &mut self.hops.stages[stage] else {
             return;
         };
         let (acks, counters) = (&mut self.hops.acks, &mut self.probes.hops[stage]);
         acks.entered += 1;
         counters.arrived += 1;
-        if hop.loses(LossPlace::Before) {
+        if hop.loses_packet_at(LossPlace::Before) {
             acks.dropped += 1;
             counters.random_drops += 1;
             return;
         }
-        match hop.offer_bytes(bytes, now, &ack, counters) {
-            Verdict::Departs { leaves, .. } => {
+        match hop.offer_packet_of_bytes(bytes, now, &ack, counters) {
+            EnqueueOutcome::Departs { leaves, .. } => {
                 acks.left += 1;
                 acks.sojourns = acks.sojourns.wrapping_add(leaves - now);
-                counters.passed((leaves - now).saturating_sub(hop.time_of(bytes)));
-                self.leave_return(source, path, leaves, ack);
+                counters.count_transmitted_ack(
+                    (leaves - now).saturating_sub(hop.transmission_time_of(bytes)),
+                );
+                self.leave_return_link(source, path, leaves, ack);
             }
-            Verdict::Held { evicted, .. } => {
+            EnqueueOutcome::Held { evicted, .. } => {
                 acks.sojourns = acks.sojourns.wrapping_sub(now);
-                let feedback = evicted.map(|packet| HopDrop { stage, at: now, packet });
+                let feedback = evicted.map(|packet| DroppedAtHop { stage, at: now, packet });
                 self.hops.drops.extend(feedback);
             }
-            Verdict::Dropped => {
+            EnqueueOutcome::Dropped => {
                 acks.dropped += 1;
                 counters.queue_drops += 1;
             }
@@ -73,8 +81,8 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOP: bool> Network<Q, H
     /// Forwards an acknowledgement whose transmission has started and ends at `leaves`.
     pub(super) fn forward_served_ack<S: SendingEnd>(
         &mut self,
-        source: &mut Source<S>,
-        path: &Path,
+        source: &mut SimulatedSource<S>,
+        path: &ClassPath,
         leaves: Nanos,
         waited: Option<Nanos>,
         ack: Packet,
@@ -82,13 +90,13 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOP: bool> Network<Q, H
         let acks = &mut self.hops.acks;
         acks.left += 1;
         acks.sojourns = acks.sojourns.wrapping_add(leaves);
-        self.probes.hops[self.hops.forward].passed(waited.unwrap_or(0));
-        self.leave_return(source, path, leaves, ack);
+        self.probes.hops[self.hops.forward].count_transmitted_ack(waited.unwrap_or(0));
+        self.leave_return_link(source, path, leaves, ack);
     }
 
     /// Counts an acknowledgement that the return link dropped at `at` after accepting it. The
     /// sender recovers through the next acknowledgement.
-    pub(super) fn dropped_on_return(&mut self, at: Nanos) {
+    pub(super) fn on_return_link_drop(&mut self, at: Nanos) {
         let acks = &mut self.hops.acks;
         acks.dropped += 1;
         acks.sojourns = acks.sojourns.wrapping_add(at);
@@ -96,25 +104,25 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOP: bool> Network<Q, H
     }
 
     /// Forwards an acknowledgement to its sender.
-    fn leave_return<S: SendingEnd>(
+    fn leave_return_link<S: SendingEnd>(
         &mut self,
-        source: &mut Source<S>,
-        path: &Path,
+        source: &mut SimulatedSource<S>,
+        path: &ClassPath,
         leaves: Nanos,
         ack: Packet,
     ) {
         if HAS_TAPS && self.capturing {
             let shown = source.receiver.captured_header(ack.label());
-            self.capture(Tap::BottleneckIn, &source.record, leaves, &ack, shown);
+            self.pass_to_captures(TapPlace::BottleneckIn, &source.record, leaves, &ack, shown);
         }
         source.ack_free = source.ack_free.max(leaves + path.back) + path.ingress.ack_time;
         let due = source.ack_free + self.sender_lookahead;
-        self.events.schedule(Place::Sender, source.record.class(), due, ack);
+        self.events.schedule_packet(PacketPlace::Sender, source.record.class(), due, ack);
     }
 }
 
 /// Length in bytes of an acknowledgement with these options.
-fn length(options: &Options) -> u32 {
+fn ack_length(options: &TcpOptions) -> u32 {
     let stamps = if options.timestamps.is_some() { TIMESTAMP_BYTES } else { 0 };
     let blocks = u32::from(options.blocks);
     let sacks = if blocks > 0 { SACK_BYTES + BLOCK_BYTES * blocks } else { 0 };
@@ -127,9 +135,9 @@ mod tests {
 
     #[test]
     fn length_includes_options() {
-        let stamped = Options { timestamps: Some((1, 2)), ..Options::default() };
-        assert_eq!(length(&Options::default()), 40);
-        assert_eq!(length(&stamped), 52);
-        assert_eq!(length(&Options { blocks: 3, ..stamped }), 80);
+        let stamped = TcpOptions { timestamps: Some((1, 2)), ..TcpOptions::default() };
+        assert_eq!(ack_length(&TcpOptions::default()), 40);
+        assert_eq!(ack_length(&stamped), 52);
+        assert_eq!(ack_length(&TcpOptions { blocks: 3, ..stamped }), 80);
     }
 }

@@ -7,6 +7,6 @@ mod reorder;
 mod rto;
 mod sender;
 
-pub use receiver::{Arrival, Receiver};
+pub use receiver::{ArrivalResult, Receiver};
 pub use rto::RtoEstimator;
-pub use sender::{Sender, Transmission};
+pub use sender::{PacketsToSend, Sender};

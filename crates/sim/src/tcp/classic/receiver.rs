@@ -1,12 +1,12 @@
 //! Receiving end: reorders packets and sends acknowledgements.
 
-use super::reorder::Reorder;
+use super::reorder::ReorderBitmap;
 use crate::clock::{NEVER, Nanos};
 use crate::tcp::TcpConfig;
 
 /// Result of an arriving data packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Arrival {
+pub struct ArrivalResult {
     /// False if the packet is a duplicate.
     pub distinct: bool,
     /// Acknowledgement to send now: the next packet expected.
@@ -19,12 +19,12 @@ pub struct Receiver {
     next: u32,
     unacknowledged: u32,
     ack_deadline: Nanos,
-    held: Reorder,
+    held: ReorderBitmap,
 }
 
 impl Default for Receiver {
     fn default() -> Self {
-        Self { next: 1, unacknowledged: 0, ack_deadline: NEVER, held: Reorder::default() }
+        Self { next: 1, unacknowledged: 0, ack_deadline: NEVER, held: ReorderBitmap::default() }
     }
 }
 
@@ -53,7 +53,7 @@ impl Receiver {
 
     /// A data packet arrives.
     #[inline(always)]
-    pub fn on_data(&mut self, now: Nanos, number: u32, tcp: &TcpConfig) -> Arrival {
+    pub fn on_data(&mut self, now: Nanos, number: u32, tcp: &TcpConfig) -> ArrivalResult {
         // Packets that fill all or part of a gap are acknowledged immediately: RFC 5681, section
         // 4.2.
         let in_order = number == self.next && self.held.is_empty();
@@ -61,21 +61,21 @@ impl Receiver {
             self.next += 1;
             true
         } else {
-            self.insert(number)
+            self.insert_out_of_order(number)
         };
         let ack =
-            if tcp.delayed_acks && in_order { self.delay(now, tcp) } else { self.acknowledge() };
-        Arrival { distinct, ack }
+            if tcp.delayed_acks && in_order { self.delay_ack(now, tcp) } else { self.take_ack() };
+        ArrivalResult { distinct, ack }
     }
 
     /// Handles a packet above a gap, a packet that fills a gap, or a duplicate.
     #[inline(never)]
-    fn insert(&mut self, number: u32) -> bool {
+    fn insert_out_of_order(&mut self, number: u32) -> bool {
         if number != self.next {
-            return number > self.next && self.held.insert(self.next, number);
+            return number > self.next && self.held.insert_number(self.next, number);
         }
         self.next += 1;
-        while self.held.remove(self.next) {
+        while self.held.remove_number(self.next) {
             self.next += 1;
         }
         true
@@ -83,20 +83,20 @@ impl Receiver {
 
     /// The delayed acknowledgement is due.
     pub fn on_timer(&mut self) -> Option<u32> {
-        self.acknowledge()
+        self.take_ack()
     }
 
-    fn delay(&mut self, now: Nanos, tcp: &TcpConfig) -> Option<u32> {
+    fn delay_ack(&mut self, now: Nanos, tcp: &TcpConfig) -> Option<u32> {
         self.unacknowledged += 1;
         if self.unacknowledged >= 2 {
-            return self.acknowledge();
+            return self.take_ack();
         }
         self.ack_deadline = now + tcp.ack_timeout;
         None
     }
 
     #[inline(always)]
-    fn acknowledge(&mut self) -> Option<u32> {
+    fn take_ack(&mut self) -> Option<u32> {
         self.unacknowledged = 0;
         self.ack_deadline = NEVER;
         Some(self.next)

@@ -5,13 +5,13 @@
 /// The bit index is the number modulo the size of the map, so bits do not move when the window
 /// advances. Windows of up to 64 packets need no allocation.
 #[derive(Clone, Debug, Default)]
-pub struct Reorder {
+pub struct ReorderBitmap {
     near: u64,
     far: Option<Box<[u64]>>,
     held: u32,
 }
 
-impl Reorder {
+impl ReorderBitmap {
     /// Removes all numbers.
     #[inline(always)]
     pub fn clear(&mut self) {
@@ -23,7 +23,7 @@ impl Reorder {
     }
 
     /// Adds `number`, which is above `next`; returns false if it was present.
-    pub fn insert(&mut self, next: u32, number: u32) -> bool {
+    pub fn insert_number(&mut self, next: u32, number: u32) -> bool {
         let span = number - next;
         if self.far.is_none() && span < 64 {
             let bit = 1 << (number % 64);
@@ -32,7 +32,7 @@ impl Reorder {
             self.held += u32::from(is_new);
             return is_new;
         }
-        self.reserve(next, span);
+        self.reserve_span(next, span);
         let words = self.far.as_mut().expect("reserved just above");
         let word = &mut words[(number / 64) as usize & (words.len() - 1)];
         let bit = 1 << (number % 64);
@@ -49,7 +49,7 @@ impl Reorder {
 
     /// Removes `number`; returns whether it was present.
     #[inline(always)]
-    pub fn remove(&mut self, number: u32) -> bool {
+    pub fn remove_number(&mut self, number: u32) -> bool {
         let bit = 1 << (number % 64);
         let word = match &mut self.far {
             None => &mut self.near,
@@ -65,7 +65,7 @@ impl Reorder {
     }
 
     #[cold]
-    fn reserve(&mut self, next: u32, span: u32) {
+    fn reserve_span(&mut self, next: u32, span: u32) {
         let held = self.far.as_ref().map_or(1, |words| words.len());
         if self.far.is_some() && (span as usize) < held * 64 {
             return;
@@ -74,7 +74,7 @@ impl Reorder {
         let mut larger = vec![0_u64; wanted].into_boxed_slice();
         for ahead in 0..(held * 64) as u32 {
             let number = next + ahead;
-            if self.remove(number) {
+            if self.remove_number(number) {
                 larger[(number / 64) as usize & (wanted - 1)] |= 1 << (number % 64);
             }
         }
@@ -92,17 +92,17 @@ mod tests {
 
     proptest! {
         #[test]
-        fn reorder_buffer_behaves_like_a_set(numbers in prop::collection::vec(1_u32..3000, 1..400)) {
-            let mut map = Reorder::default();
+        fn behaves_like_a_set(numbers in prop::collection::vec(1_u32..3000, 1..400)) {
+            let mut map = ReorderBitmap::default();
             let mut set = BTreeSet::new();
             let mut next = 1;
             for number in numbers {
                 if number > next {
-                    prop_assert_eq!(map.insert(next, number), set.insert(number));
+                    prop_assert_eq!(map.insert_number(next, number), set.insert(number));
                 }
                 if number % 3 == 0 {
                     next += 1;
-                    while map.remove(next) {
+                    while map.remove_number(next) {
                         prop_assert!(set.remove(&next));
                         next += 1;
                     }
@@ -114,11 +114,11 @@ mod tests {
     }
 
     #[test]
-    fn reorder_buffer_growth_keeps_all_numbers() {
-        let mut map = Reorder::default();
-        assert!(map.insert(1, 5));
-        assert!(map.insert(1, 5000));
-        assert!(!map.insert(1, 5000));
-        assert!(map.remove(5) && !map.remove(5) && map.remove(5000));
+    fn growth_keeps_all_numbers() {
+        let mut map = ReorderBitmap::default();
+        assert!(map.insert_number(1, 5));
+        assert!(map.insert_number(1, 5000));
+        assert!(!map.insert_number(1, 5000));
+        assert!(map.remove_number(5) && !map.remove_number(5) && map.remove_number(5000));
     }
 }

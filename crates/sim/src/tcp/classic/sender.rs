@@ -13,10 +13,10 @@
 use super::cc::CongestionControl;
 use super::rto::RtoEstimator;
 use crate::clock::{NEVER, Nanos};
-use crate::packet::Kind;
+use crate::packet::PacketKind;
 use crate::probe::{TcpEvent, TcpProbe};
 use crate::tcp::{
-    BackoffUntil, Idle, IdleRestart, LimitedTransmit, Recovery, TcpConfig, TimerRestart,
+    BackoffUntil, IdleRestart, IdleTime, LimitedTransmit, LossRecovery, TcpConfig, TimerRestart,
 };
 
 /// Maximum number of packets that limited transmit sends beyond cwnd (RFC 3042, section 2).
@@ -26,11 +26,11 @@ const BEYOND_WINDOW: u32 = 2;
 /// time of the loss; ssthresh is half of such a window.
 const MAX_WINDOWS: u32 = 2;
 
-/// Value of `timed` if no packet is being timed; no acknowledgement exceeds it.
+/// Value of `timed` if no packet is being timed; no acknowledgement exceeds this number.
 const NOT_TIMED: u32 = u32::MAX;
 
 /// Value of `timed` if the next acknowledgement of new data ends the back-off and no packet is
-/// timed before; every acknowledgement exceeds it.
+/// timed before; every acknowledgement exceeds this number.
 const BACKED_OFF: u32 = 0;
 
 /// Value of `recover` if a recovery ended with the file and the window is still inflated.
@@ -38,7 +38,7 @@ const REPAIRED: u32 = u32::MAX;
 
 /// Packets to send: an optional retransmission, then `count` packets starting with `from`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Transmission {
+pub struct PacketsToSend {
     /// Packet to retransmit first; 0 if none.
     pub retransmit: u32,
     /// First packet of the run.
@@ -49,9 +49,9 @@ pub struct Transmission {
     pub fresh_from: u32,
 }
 
-impl Transmission {
+impl PacketsToSend {
     /// Removes and returns the first packet; [`None`] if no packet is left.
-    pub(crate) fn take_first(&mut self) -> Option<(u32, Kind)> {
+    pub(crate) fn take_first(&mut self) -> Option<(u32, PacketKind)> {
         let first = self.packets().next()?;
         if self.retransmit != 0 {
             self.retransmit = 0;
@@ -63,17 +63,20 @@ impl Transmission {
     }
 
     /// Packets in sending order.
-    pub fn packets(&self) -> impl Iterator<Item = (u32, Kind)> + use<> {
+    pub fn packets(&self) -> impl Iterator<Item = (u32, PacketKind)> + use<> {
+        use PacketKind::{Data, Retransmission};
         let fresh_from = self.fresh_from;
-        let retransmit = (self.retransmit != 0).then_some((self.retransmit, Kind::Retransmission));
-        retransmit.into_iter().chain((self.from..self.from + self.count).map(move |number| {
-            (number, if number < fresh_from { Kind::Retransmission } else { Kind::Data })
-        }))
+        let retransmit = (self.retransmit != 0).then_some((self.retransmit, Retransmission));
+        retransmit.into_iter().chain(
+            (self.from..self.from + self.count).map(move |number| {
+                (number, if number < fresh_from { Retransmission } else { Data })
+            }),
+        )
     }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Phase {
+enum RecoveryPhase {
     Open,
     Recovery,
 }
@@ -85,7 +88,7 @@ pub struct Sender<C> {
     next: u32,
     fresh: u32,
     size: u32,
-    /// Last packet sent when recovery began; an acknowledgement beyond it ends recovery.
+    /// Last packet sent when recovery began; an acknowledgement beyond this packet ends recovery.
     recover: u32,
     /// Duplicates of acknowledgements up to this number result from a timeout and indicate no loss.
     guard: u32,
@@ -96,7 +99,7 @@ pub struct Sender<C> {
     deadline: Nanos,
     rto: RtoEstimator,
     cc: C,
-    phase: Phase,
+    phase: RecoveryPhase,
 }
 
 impl<C: CongestionControl + Default> Default for Sender<C> {
@@ -115,7 +118,7 @@ impl<C: CongestionControl + Default> Default for Sender<C> {
             deadline: NEVER,
             rto: RtoEstimator::default(),
             cc: C::default(),
-            phase: Phase::Open,
+            phase: RecoveryPhase::Open,
         }
     }
 }
@@ -128,10 +131,10 @@ impl<C: CongestionControl + Default> Sender<C> {
         size: u32,
         tcp: &TcpConfig,
         probe: &mut impl TcpProbe,
-    ) -> Transmission {
+    ) -> PacketsToSend {
         *self = Self { size, ..Self::default() };
-        self.rto.start(tcp);
-        self.cc.start(tcp);
+        self.rto.start_without_sample(tcp);
+        self.cc.start_connection(tcp);
         let sent = self.send_allowed(now, tcp);
         self.publish_window(now, tcp, probe);
         sent
@@ -143,21 +146,21 @@ impl<C: CongestionControl + Default> Sender<C> {
         &mut self,
         now: Nanos,
         more: u32,
-        idle: Idle,
+        idle: IdleTime,
         tcp: &TcpConfig,
         probe: &mut impl TcpProbe,
-    ) -> Transmission {
+    ) -> PacketsToSend {
         debug_assert!(self.finished(), "transfers of a connection do not overlap");
         if self.recover == REPAIRED {
             self.cc.on_recovered();
             self.recover = 0;
         }
-        if tcp.idle_restart.is_due(idle, self.rto.rto()) {
+        if tcp.idle_restart.is_restart_due(idle, self.rto.rto()) {
             match tcp.idle_restart {
                 IdleRestart::AfterTimeout => self.cc.on_idle(tcp),
-                IdleRestart::After(_) | IdleRestart::Never => self.cc.start(tcp),
+                IdleRestart::After(_) | IdleRestart::Never => self.cc.start_connection(tcp),
             }
-            probe.tcp(now, TcpEvent::IdleRestart);
+            probe.on_tcp_event(now, TcpEvent::IdleRestart);
         }
         self.size += more;
         let sent = self.send_allowed(now, tcp);
@@ -188,7 +191,7 @@ impl<C: CongestionControl + Default> Sender<C> {
     /// Packets sent and not yet acknowledged.
     #[inline(always)]
     #[must_use]
-    pub fn flight(&self) -> u32 {
+    pub fn outstanding_packets(&self) -> u32 {
         self.next - self.una
     }
 
@@ -212,23 +215,22 @@ impl<C: CongestionControl + Default> Sender<C> {
 
     /// Flight size that a loss halves: the outstanding packets, at most one window.
     ///
-    /// After a long recovery more than a window can be outstanding, most of it already held by the
-    /// receiver. During recovery the window is inflated by the packets that have left the network.
+    /// After a long recovery, more than a window can be outstanding, mostly packets that the
+    /// receiver holds. During recovery, packets that have left the network inflate the window.
     /// Halving these would end the recovery with a burst of many windows; ns-2 uses the same limit.
-    /// Packets of limited transmit do not count either (RFC 5681, section 3.2, step 2), since a
-    /// full window was outstanding before them.
+    /// Packets of limited transmit do not count either (RFC 5681, section 3.2, step 2).
     fn flight_to_halve(&self, tcp: &TcpConfig) -> u32 {
         let window = match self.phase {
-            Phase::Open => self.window(tcp),
-            Phase::Recovery => self.window(tcp).min(self.cc.ssthresh()),
+            RecoveryPhase::Open => self.send_window(tcp),
+            RecoveryPhase::Recovery => self.send_window(tcp).min(self.cc.ssthresh()),
         };
-        self.flight().min(window)
+        self.outstanding_packets().min(window)
     }
 
     /// The minimum of cwnd and the receiver window.
     #[inline(always)]
     #[must_use]
-    pub fn window(&self, tcp: &TcpConfig) -> u32 {
+    pub fn send_window(&self, tcp: &TcpConfig) -> u32 {
         self.cc.cwnd().min(tcp.receiver_window)
     }
 
@@ -240,13 +242,13 @@ impl<C: CongestionControl + Default> Sender<C> {
         ack: u32,
         tcp: &TcpConfig,
         probe: &mut impl TcpProbe,
-    ) -> Transmission {
+    ) -> PacketsToSend {
         let sent = if ack > self.una {
             self.on_new_ack(now, ack, tcp, probe)
         } else if ack == self.una && self.next > self.una {
             self.on_duplicate_ack(now, tcp, probe)
         } else {
-            return Transmission::default();
+            return PacketsToSend::default();
         };
         self.publish_window(now, tcp, probe);
         sent
@@ -259,31 +261,31 @@ impl<C: CongestionControl + Default> Sender<C> {
         ack: u32,
         tcp: &TcpConfig,
         probe: &mut impl TcpProbe,
-    ) -> Transmission {
+    ) -> PacketsToSend {
         let acked = ack - self.una;
         self.una = ack;
         self.next = self.next.max(ack);
         self.duplicates = 0;
-        probe.tcp(now, TcpEvent::Acked { packets: acked });
+        probe.on_tcp_event(now, TcpEvent::Acked { packets: acked });
         if ack > self.timed {
             if self.timed == BACKED_OFF {
                 self.rto.end_back_off(tcp);
             } else {
-                self.rto.sample(now - self.timed_at, tcp);
-                probe.tcp(now, TcpEvent::RttSample { rtt: now - self.timed_at });
+                self.rto.add_sample(now - self.timed_at, tcp);
+                probe.on_tcp_event(now, TcpEvent::RttSample { rtt: now - self.timed_at });
             }
             self.timed = NOT_TIMED;
         }
         if self.finished() {
             self.deadline = NEVER;
-            if self.phase == Phase::Recovery {
-                self.phase = Phase::Open;
+            if self.phase == RecoveryPhase::Recovery {
+                self.phase = RecoveryPhase::Open;
                 self.recover = REPAIRED;
-                probe.tcp(now, TcpEvent::Recovered { burst: 0 });
+                probe.on_tcp_event(now, TcpEvent::Recovered { burst: 0 });
             }
-            return Transmission::default();
+            return PacketsToSend::default();
         }
-        if self.phase == Phase::Recovery {
+        if self.phase == RecoveryPhase::Recovery {
             return self.on_ack_in_recovery(now, acked, tcp, probe);
         }
         self.cc.on_ack();
@@ -299,25 +301,25 @@ impl<C: CongestionControl + Default> Sender<C> {
         acked: u32,
         tcp: &TcpConfig,
         probe: &mut impl TcpProbe,
-    ) -> Transmission {
+    ) -> PacketsToSend {
         match tcp.recovery {
-            Recovery::NewReno { restart_timer } if self.una <= self.recover => {
+            LossRecovery::NewReno { restart_timer } if self.una <= self.recover => {
                 self.cc.on_partial_ack(acked);
                 if restart_timer {
                     self.deadline = now + self.rto.rto();
                 }
-                probe.tcp(now, TcpEvent::PartialAck);
+                probe.on_tcp_event(now, TcpEvent::PartialAck);
                 // After a timeout the run of packets may start with the packet retransmitted here.
                 self.next = self.next.max(self.una + 1);
                 let sent = self.send_in_recovery(now, tcp);
-                Transmission { retransmit: self.una, ..sent }
+                PacketsToSend { retransmit: self.una, ..sent }
             }
             _ => {
                 self.cc.on_recovered();
-                self.phase = Phase::Open;
+                self.phase = RecoveryPhase::Open;
                 self.deadline = now + self.rto.rto();
                 let sent = self.send_allowed(now, tcp);
-                probe.tcp(now, TcpEvent::Recovered { burst: sent.count });
+                probe.on_tcp_event(now, TcpEvent::Recovered { burst: sent.count });
                 sent
             }
         }
@@ -330,34 +332,34 @@ impl<C: CongestionControl + Default> Sender<C> {
         now: Nanos,
         tcp: &TcpConfig,
         probe: &mut impl TcpProbe,
-    ) -> Transmission {
+    ) -> PacketsToSend {
         self.duplicates = self.duplicates.saturating_add(1);
-        if self.phase == Phase::Recovery {
-            self.cc.on_duplicate();
+        if self.phase == RecoveryPhase::Recovery {
+            self.cc.on_further_duplicate();
             return self.send_in_recovery(now, tcp);
         }
         if self.una <= self.guard {
-            return Transmission::default();
+            return PacketsToSend::default();
         }
         let threshold = self.duplicate_threshold(tcp);
         if self.duplicates < threshold {
-            return self.limited_transmit(now, tcp);
+            return self.send_limited_transmit(now, tcp);
         }
-        let window = self.window(tcp);
+        let window = self.send_window(tcp);
         self.cc.on_loss(self.flight_to_halve(tcp), threshold);
         self.recover = self.fresh - 1;
-        self.phase = Phase::Recovery;
+        self.phase = RecoveryPhase::Recovery;
         if self.timed != BACKED_OFF {
             self.timed = NOT_TIMED;
         }
         self.deadline = now + self.rto.rto();
-        probe.tcp(now, TcpEvent::FastRetransmit { window });
+        probe.on_tcp_event(now, TcpEvent::FastRetransmit { window });
         // RFC 5681, section 3.2, step 5: the inflated window may already allow new packets, since
         // as many packets have left the network as duplicates arrived. ns-2 also sends them.
         let all_sent_once = self.next == self.fresh;
         let sent =
-            if all_sent_once { self.send_in_recovery(now, tcp) } else { Transmission::default() };
-        Transmission { retransmit: self.una, ..sent }
+            if all_sent_once { self.send_in_recovery(now, tcp) } else { PacketsToSend::default() };
+        PacketsToSend { retransmit: self.una, ..sent }
     }
 
     /// Number of duplicates that indicate a loss of the first unacknowledged packet.
@@ -374,16 +376,16 @@ impl<C: CongestionControl + Default> Sender<C> {
     ///
     /// Sends only packets that were never sent, so nothing while packets are retransmitted after a
     /// timeout. Not called for duplicates up to `guard`, which do not indicate a loss.
-    fn limited_transmit(&mut self, now: Nanos, tcp: &TcpConfig) -> Transmission {
+    fn send_limited_transmit(&mut self, now: Nanos, tcp: &TcpConfig) -> PacketsToSend {
         let max = match (tcp.limited_transmit, self.duplicates) {
             (LimitedTransmit::EachDuplicate, 1 | 2) => 1,
             (LimitedTransmit::OnSecond, 2) => 2,
-            _ => return Transmission::default(),
+            _ => return PacketsToSend::default(),
         };
         if self.next < self.fresh {
-            return Transmission::default();
+            return PacketsToSend::default();
         }
-        debug_assert!(self.next > self.size || self.flight() >= self.window(tcp));
+        debug_assert!(self.next > self.size || self.outstanding_packets() >= self.send_window(tcp));
         let beyond = self.cc.cwnd().saturating_add(BEYOND_WINDOW).min(tcp.receiver_window);
         let limit = u64::from(self.una) + u64::from(beyond);
         self.send_below(now, limit.min(u64::from(self.next) + max), tcp)
@@ -395,18 +397,18 @@ impl<C: CongestionControl + Default> Sender<C> {
         now: Nanos,
         tcp: &TcpConfig,
         probe: &mut impl TcpProbe,
-    ) -> Transmission {
+    ) -> PacketsToSend {
         let repeated = self.timed_out == self.una;
-        probe.tcp(
+        probe.on_tcp_event(
             now,
             TcpEvent::Timeout {
                 number: self.una,
                 left: self.size - self.una,
                 all_sent: self.fresh > self.size,
-                window: self.window(tcp),
+                window: self.send_window(tcp),
                 slow_start: self.cc.in_slow_start(),
                 repeated,
-                in_recovery: self.phase == Phase::Recovery,
+                in_recovery: self.phase == RecoveryPhase::Recovery,
                 rto: self.rto.rto(),
             },
         );
@@ -417,13 +419,13 @@ impl<C: CongestionControl + Default> Sender<C> {
         self.guard = if repeated { 0 } else { self.fresh };
         self.timed_out = self.una;
         self.next = self.una;
-        self.phase = Phase::Open;
+        self.phase = RecoveryPhase::Open;
         self.duplicates = 0;
         self.timed = match tcp.backoff_until {
             BackoffUntil::Sample => NOT_TIMED,
             BackoffUntil::Ack => BACKED_OFF,
         };
-        self.rto.back_off(tcp);
+        self.rto.double_timeout(tcp);
         self.deadline = now + self.rto.rto();
         let sent = self.send_allowed(now, tcp);
         self.publish_window(now, tcp, probe);
@@ -432,41 +434,41 @@ impl<C: CongestionControl + Default> Sender<C> {
 
     /// Sends all packets that the window allows.
     #[inline(always)]
-    fn send_allowed(&mut self, now: Nanos, tcp: &TcpConfig) -> Transmission {
-        self.send_below(now, u64::from(self.una) + u64::from(self.window(tcp)), tcp)
+    fn send_allowed(&mut self, now: Nanos, tcp: &TcpConfig) -> PacketsToSend {
+        self.send_below(now, u64::from(self.una) + u64::from(self.send_window(tcp)), tcp)
     }
 
     /// Sends all packets that the inflated window and the receiver's buffer allow.
     ///
     /// The receiver holds all packets above a hole. An unlimited receiver window accepts any number
-    /// of them, but buffers of real hosts are sized for twice the window in use (Linux's
+    /// of such packets, but buffers of real hosts are sized for twice the window in use (Linux's
     /// `tcp_rcv_space_adjust`). NewReno repairs one hole per round trip: without this bound it
     /// could keep sending at the rate before the loss, as long as its new packets cause as many new
     /// holes.
-    fn send_in_recovery(&mut self, now: Nanos, tcp: &TcpConfig) -> Transmission {
+    fn send_in_recovery(&mut self, now: Nanos, tcp: &TcpConfig) -> PacketsToSend {
         let held = match tcp.receiver_window {
             u32::MAX => self.cc.ssthresh().saturating_mul(2 * MAX_WINDOWS),
             _ => u32::MAX,
         };
-        let limit = u64::from(self.una) + u64::from(self.window(tcp).min(held));
+        let limit = u64::from(self.una) + u64::from(self.send_window(tcp).min(held));
         self.send_below(now, limit, tcp)
     }
 
     /// Sends all packets below `limit`, up to the end of the file.
     #[inline(always)]
-    fn send_below(&mut self, now: Nanos, limit: u64, tcp: &TcpConfig) -> Transmission {
+    fn send_below(&mut self, now: Nanos, limit: u64, tcp: &TcpConfig) -> PacketsToSend {
         let end = limit.min(u64::from(self.size) + 1) as u32;
         if end <= self.next {
-            return Transmission::default();
+            return PacketsToSend::default();
         }
-        let sent = Transmission {
+        let sent = PacketsToSend {
             retransmit: 0,
             from: self.next,
             count: end - self.next,
             fresh_from: self.fresh,
         };
         self.next = end;
-        if self.phase == Phase::Open {
+        if self.phase == RecoveryPhase::Open {
             if self.timed == NOT_TIMED && end > self.fresh {
                 // Karn's rule: only first transmissions are timed, one packet at a time.
                 self.timed = self.fresh;
@@ -485,10 +487,10 @@ impl<C: CongestionControl + Default> Sender<C> {
         let event = TcpEvent::Window {
             cwnd: self.cc.cwnd(),
             ssthresh: self.cc.ssthresh(),
-            flight: self.flight(),
-            window: self.window(tcp),
+            flight: self.outstanding_packets(),
+            window: self.send_window(tcp),
         };
-        probe.tcp(now, event);
+        probe.on_tcp_event(now, event);
     }
 }
 

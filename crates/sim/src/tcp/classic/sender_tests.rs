@@ -24,7 +24,7 @@ const MILLISECOND: Nanos = 1_000_000;
 struct Record(Vec<TcpEvent>);
 
 impl TcpProbe for Record {
-    fn tcp(&mut self, _: Nanos, event: TcpEvent) {
+    fn on_tcp_event(&mut self, _: Nanos, event: TcpEvent) {
         self.0.push(event);
     }
 }
@@ -61,11 +61,11 @@ fn newreno() -> TcpConfig {
 }
 
 fn reno() -> TcpConfig {
-    TcpConfig { recovery: Recovery::Reno, ..newreno() }
+    TcpConfig { recovery: LossRecovery::Reno, ..newreno() }
 }
 
 fn patient() -> TcpConfig {
-    TcpConfig { recovery: Recovery::NewReno { restart_timer: false }, ..newreno() }
+    TcpConfig { recovery: LossRecovery::NewReno { restart_timer: false }, ..newreno() }
 }
 
 fn limited() -> TcpConfig {
@@ -76,9 +76,9 @@ const RULES: [LimitedTransmit; 3] =
     [LimitedTransmit::Off, LimitedTransmit::EachDuplicate, LimitedTransmit::OnSecond];
 
 /// Formats the packets of a transmission as in a trace.
-fn format_packets(sent: Transmission) -> String {
+fn format_packets(sent: PacketsToSend) -> String {
     let packet = |(number, kind)| match kind {
-        Kind::Retransmission => format!("!{number}"),
+        PacketKind::Retransmission => format!("!{number}"),
         _ => format!("{number}"),
     };
     sent.packets().map(packet).collect::<Vec<_>>().join(" ")
@@ -530,7 +530,8 @@ fn limited_transmit_restarts_timer_with_restart_on_send() {
 
 #[test]
 fn second_duplicate_sends_two_packets_by_option() {
-    // Ayesta and Avrachenkov, section 2.1: none for the first duplicate.
+    // Ayesta and Avrachenkov, section 2.1: no packet is sent on the first duplicate, two on the
+    // second.
     let tcp =
         TcpConfig { limited_transmit: LimitedTransmit::OnSecond, initial_window: 3, ..newreno() };
     trace(
@@ -585,7 +586,7 @@ fn threshold_of_one_detects_loss_at_first_duplicate() {
 fn fast_retransmit_sends_new_packets_if_inflated_window_allows() {
     // RFC 5681, section 3.2, step 5. The last of three packets is sent before the loss is repaired.
     let early = TcpConfig { duplicate_threshold: 1, last_packets_threshold: 1, ..reno() };
-    for recovery in [Recovery::Reno, Recovery::NewReno { restart_timer: true }] {
+    for recovery in [LossRecovery::Reno, LossRecovery::NewReno { restart_timer: true }] {
         trace(
             &TcpConfig { recovery, ..early.clone() },
             3,
@@ -991,7 +992,7 @@ fn recovery_has_at_most_two_windows_outstanding() {
         for _ in 0..97 {
             sender.on_ack(200 * MILLISECOND, 1, &tcp, &mut Record::default());
         }
-        assert_eq!(sender.flight(), max, "{receiver_window}");
+        assert_eq!(sender.outstanding_packets(), max, "{receiver_window}");
         // A repaired hole allows new packets; the next hole is equally large.
         let sent = sender.on_ack(201 * MILLISECOND, 3, &tcp, &mut Record::default());
         let more = if receiver_window == 1000 { 1 } else { 2 };
@@ -1123,7 +1124,7 @@ struct FarEnd {
 }
 
 impl FarEnd {
-    fn receive(&mut self, now: Nanos, sent: Transmission) {
+    fn receive(&mut self, now: Nanos, sent: PacketsToSend) {
         for (number, _) in sent.packets() {
             if self.lost.pop_front().unwrap_or(false) {
                 continue;
@@ -1230,7 +1231,7 @@ proptest! {
             for (number, kind) in sent.packets() {
                 prop_assert!(number >= sender.una && number <= size);
                 prop_assert!(number < sender.una + window);
-                prop_assert_eq!(once.insert(number), kind == Kind::Data);
+                prop_assert_eq!(once.insert(number), kind == PacketKind::Data);
             }
             far.receive(now, sent);
             if sender.finished() {
@@ -1239,7 +1240,7 @@ proptest! {
             prop_assert!(sender.deadline() >= now && sender.deadline() < NEVER);
             prop_assert!(sender.cc.cwnd() >= 1);
             prop_assert!(sender.cc.ssthresh() >= window.min(2));
-            prop_assert!(sender.flight() > 0);
+            prop_assert!(sender.outstanding_packets() > 0);
             let answer = far.acks.front().copied().filter(|(at, _)| *at <= sender.deadline());
             if let Some((at, ack)) = answer {
                 far.acks.pop_front();
@@ -1272,12 +1273,12 @@ fn resumed(tcp: &TcpConfig, since_ack_ms: u64, since_sent_ms: u64) -> (String, u
            400   ack 15  ->         | cwnd 7 timer off",
     );
     let idle =
-        Idle { since_ack: since_ack_ms * MILLISECOND, since_sent: since_sent_ms * MILLISECOND };
+        IdleTime { since_ack: since_ack_ms * MILLISECOND, since_sent: since_sent_ms * MILLISECOND };
     let now = 400 * MILLISECOND + idle.since_ack;
     let mut record = Record::default();
     let sent = sender.resume(now, 20, idle, tcp, &mut record);
     assert_eq!(sender.deadline(), now + 1000 * MILLISECOND, "the estimate is kept");
-    let restarted = tcp.idle_restart.is_due(idle, SECOND);
+    let restarted = tcp.idle_restart.is_restart_due(idle, SECOND);
     assert_eq!(record.loss_events(), vec!["idle-restart"; usize::from(restarted)]);
     (format_packets(sent), sender.cc.cwnd(), sender.cc.ssthresh())
 }
@@ -1306,7 +1307,7 @@ fn idle_restart_begins_with_initial_window() {
     {
         let tcp = TcpConfig { idle_restart, ..newreno() };
         let mut sender = repaired_at_end(&tcp);
-        let idle = Idle { since_ack: 2 * SECOND, since_sent: 2 * SECOND };
+        let idle = IdleTime { since_ack: 2 * SECOND, since_sent: 2 * SECOND };
         sender.resume(4 * SECOND, 20, idle, &tcp, &mut Record::default());
         assert_eq!((sender.cc.cwnd(), sender.cc.ssthresh()), (2, ssthresh));
     }
@@ -1336,7 +1337,7 @@ fn inflated_window_is_deflated_before_next_file() {
     let ssthresh = sender.cc.ssthresh();
     assert!(sender.cc.cwnd() > ssthresh, "inflated by duplicates");
     let tcp = newreno();
-    let idle = Idle { since_ack: 0, since_sent: SECOND / 10 };
+    let idle = IdleTime { since_ack: 0, since_sent: SECOND / 10 };
     let sent = sender.resume(500 * MILLISECOND, 20, idle, &tcp, &mut Record::default());
     assert_eq!((sender.cc.cwnd(), sent.count), (ssthresh, ssthresh));
     assert_eq!(sent.from, 11);

@@ -7,7 +7,7 @@ use proptest::prelude::*;
 struct EventLog(Vec<TcpEvent>);
 
 impl TcpProbe for EventLog {
-    fn tcp(&mut self, _now: Nanos, event: TcpEvent) {
+    fn on_tcp_event(&mut self, _now: Nanos, event: TcpEvent) {
         if !matches!(event, TcpEvent::Window { .. } | TcpEvent::RttSample { .. }) {
             self.0.push(event);
         }
@@ -15,7 +15,7 @@ impl TcpProbe for EventLog {
 }
 
 const RULES: InstantLoss = InstantLoss {
-    growth: Growth::AfterHalving,
+    growth: GrowthCondition::AfterHalving,
     whole_halves: true,
     halve_once: false,
     timeout: true,
@@ -33,21 +33,25 @@ fn tcp(instant: InstantLoss) -> TcpConfig {
 
 /// A sender driven in milliseconds; transmissions are given as first and last packet number.
 struct Bench {
-    sender: MaxPlus,
+    sender: InstantFeedbackSender,
     tcp: TcpConfig,
     log: EventLog,
     now_ms: u64,
 }
 
-fn packet_range(sent: Transmission) -> Option<(u32, u32)> {
+fn packet_range(sent: PacketsToSend) -> Option<(u32, u32)> {
     (sent.count > 0).then(|| (sent.from, sent.from + sent.count - 1))
 }
 
 impl Bench {
     fn started(size: u32, tcp: TcpConfig) -> Self {
-        let mut bench =
-            Self { sender: MaxPlus::default(), tcp, log: EventLog(Vec::new()), now_ms: 0 };
-        let sent = bench.sender.start(0, size, &bench.tcp, &mut bench.log);
+        let mut bench = Self {
+            sender: InstantFeedbackSender::default(),
+            tcp,
+            log: EventLog(Vec::new()),
+            now_ms: 0,
+        };
+        let sent = bench.sender.start_file(0, size, &bench.tcp, &mut bench.log);
         assert_eq!(packet_range(sent), Some((1, sent.count)));
         bench
     }
@@ -62,7 +66,7 @@ impl Bench {
     }
 
     fn deadline_ms(&self) -> u64 {
-        self.sender.deadline() / (SECOND / 1000)
+        self.sender.timer_deadline() / (SECOND / 1000)
     }
 
     /// Acknowledges all packets in flight, once per round.
@@ -84,12 +88,12 @@ fn slow_start_ends_at_threshold_and_growth_at_receiver_window() {
     assert_eq!(bench.ack(200, 2), Some((4, 5)));
     assert_eq!(bench.ack(200, 3), Some((6, 7)));
     bench.rounds(1);
-    assert_eq!(bench.sender.window(&bench.tcp), 8);
+    assert_eq!(bench.sender.window_packets(&bench.tcp), 8);
     bench.rounds(1);
     // Eight increments of less than 1/8 each.
-    assert_eq!(bench.sender.window(&bench.tcp), 8);
+    assert_eq!(bench.sender.window_packets(&bench.tcp), 8);
     bench.rounds(4);
-    assert_eq!(bench.sender.window(&bench.tcp), 10);
+    assert_eq!(bench.sender.window_packets(&bench.tcp), 10);
 }
 
 #[test]
@@ -103,9 +107,9 @@ fn lost_packet_is_replaced_when_window_allows() {
     assert_eq!(bench.ack(300, 4), None);
     assert_eq!(bench.ack(300, 5), Some((8, 8)), "replaces the lost packet");
     assert_eq!(bench.ack(300, 7), None);
-    assert!(!bench.sender.finished());
+    assert!(!bench.sender.is_finished());
     bench.ack(400, 8);
-    assert!(bench.sender.finished());
+    assert!(bench.sender.is_finished());
     assert_eq!(bench.deadline_ms(), NEVER / (SECOND / 1000));
     assert_eq!(bench.log.0, [TcpEvent::FastRetransmit { window: 4 }]);
 }
@@ -137,7 +141,9 @@ fn losses_of_one_flight_halve_once_or_each_time() {
 
 #[test]
 fn acks_of_packets_sent_before_halving_grow_window_by_option() {
-    for (growth, window) in [(Growth::AfterHalving, 4.0), (Growth::EveryAck, 4.25)] {
+    for (growth, window) in
+        [(GrowthCondition::AfterHalving, 4.0), (GrowthCondition::EveryAck, 4.25)]
+    {
         let mut bench = Bench::started(100, tcp(InstantLoss { growth, ..RULES }));
         bench.rounds(3);
         bench.loss(310, 8);
@@ -154,19 +160,19 @@ fn timeout_reduces_window_to_one_without_retransmission() {
     assert_eq!(bench.deadline_ms(), 1300, "sent at 300 ms, plus the minimum of one second");
     let sent = bench.sender.on_timer(13 * SECOND / 10, &bench.tcp, &mut bench.log);
     assert_eq!((packet_range(sent), bench.sender.cwnd, bench.sender.ssthresh), (None, 1.0, 4.0));
-    assert_eq!(bench.sender.deadline(), NEVER, "packets in flight are not timed again");
+    assert_eq!(bench.sender.timer_deadline(), NEVER, "packets in flight are not timed again");
     for number in 8..15 {
         assert_eq!(bench.ack(1400, number), None, "more than a window is still outstanding");
     }
     assert_eq!(bench.ack(1400, 15), Some((16, 16)));
-    assert_eq!(bench.sender.deadline(), 1400 * SECOND / 1000 + bench.sender.rto.rto());
+    assert_eq!(bench.sender.timer_deadline(), 1400 * SECOND / 1000 + bench.sender.rto.rto());
     assert!(matches!(
         bench.log.0[..],
         [TcpEvent::Timeout { number: 8, window: 8, all_sent: false, .. }]
     ));
     let mut never = Bench::started(100, tcp(InstantLoss { timeout: false, ..RULES }));
     never.rounds(3);
-    assert_eq!(never.sender.deadline(), NEVER);
+    assert_eq!(never.sender.timer_deadline(), NEVER);
 }
 
 #[test]
@@ -191,12 +197,12 @@ fn idle_restart_resets_window_and_estimate_by_option() {
         let mut bench = Bench::started(15, TcpConfig { idle_restart, initial_rto, ..tcp(RULES) });
         bench.rounds(4);
         bench.sender.ssthresh = 3.0;
-        let idle = Idle { since_ack: since_ack * SECOND, since_sent: since_sent * SECOND };
+        let idle = IdleTime { since_ack: since_ack * SECOND, since_sent: since_sent * SECOND };
         let Bench { sender, tcp, log, .. } = &mut bench;
-        let first = sender.resume(100 * SECOND, 9, idle, tcp, log).count;
+        let first = sender.send_more(100 * SECOND, 9, idle, tcp, log).count;
         let restarts = log.0.iter().filter(|event| **event == TcpEvent::IdleRestart).count();
         assert_eq!(restarts, usize::from(sender.cwnd < 8.0));
-        assert!(!sender.finished());
+        assert!(!sender.is_finished());
         (first, sender.cwnd as u32, sender.ssthresh as u32, sender.rto.rto() / SECOND)
     };
     let kept = (8, 8, 3, 1);
@@ -228,11 +234,11 @@ proptest! {
             delivered += u32::from(fate != 3);
             if let Some((from, to)) = sent {
                 out.extend(from..=to);
-                prop_assert!(out.len() as u32 <= bench.sender.window(&bench.tcp));
+                prop_assert!(out.len() as u32 <= bench.sender.window_packets(&bench.tcp));
             }
             prop_assert_eq!(bench.sender.out as usize, out.len());
             prop_assert_eq!(bench.ack(ms, number), None, "the packet is no longer in flight");
         }
-        prop_assert_eq!((delivered, bench.sender.finished()), (size, true));
+        prop_assert_eq!((delivered, bench.sender.is_finished()), (size, true));
     }
 }

@@ -11,17 +11,19 @@
 //! options: [`InstantLoss`]. The timeout follows RFC 6298, with a sample from every
 //! acknowledgement; a restart after an idle time resets the samples together with the window.
 
-use super::{Echo, Idle, IdleRestart, RtoEstimator, SendingEnd, TcpConfig, Transmission};
+use super::{
+    EchoReceiver, IdleRestart, IdleTime, PacketsToSend, RtoEstimator, SendingEnd, TcpConfig,
+};
 use crate::clock::{NEVER, Nanos};
-use crate::packet::Label;
+use crate::packet::PacketLabel;
 use crate::probe::{TcpEvent, TcpProbe};
 use serde::Deserialize;
-use tcpcast_link::ring::Ring;
+use tcpcast_link::ring_buffer::RingBuffer;
 
 /// Acknowledgements that let the window grow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Growth {
+pub enum GrowthCondition {
     /// All acknowledgements.
     EveryAck,
     /// Acknowledgements of packets sent after the last halving.
@@ -33,7 +35,7 @@ pub enum Growth {
 #[serde(deny_unknown_fields)]
 pub struct InstantLoss {
     /// Acknowledgements that let the window grow.
-    pub growth: Growth,
+    pub growth: GrowthCondition,
     /// Whether half a window is rounded down to whole packets.
     pub whole_halves: bool,
     /// Whether the window is halved only for losses of packets sent after the last halving.
@@ -45,13 +47,17 @@ pub struct InstantLoss {
 
 impl InstantLoss {
     /// Simplest rules: growth at every acknowledgement, no timeout.
-    pub const PLAIN: Self =
-        Self { growth: Growth::EveryAck, whole_halves: false, halve_once: false, timeout: false };
+    pub const PLAIN: Self = Self {
+        growth: GrowthCondition::EveryAck,
+        whole_halves: false,
+        halve_once: false,
+        timeout: false,
+    };
 
     /// Window and threshold after a halving. RFC 5681, equation (4), keeps the threshold at two
     /// packets or more; a window of one packet grows to two in slow start.
     #[must_use]
-    pub fn halves(self, cwnd: f64) -> (f64, f64) {
+    pub fn halve_window(self, cwnd: f64) -> (f64, f64) {
         let half = if self.whole_halves { libm::floor(cwnd / 2.0) } else { cwnd / 2.0 };
         (half.max(1.0), half.max(2.0))
     }
@@ -63,11 +69,11 @@ const GONE: Nanos = NEVER;
 /// A sender with instantaneous loss feedback.
 #[derive(Clone, Debug)]
 #[repr(C)]
-pub struct MaxPlus {
+pub struct InstantFeedbackSender {
     deadline: Nanos,
-    /// Send times of packets from the oldest outstanding one to the newest, [`GONE`] for those no
-    /// longer outstanding.
-    sent_at: Ring<Nanos>,
+    /// Send times of packets from the oldest outstanding one to the newest, [`GONE`] for packets
+    /// that are no longer outstanding.
+    sent_at: RingBuffer<Nanos>,
     cwnd: f64,
     ssthresh: f64,
     rto: RtoEstimator,
@@ -82,7 +88,7 @@ pub struct MaxPlus {
     timed_out: u32,
 }
 
-impl Default for MaxPlus {
+impl Default for InstantFeedbackSender {
     fn default() -> Self {
         Self {
             size: 0,
@@ -93,58 +99,58 @@ impl Default for MaxPlus {
             timed_out: 0,
             cwnd: 1.0,
             ssthresh: f64::INFINITY,
-            sent_at: Ring::default(),
+            sent_at: RingBuffer::default(),
             rto: RtoEstimator::default(),
             deadline: NEVER,
         }
     }
 }
 
-impl MaxPlus {
+impl InstantFeedbackSender {
     /// Resets window and threshold for a new connection.
-    fn open(&mut self, tcp: &TcpConfig) {
+    fn reset_window(&mut self, tcp: &TcpConfig) {
         self.cwnd = f64::from(tcp.initial_window);
         self.ssthresh = f64::from(tcp.initial_ssthresh);
     }
 
-    fn begin(&mut self, now: Nanos, size: u32, tcp: &TcpConfig) -> Transmission {
+    fn begin_file(&mut self, now: Nanos, size: u32, tcp: &TcpConfig) -> PacketsToSend {
         debug_assert!(self.out == 0, "no packet is outstanding when a transfer begins");
         (self.size, self.acked, self.next) = (size, 0, 1);
         (self.halved, self.timed_out) = (0, 0);
         while !self.sent_at.is_empty() {
-            self.sent_at.take();
+            self.sent_at.pop_existing();
         }
         self.send_allowed(now, tcp)
     }
 
     /// The window in whole packets.
-    fn window(&self, tcp: &TcpConfig) -> u32 {
+    fn window_packets(&self, tcp: &TcpConfig) -> u32 {
         // The cast saturates.
         (self.cwnd as u32).min(tcp.receiver_window)
     }
 
-    fn send_allowed(&mut self, now: Nanos, tcp: &TcpConfig) -> Transmission {
-        let room = self.window(tcp).saturating_sub(self.out);
+    fn send_allowed(&mut self, now: Nanos, tcp: &TcpConfig) -> PacketsToSend {
+        let room = self.window_packets(tcp).saturating_sub(self.out);
         let count = room.min(self.size - self.acked - self.out);
         let from = self.next;
         (0..count).for_each(|_| self.sent_at.push(now));
         self.next += count;
         self.out += count;
         self.set_timer(now, tcp);
-        Transmission { retransmit: 0, from, count, fresh_from: from }
+        PacketsToSend { retransmit: 0, from, count, fresh_from: from }
     }
 
-    /// Removes a packet from the outstanding ones; returns its send time, [`None`] if it was not
-    /// outstanding.
-    fn remove(&mut self, number: u32) -> Option<Nanos> {
+    /// Removes a packet from the outstanding packets. Returns its send time, or [`None`] if the
+    /// packet was not outstanding.
+    fn remove_outstanding(&mut self, number: u32) -> Option<Nanos> {
         let oldest = self.next - self.sent_at.len() as u32;
         let index = number.checked_sub(oldest)? as usize;
-        let sent_at = self.sent_at.replace(index, GONE)?;
+        let sent_at = self.sent_at.replace_at(index, GONE)?;
         if sent_at == GONE {
             return None;
         }
         while self.sent_at.first() == Some(&GONE) {
-            self.sent_at.take();
+            self.sent_at.pop_existing();
         }
         self.out -= 1;
         Some(sent_at)
@@ -155,20 +161,21 @@ impl MaxPlus {
         let timed = tcp.instant.is_some_and(|rules| rules.timeout);
         let oldest = self.next - self.sent_at.len() as u32;
         let skipped = self.timed_out.saturating_sub(oldest) as usize;
-        let first = if skipped == 0 { self.sent_at.first() } else { self.first_from(skipped) };
+        let first =
+            if skipped == 0 { self.sent_at.first() } else { self.first_outstanding_from(skipped) };
         self.deadline = match first {
-            // If the timeout has become shorter it may lie in the past.
+            // If the timeout has become shorter, the expiry may lie in the past.
             Some(sent_at) if timed => now.max(sent_at + self.rto.rto()),
             _ => NEVER,
         };
     }
 
-    fn first_from(&self, index: usize) -> Option<&Nanos> {
+    fn first_outstanding_from(&self, index: usize) -> Option<&Nanos> {
         self.sent_at.iter_from(index).find(|sent_at| **sent_at != GONE)
     }
 
-    fn grow(&mut self, number: u32, tcp: &TcpConfig, rules: InstantLoss) {
-        if rules.growth == Growth::AfterHalving && number < self.halved {
+    fn grow_on_ack(&mut self, number: u32, tcp: &TcpConfig, rules: InstantLoss) {
+        if rules.growth == GrowthCondition::AfterHalving && number < self.halved {
             return;
         }
         let more = if self.cwnd < self.ssthresh { 1.0 } else { 1.0 / self.cwnd };
@@ -176,24 +183,24 @@ impl MaxPlus {
     }
 
     /// Halves the window, to at least one packet, with a threshold of at least two.
-    fn halve(&mut self, rules: InstantLoss) {
-        (self.cwnd, self.ssthresh) = rules.halves(self.cwnd);
+    fn halve_on_loss(&mut self, rules: InstantLoss) {
+        (self.cwnd, self.ssthresh) = rules.halve_window(self.cwnd);
         self.halved = self.next;
     }
 
-    fn publish(&self, now: Nanos, tcp: &TcpConfig, probe: &mut impl TcpProbe) {
+    fn publish_window(&self, now: Nanos, tcp: &TcpConfig, probe: &mut impl TcpProbe) {
         let event = TcpEvent::Window {
             cwnd: self.cwnd as u32,
             ssthresh: self.ssthresh as u32,
             flight: self.out,
-            window: self.window(tcp),
+            window: self.window_packets(tcp),
         };
-        probe.tcp(now, event);
+        probe.on_tcp_event(now, event);
     }
 }
 
-impl SendingEnd for MaxPlus {
-    type Receiver = Echo;
+impl SendingEnd for InstantFeedbackSender {
+    type Receiver = EchoReceiver;
 
     const LOSS_FEEDBACK: bool = true;
 
@@ -207,55 +214,55 @@ impl SendingEnd for MaxPlus {
         self.sent_at.first().copied().unwrap_or(0)
     }
 
-    fn start(
+    fn start_file(
         &mut self,
         now: Nanos,
         size: u32,
         tcp: &TcpConfig,
         probe: &mut impl TcpProbe,
-    ) -> Transmission {
-        self.rto.start(tcp);
-        self.open(tcp);
-        let sent = self.begin(now, size, tcp);
-        self.publish(now, tcp, probe);
+    ) -> PacketsToSend {
+        self.rto.start_without_sample(tcp);
+        self.reset_window(tcp);
+        let sent = self.begin_file(now, size, tcp);
+        self.publish_window(now, tcp, probe);
         sent
     }
 
-    fn resume(
+    fn send_more(
         &mut self,
         now: Nanos,
         more: u32,
-        idle: Idle,
+        idle: IdleTime,
         tcp: &TcpConfig,
         probe: &mut impl TcpProbe,
-    ) -> Transmission {
-        if tcp.idle_restart.is_due(idle, self.rto.rto()) {
+    ) -> PacketsToSend {
+        if tcp.idle_restart.is_restart_due(idle, self.rto.rto()) {
             match tcp.idle_restart {
                 IdleRestart::AfterTimeout => {
                     self.cwnd = self.cwnd.min(f64::from(tcp.initial_window));
                 }
                 IdleRestart::After(_) | IdleRestart::Never => {
-                    self.open(tcp);
-                    self.rto.start(tcp);
+                    self.reset_window(tcp);
+                    self.rto.start_without_sample(tcp);
                 }
             }
-            probe.tcp(now, TcpEvent::IdleRestart);
+            probe.on_tcp_event(now, TcpEvent::IdleRestart);
         }
-        let sent = self.begin(now, more, tcp);
-        self.publish(now, tcp, probe);
+        let sent = self.begin_file(now, more, tcp);
+        self.publish_window(now, tcp, probe);
         sent
     }
 
-    fn finished(&self) -> bool {
+    fn is_finished(&self) -> bool {
         self.acked == self.size
     }
 
     /// Always true: each transfer has its own packet numbers.
-    fn has_numbers(&self, _more: u32) -> bool {
+    fn has_numbers_left(&self, _more: u32) -> bool {
         true
     }
 
-    fn deadline(&self) -> Nanos {
+    fn timer_deadline(&self) -> Nanos {
         self.deadline
     }
 
@@ -270,42 +277,47 @@ impl SendingEnd for MaxPlus {
         _header: &(),
         tcp: &TcpConfig,
         probe: &mut impl TcpProbe,
-    ) -> Transmission {
-        let (Some(sent_at), Some(rules)) = (self.remove(ack), tcp.instant) else {
-            return Transmission::default();
+    ) -> PacketsToSend {
+        let (Some(sent_at), Some(rules)) = (self.remove_outstanding(ack), tcp.instant) else {
+            return PacketsToSend::default();
         };
         self.acked += 1;
-        self.rto.sample(now - sent_at, tcp);
-        probe.tcp(now, TcpEvent::RttSample { rtt: now - sent_at });
-        self.grow(ack, tcp, rules);
+        self.rto.add_sample(now - sent_at, tcp);
+        probe.on_tcp_event(now, TcpEvent::RttSample { rtt: now - sent_at });
+        self.grow_on_ack(ack, tcp, rules);
         let sent = self.send_allowed(now, tcp);
-        self.publish(now, tcp, probe);
+        self.publish_window(now, tcp, probe);
         sent
     }
 
-    fn on_timer(&mut self, now: Nanos, tcp: &TcpConfig, probe: &mut impl TcpProbe) -> Transmission {
-        let Some(rules) = tcp.instant else { return Transmission::default() };
+    fn on_timer(
+        &mut self,
+        now: Nanos,
+        tcp: &TcpConfig,
+        probe: &mut impl TcpProbe,
+    ) -> PacketsToSend {
+        let Some(rules) = tcp.instant else { return PacketsToSend::default() };
         let timeout = TcpEvent::Timeout {
             number: self.next - self.sent_at.len() as u32,
             left: self.size - self.acked - self.out,
             all_sent: self.acked + self.out == self.size,
-            window: self.window(tcp),
+            window: self.window_packets(tcp),
             slow_start: self.cwnd < self.ssthresh,
             repeated: false,
             in_recovery: false,
             rto: self.rto.rto(),
         };
-        probe.tcp(now, timeout);
-        self.halve(rules);
+        probe.on_tcp_event(now, timeout);
+        self.halve_on_loss(rules);
         self.cwnd = 1.0;
         self.timed_out = self.next;
         let sent = self.send_allowed(now, tcp);
-        self.publish(now, tcp, probe);
+        self.publish_window(now, tcp, probe);
         sent
     }
 
     #[inline(always)]
-    fn take_header(&mut self, _label: Label) -> &() {
+    fn take_header(&mut self, _label: PacketLabel) -> &() {
         &()
     }
 
@@ -315,16 +327,16 @@ impl SendingEnd for MaxPlus {
         number: u32,
         tcp: &TcpConfig,
         probe: &mut impl TcpProbe,
-    ) -> Transmission {
-        let (Some(_), Some(rules)) = (self.remove(number), tcp.instant) else {
-            return Transmission::default();
+    ) -> PacketsToSend {
+        let (Some(_), Some(rules)) = (self.remove_outstanding(number), tcp.instant) else {
+            return PacketsToSend::default();
         };
         if !rules.halve_once || number >= self.halved {
-            probe.tcp(now, TcpEvent::FastRetransmit { window: self.window(tcp) });
-            self.halve(rules);
+            probe.on_tcp_event(now, TcpEvent::FastRetransmit { window: self.window_packets(tcp) });
+            self.halve_on_loss(rules);
         }
         let sent = self.send_allowed(now, tcp);
-        self.publish(now, tcp, probe);
+        self.publish_window(now, tcp, probe);
         sent
     }
 }

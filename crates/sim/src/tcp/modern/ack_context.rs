@@ -27,7 +27,7 @@ pub(super) struct AckContext {
     pub not_duplicate: bool,
     /// Whether a packet is SACKed for the first time.
     pub sacked: bool,
-    /// Whether a duplicate is reported (DSACK), and whether it is of a tail loss probe.
+    /// Whether a duplicate is reported (DSACK), and whether the duplicate is a tail loss probe.
     pub dsack: bool,
     pub dsack_of_probe: bool,
     /// ECN echo.
@@ -57,26 +57,26 @@ pub(super) struct AckContext {
 impl AckContext {
     /// Initial state.
     #[inline(always)]
-    pub fn begin(now: Nanos, sender: &Sender) -> Self {
+    pub fn from_sender(now: Nanos, sender: &Sender) -> Self {
         let flight = sender.flight();
         Self {
             prior_in_flight: flight.in_flight(),
             prior_sacked: flight.sacked,
-            prior_highest: flight.highest_sacked(),
-            ..Self::begin_in_order(now, sender)
+            prior_highest: flight.byte_after_highest_sacked(),
+            ..Self::from_in_order_sender(now, sender)
         }
     }
 
     /// Initial state if no packet is missing and none was retransmitted.
     #[inline(always)]
-    pub fn begin_in_order(now: Nanos, sender: &Sender) -> Self {
+    pub fn from_in_order_sender(now: Nanos, sender: &Sender) -> Self {
         let flight = sender.flight();
         Self {
             now,
             prior_una: sender.una(),
-            prior_out: flight.out(),
-            prior_in_flight: flight.out(),
-            prior_delivered: sender.delivery().delivered,
+            prior_out: flight.packets_out(),
+            prior_in_flight: flight.packets_out(),
+            prior_delivered: sender.delivery_counter().delivered,
             prior_lost: flight.lost_total,
             prior_sacked: 0,
             prior_highest: flight.first_byte,
@@ -105,8 +105,8 @@ impl AckContext {
         self.acked > 0 || self.sacked
     }
 
-    /// Number of duplicate acknowledgements that this one counts for: 0 or 1.
-    pub fn duplicates(&self) -> u32 {
+    /// Number of duplicate acknowledgements to count for this acknowledgement: 0 or 1.
+    pub fn duplicate_ack_count(&self) -> u32 {
         let is_new = self.advanced || self.not_duplicate || self.acked > 0 || self.dsack;
         u32::from(!is_new)
     }
@@ -114,6 +114,9 @@ impl AckContext {
 
 /// Extends a span of send times by a later one.
 #[inline(always)]
-pub(super) fn widen(span: Option<(Nanos, Nanos)>, sent_at: Nanos) -> Option<(Nanos, Nanos)> {
+pub(super) fn extend_time_span(
+    span: Option<(Nanos, Nanos)>,
+    sent_at: Nanos,
+) -> Option<(Nanos, Nanos)> {
     Some((span.map_or(sent_at, |(first, _)| first), sent_at))
 }

@@ -5,28 +5,29 @@
 //! so fewer facts have to be collected.
 
 use super::ack_context::AckContext;
-use super::event::Probe;
 use super::flight_fast_path::AckedPackets;
-use super::phase::Phase;
-use super::segment::Cumulative;
-use super::sender::{Repair, Sender};
-use super::stack::{Detection, Stack};
+use super::recovery_phase::RecoveryPhase;
+use super::segment::CumulativeAck;
+use super::sender::{AllowedRetransmissions, Sender};
+use super::sender_event::SenderProbe;
+use super::stack::{LossDetection, Stack};
 use crate::clock::Nanos;
 
 impl Sender {
-    /// Processes an acknowledgement without SACK blocks; returns false if it needs the slow path.
+    /// Processes an acknowledgement without SACK blocks; returns false if the acknowledgement needs
+    /// the slow path.
     #[inline(always)]
     pub(super) fn on_ack_fast_path(
         &mut self,
         now: Nanos,
-        ack: &Cumulative,
+        ack: &CumulativeAck,
         stack: &Stack,
-        probe: &mut impl Probe,
+        probe: &mut impl SenderProbe,
     ) -> bool {
         if !self.can_use_fast_path(ack, stack) {
             return false;
         }
-        let mut ctx = AckContext::begin_in_order(now, self);
+        let mut ctx = AckContext::from_in_order_sender(now, self);
         let Some(acked) = self.flight.take_in_order(ack.ack) else { return false };
         ctx.echo = ack.echo;
         ctx.advanced = true;
@@ -35,36 +36,36 @@ impl Sender {
         self.una = ack.ack;
         self.process_acked(&acked, &mut ctx);
         let prior = Some(acked.delivered);
-        ctx.maybe_delayed = self.may_be_late(&ctx, prior, stack);
+        ctx.maybe_delayed = self.may_be_delayed_ack(&ctx, prior, stack);
         self.update_rtt(&mut ctx, stack, probe);
         self.report_rtt(&ctx, stack, probe);
-        if matches!(stack.detection, Detection::Rack { static_window: false, .. }) {
-            self.rack.adapt(self.delivery.delivered, prior);
+        if matches!(stack.detection, LossDetection::Rack { static_window: false, .. }) {
+            self.rack.adapt_reordering_window(self.delivery.delivered, prior);
         }
-        self.repair = Repair::Nothing;
-        self.arm_after_ack(now, stack);
+        self.repair = AllowedRetransmissions::Nothing;
+        self.arm_timer_after_ack(now, stack);
         if self.control.controls_window() {
             let newest = self.flight.last_packet(&acked);
-            self.run_control(&ctx, Some(&newest), stack);
+            self.run_congestion_control(&ctx, Some(&newest), stack);
         } else {
             self.end_without_sample(&ctx, Some(acked.sent.1));
-            self.grow(&ctx, stack);
+            self.grow_window(&ctx, stack);
             self.pace_by_window(&ctx, stack);
         }
         true
     }
 
     /// Whether the fast path applies, provided that `ack` acknowledges at least one packet and all
-    /// acknowledged packets were sent once. One of them can be a tail loss probe.
+    /// acknowledged packets were sent once. One of these packets can be a tail loss probe.
     #[inline(always)]
-    fn can_use_fast_path(&self, ack: &Cumulative, stack: &Stack) -> bool {
-        self.phase == Phase::Open
+    fn can_use_fast_path(&self, ack: &CumulativeAck, stack: &Stack) -> bool {
+        self.phase == RecoveryPhase::Open
             && !(ack.ece && stack.ecn)
             && self.tail_probe.is_none_or(|probe| ack.ack < probe.high)
             && stack.detection.uses_sack()
             && self.flight.is_in_order()
-            && self.delivery.is_done()
-            && ack.ack <= self.flight.end()
+            && self.delivery.has_no_pending_delivery()
+            && ack.ack <= self.flight.end_byte()
     }
 
     /// Updates counters for packets that were sent once and in order: the last packet suffices.
@@ -72,16 +73,16 @@ impl Sender {
     fn process_acked(&mut self, acked: &AckedPackets, ctx: &mut AckContext) {
         ctx.acked = acked.packets;
         ctx.acked_sent = Some(acked.sent);
-        self.delivery.count(acked.packets, false);
+        self.delivery.count_delivered(acked.packets, false);
         self.rack.on_delivered_once(ctx.now, acked.sent.1, acked.end);
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::segment::{Ack, SackBlock, SackBlocks, Timestamps, stamp};
+    use super::super::segment::{ArrivingAck, SackBlock, SackBlocks, Timestamps, timestamp_at};
     use super::super::stack::{MILLISECOND, Preset};
-    use super::super::transmit_fast_path::Run;
+    use super::super::transmit_fast_path::FullPacketRun;
     use super::*;
     use proptest::prelude::*;
 
@@ -89,8 +90,8 @@ mod tests {
 
     fn sender(stack: &Stack) -> Sender {
         let mut sender = Sender::new(0, 1, 7, stack);
-        sender.establish(0, Some(RTT), 1 << 40, stack);
-        sender.write(0, 900 * u64::from(stack.mss) - 100, stack, &mut ());
+        sender.on_established(0, Some(RTT), 1 << 40, stack);
+        sender.write_bytes(0, 900 * u64::from(stack.mss) - 100, stack, &mut ());
         sender
     }
 
@@ -101,8 +102,12 @@ mod tests {
         }
         let mut sent = vec![];
         loop {
-            let run = if in_runs { sender.transmit_run(now, &mut false, stack) } else { None };
-            if let Some(Run { first, packets, ends, .. }) = run {
+            let run = if in_runs {
+                sender.transmit_full_packet_run(now, &mut false, stack)
+            } else {
+                None
+            };
+            if let Some(FullPacketRun { first, packets, ends, .. }) = run {
                 let start = |n| first.start + u64::from(n) * u64::from(first.len);
                 sent.extend((0..packets).map(|n| (first.number + n, start(n))));
                 if ends {
@@ -119,21 +124,21 @@ mod tests {
 
     /// Acknowledges a number of packets, optionally part of the next one, and optionally a SACK
     /// block.
-    fn ack(sender: &Sender, now: Nanos, step: (u64, bool, bool), stack: &Stack) -> Ack {
+    fn ack(sender: &Sender, now: Nanos, step: (u64, bool, bool), stack: &Stack) -> ArrivingAck {
         let mss = u64::from(stack.mss);
         let (packets, partly, gap) = step;
         let more = packets * mss + if partly { 100 } else { 0 };
-        let ack = (sender.una() + more).min(sender.next());
+        let ack = (sender.una() + more).min(sender.next_byte());
         let (start, end) = (ack + mss, ack + 2 * mss);
-        let block = (gap && end <= sender.next()).then_some(SackBlock { start, end });
-        let stamps = Timestamps { value: 1, echo: stamp(now.saturating_sub(RTT)) };
-        Ack {
+        let block = (gap && end <= sender.next_byte()).then_some(SackBlock { start, end });
+        let stamps = Timestamps { value: 1, echo: timestamp_at(now.saturating_sub(RTT)) };
+        ArrivingAck {
             ack,
             window: 1 << 40,
             seq: 1,
             sacks: block.into_iter().collect::<SackBlocks>(),
             timestamps: stack.timestamps.then_some(stamps),
-            ..Ack::default()
+            ..ArrivingAck::default()
         }
     }
 

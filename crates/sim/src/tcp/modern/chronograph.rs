@@ -4,7 +4,7 @@ use crate::clock::Nanos;
 
 /// Current activity of a sender.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Activity {
+pub enum SenderActivity {
     /// All data is acknowledged.
     #[default]
     Idle,
@@ -16,33 +16,38 @@ pub enum Activity {
 
 /// Times as in `tcpi_busy_time` and `tcpi_rwnd_limited`.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Chronograph {
-    activity: Activity,
+pub struct ActivityTimes {
+    activity: SenderActivity,
     since: Nanos,
     busy: Nanos,
     limited: Nanos,
 }
 
-impl Chronograph {
+impl ActivityTimes {
     /// Changes the activity.
     #[inline(always)]
-    pub fn change(&mut self, now: Nanos, activity: Activity) {
+    pub fn change_activity(&mut self, now: Nanos, activity: SenderActivity) {
         if activity != self.activity {
-            *self = Self { activity, since: now, busy: self.busy(now), limited: self.limited(now) };
+            *self = Self {
+                activity,
+                since: now,
+                busy: self.busy_time(now),
+                limited: self.receiver_limited_time(now),
+            };
         }
     }
 
     /// Total time in any activity other than idle.
     #[must_use]
-    pub fn busy(&self, now: Nanos) -> Nanos {
-        let current = if self.activity == Activity::Idle { 0 } else { now - self.since };
+    pub fn busy_time(&self, now: Nanos) -> Nanos {
+        let current = if self.activity == SenderActivity::Idle { 0 } else { now - self.since };
         self.busy + current
     }
 
     /// Total time limited by the receiver's window.
     #[must_use]
-    pub fn limited(&self, now: Nanos) -> Nanos {
-        let limited = self.activity == Activity::ReceiverLimited;
+    pub fn receiver_limited_time(&self, now: Nanos) -> Nanos {
+        let limited = self.activity == SenderActivity::ReceiverLimited;
         self.limited + if limited { now - self.since } else { 0 }
     }
 }
@@ -53,12 +58,12 @@ mod tests {
 
     #[test]
     fn times_accumulate_per_activity() {
-        let mut chronograph = Chronograph::default();
-        chronograph.change(10, Activity::Busy);
-        chronograph.change(10, Activity::Busy);
-        chronograph.change(30, Activity::ReceiverLimited);
-        assert_eq!((chronograph.busy(50), chronograph.limited(50)), (40, 20));
-        chronograph.change(60, Activity::Idle);
-        assert_eq!((chronograph.busy(99), chronograph.limited(99)), (50, 30));
+        let mut chronograph = ActivityTimes::default();
+        chronograph.change_activity(10, SenderActivity::Busy);
+        chronograph.change_activity(10, SenderActivity::Busy);
+        chronograph.change_activity(30, SenderActivity::ReceiverLimited);
+        assert_eq!((chronograph.busy_time(50), chronograph.receiver_limited_time(50)), (40, 20));
+        chronograph.change_activity(60, SenderActivity::Idle);
+        assert_eq!((chronograph.busy_time(99), chronograph.receiver_limited_time(99)), (50, 30));
     }
 }

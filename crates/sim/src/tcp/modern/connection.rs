@@ -9,18 +9,20 @@
 //!                                             CloseWait --close--> LastAck --ack--> Closed
 //! ```
 
-use super::event::Probe;
-use super::handshake::Attempts;
-use super::receiver::{Data, Ecn, Receiver};
-use super::segment::{Ack, Outgoing, SackBlocks, Sending, Timestamps, Transmit, stamp};
+use super::handshake::SynAttempts;
+use super::receiver::{ArrivingData, EcnCodepoint, Receiver};
+use super::segment::{
+    ArrivingAck, OutgoingAck, PacketToSend, SackBlocks, SendReason, Timestamps, timestamp_at,
+};
 use super::sender::Sender;
+use super::sender_event::SenderProbe;
 use super::stack::Stack;
 use crate::clock::{NEVER, Nanos};
 
 /// States of RFC 9293, section 3.3.2.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs)]
-pub enum State {
+pub enum ConnectionState {
     Closed,
     Listen,
     SynSent,
@@ -37,7 +39,7 @@ pub enum State {
 /// Flags of a segment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[allow(missing_docs)]
-pub struct Flags {
+pub struct SegmentFlags {
     pub syn: bool,
     pub fin: bool,
     pub rst: bool,
@@ -49,7 +51,7 @@ pub struct Flags {
 
 /// Options of a segment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Options {
+pub struct SegmentOptions {
     /// Maximum segment size; only in SYN.
     pub mss: Option<u32>,
     /// Window scale; only in SYN.
@@ -74,37 +76,37 @@ pub struct Segment {
     /// Window field as on the wire, not scaled.
     pub window: u32,
     /// Flags.
-    pub flags: Flags,
+    pub flags: SegmentFlags,
     /// ECN codepoint of the IP header.
-    pub ecn: Ecn,
+    pub ecn: EcnCodepoint,
     /// Options.
-    pub options: Options,
+    pub options: SegmentOptions,
 }
 
 /// Window scales negotiated by the handshake.
 #[derive(Clone, Copy, Debug, Default)]
-struct Negotiated {
+struct NegotiatedScales {
     our_scale: u8,
     their_scale: u8,
 }
 
 /// State of the handshake.
 #[derive(Clone, Copy, Debug)]
-struct Handshake {
-    attempts: Attempts,
+struct HandshakeState {
+    attempts: SynAttempts,
     due: bool,
 }
 
-/// Connection of a socket. It offers the stack passed to `new`; [`Connection::stack`] contains the
-/// negotiated rules.
+/// Connection of a socket. The connection offers the options of the stack passed to `new`;
+/// [`Connection::stack`] contains the negotiated rules.
 #[derive(Clone, Debug)]
 pub struct Connection {
-    state: State,
+    state: ConnectionState,
     stack: Stack,
     sender: Sender,
     receiver: Receiver,
-    handshake: Handshake,
-    negotiated: Negotiated,
+    handshake: HandshakeState,
+    negotiated: NegotiatedScales,
     /// Local maximum segment size, and local window scale if both ends use scaling.
     advertised_mss: u32,
     window_scale: u8,
@@ -122,12 +124,12 @@ impl Connection {
     #[must_use]
     pub fn new(stack: Stack, advertised_mss: u32, window_scale: u8, seed: u64) -> Self {
         let mut connection = Self {
-            state: State::Closed,
+            state: ConnectionState::Closed,
             sender: Sender::new(0, 1, seed, &stack),
             receiver: Receiver::new(1, &stack),
             stack,
-            handshake: Handshake { attempts: Attempts::new(NEVER, &stack), due: false },
-            negotiated: Negotiated::default(),
+            handshake: HandshakeState { attempts: SynAttempts::new(NEVER, &stack), due: false },
+            negotiated: NegotiatedScales::default(),
             advertised_mss,
             window_scale,
             seed,
@@ -141,18 +143,18 @@ impl Connection {
 
     /// The application waits for the peer to connect.
     pub fn listen(&mut self) {
-        self.state = State::Listen;
+        self.state = ConnectionState::Listen;
     }
 
     /// The application opens the connection.
     pub fn connect(&mut self) {
-        self.state = State::SynSent;
+        self.state = ConnectionState::SynSent;
         self.handshake.due = true;
     }
 
     /// State of the connection.
     #[must_use]
-    pub fn state(&self) -> State {
+    pub fn state(&self) -> ConnectionState {
         self.state
     }
 
@@ -167,9 +169,13 @@ impl Connection {
         let control = self.stack.control;
         change(&mut self.stack);
         if self.stack.control != control {
-            let start = self.sender.next();
-            self.sender.control =
-                super::cc::AnyControl::new(&self.stack, self.sender.last_sent, start, self.seed);
+            let start = self.sender.next_byte();
+            self.sender.control = super::cc::AnyCongestionControl::new(
+                &self.stack,
+                self.sender.last_sent,
+                start,
+                self.seed,
+            );
             self.sender.pacer.set_rate(self.sender.control.pacing_rate());
         }
     }
@@ -187,8 +193,8 @@ impl Connection {
     }
 
     /// The application writes `bytes`.
-    pub fn write(&mut self, now: Nanos, bytes: u64, probe: &mut impl Probe) {
-        self.sender.write(now, bytes, &self.stack, probe);
+    pub fn write(&mut self, now: Nanos, bytes: u64, probe: &mut impl SenderProbe) {
+        self.sender.write_bytes(now, bytes, &self.stack, probe);
     }
 
     /// The application reads `bytes`.
@@ -199,50 +205,58 @@ impl Connection {
     /// The application closes the sending direction.
     pub fn shut_down(&mut self) {
         self.state = match self.state {
-            State::Established | State::SynReceived => State::FinWait1,
-            State::CloseWait => State::LastAck,
+            ConnectionState::Established | ConnectionState::SynReceived => {
+                ConnectionState::FinWait1
+            }
+            ConnectionState::CloseWait => ConnectionState::LastAck,
             other => other,
         };
-        if matches!(self.state, State::FinWait1 | State::LastAck) {
-            self.sender.close();
+        if matches!(self.state, ConnectionState::FinWait1 | ConnectionState::LastAck) {
+            self.sender.close_stream();
         } else {
-            self.state = State::Closed;
+            self.state = ConnectionState::Closed;
         }
     }
 
     /// The application closes the socket. If unread data is discarded, a reset is sent: RFC 1122,
     /// section 4.2.2.13.
     pub fn close(&mut self, now: Nanos) {
-        if self.receiver.readable() == 0 {
+        if self.receiver.readable_bytes() == 0 {
             self.shut_down();
             return;
         }
         let ack = self.receiver.on_data_sent(now, &self.stack);
-        let mut reset = self.ack_segment(now, self.sender.next(), ack);
+        let mut reset = self.ack_segment(now, self.sender.next_byte(), ack);
         reset.flags.rst = true;
         self.reset = Some(reset);
-        self.state = State::Closed;
+        self.state = ConnectionState::Closed;
     }
 
     /// Time at which [`Connection::on_deadline`] must be called, [`NEVER`] if no timer runs.
     #[must_use]
     pub fn deadline(&self) -> Nanos {
         match self.state {
-            State::Closed | State::Listen => NEVER,
-            State::SynSent | State::SynReceived => self.handshake.attempts.deadline,
-            _ => self.sender.deadline().min(self.sender.pace_at()).min(self.receiver.deadline()),
+            ConnectionState::Closed | ConnectionState::Listen => NEVER,
+            ConnectionState::SynSent | ConnectionState::SynReceived => {
+                self.handshake.attempts.deadline
+            }
+            _ => self
+                .sender
+                .deadline()
+                .min(self.sender.next_paced_time())
+                .min(self.receiver.deadline()),
         }
     }
 
     /// A timer expired: call [`Connection::poll_transmit`] for resulting segments.
-    pub fn on_deadline(&mut self, now: Nanos, probe: &mut impl Probe) {
-        if matches!(self.state, State::SynSent | State::SynReceived) {
-            let Handshake { attempts, due } = &mut self.handshake;
+    pub fn on_deadline(&mut self, now: Nanos, probe: &mut impl SenderProbe) {
+        if matches!(self.state, ConnectionState::SynSent | ConnectionState::SynReceived) {
+            let HandshakeState { attempts, due } = &mut self.handshake;
             if attempts.deadline <= now {
                 *due = true;
                 match self.state {
-                    State::SynSent => attempts.time_out_syn(&self.stack),
-                    _ => attempts.time_out_syn_ack(&self.stack),
+                    ConnectionState::SynSent => attempts.on_syn_timeout(&self.stack),
+                    _ => attempts.on_syn_ack_timeout(&self.stack),
                 }
             }
             return;
@@ -256,11 +270,13 @@ impl Connection {
     }
 
     /// Returns the next segment to send now; call until [`None`].
-    pub fn poll_transmit(&mut self, now: Nanos, probe: &mut impl Probe) -> Option<Segment> {
+    pub fn poll_transmit(&mut self, now: Nanos, probe: &mut impl SenderProbe) -> Option<Segment> {
         match self.state {
-            State::Closed => return self.reset.take(),
-            State::Listen => return None,
-            State::SynSent | State::SynReceived => return self.poll_handshake(now),
+            ConnectionState::Closed => return self.reset.take(),
+            ConnectionState::Listen => return None,
+            ConnectionState::SynSent | ConnectionState::SynReceived => {
+                return self.poll_handshake(now);
+            }
             _ => (),
         }
         if let Some(sent) = self.sender.poll_transmit(now, &self.stack, probe) {
@@ -268,7 +284,7 @@ impl Connection {
             return Some(self.data_segment(now, sent, ack));
         }
         let ack = self.receiver.poll_ack(&self.stack)?;
-        Some(self.ack_segment(now, self.sender.next(), ack))
+        Some(self.ack_segment(now, self.sender.next_byte(), ack))
     }
 
     fn poll_handshake(&mut self, now: Nanos) -> Option<Segment> {
@@ -276,22 +292,22 @@ impl Connection {
             return None;
         }
         let attempts = &mut self.handshake.attempts;
-        let wait = attempts.send(now);
-        attempts.deadline = now + self.stack.in_ticks(wait);
+        let wait = attempts.record_transmission(now);
+        attempts.deadline = now + self.stack.round_up_to_ticks(wait);
         let first = attempts.sends == 1;
-        let is_answer = self.state == State::SynReceived;
+        let is_answer = self.state == ConnectionState::SynReceived;
         let (echo, scales) = (self.peer_stamp, !is_answer || self.negotiated.our_scale > 0);
-        let mut flags = Flags { syn: true, ack: is_answer, ..Flags::default() };
+        let mut flags = SegmentFlags { syn: true, ack: is_answer, ..SegmentFlags::default() };
         // RFC 3168, section 6.1.1.1; a retransmitted SYN does not offer ECN.
         flags.ece = self.stack.ecn && (is_answer || first);
         flags.cwr = flags.ece && !is_answer;
         self.ecn_offered |= flags.cwr;
-        let stamps = Timestamps { value: stamp(now), echo: echo.unwrap_or(0) };
+        let stamps = Timestamps { value: timestamp_at(now), echo: echo.unwrap_or(0) };
         Some(Segment {
             ack: u64::from(is_answer),
             window: 65_535,
             flags,
-            options: Options {
+            options: SegmentOptions {
                 mss: Some(self.advertised_mss),
                 window_scale: scales.then_some(self.window_scale),
                 sack_permitted: self.stack.detection.uses_sack(),
@@ -302,45 +318,47 @@ impl Connection {
         })
     }
 
-    fn data_segment(&self, now: Nanos, sent: Transmit, ack: Outgoing) -> Segment {
+    fn data_segment(&self, now: Nanos, sent: PacketToSend, ack: OutgoingAck) -> Segment {
         let mut segment = self.ack_segment(now, sent.start, ack);
         segment.len = sent.len;
         segment.flags.fin = sent.fin;
         segment.flags.cwr = sent.cwr;
         segment.flags.psh = sent.push;
         if sent.ect {
-            segment.ecn = Ecn::Capable;
+            segment.ecn = EcnCodepoint::Capable;
         }
-        if sent.sending == Sending::WindowProbe {
+        if sent.sending == SendReason::WindowProbe {
             segment.len = 0;
         }
         segment
     }
 
-    fn ack_segment(&self, now: Nanos, seq: u64, ack: Outgoing) -> Segment {
-        let stamps = Timestamps { value: stamp(now), echo: ack.echo.unwrap_or(0) };
+    fn ack_segment(&self, now: Nanos, seq: u64, ack: OutgoingAck) -> Segment {
+        let stamps = Timestamps { value: timestamp_at(now), echo: ack.echo.unwrap_or(0) };
         let window = (ack.window >> self.negotiated.our_scale).min(65_535) as u32;
-        let flags = Flags { ack: true, ece: ack.ece, ..Flags::default() };
-        let options = Options {
+        let flags = SegmentFlags { ack: true, ece: ack.ece, ..SegmentFlags::default() };
+        let options = SegmentOptions {
             timestamps: self.stack.timestamps.then_some(stamps),
             sacks: ack.sacks,
-            ..Options::default()
+            ..SegmentOptions::default()
         };
         Segment { seq, ack: ack.ack, window, flags, options, ..Segment::default() }
     }
 
     /// A segment arrives: call [`Connection::poll_transmit`] for resulting segments.
-    pub fn on_segment(&mut self, now: Nanos, segment: &Segment, probe: &mut impl Probe) {
+    pub fn on_segment(&mut self, now: Nanos, segment: &Segment, probe: &mut impl SenderProbe) {
         if segment.flags.rst {
-            self.state = State::Closed;
+            self.state = ConnectionState::Closed;
             return;
         }
         match self.state {
             // The connection no longer exists: RFC 9293, section 3.10.7.1.
-            State::Closed => self.reset = segment.flags.ack.then(|| reset_segment(segment.ack)),
-            State::Listen => self.on_syn(segment),
-            State::SynSent => self.on_syn_ack(now, segment),
-            State::SynReceived => self.on_handshake_ack(now, segment, probe),
+            ConnectionState::Closed => {
+                self.reset = segment.flags.ack.then(|| reset_segment(segment.ack))
+            }
+            ConnectionState::Listen => self.on_syn(segment),
+            ConnectionState::SynSent => self.on_syn_ack(now, segment),
+            ConnectionState::SynReceived => self.on_handshake_ack(now, segment, probe),
             _ => self.on_established(now, segment, probe),
         }
     }
@@ -349,9 +367,9 @@ impl Connection {
         if !segment.flags.syn || segment.flags.ack {
             return;
         }
-        self.negotiate(segment);
+        self.negotiate_options(segment);
         self.stack.ecn &= segment.flags.ece && segment.flags.cwr;
-        self.state = State::SynReceived;
+        self.state = ConnectionState::SynReceived;
         self.handshake.due = true;
     }
 
@@ -359,14 +377,14 @@ impl Connection {
         if !(segment.flags.syn && segment.flags.ack && segment.ack == 1) {
             return;
         }
-        self.negotiate(segment);
+        self.negotiate_options(segment);
         self.stack.ecn &= self.ecn_offered && segment.flags.ece && !segment.flags.cwr;
         // The window of a SYN is never scaled: RFC 7323, section 2.2.
         self.establish(now, u64::from(segment.window), segment.options.timestamps);
-        self.receiver.acknowledge_now();
+        self.receiver.make_ack_due();
     }
 
-    fn on_handshake_ack(&mut self, now: Nanos, segment: &Segment, probe: &mut impl Probe) {
+    fn on_handshake_ack(&mut self, now: Nanos, segment: &Segment, probe: &mut impl SenderProbe) {
         if segment.flags.syn {
             // The peer has not received our answer.
             self.handshake.due = true;
@@ -381,47 +399,47 @@ impl Connection {
     }
 
     /// Keeps the rules that both ends support.
-    fn negotiate(&mut self, segment: &Segment) {
+    fn negotiate_options(&mut self, segment: &Segment) {
         let options = &segment.options;
         let ours = &mut self.stack;
         ours.timestamps &= options.timestamps.is_some();
         if !options.sack_permitted {
-            ours.detection = super::stack::Detection::DuplicateAcks;
+            ours.detection = super::stack::LossDetection::DuplicateAcks;
             ours.receiving.dsack = false;
         }
         let overhead = if ours.timestamps { 12 } else { 0 };
         ours.mss = options.mss.unwrap_or(536).min(self.advertised_mss) - overhead;
         self.negotiated = match options.window_scale {
-            Some(scale) => Negotiated { our_scale: self.window_scale, their_scale: scale },
-            None => Negotiated::default(),
+            Some(scale) => NegotiatedScales { our_scale: self.window_scale, their_scale: scale },
+            None => NegotiatedScales::default(),
         };
         self.peer_stamp = options.timestamps.map(|stamps| stamps.value);
     }
 
     fn establish(&mut self, now: Nanos, window: u64, stamps: Option<Timestamps>) {
-        self.state = State::Established;
+        self.state = ConnectionState::Established;
         let echoed = stamps.filter(|stamps| self.stack.timestamps && stamps.echo != 0);
-        let rtt = self.handshake.attempts.rtt(now, echoed);
+        let rtt = self.handshake.attempts.handshake_rtt(now, echoed);
         self.sender = Sender::new(now, 1, self.seed, &self.stack);
         self.sender.enable_accounting();
-        self.sender.establish(now, rtt, window, &self.stack);
-        if self.handshake.attempts.restart_window(echoed) {
-            self.sender.restart_window();
+        self.sender.on_established(now, rtt, window, &self.stack);
+        if self.handshake.attempts.starts_with_one_packet(echoed) {
+            self.sender.start_with_one_packet();
         }
         self.receiver = Receiver::new(1, &self.stack);
         let newest = stamps.map(|stamps| stamps.value).or(self.peer_stamp);
-        self.receiver.establish(self.sender.rtt().srtt(), newest);
+        self.receiver.on_established(self.sender.rtt().srtt(), newest);
     }
 
-    fn on_established(&mut self, now: Nanos, segment: &Segment, probe: &mut impl Probe) {
+    fn on_established(&mut self, now: Nanos, segment: &Segment, probe: &mut impl SenderProbe) {
         if segment.flags.syn {
             // A repeated handshake segment: RFC 5961, section 4.
-            self.receiver.acknowledge_now();
+            self.receiver.make_ack_due();
             return;
         }
         let has_data = segment.len > 0 || segment.flags.fin;
         if segment.flags.ack {
-            let ack = Ack {
+            let ack = ArrivingAck {
                 ack: segment.ack,
                 window: u64::from(segment.window) << self.negotiated.their_scale,
                 seq: segment.seq,
@@ -433,7 +451,7 @@ impl Connection {
             self.sender.on_ack(now, &ack, &self.stack, probe);
         }
         if has_data {
-            let data = Data {
+            let data = ArrivingData {
                 start: segment.seq,
                 len: segment.len,
                 fin: segment.flags.fin,
@@ -443,23 +461,24 @@ impl Connection {
                 timestamps: segment.options.timestamps,
             };
             self.receiver.on_data(now, &data, &self.stack);
-        } else if segment.seq + 1 == self.receiver.next() {
+        } else if segment.seq + 1 == self.receiver.next_expected() {
             // A probe of our window, or a keepalive.
             self.receiver.on_out_of_window();
         }
-        self.follow_close();
+        self.update_state_after_close();
     }
 
-    fn follow_close(&mut self) {
-        let (acked, ended) = (self.sender.fin_acknowledged(), self.receiver.at_end());
+    fn update_state_after_close(&mut self) {
+        let (acked, ended) =
+            (self.sender.is_fin_acknowledged(), self.receiver.is_stream_complete());
         self.state = match (self.state, acked, ended) {
-            (State::Established, _, true) => State::CloseWait,
-            (State::FinWait1, true, false) => State::FinWait2,
-            (State::FinWait1, false, true) => State::Closing,
-            (State::FinWait1, true, true)
-            | (State::FinWait2, _, true)
-            | (State::Closing, true, _) => State::TimeWait,
-            (State::LastAck, true, _) => State::Closed,
+            (ConnectionState::Established, _, true) => ConnectionState::CloseWait,
+            (ConnectionState::FinWait1, true, false) => ConnectionState::FinWait2,
+            (ConnectionState::FinWait1, false, true) => ConnectionState::Closing,
+            (ConnectionState::FinWait1, true, true)
+            | (ConnectionState::FinWait2, _, true)
+            | (ConnectionState::Closing, true, _) => ConnectionState::TimeWait,
+            (ConnectionState::LastAck, true, _) => ConnectionState::Closed,
             (state, _, _) => state,
         };
     }
@@ -467,5 +486,9 @@ impl Connection {
 
 /// Reset for a connection that does not exist.
 fn reset_segment(seq: u64) -> Segment {
-    Segment { seq, flags: Flags { rst: true, ..Flags::default() }, ..Segment::default() }
+    Segment {
+        seq,
+        flags: SegmentFlags { rst: true, ..SegmentFlags::default() },
+        ..Segment::default()
+    }
 }

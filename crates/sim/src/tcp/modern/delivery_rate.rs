@@ -1,10 +1,10 @@
 //! Delivery rate samples: draft-cheng-iccrg-delivery-rate-estimation-02.
 //!
 //! A sample is the amount of data delivered, divided by the longer of two intervals: the time in
-//! which it was sent and the time in which it was acknowledged. So neither a burst of packets nor a
-//! burst of acknowledgements gives a rate above that of the path.
+//! which the data was sent, and the time in which it was acknowledged. So neither a burst of
+//! packets nor a burst of acknowledgements gives a rate above the rate of the path.
 
-use super::packet::{Marks, Packet};
+use super::outstanding_packet::{OutstandingPacket, PacketMarks};
 use crate::clock::Nanos;
 
 /// Delivery rate: packets per interval.
@@ -36,8 +36,8 @@ pub struct RateSample {
 
 /// The most recently sent packet that the current acknowledgement delivers.
 #[derive(Clone, Copy, Debug)]
-struct Newest {
-    packet: Packet,
+struct NewestDelivered {
+    packet: OutstandingPacket,
     /// Byte after the packet.
     end: u64,
 }
@@ -59,7 +59,7 @@ pub struct DeliveryCounter {
     app_limited_until: Option<u32>,
     /// No rate is needed, so packets do not record times.
     skips_times: bool,
-    newest: Option<Newest>,
+    newest: Option<NewestDelivered>,
 }
 
 impl DeliveryCounter {
@@ -70,13 +70,13 @@ impl DeliveryCounter {
     }
 
     /// Selects whether packets record the times needed for rate samples.
-    pub fn record_times(&mut self, keep: bool) {
+    pub fn set_records_times(&mut self, keep: bool) {
         self.skips_times = !keep;
     }
 
     /// Records a sent packet; a new flight begins if nothing is outstanding.
     #[inline(always)]
-    pub fn on_sent(&mut self, now: Nanos, nothing_out: bool, packet: &mut Packet) {
+    pub fn on_sent(&mut self, now: Nanos, nothing_out: bool, packet: &mut OutstandingPacket) {
         if nothing_out {
             self.first_sent_at = now;
             self.delivered_at = now;
@@ -85,7 +85,7 @@ impl DeliveryCounter {
         if !self.skips_times {
             packet.set_times(self.first_sent_at, self.delivered_at);
         }
-        packet.marks.set(Marks::APP_LIMITED, self.app_limited_until.is_some());
+        packet.marks.set(PacketMarks::APP_LIMITED, self.app_limited_until.is_some());
     }
 
     /// The application has no data although the window allows more: packets in flight do not show
@@ -104,7 +104,7 @@ impl DeliveryCounter {
 
     /// Counts packets as delivered.
     #[inline(always)]
-    pub fn count(&mut self, packets: u32, ece: bool) {
+    pub fn count_delivered(&mut self, packets: u32, ece: bool) {
         self.delivered = self.delivered.wrapping_add(packets);
         if ece {
             self.delivered_ce = self.delivered_ce.wrapping_add(packets);
@@ -113,13 +113,13 @@ impl DeliveryCounter {
 
     /// A packet is acknowledged or SACKed for the first time; `end` is the byte after it.
     #[inline(always)]
-    pub fn on_delivered(&mut self, packet: &Packet, end: u64) {
+    pub fn on_delivered(&mut self, packet: &OutstandingPacket, end: u64) {
         let newer = self
             .newest
             .as_ref()
             .is_none_or(|newest| (packet.sent_at, end) > (newest.packet.sent_at, newest.end));
         if newer {
-            self.newest = Some(Newest { packet: *packet, end });
+            self.newest = Some(NewestDelivered { packet: *packet, end });
         }
     }
 
@@ -132,13 +132,13 @@ impl DeliveryCounter {
 
     /// Removes and returns the newest packet of the current acknowledgement.
     #[inline(always)]
-    pub fn take_newest(&mut self) -> Option<Packet> {
+    pub fn take_newest(&mut self) -> Option<OutstandingPacket> {
         self.newest.take().map(|newest| newest.packet)
     }
 
     /// Whether no delivery is pending since the last completed acknowledgement.
     #[inline(always)]
-    pub fn is_done(&self) -> bool {
+    pub fn has_no_pending_delivery(&self) -> bool {
         self.newest.is_none()
     }
 
@@ -146,14 +146,14 @@ impl DeliveryCounter {
     /// packet delivered.
     #[inline(always)]
     pub fn end_without_sample(&mut self, now: Nanos, newly: u32, newest: Option<Nanos>) {
-        self.end_sample(now, newly);
+        self.finish_delivery(now, newly);
         if let Some(sent_at) = newest {
             self.first_sent_at = sent_at;
         }
     }
 
     #[inline(always)]
-    fn end_sample(&mut self, now: Nanos, newly: u32) {
+    fn finish_delivery(&mut self, now: Nanos, newly: u32) {
         if let Some(until) = self.app_limited_until {
             if self.delivered.wrapping_sub(until) as i32 > 0 {
                 self.app_limited_until = None;
@@ -167,14 +167,14 @@ impl DeliveryCounter {
     /// Completes an acknowledgement with a rate sample. If the interval is shorter than the minimum
     /// round-trip time, a retransmitted packet's first copy was acknowledged, and there is no rate.
     #[inline(always)]
-    pub fn sample(
+    pub fn end_with_sample(
         &mut self,
         now: Nanos,
         newly: u32,
-        newest: Option<&Packet>,
+        newest: Option<&OutstandingPacket>,
         min_rtt: Option<Nanos>,
     ) -> RateSample {
-        self.end_sample(now, newly);
+        self.finish_delivery(now, newly);
         let Some(newest) = newest else { return RateSample::default() };
         self.first_sent_at = newest.sent_at;
         let send_interval = newest.sent_at - newest.first_sent_at();
@@ -186,7 +186,7 @@ impl DeliveryCounter {
                 interval,
             }),
             prior_delivered: Some(newest.delivered),
-            app_limited: newest.marks.any(Marks::APP_LIMITED),
+            app_limited: newest.marks.any(PacketMarks::APP_LIMITED),
             retransmitted: newest.was_retransmitted(),
             prior_lost: newest.lost,
             in_flight: newest.in_flight(),
@@ -206,7 +206,7 @@ mod tests {
         let mut counter = DeliveryCounter::default();
         let mut flight = Flight::new(1);
         for number in 0..10 {
-            flight.push(Packet::default(), 1000);
+            flight.push_packet(OutstandingPacket::default(), 1000);
             counter.on_sent(0, number == 0, flight.packet_mut(number));
         }
         // One acknowledgement per millisecond after 100 ms; the first flight's rate counts the full
@@ -214,11 +214,13 @@ mod tests {
         let mut rates = vec![];
         for number in 0..10_u32 {
             let now = (100 + u64::from(number)) * MS;
-            let (packet, _, end) = flight.take_first(u64::MAX).unwrap();
-            counter.count(1, false);
+            let (packet, _, end) = flight.take_first_acked(u64::MAX).unwrap();
+            counter.count_delivered(1, false);
             counter.on_delivered(&packet, end);
             let newest = counter.take_newest();
-            rates.push(counter.sample(now, 1, newest.as_ref(), Some(100 * MS)).rate.unwrap());
+            rates.push(
+                counter.end_with_sample(now, 1, newest.as_ref(), Some(100 * MS)).rate.unwrap(),
+            );
         }
         assert_eq!(rates[0], DeliveryRate { delivered: 1, interval: 100 * MS });
         assert_eq!(rates[9], DeliveryRate { delivered: 10, interval: 109 * MS });
@@ -229,16 +231,16 @@ mod tests {
         let mut counter = DeliveryCounter::default();
         let mut flight = Flight::new(1);
         counter.mark_app_limited(1);
-        flight.push(Packet::default(), 1000);
+        flight.push_packet(OutstandingPacket::default(), 1000);
         counter.on_sent(0, true, flight.packet_mut(0));
-        let (packet, _, end) = flight.take_first(u64::MAX).unwrap();
-        counter.count(1, false);
+        let (packet, _, end) = flight.take_first_acked(u64::MAX).unwrap();
+        counter.count_delivered(1, false);
         counter.on_delivered(&packet, end);
         let newest = counter.take_newest();
-        let sample = counter.sample(MS, 1, newest.as_ref(), None);
+        let sample = counter.end_with_sample(MS, 1, newest.as_ref(), None);
         assert!(sample.app_limited && counter.is_app_limited());
-        counter.count(1, false);
-        counter.sample(2 * MS, 1, None, None);
+        counter.count_delivered(1, false);
+        counter.end_with_sample(2 * MS, 1, None, None);
         assert!(!counter.is_app_limited());
     }
 }

@@ -1,7 +1,7 @@
 //! Bulk operations for packets that are sent and acknowledged in order, which is the common case.
 
 use super::flight::Flight;
-use super::packet::Packet;
+use super::outstanding_packet::OutstandingPacket;
 use crate::clock::Nanos;
 
 /// Packets removed by one acknowledgement.
@@ -27,8 +27,9 @@ impl Flight {
         (self.sacked | self.lost | self.retransmitted) == 0 && self.in_order_from <= self.first
     }
 
-    /// Removes all packets acknowledged up to `una`, like repeated [`Flight::take_first`], if
-    /// packets are in order; [`None`] if there are none, or if one of them was sent twice.
+    /// Removes all packets acknowledged up to `una`, like repeated [`Flight::take_first_acked`], if
+    /// packets are in order; [`None`] if there are no such packets, or if one of them was sent
+    /// twice.
     #[inline(always)]
     pub fn take_in_order(&mut self, una: u64) -> Option<AckedPackets> {
         let probed = self.once_from > self.first && una >= self.start_of(self.once_from);
@@ -40,7 +41,7 @@ impl Flight {
         if number == self.first {
             return None;
         }
-        let slot = self.slot(number - 1);
+        let slot = self.slot_of(number - 1);
         let last = &self.slots[slot];
         let (sent, delivered) = ((first_sent, last.sent_at), last.delivered);
         let packets = number - self.first;
@@ -50,13 +51,13 @@ impl Flight {
 
     /// Appends a run of packets of the same length, starting with `packet`.
     #[inline(always)]
-    pub fn push_run(&mut self, packets: u32, mut packet: Packet, len: u32) {
-        while (self.out() + packets) as usize > self.slots.len() {
-            self.grow();
+    pub fn push_run(&mut self, packets: u32, mut packet: OutstandingPacket, len: u32) {
+        while (self.packets_out() + packets) as usize > self.slots.len() {
+            self.grow_slots();
         }
         packet.start = self.end as u32;
         for number in self.next..self.next + packets {
-            let slot = self.slot(number);
+            let slot = self.slot_of(number);
             self.slots[slot] = packet;
             packet.start = packet.start.wrapping_add(len);
         }
@@ -86,7 +87,7 @@ impl Flight {
 
     /// Returns the last of the packets that were just removed.
     #[inline(always)]
-    pub fn last_packet(&self, acked: &AckedPackets) -> Packet {
+    pub fn last_packet(&self, acked: &AckedPackets) -> OutstandingPacket {
         self.slots[acked.slot]
     }
 }

@@ -13,13 +13,13 @@
 //! Each acknowledgement contains the number of messages sent by the client, so a lost one is
 //! replaced by the next.
 
-use super::options::ModernTcp;
 use super::packet_header::{AckHeader, DataHeader};
 use super::packet_receiver::PacketReceiver;
-use super::packet_sender::{PacketSender, establish};
-use super::segment::{TIMESTAMP_TICK, Timestamps, stamp};
+use super::packet_sender::{PacketSender, establish_connection};
+use super::segment::{TIMESTAMP_TICK, Timestamps, timestamp_at};
 use super::stack::Stack;
-use super::ticks::{Span, TickClock};
+use super::stack_options::ModernTcpConfig;
+use super::tick_clock::{TickClock, TimerSpan};
 use crate::clock::{NEVER, Nanos};
 use crate::probe::{TcpEvent, TcpProbe};
 use crate::traffic::FileSize;
@@ -28,7 +28,7 @@ use serde::Deserialize;
 /// Handshake before the data of a connection.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Handshake {
+pub enum HandshakeKind {
     /// No handshake: the connection starts with one round-trip sample, the base RTT.
     #[default]
     None,
@@ -50,10 +50,10 @@ const TLS12_REST: u32 = 450;
 /// Bytes of NewSessionTicket (RFC 5077), ChangeCipherSpec and Finished.
 const TLS12_FINISHED: u32 = 260;
 
-impl Handshake {
+impl HandshakeKind {
     /// Bytes of each flight that the server sends before the file.
     #[must_use]
-    pub fn flights(self) -> &'static [u32] {
+    pub fn flight_bytes(self) -> &'static [u32] {
         match self {
             Self::None | Self::Tcp => &[],
             Self::Tls13 => &[CERTIFICATES + TLS13_REST],
@@ -62,14 +62,14 @@ impl Handshake {
     }
 
     /// Total bytes of the first `flights` flights.
-    pub(super) fn bytes(self, flights: usize) -> u32 {
-        self.flights().iter().take(flights).sum()
+    pub(super) fn bytes_of_first_flights(self, flights: usize) -> u32 {
+        self.flight_bytes().iter().take(flights).sum()
     }
 }
 
 /// Transmissions and timer of an unanswered SYN or SYN-ACK.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Attempts {
+pub(super) struct SynAttempts {
     /// Number of transmissions, caused by the timer or by repeated SYNs.
     pub sends: u32,
     timeouts: u32,
@@ -80,16 +80,16 @@ pub(super) struct Attempts {
     pub deadline: Nanos,
 }
 
-impl Attempts {
+impl SynAttempts {
     pub fn new(deadline: Nanos, stack: &Stack) -> Self {
         let rto = stack.initial_rto;
         Self { sends: 0, timeouts: 0, first_stamp: 0, sent_at: 0, rto, deadline }
     }
 
     /// Records a transmission; returns the timeout.
-    pub fn send(&mut self, now: Nanos) -> Nanos {
+    pub fn record_transmission(&mut self, now: Nanos) -> Nanos {
         if self.sends == 0 {
-            self.first_stamp = stamp(now);
+            self.first_stamp = timestamp_at(now);
         }
         self.sends += 1;
         self.sent_at = now;
@@ -98,41 +98,41 @@ impl Attempts {
 
     /// A SYN timed out. Linux doubles the timeout only after several SYNs:
     /// `tcp_syn_linear_timeouts` of its `ip-sysctl`.
-    pub fn time_out_syn(&mut self, stack: &Stack) {
+    pub fn on_syn_timeout(&mut self, stack: &Stack) {
         self.timeouts += 1;
         if self.sends > stack.linear_syns {
-            self.back_off(stack);
+            self.double_timeout(stack);
         }
     }
 
     /// A SYN-ACK timed out.
-    pub fn time_out_syn_ack(&mut self, stack: &Stack) {
+    pub fn on_syn_ack_timeout(&mut self, stack: &Stack) {
         self.timeouts += 1;
-        self.back_off(stack);
+        self.double_timeout(stack);
     }
 
     /// RFC 6298 (5.5).
-    fn back_off(&mut self, stack: &Stack) {
+    fn double_timeout(&mut self, stack: &Stack) {
         self.rto = (self.rto * 2).min(stack.max_rto);
     }
 
-    /// Whether data begins with a window of one packet. RFC 5681, section 3.1: after two
-    /// retransmissions, since the first timeout is 1 s (RFC 6298, appendix A). As in Linux,
+    /// Whether data begins with a window of one packet (RFC 5681, section 3.1): true after two
+    /// retransmissions, because the first timeout is 1 s (RFC 6298, appendix A). As in Linux,
     /// retransmissions in answer to repeated SYNs count, but at least one must be caused by a
     /// timeout that was not spurious: the reply does not echo the first timestamp (RFC 7323,
     /// section 3).
-    pub fn restart_window(&self, stamps: Option<Timestamps>) -> bool {
+    pub fn starts_with_one_packet(&self, stamps: Option<Timestamps>) -> bool {
         let echoes_first = stamps.is_some_and(|stamps| stamps.echo == self.first_stamp);
         self.sends > 2 && self.timeouts > 0 && !echoes_first
     }
 
-    /// Round-trip time. For retransmitted segments it is known only from a timestamp (RFC 7323,
-    /// section 4).
-    pub fn rtt(&self, now: Nanos, stamps: Option<Timestamps>) -> Option<Nanos> {
+    /// Round-trip time. For retransmitted segments the time is known only from a timestamp (RFC
+    /// 7323, section 4).
+    pub fn handshake_rtt(&self, now: Nanos, stamps: Option<Timestamps>) -> Option<Nanos> {
         if self.sends == 1 {
             return Some(now - self.sent_at);
         }
-        let ticks = stamps.map(|stamps| stamp(now).wrapping_sub(stamps.echo).max(1));
+        let ticks = stamps.map(|stamps| timestamp_at(now).wrapping_sub(stamps.echo).max(1));
         ticks.map(|ticks| Nanos::from(ticks) * TIMESTAMP_TICK)
     }
 }
@@ -142,31 +142,31 @@ impl Attempts {
 pub(super) struct ServerHandshake {
     seed: u64,
     file: FileSize,
-    state: Server,
+    state: ServerState,
 }
 
 #[derive(Clone, Copy, Debug)]
-enum Server {
+enum ServerState {
     /// Waiting for a SYN.
     Listen,
     /// SYN-ACK is due or was sent.
-    SynReceived { attempts: Attempts, due: bool },
+    SynReceived { attempts: SynAttempts, due: bool },
     /// TLS handshake: number of flights sent.
     TlsFlights { flights: usize },
 }
 
 impl ServerHandshake {
     pub(super) fn new(file: FileSize, seed: u64) -> Self {
-        Self { seed, file, state: Server::Listen }
+        Self { seed, file, state: ServerState::Listen }
     }
 
     /// Deadline for retransmitting SYN-ACK; [`None`] if the sender's own timer is used.
     #[inline]
     pub(super) fn deadline(&self) -> Option<Nanos> {
         match self.state {
-            Server::Listen => Some(NEVER),
-            Server::SynReceived { attempts, .. } => Some(attempts.deadline),
-            Server::TlsFlights { .. } => None,
+            ServerState::Listen => Some(NEVER),
+            ServerState::SynReceived { attempts, .. } => Some(attempts.deadline),
+            ServerState::TlsFlights { .. } => None,
         }
     }
 }
@@ -184,58 +184,58 @@ impl PacketSender {
         self.handshake.is_some()
     }
 
-    /// Processes a SYN or a later packet of the handshake; returns whether it was consumed, so that
-    /// the sender ignores it.
+    /// Processes a SYN or a later packet of the handshake; returns true if the packet was consumed,
+    /// so that the sender ignores it.
     #[inline(never)]
     pub(super) fn on_opening_packet(
         &mut self,
         now: Nanos,
         header: &AckHeader,
-        tcp: &ModernTcp,
+        tcp: &ModernTcpConfig,
         probe: &mut impl TcpProbe,
     ) -> bool {
         let Some(handshake) = &mut self.handshake else { return header.syn };
         if header.syn {
-            let attempts = Attempts::new(NEVER, &tcp.stack);
-            let new = Server::SynReceived { attempts, due: true };
+            let attempts = SynAttempts::new(NEVER, &tcp.stack);
+            let new = ServerState::SynReceived { attempts, due: true };
             match &mut handshake.state {
-                Server::Listen => handshake.state = new,
+                ServerState::Listen => handshake.state = new,
                 // The client has not received the SYN-ACK.
-                Server::SynReceived { due, .. } => *due = true,
-                Server::TlsFlights { .. } => (),
+                ServerState::SynReceived { due, .. } => *due = true,
+                ServerState::TlsFlights { .. } => (),
             }
             return true;
         }
-        if let Server::SynReceived { attempts, .. } = handshake.state {
+        if let ServerState::SynReceived { attempts, .. } = handshake.state {
             let stack = &tcp.stack;
             let stamps = header.timestamps().filter(|_| stack.timestamps);
-            let rtt = attempts.rtt(now, stamps);
-            self.sender.restart(now, handshake.seed, stack);
-            establish(&mut self.sender, now, rtt, tcp);
-            if attempts.restart_window(stamps) {
-                self.sender.restart_window();
+            let rtt = attempts.handshake_rtt(now, stamps);
+            self.sender.restart_connection(now, handshake.seed, stack);
+            establish_connection(&mut self.sender, now, rtt, tcp);
+            if attempts.starts_with_one_packet(stamps) {
+                self.sender.start_with_one_packet();
             }
-            handshake.state = Server::TlsFlights { flights: 0 };
-            self.on_messages(now, header.messages, tcp, probe);
+            handshake.state = ServerState::TlsFlights { flights: 0 };
+            self.on_client_messages(now, header.messages, tcp, probe);
             return true;
         }
         false
     }
 
     /// The client has sent `messages` messages: sends the next flight, or the file.
-    pub(super) fn on_messages(
+    pub(super) fn on_client_messages(
         &mut self,
         now: Nanos,
         messages: u8,
-        tcp: &ModernTcp,
+        tcp: &ModernTcpConfig,
         probe: &mut impl TcpProbe,
     ) {
         let Some(handshake) = &mut self.handshake else { return };
-        let Server::TlsFlights { flights } = &mut handshake.state else { return };
+        let ServerState::TlsFlights { flights } = &mut handshake.state else { return };
         if usize::from(messages) <= *flights {
             return;
         }
-        if let Some(bytes) = tcp.handshake.flights().get(*flights) {
+        if let Some(bytes) = tcp.handshake.flight_bytes().get(*flights) {
             *flights += 1;
             let packets = bytes.div_ceil(tcp.stack.mss);
             let lacking = packets * tcp.stack.mss - bytes;
@@ -243,30 +243,31 @@ impl PacketSender {
         } else {
             let file = handshake.file;
             self.handshake = None;
-            probe.tcp(now, TcpEvent::Opened { packets: file.packets });
+            probe.on_tcp_event(now, TcpEvent::Opened { packets: file.packets });
             self.write_file(now, file, tcp, probe);
         }
     }
 
     /// Returns the header of a SYN-ACK (packet 0) if it is due.
     #[inline(never)]
-    pub(super) fn poll_syn_ack(&mut self, now: Nanos, tcp: &ModernTcp) -> Option<DataHeader> {
-        let Server::SynReceived { attempts, due, .. } = &mut self.handshake.as_mut()?.state else {
+    pub(super) fn poll_syn_ack(&mut self, now: Nanos, tcp: &ModernTcpConfig) -> Option<DataHeader> {
+        let ServerState::SynReceived { attempts, due, .. } = &mut self.handshake.as_mut()?.state
+        else {
             return None;
         };
         if !std::mem::take(due) {
             return None;
         }
-        let wait = attempts.send(now);
-        attempts.deadline = self.sender.clock.expiry(Span::new(now, wait));
-        Some(DataHeader::new_syn_ack(Timestamps { value: stamp(now), echo: self.echo }, tcp))
+        let wait = attempts.record_transmission(now);
+        attempts.deadline = self.sender.clock.expiry_of(TimerSpan::new(now, wait));
+        Some(DataHeader::new_syn_ack(Timestamps { value: timestamp_at(now), echo: self.echo }, tcp))
     }
 
     /// A SYN-ACK timed out.
-    pub(super) fn on_opening_timer(&mut self, tcp: &ModernTcp) -> bool {
+    pub(super) fn on_opening_timer(&mut self, tcp: &ModernTcpConfig) -> bool {
         let Some(handshake) = &mut self.handshake else { return false };
-        let Server::SynReceived { attempts, due } = &mut handshake.state else { return false };
-        attempts.time_out_syn_ack(&tcp.stack);
+        let ServerState::SynReceived { attempts, due } = &mut handshake.state else { return false };
+        attempts.on_syn_ack_timeout(&tcp.stack);
         *due = true;
         true
     }
@@ -275,7 +276,7 @@ impl PacketSender {
 /// Client side of a handshake, until its SYN is answered.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ClientHandshake {
-    attempts: Attempts,
+    attempts: SynAttempts,
     clock: TickClock,
 }
 
@@ -288,10 +289,10 @@ impl ClientHandshake {
 
 impl PacketReceiver {
     /// The application connects; the timer, which is due immediately, sends the SYN.
-    pub fn connect(&mut self, now: Nanos, seed: u64, tcp: &ModernTcp) {
+    pub fn connect(&mut self, now: Nanos, seed: u64, tcp: &ModernTcpConfig) {
         // The client is a different host.
         let clock = TickClock::new(seed.rotate_left(u64::BITS / 2), &tcp.stack);
-        let attempts = Attempts::new(now, &tcp.stack);
+        let attempts = SynAttempts::new(now, &tcp.stack);
         self.handshake = Some(Box::new(ClientHandshake { attempts, clock }));
     }
 
@@ -305,16 +306,16 @@ impl PacketReceiver {
     pub(super) fn send_syn(
         &mut self,
         now: Nanos,
-        tcp: &ModernTcp,
+        tcp: &ModernTcpConfig,
         header: &mut AckHeader,
     ) -> Option<u32> {
         let ClientHandshake { attempts, clock } = self.handshake.as_deref_mut()?;
         if attempts.sends > 0 {
-            attempts.time_out_syn(&tcp.stack);
+            attempts.on_syn_timeout(&tcp.stack);
         }
-        let wait = attempts.send(now);
-        attempts.deadline = clock.expiry(Span::new(now, wait));
-        *header = AckHeader::new_syn(stamp(now), attempts.sends == 1, tcp);
+        let wait = attempts.record_transmission(now);
+        attempts.deadline = clock.expiry_of(TimerSpan::new(now, wait));
+        *header = AckHeader::new_syn(timestamp_at(now), attempts.sends == 1, tcp);
         Some(0)
     }
 
@@ -323,30 +324,30 @@ impl PacketReceiver {
     pub(super) fn on_syn_ack(&mut self, now: Nanos, header: &DataHeader) {
         if let Some(handshake) = self.handshake.take() {
             let stamps = header.timestamps();
-            let rtt = handshake.attempts.rtt(now, stamps);
-            self.receiver.establish(rtt, stamps.map(|stamps| stamps.value));
+            let rtt = handshake.attempts.handshake_rtt(now, stamps);
+            self.receiver.on_established(rtt, stamps.map(|stamps| stamps.value));
             self.messages = 1;
         }
-        self.receiver.acknowledge_now();
+        self.receiver.make_ack_due();
     }
 
     /// Whether further TLS flights are expected before the file.
     #[inline(always)]
-    pub(super) fn awaits_flight(&self) -> bool {
+    pub(super) fn awaits_tls_flight(&self) -> bool {
         self.messages <= self.flights
     }
 
     /// A packet of a TLS flight arrives: answers immediately if the flight is complete. The packet
     /// is not part of the file.
     #[inline(never)]
-    pub(super) fn on_flight(
+    pub(super) fn on_tls_flight_packet(
         &mut self,
         now: Nanos,
-        tcp: &ModernTcp,
+        tcp: &ModernTcpConfig,
         header: &mut AckHeader,
     ) -> Option<u32> {
-        let bytes = tcp.handshake.bytes(usize::from(self.messages));
-        if self.receiver.next() > u64::from(bytes) {
+        let bytes = tcp.handshake.bytes_of_first_flights(usize::from(self.messages));
+        if self.receiver.next_expected() > u64::from(bytes) {
             self.messages += 1;
             let outgoing = self.receiver.on_data_sent(now, &tcp.stack);
             return Some(self.fill_header_with_blocks(&outgoing, tcp, header));
@@ -358,15 +359,15 @@ impl PacketReceiver {
 #[cfg(test)]
 mod tests {
     use super::super::connection::{Connection, Segment};
-    use super::super::event::{Event, Probe};
+    use super::super::sender_event::{SenderEvent, SenderProbe};
     use super::super::stack::Preset;
     use super::*;
     use crate::clock::SECOND;
 
     struct NoProbe;
 
-    impl Probe for NoProbe {
-        fn tcp(&mut self, _now: Nanos, _event: Event) {}
+    impl SenderProbe for NoProbe {
+        fn on_sender_event(&mut self, _now: Nanos, _event: SenderEvent) {}
     }
 
     /// Times in seconds at which a socket sends its unanswered SYNs.

@@ -11,62 +11,64 @@ pub mod cc;
 mod chronograph;
 mod connection;
 mod delivery_rate;
-mod event;
 mod flight;
 mod flight_fast_path;
 mod handshake;
-mod info;
-mod loss;
+mod loss_phase;
 mod offload;
-mod options;
+mod outgoing_packet;
+mod outstanding_packet;
 mod pacing;
-mod packet;
 mod packet_header;
-mod packet_out;
 mod packet_receiver;
 mod packet_sender;
-mod phase;
 mod prefetch;
 mod prr;
 mod rack;
 mod reassembly;
 mod receiver;
 mod recovery;
+mod recovery_phase;
 mod rtt;
 mod scoreboard;
 mod segment;
 mod sender;
+mod sender_event;
 mod stack;
-mod ticks;
+mod stack_options;
+mod tcp_info;
+mod tick_clock;
 mod timers;
 mod transmit;
 mod transmit_fast_path;
 mod u128_division;
 mod window;
 
-pub use connection::{Connection, Flags, Options, Segment, State};
+pub use connection::{Connection, ConnectionState, Segment, SegmentFlags, SegmentOptions};
 pub use delivery_rate::{DeliveryCounter, DeliveryRate, RateSample};
-pub use event::{Event, Probe, UndoReason};
 pub use flight::Flight;
-pub use handshake::Handshake;
-pub use info::Info;
-pub use options::ModernTcp;
-pub use packet::{Marks, Packet};
+pub use handshake::HandshakeKind;
+pub use outgoing_packet::OutgoingPacket;
+pub use outstanding_packet::{OutstandingPacket, PacketMarks};
 pub use packet_header::{AckHeader, DataHeader};
-pub use packet_out::PacketOut;
 pub use packet_receiver::PacketReceiver;
 pub use packet_sender::PacketSender;
-pub use phase::{Phase, PhaseName};
-pub use receiver::{Data, Ecn, Receiver};
+pub use receiver::{ArrivingData, EcnCodepoint, Receiver};
+pub use recovery_phase::{PhaseName, RecoveryPhase};
 pub use rtt::RttEstimator;
 pub use segment::{
-    Ack, Cumulative, Outgoing, SackBlock, SackBlocks, Sending, Timestamps, Transmit, stamp,
+    ArrivingAck, CumulativeAck, OutgoingAck, PacketToSend, SackBlock, SackBlocks, SendReason,
+    Timestamps, timestamp_at,
 };
-pub use sender::{Counters, Sender};
+pub use sender::{Sender, SenderCounters};
+pub use sender_event::{SenderEvent, SenderProbe, UndoReason};
 pub use stack::{
-    Control, Cubic, DelayedAcks, Detection, Growth, Pacing, Preset, Reading, Receiving, Reduction,
-    Reordering, RttRule, Stack,
+    AckDelayRule, ApplicationReading, CongestionControlKind, CubicOptions, LossDetection,
+    PacingCondition, Preset, ReceiverRules, ReorderingThreshold, RttRule, Stack, WindowGrowthUnit,
+    WindowReduction,
 };
-pub use ticks::Span;
-pub use timers::Timer;
-pub use window::{INFINITE_SSTHRESH, Window};
+pub use stack_options::ModernTcpConfig;
+pub use tcp_info::TcpInfo;
+pub use tick_clock::TimerSpan;
+pub use timers::TimerPurpose;
+pub use window::{CongestionWindow, INFINITE_SSTHRESH};

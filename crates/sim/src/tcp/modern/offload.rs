@@ -5,10 +5,10 @@
 
 use super::cc::path_model::{LARGEST_BURST as LARGEST, burst_bytes};
 use super::cc::window_bytes;
-use super::phase::PhaseName;
+use super::recovery_phase::PhaseName;
 use super::sender::Sender;
 use super::stack::{MILLISECOND, Stack};
-use super::u128_division::quotient;
+use super::u128_division::divide_u128;
 use crate::clock::{NEVER, Nanos};
 
 /// Minimum chunk size if the congestion control does not set it: `tcp_min_tso_segs`.
@@ -24,7 +24,7 @@ const SPAN_SHIFT: u32 = 9;
 
 /// Limit of a partial chunk that is deferred.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) enum Deferral {
+pub(super) enum DeferralReason {
     /// No chunk is deferred.
     #[default]
     No,
@@ -38,51 +38,53 @@ pub(super) enum Deferral {
 
 /// Chunk being sent.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Chunk {
+pub(super) struct OffloadChunk {
     /// Remaining packets.
     left: u32,
     /// Whether the chunk has more than one packet.
     has_several: bool,
     /// Reason why new data waits for a larger chunk.
-    deferral: Deferral,
+    deferral: DeferralReason,
 }
 
-impl Chunk {
+impl OffloadChunk {
     /// Ends the chunk; returns why data waits for a larger one.
     #[inline(always)]
-    pub fn end(&mut self) -> Deferral {
+    pub fn end_chunk(&mut self) -> DeferralReason {
         self.left = 0;
         std::mem::take(&mut self.deferral)
     }
 
-    /// Records sent packets; returns whether the last of them is pushed.
+    /// Records sent packets; returns true if the last of these packets is pushed.
     #[inline(always)]
-    pub fn take(&mut self, packets: u32) -> bool {
+    pub fn take_packets(&mut self, packets: u32) -> bool {
         self.left -= packets;
         self.left == 0 && self.has_several
     }
 }
 
 impl Sender {
-    /// Number of packets left in the current chunk, or in a new one after its end; 0 if the chunk
-    /// is deferred. The window must allow at least one packet.
+    /// Number of packets left in the current chunk, or in a new chunk if the current chunk has
+    /// ended; 0 if the chunk is deferred. The window must allow at least one packet.
     #[inline(always)]
-    pub(super) fn chunk(&mut self, now: Nanos, stack: &Stack) -> u32 {
+    pub(super) fn packets_left_in_chunk(&mut self, now: Nanos, stack: &Stack) -> u32 {
         if self.chunk.left == 0 {
             let room = self.window.cwnd - self.flight.in_flight();
-            let packets = if stack.offload { self.next_chunk(now, room, stack) } else { room };
-            let deferral = if packets == 0 { self.deferral(room, stack) } else { Deferral::No };
+            let packets =
+                if stack.offload { self.begin_next_chunk(now, room, stack) } else { room };
+            let deferral =
+                if packets == 0 { self.deferral_reason(room, stack) } else { DeferralReason::No };
             let has_several = stack.offload && packets > 1;
-            self.chunk = Chunk { left: packets, has_several, deferral };
+            self.chunk = OffloadChunk { left: packets, has_several, deferral };
         }
         self.chunk.left
     }
 
     #[inline(always)]
-    fn next_chunk(&mut self, now: Nanos, room: u32, stack: &Stack) -> u32 {
+    fn begin_next_chunk(&mut self, now: Nanos, room: u32, stack: &Stack) -> u32 {
         let room = room.min(self.allowed_packets(room, stack));
         let half = (self.window.cwnd / 2).max(1);
-        match self.full_chunk(room, stack) {
+        match self.full_chunk_size(room, stack) {
             Some(full) => full.min(half),
             None if self.should_defer(now, room, stack) => 0,
             None => room.min(half),
@@ -90,21 +92,21 @@ impl Sender {
     }
 
     /// Linux's `tcp_tso_should_defer`: the congestion window is the limit only if it allows less
-    /// than the receive window and than the available data.
-    fn deferral(&self, room: u32, stack: &Stack) -> Deferral {
+    /// data than the receive window and less than the application has written.
+    fn deferral_reason(&self, room: u32, stack: &Stack) -> DeferralReason {
         let window = u64::from(room) * u64::from(stack.mss);
-        let allowed = self.allowed - self.flight.end();
-        match self.unsent() {
-            unsent if window < allowed && window <= unsent => Deferral::ByWindow,
-            unsent if allowed <= window && allowed <= unsent => Deferral::ByReceiver,
-            _ => Deferral::ByData,
+        let allowed = self.allowed - self.flight.end_byte();
+        match self.unsent_bytes() {
+            unsent if window < allowed && window <= unsent => DeferralReason::ByWindow,
+            unsent if allowed <= window && allowed <= unsent => DeferralReason::ByReceiver,
+            _ => DeferralReason::ByData,
         }
     }
 
     /// Number of packets that the receiver accepts, at most `room`.
     #[inline(always)]
     fn allowed_packets(&self, room: u32, stack: &Stack) -> u32 {
-        let allowed = self.allowed - self.flight.end();
+        let allowed = self.allowed - self.flight.end_byte();
         if allowed >= u64::from(room) * u64::from(stack.mss) {
             return room;
         }
@@ -114,14 +116,14 @@ impl Sender {
     /// Size of a full chunk if the window allows it: data for about a millisecond at the current
     /// rate, and more for short round-trip times.
     #[inline(always)]
-    fn full_chunk(&mut self, room: u32, stack: &Stack) -> Option<u32> {
+    fn full_chunk_size(&mut self, room: u32, stack: &Stack) -> Option<u32> {
         if let Some(rate) = self.control.pacing_rate() {
-            let full = self.pacer.chunk(rate, stack.mss);
+            let full = self.pacer.packets_per_chunk(rate, stack.mss);
             return (full <= room).then_some(full);
         }
         let srtt = self.rtt.srtt().filter(|&srtt| srtt > 0)?;
-        let bytes = window_bytes(&self.window, self.flight.out(), stack.mss);
-        let extra = self.short_rtt_bytes();
+        let bytes = window_bytes(&self.window, self.flight.packets_out(), stack.mss);
+        let extra = self.extra_bytes_for_short_rtt();
         // Most chunks have the minimum size or are not full, which is found without a division.
         let reaches = |packets: u32| {
             let beyond = (u64::from(packets) * u64::from(stack.mss)).saturating_sub(extra);
@@ -133,33 +135,34 @@ impl Sender {
         if reaches(room + 1) {
             return None;
         }
-        let bytes = burst_bytes(quotient(bytes, srtt) as u64) + extra;
+        let bytes = burst_bytes(divide_u128(bytes, srtt) as u64) + extra;
         let full = (bytes.min(LARGEST) / u64::from(stack.mss)) as u32;
         Some(full.max(MIN_CHUNK)).filter(|&full| full <= room)
     }
 
     /// Uses the same chunk size for pacing.
     #[inline(always)]
-    pub(super) fn size_chunks(&mut self, stack: &Stack) {
+    pub(super) fn set_pacing_chunk_size(&mut self, stack: &Stack) {
         if stack.offload {
-            self.pacer.set_extra_bytes(self.short_rtt_bytes());
+            self.pacer.set_extra_bytes(self.extra_bytes_for_short_rtt());
         }
     }
 
     /// Bytes added to chunks for short round-trip times.
     #[inline(always)]
-    fn short_rtt_bytes(&self) -> u64 {
-        let span = self.rtt.min().map_or(NEVER, |min| (min / 1000) >> SPAN_SHIFT);
+    fn extra_bytes_for_short_rtt(&self) -> u64 {
+        let span = self.rtt.min_rtt().map_or(NEVER, |min| (min / 1000) >> SPAN_SHIFT);
         if span < u64::from(u32::BITS) { LARGEST >> span } else { 0 }
     }
 
     /// Whether a partial chunk of `room` packets waits for the next acknowledgement.
     #[inline(always)]
     fn should_defer(&self, now: Nanos, room: u32, stack: &Stack) -> bool {
-        if self.phase.name() >= PhaseName::Recovery || self.flight.out() == 0 {
+        if self.phase.name() >= PhaseName::Recovery || self.flight.packets_out() == 0 {
             return false;
         }
-        let last = if self.pacer.is_on() { self.pacer.next_at() } else { self.last_sent };
+        let last =
+            if self.pacer.is_pacing() { self.pacer.next_send_time() } else { self.last_sent };
         let allowed = (self.allowed - self.una) / u64::from(stack.mss);
         if now > last + MAX_DEFERRAL
             || u64::from(room * WINDOW_PARTS) >= allowed.min(u64::from(self.window.cwnd))
@@ -167,17 +170,17 @@ impl Sender {
             return false;
         }
         let srtt = self.rtt.srtt().unwrap_or(0);
-        let due = self.flight.packet(self.flight.first()).sent_at + srtt;
-        due <= now + MAX_DEFERRAL.min(srtt / 2) && !self.buffer_ends(room, stack)
+        let due = self.flight.packet(self.flight.first_number()).sent_at + srtt;
+        due <= now + MAX_DEFERRAL.min(srtt / 2) && !self.is_chunk_complete(room, stack)
     }
 
     /// Whether the chunk cannot grow beyond `room` packets, because the buffer with the
     /// application's data or the closed stream ends.
     #[inline(always)]
-    fn buffer_ends(&self, room: u32, stack: &Stack) -> bool {
-        let (unsent, mss) = (self.unsent(), u64::from(stack.mss));
+    fn is_chunk_complete(&self, room: u32, stack: &Stack) -> bool {
+        let (unsent, mss) = (self.unsent_bytes(), u64::from(stack.mss));
         let buffer = buffer_packets(stack);
-        let buffered = buffer - self.flight.next() % buffer;
+        let buffered = buffer - self.flight.next_number() % buffer;
         if unsent > u64::from(buffered) * mss {
             return room >= buffered;
         }
@@ -194,7 +197,7 @@ pub(super) fn buffer_packets(stack: &Stack) -> u32 {
 
 #[cfg(test)]
 mod tests {
-    use super::super::segment::{Ack, Timestamps, Transmit, stamp};
+    use super::super::segment::{ArrivingAck, PacketToSend, Timestamps, timestamp_at};
     use super::super::stack::Preset;
     use super::*;
 
@@ -203,13 +206,13 @@ mod tests {
     /// A sender in congestion avoidance, with a window of 200 packets.
     fn sender(packets: u64, stack: &Stack) -> Sender {
         let mut sender = Sender::new(0, 1, 7, stack);
-        sender.establish(0, Some(RTT), 1 << 40, stack);
+        sender.on_established(0, Some(RTT), 1 << 40, stack);
         (sender.window.cwnd, sender.window.ssthresh) = (200, 100);
-        sender.write(0, packets * u64::from(stack.mss), stack, &mut ());
+        sender.write_bytes(0, packets * u64::from(stack.mss), stack, &mut ());
         sender
     }
 
-    fn send(sender: &mut Sender, now: Nanos, stack: &Stack) -> Vec<Transmit> {
+    fn send(sender: &mut Sender, now: Nanos, stack: &Stack) -> Vec<PacketToSend> {
         std::iter::from_fn(|| sender.poll_transmit(now, stack, &mut ())).collect()
     }
 
@@ -218,11 +221,11 @@ mod tests {
     fn acknowledge(sender: &mut Sender, interval: Nanos, stack: &Stack) -> Vec<(Nanos, usize)> {
         let mut sent = vec![];
         let (mut now, end) = (RTT, RTT + 10 * MILLISECOND);
-        while sender.flight.out() > 0 && now < end {
-            let ack = (sender.una + 2 * u64::from(stack.mss)).min(sender.flight.end());
-            let stamps = Timestamps { value: 1, echo: stamp(now - RTT) };
+        while sender.flight.packets_out() > 0 && now < end {
+            let ack = (sender.una + 2 * u64::from(stack.mss)).min(sender.flight.end_byte());
+            let stamps = Timestamps { value: 1, echo: timestamp_at(now - RTT) };
             let (window, timestamps) = (1 << 40, Some(stamps));
-            let ack = Ack { ack, window, seq: 1, timestamps, ..Ack::default() };
+            let ack = ArrivingAck { ack, window, seq: 1, timestamps, ..ArrivingAck::default() };
             sender.on_ack(now, &ack, stack, &mut ());
             let packets = send(sender, now, stack).len();
             sent.extend((packets > 0).then_some((now - RTT, packets)));
@@ -274,7 +277,7 @@ mod tests {
         send(&mut ends, 0, &stack);
         ends.last_sent = RTT;
         assert!(ends.should_defer(RTT, 6, &stack), "the application may write more");
-        ends.close();
+        ends.close_stream();
         assert!(!ends.should_defer(RTT, 6, &stack), "the window allows all remaining data");
         assert!(ends.should_defer(RTT, 4, &stack));
     }
@@ -285,14 +288,14 @@ mod tests {
         let mss = u64::from(stack.mss);
         let mut sender = sender(1000, &stack);
         let mut deferral = |room, allowed| {
-            sender.allowed = sender.flight.end() + allowed;
-            sender.deferral(room, &stack)
+            sender.allowed = sender.flight.end_byte() + allowed;
+            sender.deferral_reason(room, &stack)
         };
-        assert_eq!(deferral(5, 6 * mss), Deferral::ByWindow);
-        assert_eq!(deferral(5, 5 * mss), Deferral::ByReceiver);
-        assert_eq!(deferral(5, 2 * mss + 1), Deferral::ByReceiver);
-        assert_eq!(deferral(1001, 1002 * mss), Deferral::ByData);
-        assert_eq!(deferral(1002, 1001 * mss), Deferral::ByData);
+        assert_eq!(deferral(5, 6 * mss), DeferralReason::ByWindow);
+        assert_eq!(deferral(5, 5 * mss), DeferralReason::ByReceiver);
+        assert_eq!(deferral(5, 2 * mss + 1), DeferralReason::ByReceiver);
+        assert_eq!(deferral(1001, 1002 * mss), DeferralReason::ByData);
+        assert_eq!(deferral(1002, 1001 * mss), DeferralReason::ByData);
     }
 
     #[test]
@@ -301,16 +304,22 @@ mod tests {
         let stack = Preset::LinuxReno.stack();
         let mss = u64::from(stack.mss);
         let mut sender = Sender::new(0, 1, 7, &stack);
-        sender.establish(0, Some(RTT), ALLOWED * mss, &stack);
-        sender.write(0, 1 << 40, &stack, &mut ());
+        sender.on_established(0, Some(RTT), ALLOWED * mss, &stack);
+        sender.write_bytes(0, 1 << 40, &stack, &mut ());
         send(&mut sender, 0, &stack);
         // Many round trips, with an acknowledgement of two packets every 0.1 ms.
         for round in 1..=60 {
-            let (mut now, end) = (round * RTT, sender.flight.end());
+            let (mut now, end) = (round * RTT, sender.flight.end_byte());
             while sender.una < end {
                 let ack = (sender.una + 2 * mss).min(end);
-                let timestamps = Some(Timestamps { value: 1, echo: stamp(now - RTT) });
-                let ack = Ack { ack, window: ALLOWED * mss, seq: 1, timestamps, ..Ack::default() };
+                let timestamps = Some(Timestamps { value: 1, echo: timestamp_at(now - RTT) });
+                let ack = ArrivingAck {
+                    ack,
+                    window: ALLOWED * mss,
+                    seq: 1,
+                    timestamps,
+                    ..ArrivingAck::default()
+                };
                 sender.on_ack(now, &ack, &stack, &mut ());
                 send(&mut sender, now, &stack);
                 now += MILLISECOND / 10;

@@ -25,13 +25,13 @@ pub struct Pacer {
     credit: Nanos,
     /// Bytes added to chunks for short round-trip times: see `offload.rs`.
     extra_bytes: u64,
-    chunks: Option<Chunks>,
-    last: PacketTime,
+    chunks: Option<CachedChunkSize>,
+    last: CachedPacketTime,
 }
 
 /// Chunk size at a rate, cached because it rarely changes and divisions are slow.
 #[derive(Clone, Copy, Debug)]
-struct Chunks {
+struct CachedChunkSize {
     rate: u64,
     /// Packets per chunk, and in the chunks that are not paced.
     packets: u32,
@@ -40,7 +40,7 @@ struct Chunks {
 
 /// Transmission time of a packet at a rate, also cached.
 #[derive(Clone, Copy, Debug, Default)]
-struct PacketTime {
+struct CachedPacketTime {
     rate: u64,
     len: u32,
     /// Transmission time.
@@ -54,7 +54,7 @@ impl Pacer {
         self.rate = rate.filter(|&rate| rate > 0);
     }
 
-    /// Sets the number of bytes by which chunks exceed those of a millisecond.
+    /// Sets the number of bytes by which a chunk exceeds the data sent in a millisecond.
     #[inline(always)]
     pub fn set_extra_bytes(&mut self, bytes: u64) {
         if self.extra_bytes != bytes {
@@ -65,17 +65,18 @@ impl Pacer {
 
     /// Packets per chunk at a rate.
     #[inline(always)]
-    pub fn chunk(&mut self, rate: u64, mss: u32) -> u32 {
-        self.chunks(rate, mss).packets
+    pub fn packets_per_chunk(&mut self, rate: u64, mss: u32) -> u32 {
+        self.chunk_size_at(rate, mss).packets
     }
 
     #[inline(always)]
-    fn chunks(&mut self, rate: u64, mss: u32) -> Chunks {
+    fn chunk_size_at(&mut self, rate: u64, mss: u32) -> CachedChunkSize {
         match self.chunks {
             Some(chunks) if chunks.rate == rate => chunks,
             _ => {
                 let packets = chunk_packets(rate, self.extra_bytes, mss);
-                let chunks = Chunks { rate, packets, unpaced: (UNPACED - 1) / packets * packets };
+                let chunks =
+                    CachedChunkSize { rate, packets, unpaced: (UNPACED - 1) / packets * packets };
                 *self.chunks.insert(chunks)
             }
         }
@@ -84,34 +85,34 @@ impl Pacer {
     /// Whether packets are paced.
     #[inline(always)]
     #[must_use]
-    pub fn is_on(&self) -> bool {
+    pub fn is_pacing(&self) -> bool {
         self.rate.is_some()
     }
 
     /// Reads one word of the fields used for pacing.
     #[inline(always)]
     pub(super) fn prefetch(&self) -> u64 {
-        if self.is_on() { self.credit ^ self.extra_bytes } else { 0 }
+        if self.is_pacing() { self.credit ^ self.extra_bytes } else { 0 }
     }
 
     /// Time at which the next packet may be sent.
     #[inline(always)]
     #[must_use]
-    pub fn next_at(&self) -> Nanos {
+    pub fn next_send_time(&self) -> Nanos {
         self.next_at
     }
 
     /// Time at which a waiting packet may be sent; [`NEVER`] if none waits.
     #[inline(always)]
     #[must_use]
-    pub fn next_waiting_at(&self) -> Nanos {
+    pub fn next_time_if_waiting(&self) -> Nanos {
         if self.waits { self.next_at } else { NEVER }
     }
 
     /// Whether a packet must wait.
     #[inline(always)]
     #[must_use]
-    pub fn blocks(&self, now: Nanos) -> bool {
+    pub fn must_wait(&self, now: Nanos) -> bool {
         self.rate.is_some()
             && now < self.next_at
             && !self.burst.is_some_and(|(began, left)| began == now && left > 0)
@@ -127,11 +128,11 @@ impl Pacer {
     /// `tcp_update_skb_after_send`, which counts a chunk before it compares the number of packets
     /// sent.
     #[inline(always)]
-    pub fn unpaced(&mut self, mss: u32) -> u32 {
+    pub fn unpaced_packets_left(&mut self, mss: u32) -> u32 {
         match self.rate {
             None => u32::MAX,
             Some(_) if self.sent >= UNPACED => 0,
-            Some(rate) => self.chunks(rate, mss).unpaced.saturating_sub(self.sent),
+            Some(rate) => self.chunk_size_at(rate, mss).unpaced.saturating_sub(self.sent),
         }
     }
 
@@ -151,12 +152,12 @@ impl Pacer {
     /// Records a sent packet with `len` bytes of data.
     #[inline(always)]
     pub fn on_sent(&mut self, now: Nanos, len: u32, mss: u32) {
-        let unpaced = self.unpaced(mss) > 0;
+        let unpaced = self.unpaced_packets_left(mss) > 0;
         self.sent = self.sent.saturating_add(1);
         let Some(rate) = self.rate.filter(|_| !unpaced) else { return };
         if (self.last.rate, self.last.len) != (rate, len) {
             let time = Nanos::from(len) * SECOND / rate;
-            self.last = PacketTime { rate, len, time };
+            self.last = CachedPacketTime { rate, len, time };
         }
         let time = self.last.time;
         let left = match self.burst {
@@ -164,7 +165,7 @@ impl Pacer {
             _ => {
                 self.credit = now.saturating_sub(self.next_at);
                 self.next_at = now.max(self.next_at);
-                self.chunk(rate, mss)
+                self.packets_per_chunk(rate, mss)
             }
         };
         self.burst = Some((now, left - 1));
@@ -185,11 +186,11 @@ mod tests {
         let mut sent = vec![];
         let mut now = 0;
         while now < 10 * SECOND / 1000 {
-            while !pacer.blocks(now) {
+            while !pacer.must_wait(now) {
                 pacer.on_sent(now, 1000, 1000);
                 sent.push(now);
             }
-            now = pacer.next_at();
+            now = pacer.next_send_time();
         }
         // Bursts of two packets of one millisecond each.
         assert_eq!(sent.len(), 10);
@@ -202,7 +203,7 @@ mod tests {
             let mut pacer = Pacer::default();
             pacer.set_rate(Some(rate));
             let mut packets = 0;
-            while !pacer.blocks(0) {
+            while !pacer.must_wait(0) {
                 pacer.on_sent(0, 1000, 1000);
                 packets += 1;
             }
@@ -219,6 +220,6 @@ mod tests {
         pacer.set_rate(Some(1_000_000));
         pacer.on_sent(5 * SECOND, 1000, 1000);
         pacer.on_sent(5 * SECOND, 1000, 1000);
-        assert_eq!(pacer.next_at(), 5 * SECOND + SECOND / 1000);
+        assert_eq!(pacer.next_send_time(), 5 * SECOND + SECOND / 1000);
     }
 }

@@ -1,16 +1,16 @@
 //! Packet headers: bytes, timestamps, SACK blocks, ECN.
 
-use super::options::ModernTcp;
-use super::receiver::{Data, Ecn};
-use super::segment::{Ack, Cumulative, SackBlock, SackBlocks, Timestamps, Transmit};
+use super::receiver::{ArrivingData, EcnCodepoint};
+use super::segment::{ArrivingAck, CumulativeAck, PacketToSend, SackBlock, SackBlocks, Timestamps};
+use super::stack_options::ModernTcpConfig;
 use crate::probe::CapturedHeader;
 use tcpcast_link::Ecn as Codepoint;
-use tcpcast_wire::{CWR, ECE, FIN, Options, PSH};
+use tcpcast_wire::{CWR, ECE, FIN, PSH, TcpOptions};
 
 /// Returns the byte with lower bits `low` that is closest to `near`: windows are far below 2^31
 /// bytes.
 #[inline(always)]
-fn byte_near(low: u32, near: u64) -> u64 {
+fn expand_byte_near(low: u32, near: u64) -> u64 {
     near.wrapping_add_signed(i64::from(low.wrapping_sub(near as u32) as i32))
 }
 
@@ -49,11 +49,11 @@ impl DataHeader {
     /// Whether this is the placeholder.
     #[inline(always)]
     pub(in crate::tcp) fn is_gone(&self) -> bool {
-        self.has(Self::VACANT)
+        self.has_mark(Self::VACANT)
     }
 
     /// Header of a SYN-ACK.
-    pub(super) fn new_syn_ack(stamps: Timestamps, tcp: &ModernTcp) -> Self {
+    pub(super) fn new_syn_ack(stamps: Timestamps, tcp: &ModernTcpConfig) -> Self {
         if tcp.stack.timestamps {
             Self { stamps, marks: Self::SHORT | Self::STAMPED, ..Self::default() }
         } else {
@@ -63,7 +63,7 @@ impl DataHeader {
 
     /// Header of a sent packet; `stamps` are used if the stack has timestamps.
     #[inline(always)]
-    pub(super) fn new(sent: &Transmit, stamps: Timestamps, tcp: &ModernTcp) -> Self {
+    pub(super) fn new(sent: &PacketToSend, stamps: Timestamps, tcp: &ModernTcpConfig) -> Self {
         let mark = |is_set: bool, mark: u32| if is_set { mark } else { 0 };
         let marks = mark(tcp.stack.timestamps, Self::STAMPED)
             | mark(sent.fin, Self::LAST)
@@ -76,42 +76,42 @@ impl DataHeader {
 
     /// Advances the header to the next packet, `bytes` later.
     #[inline(always)]
-    pub(super) fn advance(&mut self, bytes: u32) {
+    pub(super) fn advance_to_next_packet(&mut self, bytes: u32) {
         self.start = self.start.wrapping_add(bytes);
     }
 
     /// Sets PSH.
     #[inline(always)]
-    pub(super) fn push(&mut self) {
+    pub(super) fn set_push_flag(&mut self) {
         self.marks |= Self::PUSHED;
     }
 
     #[inline(always)]
-    fn has(&self, mark: u32) -> bool {
+    fn has_mark(&self, mark: u32) -> bool {
         self.marks & mark != 0
     }
 
     #[inline(always)]
     pub(super) fn timestamps(&self) -> Option<Timestamps> {
-        self.has(Self::STAMPED).then_some(self.stamps)
+        self.has_mark(Self::STAMPED).then_some(self.stamps)
     }
 
     /// Whether the packet ends the stream.
     #[inline(always)]
     pub(super) fn is_fin(&self) -> bool {
-        self.has(Self::LAST)
+        self.has_mark(Self::LAST)
     }
 
     /// Converts the header for a receiver that expects byte `next`.
     #[inline(always)]
-    pub(super) fn data(&self, next: u64) -> Data {
-        Data {
-            start: byte_near(self.start, next),
+    pub(super) fn data_for_receiver(&self, next: u64) -> ArrivingData {
+        ArrivingData {
+            start: expand_byte_near(self.start, next),
             len: self.len,
             fin: self.is_fin(),
-            ecn: self.ecn(),
-            cwr: self.has(Self::REDUCED),
-            push: self.has(Self::PUSHED),
+            ecn: self.ecn_codepoint(),
+            cwr: self.has_mark(Self::REDUCED),
+            push: self.has_mark(Self::PUSHED),
             timestamps: self.timestamps(),
         }
     }
@@ -119,20 +119,20 @@ impl DataHeader {
     /// Whether the packet is ECN-capable: RFC 3168, section 6.1.
     #[inline(always)]
     #[must_use]
-    pub fn is_capable(&self) -> bool {
-        self.has(Self::CAPABLE)
+    pub fn is_ecn_capable(&self) -> bool {
+        self.has_mark(Self::CAPABLE)
     }
 
     /// Whether the packet is shorter than a full one.
     #[inline(always)]
     #[must_use]
     pub fn is_short(&self) -> bool {
-        self.has(Self::SHORT)
+        self.has_mark(Self::SHORT)
     }
 
     /// Records on arrival whether the packet was marked.
     #[inline(always)]
-    pub fn arrive(&mut self, marked: bool) {
+    pub fn record_ecn_mark(&mut self, marked: bool) {
         if marked {
             self.marks |= Self::MARKED;
         }
@@ -145,13 +145,13 @@ impl DataHeader {
     }
 
     #[inline(always)]
-    fn ecn(&self) -> Ecn {
-        if !self.is_capable() {
-            Ecn::NotCapable
-        } else if self.has(Self::MARKED) {
-            Ecn::Marked
+    fn ecn_codepoint(&self) -> EcnCodepoint {
+        if !self.is_ecn_capable() {
+            EcnCodepoint::NotCapable
+        } else if self.has_mark(Self::MARKED) {
+            EcnCodepoint::Marked
         } else {
-            Ecn::Capable
+            EcnCodepoint::Capable
         }
     }
 
@@ -160,18 +160,21 @@ impl DataHeader {
     pub fn captured_header(&self, codepoint: Codepoint) -> CapturedHeader {
         let flag = |is_set: bool, flag: u8| if is_set { flag } else { 0 };
         CapturedHeader {
-            options: Options { timestamps: stamps(self.timestamps()), ..Options::default() },
+            options: TcpOptions {
+                timestamps: timestamp_pair(self.timestamps()),
+                ..TcpOptions::default()
+            },
             data: Some((self.start, self.len)),
             flags: flag(self.is_fin(), FIN)
-                | flag(self.has(Self::REDUCED), CWR)
-                | flag(self.has(Self::PUSHED), PSH),
+                | flag(self.has_mark(Self::REDUCED), CWR)
+                | flag(self.has_mark(Self::PUSHED), PSH),
             codepoint: codepoint as u8,
             ..CapturedHeader::default()
         }
     }
 }
 
-fn stamps(timestamps: Option<Timestamps>) -> Option<(u32, u32)> {
+fn timestamp_pair(timestamps: Option<Timestamps>) -> Option<(u32, u32)> {
     timestamps.map(|stamps| (stamps.value, stamps.echo))
 }
 
@@ -209,7 +212,7 @@ impl AckHeader {
     };
 
     /// Header of a SYN; only the first SYN offers ECN.
-    pub(super) fn new_syn(value: u32, first: bool, tcp: &ModernTcp) -> Self {
+    pub(super) fn new_syn(value: u32, first: bool, tcp: &ModernTcpConfig) -> Self {
         let timestamps = tcp.stack.timestamps.then_some(Timestamps { value, echo: 0 });
         Self { timestamps, syn: true, ece: first && tcp.stack.ecn, ..Self::default() }
     }
@@ -221,7 +224,7 @@ impl AckHeader {
 
     /// Becomes the header of an acknowledgement without SACK blocks and with timestamp `value`.
     #[inline(always)]
-    pub(super) fn set_cumulative(&mut self, ack: &Cumulative, value: u32, messages: u8) {
+    pub(super) fn set_cumulative(&mut self, ack: &CumulativeAck, value: u32, messages: u8) {
         self.window = ack.window;
         self.timestamps = ack.echo.map(|echo| Timestamps { value, echo });
         self.ack = ack.ack as u32;
@@ -248,9 +251,9 @@ impl AckHeader {
     /// Converts the header without its SACK blocks, for a sender whose first unacknowledged byte is
     /// `una`.
     #[inline(always)]
-    pub(super) fn cumulative(&self, una: u64) -> Cumulative {
-        Cumulative {
-            ack: byte_near(self.ack, una),
+    pub(super) fn without_blocks(&self, una: u64) -> CumulativeAck {
+        CumulativeAck {
+            ack: expand_byte_near(self.ack, una),
             window: self.window,
             seq: Self::SEQ,
             echo: self.timestamps.map(|stamps| stamps.echo),
@@ -259,23 +262,23 @@ impl AckHeader {
     }
 
     /// Converts the header for a sender whose first unacknowledged byte is `una`.
-    pub(super) fn ack(&self, una: u64) -> Ack {
-        Ack {
-            ack: byte_near(self.ack, una),
+    pub(super) fn ack_for_sender(&self, una: u64) -> ArrivingAck {
+        ArrivingAck {
+            ack: expand_byte_near(self.ack, una),
             window: self.window,
             seq: Self::SEQ,
             carries_data: false,
-            sacks: self.blocks_near(una),
+            sacks: self.sack_blocks_near(una),
             timestamps: self.timestamps,
             ece: self.ece,
         }
     }
 
-    fn blocks_near(&self, una: u64) -> SackBlocks {
+    fn sack_blocks_near(&self, una: u64) -> SackBlocks {
         let blocks = &self.sacks[..usize::from(self.blocks)];
         let block = |&(start, end): &(u32, u32)| SackBlock {
-            start: byte_near(start, una),
-            end: byte_near(end, una),
+            start: expand_byte_near(start, una),
+            end: expand_byte_near(end, una),
         };
         blocks.iter().map(block).collect()
     }
@@ -283,12 +286,12 @@ impl AckHeader {
     /// Header as captures show it; sequence numbers start at 1.
     #[must_use]
     pub fn captured_header(&self) -> CapturedHeader {
-        let timestamps = stamps(self.timestamps);
+        let timestamps = timestamp_pair(self.timestamps);
         let mut sacks = [(0, 0); SackBlocks::MAX_BLOCKS];
         let blocks = usize::from(self.blocks);
         sacks[..blocks].copy_from_slice(&self.sacks[..blocks]);
         CapturedHeader {
-            options: Options { timestamps, sacks, blocks: self.blocks, ..Options::default() },
+            options: TcpOptions { timestamps, sacks, blocks: self.blocks, ..TcpOptions::default() },
             ack: Some(self.ack),
             flags: if self.ece { ECE } else { 0 },
             ..CapturedHeader::default()
@@ -306,7 +309,7 @@ mod tests {
         for near in [1, 5000, wraps - 1448, wraps + 1449, 7 * wraps] {
             for ahead in [-1448_i64, -1, 0, 1, 1448, 1 << 30] {
                 let byte = near.saturating_add_signed(ahead);
-                assert_eq!(byte_near(byte as u32, near), byte);
+                assert_eq!(expand_byte_near(byte as u32, near), byte);
             }
         }
     }

@@ -1,11 +1,11 @@
 //! Receiving end for networks of numbered packets: see `packet_sender.rs`.
 
-use super::handshake::{ClientHandshake, Handshake};
-use super::options::ModernTcp;
+use super::handshake::{ClientHandshake, HandshakeKind};
+use super::outgoing_packet::PacketCursor;
 use super::packet_header::{AckHeader, DataHeader};
-use super::packet_out::PacketCursor;
 use super::receiver::Receiver;
-use super::segment::{Cumulative, Outgoing, stamp};
+use super::segment::{CumulativeAck, OutgoingAck, timestamp_at};
+use super::stack_options::ModernTcpConfig;
 use crate::clock::Nanos;
 
 /// Receiving end of a source.
@@ -30,13 +30,13 @@ pub struct PacketReceiver {
 impl PacketReceiver {
     /// Starts a new connection.
     #[must_use]
-    pub fn start(tcp: &ModernTcp) -> Self {
+    pub fn start(tcp: &ModernTcpConfig) -> Self {
         let mut receiver = Receiver::new(1, &tcp.stack);
-        receiver.establish(Some(tcp.rtt), None);
-        let messages = u8::from(tcp.handshake == Handshake::None);
+        receiver.on_established(Some(tcp.rtt), None);
+        let messages = u8::from(tcp.handshake == HandshakeKind::None);
         let mss = tcp.stack.mss;
-        let flights = tcp.handshake.flights().len();
-        let tls_bytes = tcp.handshake.bytes(flights);
+        let flights = tcp.handshake.flight_bytes().len();
+        let tls_bytes = tcp.handshake.bytes_of_first_flights(flights);
         let expected = PacketCursor::default();
         let (handshake, flights) = (None, flights as u8);
         Self { receiver, stamp: 0, mss, tls_bytes, handshake, messages, flights, expected }
@@ -45,7 +45,7 @@ impl PacketReceiver {
     /// Packets of the file received in order.
     #[must_use]
     pub fn in_order(&self) -> u32 {
-        let bytes = self.receiver.next().saturating_sub(1 + u64::from(self.tls_bytes));
+        let bytes = self.receiver.next_expected().saturating_sub(1 + u64::from(self.tls_bytes));
         u32::try_from(bytes / u64::from(self.mss)).unwrap_or(u32::MAX)
     }
 
@@ -57,33 +57,39 @@ impl PacketReceiver {
         handshake.unwrap_or_else(|| self.receiver.deadline())
     }
 
-    /// Packet `number` arrives. Returns whether it contains new data, and the packet expected by an
-    /// acknowledgement to send now, whose header is stored in `ack_header`.
+    /// Packet `number` arrives. Returns whether the packet contains new data. If an acknowledgement
+    /// must be sent now, also returns the packet that it expects, and stores its header in
+    /// `ack_header`.
     #[inline(always)]
     pub fn on_data(
         &mut self,
         now: Nanos,
         number: u32,
         header: &DataHeader,
-        tcp: &ModernTcp,
+        tcp: &ModernTcpConfig,
         ack_header: &mut AckHeader,
     ) -> (bool, Option<u32>) {
-        self.stamp = stamp(now);
+        self.stamp = timestamp_at(now);
         if number == 0 && !header.is_fin() {
             self.on_syn_ack(now, header);
             return (false, self.poll_ack(tcp, ack_header));
         }
-        let data = header.data(self.receiver.next());
+        let data = header.data_for_receiver(self.receiver.next_expected());
         let distinct = self.receiver.on_data(now, &data, &tcp.stack) && data.len > 0;
-        if self.awaits_flight() {
-            return (false, self.on_flight(now, tcp, ack_header));
+        if self.awaits_tls_flight() {
+            return (false, self.on_tls_flight_packet(now, tcp, ack_header));
         }
         (distinct, self.poll_ack(tcp, ack_header))
     }
 
     /// The timer expired. Returns the acknowledgement to send now, as [`Self::on_data`].
-    pub fn on_timer(&mut self, now: Nanos, tcp: &ModernTcp, header: &mut AckHeader) -> Option<u32> {
-        self.stamp = stamp(now);
+    pub fn on_timer(
+        &mut self,
+        now: Nanos,
+        tcp: &ModernTcpConfig,
+        header: &mut AckHeader,
+    ) -> Option<u32> {
+        self.stamp = timestamp_at(now);
         if self.handshake.is_some() {
             return self.send_syn(now, tcp, header);
         }
@@ -93,11 +99,11 @@ impl PacketReceiver {
 
     /// Returns the packet expected by the next acknowledgement to send now; fills in its header.
     #[inline(always)]
-    pub fn poll_ack(&mut self, tcp: &ModernTcp, header: &mut AckHeader) -> Option<u32> {
+    pub fn poll_ack(&mut self, tcp: &ModernTcpConfig, header: &mut AckHeader) -> Option<u32> {
         if !self.is_ack_due() {
             return None;
         }
-        match self.receiver.poll_cumulative(&tcp.stack) {
+        match self.receiver.poll_cumulative_ack(&tcp.stack) {
             Some(next) => Some(self.fill_header(&next, tcp, header)),
             None => self.poll_ack_with_blocks(tcp, header),
         }
@@ -110,7 +116,11 @@ impl PacketReceiver {
     }
 
     #[inline(never)]
-    fn poll_ack_with_blocks(&mut self, tcp: &ModernTcp, header: &mut AckHeader) -> Option<u32> {
+    fn poll_ack_with_blocks(
+        &mut self,
+        tcp: &ModernTcpConfig,
+        header: &mut AckHeader,
+    ) -> Option<u32> {
         let outgoing = self.receiver.poll_ack(&tcp.stack)?;
         Some(self.fill_header_with_blocks(&outgoing, tcp, header))
     }
@@ -118,18 +128,23 @@ impl PacketReceiver {
     /// Converts an acknowledgement with its SACK blocks for the network.
     pub(super) fn fill_header_with_blocks(
         &mut self,
-        outgoing: &Outgoing,
-        tcp: &ModernTcp,
+        outgoing: &OutgoingAck,
+        tcp: &ModernTcpConfig,
         header: &mut AckHeader,
     ) -> u32 {
-        let number = self.fill_header(&outgoing.cumulative(), tcp, header);
+        let number = self.fill_header(&outgoing.without_blocks(), tcp, header);
         header.set_blocks(&outgoing.sacks);
         number
     }
 
     #[inline(always)]
-    fn fill_header(&mut self, next: &Cumulative, tcp: &ModernTcp, header: &mut AckHeader) -> u32 {
+    fn fill_header(
+        &mut self,
+        next: &CumulativeAck,
+        tcp: &ModernTcpConfig,
+        header: &mut AckHeader,
+    ) -> u32 {
         header.set_cumulative(next, self.stamp, self.messages);
-        self.expected.number_at(next.ack, tcp)
+        self.expected.packet_number_of_byte(next.ack, tcp)
     }
 }

@@ -2,18 +2,18 @@
 //! ends count bytes from 1, and this module converts between them. Packets without data (SYN-ACK,
 //! and a FIN sent separately) have number 0.
 
-use super::event::{Event, Probe};
-use super::handshake::{Handshake, ServerHandshake};
-use super::options::ModernTcp;
+use super::handshake::{HandshakeKind, ServerHandshake};
+use super::outgoing_packet::{OutgoingPacket, OutgoingRun};
 use super::packet_header::{AckHeader, DataHeader};
-use super::packet_out::{PacketOut, RunOut};
-use super::phase::PhaseName;
-use super::segment::{Sending, Timestamps, Transmit, stamp};
+use super::recovery_phase::PhaseName;
+use super::segment::{PacketToSend, SendReason, Timestamps, timestamp_at};
 use super::sender::Sender;
-use super::transmit_fast_path::Run;
+use super::sender_event::{SenderEvent, SenderProbe};
+use super::stack_options::ModernTcpConfig;
+use super::transmit_fast_path::FullPacketRun;
 use super::window::INFINITE_SSTHRESH;
 use crate::clock::Nanos;
-use crate::packet::Kind;
+use crate::packet::PacketKind;
 use crate::probe::{TcpEvent, TcpProbe};
 use crate::traffic::FileSize;
 
@@ -30,13 +30,13 @@ pub struct PacketSender {
     pub(super) echo: u32,
     /// The application closes the connection after writing.
     closing: bool,
-    recovery: Recovery,
+    recovery: ReportedRecovery,
     pub(super) sender: Sender,
 }
 
 /// State of a fast recovery as reported to probes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Recovery {
+enum ReportedRecovery {
     None,
     /// Recovery has begun; its first retransmission was not yet sent.
     Begun,
@@ -49,7 +49,7 @@ impl PacketSender {
         now: Nanos,
         file: FileSize,
         seed: u64,
-        tcp: &ModernTcp,
+        tcp: &ModernTcpConfig,
         probe: &mut impl TcpProbe,
     ) -> Self {
         let mut end = Self {
@@ -58,53 +58,54 @@ impl PacketSender {
             acked: 0,
             closing: false,
             echo: 0,
-            recovery: Recovery::None,
+            recovery: ReportedRecovery::None,
             handshake: None,
         };
-        end.open(now, file, seed, tcp, probe);
+        end.open_connection(now, file, seed, tcp, probe);
         end
     }
 
     /// Starts a new connection in the same memory.
-    pub fn restart(
+    pub fn restart_connection(
         &mut self,
         now: Nanos,
         file: FileSize,
         seed: u64,
-        tcp: &ModernTcp,
+        tcp: &ModernTcpConfig,
         probe: &mut impl TcpProbe,
     ) {
         let Self { sender, size, acked, closing, echo, recovery, handshake } = self;
-        sender.restart(now, seed, &tcp.stack);
+        sender.restart_connection(now, seed, &tcp.stack);
         (*size, *acked, *closing, *echo) = (0, 0, false, 0);
-        (*recovery, *handshake) = (Recovery::None, None);
-        self.open(now, file, seed, tcp, probe);
+        (*recovery, *handshake) = (ReportedRecovery::None, None);
+        self.open_connection(now, file, seed, tcp, probe);
     }
 
-    fn open(
+    fn open_connection(
         &mut self,
         now: Nanos,
         file: FileSize,
         seed: u64,
-        tcp: &ModernTcp,
+        tcp: &ModernTcpConfig,
         probe: &mut impl TcpProbe,
     ) {
-        if tcp.handshake != Handshake::None {
+        if tcp.handshake != HandshakeKind::None {
             return self.listen(file, seed);
         }
-        establish(&mut self.sender, now, Some(tcp.rtt), tcp);
+        establish_connection(&mut self.sender, now, Some(tcp.rtt), tcp);
         self.write_file(now, file, tcp, probe);
     }
 
-    /// The application writes a file, and closes the connection if it is used for one file only.
+    /// The application writes a file, and closes the connection if each connection is used for one
+    /// file.
     ///
-    /// As in Linux, FIN is set on the last packet if it has not been sent yet; otherwise FIN is
-    /// sent separately.
+    /// As in Linux, FIN is set on the last packet if this packet has not been sent yet; otherwise
+    /// FIN is sent separately.
     pub fn write_file(
         &mut self,
         now: Nanos,
         file: FileSize,
-        tcp: &ModernTcp,
+        tcp: &ModernTcpConfig,
         probe: &mut impl TcpProbe,
     ) {
         self.write(now, file, tcp, probe);
@@ -116,27 +117,27 @@ impl PacketSender {
         &mut self,
         now: Nanos,
         data: FileSize,
-        tcp: &ModernTcp,
+        tcp: &ModernTcpConfig,
         probe: &mut impl TcpProbe,
     ) {
         // An endless flow can also begin after flights of TLS.
         self.size = self.size.saturating_add(data.packets).min(u32::MAX - 1);
-        let bytes = tcp.bytes(data.packets) - u64::from(data.lacking);
-        self.call(probe, |sender, probe| sender.write(now, bytes, &tcp.stack, probe));
+        let bytes = tcp.bytes_of_packets(data.packets) - u64::from(data.lacking);
+        self.call_sender(probe, |sender, probe| sender.write_bytes(now, bytes, &tcp.stack, probe));
     }
 
     /// Whether all data has been acknowledged.
     #[inline(always)]
     #[must_use]
     pub fn finished(&self) -> bool {
-        self.sender.data_acknowledged() && !self.is_opening()
+        self.sender.is_data_acknowledged() && !self.is_opening()
     }
 
     /// Numbers of data packets acknowledged and sent.
     #[inline(always)]
     fn acked_and_sent(&self) -> (u32, u32) {
         let flight = self.sender.flight();
-        (flight.first().min(self.size), flight.next().min(self.size))
+        (flight.first_number().min(self.size), flight.next_number().min(self.size))
     }
 
     /// Whether enough packet numbers are left to send `more` packets.
@@ -158,14 +159,14 @@ impl PacketSender {
     #[must_use]
     pub fn deadline_at_least(&self) -> Nanos {
         let opening = self.handshake.as_ref().and_then(|handshake| handshake.deadline());
-        opening.unwrap_or_else(|| self.sender.deadline_at_least())
+        opening.unwrap_or_else(|| self.sender.min_deadline())
     }
 
     /// Time at which the pacer allows the next packet, `NEVER` if none waits.
     #[inline(always)]
     #[must_use]
     pub fn pace_at(&self) -> Nanos {
-        self.sender.pace_at()
+        self.sender.next_paced_time()
     }
 
     /// Outstanding data packets.
@@ -187,7 +188,7 @@ impl PacketSender {
         &mut self,
         now: Nanos,
         header: &AckHeader,
-        tcp: &ModernTcp,
+        tcp: &ModernTcpConfig,
         probe: &mut impl TcpProbe,
     ) {
         self.echo = header.timestamps().map_or(0, |stamps| stamps.value);
@@ -195,26 +196,27 @@ impl PacketSender {
             return;
         }
         let (before, _) = self.acked_and_sent();
-        let ack = header.cumulative(self.sender.una());
+        let ack = header.without_blocks(self.sender.una());
         let is_handled = !header.has_blocks()
-            && self
-                .call(probe, |sender, probe| sender.on_ack_fast_path(now, &ack, &tcp.stack, probe));
+            && self.call_sender(probe, |sender, probe| {
+                sender.on_ack_fast_path(now, &ack, &tcp.stack, probe)
+            });
         if !is_handled {
             self.on_ack_slow_path(now, header, tcp, probe);
         }
         let packets = self.acked_and_sent().0 - before;
         if packets > 0 && !self.is_opening() {
             self.acked += packets;
-            probe.tcp(now, TcpEvent::Acked { packets });
+            probe.on_tcp_event(now, TcpEvent::Acked { packets });
             if tcp.closes && self.finished() {
                 self.sender.abandon();
             }
         }
-        if self.recovery != Recovery::None {
-            self.follow_recovery(now, probe);
+        if self.recovery != ReportedRecovery::None {
+            self.report_recovery(now, probe);
         }
         if self.is_opening() {
-            self.on_messages(now, header.messages, tcp, probe);
+            self.on_client_messages(now, header.messages, tcp, probe);
         }
     }
 
@@ -223,33 +225,35 @@ impl PacketSender {
         &mut self,
         now: Nanos,
         header: &AckHeader,
-        tcp: &ModernTcp,
+        tcp: &ModernTcpConfig,
         probe: &mut impl TcpProbe,
     ) {
-        let ack = header.ack(self.sender.una());
-        if ack.ack <= self.sender.next() {
-            self.call(probe, |sender, probe| sender.on_ack_slow_path(now, &ack, &tcp.stack, probe));
+        let ack = header.ack_for_sender(self.sender.una());
+        if ack.ack <= self.sender.next_byte() {
+            self.call_sender(probe, |sender, probe| {
+                sender.on_ack_slow_path(now, &ack, &tcp.stack, probe)
+            });
         }
     }
 
-    /// Ends the reported recovery when its phase ends, or with the file.
-    fn follow_recovery(&mut self, now: Nanos, probe: &mut impl TcpProbe) {
+    /// Ends the reported recovery when the recovery phase ends, or when the file ends.
+    fn report_recovery(&mut self, now: Nanos, probe: &mut impl TcpProbe) {
         match self.sender.phase().name() {
             PhaseName::Recovery if !self.finished() => return,
             PhaseName::Loss => (),
-            _ => probe.tcp(now, TcpEvent::Recovered { burst: 0 }),
+            _ => probe.on_tcp_event(now, TcpEvent::Recovered { burst: 0 }),
         }
-        self.recovery = Recovery::None;
+        self.recovery = ReportedRecovery::None;
     }
 
     /// The timer expired.
-    pub fn on_timer(&mut self, now: Nanos, tcp: &ModernTcp, probe: &mut impl TcpProbe) {
+    pub fn on_timer(&mut self, now: Nanos, tcp: &ModernTcpConfig, probe: &mut impl TcpProbe) {
         if self.is_opening() && self.on_opening_timer(tcp) {
             return;
         }
-        self.call(probe, |sender, probe| sender.on_deadline(now, &tcp.stack, probe));
-        if self.recovery != Recovery::None {
-            self.follow_recovery(now, probe);
+        self.call_sender(probe, |sender, probe| sender.on_deadline(now, &tcp.stack, probe));
+        if self.recovery != ReportedRecovery::None {
+            self.report_recovery(now, probe);
         }
     }
 
@@ -258,22 +262,22 @@ impl PacketSender {
     pub fn poll_transmit(
         &mut self,
         now: Nanos,
-        tcp: &ModernTcp,
+        tcp: &ModernTcpConfig,
         probe: &mut impl TcpProbe,
-    ) -> Option<PacketOut> {
+    ) -> Option<OutgoingPacket> {
         if self.is_opening() {
             if let Some(header) = self.poll_syn_ack(now, tcp) {
                 let short = Some(tcp.syn_bytes);
-                return Some(PacketOut { number: 0, kind: Kind::Data, header, short });
+                return Some(OutgoingPacket { number: 0, kind: PacketKind::Data, header, short });
             }
         }
         // The sender publishes only windows here.
         let sent = self.sender.poll_transmit(now, &tcp.stack, &mut ());
-        let Some(sent) = sent.or_else(|| self.close(now, tcp)) else {
+        let Some(sent) = sent.or_else(|| self.close_and_send_fin(now, tcp)) else {
             self.publish_window(now, tcp, probe);
             return None;
         };
-        Some(self.packet(now, &sent, tcp, probe))
+        Some(self.outgoing_packet(now, &sent, tcp, probe))
     }
 
     /// Whether there is certainly nothing to send.
@@ -281,10 +285,11 @@ impl PacketSender {
     pub(crate) fn is_idle(
         &mut self,
         now: Nanos,
-        tcp: &ModernTcp,
+        tcp: &ModernTcpConfig,
         probe: &mut impl TcpProbe,
     ) -> bool {
-        let is_idle = !self.is_opening() && !self.closing && self.sender.is_idle(&tcp.stack);
+        let is_idle =
+            !self.is_opening() && !self.closing && self.sender.has_nothing_to_do(&tcp.stack);
         if is_idle {
             self.publish_window(now, tcp, probe);
         }
@@ -295,78 +300,78 @@ impl PacketSender {
     /// of [`PacketSender::poll_transmit`]. Unless the run ends the burst, and after [`None`], call
     /// that method next.
     #[inline(always)]
-    pub(crate) fn poll_run(
+    pub(crate) fn poll_packet_run(
         &mut self,
         now: Nanos,
-        tcp: &ModernTcp,
+        tcp: &ModernTcpConfig,
         probe: &mut impl TcpProbe,
-    ) -> Option<RunOut> {
+    ) -> Option<OutgoingRun> {
         if self.is_opening() {
             return None;
         }
-        let Run { first, packets, push, ends } =
-            self.sender.transmit_run(now, &mut self.closing, &tcp.stack)?;
+        let FullPacketRun { first, packets, push, ends } =
+            self.sender.transmit_full_packet_run(now, &mut self.closing, &tcp.stack)?;
         if ends {
             self.publish_window(now, tcp, probe);
         }
-        let stamps = Timestamps { value: stamp(now), echo: self.echo };
+        let stamps = Timestamps { value: timestamp_at(now), echo: self.echo };
         let header = DataHeader::new(&first, stamps, tcp);
         let number = first.number + 1;
-        let first = PacketOut { number, kind: Kind::Data, header, short: None };
-        Some(RunOut { first, packets, push, ends })
+        let first = OutgoingPacket { number, kind: PacketKind::Data, header, short: None };
+        Some(OutgoingRun { first, packets, push, ends })
     }
 
     /// Sends FIN if the application has closed the connection and all data allowed was sent.
     #[inline(always)]
-    fn close(&mut self, now: Nanos, tcp: &ModernTcp) -> Option<Transmit> {
+    fn close_and_send_fin(&mut self, now: Nanos, tcp: &ModernTcpConfig) -> Option<PacketToSend> {
         if self.closing { self.poll_fin(now, tcp) } else { None }
     }
 
     #[inline(never)]
-    fn poll_fin(&mut self, now: Nanos, tcp: &ModernTcp) -> Option<Transmit> {
+    fn poll_fin(&mut self, now: Nanos, tcp: &ModernTcpConfig) -> Option<PacketToSend> {
         self.closing = false;
-        self.sender.close();
+        self.sender.close_stream();
         self.sender.poll_transmit(now, &tcp.stack, &mut ())
     }
 
     /// Converts a packet for the network.
     #[inline(always)]
-    fn packet(
+    fn outgoing_packet(
         &mut self,
         now: Nanos,
-        sent: &Transmit,
-        tcp: &ModernTcp,
+        sent: &PacketToSend,
+        tcp: &ModernTcpConfig,
         probe: &mut impl TcpProbe,
-    ) -> PacketOut {
+    ) -> OutgoingPacket {
         // The receiver reads immediately, so its window is never closed while nothing is
         // outstanding.
-        debug_assert!(sent.sending != Sending::WindowProbe);
+        debug_assert!(sent.sending != SendReason::WindowProbe);
         let kind = match sent.sending {
-            Sending::New => Kind::Data,
-            Sending::Retransmission | Sending::WindowProbe => Kind::Retransmission,
+            SendReason::New => PacketKind::Data,
+            SendReason::Retransmission | SendReason::WindowProbe => PacketKind::Retransmission,
         };
-        if kind == Kind::Retransmission {
+        if kind == PacketKind::Retransmission {
             self.report_retransmission(now, probe);
         }
-        let stamps = Timestamps { value: stamp(now), echo: self.echo };
+        let stamps = Timestamps { value: timestamp_at(now), echo: self.echo };
         let header = DataHeader::new(sent, stamps, tcp);
         let number = if sent.len > 0 { sent.number + 1 } else { 0 };
-        let short = header.is_short().then(|| tcp.length(sent.len));
-        PacketOut { number, kind, header, short }
+        let short = header.is_short().then(|| tcp.packet_length(sent.len));
+        OutgoingPacket { number, kind, header, short }
     }
 
-    /// Reports a retransmission, except for the first one of a recovery.
+    /// Reports a retransmission, except for the first retransmission of a recovery.
     #[inline]
     fn report_retransmission(&mut self, now: Nanos, probe: &mut impl TcpProbe) {
         match self.recovery {
-            Recovery::None => (),
-            Recovery::Begun => self.recovery = Recovery::Repairing,
-            Recovery::Repairing => probe.tcp(now, TcpEvent::PartialAck),
+            ReportedRecovery::None => (),
+            ReportedRecovery::Begun => self.recovery = ReportedRecovery::Repairing,
+            ReportedRecovery::Repairing => probe.on_tcp_event(now, TcpEvent::PartialAck),
         }
     }
 
     #[inline(always)]
-    fn publish_window(&self, now: Nanos, tcp: &ModernTcp, probe: &mut impl TcpProbe) {
+    fn publish_window(&self, now: Nanos, tcp: &ModernTcpConfig, probe: &mut impl TcpProbe) {
         let (cwnd, ssthresh) = (self.sender.cwnd(), self.sender.ssthresh());
         let allowed = tcp.stack.receiving.buffer / u64::from(tcp.stack.mss);
         let event = TcpEvent::Window {
@@ -375,49 +380,52 @@ impl PacketSender {
             flight: self.sender.in_flight(),
             window: u32::try_from(allowed).map_or(cwnd, |allowed| allowed.min(cwnd)),
         };
-        probe.tcp(now, event);
+        probe.on_tcp_event(now, event);
     }
 
     /// Calls the sender with a probe that forwards its events.
     #[inline(always)]
-    fn call<P: TcpProbe, T>(
+    fn call_sender<P: TcpProbe, T>(
         &mut self,
         probe: &mut P,
-        action: impl FnOnce(&mut Sender, &mut ProbeAdapter<'_, P>) -> T,
+        action: impl FnOnce(&mut Sender, &mut PacketProbeAdapter<'_, P>) -> T,
     ) -> T {
-        let adapter = &mut ProbeAdapter { probe, size: self.size, recovery: &mut self.recovery };
+        let adapter =
+            &mut PacketProbeAdapter { probe, size: self.size, recovery: &mut self.recovery };
         action(&mut self.sender, adapter)
     }
 }
 
 /// Forwards the events of a sender, converted to packets.
-struct ProbeAdapter<'a, P> {
+struct PacketProbeAdapter<'a, P> {
     probe: &'a mut P,
     size: u32,
-    recovery: &'a mut Recovery,
+    recovery: &'a mut ReportedRecovery,
 }
 
-impl<P: TcpProbe> Probe for ProbeAdapter<'_, P> {
+impl<P: TcpProbe> SenderProbe for PacketProbeAdapter<'_, P> {
     #[inline(always)]
-    fn tcp(&mut self, now: Nanos, event: Event) {
+    fn on_sender_event(&mut self, now: Nanos, event: SenderEvent) {
         match event {
-            Event::RttSample { rtt } => self.probe.tcp(now, TcpEvent::RttSample { rtt }),
+            SenderEvent::RttSample { rtt } => {
+                self.probe.on_tcp_event(now, TcpEvent::RttSample { rtt })
+            }
             // The window is published at the end of a burst.
-            Event::Window { .. } => (),
-            event => self.forward_rare(now, event),
+            SenderEvent::Window { .. } => (),
+            event => self.forward_rare_event(now, event),
         }
     }
 }
 
-impl<P: TcpProbe> ProbeAdapter<'_, P> {
+impl<P: TcpProbe> PacketProbeAdapter<'_, P> {
     #[inline(never)]
-    fn forward_rare(&mut self, now: Nanos, event: Event) {
+    fn forward_rare_event(&mut self, now: Nanos, event: SenderEvent) {
         match event {
-            Event::Recovery { window } => {
-                *self.recovery = Recovery::Begun;
-                self.probe.tcp(now, TcpEvent::FastRetransmit { window });
+            SenderEvent::Recovery { window } => {
+                *self.recovery = ReportedRecovery::Begun;
+                self.probe.on_tcp_event(now, TcpEvent::FastRetransmit { window });
             }
-            Event::Timeout {
+            SenderEvent::Timeout {
                 first,
                 all_sent,
                 window,
@@ -438,31 +446,36 @@ impl<P: TcpProbe> ProbeAdapter<'_, P> {
                     in_recovery,
                     rto,
                 };
-                self.probe.tcp(now, timeout);
+                self.probe.on_tcp_event(now, timeout);
             }
-            Event::IdleRestart => self.probe.tcp(now, TcpEvent::IdleRestart),
-            Event::LossProbe { retransmits } => {
-                self.probe.tcp(now, TcpEvent::TailLossProbe { retransmits });
+            SenderEvent::IdleRestart => self.probe.on_tcp_event(now, TcpEvent::IdleRestart),
+            SenderEvent::LossProbe { retransmits } => {
+                self.probe.on_tcp_event(now, TcpEvent::TailLossProbe { retransmits });
             }
-            Event::Undone { after_timeout, .. } => {
-                self.probe.tcp(now, TcpEvent::Undone { after_timeout });
+            SenderEvent::Undone { after_timeout, .. } => {
+                self.probe.on_tcp_event(now, TcpEvent::Undone { after_timeout });
             }
             // The end of a recovery is derived from phases.
-            Event::Recovered
-            | Event::CongestionEcho { .. }
-            | Event::ProbeRepaired
-            | Event::ReorderTimeout
-            | Event::Lost { .. }
-            | Event::SlowStartExit { .. }
-            | Event::RttSample { .. }
-            | Event::Window { .. } => (),
+            SenderEvent::Recovered
+            | SenderEvent::CongestionEcho { .. }
+            | SenderEvent::ProbeRepaired
+            | SenderEvent::ReorderTimeout
+            | SenderEvent::Lost { .. }
+            | SenderEvent::SlowStartExit { .. }
+            | SenderEvent::RttSample { .. }
+            | SenderEvent::Window { .. } => (),
         }
     }
 }
 
 /// Establishes the connection with the receiver's window and, if measured, a round-trip time.
-pub(super) fn establish(sender: &mut Sender, now: Nanos, rtt: Option<Nanos>, tcp: &ModernTcp) {
-    sender.establish(now, rtt, tcp.stack.receiving.buffer, &tcp.stack);
+pub(super) fn establish_connection(
+    sender: &mut Sender,
+    now: Nanos,
+    rtt: Option<Nanos>,
+    tcp: &ModernTcpConfig,
+) {
+    sender.on_established(now, rtt, tcp.stack.receiving.buffer, &tcp.stack);
     sender.set_window_seq(AckHeader::SEQ);
 }
 

@@ -6,29 +6,29 @@ use super::*;
 struct NoProbe;
 
 impl TcpProbe for NoProbe {
-    fn tcp(&mut self, _now: Nanos, _event: TcpEvent) {}
+    fn on_tcp_event(&mut self, _now: Nanos, _event: TcpEvent) {}
 }
 
 const RTT: Nanos = 100 * MILLISECOND;
 
-fn modern_tcp() -> ModernTcp {
+fn modern_tcp() -> ModernTcpConfig {
     let stack = Stack { mss: 1448, ..Preset::LinuxReno.stack() };
-    ModernTcp { stack, handshake: Handshake::None, rtt: RTT, syn_bytes: 52, closes: true }
+    ModernTcpConfig { stack, handshake: HandshakeKind::None, rtt: RTT, syn_bytes: 52, closes: true }
 }
 
-fn started(file: FileSize, tcp: &ModernTcp) -> PacketSender {
+fn started(file: FileSize, tcp: &ModernTcpConfig) -> PacketSender {
     PacketSender::start(0, file, 1, tcp, &mut NoProbe)
 }
 
-fn burst(sender: &mut PacketSender, now: Nanos, tcp: &ModernTcp) -> Vec<PacketOut> {
+fn burst(sender: &mut PacketSender, now: Nanos, tcp: &ModernTcpConfig) -> Vec<OutgoingPacket> {
     std::iter::from_fn(|| sender.poll_transmit(now, tcp, &mut NoProbe)).collect()
 }
 
 /// Delivers a packet at `RTT / 2`; returns whether its data is new, and the acknowledgement.
 fn arrive(
     receiver: &mut PacketReceiver,
-    packet: &PacketOut,
-    tcp: &ModernTcp,
+    packet: &OutgoingPacket,
+    tcp: &ModernTcpConfig,
 ) -> (bool, Option<(u32, AckHeader)>) {
     let mut ack_header = AckHeader::NONE;
     let (distinct, ack) =
@@ -37,14 +37,14 @@ fn arrive(
 }
 
 /// Packet numbers and FIN flags.
-fn numbers(sent: &[PacketOut]) -> Vec<(u32, bool)> {
+fn numbers(sent: &[OutgoingPacket]) -> Vec<(u32, bool)> {
     sent.iter().map(|packet| (packet.number, packet.header.is_fin())).collect()
 }
 
 #[test]
 fn linux_tcp_send_fin_uses_last_unsent_packet() {
     let tcp = modern_tcp();
-    let mut sender = started(FileSize::full(12), &tcp);
+    let mut sender = started(FileSize::of_full_packets(12), &tcp);
     let mut receiver = PacketReceiver::start(&tcp);
     let first = burst(&mut sender, 0, &tcp);
     assert!(numbers(&first).iter().all(|(_, fin)| !fin));
@@ -59,7 +59,7 @@ fn linux_tcp_send_fin_uses_last_unsent_packet() {
 #[test]
 fn fin_is_separate_if_all_data_was_already_sent() {
     let tcp = modern_tcp();
-    let mut sender = started(FileSize::full(2), &tcp);
+    let mut sender = started(FileSize::of_full_packets(2), &tcp);
     let mut receiver = PacketReceiver::start(&tcp);
     let sent = burst(&mut sender, 0, &tcp);
     assert_eq!(numbers(&sent), [(1, false), (2, false), (0, true)]);
@@ -80,8 +80,8 @@ fn linux_tcp_init_wl_counts_first_duplicate_of_connection() {
     // The first of three packets and FIN is lost. Without SACK, three duplicates indicate the loss;
     // the first of them repeats the window of the handshake.
     let stack = Stack { mss: 1448, ..Preset::LinuxRenoClassic.stack() };
-    let tcp = ModernTcp { stack, ..modern_tcp() };
-    let mut sender = started(FileSize::full(3), &tcp);
+    let tcp = ModernTcpConfig { stack, ..modern_tcp() };
+    let mut sender = started(FileSize::of_full_packets(3), &tcp);
     let mut receiver = PacketReceiver::start(&tcp);
     let sent = burst(&mut sender, 0, &tcp);
     assert_eq!(numbers(&sent), [(1, false), (2, false), (3, false), (0, true)]);
@@ -98,15 +98,15 @@ fn linux_tcp_init_wl_counts_first_duplicate_of_connection() {
 
 #[test]
 fn persistent_connection_stays_open_after_file() {
-    let tcp = ModernTcp { closes: false, ..modern_tcp() };
-    let mut sender = started(FileSize::full(2), &tcp);
+    let tcp = ModernTcpConfig { closes: false, ..modern_tcp() };
+    let mut sender = started(FileSize::of_full_packets(2), &tcp);
     assert_eq!(numbers(&burst(&mut sender, 0, &tcp)), [(1, false), (2, false)]);
 }
 
 #[test]
 fn finished_sender_has_no_timer() {
     let tcp = modern_tcp();
-    let mut sender = started(FileSize::full(1), &tcp);
+    let mut sender = started(FileSize::of_full_packets(1), &tcp);
     let mut receiver = PacketReceiver::start(&tcp);
     let sent = burst(&mut sender, 0, &tcp);
     let (_, ack) = arrive(&mut receiver, &sent[0], &tcp);
@@ -119,7 +119,7 @@ fn finished_sender_has_no_timer() {
 #[test]
 fn rfc_8985_6_2_sack_of_fin_detects_lost_last_packet() {
     let tcp = modern_tcp();
-    let mut sender = started(FileSize::full(1), &tcp);
+    let mut sender = started(FileSize::of_full_packets(1), &tcp);
     let mut receiver = PacketReceiver::start(&tcp);
     let sent = burst(&mut sender, 0, &tcp);
     let probe = sender.deadline();
@@ -134,7 +134,7 @@ fn rfc_8985_6_2_sack_of_fin_detects_lost_last_packet() {
     sender.on_timer(late, &tcp, &mut NoProbe);
     let sent = burst(&mut sender, late, &tcp);
     assert_eq!(numbers(&sent), [(1, false)]);
-    assert_eq!(sent[0].kind, Kind::Retransmission);
+    assert_eq!(sent[0].kind, PacketKind::Retransmission);
 }
 
 #[test]
@@ -149,7 +149,7 @@ fn last_packet_has_remaining_length() {
     for packet in &sent {
         last = arrive(&mut receiver, packet, &tcp).1;
     }
-    assert_eq!(receiver.receiver.next(), 1 + 2 * 1448 + 448 + 1, "including FIN");
+    assert_eq!(receiver.receiver.next_expected(), 1 + 2 * 1448 + 448 + 1, "including FIN");
     sender.on_ack(RTT, &last.unwrap().1, &tcp, &mut NoProbe);
     assert!(sender.finished() && sender.acked() == 3);
 }

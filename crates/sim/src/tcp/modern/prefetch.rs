@@ -1,12 +1,12 @@
 //! Prefetching: saves 17 % of the time of the bench row of 100,000 on/off sources.
 //!
-//! Loads the cache lines of both ends before a packet arrives. With many connections they are not
-//! cached, and loading those of several connections at the same time takes hardly longer than for
-//! one.
+//! Loads the cache lines of both ends before a packet arrives. With many connections these lines
+//! are not cached. Loading the lines of several connections at the same time takes hardly longer
+//! than loading those of one connection.
 
 use super::packet_receiver::PacketReceiver;
 use super::packet_sender::PacketSender;
-use super::phase::Phase;
+use super::recovery_phase::RecoveryPhase;
 use super::sender::Sender;
 
 impl Sender {
@@ -14,20 +14,21 @@ impl Sender {
     /// fields. No branch depends on a word, since it would wait for that word.
     fn prefetch(&self) -> u64 {
         let Self { rtt, delivery, pacer, control, flight, .. } = self;
-        let bytes = self.una ^ flight.end() ^ rtt.rto() ^ rtt.deviation();
+        let bytes = self.una ^ flight.end_byte() ^ rtt.rto() ^ rtt.deviation();
         let counts = flight.lost ^ self.window.cwnd ^ self.rack.reorderings ^ delivery.delivered;
-        let flags = u64::from(rtt.min().is_some() ^ pacer.is_on());
+        let flags = u64::from(rtt.min_rtt().is_some() ^ pacer.is_pacing());
         bytes ^ u64::from(counts) ^ flags ^ control.prefetch()
     }
 
     /// Reads one word of each cache line that depends on the first ones: the first outstanding
     /// packet and the next slot, a boxed congestion control, pacing, and recovery state.
     fn prefetch_second(&self) -> u64 {
-        let repair = if self.phase == Phase::Open { 0 } else { self.prefetch_repair() };
+        let repair =
+            if self.phase == RecoveryPhase::Open { 0 } else { self.prefetch_next_retransmission() };
         self.flight.prefetch() ^ self.control.prefetch_second() ^ self.pacer.prefetch() ^ repair
     }
 
-    fn prefetch_repair(&self) -> u64 {
+    fn prefetch_next_retransmission(&self) -> u64 {
         let repaired = self.retransmitted_at.is_some() ^ self.undo.is_some();
         u64::from(self.loss_checked) ^ u64::from(repaired ^ self.last_sacks.is_empty())
     }
@@ -57,6 +58,6 @@ impl PacketReceiver {
     /// Reads one word of the data held out of order.
     #[must_use]
     pub fn prefetch_second(&self) -> u64 {
-        self.receiver.held().first().map_or(0, |block| block.start)
+        self.receiver.held_out_of_order().first().map_or(0, |block| block.start)
     }
 }

@@ -1,10 +1,10 @@
 //! Proportional rate reduction: RFC 9937, as Linux computes it.
 
-use super::window::Window;
+use super::window::CongestionWindow;
 
 /// State of a window reduction, in packets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Prr {
+pub struct ProportionalRateReduction {
     /// Packets delivered since the reduction began.
     pub delivered: u32,
     /// Packets sent since the reduction began.
@@ -13,7 +13,7 @@ pub struct Prr {
 
 /// Effect of an acknowledgement during a reduction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Progress {
+pub struct AckProgress {
     /// Packets delivered.
     pub delivered: u32,
     /// Packets detected as lost.
@@ -24,11 +24,12 @@ pub struct Progress {
     pub advanced: bool,
 }
 
-impl Prr {
+impl ProportionalRateReduction {
     /// Sets the window to the packets allowed in flight. RFC 9937, section 6: above the threshold,
-    /// packets are sent in proportion to the packets delivered. Below it, the window grows by slow
-    /// start while acknowledgements advance without losses, and otherwise by the packets delivered.
-    pub fn on_ack(&mut self, window: &mut Window, ack: Progress) {
+    /// packets are sent in proportion to the packets delivered. Below the threshold, the window
+    /// grows by slow start while acknowledgements advance without losses, and otherwise by the
+    /// packets delivered.
+    pub fn on_ack(&mut self, window: &mut CongestionWindow, ack: AckProgress) {
         if ack.delivered == 0 || window.before_reduction == 0 {
             return;
         }
@@ -53,15 +54,16 @@ impl Prr {
 mod tests {
     use super::*;
 
-    fn ack(delivered: u32, in_flight: u32) -> Progress {
-        Progress { delivered, lost: 0, in_flight, advanced: false }
+    fn ack(delivered: u32, in_flight: u32) -> AckProgress {
+        AckProgress { delivered, lost: 0, in_flight, advanced: false }
     }
 
     #[test]
     fn rfc_9937_sends_in_proportion_above_threshold() {
         // ssthresh is 7 of 10: seven packets are sent for ten deliveries.
-        let mut window = Window { ssthresh: 7, before_reduction: 10, ..Window::new(10) };
-        let mut prr = Prr::default();
+        let mut window =
+            CongestionWindow { ssthresh: 7, before_reduction: 10, ..CongestionWindow::new(10) };
+        let mut prr = ProportionalRateReduction::default();
         let mut in_flight = 19;
         let mut sent = 0;
         for _ in 0..10 {
@@ -77,30 +79,33 @@ mod tests {
 
     #[test]
     fn rfc_9937_conserves_packets_or_slow_starts_below_threshold() {
-        let mut window = Window { ssthresh: 7, before_reduction: 10, ..Window::new(10) };
-        let mut prr = Prr { delivered: 3, out: 3 };
+        let mut window =
+            CongestionWindow { ssthresh: 7, before_reduction: 10, ..CongestionWindow::new(10) };
+        let mut prr = ProportionalRateReduction { delivered: 3, out: 3 };
         prr.on_ack(&mut window, ack(1, 3));
         assert_eq!(window.cwnd, 4, "packet conservation");
         prr.out += 1;
-        prr.on_ack(&mut window, Progress { advanced: true, ..ack(1, 3) });
+        prr.on_ack(&mut window, AckProgress { advanced: true, ..ack(1, 3) });
         assert_eq!(window.cwnd, 5, "slow start");
         prr.out += 2;
-        prr.on_ack(&mut window, Progress { advanced: true, lost: 1, ..ack(1, 3) });
+        prr.on_ack(&mut window, AckProgress { advanced: true, lost: 1, ..ack(1, 3) });
         assert_eq!(window.cwnd, 4, "no slow start after a loss");
     }
 
     #[test]
     fn rfc_9937_window_equals_threshold_at_threshold() {
-        let mut window = Window { ssthresh: 7, before_reduction: 10, ..Window::new(10) };
-        let mut prr = Prr { delivered: 8, out: 3 };
-        prr.on_ack(&mut window, Progress { advanced: true, ..ack(1, 7) });
+        let mut window =
+            CongestionWindow { ssthresh: 7, before_reduction: 10, ..CongestionWindow::new(10) };
+        let mut prr = ProportionalRateReduction { delivered: 8, out: 3 };
+        prr.on_ack(&mut window, AckProgress { advanced: true, ..ack(1, 7) });
         assert_eq!(window.cwnd, 7);
     }
 
     #[test]
     fn first_packet_of_recovery_is_always_allowed() {
-        let mut window = Window { ssthresh: 20, before_reduction: 30, ..Window::new(30) };
-        let mut prr = Prr::default();
+        let mut window =
+            CongestionWindow { ssthresh: 20, before_reduction: 30, ..CongestionWindow::new(30) };
+        let mut prr = ProportionalRateReduction::default();
         prr.on_ack(&mut window, ack(1, 20));
         assert_eq!(window.cwnd, 21);
         prr.out = 1;

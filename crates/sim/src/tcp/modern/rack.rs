@@ -2,7 +2,7 @@
 //! with Linux's reordering window.
 
 use super::flight::Flight;
-use super::packet::{Marks, Packet};
+use super::outstanding_packet::{OutstandingPacket, PacketMarks};
 use super::rtt::RttEstimator;
 use crate::clock::Nanos;
 
@@ -12,8 +12,9 @@ const PERSISTENCE: u8 = 16;
 
 /// RACK state of a connection.
 #[derive(Clone, Copy, Debug)]
-pub struct Rack {
-    /// Send time of the most recently sent packet delivered, and the byte after it.
+pub struct RackState {
+    /// Send time of the most recently sent packet among the delivered packets, and the byte after
+    /// this packet.
     newest: (Nanos, u64),
     /// Round-trip time of the packet delivered last.
     rtt: Nanos,
@@ -31,7 +32,7 @@ pub struct Rack {
     pub reorderings: u32,
 }
 
-impl Default for Rack {
+impl Default for RackState {
     fn default() -> Self {
         Self {
             newest: (0, 0),
@@ -55,7 +56,7 @@ pub struct LossReport {
     pub wait: Option<Nanos>,
 }
 
-impl Rack {
+impl RackState {
     /// A packet is delivered: RFC 8985, section 6.2, step 2. `end` is the byte after it.
     ///
     /// A retransmitted packet is ignored if it is acknowledged in less than the minimum round-trip
@@ -65,7 +66,7 @@ impl Rack {
     pub fn on_delivered(
         &mut self,
         now: Nanos,
-        packet: &Packet,
+        packet: &OutstandingPacket,
         end: u64,
         min_rtt: Option<Nanos>,
         spurious: bool,
@@ -80,19 +81,19 @@ impl Rack {
         self.newest = self.newest.max((packet.sent_at, end));
     }
 
-    /// Packets that were sent once are delivered; the arguments describe the last of them.
+    /// Packets that were sent once are delivered; the arguments describe the last of these packets.
     #[inline(always)]
     pub fn on_delivered_once(&mut self, now: Nanos, sent_at: Nanos, end: u64) {
         self.advanced = true;
         self.rtt = now - sent_at;
-        // Usually it was sent after all packets delivered before.
+        // Usually the packet was sent after all packets that were delivered before.
         if sent_at > self.newest.0 || (sent_at, end) > self.newest {
             self.newest = (sent_at, end);
         }
     }
 
     /// Requests loss detection at the next acknowledgement, even without further deliveries.
-    pub fn request_judgement(&mut self) {
+    pub fn request_loss_detection(&mut self) {
         self.advanced = true;
     }
 
@@ -105,18 +106,23 @@ impl Rack {
         if self.reorderings == 0 && immediate {
             return 0;
         }
-        let quarter = rtt.min().unwrap_or(0) / 4;
+        let quarter = rtt.min_rtt().unwrap_or(0) / 4;
         (quarter * Nanos::from(self.steps)).min(rtt.srtt().unwrap_or(0))
     }
 
     /// Time until the packet is considered lost; [`None`] if it is lost now.
     #[must_use]
-    pub fn remaining(&self, now: Nanos, packet: &Packet, window: Nanos) -> Option<Nanos> {
+    pub fn time_until_lost(
+        &self,
+        now: Nanos,
+        packet: &OutstandingPacket,
+        window: Nanos,
+    ) -> Option<Nanos> {
         (packet.sent_at + self.rtt + window).checked_sub(now).filter(|&wait| wait > 0)
     }
 
     /// Detects losses if packets were delivered since the last call: RFC 8985, section 6.2, step 5.
-    pub fn detect_new(
+    pub fn detect_new_losses(
         &mut self,
         now: Nanos,
         window: Nanos,
@@ -126,11 +132,11 @@ impl Rack {
         if !std::mem::take(&mut self.advanced) {
             return LossReport::default();
         }
-        self.detect(now, window, flight, lost)
+        self.detect_losses(now, window, flight, lost)
     }
 
     /// Detects losses, also without deliveries, when the reordering timer expires.
-    pub fn detect(
+    pub fn detect_losses(
         &mut self,
         now: Nanos,
         window: Nanos,
@@ -138,25 +144,25 @@ impl Rack {
         mut lost: impl FnMut(u64),
     ) -> LossReport {
         let mut report = LossReport::default();
-        let mut next = flight.oldest();
+        let mut next = flight.first_in_send_order();
         while let Some(number) = next {
-            next = flight.sent_after(number);
+            next = flight.next_in_send_order(number);
             let packet = *flight.packet(number);
-            let in_flight_again = packet.marks.any(Marks::RETRANSMITTED);
-            if packet.marks.any(Marks::LOST) && !in_flight_again {
+            let in_flight_again = packet.marks.any(PacketMarks::RETRANSMITTED);
+            if packet.marks.any(PacketMarks::LOST) && !in_flight_again {
                 continue;
             }
             if self.newest <= (packet.sent_at, flight.end_of(number)) {
                 break;
             }
-            match self.remaining(now, &packet, window) {
+            match self.time_until_lost(now, &packet, window) {
                 Some(wait) => report.wait = report.wait.max(Some(wait)),
                 None => {
                     if flight.mark_lost(number) {
                         report.retransmission_lost |= in_flight_again;
                         lost(flight.start_of(number));
                     }
-                    flight.unlink(number);
+                    flight.unlink_from_send_order(number);
                 }
             }
         }
@@ -172,7 +178,7 @@ impl Rack {
     /// most once per round trip. `prior_delivered` is the number of packets delivered when the
     /// packet delivered now was sent.
     #[inline]
-    pub fn adapt(&mut self, delivered: u32, prior_delivered: Option<u32>) {
+    pub fn adapt_reordering_window(&mut self, delivered: u32, prior_delivered: Option<u32>) {
         let Some(prior) = prior_delivered else { return };
         if (prior.wrapping_sub(self.widened_at) as i32) < 0 {
             self.dsack_seen = false;
@@ -187,7 +193,7 @@ impl Rack {
         }
     }
 
-    /// A recovery has ended; `undone` if it was unnecessary.
+    /// A recovery has ended; `undone` is true if the recovery was unnecessary.
     pub fn on_recovered(&mut self, undone: bool) {
         self.persist =
             if undone { PERSISTENCE.min(self.persist + 1) } else { self.persist.saturating_sub(1) };
@@ -203,7 +209,7 @@ mod tests {
     fn estimator(rtt: Nanos) -> RttEstimator {
         let stack = Preset::LinuxCubic.stack();
         let mut estimator = RttEstimator::new(&stack);
-        estimator.sample(rtt, 1, 2, &stack);
+        estimator.add_sample(rtt, 1, 2, &stack);
         estimator.update_min(0, rtt);
         estimator
     }
@@ -213,65 +219,68 @@ mod tests {
         let rtt = estimator(100 * MILLISECOND);
         let mut flight = Flight::new(1);
         for n in 0..3 {
-            flight.push(Packet::sent(n * MILLISECOND, Marks::default()), 1000);
+            flight.push_packet(
+                OutstandingPacket::sent_at_time(n * MILLISECOND, PacketMarks::default()),
+                1000,
+            );
         }
-        let mut rack = Rack::default();
+        let mut rack = RackState::default();
         let now = 102 * MILLISECOND;
         let end = flight.end_of(2);
-        rack.on_delivered(now, flight.packet(2), end, rtt.min(), false);
+        rack.on_delivered(now, flight.packet(2), end, rtt.min_rtt(), false);
         flight.mark_sacked(2);
         let window = rack.reordering_window(false, &rtt);
         assert_eq!(window, 25 * MILLISECOND);
-        let report = rack.detect_new(now, window, &mut flight, |_| panic!("only late"));
+        let report = rack.detect_new_losses(now, window, &mut flight, |_| panic!("only late"));
         assert_eq!(report.wait, Some(24 * MILLISECOND), "for packet 1");
         let later = now + 24 * MILLISECOND;
         let mut lost = vec![];
-        rack.detect(later, window, &mut flight, |start| lost.push(start));
+        rack.detect_losses(later, window, &mut flight, |start| lost.push(start));
         assert_eq!(lost, [1, 1001]);
     }
 
     #[test]
     fn rfc_8985_6_2_window_adapts_to_dsacks_once_per_round_trip() {
         let rtt = estimator(100 * MILLISECOND);
-        let mut rack = Rack::default();
+        let mut rack = RackState::default();
         rack.on_dsack();
-        rack.adapt(10, Some(5));
+        rack.adapt_reordering_window(10, Some(5));
         assert_eq!(rack.reordering_window(true, &rtt), 0, "no reordering was observed");
         rack.reorderings = 1;
         for (delivered, prior, quarters) in [(20, 12, 2), (25, 13, 2), (40, 30, 3), (60, 50, 4)] {
             rack.on_dsack();
-            rack.adapt(delivered, Some(prior));
+            rack.adapt_reordering_window(delivered, Some(prior));
             let window = rack.reordering_window(true, &rtt);
             assert_eq!(window, 25 * MILLISECOND * quarters);
         }
         for _ in 0..5 {
             rack.on_dsack();
-            rack.adapt(100, Some(100));
+            rack.adapt_reordering_window(100, Some(100));
         }
         assert_eq!(rack.reordering_window(true, &rtt), 100 * MILLISECOND, "at most srtt");
         for _ in 0..15 {
             rack.on_recovered(false);
         }
-        rack.adapt(300, Some(200));
+        rack.adapt_reordering_window(300, Some(200));
         assert_eq!(rack.reordering_window(true, &rtt), 100 * MILLISECOND, "kept for 16 recoveries");
         rack.on_recovered(false);
-        rack.adapt(400, Some(300));
+        rack.adapt_reordering_window(400, Some(300));
         assert_eq!(rack.reordering_window(true, &rtt), 25 * MILLISECOND);
     }
 
     #[test]
     fn rfc_8985_6_2_delayed_original_gives_no_delivery_time_of_copy() {
         let min = Some(40 * MILLISECOND);
-        let ever = Marks::EVER_RETRANSMITTED;
+        let ever = PacketMarks::EVER_RETRANSMITTED;
         // Delivered in less than the minimum round-trip time, or with an older timestamp.
         for (marks, rtt, spurious, counts) in [
             (ever, 39, false, false),
             (ever, 90, true, false),
             (ever, 40, false, true),
-            (Marks::default(), 39, true, true),
+            (PacketMarks::default(), 39, true, true),
         ] {
-            let mut rack = Rack::default();
-            let packet = Packet::sent(MILLISECOND, marks);
+            let mut rack = RackState::default();
+            let packet = OutstandingPacket::sent_at_time(MILLISECOND, marks);
             rack.on_delivered((1 + rtt) * MILLISECOND, &packet, 1001, min, spurious);
             assert_eq!(rack.advanced, counts, "{rtt} ms, {spurious}");
             assert_eq!(rack.newest == (MILLISECOND, 1001), counts);

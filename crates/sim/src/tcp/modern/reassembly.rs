@@ -8,7 +8,7 @@ const REPORTED: usize = 2;
 
 /// Outcome of inserting a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Outcome {
+pub enum InsertOutcome {
     /// Continues the in-order data.
     InOrder,
     /// Fills the beginning of a gap.
@@ -23,7 +23,7 @@ pub enum Outcome {
 
 /// Reassembles a stream.
 #[derive(Clone, Debug)]
-pub struct Reassembly {
+pub struct ReassemblyQueue {
     next: u64,
     /// Data above gaps, as sorted disjoint blocks.
     held: Vec<SackBlock>,
@@ -38,7 +38,7 @@ pub struct Reassembly {
     extends_reported: bool,
 }
 
-impl Reassembly {
+impl ReassemblyQueue {
     /// Creates a stream that begins with byte `start`; blocks are reported as in Linux or RFC 2018.
     #[must_use]
     pub fn new(start: u64, extends_reported: bool) -> Self {
@@ -49,7 +49,7 @@ impl Reassembly {
     /// Next expected sequence number; FIN occupies one.
     #[inline(always)]
     #[must_use]
-    pub fn next(&self) -> u64 {
+    pub fn next_expected(&self) -> u64 {
         self.next
     }
 
@@ -74,14 +74,14 @@ impl Reassembly {
 
     /// Data held above gaps.
     #[must_use]
-    pub fn held(&self) -> &[SackBlock] {
+    pub fn held_blocks(&self) -> &[SackBlock] {
         &self.held
     }
 
-    /// Appends a packet if it continues the in-order data and nothing is held; returns whether it
-    /// was appended.
+    /// Appends a packet if it continues the in-order data and nothing is held; returns true if the
+    /// packet was appended.
     #[inline(always)]
-    pub fn append(&mut self, start: u64, len: u32, fin: bool) -> bool {
+    pub fn append_in_order(&mut self, start: u64, len: u32, fin: bool) -> bool {
         let appends = start == self.next && self.held.is_empty() && self.end.is_none();
         if appends {
             self.next += u64::from(len);
@@ -94,37 +94,43 @@ impl Reassembly {
     }
 
     /// Inserts any packet.
-    pub fn insert(&mut self, start: u64, len: u32, fin: bool, reports_duplicates: bool) -> Outcome {
+    pub fn insert_packet(
+        &mut self,
+        start: u64,
+        len: u32,
+        fin: bool,
+        reports_duplicates: bool,
+    ) -> InsertOutcome {
         let end = start + u64::from(len) + u64::from(fin);
         if fin {
             self.end = Some(start + u64::from(len));
         }
         if start == self.next && self.held.is_empty() {
             self.next = end;
-            return Outcome::InOrder;
+            return InsertOutcome::InOrder;
         }
         self.insert_out_of_order(SackBlock { start, end }, reports_duplicates)
     }
 
     #[inline(never)]
-    fn insert_out_of_order(&mut self, new: SackBlock, reports_duplicates: bool) -> Outcome {
+    fn insert_out_of_order(&mut self, new: SackBlock, reports_duplicates: bool) -> InsertOutcome {
         let mut duplicate = self.duplicate;
         let outcome = if new.end <= self.next {
-            add_duplicate(&mut duplicate, new);
-            Outcome::Duplicate
+            extend_duplicate(&mut duplicate, new);
+            InsertOutcome::Duplicate
         } else if new.start <= self.next {
-            self.fill(new, &mut duplicate)
-        } else if self.extends_last(new) {
-            Outcome::Held
-        } else if self.holds(new) {
-            add_duplicate(&mut duplicate, new);
+            self.fill_in_order(new, &mut duplicate)
+        } else if self.extend_last_block(new) {
+            InsertOutcome::Held
+        } else if self.holds_packet(new) {
+            extend_duplicate(&mut duplicate, new);
             if self.extends_reported {
                 self.report(new);
             }
-            Outcome::AlreadyHeld
+            InsertOutcome::AlreadyHeld
         } else {
-            self.hold(new, &mut duplicate);
-            Outcome::Held
+            self.hold_block(new, &mut duplicate);
+            InsertOutcome::Held
         };
         if reports_duplicates {
             self.duplicate = duplicate;
@@ -132,10 +138,10 @@ impl Reassembly {
         outcome
     }
 
-    /// Appends the packet to the last held block if it follows that block, which is also the most
-    /// recent one to report. This is the common case above a gap.
+    /// Appends the packet to the last held block if the packet follows this block, and the block is
+    /// also the first block to report. This is the common case above a gap.
     #[inline]
-    fn extends_last(&mut self, new: SackBlock) -> bool {
+    fn extend_last_block(&mut self, new: SackBlock) -> bool {
         let (Some(last), Some(newest)) = (self.held.last_mut(), self.recent.first_mut()) else {
             return false;
         };
@@ -149,41 +155,48 @@ impl Reassembly {
 
     /// Whether a packet would displace recently extended blocks from the next acknowledgement,
     /// before they were reported.
-    pub fn crowds_out(&self, new: SackBlock) -> bool {
+    pub fn would_displace_unreported_blocks(&self, new: SackBlock) -> bool {
         let recent = self.recent.as_slice();
         let touched = recent.iter().position(|b| new.start <= b.end && b.start <= new.end);
         new.start > self.next && touched.unwrap_or(recent.len()) >= REPORTED
     }
 
     /// Whether the packet is completely held.
-    fn holds(&self, new: SackBlock) -> bool {
+    fn holds_packet(&self, new: SackBlock) -> bool {
         let begun = self.held.partition_point(|block| block.start <= new.start);
         self.held[..begun].last().is_some_and(|block| block.contains(new))
     }
 
     /// Appends the packet to the in-order data, and held blocks that become contiguous.
-    fn fill(&mut self, new: SackBlock, duplicate: &mut Option<SackBlock>) -> Outcome {
+    fn fill_in_order(
+        &mut self,
+        new: SackBlock,
+        duplicate: &mut Option<SackBlock>,
+    ) -> InsertOutcome {
         let fills = !self.held.is_empty();
-        add_duplicate(duplicate, SackBlock { start: new.start, end: self.next });
+        extend_duplicate(duplicate, SackBlock { start: new.start, end: self.next });
         self.next = new.end;
         let reached = self.held.partition_point(|block| block.start <= new.end);
         for block in self.held.drain(..reached) {
-            add_duplicate(duplicate, SackBlock { start: block.start, end: block.end.min(new.end) });
+            extend_duplicate(
+                duplicate,
+                SackBlock { start: block.start, end: block.end.min(new.end) },
+            );
             self.next = self.next.max(block.end);
         }
         let next = self.next;
         self.recent = self.recent.as_slice().iter().filter(|b| b.start > next).copied().collect();
-        if fills { Outcome::FillsGap } else { Outcome::InOrder }
+        if fills { InsertOutcome::FillsGap } else { InsertOutcome::InOrder }
     }
 
-    /// Merges the block with adjacent ones; it becomes the most recent one to report.
-    fn hold(&mut self, new: SackBlock, duplicate: &mut Option<SackBlock>) {
+    /// Merges the block with adjacent blocks; the result becomes the first block to report.
+    fn hold_block(&mut self, new: SackBlock, duplicate: &mut Option<SackBlock>) {
         let from = self.held.partition_point(|block| block.end < new.start);
         let to = self.held.partition_point(|block| block.start <= new.end);
         let mut merged = new;
         for block in &self.held[from..to] {
             let (start, end) = (block.start.max(new.start), block.end.min(new.end));
-            add_duplicate(duplicate, SackBlock { start, end });
+            extend_duplicate(duplicate, SackBlock { start, end });
             merged.start = merged.start.min(block.start);
             merged.end = merged.end.max(block.end);
         }
@@ -196,7 +209,8 @@ impl Reassembly {
         self.report(if self.extends_reported { new } else { merged });
     }
 
-    /// Makes the block, merged with adjacent reported blocks, the most recent one to report.
+    /// Merges the block with adjacent reported blocks; the result becomes the first block to
+    /// report.
     fn report(&mut self, new: SackBlock) {
         let touches = |a: SackBlock, b: SackBlock| a.start <= b.end && b.start <= a.end;
         let recent = self.recent;
@@ -220,10 +234,10 @@ impl Reassembly {
         self.recent = std::iter::once(first).chain(others.as_slice().iter().copied()).collect();
     }
 
-    /// Reports data as a duplicate, like [`Reassembly::insert`] does.
+    /// Reports data as a duplicate, like [`ReassemblyQueue::insert_packet`] does.
     pub fn report_duplicate(&mut self, start: u64, len: u32) {
         let end = (start + u64::from(len)).min(self.next);
-        add_duplicate(&mut self.duplicate, SackBlock { start, end });
+        extend_duplicate(&mut self.duplicate, SackBlock { start, end });
     }
 
     /// Whether there are blocks to report.
@@ -234,7 +248,7 @@ impl Reassembly {
 
     /// Returns at most `max` blocks: the duplicate first, then the most recent ones.
     #[inline(never)]
-    pub fn blocks(&self, max: usize) -> SackBlocks {
+    pub fn blocks_to_report(&self, max: usize) -> SackBlocks {
         let recent = self.recent.as_slice().iter().copied();
         self.duplicate.into_iter().chain(recent).take(max).collect()
     }
@@ -246,8 +260,8 @@ impl Reassembly {
     }
 }
 
-/// Extends the duplicate to report; a duplicate not adjacent to it is not reported.
-fn add_duplicate(duplicate: &mut Option<SackBlock>, block: SackBlock) {
+/// Extends the duplicate to report; a duplicate that is not adjacent is not reported.
+fn extend_duplicate(duplicate: &mut Option<SackBlock>, block: SackBlock) {
     if block.start >= block.end {
         return;
     }
@@ -267,13 +281,13 @@ mod tests {
     use proptest::prelude::*;
     use std::collections::BTreeSet;
 
-    fn report(stream: &Reassembly) -> Vec<(u64, u64)> {
-        stream.blocks(4).as_slice().iter().map(|b| (b.start, b.end)).collect()
+    fn report(stream: &ReassemblyQueue) -> Vec<(u64, u64)> {
+        stream.blocks_to_report(4).as_slice().iter().map(|b| (b.start, b.end)).collect()
     }
 
     #[test]
     fn rfc_2018_section_4_most_recent_block_comes_first() {
-        let mut stream = Reassembly::new(1, false);
+        let mut stream = ReassemblyQueue::new(1, false);
         for (start, blocks) in [
             (1001, vec![(1001, 2001)]),
             (2001, vec![(1001, 3001)]),
@@ -282,69 +296,75 @@ mod tests {
             (9001, vec![(9001, 10001), (7001, 8001), (4001, 5001), (1001, 3001)]),
             (3001, vec![(1001, 5001), (9001, 10001), (7001, 8001)]),
         ] {
-            assert_eq!(stream.insert(start, 1000, false, true), Outcome::Held);
+            assert_eq!(stream.insert_packet(start, 1000, false, true), InsertOutcome::Held);
             assert_eq!(report(&stream), blocks);
         }
-        assert_eq!(stream.insert(1, 1000, false, true), Outcome::FillsGap);
-        assert_eq!((stream.next(), report(&stream)), (5001, vec![(9001, 10001), (7001, 8001)]));
+        assert_eq!(stream.insert_packet(1, 1000, false, true), InsertOutcome::FillsGap);
+        assert_eq!(
+            (stream.next_expected(), report(&stream)),
+            (5001, vec![(9001, 10001), (7001, 8001)])
+        );
     }
 
     #[test]
     fn linux_tcp_sack_new_ofo_skb_extends_only_reported_blocks() {
         let held = [2001, 4001, 6001, 8001, 10_001, 12_001];
-        let mut streams = [Reassembly::new(1, true), Reassembly::new(1, false)];
+        let mut streams = [ReassemblyQueue::new(1, true), ReassemblyQueue::new(1, false)];
         for stream in &mut streams {
             held.iter().for_each(|&start| {
-                stream.insert(start, 1000, false, true);
+                stream.insert_packet(start, 1000, false, true);
             });
             // Adjacent to the oldest block, which is no longer reported; then between it and a
             // newer one.
-            stream.insert(3001, 1000, false, true);
+            stream.insert_packet(3001, 1000, false, true);
         }
         let [linux, rfc] = &mut streams;
         assert_eq!(report(linux)[..2], [(3001, 4001), (12_001, 13_001)]);
         assert_eq!(report(rfc)[..2], [(2001, 5001), (12_001, 13_001)]);
-        assert_eq!(linux.insert(9001, 1000, false, true), Outcome::Held);
+        assert_eq!(linux.insert_packet(9001, 1000, false, true), InsertOutcome::Held);
         assert_eq!(report(linux)[..2], [(8001, 11_001), (3001, 4001)]);
-        assert_eq!(linux.insert(2001, 1000, false, true), Outcome::AlreadyHeld);
+        assert_eq!(linux.insert_packet(2001, 1000, false, true), InsertOutcome::AlreadyHeld);
         assert_eq!(report(linux)[..2], [(2001, 3001), (2001, 4001)], "the duplicate and its block");
-        assert_eq!(linux.held().len(), 4);
+        assert_eq!(linux.held_blocks().len(), 4);
     }
 
     #[test]
     fn rfc_2883_section_4_duplicate_comes_first_and_once() {
-        let mut stream = Reassembly::new(1, false);
-        stream.insert(1, 1000, false, true);
-        stream.insert(3001, 1000, false, true);
-        assert_eq!(stream.insert(1, 1000, false, true), Outcome::Duplicate);
+        let mut stream = ReassemblyQueue::new(1, false);
+        stream.insert_packet(1, 1000, false, true);
+        stream.insert_packet(3001, 1000, false, true);
+        assert_eq!(stream.insert_packet(1, 1000, false, true), InsertOutcome::Duplicate);
         assert_eq!(report(&stream), [(1, 1001), (3001, 4001)]);
         stream.clear_duplicate();
-        assert_eq!(stream.insert(3001, 1000, false, true), Outcome::AlreadyHeld);
+        assert_eq!(stream.insert_packet(3001, 1000, false, true), InsertOutcome::AlreadyHeld);
         assert_eq!(report(&stream), [(3001, 4001), (3001, 4001)]);
         stream.clear_duplicate();
-        assert_eq!(stream.insert(501, 2000, false, true), Outcome::FillsGap);
-        assert_eq!((stream.next(), report(&stream)), (2501, vec![(501, 1001), (3001, 4001)]));
+        assert_eq!(stream.insert_packet(501, 2000, false, true), InsertOutcome::FillsGap);
+        assert_eq!(
+            (stream.next_expected(), report(&stream)),
+            (2501, vec![(501, 1001), (3001, 4001)])
+        );
     }
 
     proptest! {
         #[test]
         fn held_blocks_equal_received_bytes(packets in prop::collection::vec((0_u64..60, 1_u32..9), 1..120)) {
-            let mut stream = Reassembly::new(1, false);
+            let mut stream = ReassemblyQueue::new(1, false);
             let mut model = BTreeSet::new();
             for (start, len) in packets {
-                stream.insert(1 + start, len, false, true);
+                stream.insert_packet(1 + start, len, false, true);
                 model.extend(1 + start..1 + start + u64::from(len));
                 let next = (1..).find(|byte| !model.contains(byte)).unwrap();
-                prop_assert_eq!(stream.next(), next);
+                prop_assert_eq!(stream.next_expected(), next);
                 let held: BTreeSet<_> =
-                    stream.held().iter().flat_map(|b| b.start..b.end).collect();
+                    stream.held_blocks().iter().flat_map(|b| b.start..b.end).collect();
                 let beyond: BTreeSet<_> = model.iter().copied().filter(|&b| b > next).collect();
                 prop_assert_eq!(&held, &beyond);
-                for pair in stream.held().windows(2) {
+                for pair in stream.held_blocks().windows(2) {
                     prop_assert!(pair[0].end < pair[1].start);
                 }
                 for block in stream.recent.as_slice() {
-                    prop_assert!(stream.held().iter().any(|held| held.contains(*block)));
+                    prop_assert!(stream.held_blocks().iter().any(|held| held.contains(*block)));
                 }
             }
         }

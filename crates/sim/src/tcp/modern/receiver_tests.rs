@@ -1,17 +1,25 @@
-use super::super::stack::{Preset, Reading, Receiving};
+use super::super::stack::{ApplicationReading, Preset, ReceiverRules};
 use super::*;
 
-fn data(start: u64, len: u32) -> Data {
-    Data { start, len, fin: false, ecn: Ecn::Capable, cwr: false, push: false, timestamps: None }
+fn data(start: u64, len: u32) -> ArrivingData {
+    ArrivingData {
+        start,
+        len,
+        fin: false,
+        ecn: EcnCodepoint::Capable,
+        cwr: false,
+        push: false,
+        timestamps: None,
+    }
 }
 
 /// Stack of a preset with a fully grown window.
 fn with_full_window(preset: Preset) -> Stack {
     let stack = preset.stack();
-    Stack { receiving: Receiving { window_growth: 0, ..stack.receiving }, ..stack }
+    Stack { receiving: ReceiverRules { window_growth: 0, ..stack.receiving }, ..stack }
 }
 
-fn arrive(receiver: &mut Receiver, now: Nanos, packet: Data, stack: &Stack) -> Vec<u64> {
+fn arrive(receiver: &mut Receiver, now: Nanos, packet: ArrivingData, stack: &Stack) -> Vec<u64> {
     receiver.on_data(now, &packet, stack);
     std::iter::from_fn(|| receiver.poll_ack(stack)).map(|ack| ack.ack).collect()
 }
@@ -50,9 +58,9 @@ fn linux_tcp_grow_window_acks_immediately_while_window_grows() {
 #[test]
 fn window_followed_by_fin_gives_two_quick_acks() {
     let stack = with_full_window(Preset::LinuxCubic);
-    let stack = Stack { receiving: Receiving { buffer: 1448, ..stack.receiving }, ..stack };
+    let stack = Stack { receiving: ReceiverRules { buffer: 1448, ..stack.receiving }, ..stack };
     let mut receiver = Receiver::new(1, &stack);
-    let last = Data { fin: true, ..data(1, 1448) };
+    let last = ArrivingData { fin: true, ..data(1, 1448) };
     // At least two: Linux's `tcp_incr_quickack`.
     receiver.on_data(0, &last, &stack);
     assert_eq!(receiver.delay.quick, 2);
@@ -83,7 +91,7 @@ fn linux_acks_pushed_packet_when_all_data_is_read() {
     for number in 0..16 {
         arrive(&mut receiver, 0, data(1 + number * 1448, 1448), &stack);
     }
-    let packet = |number: u64, push| Data { push, ..data(1 + number * 1448, 1448) };
+    let packet = |number: u64, push| ArrivingData { push, ..data(1 + number * 1448, 1448) };
     assert_eq!(arrive(&mut receiver, 0, packet(16, false), &stack), []);
     assert_eq!(arrive(&mut receiver, 0, packet(17, false), &stack), [1 + 18 * 1448]);
     assert_eq!(arrive(&mut receiver, 0, packet(18, true), &stack), [1 + 19 * 1448]);
@@ -98,10 +106,10 @@ fn linux_acks_pushed_packet_when_all_data_is_read() {
 #[test]
 fn linux_acks_packets_of_one_instant_when_they_are_read() {
     let stack = with_full_window(Preset::LinuxCubic);
-    let receiving = Receiving { reading: Reading::EachInstant, ..stack.receiving };
+    let receiving = ReceiverRules { reading: ApplicationReading::EachInstant, ..stack.receiving };
     let stack = Stack { receiving, ..stack };
     let mut receiver = Receiver::new(1, &stack);
-    let packet = |number: u64, push| Data { push, ..data(1 + number * 1448, 1448) };
+    let packet = |number: u64, push| ArrivingData { push, ..data(1 + number * 1448, 1448) };
     let read = |receiver: &mut Receiver, now| {
         receiver.on_deadline(now);
         receiver.poll_ack(&stack).map(|ack| (ack.ack - 1) / 1448)
@@ -137,7 +145,7 @@ fn linux_acks_packets_of_one_instant_when_they_are_read() {
 fn rfc_7323_5_3_packet_with_old_timestamp_is_rejected() {
     let stack = with_full_window(Preset::LinuxCubic);
     let mut receiver = Receiver::new(1, &stack);
-    let packet = |number: u64, value| Data {
+    let packet = |number: u64, value| ArrivingData {
         timestamps: Some(Timestamps { value, echo: 0 }),
         ..data(1 + number * 1448, 1448)
     };
@@ -169,7 +177,7 @@ fn rfc_7323_4_3_first_of_two_timestamps_is_echoed() {
     }
     for (number, value) in [(16, 100), (17, 105)] {
         let timestamps = Some(Timestamps { value, echo: 0 });
-        receiver.on_data(0, &Data { timestamps, ..data(1 + number * 1448, 1448) }, &stack);
+        receiver.on_data(0, &ArrivingData { timestamps, ..data(1 + number * 1448, 1448) }, &stack);
     }
     assert_eq!(receiver.poll_ack(&stack).and_then(|ack| ack.echo), Some(100));
 }
@@ -196,7 +204,7 @@ const SECOND_LATER: Nanos = 1_000_000_000;
 fn linux_compresses_duplicate_acks_after_the_third() {
     let stack = with_full_window(Preset::LinuxCubic);
     let mut receiver = Receiver::new(1, &stack);
-    receiver.establish(Some(100 * MILLISECOND), None);
+    receiver.on_established(Some(100 * MILLISECOND), None);
     let mut sent = vec![];
     arrive(&mut receiver, 0, data(1, 1448), &stack);
     receiver.delay.quick = 0;
@@ -214,7 +222,7 @@ fn linux_compresses_duplicate_acks_after_the_third() {
 fn linux_tcp_ack_snd_check_acks_partly_filled_gap_immediately() {
     let stack = with_full_window(Preset::LinuxCubic);
     let mut receiver = Receiver::new(1, &stack);
-    receiver.establish(Some(100 * MILLISECOND), None);
+    receiver.on_established(Some(100 * MILLISECOND), None);
     arrive(&mut receiver, 0, data(1, 1448), &stack);
     receiver.delay.quick = 0;
     // Three packets are missing; five follow them, and the last two acknowledgements wait.
@@ -236,13 +244,13 @@ fn rfc_3168_section_6_1_3_marks_are_echoed_until_cwr() {
     let mut receiver = Receiver::new(1, &stack);
     let mut echoes = vec![];
     for (number, ecn, cwr) in [
-        (0, Ecn::Capable, false),
-        (1, Ecn::Marked, false),
-        (2, Ecn::Capable, false),
-        (3, Ecn::Capable, true),
-        (4, Ecn::Capable, false),
+        (0, EcnCodepoint::Capable, false),
+        (1, EcnCodepoint::Marked, false),
+        (2, EcnCodepoint::Capable, false),
+        (3, EcnCodepoint::Capable, true),
+        (4, EcnCodepoint::Capable, false),
     ] {
-        let packet = Data { ecn, cwr, ..data(1 + number * 1000, 1000) };
+        let packet = ArrivingData { ecn, cwr, ..data(1 + number * 1000, 1000) };
         receiver.on_data(0, &packet, &stack);
         echoes.push(receiver.poll_ack(&stack).unwrap().ece);
     }
@@ -258,7 +266,7 @@ fn rfc_8257_section_3_2_change_of_marks_is_acked_immediately() {
     }
     // `largest` is a full packet, so the next acknowledgement waits.
     assert_eq!(arrive(&mut receiver, 0, data(16_001, 1000), &stack), [0_u64; 0]);
-    let packet = Data { ecn: Ecn::Marked, ..data(17_001, 1000) };
+    let packet = ArrivingData { ecn: EcnCodepoint::Marked, ..data(17_001, 1000) };
     receiver.on_data(0, &packet, &stack);
     let acks: Vec<_> = std::iter::from_fn(|| receiver.poll_ack(&stack)).collect();
     let echoes: Vec<_> = acks.iter().map(|ack| (ack.ack, ack.ece)).collect();

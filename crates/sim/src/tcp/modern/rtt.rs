@@ -23,7 +23,7 @@ pub struct RttEstimator {
     rto: Nanos,
     /// Timeout after the last sample, in whole ticks, not limited by the maximum.
     in_ticks: Nanos,
-    min: MinFilter,
+    min: WindowedMinFilter,
 }
 
 impl RttEstimator {
@@ -38,12 +38,12 @@ impl RttEstimator {
             window_end: 0,
             rto: stack.initial_rto,
             in_ticks: 0,
-            min: MinFilter::default(),
+            min: WindowedMinFilter::default(),
         }
     }
 
-    /// The handshake gave no sample, because it was retransmitted: RFC 6298 (5.7).
-    pub fn fall_back(&mut self, stack: &Stack) {
+    /// The handshake gave no sample, because a SYN or SYN-ACK was retransmitted: RFC 6298 (5.7).
+    pub fn use_fallback_rto(&mut self, stack: &Stack) {
         self.rto = stack.fallback_rto;
         self.variation = stack.fallback_rto as i64;
     }
@@ -71,8 +71,8 @@ impl RttEstimator {
     /// Minimum round-trip time of the last five minutes.
     #[inline(always)]
     #[must_use]
-    pub fn min(&self) -> Option<Nanos> {
-        self.min.get()
+    pub fn min_rtt(&self) -> Option<Nanos> {
+        self.min.min_value()
     }
 
     /// Adds a round-trip time to the minimum filter only.
@@ -83,17 +83,17 @@ impl RttEstimator {
 
     /// Adds a sample; `una` is the first unacknowledged byte and `next` the next byte to send.
     #[inline]
-    pub fn sample(&mut self, rtt: Nanos, una: u64, next: u64, stack: &Stack) {
+    pub fn add_sample(&mut self, rtt: Nanos, una: u64, next: u64, stack: &Stack) {
         match stack.rtt_rule {
-            RttRule::Linux => self.sample_linux(rtt as i64, una, next, stack),
-            RttRule::Rfc6298 => self.sample_rfc(rtt as i64, stack),
+            RttRule::Linux => self.add_sample_as_linux(rtt as i64, una, next, stack),
+            RttRule::Rfc6298 => self.add_sample_as_rfc(rtt as i64, stack),
         }
         self.set_rto(stack);
     }
 
     /// Linux: deviations have less weight while the round-trip time falls. The term added to srtt
     /// rises immediately and falls once per window, by a quarter, to no less than the minimum RTO.
-    fn sample_linux(&mut self, rtt: i64, una: u64, next: u64, stack: &Stack) {
+    fn add_sample_as_linux(&mut self, rtt: i64, una: u64, next: u64, stack: &Stack) {
         let floor = stack.min_rto as i64;
         let Some(smoothed) = self.smoothed else {
             self.smoothed = Some((rtt << 3).max(1));
@@ -124,7 +124,7 @@ impl RttEstimator {
     }
 
     /// RFC 6298 (2.2), (2.3).
-    fn sample_rfc(&mut self, rtt: i64, stack: &Stack) {
+    fn add_sample_as_rfc(&mut self, rtt: i64, stack: &Stack) {
         match self.smoothed {
             None => {
                 self.smoothed = Some((rtt << 3).max(1));
@@ -148,12 +148,12 @@ impl RttEstimator {
             RttRule::Rfc6298 => stack.min_rto,
         };
         let rto = rto.max(floor);
-        self.in_ticks = rounded_up(rto, self.in_ticks, stack);
+        self.in_ticks = round_up_to_ticks(rto, self.in_ticks, stack);
         self.rto = self.in_ticks.min(stack.max_rto);
     }
 
     /// Doubles the timeout, up to the maximum: RFC 6298 (5.5).
-    pub fn back_off(&mut self, stack: &Stack) {
+    pub fn double_timeout(&mut self, stack: &Stack) {
         self.rto = (self.rto * 2).min(stack.max_rto);
     }
 }
@@ -161,10 +161,10 @@ impl RttEstimator {
 /// Rounds a time up to whole ticks; `before` is the previous result. Usually the result differs by
 /// at most one tick, which avoids a slow division.
 #[inline(always)]
-fn rounded_up(time: Nanos, before: Nanos, stack: &Stack) -> Nanos {
+fn round_up_to_ticks(time: Nanos, before: Nanos, stack: &Stack) -> Nanos {
     let tick = stack.tick;
     if time > before {
-        return if time - before <= tick { before + tick } else { stack.in_ticks(time) };
+        return if time - before <= tick { before + tick } else { stack.round_up_to_ticks(time) };
     }
     let less = before - time;
     if less < tick {
@@ -172,22 +172,22 @@ fn rounded_up(time: Nanos, before: Nanos, stack: &Stack) -> Nanos {
     } else if less < 2 * tick {
         before - tick
     } else {
-        stack.in_ticks(time)
+        stack.round_up_to_ticks(time)
     }
 }
 
-/// Windowed minimum filter: keeps the three best recent values, each newer than the one before
-/// (Kathleen Nichols' algorithm, as in Linux's `lib/win_minmax.c`).
+/// Windowed minimum filter: stores the three smallest recent values, each newer than the previous
+/// value (Kathleen Nichols' algorithm, as in Linux's `lib/win_minmax.c`).
 #[derive(Clone, Copy, Debug, Default)]
-pub struct MinFilter {
+pub struct WindowedMinFilter {
     best: Option<[(Nanos, Nanos); 3]>,
 }
 
-impl MinFilter {
+impl WindowedMinFilter {
     /// Minimum of the window.
     #[inline(always)]
     #[must_use]
-    pub fn get(&self) -> Option<Nanos> {
+    pub fn min_value(&self) -> Option<Nanos> {
         self.best.map(|best| best[0].1)
     }
 
@@ -212,13 +212,18 @@ impl MinFilter {
         } else if value <= best[2].1 {
             best[2] = new;
         }
-        age(best, new, now, window);
+        replace_old_values(best, new, now, window);
     }
 }
 
 /// Replaces old values after a quarter, half and all of the window.
 #[inline(always)]
-fn age(best: &mut [(Nanos, Nanos); 3], new: (Nanos, Nanos), now: Nanos, window: Nanos) {
+fn replace_old_values(
+    best: &mut [(Nanos, Nanos); 3],
+    new: (Nanos, Nanos),
+    now: Nanos,
+    window: Nanos,
+) {
     let since = now - best[0].0;
     if since <= window / 4 {
         return;
@@ -246,12 +251,12 @@ mod tests {
         let mut rtt = RttEstimator::new(&stack);
         assert_eq!(rtt.rto(), SECOND);
         for round in 0..200 {
-            rtt.sample(60_760_000, round * 10 + 1, round * 10 + 11, &stack);
+            rtt.add_sample(60_760_000, round * 10 + 1, round * 10 + 11, &stack);
         }
         assert_eq!(rtt.rto(), 264 * MILLISECOND, "as measured: 260.76 ms, rounded up to 4 ms");
-        rtt.back_off(&stack);
+        rtt.double_timeout(&stack);
         assert_eq!(rtt.rto(), 528 * MILLISECOND);
-        (0..20).for_each(|_| rtt.back_off(&stack));
+        (0..20).for_each(|_| rtt.double_timeout(&stack));
         assert_eq!(rtt.rto(), 120 * SECOND);
     }
 
@@ -259,16 +264,16 @@ mod tests {
     fn linux_rto_rises_immediately_and_falls_once_per_window() {
         let stack = Stack { tick: 1, ..Preset::LinuxCubic.stack() };
         let mut rtt = RttEstimator::new(&stack);
-        rtt.sample(100 * MILLISECOND, 1, 11, &stack);
+        rtt.add_sample(100 * MILLISECOND, 1, 11, &stack);
         assert_eq!(rtt.rto(), 300 * MILLISECOND);
-        rtt.sample(500 * MILLISECOND, 2, 11, &stack);
+        rtt.add_sample(500 * MILLISECOND, 2, 11, &stack);
         // srtt is 150; 4 times the deviation is 200 + 400 - 50.
         assert_eq!(rtt.rto(), 700 * MILLISECOND);
-        rtt.sample(150 * MILLISECOND, 3, 12, &stack);
+        rtt.add_sample(150 * MILLISECOND, 3, 12, &stack);
         assert_eq!(rtt.rto(), 700 * MILLISECOND, "the window has not ended");
-        rtt.sample(150 * MILLISECOND, 12, 22, &stack);
+        rtt.add_sample(150 * MILLISECOND, 12, 22, &stack);
         assert_eq!(rtt.rto(), 700 * MILLISECOND, "maximum of the current window");
-        rtt.sample(150 * MILLISECOND, 23, 33, &stack);
+        rtt.add_sample(150 * MILLISECOND, 23, 33, &stack);
         assert!(rtt.rto() < 700 * MILLISECOND && rtt.rto() > 500 * MILLISECOND);
     }
 
@@ -278,9 +283,9 @@ mod tests {
         let mut rtt = RttEstimator::new(&stack);
         for n in 0..2000_u64 {
             let sample = (n * n * 7919) % (90 * MILLISECOND) + (n / 500) * 30 * MILLISECOND;
-            rtt.sample(sample, n * 3, n * 3 + 30, &stack);
+            rtt.add_sample(sample, n * 3, n * 3 + 30, &stack);
             let exact = rtt.srtt().unwrap() + rtt.variation as Nanos;
-            assert_eq!(rtt.rto(), stack.in_ticks(exact));
+            assert_eq!(rtt.rto(), stack.round_up_to_ticks(exact));
         }
     }
 
@@ -288,40 +293,40 @@ mod tests {
     fn rfc_6298_first_sample_and_minimum() {
         let stack = Stack { min_rto: 0, ..Preset::RfcSack.stack() };
         let mut rtt = RttEstimator::new(&stack);
-        rtt.sample(10 * SECOND, 1, 2, &stack);
+        rtt.add_sample(10 * SECOND, 1, 2, &stack);
         assert_eq!(rtt.rto(), 30 * SECOND, "(2.2): R + 4 R/2");
         let stack = Preset::RfcSack.stack();
         let mut rtt = RttEstimator::new(&stack);
-        rtt.sample(10 * MILLISECOND, 1, 2, &stack);
+        rtt.add_sample(10 * MILLISECOND, 1, 2, &stack);
         assert_eq!(rtt.rto(), SECOND, "(2.4)");
     }
 
     #[test]
     fn min_filter_forgets_old_minimum() {
-        let mut min = MinFilter::default();
+        let mut min = WindowedMinFilter::default();
         min.update(0, 10, 100);
         for now in 1..=100 {
             min.update(now, 20, 100);
-            assert_eq!(min.get(), Some(10));
+            assert_eq!(min.min_value(), Some(10));
         }
         min.update(101, 20, 100);
-        assert_eq!(min.get(), Some(20));
+        assert_eq!(min.min_value(), Some(20));
         min.update(102, 5, 100);
-        assert_eq!(min.get(), Some(5));
+        assert_eq!(min.min_value(), Some(5));
     }
 
     #[test]
     fn linux_tcp_rtt_estimator_reduces_weight_if_rtt_falls() {
         let stack = Preset::LinuxCubic.stack();
         let mut rtt = RttEstimator::new(&stack);
-        rtt.sample(100 * MILLISECOND, 1, 11, &stack);
+        rtt.add_sample(100 * MILLISECOND, 1, 11, &stack);
         assert_eq!(rtt.deviation(), 50 * MILLISECOND);
         // An error of 80 ms exceeds the deviation by 30 ms, of which 1/32 is added.
-        rtt.sample(20 * MILLISECOND, 2, 11, &stack);
+        rtt.add_sample(20 * MILLISECOND, 2, 11, &stack);
         assert_eq!(rtt.deviation(), 50 * MILLISECOND + 30 * MILLISECOND / 32);
         let mut rtt = RttEstimator::new(&stack);
-        rtt.sample(100 * MILLISECOND, 1, 11, &stack);
-        rtt.sample(180 * MILLISECOND, 2, 11, &stack);
+        rtt.add_sample(100 * MILLISECOND, 1, 11, &stack);
+        rtt.add_sample(180 * MILLISECOND, 2, 11, &stack);
         assert_eq!(rtt.deviation(), 50 * MILLISECOND + 30 * MILLISECOND / 4);
     }
 
@@ -330,11 +335,11 @@ mod tests {
         let stack = Preset::LinuxCubic.stack();
         let mut rtt = RttEstimator::new(&stack);
         for (sample, una, next) in [(100, 1, 11), (500, 2, 11), (150, 12, 22), (150, 13, 22)] {
-            rtt.sample(sample * MILLISECOND, una, next, &stack);
+            rtt.add_sample(sample * MILLISECOND, una, next, &stack);
         }
         let (before, largest) = (rtt.variation, rtt.largest_deviation);
         assert!(largest < before, "{largest} and {before}");
-        rtt.sample(150 * MILLISECOND, 23, 33, &stack);
+        rtt.add_sample(150 * MILLISECOND, 23, 33, &stack);
         assert_eq!(rtt.variation, before - (before - largest) / 4);
     }
 
@@ -344,9 +349,9 @@ mod tests {
         rtt.update_min(0, 10 * MILLISECOND);
         for second in 1..=300 {
             rtt.update_min(second * SECOND, 20 * MILLISECOND);
-            assert_eq!(rtt.min(), Some(10 * MILLISECOND), "after {second} s");
+            assert_eq!(rtt.min_rtt(), Some(10 * MILLISECOND), "after {second} s");
         }
         rtt.update_min(301 * SECOND, 20 * MILLISECOND);
-        assert_eq!(rtt.min(), Some(20 * MILLISECOND));
+        assert_eq!(rtt.min_rtt(), Some(20 * MILLISECOND));
     }
 }

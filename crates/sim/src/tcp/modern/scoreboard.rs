@@ -1,24 +1,24 @@
 //! SACK scoreboard: SACK blocks (RFC 2018), reported duplicates (RFC 2883), and reordering detected
 //! from both.
 
-use super::ack_context::{AckContext, widen};
-use super::packet::Marks;
-use super::segment::{Ack, SackBlock};
+use super::ack_context::{AckContext, extend_time_span};
+use super::outstanding_packet::PacketMarks;
+use super::segment::{ArrivingAck, SackBlock};
 use super::sender::Sender;
 use super::stack::Stack;
 
 impl Sender {
     /// Processes the SACK blocks of an acknowledgement.
-    pub(super) fn process_sacks(&mut self, ack: &Ack, ctx: &mut AckContext, stack: &Stack) {
+    pub(super) fn process_sacks(&mut self, ack: &ArrivingAck, ctx: &mut AckContext, stack: &Stack) {
         let blocks = ack.sacks.as_slice();
-        let duplicate = self.duplicate_of(ack.ack, blocks, ctx, stack);
+        let duplicate = self.is_duplicate_sack(ack.ack, blocks, ctx, stack);
         let mut order = [0_usize, 1, 2, 3];
         let order = &mut order[..blocks.len()];
         order.sort_unstable_by_key(|&index| blocks[index].start);
         let mut reordered_from = None;
         for &index in order.iter() {
             let block = blocks[index];
-            if block.start >= block.end || block.end > self.flight.end() {
+            if block.start >= block.end || block.end > self.flight.end_byte() {
                 continue;
             }
             if duplicate && index == 0 {
@@ -30,7 +30,9 @@ impl Sender {
         self.last_sacks = ack.sacks;
         if let Some(from) = reordered_from {
             let may_be_spurious = self.undo.is_some();
-            if may_be_spurious || !matches!(self.phase, super::phase::Phase::Loss { .. }) {
+            if may_be_spurious
+                || !matches!(self.phase, super::recovery_phase::RecoveryPhase::Loss { .. })
+            {
                 self.record_reordering(from, stack);
             }
         }
@@ -39,7 +41,7 @@ impl Sender {
             let block = blocks[0];
             if block.end <= ctx.prior_una {
                 if let Some(undo) = self.undo.as_mut().filter(|undo| block.end > undo.marker) {
-                    undo.unreported.report(packets_of(block, stack));
+                    undo.unreported.subtract_reported(packets_in_block(block, stack));
                 }
             }
         }
@@ -47,7 +49,7 @@ impl Sender {
 
     /// Whether the first block reports a duplicate (RFC 2883, section 4) caused by a
     /// retransmission.
-    fn duplicate_of(
+    fn is_duplicate_sack(
         &mut self,
         ack: u64,
         blocks: &[SackBlock],
@@ -59,7 +61,7 @@ impl Sender {
         if first.start >= first.end || (first.start >= ack && !within_second) {
             return false;
         }
-        let packets = packets_of(first, stack);
+        let packets = packets_in_block(first, stack);
         let of_probe = packets == 1 && self.tail_probe.is_some_and(|probe| probe.high == first.end);
         self.counters.duplicates += packets;
         // More duplicates than retransmissions: the network duplicates packets.
@@ -71,7 +73,7 @@ impl Sender {
         if !of_probe {
             self.rack.on_dsack();
         }
-        self.delivery.count(packets, ctx.ece);
+        self.delivery.count_delivered(packets, ctx.ece);
         true
     }
 
@@ -113,9 +115,9 @@ impl Sender {
         reordered_from: &mut Option<u64>,
         stack: &Stack,
     ) {
-        let mut number = self.flight.at_or_after(block.start, stack.mss);
-        while number < self.flight.next() && self.flight.end_of(number) <= block.end {
-            if !self.flight.packet(number).marks.any(Marks::SACKED) {
+        let mut number = self.flight.number_at_or_after(block.start, stack.mss);
+        while number < self.flight.next_number() && self.flight.end_of(number) <= block.end {
+            if !self.flight.packet(number).marks.any(PacketMarks::SACKED) {
                 self.mark_packet(number, ctx, reordered_from);
             }
             number += 1;
@@ -127,28 +129,28 @@ impl Sender {
         let packet = *self.flight.packet(number);
         let (start, end) = (self.flight.start_of(number), self.flight.end_of(number));
         // With a gap, the echoed timestamp belongs to a packet before the gap, so it is not used.
-        self.rack.on_delivered(ctx.now, &packet, end, self.rtt.min(), false);
+        self.rack.on_delivered(ctx.now, &packet, end, self.rtt.min_rtt(), false);
         let marks = packet.marks;
-        if marks.any(Marks::RETRANSMITTED) {
+        if marks.any(PacketMarks::RETRANSMITTED) {
             // If the packet was not marked as lost, its retransmission is still in flight.
-            if marks.any(Marks::LOST) {
+            if marks.any(PacketMarks::LOST) {
                 self.flight.clear_lost(number);
                 self.flight.clear_retransmitted(number);
             }
         } else {
-            if !marks.any(Marks::EVER_RETRANSMITTED) {
-                if start < self.flight.highest_sacked() {
+            if !marks.any(PacketMarks::EVER_RETRANSMITTED) {
+                if start < self.flight.byte_after_highest_sacked() {
                     let lowest = reordered_from.map_or(start, |from: u64| from.min(start));
                     *reordered_from = Some(lowest);
                 }
-                ctx.original_acked |= self.phase.high().is_some_and(|high| end <= high);
-                ctx.sacked_sent = widen(ctx.sacked_sent, packet.sent_at);
+                ctx.original_acked |= self.phase.end_of_phase().is_some_and(|high| end <= high);
+                ctx.sacked_sent = extend_time_span(ctx.sacked_sent, packet.sent_at);
             }
             self.flight.clear_lost(number);
         }
         ctx.sacked = true;
         self.flight.mark_sacked(number);
-        self.delivery.count(1, ctx.ece);
+        self.delivery.count_delivered(1, ctx.ece);
         self.delivery.on_delivered(&packet, end);
     }
 
@@ -163,20 +165,20 @@ impl Sender {
         if block.end <= self.una {
             return;
         }
-        let mut number = self.flight.at_or_after(block.start, stack.mss);
-        while number < self.flight.next() && self.flight.end_of(number) <= block.end {
+        let mut number = self.flight.number_at_or_after(block.start, stack.mss);
+        while number < self.flight.next_number() && self.flight.end_of(number) <= block.end {
             let (start, end) = (self.flight.start_of(number), self.flight.end_of(number));
             let packet = *self.flight.packet(number);
             if packet.was_retransmitted() {
                 if let Some(undo) = self.undo.as_mut().filter(|undo| end > undo.marker) {
-                    undo.unreported.report(1);
+                    undo.unreported.subtract_reported(1);
                 }
-                if packet.marks.any(Marks::SACKED) {
+                if packet.marks.any(PacketMarks::SACKED) {
                     let lowest = reordered_from.map_or(start, |from: u64| from.min(start));
                     *reordered_from = Some(lowest);
                 }
             }
-            if !packet.marks.any(Marks::SACKED) {
+            if !packet.marks.any(PacketMarks::SACKED) {
                 self.mark_packet(number, ctx, reordered_from);
             }
             self.flight.clear_retransmitted(number);
@@ -186,7 +188,7 @@ impl Sender {
 
     /// Records reordering: a packet was delivered after a higher one. Raises the threshold.
     pub(super) fn record_reordering(&mut self, from: u64, stack: &Stack) {
-        let highest = self.flight.highest_sacked().max(self.una);
+        let highest = self.flight.byte_after_highest_sacked().max(self.una);
         if from >= highest {
             return;
         }
@@ -197,8 +199,8 @@ impl Sender {
     }
 
     /// Without SACK: more duplicates than outstanding packets can cause indicate reordering.
-    fn limit_duplicates(&mut self, addend: u32, stack: &Stack) {
-        let out = self.flight.out();
+    fn limit_duplicate_count(&mut self, addend: u32, stack: &Stack) {
+        let out = self.flight.packets_out();
         let holes = self.flight.lost.max(1).min(out);
         if self.flight.sacked + holes <= out {
             return;
@@ -209,25 +211,26 @@ impl Sender {
     }
 
     /// Without SACK: a duplicate acknowledgement means that some packet was delivered.
-    pub(super) fn add_duplicates(&mut self, ctx: &AckContext, stack: &Stack) {
-        let duplicates = ctx.duplicates();
+    pub(super) fn count_duplicate_ack(&mut self, ctx: &AckContext, stack: &Stack) {
+        let duplicates = ctx.duplicate_ack_count();
         if duplicates == 0 {
             return;
         }
         let before = self.flight.sacked;
         self.flight.sacked += duplicates;
-        self.limit_duplicates(0, stack);
+        self.limit_duplicate_count(0, stack);
         let delivered = self.flight.sacked.saturating_sub(before);
-        self.delivery.count(delivered, ctx.ece);
+        self.delivery.count_delivered(delivered, ctx.ece);
     }
 
-    /// Without SACK: one acknowledged packet filled the hole, the others caused duplicates.
-    pub(super) fn remove_duplicates(&mut self, ctx: &mut AckContext, stack: &Stack) {
+    /// Without SACK: one acknowledged packet filled the hole, and the other packets caused
+    /// duplicates.
+    pub(super) fn remove_acked_duplicates(&mut self, ctx: &mut AckContext, stack: &Stack) {
         let acked = ctx.acked;
         let delivered = acked.saturating_sub(self.flight.sacked).max(1);
-        self.delivery.count(delivered, ctx.ece);
+        self.delivery.count_delivered(delivered, ctx.ece);
         self.flight.sacked = self.flight.sacked.saturating_sub(acked - 1);
-        self.limit_duplicates(acked, stack);
+        self.limit_duplicate_count(acked, stack);
         if ctx.retransmission_acked {
             ctx.original_acked = false;
         }
@@ -235,6 +238,6 @@ impl Sender {
 }
 
 /// Number of packets in a reported duplicate.
-fn packets_of(block: SackBlock, stack: &Stack) -> u32 {
+fn packets_in_block(block: SackBlock, stack: &Stack) -> u32 {
     u32::try_from((block.end - block.start).div_ceil(u64::from(stack.mss))).unwrap_or(u32::MAX)
 }

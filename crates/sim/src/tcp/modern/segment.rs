@@ -82,13 +82,13 @@ pub struct Timestamps {
 /// Timestamp of a packet sent at `now`.
 #[inline(always)]
 #[must_use]
-pub fn stamp(now: Nanos) -> u32 {
+pub fn timestamp_at(now: Nanos) -> u32 {
     (now / TIMESTAMP_TICK) as u32
 }
 
 /// An acknowledgement that arrives at the sender.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Ack {
+pub struct ArrivingAck {
     /// Next byte that the receiver expects.
     pub ack: u64,
     /// Receive window, in bytes.
@@ -109,12 +109,12 @@ pub struct Ack {
 
 /// An acknowledgement without SACK blocks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Cumulative {
+pub struct CumulativeAck {
     /// Next byte that the receiver expects.
     pub ack: u64,
     /// Receive window, in bytes.
     pub window: u64,
-    /// Sequence number of the packet: see [`Ack::seq`].
+    /// Sequence number of the packet: see [`ArrivingAck::seq`].
     pub seq: u64,
     /// Echoed timestamp.
     pub echo: Option<u32>,
@@ -122,19 +122,19 @@ pub struct Cumulative {
     pub ece: bool,
 }
 
-impl Ack {
+impl ArrivingAck {
     /// Returns the acknowledgement without its SACK blocks.
     #[inline(always)]
     #[must_use]
-    pub fn cumulative(&self) -> Cumulative {
+    pub fn without_blocks(&self) -> CumulativeAck {
         let Self { ack, window, seq, timestamps, ece, .. } = *self;
-        Cumulative { ack, window, seq, echo: timestamps.map(|stamps| stamps.echo), ece }
+        CumulativeAck { ack, window, seq, echo: timestamps.map(|stamps| stamps.echo), ece }
     }
 }
 
 /// An acknowledgement to send now.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Outgoing {
+pub struct OutgoingAck {
     /// Next byte expected.
     pub ack: u64,
     /// Receive window, in bytes.
@@ -147,17 +147,17 @@ pub struct Outgoing {
     pub ece: bool,
 }
 
-impl Outgoing {
+impl OutgoingAck {
     /// Returns the acknowledgement without its SACK blocks.
-    pub(super) fn cumulative(&self) -> Cumulative {
+    pub(super) fn without_blocks(&self) -> CumulativeAck {
         let Self { ack, window, echo, ece, .. } = *self;
-        Cumulative { ack, window, seq: 0, echo, ece }
+        CumulativeAck { ack, window, seq: 0, echo, ece }
     }
 }
 
 /// Reason for sending a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Sending {
+pub enum SendReason {
     /// First transmission of data.
     New,
     /// Retransmission of data.
@@ -168,7 +168,7 @@ pub enum Sending {
 
 /// A packet to send now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Transmit {
+pub struct PacketToSend {
     /// Packet number, from 0 in the order of bytes; retransmissions keep the original number.
     pub number: u32,
     /// First byte.
@@ -176,7 +176,7 @@ pub struct Transmit {
     /// Bytes of data.
     pub len: u32,
     /// Reason for sending.
-    pub sending: Sending,
+    pub sending: SendReason,
     /// Whether the packet ends the stream.
     pub fin: bool,
     /// Whether the packet is ECN-capable.
@@ -187,7 +187,7 @@ pub struct Transmit {
     pub push: bool,
 }
 
-impl Transmit {
+impl PacketToSend {
     /// Sequence number after the packet; FIN occupies one.
     #[must_use]
     pub fn end(&self) -> u64 {

@@ -10,26 +10,26 @@
 //! Sequence numbers count bytes and do not wrap. Windows are in packets of `mss` bytes; only the
 //! last packet written by the application can be shorter.
 
-use super::cc::AnyControl;
-use super::chronograph::Chronograph;
+use super::cc::AnyCongestionControl;
+use super::chronograph::ActivityTimes;
 use super::delivery_rate::DeliveryCounter;
-use super::event::{Event, Probe};
 use super::flight::Flight;
-use super::offload::Chunk;
+use super::offload::OffloadChunk;
 use super::pacing::Pacer;
-use super::phase::{Phase, Undo};
-use super::rack::Rack;
+use super::rack::RackState;
+use super::recovery_phase::{RecoveryPhase, UndoState};
 use super::rtt::RttEstimator;
 use super::segment::SackBlocks;
+use super::sender_event::{SenderEvent, SenderProbe};
 use super::stack::Stack;
-use super::ticks::TickClock;
-use super::timers::Timer;
-use super::window::Window;
+use super::tick_clock::TickClock;
+use super::timers::TimerPurpose;
+use super::window::CongestionWindow;
 use crate::clock::Nanos;
 
 /// Retransmissions allowed since the last acknowledgement or timeout.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Repair {
+pub(super) enum AllowedRetransmissions {
     /// None.
     Nothing,
     /// Lost packets.
@@ -40,7 +40,7 @@ pub(super) enum Repair {
 
 /// A packet that is sent regardless of the window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Forced {
+pub(super) enum ForcedPacket {
     /// New data, as a tail loss probe.
     New,
     /// The last packet, as a tail loss probe.
@@ -62,7 +62,7 @@ pub(super) struct TailProbe {
 
 /// Utilization of the window: Linux's window validation (similar to RFC 7661).
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Usage {
+pub(super) struct WindowUsage {
     /// Whether the window was fully used in the current round.
     pub limited: bool,
     /// Otherwise the maximum number of outstanding packets.
@@ -77,7 +77,7 @@ pub(super) struct Usage {
 
 /// Counters for reporting only.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Counters {
+pub struct SenderCounters {
     /// Packets retransmitted, including probes.
     pub retransmitted: u32,
     /// Packets reported as duplicates.
@@ -104,7 +104,7 @@ pub struct Sender {
     pub(super) allowed: u64,
     /// Sequence number of the packet that advertised the window.
     pub(super) window_seq: u64,
-    pub(super) chunk: Chunk,
+    pub(super) chunk: OffloadChunk,
     pub(super) flight: Flight,
     /// Number of timer expiries without progress.
     pub(super) backoff: u32,
@@ -112,38 +112,38 @@ pub struct Sender {
     pub(super) closed: bool,
     /// Whether FIN was sent.
     pub(super) fin_sent: bool,
-    pub(super) repair: Repair,
-    pub(super) forced: Option<Forced>,
-    pub(super) window: Window,
+    pub(super) repair: AllowedRetransmissions,
+    pub(super) forced: Option<ForcedPacket>,
+    pub(super) window: CongestionWindow,
     /// Packets that may be reordered before a loss is assumed.
     pub(super) reordering: u32,
     pub(super) last_sent: Nanos,
-    pub(super) usage: Usage,
-    pub(super) timer: Timer,
-    pub(super) rack: Rack,
+    pub(super) usage: WindowUsage,
+    pub(super) timer: TimerPurpose,
+    pub(super) rack: RackState,
     pub(super) rtt: RttEstimator,
     /// Present only if accounting is enabled.
-    pub(super) chronograph: Option<Box<Chronograph>>,
+    pub(super) chronograph: Option<Box<ActivityTimes>>,
     pub(super) tail_probe: Option<TailProbe>,
     pub(super) delivery: DeliveryCounter,
-    /// Send time of the first retransmission since the last one was acknowledged.
+    /// Send time of the first retransmission after the last acknowledged retransmission.
     pub(super) retransmitted_at: Option<Nanos>,
-    pub(super) phase: Phase,
+    pub(super) phase: RecoveryPhase,
     pub(super) burst_open: bool,
     /// Whether the next new packet carries CWR.
     pub(super) cwr_due: bool,
     /// Whether the rescue retransmission of this recovery was sent: RFC 6675.
     pub(super) rescued: bool,
     pub(super) pacer: Pacer,
-    pub(super) counters: Counters,
-    pub(super) control: AnyControl,
-    pub(super) undo: Option<Undo>,
+    pub(super) counters: SenderCounters,
+    pub(super) control: AnyCongestionControl,
+    pub(super) undo: Option<UndoState>,
     /// Threshold before the last reduction, if it can be undone.
     pub(super) prior_ssthresh: Option<u32>,
     pub(super) clock: TickClock,
     /// Byte after the last small packet.
     pub(super) small_end: u64,
-    /// Packets before this one were already checked for loss: RFC 6675.
+    /// Packets with a lower number were already checked for loss: RFC 6675.
     pub(super) loss_checked: u32,
     /// SACK blocks of the previous acknowledgement.
     pub(super) last_sacks: SackBlocks,
@@ -163,22 +163,28 @@ impl Sender {
             fin_sent: false,
             allowed: start,
             window_seq: 0,
-            window: Window::new(stack.initial_window),
-            phase: Phase::Open,
-            repair: Repair::Nothing,
+            window: CongestionWindow::new(stack.initial_window),
+            phase: RecoveryPhase::Open,
+            repair: AllowedRetransmissions::Nothing,
             forced: None,
             undo: None,
             prior_ssthresh: None,
             retransmitted_at: None,
             rtt: RttEstimator::new(stack),
             delivery: DeliveryCounter::default(),
-            rack: Rack::default(),
+            rack: RackState::default(),
             reordering: stack.reordering.initial,
-            timer: Timer::Off,
+            timer: TimerPurpose::Off,
             backoff: 0,
             clock: TickClock::new(seed, stack),
             tail_probe: None,
-            usage: Usage { limited: false, max_out: 0, round_end: start, used: 0, since: now },
+            usage: WindowUsage {
+                limited: false,
+                max_out: 0,
+                round_end: start,
+                used: 0,
+                since: now,
+            },
             cwr_due: false,
             last_sent: now,
             small_end: start,
@@ -186,20 +192,20 @@ impl Sender {
             loss_checked: 0,
             rescued: false,
             burst_open: false,
-            chunk: Chunk::default(),
+            chunk: OffloadChunk::default(),
             pacer: Pacer::default(),
-            counters: Counters::default(),
+            counters: SenderCounters::default(),
             chronograph: None,
-            control: AnyControl::new(stack, now, start, seed),
+            control: AnyCongestionControl::new(stack, now, start, seed),
         };
-        sender.delivery.record_times(sender.control.controls_window());
+        sender.delivery.set_records_times(sender.control.controls_window());
         sender.flight.unreported_losses = sender.control.has_loss_feedback().then(Vec::new);
         sender.pacer.set_rate(sender.control.pacing_rate());
         sender
     }
 
     /// Restarts the sender for a new connection and keeps its memory.
-    pub(super) fn restart(&mut self, now: Nanos, seed: u64, stack: &Stack) {
+    pub(super) fn restart_connection(&mut self, now: Nanos, seed: u64, stack: &Stack) {
         let room = self.flight.take_slots();
         *self = Self::new(now, 1, seed, stack);
         self.flight.reuse_slots(room);
@@ -209,21 +215,21 @@ impl Sender {
     /// control that may be selected later.
     pub(super) fn enable_accounting(&mut self) {
         self.chronograph = Some(Box::default());
-        self.delivery.record_times(true);
+        self.delivery.set_records_times(true);
     }
 
-    /// The handshake is complete. `rtt` is [`None`] if it was retransmitted and gave no sample;
-    /// `window` is the receiver's window in bytes.
-    pub fn establish(&mut self, now: Nanos, rtt: Option<Nanos>, window: u64, stack: &Stack) {
+    /// The handshake is complete. `rtt` is [`None`] if the handshake was retransmitted and gave no
+    /// sample; `window` is the receiver's window in bytes.
+    pub fn on_established(&mut self, now: Nanos, rtt: Option<Nanos>, window: u64, stack: &Stack) {
         match rtt {
             Some(rtt) => {
                 self.rtt.update_min(now, rtt);
-                self.rtt.sample(rtt, self.una, self.flight.end(), stack);
+                self.rtt.add_sample(rtt, self.una, self.flight.end_byte(), stack);
                 self.control.on_established(&self.window, now, rtt);
                 self.pacer.set_rate(self.control.pacing_rate());
-                self.size_chunks(stack);
+                self.set_pacing_chunk_size(stack);
             }
-            None => self.rtt.fall_back(stack),
+            None => self.rtt.use_fallback_rto(stack),
         }
         self.allowed = self.una + window;
         self.usage.since = now;
@@ -239,15 +245,21 @@ impl Sender {
 
     /// Starts with one packet: the handshake was retransmitted more than once (RFC 5681, section
     /// 3.1).
-    pub fn restart_window(&mut self) {
+    pub fn start_with_one_packet(&mut self) {
         self.window.cwnd = 1;
     }
 
     /// The application writes `bytes`.
-    pub fn write(&mut self, now: Nanos, bytes: u64, stack: &Stack, probe: &mut impl Probe) {
+    pub fn write_bytes(
+        &mut self,
+        now: Nanos,
+        bytes: u64,
+        stack: &Stack,
+        probe: &mut impl SenderProbe,
+    ) {
         self.restart_after_idle(now, stack, probe);
         let room = self.flight.in_flight() < self.window.cwnd;
-        if self.unsent() < u64::from(stack.mss)
+        if self.unsent_bytes() < u64::from(stack.mss)
             && room
             && self.flight.lost <= self.flight.retransmitted
         {
@@ -257,59 +269,59 @@ impl Sender {
     }
 
     /// The application closes the stream: FIN follows the last byte.
-    pub fn close(&mut self) {
+    pub fn close_stream(&mut self) {
         self.closed = true;
     }
 
     /// Bytes written and not yet sent.
     #[inline(always)]
     #[must_use]
-    pub fn unsent(&self) -> u64 {
-        self.written.saturating_sub(self.flight.end())
+    pub fn unsent_bytes(&self) -> u64 {
+        self.written.saturating_sub(self.flight.end_byte())
     }
 
     /// Whether all data, and FIN after a close, is acknowledged.
     #[inline(always)]
     #[must_use]
-    pub fn finished(&self) -> bool {
+    pub fn is_finished(&self) -> bool {
         self.una == self.written + u64::from(self.closed)
     }
 
     /// Whether all data is acknowledged, regardless of FIN.
     #[inline(always)]
     #[must_use]
-    pub fn data_acknowledged(&self) -> bool {
+    pub fn is_data_acknowledged(&self) -> bool {
         self.una >= self.written
     }
 
     /// Stops sending: the application does not wait for FIN and its acknowledgement.
     pub fn abandon(&mut self) {
         self.closed &= self.fin_sent;
-        self.timer = Timer::Off;
+        self.timer = TimerPurpose::Off;
         self.forced = None;
-        self.repair = Repair::Nothing;
+        self.repair = AllowedRetransmissions::Nothing;
         self.pacer.set_waiting(false);
     }
 
     /// Whether FIN is acknowledged.
     #[must_use]
-    pub fn fin_acknowledged(&self) -> bool {
-        self.closed && self.finished()
+    pub fn is_fin_acknowledged(&self) -> bool {
+        self.closed && self.is_finished()
     }
 
     /// Time at which the pacer allows the next packet, [`crate::clock::NEVER`] if none waits. Call
     /// [`Sender::poll_transmit`] again then.
     #[inline(always)]
     #[must_use]
-    pub fn pace_at(&self) -> Nanos {
-        self.pacer.next_waiting_at()
+    pub fn next_paced_time(&self) -> Nanos {
+        self.pacer.next_time_if_waiting()
     }
 
     /// Next new byte to send.
     #[inline(always)]
     #[must_use]
-    pub fn next(&self) -> u64 {
-        self.flight.end()
+    pub fn next_byte(&self) -> u64 {
+        self.flight.end_byte()
     }
 
     /// First unacknowledged byte.
@@ -348,7 +360,7 @@ impl Sender {
 
     /// Recovery phase.
     #[must_use]
-    pub fn phase(&self) -> Phase {
+    pub fn phase(&self) -> RecoveryPhase {
         self.phase
     }
 
@@ -360,55 +372,55 @@ impl Sender {
 
     /// Counters.
     #[must_use]
-    pub fn counters(&self) -> Counters {
+    pub fn counters(&self) -> SenderCounters {
         self.counters
     }
 
     /// Busy and receiver-limited times, if accounting is enabled.
     #[must_use]
-    pub fn chronograph(&self) -> Option<&Chronograph> {
+    pub fn chronograph(&self) -> Option<&ActivityTimes> {
         self.chronograph.as_deref()
     }
 
     /// Counters of delivered packets.
     #[must_use]
-    pub fn delivery(&self) -> &DeliveryCounter {
+    pub fn delivery_counter(&self) -> &DeliveryCounter {
         &self.delivery
     }
 
     /// Packets that may be reordered before a loss is assumed.
     #[must_use]
-    pub fn reordering(&self) -> u32 {
+    pub fn reordering_packets(&self) -> u32 {
         self.reordering
     }
 
     /// Number of times that reordering was observed.
     #[must_use]
-    pub fn reorderings(&self) -> u32 {
+    pub fn reordering_count(&self) -> u32 {
         self.rack.reorderings
     }
 
     /// Number of timer expiries without progress.
     #[must_use]
-    pub fn backoff(&self) -> u32 {
+    pub fn timeouts_without_progress(&self) -> u32 {
         self.backoff
     }
 
     /// The congestion control.
     #[must_use]
-    pub fn control(&self) -> &AnyControl {
+    pub fn congestion_control(&self) -> &AnyCongestionControl {
         &self.control
     }
 
     /// End of the receiver's window.
     #[must_use]
-    pub fn allowed(&self) -> u64 {
+    pub fn receive_window_end(&self) -> u64 {
         self.allowed
     }
 
     /// Threshold to restore after a reduction: Linux's `tcp_current_ssthresh`.
     pub(super) fn current_ssthresh(&self) -> u32 {
-        if self.phase.reduces() {
+        if self.phase.reduces_window() {
             self.window.ssthresh
         } else {
             self.window.ssthresh.max(self.window.cwnd / 2 + self.window.cwnd / 4)
@@ -416,19 +428,19 @@ impl Sender {
     }
 
     #[inline(always)]
-    pub(super) fn publish_window(&self, now: Nanos, probe: &mut impl Probe) {
-        let event = Event::Window {
+    pub(super) fn publish_window(&self, now: Nanos, probe: &mut impl SenderProbe) {
+        let event = SenderEvent::Window {
             cwnd: self.window.cwnd,
             ssthresh: self.window.ssthresh,
             in_flight: self.flight.in_flight(),
         };
-        probe.tcp(now, event);
+        probe.on_sender_event(now, event);
     }
 
     /// RFC 5681, section 4.1, as in Linux: the window is halved per RTO of idle time, down to the
     /// initial window.
-    fn restart_after_idle(&mut self, now: Nanos, stack: &Stack, probe: &mut impl Probe) {
-        if !stack.idle_restart || self.flight.out() > 0 || self.control.controls_window() {
+    fn restart_after_idle(&mut self, now: Nanos, stack: &Stack, probe: &mut impl SenderProbe) {
+        if !stack.idle_restart || self.flight.packets_out() > 0 || self.control.controls_window() {
             return;
         }
         let rto = self.rtt.rto();
@@ -446,6 +458,6 @@ impl Sender {
         self.window.cwnd = self.window.cwnd.max(min);
         self.usage.since = now;
         self.usage.used = 0;
-        probe.tcp(now, Event::IdleRestart);
+        probe.on_sender_event(now, SenderEvent::IdleRestart);
     }
 }

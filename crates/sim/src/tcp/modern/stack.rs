@@ -9,11 +9,11 @@ pub const MILLISECOND: Nanos = 1_000_000;
 
 /// Congestion control.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Control {
+pub enum CongestionControlKind {
     /// RFC 5681.
     Reno,
     /// RFC 9438.
-    Cubic(Cubic),
+    Cubic(CubicOptions),
     /// BBR version 1 as in Linux (draft-cardwell-iccrg-bbr-congestion-control-00).
     Bbr,
     /// BBR version 3 (draft-ietf-ccwg-bbr-06).
@@ -24,7 +24,7 @@ pub enum Control {
 
 /// Options of CUBIC.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Cubic {
+pub struct CubicOptions {
     /// RFC 9438, section 4.7.
     pub fast_convergence: bool,
     /// RFC 9438, section 4.3.
@@ -37,7 +37,7 @@ pub struct Cubic {
     pub hystart_low_window: u32,
 }
 
-impl Cubic {
+impl CubicOptions {
     /// Options of Linux.
     pub const LINUX: Self = Self {
         fast_convergence: true,
@@ -50,7 +50,7 @@ impl Cubic {
 
 /// Loss detection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Detection {
+pub enum LossDetection {
     /// Without SACK: duplicate acknowledgements, and one loss per partial one (RFC 6582).
     DuplicateAcks,
     /// RFC 6675.
@@ -69,7 +69,7 @@ pub enum Detection {
     },
 }
 
-impl Detection {
+impl LossDetection {
     /// RACK with tail loss probes.
     pub const RACK: Self =
         Self::Rack { tail_loss_probe: true, no_dupthresh: false, static_window: false };
@@ -84,7 +84,7 @@ impl Detection {
 
 /// Reduction of the window to the threshold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Reduction {
+pub enum WindowReduction {
     /// Proportional rate reduction: RFC 9937.
     Proportional,
     /// Immediate, with the scoreboard's `pipe` as clock: RFC 6675, section 5.
@@ -103,7 +103,7 @@ pub enum RttRule {
 
 /// Unit of window growth.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Growth {
+pub enum WindowGrowthUnit {
     /// Acknowledged packets.
     PacketsAcked,
     /// Acknowledgements.
@@ -112,7 +112,7 @@ pub enum Growth {
 
 /// Condition for pacing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Pacing {
+pub enum PacingCondition {
     /// If the congestion control requests a rate (BBR).
     ByControl,
     /// Always: two windows per round-trip time in slow start, otherwise 1.2, as in Linux with the
@@ -122,7 +122,7 @@ pub enum Pacing {
 
 /// Reordering threshold of loss detection, in packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Reordering {
+pub struct ReorderingThreshold {
     /// Initial value.
     pub initial: u32,
     /// Maximum.
@@ -131,10 +131,11 @@ pub struct Reordering {
 
 /// Delay of acknowledgements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum DelayedAcks {
+pub enum AckDelayRule {
     /// Every packet is acknowledged immediately.
     Off,
-    /// Every second packet is acknowledged, or after a timeout: RFC 5681, section 4.2.
+    /// An acknowledgement is sent for every second packet, or after a timeout: RFC 5681, section
+    /// 4.2.
     Fixed {
         /// Maximum delay.
         timeout: Nanos,
@@ -145,20 +146,20 @@ pub enum DelayedAcks {
 
 /// Times at which the receiving application reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Reading {
+pub enum ApplicationReading {
     /// When `on_read` is called.
     OnRequest,
     /// Each packet on arrival.
     EachPacket,
-    /// All packets that arrived at the same time, after the last of them.
+    /// All packets that arrived at the same time are read together, after the last of them.
     EachInstant,
 }
 
 /// Rules of the receiving end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Receiving {
+pub struct ReceiverRules {
     /// Delay of acknowledgements.
-    pub delayed_acks: DelayedAcks,
+    pub delayed_acks: AckDelayRule,
     /// Duplicates are reported: RFC 2883.
     pub dsack: bool,
     /// After three duplicate acknowledgements, later ones are delayed by the minimum of RTT / 20
@@ -168,7 +169,7 @@ pub struct Receiving {
     /// data is adjacent.
     pub extends_reported: bool,
     /// Times at which the application reads.
-    pub reading: Reading,
+    pub reading: ApplicationReading,
     /// Bytes accepted beyond the data read.
     pub buffer: u64,
     /// Initial growth of the advertised window in bytes: two packets per received packet.
@@ -179,17 +180,17 @@ pub struct Receiving {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stack {
     /// Congestion control.
-    pub control: Control,
+    pub control: CongestionControlKind,
     /// Loss detection.
-    pub detection: Detection,
+    pub detection: LossDetection,
     /// Reduction of the window.
-    pub reduction: Reduction,
+    pub reduction: WindowReduction,
     /// Unit of window growth.
-    pub growth: Growth,
+    pub growth: WindowGrowthUnit,
     /// Condition for pacing.
-    pub pacing: Pacing,
+    pub pacing: PacingCondition,
     /// Reordering threshold.
-    pub reordering: Reordering,
+    pub reordering: ReorderingThreshold,
     /// Unnecessary reductions are undone: RFC 3708, RFC 3522.
     pub undo: bool,
     /// F-RTO: RFC 5682.
@@ -232,7 +233,7 @@ pub struct Stack {
     /// ticks at the next multiple of 8 ticks, from 504 of 64, and from 4032 of 512.
     pub timer_wheel: bool,
     /// Rules of the receiving end.
-    pub receiving: Receiving,
+    pub receiving: ReceiverRules,
 }
 
 /// One row per preset: its name in scenarios and its rules.
@@ -272,17 +273,17 @@ presets! {
     /// Linux with its default congestion control, CUBIC.
     LinuxCubic "linux-cubic" LINUX,
     /// Linux with Reno.
-    LinuxReno "linux-reno" Stack { control: Control::Reno, ..LINUX },
+    LinuxReno "linux-reno" Stack { control: CongestionControlKind::Reno, ..LINUX },
     /// Linux with BBR version 1 and TCP's own pacing.
-    LinuxBbr "linux-bbr" Stack { control: Control::Bbr, ..LINUX },
+    LinuxBbr "linux-bbr" Stack { control: CongestionControlKind::Bbr, ..LINUX },
     /// Linux with Reno, and SACK, DSACK, RACK, TLP and F-RTO off, reordering fixed at 3.
     LinuxRenoClassic "linux-reno-classic" LINUX_RENO_CLASSIC,
     /// RFC 6675 over RFC 5681 and RFC 6298.
     RfcSack "rfc-sack" RFC_SACK,
     /// Linux with BBR version 3 according to its draft.
-    Bbr3 "bbr3" Stack { control: Control::Bbr3, ..LINUX },
+    Bbr3 "bbr3" Stack { control: CongestionControlKind::Bbr3, ..LINUX },
     /// Linux with DCTCP.
-    Dctcp "dctcp" Stack { control: Control::Dctcp, ecn: true, ..LINUX },
+    Dctcp "dctcp" Stack { control: CongestionControlKind::Dctcp, ecn: true, ..LINUX },
 }
 
 impl Preset {
@@ -300,12 +301,12 @@ const WINDOW_GROWTH: u64 = (4 << 20) / 8;
 
 /// Linux 6 with the defaults of its settings.
 const LINUX: Stack = Stack {
-    control: Control::Cubic(Cubic::LINUX),
-    detection: Detection::RACK,
-    reduction: Reduction::Proportional,
-    growth: Growth::PacketsAcked,
-    pacing: Pacing::ByControl,
-    reordering: Reordering { initial: 3, max: 300 },
+    control: CongestionControlKind::Cubic(CubicOptions::LINUX),
+    detection: LossDetection::RACK,
+    reduction: WindowReduction::Proportional,
+    growth: WindowGrowthUnit::PacketsAcked,
+    pacing: PacingCondition::ByControl,
+    reordering: ReorderingThreshold { initial: 3, max: 300 },
     undo: true,
     frto: true,
     limited_transmit: true,
@@ -325,32 +326,32 @@ const LINUX: Stack = Stack {
     linear_syns: 4,
     tick: 4 * MILLISECOND,
     timer_wheel: true,
-    receiving: Receiving {
-        delayed_acks: DelayedAcks::Linux,
+    receiving: ReceiverRules {
+        delayed_acks: AckDelayRule::Linux,
         dsack: true,
         sack_compression: true,
         extends_reported: true,
-        reading: Reading::EachPacket,
+        reading: ApplicationReading::EachPacket,
         buffer: 1 << 40,
         window_growth: WINDOW_GROWTH,
     },
 };
 
 const LINUX_RENO_CLASSIC: Stack = Stack {
-    control: Control::Reno,
-    detection: Detection::DuplicateAcks,
-    reordering: Reordering { initial: 3, max: 3 },
+    control: CongestionControlKind::Reno,
+    detection: LossDetection::DuplicateAcks,
+    reordering: ReorderingThreshold { initial: 3, max: 3 },
     frto: false,
-    receiving: Receiving { dsack: false, ..LINUX.receiving },
+    receiving: ReceiverRules { dsack: false, ..LINUX.receiving },
     ..LINUX
 };
 
 const RFC_SACK: Stack = Stack {
-    control: Control::Reno,
-    detection: Detection::Sack { rescue: true },
-    reduction: Reduction::Immediate,
-    growth: Growth::EachAck,
-    reordering: Reordering { initial: 3, max: 3 },
+    control: CongestionControlKind::Reno,
+    detection: LossDetection::Sack { rescue: true },
+    reduction: WindowReduction::Immediate,
+    growth: WindowGrowthUnit::EachAck,
+    reordering: ReorderingThreshold { initial: 3, max: 3 },
     undo: false,
     frto: false,
     timestamps: false,
@@ -364,12 +365,12 @@ const RFC_SACK: Stack = Stack {
     linear_syns: 0,
     tick: 1,
     timer_wheel: false,
-    receiving: Receiving {
-        delayed_acks: DelayedAcks::Fixed { timeout: SECOND / 5 },
+    receiving: ReceiverRules {
+        delayed_acks: AckDelayRule::Fixed { timeout: SECOND / 5 },
         dsack: false,
         sack_compression: false,
         extends_reported: false,
-        reading: Reading::EachPacket,
+        reading: ApplicationReading::EachPacket,
         buffer: 1 << 40,
         window_growth: 0,
     },
@@ -380,13 +381,13 @@ impl Stack {
     /// Rounds a timer's duration up to clock ticks.
     #[inline(always)]
     #[must_use]
-    pub fn in_ticks(&self, span: Nanos) -> Nanos {
+    pub fn round_up_to_ticks(&self, span: Nanos) -> Nanos {
         span.div_ceil(self.tick) * self.tick
     }
 
     /// Bytes of a full packet including options: the advertised maximum segment size.
     #[must_use]
-    pub fn full_segment(&self) -> u32 {
+    pub fn full_segment_bytes(&self) -> u32 {
         self.mss + if self.timestamps { 12 } else { 0 }
     }
 
@@ -394,7 +395,7 @@ impl Stack {
     #[inline(always)]
     #[must_use]
     pub fn echoes_each_mark(&self) -> bool {
-        self.ecn && self.control == Control::Dctcp
+        self.ecn && self.control == CongestionControlKind::Dctcp
     }
 }
 
@@ -413,8 +414,8 @@ mod tests {
     #[test]
     fn timers_are_rounded_up_to_ticks() {
         let stack = Preset::LinuxCubic.stack();
-        assert_eq!(stack.in_ticks(260_760_000), 264 * MILLISECOND);
-        assert_eq!(stack.in_ticks(264 * MILLISECOND), 264 * MILLISECOND);
-        assert_eq!(Preset::RfcSack.stack().in_ticks(7), 7);
+        assert_eq!(stack.round_up_to_ticks(260_760_000), 264 * MILLISECOND);
+        assert_eq!(stack.round_up_to_ticks(264 * MILLISECOND), 264 * MILLISECOND);
+        assert_eq!(Preset::RfcSack.stack().round_up_to_ticks(7), 7);
     }
 }

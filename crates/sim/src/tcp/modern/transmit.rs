@@ -1,16 +1,16 @@
 //! Selects the next packet to send: packets forced by a timer, lost packets, new data.
 
 use super::cc::TransmitStart;
-use super::chronograph::Activity;
-use super::event::Probe;
-use super::offload::{Deferral, buffer_packets};
-use super::packet::{Marks, Packet};
-use super::phase::{Phase, Unreported};
-use super::segment::{Sending, Transmit};
-use super::sender::{Forced, Repair, Sender, TailProbe};
-use super::stack::{Detection, Stack};
-use super::ticks::Span;
-use super::timers::Timer;
+use super::chronograph::SenderActivity;
+use super::offload::{DeferralReason, buffer_packets};
+use super::outstanding_packet::{OutstandingPacket, PacketMarks};
+use super::recovery_phase::{RecoveryPhase, UnreportedRetransmissions};
+use super::segment::{PacketToSend, SendReason};
+use super::sender::{AllowedRetransmissions, ForcedPacket, Sender, TailProbe};
+use super::sender_event::SenderProbe;
+use super::stack::{LossDetection, Stack};
+use super::tick_clock::TimerSpan;
+use super::timers::TimerPurpose;
 use crate::clock::Nanos;
 
 /// Minimum window for which the send buffer is sized, in packets: Linux's `TCP_INIT_CWND`.
@@ -25,7 +25,7 @@ pub(super) struct NewData {
 
 /// Reason why no new data is sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Blocked {
+pub(super) enum BlockReason {
     /// No data is available.
     NoData,
     /// The receiver's window is full.
@@ -42,48 +42,51 @@ impl Sender {
         &mut self,
         now: Nanos,
         stack: &Stack,
-        probe: &mut impl Probe,
-    ) -> Option<Transmit> {
+        probe: &mut impl SenderProbe,
+    ) -> Option<PacketToSend> {
         if self.forced.is_some() {
-            if let Some(sent) = self.transmit_forced(now, stack, probe) {
+            if let Some(sent) = self.transmit_forced_packet(now, stack, probe) {
                 return Some(sent);
             }
         }
         let sent = self.transmit_allowed(now, stack);
         match sent {
             Some(_) => self.burst_open = true,
-            None => self.end_burst(now, stack),
+            None => self.end_send_burst(now, stack),
         }
         sent
     }
 
     #[inline(always)]
-    fn transmit_allowed(&mut self, now: Nanos, stack: &Stack) -> Option<Transmit> {
+    fn transmit_allowed(&mut self, now: Nanos, stack: &Stack) -> Option<PacketToSend> {
         self.pacer.set_waiting(false);
         if self.flight.in_flight() >= self.window.cwnd {
             return None;
         }
-        let repairs = self.repair == Repair::Lost && self.is_repair_due(stack);
-        if self.pacer.blocks(now) {
-            self.wait_for_pace(repairs, stack);
+        let repairs =
+            self.repair == AllowedRetransmissions::Lost && self.is_retransmission_due(stack);
+        if self.pacer.must_wait(now) {
+            self.set_waiting_for_pacer(repairs, stack);
             return None;
         }
         if repairs {
-            if let Some(number) = self.flight.next_repair() {
-                return Some(self.retransmit(now, number, stack));
+            if let Some(number) = self.flight.next_to_retransmit() {
+                return Some(self.retransmit_lost(now, number, stack));
             }
         }
-        let sent = match self.new_data(stack) {
-            Ok(new_data) if self.may_send_new(stack) && self.chunk(now, stack) > 0 => {
-                let mut sent = self.transmit_new(now, new_data, stack);
-                sent.push = self.is_pushed(1);
+        let sent = match self.new_data_to_send(stack) {
+            Ok(new_data)
+                if self.may_send_new_data(stack) && self.packets_left_in_chunk(now, stack) > 0 =>
+            {
+                let mut sent = self.transmit_new_data(now, new_data, stack);
+                sent.push = self.take_chunk_packets(1);
                 Some(sent)
             }
             Ok(_) => None,
-            Err(_) if speculates(stack) => self.transmit_speculatively(now, stack),
+            Err(_) if may_retransmit_unmarked(stack) => self.transmit_speculatively(now, stack),
             Err(_) => None,
         };
-        if sent.is_none() && self.repair == Repair::UnlessNew && !self.burst_open {
+        if sent.is_none() && self.repair == AllowedRetransmissions::UnlessNew && !self.burst_open {
             return self.retransmit_without_new_data(now, stack);
         }
         sent
@@ -92,35 +95,36 @@ impl Sender {
     /// Retransmits because no new data could be sent: RFC 5682, section 2.1, second half of step
     /// 2.b.
     #[cold]
-    fn retransmit_without_new_data(&mut self, now: Nanos, stack: &Stack) -> Option<Transmit> {
-        if let Phase::Loss { frto, .. } = &mut self.phase {
+    fn retransmit_without_new_data(&mut self, now: Nanos, stack: &Stack) -> Option<PacketToSend> {
+        if let RecoveryPhase::Loss { frto, .. } = &mut self.phase {
             *frto = false;
         }
-        self.repair = Repair::Lost;
-        self.flight.next_repair().map(|number| self.retransmit(now, number, stack))
+        self.repair = AllowedRetransmissions::Lost;
+        self.flight.next_to_retransmit().map(|number| self.retransmit_lost(now, number, stack))
     }
 
     /// Whether a lost packet was not yet retransmitted. RFC 6675 may retransmit packets that are
     /// not marked as lost, so the two counters cannot be compared there.
     #[inline(always)]
-    pub(super) fn is_repair_due(&self, stack: &Stack) -> bool {
+    pub(super) fn is_retransmission_due(&self, stack: &Stack) -> bool {
         self.flight.lost > self.flight.retransmitted
-            || (self.flight.lost > 0 && matches!(stack.detection, Detection::Sack { .. }))
+            || (self.flight.lost > 0 && matches!(stack.detection, LossDetection::Sack { .. }))
     }
 
     /// Whether the window allows new data. Without limited transmit (RFC 3042), SACKed packets
     /// count as in flight until a loss is detected. With SACKed data above a hole, more than a
     /// window can be outstanding, up to the size of the send buffer.
     #[inline(always)]
-    pub(super) fn may_send_new(&self, stack: &Stack) -> bool {
-        self.flight.out() < self.window.cwnd
-            || (stack.limited_transmit || self.phase != Phase::Disorder)
-                && (!stack.bounded_send_buffer || self.flight.out() < self.send_buffer(stack))
+    pub(super) fn may_send_new_data(&self, stack: &Stack) -> bool {
+        self.flight.packets_out() < self.window.cwnd
+            || (stack.limited_transmit || self.phase != RecoveryPhase::Disorder)
+                && (!stack.bounded_send_buffer
+                    || self.flight.packets_out() < self.send_buffer_packets(stack))
     }
 
     /// Size of the send buffer in packets. Linux's `tcp_sendmsg_locked` checks for space once per
     /// buffer of segmentation offload, so the limit can be exceeded by that size.
-    fn send_buffer(&self, stack: &Stack) -> u32 {
+    fn send_buffer_packets(&self, stack: &Stack) -> u32 {
         let widest = self.window.widest.max(self.window.cwnd).max(MIN_BUFFERED);
         // Linux's `tcp_sndbuf_expand`, and `bbr_sndbuf_expand`: BBR may also slow-start in
         // recovery.
@@ -130,48 +134,48 @@ impl Sender {
 
     /// Whether the application waits for send buffer space: Linux's `SOCK_NOSPACE`.
     fn fills_send_buffer(&self, stack: &Stack) -> bool {
-        let buffer = u64::from(self.send_buffer(stack)) * u64::from(stack.mss);
+        let buffer = u64::from(self.send_buffer_packets(stack)) * u64::from(stack.mss);
         stack.bounded_send_buffer && self.written - self.una > buffer
     }
 
     #[inline(always)]
-    pub(super) fn new_data(&self, stack: &Stack) -> Result<NewData, Blocked> {
-        let unsent = self.unsent();
+    pub(super) fn new_data_to_send(&self, stack: &Stack) -> Result<NewData, BlockReason> {
+        let unsent = self.unsent_bytes();
         let len = unsent.min(u64::from(stack.mss)) as u32;
         let last = u64::from(len) == unsent;
         let fin = self.closed && last && !self.fin_sent;
         if len == 0 && !fin {
-            return Err(Blocked::NoData);
+            return Err(BlockReason::NoData);
         }
-        if self.flight.end() + u64::from(len) > self.allowed {
-            return Err(Blocked::ByReceiver);
+        if self.flight.end_byte() + u64::from(len) > self.allowed {
+            return Err(BlockReason::ByReceiver);
         }
         let small = len < stack.mss && !fin && !stack.no_delay;
-        if small && self.small_end > self.una && self.flight.out() > 0 {
-            return Err(Blocked::SmallPacket);
+        if small && self.small_end > self.una && self.flight.packets_out() > 0 {
+            return Err(BlockReason::SmallPacket);
         }
         Ok(NewData { len, fin })
     }
 
     #[inline(always)]
-    fn transmit_new(&mut self, now: Nanos, new_data: NewData, stack: &Stack) -> Transmit {
-        let start = self.flight.end();
-        let nothing_out = self.flight.out() == 0;
+    fn transmit_new_data(&mut self, now: Nanos, new_data: NewData, stack: &Stack) -> PacketToSend {
+        let start = self.flight.end_byte();
+        let nothing_out = self.flight.packets_out() == 0;
         if nothing_out {
-            self.begin_flight(now);
+            self.notify_transmit_start(now);
         }
-        let mut marks = Marks::default();
-        marks.set(Marks::FIN, new_data.fin);
-        let mut packet = Packet::sent(now, marks);
+        let mut marks = PacketMarks::default();
+        marks.set(PacketMarks::FIN, new_data.fin);
+        let mut packet = OutstandingPacket::sent_at_time(now, marks);
         self.delivery.on_sent(now, nothing_out, &mut packet);
-        let number = self.flight.push(packet, new_data.len + u32::from(new_data.fin));
-        self.record_flight(number);
+        let number = self.flight.push_packet(packet, new_data.len + u32::from(new_data.fin));
+        self.record_flight_size(number);
         self.fin_sent |= new_data.fin;
         if new_data.len < stack.mss {
-            self.small_end = self.flight.end();
+            self.small_end = self.flight.end_byte();
         }
-        if nothing_out || matches!(self.timer, Timer::LossProbe(_)) {
-            self.arm_retransmission(now);
+        if nothing_out || matches!(self.timer, TimerPurpose::LossProbe(_)) {
+            self.arm_retransmission_timer(now);
         }
         if let Some(prr) = self.phase.prr_mut() {
             prr.out += 1;
@@ -179,11 +183,11 @@ impl Sender {
         let cwr = stack.ecn && std::mem::take(&mut self.cwr_due);
         self.record_sent(now, new_data.len, stack);
         let (len, fin, ect) = (new_data.len, new_data.fin, stack.ecn && new_data.len > 0);
-        Transmit { number, start, len, sending: Sending::New, fin, ect, cwr, push: false }
+        PacketToSend { number, start, len, sending: SendReason::New, fin, ect, cwr, push: false }
     }
 
     /// Notifies the congestion control that a packet is sent with nothing outstanding.
-    pub(super) fn begin_flight(&mut self, now: Nanos) {
+    pub(super) fn notify_transmit_start(&mut self, now: Nanos) {
         let idle = now - self.last_sent;
         let app_limited = self.delivery.is_app_limited();
         self.control.on_transmit_start(&mut self.window, now, TransmitStart { idle, app_limited });
@@ -192,16 +196,16 @@ impl Sender {
         }
     }
 
-    /// Records packets sent of a chunk; returns whether the last one is pushed. It is if it ends a
-    /// chunk with several packets or all written data.
+    /// Records packets sent of a chunk; returns whether the last one is pushed. The last packet is
+    /// pushed if it ends all written data or a chunk with several packets.
     #[inline(always)]
-    pub(super) fn is_pushed(&mut self, packets: u32) -> bool {
-        self.chunk.take(packets) || self.unsent() == 0
+    pub(super) fn take_chunk_packets(&mut self, packets: u32) -> bool {
+        self.chunk.take_packets(packets) || self.unsent_bytes() == 0
     }
 
     /// Records the flight size and losses in a sent packet, if the congestion control needs them.
     #[inline(always)]
-    pub(super) fn record_flight(&mut self, number: u32) {
+    pub(super) fn record_flight_size(&mut self, number: u32) {
         if self.control.has_loss_feedback() {
             let (in_flight, lost) = (self.flight.in_flight(), self.flight.lost_total as u32);
             self.flight.packet_mut(number).record_flight(in_flight, lost);
@@ -217,67 +221,69 @@ impl Sender {
 
     /// Retransmits a lost packet, which counts for the current reduction and for undoing it.
     #[inline(never)]
-    fn retransmit(&mut self, now: Nanos, number: u32, stack: &Stack) -> Transmit {
-        self.flight.retransmit(now, number);
+    fn retransmit_lost(&mut self, now: Nanos, number: u32, stack: &Stack) -> PacketToSend {
+        self.flight.record_retransmission(now, number);
         if let Some(prr) = self.phase.prr_mut() {
             prr.out += 1;
         }
         let sent = self.record_and_retransmit(now, number, stack);
         // Linux's `tcp_retransmit_skb`: a chunk consists of adjacent lost packets.
-        if self.pacer.is_on() && self.flight.next_repair() != Some(number + 1) {
+        if self.pacer.is_pacing() && self.flight.next_to_retransmit() != Some(number + 1) {
             self.pacer.end_burst();
         }
-        if number == self.flight.first() && !matches!(self.timer, Timer::Reordering(_)) {
-            self.timer = Timer::Retransmission(Span::new(now, self.rtt.rto()));
+        if number == self.flight.first_number()
+            && !matches!(self.timer, TimerPurpose::Reordering(_))
+        {
+            self.timer = TimerPurpose::Retransmission(TimerSpan::new(now, self.rtt.rto()));
         }
         sent
     }
 
-    fn record_and_retransmit(&mut self, now: Nanos, number: u32, stack: &Stack) -> Transmit {
+    fn record_and_retransmit(&mut self, now: Nanos, number: u32, stack: &Stack) -> PacketToSend {
         self.retransmitted_at.get_or_insert(now);
         if let Some(undo) = &mut self.undo {
-            undo.unreported.retransmit();
+            undo.unreported.count_retransmission();
         }
         self.build_retransmission(now, number, stack)
     }
 
     /// Builds a retransmission without bytes that are already acknowledged.
-    fn build_retransmission(&mut self, now: Nanos, number: u32, stack: &Stack) -> Transmit {
+    fn build_retransmission(&mut self, now: Nanos, number: u32, stack: &Stack) -> PacketToSend {
         self.counters.retransmitted += 1;
         self.delivery.on_sent(now, false, self.flight.packet_mut(number));
-        self.record_flight(number);
+        self.record_flight_size(number);
         let start = self.flight.start_of(number).max(self.una);
-        let fin = self.flight.packet(number).marks.any(Marks::FIN);
+        let fin = self.flight.packet(number).marks.any(PacketMarks::FIN);
         let len = (self.flight.end_of(number) - start) as u32 - u32::from(fin);
         self.record_sent(now, len, stack);
-        let sending = Sending::Retransmission;
+        let sending = SendReason::Retransmission;
         let push = start + u64::from(len) == self.written;
-        Transmit { number, start, len, sending, fin, ect: false, cwr: false, push }
+        PacketToSend { number, start, len, sending, fin, ect: false, cwr: false, push }
     }
 
     #[cold]
-    fn transmit_forced(
+    fn transmit_forced_packet(
         &mut self,
         now: Nanos,
         stack: &Stack,
-        probe: &mut impl Probe,
-    ) -> Option<Transmit> {
+        probe: &mut impl SenderProbe,
+    ) -> Option<PacketToSend> {
         let forced = self.forced.take()?;
         self.pacer.end_burst();
         let sent = match forced {
-            Forced::First if self.flight.out() > 0 => {
-                let first = self.flight.first();
-                self.flight.retransmit(now, first);
+            ForcedPacket::First if self.flight.packets_out() > 0 => {
+                let first = self.flight.first_number();
+                self.flight.record_retransmission(now, first);
                 Some(self.record_and_retransmit(now, first, stack))
             }
-            Forced::ProbeLast if self.flight.out() > 0 => {
-                let last = self.flight.next() - 1;
-                self.flight.probe(now, last);
+            ForcedPacket::ProbeLast if self.flight.packets_out() > 0 => {
+                let last = self.flight.next_number() - 1;
+                self.flight.record_probe(now, last);
                 Some(self.build_retransmission(now, last, stack))
             }
-            Forced::New => self.transmit_probe(now, stack),
-            Forced::WindowProbe => Some(self.transmit_window_probe(now, stack)),
-            Forced::First | Forced::ProbeLast => None,
+            ForcedPacket::New => self.transmit_tail_loss_probe(now, stack),
+            ForcedPacket::WindowProbe => Some(self.transmit_window_probe(now, stack)),
+            ForcedPacket::First | ForcedPacket::ProbeLast => None,
         };
         self.pacer.end_burst();
         self.publish_window(now, probe);
@@ -285,93 +291,115 @@ impl Sender {
     }
 
     /// A tail loss probe with new data.
-    fn transmit_probe(&mut self, now: Nanos, stack: &Stack) -> Option<Transmit> {
-        let unsent = self.unsent();
+    fn transmit_tail_loss_probe(&mut self, now: Nanos, stack: &Stack) -> Option<PacketToSend> {
+        let unsent = self.unsent_bytes();
         let len = unsent.min(u64::from(stack.mss)) as u32;
         let fin = self.closed && u64::from(len) == unsent && !self.fin_sent;
-        let sent = self.transmit_new(now, NewData { len, fin }, stack);
-        self.tail_probe = Some(TailProbe { high: self.next(), retransmits: false });
+        let sent = self.transmit_new_data(now, NewData { len, fin }, stack);
+        self.tail_probe = Some(TailProbe { high: self.next_byte(), retransmits: false });
         // The timeout starts now.
-        self.timer = Timer::Retransmission(Span::new(now, self.rtt.rto()));
+        self.timer = TimerPurpose::Retransmission(TimerSpan::new(now, self.rtt.rto()));
         Some(sent)
     }
 
     /// A window probe: data that the window allows, or an empty packet below it.
-    fn transmit_window_probe(&mut self, now: Nanos, stack: &Stack) -> Transmit {
-        let room = self.allowed.saturating_sub(self.flight.end());
-        let len = room.min(u64::from(stack.mss)).min(self.unsent()) as u32;
+    fn transmit_window_probe(&mut self, now: Nanos, stack: &Stack) -> PacketToSend {
+        let room = self.allowed.saturating_sub(self.flight.end_byte());
+        let len = room.min(u64::from(stack.mss)).min(self.unsent_bytes()) as u32;
         if len > 0 {
             let new_data = NewData { len, fin: false };
-            return self.transmit_new(now, new_data, stack);
+            return self.transmit_new_data(now, new_data, stack);
         }
-        let (start, number) = (self.una.saturating_sub(1), self.flight.next());
-        let sending = Sending::WindowProbe;
-        Transmit { number, start, len: 0, sending, fin: false, ect: false, cwr: false, push: false }
+        let (start, number) = (self.una.saturating_sub(1), self.flight.next_number());
+        let sending = SendReason::WindowProbe;
+        PacketToSend {
+            number,
+            start,
+            len: 0,
+            sending,
+            fin: false,
+            ect: false,
+            cwr: false,
+            push: false,
+        }
     }
 
     /// RFC 6675, section 4, NextSeg rules (3) and (4), if nothing else can be sent: a packet below
     /// the highest SACKed one that is not marked as lost, or once per recovery the last packet.
     #[inline(never)]
-    fn transmit_speculatively(&mut self, now: Nanos, stack: &Stack) -> Option<Transmit> {
-        let (Detection::Sack { rescue }, Phase::Recovery { high, .. }) =
+    fn transmit_speculatively(&mut self, now: Nanos, stack: &Stack) -> Option<PacketToSend> {
+        let (LossDetection::Sack { rescue }, RecoveryPhase::Recovery { high, .. }) =
             (stack.detection, self.phase)
         else {
             return None;
         };
-        let known = Marks::SACKED.union(Marks::LOST).union(Marks::RETRANSMITTED);
-        let below = self.flight.first()..self.flight.beyond_sacked();
+        let known = PacketMarks::SACKED.union(PacketMarks::LOST).union(PacketMarks::RETRANSMITTED);
+        let below = self.flight.first_number()..self.flight.number_after_highest_sacked();
         if let Some(number) = below.clone().find(|&n| !self.flight.packet(n).marks.any(known)) {
-            return Some(self.retransmit(now, number, stack));
+            return Some(self.retransmit_lost(now, number, stack));
         }
         if !rescue || self.rescued {
             return None;
         }
         self.rescued = true;
-        let last = self.flight.at_or_after(high, stack.mss).checked_sub(1)?;
-        let valid = last >= self.flight.first() && !self.flight.packet(last).marks.any(known);
-        valid.then(|| self.retransmit(now, last, stack))
+        let last = self.flight.number_at_or_after(high, stack.mss).checked_sub(1)?;
+        let valid =
+            last >= self.flight.first_number() && !self.flight.packet(last).marks.any(known);
+        valid.then(|| self.retransmit_lost(now, last, stack))
     }
 
     /// Ends a burst: nothing more can be sent now.
     #[inline(always)]
-    pub(super) fn end_burst(&mut self, now: Nanos, stack: &Stack) {
+    pub(super) fn end_send_burst(&mut self, now: Nanos, stack: &Stack) {
         let sent = std::mem::take(&mut self.burst_open);
-        let deferral = self.chunk.end();
+        let deferral = self.chunk.end_chunk();
         let full = self.flight.in_flight() >= self.window.cwnd;
-        let limited = full || deferral == Deferral::ByWindow;
+        let limited = full || deferral == DeferralReason::ByWindow;
         if sent || limited {
             self.validate_window(now, limited, stack);
         }
         if sent {
-            self.arm_loss_probe(now, false, stack);
+            self.arm_loss_probe_timer(now, false, stack);
         }
         if self.chronograph.is_some() {
             self.record_activity(now, limited, deferral, stack);
         }
-        if self.flight.out() == 0 && self.timer == Timer::Off {
-            let held = self.activity(limited, deferral, stack) == Activity::ReceiverLimited;
+        if self.flight.packets_out() == 0 && self.timer == TimerPurpose::Off {
+            let held =
+                self.current_activity(limited, deferral, stack) == SenderActivity::ReceiverLimited;
             if held && self.forced.is_none() {
-                self.arm_persist(now, stack);
+                self.arm_persist_timer(now, stack);
             }
         }
     }
 
     #[cold]
-    fn record_activity(&mut self, now: Nanos, limited: bool, deferral: Deferral, stack: &Stack) {
-        let activity = self.activity(limited, deferral, stack);
+    fn record_activity(
+        &mut self,
+        now: Nanos,
+        limited: bool,
+        deferral: DeferralReason,
+        stack: &Stack,
+    ) {
+        let activity = self.current_activity(limited, deferral, stack);
         if let Some(chronograph) = &mut self.chronograph {
-            chronograph.change(now, activity);
+            chronograph.change_activity(now, activity);
         }
     }
 
-    fn activity(&self, limited: bool, deferral: Deferral, stack: &Stack) -> Activity {
-        let held = || self.new_data(stack).err() == Some(Blocked::ByReceiver);
-        if deferral == Deferral::ByReceiver || (!limited && held()) {
-            Activity::ReceiverLimited
-        } else if self.flight.out() > 0 || self.unsent() > 0 {
-            Activity::Busy
+    fn current_activity(
+        &self,
+        limited: bool,
+        deferral: DeferralReason,
+        stack: &Stack,
+    ) -> SenderActivity {
+        let held = || self.new_data_to_send(stack).err() == Some(BlockReason::ByReceiver);
+        if deferral == DeferralReason::ByReceiver || (!limited && held()) {
+            SenderActivity::ReceiverLimited
+        } else if self.flight.packets_out() > 0 || self.unsent_bytes() > 0 {
+            SenderActivity::Busy
         } else {
-            Activity::Idle
+            SenderActivity::Idle
         }
     }
 
@@ -379,12 +407,12 @@ impl Sender {
     /// a window that is not used for a timeout shrinks (RFC 2861).
     #[inline(always)]
     fn validate_window(&mut self, now: Nanos, limited: bool, stack: &Stack) {
-        let out = self.flight.out();
+        let out = self.flight.packets_out();
         let usage = &mut self.usage;
         if self.una >= usage.round_end || limited || (!usage.limited && out > usage.max_out) {
             usage.limited = limited;
             usage.max_out = out;
-            usage.round_end = self.flight.end();
+            usage.round_end = self.flight.end_byte();
         }
         if self.is_cwnd_limited() {
             self.usage.used = 0;
@@ -396,14 +424,14 @@ impl Sender {
             && now - self.usage.since >= self.rtt.rto()
             && !self.control.controls_window()
         {
-            self.shrink_unused(now, stack);
+            self.shrink_unused_window(now, stack);
         }
     }
 
     /// RFC 2861, section 3: reduces the window if the rate is limited by the application. As in
     /// Linux's `tcp_cwnd_application_limited`, a limit by the receiver changes nothing.
-    fn shrink_unused(&mut self, now: Nanos, stack: &Stack) {
-        if self.phase == Phase::Open && !self.fills_send_buffer(stack) {
+    fn shrink_unused_window(&mut self, now: Nanos, stack: &Stack) {
+        if self.phase == RecoveryPhase::Open && !self.fills_send_buffer(stack) {
             let used = self.usage.used.max(stack.initial_window);
             if used < self.window.cwnd {
                 self.window.ssthresh = self.current_ssthresh();
@@ -423,16 +451,19 @@ impl Sender {
 }
 
 /// Whether packets not marked as lost may be retransmitted.
-pub(super) fn speculates(stack: &Stack) -> bool {
-    matches!(stack.detection, Detection::Sack { .. })
+pub(super) fn may_retransmit_unmarked(stack: &Stack) -> bool {
+    matches!(stack.detection, LossDetection::Sack { .. })
 }
 
-/// Retransmissions before a reduction begins, for undoing it; a tail loss probe may be among
-/// them.
-pub(super) fn unreported(retransmitted: u32, tail_probe: Option<TailProbe>) -> Unreported {
+/// Number of retransmissions before a reduction begins, which is needed to undo the reduction; the
+/// last of them may be a tail loss probe.
+pub(super) fn unreported_retransmissions(
+    retransmitted: u32,
+    tail_probe: Option<TailProbe>,
+) -> UnreportedRetransmissions {
     let probes = u32::from(tail_probe.is_some_and(|probe| probe.retransmits));
     match retransmitted + probes {
-        0 => Unreported::NoneSent,
-        packets => Unreported::Packets(packets),
+        0 => UnreportedRetransmissions::NoneSent,
+        packets => UnreportedRetransmissions::Packets(packets),
     }
 }

@@ -5,7 +5,7 @@ pub const INFINITE_SSTHRESH: u32 = 0x7fff_ffff;
 
 /// Window and threshold. Congestion control grows the window, loss recovery reduces it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Window {
+pub struct CongestionWindow {
     /// Congestion window.
     pub cwnd: u32,
     /// Slow-start threshold.
@@ -18,7 +18,7 @@ pub struct Window {
     pub widest: u32,
 }
 
-impl Window {
+impl CongestionWindow {
     /// Window of a new connection.
     #[must_use]
     pub fn new(initial: u32) -> Self {
@@ -47,7 +47,7 @@ impl Window {
     /// Grows by one packet per acknowledged packet up to the threshold; returns the remaining
     /// acknowledged packets.
     #[inline(always)]
-    pub fn slow_start(&mut self, acked: u32) -> u32 {
+    pub fn grow_in_slow_start(&mut self, acked: u32) -> u32 {
         let grown = self.cwnd.saturating_add(acked).min(self.ssthresh);
         let left = acked - (grown - self.cwnd);
         self.cwnd = grown;
@@ -76,8 +76,8 @@ mod tests {
 
     #[test]
     fn slow_start_stops_at_the_threshold() {
-        let mut window = Window { ssthresh: 12, ..Window::new(10) };
-        assert_eq!(window.slow_start(5), 3);
+        let mut window = CongestionWindow { ssthresh: 12, ..CongestionWindow::new(10) };
+        assert_eq!(window.grow_in_slow_start(5), 3);
         assert_eq!(window.cwnd, 12);
         window.grow_by_credit(12, 3);
         assert_eq!((window.cwnd, window.credit), (12, 3));

@@ -1,7 +1,7 @@
 //! Start and end of a connection by its SYNs, FINs and RSTs: enough to distinguish it from the next
 //! connection between the same ends.
 
-use crate::analysis::End;
+use crate::analysis::ConnectionEnd;
 use crate::segment::{Flags, Nanos, Segment};
 
 /// Flags that change the state.
@@ -13,7 +13,7 @@ pub(super) struct LifecycleState {
     /// Initial sequence numbers of captured SYNs.
     isn: [Option<u32>; 2],
     finished: [bool; 2],
-    pub(super) end: End,
+    pub(super) end: ConnectionEnd,
     /// Frame number and time of the first segment.
     pub(super) frame: u64,
     pub(super) time: Nanos,
@@ -27,33 +27,33 @@ impl LifecycleState {
     /// Creates the state at the first segment.
     pub(super) fn new(first: &Segment) -> Self {
         let mut lifecycle = Self { frame: first.frame, time: first.time, ..Self::default() };
-        lifecycle.read(first, 0);
+        lifecycle.process_segment(first, 0);
         lifecycle
     }
 
     /// Processes a segment from the end `from`; only SYN, FIN and RST have an effect.
-    pub(super) fn read(&mut self, segment: &Segment, from: usize) {
+    pub(super) fn process_segment(&mut self, segment: &Segment, from: usize) {
         let flags = segment.flags;
         let reset = flags.any(Flags::RST);
         if flags.any(Flags::SYN) && !reset {
             self.isn[from] = Some(segment.sequence);
         }
         self.finished[from] |= flags.any(Flags::FIN);
-        if self.end == End::Open && reset {
-            self.end = End::Reset;
-        } else if self.end == End::Open && self.finished == [true; 2] {
-            self.end = End::Closed;
+        if self.end == ConnectionEnd::Open && reset {
+            self.end = ConnectionEnd::Reset;
+        } else if self.end == ConnectionEnd::Open && self.finished == [true; 2] {
+            self.end = ConnectionEnd::Closed;
         }
     }
 
     /// Whether no more segments are expected.
     pub(super) fn has_ended(&self) -> bool {
-        self.end != End::Open
+        self.end != ConnectionEnd::Open
     }
 
     /// Whether a SYN of the end `from` opens a new connection. `talked`: the end has sent something
     /// other than a SYN.
-    pub(super) fn opens_new(&self, syn: &Segment, from: usize, talked: bool) -> bool {
+    pub(super) fn opens_new_connection(&self, syn: &Segment, from: usize, talked: bool) -> bool {
         let another = self.isn[from].map_or(talked, |isn| isn != syn.sequence);
         another && (!syn.flags.any(Flags::ACK) || self.has_ended())
     }

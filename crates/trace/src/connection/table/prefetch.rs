@@ -6,9 +6,9 @@ use std::hash::BuildHasher;
 use std::hint::black_box;
 use std::mem::take;
 
-use super::Table;
-use super::entry::ConnectionEntry;
-use super::key::Key;
+use super::ConnectionTable;
+use super::connection_entry::ConnectionEntry;
+use super::connection_key::ConnectionKey;
 use crate::connection::analyzer::PREFETCHED;
 use crate::segment::Segment;
 
@@ -17,40 +17,40 @@ pub(in crate::connection) const LOOKUP_BATCH: usize = 64;
 
 /// Lookup of a connection.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Lookup {
-    pub(super) key: Key,
+pub(super) struct SlotLookup {
+    pub(super) key: ConnectionKey,
     pub(super) hash: u64,
     /// Predicted slot.
     pub(super) guess: usize,
 }
 
-impl Table {
+impl ConnectionTable {
     /// Processes the next segments of the capture.
     pub(in crate::connection) fn push_all(&mut self, segments: &[Segment]) {
         for segments in segments.chunks(LOOKUP_BATCH) {
-            if self.is_small() {
-                segments.iter().for_each(|segment| _ = self.push(segment));
+            if self.fits_cache() {
+                segments.iter().for_each(|segment| _ = self.push_segment(segment));
             } else {
-                self.push_together(segments);
+                self.push_with_prefetch(segments);
             }
         }
     }
 
     /// Processes several segments with prefetching.
-    fn push_together(&mut self, segments: &[Segment]) {
+    fn push_with_prefetch(&mut self, segments: &[Segment]) {
         let (mut lookups, mut owners) = (take(&mut self.lookups), take(&mut self.owners));
         for segment in segments {
-            let (key, high) = Key::of(segment);
+            let (key, high) = ConnectionKey::of_segment(segment);
             // Often the connection of the previous segment.
-            if lookups.last().is_none_or(|last: &Lookup| last.key != key) {
-                lookups.push(Lookup { key, hash: self.hashes.hash_one(key), guess: 0 });
+            if lookups.last().is_none_or(|last: &SlotLookup| last.key != key) {
+                lookups.push(SlotLookup { key, hash: self.hashes.hash_one(key), guess: 0 });
             }
             owners.push((lookups.len() - 1, high));
         }
-        self.guess(&mut lookups);
+        self.predict_slots(&mut lookups);
         for (segment, &(which, high)) in segments.iter().zip(&owners) {
             let one = &mut lookups[which];
-            self.process(segment, one, high);
+            self.process_with_lookup(segment, one, high);
             one.guess = self.latest_slot;
         }
         lookups.clear();
@@ -60,12 +60,12 @@ impl Table {
 
     /// Predicts the slots and prefetches their data. The steps depend on each other, but the
     /// connections do not.
-    fn guess(&self, lookups: &mut [Lookup]) {
+    fn predict_slots(&self, lookups: &mut [SlotLookup]) {
         black_box(
             lookups.iter().map(|one| self.index.prefetch(one.hash)).fold(0, u64::wrapping_add),
         );
         for one in &mut *lookups {
-            one.guess = self.index.guess(one.hash);
+            one.guess = self.index.likely_slot(one.hash);
         }
         let entries = lookups.iter().filter_map(|one| self.entries.get(one.guess));
         black_box(entries.clone().map(ConnectionEntry::prefetch).fold(0, u64::wrapping_add));
@@ -76,30 +76,30 @@ impl Table {
 
     /// Marks the log of a slot as due for analysis.
     #[inline]
-    pub(super) fn mark_due(&mut self, slot: usize) {
+    pub(super) fn mark_log_due(&mut self, slot: usize) {
         self.due.push(slot);
         if self.due.len() == PREFETCHED {
-            self.analyze_due();
+            self.analyze_due_logs();
         }
     }
 
-    fn analyze_due(&mut self) {
+    fn analyze_due_logs(&mut self) {
         let mut due = take(&mut self.due);
-        self.analyze_all(&due);
+        self.analyze_logs(&due);
         due.clear();
         self.due = due;
     }
 
     /// Analyses the logs of a few slots.
-    fn analyze_all(&mut self, slots: &[usize]) {
-        self.prefetch(slots);
-        slots.iter().for_each(|slot| self.analyze_log(*slot));
+    fn analyze_logs(&mut self, slots: &[usize]) {
+        self.prefetch_for_analysis(slots);
+        slots.iter().for_each(|slot| self.analyze_slot_log(*slot));
     }
 
     /// Prefetches the data needed to analyse a few slots.
-    pub(super) fn prefetch(&self, slots: &[usize]) {
+    pub(super) fn prefetch_for_analysis(&self, slots: &[usize]) {
         let entries = slots.iter().filter_map(|slot| self.entries.get(*slot));
-        black_box(self.chunks.prefetch(entries.map(|entry| &entry.log)));
+        black_box(self.chunks.prefetch_logs(entries.map(|entry| &entry.log)));
         self.analyzers.prefetch(slots);
     }
 }

@@ -14,7 +14,7 @@ use crate::tcp::TcpConfig;
 /// and the timer. Add a new algorithm as a file next to `reno.rs`.
 pub trait CongestionControl {
     /// Starts a new connection.
-    fn start(&mut self, tcp: &TcpConfig);
+    fn start_connection(&mut self, tcp: &TcpConfig);
     /// Nothing was sent for longer than a timeout: limits cwnd to the initial window (RFC 5681,
     /// section 4.1).
     fn on_idle(&mut self, tcp: &TcpConfig);
@@ -29,12 +29,12 @@ pub trait CongestionControl {
     /// A loss was detected by this number of `duplicates`, with `flight` packets outstanding.
     fn on_loss(&mut self, flight: u32, duplicates: u32);
     /// A further duplicate acknowledgement during recovery: another packet has left the network.
-    fn on_duplicate(&mut self);
+    fn on_further_duplicate(&mut self);
     /// A partial acknowledgement of `acked` packets during recovery.
     fn on_partial_ack(&mut self, acked: u32);
     /// Recovery has ended.
     fn on_recovered(&mut self);
-    /// The timer expired with `flight` packets outstanding; `repeated` if it already expired for
-    /// the same packet.
+    /// The timer expired with `flight` packets outstanding; `repeated` is true if the timer already
+    /// expired for the same packet.
     fn on_timeout(&mut self, flight: u32, repeated: bool);
 }

@@ -17,14 +17,14 @@ pub struct Reno {
 }
 
 impl Reno {
-    fn halve(&mut self, flight: u32) {
+    fn halve_flight(&mut self, flight: u32) {
         self.ssthresh = (flight / 2).max(2);
         self.ack_count = 0;
     }
 }
 
 impl CongestionControl for Reno {
-    fn start(&mut self, tcp: &TcpConfig) {
+    fn start_connection(&mut self, tcp: &TcpConfig) {
         *self = Self {
             cwnd: tcp.initial_window,
             ssthresh: tcp.initial_ssthresh,
@@ -67,13 +67,13 @@ impl CongestionControl for Reno {
     }
 
     fn on_loss(&mut self, flight: u32, duplicates: u32) {
-        self.halve(flight);
+        self.halve_flight(flight);
         // RFC 5681, section 3.2, step 3: each duplicate means that a packet has left the network.
         self.cwnd = self.ssthresh + duplicates;
     }
 
     #[inline]
-    fn on_duplicate(&mut self) {
+    fn on_further_duplicate(&mut self) {
         self.cwnd = self.cwnd.saturating_add(1);
     }
 
@@ -93,7 +93,7 @@ impl CongestionControl for Reno {
 
     fn on_timeout(&mut self, flight: u32, repeated: bool) {
         if !repeated {
-            self.halve(flight);
+            self.halve_flight(flight);
         }
         self.cwnd = 1;
         self.ack_count = 0;

@@ -20,26 +20,26 @@ pub struct RenoBytes {
 }
 
 impl RenoBytes {
-    fn halve(&mut self, flight: u32) {
-        self.ssthresh = (packets(flight) / 2).max(2 * PACKET);
+    fn halve_flight(&mut self, flight: u32) {
+        self.ssthresh = (packets_to_units(flight) / 2).max(2 * PACKET);
     }
 }
 
-fn packets(count: u32) -> u64 {
+fn packets_to_units(count: u32) -> u64 {
     u64::from(count) * PACKET
 }
 
 impl CongestionControl for RenoBytes {
-    fn start(&mut self, tcp: &TcpConfig) {
+    fn start_connection(&mut self, tcp: &TcpConfig) {
         *self = Self {
-            cwnd: packets(tcp.initial_window),
-            ssthresh: packets(tcp.initial_ssthresh),
+            cwnd: packets_to_units(tcp.initial_window),
+            ssthresh: packets_to_units(tcp.initial_ssthresh),
             inclusive: u64::from(tcp.slow_start_at_ssthresh),
         };
     }
 
     fn on_idle(&mut self, tcp: &TcpConfig) {
-        self.cwnd = self.cwnd.min(packets(tcp.initial_window));
+        self.cwnd = self.cwnd.min(packets_to_units(tcp.initial_window));
     }
 
     #[inline]
@@ -64,19 +64,19 @@ impl CongestionControl for RenoBytes {
     }
 
     fn on_loss(&mut self, flight: u32, duplicates: u32) {
-        self.halve(flight);
+        self.halve_flight(flight);
         // RFC 5681, section 3.2, step 3: each duplicate means that a packet has left the network.
-        self.cwnd = self.ssthresh + packets(duplicates);
+        self.cwnd = self.ssthresh + packets_to_units(duplicates);
     }
 
     #[inline]
-    fn on_duplicate(&mut self) {
+    fn on_further_duplicate(&mut self) {
         self.cwnd = self.cwnd.saturating_add(PACKET);
     }
 
     fn on_partial_ack(&mut self, acked: u32) {
         // RFC 6582, section 3.2, step 3: deflate by the acknowledged packets, then add one.
-        self.cwnd = self.cwnd.saturating_sub(packets(acked)) + PACKET;
+        self.cwnd = self.cwnd.saturating_sub(packets_to_units(acked)) + PACKET;
     }
 
     fn on_recovered(&mut self) {
@@ -89,7 +89,7 @@ impl CongestionControl for RenoBytes {
 
     fn on_timeout(&mut self, flight: u32, repeated: bool) {
         if !repeated {
-            self.halve(flight);
+            self.halve_flight(flight);
         }
         self.cwnd = PACKET;
     }
@@ -102,7 +102,7 @@ mod tests {
     fn started(initial_window: u32, initial_ssthresh: u32) -> RenoBytes {
         let tcp = TcpConfig { initial_window, initial_ssthresh, ..TcpConfig::default() };
         let mut window = RenoBytes::default();
-        window.start(&tcp);
+        window.start_connection(&tcp);
         window
     }
 
@@ -125,12 +125,12 @@ mod tests {
         let mut window = started(7, 7);
         window.on_loss(7, 3);
         assert_eq!((window.cwnd(), window.ssthresh()), (6, 3));
-        window.on_duplicate();
-        assert_eq!(window.cwnd, packets(15) / 2);
+        window.on_further_duplicate();
+        assert_eq!(window.cwnd, packets_to_units(15) / 2);
         window.on_partial_ack(2);
-        assert_eq!(window.cwnd, packets(13) / 2);
+        assert_eq!(window.cwnd, packets_to_units(13) / 2);
         window.on_recovered();
-        assert_eq!(window.cwnd, packets(7) / 2);
+        assert_eq!(window.cwnd, packets_to_units(7) / 2);
         assert!(!window.in_slow_start());
     }
 
@@ -152,14 +152,14 @@ mod tests {
     fn largest_windows_do_not_overflow() {
         let mut window = started(u32::MAX, u32::MAX);
         window.on_ack();
-        window.on_duplicate();
+        window.on_further_duplicate();
         assert_eq!(window.cwnd(), u32::MAX);
         let tcp = TcpConfig {
             initial_ssthresh: u32::MAX,
             slow_start_at_ssthresh: true,
             ..TcpConfig::default()
         };
-        window.start(&tcp);
+        window.start_connection(&tcp);
         assert!(window.in_slow_start());
     }
 }

@@ -1,9 +1,9 @@
 //! CUBIC: RFC 9438, with Linux's arithmetic.
 
-use super::super::phase::PhaseName;
-use super::super::stack::{Cubic, Stack};
-use super::super::u128_division::quotient;
-use super::super::window::Window;
+use super::super::recovery_phase::PhaseName;
+use super::super::stack::{CubicOptions, Stack};
+use super::super::u128_division::divide_u128;
+use super::super::window::CongestionWindow;
 use super::hystart::HyStart;
 use super::{AckSample, CongestionControl, PhaseChange, TransmitStart};
 use crate::clock::{Nanos, SECOND};
@@ -11,21 +11,21 @@ use crate::clock::{Nanos, SECOND};
 /// beta_cubic = 0.7 = 717/1024.
 const BETA: u32 = 717;
 const BETA_UNIT: u32 = 1024;
-/// 8 / alpha_cubic, where alpha_cubic = 3 (1 - beta) / (1 + beta): 1 / alpha_cubic acknowledged
-/// packets per packet of the window let Reno grow by one packet (RFC 9438, section 4.3).
+/// 8 / alpha_cubic, where alpha_cubic = 3 (1 - beta) / (1 + beta): Reno's window estimate grows by
+/// one packet after cwnd / alpha_cubic acknowledged packets (RFC 9438, section 4.3).
 const RENO_SCALE: u32 = 8 * (BETA_UNIT + BETA) / 3 / (BETA_UNIT - BETA);
 /// C = 0.4 = 410 / 2^10, in packets per second cubed.
 const CUBE_RTT_SCALE: u64 = 410;
 /// K has units of 1/1024 s.
 const K_SHIFT: u32 = 10;
-/// 1 / C in these units, cubed.
+/// 1 / C, in (1/1024 s)^3 per packet.
 const CUBE_FACTOR: u64 = (1 << (10 + 3 * K_SHIFT)) / CUBE_RTT_SCALE;
 /// Time after which the curve is evaluated again for the same window.
 const SAME_WINDOW: Nanos = SECOND / 32;
 
 /// A period of growth since the last reduction.
 #[derive(Clone, Copy, Debug)]
-struct Epoch {
+struct CubicEpoch {
     start: Nanos,
     /// Time from the start to the plateau, in units of 1/1024 s.
     k: u64,
@@ -39,7 +39,7 @@ struct Epoch {
 
 /// Last evaluation of the curve.
 #[derive(Clone, Copy, Debug)]
-struct Evaluation {
+struct CurveEvaluation {
     at: Nanos,
     cwnd: u32,
     /// Acknowledged packets needed per packet of growth.
@@ -49,11 +49,11 @@ struct Evaluation {
 /// CUBIC with HyStart.
 #[derive(Clone, Copy, Debug)]
 pub struct CubicControl {
-    rules: Cubic,
+    rules: CubicOptions,
     tick: Nanos,
     w_max: u32,
-    epoch: Option<Epoch>,
-    last: Option<Evaluation>,
+    epoch: Option<CubicEpoch>,
+    last: Option<CurveEvaluation>,
     min_delay: Option<Nanos>,
     hystart: HyStart,
     /// Whether HyStart has ended slow start.
@@ -63,7 +63,7 @@ pub struct CubicControl {
 impl CubicControl {
     /// Creates the state of a new connection.
     #[must_use]
-    pub fn new(rules: Cubic, stack: &Stack, now: Nanos, start: u64) -> Self {
+    pub fn new(rules: CubicOptions, stack: &Stack, now: Nanos, start: u64) -> Self {
         Self {
             rules,
             tick: stack.tick,
@@ -71,52 +71,54 @@ impl CubicControl {
             epoch: None,
             last: None,
             min_delay: None,
-            hystart: HyStart::begin(now, start),
+            hystart: HyStart::begin_round(now, start),
             exited_slow_start: false,
         }
     }
 
     /// Rounds a time down to ticks of Linux's clock.
-    fn ticks(&self, now: Nanos) -> Nanos {
+    fn round_down_to_ticks(&self, now: Nanos) -> Nanos {
         now / self.tick * self.tick
     }
 
     /// Returns the number of acknowledged packets needed to grow the window by one.
-    fn per_packet(&mut self, cwnd: u32, acked: u32, now: Nanos) -> u32 {
+    fn acks_per_window_packet(&mut self, cwnd: u32, acked: u32, now: Nanos) -> u32 {
         if let Some(epoch) = &mut self.epoch {
             epoch.acked = epoch.acked.saturating_add(acked);
         }
         if let Some(last) = self.last.filter(|last| last.cwnd == cwnd) {
             // A running epoch may have been evaluated since, at a clock tick.
-            if self.ticks(now - last.at) <= SAME_WINDOW {
+            if self.round_down_to_ticks(now - last.at) <= SAME_WINDOW {
                 return last.per_packet;
             }
         }
-        let now = self.ticks(now);
+        let now = self.round_down_to_ticks(now);
         let same_tick = self.last.filter(|last| self.epoch.is_some() && last.at == now);
         let curve = match same_tick {
             Some(last) => last.per_packet,
             None => {
-                let epoch = self.epoch.get_or_insert_with(|| begin(now, cwnd, acked, self.w_max));
+                let epoch =
+                    self.epoch.get_or_insert_with(|| begin_epoch(now, cwnd, acked, self.w_max));
                 let elapsed = now - epoch.start;
                 let delay = self.min_delay.map_or(0, |min| min.div_ceil(self.tick) * self.tick);
-                let per_packet = curve(epoch, elapsed + delay, cwnd);
+                let per_packet = acks_per_packet_on_curve(epoch, elapsed + delay, cwnd);
                 // While the capacity of the path is unknown, the window grows by at least a
                 // twentieth.
                 if self.w_max == 0 { per_packet.min(20) } else { per_packet }
             }
         };
-        let friendly = if self.rules.reno_friendly { self.reno_friendly(cwnd) } else { None };
+        let friendly =
+            if self.rules.reno_friendly { self.acks_per_packet_as_reno(cwnd) } else { None };
         // At most one packet per two acknowledged: growth by half per round trip.
         let per_packet = friendly.map_or(curve, |max| curve.min(max)).max(2);
         let at = same_tick.map_or(now, |last| last.at);
         let evaluated = same_tick.map_or(cwnd, |last| last.cwnd);
-        self.last = Some(Evaluation { at, cwnd: evaluated, per_packet });
+        self.last = Some(CurveEvaluation { at, cwnd: evaluated, per_packet });
         per_packet
     }
 
     /// RFC 9438, section 4.3: the window is at least Reno's estimated window.
-    fn reno_friendly(&mut self, cwnd: u32) -> Option<u32> {
+    fn acks_per_packet_as_reno(&mut self, cwnd: u32) -> Option<u32> {
         let epoch = self.epoch.as_mut()?;
         let each = (cwnd * RENO_SCALE / 8).max(1);
         // As often as it is exceeded; equality is handled at the next acknowledgement.
@@ -130,19 +132,19 @@ impl CubicControl {
 }
 
 /// RFC 9438, section 4.2: K, equation (2).
-fn begin(now: Nanos, cwnd: u32, acked: u32, w_max: u32) -> Epoch {
+fn begin_epoch(now: Nanos, cwnd: u32, acked: u32, w_max: u32) -> CubicEpoch {
     let (k, origin) = if w_max <= cwnd {
         (0, cwnd)
     } else {
         let cube = CUBE_FACTOR * u64::from(w_max - cwnd);
         (libm::cbrt(cube as f64) as u64, w_max)
     };
-    Epoch { start: now, k, origin, w_est: cwnd, acked }
+    CubicEpoch { start: now, k, origin, w_est: cwnd, acked }
 }
 
 /// RFC 9438, section 4.2: W_cubic, equation (1), and the resulting growth.
-fn curve(epoch: &Epoch, elapsed: Nanos, cwnd: u32) -> u32 {
-    let t = quotient(u128::from(elapsed) << K_SHIFT, SECOND) as u64;
+fn acks_per_packet_on_curve(epoch: &CubicEpoch, elapsed: Nanos, cwnd: u32) -> u32 {
+    let t = divide_u128(u128::from(elapsed) << K_SHIFT, SECOND) as u64;
     let offset = u128::from(t.abs_diff(epoch.k));
     let cubed = (u128::from(CUBE_RTT_SCALE) * offset * offset * offset) >> (10 + 3 * K_SHIFT);
     let delta = u32::try_from(cubed).unwrap_or(u32::MAX / 2);
@@ -163,16 +165,19 @@ impl CongestionControl for CubicControl {
 
     /// Round-trip times matter in slow start, or if they are a new minimum.
     #[inline(always)]
-    fn needs_sample(&self, window: &Window, rtt: Option<Nanos>) -> bool {
+    fn needs_sample(&self, window: &CongestionWindow, rtt: Option<Nanos>) -> bool {
         let in_hystart = !self.exited_slow_start && window.in_slow_start();
         rtt.is_some_and(|rtt| in_hystart || self.min_delay.is_none_or(|min| rtt < min))
     }
 
     #[inline(always)]
-    fn on_sample(&mut self, window: &mut Window, sample: &AckSample) {
+    fn on_rtt_sample(&mut self, window: &mut CongestionWindow, sample: &AckSample) {
         let Some(rtt) = sample.rtt else { return };
         // Shortly after a reduction, round-trip times include the queue that caused it.
-        if self.epoch.is_some_and(|epoch| self.ticks(sample.now) < epoch.start + SECOND) {
+        if self
+            .epoch
+            .is_some_and(|epoch| self.round_down_to_ticks(sample.now) < epoch.start + SECOND)
+        {
             return;
         }
         let rtt = rtt.max(1);
@@ -181,7 +186,7 @@ impl CongestionControl for CubicControl {
         if !self.exited_slow_start
             && window.in_slow_start()
             && (self.rules.hystart_train || self.rules.hystart_delay)
-            && self.hystart.ends(&self.rules, window, min, sample)
+            && self.hystart.ends_slow_start(&self.rules, window, min, sample)
         {
             self.exited_slow_start = true;
             window.ssthresh = window.cwnd;
@@ -189,23 +194,23 @@ impl CongestionControl for CubicControl {
     }
 
     #[inline(always)]
-    fn on_ack(&mut self, window: &mut Window, sample: &AckSample) {
+    fn on_ack(&mut self, window: &mut CongestionWindow, sample: &AckSample) {
         if !sample.cwnd_limited {
             return;
         }
         let mut acked = sample.delivered;
         if window.in_slow_start() {
-            acked = window.slow_start(acked);
+            acked = window.grow_in_slow_start(acked);
             if acked == 0 {
                 return;
             }
         }
-        let per_packet = self.per_packet(window.cwnd, acked, sample.now);
+        let per_packet = self.acks_per_window_packet(window.cwnd, acked, sample.now);
         window.grow_by_credit(per_packet, acked);
     }
 
     /// RFC 9438, sections 4.6 and 4.7.
-    fn ssthresh(&mut self, window: &Window) -> u32 {
+    fn ssthresh(&mut self, window: &CongestionWindow) -> u32 {
         self.epoch = None;
         let cwnd = u64::from(window.cwnd);
         self.w_max = if window.cwnd < self.w_max && self.rules.fast_convergence {
@@ -217,20 +222,25 @@ impl CongestionControl for CubicControl {
     }
 
     /// A timeout resets all state (RFC 9438, section 4.8).
-    fn on_phase(&mut self, _window: &mut Window, change: &PhaseChange) {
+    fn on_phase_change(&mut self, _window: &mut CongestionWindow, change: &PhaseChange) {
         if change.phase == PhaseName::Loss {
             self.w_max = 0;
             self.epoch = None;
             self.last = None;
             self.min_delay = None;
             self.exited_slow_start = false;
-            self.hystart = HyStart::begin(change.now, change.next);
+            self.hystart = HyStart::begin_round(change.now, change.next);
         }
     }
 
     /// RFC 9438, section 4.2: idle times of the application do not count.
-    fn on_transmit_start(&mut self, _window: &mut Window, now: Nanos, start: TransmitStart) {
-        let now = self.ticks(now);
+    fn on_transmit_start(
+        &mut self,
+        _window: &mut CongestionWindow,
+        now: Nanos,
+        start: TransmitStart,
+    ) {
+        let now = self.round_down_to_ticks(now);
         if let Some(epoch) = &mut self.epoch {
             epoch.start = (epoch.start + start.idle).min(now);
         }

@@ -1,8 +1,8 @@
 //! DCTCP: RFC 8257, as in Linux.
 
-use super::super::phase::PhaseName;
+use super::super::recovery_phase::PhaseName;
 use super::super::stack::Stack;
-use super::super::window::Window;
+use super::super::window::CongestionWindow;
 use super::reno::RenoControl;
 use super::{AckSample, CongestionControl, PhaseChange};
 use crate::clock::Nanos;
@@ -13,7 +13,7 @@ const ONE: u32 = 1 << 10;
 /// Weight of a new sample: 1/16. RFC 8257, section 4.2.
 const GAIN_SHIFT: u32 = 4;
 
-/// DCTCP: the window is reduced by half the fraction of marked packets.
+/// DCTCP: a mark reduces the window in proportion to the fraction of marked packets.
 #[derive(Clone, Copy, Debug)]
 pub struct DctcpControl {
     reno: RenoControl,
@@ -44,13 +44,13 @@ impl DctcpControl {
 
 impl CongestionControl for DctcpControl {
     #[inline(always)]
-    fn needs_sample(&self, _window: &Window, _rtt: Option<Nanos>) -> bool {
+    fn needs_sample(&self, _window: &CongestionWindow, _rtt: Option<Nanos>) -> bool {
         true
     }
 
     /// RFC 8257, section 3.3, steps 3 to 7.
     #[inline(always)]
-    fn on_sample(&mut self, _window: &mut Window, sample: &AckSample) {
+    fn on_rtt_sample(&mut self, _window: &mut CongestionWindow, sample: &AckSample) {
         if sample.una < self.window_end {
             return;
         }
@@ -69,19 +69,19 @@ impl CongestionControl for DctcpControl {
     }
 
     #[inline(always)]
-    fn on_ack(&mut self, window: &mut Window, sample: &AckSample) {
+    fn on_ack(&mut self, window: &mut CongestionWindow, sample: &AckSample) {
         self.reno.on_ack(window, sample);
     }
 
     /// RFC 8257, section 3.3, step 9: cwnd x (1 - alpha / 2).
-    fn ssthresh(&mut self, window: &Window) -> u32 {
+    fn ssthresh(&mut self, window: &CongestionWindow) -> u32 {
         self.reduced_from = Some(window.cwnd);
         let cut = (u64::from(window.cwnd) * u64::from(self.alpha)) >> 11;
         (window.cwnd - cut as u32).max(2)
     }
 
     /// RFC 8257, section 3.5: a loss halves the window, as in other TCPs.
-    fn on_phase(&mut self, window: &mut Window, change: &PhaseChange) {
+    fn on_phase_change(&mut self, window: &mut CongestionWindow, change: &PhaseChange) {
         if let (Some(cwnd), PhaseName::Recovery | PhaseName::Loss) =
             (self.reduced_from.take(), change.phase)
         {

@@ -1,13 +1,13 @@
 //! HyStart: ends slow start before a loss occurs (Ha and Rhee 2008, as in Linux).
 
-use super::super::stack::{Cubic, MILLISECOND};
-use super::super::window::Window;
+use super::super::stack::{CubicOptions, MILLISECOND};
+use super::super::window::CongestionWindow;
 use super::AckSample;
 use crate::clock::{Nanos, SECOND};
 
 /// Maximum gap between acknowledgements of one train.
 const TRAIN_GAP: Nanos = 2 * MILLISECOND;
-/// Samples of a round before the one that is compared.
+/// Number of samples at the start of a round whose minimum is compared.
 const SAMPLES: u8 = 8;
 /// Slow start ends when the round-trip time has increased by 1/8, limited to these bounds.
 const DELAY_BOUNDS: (Nanos, Nanos) = (4 * MILLISECOND, 16 * MILLISECOND);
@@ -29,32 +29,43 @@ pub struct HyStart {
 impl HyStart {
     /// Starts a round that ends with byte `end`.
     #[must_use]
-    pub fn begin(now: Nanos, end: u64) -> Self {
+    pub fn begin_round(now: Nanos, end: u64) -> Self {
         Self { round_start: now, last_ack: now, round_end: end, smallest: None, samples: 0 }
     }
 
     /// Whether slow start ends with this acknowledgement.
     #[inline(always)]
-    pub fn ends(&mut self, rules: &Cubic, window: &Window, min: Nanos, ack: &AckSample) -> bool {
+    pub fn ends_slow_start(
+        &mut self,
+        rules: &CubicOptions,
+        window: &CongestionWindow,
+        min: Nanos,
+        ack: &AckSample,
+    ) -> bool {
         if ack.una > self.round_end {
-            *self = Self::begin(ack.now, ack.next);
+            *self = Self::begin_round(ack.now, ack.next);
         }
         if window.cwnd < rules.hystart_low_window {
             return false;
         }
-        let by_train = rules.hystart_train && self.train_ends(window, min, ack);
-        let by_delay = rules.hystart_delay && self.delay_ends(min, ack);
+        let by_train = rules.hystart_train && self.ends_by_ack_train(window, min, ack);
+        let by_delay = rules.hystart_delay && self.ends_by_delay(min, ack);
         by_train || by_delay
     }
 
     /// Whether acknowledgements arrived in a train for half a round-trip time.
     #[inline(always)]
-    fn train_ends(&mut self, window: &Window, min: Nanos, ack: &AckSample) -> bool {
+    fn ends_by_ack_train(
+        &mut self,
+        window: &CongestionWindow,
+        min: Nanos,
+        ack: &AckSample,
+    ) -> bool {
         if ack.now - self.last_ack > TRAIN_GAP {
             return false;
         }
         self.last_ack = ack.now;
-        let bursts = match ack.window_rate(window) {
+        let bursts = match ack.pacing_rate_of_window(window) {
             0 => 0,
             rate => MILLISECOND.min(BURSTS * SECOND / rate),
         };
@@ -64,7 +75,7 @@ impl HyStart {
 
     /// Whether the minimum of the first samples of the round exceeds the overall minimum.
     #[inline(always)]
-    fn delay_ends(&mut self, min: Nanos, ack: &AckSample) -> bool {
+    fn ends_by_delay(&mut self, min: Nanos, ack: &AckSample) -> bool {
         let Some(rtt) = ack.rtt else { return false };
         let smallest = self.smallest.map_or(rtt, |smallest| smallest.min(rtt));
         self.smallest = Some(smallest);
@@ -82,21 +93,25 @@ mod tests {
 
     /// Time at which slow start ends if an acknowledgement arrives every `gap` with a constant RTT.
     fn ends_at(
-        rules: Cubic,
+        rules: CubicOptions,
         cwnd: u32,
         (min, rtt, gap): (Nanos, Nanos, Nanos),
         paced: bool,
     ) -> Option<Nanos> {
-        let mut hystart = HyStart::begin(0, 1);
+        let mut hystart = HyStart::begin_round(0, 1);
         (1..=100).map(|count| count * gap).find(|&now| {
-            let ack =
-                AckSample { rtt: Some(rtt), srtt: None, paced, ..AckSample::of(now, 1, cwnd) };
-            hystart.ends(&rules, &Window::new(cwnd), min, &ack)
+            let ack = AckSample {
+                rtt: Some(rtt),
+                srtt: None,
+                paced,
+                ..AckSample::for_test(now, 1, cwnd)
+            };
+            hystart.ends_slow_start(&rules, &CongestionWindow::new(cwnd), min, &ack)
         })
     }
 
-    const BY_TRAIN: Cubic = Cubic { hystart_delay: false, ..Cubic::LINUX };
-    const BY_DELAY: Cubic = Cubic { hystart_train: false, ..Cubic::LINUX };
+    const BY_TRAIN: CubicOptions = CubicOptions { hystart_delay: false, ..CubicOptions::LINUX };
+    const BY_DELAY: CubicOptions = CubicOptions { hystart_train: false, ..CubicOptions::LINUX };
 
     #[test]
     fn linux_hystart_delay_thresh_is_an_eighth_from_4_to_16_ms() {

@@ -15,10 +15,10 @@ pub use dctcp::DctcpControl;
 pub use reno::RenoControl;
 
 use super::delivery_rate::RateSample;
-use super::phase::PhaseName;
-use super::stack::{Control, Stack};
-use super::u128_division::quotient;
-use super::window::Window;
+use super::recovery_phase::PhaseName;
+use super::stack::{CongestionControlKind, Stack};
+use super::u128_division::divide_u128;
+use super::window::CongestionWindow;
 use crate::clock::{Nanos, SECOND};
 
 /// Input of congestion control for one acknowledgement. Counts are packets.
@@ -77,16 +77,16 @@ impl AckSample {
     /// round-trip time, 2 in the first half of slow start and 1.2 otherwise.
     #[inline]
     #[must_use]
-    pub fn window_rate(&self, window: &Window) -> u64 {
+    pub fn pacing_rate_of_window(&self, window: &CongestionWindow) -> u64 {
         let Some(srtt) = self.srtt.filter(|&srtt| srtt > 0) else { return 0 };
-        quotient(window_bytes(window, self.out, self.mss), srtt) as u64
+        divide_u128(window_bytes(window, self.out, self.mss), srtt) as u64
     }
 }
 
 #[cfg(test)]
 impl AckSample {
     /// An acknowledgement of `delivered` packets with `in_flight` packets left and an RTT of 20 ms.
-    pub(crate) fn of(now: Nanos, delivered: u32, in_flight: u32) -> Self {
+    pub(crate) fn for_test(now: Nanos, delivered: u32, in_flight: u32) -> Self {
         let rtt = Some(SECOND / 50);
         Self {
             now,
@@ -116,10 +116,10 @@ impl AckSample {
     }
 }
 
-/// Returns [`AckSample::window_rate`] times the smoothed round-trip time in nanoseconds.
+/// Returns [`AckSample::pacing_rate_of_window`] times the smoothed round-trip time in nanoseconds.
 #[inline(always)]
 #[must_use]
-pub fn window_bytes(window: &Window, out: u32, mss: u32) -> u128 {
+pub fn window_bytes(window: &CongestionWindow, out: u32, mss: u32) -> u128 {
     let percent = if window.cwnd < window.ssthresh / 2 { 200 } else { 120 };
     let bytes = u128::from(window.cwnd.max(out)) * u128::from(mss);
     // Percent times hundredths of a second in nanoseconds, which is an integer.
@@ -145,7 +145,7 @@ pub struct LostPacket {
 
 /// Totals of delivered and lost packets so far; both wrap.
 #[derive(Clone, Copy, Debug)]
-pub struct Totals {
+pub struct DeliveryTotals {
     /// Time of the last delivery.
     pub at: Nanos,
     /// Packets delivered.
@@ -164,7 +164,7 @@ pub struct PhaseChange {
     /// Byte after the last one sent.
     pub next: u64,
     /// Totals at the change; at a timeout the outstanding packets count as lost.
-    pub totals: Totals,
+    pub totals: DeliveryTotals,
 }
 
 /// Start of sending with nothing in flight.
@@ -179,35 +179,41 @@ pub struct TransmitStart {
 /// A congestion control algorithm.
 pub trait CongestionControl {
     /// An acknowledgement with its round-trip time, before the window changes.
-    fn on_sample(&mut self, _window: &mut Window, _sample: &AckSample) {}
+    fn on_rtt_sample(&mut self, _window: &mut CongestionWindow, _sample: &AckSample) {}
 
-    /// The window may grow if the sample says that it limited the rate (`cwnd_limited`). In
+    /// The window may grow if the window limited the rate (`cwnd_limited` of the sample). In
     /// recovery, called only if [`Self::controls_window`]; otherwise PRR reduces the window to
     /// `ssthresh`.
-    fn on_ack(&mut self, window: &mut Window, sample: &AckSample);
+    fn on_ack(&mut self, window: &mut CongestionWindow, sample: &AckSample);
 
     /// A packet is detected as lost; called only if [`Self::has_loss_feedback`].
-    fn on_lost(&mut self, _window: &mut Window, _lost: &LostPacket) {}
+    fn on_lost_packet(&mut self, _window: &mut CongestionWindow, _lost: &LostPacket) {}
 
     /// Returns the threshold after a loss or a mark.
-    fn ssthresh(&mut self, window: &Window) -> u32;
+    fn ssthresh(&mut self, window: &CongestionWindow) -> u32;
 
     /// The recovery phase changes, or a timeout follows another one.
-    fn on_phase(&mut self, _window: &mut Window, _change: &PhaseChange) {}
+    fn on_phase_change(&mut self, _window: &mut CongestionWindow, _change: &PhaseChange) {}
 
     /// The handshake has measured a round-trip time.
-    fn on_established(&mut self, _window: &Window, _now: Nanos, _rtt: Nanos) {}
+    fn on_established(&mut self, _window: &CongestionWindow, _now: Nanos, _rtt: Nanos) {}
 
     /// A packet is sent with nothing in flight.
-    fn on_transmit_start(&mut self, _window: &mut Window, _now: Nanos, _start: TransmitStart) {}
+    fn on_transmit_start(
+        &mut self,
+        _window: &mut CongestionWindow,
+        _now: Nanos,
+        _start: TransmitStart,
+    ) {
+    }
 
     /// Returns the window after a reduction is undone.
-    fn undo_cwnd(&mut self, window: &Window) -> u32 {
+    fn undo_cwnd(&mut self, window: &CongestionWindow) -> u32 {
         window.cwnd.max(window.before_reduction)
     }
 
-    /// Whether this algorithm sets window and rate itself, even during recovery. True if it
-    /// requests a rate.
+    /// Whether this algorithm sets window and rate itself, even during recovery. True if the
+    /// algorithm requests a pacing rate.
     #[inline(always)]
     fn controls_window(&self) -> bool {
         self.requested_pacing_rate().is_some()
@@ -239,18 +245,18 @@ pub trait CongestionControl {
         0
     }
 
-    /// Whether [`Self::on_sample`] uses a sample with this round-trip time.
+    /// Whether [`Self::on_rtt_sample`] uses a sample with this round-trip time.
     #[inline(always)]
-    fn needs_sample(&self, _window: &Window, _rtt: Option<Nanos>) -> bool {
+    fn needs_sample(&self, _window: &CongestionWindow, _rtt: Option<Nanos>) -> bool {
         false
     }
 }
 
-/// Any congestion control, so that connections of a run can differ. The explicit tag makes the
-/// comparisons of each acknowledgement cheap.
+/// Any congestion control, so that connections of a run can differ. `repr(u8)` makes the match on
+/// the variant, which happens for each acknowledgement, cheap.
 #[derive(Clone, Debug)]
 #[repr(u8)]
-pub enum AnyControl {
+pub enum AnyCongestionControl {
     /// RFC 5681.
     Reno(RenoControl),
     /// RFC 9438.
@@ -266,26 +272,28 @@ pub enum AnyControl {
 macro_rules! each {
     ($self:expr, $control:ident => $call:expr) => {
         match $self {
-            AnyControl::Reno($control) => $call,
-            AnyControl::Cubic($control) => $call,
-            AnyControl::Dctcp($control) => $call,
-            AnyControl::Bbr($control) => $call,
-            AnyControl::Bbr3($control) => $call,
+            AnyCongestionControl::Reno($control) => $call,
+            AnyCongestionControl::Cubic($control) => $call,
+            AnyCongestionControl::Dctcp($control) => $call,
+            AnyCongestionControl::Bbr($control) => $call,
+            AnyCongestionControl::Bbr3($control) => $call,
         }
     };
 }
 
-impl AnyControl {
+impl AnyCongestionControl {
     /// Creates the congestion control of a connection that begins with byte `start` at `now`.
     /// `seed` determines the phase of BBR's cycle, and the times between probes of version 3.
     #[must_use]
     pub fn new(stack: &Stack, now: Nanos, start: u64, seed: u64) -> Self {
         match stack.control {
-            Control::Reno => Self::Reno(RenoControl::new(stack)),
-            Control::Cubic(rules) => Self::Cubic(CubicControl::new(rules, stack, now, start)),
-            Control::Dctcp => Self::Dctcp(DctcpControl::new(stack, start)),
-            Control::Bbr => Self::Bbr(Box::new(Bbr::new(stack, now, seed))),
-            Control::Bbr3 => Self::Bbr3(Box::new(Bbr3::new(stack, now, seed))),
+            CongestionControlKind::Reno => Self::Reno(RenoControl::new(stack)),
+            CongestionControlKind::Cubic(rules) => {
+                Self::Cubic(CubicControl::new(rules, stack, now, start))
+            }
+            CongestionControlKind::Dctcp => Self::Dctcp(DctcpControl::new(stack, start)),
+            CongestionControlKind::Bbr => Self::Bbr(Box::new(Bbr::new(stack, now, seed))),
+            CongestionControlKind::Bbr3 => Self::Bbr3(Box::new(Bbr3::new(stack, now, seed))),
         }
     }
 
@@ -340,56 +348,61 @@ impl AnyControl {
     /// See [`CongestionControl::needs_sample`].
     #[inline(always)]
     #[must_use]
-    pub fn needs_sample(&self, window: &Window, rtt: Option<Nanos>) -> bool {
+    pub fn needs_sample(&self, window: &CongestionWindow, rtt: Option<Nanos>) -> bool {
         each!(self, control => control.needs_sample(window, rtt))
     }
 
-    /// See [`CongestionControl::on_sample`].
+    /// See [`CongestionControl::on_rtt_sample`].
     #[inline(always)]
-    pub fn on_sample(&mut self, window: &mut Window, sample: &AckSample) {
-        each!(self, control => control.on_sample(window, sample));
+    pub fn on_rtt_sample(&mut self, window: &mut CongestionWindow, sample: &AckSample) {
+        each!(self, control => control.on_rtt_sample(window, sample));
     }
 
-    /// See [`CongestionControl::on_ack`]; only for algorithms that set the window, others are
-    /// compiled out.
+    /// See [`CongestionControl::on_ack`]; only for algorithms that set the window; for other
+    /// algorithms the call is compiled out.
     #[inline(always)]
-    pub fn set_window(&mut self, window: &mut Window, sample: &AckSample) {
+    pub fn set_window(&mut self, window: &mut CongestionWindow, sample: &AckSample) {
         each!(self, control => if control.controls_window() { control.on_ack(window, sample) });
     }
 
     /// See [`CongestionControl::on_ack`]; only for algorithms that do not set the window.
     #[inline(always)]
-    pub fn grow(&mut self, window: &mut Window, sample: &AckSample) {
+    pub fn grow_window(&mut self, window: &mut CongestionWindow, sample: &AckSample) {
         each!(self, control => if !control.controls_window() { control.on_ack(window, sample) });
     }
 
-    /// See [`CongestionControl::on_lost`].
-    pub fn on_lost(&mut self, window: &mut Window, lost: &LostPacket) {
-        each!(self, control => control.on_lost(window, lost));
+    /// See [`CongestionControl::on_lost_packet`].
+    pub fn on_lost_packet(&mut self, window: &mut CongestionWindow, lost: &LostPacket) {
+        each!(self, control => control.on_lost_packet(window, lost));
     }
 
     /// See [`CongestionControl::ssthresh`].
-    pub fn ssthresh(&mut self, window: &Window) -> u32 {
+    pub fn ssthresh(&mut self, window: &CongestionWindow) -> u32 {
         each!(self, control => control.ssthresh(window))
     }
 
-    /// See [`CongestionControl::on_phase`].
-    pub fn on_phase(&mut self, window: &mut Window, change: &PhaseChange) {
-        each!(self, control => control.on_phase(window, change));
+    /// See [`CongestionControl::on_phase_change`].
+    pub fn on_phase_change(&mut self, window: &mut CongestionWindow, change: &PhaseChange) {
+        each!(self, control => control.on_phase_change(window, change));
     }
 
     /// See [`CongestionControl::on_established`].
-    pub fn on_established(&mut self, window: &Window, now: Nanos, rtt: Nanos) {
+    pub fn on_established(&mut self, window: &CongestionWindow, now: Nanos, rtt: Nanos) {
         each!(self, control => control.on_established(window, now, rtt));
     }
 
     /// See [`CongestionControl::on_transmit_start`].
-    pub fn on_transmit_start(&mut self, window: &mut Window, now: Nanos, start: TransmitStart) {
+    pub fn on_transmit_start(
+        &mut self,
+        window: &mut CongestionWindow,
+        now: Nanos,
+        start: TransmitStart,
+    ) {
         each!(self, control => control.on_transmit_start(window, now, start));
     }
 
     /// See [`CongestionControl::undo_cwnd`].
-    pub fn undo_cwnd(&mut self, window: &Window) -> u32 {
+    pub fn undo_cwnd(&mut self, window: &CongestionWindow) -> u32 {
         each!(self, control => control.undo_cwnd(window))
     }
 }

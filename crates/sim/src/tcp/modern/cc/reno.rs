@@ -1,13 +1,13 @@
 //! Reno: RFC 5681.
 
-use super::super::stack::{Growth, Stack};
-use super::super::window::Window;
+use super::super::stack::{Stack, WindowGrowthUnit};
+use super::super::window::CongestionWindow;
 use super::{AckSample, CongestionControl};
 
 /// Reno; the window grows by acknowledged packets or by acknowledgements.
 #[derive(Clone, Copy, Debug)]
 pub struct RenoControl {
-    growth: Growth,
+    growth: WindowGrowthUnit,
 }
 
 impl RenoControl {
@@ -21,16 +21,16 @@ impl RenoControl {
 impl CongestionControl for RenoControl {
     /// RFC 5681, section 3.1.
     #[inline(always)]
-    fn on_ack(&mut self, window: &mut Window, sample: &AckSample) {
+    fn on_ack(&mut self, window: &mut CongestionWindow, sample: &AckSample) {
         if !sample.cwnd_limited {
             return;
         }
         let mut acked = match self.growth {
-            Growth::PacketsAcked => sample.delivered,
-            Growth::EachAck => 1,
+            WindowGrowthUnit::PacketsAcked => sample.delivered,
+            WindowGrowthUnit::EachAck => 1,
         };
         if window.in_slow_start() {
-            acked = window.slow_start(acked);
+            acked = window.grow_in_slow_start(acked);
             if acked == 0 {
                 return;
             }
@@ -39,7 +39,7 @@ impl CongestionControl for RenoControl {
     }
 
     /// RFC 5681, equation (4), with the window instead of FlightSize as in Linux.
-    fn ssthresh(&mut self, window: &Window) -> u32 {
+    fn ssthresh(&mut self, window: &CongestionWindow) -> u32 {
         (window.cwnd / 2).max(2)
     }
 }

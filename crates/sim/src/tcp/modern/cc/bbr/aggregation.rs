@@ -2,7 +2,7 @@
 //! bandwidth.
 
 use super::super::AckSample;
-use super::super::path_model::{AckEpoch, carried};
+use super::super::path_model::{AckAggregationEpoch, packets_carried_rounded_down};
 use crate::clock::Nanos;
 use crate::tcp::modern::stack::MILLISECOND;
 
@@ -13,22 +13,22 @@ const MAX_TIME: Nanos = 100 * MILLISECOND;
 
 /// Filter of the excess packets.
 #[derive(Clone, Copy, Debug)]
-pub struct Aggregation {
-    epoch: AckEpoch,
+pub struct AckAggregationFilter {
+    epoch: AckAggregationEpoch,
     extra: [u32; 2],
     index: usize,
     rounds: u8,
 }
 
-impl Aggregation {
+impl AckAggregationFilter {
     /// Creates a filter with an epoch that begins now.
     pub fn new(now: Nanos) -> Self {
-        Self { epoch: AckEpoch::new(now), extra: [0; 2], index: 0, rounds: 0 }
+        Self { epoch: AckAggregationEpoch::new(now), extra: [0; 2], index: 0, rounds: 0 }
     }
 
     /// Starts a new epoch after an idle time.
-    pub fn restarted(self, now: Nanos) -> Self {
-        Self { epoch: AckEpoch::new(now), ..self }
+    pub fn with_new_epoch(self, now: Nanos) -> Self {
+        Self { epoch: AckAggregationEpoch::new(now), ..self }
     }
 
     /// Processes an acknowledgement; `bw` is the bandwidth of the model.
@@ -44,12 +44,12 @@ impl Aggregation {
                 self.extra[self.index] = 0;
             }
         }
-        let extra = self.epoch.extra(ack, bw, cwnd);
+        let extra = self.epoch.extra_acked_packets(ack, bw, cwnd);
         self.extra[self.index] = self.extra[self.index].max(extra);
     }
 
     /// Additional packets of the window.
-    pub fn room(&self, bw: u64) -> u32 {
-        self.extra[0].max(self.extra[1]).min(carried(bw, MAX_TIME))
+    pub fn extra_window_packets(&self, bw: u64) -> u32 {
+        self.extra[0].max(self.extra[1]).min(packets_carried_rounded_down(bw, MAX_TIME))
     }
 }

@@ -1,7 +1,7 @@
 use super::*;
-use crate::tcp::modern::cc::path_model::{AckEpoch, chunk_packets};
-use crate::tcp::modern::packet::Packet;
-use crate::tcp::modern::sender::{Repair, Sender};
+use crate::tcp::modern::cc::path_model::{AckAggregationEpoch, chunk_packets};
+use crate::tcp::modern::outstanding_packet::OutstandingPacket;
+use crate::tcp::modern::sender::{AllowedRetransmissions, Sender};
 use crate::tcp::modern::stack::{MILLISECOND, Preset};
 
 #[test]
@@ -14,9 +14,9 @@ fn initial_rate_is_ten_packets_per_millisecond() {
 
 #[test]
 fn packets_inverts_bandwidth() {
-    let bw = bandwidth(100, 60 * MILLISECOND);
-    assert_eq!(packets(bw, 60 * MILLISECOND, UNIT), 100);
-    assert_eq!(packets(bw, 60 * MILLISECOND, CWND_GAIN), 200);
+    let bw = bandwidth_of(100, 60 * MILLISECOND);
+    assert_eq!(packets_carried_rounded_up(bw, 60 * MILLISECOND, UNIT), 100);
+    assert_eq!(packets_carried_rounded_up(bw, 60 * MILLISECOND, CWND_GAIN), 200);
 }
 
 #[test]
@@ -34,7 +34,7 @@ fn cycle_begins_at_any_phase_except_draining() {
     for seed in 0..200 {
         let mut bbr = Bbr::new(&stack, 0, seed);
         bbr.enter_probe_bw(0);
-        let Mode::ProbeBw { phase, .. } = bbr.mode() else { panic!("{:?}", bbr.mode()) };
+        let BbrMode::ProbeBw { phase, .. } = bbr.mode() else { panic!("{:?}", bbr.mode()) };
         counts[usize::from(phase)] += 1;
     }
     assert_eq!(counts[1], 0);
@@ -45,12 +45,12 @@ fn cycle_begins_at_any_phase_except_draining() {
 fn linux_bbr_init_sets_rate_from_handshake_rtt() {
     let stack = Preset::LinuxBbr.stack();
     let mut sender = Sender::new(0, 1, 1, &stack);
-    sender.establish(0, Some(80 * MILLISECOND), 1 << 40, &stack);
+    sender.on_established(0, Some(80 * MILLISECOND), 1 << 40, &stack);
     let expected = 10.0 * 1448.0 / 0.08 * (739.0 / 256.0) * 0.99;
-    let rate = sender.control().pacing_rate().unwrap() as f64;
+    let rate = sender.congestion_control().pacing_rate().unwrap() as f64;
     assert!((rate / expected - 1.0).abs() < 1e-3, "{rate}");
     // The rate is so low that chunks have two packets from the beginning.
-    sender.write(0, 1 << 20, &stack, &mut ());
+    sender.write_bytes(0, 1 << 20, &stack, &mut ());
     let sent: Vec<_> = std::iter::from_fn(|| sender.poll_transmit(0, &stack, &mut ()))
         .map(|sent| sent.push)
         .collect();
@@ -61,34 +61,41 @@ fn linux_bbr_init_sets_rate_from_handshake_rtt() {
 fn linux_bbr_init_sets_min_rtt_from_handshake() {
     let stack = Preset::LinuxBbr.stack();
     let mut bbr = Bbr::new(&stack, 0, 1);
-    let mut window = Window::new(10);
+    let mut window = CongestionWindow::new(10);
     bbr.on_established(&window, 0, 20 * MILLISECOND);
     // The first packets waited in a queue.
-    let queued = AckSample { rtt: Some(70 * MILLISECOND), ..AckSample::of(90 * MILLISECOND, 1, 9) };
+    let queued =
+        AckSample { rtt: Some(70 * MILLISECOND), ..AckSample::for_test(90 * MILLISECOND, 1, 9) };
     bbr.update_min_rtt(&mut window, &queued);
-    let bw = bandwidth(10, 10 * MILLISECOND);
-    assert_eq!(bbr.inflight(bw, UNIT), 20 + 3 * bbr.pace.burst().max(2));
+    let bw = bandwidth_of(10, 10 * MILLISECOND);
+    assert_eq!(bbr.target_inflight(bw, UNIT), 20 + 3 * bbr.pace.burst_packets().max(2));
 }
 
 #[test]
 fn linux_bbr_update_ack_aggregation_rounds_expected_packets_down() {
     // Two packets per millisecond.
-    let bw = bandwidth(2, MILLISECOND);
-    let mut epoch = AckEpoch::new(0);
-    assert_eq!(epoch.extra(&AckSample::of(0, 2, 10), bw, 100), 2);
+    let bw = bandwidth_of(2, MILLISECOND);
+    let mut epoch = AckAggregationEpoch::new(0);
+    assert_eq!(epoch.extra_acked_packets(&AckSample::for_test(0, 2, 10), bw, 100), 2);
     // 1.5 packets are expected since then, rounded down to 1.
-    assert_eq!(epoch.extra(&AckSample::of(MILLISECOND * 3 / 4, 1, 10), bw, 100), 2);
+    assert_eq!(
+        epoch.extra_acked_packets(&AckSample::for_test(MILLISECOND * 3 / 4, 1, 10), bw, 100),
+        2
+    );
     // Three were acknowledged and three are expected, so the epoch ends.
-    assert_eq!(epoch.extra(&AckSample::of(MILLISECOND * 8 / 5, 1, 10), bw, 100), 1);
+    assert_eq!(
+        epoch.extra_acked_packets(&AckSample::for_test(MILLISECOND * 8 / 5, 1, 10), bw, 100),
+        1
+    );
 }
 
 #[test]
 fn linux_bbr_update_min_rtt_keeps_larger_saved_window() {
     let stack = Preset::LinuxBbr.stack();
     let mut bbr = Bbr::new(&stack, 0, 1);
-    let mut window = Window::new(60);
+    let mut window = CongestionWindow::new(60);
     bbr.saved_cwnd = 80;
-    bbr.update_min_rtt(&mut window, &AckSample::of(MIN_RTT_WINDOW + 1, 1, 50));
+    bbr.update_min_rtt(&mut window, &AckSample::for_test(MIN_RTT_WINDOW + 1, 1, 50));
     assert!(bbr.is_probing_rtt());
     assert_eq!(bbr.saved_cwnd, 80);
 }
@@ -98,11 +105,11 @@ fn linux_bbr_sndbuf_expand_allows_three_windows_during_recovery() {
     let room = |preset: Preset| {
         let stack = preset.stack();
         let mut sender = Sender::new(0, 1, 1, &stack);
-        sender.establish(0, Some(20 * MILLISECOND), 1 << 40, &stack);
-        while sender.may_send_new(&stack) {
-            sender.flight.push(Packet::default(), stack.mss);
+        sender.on_established(0, Some(20 * MILLISECOND), 1 << 40, &stack);
+        while sender.may_send_new_data(&stack) {
+            sender.flight.push_packet(OutstandingPacket::default(), stack.mss);
         }
-        sender.flight.out()
+        sender.flight.packets_out()
     };
     // Plus 64 KiB, which Linux's `tcp_sendmsg_locked` fills if one byte of space is left.
     assert_eq!(room(Preset::LinuxBbr), 30 + 45);
@@ -117,29 +124,29 @@ fn linux_bbr_set_state_samples_policer_at_timeout() {
     let mut time_out = |n: u32| {
         let at = Nanos::from(n) * 100 * MILLISECOND + Nanos::from(n % 2) * 900_000;
         let (delivered, lost) = (100 + n * 20, 10 + n * 10);
-        let totals = Totals { at, delivered, lost };
+        let totals = DeliveryTotals { at, delivered, lost };
         let change = PhaseChange { phase: PhaseName::Loss, now: at, next: 0, totals };
-        bbr.on_phase(&mut Window::new(10), &change);
-        bbr.policer.bandwidth()
+        bbr.on_phase_change(&mut CongestionWindow::new(10), &change);
+        bbr.policer.policer_bandwidth()
     };
     let detected: Vec<_> = (0..8).map(|n| time_out(n).is_some()).collect();
     assert_eq!(detected, [false, false, false, false, false, false, false, true]);
-    assert_eq!(bbr.policer.bandwidth(), Some(bandwidth(20, 100 * MILLISECOND)));
+    assert_eq!(bbr.policer.policer_bandwidth(), Some(bandwidth_of(20, 100 * MILLISECOND)));
 }
 
 /// Creates a sender with `cwnd` packets outstanding, at a time when the pacer allows the next.
 fn sender_with_flight(rtt: Nanos, cwnd: u32, stack: &Stack) -> (Nanos, Sender) {
     let mut sender = Sender::new(0, 1, 1, stack);
-    sender.establish(0, Some(rtt), 1 << 40, stack);
+    sender.on_established(0, Some(rtt), 1 << 40, stack);
     sender.window.cwnd = cwnd;
-    sender.write(0, 1 << 30, stack, &mut ());
+    sender.write_bytes(0, 1 << 30, stack, &mut ());
     // A partial chunk waits at most one millisecond after the last one.
     let mut now = 0;
-    while sender.flight.out() < cwnd {
-        now = sender.pacer.next_at() + 2 * MILLISECOND;
+    while sender.flight.packets_out() < cwnd {
+        now = sender.pacer.next_send_time() + 2 * MILLISECOND;
         while sender.poll_transmit(now, stack, &mut ()).is_some() {}
     }
-    (now.max(sender.pacer.next_at()), sender)
+    (now.max(sender.pacer.next_send_time()), sender)
 }
 
 #[test]
@@ -163,12 +170,12 @@ fn linux_tcp_xmit_retransmit_queue_paces_each_run_of_lost_packets() {
         sender.flight.mark_lost(lost);
     }
     sender.enter_recovery(now, false, &stack, &mut ());
-    sender.repair = Repair::Lost;
+    sender.repair = AllowedRetransmissions::Lost;
     let mut sent = vec![];
     for _ in 0..4 {
         let burst = std::iter::from_fn(|| sender.poll_transmit(now, &stack, &mut ()));
         sent.push(burst.map(|packet| packet.number).collect::<Vec<_>>());
-        now = sender.pacer.next_at();
+        now = sender.pacer.next_send_time();
     }
     assert_eq!(sent, [vec![2, 3], vec![7], vec![9], vec![]]);
 }
@@ -181,10 +188,10 @@ fn linux_bbr_pacing_gain_depends_on_mode_and_phase() {
         bbr.pacing_gain()
     };
     // 2885/1000 and its inverse; 5/4, 3/4 and six times 1; in units of 1/256.
-    assert_eq!([gain(Mode::Startup), gain(Mode::Drain)], [739, 88]);
-    let cycle: Vec<u64> = (0..8).map(|phase| gain(Mode::ProbeBw { phase, since: 0 })).collect();
+    assert_eq!([gain(BbrMode::Startup), gain(BbrMode::Drain)], [739, 88]);
+    let cycle: Vec<u64> = (0..8).map(|phase| gain(BbrMode::ProbeBw { phase, since: 0 })).collect();
     assert_eq!(cycle, [320, 192, 256, 256, 256, 256, 256, 256]);
-    assert_eq!(gain(Mode::ProbeRtt(RttProbe::Emptying)), 256);
+    assert_eq!(gain(BbrMode::ProbeRtt(MinRttProbe::Emptying)), 256);
 }
 
 /// A flow that loses `lost` packets per 256 delivered, with one round every 10 ms.
@@ -192,8 +199,8 @@ fn policed(bbr: &mut Bbr, lost: u32, rounds: std::ops::Range<u32>) {
     bbr.round_start = true;
     for round in rounds {
         let at = Nanos::from(round) * 10 * MILLISECOND;
-        let totals = Totals { at, delivered: 256 * round, lost: lost * round };
-        bbr.watch_policer(&Sample { totals, lost: lost > 0, app_limited: false });
+        let totals = DeliveryTotals { at, delivered: 256 * round, lost: lost * round };
+        bbr.detect_policer(&PolicerSample { totals, lost: lost > 0, app_limited: false });
     }
 }
 
@@ -202,22 +209,22 @@ fn linux_bbr_lt_bw_sampling_detects_policer_in_two_intervals() {
     let detected = |lost| {
         let mut bbr = Bbr::new(&Preset::LinuxBbr.stack(), 0, 1);
         policed(&mut bbr, lost, 0..16);
-        bbr.policer.bandwidth()
+        bbr.policer.policer_bandwidth()
     };
     assert_eq!(detected(49), None);
-    assert_eq!(detected(50), Some(bandwidth(256, 10 * MILLISECOND)));
+    assert_eq!(detected(50), Some(bandwidth_of(256, 10 * MILLISECOND)));
 }
 
 #[test]
 fn linux_bbr_lt_bw_max_rtts_ends_policer_rate_after_48_rounds() {
     let mut bbr = Bbr::new(&Preset::LinuxBbr.stack(), 0, 1);
     policed(&mut bbr, 60, 0..16);
-    assert!(bbr.policer.bandwidth().is_some());
+    assert!(bbr.policer.policer_bandwidth().is_some());
     // Rounds of startup do not count.
     policed(&mut bbr, 0, 16..80);
     bbr.enter_probe_bw(0);
     policed(&mut bbr, 0, 80..127);
-    assert!(bbr.policer.bandwidth().is_some());
+    assert!(bbr.policer.policer_bandwidth().is_some());
     policed(&mut bbr, 0, 127..128);
-    assert!(bbr.policer.bandwidth().is_none());
+    assert!(bbr.policer.policer_bandwidth().is_none());
 }

@@ -17,15 +17,16 @@ mod probe_bw;
 mod probe_rtt;
 mod startup;
 
-use self::aggregation::Aggregation;
-use self::policer::{Policer, Sample};
-use super::super::phase::PhaseName;
+use self::aggregation::AckAggregationFilter;
+use self::policer::{PolicerDetection, PolicerSample};
+use super::super::recovery_phase::PhaseName;
 use super::super::stack::Stack;
-use super::super::window::Window;
+use super::super::window::CongestionWindow;
 use super::path_model::{
-    FullPipe, INITIAL_CWND, MIN_CWND, MaxFilter, Pace, Random, RttProbe, UNIT, bandwidth, packets,
+    FullPipeDetection, INITIAL_CWND, MIN_CWND, MinRttProbe, PacingRate, SplitMix64, UNIT,
+    WindowedMaxFilter, bandwidth_of, packets_carried_rounded_up,
 };
-use super::{AckSample, CongestionControl, PhaseChange, Totals, TransmitStart};
+use super::{AckSample, CongestionControl, DeliveryTotals, PhaseChange, TransmitStart};
 use crate::clock::{Nanos, SECOND};
 
 /// 2 / ln 2, which allows the rate to double each round.
@@ -39,7 +40,7 @@ const BW_ROUNDS: u32 = 10;
 
 /// Mode of BBR.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Mode {
+pub enum BbrMode {
     /// The rate doubles each round until the pipe is full.
     Startup,
     /// The queue built by startup drains.
@@ -52,15 +53,15 @@ pub enum Mode {
         since: Nanos,
     },
     /// Few packets are in flight, to measure the round-trip time without a queue.
-    ProbeRtt(RttProbe),
+    ProbeRtt(MinRttProbe),
 }
 
 /// BBR version 1.
 #[derive(Clone, Debug)]
 pub struct Bbr {
-    mode: Mode,
+    mode: BbrMode,
     /// Maximum bandwidth of the last rounds.
-    max_bw: MaxFilter,
+    max_bw: WindowedMaxFilter,
     min_rtt: Option<Nanos>,
     min_rtt_at: Nanos,
     /// Rounds so far.
@@ -68,9 +69,9 @@ pub struct Bbr {
     /// A round ends when a packet is delivered that was sent after this many deliveries.
     round_end: u32,
     round_start: bool,
-    full: FullPipe,
-    policer: Policer,
-    aggregation: Aggregation,
+    full: FullPipeDetection,
+    policer: PolicerDetection,
+    aggregation: AckAggregationFilter,
     /// Recovery phase at the last acknowledgement.
     phase: PhaseName,
     /// First round of a recovery: one packet is sent per packet delivered.
@@ -78,8 +79,8 @@ pub struct Bbr {
     /// Window before a recovery or a probe for the minimum round-trip time.
     saved_cwnd: u32,
     restarts_from_idle: bool,
-    pace: Pace,
-    random: Random,
+    pace: PacingRate,
+    random: SplitMix64,
 }
 
 impl Bbr {
@@ -87,22 +88,22 @@ impl Bbr {
     #[must_use]
     pub fn new(stack: &Stack, now: Nanos, seed: u64) -> Self {
         Self {
-            mode: Mode::Startup,
-            max_bw: MaxFilter::default(),
+            mode: BbrMode::Startup,
+            max_bw: WindowedMaxFilter::default(),
             min_rtt: None,
             min_rtt_at: now,
             round: 0,
             round_end: 0,
             round_start: false,
-            full: FullPipe::default(),
-            policer: Policer::default(),
-            aggregation: Aggregation::new(now),
+            full: FullPipeDetection::default(),
+            policer: PolicerDetection::default(),
+            aggregation: AckAggregationFilter::new(now),
             phase: PhaseName::Open,
             packet_conservation: false,
             saved_cwnd: 0,
             restarts_from_idle: false,
-            pace: Pace::new(stack, HIGH_GAIN),
-            random: Random::new(seed),
+            pace: PacingRate::new(stack, HIGH_GAIN),
+            random: SplitMix64::new(seed),
         }
     }
 
@@ -110,35 +111,35 @@ impl Bbr {
     #[inline(always)]
     #[must_use]
     pub fn pacing_rate(&self) -> u64 {
-        self.pace.rate()
+        self.pace.bytes_per_second()
     }
 
     /// Current mode.
     #[must_use]
-    pub fn mode(&self) -> Mode {
+    pub fn mode(&self) -> BbrMode {
         self.mode
     }
 
     /// Bandwidth in use: the rate of a policer, if one was detected.
     fn bandwidth(&self) -> u64 {
-        self.policer.bandwidth().unwrap_or_else(|| self.max_bw.get())
+        self.policer.policer_bandwidth().unwrap_or_else(|| self.max_bw.max_value())
     }
 
     fn pacing_gain(&self) -> u64 {
         match self.mode {
-            Mode::Startup => HIGH_GAIN,
-            Mode::Drain => DRAIN_GAIN,
-            Mode::ProbeBw { .. } if self.policer.bandwidth().is_some() => UNIT,
-            Mode::ProbeBw { phase, .. } => probe_bw::GAINS[usize::from(phase)],
-            Mode::ProbeRtt(_) => UNIT,
+            BbrMode::Startup => HIGH_GAIN,
+            BbrMode::Drain => DRAIN_GAIN,
+            BbrMode::ProbeBw { .. } if self.policer.policer_bandwidth().is_some() => UNIT,
+            BbrMode::ProbeBw { phase, .. } => probe_bw::GAINS[usize::from(phase)],
+            BbrMode::ProbeRtt(_) => UNIT,
         }
     }
 
     fn cwnd_gain(&self) -> u64 {
         match self.mode {
-            Mode::Startup | Mode::Drain => HIGH_GAIN,
-            Mode::ProbeBw { .. } => CWND_GAIN,
-            Mode::ProbeRtt(_) => UNIT,
+            BbrMode::Startup | BbrMode::Drain => HIGH_GAIN,
+            BbrMode::ProbeBw { .. } => CWND_GAIN,
+            BbrMode::ProbeRtt(_) => UNIT,
         }
     }
 
@@ -152,23 +153,24 @@ impl Bbr {
             self.round_start = true;
             self.packet_conservation = false;
         }
-        let totals = Totals { at: ack.now, delivered: ack.total_delivered, lost: ack.total_lost };
+        let totals =
+            DeliveryTotals { at: ack.now, delivered: ack.total_delivered, lost: ack.total_lost };
         let app_limited = ack.rate.app_limited;
-        self.watch_policer(&Sample { totals, lost: ack.lost > 0, app_limited });
-        let bw = bandwidth(rate.delivered, rate.interval);
-        if !ack.rate.app_limited || bw >= self.max_bw.get() {
+        self.detect_policer(&PolicerSample { totals, lost: ack.lost > 0, app_limited });
+        let bw = bandwidth_of(rate.delivered, rate.interval);
+        if !ack.rate.app_limited || bw >= self.max_bw.max_value() {
             self.max_bw.update(self.round, bw, BW_ROUNDS);
         }
     }
 
     /// Updates the model with an acknowledgement.
-    fn update_model(&mut self, window: &mut Window, ack: &AckSample) {
+    fn update_model(&mut self, window: &mut CongestionWindow, ack: &AckSample) {
         self.update_bandwidth(ack);
         let bw = self.bandwidth();
         self.aggregation.on_ack(ack, bw, self.round_start, window.cwnd);
         self.update_cycle(ack);
         if self.round_start && !ack.rate.app_limited {
-            self.full.on_round(self.max_bw.get());
+            self.full.add_round_bandwidth(self.max_bw.max_value());
         }
         self.check_drain(window, ack);
         self.update_min_rtt(window, ack);
@@ -178,8 +180,8 @@ impl Bbr {
 impl CongestionControl for Bbr {
     #[inline(always)]
     fn prefetch(&self) -> u64 {
-        let known = self.min_rtt.is_some() ^ (self.mode == Mode::Startup);
-        self.pace.rate() ^ self.min_rtt_at ^ u64::from(self.round) ^ u64::from(known)
+        let known = self.min_rtt.is_some() ^ (self.mode == BbrMode::Startup);
+        self.pace.bytes_per_second() ^ self.min_rtt_at ^ u64::from(self.round) ^ u64::from(known)
     }
 
     #[inline(always)]
@@ -193,53 +195,64 @@ impl CongestionControl for Bbr {
 
     /// Each acknowledgement sets rate and window.
     #[inline(always)]
-    fn on_ack(&mut self, window: &mut Window, sample: &AckSample) {
+    fn on_ack(&mut self, window: &mut CongestionWindow, sample: &AckSample) {
         self.update_model(window, sample);
         let bw = self.bandwidth();
         self.pace.init_from_rtt(window.cwnd, sample.srtt);
-        self.pace.set(bw, self.pacing_gain(), self.full.reached());
+        self.pace.set_for_bandwidth(bw, self.pacing_gain(), self.full.was_ever_full());
         self.set_cwnd(window, sample, bw);
     }
 
     /// A loss does not reduce the window; it is saved, and restored after the recovery.
-    fn ssthresh(&mut self, window: &Window) -> u32 {
+    fn ssthresh(&mut self, window: &CongestionWindow) -> u32 {
         self.save_cwnd(window.cwnd);
         window.ssthresh
     }
 
     /// For the policer detection, a timeout also ends a round with losses: Linux's `bbr_set_state`.
-    fn on_phase(&mut self, _window: &mut Window, change: &PhaseChange) {
+    fn on_phase_change(&mut self, _window: &mut CongestionWindow, change: &PhaseChange) {
         if change.phase == PhaseName::Loss {
             self.phase = PhaseName::Loss;
             self.full.forget_bandwidth();
             self.round_start = true;
-            self.watch_policer(&Sample { totals: change.totals, lost: true, app_limited: false });
+            self.detect_policer(&PolicerSample {
+                totals: change.totals,
+                lost: true,
+                app_limited: false,
+            });
         }
     }
 
     /// Linux's `bbr_init`: the handshake's round-trip time is the first minimum, and the first rate
     /// is one initial window per round-trip time.
-    fn on_established(&mut self, window: &Window, now: Nanos, rtt: Nanos) {
+    fn on_established(&mut self, window: &CongestionWindow, now: Nanos, rtt: Nanos) {
         (self.min_rtt, self.min_rtt_at) = (Some(rtt), now);
         self.pace.init_from_rtt(window.cwnd, Some(rtt));
     }
 
-    fn on_transmit_start(&mut self, window: &mut Window, now: Nanos, start: TransmitStart) {
+    fn on_transmit_start(
+        &mut self,
+        window: &mut CongestionWindow,
+        now: Nanos,
+        start: TransmitStart,
+    ) {
         if !start.app_limited {
             return;
         }
         self.restarts_from_idle = true;
-        self.aggregation = self.aggregation.restarted(now);
+        self.aggregation = self.aggregation.with_new_epoch(now);
         match self.mode {
-            Mode::ProbeBw { .. } => self.pace.set(self.bandwidth(), UNIT, self.full.reached()),
-            Mode::ProbeRtt(_) => self.check_probe_rtt_done(window, now),
-            Mode::Startup | Mode::Drain => (),
+            BbrMode::ProbeBw { .. } => {
+                self.pace.set_for_bandwidth(self.bandwidth(), UNIT, self.full.was_ever_full())
+            }
+            BbrMode::ProbeRtt(_) => self.check_probe_rtt_done(window, now),
+            BbrMode::Startup | BbrMode::Drain => (),
         }
     }
 
-    fn undo_cwnd(&mut self, window: &Window) -> u32 {
-        self.full.restart(0);
-        self.policer = Policer::default();
+    fn undo_cwnd(&mut self, window: &CongestionWindow) -> u32 {
+        self.full.restart_detection(0);
+        self.policer = PolicerDetection::default();
         window.cwnd
     }
 }

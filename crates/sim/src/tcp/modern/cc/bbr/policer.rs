@@ -1,8 +1,8 @@
 //! Detection of token-bucket policers: two consecutive intervals with many losses and the same
 //! rate.
 
-use super::super::Totals;
-use super::{Bbr, Mode, bandwidth};
+use super::super::DeliveryTotals;
+use super::{Bbr, BbrMode, bandwidth_of};
 use crate::tcp::modern::stack::MILLISECOND;
 
 /// Minimum number of rounds of an interval; the maximum is four times as many.
@@ -17,14 +17,14 @@ const USED_FOR: u32 = 48;
 
 /// State of the detection.
 #[derive(Clone, Copy, Debug, Default)]
-pub enum Policer {
+pub enum PolicerDetection {
     /// No policer was detected, and no interval is being sampled.
     #[default]
     Unseen,
     /// An interval that began with a loss is being sampled.
     Sampling {
         /// Totals at its start.
-        from: Totals,
+        from: DeliveryTotals,
         /// Rounds of the interval so far.
         rounds: u32,
         /// Rate of the previous interval.
@@ -41,30 +41,30 @@ pub enum Policer {
 
 /// Input of the detection.
 #[derive(Clone, Copy, Debug)]
-pub struct Sample {
+pub struct PolicerSample {
     /// Totals of delivered and lost packets.
-    pub totals: Totals,
+    pub totals: DeliveryTotals,
     /// Whether a packet was detected as lost now.
     pub lost: bool,
     /// Whether the rate was limited by the application when the packet delivered now was sent.
     pub app_limited: bool,
 }
 
-impl Sample {
+impl PolicerSample {
     /// Rate since the start of the interval, if enough was lost. Linux's clock has milliseconds.
-    fn rate_since(&self, from: &Totals) -> Option<u64> {
+    fn rate_since(&self, from: &DeliveryTotals) -> Option<u64> {
         let lost = u64::from(self.totals.lost.wrapping_sub(from.lost));
         let delivered = self.totals.delivered.wrapping_sub(from.delivered);
         let enough = delivered > 0 && lost * 256 >= LOSS * u64::from(delivered);
         let elapsed = (self.totals.at / MILLISECOND).saturating_sub(from.at / MILLISECOND);
-        (enough && elapsed > 0).then(|| bandwidth(delivered, elapsed * MILLISECOND))
+        (enough && elapsed > 0).then(|| bandwidth_of(delivered, elapsed * MILLISECOND))
     }
 }
 
-impl Policer {
+impl PolicerDetection {
     /// Rate of the policer, if in use.
     #[inline(always)]
-    pub fn bandwidth(&self) -> Option<u64> {
+    pub fn policer_bandwidth(&self) -> Option<u64> {
         match *self {
             Self::Found { bandwidth, .. } => Some(bandwidth),
             _ => None,
@@ -75,53 +75,61 @@ impl Policer {
 impl Bbr {
     /// Linux's `bbr_lt_bw_sampling`. Usually there is neither a policer nor a loss.
     #[inline(always)]
-    pub(super) fn watch_policer(&mut self, sample: &Sample) {
-        if sample.lost || !matches!(self.policer, Policer::Unseen) {
+    pub(super) fn detect_policer(&mut self, sample: &PolicerSample) {
+        if sample.lost || !matches!(self.policer, PolicerDetection::Unseen) {
             self.sample_policer(sample);
         }
     }
 
     #[inline(never)]
-    fn sample_policer(&mut self, sample: &Sample) {
+    fn sample_policer(&mut self, sample: &PolicerSample) {
         let round = u32::from(self.round_start);
         match self.policer {
-            Policer::Found { bandwidth, rounds } => {
-                let probes = matches!(self.mode, Mode::ProbeBw { .. });
+            PolicerDetection::Found { bandwidth, rounds } => {
+                let probes = matches!(self.mode, BbrMode::ProbeBw { .. });
                 let rounds = rounds + if probes { round } else { 0 };
-                self.policer = Policer::Found { bandwidth, rounds };
+                self.policer = PolicerDetection::Found { bandwidth, rounds };
                 if rounds >= USED_FOR {
-                    self.policer = Policer::Unseen;
+                    self.policer = PolicerDetection::Unseen;
                     self.enter_probe_bw(sample.totals.at);
                 }
             }
-            Policer::Unseen if !sample.lost => (),
-            Policer::Unseen if sample.app_limited => (),
-            Policer::Unseen => {
+            PolicerDetection::Unseen if !sample.lost => (),
+            PolicerDetection::Unseen if sample.app_limited => (),
+            PolicerDetection::Unseen => {
                 let from = sample.totals;
-                self.policer = Policer::Sampling { from, rounds: round, before: None };
+                self.policer = PolicerDetection::Sampling { from, rounds: round, before: None };
             }
-            Policer::Sampling { .. } if sample.app_limited => self.policer = Policer::Unseen,
-            Policer::Sampling { from, rounds, before } => {
-                self.policer = self.sampled(sample, from, rounds + round, before);
+            PolicerDetection::Sampling { .. } if sample.app_limited => {
+                self.policer = PolicerDetection::Unseen
+            }
+            PolicerDetection::Sampling { from, rounds, before } => {
+                self.policer = self.after_sample(sample, from, rounds + round, before);
             }
         }
     }
 
-    fn sampled(&self, sample: &Sample, from: Totals, rounds: u32, before: Option<u64>) -> Policer {
+    fn after_sample(
+        &self,
+        sample: &PolicerSample,
+        from: DeliveryTotals,
+        rounds: u32,
+        before: Option<u64>,
+    ) -> PolicerDetection {
         if rounds > 4 * ROUNDS {
-            return Policer::Unseen;
+            return PolicerDetection::Unseen;
         }
         let over = rounds >= ROUNDS && sample.lost;
         let Some(bw) = over.then(|| sample.rate_since(&from)).flatten() else {
-            return Policer::Sampling { from, rounds, before };
+            return PolicerDetection::Sampling { from, rounds, before };
         };
         if let Some(before) = before {
             let difference = bw.abs_diff(before);
             let bytes = self.pace.rate_for(difference, super::UNIT);
             if difference * RATIO <= before || bytes <= DIFFERENCE {
-                return Policer::Found { bandwidth: (bw + before) / 2, rounds: 0 };
+                return PolicerDetection::Found { bandwidth: (bw + before) / 2, rounds: 0 };
             }
         }
-        Policer::Sampling { from: sample.totals, rounds: 0, before: Some(bw) }
+        PolicerDetection::Sampling { from: sample.totals, rounds: 0, before: Some(bw) }
     }
 }

@@ -1,7 +1,7 @@
 //! Gain cycle: one round trip at 5/4 of the bandwidth, one at 3/4, then six at the bandwidth.
 
 use super::super::AckSample;
-use super::{Bbr, Mode, UNIT, packets};
+use super::{Bbr, BbrMode, UNIT, packets_carried_rounded_up};
 use crate::clock::Nanos;
 
 /// Pacing gains.
@@ -13,37 +13,38 @@ const BEGINNINGS: u64 = 7;
 impl Bbr {
     /// Begins the cycle at a random phase, so that flows are not synchronized.
     pub(super) fn enter_probe_bw(&mut self, now: Nanos) {
-        let before = 7 - self.random.below(BEGINNINGS) as u8;
-        self.mode = Mode::ProbeBw { phase: (before + 1) % 8, since: now };
+        let before = 7 - self.random.draw_below(BEGINNINGS) as u8;
+        self.mode = BbrMode::ProbeBw { phase: (before + 1) % 8, since: now };
     }
 
     pub(super) fn update_cycle(&mut self, ack: &AckSample) {
-        let Mode::ProbeBw { phase, since } = self.mode else { return };
-        if self.phase_is_over(ack, since) {
-            self.mode = Mode::ProbeBw { phase: (phase + 1) % 8, since: ack.now };
+        let BbrMode::ProbeBw { phase, since } = self.mode else { return };
+        if self.is_phase_over(ack, since) {
+            self.mode = BbrMode::ProbeBw { phase: (phase + 1) % 8, since: ack.now };
         }
     }
 
-    fn phase_is_over(&self, ack: &AckSample, since: Nanos) -> bool {
+    fn is_phase_over(&self, ack: &AckSample, since: Nanos) -> bool {
         let full_length = self.min_rtt.is_none_or(|min| ack.now - since > min);
         let gain = self.pacing_gain();
         if gain == UNIT {
             return full_length;
         }
         let in_flight = self.packets_in_net(ack, ack.prior_in_flight);
-        let bw = self.max_bw.get();
+        let bw = self.max_bw.max_value();
         if gain > UNIT {
             // Until the target is in flight, unless packets are lost.
-            return full_length && (ack.lost > 0 || in_flight >= self.inflight(bw, gain));
+            return full_length && (ack.lost > 0 || in_flight >= self.target_inflight(bw, gain));
         }
-        full_length || in_flight <= self.inflight(bw, UNIT)
+        full_length || in_flight <= self.target_inflight(bw, UNIT)
     }
 
     /// Packets in the network at the time when the pacer allows the next packet.
     pub(super) fn packets_in_net(&self, ack: &AckSample, in_flight: u32) -> u32 {
         let wait = ack.pace_at.saturating_sub(ack.now);
-        let delivered = packets(self.bandwidth(), wait, UNIT).saturating_sub(u32::from(wait > 0));
-        let burst = if self.pacing_gain() > UNIT { self.pace.burst() } else { 0 };
+        let delivered = packets_carried_rounded_up(self.bandwidth(), wait, UNIT)
+            .saturating_sub(u32::from(wait > 0));
+        let burst = if self.pacing_gain() > UNIT { self.pace.burst_packets() } else { 0 };
         (in_flight + burst).saturating_sub(delivered)
     }
 }

@@ -3,8 +3,8 @@
 use super::loss::inflight_at_loss;
 use super::*;
 use crate::clock::SECOND;
-use crate::tcp::modern::cc::Totals;
-use crate::tcp::modern::cc::path_model::packets;
+use crate::tcp::modern::cc::DeliveryTotals;
+use crate::tcp::modern::cc::path_model::packets_carried_rounded_up;
 use crate::tcp::modern::delivery_rate::{DeliveryRate, RateSample};
 use crate::tcp::modern::stack::{MILLISECOND, Preset};
 
@@ -15,7 +15,7 @@ const BDP: u32 = 100;
 /// A connection on this path with explicit acknowledgements.
 struct Path {
     bbr: Bbr3,
-    window: Window,
+    window: CongestionWindow,
     now: Nanos,
     delivered: u32,
     lost: u32,
@@ -58,7 +58,7 @@ impl Path {
     fn with_seed(seed: u64) -> Self {
         let stack = Preset::Bbr3.stack();
         let bbr = Bbr3::new(&stack, 0, seed);
-        let window = Window::new(stack.initial_window);
+        let window = CongestionWindow::new(stack.initial_window);
         Self { bbr, window, now: 0, delivered: 0, lost: 0, phase: PhaseName::Open, rtt: RTT }
     }
 
@@ -113,7 +113,7 @@ impl Path {
             app_limited: false,
             total_delivered: self.delivered,
         };
-        self.bbr.on_lost(&mut self.window, &lost);
+        self.bbr.on_lost_packet(&mut self.window, &lost);
     }
 
     /// Advances until startup finds that the rate no longer grows.
@@ -122,7 +122,7 @@ impl Path {
         for rate in [25, 50, BDP, BDP, BDP, BDP] {
             path.ack(TestAck { rate, delivered: rate, ..ROUND });
         }
-        assert!(matches!(path.bbr.mode(), Mode::Drain { .. }), "{:?}", path.bbr.mode());
+        assert!(matches!(path.bbr.mode(), Bbr3Mode::Drain { .. }), "{:?}", path.bbr.mode());
         path
     }
 
@@ -130,25 +130,25 @@ impl Path {
         let mut path = Self::in_drain();
         path.ack(TestAck { in_flight: BDP, ..ROUND });
         path.ack(TestAck { in_flight: BDP, ..ROUND });
-        assert_eq!(path.bbr.mode(), Mode::Cruise);
+        assert_eq!(path.bbr.mode(), Bbr3Mode::Cruise);
         path
     }
 
     fn in_refill() -> Self {
         let mut path = Self::in_cruise();
-        path.until(Mode::Refill, 70);
+        path.until(Bbr3Mode::Refill, 70);
         path
     }
 
     fn in_up() -> Self {
         let mut path = Self::in_refill();
         path.ack(ROUND);
-        assert_eq!(path.bbr.mode(), Mode::Up);
+        assert_eq!(path.bbr.mode(), Bbr3Mode::Up);
         path
     }
 
     /// Acknowledges rounds until a mode begins; returns their number.
-    fn until(&mut self, mode: Mode, max: u32) -> u32 {
+    fn until(&mut self, mode: Bbr3Mode, max: u32) -> u32 {
         for rounds in 0..max {
             if self.bbr.mode() == mode {
                 return rounds;
@@ -159,7 +159,7 @@ impl Path {
     }
 
     fn bandwidth(&self) -> u32 {
-        packets(self.bbr.bw, RTT, UNIT)
+        packets_carried_rounded_up(self.bbr.bw, RTT, UNIT)
     }
 }
 
@@ -176,12 +176,12 @@ fn section_5_3_1_2_pipe_is_full_after_three_rounds_without_growth() {
     let mut path = Path::new();
     for rate in [40, 50, 63, 70, 75] {
         path.ack(TestAck { rate, ..ROUND });
-        assert_eq!(path.bbr.mode(), Mode::Startup);
+        assert_eq!(path.bbr.mode(), Bbr3Mode::Startup);
     }
     path.ack(TestAck { rate: 76, app_limited: true, ..ROUND });
-    assert_eq!(path.bbr.mode(), Mode::Startup, "limited by the application");
+    assert_eq!(path.bbr.mode(), Bbr3Mode::Startup, "limited by the application");
     path.ack(TestAck { rate: 76, ..ROUND });
-    assert!(matches!(path.bbr.mode(), Mode::Drain { .. }));
+    assert!(matches!(path.bbr.mode(), Bbr3Mode::Drain { .. }));
 }
 
 #[test]
@@ -194,7 +194,7 @@ fn section_5_3_1_3_six_ranges_and_two_percent_lost_end_startup() {
         }
         path.phase = PhaseName::Recovery;
         path.ack(TestAck { rate: 200, lost, ..ROUND });
-        assert_eq!(path.bbr.mode() != Mode::Startup, ends, "{ranges} ranges, {lost} lost");
+        assert_eq!(path.bbr.mode() != Bbr3Mode::Startup, ends, "{ranges} ranges, {lost} lost");
         if ends {
             assert_eq!(path.bbr.inflight_longterm, Some(200), "delivered in a round");
         }
@@ -207,9 +207,9 @@ fn section_5_3_2_drain_paces_at_half_rate_until_bdp_is_in_flight() {
     let rate = path.bbr.pace.rate_for(path.bbr.bw, UNIT / 2);
     assert_eq!(path.bbr.pacing_rate(), rate);
     path.ack(TestAck { in_flight: BDP + 1, round: false, delivered: 1, ..ROUND });
-    assert!(matches!(path.bbr.mode(), Mode::Drain { .. }));
+    assert!(matches!(path.bbr.mode(), Bbr3Mode::Drain { .. }));
     path.ack(TestAck { in_flight: BDP, round: false, delivered: 1, ..ROUND });
-    assert!(path.bbr.mode().cycles(), "{:?}", path.bbr.mode());
+    assert!(path.bbr.mode().is_cycle_phase(), "{:?}", path.bbr.mode());
 }
 
 #[test]
@@ -217,10 +217,10 @@ fn section_5_3_2_drain_ends_after_three_rounds() {
     let mut path = Path::in_drain();
     for _ in 0..3 {
         path.ack(ROUND);
-        assert!(matches!(path.bbr.mode(), Mode::Drain { .. }));
+        assert!(matches!(path.bbr.mode(), Bbr3Mode::Drain { .. }));
     }
     path.ack(ROUND);
-    assert_eq!(path.bbr.mode(), Mode::Down);
+    assert_eq!(path.bbr.mode(), Bbr3Mode::Down);
 }
 
 #[test]
@@ -228,24 +228,24 @@ fn section_5_3_3_1_down_lasts_until_headroom_is_reached() {
     let mut path = Path::in_drain();
     path.bbr.inflight_longterm = Some(BDP);
     path.ack(TestAck { in_flight: BDP, sent_in_flight: BDP, ..ROUND });
-    assert_eq!(path.bbr.mode(), Mode::Down);
+    assert_eq!(path.bbr.mode(), Bbr3Mode::Down);
     path.ack(TestAck { in_flight: 86, sent_in_flight: BDP, ..ROUND });
-    assert_eq!(path.bbr.mode(), Mode::Down, "at most 85 of 100 may be in flight");
+    assert_eq!(path.bbr.mode(), Bbr3Mode::Down, "at most 85 of 100 may be in flight");
     path.ack(TestAck { in_flight: 85, sent_in_flight: BDP, ..ROUND });
-    assert_eq!(path.bbr.mode(), Mode::Cruise);
+    assert_eq!(path.bbr.mode(), Bbr3Mode::Cruise);
     assert_eq!(path.window.cwnd, 85);
 }
 
 #[test]
 fn section_5_3_3_3_refill_lasts_one_round_without_short_term_bounds() {
     let mut path = Path::in_cruise();
-    path.bbr.short_term = ShortTerm { bandwidth: Some(path.bbr.bw / 2), inflight: Some(50) };
-    path.until(Mode::Refill, 70);
-    assert_eq!(path.bbr.short_term, ShortTerm::default());
+    path.bbr.short_term = ShortTermBounds { bandwidth: Some(path.bbr.bw / 2), inflight: Some(50) };
+    path.until(Bbr3Mode::Refill, 70);
+    assert_eq!(path.bbr.short_term, ShortTermBounds::default());
     path.ack(TestAck { round: false, delivered: 1, ..ROUND });
-    assert_eq!(path.bbr.mode(), Mode::Refill);
+    assert_eq!(path.bbr.mode(), Bbr3Mode::Refill);
     path.ack(ROUND);
-    assert_eq!(path.bbr.mode(), Mode::Up);
+    assert_eq!(path.bbr.mode(), Bbr3Mode::Up);
 }
 
 #[test]
@@ -286,13 +286,13 @@ fn section_5_3_3_6_up_ends_at_level_that_was_too_high() {
     let mut path = Path::in_up();
     (path.bbr.went_too_high, path.bbr.inflight_longterm) = (true, Some(140));
     path.ack(TestAck { in_flight: 139, sent_in_flight: 100, ..ROUND });
-    assert_eq!(path.bbr.mode(), Mode::Up);
+    assert_eq!(path.bbr.mode(), Bbr3Mode::Up);
     path.ack(TestAck { in_flight: 140, sent_in_flight: 100, ..ROUND });
-    assert_eq!(path.bbr.mode(), Mode::Down);
+    assert_eq!(path.bbr.mode(), Bbr3Mode::Down);
     assert!(path.bbr.precautionary);
     // A round with little loss: the level was safe, and the next probe begins immediately.
     path.ack(TestAck { in_flight: 140, sent_in_flight: 140, ..ROUND });
-    assert_eq!(path.bbr.mode(), Mode::Refill);
+    assert_eq!(path.bbr.mode(), Bbr3Mode::Refill);
     assert!(!path.bbr.precautionary);
 }
 
@@ -301,10 +301,10 @@ fn section_5_3_3_7_up_ends_when_rate_stops_growing() {
     let mut path = Path::in_up();
     for _ in 0..2 {
         path.ack(ROUND);
-        assert_eq!(path.bbr.mode(), Mode::Up);
+        assert_eq!(path.bbr.mode(), Bbr3Mode::Up);
     }
     path.ack(ROUND);
-    assert_eq!(path.bbr.mode(), Mode::Down);
+    assert_eq!(path.bbr.mode(), Bbr3Mode::Down);
     assert_eq!(path.bbr.pacing_rate(), path.bbr.pace.rate_for(path.bbr.bw, UNIT * 90 / 100));
 }
 
@@ -315,7 +315,7 @@ fn section_5_3_3_7_up_continues_while_bound_limits_rate() {
     for _ in 0..6 {
         path.window.cwnd = path.bbr.inflight_longterm.unwrap();
         path.ack(TestAck { fills: true, sent_in_flight: BDP, delivered: 1, ..ROUND });
-        assert_eq!(path.bbr.mode(), Mode::Up);
+        assert_eq!(path.bbr.mode(), Bbr3Mode::Up);
     }
 }
 
@@ -340,14 +340,14 @@ fn section_5_3_3_8_wait_is_random_between_2_and_3_s() {
 fn section_5_3_3_8_small_bdp_is_probed_as_often_as_reno_recovers() {
     let mut path = Path::in_cruise();
     let before = path.bbr.cycle.rounds;
-    let rounds = path.until(Mode::Refill, 70);
+    let rounds = path.until(Bbr3Mode::Refill, 70);
     // The wait of 2 to 3 s ends first: 40 to 60 rounds of 50 ms.
     assert!((38..=60).contains(&rounds), "{rounds}");
     let mut path = Path::in_cruise();
     // At a bandwidth of 20 packets per round-trip time, after 20 rounds.
-    path.bbr.short_term.bandwidth = Some(bandwidth(20, RTT));
-    path.bbr.bw = bandwidth(20, RTT);
-    let rounds = path.until(Mode::Refill, 70);
+    path.bbr.short_term.bandwidth = Some(bandwidth_of(20, RTT));
+    path.bbr.bw = bandwidth_of(20, RTT);
+    let rounds = path.until(Bbr3Mode::Refill, 70);
     assert!((19..=21).contains(&(rounds + before)), "{rounds} after {before}");
 }
 
@@ -368,7 +368,7 @@ fn section_5_3_4_probe_holds_half_a_bdp_for_200_ms() {
         path.ack(TestAck { in_flight: BDP / 2, delivered: BDP / 2, ..ROUND });
     }
     assert!((200 * MILLISECOND..=300 * MILLISECOND).contains(&(path.now - began)));
-    assert_eq!(path.bbr.mode(), Mode::Cruise);
+    assert_eq!(path.bbr.mode(), Bbr3Mode::Cruise);
     assert!(path.window.cwnd >= 2 * BDP, "the window is restored: {}", path.window.cwnd);
 }
 
@@ -385,12 +385,12 @@ fn section_5_5_6_bandwidth_is_maximum_of_two_cycles() {
     let mut path = Path::in_up();
     path.ack(TestAck { rate: 120, ..ROUND });
     assert_eq!(path.bandwidth(), 120);
-    path.until(Mode::Down, 5);
+    path.until(Bbr3Mode::Down, 5);
     // A new minimum round-trip time, so that no probe for it is due.
     path.rtt -= 1000;
-    path.until(Mode::Up, 80);
+    path.until(Bbr3Mode::Up, 80);
     assert_eq!(path.bandwidth(), 120, "from the previous cycle");
-    path.until(Mode::Down, 5);
+    path.until(Bbr3Mode::Down, 5);
     path.ack(ROUND);
     assert_eq!(path.bandwidth(), BDP);
 }
@@ -409,9 +409,9 @@ fn section_5_5_9_window_has_room_for_aggregated_acks() {
 fn section_5_5_10_2_two_percent_loss_in_probe_sets_long_term_bound() {
     let mut path = Path::in_up();
     path.lose(1000, 150, 3);
-    assert_eq!((path.bbr.mode(), path.bbr.inflight_longterm), (Mode::Up, None), "3 of 150");
+    assert_eq!((path.bbr.mode(), path.bbr.inflight_longterm), (Bbr3Mode::Up, None), "3 of 150");
     path.lose(1001, 150, 4);
-    assert_eq!((path.bbr.mode(), path.bbr.inflight_longterm), (Mode::Down, Some(149)));
+    assert_eq!((path.bbr.mode(), path.bbr.inflight_longterm), (Bbr3Mode::Down, Some(149)));
     path.lose(1002, 90, 9);
     assert_eq!(path.bbr.inflight_longterm, Some(149), "once per probe");
 }
@@ -436,10 +436,11 @@ fn section_5_5_10_3_losses_in_cruise_set_short_term_bounds() {
     let slower = TestAck { rate: 90, delivered: 90, in_flight: BDP, ..ROUND };
     path.lose(1000, 150, 1);
     path.ack(TestAck { round: false, delivered: 1, ..slower });
-    assert_eq!(path.bbr.short_term, ShortTerm::default(), "set at the end of the round");
+    assert_eq!(path.bbr.short_term, ShortTermBounds::default(), "set at the end of the round");
     let cwnd = path.window.cwnd;
     path.ack(slower);
-    let carried = |path: &Path| packets(path.bbr.short_term.bandwidth.unwrap(), RTT, UNIT);
+    let carried =
+        |path: &Path| packets_carried_rounded_up(path.bbr.short_term.bandwidth.unwrap(), RTT, UNIT);
     assert_eq!(carried(&path), BDP, "delivered in a round");
     assert_eq!(path.bbr.short_term.inflight, Some((cwnd * 7 / 10).max(BDP)));
     path.lose(1001, 150, 1);
@@ -459,9 +460,9 @@ fn section_5_5_11_2_undo_of_spurious_recovery_resumes_probe() {
     for since in 1..=4 {
         path.lose(1000 + since, 150, since);
     }
-    assert_eq!((path.bbr.mode(), path.bbr.inflight_longterm), (Mode::Down, Some(149)));
-    let cwnd = path.bbr.undo_cwnd(&Window { cwnd: 20, ..path.window });
-    assert_eq!((path.bbr.mode(), path.bbr.inflight_longterm), (Mode::Refill, None));
+    assert_eq!((path.bbr.mode(), path.bbr.inflight_longterm), (Bbr3Mode::Down, Some(149)));
+    let cwnd = path.bbr.undo_cwnd(&CongestionWindow { cwnd: 20, ..path.window });
+    assert_eq!((path.bbr.mode(), path.bbr.inflight_longterm), (Bbr3Mode::Refill, None));
     assert_eq!(cwnd, path.window.cwnd);
 }
 
@@ -470,9 +471,9 @@ fn section_5_6_4_4_recovery_saves_and_restores_window() {
     let mut path = Path::in_cruise();
     let cwnd = path.window.cwnd;
     path.bbr.ssthresh(&path.window);
-    let totals = Totals { at: path.now, delivered: path.delivered, lost: path.lost };
+    let totals = DeliveryTotals { at: path.now, delivered: path.delivered, lost: path.lost };
     let change = PhaseChange { phase: PhaseName::Loss, now: path.now, next: 0, totals };
-    path.bbr.on_phase(&mut path.window, &change);
+    path.bbr.on_phase_change(&mut path.window, &change);
     path.window.cwnd = 1;
     path.phase = PhaseName::Loss;
     path.ack(TestAck { delivered: 1, in_flight: 1, ..ROUND });
@@ -487,11 +488,11 @@ fn section_5_6_4_7_bounds_depend_on_phase() {
     let mut path = Path::in_cruise();
     path.bbr.inflight_longterm = Some(100);
     path.ack(TestAck { sent_in_flight: 100, in_flight: 80, ..ROUND });
-    assert_eq!((path.bbr.mode(), path.window.cwnd), (Mode::Cruise, 85));
+    assert_eq!((path.bbr.mode(), path.window.cwnd), (Bbr3Mode::Cruise, 85));
     path.bbr.short_term.inflight = Some(60);
     path.ack(TestAck { sent_in_flight: 100, in_flight: 80, ..ROUND });
     assert_eq!(path.window.cwnd, 60);
-    path.until(Mode::Refill, 80);
+    path.until(Bbr3Mode::Refill, 80);
     path.ack(TestAck { sent_in_flight: 100, in_flight: 80, ..ROUND });
-    assert_eq!((path.bbr.mode(), path.window.cwnd), (Mode::Up, 150), "this level was safe");
+    assert_eq!((path.bbr.mode(), path.window.cwnd), (Bbr3Mode::Up, 150), "this level was safe");
 }

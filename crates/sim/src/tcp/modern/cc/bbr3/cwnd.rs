@@ -1,32 +1,34 @@
 //! Window: section 5.6.4.
 
 use super::super::AckSample;
-use super::super::path_model::{MIN_CWND, UNIT, packets};
-use super::{Bbr3, Mode};
-use crate::tcp::modern::phase::PhaseName;
-use crate::tcp::modern::window::Window;
+use super::super::path_model::{MIN_CWND, UNIT, packets_carried_rounded_up};
+use super::{Bbr3, Bbr3Mode};
+use crate::tcp::modern::recovery_phase::PhaseName;
+use crate::tcp::modern::window::CongestionWindow;
 
 impl Bbr3 {
     /// Bandwidth times the minimum round-trip time times a gain, in packets.
-    pub(super) fn bdp(&self, bw: u64, gain: u64) -> u32 {
-        self.min_rtt.map_or(self.initial_window, |rtt| packets(bw, rtt, gain))
+    pub(super) fn bdp_packets(&self, bw: u64, gain: u64) -> u32 {
+        self.min_rtt.map_or(self.initial_window, |rtt| packets_carried_rounded_up(bw, rtt, gain))
     }
 
     /// At least three bursts and four packets, plus two in the phase with a raised rate.
-    fn quantized(&self, inflight: u32) -> u32 {
-        let min = (3 * self.pace.burst()).max(MIN_CWND);
-        inflight.max(min) + if self.mode == Mode::Up { 2 } else { 0 }
+    fn quantize_inflight(&self, inflight: u32) -> u32 {
+        let min = (3 * self.pace.burst_packets()).max(MIN_CWND);
+        inflight.max(min) + if self.mode == Bbr3Mode::Up { 2 } else { 0 }
     }
 
     /// Target of packets in flight at a bandwidth: section 5.6.4.2.
-    pub(super) fn inflight(&self, bw: u64, gain: u64) -> u32 {
-        self.quantized(self.bdp(bw, gain))
+    pub(super) fn target_inflight_at(&self, bw: u64, gain: u64) -> u32 {
+        self.quantize_inflight(self.bdp_packets(bw, gain))
     }
 
     /// Window that fills the path, with room for aggregated acknowledgements.
     fn max_inflight(&self) -> u32 {
-        let room = self.extra_acked.get() as u32;
-        self.quantized(self.bdp(self.bw, self.mode.cwnd_gain()).saturating_add(room))
+        let room = self.extra_acked.max_value() as u32;
+        self.quantize_inflight(
+            self.bdp_packets(self.bw, self.mode.cwnd_gain()).saturating_add(room),
+        )
     }
 
     pub(super) fn save_cwnd(&mut self, cwnd: u32) {
@@ -36,18 +38,18 @@ impl Bbr3 {
 
     /// Section 5.6.4.5.
     pub(super) fn probe_rtt_cwnd(&self) -> u32 {
-        self.bdp(self.bw, UNIT / 2).max(MIN_CWND)
+        self.bdp_packets(self.bw, UNIT / 2).max(MIN_CWND)
     }
 
     /// Section 5.6.4.6.
-    pub(super) fn set_cwnd(&mut self, window: &mut Window, ack: &AckSample) {
+    pub(super) fn set_cwnd(&mut self, window: &mut CongestionWindow, ack: &AckSample) {
         let before = std::mem::replace(&mut self.phase, ack.phase);
         if before >= PhaseName::Recovery && ack.phase < PhaseName::Recovery {
             window.cwnd = window.cwnd.max(self.saved_cwnd);
         }
         let max = self.max_inflight();
         let grown = window.cwnd.saturating_add(ack.delivered);
-        if self.full.reached() {
+        if self.full.was_ever_full() {
             window.cwnd = grown.min(max);
         } else if window.cwnd < max || ack.total_delivered < self.initial_window {
             window.cwnd = grown;
@@ -56,15 +58,15 @@ impl Bbr3 {
         if self.is_probing_rtt() {
             window.cwnd = window.cwnd.min(self.probe_rtt_cwnd());
         }
-        window.cwnd = self.bounded(window.cwnd);
+        window.cwnd = self.bound_cwnd(window.cwnd);
     }
 
     /// Section 5.6.4.7.
-    fn bounded(&self, cwnd: u32) -> u32 {
+    fn bound_cwnd(&self, cwnd: u32) -> u32 {
         let longterm = match self.mode {
-            Mode::Startup | Mode::Drain { .. } => None,
-            Mode::Down | Mode::Refill | Mode::Up => self.inflight_longterm,
-            Mode::Cruise | Mode::ProbeRtt { .. } => self.inflight_with_headroom(),
+            Bbr3Mode::Startup | Bbr3Mode::Drain { .. } => None,
+            Bbr3Mode::Down | Bbr3Mode::Refill | Bbr3Mode::Up => self.inflight_longterm,
+            Bbr3Mode::Cruise | Bbr3Mode::ProbeRtt { .. } => self.inflight_with_headroom(),
         };
         let bounds = [longterm, self.short_term.inflight];
         let max = bounds.into_iter().flatten().min();

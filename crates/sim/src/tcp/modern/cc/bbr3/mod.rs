@@ -20,15 +20,16 @@ mod probe_rtt;
 mod startup;
 mod undo;
 
-use self::loss::{Latest, ShortTerm};
-use self::probe_bw::{Cycle, Feedback, Slope};
-use self::probe_rtt::SmallestDelay;
-use self::undo::Undo;
-use super::super::phase::PhaseName;
+use self::loss::{LatestDelivery, ShortTermBounds};
+use self::probe_bw::{AckFeedback, LongTermSlope, ProbeSchedule};
+use self::probe_rtt::MinDelaySinceProbe;
+use self::undo::UndoState;
+use super::super::recovery_phase::PhaseName;
 use super::super::stack::Stack;
-use super::super::window::Window;
+use super::super::window::CongestionWindow;
 use super::path_model::{
-    AckEpoch, FullPipe, MaxFilter, Pace, Random, RttProbe, TwoCycles, UNIT, bandwidth,
+    AckAggregationEpoch, FullPipeDetection, MinRttProbe, PacingRate, SplitMix64, TwoCycleMaxFilter,
+    UNIT, WindowedMaxFilter, bandwidth_of,
 };
 use super::{AckSample, CongestionControl, LostPacket, PhaseChange, TransmitStart};
 use crate::clock::Nanos;
@@ -38,7 +39,7 @@ const STARTUP_GAIN: u64 = UNIT * 277 / 100 + 1;
 
 /// Mode of BBR: section 5.1.1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Mode {
+pub enum Bbr3Mode {
     /// The rate doubles each round until the pipe is full.
     Startup,
     /// The queue built by startup drains.
@@ -55,10 +56,10 @@ pub enum Mode {
     /// Above the bandwidth.
     Up,
     /// Half a BDP is in flight, to measure the round-trip time without a queue.
-    ProbeRtt(RttProbe),
+    ProbeRtt(MinRttProbe),
 }
 
-impl Mode {
+impl Bbr3Mode {
     /// Section 5.6.1, column of pacing gains.
     fn pacing_gain(self) -> u64 {
         match self {
@@ -80,7 +81,7 @@ impl Mode {
     }
 
     /// Whether this is one of the four phases of the cycle.
-    fn cycles(self) -> bool {
+    fn is_cycle_phase(self) -> bool {
         matches!(self, Self::Down | Self::Cruise | Self::Refill | Self::Up)
     }
 
@@ -92,15 +93,15 @@ impl Mode {
 
 /// Delivery reported by an acknowledgement; 0 if nothing is delivered.
 #[derive(Clone, Copy, Debug)]
-struct Delivery {
+struct AckDelivery {
     bandwidth: u64,
     packets: u32,
 }
 
-impl Delivery {
-    fn of(ack: &AckSample) -> Self {
+impl AckDelivery {
+    fn of_ack(ack: &AckSample) -> Self {
         ack.rate.rate.map_or(Self { bandwidth: 0, packets: 0 }, |rate| Self {
-            bandwidth: bandwidth(rate.delivered, rate.interval),
+            bandwidth: bandwidth_of(rate.delivered, rate.interval),
             packets: rate.delivered,
         })
     }
@@ -109,13 +110,13 @@ impl Delivery {
 /// BBR version 3.
 #[derive(Clone, Debug)]
 pub struct Bbr3 {
-    mode: Mode,
-    max_bw: TwoCycles,
+    mode: Bbr3Mode,
+    max_bw: TwoCycleMaxFilter,
     /// Bandwidth in use: the maximum, limited by the short-term bound.
     bw: u64,
     min_rtt: Option<Nanos>,
     min_rtt_at: Nanos,
-    smallest: SmallestDelay,
+    smallest: MinDelaySinceProbe,
     /// Rounds so far.
     round: u32,
     /// A round ends when a packet is delivered that was sent after this many deliveries.
@@ -123,23 +124,23 @@ pub struct Bbr3 {
     round_start: bool,
     /// Packets delivered so far.
     delivered: u32,
-    full: FullPipe,
-    latest: Latest,
-    short_term: ShortTerm,
+    full: FullPipeDetection,
+    latest: LatestDelivery,
+    short_term: ShortTermBounds,
     /// Maximum in flight without too many losses; [`None`] if unbounded.
     inflight_longterm: Option<u32>,
-    cycle: Cycle,
-    slope: Slope,
-    feedback: Feedback,
+    cycle: ProbeSchedule,
+    slope: LongTermSlope,
+    feedback: AckFeedback,
     /// Whether acknowledgements cover packets that were sent to probe.
     probe_samples: bool,
     /// The last probe lost too many packets.
     went_too_high: bool,
     /// The last probe ended early, at the level that was too high before.
     precautionary: bool,
-    epoch: AckEpoch,
-    extra_acked: MaxFilter,
-    undo: Undo,
+    epoch: AckAggregationEpoch,
+    extra_acked: WindowedMaxFilter,
+    undo: UndoState,
     /// Recovery phase at the last acknowledgement.
     phase: PhaseName,
     /// Window before a recovery or a probe for the minimum round-trip time.
@@ -147,8 +148,8 @@ pub struct Bbr3 {
     restarts_from_idle: bool,
     uses_sack: bool,
     initial_window: u32,
-    pace: Pace,
-    random: Random,
+    pace: PacingRate,
+    random: SplitMix64,
 }
 
 impl Bbr3 {
@@ -157,36 +158,36 @@ impl Bbr3 {
     #[must_use]
     pub fn new(stack: &Stack, now: Nanos, seed: u64) -> Self {
         Self {
-            mode: Mode::Startup,
-            max_bw: TwoCycles::default(),
+            mode: Bbr3Mode::Startup,
+            max_bw: TwoCycleMaxFilter::default(),
             bw: 0,
             min_rtt: None,
             min_rtt_at: now,
-            smallest: SmallestDelay::new(now),
+            smallest: MinDelaySinceProbe::new(now),
             round: 0,
             round_end: 0,
             round_start: false,
             delivered: 0,
-            full: FullPipe::default(),
-            latest: Latest::default(),
-            short_term: ShortTerm::default(),
+            full: FullPipeDetection::default(),
+            latest: LatestDelivery::default(),
+            short_term: ShortTermBounds::default(),
             inflight_longterm: None,
-            cycle: Cycle::default(),
-            slope: Slope::default(),
-            feedback: Feedback::NotProbing,
+            cycle: ProbeSchedule::default(),
+            slope: LongTermSlope::default(),
+            feedback: AckFeedback::NotProbing,
             probe_samples: false,
             went_too_high: false,
             precautionary: false,
-            epoch: AckEpoch::new(now),
-            extra_acked: MaxFilter::default(),
-            undo: Undo::default(),
+            epoch: AckAggregationEpoch::new(now),
+            extra_acked: WindowedMaxFilter::default(),
+            undo: UndoState::default(),
             phase: PhaseName::Open,
             saved_cwnd: 0,
             restarts_from_idle: false,
             uses_sack: stack.detection.uses_sack(),
             initial_window: stack.initial_window,
-            pace: Pace::new(stack, STARTUP_GAIN),
-            random: Random::new(seed),
+            pace: PacingRate::new(stack, STARTUP_GAIN),
+            random: SplitMix64::new(seed),
         }
     }
 
@@ -194,12 +195,12 @@ impl Bbr3 {
     #[inline(always)]
     #[must_use]
     pub fn pacing_rate(&self) -> u64 {
-        self.pace.rate()
+        self.pace.bytes_per_second()
     }
 
     /// Current mode.
     #[must_use]
-    pub fn mode(&self) -> Mode {
+    pub fn mode(&self) -> Bbr3Mode {
         self.mode
     }
 
@@ -209,37 +210,38 @@ impl Bbr3 {
     }
 
     /// Sections 5.5.1 and 5.5.5: updates rounds and the maximum bandwidth.
-    fn update_max_bw(&mut self, ack: &AckSample, delivery: Delivery) {
-        self.round_start = ack.rate.prior_delivered.is_some_and(|p| reached(p, self.round_end));
+    fn update_max_bw(&mut self, ack: &AckSample, delivery: AckDelivery) {
+        self.round_start =
+            ack.rate.prior_delivered.is_some_and(|p| was_sent_after(p, self.round_end));
         if self.round_start {
             self.start_round();
             self.round += 1;
             self.cycle.rounds += 1;
         }
         let bw = delivery.bandwidth;
-        if bw > 0 && (bw >= self.max_bw.get() || !ack.rate.app_limited) {
+        if bw > 0 && (bw >= self.max_bw.max_value() || !ack.rate.app_limited) {
             self.max_bw.update(bw);
         }
     }
 
     /// Section 5.5.9: packets acknowledged in excess of the bandwidth, as maximum of ten rounds, or
     /// of one round in startup.
-    fn update_aggregation(&mut self, window: &Window, ack: &AckSample) {
-        let rounds = if self.full.reached() { 10 } else { 1 };
-        let extra = self.epoch.extra(ack, self.bw, window.cwnd);
+    fn update_aggregation(&mut self, window: &CongestionWindow, ack: &AckSample) {
+        let rounds = if self.full.was_ever_full() { 10 } else { 1 };
+        let extra = self.epoch.extra_acked_packets(ack, self.bw, window.cwnd);
         self.extra_acked.update(self.round, u64::from(extra), rounds);
     }
 
     /// Section 5.2.3: updates the model with an acknowledgement.
-    fn update_model(&mut self, window: &mut Window, ack: &AckSample) {
+    fn update_model(&mut self, window: &mut CongestionWindow, ack: &AckSample) {
         self.delivered = ack.total_delivered;
-        let delivery = Delivery::of(ack);
+        let delivery = AckDelivery::of_ack(ack);
         self.update_latest_delivery(ack, delivery);
         self.update_max_bw(ack, delivery);
-        self.adapt_short_term(window);
+        self.adapt_short_term_bounds(window);
         self.update_aggregation(window, ack);
         if self.round_start && !ack.rate.app_limited && delivery.bandwidth > 0 {
-            self.full.on_round(delivery.bandwidth);
+            self.full.add_round_bandwidth(delivery.bandwidth);
         }
         self.check_startup_done(window, ack);
         self.check_drain_done(ack);
@@ -247,12 +249,12 @@ impl Bbr3 {
         self.update_min_rtt(ack);
         self.check_probe_rtt(window, ack);
         self.advance_latest_delivery(delivery);
-        self.bw = self.short_term.bound(self.max_bw.get());
+        self.bw = self.short_term.bound_bandwidth(self.max_bw.max_value());
     }
 }
 
 /// Whether a packet sent after `prior` deliveries was sent after `end` deliveries; both wrap.
-fn reached(prior: u32, end: u32) -> bool {
+fn was_sent_after(prior: u32, end: u32) -> bool {
     prior.wrapping_sub(end) as i32 >= 0
 }
 
@@ -260,7 +262,7 @@ impl CongestionControl for Bbr3 {
     #[inline(always)]
     fn prefetch(&self) -> u64 {
         let known = self.min_rtt.is_some() ^ self.inflight_longterm.is_some();
-        let words = self.pace.rate() ^ self.bw ^ self.extra_acked.get();
+        let words = self.pace.bytes_per_second() ^ self.bw ^ self.extra_acked.max_value();
         words ^ u64::from(self.round) ^ u64::from(known)
     }
 
@@ -279,20 +281,20 @@ impl CongestionControl for Bbr3 {
     }
 
     /// Each acknowledgement sets rate and window.
-    fn on_ack(&mut self, window: &mut Window, sample: &AckSample) {
+    fn on_ack(&mut self, window: &mut CongestionWindow, sample: &AckSample) {
         self.update_model(window, sample);
         self.pace.init_from_rtt(window.cwnd, sample.srtt);
-        self.pace.set(self.bw, self.mode.pacing_gain(), self.full.reached());
+        self.pace.set_for_bandwidth(self.bw, self.mode.pacing_gain(), self.full.was_ever_full());
         self.set_cwnd(window, sample);
     }
 
-    fn on_lost(&mut self, window: &mut Window, lost: &LostPacket) {
-        self.handle_lost(window, lost);
+    fn on_lost_packet(&mut self, window: &mut CongestionWindow, lost: &LostPacket) {
+        self.handle_lost_packet(window, lost);
     }
 
     /// Section 5.6.4.4: a loss does not reduce the window; it is saved, and restored after the
     /// recovery.
-    fn ssthresh(&mut self, window: &Window) -> u32 {
+    fn ssthresh(&mut self, window: &CongestionWindow) -> u32 {
         if self.latest.loss_in_round {
             // The state was already changed by these losses, so it must not be restored.
             self.save_cwnd(window.cwnd);
@@ -302,7 +304,7 @@ impl CongestionControl for Bbr3 {
         window.ssthresh
     }
 
-    fn on_phase(&mut self, _window: &mut Window, change: &PhaseChange) {
+    fn on_phase_change(&mut self, _window: &mut CongestionWindow, change: &PhaseChange) {
         if change.phase == PhaseName::Loss {
             self.phase = PhaseName::Loss;
         }
@@ -310,27 +312,32 @@ impl CongestionControl for Bbr3 {
 
     /// Sections 5.2.1, BBROnInit, and 5.6.2, BBRInitPacingRate: SRTT is the first minimum
     /// round-trip time, and the first rate is one initial window per round-trip time.
-    fn on_established(&mut self, window: &Window, now: Nanos, rtt: Nanos) {
+    fn on_established(&mut self, window: &CongestionWindow, now: Nanos, rtt: Nanos) {
         (self.min_rtt, self.min_rtt_at) = (Some(rtt), now);
         self.pace.init_from_rtt(window.cwnd, Some(rtt));
     }
 
     /// Section 5.4.1.
-    fn on_transmit_start(&mut self, window: &mut Window, now: Nanos, start: TransmitStart) {
+    fn on_transmit_start(
+        &mut self,
+        window: &mut CongestionWindow,
+        now: Nanos,
+        start: TransmitStart,
+    ) {
         if !start.app_limited {
             return;
         }
         self.restarts_from_idle = true;
-        self.epoch = AckEpoch::new(now);
-        if self.mode.cycles() {
-            self.pace.set(self.bw, UNIT, self.full.reached());
+        self.epoch = AckAggregationEpoch::new(now);
+        if self.mode.is_cycle_phase() {
+            self.pace.set_for_bandwidth(self.bw, UNIT, self.full.was_ever_full());
         } else {
             self.check_probe_rtt_done(window, now);
         }
     }
 
     /// Section 5.5.11.2.
-    fn undo_cwnd(&mut self, window: &Window) -> u32 {
+    fn undo_cwnd(&mut self, window: &CongestionWindow) -> u32 {
         self.handle_spurious_loss();
         window.cwnd.max(self.saved_cwnd)
     }

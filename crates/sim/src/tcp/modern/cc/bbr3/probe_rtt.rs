@@ -1,11 +1,11 @@
-//! Minimum round-trip time, and the probe for it: section 5.3.4.
+//! Minimum round-trip time, and the probe that measures it: section 5.3.4.
 
 use super::super::AckSample;
-use super::super::path_model::RttProbe;
-use super::probe_bw::Feedback;
-use super::{Bbr3, Mode, ShortTerm};
+use super::super::path_model::MinRttProbe;
+use super::probe_bw::AckFeedback;
+use super::{Bbr3, Bbr3Mode, ShortTermBounds};
 use crate::clock::{Nanos, SECOND};
-use crate::tcp::modern::window::Window;
+use crate::tcp::modern::window::CongestionWindow;
 
 /// Time without a new minimum round-trip time after which a probe is due.
 const INTERVAL: Nanos = 5 * SECOND;
@@ -14,13 +14,13 @@ const FILTER: Nanos = 10 * SECOND;
 
 /// Minimum round-trip time since the last probe.
 #[derive(Clone, Copy, Debug)]
-pub struct SmallestDelay {
+pub struct MinDelaySinceProbe {
     rtt: Option<Nanos>,
     at: Nanos,
     expired: bool,
 }
 
-impl SmallestDelay {
+impl MinDelaySinceProbe {
     /// Initial state without a sample.
     pub fn new(now: Nanos) -> Self {
         Self { rtt: None, at: now, expired: false }
@@ -32,7 +32,7 @@ impl Bbr3 {
     /// samples do not describe the path.
     #[must_use]
     pub fn is_probing_rtt(&self) -> bool {
-        matches!(self.mode, Mode::ProbeRtt(_))
+        matches!(self.mode, Bbr3Mode::ProbeRtt(_))
     }
 
     /// Section 5.3.4.3.
@@ -51,20 +51,20 @@ impl Bbr3 {
         }
     }
 
-    pub(super) fn check_probe_rtt(&mut self, window: &mut Window, ack: &AckSample) {
+    pub(super) fn check_probe_rtt(&mut self, window: &mut CongestionWindow, ack: &AckSample) {
         if !self.is_probing_rtt() && self.smallest.expired && !self.restarts_from_idle {
             self.save_cwnd(window.cwnd);
-            self.mode = Mode::ProbeRtt(RttProbe::Emptying);
-            self.feedback = Feedback::Stopping;
+            self.mode = Bbr3Mode::ProbeRtt(MinRttProbe::Emptying);
+            self.feedback = AckFeedback::Stopping;
             self.start_round();
         }
-        if let Mode::ProbeRtt(mut probe) = self.mode {
+        if let Bbr3Mode::ProbeRtt(mut probe) = self.mode {
             let within_limit = ack.in_flight <= self.probe_rtt_cwnd();
             let begins = probe.on_ack(ack.now, within_limit, self.round_start);
-            self.mode = Mode::ProbeRtt(probe);
+            self.mode = Bbr3Mode::ProbeRtt(probe);
             if begins {
                 self.start_round();
-            } else if probe.round_done() {
+            } else if probe.is_round_done() {
                 self.check_probe_rtt_done(window, ack.now);
             }
         }
@@ -73,8 +73,8 @@ impl Bbr3 {
         }
     }
 
-    pub(super) fn check_probe_rtt_done(&mut self, window: &mut Window, now: Nanos) {
-        let Mode::ProbeRtt(probe) = self.mode else { return };
+    pub(super) fn check_probe_rtt_done(&mut self, window: &mut CongestionWindow, now: Nanos) {
+        let Bbr3Mode::ProbeRtt(probe) = self.mode else { return };
         if !probe.is_long_enough(now) {
             return;
         }
@@ -85,12 +85,12 @@ impl Bbr3 {
 
     /// Section 5.3.4.4: the queue is empty, so the cycle continues with Cruise.
     fn exit_probe_rtt(&mut self, now: Nanos) {
-        self.short_term = ShortTerm::default();
-        if self.full.reached() {
+        self.short_term = ShortTermBounds::default();
+        if self.full.was_ever_full() {
             self.start_down(now);
-            self.mode = Mode::Cruise;
+            self.mode = Bbr3Mode::Cruise;
         } else {
-            self.mode = Mode::Startup;
+            self.mode = Bbr3Mode::Startup;
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Aggregation of acknowledgements: packets acknowledged in excess of the bandwidth.
 
 use super::super::AckSample;
-use super::pace::carried;
+use super::pacing_rate::packets_carried_rounded_down;
 use crate::clock::Nanos;
 
 /// Maximum number of packets in an epoch.
@@ -9,12 +9,12 @@ const MAX_ACKED: u32 = 1 << 20;
 
 /// Period in which acknowledgements arrive faster than the bandwidth.
 #[derive(Clone, Copy, Debug)]
-pub struct AckEpoch {
+pub struct AckAggregationEpoch {
     since: Nanos,
     acked: u32,
 }
 
-impl AckEpoch {
+impl AckAggregationEpoch {
     /// Starts an epoch.
     #[must_use]
     pub fn new(now: Nanos) -> Self {
@@ -24,8 +24,8 @@ impl AckEpoch {
     /// Processes an acknowledgement; `bw` is the bandwidth of the model. Returns the number of
     /// packets acknowledged since the epoch began in excess of that bandwidth, at most a window.
     /// Fractions of expected packets do not count: Linux's `bbr_update_ack_aggregation`.
-    pub fn extra(&mut self, ack: &AckSample, bw: u64, cwnd: u32) -> u32 {
-        let mut expected = carried(bw, ack.now - self.since);
+    pub fn extra_acked_packets(&mut self, ack: &AckSample, bw: u64, cwnd: u32) -> u32 {
+        let mut expected = packets_carried_rounded_down(bw, ack.now - self.since);
         if self.acked <= expected || self.acked + ack.delivered >= MAX_ACKED {
             *self = Self::new(ack.now);
             expected = 0;

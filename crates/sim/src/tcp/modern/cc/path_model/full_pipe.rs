@@ -3,17 +3,17 @@
 /// The pipe is full if the bandwidth has not grown by a quarter in three rounds
 /// (draft-ietf-ccwg-bbr, section 5.3.1.2).
 #[derive(Clone, Copy, Debug, Default)]
-pub struct FullPipe {
+pub struct FullPipeDetection {
     bandwidth: u64,
     rounds: u8,
     now: bool,
     reached: bool,
 }
 
-impl FullPipe {
+impl FullPipeDetection {
     /// Whether the pipe was ever full.
     #[inline(always)]
-    pub fn reached(&self) -> bool {
+    pub fn was_ever_full(&self) -> bool {
         self.reached
     }
 
@@ -23,12 +23,12 @@ impl FullPipe {
     }
 
     /// Sets whether startup has ended.
-    pub fn set_reached(&mut self, reached: bool) {
+    pub fn set_ever_full(&mut self, reached: bool) {
         self.reached = reached;
     }
 
     /// Restarts the detection at a given bandwidth.
-    pub fn restart(&mut self, bandwidth: u64) {
+    pub fn restart_detection(&mut self, bandwidth: u64) {
         *self = Self { bandwidth, rounds: 0, now: false, reached: self.reached };
     }
 
@@ -38,12 +38,12 @@ impl FullPipe {
     }
 
     /// Adds the bandwidth of a round that was not limited by the application.
-    pub fn on_round(&mut self, bandwidth: u64) {
+    pub fn add_round_bandwidth(&mut self, bandwidth: u64) {
         if self.now {
             return;
         }
         if bandwidth >= self.bandwidth + self.bandwidth / 4 {
-            self.restart(bandwidth);
+            self.restart_detection(bandwidth);
             return;
         }
         self.rounds += 1;
@@ -58,14 +58,14 @@ mod tests {
 
     #[test]
     fn pipe_is_full_after_three_rounds_without_growth_by_a_quarter() {
-        let mut full = FullPipe::default();
+        let mut full = FullPipeDetection::default();
         for bandwidth in [100, 125, 157, 190, 195] {
-            full.on_round(bandwidth);
-            assert!(!full.reached());
+            full.add_round_bandwidth(bandwidth);
+            assert!(!full.was_ever_full());
         }
-        full.on_round(195);
-        assert!(full.reached() && full.is_full());
-        full.restart(100);
-        assert!(full.reached() && !full.is_full());
+        full.add_round_bandwidth(195);
+        assert!(full.was_ever_full() && full.is_full());
+        full.restart_detection(100);
+        assert!(full.was_ever_full() && !full.is_full());
     }
 }

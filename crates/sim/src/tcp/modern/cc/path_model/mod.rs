@@ -3,18 +3,18 @@
 //! random numbers.
 
 mod aggregation;
-mod filter;
 mod full_pipe;
-mod pace;
+mod max_filter;
+mod pacing_rate;
 mod random;
 mod rtt_probe;
 
-pub use aggregation::AckEpoch;
-pub use filter::{MaxFilter, TwoCycles};
-pub use full_pipe::FullPipe;
-pub use pace::{
-    BW_SHIFT, INITIAL_CWND, LARGEST_BURST, MIN_CWND, Pace, UNIT, bandwidth, burst_bytes, carried,
-    chunk_packets, packets,
+pub use aggregation::AckAggregationEpoch;
+pub use full_pipe::FullPipeDetection;
+pub use max_filter::{TwoCycleMaxFilter, WindowedMaxFilter};
+pub use pacing_rate::{
+    BW_SHIFT, INITIAL_CWND, LARGEST_BURST, MIN_CWND, PacingRate, UNIT, bandwidth_of, burst_bytes,
+    chunk_packets, packets_carried_rounded_down, packets_carried_rounded_up,
 };
-pub use random::Random;
-pub use rtt_probe::RttProbe;
+pub use random::SplitMix64;
+pub use rtt_probe::MinRttProbe;

@@ -2,9 +2,9 @@
 
 /// SplitMix64 generator.
 #[derive(Clone, Copy, Debug)]
-pub struct Random(u64);
+pub struct SplitMix64(u64);
 
-impl Random {
+impl SplitMix64 {
     /// Creates a generator from `seed`.
     #[must_use]
     pub fn new(seed: u64) -> Self {
@@ -12,7 +12,7 @@ impl Random {
     }
 
     /// Returns a number below `limit`.
-    pub fn below(&mut self, limit: u64) -> u64 {
+    pub fn draw_below(&mut self, limit: u64) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.0;
         z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);

@@ -8,7 +8,7 @@ const LENGTH: Nanos = 200 * MILLISECOND;
 
 /// State of a probe for the minimum round-trip time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum RttProbe {
+pub enum MinRttProbe {
     /// The packets in flight decrease to the limit of the probe.
     Emptying,
     /// Few packets are in flight.
@@ -20,7 +20,7 @@ pub enum RttProbe {
     },
 }
 
-impl RttProbe {
+impl MinRttProbe {
     /// An acknowledgement arrives; `within_limit` if the packets in flight are within the limit of
     /// the probe. Returns whether holding begins, which starts a round.
     pub fn on_ack(&mut self, now: Nanos, within_limit: bool, round_start: bool) -> bool {
@@ -39,7 +39,7 @@ impl RttProbe {
 
     /// Whether the round of the probe has ended.
     #[must_use]
-    pub fn round_done(&self) -> bool {
+    pub fn is_round_done(&self) -> bool {
         matches!(self, Self::Holding { round_done: true, .. })
     }
 
@@ -56,11 +56,11 @@ mod tests {
 
     #[test]
     fn probe_holds_for_200_ms_and_one_round() {
-        let mut probe = RttProbe::Emptying;
+        let mut probe = MinRttProbe::Emptying;
         assert!(!probe.on_ack(0, false, true));
         assert!(probe.on_ack(5, true, true));
-        assert!(!probe.round_done() && !probe.is_long_enough(LENGTH + 5));
+        assert!(!probe.is_round_done() && !probe.is_long_enough(LENGTH + 5));
         assert!(!probe.on_ack(6, true, true));
-        assert!(probe.round_done() && probe.is_long_enough(LENGTH + 6));
+        assert!(probe.is_round_done() && probe.is_long_enough(LENGTH + 6));
     }
 }

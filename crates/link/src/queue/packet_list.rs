@@ -1,0 +1,159 @@
+//! Linked lists of packets in a shared pool, one list per queue. Empty lists take no memory in the
+//! pool.
+
+/// Index of no node or flow.
+pub const NONE: u32 = u32::MAX;
+
+/// A list of packets in a [`PacketPool`].
+#[derive(Clone, Copy, Debug)]
+pub struct PacketList {
+    first: u32,
+    last: u32,
+    /// Number of packets.
+    pub len: u32,
+}
+
+impl PacketList {
+    /// An empty list.
+    pub const EMPTY: Self = Self { first: NONE, last: NONE, len: 0 };
+}
+
+#[derive(Clone, Copy, Debug)]
+struct PacketNode<P> {
+    packet: P,
+    before: u32,
+    after: u32,
+}
+
+/// Packets of all queues. Memory grows to the maximum number of packets held simultaneously.
+#[derive(Clone, Debug)]
+pub struct PacketPool<P> {
+    nodes: Vec<PacketNode<P>>,
+    free: u32,
+}
+
+impl<P> Default for PacketPool<P> {
+    fn default() -> Self {
+        Self { nodes: Vec::new(), free: NONE }
+    }
+}
+
+impl<P: Copy> PacketPool<P> {
+    /// Appends a packet to a list.
+    #[inline]
+    pub fn push_packet(&mut self, chain: &mut PacketList, packet: P) {
+        let node = PacketNode { packet, before: chain.last, after: NONE };
+        let index = if self.free == NONE {
+            self.nodes.push(node);
+            self.nodes.len() as u32 - 1
+        } else {
+            let index = self.free;
+            self.free = self.nodes[index as usize].after;
+            self.nodes[index as usize] = node;
+            index
+        };
+        if chain.last == NONE {
+            chain.first = index;
+        } else {
+            self.nodes[chain.last as usize].after = index;
+        }
+        chain.last = index;
+        chain.len += 1;
+    }
+
+    /// The first packet of a list.
+    #[inline]
+    #[must_use]
+    pub fn first_packet(&self, chain: &PacketList) -> Option<&P> {
+        self.nodes.get(chain.first as usize).map(|node| &node.packet)
+    }
+
+    /// Packets of a list in order of arrival.
+    pub fn packets(&self, chain: &PacketList) -> impl Iterator<Item = &P> {
+        let get = |node: u32| self.nodes.get(node as usize);
+        let nodes = std::iter::successors(get(chain.first), move |node| get(node.after));
+        nodes.map(|node| &node.packet)
+    }
+
+    /// Loads the first packet of a list into the cache. The caller must use the result, otherwise
+    /// the compiler removes the load.
+    #[inline]
+    #[must_use]
+    pub fn prefetch_first(&self, chain: &PacketList) -> u32 {
+        self.nodes.get(chain.first as usize).map_or(NONE, |node| node.after)
+    }
+
+    /// Removes the first packet.
+    #[inline]
+    pub fn take_first(&mut self, chain: &mut PacketList) -> Option<P> {
+        let index = chain.first;
+        let PacketNode { packet, after, .. } = *self.nodes.get(index as usize)?;
+        chain.first = after;
+        if after == NONE {
+            chain.last = NONE;
+        } else {
+            self.nodes[after as usize].before = NONE;
+        }
+        self.release_node(chain, index);
+        Some(packet)
+    }
+
+    /// Removes the last packet.
+    #[inline]
+    pub fn take_last(&mut self, chain: &mut PacketList) -> Option<P> {
+        let index = chain.last;
+        let PacketNode { packet, before, .. } = *self.nodes.get(index as usize)?;
+        chain.last = before;
+        if before == NONE {
+            chain.first = NONE;
+        } else {
+            self.nodes[before as usize].after = NONE;
+        }
+        self.release_node(chain, index);
+        Some(packet)
+    }
+
+    #[inline]
+    fn release_node(&mut self, chain: &mut PacketList, node: u32) {
+        self.nodes[node as usize].after = self.free;
+        self.free = node;
+        chain.len -= 1;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::packet::Packet;
+    use proptest::prelude::*;
+    use std::collections::VecDeque;
+
+    proptest! {
+        #[test]
+        fn pooled_chains_behave_like_vec_deques(
+            steps in prop::collection::vec((0_usize..6, 0_u8..4), 1..300),
+        ) {
+            let mut pool = PacketPool::default();
+            let mut chains = [PacketList::EMPTY; 6];
+            let mut queues: [VecDeque<u32>; 6] = Default::default();
+            let mut max = 0;
+            for (token, (flow, step)) in (0..).zip(steps) {
+                let (chain, queue) = (&mut chains[flow], &mut queues[flow]);
+                let taken = match step {
+                    0 | 1 => {
+                        pool.push_packet(chain, Packet::new(token, flow as u32, 100));
+                        queue.push_back(token);
+                        max = max.max(queues.iter().map(VecDeque::len).sum());
+                        continue;
+                    }
+                    2 => (pool.take_first(chain), queue.pop_front()),
+                    _ => (pool.take_last(chain), queue.pop_back()),
+                };
+                prop_assert_eq!(taken.0.map(|packet| packet.token), taken.1);
+                prop_assert_eq!(pool.first_packet(chain).map(|p| p.token), queue.front().copied());
+                prop_assert_eq!(chain.len as usize, queue.len());
+            }
+            prop_assert_eq!(pool.nodes.len(), max);
+        }
+    }
+}

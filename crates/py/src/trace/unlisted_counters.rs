@@ -1,0 +1,155 @@
+//! Limit of the number of rows for captures with many connections: the directions with the most
+//! data have rows, and all other directions are summed.
+
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+use std::cmp::Reverse;
+use tcpcast_trace::{ConnectionEnd, ConnectionReport, DirectionReport};
+
+use super::{CaptureResult, DirectionRow};
+
+/// Maximum number of rows.
+const MAX_ROWS: usize = 1 << 16;
+/// Number of additional rows before the rows with the least data are removed.
+const SPARE: usize = MAX_ROWS / 4;
+
+/// Maximum number of bytes acknowledged per packet; larger numbers belong to another connection.
+const MAX_ACKED: u64 = 1 << 20;
+
+/// Counters of connections and directions without rows.
+#[derive(Default)]
+pub(super) struct UnlistedCounters {
+    /// Connections without data in either direction.
+    empty_connections: u64,
+    /// Directions without data in all connections, and their packets.
+    empty_directions: u64,
+    empty_packets: u64,
+    /// Connections evicted because too many were open, and the number of these with a single
+    /// packet.
+    evicted: u64,
+    evicted_single: u64,
+    /// Keepalive probes of all directions, and the number of unanswered probes.
+    keep_alives: u64,
+    keep_alives_unanswered: u64,
+    /// Directions with data but without rows.
+    directions: u64,
+    packets: u64,
+    data_packets: u64,
+    bytes: u64,
+    unique_bytes: u64,
+    retransmissions: u64,
+    td: u64,
+    to: u64,
+    timeouts: u64,
+    /// Directions whose data were acknowledged but not captured, and the number of these bytes.
+    uncaptured: u64,
+    uncaptured_bytes: u64,
+}
+
+impl UnlistedCounters {
+    /// Counts a connection.
+    pub(super) fn count_connection(&mut self, report: &ConnectionReport) {
+        let empty = |direction: &&DirectionReport| direction.counts.data_packets == 0;
+        let without = report.directions.iter().filter(empty);
+        let (count, packets) =
+            without.fold((0, 0), |(n, sum), one| (n + 1, sum + one.counts.packets));
+        self.empty_directions += count;
+        self.empty_packets += packets;
+        self.empty_connections += u64::from(count == 2);
+        for one in report.directions.iter() {
+            self.keep_alives += one.counts.keep_alives;
+            self.keep_alives_unanswered += one.counts.keep_alives_unanswered;
+        }
+        if report.end == ConnectionEnd::Evicted {
+            let all: u64 = report.directions.iter().map(|one| one.counts.packets).sum();
+            self.evicted += 1;
+            self.evicted_single += u64::from(all == 1);
+        }
+        let [first, second] = &*report.directions;
+        for (data, acks) in [(first, second), (second, first)] {
+            let bytes = data.counts.missing_bytes;
+            let plausible = (2..acks.counts.packets * MAX_ACKED).contains(&bytes);
+            if data.counts.data_packets == 0 && plausible {
+                self.uncaptured += 1;
+                self.uncaptured_bytes += bytes;
+            }
+        }
+    }
+
+    fn count_direction(&mut self, direction: &DirectionReport) {
+        let counts = &direction.counts;
+        self.directions += 1;
+        self.packets += counts.packets;
+        self.data_packets += counts.data_packets;
+        self.bytes += counts.bytes;
+        self.unique_bytes += counts.unique_bytes;
+        self.retransmissions += counts.retransmissions;
+        self.td += direction.indications.td;
+        self.to += direction.indications.timeout_count();
+        self.timeouts += direction.indications.timeouts;
+    }
+
+    pub(super) fn to_py<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let dict = PyDict::new(py);
+        let counts = [
+            ("empty_connections", self.empty_connections),
+            ("empty_directions", self.empty_directions),
+            ("empty_packets", self.empty_packets),
+            ("keep_alives", self.keep_alives),
+            ("keep_alives_unanswered", self.keep_alives_unanswered),
+            ("evicted", self.evicted),
+            ("evicted_single", self.evicted_single),
+            ("directions", self.directions),
+            ("packets", self.packets),
+            ("data_packets", self.data_packets),
+            ("bytes", self.bytes),
+            ("unique_bytes", self.unique_bytes),
+            ("retransmissions", self.retransmissions),
+            ("td", self.td),
+            ("to", self.to),
+            ("timeouts", self.timeouts),
+            ("uncaptured", self.uncaptured),
+            ("uncaptured_bytes", self.uncaptured_bytes),
+        ];
+        for (name, count) in counts {
+            dict.set_item(name, count)?;
+        }
+        Ok(dict)
+    }
+}
+
+impl CaptureResult {
+    /// Adds a row. If there are too many rows, removes the rows with the least data.
+    pub(super) fn add_row(&mut self, row: DirectionRow) {
+        self.rows.push(row);
+        if self.rows.len() > MAX_ROWS + SPARE {
+            self.drop_smallest_rows();
+        }
+    }
+
+    /// Enforces the limit and sorts the rows.
+    pub(super) fn finish_rows(&mut self) {
+        self.drop_smallest_rows();
+        self.rows.sort_unstable_by_key(|row| (row.number, row.index));
+    }
+
+    fn drop_smallest_rows(&mut self) {
+        if self.rows.len() <= MAX_ROWS {
+            return;
+        }
+        // Among rows with equal numbers of bytes, the first connections are kept.
+        let order =
+            |row: &DirectionRow| (Reverse(row.direction.counts.bytes), row.number, row.index);
+        self.rows.sort_unstable_by_key(order);
+        for row in self.rows.drain(MAX_ROWS..) {
+            let direction = &row.direction;
+            let events = direction.loss_times.len() + direction.retransmitted.len();
+            self.events -= events;
+            self.omitted += events as u64;
+            self.rounds -= direction.rounds.len();
+            self.omitted_rounds += direction.rounds.len() as u64;
+            self.points -= direction.sequence_plot.len();
+            self.unlisted.count_direction(direction);
+        }
+    }
+}

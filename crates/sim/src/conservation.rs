@@ -1,0 +1,48 @@
+//! Conservation checks at the end of a run.
+
+/// Inconsistent counters: an error in this program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ConservationError {
+    /// Data packets are not conserved.
+    #[error(
+        "packets are not conserved: {sent} sent, but {received} received, {dropped} dropped and \
+         {in_flight} in flight"
+    )]
+    Packets {
+        /// Data packets sent.
+        sent: u64,
+        /// Data packets received.
+        received: u64,
+        /// Data packets dropped.
+        dropped: u64,
+        /// Data packets in flight.
+        in_flight: u64,
+    },
+    /// Acknowledgements are not conserved at the return link.
+    #[error(
+        "acks are not conserved at the return link: {entered} arrived, but {left} left, {dropped} were \
+         dropped and {waiting} are queued"
+    )]
+    Acks {
+        /// Acknowledgements arrived.
+        entered: u64,
+        /// Acknowledgements that left.
+        left: u64,
+        /// Acknowledgements dropped.
+        dropped: u64,
+        /// Acknowledgements in the queue.
+        waiting: u64,
+    },
+    /// Little's law is violated: the integral of the queue length differs from the sum of the
+    /// waiting times.
+    #[error(
+        "Little's law does not hold: the integral of the queue length is {held} packet nanoseconds, but \
+         the sum of the waiting times is {waited} (both modulo 2^64)"
+    )]
+    Waiting {
+        /// Integral of the queue length.
+        held: u64,
+        /// Sum of the times in the queue.
+        waited: u64,
+    },
+}

@@ -1,0 +1,65 @@
+//! Adds the events of the bottleneck's queue to the probes.
+
+use super::{ClassCell, CrossPacketEvent, LinkCell, Probes, SourceRecord};
+use crate::clock::Nanos;
+use crate::queue::{CrossRateCounters, QueueProbe, TransmittedPacket};
+
+impl Probes {
+    /// Counts a data packet that the bottleneck transmits.
+    #[inline(always)]
+    pub fn count_transmitted(&mut self, record: &SourceRecord, passed: TransmittedPacket) {
+        let cells = self.counters.class_mut(record.class());
+        cells[ClassCell::Passed as usize] += 1;
+        cells[ClassCell::Waited as usize] += passed.waited;
+        cells[ClassCell::Marked as usize] += u64::from(passed.marked);
+        // A signed integer converts to a double in one instruction.
+        self.waits.add_value(passed.waited as i64 as f64 * 1e-9);
+    }
+
+    /// Copies the sums of the queue to the counters and closes the current slot, or the `last` one
+    /// at the end of the run.
+    pub fn close_counter_slot(&mut self, now: Nanos, last: bool) {
+        self.counters
+            .set_link_cell(LinkCell::QueueIntegral, self.occupancy.queue_length_integral());
+        self.counters.set_link_cell(LinkCell::Busy, self.occupancy.busy_time());
+        let carried = self.load.load_since_warm_up();
+        self.counters.set_link_cell(LinkCell::Carried, carried.bytes);
+        self.counters.set_link_cell(LinkCell::Capacity, carried.capacity);
+        self.copy_return_sums();
+        let merged = self.counters.take_snapshot(now, last);
+        if !last {
+            self.goodput.close_slot();
+        }
+        if merged {
+            self.goodput.merge_slots();
+        }
+    }
+}
+
+impl QueueProbe for Probes {
+    #[inline(always)]
+    fn on_queue_length_held(&mut self, packets: usize, until: Nanos) {
+        self.occupancy.record_held(packets, until);
+    }
+
+    #[inline(always)]
+    fn on_queue_length_seen(&mut self, packets: usize) {
+        self.occupancy.record_arrival(packets);
+    }
+
+    fn on_average_updated(&mut self, packets: f64) {
+        self.early.count_average(packets);
+    }
+
+    fn on_early_drop(&mut self) {
+        self.early.count_drop();
+    }
+
+    fn on_cross_packet(&mut self, stream: usize, event: CrossPacketEvent) {
+        self.cross.count_event(stream, event);
+    }
+
+    fn on_cross_rates(&mut self, stream: usize, rates: &CrossRateCounters) {
+        self.cross.stream_mut(stream).rates.merge(rates);
+    }
+}

@@ -1,0 +1,51 @@
+//! ECN echo of the receiver.
+
+use super::super::stack::Stack;
+use super::delayed_ack::AckDueTime;
+use super::{EcnCodepoint, Receiver};
+
+impl Receiver {
+    /// RFC 3168, section 6.1.3; with DCTCP each mark is echoed: RFC 8257, section 3.2.
+    #[inline(never)]
+    pub(super) fn update_ecn_echo(
+        &mut self,
+        len: u32,
+        ecn: EcnCodepoint,
+        cwr: bool,
+        stack: &Stack,
+    ) {
+        let marked = ecn == EcnCodepoint::Marked;
+        if len == 0 {
+            return;
+        }
+        if stack.echoes_each_mark() {
+            if self.marked != marked {
+                if self.due.time_if_later().is_some() {
+                    // The delayed acknowledgement reports the state of the earlier packets.
+                    self.earlier_ack = Some(Box::new(self.outgoing_ack(stack)));
+                }
+                self.due = AckDueTime::NOW;
+            }
+            self.marked = marked;
+            self.echoes = marked;
+            return;
+        }
+        if cwr {
+            self.echoes = false;
+            self.due = AckDueTime::NOW;
+        }
+        match ecn {
+            EcnCodepoint::Marked => {
+                if !self.echoes {
+                    self.enter_quick_ack_mode(2);
+                }
+                self.echoes = true;
+                self.seen_ect = true;
+            }
+            // Probably a retransmission, which is not ECN-capable.
+            EcnCodepoint::NotCapable if self.seen_ect => self.enter_quick_ack_mode(2),
+            EcnCodepoint::NotCapable => (),
+            EcnCodepoint::Capable => self.seen_ect = true,
+        }
+    }
+}

@@ -1,0 +1,198 @@
+//! Packet loss and transit time of one direction between two taps.
+
+use std::collections::HashMap;
+
+use super::{AFTER, BEFORE, Comparison};
+use crate::segment::{Endpoint, Nanos};
+
+/// Counters of a direction. Arrays have one entry per tap.
+#[derive(Clone, Debug)]
+pub(super) struct DirectionRecord {
+    /// Connection number at the first tap, if seen there.
+    pub(super) connection: Option<u64>,
+    source: Endpoint,
+    pub(super) seen: [u64; 2],
+    /// Packets seen at this tap that did not reach the other.
+    pub(super) lost: [u64; 2],
+    /// Packets for which the other capture ended too early.
+    pub(super) in_flight: [u64; 2],
+    /// Packets for which the other capture began too late.
+    pub(super) not_covered: [u64; 2],
+    matches: u64,
+    /// Sum over all packets of the time at the second tap minus the time at the first tap, ns.
+    sum: i128,
+    min: i128,
+    max: i128,
+    /// Latest time of a matched packet at this tap.
+    latest: [Nanos; 2],
+    /// Observed reordering: maximum time between two packets at this tap whose order was reversed
+    /// at the other tap.
+    disorder: [Nanos; 2],
+}
+
+impl DirectionRecord {
+    pub(super) fn new(connection: Option<u64>, source: Endpoint) -> Self {
+        Self {
+            connection,
+            source,
+            seen: [0; 2],
+            lost: [0; 2],
+            in_flight: [0; 2],
+            not_covered: [0; 2],
+            matches: 0,
+            sum: 0,
+            min: i128::MAX,
+            max: i128::MIN,
+            latest: [0; 2],
+            disorder: [0; 2],
+        }
+    }
+
+    /// Sum of the packets seen at both taps.
+    pub(super) fn total_packets(&self) -> u64 {
+        self.seen.iter().sum()
+    }
+
+    /// Adds a packet seen at both taps at these times.
+    pub(super) fn add_matched(&mut self, times: [Nanos; 2]) {
+        let difference = i128::from(times[AFTER]) - i128::from(times[BEFORE]);
+        self.matches += 1;
+        self.sum += difference;
+        self.min = self.min.min(difference);
+        self.max = self.max.max(difference);
+        for tap in [BEFORE, AFTER] {
+            self.disorder[tap] =
+                self.disorder[tap].max(self.latest[tap].saturating_sub(times[tap]));
+            self.latest[tap] = self.latest[tap].max(times[tap]);
+        }
+    }
+
+    /// Returns the range of times, by the other tap's clock, at which a packet seen at `time` is
+    /// expected there. `offset`: clock offset, used until a packet of the direction was matched.
+    pub(super) fn expected_times_at_other_tap(
+        &self,
+        tap: usize,
+        time: Nanos,
+        offset: i128,
+    ) -> (i128, i128) {
+        let time = i128::from(time);
+        match (self.matches, tap) {
+            (0, BEFORE) => (time + offset, time + offset),
+            (0, _) => (time - offset, time - offset),
+            (_, BEFORE) => (time + self.min, time + self.max),
+            (..) => (time - self.max, time - self.min),
+        }
+    }
+
+    /// Whether a packet that passed this tap later was seen at the other, considering the observed
+    /// reordering.
+    pub(super) fn was_overtaken(&self, tap: usize, time: Nanos) -> bool {
+        self.latest[tap] > time.saturating_add(self.disorder[tap])
+    }
+
+    fn mean_difference(&self) -> Option<f64> {
+        (self.matches > 0).then(|| self.sum as f64 / self.matches as f64)
+    }
+}
+
+/// A direction of a connection between two taps.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct DirectionBetweenTaps {
+    /// Connection number.
+    pub connection: u64,
+    /// Sender.
+    pub source: Endpoint,
+    /// True if packets pass the first tap first.
+    pub forward: bool,
+    /// Packets seen at the first tap while the second was capturing, without copies.
+    pub seen_before: u64,
+    /// Packets seen at the second tap while the first was capturing, without copies.
+    pub seen_after: u64,
+    /// Packets seen at their first tap, but not at their second; 0 if no packet was seen at both.
+    pub lost: u64,
+    /// Packets seen at their first tap when the other capture ended before they could arrive.
+    pub in_flight: u64,
+    /// Packets seen while the other tap was not yet capturing.
+    pub not_covered: u64,
+    /// Packets seen at both taps.
+    pub matched: u64,
+    /// Minimum, mean and maximum transit time between the taps by their clocks, s.
+    pub transit_s: Option<[f64; 3]>,
+}
+
+/// Bounds of the clock offset: no packet arrives before it was sent.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct ClockOffset {
+    /// Minimum lead of the second clock, s.
+    pub min_s: Option<f64>,
+    /// Maximum lead of the second clock, s.
+    pub max_s: Option<f64>,
+}
+
+/// Builds the comparison from all records.
+pub(super) fn build_comparison(records: &[DirectionRecord]) -> Comparison {
+    let mut sides: HashMap<u64, Vec<&DirectionRecord>> = HashMap::new();
+    for record in records {
+        if let Some(connection) = record.connection {
+            sides.entry(connection).or_default().push(record);
+        }
+    }
+    let mut comparison = Comparison::default();
+    let clocks = &mut comparison.clocks;
+    for record in records {
+        let Some(connection) = record.connection else {
+            comparison.only_after += u64::from(record.matches == 0);
+            continue;
+        };
+        let other = sides[&connection].iter().find(|other| other.source != record.source);
+        let forward =
+            is_forward(record.mean_difference(), other.and_then(|other| other.mean_difference()));
+        if record.matches > 0 && forward {
+            let min = record.min as f64 / 1e9;
+            clocks.max_s = Some(clocks.max_s.map_or(min, |known| known.min(min)));
+        } else if record.matches > 0 {
+            let max = record.max as f64 / 1e9;
+            clocks.min_s = Some(clocks.min_s.map_or(max, |known| known.max(max)));
+        }
+        comparison.passages.push(direction_between_taps(record, connection, forward));
+    }
+    comparison
+}
+
+/// Whether the direction passes the first tap first. The two directions have opposite orders, so
+/// the direction with the larger time difference passes the first tap first.
+fn is_forward(own: Option<f64>, other: Option<f64>) -> bool {
+    match (own, other) {
+        (Some(own), Some(other)) => own >= other,
+        (Some(own), None) => own >= 0.0,
+        (None, Some(other)) => other < 0.0,
+        (None, None) => true,
+    }
+}
+
+fn direction_between_taps(
+    record: &DirectionRecord,
+    connection: u64,
+    forward: bool,
+) -> DirectionBetweenTaps {
+    let first = if forward { BEFORE } else { AFTER };
+    let seconds = |nanos: i128| nanos as f64 / 1e9;
+    let transit_s = record.mean_difference().map(|mean| {
+        let [min, max] = [seconds(record.min), seconds(record.max)];
+        if forward { [min, mean / 1e9, max] } else { [-max, -mean / 1e9, -min] }
+    });
+    let known = record.matches > 0;
+    let covered = |tap: usize| record.seen[tap] - record.not_covered[tap].min(record.seen[tap]);
+    DirectionBetweenTaps {
+        connection,
+        source: record.source,
+        forward,
+        seen_before: covered(BEFORE),
+        seen_after: covered(AFTER),
+        lost: if known { record.lost[first] } else { 0 },
+        in_flight: if known { record.in_flight[first] } else { 0 },
+        not_covered: record.not_covered[BEFORE] + record.not_covered[AFTER],
+        matched: record.matches,
+        transit_s,
+    }
+}

@@ -1,0 +1,91 @@
+//! The compared directions. Their number is limited; directions with the most packets are
+//! preferred.
+
+use std::collections::HashMap;
+use std::ops::{Index, IndexMut};
+
+use super::direction_record::DirectionRecord;
+use crate::segment::{Endpoint, Segment};
+
+/// Maximum number of directions; the directions with the fewest packets are dropped first.
+const MAX_DIRECTIONS: usize = 1 << 17;
+
+/// Records of the directions, by index.
+#[derive(Debug, Default)]
+pub(super) struct DirectionRecords {
+    records: Vec<DirectionRecord>,
+    /// Latest record of each direction.
+    by_ends: HashMap<(Endpoint, Endpoint), usize>,
+    /// Number of directions dropped because there were too many.
+    pub(super) dropped: u64,
+}
+
+impl DirectionRecords {
+    /// Whether the maximum number is reached.
+    pub(super) fn is_full(&self) -> bool {
+        self.records.len() >= MAX_DIRECTIONS
+    }
+
+    /// Drops the half of the directions with the fewest packets; if numbers are equal, later
+    /// directions are dropped first. Returns the new index of each record.
+    pub(super) fn thin_out(&mut self) -> Vec<Option<usize>> {
+        let mut order: Vec<usize> = (0..self.records.len()).collect();
+        order.sort_by_key(|&index| std::cmp::Reverse(self.records[index].total_packets()));
+        let kept = order.len() / 2;
+        let mut indices = vec![None; order.len()];
+        for &index in &order[..kept] {
+            indices[index] = Some(index);
+        }
+        for (new, index) in indices.iter_mut().flatten().enumerate() {
+            *index = new;
+        }
+        self.dropped += (order.len() - kept) as u64;
+        let mut old = 0..;
+        self.records.retain(|_| old.next().is_some_and(|index| indices[index].is_some()));
+        self.by_ends.retain(|_, index| match indices[*index] {
+            Some(new) => {
+                *index = new;
+                true
+            }
+            None => false,
+        });
+        indices
+    }
+
+    /// Index of the segment's direction, added if missing. `connection`: number of its connection,
+    /// if known.
+    pub(super) fn find_or_insert(&mut self, segment: &Segment, connection: Option<u64>) -> usize {
+        let ends = (segment.source, segment.destination);
+        if let Some(&index) = self.by_ends.get(&ends) {
+            let record = &mut self.records[index];
+            if connection.is_none() || record.connection == connection {
+                return index;
+            }
+            if record.connection.is_none() {
+                record.connection = connection;
+                return index;
+            }
+        }
+        self.records.push(DirectionRecord::new(connection, segment.source));
+        self.by_ends.insert(ends, self.records.len() - 1);
+        self.records.len() - 1
+    }
+
+    pub(super) fn records(&self) -> &[DirectionRecord] {
+        &self.records
+    }
+}
+
+impl Index<usize> for DirectionRecords {
+    type Output = DirectionRecord;
+
+    fn index(&self, index: usize) -> &DirectionRecord {
+        &self.records[index]
+    }
+}
+
+impl IndexMut<usize> for DirectionRecords {
+    fn index_mut(&mut self, index: usize) -> &mut DirectionRecord {
+        &mut self.records[index]
+    }
+}

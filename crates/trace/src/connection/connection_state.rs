@@ -1,0 +1,221 @@
+//! State of a live connection.
+
+use crate::analysis::{
+    ConnectionContext, ConnectionEnd, ConnectionReport, ConnectionView, DataEvent, DirectionReport,
+    EventQuota, Exchanges, FailureDetails, FinRstTracker, Flow, FlowState, NegotiatedOptions,
+    TapRtts,
+};
+use crate::segment::{Endpoint, Flags, Nanos, Segment};
+
+/// Properties of a connection at its first segment.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct ConnectionBeginning {
+    pub(super) number: u64,
+    /// Frame number and time of the first segment.
+    pub(super) frame: u64,
+    pub(super) time: Nanos,
+    /// Both ends; the first sent the first segment.
+    pub(super) ends: [Endpoint; 2],
+    /// Maximum number of points of the time-sequence plot per direction.
+    pub(super) points: usize,
+}
+
+/// Both directions of a connection and their common state.
+#[derive(Clone, Debug)]
+pub(super) struct Connection {
+    beginning: ConnectionBeginning,
+    last: Nanos,
+    flows: [Flow; 2],
+    tap: TapRtts,
+    /// Index of the opener, if its SYN or the SYN-ACK was captured.
+    opener: Option<usize>,
+    end_tracker: FinRstTracker,
+    /// Allocated only with data in both directions, or after a pause.
+    exchanges: Option<Box<Exchanges>>,
+    /// Maximum number of listed events per direction.
+    max_events: usize,
+}
+
+impl Connection {
+    pub(super) fn new(beginning: ConnectionBeginning, max_events: usize) -> Self {
+        Self {
+            beginning,
+            last: beginning.time,
+            flows: [Flow::default(), Flow::default()],
+            tap: TapRtts::default(),
+            opener: None,
+            end_tracker: FinRstTracker::default(),
+            exchanges: None,
+            max_events,
+        }
+    }
+
+    /// Capture time of the last segment.
+    pub(super) fn last_time(&self) -> Nanos {
+        self.last
+    }
+
+    /// Both ends; the first sent the first segment.
+    pub(super) fn ends(&self) -> [Endpoint; 2] {
+        self.beginning.ends
+    }
+
+    /// Prefetches the fields that the next segments change. The returned sum only prevents the
+    /// compiler from removing the reads.
+    #[inline]
+    pub(super) fn prefetch(&self) -> u64 {
+        let flows = self.flows[0].prefetch().wrapping_add(self.flows[1].prefetch());
+        flows.wrapping_add(self.last).wrapping_add(self.tap.rtt_to_end(0).unwrap_or(0))
+    }
+
+    /// Prefetches the objects that these fields point to.
+    #[inline]
+    pub(super) fn prefetch_second(&self) -> u64 {
+        self.flows[0].prefetch_second().wrapping_add(self.flows[1].prefetch_second())
+    }
+
+    /// Prefetches the objects that are reached through two pointers.
+    #[inline]
+    pub(super) fn prefetch_third(&self) -> u64 {
+        self.flows[0].prefetch_third().wrapping_add(self.flows[1].prefetch_third())
+    }
+
+    /// Index of the sender. (If an end talks to itself, the first.)
+    #[inline(always)]
+    fn sender_index(&self, segment: &Segment) -> usize {
+        usize::from(self.beginning.ends[0] != segment.source)
+    }
+
+    /// Processes the next segment.
+    #[inline]
+    pub(super) fn push(&mut self, segment: &Segment, quota: &EventQuota) {
+        let from = self.sender_index(segment);
+        if segment.flags.any(Flags::FIN | Flags::RST) {
+            self.on_fin_or_rst(segment, from);
+        }
+        self.last = self.last.max(segment.time);
+        self.tap.process_segment(segment, from);
+        self.flows[1 - from].on_peer_segment(segment, quota);
+        let before =
+            self.may_affect_exchanges(segment, from).then(|| self.flows[from].flow_state());
+        let context = ConnectionContext {
+            tap_rtt: self.tap.rtt_to_end(from).unwrap_or(0),
+            max_events: self.max_events,
+            quota,
+            max_points: self.beginning.points,
+        };
+        self.flows[from].process_segment(segment, &context);
+        if let Some(before) = before {
+            self.update_exchanges(segment, from, &before, quota);
+        }
+        if segment.flags.any(Flags::SYN) {
+            self.on_syn(segment, from);
+        }
+    }
+
+    #[cold]
+    fn on_syn(&mut self, syn: &Segment, from: usize) {
+        let opener = if syn.flags.any(Flags::ACK) { 1 - from } else { from };
+        self.opener.get_or_insert(opener);
+        let [first, second] = &mut self.flows;
+        (first.negotiated, second.negotiated) = (
+            NegotiatedOptions::from_flows(first, second),
+            NegotiatedOptions::from_flows(second, first),
+        );
+    }
+
+    #[cold]
+    fn on_fin_or_rst(&mut self, segment: &Segment, from: usize) {
+        let mut end_tracker = std::mem::take(&mut self.end_tracker);
+        end_tracker.process_fin_or_rst(segment, from, &self.connection_view());
+        self.end_tracker = end_tracker;
+    }
+
+    /// The opener or, without a SYN, the end with the higher port.
+    fn client_index(&self) -> usize {
+        let [first, second] = self.beginning.ends;
+        self.opener.unwrap_or(usize::from(second.port > first.port))
+    }
+
+    fn connection_view(&self) -> ConnectionView<'_> {
+        ConnectionView {
+            flows: &self.flows,
+            exchanges: self.exchanges.as_deref(),
+            opener: self.opener,
+            client: self.client_index(),
+            first: self.beginning.time,
+            last: self.last,
+        }
+    }
+
+    /// Whether a segment may begin or end a request or a response. One-way bulk data do not.
+    #[inline(always)]
+    fn may_affect_exchanges(&self, segment: &Segment, from: usize) -> bool {
+        let both = || self.flows[1 - from].counts.data_packets > 0;
+        segment.payload > 0 && (self.exchanges.is_some() || both() || self.flows[from].is_idle())
+    }
+
+    #[inline]
+    fn update_exchanges(
+        &mut self,
+        segment: &Segment,
+        from: usize,
+        before: &FlowState,
+        quota: &EventQuota,
+    ) {
+        let client = self.client_index();
+        let event = DataEvent { segment, from, before, flows: &self.flows, tap: &self.tap, quota };
+        let max = self.max_events;
+        let new = || Exchanges::new(client, max, &event);
+        self.exchanges.get_or_insert_with(new).process_data(&event);
+    }
+
+    /// Returns the report of the connection. `copies`: number of duplicate frames sent by each end.
+    pub(super) fn into_report(
+        mut self: Box<Self>,
+        end: ConnectionEnd,
+        copies: [u64; 2],
+        quota: &EventQuota,
+    ) -> ConnectionReport {
+        let (failure, swaps) = (
+            self.end_tracker.connection_failure(end, &self.connection_view()),
+            self.opener == Some(1),
+        );
+        let client = self.client_index() ^ usize::from(swaps);
+        let (exchanges, omitted_exchanges) =
+            self.exchanges.take().map_or_else(Default::default, |exchanges| {
+                exchanges.into_exchanges(&self.flows, quota)
+            });
+        let Self { beginning, flows: [first, second], tap, last, .. } = &mut *self;
+        let [a, b] = beginning.ends;
+        [first.counts.capture_duplicates, second.counts.capture_duplicates] = copies;
+        for flow in [&mut *first, &mut *second] {
+            flow.counts.keep_alives_unanswered = flow.unanswered_keep_alives();
+        }
+        let syn_captured = first.isn.is_some() || second.isn.is_some();
+        let mut directions =
+            Box::new([first.direction_report(a, b, tap, 0), second.direction_report(b, a, tap, 1)]);
+        let kept = |direction: &DirectionReport| {
+            direction.loss_times.len() + direction.retransmitted.len()
+        };
+        quota.release(directions.iter().map(kept).sum::<usize>() + exchanges.len());
+        if swaps {
+            directions.swap(0, 1);
+        }
+        ConnectionReport {
+            number: beginning.number,
+            first_frame: beginning.frame,
+            first: beginning.time,
+            last: *last,
+            syn_captured,
+            end,
+            handshake_rtt_s: tap.handshake_rtt().map(|rtt| rtt as f64 / 1e9),
+            failure_details: failure
+                .map(|failure| FailureDetails { by: failure.by ^ usize::from(swaps), ..failure }),
+            client,
+            exchanges,
+            omitted_exchanges,
+            directions,
+        }
+    }
+}
