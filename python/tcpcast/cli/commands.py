@@ -223,6 +223,13 @@ TRACE = Command(
         ),
         Option("everything", "", "Print all lines, not only the worst 20.", "--all"),
         Option(
+            "worst",
+            "N",
+            "Print only the worst N directions, worst first, also in CSV and JSON.",
+            type=int,
+            least=1,
+        ),
+        Option(
             "max_connections",
             "N",
             "Maximum tracked connections; above it, idle ones are evicted. Default 65536.",

@@ -26,7 +26,7 @@ from tcpcast.cli.plan_options import (
     Asked,
 )
 from tcpcast.cli.streams import ignore_broken_pipe
-from tcpcast.errors import ScenarioError, TcpcastError
+from tcpcast.errors import TcpcastError
 from tcpcast.option import Option
 
 if TYPE_CHECKING:
@@ -195,15 +195,8 @@ def _scenario(question: str, asked: Asked) -> Scenario:
     from tcpcast.plan.keys import check_keys
 
     file, changes, seed = (asked.values[name] for name in ("file", "changes", "seed"))
-    try:
-        scenario = read_scenario(file, changes, seed)
-    except ScenarioError as error:
-        if question != "max-loss":
-            raise
-        try:
-            scenario = read_scenario(file, [*(changes or ()), "network.bottleneck.loss=1%"], seed)
-        except ScenarioError:
-            raise error from None
+    placeholder = "network.bottleneck.loss=1%" if question == "max-loss" else ""
+    scenario = read_scenario(file, changes, seed, placeholder=placeholder)
     check_keys(question, asked.changes, scenario)
     return scenario
 
