@@ -278,6 +278,21 @@ SERVE = Command(
         Option("no_browser", "", "Do not open a browser."),
     ),
 )
+MCP = Command(
+    "mcp",
+    "Serve predictions and captures as tools for AI agents.",
+    "Speaks the Model Context Protocol over standard input and output; a client such as an editor "
+    "starts it. Writes no files.",
+    "tcpcast mcp --folder captures",
+    (
+        Option(
+            "folder",
+            "DIR",
+            "Folder below which captures and scenarios may be read; default none.",
+        ),
+        Option("max_wall", "TIME", "Time limit of a call.", default="30s"),
+    ),
+)
 PAPERS = ("engset", "pftk", "parallel", "fixed-point", "short", "kernel")
 """Papers of tcpcast: a search for entry points would delay the help."""
 
@@ -423,7 +438,7 @@ MAN = Command("man", "Print the manual page.", "", "tcpcast man | man -l -")
 COMMANDS = {
     each.name: each
     for each in (
-        *(RUN, PREDICT, PLAN, SWEEP, QUERY, TRACE, REPORT, SERVE),
+        *(RUN, PREDICT, PLAN, SWEEP, QUERY, TRACE, REPORT, SERVE, MCP),
         *(REPRODUCE, LINK, NEW, ENGINES, SCHEMA, COMPLETION, MAN),
     )
 }

@@ -39,6 +39,9 @@ if TYPE_CHECKING:
 
 app = typer.Typer(cls=Commands)
 
+QUESTIONS: dict[str, tuple[Option, ...]] = {}
+"""Options of each plan by its name, without those of all plans."""
+
 _EXAMPLES = {"rtt": "100ms", "loss": "0.01%", "rate": "1gbit"}
 
 
@@ -63,7 +66,9 @@ def _plan(
 
         signed(run, (CONTEXT, *rows, *COMMON))
         run.__doc__ = question.__doc__
-        app.command(question.__name__.replace("_", "-"), epilog=f"Example: {example}")(run)
+        name = question.__name__.replace("_", "-")
+        QUESTIONS[name] = rows
+        app.command(name, epilog=f"Example: {example}")(run)
         return question
 
     return decorate

@@ -101,6 +101,12 @@ def packaged_names() -> list[str]:
     return sorted(path.stem for path in PACKAGED.glob("*.toml"))
 
 
+def packaged_summaries() -> dict[str, str]:
+    """Return the first line of each packaged scenario, without its comment sign, by name."""
+    first = {name: packaged_text(name).splitlines()[0] for name in packaged_names()}
+    return {name: line.removeprefix("#").strip() for name, line in first.items()}
+
+
 def packaged_text(name: str) -> str:
     """Return the text of a packaged scenario, including comments.
 

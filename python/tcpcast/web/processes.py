@@ -1,4 +1,4 @@
-"""Worker processes for the page and for agents; each handles one request at a time and can be killed."""
+"""Worker processes, which handle one request at a time and can be killed."""
 
 from __future__ import annotations
 
