@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Any, BinaryIO, NoReturn, cast
 
 import tcpcast
 from tcpcast.cli.mcp_tools import MAX_ARGUMENT_BYTES, MAX_ROWS, Tool, tools
+from tcpcast.cli.mcp_worker import late
 from tcpcast.errors import MachineError, TcpcastError, UnitError
 from tcpcast.units import parse_duration
-from tcpcast.web.processes import Worker
+from tcpcast.web.processes import Overdue, Worker
 
 if TYPE_CHECKING:
     import anyio
@@ -187,6 +188,8 @@ class Calls:
         try:
             found: dict[str, str] = await worker.ask(request, limit_s=self._limit_s + GRACE_S)
             return found
+        except Overdue:
+            raise TcpcastError(f"no answer: {late(self._limit_s)}") from None
         finally:
             with anyio.CancelScope(shield=True):
                 await worker.end()

@@ -96,7 +96,7 @@ class Tool:
         """
         given = {**self.defaults, **arguments}
         question = "" if "" in self.questions else given.pop(QUESTION, None)
-        if question not in self.questions:
+        if not isinstance(question, str) or question not in self.questions:
             raise TcpcastError(f"{QUESTION}: must be one of {', '.join(self.questions)}")
         rows = self.questions[question]
         for name in given.keys() - rows.keys():
@@ -136,10 +136,11 @@ def _help(using: Mapping[str, Option], questions: int) -> str:
     """Return the help of an argument; of several questions, each with its questions."""
     asking: dict[str, list[str]] = {}
     for question, row in using.items():
-        asking.setdefault(row.help, []).append(question)
+        text = f"{row.metavar}: {row.help}" if row.metavar else row.help
+        asking.setdefault(text, []).append(question)
     if len(asking) == 1 and len(using) == questions:
         return next(iter(asking))
-    return " ".join(f"{', '.join(names)}: {text}" for text, names in asking.items())
+    return " ".join(f"For {', '.join(names)}: {text}" for text, names in asking.items())
 
 
 def _texts(name: str, value: Any, row: Option) -> Iterator[str]:
@@ -209,7 +210,8 @@ TRACE_USE = (
     "Measures why TCP transfers in a packet capture were slow. The answer has one row per "
     f"direction with data, the worst first (at most {MAX_ROWS} unless worst is given): begin with "
     "advice and limited_by, and use the share_ columns as shares of the time. Values are "
-    "measurements at one tap; null means unknown. Mention the warnings of the capture."
+    "measurements at one tap; null means unknown. Mention the warnings of the capture; omitted has "
+    "the number of further rows, and connection selects one as SOURCE > DESTINATION."
 )
 PREDICT_USE = (
     "Predicts the rate of a path, or the time of a transfer, from RTT, loss, rate and buffer by "

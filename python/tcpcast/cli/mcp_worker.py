@@ -66,8 +66,8 @@ def run_command(request: Mapping[str, Any], send: Send) -> dict[str, str]:  # no
             code = main(request["words"])
         messages = err.getvalue().strip()
         if code == INTERRUPTED:
-            limit = f"the time limit of {limit_s:g} s (--max-wall of tcpcast mcp) was reached"
-            messages = f"incomplete: {limit}" if out.getvalue() else f"no answer: {limit}"
+            kind = "incomplete" if out.getvalue() else "no"
+            messages = f"{kind} answer: {late(limit_s)}"
         if not out.getvalue():
             raise TcpcastError(messages)
         found = reduced(json.loads(out.getvalue()), request["rows"], request["tables"])
@@ -82,11 +82,19 @@ def run_command(request: Mapping[str, Any], send: Send) -> dict[str, str]:  # no
     return {"document": document, "messages": messages if code else ""}
 
 
+def late(limit_s: float) -> str:
+    """Return the reason why a command was interrupted or killed."""
+    return f"the time limit of {limit_s:g} s was reached; ask for less, or raise --max-wall"
+
+
 def _restrict(folder: str | None) -> None:
     """Restrict files and memory of this process."""
     from tcpcast.scenario.loading import PACKAGED
 
-    os.chdir(folder or PACKAGED)
+    try:
+        os.chdir(folder or PACKAGED)
+    except OSError as error:
+        raise TcpcastError(f"--folder {folder}: {error.strerror}; start the server again") from None
     if folder is None:
         refusal = "no file may be read; start tcpcast mcp with --folder DIR"
     else:
@@ -104,25 +112,23 @@ def reduced(document: dict[str, Any], rows: int, wanted: list[str]) -> dict[str,
     ``omitted`` of an answer has the number of rows of each table that was left out.
     """
     first = {"verdict": document["verdict"]} if "verdict" in document else {}
-    found = first | document
-    if "points" in found:
-        found["points"] = [reduced(point, rows, wanted) for point in found["points"]]
-    if "answers" in found:
-        found["answers"] = [_short(answer, rows, wanted) for answer in found["answers"]]
+    found: dict[str, Any] = _short(first | document, rows, wanted)
     return found
 
 
-def _short(answer: dict[str, Any], rows: int, wanted: list[str]) -> dict[str, Any]:
-    lengths = {
-        name: len(next(iter(table["columns"].values()), ()))
-        for name, table in answer.get("tables", {}).items()
-    }
+def _short(value: Any, rows: int, wanted: list[str]) -> Any:
+    """Return a value of a document, in which answers have no long tables."""
+    if isinstance(value, list):
+        return [_short(each, rows, wanted) for each in value]
+    if not isinstance(value, dict):
+        return value
+    tables = value.get("tables", {})
+    lengths = {name: len(next(iter(each["columns"].values()), ())) for name, each in tables.items()}
     most = {name: MAX_REQUESTED_ROWS if name in wanted else rows for name in lengths}
     omitted = {name: length for name, length in lengths.items() if length > most[name]}
-    if not omitted:
-        return answer
-    kept = {name: table for name, table in answer["tables"].items() if name not in omitted}
-    return answer | {"tables": kept, "omitted": omitted}
+    kept = {name: table for name, table in tables.items() if name not in omitted}
+    changed = {"tables": kept, "omitted": omitted} if omitted else {}
+    return {name: _short(each, rows, wanted) for name, each in (value | changed).items()}
 
 
 if __name__ == "__main__":
