@@ -66,7 +66,9 @@ class Tool:
         """Return the JSON Schema of the arguments."""
         properties: dict[str, Any] = {}
         if "" not in self.questions:
-            properties[QUESTION] = {"type": "string", "enum": list(self.questions)}
+            about = " ".join(f"{name}: {QUESTIONS[name][0]}" for name in self.questions)
+            kinds = list(self.questions)
+            properties[QUESTION] = {"type": "string", "enum": kinds, "description": about}
         for name in dict.fromkeys(name for rows in self.questions.values() for name in rows):
             using = {q: rows[name] for q, rows in self.questions.items() if name in rows}
             properties[name] = _schema(next(iter(using.values())))
@@ -183,7 +185,8 @@ def tools() -> dict[str, Tool]:
 
     def planned(rows: tuple[Option, ...]) -> dict[str, Option]:
         file = {} if not _chosen(rows, "file") else scenario(*_chosen(rows, "file"))
-        return file | _named(row for row in (*rows, VERIFY, CHANGES, SEED) if row.name != "file")
+        more = VERIFY, CHANGES, SEED, TABLES
+        return file | _named(row for row in (*rows, *more) if row.name != "file")
 
     (capture,) = _chosen(TRACE.options, "files")
     capture = replace(capture, help="pcap or pcapng file below the folder of the server.")
@@ -199,9 +202,9 @@ def tools() -> dict[str, Tool]:
                 {"": {"capture": capture, **_named(of_trace)}},
                 {"worst": MAX_ROWS},
             ),
-            Tool("predict", PREDICT_USE, {"": _named(of_predict)}),
-            Tool("run", RUN_USE, {"": {**scenario(FILE), **_named(of_run), "tables": TABLES}}),
-            Tool("plan", PLAN_USE, {name: planned(rows) for name, rows in QUESTIONS.items()}),
+            Tool("predict", PREDICT_USE, {"": _named([*of_predict, TABLES])}),
+            Tool("run", RUN_USE, {"": {**scenario(FILE), **_named([*of_run, TABLES])}}),
+            Tool("plan", PLAN_USE, {name: planned(rows) for name, (_, rows) in QUESTIONS.items()}),
         )
     }
 

@@ -39,8 +39,8 @@ if TYPE_CHECKING:
 
 app = typer.Typer(cls=Commands)
 
-QUESTIONS: dict[str, tuple[Option, ...]] = {}
-"""Options of each plan by its name, without those of all plans."""
+QUESTIONS: dict[str, tuple[str, tuple[Option, ...]]] = {}
+"""First line of the help, and options without those of all plans, of each plan by its name."""
 
 _EXAMPLES = {"rtt": "100ms", "loss": "0.01%", "rate": "1gbit"}
 
@@ -67,7 +67,7 @@ def _plan(
         signed(run, (CONTEXT, *rows, *COMMON))
         run.__doc__ = question.__doc__
         name = question.__name__.replace("_", "-")
-        QUESTIONS[name] = rows
+        QUESTIONS[name] = (question.__doc__ or "").splitlines()[0], rows
         app.command(name, epilog=f"Example: {example}")(run)
         return question
 
