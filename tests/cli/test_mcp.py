@@ -27,6 +27,7 @@ from mcp.client.stdio import StdioServerParameters
 from tcpcast.cli import main
 from tcpcast.cli.mcp import MAX_LINE_BYTES, MAX_RUNNING, MAX_WAITING, Calls
 from tcpcast.cli.mcp_tools import MAX_ARGUMENT_BYTES, MAX_ROWS, tools
+from tcpcast.cli.mcp_worker import reduced
 from tcpcast.errors import MachineError
 from tcpcast.scenario import packaged_text
 
@@ -196,6 +197,14 @@ def test_plan_returns_the_document_of_the_command(session: Session, capsys: Prin
     check_tables(found["plan"], expected["plan"])
     assert timeless(found) == timeless(expected)
     assert next(iter(found)) == "verdict"
+
+
+def test_simulations_of_a_plan_are_returned_on_request() -> None:
+    tables = {"simulated": {"columns": {"buffer_pkts": [10, 20]}}}
+    document = {"plan": {"tables": tables, "verified": [{"engine": "packet"}] * 2}}
+    expected = {"tables": tables, "verified": [], "omitted": {"verified": 2}}
+    assert reduced(document, MAX_ROWS, []) == {"plan": expected}
+    assert reduced(document, MAX_ROWS, ["verified"]) == document
 
 
 def test_a_scenario_below_the_folder_is_read(session: Session) -> None:

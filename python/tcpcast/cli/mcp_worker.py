@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 MAX_RESULT_BYTES = 256 * 2**10
 MAX_DATA_BYTES = 2 * 2**30
 """Memory limit of a call, without the code of libraries."""
+VERIFIED = "verified"
 MAX_REQUESTED_ROWS = 5_000
 """Maximum rows of a requested table."""
 
@@ -109,7 +110,8 @@ def _restrict(folder: str | None) -> None:
 def reduced(document: dict[str, Any], rows: int, wanted: list[str]) -> dict[str, Any]:
     """Return a document with the verdict first and without long tables.
 
-    ``omitted`` of an answer has the number of rows of each table that was left out.
+    ``omitted`` of an answer or plan has the number of rows of each table that was left out, and of
+    the answers ``verified`` of a plan, which its table ``simulated`` sums up.
     """
     first = {"verdict": document["verdict"]} if "verdict" in document else {}
     found: dict[str, Any] = _short(first | document, rows, wanted)
@@ -117,7 +119,7 @@ def reduced(document: dict[str, Any], rows: int, wanted: list[str]) -> dict[str,
 
 
 def _short(value: Any, rows: int, wanted: list[str]) -> Any:
-    """Return a value of a document, in which answers have no long tables."""
+    """Return a value of a document, in which answers and plans have no long tables."""
     if isinstance(value, list):
         return [_short(each, rows, wanted) for each in value]
     if not isinstance(value, dict):
@@ -126,8 +128,13 @@ def _short(value: Any, rows: int, wanted: list[str]) -> Any:
     lengths = {name: len(next(iter(each["columns"].values()), ())) for name, each in tables.items()}
     most = {name: MAX_REQUESTED_ROWS if name in wanted else rows for name in lengths}
     omitted = {name: length for name, length in lengths.items() if length > most[name]}
-    kept = {name: table for name, table in tables.items() if name not in omitted}
-    changed = {"tables": kept, "omitted": omitted} if omitted else {}
+    changed: dict[str, Any] = {}
+    if omitted:
+        changed["tables"] = {name: each for name, each in tables.items() if name not in omitted}
+    if value.get(VERIFIED) and VERIFIED not in wanted:
+        omitted[VERIFIED] = len(value[VERIFIED])
+        changed[VERIFIED] = []
+    changed |= {"omitted": omitted} if omitted else {}
     return {name: _short(each, rows, wanted) for name, each in (value | changed).items()}
 
 
