@@ -134,8 +134,8 @@ def _short(value: Any, rows: int, wanted: list[str]) -> Any:
     if value.get(VERIFIED) and VERIFIED not in wanted:
         omitted[VERIFIED] = len(value[VERIFIED])
         changed[VERIFIED] = []
-    changed |= {"omitted": omitted} if omitted else {}
-    return {name: _short(each, rows, wanted) for name, each in (value | changed).items()}
+    found = {name: _short(each, rows, wanted) for name, each in (value | changed).items()}
+    return found | ({"omitted": omitted} if omitted else {})
 
 
 if __name__ == "__main__":
