@@ -35,7 +35,8 @@ TRUST = (
 TABLES = Option(
     "tables",
     "NAME",
-    f"Tables to return with up to 5,000 rows; others are omitted above {MAX_ROWS} rows.",
+    f"Tables (of a plan, also `verified`) to return with up to 5,000 rows; other tables are omitted "
+    f"above {MAX_ROWS} rows.",
     type=list[str],
 )
 """Argument for the result; no option of the command."""
