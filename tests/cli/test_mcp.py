@@ -267,7 +267,7 @@ def test_an_invalid_scenario_has_the_error_of_the_command(
     [
         ("run", {}, "scenario: missing"),
         ("run", {"scenario": "--help"}, "--help: no such file"),
-        ("run", {"scenario": STRICT, "plot": "/tmp/x"}, "plot: no such argument"),
+        ("run", {"scenario": STRICT, "plot": "figures"}, "plot: no such argument"),
         ("run", {"scenario": STRICT, "set": [["x"]]}, "set: must be a text or a number"),
         ("predict", {"rtt": "50ms", "packet": "yes"}, "packet: must be true or false"),
         ("predict", {"rtt": True}, "rtt: must be a text or a number"),

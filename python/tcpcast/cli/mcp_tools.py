@@ -35,7 +35,7 @@ TRUST = (
 TABLES = Option(
     "tables",
     "NAME",
-    f"Tables (of a plan, also `verified`) to return with up to 5,000 rows; other tables are omitted "
+    "Tables (of a plan, also `verified`) to return with up to 5,000 rows; other tables are omitted "
     f"above {MAX_ROWS} rows.",
     type=list[str],
 )

@@ -62,10 +62,8 @@ def trace(  # noqa: PLR0913 - one parameter per option
 ) -> None:
     """Print the analysis of captures, and write figures, tables and reports."""
     _check_forms(files, second_capture, as_csv=as_csv, as_json=as_json)
-    _check_worst(worst, table, everything=everything, models=models and as_json)
     as_csv = as_csv or (table is not None and not as_json)
-    if models and as_csv:
-        raise TcpcastError("--models prints text or --json; for tables, use Capture.models()")
+    _check_rows(worst, table, everything=everything, models=models, as_csv=as_csv, as_json=as_json)
     if any(each is not None for each in (plot, parquet, scenario, html, markdown)):
         ignore_broken_pipe()
     protect(*(0 if file == "-" else file for file in (*files, second_capture) if file is not None))
@@ -138,9 +136,23 @@ def _check_forms(
         raise TcpcastError("standard input can be read only once; write - only once")
 
 
-def _check_worst(worst: int | None, table: str | None, *, everything: bool, models: bool) -> None:
-    """Raise if ``--worst`` cannot be combined with another option."""
-    other = {"--all": everything, "--table": table is not None, "--models --json": models}
+def _check_rows(  # noqa: PLR0913 - options by name
+    worst: int | None,
+    table: str | None,
+    *,
+    everything: bool,
+    models: bool,
+    as_csv: bool,
+    as_json: bool,
+) -> None:
+    """Raise if options that select rows cannot be combined."""
+    if models and as_csv:
+        raise TcpcastError("--models prints text or --json; for tables, use Capture.models()")
+    other = {
+        "--all": everything,
+        "--table": table is not None,
+        "--models --json": models and as_json,
+    }
     for name in [name for name, given in other.items() if given and worst is not None]:
         raise TcpcastError(f"--worst and {name} cannot be combined; omit one of them")
 
