@@ -459,4 +459,4 @@ def test_without_the_sdk_it_says_what_to_install(
     monkeypatch.setattr(builtins, "__import__", without)
     assert main(["mcp"]) == MachineError.exit_code
     (line,) = capsys.readouterr().err.splitlines()
-    assert line.endswith("pip install mcp")
+    assert line.endswith("pip install 'mcp>=2,<3'")

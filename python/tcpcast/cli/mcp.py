@@ -47,10 +47,10 @@ def mcp(*, folder: str | None, max_wall: str) -> None:
     if folder is not None and not os.path.isdir(folder):
         raise TcpcastError(f"--folder: {folder} is not a folder; write the folder of your captures")
     try:
-        import mcp.server  # noqa: F401, PLC0415 - only needed here
+        from mcp.server import ServerRequestContext  # noqa: F401, PLC0415 - since version 2
     except ImportError:
         raise MachineError(
-            "the server for agents requires mcp; install it: pip install mcp"
+            "the server for agents requires mcp 2, which is not installed: pip install 'mcp>=2,<3'"
         ) from None
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, _end)

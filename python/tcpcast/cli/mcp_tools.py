@@ -219,8 +219,7 @@ TRACE_USE = (
 )
 PREDICT_USE = (
     "Predicts the rate of a path, or the time of a transfer, from RTT, loss, rate and buffer by "
-    "formulas, in milliseconds; packet adds a simulation. The verdict has the result and its "
-    f"limit. {TRUST} {UNITS}"
+    f"formulas; packet adds a simulation. The verdict has the result. {TRUST} {UNITS}"
 )
 RUN_USE = (
     "Answers a scenario (network, users or flows, TCP) by simulation and formulas, for example "
@@ -228,7 +227,7 @@ RUN_USE = (
 )
 PLAN_USE = (
     "Solves for the buffer, the number of users, the link rate, the number of parallel streams, or "
-    "the loss that meets a target. The verdict has the result; without verify, it is the answer of "
-    "a model, which verify checks by simulation. For users and rate, the target is rate (mean), or "
-    f"share and above (quality). {TRUST} {UNITS}"
+    "the loss that meets a target. The verdict has the result, and whether a model or a simulation "
+    "gave it; verify checks a model by simulation. For users and rate, the target is rate (mean), "
+    f"or share and above (quality). {TRUST} {UNITS}"
 )
