@@ -45,7 +45,7 @@ $(READY): $(BUILT_FROM) | $(UV)
 	@sh .ci/check-tools "$(PYTHON)"
 	@echo "Building tcpcast into .venv; the first time takes some minutes."
 	@$(UV) sync --quiet --frozen --extra plot --extra parquet --extra sweep --extra web \
-		--group docs --compile-bytecode
+		--extra mcp --group docs --compile-bytecode
 	@$(BIN)/python -m compileall -q python/tcpcast python/tcpcast_papers
 	@touch $@ $(DEMO)
 

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     Capture = pytest.CaptureFixture[str]
 
 COMMANDS = [
-    *("run", "predict", "plan", "sweep", "query", "trace", "report", "serve", "reproduce"),
-    *("link", "new", "engines", "schema", "completion", "man"),
+    *("run", "predict", "plan", "sweep", "query", "trace", "report", "serve", "mcp"),
+    *("reproduce", "link", "new", "engines", "schema", "completion", "man"),
 ]
 
 

@@ -36,7 +36,7 @@ LIGHT = [
     MAIN.format(arguments="['--help']"),
     MAIN.format(arguments="['--version']"),
 ]
-COMMANDS = ["run", "plan", "trace", "new", "engines", "schema", "reproduce", "serve"]
+COMMANDS = ["run", "plan", "trace", "new", "engines", "schema", "reproduce", "serve", "mcp"]
 PREDICT = ["predict", "--rtt", "60ms", "--loss", "1%"]
 PREDICTIONS = [
     [],
@@ -88,7 +88,7 @@ def test_command_imports_no_other_command() -> None:
     code = f"""
 import sys
 {MAIN.format(arguments=PREDICT)}
-others = "run plan sweep query trace report serve reproduce link new engines schema"
+others = "run plan sweep query trace report serve mcp reproduce link new engines schema"
 assert not [name for name in others.split() if f"tcpcast.cli.{{name}}" in sys.modules]
 # No search for plugins in all installed packages, no tokenizer for signatures.
 assert "tokenize" not in sys.modules or not sys.modules["tokenize"]._compile.cache_info().currsize

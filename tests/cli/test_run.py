@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import io
 import json
 from typing import TYPE_CHECKING
 
@@ -11,6 +12,7 @@ import tcpcast
 from tcpcast.answer import Status
 from tcpcast.cli import main
 from tcpcast.errors import MachineError, NotApplicable
+from tcpcast.scenario import packaged_text
 
 from cli.made_up import calculated, simulated
 
@@ -46,6 +48,23 @@ def test_json_goes_to_stdout_and_warnings_to_stderr(capsys: Capture) -> None:
         "tcpcast: pftk: it needs bulk flows",
         "tcpcast: packet: only 3 timeouts were seen",
     ]
+
+
+def test_scenario_is_read_from_standard_input(
+    capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = packaged_text("web-10mbit")
+    for file in ("web-10mbit", "-"):
+        monkeypatch.setattr("sys.stdin", io.StringIO(text))
+        assert main(["run", file, "--print-scenario", "--set", "traffic.sources=98"]) == 0
+    out = capsys.readouterr().out
+    assert out[: len(out) // 2] == out[len(out) // 2 :]
+    monkeypatch.setattr("sys.stdin", io.StringIO("rtt = 50ms"))
+    assert main(["run", "-"]) == 2
+    assert capsys.readouterr().err.startswith("tcpcast: standard input:1:9: not TOML")
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"\xff"), encoding="utf-8"))
+    assert main(["run", "-"]) == 2
+    assert "standard input: not a text" in capsys.readouterr().err
 
 
 def test_run_leaves_out_inapplicable_engines_by_default(capsys: Capture) -> None:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import pytest
 import tcpcast
 from tcpcast.cli import main
+from tcpcast.report.trace import worst_first
 
 from benches.traffic import SEGMENT, scan
 
@@ -86,3 +87,29 @@ def test_evicted_connections_are_reported(tmp_path: Path, capsys: Printed) -> No
     assert "900 connections evicted (900 of them after one packet): more than 100" in err
     assert "cut in two" not in out + err
     assert main(["trace", "--max-connections", "0", str(file)]) == 2
+
+
+def test_only_the_worst_directions_are_printed(tmp_path: Path, capsys: Printed) -> None:
+    file = tmp_path / "scan.pcap"
+    file.write_bytes(b"".join(scan(100)))
+    assert main(["trace", str(file), "--json"]) == 0
+    (every,) = json.loads(capsys.readouterr().out)["captures"]
+    assert main(["trace", str(file), "--json", "--worst", "3"]) == 0
+    (found,) = json.loads(capsys.readouterr().out)["captures"]
+    worst = [int(row) for row in worst_first(tcpcast.trace(file).connections)[:3]]
+    assert found["connections"] == [every["connections"][row] for row in worst]
+    lists = "services", "failed", "connections"
+    assert found["omitted"] == {name: max(0, len(every[name]) - 3) for name in lists}
+    assert found["omitted"]["connections"] > 0
+    assert found["rest"] == every["rest"]
+    assert main(["trace", str(file), "--csv", "--worst", "3"]) == 0
+    assert len(capsys.readouterr().out.splitlines()) == 4
+    assert main(["trace", str(file), "--worst", "3"]) == 0
+    left = len(every["connections"]) - 3
+    assert f"… and {left} more; --all prints all" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("option", ["--all", "--table=rounds"])
+def test_the_worst_directions_exclude_other_selections(option: str, capsys: Printed) -> None:
+    assert main(["trace", "x.pcap", "--worst", "3", option]) == 2
+    assert f"--worst and {option.partition('=')[0]} cannot be combined" in capsys.readouterr().err

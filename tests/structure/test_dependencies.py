@@ -39,7 +39,7 @@ ANSWERING = QUESTION | {
 MAY_IMPORT = {
     "errors": set[str](),
     "extras": {"errors"},
-    "inputs": set[str](),
+    "inputs": {"errors"},
     "units": {"errors"},
     "sanitize": set[str](),
     "output": {"errors", "inputs", "sanitize"},

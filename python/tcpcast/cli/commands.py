@@ -223,6 +223,13 @@ TRACE = Command(
         ),
         Option("everything", "", "Print all lines, not only the worst 20.", "--all"),
         Option(
+            "worst",
+            "N",
+            "Print only the worst N directions, worst first, also in CSV and JSON.",
+            type=int,
+            least=1,
+        ),
+        Option(
             "max_connections",
             "N",
             "Maximum tracked connections; above it, idle ones are evicted. Default 65536.",
@@ -269,6 +276,21 @@ SERVE = Command(
     (
         Option("port", "N", "Port on 127.0.0.1; 0 selects a free one.", type=int, default=0),
         Option("no_browser", "", "Do not open a browser."),
+    ),
+)
+MCP = Command(
+    "mcp",
+    "Serve predictions and captures as tools for AI agents.",
+    "Speaks the Model Context Protocol over standard input and output; a client such as an editor "
+    "starts it. Writes no files.",
+    "tcpcast mcp --folder captures",
+    (
+        Option(
+            "folder",
+            "DIR",
+            "Folder below which captures and scenarios may be read; default none.",
+        ),
+        Option("max_wall", "TIME", "Time limit of a call.", default="30s"),
     ),
 )
 PAPERS = ("engset", "pftk", "parallel", "fixed-point", "short", "kernel")
@@ -416,7 +438,7 @@ MAN = Command("man", "Print the manual page.", "", "tcpcast man | man -l -")
 COMMANDS = {
     each.name: each
     for each in (
-        *(RUN, PREDICT, PLAN, SWEEP, QUERY, TRACE, REPORT, SERVE),
+        *(RUN, PREDICT, PLAN, SWEEP, QUERY, TRACE, REPORT, SERVE, MCP),
         *(REPRODUCE, LINK, NEW, ENGINES, SCHEMA, COMPLETION, MAN),
     )
 }

@@ -6,7 +6,8 @@ import sys
 from pathlib import Path
 
 from tcpcast import output
-from tcpcast.scenario import packaged_names, packaged_text
+from tcpcast.scenario import packaged_text
+from tcpcast.scenario.loading import packaged_summaries
 
 
 def new(*, name: str | None, force: bool) -> None:
@@ -22,6 +23,5 @@ def new(*, name: str | None, force: bool) -> None:
 
 
 def _list() -> None:
-    for name in packaged_names():
-        first = packaged_text(name).splitlines()[0]
-        print(f"{name:<24}{first.removeprefix('#').strip()}".rstrip())
+    for name, summary in packaged_summaries().items():
+        print(f"{name:<24}{summary}".rstrip())

@@ -11,7 +11,7 @@ from tcpcast.option import Argument, Option
 FILE = Argument(
     "file",
     "FILE|NAME",
-    "Scenario file or packaged scenario (see `tcpcast new`).",
+    "Scenario file, packaged scenario (see `tcpcast new`), or - for standard input.",
     completion=scenario_files,
 )
 CHANGES = Option(

@@ -26,7 +26,7 @@ from tcpcast.cli.plan_options import (
     Asked,
 )
 from tcpcast.cli.streams import ignore_broken_pipe
-from tcpcast.errors import ScenarioError, TcpcastError
+from tcpcast.errors import TcpcastError
 from tcpcast.option import Option
 
 if TYPE_CHECKING:
@@ -38,6 +38,9 @@ if TYPE_CHECKING:
     Solved = tuple[Callable[..., Plan], Scenario, dict[str, Any]]
 
 app = typer.Typer(cls=Commands)
+
+QUESTIONS: dict[str, tuple[str, tuple[Option, ...]]] = {}
+"""First line of the help, and options without those of all plans, of each plan by its name."""
 
 _EXAMPLES = {"rtt": "100ms", "loss": "0.01%", "rate": "1gbit"}
 
@@ -63,7 +66,9 @@ def _plan(
 
         signed(run, (CONTEXT, *rows, *COMMON))
         run.__doc__ = question.__doc__
-        app.command(question.__name__.replace("_", "-"), epilog=f"Example: {example}")(run)
+        name = question.__name__.replace("_", "-")
+        QUESTIONS[name] = (question.__doc__ or "").splitlines()[0], rows
+        app.command(name, epilog=f"Example: {example}")(run)
         return question
 
     return decorate
@@ -195,15 +200,8 @@ def _scenario(question: str, asked: Asked) -> Scenario:
     from tcpcast.plan.keys import check_keys
 
     file, changes, seed = (asked.values[name] for name in ("file", "changes", "seed"))
-    try:
-        scenario = read_scenario(file, changes, seed)
-    except ScenarioError as error:
-        if question != "max-loss":
-            raise
-        try:
-            scenario = read_scenario(file, [*(changes or ()), "network.bottleneck.loss=1%"], seed)
-        except ScenarioError:
-            raise error from None
+    placeholder = "network.bottleneck.loss=1%" if question == "max-loss" else ""
+    scenario = read_scenario(file, changes, seed, placeholder=placeholder)
     check_keys(question, asked.changes, scenario)
     return scenario
 

@@ -23,8 +23,9 @@ GOODPUT = Option("goodput", "RATE", "Aggregate goodput.", default=REQUIRED)
 PATH_FILE = replace(FILE, help="Scenario, instead of path options.", default=None)
 RTT = replace(PATH["rtt"], default=None)
 PATH_ENDS = tuple(PATH[name] for name in ("mss", "rwnd", "delayed_acks", "min_rto", "stack"))
+VERIFY = Option("verify", "", "Also solve by simulation, and check the model's answer.")
 COMMON = (
-    Option("verify", "", "Also solve by simulation, and check the model's answer."),
+    VERIFY,
     CHANGES,
     SEED,
     THREADS,

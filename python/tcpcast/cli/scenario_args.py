@@ -2,19 +2,40 @@
 
 from __future__ import annotations
 
+import sys
+from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tcpcast.errors import TcpcastError
+from tcpcast.errors import ScenarioError, TcpcastError
 from tcpcast.scenario import load, parse_assignments
+from tcpcast.scenario.loading import MAX_BYTES, parse_scenario
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from tcpcast.scenario import Scenario
 
+STANDARD_INPUT = "-"
 
-def read_scenario(file: str, changes: Sequence[str] | None, seed: int | None = None) -> Scenario:
+
+def read_scenario(
+    file: str,
+    changes: Sequence[str] | None,
+    seed: int | None = None,
+    *,
+    placeholder: str = "",
+) -> Scenario:
     """Read a scenario file, or a packaged scenario, and apply ``--set`` and ``--seed``.
+
+    Parameters
+    ----------
+    file
+        The file, the name of a packaged scenario, or ``-`` for standard input.
+    changes, seed
+        The values of the options.
+    placeholder
+        A further change, applied if the scenario is invalid without it; "" for none.
 
     Raises
     ------
@@ -24,7 +45,26 @@ def read_scenario(file: str, changes: Sequence[str] | None, seed: int | None = N
     changed = parse_assignments(changes or ())
     if seed is not None:
         changed["run.seed"] = seed
-    return load(file, changes=changed)
+    read = partial(load, file)
+    if file == STANDARD_INPUT:
+        read = partial(parse_scenario, _typed(), "standard input", folder=Path())
+    try:
+        return read(changes=changed)
+    except ScenarioError as error:
+        if not placeholder:
+            raise
+        try:
+            return read(changes=changed | parse_assignments([placeholder]))
+        except ScenarioError:
+            raise error from None
+
+
+def _typed() -> str:
+    """Return the text on standard input, or slightly more than the permitted part of it."""
+    try:
+        return sys.stdin.read(MAX_BYTES + 1) if sys.stdin is not None else ""
+    except UnicodeDecodeError:
+        raise ScenarioError("standard input: not a text; write a scenario in TOML") from None
 
 
 def engine_names(engine: Sequence[str] | None) -> list[str] | None:

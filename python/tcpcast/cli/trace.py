@@ -49,6 +49,7 @@ def trace(  # noqa: PLR0913 - one parameter per option
     group_by: str | None,
     rtt: str | None,
     everything: bool,
+    worst: int | None,
     max_connections: int | None,
     models: bool,
     scenario: str | None,
@@ -62,8 +63,7 @@ def trace(  # noqa: PLR0913 - one parameter per option
     """Print the analysis of captures, and write figures, tables and reports."""
     _check_forms(files, second_capture, as_csv=as_csv, as_json=as_json)
     as_csv = as_csv or (table is not None and not as_json)
-    if models and as_csv:
-        raise TcpcastError("--models prints text or --json; for tables, use Capture.models()")
+    _check_rows(worst, table, everything=everything, models=models, as_csv=as_csv, as_json=as_json)
     if any(each is not None for each in (plot, parquet, scenario, html, markdown)):
         ignore_broken_pipe()
     protect(*(0 if file == "-" else file for file in (*files, second_capture) if file is not None))
@@ -81,7 +81,7 @@ def trace(  # noqa: PLR0913 - one parameter per option
         if capture is not None:
             captures.append(capture)
             if not (as_csv or as_json):
-                most = None if everything else WORST
+                most = None if everything else worst or WORST
                 groups = grouped(capture) if grouped is not None else None
                 _print_text(capture, first=len(captures) == 1, most=most, groups=groups)
                 if models:
@@ -90,7 +90,7 @@ def trace(  # noqa: PLR0913 - one parameter per option
             break
     if captures and (as_csv or as_json):
         tables = [grouped(capture) for capture in captures] if grouped is not None else None
-        _print_data(captures, table or "connections", tables, models, as_json=as_json)
+        _print_data(captures, table or "connections", tables, models, worst, as_json=as_json)
     write_files(captures, plot, form, parquet, force=force)
     out = ["--html", html] if html is not None else ["--markdown", markdown or ""]
     again = _again(files, second_capture, connection, max_connections, out)
@@ -134,6 +134,27 @@ def _check_forms(
         )
     if files.count("-") > 1:
         raise TcpcastError("standard input can be read only once; write - only once")
+
+
+def _check_rows(  # noqa: PLR0913 - options by name
+    worst: int | None,
+    table: str | None,
+    *,
+    everything: bool,
+    models: bool,
+    as_csv: bool,
+    as_json: bool,
+) -> None:
+    """Raise if options that select rows cannot be combined."""
+    if models and as_csv:
+        raise TcpcastError("--models prints text or --json; for tables, use Capture.models()")
+    other = {
+        "--all": everything,
+        "--table": table is not None,
+        "--models --json": models and as_json,
+    }
+    for name in [name for name, given in other.items() if given and worst is not None]:
+        raise TcpcastError(f"--worst and {name} cannot be combined; omit one of them")
 
 
 def read_capture(
@@ -191,11 +212,12 @@ def _print_models(capture: Capture, most: int | None) -> None:
     print_parts(model_parts(capture.connections, modelled(capture, order), order.size))
 
 
-def _print_data(
+def _print_data(  # noqa: PLR0913 - what to print
     captures: Sequence[Capture],
     name: str,
     groups: Sequence[Table] | None,
     models: bool,
+    most: int | None,
     *,
     as_json: bool,
 ) -> None:
@@ -206,9 +228,9 @@ def _print_data(
 
         by_model = [model_tables(capture) for capture in captures]
     lines = (
-        json_lines(captures, name, groups, by_model)
+        json_lines(captures, name, groups, by_model, most=most)
         if as_json
-        else csv_lines(captures, name, groups)
+        else csv_lines(captures, name, groups, most=most)
     )
     for line in lines:
         print(line)

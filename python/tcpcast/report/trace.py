@@ -85,12 +85,16 @@ def csv_lines(
     captures: Sequence[Capture],
     name: str = "connections",
     groups: Sequence[Table] | None = None,
+    *,
+    most: int | None = None,
 ) -> Iterator[str]:
     """Yield a header and one line per row with all columns of a table; unknown values are empty.
 
     ``groups``, if given, holds one table of flow groups per capture, used instead of ``name``.
+    ``most`` is as for :func:`json_lines`.
     """
-    shown = groups or [tables(capture)[name] for capture in captures]
+    shown = [_first(table, most) for table in groups or ()]
+    shown = shown or [_worst(tables(capture)[name], most) for capture in captures]
     advised = name == "connections" and groups is None
     for index, (capture, table) in enumerate(zip(captures, shown, strict=True)):
         if index == 0:
@@ -104,23 +108,32 @@ def json_lines(
     name: str = "connections",
     groups: Sequence[Table] | None = None,
     models: Sequence[Mapping[str, Table]] | None = None,
+    *,
+    most: int | None = None,
 ) -> Iterator[str]:
     """Yield a table as lines of one JSON document, one line per row.
 
-    ``groups`` (one table of flow groups per capture) and the tables of ``models`` follow it.
+    ``groups`` (one table of flow groups per capture) and the tables of ``models`` follow it. With
+    ``most``, each table has only this number of rows, the worst directions first, and ``omitted``
+    has the number of other rows of each table.
     """
     yield f'{{"verdict": {json.dumps(captures_verdict(captures, groups))}, "captures": ['
     for index, capture in enumerate(captures):
         first = head(capture, None if groups is None else groups[index])
-        if name == "connections":
-            first |= {each: list(rows(getattr(capture, each))) for each in ("services", "failed")}
-        yield f'{json.dumps(first)[:-1]}, "{name}": ['
         table = tables(capture)[name]
+        lists = {"services": capture.services, "failed": capture.failed}
+        if name == "connections":
+            first |= {each: list(rows(_first(lists[each], most))) for each in lists}
+        if most is not None:
+            lists |= {name: table} | ({} if groups is None else {"groups": groups[index]})
+            first["omitted"] = {each: max(0, _length(lists[each]) - most) for each in lists}
+        yield f'{json.dumps(first)[:-1]}, "{name}": ['
+        table = _worst(table, most)
         advised = name == "connections"
         yield from _objects(advised_rows(table, capture.services) if advised else rows(table))
         if groups is not None:
             yield '], "groups": ['
-            yield from _objects(rows(groups[index]))
+            yield from _objects(rows(_first(groups[index], most)))
         for title, more in ({} if models is None else models[index]).items():
             yield f'], "{title}": ['
             yield from _objects(rows(more))
@@ -137,6 +150,22 @@ def _objects(objects: Iterable[dict[str, Any]]) -> Iterator[str]:
         line = json.dumps(row, allow_nan=False)
     if line is not None:
         yield line
+
+
+def _length(table: Table) -> int:
+    return next(iter(table.values())).size
+
+
+def _first(table: Table, most: int | None) -> Table:
+    return {name: column[:most] for name, column in table.items()}
+
+
+def _worst(connections: Table, most: int | None) -> Table:
+    """Return the worst directions first; all, in the order of the capture, without ``most``."""
+    if most is None:
+        return connections
+    order = worst_first(connections)[:most]
+    return {name: column[order] for name, column in connections.items()}
 
 
 def worst_first(connections: Table) -> Figures:

@@ -8,6 +8,7 @@ from pydantic import BeforeValidator, Field, PlainValidator, ValidationInfo, Wit
 
 from tcpcast import units
 from tcpcast.errors import UnitError
+from tcpcast.inputs import protect
 from tcpcast.scenario.table import Table, read_context
 
 MAX_CONNECTION_NUMBER = 10**12
@@ -21,6 +22,7 @@ def _read_capture_name(value: object, info: ValidationInfo) -> str:
     if not isinstance(value, str) or not value or "\0" in value:
         raise UnitError(f"{units.show(value)} is not a file name; {needs}")
     path = (read_context(info).folder or Path()) / value
+    protect(path)
     try:
         is_file = path.is_file()
     except OSError as error:

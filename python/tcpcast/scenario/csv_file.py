@@ -48,11 +48,11 @@ def read_csv(
     if not isinstance(name, str) or not name or "\0" in name:
         raise UnitError(f"{units.show(name)} is not a file name; {needs}")
     path = (folder or Path()) / name
+    protect(path)
     try:
         # Devices and pipes may have no end, and no end of a line.
         if path.exists() and not path.is_file():
             raise UnitError(f"{path} is not a file; {needs}")
-        protect(path)
         with path.open(newline="", encoding="utf-8-sig") as stream:
             return read_rows(csv.reader(stream), name)
     except FileNotFoundError:

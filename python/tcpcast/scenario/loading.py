@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 PACKAGED = Path(__file__).parent.parent / "scenarios"
 """The folder of the packaged scenarios."""
 
-_MAX_BYTES = 16 * 2**20
+MAX_BYTES = 16 * 2**20
 _MAX_KEYS = 100_000
 _DOTTED = re.compile(r"(?<![\w-])(?:[\w-]++[ \t]*+\.[ \t]*+){32}", re.ASCII)
 """A dotted key with too many parts: tomllib's time and memory grow with their square."""
@@ -61,15 +61,50 @@ def load(source: str | PathLike[str], *, changes: Mapping[str, Any] | None = Non
     """
     path = find(source)
     protect(path)
-    tables = parse_toml(read_text(path), str(source))
-    changed = apply_changes(tables, changes) if changes else tables
     folder = None if path.parent == PACKAGED else path.parent
-    return Scenario.from_dict(changed, folder=folder)
+    return parse_scenario(read_text(path), str(source), changes=changes, folder=folder)
+
+
+def parse_scenario(
+    text: str,
+    where: str,
+    *,
+    changes: Mapping[str, Any] | None = None,
+    folder: Path | None = None,
+) -> Scenario:
+    """Read a scenario from the text of a TOML document.
+
+    Parameters
+    ----------
+    text
+        The document.
+    where
+        Its name, for messages.
+    changes
+        As for :func:`load`.
+    folder
+        Base folder of relative file names; None for the current folder.
+
+    Raises
+    ------
+    ScenarioError
+        As for :func:`load`.
+    """
+    if len(text) > MAX_BYTES:
+        raise ScenarioError(f"{where}: larger than 16 MiB; write values to a CSV file")
+    tables = parse_toml(text, where)
+    return Scenario.from_dict(apply_changes(tables, changes) if changes else tables, folder=folder)
 
 
 def packaged_names() -> list[str]:
     """Return the names of the packaged scenarios, sorted."""
     return sorted(path.stem for path in PACKAGED.glob("*.toml"))
+
+
+def packaged_summaries() -> dict[str, str]:
+    """Return the first line of each packaged scenario, without its comment sign, by name."""
+    first = {name: packaged_text(name).splitlines()[0] for name in packaged_names()}
+    return {name: line.removeprefix("#").strip() for name, line in first.items()}
 
 
 def packaged_text(name: str) -> str:
@@ -99,6 +134,7 @@ def find(source: str | PathLike[str]) -> Path:
         raise ScenarioError(
             f"{source!r}: neither a file nor a packaged scenario{_advice('')}"
         ) from None
+    protect(path)
     try:
         if path.is_file():
             return path
@@ -179,7 +215,7 @@ def read_text(path: Path) -> str:
         The file cannot be read, is not a text, or is larger than 16 MiB.
     """
     try:
-        if path.stat().st_size > _MAX_BYTES:
+        if path.stat().st_size > MAX_BYTES:
             raise ScenarioError(f"{path}: larger than 16 MiB; write values to a CSV file")
         return path.read_bytes().decode("utf-8-sig")
     except UnicodeDecodeError:

@@ -1,4 +1,4 @@
-"""Worker processes for the page; each handles one request at a time and can be killed."""
+"""Worker processes, which handle one request at a time and can be killed."""
 
 from __future__ import annotations
 
@@ -34,17 +34,17 @@ class Died(TcpcastError):  # noqa: N818 - as above
 
 
 class Worker:
-    """A running ``tcpcast.web.worker``."""
+    """A running worker process, see :func:`tcpcast.web.worker.process_requests`."""
 
     def __init__(self, process: Process) -> None:
         self._process = process
         self._is_busy = False
 
     @classmethod
-    async def start(cls) -> Worker:
+    async def start(cls, module: str = "tcpcast.web.worker") -> Worker:
         """Start a process; it imports modules when a request needs them."""
         process = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-P", "-m", "tcpcast.web.worker"),
+            *(sys.executable, "-P", "-m", module),
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
             limit=MAX_LINE_BYTES,

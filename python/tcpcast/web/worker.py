@@ -1,7 +1,8 @@
 """A worker process of the page that reads one request per line and writes one message per line.
 
 :mod:`tcpcast.web.processes` starts it as ``python -m tcpcast.web.worker`` and stops it by killing
-it, so the worker does not check for cancellation.
+it, so the worker does not check for cancellation. If its server ends in any way, the worker ends
+too, also during a calculation.
 """
 
 # ruff: noqa: PLC0415 - a process imports only the modules that a request needs
@@ -10,7 +11,9 @@ from __future__ import annotations
 import json
 import os
 import sys
+import threading
 import traceback
+from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any
 
 from tcpcast import extras
@@ -21,10 +24,18 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     Send = Callable[[dict[str, Any]], None]
+    Actions = Mapping[str, Callable[[Mapping[str, Any], Send], Any]]
 
 
-def main() -> None:
-    """Process requests until standard input ends."""
+def process_requests(actions: Actions) -> None:
+    """Process requests until standard input ends.
+
+    Parameters
+    ----------
+    actions
+        Functions by the value of ``do``; each is called with the request and a function that sends
+        an intermediate message, and returns the result.
+    """
     extras.is_own_process = True
     # Redirect other output to standard error, because responses use standard output.
     out = os.fdopen(os.dup(1), "w", encoding="utf-8")
@@ -36,14 +47,26 @@ def main() -> None:
         except BrokenPipeError:  # the server has ended
             os._exit(0)
 
+    lines: SimpleQueue[str] = SimpleQueue()
+    threading.Thread(target=_receive, args=(lines.put,), daemon=True).start()
+    while True:
+        request = json.loads(lines.get())
+        send(_answered(actions[request["do"]], request, send))
+
+
+def _receive(put: Callable[[str], None]) -> None:
+    """Pass on requests, and end the process when the server has ended."""
     for line in sys.stdin:
-        send(_answered(json.loads(line), send))
+        put(line)
+    os._exit(0)
 
 
-def _answered(request: Mapping[str, Any], send: Send) -> dict[str, Any]:
+def _answered(
+    action: Callable[[Mapping[str, Any], Send], Any], request: Mapping[str, Any], send: Send
+) -> dict[str, Any]:
     """Return ``done`` with the result, or ``error`` with a message."""
     try:
-        return {"done": _ACTIONS[request["do"]](request, send)}
+        return {"done": action(request, send)}
     except TcpcastError as error:
         field = getattr(error, "field", "")
         return {"error": {"message": escape_control_characters(str(error)), "field": field}}
@@ -88,7 +111,7 @@ def _report(request: Mapping[str, Any], send: Send) -> Any:  # noqa: ARG001
     return report(request)
 
 
-_ACTIONS: dict[str, Callable[[Mapping[str, Any], Send], Any]] = {
+_ACTIONS: Actions = {
     "questions": _questions,
     "evaluate": _evaluate,
     "curve": _curve,
@@ -99,4 +122,4 @@ _ACTIONS: dict[str, Callable[[Mapping[str, Any], Send], Any]] = {
 
 
 if __name__ == "__main__":
-    main()
+    process_requests(_ACTIONS)

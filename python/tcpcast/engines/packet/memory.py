@@ -150,12 +150,13 @@ def _file_bytes(stat: Path) -> int:
 
 
 def _of_process() -> Iterator[int]:
-    """Yield the remaining memory below ``ulimit -v``."""
+    """Yield the remaining memory below ``ulimit -v`` and ``ulimit -d``."""
     if sys.platform == "win32":
         return
-    limit, _ = resource.getrlimit(resource.RLIMIT_AS)
-    if limit != resource.RLIM_INFINITY:
-        yield limit - (_kib(STATUS, "VmSize") or 0)
+    for kind, name in ((resource.RLIMIT_AS, "VmSize"), (resource.RLIMIT_DATA, "VmData")):
+        limit, _ = resource.getrlimit(kind)
+        if limit != resource.RLIM_INFINITY:
+            yield limit - (_kib(STATUS, name) or 0)
 
 
 def _kib(file: Path, name: str) -> int | None:

@@ -1,0 +1,195 @@
+"""``tcpcast mcp``: a server of the Model Context Protocol over standard input and output."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import math
+import os
+import signal
+import sys
+from typing import TYPE_CHECKING, Any, BinaryIO, NoReturn, cast
+
+import tcpcast
+from tcpcast.cli.mcp_tools import MAX_ARGUMENT_BYTES, MAX_ROWS, Tool, tools
+from tcpcast.cli.mcp_worker import late
+from tcpcast.errors import MachineError, TcpcastError, UnitError
+from tcpcast.units import parse_duration
+from tcpcast.web.processes import Overdue, Worker
+
+if TYPE_CHECKING:
+    import anyio
+    from mcp.server import ServerRequestContext
+    from mcp.types import (
+        CallToolRequestParams,
+        CallToolResult,
+        ListToolsResult,
+        PaginatedRequestParams,
+    )
+
+MAX_RUNNING = 2
+MAX_WAITING = 8
+"""Maximum number of calls that wait; further ones are refused."""
+GRACE_S = 10.0
+"""Time in seconds after the time limit for a command to return its finished results."""
+MAX_LINE_BYTES = 16 * 2**20
+"""Maximum length of a message of the client."""
+
+
+def mcp(*, folder: str | None, max_wall: str) -> None:
+    """Serve tools until standard input ends."""
+    try:
+        limit_s = parse_duration(max_wall)
+    except UnitError as error:
+        raise UnitError(f"--max-wall: {error}") from None
+    if not 0 < limit_s < math.inf:
+        raise TcpcastError(f"--max-wall: must be above 0, not {max_wall}; for example 30s")
+    if folder is not None and not os.path.isdir(folder):
+        raise TcpcastError(f"--folder: {folder} is not a folder; write the folder of your captures")
+    try:
+        from mcp.server import ServerRequestContext  # noqa: F401, PLC0415 - since version 2
+    except ImportError:
+        raise MachineError(
+            "the server for agents requires mcp 2, which is not installed: pip install 'mcp>=2,<3'"
+        ) from None
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, _end)
+    if sys.stdin is not None and sys.stdin.isatty():
+        print("tcpcast: a client starts this server; stop with Ctrl-C", file=sys.stderr)
+    try:
+        asyncio.run(_serve(Calls(folder and os.path.realpath(folder), limit_s)))
+    except* BrokenPipeError:  # the client has ended
+        pass
+    except* TcpcastError as errors:
+        raise _first(errors) from None
+
+
+def _end(*_: object) -> NoReturn:
+    """End this process; its workers end when their standard input does."""
+    os._exit(0)
+
+
+def _first(errors: BaseExceptionGroup[Any]) -> BaseException:
+    first = errors.exceptions[0]
+    return _first(first) if isinstance(first, BaseExceptionGroup) else first
+
+
+async def _serve(calls: Calls) -> None:
+    import anyio  # noqa: PLC0415 - requirement of mcp
+    from mcp.server import Server  # noqa: PLC0415
+    from mcp.server.stdio import stdio_server  # noqa: PLC0415
+
+    if sys.stdin is None:
+        return
+    server = Server(
+        "tcpcast",
+        version=tcpcast.__version__,
+        on_list_tools=_list,
+        on_call_tool=calls.answer,
+    )
+    lines = anyio.wrap_file(cast("Any", Lines(sys.stdin.buffer)))
+    async with stdio_server(stdin=cast("anyio.AsyncFile[str]", lines)) as (read, write):
+        await server.run(read, write, server.create_initialization_options())
+
+
+class Lines:
+    """Lines of a stream, each at most :data:`MAX_LINE_BYTES` long."""
+
+    def __init__(self, stream: BinaryIO) -> None:
+        self._stream = stream
+
+    def readline(self) -> str:
+        """Return the next line, "" at the end.
+
+        Raises
+        ------
+        TcpcastError
+            The line is too long.
+        """
+        line = self._stream.readline(MAX_LINE_BYTES + 1)
+        if len(line) > MAX_LINE_BYTES:
+            raise TcpcastError(f"a message has more than {MAX_LINE_BYTES:,} bytes; write less")
+        return line.decode("utf-8", errors="replace")
+
+
+async def _list(
+    _context: ServerRequestContext[Any], _params: PaginatedRequestParams | None
+) -> ListToolsResult:
+    from mcp.types import ListToolsResult, ToolAnnotations  # noqa: PLC0415
+    from mcp.types import Tool as Listed  # noqa: PLC0415
+
+    hints = ToolAnnotations(read_only_hint=True, idempotent_hint=True, open_world_hint=False)
+    return ListToolsResult(
+        tools=[
+            Listed(
+                name=tool.name,
+                description=tool.description,
+                input_schema=tool.schema(),
+                annotations=hints,
+            )
+            for tool in tools().values()
+        ]
+    )
+
+
+class Calls:
+    """Calls of tools, each in its own process.
+
+    Parameters
+    ----------
+    folder
+        Folder below which files may be read, without symbolic links; None for no files.
+    limit_s
+        Time limit of a call in seconds.
+    """
+
+    def __init__(self, folder: str | None, limit_s: float) -> None:
+        self._folder, self._limit_s = folder, limit_s
+        self._slots = asyncio.Semaphore(MAX_RUNNING)
+        self._pending = 0
+
+    async def answer(
+        self, _context: ServerRequestContext[Any], params: CallToolRequestParams
+    ) -> CallToolResult:
+        """Return the document of a command, or its error."""
+        from mcp.types import CallToolResult, TextContent  # noqa: PLC0415
+
+        try:
+            texts = await self._texts(params.name, params.arguments or {})
+        except TcpcastError as error:
+            return CallToolResult(content=[TextContent(text=str(error))], is_error=True)
+        return CallToolResult(content=[TextContent(text=text) for text in texts if text])
+
+    async def _texts(self, name: str, arguments: dict[str, Any]) -> list[str]:
+        if name not in tools():
+            raise TcpcastError(f"there is no tool {name}; the tools are {', '.join(tools())}")
+        request = self._request(tools()[name], arguments)
+        if self._pending >= MAX_RUNNING + MAX_WAITING:
+            raise TcpcastError(f"{self._pending} calls are running or waiting; call again later")
+        self._pending += 1
+        try:
+            async with self._slots:
+                found = await self._run(request)
+        finally:
+            self._pending -= 1
+        return [found["document"], found["messages"]]
+
+    def _request(self, tool: Tool, arguments: dict[str, Any]) -> dict[str, Any]:
+        """Return the request for the worker."""
+        if len(json.dumps(arguments)) > MAX_ARGUMENT_BYTES:
+            raise TcpcastError(f"the arguments have more than {MAX_ARGUMENT_BYTES:,} bytes")
+        limits = {"rows": MAX_ROWS, "folder": self._folder, "limit_s": self._limit_s}
+        return {"do": "run_command", **tool.request(arguments), **limits}
+
+    async def _run(self, request: dict[str, Any]) -> dict[str, str]:
+        import anyio  # noqa: PLC0415
+
+        worker = await Worker.start("tcpcast.cli.mcp_worker")
+        try:
+            found: dict[str, str] = await worker.ask(request, limit_s=self._limit_s + GRACE_S)
+            return found
+        except Overdue:
+            raise TcpcastError(f"no answer: {late(self._limit_s)}") from None
+        finally:
+            with anyio.CancelScope(shield=True):
+                await worker.end()

@@ -1,0 +1,233 @@
+"""Tools for agents: commands whose arguments derive from the options of the command line."""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, get_args
+
+from tcpcast.cli.commands import PREDICT, RUN, TRACE
+from tcpcast.cli.options import CHANGES, FILE, SEED
+from tcpcast.cli.plan import QUESTIONS
+from tcpcast.cli.plan_options import VERIFY
+from tcpcast.cli.scenario_args import STANDARD_INPUT
+from tcpcast.errors import TcpcastError
+from tcpcast.option import REQUIRED, Argument, Option
+from tcpcast.path.rows import PATH
+from tcpcast.scenario.loading import packaged_summaries, packaged_text
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+MAX_ARGUMENT_BYTES = 2**20
+"""Maximum size of the arguments of a call, as JSON text."""
+MAX_ROWS = 20
+"""Rows of a table, and directions of a capture, unless an argument requests more."""
+QUESTION, SCENARIO = "question", "scenario"
+EXAMPLE = "office-50mbit"
+"""Packaged scenario that is the example of the syntax."""
+UNITS = "Quantities are texts with a unit: 50ms, 10mbit, 64KiB, 100pkt, 1bdp, 0.1%."
+TRUST = (
+    "A metric has a value and a 95 % interval (low, high), null for formulas: do not call one "
+    "result better than another if their intervals overlap. Do not quote a metric with "
+    '"trusted": false as a result, and mention the warnings that concern the value you quote.'
+)
+TABLES = Option(
+    "tables",
+    "NAME",
+    "Tables (of a plan, also `verified`) to return with up to 5,000 rows; other tables are omitted "
+    f"above {MAX_ROWS} rows.",
+    type=list[str],
+)
+"""Argument for the result; no option of the command."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tool:
+    """A tool and the command that it runs.
+
+    Attributes
+    ----------
+    name
+        Name of the tool and of the command.
+    description
+        When to use it, and how to read its result.
+    questions
+        Arguments of each subcommand, as options by name; "" if there are no subcommands.
+    defaults
+        Values of omitted arguments that differ from those of the command.
+    """
+
+    name: str
+    description: str
+    questions: Mapping[str, Mapping[str, Option]]
+    defaults: Mapping[str, Any] = field(default_factory=dict)
+
+    def schema(self) -> dict[str, Any]:
+        """Return the JSON Schema of the arguments."""
+        properties: dict[str, Any] = {}
+        if "" not in self.questions:
+            about = " ".join(f"{name}: {QUESTIONS[name][0]}" for name in self.questions)
+            kinds = list(self.questions)
+            properties[QUESTION] = {"type": "string", "enum": kinds, "description": about}
+        for name in dict.fromkeys(name for rows in self.questions.values() for name in rows):
+            using = {q: rows[name] for q, rows in self.questions.items() if name in rows}
+            properties[name] = _schema(next(iter(using.values())))
+            properties[name]["description"] = _help(using, len(self.questions))
+            if name in self.defaults:
+                properties[name]["default"] = self.defaults[name]
+        needed = [
+            name
+            for name in properties
+            if all(rows.get(name, TABLES).default is REQUIRED for rows in self.questions.values())
+        ]
+        return {
+            "type": "object",
+            "properties": properties,
+            "required": [name for name in properties if name in {*needed, QUESTION}],
+            "additionalProperties": False,
+        }
+
+    def request(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the ``words`` of the command line, the ``text`` of standard input, and ``tables``.
+
+        Raises
+        ------
+        TcpcastError
+            An argument is missing or unknown, or its value has another type; the command checks
+            everything else.
+        """
+        given = {**self.defaults, **arguments}
+        question = "" if "" in self.questions else given.pop(QUESTION, None)
+        if not isinstance(question, str) or question not in self.questions:
+            raise TcpcastError(f"{QUESTION}: must be one of {', '.join(self.questions)}")
+        rows = self.questions[question]
+        for name in given.keys() - rows.keys():
+            raise TcpcastError(f"{name}: no such argument; the arguments are {', '.join(rows)}")
+        values = {name: list(_texts(name, given.get(name), row)) for name, row in rows.items()}
+        for name, row in rows.items():
+            if row.default is REQUIRED and not values[name]:
+                raise TcpcastError(f"{name}: missing; it is required")
+        tables, text = values.pop(TABLES.name, []), ""
+        for scenario in values.get(SCENARIO, ()):
+            if "\n" in scenario or "=" in scenario:
+                values[SCENARIO], text = [STANDARD_INPUT], scenario
+        options = [
+            f"{rows[name].flag}={value}" if rows[name].metavar else rows[name].flag
+            for name in values
+            if not isinstance(rows[name], Argument)
+            for value in values[name]
+        ]
+        files = [v for name in values if isinstance(rows[name], Argument) for v in values[name]]
+        words = [self.name, *filter(None, [question]), *options, "--json", "--", *files]
+        return {"words": words, "text": text, "tables": tables}
+
+
+def _schema(row: Option) -> dict[str, Any]:
+    """Return the JSON Schema of an option's values."""
+    if not row.metavar:
+        return {"type": "boolean"}
+    if row.type == list[str] and not isinstance(row, Argument):
+        return {"type": "array", "items": {"type": "string"}}
+    if row.type is int:
+        return {"type": "integer"} | ({} if row.least is None else {"minimum": row.least})
+    choices = get_args(row.type) if row.type not in {None, str, list[str]} else ()
+    return {"type": "string"} | ({"enum": list(choices)} if choices else {})
+
+
+def _help(using: Mapping[str, Option], questions: int) -> str:
+    """Return the help of an argument; of several questions, each with its questions."""
+    asking: dict[str, list[str]] = {}
+    for question, row in using.items():
+        text = f"{row.metavar}: {row.help}" if row.metavar else row.help
+        asking.setdefault(text, []).append(question)
+    if len(asking) == 1 and len(using) == questions:
+        return next(iter(asking))
+    return " ".join(f"For {', '.join(names)}: {text}" for text, names in asking.items())
+
+
+def _texts(name: str, value: Any, row: Option) -> Iterator[str]:
+    """Yield the values of an argument as an option has them; none if it is omitted."""
+    if isinstance(value, bool) or value is None:
+        if value and row.metavar:
+            raise TcpcastError(f"{name}: must be a text or a number, not true")
+        yield from [""] if value else []
+    elif not row.metavar:
+        raise TcpcastError(f"{name}: must be true or false")
+    elif isinstance(value, str | int | float):
+        yield str(value)
+    elif isinstance(value, list) and row.type == list[str] and not isinstance(row, Argument):
+        for each in value:
+            yield from _texts(name, each, replace(row, type=str))
+    else:
+        raise TcpcastError(f"{name}: must be a text or a number, not a list or an object")
+
+
+def _named(rows: Iterable[Option]) -> dict[str, Option]:
+    """Return options by the names of their arguments."""
+    return {row.flag.removeprefix("--").replace("-", "_"): row for row in rows}
+
+
+def _chosen(rows: Iterable[Option], *names: str) -> list[Option]:
+    return [row for row in rows if row.name in names]
+
+
+@functools.cache
+def tools() -> dict[str, Tool]:
+    """Return the tools by name."""
+    about = "; ".join(f"{name} ({summary})" for name, summary in packaged_summaries().items())
+    scenario_help = (
+        f"Scenario: a packaged one, a file, or TOML text. Packaged: {about}. Syntax of TOML text, "
+        f"as in {EXAMPLE}:\n{packaged_text(EXAMPLE)}"
+    )
+
+    def scenario(row: Option) -> dict[str, Option]:
+        return {SCENARIO: replace(row, help=scenario_help)}
+
+    def planned(rows: tuple[Option, ...]) -> dict[str, Option]:
+        file = {} if not _chosen(rows, "file") else scenario(*_chosen(rows, "file"))
+        more = VERIFY, CHANGES, SEED, TABLES
+        return file | _named(row for row in (*rows, *more) if row.name != "file")
+
+    (capture,) = _chosen(TRACE.options, "files")
+    capture = replace(capture, help="pcap or pcapng file below the folder of the server.")
+    of_trace = _chosen(TRACE.options, "second_capture", "connection", "group_by", "rtt", "worst")
+    of_run = _chosen(RUN.options, "engine", "changes", "seed", "feed")
+    of_predict = _chosen(PREDICT.options, *PATH, "packet", "count")
+    return {
+        tool.name: tool
+        for tool in (
+            Tool(
+                "trace",
+                TRACE_USE,
+                {"": {"capture": capture, **_named(of_trace)}},
+                {"worst": MAX_ROWS},
+            ),
+            Tool("predict", PREDICT_USE, {"": _named([*of_predict, TABLES])}),
+            Tool("run", RUN_USE, {"": {**scenario(FILE), **_named([*of_run, TABLES])}}),
+            Tool("plan", PLAN_USE, {name: planned(rows) for name, (_, rows) in QUESTIONS.items()}),
+        )
+    }
+
+
+TRACE_USE = (
+    "Measures why TCP transfers in a packet capture were slow. The answer has one row per "
+    f"direction with data, the worst first (at most {MAX_ROWS} unless worst is given): begin with "
+    "advice and limited_by, and use the share_ columns as shares of the time. Values are "
+    "measurements at one tap; null means unknown. Mention the warnings of the capture; omitted has "
+    "the number of further rows, and connection selects one as SOURCE > DESTINATION."
+)
+PREDICT_USE = (
+    "Predicts the rate of a path, or the time of a transfer, from RTT, loss, rate and buffer by "
+    f"formulas; packet adds a simulation. The verdict has the result. {TRUST} {UNITS}"
+)
+RUN_USE = (
+    "Answers a scenario (network, users or flows, TCP) by simulation and formulas, for example "
+    f"what each of 60 users of a link gets. The verdict has the result. {TRUST} {UNITS}"
+)
+PLAN_USE = (
+    "Solves for the buffer, the number of users, the link rate, the number of parallel streams, or "
+    "the loss that meets a target. The verdict has the result, and whether a model or a simulation "
+    "gave it; verify checks a model by simulation. For users and rate, the target is rate (mean), "
+    f"or share and above (quality). {TRUST} {UNITS}"
+)

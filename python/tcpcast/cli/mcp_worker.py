@@ -1,0 +1,142 @@
+"""A worker process of ``tcpcast mcp`` that runs one command and returns its JSON document.
+
+The process reads files only below the folder of the server, and writes none. Its memory is limited,
+and the command is interrupted at the time limit, so that it returns the finished results.
+"""
+
+# ruff: noqa: PLC0415 - the time limit includes imports
+from __future__ import annotations
+
+import _thread
+import io
+import json
+import os
+import signal
+import sys
+import threading
+from contextlib import redirect_stderr, redirect_stdout
+from typing import TYPE_CHECKING, Any
+
+from tcpcast import inputs
+from tcpcast.errors import TcpcastError
+from tcpcast.interrupts import INTERRUPTED
+from tcpcast.web.worker import process_requests
+
+if sys.platform != "win32":
+    import resource
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from tcpcast.web.worker import Send
+
+MAX_RESULT_BYTES = 256 * 2**10
+MAX_DATA_BYTES = 2 * 2**30
+"""Memory limit of a call, without the code of libraries."""
+VERIFIED = "verified"
+MAX_REQUESTED_ROWS = 5_000
+"""Maximum rows of a requested table."""
+
+
+def run_command(request: Mapping[str, Any], send: Send) -> dict[str, str]:  # noqa: ARG001
+    """Run a command, and return its document as text and its messages.
+
+    Parameters
+    ----------
+    request
+        ``words`` of the command line, ``text`` of standard input, ``folder`` (None for no files),
+        ``limit_s`` (time limit), ``rows`` (maximum rows of a table) and ``tables`` (names of tables
+        with more rows).
+
+    Raises
+    ------
+    TcpcastError
+        The command printed no document; the error has its messages.
+    """
+    _restrict(request["folder"])
+    limit_s = request["limit_s"]
+    alarm = threading.Timer(limit_s, _thread.interrupt_main, (signal.SIGTERM,))
+    alarm.daemon = True
+    alarm.start()
+    from tcpcast.cli import main
+
+    out, err = io.StringIO(), io.StringIO()
+    sys.stdin = io.StringIO(request["text"])
+    try:
+        with redirect_stdout(out), redirect_stderr(err):
+            code = main(request["words"])
+        messages = err.getvalue().strip()
+        if code == INTERRUPTED:
+            kind = "incomplete" if out.getvalue() else "no"
+            messages = f"{kind} answer: {late(limit_s)}"
+        if not out.getvalue():
+            raise TcpcastError(messages)
+        found = reduced(json.loads(out.getvalue()), request["rows"], request["tables"])
+    except MemoryError:
+        raise TcpcastError("out of memory; write a smaller scenario or capture") from None
+    document = json.dumps(found, allow_nan=False)
+    if len(document) > MAX_RESULT_BYTES:
+        raise TcpcastError(
+            f"the answer has {len(document):,} bytes, more than {MAX_RESULT_BYTES:,}; "
+            "request fewer points, rows or tables"
+        )
+    return {"document": document, "messages": messages if code else ""}
+
+
+def late(limit_s: float) -> str:
+    """Return the reason why a command was interrupted or killed."""
+    return f"the time limit of {limit_s:g} s was reached; ask for less, or raise --max-wall"
+
+
+def _restrict(folder: str | None) -> None:
+    """Restrict files and memory of this process."""
+    from tcpcast.scenario.loading import PACKAGED
+
+    try:
+        os.chdir(folder or PACKAGED)
+    except OSError as error:
+        raise TcpcastError(f"--folder {folder}: {error.strerror}; start the server again") from None
+    if folder is None:
+        refusal = "no file may be read; start tcpcast mcp with --folder DIR"
+    else:
+        refusal = f"outside the folder {folder} of tcpcast mcp; name a file below it"
+    inputs.restrict(PACKAGED, *filter(None, [folder]), refusal=refusal)
+    if sys.platform != "win32":
+        _, most = resource.getrlimit(resource.RLIMIT_DATA)
+        allowed = MAX_DATA_BYTES if most == resource.RLIM_INFINITY else min(most, MAX_DATA_BYTES)
+        resource.setrlimit(resource.RLIMIT_DATA, (allowed, most))
+
+
+def reduced(document: dict[str, Any], rows: int, wanted: list[str]) -> dict[str, Any]:
+    """Return a document with the verdict first and without long tables.
+
+    ``omitted`` of an answer or plan has the number of rows of each table that was left out, and of
+    the answers ``verified`` of a plan, which its table ``simulated`` sums up.
+    """
+    first = {"verdict": document["verdict"]} if "verdict" in document else {}
+    found: dict[str, Any] = _short(first | document, rows, wanted)
+    return found
+
+
+def _short(value: Any, rows: int, wanted: list[str]) -> Any:
+    """Return a value of a document, in which answers and plans have no long tables."""
+    if isinstance(value, list):
+        return [_short(each, rows, wanted) for each in value]
+    if not isinstance(value, dict):
+        return value
+    tables = value.get("tables", {})
+    lengths = {name: len(next(iter(each["columns"].values()), ())) for name, each in tables.items()}
+    most = {name: MAX_REQUESTED_ROWS if name in wanted else rows for name in lengths}
+    omitted = {name: length for name, length in lengths.items() if length > most[name]}
+    changed: dict[str, Any] = {}
+    if omitted:
+        changed["tables"] = {name: each for name, each in tables.items() if name not in omitted}
+    if value.get(VERIFIED) and VERIFIED not in wanted:
+        omitted[VERIFIED] = len(value[VERIFIED])
+        changed[VERIFIED] = []
+    found = {name: _short(each, rows, wanted) for name, each in (value | changed).items()}
+    return found | ({"omitted": omitted} if omitted else {})
+
+
+if __name__ == "__main__":
+    process_requests({"run_command": run_command})
