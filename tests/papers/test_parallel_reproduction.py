@@ -15,9 +15,15 @@ from tcpcast.engines import RunOptions, answer
 from tcpcast_papers import paper
 from tcpcast_papers.parallel import figures, loss_events, open_choices
 from tcpcast_papers.parallel.description import PAPER
-from tcpcast_papers.parallel.figures import DROP_TAIL, RANDOM_30, RANDOM_100, SPREAD
+from tcpcast_papers.parallel.figures import (
+    DROP_TAIL,
+    JITTERS_S,
+    RANDOM_30,
+    RANDOM_100,
+    SPREAD,
+)
 from tcpcast_papers.parallel.loss_events import by_lost_packets, events
-from tcpcast_papers.parallel.model_errors import AMONG, FITTED, MODELS, fitted_t0_s
+from tcpcast_papers.parallel.model_errors import AMONG, FITTED, MODELS, RATIOS, fitted_t0_s
 from tcpcast_papers.parallel.points import PACKET_BYTES, Choice, Point
 from tcpcast_papers.parallel.predictions import (
     ALGORITHM_1,
@@ -122,6 +128,18 @@ def test_every_setting_has_the_paper_s_grid() -> None:
     assert loss_events.points(RANDOM_30, WHOLE) == figures.points(RANDOM_30, WHOLE)
     assert 0 < len(loss_events.points(DROP_TAIL, WHOLE)) < 63
     assert {c.packets_per_ack for c in open_choices.CHOICES} == {1, 2}
+    for setting, mean_s in JITTERS_S.items():
+        result = figures.points(setting, WHOLE)
+        assert {(point.flows, point.jitter_s) for point in result} == {(10, mean_s), (100, mean_s)}
+
+
+def test_jitter_is_an_exponential_delay() -> None:
+    alike = Point(10, rate_mbit=8).scenario(duration_s=20, warmup_s=10)
+    result = Point(10, rate_mbit=8, jitter_s=0.001).scenario(duration_s=20, warmup_s=10)
+    assert alike.network.jitter is None
+    assert result.network.jitter is not None
+    assert result.network.jitter.distribution.mean == 0.001
+    assert result.buffer_pkts == alike.buffer_pkts
 
 
 @pytest.fixture(scope="module")
@@ -290,17 +308,21 @@ def check_values(report: Report) -> None:
 
 def test_model_errors_name_models_and_points() -> None:
     lines = list(model_errors())
-    assert len(lines) == 15
+    assert lines
     for line in lines:
-        assert {line["model"], line["other"]} - {""} <= set(MODELS)
+        assert {line["model"], line["other"]} - {""} <= {*MODELS, *RATIOS}
         assert bool(line["other"]) == (line["claim"] == "nearer")
-        assert line["claim"] in {"nearer", "overestimates", "underestimates", FITTED}
+        assert (line["model"] in RATIOS) == (line["claim"] == "ratio")
+        forms = {"nearer", "error", "overestimates", "underestimates", "ratio", FITTED}
+        assert line["claim"] in forms
         lowest, highest = line.value("lowest"), line.value("highest")
         assert lowest <= highest
         assert line["among"] in AMONG
-        result = figures.points(line["setting"], QUICK)
-        if line["among"] in {"loss", "flows"}:
-            assert any(lowest <= getattr(point, line["among"]) <= highest for point in result)
+        fewest, most = line.value("fewest"), line.value("most")
+        result = [p for p in figures.points(line["setting"], QUICK) if fewest <= p.flows <= most]
+        assert result
+        if line["among"] == "loss":
+            assert any(lowest <= point.loss <= highest for point in result)
 
 
 def test_appendix_lists_both_algorithms_at_three_losses() -> None:
