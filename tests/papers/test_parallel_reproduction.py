@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from report_parts import check_figure, own, without_layout
 from tcpcast.answer import Answer, Metric
 from tcpcast.engines import RunOptions, answer
-from tcpcast_papers import paper
+from tcpcast_papers import claims, paper
 from tcpcast_papers.parallel import figures, loss_events, open_choices
 from tcpcast_papers.parallel.description import PAPER
 from tcpcast_papers.parallel.figures import (
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 
 TITLES = [
     *(figure.name for figure in figures.FIGURES),
-    "Sections III, V and VII.",
+    "Model errors.",
     "Section III.",
     "Sections III and IV.",
     "Appendix.",
@@ -295,12 +295,12 @@ def test_every_figure_is_plotted_and_on_the_page(quick: Report, name: str) -> No
 
 def check_values(report: Report) -> None:
     """One value of algorithm 2 has a wrong digit: the report shows both."""
-    assert [*report.new, *report.gone] == []
-    (failed,) = report.failed
+    (failed,) = [each for each in report.failed if each[0] != claims.TITLE]
+    assert report.reason(*failed)
     assert failed[0].startswith("Appendix")
     assert failed[1].label == ("2", "10", "0.1 %")
     assert failed[1].own == pytest.approx(3228.0998, abs=5e-5)
-    assert report.explained == []
+    assert {title for title, _ in report.explained} <= {claims.TITLE}
     remark = section(report, "Appendix").remarks[-1]
     assert "3228.0998" in remark
     assert "3228.098 " in remark
@@ -348,8 +348,15 @@ def check_claims(report: Report) -> None:
     longer = f"{highest}, 100 ms"
     assert own(text, "Figure 16", longer, one) < own(text, "Figure 16", longer, pftk)
     # Low loss at a queue: algorithm 2 underestimates, except for synchronised flows.
-    tendency = ("Section V-B", "at most 0.2 %, spread", two)
-    assert own(text, *tendency) < -10
+    for changed in ("spread", "jitter 0.5 ms", "jitter 1 ms"):
+        assert own(text, "Section V-B", f"at most 0.2 %, {changed}", two) < -5
+    # A random delay removes most of the overestimate of synchronised flows.
+    several = "100 flows, 16 Mbit/s and more"
+    for changed in ("jitter 0.5 ms", "jitter 1 ms"):
+        result = own(text, "Section III-B", f"{several}, {changed}", one)
+        assert abs(result) < own(text, "Section III-B", several, one) / 2
+    explained = {row.label[:2] for _, row in report.explained}
+    assert {place for place, _ in explained} == {"Figure 3", "Figure 7", "Section V-B", "Figure 16"}
     # The cumulative measure: algorithm 2 takes it, the others do not.
     several = "10 flows and more"
     misfed = [f"{m.model}, fed with {m.measure}" for m in (PFTK_MISFED, ALGORITHM_1_MISFED)]
@@ -385,6 +392,7 @@ def test_progress_is_monotonic(quick: Report, shares: list[float]) -> None:
 @pytest.mark.long
 def test_whole_paper_agrees_with_listed_differences(tmp_path: Folder) -> None:
     report = paper("parallel")(tmp_path)
+    assert report.is_as_known
     check_values(report)
     check_claims(report)
 
@@ -394,6 +402,6 @@ def test_repeated_runs_have_equal_bytes(tmp_path: Folder) -> None:
     pages = []
     for threads in (1, None):
         folder = tmp_path / f"{threads}"
-        paper("parallel")(folder, quick=True, threads=threads)
+        assert paper("parallel")(folder, quick=True, threads=threads).is_as_known
         pages.append({file.name: file.read_bytes() for file in folder.iterdir()})
     assert pages[0] == pages[1]
