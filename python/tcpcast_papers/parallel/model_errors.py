@@ -13,6 +13,7 @@ from tcpcast_papers.parallel.predictions import (
     ALGORITHM_1,
     ALGORITHM_1_MISFED,
     ALGORITHM_2,
+    ALGORITHM_2_FLOWS_HIT,
     PFTK,
     PFTK_MISFED,
     Prediction,
@@ -30,7 +31,14 @@ if TYPE_CHECKING:
 
 MODELS = {
     f"{model.model}, fed with {model.measure}": model
-    for model in (ALGORITHM_1, ALGORITHM_1_MISFED, ALGORITHM_2, PFTK, PFTK_MISFED)
+    for model in (
+        ALGORITHM_1,
+        ALGORITHM_1_MISFED,
+        ALGORITHM_2,
+        ALGORITHM_2_FLOWS_HIT,
+        PFTK,
+        PFTK_MISFED,
+    )
 }
 
 AMONG: dict[str, Callable[[Measured], float]] = {
@@ -181,7 +189,8 @@ SHEET: Sheet[Runs, Case] = Sheet(
         "that count overestimates or underestimates are mean errors with sign. The ratio p_r / p "
         "is the number of lost packets per loss event of a flow. The claims of the paper refer to "
         "these rows. With jitter, an exponential delay behind the shared link breaks the "
-        "synchronisation of flows (10 and 100 flows). The last rows are the "
+        "synchronisation of flows (10 and 100 flows). Fed with p_e and p, algorithm 2 uses the "
+        "number of flows that lose packets in an event as j. The last rows are the "
         "fitted T for which algorithm 1 is correct at the highest loss. The cost of timeouts in "
         "the model is too high if T is several RTTs, as with a minimum timeout of 200 ms on the "
         "shorter path, and about right if T is close to one RTT.",
