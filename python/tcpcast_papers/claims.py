@@ -9,8 +9,10 @@ joined by " | "; ``*`` matches any text.
     Place in the paper, and the statement.
 ``section``, ``rows``
     Name of the section, and pattern of the rows with the measured value.
+``of``
+    Column of further values that is measured, such as a scheme; own values if empty.
 ``relative_to``
-    Pattern of rows in the same section: the measured value is divided by theirs. Optional.
+    Pattern of rows in the same section: the measured value is divided by their own. Optional.
 ``measure``
     Statistic of the rows, a key of :data:`MEASURES`.
 ``low``, ``high``
@@ -102,9 +104,9 @@ def _row(line: Line, sections: Sequence[Section]) -> Row:
         return Row(label, "", None, None, note=note, judged=judged)
     there = _matching(line, line["rows"], sections)
     base = _measured(line, line["relative_to"], sections) if line["relative_to"] else 1.0
-    own = _measured(line, line["rows"], sections) / base
+    own = _measured(line, line["rows"], sections, line["of"]) / base
     after = _measured(line, line["after"], sections) / base if line["after"] else None
-    single = len(there) == 1 and not line["relative_to"]
+    single = len(there) == 1 and not line["relative_to"] and not line["of"]
     return Row(
         label,
         _unit(line, there[0]),
@@ -129,9 +131,13 @@ def _limit(text: str, missing: float) -> float:
     return float(text) if text else missing
 
 
-def _measured(line: Line, pattern: str, sections: Sequence[Section]) -> float:
-    values = [row.own for row in _matching(line, pattern, sections) if row.own is not None]
-    finite = [value for value in values if math.isfinite(value)]
+def _measured(line: Line, pattern: str, sections: Sequence[Section], of: str = "") -> float:
+    rows = _matching(line, pattern, sections)
+    values = [row.own for row in rows]
+    if of:
+        (names,) = {part.others for part in sections if name(part.title) == line["section"]}
+        values = [row.others[names.index(of)] for row in rows]
+    finite = [value for value in values if value is not None and math.isfinite(value)]
     return MEASURES[line["measure"]](finite) if finite else math.nan
 
 

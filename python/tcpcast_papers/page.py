@@ -170,16 +170,25 @@ def _source(rows: list[Row]) -> str:
 
 def summary(report: Report) -> str:
     """Return one sentence: the numbers of values checked, of agreements and of new differences."""
-    agree, explained, differ, open_ = (
+    agree, explained, differ, open_, wrong = (
         report.count(v)
-        for v in (Verdict.AGREES, Verdict.EXPLAINED, Verdict.DIFFERS, Verdict.UNSETTLED)
+        for v in (
+            Verdict.AGREES,
+            Verdict.EXPLAINED,
+            Verdict.DIFFERS,
+            Verdict.UNSETTLED,
+            Verdict.INCONSISTENT,
+        )
     )
     parts = [f"{agree} of {agree + explained + differ + open_} values checked agree"]
     if explained:
-        reasons = "; ".join(dict.fromkeys(r.cause.reason for _, r in report.explained if r.cause))
+        causes = (row.cause for _, row in report.explained if not _is_claim(row))
+        reasons = "; ".join(dict.fromkeys(cause.reason for cause in causes if cause))
         parts.append(f"{explained} differ for a reason shown ({reasons})")
     if open_:
         parts.append(f"{open_} unsettled (outside the tolerance by less than the own interval)")
+    if wrong:
+        parts.append(f"{wrong} inconsistent in the paper")
     new = sum(not _is_claim(row) for _, row in report.new)
     gone = len(report.gone)
     if differ > new:

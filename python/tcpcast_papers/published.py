@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from tcpcast.errors import DomainError
 
-from tcpcast_papers.reproduction import Printed
+from tcpcast_papers.reproduction import Printed, Verdict
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -49,8 +49,13 @@ class Line:
 
     @property
     def misprint(self) -> str:
-        """The kind of misprint, or "" if there is none."""
-        return self.cells["misprint"]
+        """The kind of misprint, or "" if there is none or the file has no such column."""
+        return self.cells.get("misprint", "")
+
+    @property
+    def judged(self) -> Verdict | None:
+        """Verdict of a misprinted cell that is not compared."""
+        return Verdict.INCONSISTENT if self.misprint else None
 
     @property
     def note(self) -> str:
@@ -111,9 +116,6 @@ def printed_table(package: str, captions: Mapping[int, str], number: int) -> Pub
 
 
 def read_lines(package: str, name: str) -> tuple[Line, ...]:
-    """Return the lines of a CSV file in ``data`` of a paper's package.
-
-    If the file has no column ``misprint``, no line has a misprint.
-    """
+    """Return the lines of a CSV file in ``data`` of a paper's package."""
     with files(package).joinpath("data", name).open(encoding="utf-8") as stream:
-        return tuple(Line({"misprint": "", **row}) for row in csv.DictReader(stream))
+        return tuple(Line(row) for row in csv.DictReader(stream))

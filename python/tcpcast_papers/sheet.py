@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from tcpcast.answer import Metric
 
+from tcpcast_papers.published import Line
 from tcpcast_papers.reproduction import Cause, Row, Section
 from tcpcast_papers.simulations import Simulations
 
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from tcpcast_papers.drawing import Plot
-    from tcpcast_papers.published import Line
     from tcpcast_papers.reproduction import Printed, Tolerance
 
 Runs = TypeVar("Runs", bound=Simulations[Any])
@@ -53,7 +53,8 @@ class Quantity(Generic[Runs, Case]):
     published
         Value to compare with, or None.
     tolerance
-        Tolerance for all cases or per case; None shows the row without a verdict.
+        Tolerance for all cases or per case; None shows the row without a verdict, except for the
+        line of a misprinted value: the paper is inconsistent.
     condition
         Selects the cases that have this quantity.
     note
@@ -86,7 +87,11 @@ class Quantity(Generic[Runs, Case]):
             tolerance=tolerance,
             note=self.note(runs, case),
         )
-        if published is None or tolerance is None:
+        if published is None:
+            return row
+        if tolerance is None:
+            if isinstance(case, Line) and case.misprint:
+                return replace(row, judged=case.judged, note=row.note or case.note)
             return row
         reach = tolerance.reach(published)
         causes = (Cause(reason, computed(runs, case).value) for reason, computed in self.causes)

@@ -14,18 +14,19 @@ from tcpcast_papers.report import Accepted, Report
 from tcpcast_papers.reproduction import Row, Section, Verdict
 
 COLUMNS = (
-    "runs place statement section rows relative_to measure low high range_reason after cause "
+    "runs place statement section rows of relative_to measure low high range_reason after cause "
     "verdict reason"
 )
 SECTION = Section(
     "Table 1. Errors",
     ("model", "points"),
     [
-        Row(("A", "all"), "%", None, 4.0),
+        Row(("A", "all"), "%", None, 4.0, others=(7.0,)),
         Row(("B", "all"), "%", None, 16.0),
         Row(("A", "first"), "%", None, -2.0),
         Row(("A", "changed"), "%", None, 9.0),
     ],
+    others=("scheme 2",),
 )
 
 
@@ -53,6 +54,8 @@ def judged(**cells: str) -> Row:
         ({"high": "3"}, 4, Verdict.DIFFERS),
         ({"low": "3", "high": "5"}, 4, Verdict.AGREES),
         ({"relative_to": "B | all", "high": "1"}, 0.25, Verdict.AGREES),
+        ({"of": "scheme 2", "high": "5"}, 7, Verdict.DIFFERS),
+        ({"of": "scheme 2", "relative_to": "A | all", "high": "2"}, 1.75, Verdict.AGREES),
         ({"rows": "A | *", "measure": "largest size", "high": "9"}, 9, Verdict.AGREES),
         ({"rows": "A | *", "measure": "share above 0", "low": "100"}, 200 / 3, Verdict.DIFFERS),
         ({"rows": "* | all", "measure": "rises", "low": "100"}, 100, Verdict.AGREES),

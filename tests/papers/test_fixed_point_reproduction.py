@@ -56,7 +56,7 @@ SMALL = SampleSizes(
     fixed_loop=Iterated(Length(15.0, 5.0, 1), steps=5, step_s=4, references=50),
     fixed_ftp=Iterated(Length(250.0, 50.0, 1), steps=5, step_s=40, references=2),
     schemes=PAGE_SCHEMES,
-    curve=(2500, 7500),
+    curve=(2500, 7500, 10_000),
     blocks_pkts=(5, 20),
     traced_s=40.0,
 )

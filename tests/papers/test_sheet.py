@@ -77,6 +77,14 @@ def test_case_overrides_tolerance_unit_and_note() -> None:
     assert (rows[0].unit, rows[0].note) == ("%", "line a")
 
 
+def test_misprinted_value_without_tolerance_is_inconsistent() -> None:
+    line = Line({"rate": "10", "misprint": "value", "note": "a wrong digit"})
+    row = quantity(11.0).row(Runs(None), line, ("a",), "kbit/s")
+    assert (row.verdict, row.note) == (Verdict.INCONSISTENT, "a wrong digit")
+    checked = quantity(11.0, tolerance=Tolerance(absolute=1)).row(Runs(None), line, ("a",), "")
+    assert checked.verdict is Verdict.AGREES
+
+
 def test_interval_is_limited_to_the_minimum() -> None:
     assert estimate(1.0, 2.0, least=0.0) == Metric(1.0, 0.0, 3.0)
     assert estimate(-1.0, 2.0, least=0.0) == Metric(0.0, 0.0, 1.0)

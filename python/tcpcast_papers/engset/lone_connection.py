@@ -223,6 +223,7 @@ def _queue_alone(runs: Runs) -> Section:
                 Printed(delay["value"]),
                 1e3 * result.delay_s,
                 note=delay.note,
+                judged=delay.judged,
             )
         )
         line = text.one(key=f"single_queue_w{window}_measured")

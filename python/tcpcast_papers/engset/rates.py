@@ -167,6 +167,16 @@ def _ratio_panels(
     return drawing.Plot(figure, path)
 
 
+def _change_rows(panels: list[tuple[str, list[tuple[int, list[float]]]]]) -> list[Row]:
+    """Return a row with the change of the rate for each curve and load."""
+    return [
+        Row((distribution, str(size), f"{100 * load:g} %"), "%", None, ratio - 100)
+        for distribution, curves in panels
+        for size, ratios in curves
+        for load, ratio in zip(WINDOW_LOADS, ratios, strict=True)
+    ]
+
+
 def _figure9(runs: Runs, folder: Path) -> Section:
     def curves(distribution: str) -> list[tuple[int, list[float]]]:
         result = []
@@ -178,8 +188,12 @@ def _figure9(runs: Runs, folder: Path) -> Section:
                 )
         return result
 
-    section = Section("Figure 9. Connection rate with a reduced window, in % of that with WR = 44")
+    section = Section(
+        "Figure 9. Connection rate with a reduced window, in % of that with WR = 44",
+        ("distribution", "F", "load"),
+    )
     panels = [(distribution, curves(distribution)) for distribution in ("E", "EE", "EP")]
+    section.rows = _change_rows(panels)
     section.figures.append(_ratio_panels(folder / "figure09.png", panels, "rate, % of WR = 44"))
     windows = ", ".join(f"F = {size}: {window}" for size, window in REDUCED_WINDOW.items())
     section.remarks = [
@@ -212,8 +226,12 @@ def _figure10(runs: Runs, folder: Path) -> Section:
             for size in sizes
         ]
 
-    section = Section("Figure 10. Connection rate in % of that with exponential sizes, WR = 44")
+    section = Section(
+        "Figure 10. Connection rate in % of that with exponential sizes, WR = 44",
+        ("distribution", "F", "load"),
+    )
     panels = [(distribution, curves(distribution)) for distribution in ("EE", "EP")]
+    section.rows = _change_rows(panels)
     section.figures.append(
         _ratio_panels(folder / "figure10.png", panels, "rate, % of exponential sizes")
     )

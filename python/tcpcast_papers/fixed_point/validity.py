@@ -55,6 +55,7 @@ def sections(runs: Runs, _: Path) -> list[Section]:
         *_untested(names, answers),
         *missing(*(each for schemes in answers.values() for each in schemes)),
     ]
+    result.rows += [_failures(sources, each) for sources, each in answers.items()]
     return [result]
 
 
@@ -66,6 +67,15 @@ def _row(quantity: str, sources: int, exact: Answer, schemes: list[Answer]) -> R
         measure(quantity, exact, sources),
         others=tuple(value(measure(quantity, each, sources)) for each in schemes),
         withheld=tuple(each.incomplete_reason is not None for each in schemes),
+    )
+
+
+def _failures(sources: int, schemes: list[Answer]) -> Row:
+    """Return the number of failed tests of section 5.4 per scheme."""
+    tables = (each.tables.get("convergence") for each in schemes)
+    counts = tuple(None if table is None else float((~table["passed"]).sum()) for table in tables)
+    return Row(
+        ("failed tests of the fixed point", str(sources)), "tests", None, None, others=counts
     )
 
 

@@ -31,6 +31,9 @@ if TYPE_CHECKING:
 
 RANDOM_30, RANDOM_100, DROP_TAIL = "random loss, 30 ms", "random loss, 100 ms", "drop-tail, 30 ms"
 SPREAD = "drop-tail, round trips spread"
+JITTERS_S = {"drop-tail, jitter 0.5 ms": 0.0005, "drop-tail, jitter 1 ms": 0.001}
+"""Mean of a random delay behind the shared link; the paper has none."""
+JITTER_FLOWS = (10, 100)
 DELAYS_S = {RANDOM_30: 0.03, RANDOM_100: 0.1}
 SPREADS = {DROP_TAIL: 0.0, SPREAD: 0.1}
 """Relative spread of round trips; in the paper all are equal."""
@@ -50,7 +53,8 @@ class Figure:
     file
         Name of the image file.
     setting
-        One of :data:`RANDOM_30`, :data:`RANDOM_100`, :data:`DROP_TAIL`, :data:`SPREAD`.
+        One of :data:`RANDOM_30`, :data:`RANDOM_100`, :data:`DROP_TAIL`, :data:`SPREAD`, or a key
+        of :data:`JITTERS_S`.
     drawn
         The models that are plotted, the paper's first.
     others
@@ -154,18 +158,18 @@ def points(setting: str, sample_sizes: SampleSizes) -> list[Point]:
             for n in sample_sizes.flows
             for loss in sample_sizes.losses
         ]
-    spread = SPREADS[setting]
+    spread, jitter_s = SPREADS.get(setting, 0.0), JITTERS_S.get(setting, 0.0)
     return [
-        Point(n, rate_mbit=rate, spread=spread)
+        Point(n, rate_mbit=rate, spread=spread, jitter_s=jitter_s)
         for n in sample_sizes.flows
         for rate in sorted(sample_sizes.rates_mbit)[::-1]
-        if n > 1 or not spread
+        if (n > 1 or not spread) and (n in JITTER_FLOWS or not jitter_s)
     ]
 
 
 def request(runs: Runs) -> None:
     """Request the points of all figures."""
-    for setting in (*DELAYS_S, *SPREADS):
+    for setting in (*DELAYS_S, *SPREADS, *JITTERS_S):
         runs.request(points(setting, runs.sample_sizes))
 
 

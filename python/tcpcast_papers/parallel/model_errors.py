@@ -13,6 +13,7 @@ from tcpcast_papers.parallel.predictions import (
     ALGORITHM_1,
     ALGORITHM_1_MISFED,
     ALGORITHM_2,
+    ALGORITHM_2_FLOWS_HIT,
     PFTK,
     PFTK_MISFED,
     Prediction,
@@ -30,15 +31,28 @@ if TYPE_CHECKING:
 
 MODELS = {
     f"{model.model}, fed with {model.measure}": model
-    for model in (ALGORITHM_1, ALGORITHM_1_MISFED, ALGORITHM_2, PFTK, PFTK_MISFED)
+    for model in (
+        ALGORITHM_1,
+        ALGORITHM_1_MISFED,
+        ALGORITHM_2,
+        ALGORITHM_2_FLOWS_HIT,
+        PFTK,
+        PFTK_MISFED,
+    )
 }
 
 AMONG: dict[str, Callable[[Measured], float]] = {
     "loss": lambda seen: seen.point.loss,
     "p": lambda seen: seen.p,
-    "flows": lambda seen: seen.point.flows,
+    "rate": lambda seen: seen.point.rate_mbit,
 }
 """Quantities that the columns ``lowest`` and ``highest`` of a claim can limit."""
+
+RATIOS: dict[str, Callable[[Measured], float]] = {
+    "p_r / p": lambda seen: seen.p_r / seen.p,
+    "p / p_e": lambda seen: seen.p / seen.p_e,
+}
+"""Lost packets per loss event of a flow, and these per event of all flows combined."""
 
 FITTED = "fitted timeout"
 """The claim about the timeout for which algorithm 1 is correct, with one row per point."""
@@ -61,6 +75,8 @@ class Case:
     def label(self) -> tuple[str, ...]:
         """The cells of the row."""
         place = self.line["place"]
+        if self.name in RATIOS:
+            return place, self.line["over"], f"ratio {self.name}"
         if self.line["claim"] != FITTED:
             return place, self.line["over"], self.name
         delay = f"{1e3 * self.seen[0].point.delay_s:g} ms"
@@ -70,16 +86,24 @@ class Case:
 
 def _cases(runs: Runs) -> Iterator[Case]:
     for line in model_errors():
-        lowest, highest = line.value("lowest"), line.value("highest")
-        result = [runs[point] for point in points(line["setting"], runs.sample_sizes)]
-        seen = [each for each in result if lowest <= AMONG[line["among"]](each) <= highest]
+        seen = [
+            runs[point]
+            for point in points(line["setting"], runs.sample_sizes)
+            if _is_within(point.flows, line, "fewest", "most")
+        ]
+        among = AMONG[line["among"]]
+        seen = [each for each in seen if _is_within(among(each), line, "lowest", "highest")]
         for group in [[each] for each in seen] if line["claim"] == FITTED else [seen]:
             for name in filter(None, (line["model"], line["other"])):
                 yield Case(line, name, group)
 
 
+def _is_within(value: float, line: Line, low: str, high: str) -> bool:
+    return line.value(low) <= value <= line.value(high)
+
+
 def _is_nearer(case: Case) -> str:
-    if case.name == case.line["other"]:
+    if case.name == case.line["other"] or not case.line["other"]:
         return ""
     other = MODELS[case.line["other"]]
     better = np.abs(errors(case.model, case.seen)) < np.abs(errors(other, case.seen))
@@ -145,16 +169,28 @@ SHEET: Sheet[Runs, Case] = Sheet(
     _cases,
     (
         _quantity(
-            ("nearer",), lambda case: 100 * mean_absolute_error(case.model, case.seen), _is_nearer
+            ("nearer", "error"),
+            lambda case: 100 * mean_absolute_error(case.model, case.seen),
+            _is_nearer,
         ),
         _quantity(
             ("overestimates", "underestimates"), lambda case: _signed(case).mean(), _has_sign
         ),
+        _quantity(
+            ("ratio",),
+            lambda case: float(np.mean([RATIOS[case.name](seen) for seen in case.seen])),
+            lambda _: "",
+            "ratio",
+        ),
         _quantity((FITTED,), lambda case: 1e3 * fitted_t0_s(case.seen[0]), _fitted, "ms"),
     ),
     notes=lambda _: [
-        "The first rows are mean absolute errors of two models for the same points. The next rows "
-        "are mean errors with sign, positive if the model overestimates. The last rows are the "
+        "Rows with nearer points are mean absolute errors of two models for the same points. Rows "
+        "that count overestimates or underestimates are mean errors with sign. The ratio p_r / p "
+        "is the number of lost packets per loss event of a flow. The claims of the paper refer to "
+        "these rows. With jitter, an exponential delay behind the shared link breaks the "
+        "synchronisation of flows (10 and 100 flows). Fed with p_e and p, algorithm 2 uses the "
+        "number of flows that lose packets in an event as j. The last rows are the "
         "fitted T for which algorithm 1 is correct at the highest loss. The cost of timeouts in "
         "the model is too high if T is several RTTs, as with a minimum timeout of 200 ms on the "
         "shorter path, and about right if T is close to one RTT.",

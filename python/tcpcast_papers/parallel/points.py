@@ -59,6 +59,8 @@ class Point:
         One-way delay of the shared link.
     spread
         Spread of the flows' round trips, relative to the mean.
+    jitter_s
+        Mean of an exponential delay behind the shared link.
     choice
         Values for what the paper leaves open.
     """
@@ -68,6 +70,7 @@ class Point:
     rate_mbit: int = 1000
     delay_s: float = 0.03
     spread: float = 0.0
+    jitter_s: float = 0.0
     choice: Choice = field(default=AS_NS2)
 
     @property
@@ -138,6 +141,7 @@ class Point:
                 "ingress": access,
                 "bottleneck": self._bottleneck(),
                 "egress": access,
+                **self._jitter(),
             },
             "traffic": {"kind": "bulk"} | ({} if self.spread else {"flows": self.flows}),
             "class": self._classes() if self.spread else [],
@@ -161,6 +165,10 @@ class Point:
         if self.loss:
             return link | {"queue": "red", "loss": self.loss}
         return link | {"buffer": "1bdp"}
+
+    def _jitter(self) -> dict[str, Any]:
+        mean = {"distribution": "exponential", "mean": f"{1e3 * self.jitter_s:g}ms"}
+        return {"jitter": mean} if self.jitter_s else {}
 
     def _classes(self) -> list[dict[str, Any]]:
         """Return a class for each flow, with RTTs around the RTT without a spread."""

@@ -67,14 +67,14 @@ def _parallel(measure: str, *, equations: bool = False) -> Callable[[Measured], 
     return rate
 
 
-def _cumulative(*, equations: bool = False) -> Callable[[Measured], float]:
+def _cumulative(*, equations: bool = False, flows_hit: bool = False) -> Callable[[Measured], float]:
     def rate(seen: Measured) -> float:
         result = cumulative_throughput(
             flows=seen.point.flows,
             rtt_s=seen.rtt_s,
             t0_s=seen.t0_s,
             loss_event_ratio_cumulative=seen.p_e,
-            loss_ratio=seen.p_r,
+            loss_ratio=seen.p if flows_hit else seen.p_r,
             packets_per_ack=seen.point.choice.packets_per_ack,
             equations=equations,
         )
@@ -103,6 +103,8 @@ PFTK = Prediction("n times PFTK", PER_FLOW, _multiplied(PER_FLOW))
 ALGORITHM_1_MISFED = Prediction("algorithm 1", CUMULATIVE, _parallel(CUMULATIVE))
 PFTK_MISFED = Prediction("n times PFTK", CUMULATIVE, _multiplied(CUMULATIVE))
 ALGORITHM_2 = Prediction("algorithm 2", BOTH, _cumulative())
+ALGORITHM_2_FLOWS_HIT = Prediction("algorithm 2", "p_e and p", _cumulative(flows_hit=True))
+"""Algorithm 2 with j = p / p_e, the flows that lose packets in an event, instead of p_r / p_e."""
 EQUATION_48 = Prediction("equation (48)", BOTH, _cumulative(equations=True))
 
 

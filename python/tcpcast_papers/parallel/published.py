@@ -4,8 +4,9 @@
 the TCP Steady-State Throughput Equation for Parallel TCP Flows*, 2008. It prints no measured
 numbers: its results are plots, and their points are not in the available text.
 
-A line of ``model_errors.csv`` is a model and the points of a statement of the paper: those whose
-loss, p or number of flows (``among``) is from ``lowest`` to ``highest``.
+A line of ``model_errors.csv`` is a model and the points of a statement of the paper: those with a
+number of flows from ``fewest`` to ``most``, and a loss, p or rate (``among``) from ``lowest`` to
+``highest``.
 """
 
 from __future__ import annotations
