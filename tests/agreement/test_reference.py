@@ -19,7 +19,7 @@ from reference_simulator import NEVER, Log, Network
 from tcpcast import _native
 from tcpcast.engines.packet.configuration import configuration
 from tcpcast.scenario import Scenario
-from tcpcast.scenario.classes import overlay
+from tcpcast.scenario.classes import override_table
 
 pytestmark = pytest.mark.usefixtures("punctual_hosts")
 
@@ -227,7 +227,7 @@ def test_every_loss_detection_rule_is_equal(name: str, stack: str, timer: str) -
     }
     plain = {"stack": stack, "receiver_window": 60, "rules": {"timer_restart": timer}}
     network, native = assert_equal_events(
-        native_input(few | {"tcp": overlay(plain, LOSS_RULES[name])}), 6.0
+        native_input(few | {"tcp": override_table(plain, LOSS_RULES[name])}), 6.0
     )
     assert network.first_tie == NEVER
     assert len(native.log["dropped"]) > 10

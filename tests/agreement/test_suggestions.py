@@ -11,7 +11,7 @@ from tcpcast import engines
 from tcpcast.engines import REGISTRY, RunOptions, answer, check
 from tcpcast.engines.formula.engset import engset_inputs
 from tcpcast.errors import NotApplicable, Suggestion, TcpcastError
-from tcpcast.scenario import Scenario, load, packaged_names
+from tcpcast.scenario import Scenario, get_packaged_names, load
 from tcpcast.scenario.tcp import STACKS
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ NETWORKS: dict[str, dict[str, Any]] = {
 
 def variants() -> Iterator[tuple[str, Scenario]]:
     """Yield packaged scenarios, and traffic by stack, network and classes."""
-    for name in packaged_names():
+    for name in get_packaged_names():
         yield name, load(name)
     for kind, traffic in TRAFFIC.items():
         base = {"network": PATH, "traffic": traffic, "run": {"seed": 1}}

@@ -14,7 +14,7 @@ from tcpcast import output
 from tcpcast.cli import main
 from tcpcast.errors import MachineError, TcpcastError
 from tcpcast.report import chart
-from tcpcast.scenario import packaged_text
+from tcpcast.scenario import read_packaged_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -305,7 +305,10 @@ def test_standard_input_is_never_replaced(capsys: Text) -> None:
 
 def own_scenario(capture: str, folder: Path = Path()) -> str:
     """Write a scenario of a stranger that names a capture, and return its file."""
-    own = packaged_text("web-10mbit") + f'\n[[probes.pcap]]\nlink = "sender"\nfile = "{capture}"\n'
+    own = (
+        read_packaged_text("web-10mbit")
+        + f'\n[[probes.pcap]]\nlink = "sender"\nfile = "{capture}"\n'
+    )
     folder.mkdir(exist_ok=True)
     (folder / "own.toml").write_text(own)
     return str(folder / "own.toml")

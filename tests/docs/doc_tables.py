@@ -33,7 +33,7 @@ from tcpcast.scenario import (
     PRESETS,
     Arrivals,
     Bulk,
-    Captured,
+    CapturedFlows,
     Codel,
     FairQueue,
     FixedPoint,
@@ -59,10 +59,10 @@ from tcpcast.scenario import (
     TokenBucket,
     Transfers,
     UserClass,
-    scenario_schema,
+    make_scenario_schema,
 )
 from tcpcast.scenario.cross import FgnCross, ParetoCross, PoissonCross, TraceCross
-from tcpcast.scenario.modern_tcp import DEFAULT_STACK, MODERN_PRESETS, applicable_keys
+from tcpcast.scenario.modern_tcp import DEFAULT_STACK, MODERN_PRESETS, drop_classic_keys
 from tcpcast.scenario.return_path import ReturnLink
 from tcpcast.scenario.run import PacketCapture
 from tcpcast.scenario.tcp import STACKS
@@ -128,7 +128,7 @@ TABLES_OF_KEYS: dict[str, type[Table]] = {
     for table in (
         Scenario, Network, Link, Hop, ReturnLink, Red, FairQueue, Codel, FqCodel, Pie, HeadDrop,
         TokenBucket, OpportunityRate,
-        GilbertElliott, RestOfRound, OnOff, Bulk, Transfers, Arrivals, Captured, Tcp,
+        GilbertElliott, RestOfRound, OnOff, Bulk, Transfers, Arrivals, CapturedFlows, Tcp,
         TcpRules, MaxPlusRules, Run, Probes, PacketCapture, MeanField, FixedPoint, UserClass,
         PoissonCross, FgnCross, ParetoCross, TraceCross, Sweep,
     )
@@ -172,7 +172,7 @@ def _code(value: Any) -> str:
 @cache
 def _schema() -> dict[str, Any]:
     """Return the schema of a scenario, cached because creating it is slow."""
-    return scenario_schema()
+    return make_scenario_schema()
 
 
 def keys(name: str) -> str:
@@ -271,7 +271,7 @@ def _example(field: FieldInfo) -> str:
 
 def presets() -> str:
     """Return every default of every preset, those of papers apart."""
-    todays = {name: applicable_keys(keys) for name, keys in MODERN_PRESETS.items()}
+    todays = {name: drop_classic_keys(keys) for name, keys in MODERN_PRESETS.items()}
     return _presets({n: keys for n, keys in PRESETS.items() if n not in PAPERS} | todays)
 
 

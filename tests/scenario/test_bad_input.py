@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tcpcast.errors import ScenarioError
-from tcpcast.scenario import Scenario, load, packaged_names, parse_assignments
+from tcpcast.scenario import Scenario, get_packaged_names, load, parse_assignments
 
 LINE = re.compile(
     r"[\w.-]+: .+(; (write|leave|set|did you mean|the keys here are)|unknown key).+", re.DOTALL
@@ -796,7 +796,7 @@ def as_packaged(name: str) -> dict[str, Any]:
 @settings(max_examples=200, deadline=None)
 @given(st.data())
 def test_junk_values_give_only_error_lines(data: st.DataObject) -> None:
-    name = data.draw(st.sampled_from(packaged_names()))
+    name = data.draw(st.sampled_from(get_packaged_names()))
     tables = copy.deepcopy(as_packaged(name))
     for _ in range(data.draw(st.integers(1, 3))):
         path = data.draw(st.sampled_from(paths(tables)[1:]))

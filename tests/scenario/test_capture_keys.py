@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import jsonschema
 import pytest
 from tcpcast.errors import ScenarioError
-from tcpcast.scenario import Captured, Scenario, load
+from tcpcast.scenario import CapturedFlows, Scenario, load
 from test_schema import SCHEMA
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ def captured(folder: Path, **more: Any) -> Scenario:
 
 def test_capture_scenario_needs_only_traffic(folder: Path) -> None:
     scenario = captured(folder)
-    assert isinstance(scenario.traffic, Captured)
+    assert isinstance(scenario.traffic, CapturedFlows)
     assert scenario.captured is scenario.traffic
     assert scenario.captured.file == str(folder / "slow.pcap")
     assert scenario.captured.connection is None

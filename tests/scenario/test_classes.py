@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from tcpcast.errors import ScenarioError
 from tcpcast.scenario import Bulk, OnOff, Population, Scenario, load
-from tcpcast.scenario.classes import overlay
+from tcpcast.scenario.classes import override_table
 
 TOP = """
 [network]
@@ -290,7 +290,7 @@ def test_missing_sender_count_is_reported() -> None:
     ],
 )
 def test_overlay_merges_tables(base: Any, top: Any, together: Any) -> None:
-    assert overlay(base, top) == together
+    assert override_table(base, top) == together
 
 
 def test_populations_are_computed_once() -> None:

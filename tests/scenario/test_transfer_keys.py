@@ -8,8 +8,8 @@ import jsonschema
 import pytest
 from tcpcast.errors import ScenarioError
 from tcpcast.scenario import Scenario, Transfers, load
+from tcpcast.scenario.byte_sizes import write_size
 from tcpcast.scenario.distributions import Exponential
-from tcpcast.scenario.sizes import write_size
 from test_schema import SCHEMA
 
 VALIDATOR = jsonschema.Draft202012Validator(SCHEMA)

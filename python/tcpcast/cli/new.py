@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 from tcpcast import output
-from tcpcast.scenario import packaged_names, packaged_text
+from tcpcast.scenario import get_packaged_names, read_packaged_text
 
 
 def new(*, name: str | None, force: bool) -> None:
@@ -14,7 +14,7 @@ def new(*, name: str | None, force: bool) -> None:
     if name is None:
         _list()
         return
-    text = packaged_text(name)
+    text = read_packaged_text(name)
     target = Path(f"{name}.toml")
     output.check_file(target, force=force)
     output.write_text(target, text, force=force)
@@ -22,6 +22,6 @@ def new(*, name: str | None, force: bool) -> None:
 
 
 def _list() -> None:
-    for name in packaged_names():
-        first = packaged_text(name).splitlines()[0]
+    for name in get_packaged_names():
+        first = read_packaged_text(name).splitlines()[0]
         print(f"{name:<24}{first.removeprefix('#').strip()}".rstrip())

@@ -225,12 +225,12 @@ def _names(engines: str | Sequence[str]) -> list[str]:
 
 def _of_another_control(entry: EngineEntry, captured: Answer | None) -> bool:
     """Return True if a formula is not for the congestion control that a capture appears to have."""
-    from tcpcast.scenario.modern_tcp import DEFAULT_STACK, control_of  # noqa: PLC0415 - pydantic
+    from tcpcast.scenario.modern_tcp import DEFAULT_STACK, get_congestion_control  # noqa: PLC0415 - pydantic
 
     if captured is None or captured.captured is None or not isinstance(entry, Formula):
         return False
     tcp = captured.captured.replay.get("tcp", {"stack": DEFAULT_STACK})
-    return not entry.is_for_control(control_of(tcp["stack"]))
+    return not entry.is_for_control(get_congestion_control(tcp["stack"]))
 
 
 def _accepts_measured(name: str) -> bool:

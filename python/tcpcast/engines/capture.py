@@ -27,7 +27,7 @@ from tcpcast.captures.models import model_errors as errors_of
 from tcpcast.captures.replay import replay
 from tcpcast.captures.selection import of_directions
 from tcpcast.errors import CaptureError, NotApplicable
-from tcpcast.scenario.modern_tcp import control_of
+from tcpcast.scenario.modern_tcp import get_congestion_control
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -111,7 +111,7 @@ def _replayed(kept: Capture) -> tuple[dict[str, Any], list[str]]:
         written = replay(kept)
     except CaptureError:
         return {}, []
-    notes = [BBR_SEEN] if control_of(written.tables["tcp"]["stack"]) == BBR else []
+    notes = [BBR_SEEN] if get_congestion_control(written.tables["tcp"]["stack"]) == BBR else []
     return written.tables, [*notes, *written.warnings]
 
 

@@ -26,7 +26,7 @@ from tcpcast.engines.registry import (
     supported_presets,
 )
 from tcpcast.errors import TcpcastError, refusal_text
-from tcpcast.scenario.modern_tcp import MODERN_PRESETS, control_of
+from tcpcast.scenario.modern_tcp import MODERN_PRESETS, get_congestion_control
 from tcpcast.scenario.tcp import STACKS
 from tcpcast.scenario.tcp_rules import MAX_PLUS
 
@@ -107,7 +107,7 @@ def fit(engine: str, stack: str) -> Fit:
 
 def _of_formula(engine: str, entry: Formula, stack: str, *, delayed_acks: bool) -> Fit:
     """Return the first verdict whose condition holds."""
-    control, max_plus = control_of(stack), entry.stack == MAX_PLUS
+    control, max_plus = get_congestion_control(stack), entry.stack == MAX_PLUS
     of_another = entry.stack in CONTROLS and CONTROLS.get(control) != engine
     refused, stated = Verdict.REFUSED, Verdict.STATED_ERROR
     measured = MEASURED.get((engine, stack), "")

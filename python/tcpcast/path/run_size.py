@@ -9,7 +9,7 @@ from functools import cached_property
 from tcpcast.drift import MIN_CYCLES
 from tcpcast.engines.formula.feed import MIN_LOSS
 from tcpcast.models.cubic import DECREASE, SCALE, cubic_response
-from tcpcast.scenario.modern_tcp import RATE_BASED, control_of, is_modern
+from tcpcast.scenario.modern_tcp import RATE_BASED, get_congestion_control, is_modern
 from tcpcast.units import LARGEST_TIME
 
 DURATION_S = 300.0
@@ -65,7 +65,7 @@ class PathToSimulate:
 
         The formula is CUBIC's response function, or for Reno the square root of 3/(2p).
         """
-        control = control_of(self.stack)
+        control = get_congestion_control(self.stack)
         if self.loss_ratio < MIN_LOSS or self.rtt_s <= 0 or control in RATE_BASED:
             return math.inf
         if control == "cubic":
@@ -86,7 +86,7 @@ class PathToSimulate:
         Reno's window grows by one packet per RTT, in total by half of its maximum. CUBIC takes its
         time K (RFC 9438, section 4.2) or the time of Reno, whichever is shorter.
         """
-        control = control_of(self.stack)
+        control = get_congestion_control(self.stack)
         full_pkts = self.link_pps * self.rtt_s + self.buffer_pkts
         if control in RATE_BASED or not math.isfinite(full_pkts):
             return 0.0

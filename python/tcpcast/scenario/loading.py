@@ -12,7 +12,7 @@ from tcpcast.errors import ScenarioError
 from tcpcast.inputs import protect
 from tcpcast.scenario.changes import apply_changes
 from tcpcast.scenario.model import Scenario
-from tcpcast.scenario.table import nearest
+from tcpcast.scenario.table import find_nearest_word
 from tcpcast.units import NUMBER
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ def load(source: str | PathLike[str], *, changes: Mapping[str, Any] | None = Non
     Parameters
     ----------
     source
-        A TOML file, or the name of a packaged scenario (see ``packaged_names``).
+        A TOML file, or the name of a packaged scenario (see ``get_packaged_names``).
     changes
         Values that replace those of the file, by dotted key, as for ``Scenario.with_changes``.
 
@@ -59,20 +59,20 @@ def load(source: str | PathLike[str], *, changes: Mapping[str, Any] | None = Non
     >>> load("web-10mbit", changes={"traffic.sources": 98}).senders
     98
     """
-    path = find(source)
+    path = find_scenario_file(source)
     protect(path)
-    tables = parse_toml(read_text(path), str(source))
+    tables = parse_toml(read_scenario_text(path), str(source))
     changed = apply_changes(tables, changes) if changes else tables
     folder = None if path.parent == PACKAGED else path.parent
     return Scenario.from_dict(changed, folder=folder)
 
 
-def packaged_names() -> list[str]:
+def get_packaged_names() -> list[str]:
     """Return the names of the packaged scenarios, sorted."""
     return sorted(path.stem for path in PACKAGED.glob("*.toml"))
 
 
-def packaged_text(name: str) -> str:
+def read_packaged_text(name: str) -> str:
     """Return the text of a packaged scenario, including comments.
 
     Raises
@@ -80,12 +80,12 @@ def packaged_text(name: str) -> str:
     ScenarioError
         There is no packaged scenario with this name.
     """
-    if name not in packaged_names():
-        raise ScenarioError(f"{name}: no packaged scenario{_advice(name)}")
-    return read_text(PACKAGED / f"{name}.toml")
+    if name not in get_packaged_names():
+        raise ScenarioError(f"{name}: no packaged scenario{_suggest_packaged_names(name)}")
+    return read_scenario_text(PACKAGED / f"{name}.toml")
 
 
-def find(source: str | PathLike[str]) -> Path:
+def find_scenario_file(source: str | PathLike[str]) -> Path:
     """Return the file of a path, or of the name of a packaged scenario.
 
     Raises
@@ -97,7 +97,7 @@ def find(source: str | PathLike[str]) -> Path:
         path = Path(source)
     except TypeError:
         raise ScenarioError(
-            f"{source!r}: neither a file nor a packaged scenario{_advice('')}"
+            f"{source!r}: neither a file nor a packaged scenario{_suggest_packaged_names('')}"
         ) from None
     try:
         if path.is_file():
@@ -106,13 +106,15 @@ def find(source: str | PathLike[str]) -> Path:
     except (OSError, ValueError) as error:
         raise ScenarioError(f"{source}: cannot be read ({error}); write a file name") from None
     name = str(source).removesuffix(".toml")
-    if name in packaged_names():
+    if name in get_packaged_names():
         return PACKAGED / f"{name}.toml"
     what = "a pipe or a device, not a scenario file" if is_there else "no such file"
     if is_folder:
         what = "a folder, not a scenario file" if name else "no name"
     shown = str(source) or units.show(name)
-    raise ScenarioError(f"{shown}: {what}, nor a packaged scenario{_advice(path.stem)}")
+    raise ScenarioError(
+        f"{shown}: {what}, nor a packaged scenario{_suggest_packaged_names(path.stem)}"
+    )
 
 
 def parse_toml(text: str, where: str) -> dict[str, Any]:
@@ -130,11 +132,11 @@ def parse_toml(text: str, where: str) -> dict[str, Any]:
     ScenarioError
         The text is not TOML. The message has file, line, column and, for common mistakes, advice.
     """
-    _check_size(text, where)
+    _check_toml_size(text, where)
     try:
         return tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
-        raise ScenarioError(_syntax_error(text, where, str(error))) from None
+        raise ScenarioError(_make_syntax_error(text, where, str(error))) from None
     except RecursionError:
         raise ScenarioError(f"{where}: nested too deeply; write fewer levels") from None
     except ValueError as error:
@@ -143,7 +145,7 @@ def parse_toml(text: str, where: str) -> dict[str, Any]:
         ) from None
 
 
-def _check_size(text: str, where: str) -> None:
+def _check_toml_size(text: str, where: str) -> None:
     """Reject documents that would take minutes and gigabytes to parse."""
     if text.count("=") > _MAX_KEYS:
         raise ScenarioError(
@@ -154,7 +156,7 @@ def _check_size(text: str, where: str) -> None:
         raise ScenarioError(f"{where}: a dotted key has too many parts; write fewer levels")
 
 
-def _syntax_error(text: str, where: str, message: str) -> str:
+def _make_syntax_error(text: str, where: str, message: str) -> str:
     lines = text.splitlines() or [""]
     position = _PLACE.search(message)
     number = int(position[1]) if position and position[1] else len(lines)
@@ -170,7 +172,7 @@ def _syntax_error(text: str, where: str, message: str) -> str:
     return f"{where}:{number}:{column}: not TOML: {what}; {remedy}"
 
 
-def read_text(path: Path) -> str:
+def read_scenario_text(path: Path) -> str:
     """Read a scenario file without conversion of line ends.
 
     Raises
@@ -188,8 +190,8 @@ def read_text(path: Path) -> str:
         raise ScenarioError(f"{path}: cannot be read ({error.strerror}); check the file") from None
 
 
-def _advice(name: str) -> str:
-    names = packaged_names()
-    near = nearest(name, names)
+def _suggest_packaged_names(name: str) -> str:
+    names = get_packaged_names()
+    near = find_nearest_word(name, names)
     meant = f' (did you mean "{near}"?)' if near else ""
     return f"{meant}; write a file, or one of {', '.join(names)}"

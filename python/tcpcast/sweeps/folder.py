@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 from tcpcast import output, units
 from tcpcast.errors import MachineError, TcpcastError
 from tcpcast.output import PARQUET
-from tcpcast.scenario.changes import leaves
+from tcpcast.scenario.changes import iter_values_by_dotted_key
 from tcpcast.sweeps.earlier import cell_moves, moved_notes, store_rows
 from tcpcast.sweeps.table import intact_marks
 
@@ -230,7 +230,7 @@ def _first_difference(what: str, there: Mapping[str, Any], here: Mapping[str, An
             if old[key] != new[key]:
                 return f": {key} has {_values(new[key])}, there {_values(old[key])}"
     if what == "scenario":
-        old, new = (dict(leaves(of.get("scenario", {}))) for of in (there, here))
+        old, new = (dict(iter_values_by_dotted_key(of.get("scenario", {}))) for of in (there, here))
         for key in {**new, **old}:
             if old.get(key) != new.get(key):
                 return f": {key} is {_shown(new.get(key))}, there {_shown(old.get(key))}"

@@ -10,7 +10,7 @@ import numpy as np
 
 from tcpcast.errors import ScenarioError
 from tcpcast.scenario import Sweep
-from tcpcast.scenario.table import nearest, suggestion
+from tcpcast.scenario.table import did_you_mean_text, find_nearest_word
 from tcpcast.sweeps.axes import Axis, Range, read_list, read_range
 from tcpcast.units import show
 
@@ -69,7 +69,7 @@ def make_grid(table: Sweep, seed: int) -> Grid:
         more than :data:`MAX_CELLS` cells; the message has the key and the correction.
     """
     for key in table.vary:
-        near = nearest(key, Sweep.model_fields) if "." not in key else None
+        near = find_nearest_word(key, Sweep.model_fields) if "." not in key else None
         if near is not None:
             raise ScenarioError(f"sweep.{key}: unknown key; did you mean {show(near)}?")
     read: dict[str, Axis | Range] = {
@@ -103,7 +103,7 @@ def _zip_groups(
         for key in group:
             if key not in read:
                 raise ScenarioError(
-                    f"sweep.zip: {show(key)} does not vary{suggestion(key, read)}; write it into "
+                    f"sweep.zip: {show(key)} does not vary{did_you_mean_text(key, read)}; write it into "
                     "[sweep] with its values"
                 )
             if key in zipped or group.count(key) > 1:

@@ -10,7 +10,7 @@ from tcpcast.engines.packet.configuration import nanoseconds
 from tcpcast.engines.packet.equilibrium import on_times_s
 from tcpcast.errors import NotApplicable, Suggestion
 from tcpcast.models.local_loop import potential_load
-from tcpcast.scenario.cross_checks import find_place
+from tcpcast.scenario.cross_checks import find_stream_hop
 from tcpcast.scenario.tcp_rules import MAX_PLUS
 from tcpcast.scenario.traffic import Bulk, OnOff
 
@@ -88,7 +88,7 @@ def _check_hops(scenario: Scenario) -> None:
             "delays of the recursion are constant", Suggestion({"network.jitter": None})
         )
     for stream in scenario.cross:
-        place = find_place(network, stream)
+        place = find_stream_hop(network, stream)
         if place is not None and place.shared:
             raise NotApplicable(
                 "only flows share the router, without cross traffic; put cross traffic at a hop "

@@ -26,7 +26,7 @@ from tcpcast.engines.packet import simulated
 from tcpcast.engines.packet.memory import check_memory
 from tcpcast.errors import NotApplicable, Suggestion
 from tcpcast.scenario.aqm import ManagedQueue
-from tcpcast.scenario.cross_checks import find_place, places
+from tcpcast.scenario.cross_checks import find_stream_hop, get_stream_hops
 from tcpcast.scenario.mean_field import MeanField
 from tcpcast.scenario.queue import FairQueue, Red
 from tcpcast.scenario.traffic import OnOff
@@ -155,7 +155,7 @@ def _max_exact(scenario: Scenario) -> int:
 def _obstacles(scenario: Scenario) -> Iterator[tuple[str, dict[str, Any]]]:
     """Yield unsupported features of the network and the probes, with changes that remove them."""
     network = scenario.network
-    for place in places(network):
+    for place in get_stream_hops(network):
         key = f"network.{'hop.' if network.hops and place.link in network.hops else ''}{place.name}"
         queue, varying = place.link.queue, place.link.varying
         if not place.shared:
@@ -215,7 +215,7 @@ def _few_sources_warnings(scenario: Scenario, each: float) -> Iterator[str]:
 
 def _enough(scenario: Scenario) -> tuple[int, str]:
     """Return the required number of sources near saturation, and the error with fewer."""
-    crossed = (find_place(scenario.network, stream) for stream in scenario.cross)
+    crossed = (find_stream_hop(scenario.network, stream) for stream in scenario.cross)
     drop_tail = any(link.queue == "droptail" for link in _shared_links(scenario))
     if drop_tail or any(place is not None and place.shared for place in crossed):
         return MIN_SOURCES_FOR_GOODPUT, "goodput has an error above 5 %"
@@ -243,7 +243,7 @@ def _full_queue_warnings(scenario: Scenario, answer: Answer) -> Iterator[str]:
     full = {
         place.name
         for stream, ratio in zip(scenario.cross, lost, strict=False)
-        if (place := find_place(scenario.network, stream)) is not None
+        if (place := find_stream_hop(scenario.network, stream)) is not None
         and place.shared
         and place.link.queue == "droptail"
         and ratio > MAX_CROSS_LOSS
@@ -258,7 +258,7 @@ def _full_queue_warnings(scenario: Scenario, answer: Answer) -> Iterator[str]:
 
 
 def _shared_links(scenario: Scenario) -> list[Link | ReturnLink]:
-    return [place.link for place in places(scenario.network) if place.shared]
+    return [place.link for place in get_stream_hops(scenario.network) if place.shared]
 
 
 def _has_individual_buffers(scenario: Scenario) -> bool:

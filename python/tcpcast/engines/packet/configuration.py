@@ -11,9 +11,9 @@ from tcpcast.engines.packet.loss_config import bottleneck_loss, link_loss
 from tcpcast.engines.packet.queue_config import buffer_capacity, limit_of_lengths, queue
 from tcpcast.engines.packet.return_path import return_link
 from tcpcast.engines.packet.scale import FULL_SCALE, Scale, subtract_delays
+from tcpcast.scenario.byte_sizes import FileInBytes
 from tcpcast.scenario.distributions import Distribution
 from tcpcast.scenario.queue import FairQueue
-from tcpcast.scenario.sizes import FileInBytes
 
 if TYPE_CHECKING:
     from tcpcast.engines.packet.config_types import Choice, Config

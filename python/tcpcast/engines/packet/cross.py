@@ -10,7 +10,7 @@ import numpy as np
 from tcpcast.answer import Note
 from tcpcast.engines.packet.scale import FULL_SCALE, Scale
 from tcpcast.scenario.cross import FgnCross, ParetoCross, TraceCross
-from tcpcast.scenario.cross_checks import find_place, recordings
+from tcpcast.scenario.cross_checks import find_stream_hop, get_recorded_streams
 from tcpcast.units import digits
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from tcpcast.engines.packet.config_types import Config
     from tcpcast.scenario import Scenario
     from tcpcast.scenario.cross import Cross
-    from tcpcast.scenario.cross_checks import Place
+    from tcpcast.scenario.cross_checks import StreamHop
 
     Table = dict[str, NDArray[Any]]
     Counters = tuple[int, int, int, tuple[int, int, float, float], tuple[int, float, float]]
@@ -68,8 +68,8 @@ def streams(scenario: Scenario, scale: Scale = FULL_SCALE) -> list[Config]:
     return configs
 
 
-def _place(scenario: Scenario, stream: Cross) -> Place:
-    place = find_place(scenario.network, stream)
+def _place(scenario: Scenario, stream: Cross) -> StreamHop:
+    place = find_stream_hop(scenario.network, stream)
     if place is None:
         raise TypeError(f"the cross traffic is at {stream.hop}, which is not a hop of the path")
     return place
@@ -229,7 +229,7 @@ def warnings(scenario: Scenario, clocks: Sequence[tuple[int, bool]]) -> list[Not
     """Return notes on recordings and bins that are shorter or longer than the run."""
     ran_s = max((now for now, _ in clocks), default=0) / SECOND
     notes: list[Note] = []
-    for name, stream in recordings(scenario):
+    for name, stream in get_recorded_streams(scenario):
         lasts = stream.period_s - stream.start_s
         if lasts < ran_s:
             text = (

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from tcpcast.engines.advice import stack_changes
 from tcpcast.errors import NotApplicable, Suggestion
-from tcpcast.scenario.cross_checks import find_place
+from tcpcast.scenario.cross_checks import find_stream_hop
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -34,7 +34,7 @@ def _obstacles(scenario: Scenario) -> Iterator[tuple[str, *tuple[Suggestion, ...
             key = f"network.hop.{hop.name}.buffer"
             packets = f"{network.buffer_pkts(hop):.0f}pkt"
             yield f"{key} is in bytes, and each source has its own", Suggestion({key: packets})
-    places = [find_place(network, stream) for stream in scenario.cross]
+    places = [find_stream_hop(network, stream) for stream in scenario.cross]
     if any(place is not None and not place.shared for place in places):
         yield (
             "cross traffic at a hop with shared = false has packets of one size",

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from tcpcast.scenario.captured import CAPTURE
+from tcpcast.scenario.captured_flows import CAPTURE
 
 MEASURED_TABLES = ("network", "tcp", "run", "probes", "mean_field", "fixed_point", "class", "cross")
 """Tables that a scenario of a capture must not have: the capture determines their values."""
 
 
-def add_required_tables(schema: dict[str, Any]) -> None:
+def add_required_tables_to_schema(schema: dict[str, Any]) -> None:
     """Add the required tables to the JSON Schema: a capture requires only ``traffic``."""
     kind = {"required": ["kind"], "properties": {"kind": {"const": CAPTURE}}}
     schema["if"] = {"properties": {"traffic": kind}, "required": ["traffic"]}

@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING, Any
 from tcpcast import units
 from tcpcast.metrics import METRICS
 from tcpcast.scenario.modern_tcp import TIMESTAMP_BYTES, has_timestamps
-from tcpcast.scenario.needed import ends_by_itself
 from tcpcast.scenario.network import HEADER_BYTES
-from tcpcast.scenario.table import Context, as_table
+from tcpcast.scenario.required_tables import ends_by_itself
+from tcpcast.scenario.table import ValidationContext, as_table
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
 
-def make_context(source: Mapping[str, Any], folder: Path | None) -> Context:
+def make_context(source: Mapping[str, Any], folder: Path | None) -> ValidationContext:
     """Return the validation context of a scenario."""
     timestamps = has_timestamps(as_table(source.get("tcp")))
     try:
@@ -26,29 +26,29 @@ def make_context(source: Mapping[str, Any], folder: Path | None) -> Context:
     except ValueError:
         payload = 0
     metrics = {row.precision_of: name for name, row in METRICS.items() if row.precision_of}
-    metric = metrics.get(str(kind_of_traffic(source)), metrics["on-off"])
+    metric = metrics.get(str(get_traffic_kind(source)), metrics["on-off"])
     # A wrong packet size is reported at its key; sizes in bytes then use an arbitrary payload.
     payload = payload if payload > 0 else 1460
-    return Context(
-        payload, folder, metric, ends_by_itself(source), keys_of_classes(source), timestamps
+    return ValidationContext(
+        payload, folder, metric, ends_by_itself(source), get_class_keys(source), timestamps
     )
 
 
-def kind_of_traffic(data: Mapping[str, Any]) -> object:
+def get_traffic_kind(data: Mapping[str, Any]) -> object:
     """Return the kind of traffic of the top level, otherwise of the first class."""
-    tables = [data.get("traffic"), *(entry.get("traffic") for entry in _classes(data))]
+    tables = [data.get("traffic"), *(entry.get("traffic") for entry in _get_class_tables(data))]
     return next((as_table(table)["kind"] for table in tables if "kind" in as_table(table)), None)
 
 
-def keys_of_classes(data: Mapping[str, Any]) -> frozenset[str]:
+def get_class_keys(data: Mapping[str, Any]) -> frozenset[str]:
     """Return the keys that at least one class sets, such as ``rtt`` and ``egress.rate``."""
     keys: set[str] = set()
-    for entry in _classes(data):
+    for entry in _get_class_tables(data):
         keys |= entry.keys()
         keys |= {f"{name}.{key}" for name, value in entry.items() for key in as_table(value)}
     return frozenset(keys)
 
 
-def _classes(data: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+def _get_class_tables(data: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     entries = data.get("class")
     return [as_table(entry) for entry in entries] if isinstance(entries, list) else []

@@ -8,7 +8,7 @@ from pydantic import BeforeValidator, Field, PlainValidator, ValidationInfo, Wit
 
 from tcpcast import units
 from tcpcast.errors import UnitError
-from tcpcast.scenario.table import Table, read_context
+from tcpcast.scenario.table import Table, get_validation_context
 
 MAX_CONNECTION_NUMBER = 10**12
 CAPTURE = "capture"
@@ -20,7 +20,7 @@ def _read_capture_name(value: object, info: ValidationInfo) -> str:
     needs = 'write file = "slow.pcap"'
     if not isinstance(value, str) or not value or "\0" in value:
         raise UnitError(f"{units.show(value)} is not a file name; {needs}")
-    path = (read_context(info).folder or Path()) / value
+    path = (get_validation_context(info).folder or Path()) / value
     try:
         is_file = path.is_file()
     except OSError as error:
@@ -57,7 +57,7 @@ ConnectionChoice = Annotated[
 """Selected connections of a capture: a number, or end points."""
 
 
-class Captured(Table):
+class CapturedFlows(Table):
     """Flows of a packet capture, whose measured values are the inputs of models.
 
     The capture determines network, TCP and run, so the scenario does not have these tables.

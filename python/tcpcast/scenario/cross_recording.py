@@ -39,10 +39,10 @@ def read_recording(name: object, folder: Path | None) -> tuple[list[float], list
         The file does not exist, contains no or too many rows, or a cell is not a number or is
         negative.
     """
-    return read_csv(name, folder, _NEEDS, _read_rows)
+    return read_csv(name, folder, _NEEDS, _read_times_and_bytes)
 
 
-def _read_rows(rows: Iterable[list[str]], name: str) -> tuple[list[float], list[float]]:
+def _read_times_and_bytes(rows: Iterable[list[str]], name: str) -> tuple[list[float], list[float]]:
     times: list[float] = []
     sizes: list[float] = []
     for number, row in enumerate(rows, start=1):
@@ -53,7 +53,7 @@ def _read_rows(rows: Iterable[list[str]], name: str) -> tuple[list[float], list[
             continue
         if len(cells) != len(_COLUMNS):
             raise UnitError(f"{name}, line {number}: {len(cells)} columns; write time_s,bytes")
-        time, size = (_cell(cell, name, number) for cell in cells)
+        time, size = (_read_number_cell(cell, name, number) for cell in cells)
         times.append(time)
         sizes.append(size)
         if len(times) > MAX_ROWS:
@@ -63,7 +63,7 @@ def _read_rows(rows: Iterable[list[str]], name: str) -> tuple[list[float], list[
     return times, sizes
 
 
-def _cell(cell: str, name: str, line: int) -> float:
+def _read_number_cell(cell: str, name: str, line: int) -> float:
     try:
         number = float(cell)
     except ValueError:

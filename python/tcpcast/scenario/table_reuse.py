@@ -11,22 +11,22 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel
 
-from tcpcast.scenario.captured import CAPTURE
+from tcpcast.scenario.captured_flows import CAPTURE
 from tcpcast.scenario.classes import TRAFFIC
 
 if TYPE_CHECKING:
     from tcpcast.scenario.model import Scenario
     from tcpcast.scenario.network import Network
-    from tcpcast.scenario.table import Context
+    from tcpcast.scenario.table import ValidationContext
 
 _SEPARATE = ("network", "traffic", "tcp", "run", "probes", "mean_field", "fixed_point")
-"""Tables that can be validated separately with the values in :class:`Context`."""
+"""Tables that can be validated separately with the values in :class:`ValidationContext`."""
 
 LINKS = {"ingress": "ingress", "bottleneck": "bottleneck_link", "egress": "egress"}
 """Separately validated tables in ``network``, with the attributes of the Python class."""
 
 
-def plain_copy(tables: Mapping[str, Any], before: Any = None) -> dict[str, Any]:
+def copy_as_plain_tables(tables: Mapping[str, Any], before: Any = None) -> dict[str, Any]:
     """Return a deep copy as dicts and lists.
 
     Keys with the value None, which TOML does not have, are omitted. Tables that are identical to
@@ -34,21 +34,21 @@ def plain_copy(tables: Mapping[str, Any], before: Any = None) -> dict[str, Any]:
     """
     known = before if isinstance(before, dict) else {}
     return {
-        name: _plain_value(value, known.get(name))
+        name: _copy_as_plain_value(value, known.get(name))
         for name, value in tables.items()
         if value is not None
     }
 
 
-def _plain_value(value: Any, before: Any) -> Any:
+def _copy_as_plain_value(value: Any, before: Any) -> Any:
     if value is before:
         return value
     if isinstance(value, BaseModel):
         return value.model_dump(by_alias=True, exclude_none=True)
     if isinstance(value, Mapping):
-        return plain_copy(value, before)
+        return copy_as_plain_tables(value, before)
     if isinstance(value, list | tuple):
-        return [_plain_value(entry, None) for entry in value]
+        return [_copy_as_plain_value(entry, None) for entry in value]
     return value
 
 
@@ -58,8 +58,8 @@ def is_captured(tables: Mapping[str, Any]) -> bool:
     return isinstance(traffic, Mapping) and traffic.get("kind") == CAPTURE
 
 
-def reuse_tables(
-    before: Scenario, own: Mapping[str, Any], source: Mapping[str, Any], context: Context
+def revalidate_changed_tables(
+    before: Scenario, own: Mapping[str, Any], source: Mapping[str, Any], context: ValidationContext
 ) -> dict[str, Any] | None:
     """Return the tables of a changed scenario; only changed tables are validated.
 
@@ -89,19 +89,21 @@ def reuse_tables(
     for name in changed:
         if name not in source or tables[name] is None:
             return None
-        tables[name] = _read(tables[name], name, own.get(name), source[name], context)
+        tables[name] = _validate_table(tables[name], name, own.get(name), source[name], context)
     return tables
 
 
-def _read(was: Any, name: str, own: Any, typed: Any, context: Context) -> Any:
+def _validate_table(was: Any, name: str, own: Any, typed: Any, context: ValidationContext) -> Any:
     if name == "traffic":
         return TRAFFIC.validate_python(typed, context=context)
     if name == "network" and isinstance(own, dict) and isinstance(typed, dict):
-        typed = _with_links(was, own, typed)
+        typed = _reuse_unchanged_links(was, own, typed)
     return type(was).model_validate(typed, context=context)
 
 
-def _with_links(was: Network, own: Mapping[str, Any], typed: Mapping[str, Any]) -> dict[str, Any]:
+def _reuse_unchanged_links(
+    was: Network, own: Mapping[str, Any], typed: Mapping[str, Any]
+) -> dict[str, Any]:
     """Replace unchanged typed links by the validated links."""
     same = {
         key: getattr(was, name)
