@@ -17,7 +17,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from reference_simulator import NEVER, Log, Network
 from tcpcast import _native
-from tcpcast.engines.packet.configuration import configuration
+from tcpcast.engines.packet.configuration import make_configuration
 from tcpcast.scenario import Scenario
 from tcpcast.scenario.classes import override_table
 
@@ -50,7 +50,7 @@ def native_input(scenario: dict[str, Any], warmup_s: float = 0.0) -> Numbers:
     flows = list(range(plain.senders))
     options = {"probes": {"flows": flows, "pcap": pcap}}
     scenario = {"run": {"duration": "1000s"}, **scenario, **options}
-    return configuration(Scenario.from_dict(scenario), warmup_s)
+    return make_configuration(Scenario.from_dict(scenario), warmup_s)
 
 
 def advance_run(run: _native.Simulation, until_s: float) -> Log:

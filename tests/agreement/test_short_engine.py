@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from tcpcast.answer import Answer, Metric
 from tcpcast.engines.formula.cardwell import cardwell
-from tcpcast.engines.formula.short import short
+from tcpcast.engines.formula.short_transfers import short
 from tcpcast.errors import NotApplicable
 from tcpcast.models.cardwell import cardwell_latency
 from tcpcast.models.domain import outside

@@ -8,7 +8,12 @@ import numpy as np
 import pytest
 from tcpcast.cli import main
 from tcpcast.compare import compare_all, compare_shares
-from tcpcast.engines.file_goodput import Counts, counted, of_shares, of_tail
+from tcpcast.engines.file_goodput import (
+    GoodputCounts,
+    count_goodputs,
+    exceeded_goodput_table,
+    goodput_tail_table,
+)
 from tcpcast.report import figures
 from tcpcast.report.goodput_figures import distribution, ends
 from tcpcast.report.run import run_parts
@@ -23,19 +28,19 @@ if TYPE_CHECKING:
     from tcpcast.scenario import Scenario
 
 
-def files(seed: int = 1, spread: float = 0.8) -> Counts:
+def files(seed: int = 1, spread: float = 0.8) -> GoodputCounts:
     random = np.random.default_rng(seed)
-    return counted([5e5 * np.exp(spread * random.standard_normal(500)) for _ in range(32)])
+    return count_goodputs([5e5 * np.exp(spread * random.standard_normal(500)) for _ in range(32)])
 
 
-def with_files(answer: Answer, found: Counts) -> Answer:
-    answer.tables["file_goodput"] = of_shares(found, (0.95, 0.5))
-    answer.tables["file_goodput_tail"] = of_tail({"by_file": found})
+def with_files(answer: Answer, found: GoodputCounts) -> Answer:
+    answer.tables["file_goodput"] = exceeded_goodput_table(found, (0.95, 0.5))
+    answer.tables["file_goodput_tail"] = goodput_tail_table({"by_file": found})
     return answer
 
 
 def test_shares_stand_beside_each_other_in_the_report() -> None:
-    one = Counts(0, files(2).everywhere()[np.newaxis])
+    one = GoodputCounts(0, files(2).everywhere()[np.newaxis])
     answers = [with_files(calculated(), one), with_files(simulated(), files())]
     lines = plain(run_parts(compare_all(answers))).splitlines()
     (heading,) = [at for at, line in enumerate(lines) if line.startswith(" file goodput")]
@@ -58,7 +63,7 @@ def test_an_engine_that_tells_no_shares_is_left_out_and_others_are_compared() ->
     assert found.engines == ("packet", "packet")
     assert [row.subject for row in found.rows] == ["5th percentile", "50th percentile"]
     assert all(row.differences[0] is not None for row in found.rows)
-    one = Counts(0, files().everywhere()[np.newaxis])
+    one = GoodputCounts(0, files().everywhere()[np.newaxis])
     (alone, _) = compare_shares([with_files(simulated(), one)]).rows
     figure = alone.metrics[0]
     assert figure is not None

@@ -24,7 +24,7 @@ def entry(
         setattr(function, name, value)
     point = metadata.EntryPoint("own", "own:function", plugins.ENGINES)
     monkeypatch.setattr(metadata.EntryPoint, "load", lambda _: function)
-    return plugins.entry(point)
+    return plugins.import_plugin(point)
 
 
 def ask(given: Any, monkeypatch: pytest.MonkeyPatch, **attributes: Any) -> Answer:
@@ -137,7 +137,7 @@ def test_a_model_accepts_what_gives_its_inputs(monkeypatch: pytest.MonkeyPatch) 
     function: Callable[..., float] = lambda rtt_s: 1 / rtt_s  # noqa: E731
     point = metadata.EntryPoint("own", "own:function", plugins.MODELS)
     monkeypatch.setattr(metadata.EntryPoint, "load", lambda _: function)
-    row = plugins.entry(point)
+    row = plugins.import_plugin(point)
     row.check(tcpcast.load("lossy-path"))
     with pytest.raises(NotApplicable):
         row.check(tcpcast.load("two-classes"))

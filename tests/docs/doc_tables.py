@@ -26,7 +26,7 @@ from tcpcast.engines.registry import (
     TRANSFERS,
     USERS,
 )
-from tcpcast.engines.stacks import Fit, Verdict, fit
+from tcpcast.engines.stack_support import StackSupport, SupportLevel, get_stack_support
 from tcpcast.metrics import METRICS
 from tcpcast.scenario import (
     PRECISION_METRICS,
@@ -349,7 +349,7 @@ def stacks() -> str:
     """Return the support of each stack by each engine; equal columns and equal rows are merged."""
     columns: dict[tuple[str, ...], list[str]] = {}
     for stack in STACKS:
-        cells = tuple(_fit(fit(engine, stack)) for engine in REGISTRY)
+        cells = tuple(_fit(get_stack_support(engine, stack)) for engine in REGISTRY)
         columns.setdefault(cells, []).append(f"`{stack}`")
     engines: dict[tuple[str, ...], list[str]] = {}
     for engine, *row in zip(REGISTRY, *columns, strict=True):
@@ -358,8 +358,8 @@ def stacks() -> str:
     return _table(head, [[", ".join(names), *cells] for cells, names in engines.items()])
 
 
-def _fit(found: Fit) -> str:
-    if found.verdict is Verdict.REFUSED:
+def _fit(found: StackSupport) -> str:
+    if found.verdict is SupportLevel.REFUSED:
         return f"refused: {found.text}"
     return found.text or "applies"
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 import tcpcast
-from tcpcast.engines.packet.configuration import configuration
+from tcpcast.engines.packet.configuration import make_configuration
 from tcpcast.errors import ScenarioError
 from tcpcast.scenario import Scenario
 
@@ -38,7 +38,7 @@ def test_resolved_cross_traffic_reads_back(stream: dict[str, Any]) -> None:
 
 
 def process(cross_scenario: Scenario) -> Any:
-    (stream,) = configuration(cross_scenario, 0.0)["cross"]
+    (stream,) = make_configuration(cross_scenario, 0.0)["cross"]
     return stream["process"]
 
 
@@ -77,7 +77,7 @@ def test_changes_select_stream_by_name_or_index() -> None:
 def test_default_hop_of_stream_is_bottleneck() -> None:
     network = {"rtt": "50ms", "hop": HOPS}
     two_streams = scenario(NOISE, NOISE | {"name": "other", "hop": "access"}, network=network)
-    streams: Any = configuration(two_streams, 0.0)["cross"]
+    streams: Any = make_configuration(two_streams, 0.0)["cross"]
     assert [stream["stage"] for stream in streams] == [1, 0]
     # Shares are of the hop's own rate.
     assert streams[1]["process"]["mean"] == 2 * streams[0]["process"]["mean"]
@@ -90,13 +90,13 @@ def test_default_hop_of_stream_is_bottleneck() -> None:
 def test_series_with_many_packets_are_shorter() -> None:
     network = {"rtt": "50ms", "hop": HOPS}
     fast = {"model": "poisson", "mean": "18mbit", "hop": "access", "bin": "10ms"}
-    streams = configuration(scenario(fast, NOISE | {"hop": "access"}, network=network), 0.0)[
+    streams = make_configuration(scenario(fast, NOISE | {"hop": "access"}, network=network), 0.0)[
         "cross"
     ]
     # 15 packets per bin, at most 4 million; streams of one hop have the same length.
     assert [(stream["bins"], stream["series"]) for stream in streams] == [(2**18, 1)] * 2
     fast = fast | {"bin": "1s"}
-    streams = configuration(scenario(fast, network=network), 0.0)["cross"]
+    streams = make_configuration(scenario(fast, network=network), 0.0)["cross"]
     assert [stream["bins"] for stream in streams] == [2**11]
 
 
@@ -144,7 +144,7 @@ def test_noise_series_cover_the_run_and_the_sources(
         "size": {"distribution": "constant", "value": "3pkt"},
     }
     tables = {"network": {"rtt": "50ms", "hop": HOPS}, "traffic": traffic, "run": run}
-    (config,) = configuration(scenario(NOISE | {"hop": "access"}, **tables), 0.0)["cross"]
+    (config,) = make_configuration(scenario(NOISE | {"hop": "access"}, **tables), 0.0)["cross"]
     assert (config["bins"], config["series"]) == (bins, series)
 
 

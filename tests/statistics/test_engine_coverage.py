@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 import tcpcast
-from tcpcast.engines.packet.size_moments import mean_of_whole_packets, unseen_share
+from tcpcast.engines.packet.size_moments import mean_drawn_size_pkts, unseen_share_of_square_mean
 from tcpcast.quantiles import exceeded_by
 from tcpcast.scenario import OnOff
 from tcpcast.scenario.distributions import Distribution
@@ -97,12 +97,12 @@ def test_mean_and_unseen_share_follow_from_the_size_distribution() -> None:
     scenario = tcpcast.load("web-10mbit")
     exponential = size_of(scenario)
     sizes = np.maximum(1, np.rint(3 + np.random.default_rng(1).exponential(9, 10**6)))
-    assert mean_of_whole_packets(exponential) == pytest.approx(sizes.mean(), rel=3e-3)
+    assert mean_drawn_size_pkts(exponential) == pytest.approx(sizes.mean(), rel=3e-3)
     one_in = 3 + 9 * math.log(1000)
     expected = (sizes**2)[sizes > one_in].sum() / (sizes**2).sum()
-    assert unseen_share(exponential, 1000) == pytest.approx(expected, rel=0.15)
+    assert unseen_share_of_square_mean(exponential, 1000) == pytest.approx(expected, rel=0.15)
     pareto = size_of(scenario.with_changes({"traffic.size": DISTRIBUTIONS["Pareto 1.5"]}))
-    assert unseen_share(pareto, 1e12) == 1.0
+    assert unseen_share_of_square_mean(pareto, 1e12) == 1.0
 
 
 def test_precision_is_not_reached_with_a_flagged_interval() -> None:

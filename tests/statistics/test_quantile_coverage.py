@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 from known_truths import RUNS, SHARES, coverage_of_files
-from tcpcast.engines.file_goodput import BUCKETS, counted, edges_bps
+from tcpcast.engines.file_goodput import BUCKETS, bucket_edges_bps, count_goodputs
 from tcpcast.errors import DomainError
 from tcpcast.quantiles import exceeded_by, tail
 
@@ -70,11 +70,11 @@ def test_invalid_arguments_are_rejected(counts: ArrayLike, share: float) -> None
 
 
 def test_buckets_have_the_stated_width_and_range() -> None:
-    edges = edges_bps()
+    edges = bucket_edges_bps()
     assert (edges[0], edges[-1], len(edges)) == (1.0, 2.0**40, BUCKETS + 1)
     steps = edges[1:] / edges[:-1] - 1
     assert 0.0039 < steps.min() < steps.max() < 0.0079
-    ends = counted([[0.1, 1.0, 1e15]])
+    ends = count_goodputs([[0.1, 1.0, 1e15]])
     assert np.flatnonzero(ends.counts[0]).tolist() == [0, BUCKETS - 1]
 
 

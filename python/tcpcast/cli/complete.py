@@ -44,11 +44,11 @@ def _literal(text: str) -> str:
 def engine_lists(incomplete: str) -> list[str]:
     """Return the typed list extended by each matching engine, including those of other packages."""
     from tcpcast.engines import REGISTRY
-    from tcpcast.engines.plugins import entry_points
+    from tcpcast.engines.plugins import find_plugin_entry_points
 
     typed, comma, beginning = incomplete.rpartition(",")
     named = set(typed.split(","))
-    names = dict.fromkeys([*REGISTRY, *entry_points()])
+    names = dict.fromkeys([*REGISTRY, *find_plugin_entry_points()])
     return [
         f"{typed}{comma}{name}"
         for name in names

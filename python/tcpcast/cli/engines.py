@@ -6,7 +6,7 @@ import sys
 
 from tcpcast.engines import REGISTRY, add_plugins
 from tcpcast.engines.registry import FAMILIES
-from tcpcast.engines.stacks import fit
+from tcpcast.engines.stack_support import get_stack_support
 from tcpcast.report.json import encode
 from tcpcast.report.terminal import show
 from tcpcast.scenario.tcp import STACKS
@@ -55,5 +55,5 @@ def _print_json() -> None:
 
 def _fit(engine: str, stack: str) -> dict[str, str | None]:
     """Return the machine-readable support of an engine for a stack."""
-    support = fit(engine, stack)
+    support = get_stack_support(engine, stack)
     return {"verdict": support.verdict.value, "why": support.text or None}

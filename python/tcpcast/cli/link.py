@@ -10,7 +10,7 @@ import typer
 
 from tcpcast.cli.commands import LINK
 from tcpcast.emulation.launch import run_link
-from tcpcast.engines.kernel.path import path_configuration
+from tcpcast.engines.kernel.emulated_path import path_configuration
 from tcpcast.errors import MachineError, ScenarioError, TcpcastError
 from tcpcast.option import option_names
 from tcpcast.output import atomic_file, check_file

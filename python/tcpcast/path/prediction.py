@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from tcpcast.engines import REGISTRY, RunOptions, answer
 from tcpcast.engines.formula import FORMULAS
-from tcpcast.engines.formula.sizing import path_sizing
+from tcpcast.engines.formula.sizing import compute_path_requirements
 from tcpcast.engines.registry import PATH, TRANSFERS
 from tcpcast.errors import NotApplicable
 from tcpcast.path.options import (
@@ -71,7 +71,7 @@ def predict_point(
         names = path_formulas("transfers") + simulated
         transfer = _answers(transfer_scenario(options, point), names, how)
     shown = {name: point[name] for name in options.ranges}
-    sizing = path_sizing(steady.scenario) if steady else None
+    sizing = compute_path_requirements(steady.scenario) if steady else None
     fed = _formula_with_measured_inputs(steady)
     prediction = Prediction(
         steady, transfer, shown, fed, sizing, size, too_long, is_default_buffer(options, point)

@@ -12,7 +12,7 @@ import numpy as np
 
 from tcpcast import units
 from tcpcast.engines.formula.sizing import bytes_text
-from tcpcast.engines.registry import check_one_size
+from tcpcast.engines.registry import check_packet_sizes_are_equal
 from tcpcast.errors import DomainError, NotApplicable
 from tcpcast.models.engset import buffer_for_loss_plain, isolated_connection
 from tcpcast.plan.classic_equivalent import Model, make_model
@@ -151,7 +151,7 @@ def plan_buffer(  # noqa: PLR0913 - the question, and how to answer it
     DomainError
         The target is not above 0 and below 1, or no buffer reaches it.
     """
-    check_one_size("plan buffer", scenario)
+    check_packet_sizes_are_equal("plan buffer", scenario)
     metric, target = ("loss_ratio", loss) if utilisation is None else ("utilisation", utilisation)
     _check(scenario, metric, target)
     link = _Link.of(scenario)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tcpcast.answer import Metric
-from tcpcast.engines.registry import check_one_size
+from tcpcast.engines.registry import check_packet_sizes_are_equal
 from tcpcast.errors import DomainError, NotApplicable
 
 if TYPE_CHECKING:
@@ -101,7 +101,7 @@ def growing(scenario: Scenario, name: str | None, plan: str) -> Growth:
     DomainError
         The class does not exist or has other traffic.
     """
-    check_one_size(plan, scenario)
+    check_packet_sizes_are_equal(plan, scenario)
     people = scenario.populations
     counts = {each.name: each.count for each in people if each.traffic.kind == "on-off"}
     if not counts:

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tcpcast import units
-from tcpcast.engines.formula.feed import one_class
+from tcpcast.engines.formula.feed import require_one_class
 from tcpcast.engines.formula.parallel import MAX_WAITING_SHARE
 from tcpcast.engines.formula.sizing import bytes_text
-from tcpcast.engines.stacks import omitted_models_text
+from tcpcast.engines.stack_support import omitted_formulas_text
 from tcpcast.errors import DomainError, NotApplicable
 from tcpcast.plan.curve import between
 from tcpcast.plan.path import (
@@ -144,7 +144,7 @@ def plan_max_loss(
         recommendation=_recommendation(path, goodput_bps, value, ways),
         notes=[
             path.note(with_loss=False),
-            *filter(None, [omitted_models_text(scenario)]),
+            *filter(None, [omitted_formulas_text(scenario)]),
             *_notes(path, goodput_bps, value),
         ],
         warnings=[*path.warnings, *_warnings(value), *waiting],
@@ -197,7 +197,7 @@ def _isoline(path: PlannedPath, scenario: Scenario, model: PathModel, goodput_bp
 
 def _with_some_loss(scenario: Scenario) -> Scenario:
     """Return the scenario with a placeholder loss at its bottleneck, and nowhere else."""
-    people = one_class(MODEL, scenario, "bulk")
+    people = require_one_class(MODEL, scenario, "bulk")
     elsewhere = [
         f"network.{on.key}.loss"
         for on in people.links(scenario.network)

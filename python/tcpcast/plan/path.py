@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from tcpcast import units
-from tcpcast.engines.formula.feed import one_class, path_inputs
-from tcpcast.engines.registry import CONTROLS, path_warnings
+from tcpcast.engines.formula.feed import collect_path_inputs, require_one_class
+from tcpcast.engines.registry import CONTROLS, warn_about_varying_path
 from tcpcast.errors import NotApplicable
 from tcpcast.models.parallel import parallel_throughput
 from tcpcast.models.pftk import throughput
@@ -117,14 +117,14 @@ def planned_path(model: str, scenario: Scenario) -> PlannedPath:
         The scenario has several classes, other traffic, no loss, or a congestion control without
         a formula.
     """
-    fed = path_inputs(model, scenario, None)
+    fed = collect_path_inputs(model, scenario, None)
     tcp = scenario.populations[0].tcp
     if tcp.control not in {"reno", *CONTROLS}:
         raise NotApplicable(
             f'{model} has no formula for {tcp.stack}; write tcp.stack = "linux-reno", '
             '"linux-cubic" or "linux-bbr"'
         )
-    people, network = one_class(model, scenario, "bulk"), scenario.network
+    people, network = require_one_class(model, scenario, "bulk"), scenario.network
     bits, links = 8 * network.packet_bytes, people.links(network)
     return PlannedPath(
         flows=fed.flows,
@@ -139,7 +139,7 @@ def planned_path(model: str, scenario: Scenario) -> PlannedPath:
         payload_bytes=scenario.payload_bytes,
         control=tcp.control,
         classic=not tcp.is_modern,
-        warnings=(*fed.warnings, *path_warnings(scenario, accepts_measured=False)),
+        warnings=(*fed.warnings, *warn_about_varying_path(scenario, accepts_measured=False)),
     )
 
 

@@ -8,10 +8,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tcpcast.engines.formula.feed import one_class, specified_loss
+from tcpcast.engines.formula.feed import get_specified_loss, require_one_class
 from tcpcast.engines.formula.parallel import MAX_WAITING_SHARE
-from tcpcast.engines.formula.sizing import AMOUNT_BYTES, path_sizing, sizing_texts, time_text
-from tcpcast.engines.stacks import omitted_models_text
+from tcpcast.engines.formula.sizing import (
+    AMOUNT_BYTES,
+    compute_path_requirements,
+    path_requirement_texts,
+    time_for_amount_text,
+)
+from tcpcast.engines.stack_support import omitted_formulas_text
 from tcpcast.errors import DomainError
 from tcpcast.models.bbr import TOLERATED_LOSS_RATIO
 from tcpcast.models.parallel import flows_to_fill
@@ -143,7 +148,7 @@ def plan_streams(
             path.note(with_loss=True),
             f"{_COLUMNS[path.control]}; {_NOTE_ON_COLUMNS}",
             _flows_note(path, counts),
-            *filter(None, [omitted_models_text(scenario)]),
+            *filter(None, [omitted_formulas_text(scenario)]),
             _NOTE_ON_LOSS,
             *([] if there is None else _size_notes(path, there, model, value)),
         ],
@@ -186,7 +191,7 @@ def _whole(flows: float) -> int:
 
 def _check(scenario: Scenario) -> Population:
     """Return the class of flows; raises if no number of flows, or any number, fills the link."""
-    people = one_class(MODEL, scenario, "bulk")
+    people = require_one_class(MODEL, scenario, "bulk")
     network = scenario.network
     rate = network.bottleneck.rate_bps
     if math.isinf(rate):
@@ -194,7 +199,7 @@ def _check(scenario: Scenario) -> Population:
             "the bottleneck has no rate, so each further flow adds the same rate; write, for "
             "example, a rate of 1gbit"
         )
-    loss = specified_loss(scenario, people)[0]
+    loss = get_specified_loss(scenario, people)[0]
     if people.tcp.control == "bbr" and loss > TOLERATED_LOSS_RATIO:
         raise DomainError(
             "BBR keeps no rate above a loss of 20 %, where probing no longer renews its estimate: "
@@ -278,10 +283,12 @@ def _flows_note(path: PlannedPath, counts: Sequence[int]) -> str:
 
 def _size_notes(path: PlannedPath, scenario: Scenario, model: PathModel, value: int) -> list[str]:
     """Return notes about the memory of the hosts and the time for 1 GB."""
-    sizing = path_sizing(scenario)
+    sizing = compute_path_requirements(scenario)
     rate = float(_rate_pps(path, model, value))
-    took = time_text(scenario, AMOUNT_BYTES, float(path.goodput_bps(rate, path.loss_ratio)))
-    return [] if sizing is None else [*sizing_texts(sizing), took]
+    took = time_for_amount_text(
+        scenario, AMOUNT_BYTES, float(path.goodput_bps(rate, path.loss_ratio))
+    )
+    return [] if sizing is None else [*path_requirement_texts(sizing), took]
 
 
 def _counted(flows: int) -> str:

@@ -7,7 +7,11 @@ from typing import TYPE_CHECKING
 
 from tcpcast.answer import severity
 from tcpcast.compare import is_observed, packets_text
-from tcpcast.engines.stacks import omitted_models, omitted_models_text, unsupported_stack
+from tcpcast.engines.stack_support import (
+    find_omitted_formulas,
+    find_unsupported_stack,
+    omitted_formulas_text,
+)
 from tcpcast.report.document import BLANK, Paragraph, SideBySide
 from tcpcast.report.headline import run_verdict
 from tcpcast.report.leading import has_too_few, leading, percentile_table
@@ -100,10 +104,12 @@ def _left_out(compared: Compared, scenario: Scenario | None) -> list[str]:
     if scenario is None:
         return []
     engines = {answer.engine for answer in compared.answers}
-    by_stack = omitted_models_text(scenario, asked=engines)
+    by_stack = omitted_formulas_text(scenario, asked=engines)
     named = {
-        reason: [n for n in names if n not in engines and unsupported_stack(n, scenario) is None]
-        for reason, names in omitted_models(scenario).items()
+        reason: [
+            n for n in names if n not in engines and find_unsupported_stack(n, scenario) is None
+        ]
+        for reason, names in find_omitted_formulas(scenario).items()
     }
     return [by_stack] * bool(by_stack) + [
         f"left out: {', '.join(others)}: {reason}" for reason, others in named.items() if others

@@ -462,8 +462,8 @@ class Network(Table):
             over = "all links" if self.hops else "the three links"
             return (
                 f"{units.format_duration(rtt_s)} is less than the transmission times of one packet "
-                f"and its ack over {over}, {_format_time_rounded_up(smallest)}; write at least that, or raise "
-                "the rates"
+                f"and its ack over {over}, {_format_time_rounded_up(smallest)}; write at least "
+                "this time, or raise the rates"
             )
         if delays_count:
             follows = self.path_rtt_s(ingress, egress, packet_bytes)

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tcpcast import forkserver
-from tcpcast.engines import REGISTRY, any_simulates, check_names
+from tcpcast.engines import REGISTRY, check_names, may_simulate
 from tcpcast.engines.registry import Formula
 from tcpcast.errors import DomainError, InputError, MachineError, ScenarioError, TcpcastError
 from tcpcast.scenario import Scenario, load
@@ -147,7 +147,7 @@ def sweep(  # noqa: PLR0913 - keyword options of the run
     [0.01, 0.02, 0.04, 0.08, 0.16]
     """
     _check_workers(processes, dask, executor)
-    if (dask, executor) == (None, None) and processes != 1 and any_simulates(engines):
+    if (dask, executor) == (None, None) and processes != 1 and may_simulate(engines):
         forkserver.begin()
     modules("pyarrow", "pyarrow.parquet")
     plan = prepare(scenario, vary, engines=engines, replications=replications, feed=feed)

@@ -103,8 +103,8 @@ def _zip_groups(
         for key in group:
             if key not in read:
                 raise ScenarioError(
-                    f"sweep.zip: {show(key)} does not vary{did_you_mean_text(key, read)}; write it into "
-                    "[sweep] with its values"
+                    f"sweep.zip: {show(key)} does not vary{did_you_mean_text(key, read)}; write it "
+                    "into [sweep] with its values"
                 )
             if key in zipped or group.count(key) > 1:
                 raise ScenarioError(f"sweep.zip: {show(key)} is named twice; write it once")

@@ -31,26 +31,28 @@ UNFINISHED = "unfinished transfers"
 
 
 @dataclass(frozen=True, slots=True)
-class InProgress:
+class UnfinishedTransfers:
     """Number of transfers of a class in progress at the end, and sum of their ages in seconds."""
 
     count: int = 0
     age_s: float = 0.0
 
 
-def in_progress(
+def get_unfinished_transfers(
     scenario: Scenario, seen: Snapshot, classes: Sequence[int], kinds: Collection[str]
-) -> InProgress:
+) -> UnfinishedTransfers:
     """Return the unfinished transfers of the given classes whose traffic kind is in ``kinds``."""
     chosen = [
         seen.unfinished[index]
         for index in classes
         if seen.unfinished and scenario.populations[index].traffic.kind in kinds
     ]
-    return InProgress(sum(each.count for each in chosen), sum(each.age_s for each in chosen))
+    return UnfinishedTransfers(
+        sum(each.count for each in chosen), sum(each.age_s for each in chosen)
+    )
 
 
-def with_lower_bounds(
+def replace_by_lower_bounds(
     scenario: Scenario, seen: Snapshot, estimates: Estimates, classes: Sequence[int]
 ) -> Estimates:
     """Return the estimates, with lower bounds instead of means over too few finished transfers.
@@ -62,16 +64,16 @@ def with_lower_bounds(
     if not seen.unfinished or scenario.isolated_transfers is not None:
         return estimates
     return estimates | {
-        name: _bounded(name, estimate, scenario, seen, classes)
+        name: _replace_by_lower_bound(name, estimate, scenario, seen, classes)
         for name, estimate in estimates.items()
         if METRICS[name].file_kinds and estimate is not None
     }
 
 
-def _bounded(
+def _replace_by_lower_bound(
     name: str, estimate: Estimate, scenario: Scenario, seen: Snapshot, classes: Sequence[int]
 ) -> Estimate:
-    unfinished = _censored(scenario, seen, classes, METRICS[name].file_kinds)
+    unfinished = _unfinished_share_and_bound(scenario, seen, classes, METRICS[name].file_kinds)
     if unfinished is None:
         return estimate
     share, at_least = unfinished
@@ -87,10 +89,10 @@ def _bounded(
 
 def has_many_unfinished(scenario: Scenario, seen: Snapshot, classes: Sequence[int]) -> bool:
     """Return True if too many transfers of these classes were unfinished for their percentiles."""
-    return _censored(scenario, seen, classes, ("on-off", "transfers")) is not None
+    return _unfinished_share_and_bound(scenario, seen, classes, ("on-off", "transfers")) is not None
 
 
-def _censored(
+def _unfinished_share_and_bound(
     scenario: Scenario, seen: Snapshot, classes: Sequence[int], kinds: Collection[str]
 ) -> tuple[str, float] | None:
     """Return the shares of unfinished transfers as text, and the lower bound of the mean time.
@@ -98,7 +100,7 @@ def _censored(
     None if they are too few, or too young, to make a difference.
     """
     of_kind = [index for index in classes if scenario.populations[index].traffic.kind in kinds]
-    progress = in_progress(scenario, seen, of_kind, kinds)
+    progress = get_unfinished_transfers(scenario, seen, of_kind, kinds)
     finished = float(seen.units.class_counter("transfers", of_kind).sum())
     total = finished + progress.count
     if not total or progress.count <= MAX_UNFINISHED_SHARE * total:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tcpcast.answer import Answer, Metric, to_notes
-from tcpcast.engines.formula.inputs import step
+from tcpcast.engines.formula.inputs import make_step
 from tcpcast.units import digits
 
 if TYPE_CHECKING:
@@ -21,27 +21,29 @@ BOTTLENECK, OWN_LINK = "bottleneck", "own link"
 """Regimes in which a link limits the rate: the shared link, or a flow's ingress or egress."""
 
 
-def flow_answer(
+def make_answer_from_flow_rate(
     engine: str, inputs: PathInputs, *, rate_pps: float, regime: str, steps: list[Step]
 ) -> Answer:
     """Return an answer from the rate of one flow; ``steps`` is its derivation."""
     total = inputs.flows * rate_pps
     if inputs.flows > 1:
-        steps = [*steps, step("n B", total, "packet/s", "n equal flows")]
-    return total_answer(engine, inputs, rate_pps=total, regime=regime, steps=steps)
+        steps = [*steps, make_step("n B", total, "packet/s", "n equal flows")]
+    return make_answer_from_total_rate(engine, inputs, rate_pps=total, regime=regime, steps=steps)
 
 
-def total_answer(
+def make_answer_from_total_rate(
     engine: str, inputs: PathInputs, *, rate_pps: float, regime: str, steps: list[Step]
 ) -> Answer:
     """Return an answer from the total rate of all flows; ``steps`` is its derivation."""
     steps = list(steps)
     if inputs.capacity is not None:
-        steps.append(step("C_link", inputs.capacity.pps, "packet/s", inputs.capacity.key))
+        steps.append(make_step("C_link", inputs.capacity.pps, "packet/s", inputs.capacity.key))
         if rate_pps >= inputs.capacity.pps:
             rate_pps = inputs.capacity.pps
             regime = BOTTLENECK if inputs.capacity.on.shared else OWN_LINK
-    steps.append(step("send rate", rate_pps, "packet/s", "all flows, including retransmissions"))
+    steps.append(
+        make_step("send rate", rate_pps, "packet/s", "all flows, including retransmissions")
+    )
     metrics = {"send_rate_pps": Metric(rate_pps)}
     if inputs.delivered_bits is not None:
         metrics["goodput_bps"] = Metric(rate_pps * inputs.delivered_bits)
@@ -55,7 +57,9 @@ def total_answer(
     )
 
 
-def add_losses(answer: Answer, *, window_pkts: float, timeout_share: float | None = None) -> Answer:
+def add_loss_metrics(
+    answer: Answer, *, window_pkts: float, timeout_share: float | None = None
+) -> Answer:
     """Add the model's loss metrics, unless a link limits the rate below that loss."""
     if answer.regime not in {BOTTLENECK, OWN_LINK}:
         if timeout_share is not None:
@@ -64,7 +68,7 @@ def add_losses(answer: Answer, *, window_pkts: float, timeout_share: float | Non
     return answer
 
 
-def window_warnings(inputs: PathInputs, one_pps: float) -> list[str]:
+def warn_if_rate_exceeds_window(inputs: PathInputs, one_pps: float) -> list[str]:
     """Warn if the rate exceeds the receiver window, for a model without receiver window."""
     max_rate = inputs.window_pkts / inputs.rtt_s
     if min(one_pps, inputs.capacity_pps / inputs.flows) <= max_rate:
@@ -75,7 +79,7 @@ def window_warnings(inputs: PathInputs, one_pps: float) -> list[str]:
     ]
 
 
-def other_stack_warnings(what: str, stack: str, scenario: Scenario) -> list[str]:
+def warn_about_other_stacks(what: str, stack: str, scenario: Scenario) -> list[str]:
     """Warn if a formula describes another TCP than the scenario's; captures match any TCP."""
     tcp = scenario.populations[0].tcp
     stack_name = tcp.stack

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tcpcast.answer import Note
-from tcpcast.engines.packet.scale import FULL_SCALE, Scale
+from tcpcast.engines.packet.network_scale import FULL_SCALE, NetworkScale
 from tcpcast.scenario.cross import FgnCross, ParetoCross, TraceCross
 from tcpcast.scenario.cross_checks import find_stream_hop, get_recorded_streams
 from tcpcast.units import digits
@@ -46,7 +46,7 @@ MAX_FLUID_PACKETS = 4_000_000
 """Maximum number of packets from which such a series is counted."""
 
 
-def streams(scenario: Scenario, scale: Scale = FULL_SCALE) -> list[Config]:
+def stream_configs(scenario: Scenario, scale: NetworkScale = FULL_SCALE) -> list[Config]:
     """Return the streams in packets and seconds, as the simulator needs them.
 
     At hops that sources share they are scaled: only every k-th packet is sent, and it has the work
@@ -54,42 +54,44 @@ def streams(scenario: Scenario, scale: Scale = FULL_SCALE) -> list[Config]:
     """
     configs: list[Config] = []
     for stream in scenario.cross:
-        place = _place(scenario, stream)
-        bins, series = _fluid_series(scenario, stream)
+        place = _require_stream_hop(scenario, stream)
+        bins, series = _count_fluid_bins_and_series(scenario, stream)
         configs.append(
             {
                 "stage": place.stage,
                 "bin_ns": round(stream.bin_s * SECOND),
                 "bins": bins,
                 "series": series,
-                "process": _process(scenario, stream, scale if place.shared else FULL_SCALE),
+                "process": _arrival_process_config(
+                    scenario, stream, scale if place.shared else FULL_SCALE
+                ),
             }
         )
     return configs
 
 
-def _place(scenario: Scenario, stream: Cross) -> StreamHop:
+def _require_stream_hop(scenario: Scenario, stream: Cross) -> StreamHop:
     place = find_stream_hop(scenario.network, stream)
     if place is None:
         raise TypeError(f"the cross traffic is at {stream.hop}, which is not a hop of the path")
     return place
 
 
-def _fluid_series(scenario: Scenario, stream: Cross) -> tuple[int, int]:
+def _count_fluid_bins_and_series(scenario: Scenario, stream: Cross) -> tuple[int, int]:
     """Return the number of bins and of series for sources that each have their own hop.
 
     Noise series are twice as long as the run, up to a power of two, so that their autocovariances
     are exact. There are as many as sources, as far as memory allows. All streams at one hop have
     the same number, the smallest.
     """
-    place = _place(scenario, stream)
-    streams = [other for other in scenario.cross if _place(scenario, other) == place]
+    place = _require_stream_hop(scenario, stream)
+    streams = [other for other in scenario.cross if _require_stream_hop(scenario, other) == place]
     counted = [other for other in streams if not other.is_noise]
     if not counted:
-        needed = 2 * series_bins(scenario, stream.bin_s)
+        needed = 2 * count_noise_bins(scenario, stream.bin_s)
         bins = min(max(needed, MIN_FLUID_BINS), MAX_FLUID_BINS)
         room = MAX_FLUID_NOISE // bins
-        return bins, max(MIN_FLUID_SERIES, min(_readers(scenario), room))
+        return bins, max(MIN_FLUID_SERIES, min(_max_concurrent_sources(scenario), room))
     bins = MAX_FLUID_BINS
     for other in counted:
         mean = other.mean_bps(place.link.rate_bps, scenario.network.packet_bytes)
@@ -98,16 +100,16 @@ def _fluid_series(scenario: Scenario, stream: Cross) -> tuple[int, int]:
     return max(MIN_FLUID_BINS, bins), 1
 
 
-def _readers(scenario: Scenario) -> int:
+def _max_concurrent_sources(scenario: Scenario) -> int:
     """Return a power of two at or above the number of sources (unknown for arrivals)."""
     if any(group.traffic.kind == "transfers" for group in scenario.populations):
         return MAX_FLUID_NOISE
     return 1 << (scenario.senders - 1).bit_length()
 
 
-def _process(scenario: Scenario, stream: Cross, scale: Scale) -> Config:
+def _arrival_process_config(scenario: Scenario, stream: Cross, scale: NetworkScale) -> Config:
     packet_bytes, each = scenario.network.packet_bytes, scale.each
-    bits, hop_bps = 8 * packet_bytes, _place(scenario, stream).link.rate_bps
+    bits, hop_bps = 8 * packet_bytes, _require_stream_hop(scenario, stream).link.rate_bps
     mean = stream.mean_bps(hop_bps, packet_bytes) / bits
     if isinstance(stream, FgnCross):
         return {
@@ -116,7 +118,7 @@ def _process(scenario: Scenario, stream: Cross, scale: Scale) -> Config:
             "sd": stream.sd.bps(hop_bps) / bits / each,
             "hurst": stream.hurst,
             "bin_ns": round(stream.bin_s * SECOND),
-            "bins": series_bins(scenario, stream.bin_s),
+            "bins": count_noise_bins(scenario, stream.bin_s),
         }
     if isinstance(stream, ParetoCross):
         return {
@@ -130,13 +132,13 @@ def _process(scenario: Scenario, stream: Cross, scale: Scale) -> Config:
             "together": each != 1,
         }
     if isinstance(stream, TraceCross):
-        return _recorded(stream, packet_bytes, each)
+        return _recorded_traffic_config(stream, packet_bytes, each)
     if each == 1:
         return {"model": "poisson", "rate": mean}
     return {"model": "gamma", "rate": mean / each, "shape": each}
 
 
-def _recorded(stream: TraceCross, packet_bytes: int, each: float) -> Config:
+def _recorded_traffic_config(stream: TraceCross, packet_bytes: int, each: float) -> Config:
     start = stream.start_s
     return {
         "model": "trace",
@@ -147,7 +149,7 @@ def _recorded(stream: TraceCross, packet_bytes: int, each: float) -> Config:
     }
 
 
-def series_bins(scenario: Scenario, bin_s: float) -> int:
+def count_noise_bins(scenario: Scenario, bin_s: float) -> int:
     """Return the number of bins of a noise series: those of the run, up to a power of two."""
     duration = scenario.run.duration_s
     if duration is None:
@@ -156,7 +158,7 @@ def series_bins(scenario: Scenario, bin_s: float) -> int:
     return min(MAX_BINS, max(2, 1 << (needed - 1).bit_length()))
 
 
-def table(scenario: Scenario, totals: Mapping[str, Any], measured_s: float) -> Table:
+def cross_traffic_table(scenario: Scenario, totals: Mapping[str, Any], measured_s: float) -> Table:
     """Return one row per stream: its offered load and the load that the hop carried.
 
     Parameters
@@ -184,19 +186,19 @@ def table(scenario: Scenario, totals: Mapping[str, Any], measured_s: float) -> T
     rows = []
     for index, stream in enumerate(scenario.cross):
         counters = totals["cross"][index] if index < len(totals["cross"]) else zeros
-        place = _place(scenario, stream)
+        place = _require_stream_hop(scenario, stream)
         identity = {
             "name": stream.name or f"{stream.model}.{index}",
             "hop": place.name,
             "model": stream.model,
             "mean_bps": stream.mean_bps(place.link.rate_bps, scenario.network.packet_bytes),
         }
-        counts = _counted(counters, bits / measured_s, place.link.rate_bps)
-        rows.append(identity | counts | _rates(stream, counters[3], bits))
+        counts = _offered_and_carried_rates(counters, bits / measured_s, place.link.rate_bps)
+        rows.append(identity | counts | _noise_rate_statistics(stream, counters[3], bits))
     return {key: np.array([row[key] for row in rows]) for key in rows[0]} if rows else {}
 
 
-def _counted(counters: Counters, bps: float, hop_bps: float) -> dict[str, float]:
+def _offered_and_carried_rates(counters: Counters, bps: float, hop_bps: float) -> dict[str, float]:
     """Return the offered and carried rates, given the bit/s per counted packet."""
     offered, carried, dropped = (float(count) for count in counters[:3])
     series, load, lost = counters[4]
@@ -210,7 +212,9 @@ def _counted(counters: Counters, bps: float, hop_bps: float) -> dict[str, float]
     }
 
 
-def _rates(stream: Cross, sums: tuple[int, int, float, float], bits: float) -> dict[str, float]:
+def _noise_rate_statistics(
+    stream: Cross, sums: tuple[int, int, float, float], bits: float
+) -> dict[str, float]:
     """Return the mean and standard deviation of the noise rates, and the share cut at 0."""
     bins, cut, total, squares = sums
     missing = dict.fromkeys(("rate_mean_bps", "rate_sd_bps", "cut_ratio"), math.nan)
@@ -225,7 +229,9 @@ def _rates(stream: Cross, sums: tuple[int, int, float, float], bits: float) -> d
     }
 
 
-def warnings(scenario: Scenario, clocks: Sequence[tuple[int, bool]]) -> list[Note]:
+def warn_about_recordings_and_bins(
+    scenario: Scenario, clocks: Sequence[tuple[int, bool]]
+) -> list[Note]:
     """Return notes on recordings and bins that are shorter or longer than the run."""
     ran_s = max((now for now, _ in clocks), default=0) / SECOND
     notes: list[Note] = []

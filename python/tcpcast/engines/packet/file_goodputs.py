@@ -8,7 +8,7 @@ import numpy as np
 
 from tcpcast import _native, statistics
 from tcpcast.engines import file_goodput
-from tcpcast.engines.file_goodput import Counts
+from tcpcast.engines.file_goodput import GoodputCounts
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -29,7 +29,7 @@ PIECE = {name: index for index, name in enumerate(_native.GOODPUT_PIECES)}
 FILES = ("small_file", "large_file")
 
 
-def tables(
+def file_goodput_tables(
     scenario: Scenario, replications: Sequence[Replication], totals: dict[str, Any], sizes: Table
 ) -> dict[str, Table]:
     """Return the tables of file goodput.
@@ -48,36 +48,37 @@ def tables(
     shares = scenario.probes.goodput_shares
     names = [group.name for group in scenario.populations]
     classes = range(len(names))
-    files = of_pieces(replications, classes, FILES)
+    files = sum_goodput_counts(replications, classes, FILES)
     by_class: Table = {}
     if len(names) > 1:
         each = [
-            (name, of_pieces(replications, (index,), FILES)) for index, name in enumerate(names)
+            (name, sum_goodput_counts(replications, (index,), FILES))
+            for index, name in enumerate(names)
         ]
-        by_class = file_goodput.of_classes(each, shares)
+        by_class = file_goodput.exceeded_goodput_table_by_class(each, shares)
     return {
-        "file_goodput": file_goodput.of_shares(files, shares),
+        "file_goodput": file_goodput.exceeded_goodput_table(files, shares),
         "file_goodput_by_class": by_class,
-        "file_goodput_by_size": _by_size(totals, sizes),
-        "file_goodput_tail": file_goodput.of_tail(
+        "file_goodput_by_size": _median_goodput_by_size(totals, sizes),
+        "file_goodput_tail": file_goodput.goodput_tail_table(
             {
-                "by_packets": of_pieces(replications, classes, ("block",)),
+                "by_packets": sum_goodput_counts(replications, classes, ("block",)),
                 "by_file": files,
-                "by_large_file": of_pieces(replications, classes, ("large_file",)),
+                "by_large_file": sum_goodput_counts(replications, classes, ("large_file",)),
             }
         ),
     }
 
 
-def quantiles(scenario: Scenario, seen: Snapshot) -> dict[float, Estimate]:
+def estimate_exceeded_goodputs(scenario: Scenario, seen: Snapshot) -> dict[float, Estimate]:
     """Estimate the goodput that each of ``probes.goodput_shares`` of all files exceeds."""
-    files = of_pieces(seen.goodputs, range(len(scenario.populations)), FILES)
-    return file_goodput.estimates(files, scenario.probes.goodput_shares)
+    files = sum_goodput_counts(seen.goodputs, range(len(scenario.populations)), FILES)
+    return file_goodput.estimate_exceeded_goodputs(files, scenario.probes.goodput_shares)
 
 
-def of_pieces(
+def sum_goodput_counts(
     replications: Sequence[Replication], classes: Sequence[int], pieces: Sequence[str]
-) -> Counts:
+) -> GoodputCounts:
     """Return the counts of some pieces over some classes, split into statistical units."""
     wanted = np.array([index * len(PIECE) + PIECE[piece] for index in classes for piece in pieces])
     chosen = [np.isin(groups, wanted) for _, _, groups, _, _ in replications]
@@ -85,7 +86,7 @@ def of_pieces(
     occupied = np.concatenate(buckets)
     first = int(occupied.min(initial=file_goodput.BUCKETS))
     if not occupied.size:
-        return Counts(0, np.zeros((1, 1)))
+        return GoodputCounts(0, np.zeros((1, 1)))
     width = int(occupied.max()) - first + 1
     rows = []
     for (slots, slot, _, _, count), which, bucket in zip(
@@ -95,10 +96,10 @@ def of_pieces(
         added = np.bincount(positions, weights=count[which], minlength=(slots + 1) * width)
         rows.append(np.cumsum(added.reshape(slots + 1, width), axis=0))
     counts = statistics.blocks([row[:-1] for row in rows], totals=[row[-1] for row in rows])
-    return Counts(first, counts, len(replications))
+    return GoodputCounts(first, counts, len(replications))
 
 
-def _by_size(totals: dict[str, Any], sizes: Table) -> Table:
+def _median_goodput_by_size(totals: dict[str, Any], sizes: Table) -> Table:
     """Return the median of each size interval that had a file."""
     medians = totals["goodput_medians"]
     if not medians:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     Table = dict[str, NDArray[Any]]
 
 
-def class_table(
+def make_class_table(
     groups: Sequence[Population], each: Sequence[Estimates], metrics: Iterable[str]
 ) -> Table:
     """Return one row per class: its name, its number of senders, its metrics.
@@ -50,9 +50,9 @@ def class_table(
             continue
         for suffix, part in (("", "value"), ("_low", "low"), ("_high", "high")):
             table[metric + suffix] = np.array(
-                [estimate_part(v, part) for v in values], dtype=np.float64
+                [get_estimate_part(v, part) for v in values], dtype=np.float64
             )
-        bounds = np.array([estimate_part(v, "at_least") for v in values], dtype=np.float64)
+        bounds = np.array([get_estimate_part(v, "at_least") for v in values], dtype=np.float64)
         if not np.isnan(bounds).all():
             table[f"{metric}_at_least"] = bounds
         warnings = ["" if value is None else value.interval_warning or "" for value in values]
@@ -61,7 +61,7 @@ def class_table(
     return table
 
 
-def estimate_part(estimate: Estimate | None, part: str) -> float:
+def get_estimate_part(estimate: Estimate | None, part: str) -> float:
     """Return ``value``, ``low`` or ``high`` of an estimate, nan if it has none."""
     value = getattr(estimate, part, None)
     return math.nan if value is None else float(value)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
-class Scale:
+class NetworkScale:
     """Number of sources per simulated source, at least 1; 1 is the full network."""
 
     each: float = 1.0
@@ -34,7 +34,7 @@ class Scale:
         return 0.0 if bps is None else (self.each - 1) * 8e9 / bps
 
 
-FULL_SCALE = Scale()
+FULL_SCALE = NetworkScale()
 """Full size: each source is simulated."""
 
 

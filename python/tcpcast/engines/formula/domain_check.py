@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from tcpcast.answer import Answer
 
 
-def mark_outside(answer: Answer) -> None:
+def mark_values_outside_domain(answer: Answer) -> None:
     """Mark the values of an answer that are outside the domain of its formula, with a warning.
 
     ``answer.domain`` contains the quantities that bound the domain, by name.

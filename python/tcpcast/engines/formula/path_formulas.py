@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tcpcast.engines.formula import rates
-from tcpcast.engines.formula.feed import path_inputs
-from tcpcast.engines.formula.inputs import step
+from tcpcast.engines.formula import rate_answers
+from tcpcast.engines.formula.feed import collect_path_inputs
+from tcpcast.engines.formula.inputs import make_step
 from tcpcast.models import pftk as model
 from tcpcast.models.cubic import RANDOM_LOSSES, cubic_response
 from tcpcast.models.mathis import mathis_constant, mathis_rate_pps
@@ -34,9 +34,9 @@ def pftk(scenario: Scenario, measured: Answer | None) -> Answer:
     Raises
     ------
     NotApplicable
-        As for :func:`tcpcast.engines.formula.feed.path_inputs`.
+        As for :func:`tcpcast.engines.formula.feed.collect_path_inputs`.
     """
-    inputs = path_inputs("PFTK", scenario, measured)
+    inputs = collect_path_inputs("PFTK", scenario, measured)
     result = model.throughput(
         rtt_s=inputs.rtt_s,
         t0_s=inputs.t0_s,
@@ -50,18 +50,18 @@ def pftk(scenario: Scenario, measured: Answer | None) -> Answer:
     rounds = "b W_max/8 + (1-p)/(p W_max) + 1, section 2.3" if limited else "b E[W]/2, (15)"
     steps = [
         *inputs.used("p", "RTT", "T0", "b", "W_max", "n"),
-        step("E[W_u]", result.unlimited_window_pkts, "packet", "(30)"),
-        step("E[W]", result.window_pkts, "packet", branch),
-        step("E[X]", result.rounds, "round", rounds),
-        step("Q", result.timeout_probability, "1", "(23) at E[W]"),
-        step("E[Z^TO]", sequence, "s", "T0 f(p)/(1-p), (28)"),
-        step("in timeouts", result.timeout_time_share, "1", "Q E[Z^TO]/(E[A] + Q E[Z^TO])"),
-        step("B(p)", result.rate_pps, "packet/s", "(31)"),
+        make_step("E[W_u]", result.unlimited_window_pkts, "packet", "(30)"),
+        make_step("E[W]", result.window_pkts, "packet", branch),
+        make_step("E[X]", result.rounds, "round", rounds),
+        make_step("Q", result.timeout_probability, "1", "(23) at E[W]"),
+        make_step("E[Z^TO]", sequence, "s", "T0 f(p)/(1-p), (28)"),
+        make_step("in timeouts", result.timeout_time_share, "1", "Q E[Z^TO]/(E[A] + Q E[Z^TO])"),
+        make_step("B(p)", result.rate_pps, "packet/s", "(31)"),
     ]
-    answer = rates.flow_answer(
+    answer = rate_answers.make_answer_from_flow_rate(
         "pftk", inputs, rate_pps=float(result.rate_pps), regime=str(result.regime), steps=steps
     )
-    return rates.add_losses(
+    return rate_answers.add_loss_metrics(
         answer,
         window_pkts=float(result.window_pkts),
         timeout_share=float(result.timeout_probability),
@@ -76,9 +76,9 @@ def pftk_approximate(scenario: Scenario, measured: Answer | None) -> Answer:
     Raises
     ------
     NotApplicable
-        As for :func:`tcpcast.engines.formula.feed.path_inputs`.
+        As for :func:`tcpcast.engines.formula.feed.collect_path_inputs`.
     """
-    inputs = path_inputs("PFTK", scenario, measured)
+    inputs = collect_path_inputs("PFTK", scenario, measured)
     given = {"loss_indication_ratio": inputs.loss, "packets_per_ack": inputs.packets_per_ack}
     growing_s = 1 / float(model.td_only_leading_rate_pps(rtt_s=inputs.rtt_s, **given))
     free = float(model.approximate_rate_pps(rtt_s=inputs.rtt_s, t0_s=inputs.t0_s, **given))
@@ -87,18 +87,18 @@ def pftk_approximate(scenario: Scenario, measured: Answer | None) -> Answer:
     regime = model.TIMEOUTS if waiting > 0.5 else model.TRIPLE_DUPLICATES
     steps = [
         *inputs.used("p", "RTT", "T0", "b", "W_max", "n"),
-        step("RTT sqrt(2bp/3)", growing_s, "s", "growing, per packet: (20)"),
-        step(
+        make_step("RTT sqrt(2bp/3)", growing_s, "s", "growing, per packet: (20)"),
+        make_step(
             "T0 min(1, 3 sqrt(3bp/8)) p (1+32p^2)",
             1 / free - growing_s,
             "s",
             "in timeouts, per packet: (29)",
         ),
-        step("in timeouts", waiting, "1", "share of the time"),
-        step("free rate", free, "packet/s", "(29)"),
-        step("B(p)", min(max_rate, free), "packet/s", "min(W_max/RTT, free rate), (32)"),
+        make_step("in timeouts", waiting, "1", "share of the time"),
+        make_step("free rate", free, "packet/s", "(29)"),
+        make_step("B(p)", min(max_rate, free), "packet/s", "min(W_max/RTT, free rate), (32)"),
     ]
-    return rates.flow_answer(
+    return rate_answers.make_answer_from_flow_rate(
         "pftk-approx",
         inputs,
         rate_pps=min(max_rate, free),
@@ -115,23 +115,23 @@ def td_only(scenario: Scenario, measured: Answer | None) -> Answer:
     Raises
     ------
     NotApplicable
-        As for :func:`tcpcast.engines.formula.feed.path_inputs`.
+        As for :func:`tcpcast.engines.formula.feed.collect_path_inputs`.
     """
-    inputs = path_inputs("TD-only", scenario, measured)
+    inputs = collect_path_inputs("TD-only", scenario, measured)
     given = {"loss_indication_ratio": inputs.loss, "packets_per_ack": inputs.packets_per_ack}
     window = float(model.unlimited_window_pkts(**given))
     rate = float(model.td_only_rate_pps(rtt_s=inputs.rtt_s, **given))
     steps = [
         *inputs.used("p", "RTT", "b", "n"),
-        step("E[W]", window, "packet", "(13)"),
-        step("E[X]", model.unlimited_rounds(**given), "round", "b E[W]/2, (15)"),
-        step("B(p)", rate, "packet/s", "(18), (19)"),
+        make_step("E[W]", window, "packet", "(13)"),
+        make_step("E[X]", model.unlimited_rounds(**given), "round", "b E[W]/2, (15)"),
+        make_step("B(p)", rate, "packet/s", "(18), (19)"),
     ]
-    answer = rates.flow_answer(
+    answer = rate_answers.make_answer_from_flow_rate(
         "td-only", inputs, rate_pps=rate, regime=model.TRIPLE_DUPLICATES, steps=steps
     )
-    answer.warn(*rates.window_warnings(inputs, rate))
-    return rates.add_losses(answer, window_pkts=window)
+    answer.warn(*rate_answers.warn_if_rate_exceeds_window(inputs, rate))
+    return rate_answers.add_loss_metrics(answer, window_pkts=window)
 
 
 def mathis(scenario: Scenario, measured: Answer | None) -> Answer:
@@ -142,9 +142,9 @@ def mathis(scenario: Scenario, measured: Answer | None) -> Answer:
     Raises
     ------
     NotApplicable
-        As for :func:`tcpcast.engines.formula.feed.path_inputs`.
+        As for :func:`tcpcast.engines.formula.feed.collect_path_inputs`.
     """
-    inputs = path_inputs("the square-root law", scenario, measured)
+    inputs = collect_path_inputs("the square-root law", scenario, measured)
     constant = mathis_constant(packets_per_ack=inputs.packets_per_ack)
     free = float(
         mathis_rate_pps(
@@ -156,11 +156,13 @@ def mathis(scenario: Scenario, measured: Answer | None) -> Answer:
     max_rate = inputs.window_pkts / inputs.rtt_s
     steps = [
         *inputs.used("p", "RTT", "b", "W_max", "n"),
-        step("C", constant, "1", "sqrt(3/(2b)): periodic loss"),
-        step("C/(RTT sqrt(p))", free, "packet/s", "Mathis et al. 1997; PFTK (20)"),
-        step("B", min(max_rate, free), "packet/s", "at most W_max/RTT, an addition to the model"),
+        make_step("C", constant, "1", "sqrt(3/(2b)): periodic loss"),
+        make_step("C/(RTT sqrt(p))", free, "packet/s", "Mathis et al. 1997; PFTK (20)"),
+        make_step(
+            "B", min(max_rate, free), "packet/s", "at most W_max/RTT, an addition to the model"
+        ),
     ]
-    return rates.flow_answer(
+    return rate_answers.make_answer_from_flow_rate(
         "mathis",
         inputs,
         rate_pps=min(max_rate, free),
@@ -178,9 +180,9 @@ def cubic_response_function(scenario: Scenario, measured: Answer | None) -> Answ
     Raises
     ------
     NotApplicable
-        As for :func:`tcpcast.engines.formula.feed.path_inputs`.
+        As for :func:`tcpcast.engines.formula.feed.collect_path_inputs`.
     """
-    inputs = path_inputs("CUBIC's response function", scenario, measured)
+    inputs = collect_path_inputs("CUBIC's response function", scenario, measured)
     result = cubic_response(
         rtt_s=inputs.rtt_s, loss_ratio=inputs.loss, receiver_window_pkts=inputs.window_pkts
     )
@@ -188,17 +190,21 @@ def cubic_response_function(scenario: Scenario, measured: Answer | None) -> Answ
     regime = RENO_FRIENDLY if result.reno_friendly else CUBIC
     steps = [
         *inputs.used("p", "RTT", "W_max", "n"),
-        step("W_cubic", result.cubic_window_pkts, "packet", "RFC 9438, section 5: beta 0.7, C 0.4"),
-        step("W_reno", result.reno_window_pkts, "packet", "sqrt(3/(2p)); RFC 9438, section 4.3"),
-        step("W", result.window_pkts, "packet", "the larger, at most W_max"),
-        step("B", rate, "packet/s", "W/RTT"),
+        make_step(
+            "W_cubic", result.cubic_window_pkts, "packet", "RFC 9438, section 5: beta 0.7, C 0.4"
+        ),
+        make_step(
+            "W_reno", result.reno_window_pkts, "packet", "sqrt(3/(2p)); RFC 9438, section 4.3"
+        ),
+        make_step("W", result.window_pkts, "packet", "the larger, at most W_max"),
+        make_step("B", rate, "packet/s", "W/RTT"),
     ]
-    answer = rates.flow_answer(
+    answer = rate_answers.make_answer_from_flow_rate(
         "cubic-response",
         inputs,
         rate_pps=rate,
         regime=model.WINDOW if result.window_limited else regime,
         steps=steps,
     )
-    answer.warn(*rates.other_stack_warnings("those of CUBIC", "cubic", scenario))
+    answer.warn(*rate_answers.warn_about_other_stacks("those of CUBIC", "cubic", scenario))
     return answer

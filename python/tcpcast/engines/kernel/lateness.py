@@ -19,7 +19,7 @@ DOUBT = "late link"
 """Text instead of an interval."""
 
 
-def added_delay_s(rtt_s: float, outcomes: Sequence[TrafficOutcome]) -> float:
+def mean_added_delay_s(rtt_s: float, outcomes: Sequence[TrafficOutcome]) -> float:
     """Return the mean delay per RTT that this machine added, in seconds.
 
     The link's clock is paused while its process does not run, and packets due at that time are
@@ -34,7 +34,7 @@ def added_delay_s(rtt_s: float, outcomes: Sequence[TrafficOutcome]) -> float:
     return float(rtt_s * away / max(elapsed - away, 1) + 2e-9 * late / max(packets, 1))
 
 
-def report_lateness(
+def mark_late_results(
     answer: Answer, scenario: Scenario, outcomes: Sequence[TrafficOutcome], *, accepted: bool
 ) -> None:
     """Mark all results as untrusted, without intervals, and add a note with the size of the error.
@@ -50,13 +50,13 @@ def report_lateness(
     """
     reason = next(outcome.distortion for outcome in outcomes if outcome.distortion is not None)
     rtt_s = min(group.rtt_s for group in scenario.populations)
-    held = added_delay_s(rtt_s, outcomes)
+    held = mean_added_delay_s(rtt_s, outcomes)
     size = (
         f"it delayed packets by {held * 1000:.2g} ms per RTT on average, {held / rtt_s:.1%} "
         "of the RTT, so rates, times and delays may be wrong by as much"
     )
     answer.mark_untrusted(f"{DOUBT}: {reason}")
-    answer.tables = {name: _without_intervals(table) for name, table in answer.tables.items()}
+    answer.tables = {name: _remove_intervals(table) for name, table in answer.tables.items()}
     # Other notes concern intervals, which are left out.
     answer.notes = [Note(f"{reason}: {size}", kind="run")]
     if not accepted and not answer.interrupted:
@@ -67,7 +67,7 @@ def report_lateness(
         )
 
 
-def _without_intervals(table: dict[str, Any]) -> dict[str, Any]:
+def _remove_intervals(table: dict[str, Any]) -> dict[str, Any]:
     return {
         name: np.full(len(values), np.nan) if name.endswith(("low", "high")) else values
         for name, values in table.items()

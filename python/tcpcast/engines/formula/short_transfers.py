@@ -9,19 +9,19 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tcpcast.answer import Answer, Metric, to_notes
-from tcpcast.engines.formula.captured import captured_transfer
+from tcpcast.engines.formula.capture_inputs import transfer_scenario_of_capture
 from tcpcast.engines.formula.feed import (
-    growth_text,
-    limiting_link,
+    collect_transfer_inputs,
+    find_limiting_link,
+    get_specified_loss,
     listed_sizes,
-    missing_rtt_s,
-    specified_loss,
-    transfer_domain,
-    transfer_inputs,
-    transfer_warnings,
+    missing_latency_s_per_size,
+    packets_per_ack_source_text,
+    transfer_domain_values,
+    warn_about_omitted_transfer_features,
 )
-from tcpcast.engines.formula.inputs import step
-from tcpcast.engines.formula.rates import BOTTLENECK
+from tcpcast.engines.formula.inputs import make_step
+from tcpcast.engines.formula.rate_answers import BOTTLENECK
 from tcpcast.errors import DomainError, NotApplicable, Suggestion
 from tcpcast.models.cardwell import connection_latency_s
 from tcpcast.models.domain import LOSSES, PATH, RECOVERIES
@@ -90,53 +90,62 @@ def short(scenario: Scenario, measured: Answer | None, *, tables: bool = True) -
         Several classes, traffic that is not transfers, a rule for the last packets that the model
         lacks, sizes with a mean of more than :data:`MAX_MEAN_LOSSES` lost packets.
     """
-    scenario = captured_transfer(NAME, scenario, measured)
+    scenario = transfer_scenario_of_capture(NAME, scenario, measured)
     sizes = np.asarray(listed_sizes(NAME, scenario), dtype=np.float64)
-    inputs = transfer_inputs(scenario, measured)
+    inputs = collect_transfer_inputs(scenario, measured)
     loss, rtt = inputs["p"], inputs["RTT"]
-    _check_losses(float(sizes.max()), loss["value"])
+    _require_short_transfer(float(sizes.max()), loss["value"])
     try:
-        transfer = _transfer(scenario, rtt["value"])
+        transfer = _make_model_transfer(scenario, rtt["value"])
         lossless = lossless_latency_s(transfer, sizes)
-        missing = missing_rtt_s(lossless, rtt["value"])
+        missing = missing_latency_s_per_size(lossless, rtt["value"])
         lossless = lossless + missing
-        expected, by_losses = lossless, _lossless_table(sizes, lossless)
+        expected, by_losses = lossless, _lossless_latency_table(sizes, lossless)
         if loss["value"] > 0:
             expected = missing + expected_latency_s(transfer, sizes, loss=loss["value"])
             if tables:
-                by_losses = _by_losses(transfer, sizes, loss["value"], missing)
-        steps = [loss, rtt, *_steps(scenario.populations[0].tcp, transfer)]
+                by_losses = _latency_table_by_losses(transfer, sizes, loss["value"], missing)
+        steps = [loss, rtt, *_derivation_steps(scenario.populations[0].tcp, transfer)]
     except DomainError as error:
         raise NotApplicable(f"the model of short transfers: {error}") from error
     steps += [
-        step("L_0", lossless.mean(), "s", "without loss, at least RTT, mean over the sizes"),
-        step("E[L]", expected.mean(), "s", "sum over k of p(k|n) L_k, (1), mean over the sizes"),
+        make_step("L_0", lossless.mean(), "s", "without loss, at least RTT, mean over the sizes"),
+        make_step(
+            "E[L]", expected.mean(), "s", "sum over k of p(k|n) L_k, (1), mean over the sizes"
+        ),
     ]
     return Answer(
         engine="short",
         metrics={
             "completion_time_s": Metric(float(expected.mean())),
-            **_total(scenario, expected, rtt["value"]),
+            **_add_handshake_time(scenario, expected, rtt["value"]),
         },
         tables={
             "by_size": {"size_pkts": sizes, "completion_time_s": expected},
             **({"by_losses": by_losses} if tables else {}),
         },
-        notes=to_notes([*transfer_warnings(scenario), *_warnings(transfer)]),
-        regime=_regime(sizes.sum() / transfer.link_pps, lossless.sum(), expected.sum()),
+        notes=to_notes(
+            [
+                *warn_about_omitted_transfer_features(scenario),
+                *_warn_about_omitted_features(transfer),
+            ]
+        ),
+        regime=_largest_time_component(
+            sizes.sum() / transfer.link_pps, lossless.sum(), expected.sum()
+        ),
         steps=steps,
-        domain=_domain(scenario, inputs, sizes),
+        domain=_domain_values(scenario, inputs, sizes),
     )
 
 
-def _regime(transmission_s: float, lossless_s: float, expected_s: float) -> str:
+def _largest_time_component(transmission_s: float, lossless_s: float, expected_s: float) -> str:
     """Return the largest component of the time: losses, link transmission, or round trips."""
     if 2 * lossless_s <= expected_s:
         return LOSS_RECOVERY
     return BOTTLENECK if 2 * transmission_s > lossless_s else ROUND_TRIPS
 
 
-def _check_losses(size_pkts: float, loss: float) -> None:
+def _require_short_transfer(size_pkts: float, loss: float) -> None:
     """Raise NotApplicable, before the evaluation, for a transfer that is not short."""
     mean = size_pkts * loss  # as in the model's domain
     if mean > MAX_MEAN_LOSSES:
@@ -147,15 +156,15 @@ def _check_losses(size_pkts: float, loss: float) -> None:
         )
 
 
-def _domain(scenario: Scenario, inputs: dict[str, Step], sizes: Floats) -> dict[str, float]:
+def _domain_values(scenario: Scenario, inputs: dict[str, Step], sizes: Floats) -> dict[str, float]:
     """Return the quantities that bound the domain; for modern TCP the model includes the link."""
-    bounds = transfer_domain(scenario, inputs, sizes)
+    bounds = transfer_domain_values(scenario, inputs, sizes)
     if not scenario.populations[0].tcp.is_modern:
         return bounds
     return bounds | {PATH: 0.0, RECOVERIES: bounds[LOSSES]}
 
 
-def _total(scenario: Scenario, expected: Floats, rtt_s: float) -> dict[str, Metric]:
+def _add_handshake_time(scenario: Scenario, expected: Floats, rtt_s: float) -> dict[str, Metric]:
     """Return the time from the SYN, for connections with a TCP handshake.
 
     The server's SYN-ACK has the loss of its data; the client retransmits its SYN after
@@ -166,13 +175,13 @@ def _total(scenario: Scenario, expected: Floats, rtt_s: float) -> dict[str, Metr
         return {}
     connection = connection_latency_s(
         rtt_s=rtt_s,
-        forward_loss_ratio=specified_loss(scenario, group)[0],
+        forward_loss_ratio=get_specified_loss(scenario, group)[0],
         syn_timeout_s=group.tcp.initial_rto_s,
     )
     return {"total_time_s": Metric(float(expected.mean() + connection))}
 
 
-def _transfer(scenario: Scenario, rtt_s: float) -> ShortTransfer:
+def _make_model_transfer(scenario: Scenario, rtt_s: float) -> ShortTransfer:
     """Return the sender and path in the model's terms."""
     tcp = scenario.populations[0].tcp
     threshold, last = tcp.duplicate_threshold, tcp.last_packets_threshold
@@ -198,10 +207,12 @@ def _transfer(scenario: Scenario, rtt_s: float) -> ShortTransfer:
         min_rto_s=tcp.min_rto_s,
         delayed_ack_timer_s=tcp.ack_timeout_s if tcp.delayed_acks else None,
     )
-    return replace(transfer, **_modern_parameters(scenario, rtt_s)) if tcp.is_modern else transfer
+    return (
+        replace(transfer, **_modern_tcp_parameters(scenario, rtt_s)) if tcp.is_modern else transfer
+    )
 
 
-def _modern_parameters(scenario: Scenario, rtt_s: float) -> dict[str, Any]:
+def _modern_tcp_parameters(scenario: Scenario, rtt_s: float) -> dict[str, Any]:
     """Return the parameters of modern TCP that replace the paper's.
 
     Growth by acknowledged packets has b = 1 without waiting for ACKs. RACK detects each loss that
@@ -209,7 +220,7 @@ def _modern_parameters(scenario: Scenario, rtt_s: float) -> dict[str, Any]:
     two RTTs.
     """
     group = scenario.populations[0]
-    tcp, link = group.tcp, limiting_link(scenario, group)
+    tcp, link = group.tcp, find_limiting_link(scenario, group)
     parameters: dict[str, Any] = {
         "sack": tcp.has_sack,
         "decrease": CUBIC_DECREASE if tcp.control == "cubic" else 0.5,
@@ -224,42 +235,46 @@ def _modern_parameters(scenario: Scenario, rtt_s: float) -> dict[str, Any]:
     return parameters
 
 
-def _steps(tcp: Tcp, transfer: ShortTransfer) -> list[Step]:
+def _derivation_steps(tcp: Tcp, transfer: ShortTransfer) -> list[Step]:
     limited = transfer.limited_transmit
     growth, rto = "tcp.delayed_acks: 2, otherwise 1", "max(tcp.min_rto, 4 RTT)"
     todays: list[Step] = []
     if tcp.is_modern:
-        growth, rto = growth_text(tcp), "RTT + tcp.min_rto"
+        growth, rto = packets_per_ack_source_text(tcp), "RTT + tcp.min_rto"
         if not tcp.adds_min_rto:
             rto = "max(tcp.min_rto, RTT)"
         if tcp.probes_tails:
             rto = f"a tail loss probe after 2 RTT, at most {rto}"
         todays = [
-            step("beta", transfer.decrease, "1", f"{tcp.stack}: window after a loss, share"),
-            step("C_link", transfer.link_pps, "packet/s", "the slowest link"),
+            make_step("beta", transfer.decrease, "1", f"{tcp.stack}: window after a loss, share"),
+            make_step("C_link", transfer.link_pps, "packet/s", "the slowest link"),
         ]
     return [
-        step("b", transfer.acked_packets, "packet", growth),
+        make_step("b", transfer.acked_packets, "packet", growth),
         *todays,
-        step("ack timer", transfer.delayed_ack_timer_s or 0.0, "s", "tcp.ack_timeout, if b is 2"),
-        step("W_0", transfer.initial_window_pkts, "packet", "tcp.initial_window"),
-        step("W_SS", transfer.initial_ssthresh_pkts, "packet", "tcp.initial_ssthresh"),
-        step("M", transfer.receiver_window_pkts, "packet", "tcp.receiver_window"),
-        step("dup_t", transfer.duplicate_threshold, "1", "tcp.duplicate_threshold"),
-        step("dup_LT", limited or math.nan, "1", "tcp.limited_transmit: none, 1 or 2"),
-        step("e", transfer.unprotected_pkts, "packet", "last packets whose loss ends in a timeout"),
-        step("RTO", transfer.rto_s, "s", rto),
-        step(
+        make_step(
+            "ack timer", transfer.delayed_ack_timer_s or 0.0, "s", "tcp.ack_timeout, if b is 2"
+        ),
+        make_step("W_0", transfer.initial_window_pkts, "packet", "tcp.initial_window"),
+        make_step("W_SS", transfer.initial_ssthresh_pkts, "packet", "tcp.initial_ssthresh"),
+        make_step("M", transfer.receiver_window_pkts, "packet", "tcp.receiver_window"),
+        make_step("dup_t", transfer.duplicate_threshold, "1", "tcp.duplicate_threshold"),
+        make_step("dup_LT", limited or math.nan, "1", "tcp.limited_transmit: none, 1 or 2"),
+        make_step(
+            "e", transfer.unprotected_pkts, "packet", "last packets whose loss ends in a timeout"
+        ),
+        make_step("RTO", transfer.rto_s, "s", rto),
+        make_step(
             "y_to",
             timeout_packets(transfer),
             "packet",
             "Tables 1, 2: loss of one of these ends in a timeout",
         ),
-        step("FileSize_min", least_recoverable_pkts(transfer), "packet", "y_to + e"),
+        make_step("FileSize_min", least_recoverable_pkts(transfer), "packet", "y_to + e"),
     ]
 
 
-def _lossless_table(sizes: Floats, latency: Floats) -> dict[str, NDArray[Any]]:
+def _lossless_latency_table(sizes: Floats, latency: Floats) -> dict[str, NDArray[Any]]:
     return {
         "size_pkts": sizes,
         "losses": np.zeros(len(sizes), dtype=np.int64),
@@ -268,7 +283,7 @@ def _lossless_table(sizes: Floats, latency: Floats) -> dict[str, NDArray[Any]]:
     }
 
 
-def _by_losses(
+def _latency_table_by_losses(
     transfer: ShortTransfer, sizes: Floats, loss: float, missing_s: Floats
 ) -> dict[str, NDArray[Any]]:
     """Return the latency of each size for each number of losses that is not rare."""
@@ -286,7 +301,7 @@ def _by_losses(
     }
 
 
-def _warnings(transfer: ShortTransfer) -> list[str]:
+def _warn_about_omitted_features(transfer: ShortTransfer) -> list[str]:
     """Return warnings about features of the scenario that the model lacks."""
     warnings = []
     if transfer.limited_transmit and transfer.duplicate_threshold > RFC_3042_PACKETS + 1:

@@ -18,7 +18,7 @@ MAX_CHANGES = 4
 """Maximum number of keys that one suggestion changes."""
 
 
-def accepted_suggestions(
+def filter_accepted_suggestions(
     name: str,
     scenario: Scenario,
     candidates: Sequence[Suggestion],
@@ -41,13 +41,13 @@ def accepted_suggestions(
         Engines of the same request, which are not suggested.
     """
     excluded = {name, *requested}
-    accepted = tuple(_accepted(name, scenario, candidates, check, excluded))
+    accepted = tuple(_iter_accepted_candidates(name, scenario, candidates, check, excluded))
     if not accepted and "packet" not in excluded:
-        accepted = tuple(_accepted_engines([Suggestion(engine="packet")], scenario, check))
+        accepted = tuple(_find_accepting_engines([Suggestion(engine="packet")], scenario, check))
     return accepted
 
 
-def stack_changes(scenario: Scenario, stack: str) -> dict[str, str]:
+def changes_to_set_stack(scenario: Scenario, stack: str) -> dict[str, str]:
     """Return the changes that give a stack to all senders."""
     owners = [f"class.{entry.name}." for entry in scenario.classes if entry.tcp is not None]
     all_own = len(owners) == len(scenario.classes) > 0
@@ -55,7 +55,7 @@ def stack_changes(scenario: Scenario, stack: str) -> dict[str, str]:
     return dict.fromkeys(keys, stack)
 
 
-def _accepted(
+def _iter_accepted_candidates(
     name: str,
     scenario: Scenario,
     candidates: Sequence[Suggestion],
@@ -64,13 +64,16 @@ def _accepted(
 ) -> Iterator[Suggestion]:
     """Yield the accepted candidates; each may need further changes that the engine suggests."""
     others = [each for each in candidates if each.engine and each.engine not in excluded]
-    yield from _accepted_engines(others, scenario, check)
+    yield from _find_accepting_engines(others, scenario, check)
     for each in candidates:
-        if not each.engine and (completed := _completed(name, scenario, each, check)) is not None:
+        if (
+            not each.engine
+            and (completed := _complete_candidate(name, scenario, each, check)) is not None
+        ):
             yield completed
 
 
-def _accepted_engines(
+def _find_accepting_engines(
     candidates: Iterable[Suggestion], scenario: Scenario, check: Check
 ) -> Iterator[Suggestion]:
     for each in candidates:
@@ -81,7 +84,7 @@ def _accepted_engines(
         yield each
 
 
-def _completed(
+def _complete_candidate(
     name: str, scenario: Scenario, candidate: Suggestion, check: Check
 ) -> Suggestion | None:
     """Return a candidate with the further changes that the engine suggests, None if they fail."""
@@ -96,7 +99,7 @@ def _completed(
             more = Suggestion(
                 {**candidate.changes, **each.changes}, feed=each.feed or candidate.feed
             )
-            if more != candidate and (result := _completed(name, scenario, more, check)):
+            if more != candidate and (result := _complete_candidate(name, scenario, more, check)):
                 return result
         return None
     except TcpcastError:

@@ -9,7 +9,7 @@ import numpy as np
 from tcpcast.emulation.traffic import TRANSFER
 from tcpcast.engines.packet.metric_estimates import point_estimate
 from tcpcast.engines.packet.reliability import reliable_percentiles
-from tcpcast.engines.packet.transfers import Sums, estimate
+from tcpcast.engines.packet.transfers import TimeSums, estimate_mean_time
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -30,7 +30,7 @@ ENDS = {
 """Times of a transfer: the names of their start and end events."""
 
 
-class Transfers:
+class IsolatedTransfers:
     """Times of all transfers of all replications."""
 
     def __init__(self, scenario: Scenario, outcomes: Sequence[TrafficOutcome]) -> None:
@@ -51,20 +51,20 @@ class Transfers:
         """Number of transfers."""
         return int(self._size.size)
 
-    def _sums(self, metric: str, index: int) -> list[Sums]:
+    def _sums(self, metric: str, index: int) -> list[TimeSums]:
         """Return the sums of a time over transfers of one size, per number of drops."""
         begin, end = ENDS[metric]
         times = self._of[end] - self._of[begin]
         sums = []
         for drops in np.unique(self._of["drops"][self._size == index]):
             own = times[(self._size == index) & (self._of["drops"] == drops)].tolist()
-            sums.append(Sums(len(own), sum(own), sum(time * time for time in own)))
+            sums.append(TimeSums(len(own), sum(own), sum(time * time for time in own)))
         return sums
 
     def estimates(self) -> Mapping[str, Estimate | None]:
         """Return every metric; None if there was no transfer."""
         sizes = range(len(self._sizes))
-        estimates = {m: estimate([self._sums(m, index) for index in sizes]) for m in ENDS}
+        estimates = {m: estimate_mean_time([self._sums(m, index) for index in sizes]) for m in ENDS}
         if not self.count:
             return estimates
         sent, drops = self._of["arrived"].sum(), self._of["drops"].sum()
@@ -81,14 +81,14 @@ class Transfers:
     def tables(self) -> dict[str, Table]:
         """Return the table ``by_size``, with the interval of the completion time."""
         rows = [index for index in range(len(self._sizes)) if (self._size == index).any()]
-        means = {m: [estimate([self._sums(m, index)]) for index in rows] for m in ENDS}
+        means = {m: [estimate_mean_time([self._sums(m, index)]) for index in rows] for m in ENDS}
         done = means["completion_time_s"]
         if not rows:
             return {}
         column = {
             m: [e.value if e else np.nan for e in estimates] for m, estimates in means.items()
         }
-        ends = {part: [_part(e, part) for e in done] for part in ("low", "high")}
+        ends = {part: [_estimate_part_or_nan(e, part) for e in done] for part in ("low", "high")}
         table = {
             "size_pkts": [self._pkts[index] for index in rows],
             "transfers": [int((self._size == index).sum()) for index in rows],
@@ -107,6 +107,6 @@ class Transfers:
         return {f"p{q}": reliable[:, index] for index, q in enumerate((50, 95, 99))}
 
 
-def _part(estimate: Estimate | None, part: str) -> float:
+def _estimate_part_or_nan(estimate: Estimate | None, part: str) -> float:
     value = getattr(estimate, part, None)
     return np.nan if value is None else float(value)

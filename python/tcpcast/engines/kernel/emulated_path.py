@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tcpcast.engines.packet.configuration import configuration, nanoseconds
+from tcpcast.engines.packet.configuration import make_configuration, to_nanoseconds
 
 if TYPE_CHECKING:
     from tcpcast.engines.packet.config_types import Config
@@ -16,12 +16,12 @@ def path_configuration(scenario: Scenario) -> Config:
 
     The links of sources and receivers become constant delays, of a full packet and of an ACK.
     """
-    config, network = configuration(scenario, 0.0), scenario.network
+    config, network = make_configuration(scenario, 0.0), scenario.network
     for only, group in zip(config["classes"], scenario.populations, strict=True):
         for own in (group.ingress, group.egress):
             delay = own.delay_s or 0.0
             for_packet, for_ack = (
-                nanoseconds(delay + 8 * length / own.serial_bps)
+                to_nanoseconds(delay + 8 * length / own.serial_bps)
                 for length in (group.packet_bytes, network.ack_bytes)
             )
             only["forward_ns"] += for_packet
