@@ -52,7 +52,7 @@ class Reproduction(Protocol):
 
 
 @functools.cache
-def packages() -> dict[str, Any]:
+def find_paper_packages() -> dict[str, Any]:
     """Return the package of each paper by name; the first one with a name wins."""
     packages: dict[str, Any] = {}
     for point in metadata.entry_points(group=GROUP):
@@ -61,7 +61,7 @@ def packages() -> dict[str, Any]:
     return packages
 
 
-def paper(name: str) -> Callable[..., Reproduction]:
+def load_reproduction(name: str) -> Callable[..., Reproduction]:
     """Return the function that reproduces a paper.
 
     Raises
@@ -69,7 +69,7 @@ def paper(name: str) -> Callable[..., Reproduction]:
     ScenarioError
         No package has the paper; the message lists the papers.
     """
-    names = packages()
+    names = find_paper_packages()
     if name not in names:
         near = difflib.get_close_matches(name, names, n=1)
         hint = f" Did you mean '{near[0]}'?" if near else ""

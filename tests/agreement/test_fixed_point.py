@@ -87,7 +87,7 @@ def test_answer_above_the_threshold_is_withheld_even_if_tests_pass(
 ) -> None:
     """A short run can pass the tests by chance above the threshold, where schemes are invalid."""
     module = importlib.import_module("tcpcast.engines.fixed_point")
-    monkeypatch.setattr(module, "run_tests", lambda *_: convergence.ConvergenceResult())
+    monkeypatch.setattr(module, "run_convergence_tests", lambda *_: convergence.ConvergenceResult())
     short = {"run": {"duration": "70s", "warmup": "60s"}}
     small = simulate(with_options(local_loop(400, **short), steps=2))
     assert small.incomplete_reason is None

@@ -89,7 +89,7 @@ def test_run_is_stopped_before_its_packets_fill_the_memory(
     monkeypatch: pytest.MonkeyPatch, warmup: str | None
 ) -> None:
     free_memory = iter([GIB])
-    monkeypatch.setattr(memory, "resident_bytes", lambda: next(free_memory, 4 * GIB))
+    monkeypatch.setattr(memory, "read_resident_bytes", lambda: next(free_memory, 4 * GIB))
     monkeypatch.setattr(memory, "read_free_bytes", lambda: 5 * GIB)
     changes = {"run.duration": "100000s", "run.warmup": warmup, "run.max_wall": "60s"}
     (answer,) = tcpcast.run(tcpcast.load("lossy-path", changes=changes), ["packet"])

@@ -18,8 +18,8 @@ from tcpcast.plan import (
     plan_users,
     verification,
 )
-from tcpcast.plan.growth import growing
-from tcpcast.plan.verification import run_warnings
+from tcpcast.plan.varied_classes import select_varied_classes
+from tcpcast.plan.verification import merge_run_warnings
 from tcpcast.report.plan import plan_parts
 from tcpcast.report.text import text as as_text
 from tcpcast.scenario import Scenario, load
@@ -100,7 +100,7 @@ def test_slowest_class_counts_if_one_class_grows(monkeypatch: pytest.MonkeyPatch
 
 
 def test_split_adds_up_and_keeps_all_classes() -> None:
-    growth = growing(load("two-classes"), None, "plan users")
+    growth = select_varied_classes(load("two-classes"), None, "plan users")
     for total in range(2, 300):
         split = growth.split(total)
         assert sum(split.values()) == total
@@ -230,7 +230,7 @@ def test_warnings_of_runs_are_counted_by_kind() -> None:
         other = Note("too short", ("jain_index",), kind="check")
         return Answer("packet", notes=[note, other])
 
-    result = run_warnings([short(70), short(80), Answer("packet")], ("loss_ratio",))
+    result = merge_run_warnings([short(70), short(80), Answer("packet")], ("loss_ratio",))
     assert list(map(str, result)) == ["in 2 of 3 runs: 70 s are needed"]
     assert isinstance(result[0], Note)
     assert result[0].kind == "check"

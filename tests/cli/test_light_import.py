@@ -76,7 +76,10 @@ def test_a_prediction_loads_no_scipy_and_no_simulator(
 
 
 def test_a_link_loads_no_scipy() -> None:
-    code = "from tcpcast.cli import link; from tcpcast.engines.kernel.emulated_path import path_configuration"
+    code = (
+        "from tcpcast.cli import link; "
+        "from tcpcast.engines.kernel.emulated_path import path_configuration"
+    )
     assert heavy_after(code) == [{"numpy", "pydantic", "tcpcast._native"}]
 
 

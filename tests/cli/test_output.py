@@ -170,7 +170,7 @@ def test_a_capture_that_fails_does_not_cost_the_answer(
     def full(*_: object, **__: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(output, "_give_name", full)
+    monkeypatch.setattr(output, "_rename_to_final_name", full)
     assert main(captured("in.pcap")) == 3
     out, err = capsys.readouterr()
     assert "connection rate" in out

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import tcpcast
 from tcpcast import Answer, Metric
-from tcpcast.answer import to_notes
+from tcpcast.answer import texts_to_notes
 from tcpcast.engines import RunOptions, plugins
 from tcpcast.errors import MachineError, NotApplicable, TcpcastError
 
@@ -201,7 +201,8 @@ def test_an_answer_that_cannot_be_read_is_a_failure(monkeypatch: pytest.MonkeyPa
 
 def test_long_warnings_are_shortened(monkeypatch: pytest.MonkeyPatch) -> None:
     found = ask(
-        one(Metric(1.0, interval_warning="a" * 10**6), notes=to_notes(["b" * 10**6])), monkeypatch
+        one(Metric(1.0, interval_warning="a" * 10**6), notes=texts_to_notes(["b" * 10**6])),
+        monkeypatch,
     )
     assert [len(text) for text in found.warnings] == [500]
     assert len(found.metrics["goodput_bps"].interval_warning or "") == 500

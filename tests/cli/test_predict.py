@@ -15,8 +15,8 @@ from tcpcast.cli import main
 from tcpcast.engines import answer
 from tcpcast.engines.formula import FORMULAS
 from tcpcast.path import run_size
-from tcpcast.path.options import CURVE_POINTS, PathOptions, curve_points, points
-from tcpcast.path.prediction import path_formulas
+from tcpcast.path.options import CURVE_POINTS, PathOptions, expand_points, make_loss_curve_points
+from tcpcast.path.prediction import select_path_formulas
 from tcpcast.report.document import Column, Paragraph, Table
 from tcpcast.report.text import text
 from tcpcast.scenario import Scenario
@@ -362,19 +362,22 @@ def test_csv_has_a_row_a_point_and_model(capsys: Capture) -> None:
 )
 def test_values_of_ranges(option: str, text: str, count: int | None, expected: list[str]) -> None:
     given: dict[str, Any] = {"rtt": "100ms", "loss": "1%", option: text}
-    assert [point[option] for point in points(PathOptions(**given), count)] == expected
+    assert [point[option] for point in expand_points(PathOptions(**given), count)] == expected
 
 
 def test_a_curve_is_about_the_loss_asked_for_or_over_those_asked() -> None:
     options = PathOptions(rtt="100ms", loss="1%")
-    ratios = [float(p["loss"].rstrip("%")) / 100 for p in curve_points(options, [0.01])]
+    ratios = [float(p["loss"].rstrip("%")) / 100 for p in make_loss_curve_points(options, [0.01])]
     assert len(ratios) == CURVE_POINTS
     assert ratios == sorted(ratios)
     assert [ratios[0], ratios[-1]] == pytest.approx([0.01 / 30, 0.3], rel=1e-9)
-    over = [float(p["loss"].rstrip("%")) / 100 for p in curve_points(options, [0.001, 0.03, 0.1])]
+    over = [
+        float(p["loss"].rstrip("%")) / 100
+        for p in make_loss_curve_points(options, [0.001, 0.03, 0.1])
+    ]
     assert [over[0], over[-1]] == pytest.approx([0.001, 0.1])
-    assert curve_points(options, [0.4])[-1]["loss"] == "50%"
-    assert float(curve_points(options, [0.0])[0]["loss"].rstrip("%")) > 0
+    assert make_loss_curve_points(options, [0.4])[-1]["loss"] == "50%"
+    assert float(make_loss_curve_points(options, [0.0])[0]["loss"].rstrip("%")) > 0
 
 
 @pytest.mark.parametrize(
@@ -401,7 +404,7 @@ def _colours(path: Path) -> set[tuple[int, ...]]:
 
 
 def test_every_formula_that_a_path_feeds_is_asked() -> None:
-    asked = [*path_formulas("bulk"), *path_formulas("transfers")]
+    asked = [*select_path_formulas("bulk"), *select_path_formulas("transfers")]
     assert sorted(asked) == sorted(
         name
         for name, row in FORMULAS.items()

@@ -12,7 +12,7 @@ from tcpcast.cli import main
 from tcpcast.errors import TcpcastError
 from tcpcast.report.sweep_cells import along, cells
 from tcpcast.report.sweep_figures import drawn_sweep, read_levels
-from tcpcast.sweeps import prepare
+from tcpcast.sweeps import prepare_sweep
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -29,7 +29,7 @@ RTT, LOSS = "network.rtt", "network.bottleneck.loss"
 
 def drawn(vary: dict[str, Any], levels: dict[str, list[float]], **how: Any) -> dict[str, Figure]:
     results = tcpcast.sweep("lossy-path", vary, processes=1, **how)
-    kinds = prepare("lossy-path", vary, **how).spec.kinds
+    kinds = prepare_sweep("lossy-path", vary, **how).spec.kinds
     keys = {key: (kind, results.keys[key]) for key, kind in kinds.items()}
     return dict(drawn_sweep(results.to_arrow(), keys, "lossy-path", levels))
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 import tcpcast
-from tcpcast.answer import Answer, Status, to_notes
+from tcpcast.answer import Answer, Status, texts_to_notes
 from tcpcast.compare import compare_all
 from tcpcast.report import text
 from tcpcast.report.run import run_parts
@@ -125,7 +125,7 @@ def test_what_does_not_apply_and_what_is_partial_is_said() -> None:
     found = plain([refused, stopped], 100)
     assert "pftk does not apply: it needs bulk flows" in found
     assert "packet: stopped after 3 of 10 replications" in found
-    stopped.notes = to_notes(["stopped after 3 of 10 replications"])
+    stopped.notes = texts_to_notes(["stopped after 3 of 10 replications"])
     assert plain([stopped], 100).count("3 of 10 replications") == 1
 
 
@@ -153,5 +153,5 @@ def test_no_color_takes_away_every_escape(
 
 def test_markup_in_a_warning_is_printed_as_it_stands() -> None:
     answer = simulated()
-    answer.notes = to_notes(["see [red]x[/red] :smile: [[class]]"])
+    answer.notes = texts_to_notes(["see [red]x[/red] :smile: [[class]]"])
     assert "see [red]x[/red] :smile: [[class]]" in plain([answer], 100)

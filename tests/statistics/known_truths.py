@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 from scipy.special import ndtri
 from tcpcast.engines.file_goodput import GoodputCounts, count_goodputs
-from tcpcast.quantiles import exceeded_by
+from tcpcast.quantiles import estimate_exceeded_value
 from tcpcast.statistics import Estimate, blocks, next_length, ratio
 
 if TYPE_CHECKING:
@@ -268,7 +268,7 @@ def coverage_of_files(
         random = np.random.default_rng([SEED, run, int(correlated_files)])
         counts = _files_in_slots(random) if correlated_files else _files_in_units(random)
         for share, truth in truths.items():
-            result = exceeded_by(counts.counts, counts.edges, share)
+            result = estimate_exceeded_value(counts.counts, counts.edges, share)
             assert result is not None
             covered[share] += covers(result, truth)
     return {share: count / runs for share, count in covered.items()}

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import tcpcast
 from tcpcast.engines.packet.size_moments import mean_drawn_size_pkts, unseen_share_of_square_mean
-from tcpcast.quantiles import exceeded_by
+from tcpcast.quantiles import estimate_exceeded_value
 from tcpcast.scenario import OnOff
 from tcpcast.scenario.distributions import Distribution
 from tcpcast.statistics import Estimate, next_length, ratio, unmet_precision
@@ -138,10 +138,10 @@ def test_slow_fluctuations_behind_fast_ones_widen_the_interval() -> None:
 
 def test_quantile_of_few_values_is_nan() -> None:
     edges = np.arange(11.0)
-    few = exceeded_by(np.eye(10)[:5], edges, 0.95)
+    few = estimate_exceeded_value(np.eye(10)[:5], edges, 0.95)
     assert few is not None
     assert math.isnan(few.value)
-    hundred = exceeded_by(np.tile(np.ones(10), (10, 1)), edges, 0.95)
+    hundred = estimate_exceeded_value(np.tile(np.ones(10), (10, 1)), edges, 0.95)
     assert hundred is not None
     assert hundred.value == pytest.approx(0.5)
     assert hundred.low is None

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from tcpcast.answer import Answer
-    from tcpcast.compare import Compared
+    from tcpcast.compare import ComparedAnswers
     from tcpcast.report.answers import Answers
     from tcpcast.scenario import Scenario
 
@@ -137,7 +137,7 @@ def _print_duration(scenario: Scenario) -> None:
 
 
 def _report(
-    compared: Compared, scenario: Scenario, *, as_json: bool, as_csv: bool, every: bool
+    compared: ComparedAnswers, scenario: Scenario, *, as_json: bool, as_csv: bool, every: bool
 ) -> None:
     answers = compared.answers
     if not (as_json or as_csv):

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from numbers import Integral
 from typing import TYPE_CHECKING
 
-from tcpcast.answer import Answer, Metric, Status, to_notes
+from tcpcast.answer import Answer, Metric, Status, texts_to_notes
 from tcpcast.engines.accepted_suggestions import filter_accepted_suggestions
 from tcpcast.engines.formula import FORMULAS
 from tcpcast.engines.registry import (
@@ -327,7 +327,7 @@ def _run_engine(
             raise
         result = Answer(name, status=Status.FAILED, reason=str(error))
     else:
-        about = to_notes(scenario.warnings(), "scenario")
+        about = texts_to_notes(scenario.warnings(), "scenario")
         result.notes = [*about, *(note for note in result.notes if note not in about)]
     result.wall_s = time.perf_counter() - started
     return result

@@ -15,7 +15,7 @@ import numpy as np
 
 import tcpcast
 from tcpcast import statistics
-from tcpcast.answer import Answer, CaptureInputs, Metric, Status, to_notes
+from tcpcast.answer import Answer, CaptureInputs, Metric, Status, texts_to_notes
 from tcpcast.captures import trace as read
 from tcpcast.captures.capture_stats import lost_of_all
 from tcpcast.captures.congestion_control import BBR
@@ -87,7 +87,7 @@ def trace(scenario: Scenario, options: RunOptions) -> Answer:  # noqa: ARG001 - 
         kind="measurement",
         metrics=_aggregate_metrics(kept, together),
         tables=_capture_tables(kept),
-        notes=to_notes([*capture.warnings, *warnings]),
+        notes=texts_to_notes([*capture.warnings, *warnings]),
         provenance={
             "version": tcpcast.__version__,
             "scenario": scenario.digest(),

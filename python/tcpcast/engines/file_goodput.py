@@ -93,7 +93,9 @@ def estimate_exceeded_goodputs(
 ) -> dict[float, Estimate]:
     """Estimate the goodput that each share of the files exceeds; empty without files."""
     quantile_estimates = (
-        quantiles.exceeded_by(counts.counts, counts.edges, share, replications=counts.replications)
+        quantiles.estimate_exceeded_value(
+            counts.counts, counts.edges, share, replications=counts.replications
+        )
         for share in shares
     )
     return {share: e for share, e in zip(shares, quantile_estimates, strict=True) if e is not None}
@@ -155,5 +157,5 @@ def goodput_tail_table(pieces: dict[str, GoodputCounts]) -> Table:
     last = min(-(-(occupied[-1] + 1) // GRID_STEP) * GRID_STEP, BUCKETS)
     buckets = np.arange(first, last + 1, GRID_STEP)
     return {"goodput_bps": bucket_edges_bps()[buckets]} | {
-        name: np.append(quantiles.tail(whole), 0.0)[buckets] for name, whole in known.items()
+        name: np.append(quantiles.tail_shares(whole), 0.0)[buckets] for name, whole in known.items()
     }

@@ -66,9 +66,9 @@ class EngineEntry:
 
     def trust_text(self, name: str) -> str:
         """Return the conditions for trusting an engine: its ``trust``, or its domain."""
-        from tcpcast.models.domain import description  # noqa: PLC0415 - imports numpy
+        from tcpcast.models.domain import describe_domain  # noqa: PLC0415 - imports numpy
 
-        return self.trust or description(name)
+        return self.trust or describe_domain(name)
 
     def is_default_for(self, scenario: Scenario) -> bool:  # noqa: ARG002 - a formula's
         """Return True if the engine runs by default."""

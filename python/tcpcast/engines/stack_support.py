@@ -1,6 +1,7 @@
 """Support of stacks by engines: supported, supported with a known error, unchecked, or refused.
 
-Engines themselves refuse scenarios; :func:`get_stack_support` predicts the result, and a test compares the two.
+Engines themselves refuse scenarios; :func:`get_stack_support` predicts the result, and a test
+compares the two.
 """
 
 from __future__ import annotations

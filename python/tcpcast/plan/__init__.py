@@ -10,7 +10,7 @@ searches its own answer.
 
 from tcpcast.plan.buffer import plan_buffer
 from tcpcast.plan.capacity import plan_rate, plan_rate_quality, plan_users
-from tcpcast.plan.loss import plan_max_loss
+from tcpcast.plan.max_loss import plan_max_loss
 from tcpcast.plan.quality import plan_quality
 from tcpcast.plan.result import Plan
 from tcpcast.plan.streams import plan_streams

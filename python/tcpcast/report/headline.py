@@ -19,7 +19,7 @@ from tcpcast.units import digits
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from tcpcast.compare import Compared, Comparison, Row
+    from tcpcast.compare import ComparedAnswers, Comparison, ComparisonRow
     from tcpcast.scenario import Scenario
     from tcpcast.scenario.classes import Population
 
@@ -34,7 +34,7 @@ _MAX_CLASSES = 3
 """Maximum classes in a verdict; beyond it, only the largest and the smallest value are named."""
 
 
-def run_verdict(compared: Compared, scenario: Scenario | None) -> str:
+def run_verdict(compared: ComparedAnswers, scenario: Scenario | None) -> str:
     """Return the main result of a run as a sentence.
 
     The values come from the reference, or else from the first answer, as shown in the tables. If
@@ -73,7 +73,7 @@ def run_verdict(compared: Compared, scenario: Scenario | None) -> str:
     return sentence[0].upper() + sentence[1:]
 
 
-def _overall(compared: Compared, groups: Sequence[Population]) -> str:
+def _overall(compared: ComparedAnswers, groups: Sequence[Population]) -> str:
     """Return the statement about all sources, which have one kind of traffic."""
     kind = groups[0].traffic.kind
     if kind == "transfers" and len(compared.sizes.rows) > 1:
@@ -97,7 +97,7 @@ def _subject(kind: str, sources: int) -> str:
     return "a transfer takes {} on average"
 
 
-def _by_class(compared: Compared, groups: Sequence[Population]) -> str:
+def _by_class(compared: ComparedAnswers, groups: Sequence[Population]) -> str:
     """Return one statement per class, largest value first, or only two if there are many."""
     kinds = {group.name: group.traffic.kind for group in groups}
     sources = {group.name: group.count for group in groups}
@@ -220,11 +220,11 @@ def _cell(table: Mapping[str, Sequence[Any]], name: str, index: int) -> Any:
     return table[name][index] if name in table else None
 
 
-def _row(table: Comparison, metric: str) -> Row | None:
+def _row(table: Comparison, metric: str) -> ComparisonRow | None:
     return next((row for row in table.rows if row.metric == metric), None)
 
 
-def _lead(row: Row | None, table: Comparison) -> Metric | None:
+def _lead(row: ComparisonRow | None, table: Comparison) -> Metric | None:
     """Return the value of the reference, or else of the first answer with a value."""
     if row is None:
         return None
@@ -232,7 +232,7 @@ def _lead(row: Row | None, table: Comparison) -> Metric | None:
     return held or next((metric for metric in row.metrics if metric is not None), None)
 
 
-def _stated(row: Row | None, table: Comparison) -> str:
+def _stated(row: ComparisonRow | None, table: Comparison) -> str:
     """Return a value with its unit and uncertainty, or "" without a value."""
     figure = _lead(row, table)
     if row is None or figure is None:

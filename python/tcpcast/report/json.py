@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from tcpcast.compare import compare_all
 from tcpcast.engines.stack_support import find_omitted_formulas
-from tcpcast.metrics import ordered
+from tcpcast.metrics import sort_metrics
 from tcpcast.report.headline import run_verdict
 
 if TYPE_CHECKING:
@@ -78,7 +78,7 @@ def _ordered(answer: dict[str, Any]) -> dict[str, Any]:
     metrics = answer["metrics"]
     return {
         **answer,
-        "metrics": {name: metrics[name] for name in ordered(metrics)},
+        "metrics": {name: metrics[name] for name in sort_metrics(metrics)},
         "tables": dict(sorted(answer["tables"].items())),
         "provenance": dict(sorted(answer["provenance"].items())),
     }

@@ -17,7 +17,7 @@ from tcpcast.answer import (
     Note,
     NoteKind,
     Status,
-    to_notes,
+    texts_to_notes,
 )
 from tcpcast.engines import REGISTRY
 from tcpcast.engines.registry import CAPTURES, Formula
@@ -142,7 +142,7 @@ def _answer(saved: _SavedAnswer) -> Answer:
     regime, steps, domain = origin.get("regime"), origin.get("steps"), origin.get("domain")
     notes = [
         Note(n.why, tuple(n.metrics), kind=n.kind, named=n.named) for n in saved.notes
-    ] or to_notes(saved.warnings)
+    ] or texts_to_notes(saved.warnings)
     status = Status.DONE if saved.incomplete_reason is None else Status.PARTIAL
     if saved.not_applicable is not None:
         status = Status.NOT_APPLICABLE

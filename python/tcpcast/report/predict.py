@@ -6,14 +6,14 @@ import math
 import re
 from typing import TYPE_CHECKING, Any
 
-from tcpcast.answer import Metric, severity
+from tcpcast.answer import Metric, warning_severity
 from tcpcast.engines.formula.sizing import (
     flows_to_fill_text,
     path_requirement_texts,
     time_for_amount_text,
 )
 from tcpcast.engines.stack_support import find_omitted_formulas, omitted_formulas_text
-from tcpcast.errors import Names
+from tcpcast.errors import SuggestionSyntax
 from tcpcast.report.document import BLANK, Column, Paragraph, Table
 from tcpcast.report.prediction import (
     ANSWER_COLUMNS,
@@ -74,7 +74,7 @@ _KEYS = {
 """Command-line option of each scenario key that ``--explain`` names."""
 
 
-class _Options(Names):
+class _Options(SuggestionSyntax):
     """Suggestions as command-line options of ``predict``."""
 
     def engine(self, name: str) -> str:
@@ -283,7 +283,7 @@ def _warnings(prediction: Prediction, *, every: bool = False) -> list[Paragraph]
         about = note.about(SHOWN)
         if about is not None and about.kind != "outside":  # `_outside` shows these
             engines.setdefault(about, []).extend([] if answer is None else [answer.engine])
-    ordered = sorted(engines, key=severity)
+    ordered = sorted(engines, key=warning_severity)
     lines = []
     for note in ordered if every else ordered[:MAX_WARNINGS]:
         named = ", ".join(dict.fromkeys(engines[note]))

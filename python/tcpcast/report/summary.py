@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tcpcast import units
-from tcpcast.answer import Note, severity, to_notes
+from tcpcast.answer import Note, texts_to_notes, warning_severity
 from tcpcast.compare import packets_text
 from tcpcast.report.quantity import amount
 from tcpcast.report.sizes import exact_bytes, sizes_text
@@ -65,7 +65,7 @@ def describe(scenario: Scenario) -> str:
 def worst(warnings: Iterable[Note], metrics: Collection[str]) -> list[Note]:
     """Return the worst warnings that affect these metrics, the worst first."""
     about = (note.about(metrics) for note in dict.fromkeys(warnings))
-    return sorted(filter(None, about), key=severity)[:MAX_WARNINGS]
+    return sorted(filter(None, about), key=warning_severity)[:MAX_WARNINGS]
 
 
 def with_scenario(
@@ -76,7 +76,7 @@ def with_scenario(
     Each caveat about the scenario occurs once, with None instead of an answer. These caveats are
     computed from the scenario, because saved answers may lack them.
     """
-    about = [] if scenario is None else to_notes(scenario.warnings(), "scenario")
+    about = [] if scenario is None else texts_to_notes(scenario.warnings(), "scenario")
     pairs: list[tuple[Answer | None, Note]] = []
     for answer in answers:
         own = caveats(answer)
@@ -90,10 +90,10 @@ def caveats(answer: Answer) -> list[Note]:
     partial = (
         []
         if answer.incomplete_reason is None
-        else to_notes([answer.incomplete_reason], "incomplete")
+        else texts_to_notes([answer.incomplete_reason], "incomplete")
     )
     others = (note for note in answer.notes if str(note) != answer.incomplete_reason)
-    return [*partial, *others, *to_notes(answer.write_errors, "file")]
+    return [*partial, *others, *texts_to_notes(answer.write_errors, "file")]
 
 
 def _captured(traffic: CapturedFlows) -> str:

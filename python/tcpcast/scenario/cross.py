@@ -68,7 +68,7 @@ def _read_rate_amount(value: object) -> RateAmount:
         except UnitError:
             text = f'{units.show(value)} is not a share of the hop\'s rate; write "80%" or "8mbit"'
             raise UnitError(text) from None
-        amount = RateAmount(float(units.exact(number).scaleb(-2)), is_share=True)
+        amount = RateAmount(float(units.exact_decimal(number).scaleb(-2)), is_share=True)
     else:
         try:
             amount = RateAmount(units.parse_rate(value), is_share=False)

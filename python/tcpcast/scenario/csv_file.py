@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from tcpcast import units
 from tcpcast.errors import UnitError
-from tcpcast.inputs import protect
+from tcpcast.protected_inputs import protect_inputs
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -52,7 +52,7 @@ def read_csv(
         # Devices and pipes may have no end, and no end of a line.
         if path.exists() and not path.is_file():
             raise UnitError(f"{path} is not a file; {needs}")
-        protect(path)
+        protect_inputs(path)
         with path.open(newline="", encoding="utf-8-sig") as stream:
             return read_rows(csv.reader(stream), name)
     except FileNotFoundError:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from tcpcast import units
 from tcpcast.errors import ScenarioError
-from tcpcast.inputs import protect
+from tcpcast.protected_inputs import protect_inputs
 from tcpcast.scenario.changes import apply_changes
 from tcpcast.scenario.model import Scenario
 from tcpcast.scenario.table import find_nearest_word
@@ -60,7 +60,7 @@ def load(source: str | PathLike[str], *, changes: Mapping[str, Any] | None = Non
     98
     """
     path = find_scenario_file(source)
-    protect(path)
+    protect_inputs(path)
     tables = parse_toml(read_scenario_text(path), str(source))
     changed = apply_changes(tables, changes) if changes else tables
     folder = None if path.parent == PACKAGED else path.parent

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from tcpcast.answer import unit_of
 from tcpcast.compare import is_percentage
 from tcpcast.engines import REGISTRY, RunOptions, answer
-from tcpcast.errors import Names, ScenarioError, TcpcastError
+from tcpcast.errors import ScenarioError, SuggestionSyntax, TcpcastError
 from tcpcast.report.prediction import limit
 from tcpcast.report.quantity import interval_text, label, scale_of, value_text
 from tcpcast.report.summary import MAX_WARNINGS, caveats, describe, worst
@@ -289,7 +289,7 @@ def _in_words(asked: Question, text: str) -> str:
     return re.sub(r"--[a-z-]+[a-z]", lambda match: labels.get(match[0], match[0][2:]), text)
 
 
-class _Fields(Names):
+class _Fields(SuggestionSyntax):
     """Form of a suggestion on the page, with the labels of a question's fields."""
 
     def __init__(self, asked: Question) -> None:

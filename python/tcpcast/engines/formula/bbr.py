@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from tcpcast.answer import Answer, Metric, to_notes
+from tcpcast.answer import Answer, Metric, texts_to_notes
 from tcpcast.engines.formula.capture_inputs import path_scenario_of_capture
 from tcpcast.engines.formula.feed import (
     IDLE_PATH,
@@ -82,7 +82,7 @@ def bbr(scenario: Scenario, measured: Answer | None) -> Answer:
             "goodput_pps": Metric(goodput),
             "goodput_bps": Metric(goodput * 8 * scenario.payload_bytes),
         },
-        notes=to_notes(warn_about_other_stacks("an upper bound for BBR", "bbr", scenario)),
+        notes=texts_to_notes(warn_about_other_stacks("an upper bound for BBR", "bbr", scenario)),
         provenance={"feed": "scenario"},
         regime=WINDOW if math.isfinite(max_rate) and max_rate < free else regime,
         steps=steps,

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tcpcast.answer import Answer, Metric, to_notes
+from tcpcast.answer import Answer, Metric, texts_to_notes
 from tcpcast.engines.formula.capture_inputs import transfer_scenario_of_capture
 from tcpcast.engines.formula.feed import (
     MIN_LOSS,
@@ -85,7 +85,7 @@ def cardwell(scenario: Scenario, measured: Answer | None) -> Answer:
         engine="cardwell",
         metrics={"completion_time_s": Metric(float(latency.mean()))},
         tables={"by_size": {"size_pkts": sizes, "completion_time_s": latency}},
-        notes=to_notes(warn_about_omitted_transfer_features(scenario)),
+        notes=texts_to_notes(warn_about_omitted_transfer_features(scenario)),
         regime=max(parts, key=lambda name: parts[name][0].sum()),
         steps=steps,
         domain=transfer_domain_values(scenario, inputs, sizes),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tcpcast.answer import Note
-from tcpcast.models.domain import outside
+from tcpcast.models.domain import outside_domain_reason
 
 if TYPE_CHECKING:
     from tcpcast.answer import Answer
@@ -16,7 +16,7 @@ def mark_values_outside_domain(answer: Answer) -> None:
 
     ``answer.domain`` contains the quantities that bound the domain, by name.
     """
-    why = outside(answer.engine, **answer.domain)
+    why = outside_domain_reason(answer.engine, **answer.domain)
     if why:
         answer.mark_untrusted()
         answer.notes.insert(0, Note(f"outside its domain: {why}", kind="outside"))

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tcpcast.answer import Answer, Metric, to_notes
+from tcpcast.answer import Answer, Metric, texts_to_notes
 from tcpcast.errors import DomainError, NotApplicable, Suggestion
 from tcpcast.models.engset import Path, shared_rate_bps, spurious_timeouts
 from tcpcast.models.engset import engset as solve_engset
@@ -101,7 +101,7 @@ def engset(scenario: Scenario) -> Answer:
         engine="engset",
         metrics=metrics,
         tables={"states": _state_table(result), "queue": _queue_distribution_table(result)},
-        notes=to_notes(engset_warnings(scenario, result)),
+        notes=texts_to_notes(engset_warnings(scenario, result)),
         provenance={"intermediates": _symbol_values(result)},
     )
 

@@ -1,7 +1,8 @@
 """Engines of section 10 of INRIA report 4154: mean values of many users on one link.
 
-:func:`collect_local_loop_inputs` takes their inputs from the scenario or from its simulation (``--feed
-measured``). They predict the rate of a user's connection while on, as ``connection_rate_bps`` does.
+Their inputs are from the scenario or from its simulation (``--feed measured``), see
+:func:`collect_local_loop_inputs`. The formulas predict ``connection_rate_bps``: the rate of a
+user's connection while on.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from tcpcast.answer import Answer, Metric, to_notes
+from tcpcast.answer import Answer, Metric, texts_to_notes
 from tcpcast.engines.formula.feed import IDLE_PATH, get_specified_loss, require_one_class
 from tcpcast.engines.formula.inputs import get_positive_metric, make_step
 from tcpcast.errors import DomainError, NotApplicable, Suggestion
@@ -132,7 +133,7 @@ def restart_sqrt(scenario: Scenario, measured: Answer | None) -> Answer:
     return Answer(
         engine="restart-sqrt",
         metrics={"connection_rate_bps": Metric(rate * inputs.packet_bits)},
-        notes=to_notes(
+        notes=texts_to_notes(
             [
                 *([] if measured is not None else _warn_about_overload(inputs)),
                 *_warn_if_rate_exceeds_window(scenario, rate, rtt),
@@ -168,7 +169,8 @@ def fair_share(scenario: Scenario, measured: Answer | None) -> Answer:
     Raises
     ------
     NotApplicable
-        As for :func:`collect_local_loop_inputs`; also for a link without a rate, or one that N users do not fill.
+        As for :func:`collect_local_loop_inputs`; also if the link has no rate, or N users do not
+        fill the link.
     """
     inputs, threshold = _require_overload("fair shares of a full link", scenario, measured)
     means = {"mean_off_s": inputs.mean_off_s, "mean_size_pkts": inputs.mean_size_pkts}
@@ -202,7 +204,8 @@ def overload_bound(scenario: Scenario, measured: Answer | None) -> Answer:
     Raises
     ------
     NotApplicable
-        As for :func:`collect_local_loop_inputs`; also for a link without a rate, or one that N users do not fill.
+        As for :func:`collect_local_loop_inputs`; also if the link has no rate, or N users do not
+        fill the link.
     """
     inputs, threshold = _require_overload("the bound in overload", scenario, measured)
     goodput = float(_overload_bound_pps(inputs, inputs.loss))
@@ -233,8 +236,9 @@ def _require_overload(
     if math.isinf(_overload_bound_pps(inputs, inputs.loss)):
         min_sources = threshold * (1 - inputs.loss)
         raise NotApplicable(
-            f"{name} does not apply: {_count_sources_text(inputs.sources)} not fill the link at any file "
-            f"rate; that needs more than C I (1 - p)/B = {digits(min_sources, 5)}",
+            f"{name} does not apply: {_count_sources_text(inputs.sources)} not fill the link at "
+            "any file rate; write more than C I (1 - p)/B = "
+            f"{digits(min_sources, 5)} sources",
             Suggestion({"traffic.sources": math.floor(min_sources) + 1}),
         )
     return inputs, threshold
@@ -276,7 +280,7 @@ def _make_overload_answer(
             "connection_rate_bps": Metric(goodput * inputs.packet_bits),
             "offered_load": Metric(inputs.sources / threshold),
         },
-        notes=to_notes(warnings),
+        notes=texts_to_notes(warnings),
         regime=OVERLOAD,
         steps=steps,
     )

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tcpcast.answer import Answer, Metric, to_notes
+from tcpcast.answer import Answer, Metric, texts_to_notes
 from tcpcast.engines.formula.inputs import make_step
 from tcpcast.units import digits
 
@@ -50,7 +50,7 @@ def make_answer_from_total_rate(
     return Answer(
         engine=engine,
         metrics=metrics,
-        notes=to_notes(inputs.warnings),
+        notes=texts_to_notes(inputs.warnings),
         regime=regime,
         steps=steps,
         domain=inputs.domain_values(),

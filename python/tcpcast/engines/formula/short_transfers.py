@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tcpcast.answer import Answer, Metric, to_notes
+from tcpcast.answer import Answer, Metric, texts_to_notes
 from tcpcast.engines.formula.capture_inputs import transfer_scenario_of_capture
 from tcpcast.engines.formula.feed import (
     collect_transfer_inputs,
@@ -124,7 +124,7 @@ def short(scenario: Scenario, measured: Answer | None, *, tables: bool = True) -
             "by_size": {"size_pkts": sizes, "completion_time_s": expected},
             **({"by_losses": by_losses} if tables else {}),
         },
-        notes=to_notes(
+        notes=texts_to_notes(
             [
                 *warn_about_omitted_transfer_features(scenario),
                 *_warn_about_omitted_features(transfer),

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from tcpcast import output
 from tcpcast.errors import MachineError, ScenarioError, TcpcastError
-from tcpcast.output import Kind
+from tcpcast.output import OutputKind
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from tcpcast.engines import RunOptions
     from tcpcast.scenario import Scenario
 
-_CAPTURE = Kind("capture", bytes.fromhex("4d3cb2a1"))
+_CAPTURE = OutputKind("capture", bytes.fromhex("4d3cb2a1"))
 """First bytes of capture files that tcpcast writes: pcap with nanoseconds."""
 
 
@@ -78,7 +78,7 @@ def check_capture_file(scenario: Scenario, file: Path, *, force: bool) -> None:
         As for :func:`tcpcast.output.check_file`.
     """
     _, folder = scenario.source_tables()
-    if force and folder is not None and not output.is_of_kind(file, _CAPTURE):
+    if force and folder is not None and not output.is_of_kind_or_absent(file, _CAPTURE):
         raise TcpcastError(
             f"{file} exists and is not a capture: --force overwrites only captures if a scenario "
             "names the file; move the file, or use another name in probes.pcap"

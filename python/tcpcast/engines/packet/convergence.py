@@ -4,7 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tcpcast.drift import MIN_CYCLES, MIN_INDEPENDENT, drifting, independent_units
+from tcpcast.drift import (
+    MIN_CYCLES,
+    MIN_INDEPENDENT,
+    count_independent_units,
+    find_drifting_metrics,
+)
 from tcpcast.metrics import LOSS_INDICATIONS
 from tcpcast.scenario.modern_tcp import RATE_BASED
 from tcpcast.statistics import too_short
@@ -48,7 +53,11 @@ def find_unconverged_metrics(
         return {}
     reasons = _find_drifting_or_correlated(scenario, estimates)
     if "jain_index" in estimates:
-        drifts = _drift_reason(scenario) if drifting(_goodput_per_class(scenario, seen)) else None
+        drifts = (
+            _drift_reason(scenario)
+            if find_drifting_metrics(_goodput_per_class(scenario, seen))
+            else None
+        )
         if (reason := drifts or _too_short_for_rates_reason(scenario, seen)) is not None:
             reasons["jain_index"] = reason
     return reasons
@@ -86,7 +95,8 @@ def _too_short_for_rates_reason(scenario: Scenario, seen: Snapshot) -> str | Non
     measured_s = 1e-9 * float(seen.units.link("time_ns").sum())
     warm_up_s = seen.units.elapsed_s - measured_s / seen.units.replications
     if scenario.run.warmup_s is None and warm_up_s > LONGEST_WARM_UP * seen.units.elapsed_s:
-        return f"the run is too short: its warm-up takes more than a third; {_longer_run_advice(scenario)}"
+        advice = _longer_run_advice(scenario)
+        return f"the run is too short: its warm-up takes more than a third; {advice}"
     of_bbr = [g for g in groups if g.traffic.kind == "bulk" and g.tcp.control in RATE_BASED]
     if len(of_bbr) > 1 and measured_s < MIN_CYCLES * BBR_CYCLE_S:
         cycles = f"{MIN_CYCLES} times {BBR_CYCLE_S:g} s, the cycle of BBR's shares"
@@ -126,13 +136,13 @@ def _find_drifting_or_correlated(
         for name in too_short(estimates)
         if _has_few_independent_units(estimates[name])
     }
-    return slow | dict.fromkeys(drifting(estimates), _drift_reason(scenario))
+    return slow | dict.fromkeys(find_drifting_metrics(estimates), _drift_reason(scenario))
 
 
 def _has_few_independent_units(estimate: Estimate | None) -> bool:
     if estimate is None or estimate.pseudo is None:
         return False
-    return independent_units(estimate.pseudo, estimate.replications) < MIN_INDEPENDENT
+    return count_independent_units(estimate.pseudo, estimate.replications) < MIN_INDEPENDENT
 
 
 def _goodput_per_class(scenario: Scenario, seen: Snapshot) -> dict[int, Estimate | None]:
@@ -147,7 +157,8 @@ def _goodput_per_class(scenario: Scenario, seen: Snapshot) -> dict[int, Estimate
 
 
 def _drift_reason(scenario: Scenario) -> str:
-    return f"still drifting: the run begins and ends at different levels; {_longer_run_advice(scenario)}"
+    advice = _longer_run_advice(scenario)
+    return f"still drifting: the run begins and ends at different levels; {advice}"
 
 
 def _correlation_reason(scenario: Scenario) -> str:

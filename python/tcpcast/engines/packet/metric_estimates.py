@@ -17,9 +17,9 @@ from tcpcast.engines.packet.unfinished_transfers import (
     UnfinishedTransfers,
     get_unfinished_transfers,
 )
-from tcpcast.metrics import BY_CLASS, METRICS, ordered
-from tcpcast.products import dot
+from tcpcast.metrics import BY_CLASS, METRICS, sort_metrics
 from tcpcast.statistics import Estimate
+from tcpcast.vector_products import dot_product
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -462,7 +462,7 @@ def _metrics_without_batches(scenario: Scenario, seen: Snapshot) -> Estimates:
 
 def jain_fairness_index(packets: Floats) -> float:
     """Return Jain's fairness index, ``(sum x)^2 / (n sum x^2)``; nan if nothing was sent."""
-    squares = packets.size * dot(packets, packets)
+    squares = packets.size * dot_product(packets, packets)
     return float(packets.sum()) ** 2 / squares if squares else math.nan
 
 
@@ -475,7 +475,7 @@ def convert_to_metrics(estimates: Estimates) -> dict[str, Metric]:
     """Return the existing estimates as the metrics of an answer, in display order."""
     return {
         name: _convert_to_metric(e)
-        for name in ordered(estimates)
+        for name in sort_metrics(estimates)
         if (e := estimates[name]) is not None
     }
 

@@ -27,9 +27,9 @@ from tcpcast.engines.packet.reliability import (
 )
 from tcpcast.engines.packet.unfinished_transfers import has_many_unfinished
 from tcpcast.metrics import BY_CLASS, METRICS
-from tcpcast.products import dot
 from tcpcast.scenario.classes import has_mixed_files
 from tcpcast.units import digits
+from tcpcast.vector_products import dot_product
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -294,7 +294,7 @@ def _connection_rates_table(seen: Snapshot, bits: float, *, of_sources: bool) ->
         return {}
     time, deaths = _pad_to_equal_length(seen.totals["states_time_ns"], seen.totals["deaths"])
     size = float(units.class_counter("transfer_packets").sum() / transfers)
-    busy_s = dot(np.arange(time.size), time) * 1e-9
+    busy_s = dot_product(np.arange(time.size), time) * 1e-9
     own = sum(units.size_counter("rate_sum", row).sum() for row in range(units.size_rows))
     rates = {
         "ratio of sums": packets.sum() / (on_ns.sum() * 1e-9),
@@ -408,7 +408,7 @@ def _loss_recovery_table(
     stalled_s = float(totals["stalled_ns"].sum()) * 1e-9
     recovery_s = float(totals["recovery_ns"]) * 1e-9
     burst = totals["by_burst"]
-    on_exit = dot(np.arange(len(burst)), burst)
+    on_exit = dot_product(np.arange(len(burst)), burst)
     on_s = float(units.class_counter("on_time_ns").sum()) * 1e-9
     rows = [("timeouts_per_drop", _ratio_or_nan(timeouts, drops), "1")]
     for kind, count in zip(_native.TIMEOUT_KINDS, totals["timeouts"], strict=True):

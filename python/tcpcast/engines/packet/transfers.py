@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tcpcast.engines.packet.reliability import MIN_FILES, reliable_percentiles
-from tcpcast.intervals import skew_corrected
+from tcpcast.intervals import skew_corrected_half_widths
 from tcpcast.metrics import METRICS
 from tcpcast.statistics import MIN_EVENTS, Estimate
 
@@ -87,7 +87,7 @@ def estimate_mean_time(strata: Sequence[Sequence[TimeSums]]) -> Estimate | None:
         for sizes, of_all in zip(strata_with_transfers, wholes, strict=True)
     )
     skewed = cubes / whole.count / (variance / whole.count) ** 1.5
-    below, above = skew_corrected(
+    below, above = skew_corrected_half_widths(
         error, whole.count - len(strata_with_transfers), skewed, whole.count
     )
     low, high = max(value - below, 0.0), value + above

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from tcpcast import units
-from tcpcast.answer import severity
+from tcpcast.answer import warning_severity
 from tcpcast.engines import answer
 from tcpcast.engines.formula import FORMULAS
 from tcpcast.engines.registry import USERS as OF_USERS
@@ -241,7 +241,7 @@ def _buffer_facts(values: Values, _: list[Given]) -> Facts:
     ]
     first = f"A buffer of {plan.value:,.0f} packets is enough for a loss of {values['loss']}."
     doubt = [f"This result is unreliable: {plan.untrusted}."] if plan.untrusted else []
-    worst = map(str, sorted(plan.warnings, key=severity)[:MAX_WARNINGS])
+    worst = map(str, sorted(plan.warnings, key=warning_severity)[:MAX_WARNINGS])
     sentences = [first, *doubt, plan.recommendation, *worst]
     caption = "Buffer by other rules"
     return Facts(sentences, (caption, ["Rule", "Buffer", "Maximum queueing delay"], rows))

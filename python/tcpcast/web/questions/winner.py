@@ -9,7 +9,7 @@ from tcpcast import units
 from tcpcast.compare import metric_with_interval
 from tcpcast.engines import answer
 from tcpcast.errors import UnitError
-from tcpcast.path.prediction import path_formulas
+from tcpcast.path.prediction import select_path_formulas
 from tcpcast.report.quantity import amount
 from tcpcast.scenario import Scenario
 from tcpcast.scenario.queue import QUEUE_NAMES
@@ -155,7 +155,7 @@ def _formulas(values: Values, without: Collection[str]) -> list[Given]:
     found = []
     for group in GROUPS:
         scenario = _alone(values, group)
-        names = [name for name in path_formulas("bulk") if name not in without]
+        names = [name for name in select_path_formulas("bulk") if name not in without]
         given = [a for a in answer(scenario, names) if a.applies]
         alone = f"{group.upper()} alone"
         found += [Given(f"{a.engine}, {alone}", _each(a, scenario), scenario) for a in given]

@@ -16,14 +16,20 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tcpcast.errors import TcpcastError
-from tcpcast.sweeps.table import AFTER_KEYS, as_file, batch_of_rows, is_metric_column, modules
-from tcpcast.sweeps.worker import Part
+from tcpcast.sweeps.table import (
+    AFTER_KEYS,
+    encode_as_parquet_file,
+    import_sweep_packages,
+    is_metric_column,
+    select_stored_rows,
+)
+from tcpcast.sweeps.worker import BatchResult
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
-    from tcpcast.sweeps.worker import SweepSpec, Variant
+    from tcpcast.sweeps.worker import CellReplication, SweepSpec
 
     Axes = Sequence[Mapping[str, Sequence[Any]]]
     """Groups of keys that vary together, each key with its values, as in a definition."""
@@ -35,7 +41,7 @@ STORED_COLUMNS = ("cell", *AFTER_KEYS)
 """Stored columns of a row; the columns of the keys follow from its cell."""
 
 
-def cell_moves(there: Axes, here: Axes) -> Moves | None:
+def compute_cell_moves(there: Axes, here: Axes) -> CellMoves | None:
     """Return the new numbers of a grid's cells in a larger grid, or None if cells are missing.
 
     Parameters
@@ -47,19 +53,19 @@ def cell_moves(there: Axes, here: Axes) -> Moves | None:
     if len(there) != len(here) or indices.keys() != {frozenset(group) for group in there}:
         return None
     offsets: list[np.ndarray[Any, Any]] = []
-    strides = _strides([_length(group) for group in here])
+    strides = _cell_strides([_count_group_values(group) for group in here])
     for group in there:
         index = indices[frozenset(group)]
         keys = sorted(group)
-        positions = {values: at for at, values in enumerate(_tuples(here[index], keys))}
-        moved = [positions.get(values) for values in _tuples(group, keys)]
+        positions = {values: at for at, values in enumerate(_iter_group_values(here[index], keys))}
+        moved = [positions.get(values) for values in _iter_group_values(group, keys)]
         if None in moved:
             return None
         offsets.append(np.array(moved, dtype=np.int64) * strides[index])
-    return Moves(offsets)
+    return CellMoves(offsets)
 
 
-class Moves:
+class CellMoves:
     """Mapping of the cell numbers of a grid to those of a larger grid.
 
     For each group of keys, ``offsets`` has the part of the new number for each value.
@@ -67,7 +73,7 @@ class Moves:
 
     def __init__(self, offsets: Sequence[np.ndarray[Any, Any]]) -> None:
         self._offsets = offsets
-        self._strides = _strides([len(each) for each in offsets])
+        self._strides = _cell_strides([len(each) for each in offsets])
 
     def __call__(self, cells: Any) -> Any:
         """Return the new numbers of cells, ``[cells]``."""
@@ -78,25 +84,27 @@ class Moves:
         return new
 
 
-def _length(group: Mapping[str, Sequence[Any]]) -> int:
+def _count_group_values(group: Mapping[str, Sequence[Any]]) -> int:
     return len(next(iter(group.values())))
 
 
-def _strides(lengths: Sequence[int]) -> list[int]:
+def _cell_strides(lengths: Sequence[int]) -> list[int]:
     """Return the difference in cell numbers for one step of each group; 1 for the last group."""
     return [math.prod(lengths[at + 1 :]) for at in range(len(lengths))]
 
 
-def _tuples(group: Mapping[str, Sequence[Any]], keys: Sequence[str]) -> Iterator[tuple[str, ...]]:
+def _iter_group_values(
+    group: Mapping[str, Sequence[Any]], keys: Sequence[str]
+) -> Iterator[tuple[str, ...]]:
     """Yield the values that belong together, as texts."""
     texts = ([json.dumps(v, sort_keys=True, default=str) for v in group[key]] for key in keys)
     return zip(*texts, strict=True)
 
 
-def store_rows(
+def store_earlier_rows(
     parts: Sequence[Path],
     before: Path | None,
-    moved: Moves,
+    moved: CellMoves,
     path: Path,
     marks: Mapping[str, str],
 ) -> None:
@@ -118,7 +126,7 @@ def store_rows(
     TcpcastError
         There are more than :data:`MAX_ROWS` rows.
     """
-    arrow, parquet = modules("pyarrow", "pyarrow.parquet")
+    arrow, parquet = import_sweep_packages("pyarrow", "pyarrow.parquet")
     files = [*parts, *([] if before is None else [before])]
     count = sum(parquet.read_metadata(file).num_rows for file in files)
     if count > MAX_ROWS:
@@ -138,19 +146,21 @@ def store_rows(
     rows = rows.set_column(rows.column_names.index("cell"), "cell", arrow.array(cells))
     order = np.lexsort((again, cells))  # stable: engines stay in order
     batch = rows.take(arrow.array(order)).combine_chunks().to_batches()[0]
-    path.write_bytes(as_file(batch, marks))
+    path.write_bytes(encode_as_parquet_file(batch, marks))
 
 
 def _stored_columns(part: Any) -> Any:
     """Return the stored columns of a file."""
-    (parquet,) = modules("pyarrow.parquet")
+    (parquet,) = import_sweep_packages("pyarrow.parquet")
     with parquet.ParquetFile(part) as file:
         names = file.schema_arrow.names
         kept = [name for name in names if name in STORED_COLUMNS or is_metric_column(name)]
         return file.read(columns=kept, use_threads=False)
 
 
-def moved_notes(lines: Sequence[str], moved: Moves, replications: int, batch: int) -> Iterator[str]:
+def renumber_notes(
+    lines: Sequence[str], moved: CellMoves, replications: int, batch: int
+) -> Iterator[str]:
     """Yield the lines of the side file with the new numbers of parts and cells.
 
     Parameters
@@ -176,13 +186,13 @@ def moved_notes(lines: Sequence[str], moved: Moves, replications: int, batch: in
             yield json.dumps({**record, "part": part, "wall_s": rows})
 
 
-class Earlier:
+class EarlierRows:
     """Reusable rows by cell and replication.
 
     Parameters
     ----------
     path
-        File written by :func:`store_rows`; None for no rows.
+        File written by :func:`store_earlier_rows`; None for no rows.
     replications
         Number of replications per cell.
     """
@@ -199,13 +209,15 @@ class Earlier:
         """Return True if there are rows."""
         return self._units.size > 0
 
-    def has(self, variant: Variant) -> bool:
+    def has(self, variant: CellReplication) -> bool:
         """Return True if the variant has rows."""
         unit = self._unit(variant)
         at = int(np.searchsorted(self._units, unit))
         return at < self._units.size and int(self._units[at]) == unit
 
-    def join_rows(self, spec: SweepSpec, variants: Sequence[Variant], fresh: Part | None) -> Part:
+    def join_rows(
+        self, spec: SweepSpec, variants: Sequence[CellReplication], fresh: BatchResult | None
+    ) -> BatchResult:
         """Return the part of a batch from existing and new rows.
 
         Parameters
@@ -217,7 +229,7 @@ class Earlier:
         fresh
             The part with the new rows; None if all rows existed.
         """
-        (arrow,) = modules("pyarrow")
+        (arrow,) = import_sweep_packages("pyarrow")
         first, last = (self._unit(variants[at]) for at in (0, -1))
         low, high = np.searchsorted(self._units, [first, last + 1]).tolist()
         tables = [self._rows.slice(low, high - low)]
@@ -227,12 +239,12 @@ class Earlier:
         order = np.argsort(self._units_of(rows), kind="stable")
         rows = rows.take(arrow.array(order)).combine_chunks()
         values = {variant.cell: variant.values for variant in variants}
-        batch = batch_of_rows(rows, values, spec.kinds, spec.classes)
+        batch = select_stored_rows(rows, values, spec.kinds, spec.classes)
         statuses = dict(Counter(rows["status"].to_pylist()))
         host, wall = ("", []) if fresh is None else (fresh.host, fresh.wall)
-        return Part(as_file(batch, spec.marks or {}), statuses, host, wall)
+        return BatchResult(encode_as_parquet_file(batch, spec.marks or {}), statuses, host, wall)
 
-    def _unit(self, variant: Variant) -> int:
+    def _unit(self, variant: CellReplication) -> int:
         return variant.cell * self._replications + variant.replication
 
     def _units_of(self, rows: Any) -> Any:

@@ -20,7 +20,7 @@ RATE = "connection_rate_bps"
 
 
 @dataclass(frozen=True, slots=True)
-class Growth:
+class VariedClasses:
     """Number of sources of each class that a plan varies, in the scenario.
 
     ``others`` has the number of senders of all other classes by name.
@@ -91,7 +91,7 @@ class Growth:
         return f"{total:,.0f} sources are {each}."
 
 
-def growing(scenario: Scenario, name: str | None, plan: str) -> Growth:
+def select_varied_classes(scenario: Scenario, name: str | None, plan: str) -> VariedClasses:
     """Return the classes that a plan varies: the named one, or all with on/off sources.
 
     Raises
@@ -115,10 +115,10 @@ def growing(scenario: Scenario, name: str | None, plan: str) -> Growth:
         raise DomainError(f'--class: no class "{name}" with on/off sources; write {known}')
     grown = counts if name is None else {name: counts[name]}
     others = {each.name: each.count for each in people if each.name not in grown}
-    return Growth(grown, others, bool(scenario.classes))
+    return VariedClasses(grown, others, bool(scenario.classes))
 
 
-def slowest_rate(answer: Answer, name: str | None = None) -> Metric | None:
+def lowest_mean_rate(answer: Answer, name: str | None = None) -> Metric | None:
     """Return the mean connection rate of a class, or the lowest rate of all classes.
 
     None if the answer contains no such rate.

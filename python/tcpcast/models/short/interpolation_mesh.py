@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     Integers = NDArray[np.intp]
 
 
-class Block(NamedTuple):
+class InterpolationBlock(NamedTuple):
     """Values that combine the same number of vector entries each.
 
     ``which`` are the indices of the values, (N,); ``places`` the indices of their entries and
@@ -29,7 +29,7 @@ class Block(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Mesh:
+class InterpolationMesh:
     """Product mesh of remaining packets and window; its values begin at ``offset`` in a vector.
 
     Interpolation is cubic in remaining packets (linear up to ``bent_to``) and linear in the window.
@@ -58,7 +58,7 @@ class Mesh:
             np.tile(self.window, len(self.left)),
         )
 
-    def stencil(self, left: Floats, window: Floats) -> list[Block]:
+    def stencil(self, left: Floats, window: Floats) -> list[InterpolationBlock]:
         """Return nodes and weights that interpolate each of N values: four or eight per value."""
         last, top = len(self.window) - 1, len(self.left) - 1
         column = np.searchsorted(self.window, window, side="right") - 1
@@ -70,7 +70,7 @@ class Mesh:
         i = np.minimum(np.searchsorted(self.left, x, side="right") - 1, top - 1)
         linear = (x < self.bent_to) | (i == 0) | (i == top - 1)
         blocks = []
-        for mask, first, weigh in ((linear, 0, _linear), (~linear, -1, _cubic)):
+        for mask, first, weigh in ((linear, 0, _linear_weights), (~linear, -1, _cubic_weights)):
             which = np.flatnonzero(mask)
             row, near, far = i[which], column[which], after[which]
             beyond, within = share[which], 1 - share[which]
@@ -83,17 +83,17 @@ class Mesh:
                 np.add(base, far, out=places[2 * node + 1])
                 np.multiply(weight, within, out=parts[2 * node])
                 np.multiply(weight, beyond, out=parts[2 * node + 1])
-            blocks.append(Block(which, places, parts))
+            blocks.append(InterpolationBlock(which, places, parts))
         return blocks
 
 
-def _linear(mesh: Floats, i: Integers, x: Floats) -> list[Floats]:
+def _linear_weights(mesh: Floats, i: Integers, x: Floats) -> list[Floats]:
     """Return the weights of nodes i and i + 1 for each x between them."""
     share = (x - mesh[i]) / (mesh[1:] - mesh[:-1])[i]
     return [1 - share, share]
 
 
-def _cubic(mesh: Floats, i: Integers, x: Floats) -> list[Floats]:
+def _cubic_weights(mesh: Floats, i: Integers, x: Floats) -> list[Floats]:
     """Return the weights of nodes i - 1 to i + 2 for each x between the middle two."""
     nodes = [mesh[a : len(mesh) - 3 + a] for a in range(4)]
     before = i - 1
@@ -106,7 +106,9 @@ def _cubic(mesh: Floats, i: Integers, x: Floats) -> list[Floats]:
     return weights
 
 
-def graded(low: float, high: float, *, step: float, ratio: float, even_to: float) -> Floats:
+def make_graded_mesh(
+    low: float, high: float, *, step: float, ratio: float, even_to: float
+) -> Floats:
     """Return a mesh from ``low`` past ``high``: first constant, then proportional steps."""
     even = np.arange(low, max(min(even_to, high), low) + step, step)
     count = max(math.ceil(math.log(max(high / even[-1], 1.0)) / math.log1p(ratio)), 0)
@@ -121,7 +123,7 @@ class BlockMatrix:
     times as long, but the import of scipy's takes as long as about eighty products.
     """
 
-    blocks: list[Block]
+    blocks: list[InterpolationBlock]
     count: int
 
     def __matmul__(self, vector: Floats) -> Floats:
@@ -134,8 +136,8 @@ class BlockMatrix:
         return result
 
 
-def matrix(
-    blocks: list[Block], count: int, size: int, *, few: bool
+def assemble_interpolation_matrix(
+    blocks: list[InterpolationBlock], count: int, size: int, *, few: bool
 ) -> sparse.csr_array | BlockMatrix:
     """Return the interpolation matrix, (count, size), assembled from the blocks of each value.
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from tcpcast.scenario import Scenario
 
 
-def untrusted_reason(engine: str, scenario: Scenario, changes: Mapping[str, Any]) -> str:
+def formula_untrusted_reason(engine: str, scenario: Scenario, changes: Mapping[str, Any]) -> str:
     """Return the reason not to trust an engine at a plan's answer, or "".
 
     Parameters

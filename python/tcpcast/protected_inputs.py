@@ -20,8 +20,8 @@ _remembered: ContextVar[set[tuple[int, int]] | None] = ContextVar("_remembered",
 
 
 @contextmanager
-def protected() -> Iterator[None]:
-    """Protect each file that is passed to :func:`protect` until the end of a ``with`` block."""
+def input_protection_scope() -> Iterator[None]:
+    """Protect each file passed to :func:`protect_inputs` until the end of the ``with`` block."""
     token = _remembered.set(set())
     try:
         yield
@@ -29,22 +29,22 @@ def protected() -> Iterator[None]:
         _remembered.reset(token)
 
 
-def protect(*files: Name) -> None:
+def protect_inputs(*files: Name) -> None:
     """Protect input files of the current command, by name or descriptor, as far as they exist."""
     remembered = _remembered.get()
     if remembered is not None:
         for file in files:
             with suppress(OSError, ValueError):
-                remembered.add(_identity(file))
+                remembered.add(_file_identity(file))
 
 
-def is_protected(file: Name) -> bool:
+def is_protected_input(file: Name) -> bool:
     """Return True if a file, or the target of a link, is an input of the current command."""
     with suppress(OSError, ValueError):
-        return _identity(file) in (_remembered.get() or ())
+        return _file_identity(file) in (_remembered.get() or ())
     return False
 
 
-def _identity(file: Name) -> tuple[int, int]:
+def _file_identity(file: Name) -> tuple[int, int]:
     status = os.stat(file)
     return status.st_dev, status.st_ino

@@ -21,7 +21,7 @@ AROUND = 2.5
 """Factor by which the curve extends below and above the answer."""
 
 
-def between(
+def values_around_answer(
     value: float,
     simulated: Iterable[float] = (),
     around: float = AROUND,
@@ -48,7 +48,7 @@ def between(
     return np.unique(np.append(np.geomspace(low, max(high, low), POINTS), value))
 
 
-def add_curve(  # noqa: PLR0913 - the curve, and its ends
+def add_curve_table(  # noqa: PLR0913 - the curve, and its ends
     plan: Plan,
     column: str,
     metric: str,
@@ -67,7 +67,7 @@ def add_curve(  # noqa: PLR0913 - the curve, and its ends
     if not plan.has_model:
         centre = plan.simulated or centre or float(np.median(simulated) if len(simulated) else 1)
     around = plan.value if plan.has_model else centre
-    values: NDArray[Any] = between(around, simulated, minimum=minimum, maximum=maximum)
+    values: NDArray[Any] = values_around_answer(around, simulated, minimum=minimum, maximum=maximum)
     if is_whole:
         values = np.unique(np.maximum(np.round(values).astype(np.int64), 1))
     found = [None if at is None else at(value) for value in values.tolist()]

@@ -20,7 +20,7 @@ BLOCK = 1 << 14
 """Values per block: about ten such arrays fit into the cache of one core."""
 
 
-def over_blocks(
+def evaluate_in_blocks(
     formula: Callable[..., dict[str, NDArray[Any]]], *arguments: NDArray[Any]
 ) -> dict[str, NDArray[Any]]:
     """Evaluate a formula in blocks; return its results by name, in the broadcast shape.
@@ -41,7 +41,7 @@ def over_blocks(
         results = formula(*arguments)
         return {name: np.broadcast_to(each, shape) for name, each in results.items()}
     joined: dict[str, NDArray[Any]] = {}
-    flat = [_flat(each, shape) for each in arguments]
+    flat = [_flat_view(each, shape) for each in arguments]
     for start in range(0, size, BLOCK):
         part = slice(start, start + BLOCK)
         block = formula(*(values[part] if varies else values for values, varies in flat))
@@ -52,7 +52,7 @@ def over_blocks(
     return {name: values.reshape(shape) for name, values in joined.items()}
 
 
-def _flat(values: NDArray[Any], shape: tuple[int, ...]) -> tuple[Any, bool]:
+def _flat_view(values: NDArray[Any], shape: tuple[int, ...]) -> tuple[Any, bool]:
     """Return a sequence whose slices contain the broadcast values in order, without a copy.
 
     Also return False for a single value, which is not expanded.

@@ -93,15 +93,15 @@ class PlannedPath:
         """Return a note with the inputs of the models."""
         window = self.receiver_window_pkts
         limit = "unlimited" if math.isinf(window) else f"{window:,.0f} packets"
-        loss = f"p {percent(self.loss_ratio)}, " if with_loss else ""
+        loss = f"p {percent_text(self.loss_ratio)}, " if with_loss else ""
         return (
-            f"Inputs of the models: {loss}RTT {milliseconds(self.rtt_s)}, T0 "
-            f"{milliseconds(self.t0_s)}, b {self.packets_per_ack}, W_max {limit}; "
+            f"Inputs of the models: {loss}RTT {milliseconds_text(self.rtt_s)}, T0 "
+            f"{milliseconds_text(self.t0_s)}, b {self.packets_per_ack}, W_max {limit}; "
             f"packets of {self.packet_bytes} B with {self.payload_bytes} B of payload."
         )
 
 
-def planned_path(model: str, scenario: Scenario) -> PlannedPath:
+def make_planned_path(model: str, scenario: Scenario) -> PlannedPath:
     """Return the inputs of the models for a scenario with bulk flows.
 
     Parameters
@@ -143,7 +143,7 @@ def planned_path(model: str, scenario: Scenario) -> PlannedPath:
     )
 
 
-def simulated_run(
+def choose_run_length(
     path: PlannedPath, *, flows: int, rate_pps: float, total_pps: float
 ) -> tuple[float, float]:
     """Return the duration of each run of a check, and its warm-up, in seconds.
@@ -165,7 +165,7 @@ def simulated_run(
     return math.ceil(warm_up + measured), math.ceil(warm_up)
 
 
-def run_changes(path: PlannedPath, duration_s: float, warm_up_s: float) -> dict[str, Any]:
+def changes_for_runs(path: PlannedPath, duration_s: float, warm_up_s: float) -> dict[str, Any]:
     """Return the changes of a scenario for the runs of a check.
 
     With classic stacks, slow start ends at PFTK's mean window: the models do not include the
@@ -187,22 +187,22 @@ def run_changes(path: PlannedPath, duration_s: float, warm_up_s: float) -> dict[
     return {"tcp.initial_ssthresh": max(2, round(float(window))), **changes}
 
 
-def rto_share(path: PlannedPath, *, flows: int, loss_ratio: float) -> float:
+def share_of_flows_in_rto(path: PlannedPath, *, flows: int, loss_ratio: float) -> float:
     """Return the share of flows in RTO according to algorithm 1, E[nTO]/n (24)."""
     found = parallel_throughput(flows=flows, loss_event_ratio=loss_ratio, **path.model_inputs())
     return float(found.flows_in_timeout) / flows
 
 
-def rto_warning(path: PlannedPath, share: float) -> str:
+def warn_about_replaced_algorithm_1(path: PlannedPath, share: float) -> str:
     """Return the warning that algorithm 1 is replaced, with the reason."""
     return (
         f"algorithm 1 assumes few flows in RTO; here {100 * share:.0f} % of the flows would be "
-        f"(T0 {milliseconds(path.t0_s)}, RTT {milliseconds(path.rtt_s)}), so it underestimates "
-        "the rate: n times PFTK is used instead"
+        f"(T0 {milliseconds_text(path.t0_s)}, RTT {milliseconds_text(path.rtt_s)}), so it "
+        "underestimates the rate: n times PFTK is used instead"
     )
 
 
-def is_affordable(plan: Plan, packets: float, instead: str) -> bool:
+def can_afford_simulation(plan: Plan, packets: float, instead: str) -> bool:
     """Return True if a check is short enough to simulate; otherwise add a warning to the plan."""
     if packets <= MAX_PACKETS:
         return True
@@ -213,7 +213,7 @@ def is_affordable(plan: Plan, packets: float, instead: str) -> bool:
     return False
 
 
-def check_of_path(  # noqa: PLR0913 - the runs, and what limits them
+def prepare_verification_runs(  # noqa: PLR0913 - the runs, and what limits them
     plan: Plan,
     path: PlannedPath,
     *,
@@ -225,15 +225,15 @@ def check_of_path(  # noqa: PLR0913 - the runs, and what limits them
 ) -> tuple[dict[str, Any], str] | None:
     """Return the changes for the runs of a check, and a note about their length.
 
-    See :func:`simulated_run` for the parameters; each run takes ``least_s`` or longer. Returns
+    See :func:`choose_run_length` for the parameters; each run takes ``least_s`` or longer. Returns
     None, and adds a warning to the plan, if the runs take too many packets.
     """
-    duration, warm_up = simulated_run(path, flows=flows, rate_pps=rate_pps, total_pps=total_pps)
+    duration, warm_up = choose_run_length(path, flows=flows, rate_pps=rate_pps, total_pps=total_pps)
     duration = max(duration, least_s)
-    if not is_affordable(plan, duration * total_pps, instead):
+    if not can_afford_simulation(plan, duration * total_pps, instead):
         return None
     length = f"Simulated: {duration:,.0f} s each, without the first {warm_up:,.0f} s."
-    return run_changes(path, duration, warm_up), length
+    return changes_for_runs(path, duration, warm_up), length
 
 
 def rate_text(rate_bps: float) -> str:
@@ -241,11 +241,11 @@ def rate_text(rate_bps: float) -> str:
     return units.format_rate(float(f"{rate_bps:.4g}"))
 
 
-def percent(ratio: float) -> str:
+def percent_text(ratio: float) -> str:
     """Format a ratio as a percentage with four digits."""
     return f"{100 * ratio:.4g} %"
 
 
-def milliseconds(seconds: float) -> str:
+def milliseconds_text(seconds: float) -> str:
     """Format a time in ms, or in s from 1 s."""
     return f"{units.digits(seconds)} s" if seconds >= 1 else f"{1e3 * seconds:.4g} ms"

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tcpcast.models.short.growth import Growth, ShortTransfer, file_sizes
+from tcpcast.models.short.window_growth import ShortTransfer, WindowGrowth, file_sizes
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -38,16 +38,16 @@ def lossless_latency_s(transfer: ShortTransfer, size_pkts: ArrayLike) -> Floats:
         A size below 1.
     """
     sizes = file_sizes(size_pkts)
-    latency = _fluid_latency_s(transfer, sizes) + rounding_s(transfer, sizes)
+    latency = _fluid_latency_s(transfer, sizes) + full_rounds_excess_s(transfer, sizes)
     return np.asarray(latency + _lossless_wait_s(transfer, sizes))
 
 
 def _fluid_latency_s(transfer: ShortTransfer, sizes: Floats) -> Floats:
-    grown = Growth.of(transfer, transfer.initial_window_pkts, transfer.initial_ssthresh_pkts)
+    grown = WindowGrowth.of(transfer, transfer.initial_window_pkts, transfer.initial_ssthresh_pkts)
     return np.asarray(transfer.rtt_s * grown.rounds(sizes, grown.window(sizes)))
 
 
-def rounding_s(transfer: ShortTransfer, sizes: Floats) -> Floats:
+def full_rounds_excess_s(transfer: ShortTransfer, sizes: Floats) -> Floats:
     """Return the time of full rounds beyond the fluid's; 0 if not ``whole_rounds``.
 
     The rounds of slow start before the last one, then the remaining packets on the link, and one
@@ -68,7 +68,7 @@ def rounding_s(transfer: ShortTransfer, sizes: Floats) -> Floats:
     return before + rtt + (left - 1) / transfer.link_pps - _fluid_latency_s(transfer, sizes)
 
 
-def rest_latency_s(transfer: ShortTransfer, left: Floats, grown: Growth) -> Floats:
+def rest_latency_s(transfer: ShortTransfer, left: Floats, grown: WindowGrowth) -> Floats:
     """Return L_0 of the remaining packets after a loss.
 
     At the end, the ACK for b packets waits for the timer unless b divides the remaining packets, a
@@ -84,7 +84,7 @@ def rest_latency_s(transfer: ShortTransfer, left: Floats, grown: Growth) -> Floa
 
 def restart_latency_s(transfer: ShortTransfer, left: Floats, half_window: Floats) -> Floats:
     """Return L_0 of the remaining packets after a timeout: window 1, W_SS half the window."""
-    grown = Growth.of(transfer, np.ones_like(left), np.maximum(half_window, 2.0))
+    grown = WindowGrowth.of(transfer, np.ones_like(left), np.maximum(half_window, 2.0))
     return rest_latency_s(transfer, left, grown)
 
 

@@ -6,7 +6,7 @@ from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any
 
 from tcpcast.errors import ScenarioError
-from tcpcast.plan.population import SEARCHED
+from tcpcast.plan.population_search import SEARCHED
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -66,7 +66,7 @@ UNUSED: dict[str, dict[str, str]] = {
 """Patterns of unused keys by question, with advice."""
 
 
-def check_keys(question: str, changes: Mapping[str, Any], scenario: Scenario) -> None:
+def check_changed_keys(question: str, changes: Mapping[str, Any], scenario: Scenario) -> None:
     """Reject changes of keys that a question solves for, determines itself or ignores.
 
     Parameters
@@ -83,18 +83,18 @@ def check_keys(question: str, changes: Mapping[str, Any], scenario: Scenario) ->
     ScenarioError
         A key is unused; the message has the first such key, and advice.
     """
-    for key, value in _leaves(changes):
-        why = _why(question, _of_bottleneck(key, scenario))
+    for key, value in _iter_dotted_keys(changes):
+        why = _unused_key_reason(question, _convert_to_bottleneck_key(key, scenario))
         if why == _SOURCES and len(scenario.classes) > 1:
             continue  # affects the proportion of the classes, or a class that does not grow
         if why is None and question == "quality" and key == "run.replications":
-            why = _too_few(value)
+            why = _too_few_replications_reason(value)
         if why is not None:
             name = "users --share" if question == "quality" else question
             raise ScenarioError(f"--set {key}: plan {name} does not use it: {why}")
 
 
-def unused_keys(question: str, scenario: Scenario, changes: Mapping[str, Any]) -> list[str]:
+def note_unused_keys(question: str, scenario: Scenario, changes: Mapping[str, Any]) -> list[str]:
     """Return a note per reason for which keys of a scenario are unused in a check.
 
     The key that the plan solves for is not listed. Nor are ``changes``: unused ones were rejected.
@@ -103,7 +103,7 @@ def unused_keys(question: str, scenario: Scenario, changes: Mapping[str, Any]) -
     for name in ("run", "probes", "tcp"):
         for key in sorted(getattr(scenario, name).model_fields_set):
             dotted = f"{name}.{key}"
-            why = _LENGTH if dotted == "run.duration" else _why(question, dotted)
+            why = _LENGTH if dotted == "run.duration" else _unused_key_reason(question, dotted)
             if why is not None and dotted not in changes:
                 keys_by_reason.setdefault(why, []).append(dotted)
     return [
@@ -112,7 +112,7 @@ def unused_keys(question: str, scenario: Scenario, changes: Mapping[str, Any]) -
     ]
 
 
-def _of_bottleneck(key: str, scenario: Scenario) -> str:
+def _convert_to_bottleneck_key(key: str, scenario: Scenario) -> str:
     """Return the bottleneck's key for a key of the measured hop; other keys are unchanged."""
     network = scenario.network
     if not network.hops:
@@ -124,25 +124,25 @@ def _of_bottleneck(key: str, scenario: Scenario) -> str:
     return key
 
 
-def _why(question: str, key: str) -> str | None:
+def _unused_key_reason(question: str, key: str) -> str | None:
     for pattern, why in UNUSED[question].items():
         if fnmatchcase(key, pattern):
             return why
     return None
 
 
-def _too_few(value: Any) -> str | None:
+def _too_few_replications_reason(value: Any) -> str | None:
     if not isinstance(value, int) or value >= SEARCHED:
         return None
     return f"each population is simulated at least {SEARCHED} times; write {SEARCHED} or more"
 
 
-def _leaves(changes: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+def _iter_dotted_keys(changes: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
     """Yield the dotted keys and values of changes, including those of nested tables."""
     for key, value in changes.items():
         inside = value
         if isinstance(value, list):
             inside = {str(at): each for at, each in enumerate(value) if isinstance(each, dict)}
         if isinstance(inside, dict) and inside:
-            yield from _leaves({f"{key}.{name}": each for name, each in inside.items()})
+            yield from _iter_dotted_keys({f"{key}.{name}": each for name, each in inside.items()})
         yield key, value

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from types import ModuleType
 
 
-def column(arrow: ModuleType, values: Sequence[Any], kind: Any) -> Any:
+def make_arrow_column(arrow: ModuleType, values: Sequence[Any], kind: Any) -> Any:
     """Return the same array as ``pyarrow.array(values, kind)``.
 
     Parameters
@@ -30,11 +30,11 @@ def column(arrow: ModuleType, values: Sequence[Any], kind: Any) -> Any:
     """
     known = None
     if None in values:
-        known = _bits(arrow, np.array([value is not None for value in values], dtype=bool))
+        known = _pack_bits(arrow, np.array([value is not None for value in values], dtype=bool))
     if kind == arrow.string():
-        return arrow.Array.from_buffers(kind, len(values), [known, *_texts(arrow, values)])
+        return arrow.Array.from_buffers(kind, len(values), [known, *_encode_texts(arrow, values)])
     if kind == arrow.bool_():
-        data = _bits(arrow, np.array([bool(value) for value in values], dtype=bool))
+        data = _pack_bits(arrow, np.array([bool(value) for value in values], dtype=bool))
     else:
         filled = values if known is None else [0 if value is None else value for value in values]
         numbers = np.float64 if kind == arrow.float64() else np.int64
@@ -42,20 +42,20 @@ def column(arrow: ModuleType, values: Sequence[Any], kind: Any) -> Any:
     return arrow.Array.from_buffers(kind, len(values), [known, data])
 
 
-def lists_of_texts(arrow: ModuleType, values: Sequence[Sequence[str]]) -> Any:
+def make_text_list_column(arrow: ModuleType, values: Sequence[Sequence[str]]) -> Any:
     """Return an array of lists of texts, with Parquet's name for the elements."""
     ends = np.array([*accumulate(map(len, values), initial=0)], dtype=np.int32)
-    within = column(arrow, [text for each in values for text in each], arrow.string())
+    within = make_arrow_column(arrow, [text for each in values for text in each], arrow.string())
     buffers = [None, arrow.py_buffer(ends)]
     kind = arrow.list_(arrow.field("element", arrow.string()))
     return arrow.Array.from_buffers(kind, len(values), buffers, children=[within])
 
 
-def _bits(arrow: ModuleType, truths: Any) -> Any:
+def _pack_bits(arrow: ModuleType, truths: Any) -> Any:
     return arrow.py_buffer(np.packbits(truths, bitorder="little"))
 
 
-def _texts(arrow: ModuleType, values: Sequence[str | None]) -> tuple[Any, Any]:
+def _encode_texts(arrow: ModuleType, values: Sequence[str | None]) -> tuple[Any, Any]:
     """Return the offsets of the texts, and their concatenated bytes."""
     parts = [b"" if value is None else value.encode() for value in values]
     ends = np.array([*accumulate(map(len, parts), initial=0)], dtype=np.int32)

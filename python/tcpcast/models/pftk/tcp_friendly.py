@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tcpcast.models.bisection import largest_loss_ratio
-from tcpcast.models.domain import acknowledged, loss_ratios, positive
-from tcpcast.models.pftk.closed_form import packet_time
+from tcpcast.models.domain import to_loss_ratio_array, to_packets_per_ack_array, to_positive_array
+from tcpcast.models.pftk.closed_form import time_per_packet_s
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -47,11 +47,11 @@ def tcp_friendly_rate_pps(
     DomainError
         An argument outside its domain.
     """
-    rtt = positive("rtt_s", rtt_s)
-    t0 = 4 * rtt if t0_s is None else positive("t0_s", t0_s)
-    p = loss_ratios("loss_event_ratio", loss_event_ratio)
-    b = acknowledged(packets_per_ack)
-    return np.asarray(1 / packet_time(rtt, t0 * 3 * np.sqrt(3 * b * p / 8), p, b))
+    rtt = to_positive_array("rtt_s", rtt_s)
+    t0 = 4 * rtt if t0_s is None else to_positive_array("t0_s", t0_s)
+    p = to_loss_ratio_array("loss_event_ratio", loss_event_ratio)
+    b = to_packets_per_ack_array(packets_per_ack)
+    return np.asarray(1 / time_per_packet_s(rtt, t0 * 3 * np.sqrt(3 * b * p / 8), p, b))
 
 
 def tcp_friendly_loss_event_ratio(
@@ -66,9 +66,9 @@ def tcp_friendly_loss_event_ratio(
     ``rate_pps`` in packets/s, above 0; the others and the errors as in
     :func:`tcp_friendly_rate_pps`.
     """
-    target, rtt = positive("rate_pps", rate_pps), positive("rtt_s", rtt_s)
-    t0 = 4 * rtt if t0_s is None else positive("t0_s", t0_s)
-    b = acknowledged(packets_per_ack)
+    target, rtt = to_positive_array("rate_pps", rate_pps), to_positive_array("rtt_s", rtt_s)
+    t0 = 4 * rtt if t0_s is None else to_positive_array("t0_s", t0_s)
+    b = to_packets_per_ack_array(packets_per_ack)
 
     def reached(p: NDArray[np.float64]) -> NDArray[np.bool_]:
         rate = tcp_friendly_rate_pps(rtt_s=rtt, loss_event_ratio=p, t0_s=t0, packets_per_ack=b)

@@ -13,11 +13,11 @@ from tcpcast.answer import Metric
 from tcpcast.engines import REGISTRY
 from tcpcast.errors import DomainError, NotApplicable, UnknownEngine
 from tcpcast.models.local_loop import threshold_sources
-from tcpcast.plan.growth import growing
-from tcpcast.plan.path import percent, rate_text
-from tcpcast.plan.question import Question
-from tcpcast.plan.search import Goal, SearchResult, solve_between
-from tcpcast.plan.verification import Simulations
+from tcpcast.plan.inverse_question import InverseQuestion
+from tcpcast.plan.planned_path import percent_text, rate_text
+from tcpcast.plan.search import SearchGoal, SearchResult, solve_between
+from tcpcast.plan.varied_classes import select_varied_classes
+from tcpcast.plan.verification import PlanSimulations
 from tcpcast.scenario.traffic import MAX_SOURCES, OnOff
 
 if TYPE_CHECKING:
@@ -25,9 +25,9 @@ if TYPE_CHECKING:
 
     from tcpcast.answer import Answer
     from tcpcast.engines import RunOptions
-    from tcpcast.plan.growth import Growth
     from tcpcast.plan.result import Table
-    from tcpcast.plan.verification import Stopped
+    from tcpcast.plan.varied_classes import VariedClasses
+    from tcpcast.plan.verification import SimulationStopped
     from tcpcast.scenario import Scenario
 
 ENGINES = ("packet", "fixed-point", "mean-field")
@@ -56,11 +56,11 @@ NEAR = 1.5
 
 
 @dataclass(frozen=True, slots=True)
-class Quality:
+class FileGoodputTarget:
     """The target: a ``share`` of the files of each class exceeds ``above_bps``."""
 
     scenario: Scenario
-    growth: Growth
+    growth: VariedClasses
     share: float
     above_bps: float
     engine: str
@@ -68,12 +68,12 @@ class Quality:
     @property
     def text(self) -> str:
         """Description of the target."""
-        return f"{percent(self.share)} of files above {rate_text(self.above_bps)}"
+        return f"{percent_text(self.share)} of files above {rate_text(self.above_bps)}"
 
     @property
-    def question(self) -> Question:
+    def question(self) -> InverseQuestion:
         """Return the varied key and the metric."""
-        return Question(
+        return InverseQuestion(
             text=f"largest population with {self.text}",
             key=self.growth.key,
             column="sources",
@@ -81,7 +81,7 @@ class Quality:
             metric="goodput_bps",
             make_changes=self.growth.changes,
             read=self.read,
-            figure=f"the goodput that {percent(self.share)} of files reach",
+            figure=f"the goodput that {percent_text(self.share)} of files reach",
             tables=("file_goodput",),
         )
 
@@ -90,10 +90,12 @@ class Quality:
         extra_changes: Callable[[float], dict[str, Any]],
         options: RunOptions | None,
         engine: str = "packet",
-    ) -> Simulations:
+    ) -> PlanSimulations:
         """Return simulations by an engine; ``extra_changes`` returns additional changes."""
         transfers = self.scenario.run.transfers or 0
-        return Simulations(self.scenario, self.question, options, transfers, engine, extra_changes)
+        return PlanSimulations(
+            self.scenario, self.question, options, transfers, engine, extra_changes
+        )
 
     @property
     def maximum(self) -> int:
@@ -106,9 +108,9 @@ class Quality:
         return len(self.growth.counts)
 
     @property
-    def goal(self) -> Goal:
+    def goal(self) -> SearchGoal:
         """Goal of the search."""
-        return Goal(target=self.above_bps, minimum=self.minimum, maximum=self.maximum)
+        return SearchGoal(target=self.above_bps, minimum=self.minimum, maximum=self.maximum)
 
     @property
     def link(self) -> dict[str, float]:
@@ -125,7 +127,11 @@ class Quality:
         """Return an OFF time and a size whose ratio is the mean load of the growing sources."""
         counts, total = self.growth.counts, self.growth.total
         means = [
-            (counts[each.name] / total, each.traffic.off.mean_value(), _mean_size(each.traffic))
+            (
+                counts[each.name] / total,
+                each.traffic.off.mean_value(),
+                _mean_file_size_pkts(each.traffic),
+            )
             for each in self.scenario.populations
             if each.name in counts and isinstance(each.traffic, OnOff)
         ]
@@ -144,7 +150,7 @@ class Quality:
 
         The name selects the files of one class; the default is the slowest class.
         """
-        table = lowest_goodputs(answer, name)
+        table = get_exceeded_goodputs(answer, name)
         if table is None or answer.withheld:
             return None
         (rows,) = np.nonzero(np.isclose(table["share"], self.share))
@@ -181,11 +187,11 @@ class Quality:
         return min(1.0, sources / self.threshold) * link["link_pps"] * seconds
 
 
-def _mean_size(traffic: OnOff) -> float:
+def _mean_file_size_pkts(traffic: OnOff) -> float:
     return max(1.0, traffic.size.mean_value())
 
 
-def lowest_goodputs(answer: Answer, name: str | None = None) -> Table | None:
+def get_exceeded_goodputs(answer: Answer, name: str | None = None) -> Table | None:
     """Return the goodput that each share of the files exceeds.
 
     The name selects one of several classes; the default is the lowest goodput.
@@ -201,7 +207,7 @@ def lowest_goodputs(answer: Answer, name: str | None = None) -> Table | None:
     return {name: by_class[name][rows] for name in ("share", "goodput_bps", "low", "high")}
 
 
-def quality(  # noqa: PLR0913 - parameters of the question
+def make_file_goodput_target(  # noqa: PLR0913 - parameters of the question
     scenario: Scenario,
     share: float,
     above_bps: float,
@@ -209,7 +215,7 @@ def quality(  # noqa: PLR0913 - parameters of the question
     *,
     plan: str = "plan users",
     grows: str | None = None,
-) -> Quality:
+) -> FileGoodputTarget:
     """Return the target and its engine; the default engine depends on the threshold.
 
     Raises
@@ -217,7 +223,7 @@ def quality(  # noqa: PLR0913 - parameters of the question
     NotApplicable, DomainError, UnknownEngine
         See :func:`tcpcast.plan.plan_quality`.
     """
-    growth = growing(scenario, grows, plan)
+    growth = select_varied_classes(scenario, grows, plan)
     if math.isinf(scenario.network.bottleneck.rate_bps):
         raise NotApplicable(f"{plan} needs a shared link; write network.bottleneck.rate")
     if not 0 < share < 1:
@@ -226,14 +232,14 @@ def quality(  # noqa: PLR0913 - parameters of the question
         raise DomainError(
             f"the goodput must be above 0 and finite, not {above_bps!r}; write 500kbit"
         )
-    exact = Quality(scenario, growth, share, above_bps, "packet")
+    exact = FileGoodputTarget(scenario, growth, share, above_bps, "packet")
     # A scaled population has one class, of a classic stack.
     if engine is None and (scenario.is_modern or len(scenario.populations) > 1):
         return exact
-    return replace(exact, engine=_engine(engine, exact.threshold))
+    return replace(exact, engine=_choose_engine(engine, exact.threshold))
 
 
-def _engine(name: str | None, threshold: float) -> str:
+def _choose_engine(name: str | None, threshold: float) -> str:
     known_engines = [name for name in ENGINES if name in REGISTRY]
     if name is None:
         large = threshold > EXACT_SOURCES and "mean-field" in known_engines
@@ -246,17 +252,17 @@ def _engine(name: str | None, threshold: float) -> str:
     return name
 
 
-def search(target: Quality, runs: Simulations) -> SearchResult:
+def search_largest_population(target: FileGoodputTarget, runs: PlanSimulations) -> SearchResult:
     """Return the largest population that meets the target; it is simulated."""
-    return solve_between(runs, target.goal, *_bracket(target, runs))
+    return solve_between(runs, target.goal, *_bracket_population(target, runs))
 
 
-def _bracket(target: Quality, runs: Simulations) -> tuple[int, int]:
+def _bracket_population(target: FileGoodputTarget, runs: PlanSimulations) -> tuple[int, int]:
     """Return a population that meets the target and a larger one that does not."""
     low = start = min(max(target.minimum, round(target.threshold)), target.maximum)
-    _check_smallest(target, runs)
+    _check_smallest_population(target, runs)
     if runs.measure(start) >= target.above_bps:
-        high = _upper_bound(target)
+        high = _upper_bound_population(target)
         while runs.measure(high) >= target.above_bps:
             if high == target.maximum:
                 raise DomainError(_unlimited_message(target))
@@ -271,7 +277,7 @@ def _bracket(target: Quality, runs: Simulations) -> tuple[int, int]:
             return low, high
 
 
-def _check_smallest(target: Quality, runs: Simulations) -> None:
+def _check_smallest_population(target: FileGoodputTarget, runs: PlanSimulations) -> None:
     """Raise early if the smallest population misses the target; this run is the fastest."""
     try:
         if runs.measure(target.minimum) < target.above_bps:
@@ -280,7 +286,7 @@ def _check_smallest(target: Quality, runs: Simulations) -> None:
         return
 
 
-def _upper_bound(target: Quality) -> int:
+def _upper_bound_population(target: FileGoodputTarget) -> int:
     """Return the population with half the target as mean goodput, by equation (3) inverted."""
     half_pps = target.above_bps / 2 / (8 * target.scenario.network.packet_bytes)
     link = target.link
@@ -288,33 +294,36 @@ def _upper_bound(target: Quality) -> int:
     return math.ceil(min(max(target.threshold * (1 + excess), target.minimum + 1), target.maximum))
 
 
-def _unlimited_message(target: Quality) -> str:
+def _unlimited_message(target: FileGoodputTarget) -> str:
     other = (
         ", or for --engine mean-field, which simulates more" if target.engine == "packet" else ""
     )
     return (
-        f"{percent(target.share)} of the files reach {rate_text(target.above_bps)} even with "
+        f"{percent_text(target.share)} of the files reach {rate_text(target.above_bps)} even with "
         f"{target.maximum:,} sources; give a higher rate{other}"
     )
 
 
-def _unreachable_message(target: Quality, runs: Simulations) -> str:
+def _unreachable_message(target: FileGoodputTarget, runs: PlanSimulations) -> str:
     smallest = runs.at(target.minimum)
     assert smallest is not None
     noise = ""
     if smallest.high is not None and smallest.high >= target.above_bps:
         noise = f" (up to {rate_text(smallest.high)} by the 95 % interval: a longer run decides)"
-    beyond = share_above(runs.answers[target.minimum], target.above_bps)
-    reach = "" if math.isnan(beyond) else f", and {percent(beyond)} of them reach the target"
+    beyond = share_of_files_above(runs.answers[target.minimum], target.above_bps)
+    reach = "" if math.isnan(beyond) else f", and {percent_text(beyond)} of them reach the target"
     return (
-        f"{percent(target.share)} of the files do not reach {rate_text(target.above_bps)} even "
-        f"with {target.growth.smallest_text}: they reach {rate_text(smallest.value)}{noise}{reach}"
+        f"{percent_text(target.share)} of the files do not reach {rate_text(target.above_bps)} "
+        f"even with {target.growth.smallest_text}: they reach "
+        f"{rate_text(smallest.value)}{noise}{reach}"
         "; give a lower rate or a smaller share of the files (small ones end in slow start), or "
         "shorten the round trip"
     )
 
 
-def stopped_result(target: Quality, runs: Simulations, stop: Stopped) -> SearchResult:
+def result_of_stopped_search(
+    target: FileGoodputTarget, runs: PlanSimulations, stop: SimulationStopped
+) -> SearchResult:
     """Return the result of a stopped search, from the simulated populations."""
     goodputs = {n: target.read(answer) for n, answer in runs.finished.items()}
     keeps = [int(n) for n, each in goodputs.items() if each and each.value >= target.above_bps]
@@ -330,7 +339,7 @@ def stopped_result(target: Quality, runs: Simulations, stop: Stopped) -> SearchR
     return SearchResult(max(keeps), max(keeps), beyond)
 
 
-def share_above(answer: Answer, above_bps: float) -> float:
+def share_of_files_above(answer: Answer, above_bps: float) -> float:
     """Return the share of the files above a rate, interpolated in the table, or NaN.
 
     It is also NaN for several classes, because the table combines their files.

@@ -13,12 +13,12 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
-def dot(x: NDArray[Any], y: NDArray[Any]) -> float:
+def dot_product(x: NDArray[Any], y: NDArray[Any]) -> float:
     """Return the sum of the products of two vectors."""
     return float(np.add.reduce(x * y))
 
 
-def product(a: NDArray[Any], b: NDArray[Any]) -> NDArray[Any]:
+def matrix_product(a: NDArray[Any], b: NDArray[Any]) -> NDArray[Any]:
     """Return the product of two matrices."""
     result: NDArray[Any] = np.einsum("ij,jk->ik", a, b)
     return result

@@ -175,7 +175,7 @@ def file_sizes(size_pkts: ArrayLike) -> Floats:
 
 
 @dataclass(frozen=True, slots=True)
-class Growth:
+class WindowGrowth:
     """A window that grows from W_0 and W_SS, arrays of one shape, limited to M (note in section 2).
 
     It grows by 1/b per packet in slow start, and by 1/b per round in congestion avoidance.
@@ -187,16 +187,16 @@ class Growth:
     b: float
 
     @classmethod
-    def of(cls, transfer: ShortTransfer, start: ArrayLike, ssthresh: ArrayLike) -> Growth:
+    def of(cls, transfer: ShortTransfer, start: ArrayLike, ssthresh: ArrayLike) -> WindowGrowth:
         """Return the growth from W_0 and W_SS under the transfer's M and b."""
         cap = transfer.max_window_pkts
         first = np.minimum(np.asarray(start, dtype=np.float64), cap)
         threshold = np.maximum(first, np.minimum(np.asarray(ssthresh, dtype=np.float64), cap))
         return cls(first, threshold, cap, float(transfer.acked_packets))
 
-    def select(self, which: NDArray[np.intp]) -> Growth:
+    def select(self, which: NDArray[np.intp]) -> WindowGrowth:
         """Return the growth of the selected transfers, one row per transfer."""
-        return Growth(self.start[which, None], self.threshold[which, None], self.cap, self.b)
+        return WindowGrowth(self.start[which, None], self.threshold[which, None], self.cap, self.b)
 
     def window(self, sent: Floats) -> Floats:
         """Return W_f after ``sent`` packets."""
@@ -252,7 +252,7 @@ def timeout_volume_pkts(transfer: ShortTransfer) -> float:
     A real number: 0 if W_0 is large enough, ``inf`` if M is too small. ``transfer`` as in
     :func:`timeout_packets`.
     """
-    grown = Growth.of(transfer, transfer.initial_window_pkts, transfer.initial_ssthresh_pkts)
+    grown = WindowGrowth.of(transfer, transfer.initial_window_pkts, transfer.initial_ssthresh_pkts)
     return float(grown.sent_at(transfer.recovery_window_pkts))
 
 

@@ -13,7 +13,7 @@ REQUIRED: Any = ...
 
 
 @dataclass(frozen=True, slots=True)
-class Input:
+class FormField:
     """Facts about an option that only its field on the page needs.
 
     Attributes
@@ -78,7 +78,7 @@ class Option:
     completion: Callable[[str], list[str]] | None = None
     keys: tuple[str, ...] = ()
     example: str = ""
-    page: Input | None = None
+    page: FormField | None = None
     former: str = ""
 
     @property

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tcpcast.models.short.mesh import BlockMatrix
+from tcpcast.models.short.interpolation_mesh import BlockMatrix
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from tcpcast.models.short.growth import ShortTransfer
-    from tcpcast.models.short.stage_integrals import Rows, Tables
+    from tcpcast.models.short.stage_integrals import LatencyMeshes, TransferRows
+    from tcpcast.models.short.window_growth import ShortTransfer
 
     Floats = NDArray[np.float64]
 
@@ -25,7 +25,7 @@ MAX_SHARED = 24
 class SeparateRecovery:
     """Rule of the paper: each loss has its own recovery."""
 
-    def __init__(self, tables: Tables) -> None:
+    def __init__(self, tables: LatencyMeshes) -> None:
         self._single = tables.timed_out[0].offset
 
     def follows(self, latency: Floats) -> Floats:
@@ -49,7 +49,9 @@ class SharedRecovery:
     timeout.
     """
 
-    def __init__(self, transfer: ShortTransfer, tables: Tables, rows: list[Rows]) -> None:
+    def __init__(
+        self, transfer: ShortTransfer, tables: LatencyMeshes, rows: list[TransferRows]
+    ) -> None:
         left, window = tables.recovered.nodes()
         again, half = tables.timed_out[0].nodes()
         self._cut = len(left), len(again)
@@ -78,9 +80,9 @@ class SharedRecovery:
         """Return the vector of L_k from its values; must be called for k = 0, 1, 2, ..."""
         here, here_and_again = self._cut[0], sum(self._cut)
         fewer = self._in_flight[:, :here].copy(), self._timed_out
-        self._latency = _newest(latency[:here_and_again], self._latency)
-        self._timed_out = _newest(self._halved @ latency, self._timed_out)
-        self._ends = _newest(self._tail @ latency, self._ends)
+        self._latency = _prepend_newest(latency[:here_and_again], self._latency)
+        self._timed_out = _prepend_newest(self._halved @ latency, self._timed_out)
+        self._ends = _prepend_newest(self._tail @ latency, self._ends)
         if self._losses:
             joins = self._in_flight * self._share
             self._in_flight -= joins
@@ -107,5 +109,5 @@ class SharedRecovery:
         return after
 
 
-def _newest(values: Floats, before: Floats) -> Floats:
+def _prepend_newest(values: Floats, before: Floats) -> Floats:
     return np.concatenate([values[None], before[:-1]])
