@@ -161,7 +161,7 @@ def tail_shares(counts: ArrayLike) -> NDArray[np.float64]:
     column = np.asarray(counts, dtype=np.float64)
     total = float(column.sum())
     if column.ndim != 1 or total <= 0.0:
-        raise DomainError("tail: nothing was counted; give one column of counts, not all 0")
+        raise DomainError("tail_shares: nothing was counted; give one column of counts, not all 0")
     # Summed from the end, so that small shares keep their precision.
     beyond: NDArray[np.float64] = np.cumsum(column[::-1])[::-1] / total
     return beyond
@@ -173,12 +173,16 @@ def _check_arguments(
     table = np.asarray(counts, dtype=np.float64)
     ends = np.asarray(edges, dtype=np.float64)
     if not 0.0 < share < 1.0:
-        raise DomainError(f"exceeded_by: a share of {share}; give one above 0 and below 1")
+        raise DomainError(
+            f"estimate_exceeded_value: a share of {share}; give one above 0 and below 1"
+        )
     if table.ndim != 2 or ends.shape != (table.shape[1] + 1,):
-        message = f"exceeded_by: counts {table.shape} and edges {ends.shape}"
+        message = f"estimate_exceeded_value: counts {table.shape} and edges {ends.shape}"
         raise DomainError(f"{message}; give [units, buckets] and [buckets + 1]")
     if not (table >= 0.0).all() or not (np.diff(ends) > 0.0).all():
-        raise DomainError("exceeded_by: counts must not be below 0, and edges must be ascending")
+        raise DomainError(
+            "estimate_exceeded_value: counts must not be below 0, and edges must be ascending"
+        )
     return table, ends
 
 

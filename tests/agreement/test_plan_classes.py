@@ -96,7 +96,10 @@ def test_slowest_class_counts_if_one_class_grows(monkeypatch: pytest.MonkeyPatch
     plan = plan_users(load("two-classes"), rate_bps=100e3, grows="near")
     assert plan.simulated == pytest.approx(160, rel=0.02)
     assert {counts(s)["far"] for s in scenarios} == {40}
-    assert "near grows; far stays at 40. The class with the lowest mean rate counts." in plan.notes
+    assert (
+        "near grows; far stays at 40. The target applies to the class with the lowest mean rate."
+        in plan.notes
+    )
 
 
 def test_split_adds_up_and_keeps_all_classes() -> None:
@@ -128,7 +131,10 @@ def test_classes_grow_until_the_slowest_files_miss_the_target(
     assert plan.value == pytest.approx(sources, rel=0.03)
     assert plan.scenario is not None
     assert counts(plan.scenario)["far"] == pytest.approx(far, rel=0.05)
-    assert any(note.endswith("The class with the lowest goodput counts.") for note in plan.notes)
+    assert any(
+        note.endswith("The target applies to the class with the lowest goodput.")
+        for note in plan.notes
+    )
     assert "share_above" not in plan.tables["curve"]  # the table of all files has no classes
     assert min(s.senders for s in scenarios) == (2 if grows is None else 41)
     with pytest.raises(DomainError, match=r"even with one source of (each class|near)"):
@@ -145,7 +151,7 @@ def test_rate_is_planned_for_slowest_files_of_several_classes(
     simulator(monkeypatch, distribution)
     plan = plan_rate_quality(load("two-classes"), share=0.9, above_bps=0.5e6)
     assert plan.simulated == pytest.approx(12.5e6, rel=0.02)
-    assert "Of several classes, the one with the lowest goodput counts." in plan.notes
+    assert "The target applies to the class with the lowest goodput." in plan.notes
 
 
 def test_rate_is_planned_for_one_of_several_classes(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -159,8 +165,8 @@ def test_rate_is_planned_for_one_of_several_classes(monkeypatch: pytest.MonkeyPa
     mean, slowest = (plan_rate(both, rate_bps=0.5e6, of_class=name) for name in ("near", None))
     assert files.simulated == mean.simulated == pytest.approx(50e6 / 9, rel=0.02)
     assert slowest.simulated == pytest.approx(12.5e6, rel=0.02)
-    assert "The goodput of class near counts." in files.notes
-    assert "The mean rate of class near counts." in mean.notes
+    assert "The target applies to the goodput of class near." in files.notes
+    assert "The target applies to the mean rate of class near." in mean.notes
     with pytest.raises(DomainError, match=r'no class "middle" .* write "near" or "far"'):
         plan_rate(both, rate_bps=0.5e6, of_class="middle")
 

@@ -369,7 +369,7 @@ def test_late_bbr_run_has_a_warning_of_rate_samples(monkeypatch: pytest.MonkeyPa
     [message] = [w for w in late.warnings if "more than 0.2 ms late" in w]
     assert message.startswith("bbr: 1.0% of the packets were")
     # Half a millisecond of a round trip of 20.
-    assert "ACKs 0.5 ms late increase its largest rate sample" in message
+    assert "ACKs that are 0.5 ms late increase its bandwidth estimate" in message
     assert "by up to 2.6%" in message
     assert "the link was paused for 1.0% of the time, 2.0 ms per pause" in message
     # 100 packets per 0.1 s; each waited for 10 ms.

@@ -317,7 +317,7 @@ def refused(*assignments: str, name: str = "web-10mbit") -> list[str]:
         ),
         (
             "cross=[{model='poisson',mean='1%',name='a'},{model='poisson',mean='1%',name='a'}]",
-            'cross.1.name: "a" is another stream',
+            'cross.1.name: "a" is the name of another stream',
         ),
         ("tcp.timestamps=true", "tcp.timestamps: rfc-newreno has none; write stack"),
         ("tcp.handshake=true", "tcp.handshake: "),
@@ -619,7 +619,7 @@ def refused(*assignments: str, name: str = "web-10mbit") -> list[str]:
         ("probes.goodput_least='1s'", "probes.goodput_least: "),
         (
             "probes.goodput_least=1e10",
-            'probes.goodput_least: no file has more than 10000000000pkt; write "10pkt"',
+            'probes.goodput_least: 10000000000pkt is above the largest file size; write, for example, "10pkt"',
         ),
         # Changes of missing tables.
         (

@@ -64,7 +64,10 @@ def test_capture_connection_selection(typed: object, meant: object, folder: Path
         ({"connection": 1.5}, "traffic.connection: 1.5 is not a whole number"),
         ({"connection": ""}, "traffic.connection: "),
         ({"connection": ["10.0.0.1"]}, "traffic.connection: "),
-        ({"flows": 2}, 'traffic.flows: the capture has their number; write connection = "all"'),
+        (
+            {"flows": 2},
+            'traffic.flows: the capture determines their number; write connection = "all"',
+        ),
         ({"conection": 2}, 'traffic.conection: unknown key; did you mean "connection"?'),
     ],
 )

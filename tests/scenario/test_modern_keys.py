@@ -191,5 +191,7 @@ def test_window_units_mix_only_with_modern_stacks() -> None:
 
 
 def test_instant_loss_feedback_is_not_mixed() -> None:
-    with pytest.raises(ScenarioError, match="does not go with class class-0"):
+    with pytest.raises(
+        ScenarioError, match='cannot be combined with "[a-z0-9-]+" of class class-0'
+    ):
         classes({}, {"stack": "max-plus-reno"}, {"stack": "linux-cubic"})

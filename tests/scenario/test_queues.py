@@ -226,7 +226,7 @@ def test_tie_rule_follows_from_stack(stack: str, queue: dict[str, Any], ties: st
         ),
         (
             {"queue": {"kind": "fq", "drop": "arriving", "ties": "random"}},
-            "queue.ties: selects one of several longest queues",
+            "queue.ties: selects one of several equally long queues",
         ),
         ({"queue": "fq", "rate": "unlimited"}, "queue: fair queueing needs a link with a rate"),
     ],

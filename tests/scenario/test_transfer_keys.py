@@ -222,7 +222,7 @@ def test_class_transfers_need_arrivals() -> None:
     assert [p.count for p in scenario.populations] == [0, 0]
     (line,) = refused(given | {"class": [{"name": "a", "sources": 3}]})
     assert line == (
-        "class.a.sources: sources do not go with transfers traffic; write traffic.arrivals"
+        "class.a.sources: sources do not apply to transfers traffic; write traffic.arrivals"
     )
 
 

@@ -366,9 +366,9 @@ def _search_by_simulation(
 
 def _note_on_classes(scenario: Scenario, figure: str, of_class: str | None) -> list[str]:
     if of_class is not None:
-        return [f"The {figure} of class {of_class} counts."]
+        return [f"The target applies to the {figure} of class {of_class}."]
     few = len(scenario.populations) == 1
-    return [] if few else [f"Of several classes, the one with the lowest {figure} counts."]
+    return [] if few else [f"The target applies to the class with the lowest {figure}."]
 
 
 def _replace_sources(inputs: EngsetInputs, sources: float) -> EngsetInputs:

@@ -13,10 +13,12 @@ if TYPE_CHECKING:
 
     from tcpcast.scenario import Scenario
 
-_RECORDED = "a plan records nothing; leave it out, and set it for `tcpcast run` at the answer"
+_RECORDED = (
+    "a plan writes no traces or captures; leave it out, and use `tcpcast run` with the answer"
+)
 _LENGTH = (
     "the number of losses determines the length of a check; leave it out, or write "
-    "run.duration, which is the minimum"
+    "run.duration, the minimum length"
 )
 _SSTHRESH = "a check uses the mean window of PFTK; leave it out"
 _SOURCES = "the plan solves for their number; leave it out"

@@ -80,7 +80,8 @@ class VariedClasses:
             )
         stay = ", ".join(f"{name} stays at {count:,}" for name, count in self.others.items())
         return [
-            f"{'; '.join(filter(None, [grows, stay]))}. The class with the lowest {figure} counts."
+            f"{'; '.join(filter(None, [grows, stay]))}. The target applies to the class with the "
+            f"lowest {figure}."
         ]
 
     def text(self, total: float) -> str:

@@ -243,8 +243,8 @@ def note_excess_scatter(result: SearchResult) -> list[str]:
         return []
     return [
         f"The {result.fitted} runs near the answer scatter {result.excess:.2g} times as widely as "
-        "their own 95 % intervals: single rows may exclude the target. The answer's range and the "
-        "value there follow from the scatter."
+        "their own 95 % intervals: single rows may exclude the target. The range of the answer is "
+        "computed from the scatter instead."
     ]
 
 

@@ -64,10 +64,10 @@ class CapturedFlows(Table):
     """
 
     elsewhere: ClassVar[Mapping[str, str]] = {
-        "flows": 'the capture has their number; write connection = "all"',
-        "sources": 'the capture has their number; write connection = "all"',
-        "size": "the capture has the sizes; leave it out",
-        "count": "the capture has the number; leave it out",
+        "flows": 'the capture determines their number; write connection = "all"',
+        "sources": 'the capture determines their number; write connection = "all"',
+        "size": "the capture determines the sizes; leave it out",
+        "count": "the capture determines the number; leave it out",
     }
 
     kind: Literal["capture"]

@@ -347,7 +347,7 @@ def _find_sender_count_errors(user_class: UserClass) -> list[Any]:
         given = getattr(user_class, name) is not None
         if name != key and given:
             errors.append(
-                make_error_at(f"{name} do not go with {traffic.kind} traffic; write {key}", name)
+                make_error_at(f"{name} do not apply to {traffic.kind} traffic; write {key}", name)
             )
         elif name == key and not given:
             errors.append(make_error_at(f"missing; write {key} = 100", name))

@@ -31,7 +31,9 @@ def find_errors_in_classes(scenario: Scenario) -> list[InitErrorDetails]:
         below = find_class_errors(entry, scenario.network)
         if entry.name in seen:
             below.append(
-                make_error_at(f'"{entry.name}" is another class; write a new name', "name")
+                make_error_at(
+                    f'"{entry.name}" is the name of another class; write a new one', "name"
+                )
             )
         seen.add(entry.name)
         errors += [prepend_location(f, "class", index) for f in below]
@@ -135,8 +137,8 @@ def _find_mixed_stack_errors(groups: list[Population]) -> list[InitErrorDetails]
         ):
             if differs:
                 message = (
-                    f'"{own}" does not go with class {groups[0].name}, which has "{other}"; '
-                    "write one for all classes, or a scenario for each"
+                    f'"{own}" cannot be combined with "{other}" of class {groups[0].name}; '
+                    "write one value for all classes, or one scenario per class"
                 )
                 errors.append(make_error_at(message, "class", index, "tcp", *key))
     return errors
@@ -192,7 +194,7 @@ def _find_payload_errors(scenario: Scenario) -> list[InitErrorDetails]:
 def _find_population_errors(group: Population) -> list[tuple[tuple[str, ...], str]]:
     start = group.traffic.start if isinstance(group.traffic, Bulk) else None
     if isinstance(start, list) and len(start) != group.count:
-        text = f"{len(start)} times for {group.count} flows; write one for each"
+        text = f"{len(start)} start times for {group.count} flows; write one time per flow"
         return [(("traffic", "start"), text)]
     return []
 

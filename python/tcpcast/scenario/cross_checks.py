@@ -84,7 +84,7 @@ def find_cross_traffic_errors(scenario: Scenario) -> list[InitErrorDetails]:
         for key, message in _find_stream_errors(scenario, stream):
             errors.append(make_error_at(message, "cross", index, *([key] if key else [])))
         if stream.name in names:
-            message = f'"{stream.name}" is another stream; write a new name'
+            message = f'"{stream.name}" is the name of another stream; write a new one'
             errors.append(make_error_at(message, "cross", index, "name"))
         names |= {stream.name} if stream.name else set()
     return errors or [*_find_unshared_hop_errors(scenario), *_find_unbounded_queue_errors(scenario)]
@@ -125,24 +125,39 @@ def _find_run_cost_errors(
     bps = _compute_offered_bps(stream, place.link.rate, packet_bytes)
     share, pps = bps / place.link.rate, bps / (8 * packet_bytes)
     if share > MAX_SHARE:
-        yield "", f'has {units.digits(share, 3)} times the rate of "{place.name}"; write less'
+        yield (
+            "",
+            f'offers {units.digits(share, 3)} times the rate of "{place.name}"; write a lower rate',
+        )
     elif pps * MAX_GAP_S < 1:
-        yield "", "has less than one packet in 30 years; write more, or leave it out"
+        yield (
+            "",
+            "sends less than one packet in 30 years; write a higher rate, or leave the stream out",
+        )
     elif not place.shared and not stream.is_noise and pps * stream.bin_s > MAX_BIN_PKTS:
         shorter = units.format_duration(float(f"{MAX_BIN_PKTS / pps:.2g}"))
-        yield "bin", f"has {pps * stream.bin_s:,.0f} packets; write less, about {shorter}"
+        yield (
+            "bin",
+            f"contains {pps * stream.bin_s:,.0f} packets; write a shorter bin, about {shorter}",
+        )
     elif isinstance(stream, FgnCross):
         bins = 1 / (pps * stream.bin_s)
         if place.shared and bins > MAX_BINS_PER_PKT:
             bin_s = float(f"{2 * stream.bin_s * bins / MAX_BINS_PER_PKT:.2g}")
             longer = units.format_duration(bin_s)
-            yield "bin", f"so short that one packet takes {units.digits(bins, 3)}; write {longer}"
+            yield (
+                "bin",
+                f"so short that {units.digits(bins, 3)} bins have only one packet; write {longer}",
+            )
     elif isinstance(stream, ParetoCross):
         yield from _find_short_period_errors(stream, pps)
     elif isinstance(stream, TraceCross):
         entries = len(stream.times) * packet_bytes / math.fsum(stream.sizes)
         if entries > MAX_DRAWS_PER_PKT:
-            yield "bytes", f"one packet takes {units.digits(entries, 3)} entries; write more bytes"
+            yield (
+                "bytes",
+                f"only one packet per {units.digits(entries, 3)} entries; write more bytes",
+            )
 
 
 def _find_short_period_errors(stream: ParetoCross, pps: float) -> Iterator[tuple[str, str]]:

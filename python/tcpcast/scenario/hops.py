@@ -56,10 +56,10 @@ def find_hop_errors(hops: Sequence[Hop]) -> list[Any]:
     marked = [index for index, hop in enumerate(hops) if hop.measured]
     for index, hop in enumerate(hops):
         if names[hop.name] > 1:
-            message = f'"{hop.name}" is another hop as well; write a new name'
+            message = f'"{hop.name}" is the name of another hop; write a new one'
             errors.append(make_error_at(message, "hop", index, "name"))
         if hop.measured and marked[0] != index:
-            message = "another hop is measured; write it once"
+            message = "another hop also has measured = true; write it at one hop"
             errors.append(make_error_at(message, "hop", index, "measured"))
         if not hop.shared:
             errors += [

@@ -86,7 +86,9 @@ def _read_jitter(value: object, info: ValidationInfo) -> Jitter:
         )
     reorder = value.get("reorder", False)
     if not isinstance(reorder, bool):
-        raise make_validation_error([make_error_at(f"{reorder!r} is not true or false", "reorder")])
+        raise make_validation_error(
+            [make_error_at(f"{reorder!r} is not true or false; write true", "reorder")]
+        )
     numbers = {key: number for key, number in value.items() if key != "reorder"}
     return Jitter(_TIMES.validate_python(numbers, context=info.context), reorder)
 

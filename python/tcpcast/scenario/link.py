@@ -246,7 +246,7 @@ class Link(Table):
             ("queue", self.queue != "droptail"),
         ):
             if self.is_policer and typed:
-                message = "a policer has no queue; leave it out, or policer = true"
+                message = "a policer has no queue; leave this key out, or leave policer = true out"
                 raise make_validation_error([make_error_at(message, key)])
         if self.loss_at == "behind":
             self._check_loss_position()

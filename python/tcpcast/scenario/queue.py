@@ -274,8 +274,8 @@ class FairQueue(Table):
             errors.append(make_error_at(message, "drop"))
         if self.ties not in (None, "latest") and self.drop == "arriving":
             message = (
-                "selects one of several longest queues, and this drop policy uses none; write "
-                'drop = "longest" or "longest-head" as well, or leave it out'
+                "selects one of several equally long queues, but this drop policy does not drop from "
+                'the longest queue; write drop = "longest" or "longest-head", or leave it out'
             )
             errors.append(make_error_at(message, "ties"))
         if errors:

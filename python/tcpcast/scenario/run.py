@@ -306,6 +306,6 @@ class Probes(Table):
             raise make_validation_error([make_error_at(message, "goodput_shares")])
         if self.goodput_least > MAX_GOODPUT_PKTS:
             written = units.format_packets(self.goodput_least)
-            message = f'no file has more than {written}; write "10pkt"'
+            message = f'{written} is above the largest file size; write, for example, "10pkt"'
             raise make_validation_error([make_error_at(message, "goodput_least")])
         return self

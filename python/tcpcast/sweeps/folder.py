@@ -230,14 +230,17 @@ def _first_difference_text(what: str, there: Mapping[str, Any], here: Mapping[st
         )
         for key in {**new, **old}:
             if key not in old or key not in new:
-                return f": {key} varies only {'here' if key in new else 'there'}"
+                return f": {key} varies only {'here' if key in new else 'in the folder'}"
             if old[key] != new[key]:
-                return f": {key} has {_values_text(new[key])}, there {_values_text(old[key])}"
+                return (
+                    f": {key} has {_values_text(new[key])}, in the folder {_values_text(old[key])}"
+                )
     if what == "scenario":
         old, new = (dict(iter_values_by_dotted_key(of.get("scenario", {}))) for of in (there, here))
         for key in {**new, **old}:
             if old.get(key) != new.get(key):
-                return f": {key} is {_value_text(new.get(key))}, there {_value_text(old.get(key))}"
+                new_text, old_text = _value_text(new.get(key)), _value_text(old.get(key))
+                return f": {key} is {new_text}, in the folder {old_text}"
     return ""
 
 

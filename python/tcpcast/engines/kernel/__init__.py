@@ -242,8 +242,8 @@ def _warn_about_raised_rate_samples(rtt_s: float, lateness: Sequence[int]) -> It
     late_s = next(rare, LATENESS_S[-1])
     yield (
         f"{bursts / total:.1%} of the packets were more than {BURST_S * 1000:g} ms late, and "
-        f"ACKs {late_s * 1000:g} ms late increase its largest rate sample, its estimate of the "
-        f"bandwidth, by up to {late_s / max(rtt_s - late_s, late_s):.1%}"
+        f"ACKs that are {late_s * 1000:g} ms late increase its bandwidth estimate, the largest "
+        f"rate sample, by up to {late_s / max(rtt_s - late_s, late_s):.1%}"
     )
 
 

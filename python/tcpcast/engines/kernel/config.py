@@ -264,7 +264,7 @@ def _find_unsupported_traffic(scenario: Scenario) -> Iterator[NotApplicable]:
 
 
 def _find_unsupported_link_features(scenario: Scenario) -> Iterator[NotApplicable]:
-    network, only = scenario.network, "the kernel's link is one bottleneck between two ends"
+    network, only = scenario.network, "the kernel engine emulates only the bottleneck"
     if network.hops:
         yield NotApplicable(f"network.hop: {only}; use [network.bottleneck] instead")
     if scenario.cross:
@@ -272,7 +272,7 @@ def _find_unsupported_link_features(scenario: Scenario) -> Iterator[NotApplicabl
     ends = [end for group in scenario.populations for end in (group.ingress, group.egress)]
     if any(end.loss is not None for end in ends):
         yield NotApplicable(
-            f"network.ingress, network.egress: {only}, but here the ends lose packets",
+            f"network.ingress, network.egress: {only}, but the access links lose packets",
             Suggestion({"network.ingress.loss": None, "network.egress.loss": None}),
         )
     if isinstance(network.bottleneck.loss_rule, RestOfRound):

@@ -65,7 +65,7 @@ def _drawn_sizes_message(
     needed = "no number is enough" if endless else f"about {enough:,.0f} are needed"
     text = (
         f"file sizes vary too much for {files:,.0f} files ({needed}): their mean is {drawn:.4g} "
-        f"packets, that of the distribution {expected:.4g} ({drawn / expected - 1:+.1%})"
+        f"packets, but the mean of the distribution is {expected:.4g} ({drawn / expected - 1:+.1%})"
     )
     return text, endless
 
