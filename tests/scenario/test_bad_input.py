@@ -275,7 +275,10 @@ def refused(*assignments: str, name: str = "web-10mbit") -> list[str]:
             'cross.0.mean: "unlimited" is too much',
         ),
         ("cross=[{model='poisson',mean='20000%'}]", 'cross.0.mean: "20000%" is too much'),
-        ("cross=[{model='poisson',mean='3%',sd='4%'}]", 'cross.0.sd: goes with model = "fgn", not'),
+        (
+            "cross=[{model='poisson',mean='3%',sd='4%'}]",
+            'cross.0.sd: belongs to model = "fgn", not',
+        ),
         (
             "cross=[{model='poisson',mean='3%',hop='bottle'}]",
             'cross.0.hop: there is no hop "bottle"',
@@ -336,7 +339,7 @@ def refused(*assignments: str, name: str = "web-10mbit") -> list[str]:
             "fixed_point.reference=1",
             'fixed_point.reference: unknown key; did you mean "references"?',
         ),
-        ("tcp.rules.max_plus={}", 'tcp.rules.max_plus: goes with stack = "max-plus-reno"'),
+        ("tcp.rules.max_plus={}", 'tcp.rules.max_plus: belongs to stack = "max-plus-reno"'),
         (
             "tcp={stack='max-plus-reno',rules={max_plus={growth='none'}}}",
             "tcp.rules.max_plus.growth: ",
@@ -619,7 +622,8 @@ def refused(*assignments: str, name: str = "web-10mbit") -> list[str]:
         ("probes.goodput_least='1s'", "probes.goodput_least: "),
         (
             "probes.goodput_least=1e10",
-            'probes.goodput_least: 10000000000pkt is above the largest file size; write, for example, "10pkt"',
+            "probes.goodput_least: 10000000000pkt is above the largest file size; write, for "
+            'example, "10pkt"',
         ),
         # Changes of missing tables.
         (

@@ -224,7 +224,7 @@ def test_cross_key_of_another_model_is_rejected_with_its_model(
         scenario(stream)
     model = stream["model"]
     assert str(error.value) == (
-        f'cross.0.{key}: goes with model = "{other}", not "{model}"; leave it out'
+        f'cross.0.{key}: belongs to model = "{other}", not "{model}"; leave it out'
     )
 
 

@@ -129,7 +129,8 @@ def test_changes_select_hop_by_name_index_or_bottleneck() -> None:
         ([LOOP, LOOP], 'network.hop.0.name: "loop" is the name of another hop; write a new one'),
         (
             [LOOP | {"measured": True}, BACKBONE | {"measured": True}],
-            "network.hop.backbone.measured: another hop also has measured = true; write it at one hop",
+            "network.hop.backbone.measured: another hop also has measured = true; write it at one "
+            "hop",
         ),
         (
             [LOOP, ACCESS | {"measured": True}],

@@ -308,7 +308,9 @@ def find_class_errors(user_class: UserClass, network: Network) -> list[Any]:
     for name, link in zip(("ingress", "egress"), links, strict=True):
         problem = network.buffer_problem(link)
         if problem is None and link.buffer.unit == "bdp" and not network.has_rtt:
-            problem = f'"{link.buffer}" needs network.rtt; write that, or a buffer such as "150pkt"'
+            problem = (
+                f'"{link.buffer}" needs network.rtt; write an RTT, or a buffer such as "150pkt"'
+            )
         if problem:
             errors.append(make_error_at(problem, name, "buffer"))
         for own_key, text in network.own_link_problems(link):

@@ -186,7 +186,7 @@ _KEYS_OF = {
 def _find_keys_of_other_models(model: str) -> dict[str, str]:
     """Return messages for the keys of other models."""
     return {
-        key: f'goes with model = "{other}", not "{model}"; leave it out'
+        key: f'belongs to model = "{other}", not "{model}"; leave it out'
         for other, keys in _KEYS_OF.items()
         for key in keys
         if other != model

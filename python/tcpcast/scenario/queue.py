@@ -261,7 +261,7 @@ class FairQueue(Table):
     def _check(self) -> Self:
         errors = []
         if self.quantum is not None and self.scheduler != "drr":
-            message = 'belongs to scheduler = "drr"; write that, or leave it out'
+            message = 'belongs to scheduler = "drr"; write that scheduler, or leave it out'
             errors.append(make_error_at(message, "quantum"))
         if self.quantum is not None and self.quantum > _MAX_QUANTUM:
             message = f'out of range; write at most "{units.format_bytes(_MAX_QUANTUM)}"'
@@ -274,7 +274,7 @@ class FairQueue(Table):
             errors.append(make_error_at(message, "drop"))
         if self.ties not in (None, "latest") and self.drop == "arriving":
             message = (
-                "selects one of several equally long queues, but this drop policy does not drop from "
+                "selects one of several equally long queues, but this drop policy does not need "
                 'the longest queue; write drop = "longest" or "longest-head", or leave it out'
             )
             errors.append(make_error_at(message, "ties"))

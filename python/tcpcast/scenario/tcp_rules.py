@@ -189,7 +189,7 @@ def find_inapplicable_rules(
 ) -> Iterator[InitErrorDetails]:
     """Find rules that a stack does not have."""
     if stack != MAX_PLUS and rules.max_plus is not None:
-        message = f'goes with stack = "{MAX_PLUS}"; write that, or leave it out'
+        message = f'belongs to stack = "{MAX_PLUS}"; write that stack, or leave it out'
         yield make_error_at(message, "rules", "max_plus")
     for key in rules.changed_keys():
         if is_modern:
