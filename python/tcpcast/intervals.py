@@ -126,7 +126,7 @@ def skewness(units: Floats) -> float:
     return float(n / ((n - 1) * (n - 2)) * (deviations**3).sum() / variance**1.5)
 
 
-def interval_half_widths(
+def half_widths(
     units: Floats, replications: int, max_freedom: float, skewed: float, *, correlated: bool
 ) -> tuple[float, float]:
     """Return the lower and upper half-widths of the interval of the mean of units.

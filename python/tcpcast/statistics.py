@@ -223,7 +223,7 @@ def ratio(
         freedom = total**2 / float((x * x).sum()) - 1.0
         skewed = intervals.skewness(pseudo)
         correlated = lag1 * math.sqrt(pairs) > intervals.CORRELATED_Z
-        below, above = intervals.interval_half_widths(
+        below, above = intervals.half_widths(
             pseudo, replications, freedom, skewed, correlated=correlated
         )
         low, high, half_width = value - below, value + above, max(below, above)
@@ -237,18 +237,7 @@ def ratio(
     if (y >= 0.0).all():
         low = max(low, 0.0)
     high = min(high, max(maximum, value))
-    values = (
-        value,
-        low,
-        high,
-        half_width,
-        units,
-        lag1,
-        pairs,
-        few,
-        bend,
-        _count_differing_units(y, x),
-    )
+    values = (value, low, high, half_width, units, lag1, pairs, few, bend, _differing_units(y, x))
     return Estimate(*values, pseudo=pseudo, replications=replications)
 
 
@@ -408,9 +397,7 @@ def unmet_precision(
     DomainError
         A target that is not above 0.
     """
-    reasons = {
-        name: _unmet_precision_reason(estimates.get(name), goal) for name, goal in targets.items()
-    }
+    reasons = {name: _unmet_reason(estimates.get(name), goal) for name, goal in targets.items()}
     return {name: reason for name, reason in reasons.items() if reason is not None}
 
 
@@ -482,7 +469,7 @@ def _pseudo_values(y: Floats, x: Floats) -> Floats:
     return pseudo
 
 
-def _count_differing_units(y: Floats, x: Floats) -> int | None:
+def _differing_units(y: Floats, x: Floats) -> int | None:
     """Count the units that differ from the most frequent ratio, None if no ratio occurs twice."""
     seen = x > 0.0
     ratios = np.round(y[seen] / x[seen], 12)
@@ -496,7 +483,7 @@ def _max_relative_half_width(target: float) -> float:
     return target / (1.0 + target)
 
 
-def _unmet_precision_reason(estimate: Estimate | None, target: float) -> str | None:
+def _unmet_reason(estimate: Estimate | None, target: float) -> str | None:
     goal = _max_relative_half_width(target)
     if estimate is None or estimate.low is None or estimate.interval_warning is not None:
         return (estimate and estimate.interval_warning) or "no interval yet"

@@ -276,15 +276,18 @@ def test_invalid_recording_is_rejected(tmp_path: Any, rows: str, error: str) -> 
 @pytest.mark.parametrize(
     ("stream", "error"),
     [
-        (RECORDING | {"times": [0, 1e-300], "bytes": [1, 1]}, r"cross\.0: has .* write less"),
+        (
+            RECORDING | {"times": [0, 1e-300], "bytes": [1, 1]},
+            r"cross\.0: offers .* write a lower rate",
+        ),
         (RECORDING | {"bytes": [0, 0, 1e-9]}, r"less than one packet in 30 years"),
         (
             {"model": "trace", "times": [0], "bytes": [0.01], "period": "1us"},
-            r"cross\.0\.bytes: one packet takes 150,000 entries; write more",
+            r"cross\.0\.bytes: only one packet per 150,000 entries; write more",
         ),
         (
             NOISE | {"mean": "1kbit", "sd": "1bit", "bin": "0.1ms"},
-            r"cross\.0\.bin: so short that one packet takes 120,000; write 2.4ms",
+            r"cross\.0\.bin: so short that 120,000 bins have only one packet; write 2.4ms",
         ),
         (SOURCES | {"on": "1ns", "off": "1ns"}, r"cross\.0\.on: is so short that a source"),
         (SOURCES | {"sources": 100_000, "on": "10us"}, r"cross\.0\.on: is so short that a source"),
@@ -293,7 +296,7 @@ def test_invalid_recording_is_rejected(tmp_path: Any, rows: str, error: str) -> 
             r"cross\.0\.on: is so short that most ON times round",
         ),
         (SOURCES | {"mean": "1e-300%"}, "less than one packet in 30 years"),
-        ({"model": "poisson", "mean": "2000gbit"}, "write less"),
+        ({"model": "poisson", "mean": "2000gbit"}, "write a lower rate"),
         (NOISE | {"mean": "-1%"}, r'mean: "-1%" is not a share of the hop\'s rate; write "80%"'),
         (RECORDING | {"times": 0, "file": "/dev/zero"}, "both file and times"),
         ({"model": "trace", "file": "/dev/zero"}, "/dev/zero is not a file"),
@@ -309,5 +312,5 @@ def test_packets_per_bin_are_limited() -> None:
     network = {"rtt": "50ms", "hop": HOPS}
     fast = {"model": "poisson", "mean": "12mbit", "hop": "access"}
     scenario(fast | {"bin": "30s"}, network=network)
-    with pytest.raises(ScenarioError, match=r"bin: has 3,600,000 packets; .* about 30s"):
+    with pytest.raises(ScenarioError, match=r"bin: contains 3,600,000 packets; .* about 30s"):
         scenario(fast | {"bin": "1h"}, network=network)

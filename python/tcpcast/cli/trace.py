@@ -66,9 +66,7 @@ def trace(  # noqa: PLR0913 - one parameter per option
         raise TcpcastError("--models prints text or --json; for tables, use Capture.models()")
     if any(each is not None for each in (plot, parquet, scenario, html, markdown)):
         ignore_broken_pipe()
-    protect_inputs(
-        *(0 if file == "-" else file for file in (*files, second_capture) if file is not None)
-    )
+    protect_inputs(*(0 if f == "-" else f for f in (*files, second_capture) if f is not None))
     check_reports(html, markdown, force=force)
     check_table(table)
     check_outputs(plot, parquet, force=force)

@@ -82,7 +82,7 @@ class Buffer:
         if self.unit == "seconds":
             return units.format_duration(self.amount)
         suffix = {"packets": "pkt", "bytes": "B", "bdp": "bdp"}[self.unit]
-        return f"{units.format_decimal(units.exact_decimal(self.amount))}{suffix}"
+        return f"{units.decimal_text(units.exact_decimal(self.amount))}{suffix}"
 
 
 UNLIMITED = Buffer("unlimited", math.inf)

@@ -49,7 +49,7 @@ def _read_number(value: object) -> float:
 
 
 def _write_suffixed(suffix: str, value: float) -> str:
-    return f"{units.format_decimal(units.exact_decimal(value))}{suffix}"
+    return f"{units.decimal_text(units.exact_decimal(value))}{suffix}"
 
 
 KINDS = {

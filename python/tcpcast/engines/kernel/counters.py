@@ -182,7 +182,7 @@ class MeasuredCounters:
             return {"jain_index": metric_estimates.point_estimate(1.0)}
         received = FLOW.index("received_bytes")
         indices = [
-            metric_estimates.jain_fairness_index(self.units.rates(f[:, received], groups))
+            metric_estimates.jain_index(self.units.rates(f[:, received], groups))
             for f in self.flows
         ]
         if not all(map(math.isfinite, indices)):

@@ -21,7 +21,7 @@ ARRIVED, QUEUE_DROPS, RANDOM_DROPS, BUSY, QUEUE_INTEGRAL, LONGEST, LOAD = range(
 """Indices of a hop's counts in the totals."""
 
 
-def loss_ratio_at_other_hops(scenario: Scenario, seen: Snapshot) -> dict[str, Estimate | None]:
+def loss_at_other_hops(scenario: Scenario, seen: Snapshot) -> dict[str, Estimate | None]:
     """Return the share of sent packets that were lost at hops other than the measured one."""
     if not _has_several_hops(scenario):
         return {}

@@ -13,10 +13,7 @@ from tcpcast import _native, statistics
 from tcpcast.answer import Metric
 from tcpcast.engines.packet import hops, return_path, transfers
 from tcpcast.engines.packet.queue_config import may_mark_packets
-from tcpcast.engines.packet.unfinished_transfers import (
-    UnfinishedTransfers,
-    get_unfinished_transfers,
-)
+from tcpcast.engines.packet.unfinished_transfers import UnfinishedTransfers, get_unfinished
 from tcpcast.metrics import BY_CLASS, METRICS, sort_metrics
 from tcpcast.statistics import Estimate
 from tcpcast.vector_products import dot_product
@@ -229,10 +226,8 @@ def read_snapshot(scenario: Scenario, run: _native.Simulation) -> Snapshot:
     begins = max(0, clocks[0][0] - int(rows[0][-1, LINK["time_ns"]])) if clocks else 0
     units = CounterUnits(rows, len(scenario.populations), begins_ns=begins)
     # At most one event per round trip: mean over all replications, to the nearest nanosecond.
-    rtt_ns = units.class_counter("rtt_sum_ns").sum() / max(
-        1.0, units.class_counter("rtt_samples").sum()
-    )
-    events = run.loss_events(round(rtt_ns))
+    rtt_sum_ns, samples = (units.class_counter(n).sum() for n in ("rtt_sum_ns", "rtt_samples"))
+    events = run.loss_events(round(rtt_sum_ns / max(1.0, samples)))
     return Snapshot(
         *(units, run.totals(), run.sources(), events, run.file_goodputs()),
         unfinished=[
@@ -247,12 +242,9 @@ def estimate_metrics(scenario: Scenario, seen: Snapshot) -> Estimates:
     units = seen.units
     result = estimate_class_metrics(scenario, units, None)
     result |= estimate_link_metrics(scenario, units) | _estimate_delay_percentiles(seen.totals)
-    result |= estimate_loss_metrics(units)
-    result |= count_indications_per_run(scenario, units)
+    result |= estimate_loss_metrics(units) | count_indications_per_run(scenario, units)
     result["loss_event_ratio_cumulative"] = _estimate_loss_event_ratio(seen)
-    result |= _metrics_without_batches(scenario, seen) | hops.loss_ratio_at_other_hops(
-        scenario, seen
-    )
+    result |= _metrics_without_batches(scenario, seen) | hops.loss_at_other_hops(scenario, seen)
     result |= return_path.estimate_return_link_metrics(scenario, seen)
     finished = units.per_replication(units.class_counter("transfers"))
     if finished is not None and finished.value > 0:
@@ -274,7 +266,7 @@ def _mean_unfinished_transfers(scenario: Scenario, seen: Snapshot) -> Estimates:
     if not kinds:
         return {}
     all_classes = range(len(scenario.populations))
-    unfinished = get_unfinished_transfers(scenario, seen, all_classes, kinds).count
+    unfinished = get_unfinished(scenario, seen, all_classes, kinds).count
     return {"unfinished_transfers": point_estimate(unfinished / seen.units.replications)}
 
 
@@ -448,9 +440,7 @@ def _metrics_without_batches(scenario: Scenario, seen: Snapshot) -> Estimates:
         counts = [group.count for group in groups]
         payloads = np.repeat([np.uint64(group.payload_bytes) for group in groups], counts)
         sizes = payloads if scenario.own_packets else np.uint64(1)
-        indices = [
-            jain_fairness_index(seen.units.rates(sizes * sent, groups)) for sent, _ in seen.sources
-        ]
+        indices = [jain_index(seen.units.rates(sizes * sent, groups)) for sent, _ in seen.sources]
         if sum(counts) == 1:
             estimates["jain_index"] = point_estimate(1.0)
         elif all(math.isfinite(index) for index in indices):
@@ -460,7 +450,7 @@ def _metrics_without_batches(scenario: Scenario, seen: Snapshot) -> Estimates:
     return estimates
 
 
-def jain_fairness_index(packets: Floats) -> float:
+def jain_index(packets: Floats) -> float:
     """Return Jain's fairness index, ``(sum x)^2 / (n sum x^2)``; nan if nothing was sent."""
     squares = packets.size * dot_product(packets, packets)
     return float(packets.sum()) ** 2 / squares if squares else math.nan
@@ -473,14 +463,11 @@ def point_estimate(value: float) -> Estimate:
 
 def convert_to_metrics(estimates: Estimates) -> dict[str, Metric]:
     """Return the existing estimates as the metrics of an answer, in display order."""
-    return {
-        name: _convert_to_metric(e)
-        for name in sort_metrics(estimates)
-        if (e := estimates[name]) is not None
-    }
+    known = {name: e for name, e in estimates.items() if e is not None}
+    return {name: _to_metric(known[name]) for name in sort_metrics(known)}
 
 
-def _convert_to_metric(estimate: Estimate) -> Metric:
+def _to_metric(estimate: Estimate) -> Metric:
     return Metric(
         *(estimate.value, estimate.low, estimate.high),
         interval_warning=estimate.interval_warning,

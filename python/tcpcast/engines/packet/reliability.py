@@ -114,7 +114,7 @@ def _add_warnings(
         Metrics that have not converged, with reasons.
     """
     units = seen.units
-    missing = _missing_observations_of_run(scenario, units, classes)
+    missing = _missing_in_run(scenario, units, classes)
     if has_too_few_files(scenario, units, classes):
         estimates = {
             name: replace(e, value=math.nan) if e is not None and e.units else e
@@ -218,7 +218,7 @@ def _add_metric_warnings(
 ) -> Estimate:
     if estimate.low is None and estimate.units == 0:  # a requested number, or an extreme
         return estimate
-    reason = missing or _missing_observations_of_metric(name, estimate, units)
+    reason = missing or _missing_in_metric(name, estimate, units)
     if name == "jain_index" and estimate.units < MIN_REPLICATIONS:
         reason = f"too few replications: {MIN_REPLICATIONS} are needed"
     if reason is None and estimate.low is None:
@@ -284,9 +284,7 @@ def has_too_few_files(
     return float(units.class_counter("transfers", classes).sum()) < MIN_EVENTS
 
 
-def _missing_observations_of_run(
-    scenario: Scenario, units: CounterUnits, classes: Sequence[int]
-) -> str | None:
+def _missing_in_run(scenario: Scenario, units: CounterUnits, classes: Sequence[int]) -> str | None:
     """Return a message if all metrics rest on too few files, or on too few losses of flows."""
     kinds = {scenario.populations[index].traffic.kind for index in classes}
     if kinds & {"on-off", "transfers"}:
@@ -394,9 +392,7 @@ def count_effective_marks(scenario: Scenario, units: CounterUnits, classes: Sequ
     return float(units.class_counter("marked", responding).sum()) if responding else 0.0
 
 
-def _missing_observations_of_metric(
-    name: str, estimate: Estimate, units: CounterUnits
-) -> str | None:
+def _missing_in_metric(name: str, estimate: Estimate, units: CounterUnits) -> str | None:
     """Return a message if one metric lacks observations, beyond the needs of all metrics."""
     timeouts = float(units.class_counter("timeout_sequences").sum())
     losses, row = count_loss_indications(units), METRICS[name]

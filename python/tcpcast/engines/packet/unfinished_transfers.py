@@ -38,7 +38,7 @@ class UnfinishedTransfers:
     age_s: float = 0.0
 
 
-def get_unfinished_transfers(
+def get_unfinished(
     scenario: Scenario, seen: Snapshot, classes: Sequence[int], kinds: Collection[str]
 ) -> UnfinishedTransfers:
     """Return the unfinished transfers of the given classes whose traffic kind is in ``kinds``."""
@@ -100,7 +100,7 @@ def _unfinished_share_and_bound(
     None if they are too few, or too young, to make a difference.
     """
     of_kind = [index for index in classes if scenario.populations[index].traffic.kind in kinds]
-    progress = get_unfinished_transfers(scenario, seen, of_kind, kinds)
+    progress = get_unfinished(scenario, seen, of_kind, kinds)
     finished = float(seen.units.class_counter("transfers", of_kind).sum())
     total = finished + progress.count
     if not total or progress.count <= MAX_UNFINISHED_SHARE * total:
