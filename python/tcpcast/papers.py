@@ -26,7 +26,7 @@ GROUP = "tcpcast.papers"
 
 
 class Reproduction(Protocol):
-    """A paper's values compared with computed ones.
+    """Comparison of a paper's values with computed values.
 
     ``page`` is the file that was written. ``interrupted`` is true if only some sections were
     finished and no page was written. ``write_errors`` has a message for each file that could not be
@@ -39,7 +39,7 @@ class Reproduction(Protocol):
 
     @property
     def is_as_known(self) -> bool:
-        """Whether the differences are the known ones."""
+        """Whether all differences are known."""
 
     def parts(self) -> list[Part]:
         """Return the report for a terminal."""
@@ -53,7 +53,7 @@ class Reproduction(Protocol):
 
 @functools.cache
 def find_paper_packages() -> dict[str, Any]:
-    """Return the package of each paper by name; the first one with a name wins."""
+    """Return the package of each paper by name; the first of a name is used."""
     packages: dict[str, Any] = {}
     for point in metadata.entry_points(group=GROUP):
         package = point.load()

@@ -409,7 +409,7 @@ def _verify_by_simulation(
     least_s: float,
     options: RunOptions | None,
 ) -> None:
-    """Simulate the model's answer, and search the answer by simulation from there."""
+    """Simulate the model's answer, and start the search by simulation there."""
     assert plan.scenario is not None
     goodput_bps = question.target
     sent = goodput_bps / path.goodput_bps(1, plan.value)

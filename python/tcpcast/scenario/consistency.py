@@ -121,7 +121,7 @@ def _find_report_at_errors(scenario: Scenario) -> Iterator[InitErrorDetails]:
 
 
 def _find_mixed_stack_errors(groups: list[Population]) -> list[InitErrorDetails]:
-    """Find classes whose kind of sender cannot share a run with that of the first class."""
+    """Find classes with a kind of sender that cannot be combined with the first class."""
     first, errors = groups[0].tcp, []
     # With modern TCP in the run, each source has a receiver of its own kind.
     alike = any(group.tcp.is_modern for group in groups)

@@ -211,7 +211,7 @@ def _remove_union_member_names(
 
 
 def choice_validator(what: str, words: Sequence[str]) -> Callable[[object], str]:
-    """Return a validator for one of a few words.
+    """Return a validator that accepts only the given words.
 
     Parameters
     ----------

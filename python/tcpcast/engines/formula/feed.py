@@ -1,6 +1,6 @@
 """Inputs of a path formula: from the scenario, from a simulation of it, or from a capture.
 
-``--feed scenario``: p is the specified loss, RTT that of the idle path, T0 the larger of
+``--feed scenario``: p is the specified loss, RTT the RTT of the idle path, T0 the larger of
 ``tcp.min_rto`` and RTT, b is 2 with delayed ACKs, otherwise 1. ``--feed measured``: p, RTT and T0
 are the ``packet`` answer's loss indication ratio, mean RTT and mean first timeout. No link then
 limits the rate, because the measured values already include the effects of links. Traffic of kind

@@ -246,8 +246,8 @@ def _class_config(
 def _host_noise_ns(scenario: Scenario, group: Population) -> int:
     """Return the mean delay noise of a class's hosts.
 
-    Hosts without noise get just enough to break ties between classes at random: otherwise, the
-    first class would win all of them.
+    Hosts without noise get just enough noise to break ties between classes at random;
+    otherwise, the first class would win all ties.
     """
     is_tied = len(scenario.populations) > 1 and not group.tcp.has_loss_feedback
     return max(to_nanoseconds(group.tcp.host_noise_s), TIE_NOISE_NS if is_tied else 0)

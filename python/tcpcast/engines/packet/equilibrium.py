@@ -2,8 +2,8 @@
 
 The share follows from means: a source is active during the ON time of each ON/OFF cycle. If the
 bottleneck can carry the load, the ON time is that on the idle path. Otherwise, all sources have the
-same rate while active, the one that just fills the bottleneck. The warm-up covers the effects of
-queues and losses.
+same rate while active, which just fills the bottleneck. The warm-up covers the effects of queues
+and losses.
 """
 
 from __future__ import annotations

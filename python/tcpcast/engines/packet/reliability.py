@@ -441,7 +441,7 @@ def _short_run_warnings_by_metric(estimate: Estimate, *, correlated: bool) -> It
 def _short_run_warnings(
     scenario: Scenario, units: CounterUnits, classes: Sequence[int]
 ) -> Iterator[tuple[str, bool]]:
-    """Yield a message if the run is too short for independent batches, and if any run would be."""
+    """Yield a message if batches are not independent, and True if no longer run helps."""
     if scenario.isolated_transfers is not None:
         return
     load = scenario.arriving_load
