@@ -371,7 +371,7 @@ class SimulatedClock:
 
     def run(self, scenario: Scenario, engines: list[str], options: RunOptions) -> list[Answer]:
         del engines
-        end = options.ends_at(scenario)
+        end = options.compute_deadline(scenario)
         self.sources.append(scenario.senders)
         result = table_of(scenario, DISTRIBUTIONS["hyperbola"], 0.001)
         if end is not None and end < self.now + 1:

@@ -85,7 +85,7 @@ class RunOptions:
         if count is not None:
             object.__setattr__(self, "threads", int(count))
 
-    def ends_at(self, scenario: Scenario) -> float | None:
+    def compute_deadline(self, scenario: Scenario) -> float | None:
         """Return the time at which a run that begins now must stop, None for no limit."""
         limit = scenario.run.max_wall_s
         own = None if limit is None else time.perf_counter() + limit

@@ -53,7 +53,7 @@ class PathModel:
         each = f", each of {path.flows}" if path.flows > 1 else ""
         return self.name.format(each=each, flows=path.flows)
 
-    def is_held(self, path: PlannedPath, flows: Any) -> NDArray[np.bool_]:
+    def is_window_limited(self, path: PlannedPath, flows: Any) -> NDArray[np.bool_]:
         """Return True if windows limit the flows at the loss of the path."""
         free = replace(path, receiver_window_pkts=math.inf, own_link_pps=math.inf)
         rates = (self.rate(each, flows, path.loss_ratio) for each in (path, free))

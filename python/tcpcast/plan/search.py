@@ -111,7 +111,7 @@ class SearchGoal:
     power: float = 1.0
     limit: float = math.inf
 
-    def is_before(self, metric: float) -> bool:
+    def lies_before_crossing(self, metric: float) -> bool:
         """Return True if the crossing is above the value with this metric."""
         if self.rises:
             return metric < self.target
@@ -127,8 +127,8 @@ class SearchGoal:
 
     def between(self, low: float, high: float, at: tuple[float, float]) -> float:
         """Return the next value in a bracket, interpolated from the metric at its ends."""
-        aim = self._away(self.target)
-        logs = [math.log(max(self._away(metric) / aim, FAINT)) for metric in at]
+        aim = self._distance_from_limit(self.target)
+        logs = [math.log(max(self._distance_from_limit(metric) / aim, FAINT)) for metric in at]
         share = logs[0] / (logs[0] - logs[1]) if logs[0] != logs[1] else 0.5
         share = min(max(share, INNER[0]), INNER[1])
         if not self.integer:
@@ -140,7 +140,7 @@ class SearchGoal:
         maximum = self.maximum if self.integer else self.maximum * (1 - APART_FROM_END)
         return max(self.minimum, min(value, maximum))
 
-    def rounded(self, value: float) -> float:
+    def round_value(self, value: float) -> float:
         """Round a value to a whole number if required, in the direction that meets the target."""
         if not self.integer:
             return value
@@ -156,7 +156,7 @@ class SearchGoal:
         """Return the metric of a point of such a curve; arguments are in units of the target."""
         if self.limit < math.inf:
             middle, high, low = (
-                self.limit - self._away(self.target) * m for m in (middle, low, high)
+                self.limit - self._distance_from_limit(self.target) * m for m in (middle, low, high)
             )
             return Metric(middle, low, high)
         if self.rises:
@@ -165,10 +165,10 @@ class SearchGoal:
 
     def ratio(self, metric: float) -> float:
         """Return the factor by which a metric misses the target, at least 1."""
-        here, aim = self._away(metric), self._away(self.target)
+        here, aim = self._distance_from_limit(metric), self._distance_from_limit(self.target)
         return max(here / aim, aim / here) if here > 0 else math.inf
 
-    def _away(self, metric: float) -> float:
+    def _distance_from_limit(self, metric: float) -> float:
         """Return the metric's distance from its limit, or the metric without a limit."""
         return self.limit - metric if self.limit < math.inf else metric
 
@@ -176,7 +176,12 @@ class SearchGoal:
         """Return the metric on a falling scale that maps the target to itself."""
         faint = FAINT * self.target
         if self.limit < math.inf:
-            return max(self.target * self._away(metric) / self._away(self.target), faint)
+            return max(
+                self.target
+                * self._distance_from_limit(metric)
+                / self._distance_from_limit(self.target),
+                faint,
+            )
         return self.target**2 / max(metric, faint) if self.rises else max(metric, faint)
 
 
@@ -240,13 +245,13 @@ def _bracket_target(
 ) -> tuple[float, float] | None:
     """Move from the start in growing steps until the target is passed."""
     at, here = start, runs.measure(start)
-    up = goal.is_before(here)
+    up = goal.lies_before_crossing(here)
     factor = min(max(min(goal.ratio(here), FAR) ** goal.power, NEAR), FAR)
     for _ in range(TRIES):
         other = goal.step(at, factor, up=up)
         if other == at:
             return None
-        if goal.is_before(runs.measure(other)) != up:
+        if goal.lies_before_crossing(runs.measure(other)) != up:
             return (at, other) if up else (other, at)
         at, factor = other, min(factor**2, FAR)
     return None
@@ -304,7 +309,7 @@ def _narrow_bracket(
         if high - low <= _is_tight(goal, low) or not _are_decisive(runs, goal, low, high):
             break
         middle = goal.between(low, high, (runs.measure(low), runs.measure(high)))
-        if goal.is_before(runs.measure(middle)):
+        if goal.lies_before_crossing(runs.measure(middle)):
             low = middle
         else:
             high = middle
@@ -381,7 +386,7 @@ class _FitWindow:
 
     def answer(self, goal: SearchGoal, found: TargetCrossing | None) -> float:
         """Return the permitted value of a crossing, or the centre without one."""
-        return goal.inside(goal.rounded(self.centre if found is None else found.value))
+        return goal.inside(goal.round_value(self.centre if found is None else found.value))
 
     def move(self, runs: PlanSimulations, goal: SearchGoal) -> TargetCrossing | None:
         """Move towards the crossing by at most the radius, and adapt the radius."""
@@ -407,7 +412,7 @@ class _FitWindow:
         first = len(self.inside(runs, goal))
         for at in range(len(RADII)):
             share = RADII[(first + at) % len(RADII)]
-            value = goal.inside(goal.rounded(self.centre * math.exp(share * self.radius)))
+            value = goal.inside(goal.round_value(self.centre * math.exp(share * self.radius)))
             if value not in runs.answers:
                 return value
         if not goal.integer:
@@ -474,4 +479,6 @@ def _enclose_interval(runs: PlanSimulations, goal: SearchGoal, window: _FitWindo
         ends = zip(closed, (fitted.low, fitted.high), (False, True), strict=True)
         for is_closed, end, up in ends:
             if not is_closed:
-                simulate_if_possible(runs, goal.step(goal.inside(goal.rounded(end)), factor, up=up))
+                simulate_if_possible(
+                    runs, goal.step(goal.inside(goal.round_value(end)), factor, up=up)
+                )

@@ -233,7 +233,7 @@ def _rate_table(
     """Return the rates of each model, and the goodput and limit according to the first one."""
     n = np.array(list(flows))
     rate, one_more = (_limited_rate_pps(path, model, m) for m in (n, n + 1))
-    own = np.where(model.is_held(path, n), "window", "loss")
+    own = np.where(model.is_window_limited(path, n), "window", "loss")
     return {
         "flows": n,
         **{
@@ -260,7 +260,7 @@ def _recommendation_text(path: PlannedPath, model: PathModel, value: int) -> str
     if value == 1:
         return f"One flow fills the link; {left}"
     holder = f"loss of {percent_text(path.loss_ratio)}"
-    if model.is_held(path, 1):
+    if model.is_window_limited(path, 1):
         holder = path.window_name
     return (
         f"{value:,} flows fill the link, because {holder} limits the goodput of one flow to "

@@ -57,7 +57,7 @@ def add_deadline(options: RunOptions | None, scenario: Scenario) -> RunOptions:
     options = options or RunOptions()
     if options.deadline is not None:
         return options
-    return replace(options, deadline=options.ends_at(scenario))
+    return replace(options, deadline=options.compute_deadline(scenario))
 
 
 @dataclass(slots=True)

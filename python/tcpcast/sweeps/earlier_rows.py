@@ -211,7 +211,7 @@ class EarlierRows:
 
     def has(self, variant: CellReplication) -> bool:
         """Return True if the variant has rows."""
-        unit = self._unit(variant)
+        unit = self._unit_of_variant(variant)
         at = int(np.searchsorted(self._units, unit))
         return at < self._units.size and int(self._units[at]) == unit
 
@@ -230,7 +230,7 @@ class EarlierRows:
             The part with the new rows; None if all rows existed.
         """
         (arrow,) = import_sweep_packages("pyarrow")
-        first, last = (self._unit(variants[at]) for at in (0, -1))
+        first, last = (self._unit_of_variant(variants[at]) for at in (0, -1))
         low, high = np.searchsorted(self._units, [first, last + 1]).tolist()
         tables = [self._rows.slice(low, high - low)]
         if fresh is not None:
@@ -244,7 +244,7 @@ class EarlierRows:
         host, wall = ("", []) if fresh is None else (fresh.host, fresh.wall)
         return BatchResult(encode_as_parquet_file(batch, spec.marks or {}), statuses, host, wall)
 
-    def _unit(self, variant: CellReplication) -> int:
+    def _unit_of_variant(self, variant: CellReplication) -> int:
         return variant.cell * self._replications + variant.replication
 
     def _units_of(self, rows: Any) -> Any:

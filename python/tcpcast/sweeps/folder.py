@@ -83,9 +83,9 @@ class SweepFolder:
         with ExitStack() as stack:
             if there is not None and moved is not None:
                 self._lock(stack, name)
-                self._take_over(there, definition, moved)
+                self._reuse_smaller_sweep(there, definition, moved)
             if not name.exists():
-                self._define(definition)
+                self._write_definition(definition)
             self._lock(stack, name)
             for left in self.path.glob(_ASIDE):
                 left.unlink(missing_ok=True)
@@ -97,7 +97,7 @@ class SweepFolder:
     def _lock(self, stack: ExitStack, name: Path) -> None:
         _lock_file(stack.enter_context(name.open(encoding="utf-8")), self.path)
 
-    def _define(self, definition: Mapping[str, Any], *, force: bool = False) -> None:
+    def _write_definition(self, definition: Mapping[str, Any], *, force: bool = False) -> None:
         text = json.dumps(definition, indent=1, sort_keys=True, default=str) + "\n"
         output.write_text(self.path / DEFINITION, text, force=force)
 
@@ -133,7 +133,7 @@ class SweepFolder:
         message += _first_difference_text(differs, there, definition)
         raise TcpcastError(f"{self.path} contains another sweep: {message}; write another --out")
 
-    def _take_over(
+    def _reuse_smaller_sweep(
         self, there: Mapping[str, Any], definition: Mapping[str, Any], moved: CellMoves
     ) -> None:
         """Store the rows of a smaller sweep, and replace it by the larger one.
@@ -149,7 +149,7 @@ class SweepFolder:
                 with output.atomic_file(aside, kind=PARQUET) as temporary:
                     store_earlier_rows(parts, earlier_rows, moved, temporary, {_SWEEP: new})
             self._move_notes(definition, moved)
-        self._define(definition, force=True)
+        self._write_definition(definition, force=True)
         for part in self.parts():
             part.unlink()
 

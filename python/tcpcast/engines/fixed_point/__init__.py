@@ -88,7 +88,7 @@ def fixed_point(scenario: Scenario, options: RunOptions) -> Answer:
         config, native_configuration(scenario, table), scenario.run.replications
     )
     seconds = table.steps * table.step + _measured_duration_s(scenario)
-    clock = WallTimeLimit(options.ends_at(scenario))
+    clock = WallTimeLimit(options.compute_deadline(scenario))
     ended = run.advance(
         transfers=None,
         until_ns=to_nanoseconds(seconds),

@@ -100,7 +100,7 @@ class _ReplicationRunner:
 
     def __init__(self, scenario: Scenario, options: RunOptions) -> None:
         self._scenario, self._options = scenario, options
-        self._deadline = options.ends_at(scenario)
+        self._deadline = options.compute_deadline(scenario)
         self._done = 0
 
     def all(self, capture: str | None) -> list[TrafficOutcome]:

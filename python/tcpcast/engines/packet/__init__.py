@@ -154,7 +154,7 @@ def simulate_with_configuration(
         See :func:`packet`.
     """
     check_all_capture_files(scenario, options)
-    clock = WallTimeLimit(options.ends_at(scenario))
+    clock = WallTimeLimit(options.compute_deadline(scenario))
     check_memory(scenario, configure(scenario, 0.0))
     warmup = _find_warm_up(scenario, options, clock, configure)
     config = configure(scenario, warmup.seconds)

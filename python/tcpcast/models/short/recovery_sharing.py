@@ -95,12 +95,12 @@ class SharedRecovery:
         recovered = np.einsum("js,js->s", self._in_flight[:, :here], episode)
         kept = self._kept**self._losses
         late = np.einsum("js,js->s", *fewer) + self._late
-        last = self._among_the_last(self._losses)
+        last = self._losses_among_last(self._losses)
         self._losses += 1
         recovered = kept * recovered + (1 - kept) * late
         return np.concatenate([recovered, mean, latency[here_and_again:], last])
 
-    def _among_the_last(self, losses: int) -> Floats:
+    def _losses_among_last(self, losses: int) -> Floats:
         after = np.zeros(self._ends.shape[1])
         for behind in range(len(after)):
             for lost in range(min(behind, losses, MAX_SHARED) + 1):
