@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 from tcpcast.answer import Metric
 from tcpcast.engines import RunOptions
-from tcpcast.engines.kernel import kernel, seconds
+from tcpcast.engines.kernel import estimate_duration_s, kernel
 from tcpcast.errors import NotApplicable, ScenarioError
 from tcpcast.scenario import Scenario
 from tcpcast_papers.kernel.agreement import COUNTS, half_width, quantity, reach
@@ -164,7 +164,8 @@ def main() -> None:
     cells = chosen(options.words)
     if options.list:
         for cell in cells:
-            print(f"{cell.series:3} {cell.name:50} {seconds(asked(cell, options.seconds)):6.0f} s")
+            duration_s = estimate_duration_s(asked(cell, options.seconds))
+            print(f"{cell.series:3} {cell.name:50} {duration_s:6.0f} s")
         return
     began, verdicts, late, refused = time.monotonic(), [], 0, 0
     device = "TAP" if os.access("/dev/net/tun", os.R_OK | os.W_OK) else "veth"

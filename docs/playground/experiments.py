@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import tcpcast
-from tcpcast.engines.packet.time_series import configuration_over_time
+from tcpcast.engines.packet.time_series import make_configuration_over_time
 from tcpcast.scenario import Scenario
 
 TRACE_POINTS = 8000
@@ -176,7 +176,7 @@ EXPERIMENTS = (
 
 def request(scenario: Scenario) -> dict[str, Any]:
     """Return the request for the WebAssembly module: configuration, and end of the run."""
-    config = configuration_over_time(scenario, scenario.run.warmup_s or 0.0)
+    config = make_configuration_over_time(scenario, scenario.run.warmup_s or 0.0)
     config["probes"]["trace_points"] = TRACE_POINTS
     return {"config": config, "until_ns": round((scenario.run.duration_s or 0.0) * NANO)}
 

@@ -168,11 +168,11 @@ def run(  # noqa: PLR0913 - options of the run, by keyword
     )
     answers = answer(resolved, engines, options, feed=feed)
     if not answers and engines is None:
-        _refuse(resolved)
+        _raise_not_applicable(resolved)
     return Answers(answers, resolved)
 
 
-def _refuse(scenario: Scenario) -> NoReturn:
+def _raise_not_applicable(scenario: Scenario) -> NoReturn:
     """Raise NotApplicable with each engine's reason."""
     from tcpcast.engines import REGISTRY, answer  # noqa: PLC0415
     from tcpcast.errors import NotApplicable  # noqa: PLC0415

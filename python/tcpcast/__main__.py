@@ -18,10 +18,10 @@ def main() -> int:
     # Imports create up to 100,000 permanent objects. Garbage collection at every 700 of them would
     # take 10 % of the run time; none is needed at exit either.
     gc.set_threshold(100_000, 10, 10)
-    if may_need_workers(" ".join(sys.argv[1:]).replace("=", " ")):
+    if may_need_worker_processes(" ".join(sys.argv[1:]).replace("=", " ")):
         from tcpcast import forkserver  # noqa: PLC0415 - see above
 
-        forkserver.begin()
+        forkserver.start_forkserver()
     try:
         from tcpcast.cli import main as run  # noqa: PLC0415 - slow import
 
@@ -29,7 +29,7 @@ def main() -> int:
     except (ImportError, AttributeError, TypeError, ValueError):
         from pathlib import Path  # noqa: PLC0415 - only after a failure
 
-        if not is_stale(Path(__file__).resolve().parent):
+        if not is_native_module_stale(Path(__file__).resolve().parent):
             raise
         print("tcpcast: the native module is older than crates/; run: make setup", file=sys.stderr)
         return 3
@@ -39,7 +39,7 @@ def main() -> int:
     return code
 
 
-def is_stale(package: Path) -> bool:
+def is_native_module_stale(package: Path) -> bool:
     """Return True in a checkout whose native module is missing or older than its sources."""
     crates = package.parents[1] / "crates"
     modules = [module.stat().st_mtime for module in package.glob("_native*.so")]
@@ -47,7 +47,7 @@ def is_stale(package: Path) -> bool:
     return crates.is_dir() and max(sources, default=0.0) > max(modules, default=0.0)
 
 
-def may_need_workers(typed: str) -> bool:
+def may_need_worker_processes(typed: str) -> bool:
     """Return True if the command line looks like a sweep that simulates.
 
     This check runs before the argument parser is imported, which takes as long as the imports of

@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass, field, replace
 from enum import Enum
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
-from tcpcast.errors import Names, Suggestion, UnknownMetric, refusal_text
+from tcpcast.errors import Suggestion, SuggestionSyntax, UnknownMetric, refusal_text
 from tcpcast.metrics import METRICS
 
 if TYPE_CHECKING:
@@ -122,7 +122,7 @@ class Note:
         """Return the full text."""
         return self.text()
 
-    def text(self, names: Names | None = None) -> str:
+    def text(self, names: SuggestionSyntax | None = None) -> str:
         """Return the full text, with suggestions in the syntax of a front end."""
         why = self.why + ", ".join(self.metrics) if self.named else self.why
         return refusal_text(why, self.suggestions, names)
@@ -142,12 +142,12 @@ class Note:
         return replace(self, metrics=names) if names else None
 
 
-def to_notes(texts: Iterable[str | Note], kind: NoteKind = "model") -> list[Note]:
+def texts_to_notes(texts: Iterable[str | Note], kind: NoteKind = "model") -> list[Note]:
     """Return texts as notes that affect every value; notes remain unchanged."""
     return [text if isinstance(text, Note) else Note(text, kind=kind) for text in texts]
 
 
-def severity(warning: Note | str) -> tuple[int, int]:
+def warning_severity(warning: Note | str) -> tuple[int, int]:
     """Return a key that sorts warnings, worst first; texts of a plan come before notes."""
     if isinstance(warning, str):
         return 0, 0
@@ -247,7 +247,7 @@ class Answer:
         """Reason why the engine does not apply, with its suggestions; None if it applies."""
         return None if self.applies else self.refusal()
 
-    def refusal(self, names: Names | None = None) -> str:
+    def refusal(self, names: SuggestionSyntax | None = None) -> str:
         """Return the reason for a refusal, with suggestions in the syntax of a front end."""
         return refusal_text(self.reason, self.suggestions, names)
 
@@ -258,7 +258,7 @@ class Answer:
 
     def warn(self, *texts: str | Note, kind: NoteKind = "model") -> None:
         """Add notes that affect every value."""
-        self.notes += to_notes(texts, kind)
+        self.notes += texts_to_notes(texts, kind)
 
     def stop(self, why: str, status: Status = Status.PARTIAL) -> None:
         """Record why the answer is incomplete; reasons are joined, an interrupt has priority."""
@@ -317,7 +317,7 @@ class Answer:
         """Return a small table for notebooks."""
         rows = "".join(
             f"<tr><td><code>{name}</code></td><td>{m.value:.5g}</td>"
-            f"<td>{_interval(m)}</td><td>{unit_of(name, m)}</td></tr>"
+            f"<td>{_interval_text(m)}</td><td>{unit_of(name, m)}</td></tr>"
             for name, m in self.metrics.items()
         )
         head = "<tr><th>metric</th><th>value</th><th>95 % interval</th><th>unit</th></tr>"
@@ -335,8 +335,8 @@ class Answer:
             "engine": self.engine,
             "wall_s": self.wall_s,
             "warnings": self.warnings,
-            "metrics": {name: _metric_json(name, m) for name, m in self.metrics.items()},
-            "tables": {name: {"columns": _columns(t)} for name, t in self.tables.items()},
+            "metrics": {name: _metric_as_json(name, m) for name, m in self.metrics.items()},
+            "tables": {name: {"columns": _columns_as_json(t)} for name, t in self.tables.items()},
             "provenance": self.provenance | self._inputs(),
         }
         if self.notes:  # the same warnings, with the fields that reports select by
@@ -358,17 +358,17 @@ class Answer:
         return inputs
 
 
-def _interval(metric: Metric) -> str:
+def _interval_text(metric: Metric) -> str:
     if metric.low is None or metric.high is None:
         return metric.lacking or ""
     return f"{metric.low:.5g} to {metric.high:.5g}"
 
 
-def _metric_json(name: str, metric: Metric) -> dict[str, Any]:
+def _metric_as_json(name: str, metric: Metric) -> dict[str, Any]:
     fields = {
-        "value": _number(metric.value),
-        "low": _number(metric.low),
-        "high": _number(metric.high),
+        "value": _finite_or_none(metric.value),
+        "low": _finite_or_none(metric.low),
+        "high": _finite_or_none(metric.high),
         "unit": unit_of(name, metric),
     }
     if metric.at_least is not None:
@@ -382,11 +382,11 @@ def _metric_json(name: str, metric: Metric) -> dict[str, Any]:
     )
 
 
-def _columns(table: Mapping[str, np.ndarray[Any, Any]]) -> dict[str, list[Any]]:
-    return {name: [_number(v) for v in column.tolist()] for name, column in table.items()}
+def _columns_as_json(table: Mapping[str, np.ndarray[Any, Any]]) -> dict[str, list[Any]]:
+    return {name: [_finite_or_none(v) for v in column.tolist()] for name, column in table.items()}
 
 
-def _number(value: Any) -> Any:
+def _finite_or_none(value: Any) -> Any:
     if isinstance(value, float) and not math.isfinite(value):
         return None
     return value

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from tcpcast.answer import Metric, unit_of
-from tcpcast.metrics import METRICS, ordered
+from tcpcast.metrics import METRICS, sort_metrics
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -46,7 +46,7 @@ class Difference:
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class ComparisonRow:
     """One metric over all engines; None if an engine does not have it."""
 
     metric: str
@@ -67,7 +67,7 @@ class Comparison:
 
     engines: tuple[str, ...]
     reference: int | None
-    rows: tuple[Row, ...]
+    rows: tuple[ComparisonRow, ...]
     kinds: tuple[Kind, ...]
     """Kind of each engine's answer: calculated, simulated or measured."""
 
@@ -82,7 +82,7 @@ class Comparison:
 
 
 @dataclass(frozen=True, slots=True)
-class Compared:
+class ComparedAnswers:
     """Answers and all their comparisons: the input of every report."""
 
     answers: tuple[Answer, ...]
@@ -92,9 +92,9 @@ class Compared:
     sizes: Comparison
 
 
-def compare_all(answers: Sequence[Answer]) -> Compared:
+def compare_all(answers: Sequence[Answer]) -> ComparedAnswers:
     """Compute all comparisons of several answers for a report."""
-    return Compared(
+    return ComparedAnswers(
         tuple(answers),
         compare(answers),
         compare_classes(answers),
@@ -117,8 +117,8 @@ def compare(answers: Sequence[Answer]) -> Comparison:
         One row per metric that at least one engine has, in the order of
         :data:`tcpcast.metrics.METRICS`; metrics of other packages come last.
     """
-    applicable = _applicable(answers)
-    return _compared(applicable, [a.metrics for a in applicable])
+    applicable = _select_applicable(answers)
+    return _compare_rows(applicable, [a.metrics for a in applicable])
 
 
 def compare_classes(answers: Sequence[Answer]) -> dict[str, Comparison]:
@@ -131,13 +131,13 @@ def compare_classes(answers: Sequence[Answer]) -> dict[str, Comparison]:
         distinguish classes; empty with fewer than two classes. A value is trusted if its engine
         trusts the same metric overall.
     """
-    applicable = [a for a in _with_metrics(answers) if "by_class" in a.tables]
+    applicable = [a for a in _select_answers_with_metrics(answers) if "by_class" in a.tables]
     by_class = [class_metrics(a) for a in applicable]
     names = list(dict.fromkeys(name for figures in by_class for name in figures))
     if len(names) < 2:
         return {}
     return {
-        name: _compared(applicable, [figures.get(name, {}) for figures in by_class])
+        name: _compare_rows(applicable, [figures.get(name, {}) for figures in by_class])
         for name in names
     }
 
@@ -150,12 +150,14 @@ def compare_sizes(answers: Sequence[Answer]) -> Comparison:
     Comparison
         One row per size that at least one answer lists, over the engines that list sizes.
     """
-    answering = _applicable(answers)
-    listed = [a for a in answering if lists_times(a.tables.get("by_size", {}), "size_pkts")]
-    by_size = [_size_figures(a) for a in listed]
+    answering = _select_applicable(answers)
+    listed = [
+        a for a in answering if has_completion_times(a.tables.get("by_size", {}), "size_pkts")
+    ]
+    by_size = [_times_by_size(a) for a in listed]
     sizes = sorted({size for figures in by_size for size in figures})
     subjects = {size: packets_text(size) for size in sizes}
-    return _by_subject("completion_time_s", listed, by_size, subjects)
+    return _compare_by_subject("completion_time_s", listed, by_size, subjects)
 
 
 def packets_text(packets: float) -> str:
@@ -163,12 +165,12 @@ def packets_text(packets: float) -> str:
     return f"{packets:,.0f} packet{'' if packets == 1 else 's'}"
 
 
-def lists_times(table: Mapping[str, np.ndarray[Any, Any]], *keys: str) -> bool:
+def has_completion_times(table: Mapping[str, np.ndarray[Any, Any]], *keys: str) -> bool:
     """Return True if a table lists mean completion times by these columns."""
     return {*keys, "completion_time_s"} <= table.keys()
 
 
-def _size_figures(answer: Answer) -> dict[int, Metric]:
+def _times_by_size(answer: Answer) -> dict[int, Metric]:
     table = answer.tables["by_size"]
     sizes = (int(size) for size in table["size_pkts"])
     overall = answer.metrics.get("completion_time_s")
@@ -205,21 +207,21 @@ def compare_shares(answers: Sequence[Answer]) -> Comparison:
         One row per share that at least one answer has, the largest first, over the engines that
         have any; values in the unit of ``connection_rate_bps``.
     """
-    with_shares = [a for a in _with_metrics(answers) if "file_goodput" in a.tables]
-    by_share = [_share_figures(a) for a in with_shares]
+    with_shares = [a for a in _select_answers_with_metrics(answers) if "file_goodput" in a.tables]
+    by_share = [_goodput_by_share(a) for a in with_shares]
     shares = sorted({share for figures in by_share for share in figures}, reverse=True)
-    subjects = {share: _percentile(share) for share in shares}
-    return _by_subject("connection_rate_bps", with_shares, by_share, subjects)
+    subjects = {share: _percentile_text(share) for share in shares}
+    return _compare_by_subject("connection_rate_bps", with_shares, by_share, subjects)
 
 
-def _percentile(share: float) -> str:
+def _percentile_text(share: float) -> str:
     """Return ``5th percentile`` for the goodput that 95 % of the files reach."""
     level = f"{100 * (1 - share):.6g}"
     ending = {"1": "st", "2": "nd", "3": "rd"}.get(level, "th")
     return f"{level}{ending} percentile"
 
 
-def _share_figures(answer: Answer) -> dict[float, Metric]:
+def _goodput_by_share(answer: Answer) -> dict[float, Metric]:
     table = answer.tables["file_goodput"]
     columns = (table[name].tolist() for name in ("share", "goodput_bps", "low", "high"))
     return {
@@ -244,24 +246,24 @@ def is_observed(answer: Answer) -> bool:
     return any(m.low is not None for m in answer.metrics.values())
 
 
-def _applicable(answers: Iterable[Answer]) -> list[Answer]:
+def _select_applicable(answers: Iterable[Answer]) -> list[Answer]:
     return [a for a in answers if a.applies]
 
 
-def _with_metrics(answers: Iterable[Answer]) -> list[Answer]:
-    return [a for a in _applicable(answers) if not a.withheld]
+def _select_answers_with_metrics(answers: Iterable[Answer]) -> list[Answer]:
+    return [a for a in _select_applicable(answers) if not a.withheld]
 
 
-def _compared(answers: Sequence[Answer], figures: Sequence[Mapping[str, Metric]]) -> Comparison:
+def _compare_rows(answers: Sequence[Answer], figures: Sequence[Mapping[str, Metric]]) -> Comparison:
     reference, rows = reference_index(answers), []
-    for name in ordered(name for each in figures for name in each):
+    for name in sort_metrics(name for each in figures for name in each):
         given = tuple(f.get(name) for f in figures)
         if any(g is not None for g in given):
-            rows.append(_row(name, given, reference))
-    return _of(answers, reference, tuple(rows))
+            rows.append(_make_row(name, given, reference))
+    return _make_comparison(answers, reference, tuple(rows))
 
 
-def _by_subject(
+def _compare_by_subject(
     name: str,
     answers: Sequence[Answer],
     figures: Sequence[Mapping[_Key, Metric]],
@@ -270,34 +272,36 @@ def _by_subject(
     """Compare one metric over several subjects, in their order; ``figures`` is one per answer."""
     reference = reference_index(answers)
     rows = tuple(
-        _row(name, tuple(each.get(key) for each in figures), reference, subject)
+        _make_row(name, tuple(each.get(key) for each in figures), reference, subject)
         for key, subject in subjects.items()
     )
-    return _of(answers, reference, rows)
+    return _make_comparison(answers, reference, rows)
 
 
-def _of(answers: Sequence[Answer], reference: int | None, rows: tuple[Row, ...]) -> Comparison:
-    kinds = tuple(_kind(answer) for answer in answers)
+def _make_comparison(
+    answers: Sequence[Answer], reference: int | None, rows: tuple[ComparisonRow, ...]
+) -> Comparison:
+    kinds = tuple(_answer_kind(answer) for answer in answers)
     return Comparison(tuple(a.engine for a in answers), reference, rows, kinds)
 
 
-def _kind(answer: Answer) -> Kind:
+def _answer_kind(answer: Answer) -> Kind:
     """Return an answer's kind; an answer of another package with intervals was simulated."""
     return "simulation" if answer.kind == "formula" and is_observed(answer) else answer.kind
 
 
-def _row(
+def _make_row(
     name: str, given: tuple[Metric | None, ...], reference: int | None, subject: str = ""
-) -> Row:
+) -> ComparisonRow:
     reference_metric = None if reference is None else given[reference]
     differences = tuple(
-        None if i == reference else _difference(name, g, reference_metric)
+        None if i == reference else _compute_difference(name, g, reference_metric)
         for i, g in enumerate(given)
     )
-    return Row(name, given, differences, subject)
+    return ComparisonRow(name, given, differences, subject)
 
 
-def _difference(
+def _compute_difference(
     name: str, figure: Metric | None, reference_metric: Metric | None
 ) -> Difference | None:
     if (
@@ -330,7 +334,7 @@ def class_metrics(answer: Answer) -> dict[str, dict[str, Metric]]:
     # A class without files, for example of endless flows, has no times of files.
     return {
         str(label): {
-            name: _cell(answer, table, name, row)
+            name: _metric_from_cell(answer, table, name, row)
             for name in metrics
             if not math.isnan(files[row]) or not math.isnan(table[name][row])
         }
@@ -338,7 +342,9 @@ def class_metrics(answer: Answer) -> dict[str, dict[str, Metric]]:
     }
 
 
-def _cell(answer: Answer, table: Mapping[str, np.ndarray[Any, Any]], name: str, row: int) -> Metric:
+def _metric_from_cell(
+    answer: Answer, table: Mapping[str, np.ndarray[Any, Any]], name: str, row: int
+) -> Metric:
     overall = answer.metrics.get(name)
     trusted = overall is None or overall.trusted
     if f"{name}_low" in table:

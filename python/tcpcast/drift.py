@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from tcpcast import intervals
 from tcpcast.intervals import COSINES
-from tcpcast.products import product
+from tcpcast.vector_products import matrix_product
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -35,25 +35,25 @@ MIN_INDEPENDENT = 12
 """Minimum number of independent units behind an interval, if its units are correlated."""
 
 
-def drifting(estimates: Mapping[Named, Estimate | None]) -> frozenset[Named]:
+def find_drifting_metrics(estimates: Mapping[Named, Estimate | None]) -> frozenset[Named]:
     """Return the metrics that change during the run by more than chance.
 
     Parameters
     ----------
     estimates
         All estimates of one answer, by metric (and class); their number sets the level of each
-        single test, see :func:`tcpcast.intervals.significant_tests`.
+        single test, see :func:`tcpcast.intervals.select_significant_tests`.
     """
     levels = {}
     for name, e in estimates.items():
         if e is None or e.pseudo is None or e.has_few_events or e.pairs == 0:
             continue
-        level, change = trend(e.pseudo, e.replications)
+        level, change = find_trend(e.pseudo, e.replications)
         levels[name] = level if change > MIN_CHANGE * abs(e.value) else 1.0
-    return intervals.significant_tests(levels, DRIFT_LEVEL)
+    return intervals.select_significant_tests(levels, DRIFT_LEVEL)
 
 
-def trend(units: Floats, replications: int) -> tuple[float, float]:
+def find_trend(units: Floats, replications: int) -> tuple[float, float]:
     """Test for a trend that all replications share; return its level and the size of the change.
 
     A trend from the start to the end of a run is in its lowest cosine coefficient, half a wave over
@@ -80,7 +80,7 @@ def trend(units: Floats, replications: int) -> tuple[float, float]:
     freedom = min(replications * cosines, COSINES) - 1
     if cosines < 1 or freedom < 1:
         return 1.0, 0.0
-    coefficients = product(table, intervals.waves(length, cosines))
+    coefficients = matrix_product(table, intervals.lowest_cosines(length, cosines))
     lowest = float(coefficients[:, 0].mean())
     rest = float((coefficients**2).sum()) - replications * lowest**2
     change = 2.0 * abs(lowest) * math.sqrt(2.0 / length)
@@ -88,10 +88,10 @@ def trend(units: Floats, replications: int) -> tuple[float, float]:
         return (0.0 if lowest else 1.0), change
     of_one = rest / (replications * cosines - 1)
     t = abs(lowest) * math.sqrt(replications / of_one)
-    return intervals.student_tail(t, freedom), change
+    return intervals.student_tail_probability(t, freedom), change
 
 
-def independent_units(units: Floats, replications: int) -> float:
+def count_independent_units(units: Floats, replications: int) -> float:
     """Return the effective number of independent units.
 
     The number of units divided by the correlation time in units: one plus twice the sum of the

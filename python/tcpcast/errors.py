@@ -93,7 +93,7 @@ class Suggestion:
         return {name: value for name, value in fields.items() if value}
 
 
-class Names:
+class SuggestionSyntax:
     """Syntax of suggestions in a scenario file and in Python; front ends have subclasses."""
 
     def engine(self, name: str) -> str:
@@ -148,21 +148,23 @@ class NotApplicable(TcpcastError):  # noqa: N818 - an answer of its own kind rat
         return refusal_text(self.reason, self.suggestions)
 
 
-def refusal_text(reason: str, suggestions: Iterable[Suggestion], names: Names | None = None) -> str:
+def refusal_text(
+    reason: str, suggestions: Iterable[Suggestion], names: SuggestionSyntax | None = None
+) -> str:
     """Return a reason with its suggestions in the syntax of a front end."""
-    return "; ".join(filter(None, (reason, (names or Names()).text(suggestions))))
+    return "; ".join(filter(None, (reason, (names or SuggestionSyntax()).text(suggestions))))
 
 
-class _NotFound(TcpcastError, KeyError):  # noqa: N818 - as below
+class _UnknownName(TcpcastError, KeyError):  # noqa: N818 - as below
     def __str__(self) -> str:
         return Exception.__str__(self)  # KeyError.__str__ would quote the message
 
 
-class UnknownEngine(_NotFound):
+class UnknownEngine(_UnknownName):
     """An engine name that is not in the registry, or that has no answer here."""
 
 
-class UnknownMetric(_NotFound):
+class UnknownMetric(_UnknownName):
     """A metric that an answer does not have; the message contains similar or all names."""
 
 

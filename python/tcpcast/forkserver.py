@@ -22,7 +22,7 @@ _SAFE_PATH = "PYTHONSAFEPATH"
 
 
 @contextmanager
-def safe_path() -> Iterator[None]:
+def use_safe_import_path() -> Iterator[None]:
     """Start interpreters that import nothing from the current directory, as ``python -P`` does.
 
     ``multiprocessing`` starts ``python -c ...`` without a parameter for options, so the environment
@@ -39,7 +39,7 @@ def safe_path() -> Iterator[None]:
             os.environ[_SAFE_PATH] = before
 
 
-def context(preload: Sequence[str] = ()) -> Any:
+def get_start_context(preload: Sequence[str] = ()) -> Any:
     """Return the start context of processes; on Linux a forkserver with preloaded modules."""
     if sys.platform != "linux":
         return multiprocessing.get_context("spawn")
@@ -48,7 +48,7 @@ def context(preload: Sequence[str] = ()) -> Any:
     return result
 
 
-def begin() -> None:
+def start_forkserver() -> None:
     """Start the forkserver before workers are needed, so that its imports run in parallel.
 
     An unused forkserver ends with this process. On systems other than Linux, outside the main
@@ -58,11 +58,11 @@ def begin() -> None:
         return
     if len(os.sched_getaffinity(0)) == 1:
         return
-    context()
+    get_start_context()
     # Only this process handles Ctrl-C; workers inherit that SIGINT is ignored.
     before = signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
-        with safe_path():
+        with use_safe_import_path():
             forkserver.ensure_running()
     finally:
         signal.signal(signal.SIGINT, before)

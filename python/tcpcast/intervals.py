@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from tcpcast.products import dot, product
+from tcpcast.vector_products import dot_product, matrix_product
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Mapping
@@ -95,7 +95,7 @@ def variance_of_mean(
     cosines = min(math.ceil(max_cosines / replications), length - 1)
     squares, freedom = 0.0, 0
     if cosines > 0:
-        squares += float((product(table, waves(length, cosines)) ** 2).sum())
+        squares += float((matrix_product(table, lowest_cosines(length, cosines)) ** 2).sum())
         freedom += replications * cosines
     if replications > 1:
         squares += length * float((table.mean(axis=1) ** 2).sum())
@@ -104,7 +104,7 @@ def variance_of_mean(
 
 
 @functools.cache  # the same for all metrics of an answer
-def waves(length: int, cosines: int) -> Floats:
+def lowest_cosines(length: int, cosines: int) -> Floats:
     """Return the lowest cosines over ``length`` units, ``[units, cosines]``."""
     times = np.pi * (np.arange(length) + 0.5) / length
     waves: Floats = math.sqrt(2.0 / length) * np.cos(np.outer(times, np.arange(1, cosines + 1)))
@@ -120,7 +120,7 @@ def skewness(units: Floats) -> float:
     """Return the skewness of units, 0 for fewer than 3 units or without spread."""
     n = units.size
     deviations = units - _mean(units)
-    variance = dot(deviations, deviations) / max(n - 1, 1)
+    variance = dot_product(deviations, deviations) / max(n - 1, 1)
     if n < 3 or variance == 0.0:
         return 0.0
     return float(n / ((n - 1) * (n - 2)) * (deviations**3).sum() / variance**1.5)
@@ -150,14 +150,18 @@ def half_widths(
     cosines = (COSINES, COSINES // 2) if correlated else (COSINES,)
     variances = (variance_of_mean(units, replications, most) for most in cosines)
     return max(
-        skew_corrected(math.sqrt(variance), max(min(freedom, max_freedom), 1.0), skewed, units.size)
+        skew_corrected_half_widths(
+            math.sqrt(variance), max(min(freedom, max_freedom), 1.0), skewed, units.size
+        )
         for variance, freedom in variances
     )
 
 
-def skew_corrected(error: float, freedom: float, skewed: float, size: int) -> tuple[float, float]:
+def skew_corrected_half_widths(
+    error: float, freedom: float, skewed: float, size: int
+) -> tuple[float, float]:
     """Return the half-widths of a mean of ``size`` skewed values, given its standard error."""
-    quantile = _student(freedom)
+    quantile = _student_quantile(freedom)
     b = skewed / (6.0 * math.sqrt(size))
     if abs(b) < 1e-6:  # the limit G(z) = z is more precise than the quotient
         return error * quantile, error * quantile
@@ -166,7 +170,7 @@ def skew_corrected(error: float, freedom: float, skewed: float, size: int) -> tu
     return error * float(below), -error * float(above)
 
 
-def _student(freedom: float) -> float:
+def _student_quantile(freedom: float) -> float:
     if freedom in STUDENT:
         return STUDENT[freedom]
     from scipy.special import stdtrit  # noqa: PLC0415 - slow import
@@ -174,7 +178,7 @@ def _student(freedom: float) -> float:
     return float(stdtrit(freedom, (1.0 + LEVEL) / 2.0))
 
 
-def student_tail(t: float, freedom: int) -> float:
+def student_tail_probability(t: float, freedom: int) -> float:
     """Return the probability that Student's t exceeds ``t`` in absolute value.
 
     Uses the finite sums for integer degrees of freedom (Abramowitz and Stegun, 26.7.3 and 26.7.4),
@@ -193,7 +197,7 @@ def student_tail(t: float, freedom: int) -> float:
     return max(0.0, 1.0 - within)
 
 
-def _garwood(count: float) -> tuple[float, float]:
+def _garwood_interval(count: float) -> tuple[float, float]:
     if count in GARWOOD:
         return GARWOOD[count]
     from scipy.special import gammaincinv  # noqa: PLC0415 - slow import
@@ -208,13 +212,13 @@ def include_poisson_interval(
     """Widen an interval to cover the exact one of a Poisson count (Garwood 1936)."""
     if count == 0.0:
         return 0.0, -math.log(1.0 - LEVEL) / total
-    exact_low, exact_high = (end / total for end in _garwood(count))
+    exact_low, exact_high = (end / total for end in _garwood_interval(count))
     if not math.isfinite(high):
         return exact_low, exact_high
     return min(low, exact_low), max(high, exact_high)
 
 
-def neighbours(units: Floats, replications: int) -> tuple[float, int]:
+def neighbour_correlation(units: Floats, replications: int) -> tuple[float, int]:
     """Return the correlation of neighbours within a replication, and the number of pairs."""
     deviations = units - _mean(units)
     table = deviations.reshape(replications, -1)
@@ -225,7 +229,7 @@ def neighbours(units: Floats, replications: int) -> tuple[float, int]:
     return float((table[:, 1:] * table[:, :-1]).sum()) / pairs / variance, pairs
 
 
-def significant_tests(levels: Mapping[Named, float], share: float) -> frozenset[Named]:
+def select_significant_tests(levels: Mapping[Named, float], share: float) -> frozenset[Named]:
     """Return the significant tests of several, with a limited false discovery rate.
 
     With many tests, small levels occur by chance: with k tests, the i-th smallest level must be

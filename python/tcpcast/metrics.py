@@ -458,7 +458,7 @@ HEADLINE = (
 """Metrics in the table and the plots of a sweep."""
 
 
-def ordered(names: Iterable[str]) -> list[str]:
+def sort_metrics(names: Iterable[str]) -> list[str]:
     """Return metrics in report order, then metrics of other packages in the given order."""
     given = dict.fromkeys(names)
     return [*(name for name in METRICS if name in given), *(n for n in given if n not in METRICS)]

@@ -24,7 +24,7 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tcpcast import inputs
+from tcpcast import protected_inputs
 from tcpcast.errors import MachineError, TcpcastError
 from tcpcast.sanitize import escape_control_characters
 
@@ -39,7 +39,7 @@ _TICK = r"$\mathdefault"
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
+class OutputKind:
     """A kind of files that tcpcast writes, and the ``mark``, bytes that each of them contains.
 
     The mark is searched in the first 4 KiB and the last 64 KiB of a file.
@@ -50,14 +50,14 @@ class Kind:
 
 
 FIGURES = {
-    "png": Kind("figure", b"Software\0tcpcast"),
-    "svg": Kind("figure", b"<dc:title>tcpcast</dc:title>"),
-    "pdf": Kind("figure", b"/Creator (tcpcast)"),
+    "png": OutputKind("figure", b"Software\0tcpcast"),
+    "svg": OutputKind("figure", b"<dc:title>tcpcast</dc:title>"),
+    "pdf": OutputKind("figure", b"/Creator (tcpcast)"),
 }
 """Formats of plots by suffix."""
-PARQUET = Kind("Parquet file", b"tcpcast.table")
-PAGE = Kind("page", b"<!-- written by tcpcast reproduce -->")
-REPORT = Kind("report", b"<!-- written by tcpcast report -->")
+PARQUET = OutputKind("Parquet file", b"tcpcast.table")
+PAGE = OutputKind("page", b"<!-- written by tcpcast reproduce -->")
+REPORT = OutputKind("report", b"<!-- written by tcpcast report -->")
 
 _METADATA: dict[str, dict[str, Any]] = {
     "png": {"Software": "tcpcast"},
@@ -72,7 +72,7 @@ _MAX_POINTS = 250
 image."""
 
 
-def check_file(path: str | Path, *, kind: Kind | None = None, force: bool = False) -> None:
+def check_file(path: str | Path, *, kind: OutputKind | None = None, force: bool = False) -> None:
     """Raise an error, before the computation, if a file cannot be written.
 
     Parameters
@@ -121,7 +121,7 @@ def check_folder(folder: str | Path) -> None:
 
 @contextmanager
 def atomic_file(
-    path: str | Path, *, kind: Kind | None = None, force: bool = False
+    path: str | Path, *, kind: OutputKind | None = None, force: bool = False
 ) -> Iterator[Path]:
     """Yield a new, empty file in the directory of ``path``; after the block it is renamed to it.
 
@@ -142,18 +142,18 @@ def atomic_file(
     try:
         replaces = _may_replace(given, kind, force)
         given.parent.mkdir(parents=True, exist_ok=True)
-        temporary = _new_file(given.parent)
+        temporary = _create_temporary_file(given.parent)
     except OSError as error:
-        raise _unwritable(given, error) from error
+        raise _unwritable_error(given, error) from error
     except MachineError:
         raise
     except TcpcastError as refusal:
         raise MachineError(str(refusal)) from refusal
     try:
         yield temporary
-        _give_name(temporary, given, replaces=replaces)
+        _rename_to_final_name(temporary, given, replaces=replaces)
     except OSError as error:
-        raise _unwritable(given, error) from error
+        raise _unwritable_error(given, error) from error
     finally:
         temporary.unlink(missing_ok=True)
 
@@ -224,7 +224,7 @@ def _escape_texts(figure: Figure) -> None:
 
 
 def write_text(
-    path: str | Path, text: str, *, kind: Kind | None = None, force: bool = False
+    path: str | Path, text: str, *, kind: OutputKind | None = None, force: bool = False
 ) -> None:
     """Write a text file in UTF-8; bytes of file names that are not UTF-8 are replaced.
 
@@ -243,25 +243,25 @@ def _checked_name(path: str | Path) -> str | Path:
     return path
 
 
-def _may_replace(path: Path, kind: Kind | None, force: bool) -> bool:
+def _may_replace(path: Path, kind: OutputKind | None, force: bool) -> bool:
     """Return True if there is a file to overwrite; raise an error if it may not be overwritten."""
-    if not inputs.may_write():
+    if not protected_inputs.may_write():
         raise TcpcastError(f"cannot write {path}: this process writes no files; omit the output")
     try:
         mode = path.lstat().st_mode
     except FileNotFoundError:
         return False
     except OSError as error:
-        raise _unwritable(path, error) from error
+        raise _unwritable_error(path, error) from error
     if stat.S_ISDIR(mode):
         raise TcpcastError(f"cannot write {path}: it is a directory; use the name of a file")
     if not (stat.S_ISREG(mode) or stat.S_ISLNK(mode)) or _leads_to_device(path):
         raise TcpcastError(f"cannot write {path}: it is a device or a pipe; use the name of a file")
-    if inputs.is_protected(path):
+    if protected_inputs.is_protected_input(path):
         raise TcpcastError(
             f"cannot write {path}: the command reads that file; use the name of another file"
         )
-    if force or (kind is not None and stat.S_ISREG(mode) and _bears(path, kind.mark)):
+    if force or (kind is not None and stat.S_ISREG(mode) and _contains_mark(path, kind.mark)):
         return True
     raise TcpcastError(
         f"{path} exists and is not overwritten; move it, use another name, or use --force to "
@@ -269,9 +269,9 @@ def _may_replace(path: Path, kind: Kind | None, force: bool) -> bool:
     )
 
 
-def is_of_kind(path: Path, kind: Kind) -> bool:
+def is_of_kind_or_absent(path: Path, kind: OutputKind) -> bool:
     """Return True if a file contains the mark of a kind, or if there is no file."""
-    return not os.path.lexists(path) or _bears(path, kind.mark)
+    return not os.path.lexists(path) or _contains_mark(path, kind.mark)
 
 
 def _leads_to_device(path: Path) -> bool:
@@ -291,7 +291,7 @@ def _leads_to_device(path: Path) -> bool:
     return step.exists() and not (step.is_file() or step.is_dir())
 
 
-def _bears(path: Path, mark: bytes) -> bool:
+def _contains_mark(path: Path, mark: bytes) -> bool:
     """Return True if a file contains the mark of a kind; False if it cannot be read."""
     try:
         # The file may have become a pipe or a link since the check.
@@ -313,12 +313,12 @@ def _check_writable(wanted: Path, folder: Path) -> None:
         what = "it is" if there == wanted else f"{there} is"
         raise MachineError(f"cannot write {wanted}: {what} a file, not a directory")
     try:
-        _new_file(there).unlink()
+        _create_temporary_file(there).unlink()
     except OSError as error:
-        raise _unwritable(wanted, error) from error
+        raise _unwritable_error(wanted, error) from error
 
 
-def _new_file(folder: Path) -> Path:
+def _create_temporary_file(folder: Path) -> Path:
     """Create an empty file with a unique name and the default permissions."""
     import secrets  # noqa: PLC0415 - slower than all other imports of a help text
 
@@ -327,7 +327,7 @@ def _new_file(folder: Path) -> Path:
     return path
 
 
-def _give_name(temporary: Path, path: Path, *, replaces: bool) -> None:
+def _rename_to_final_name(temporary: Path, path: Path, *, replaces: bool) -> None:
     """Rename a complete file; an existing file is overwritten only with ``replaces``."""
     if replaces:
         os.replace(temporary, path)
@@ -342,5 +342,5 @@ def _give_name(temporary: Path, path: Path, *, replaces: bool) -> None:
         os.rename(temporary, path)
 
 
-def _unwritable(path: Path, error: OSError) -> MachineError:
+def _unwritable_error(path: Path, error: OSError) -> MachineError:
     return MachineError(f"cannot write {path}: {error.strerror or error}")

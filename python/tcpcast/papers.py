@@ -26,7 +26,7 @@ GROUP = "tcpcast.papers"
 
 
 class Reproduction(Protocol):
-    """A paper's values compared with computed ones.
+    """Comparison of a paper's values with computed values.
 
     ``page`` is the file that was written. ``interrupted`` is true if only some sections were
     finished and no page was written. ``write_errors`` has a message for each file that could not be
@@ -39,7 +39,7 @@ class Reproduction(Protocol):
 
     @property
     def is_as_known(self) -> bool:
-        """Whether the differences are the known ones."""
+        """Whether all differences are known."""
 
     def parts(self) -> list[Part]:
         """Return the report for a terminal."""
@@ -52,8 +52,8 @@ class Reproduction(Protocol):
 
 
 @functools.cache
-def packages() -> dict[str, Any]:
-    """Return the package of each paper by name; the first one with a name wins."""
+def find_paper_packages() -> dict[str, Any]:
+    """Return the package of each paper by name; the first of a name is used."""
     packages: dict[str, Any] = {}
     for point in metadata.entry_points(group=GROUP):
         package = point.load()
@@ -61,7 +61,7 @@ def packages() -> dict[str, Any]:
     return packages
 
 
-def paper(name: str) -> Callable[..., Reproduction]:
+def load_reproduction(name: str) -> Callable[..., Reproduction]:
     """Return the function that reproduces a paper.
 
     Raises
@@ -69,7 +69,7 @@ def paper(name: str) -> Callable[..., Reproduction]:
     ScenarioError
         No package has the paper; the message lists the papers.
     """
-    names = packages()
+    names = find_paper_packages()
     if name not in names:
         near = difflib.get_close_matches(name, names, n=1)
         hint = f" Did you mean '{near[0]}'?" if near else ""

@@ -15,7 +15,7 @@ os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
 
 from tcpcast.errors import MachineError  # noqa: E402
 from tcpcast.scenario import Scenario  # noqa: E402
-from tcpcast.sweeps import prepare  # noqa: E402
+from tcpcast.sweeps import prepare_sweep  # noqa: E402
 from tcpcast.sweeps.worker import answer_batch  # noqa: E402
 
 _ANY = {
@@ -25,7 +25,7 @@ _ANY = {
 }
 with suppress(MachineError, MemoryError):  # the sweep itself reports both errors
     # Many caches are filled at first use.
-    plan = prepare(Scenario.from_dict(_ANY), {"network.rtt": ["20ms"]}, engines="packet")
+    plan = prepare_sweep(Scenario.from_dict(_ANY), {"network.rtt": ["20ms"]}, engines="packet")
     answer_batch(plan.spec, plan.variants(0))
 
 gc.freeze()  # so that garbage collection in workers does not copy shared pages

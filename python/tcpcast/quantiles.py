@@ -27,7 +27,7 @@ CLOSE = 1e-4
 """Accuracy of the ends of intervals, relative to the distance to the smallest or largest value."""
 
 
-def exceeded_by(
+def estimate_exceeded_value(
     counts: ArrayLike, edges: ArrayLike, share: float, *, replications: int = 1
 ) -> Estimate | None:
     """Estimate the value that a share of all values exceeds.
@@ -63,7 +63,7 @@ def exceeded_by(
     C. A. Francisco, W. A. Fuller, "Quantile estimation with a complex survey design", Annals of
     Statistics 19 (1991): the test inverted.
     """
-    table, ends = _checked(counts, edges, share)
+    table, ends = _check_arguments(counts, edges, share)
     of_unit = table.sum(axis=1)
     total = float(of_unit.sum())
     if total == 0.0:
@@ -72,17 +72,17 @@ def exceeded_by(
     rarer = min(share, 1.0 - share) * total
     if rarer < 1.0:  # not even one value is on the rarer side
         return Estimate(math.nan, None, None, math.inf, int(np.count_nonzero(of_unit)))
-    value = _reached(whole, ends, (1.0 - share) * total)
+    value = _interpolate_value(whole, ends, (1.0 - share) * total)
     below = np.column_stack((np.zeros(len(table)), np.cumsum(table, axis=1)))
-    test = _Test(below, ends, share, replications)
+    test = _ExceedanceTest(below, ends, share, replications)
     at_value = test.beyond(value)
     units = 0 if at_value is None else at_value.units
     if at_value is None or at_value.low is None or rarer < statistics.MIN_EVENTS:
         return Estimate(value, None, None, math.inf, units)
     first = float(ends[int(np.searchsorted(whole, 0.0, side="right")) - 1])
     last = float(ends[int(np.searchsorted(whole, total, side="left"))])
-    low = _last_passed(value, first, test.not_above)
-    high = _last_passed(value, last, test.not_below)
+    low = _bisect_last_passing_value(value, first, test.not_above)
+    high = _bisect_last_passing_value(value, last, test.not_below)
     half_width = max(value - low, high - value)
     return replace(
         at_value, value=value, low=low, high=high, half_width=half_width, differing_units=None
@@ -90,7 +90,7 @@ def exceeded_by(
 
 
 @dataclass(frozen=True, slots=True)
-class _Test:
+class _ExceedanceTest:
     """Test whether a share of all may exceed a value, by the interval of the share above it."""
 
     below: NDArray[np.float64]
@@ -134,7 +134,7 @@ class _Test:
         )
 
 
-def _last_passed(start: float, end: float, passes: Callable[[float], bool]) -> float:
+def _bisect_last_passing_value(start: float, end: float, passes: Callable[[float], bool]) -> float:
     """Return the value closest to ``end`` that passes, by bisection; ``start`` passes."""
     if passes(end):
         return end
@@ -145,7 +145,7 @@ def _last_passed(start: float, end: float, passes: Callable[[float], bool]) -> f
     return passed
 
 
-def tail(counts: ArrayLike) -> NDArray[np.float64]:
+def tail_shares(counts: ArrayLike) -> NDArray[np.float64]:
     """Return the share of values beyond the lower end of each bucket, ``[buckets]``.
 
     Parameters
@@ -161,28 +161,34 @@ def tail(counts: ArrayLike) -> NDArray[np.float64]:
     column = np.asarray(counts, dtype=np.float64)
     total = float(column.sum())
     if column.ndim != 1 or total <= 0.0:
-        raise DomainError("tail: nothing was counted; give one column of counts, not all 0")
+        raise DomainError("tail_shares: nothing was counted; give one column of counts, not all 0")
     # Summed from the end, so that small shares keep their precision.
     beyond: NDArray[np.float64] = np.cumsum(column[::-1])[::-1] / total
     return beyond
 
 
-def _checked(
+def _check_arguments(
     counts: ArrayLike, edges: ArrayLike, share: float
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     table = np.asarray(counts, dtype=np.float64)
     ends = np.asarray(edges, dtype=np.float64)
     if not 0.0 < share < 1.0:
-        raise DomainError(f"exceeded_by: a share of {share}; give one above 0 and below 1")
+        raise DomainError(
+            f"estimate_exceeded_value: a share of {share}; give one above 0 and below 1"
+        )
     if table.ndim != 2 or ends.shape != (table.shape[1] + 1,):
-        message = f"exceeded_by: counts {table.shape} and edges {ends.shape}"
+        message = f"estimate_exceeded_value: counts {table.shape} and edges {ends.shape}"
         raise DomainError(f"{message}; give [units, buckets] and [buckets + 1]")
     if not (table >= 0.0).all() or not (np.diff(ends) > 0.0).all():
-        raise DomainError("exceeded_by: counts must not be below 0, and edges must be ascending")
+        raise DomainError(
+            "estimate_exceeded_value: counts must not be below 0, and edges must be ascending"
+        )
     return table, ends
 
 
-def _reached(whole: NDArray[np.float64], edges: NDArray[np.float64], wanted: float) -> float:
+def _interpolate_value(
+    whole: NDArray[np.float64], edges: NDArray[np.float64], wanted: float
+) -> float:
     """Return the value with ``wanted`` counts below; ``whole`` is the number below each edge."""
     after = int(np.searchsorted(whole, wanted, side="left"))
     if after == 0:  # all are above the first bucket that is not empty

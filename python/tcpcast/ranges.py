@@ -32,7 +32,7 @@ class Quantity:
     whole: bool = False
 
 
-def values(
+def expand_range(
     quantity: Quantity,
     text: str,
     points: int = DEFAULT_POINTS,
@@ -63,9 +63,9 @@ def values(
         begins with the option.
     """
     if ".." not in text:
-        _read(quantity, text)
+        _read_end(quantity, text)
         return [text.strip()]
-    (low, first), (high, last) = ends(quantity, text, linear=linear)
+    (low, first), (high, last) = read_range_ends(quantity, text, linear=linear)
     shares = (i / (points - 1) for i in range(1, points - 1))
     if linear:
         between = (first + (last - first) * share for share in shares)
@@ -74,12 +74,12 @@ def values(
         between = (first * (last / first) ** share for share in shares)
         step = (last / first) ** (1 / (points - 1)) - 1
     digits = max(DIGITS, 2 - math.floor(math.log10(step))) if exact else DIGITS
-    rounded = (_rounded(value, digits, whole=quantity.whole) for value in between)
+    rounded = (_round_value(value, digits, whole=quantity.whole) for value in between)
     inner = dict.fromkeys(value for value in rounded if first < value < last)
     return [low, *(quantity.write(value) for value in inner), high]
 
 
-def ends(
+def read_range_ends(
     quantity: Quantity, text: str, *, linear: bool = False
 ) -> tuple[tuple[str, float], tuple[str, float]]:
     """Return both ends of a range, each as typed and as parsed.
@@ -87,10 +87,10 @@ def ends(
     Raises
     ------
     UnitError
-        As for :func:`values`.
+        As for :func:`expand_range`.
     """
-    low, high = _ends(quantity, text)
-    first, last = _read(quantity, low), _read(quantity, high)
+    low, high = _split_range(quantity, text)
+    first, last = _read_end(quantity, low), _read_end(quantity, high)
     _check_order(quantity, text, (low, first), (high, last), linear=linear)
     return (low, first), (high, last)
 
@@ -100,7 +100,7 @@ def is_range(text: str | None) -> bool:
     return text is not None and ".." in text
 
 
-def _ends(quantity: Quantity, text: str) -> tuple[str, str]:
+def _split_range(quantity: Quantity, text: str) -> tuple[str, str]:
     from tcpcast.units import show
 
     parts = [part.strip() for part in text.split("..")]
@@ -121,7 +121,7 @@ def _ends(quantity: Quantity, text: str) -> tuple[str, str]:
     raise UnitError(f"{quantity.option}: {show(text)} {what}; write {quantity.range_example}")
 
 
-def _read(quantity: Quantity, text: str) -> float:
+def _read_end(quantity: Quantity, text: str) -> float:
     try:
         return quantity.read(text.strip())
     except UnitError as error:
@@ -152,5 +152,5 @@ def _check_order(
     raise UnitError(f"{quantity.option}: {show(text)} {what}")
 
 
-def _rounded(value: float, digits: int, *, whole: bool) -> float:
+def _round_value(value: float, digits: int, *, whole: bool) -> float:
     return float(round(value)) if whole else float(f"{value:.{digits - 1}e}")

@@ -23,10 +23,10 @@ def escape_control_characters(text: str) -> str:
 
     A byte of a file name that is not UTF-8 is written as that byte, ``\xff``.
     """
-    return _HIDDEN.sub(_escape, text)
+    return _HIDDEN.sub(_escape_character, text)
 
 
-def _escape(match: re.Match[str]) -> str:
+def _escape_character(match: re.Match[str]) -> str:
     code = ord(match[0])
     if code in _BYTES:
         code -= 0xDC00

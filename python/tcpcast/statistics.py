@@ -154,7 +154,7 @@ def blocks(counters: Sequence[ArrayLike], *, totals: Sequence[ArrayLike] | None 
     batches = max(1, min(math.ceil(UNITS / len(tables)), fewest_slots))
     units = []
     for replication, table in enumerate(tables):
-        edges = table[_edges(len(table) - 1, batches)]
+        edges = table[_batch_edges(len(table) - 1, batches)]
         if totals is not None:
             edges[-1] = np.asarray(totals[replication], dtype=np.float64)
         units.append(np.diff(edges, axis=0))
@@ -209,7 +209,7 @@ def ratio(
     procedure for simulation analysis", IIE Transactions 43 (2011): the correction for skewness.
     The long-run variance: :func:`tcpcast.intervals.variance_of_mean`.
     """
-    y, x = _columns(numerators, denominators, replications)
+    y, x = _as_columns(numerators, denominators, replications)
     total = float(x.sum())
     if total == 0.0:
         return None
@@ -219,7 +219,7 @@ def ratio(
     units = int(np.count_nonzero(x))
     if units >= 2:
         pseudo = _pseudo_values(y, x)
-        lag1, pairs = intervals.neighbours(pseudo, replications)
+        lag1, pairs = intervals.neighbour_correlation(pseudo, replications)
         freedom = total**2 / float((x * x).sum()) - 1.0
         skewed = intervals.skewness(pseudo)
         correlated = lag1 * math.sqrt(pairs) > intervals.CORRELATED_Z
@@ -284,7 +284,7 @@ def batch_means(series: ArrayLike, batches: int = UNITS) -> Floats:
         raise DomainError(
             f"batches must be between 1 and the length of the series, {column.size}, not {batches}"
         )
-    edges = _edges(column.size, batches)
+    edges = _batch_edges(column.size, batches)
     sums: Floats = np.add.reduceat(column, edges[:-1])
     return sums / np.diff(edges)
 
@@ -341,23 +341,23 @@ def correlated(units: ArrayLike, *, replications: int = 1) -> bool:
     test of the lag-1 correlation within replications is one-sided at a level of 0.5 %.
     :attr:`Estimate.is_correlated` is the same test on the pseudo-values of a ratio.
     """
-    column, _ = _columns(units, np.ones_like(np.asarray(units, dtype=np.float64)), replications)
-    lag1, pairs = intervals.neighbours(column, replications)
+    column, _ = _as_columns(units, np.ones_like(np.asarray(units, dtype=np.float64)), replications)
+    lag1, pairs = intervals.neighbour_correlation(column, replications)
     return lag1 * math.sqrt(pairs) > TOO_SHORT_Z
 
 
 def too_short(estimates: Mapping[Named, Estimate | None]) -> frozenset[Named]:
     """Return the metrics of one answer, ``estimates``, whose units are significantly correlated.
 
-    Combines the tests by :func:`tcpcast.intervals.significant_tests`; each metric must also satisfy
-    :attr:`Estimate.is_correlated`.
+    Combines the tests by :func:`tcpcast.intervals.select_significant_tests`; each metric must
+    also satisfy :attr:`Estimate.is_correlated`.
     """
     levels = {
         name: 0.5 * math.erfc(e.lag1 * math.sqrt(e.pairs / 2.0))
         for name, e in estimates.items()
         if e is not None and e.pairs > 0
     }
-    correlated = intervals.significant_tests(levels, TOO_SHORT_LEVEL)
+    correlated = intervals.select_significant_tests(levels, TOO_SHORT_LEVEL)
     return frozenset(
         name for name in correlated if (e := estimates[name]) is not None and e.is_correlated
     )
@@ -397,7 +397,7 @@ def unmet_precision(
     DomainError
         A target that is not above 0.
     """
-    reasons = {name: _shortfall(estimates.get(name), goal) for name, goal in targets.items()}
+    reasons = {name: _unmet_reason(estimates.get(name), goal) for name, goal in targets.items()}
     return {name: reason for name, reason in reasons.items() if reason is not None}
 
 
@@ -434,16 +434,16 @@ def next_length(
             else estimate.relative_half_width
         )
         # A goal may be so close to 0 that the square overflows.
-        missed = min(lacking / _goal(targets[name]), LONGEST_GROWTH)
+        missed = min(lacking / _max_relative_half_width(targets[name]), LONGEST_GROWTH)
         growth = max(growth, 1.05 * missed**2)
     return length * min(growth, LONGEST_GROWTH)
 
 
-def _edges(slots: int, batches: int) -> NDArray[np.intp]:
+def _batch_edges(slots: int, batches: int) -> NDArray[np.intp]:
     return np.rint(np.linspace(0, slots, batches + 1)).astype(np.intp)
 
 
-def _columns(
+def _as_columns(
     numerators: ArrayLike, denominators: ArrayLike, replications: int
 ) -> tuple[Floats, Floats]:
     y = np.asarray(numerators, dtype=np.float64)
@@ -477,14 +477,14 @@ def _differing_units(y: Floats, x: Floats) -> int | None:
     return None if commonest == 1 else ratios.size - commonest
 
 
-def _goal(target: float) -> float:
+def _max_relative_half_width(target: float) -> float:
     if not target > 0.0:
         raise DomainError(f"precision: {target} must be above 0, such as 0.01 for 1 %")
     return target / (1.0 + target)
 
 
-def _shortfall(estimate: Estimate | None, target: float) -> str | None:
-    goal = _goal(target)
+def _unmet_reason(estimate: Estimate | None, target: float) -> str | None:
+    goal = _max_relative_half_width(target)
     if estimate is None or estimate.low is None or estimate.interval_warning is not None:
         return (estimate and estimate.interval_warning) or "no interval yet"
     if estimate.has_few_events:

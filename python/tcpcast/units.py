@@ -111,12 +111,12 @@ def parse_rate(value: object) -> float:
     """
     if value == "unlimited":
         return math.inf
-    number, unit = _split(value, "rate", '"10mbit"')
+    number, unit = _split_quantity(value, "rate", '"10mbit"')
     match = _RATE.fullmatch(unit)
     if match is None:
-        raise UnitError(_wrong_rate(value, number, unit))
+        raise UnitError(_bad_rate_text(value, number, unit))
     rate = number * RATE_UNITS[f"{match[1] or match[2] or ''}bit".lower()]
-    return _bounded(rate, value, Decimal(1), LARGEST_RATE, ("1bit", "10000gbit"))
+    return _in_range(rate, value, Decimal(1), LARGEST_RATE, ("1bit", "10000gbit"))
 
 
 def parse_duration(value: object, *, example: str = "50ms") -> float:
@@ -139,11 +139,11 @@ def parse_duration(value: object, *, example: str = "50ms") -> float:
     UnitError
         No unit, an unknown one, a negative time, one above 1e8 s.
     """
-    number, unit = _split(value, "time", f'"{example}"', zero_needs_no_unit=True)
+    number, unit = _split_quantity(value, "time", f'"{example}"', zero_needs_no_unit=True)
     if unit and unit not in TIME_UNITS:
-        raise UnitError(_wrong_time(value, number, unit))
+        raise UnitError(_bad_time_text(value, number, unit))
     seconds = number * TIME_UNITS[unit or "s"]
-    return _bounded(seconds, value, Decimal(0), LARGEST_TIME, ("0s", "100000000s"))
+    return _in_range(seconds, value, Decimal(0), LARGEST_TIME, ("0s", "100000000s"))
 
 
 def parse_bytes(value: object) -> int:
@@ -165,13 +165,13 @@ def parse_bytes(value: object) -> int:
     UnitError
         No unit, a unit of bits, a negative size, or a size that is not a whole number of bytes.
     """
-    number, unit = _split(value, "size in bytes", '"1500B"')
+    number, unit = _split_quantity(value, "size in bytes", '"1500B"')
     if unit not in BYTE_UNITS:
-        raise UnitError(_wrong_size(value, number, unit, BYTE_UNITS))
+        raise UnitError(_bad_size_text(value, number, unit, BYTE_UNITS))
     size = number * BYTE_UNITS[unit]
     if size != size.to_integral_value():
         raise UnitError(f"{show(value)} is not a whole number of bytes; write whole bytes")
-    return int(_bounded(size, value, Decimal(0), LARGEST_BYTES, ("0B", "1000000GB")))
+    return int(_in_range(size, value, Decimal(0), LARGEST_BYTES, ("0B", "1000000GB")))
 
 
 def parse_packets(value: object, *, payload_bytes: int | None = None) -> float:
@@ -194,11 +194,11 @@ def parse_packets(value: object, *, payload_bytes: int | None = None) -> float:
     UnitError
         An unknown unit, a negative size, bytes where no packet size is known.
     """
-    number, unit = _split(value, "size", '"12pkt"', bare=True)
+    number, unit = _split_quantity(value, "size", '"12pkt"', bare=True)
     if unit in ("", "pkt"):
-        return _bounded(number, value, Decimal(0), LARGEST_PACKETS, ("0pkt", "1000000000000pkt"))
+        return _in_range(number, value, Decimal(0), LARGEST_PACKETS, ("0pkt", "1000000000000pkt"))
     if unit not in BYTE_UNITS:
-        raise UnitError(_wrong_size(value, number, unit, {"pkt": Decimal(1), **BYTE_UNITS}))
+        raise UnitError(_bad_size_text(value, number, unit, {"pkt": Decimal(1), **BYTE_UNITS}))
     if payload_bytes is None:
         raise UnitError(
             f"{show(value)} is in bytes, but the packet size is not known; write packets"
@@ -224,13 +224,15 @@ def parse_ratio(value: object) -> float:
     UnitError
         Outside 0 to 1, or a unit other than ``%``.
     """
-    number, unit = _split(value, "ratio", '"1%"', bare=True)
+    number, unit = _split_quantity(value, "ratio", '"1%"', bare=True)
     if unit not in ("", "%"):
         raise UnitError(f'{show(value)} is not a ratio; write "1%" or 0.01')
     if unit == "" and 1 < number <= 100:
-        raise UnitError(f'{show(value)} is above 1; write "{plain(number)}%" for a percentage')
+        raise UnitError(
+            f'{show(value)} is above 1; write "{decimal_text(number)}%" for a percentage'
+        )
     ratio = number / 100 if unit == "%" else number
-    return _bounded(ratio, value, Decimal(0), Decimal(1), ("0%", "100%"))
+    return _in_range(ratio, value, Decimal(0), Decimal(1), ("0%", "100%"))
 
 
 def parse_per_second(value: object) -> float:
@@ -251,11 +253,11 @@ def parse_per_second(value: object) -> float:
     UnitError
         No slash and unit, or not positive.
     """
-    number, unit = _split(value, "frequency", '"20/s"')
+    number, unit = _split_quantity(value, "frequency", '"20/s"')
     period = unit.removeprefix("/").strip()
     if not unit.startswith("/") or period not in TIME_UNITS:
-        raise UnitError(f'{show(value)} is not a frequency; write "{plain(number)}/s"')
-    return _bounded(
+        raise UnitError(f'{show(value)} is not a frequency; write "{decimal_text(number)}/s"')
+    return _in_range(
         number / TIME_UNITS[period], value, Decimal("1e-9"), Decimal("1e12"), ("1e-9/s", "1e12/s")
     )
 
@@ -282,7 +284,7 @@ def parse_count(value: object, *, minimum: int, maximum: int) -> int:
     """
     if isinstance(value, str):
         raise UnitError(f"{show(value)} is a text; write a whole number without quotes")
-    number, _ = _split(value, "count", "134", bare=True, negative=True)
+    number, _ = _split_quantity(value, "count", "134", bare=True, negative=True)
     if number != number.to_integral_value():
         raise UnitError(f"{show(value)} is not a whole number; write {max(minimum, int(number))}")
     if number < minimum:
@@ -296,14 +298,14 @@ def format_rate(rate_bps: float) -> str:
     """Format a rate in bit/s for ``parse_rate``."""
     if math.isinf(rate_bps):
         return "unlimited"
-    return _written(rate_bps, {u: RATE_UNITS[u] for u in ("gbit", "mbit", "kbit", "bit")})
+    return _format_in_unit(rate_bps, {u: RATE_UNITS[u] for u in ("gbit", "mbit", "kbit", "bit")})
 
 
 def format_duration(seconds: float) -> str:
     """Format a time in seconds for ``parse_duration``."""
     if seconds == 0:
         return "0s"
-    return _written(seconds, {u: TIME_UNITS[u] for u in ("s", "ms", "us", "ns")})
+    return _format_in_unit(seconds, {u: TIME_UNITS[u] for u in ("s", "ms", "us", "ns")})
 
 
 def format_bytes(size: int) -> str:
@@ -313,17 +315,17 @@ def format_bytes(size: int) -> str:
 
 def format_packets(packets: float) -> str:
     """Format a size in packets for ``parse_packets``."""
-    return "unlimited" if math.isinf(packets) else f"{plain(exact(packets))}pkt"
+    return "unlimited" if math.isinf(packets) else f"{decimal_text(exact_decimal(packets))}pkt"
 
 
 def format_ratio(ratio: float) -> str:
     """Format a ratio as a percentage for ``parse_ratio``."""
-    return f"{plain(exact(ratio).scaleb(2))}%"
+    return f"{decimal_text(exact_decimal(ratio).scaleb(2))}%"
 
 
 def format_per_second(rate: float) -> str:
     """Format a frequency for ``parse_per_second``."""
-    return f"{plain(exact(rate))}/s"
+    return f"{decimal_text(exact_decimal(rate))}/s"
 
 
 _MAX_IN_FULL = 10**15
@@ -339,17 +341,17 @@ def digits(value: float, count: int = 4) -> str:
     return f"{value:,.{count}g}"
 
 
-def exact(number: float) -> Decimal:
+def exact_decimal(number: float) -> Decimal:
     """Return the shortest decimal that rounds to this float: 0.1, not 0.1000000000000000055."""
     return Decimal(repr(float(number)))
 
 
 def exact_fraction(number: float) -> Fraction:
     """Return the shortest decimal of a float as a fraction, for exact rounding."""
-    return Fraction(exact(number))
+    return Fraction(exact_decimal(number))
 
 
-def plain(number: Decimal) -> str:
+def decimal_text(number: Decimal) -> str:
     """Format a decimal without trailing zeros, and without exponent unless it is very small."""
     text = f"{number:f}"
     if len(text) > 40:
@@ -372,7 +374,7 @@ def show(value: object) -> str:
     return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 3]}..."
 
 
-def _split(  # noqa: PLR0913 - one parser for every quantity, for uniform messages
+def _split_quantity(  # noqa: PLR0913 - one parser for every quantity, for uniform messages
     value: object,
     what: str,
     example: str,
@@ -390,7 +392,7 @@ def _split(  # noqa: PLR0913 - one parser for every quantity, for uniform messag
         raise UnitError(f"{show(value)} is not a {what}; write {example}")
     match = _QUANTITY.fullmatch(text) if len(text) <= _LONGEST else None
     if match is None:
-        raise UnitError(_no_number(value, what, example))
+        raise UnitError(_not_a_number_text(value, what, example))
     sign, digits, unit = match[1], match[2], match[3] or ""
     number = Decimal(digits.replace("_", ""))
     if sign == "-" and number != 0:
@@ -402,7 +404,7 @@ def _split(  # noqa: PLR0913 - one parser for every quantity, for uniform messag
         raise UnitError(f"{show(value)} must be above 0; write {example}")
     if not unit and not bare and not (zero_needs_no_unit and number == 0):
         unit = example.strip('"').lstrip("0123456789.")
-        raise UnitError(f'{show(value)} has no unit; write "{plain(number)}{unit}"')
+        raise UnitError(f'{show(value)} has no unit; write "{decimal_text(number)}{unit}"')
     return number, unit
 
 
@@ -418,42 +420,44 @@ def _number_text(value: numbers.Real, what: str, example: str) -> str:
     return repr(float(value))
 
 
-def _no_number(value: object, what: str, example: str) -> str:
+def _not_a_number_text(value: object, what: str, example: str) -> str:
     words = str(value).strip().lower()
     if words in ("inf", "infinity", "infinite", "none", "unlimited"):
         return f"{show(value)} is not a {what} here; write {example}, or leave the key out"
     return f"{show(value)} is not a {what}; write {example}"
 
 
-def _wrong_rate(value: object, number: Decimal, unit: str) -> str:
+def _bad_rate_text(value: object, number: Decimal, unit: str) -> str:
     byte = _BYTE_RATE.fullmatch(unit)
     if byte is not None and not byte[2]:
         prefix = (byte[1] or "").lower()
         if "B" in unit or "yte" in unit:
-            return f'{show(value)} is in bytes; write "{plain(number * 8)}{prefix}bit"'
+            return f'{show(value)} is in bytes; write "{decimal_text(number * 8)}{prefix}bit"'
         return (
             f"{show(value)} may mean bits or bytes; write "
-            f'"{plain(number)}{prefix}bit" for bits or "{plain(number * 8)}{prefix}bit" for bytes'
+            f'"{decimal_text(number)}{prefix}bit" for bits or '
+            f'"{decimal_text(number * 8)}{prefix}bit" for bytes'
         )
-    near = _nearest(unit.lower(), RATE_UNITS)
+    near = _nearest_unit(unit.lower(), RATE_UNITS)
     return (
         f"{show(value)} is not a rate (bit, kbit, mbit or gbit); "
-        f'write "{plain(number)}{near or "mbit"}"'
+        f'write "{decimal_text(number)}{near or "mbit"}"'
     )
 
 
-def _wrong_time(value: object, number: Decimal, unit: str) -> str:
+def _bad_time_text(value: object, number: Decimal, unit: str) -> str:
     if any(c.isdigit() for c in unit):
         written = 'one number and one unit, such as "90s"'
     elif unit in ("m", "M"):
-        written = f'"{plain(number)}min" for minutes or "{plain(number)}ms" for milliseconds'
+        text = decimal_text(number)
+        written = f'"{text}min" for minutes or "{text}ms" for milliseconds'
     else:
-        near = _TIME_NAMES.get(unit.lower()) or _nearest(unit, TIME_UNITS)
-        written = f'"{plain(number)}{near or "ms"}"'
+        near = _TIME_NAMES.get(unit.lower()) or _nearest_unit(unit, TIME_UNITS)
+        written = f'"{decimal_text(number)}{near or "ms"}"'
     return f"{show(value)} is not a time (ns, us, ms, s, min or h); write {written}"
 
 
-def _wrong_size(value: object, number: Decimal, unit: str, known: Mapping[str, Decimal]) -> str:
+def _bad_size_text(value: object, number: Decimal, unit: str, known: Mapping[str, Decimal]) -> str:
     if "pkt" in known and unit.lower() in _PACKET_NAMES:
         near: str | None = "pkt"
     elif unit.lower() in ("b", "byte", "bytes"):
@@ -463,19 +467,19 @@ def _wrong_size(value: object, number: Decimal, unit: str, known: Mapping[str, D
         number *= step if larger[1].lower() == "p" else step**2
         near = "TiB" if larger[2] else "TB"
     else:
-        near = _nearest(unit, known)
+        near = _nearest_unit(unit, known)
     units = ", ".join(known)
-    written = f'"{plain(number)}{near or next(iter(known))}"'
+    written = f'"{decimal_text(number)}{near or next(iter(known))}"'
     return f"{show(value)} is not a size ({units}); write {written}"
 
 
-def _nearest(unit: str, known: Mapping[str, Decimal]) -> str | None:
+def _nearest_unit(unit: str, known: Mapping[str, Decimal]) -> str | None:
     lowered = {name.lower(): name for name in known}
     near = difflib.get_close_matches(unit.lower(), lowered, n=1, cutoff=0.6)
     return lowered[near[0]] if near else None
 
 
-def _bounded(
+def _in_range(
     number: Decimal, value: object, minimum: Decimal, maximum: Decimal, written: tuple[str, str]
 ) -> float:
     if number < minimum:
@@ -485,11 +489,11 @@ def _bounded(
     return float(number)
 
 
-def _written(number: float, units: Mapping[str, Decimal]) -> str:
+def _format_in_unit(number: float, units: Mapping[str, Decimal]) -> str:
     """Format a number in the largest of the units, given in descending order, that is <= it."""
-    decimal = exact(number)
+    decimal = exact_decimal(number)
     for unit, scale in units.items():
         if abs(decimal) >= scale:
-            return f"{plain(decimal / scale)}{unit}"
+            return f"{decimal_text(decimal / scale)}{unit}"
     unit, scale = list(units.items())[-1]
-    return f"{plain(decimal / scale)}{unit}"
+    return f"{decimal_text(decimal / scale)}{unit}"

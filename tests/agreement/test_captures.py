@@ -11,8 +11,8 @@ import tcpcast
 from capture_file import Captured, read_capture
 from tcpcast import _native
 from tcpcast.engines import RunOptions
-from tcpcast.engines.packet.captures import Captures
-from tcpcast.engines.packet.configuration import configuration
+from tcpcast.engines.packet.captures import CaptureFiles
+from tcpcast.engines.packet.configuration import make_configuration
 from tcpcast.errors import MachineError
 from tcpcast.scenario import Scenario
 
@@ -58,7 +58,7 @@ def capture_packets(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[
 @pytest.fixture(scope="module")
 def engine_totals(tmp_path_factory: pytest.TempPathFactory) -> dict[str, int]:
     """Counters of the engine for the same run."""
-    numbers = configuration(make_scenario(tmp_path_factory.mktemp("unused")), 0.0)
+    numbers = make_configuration(make_scenario(tmp_path_factory.mktemp("unused")), 0.0)
     run = _native.Simulation(numbers, 1)
     run.advance(transfers=None, until_ns=119 * 10**9, threads=1)
     cells = run.counters()[0][-1].tolist()[len(_native.LINK_CELLS) :]
@@ -210,11 +210,11 @@ def test_missing_folder_is_reported_before_the_run(tmp_path: Path) -> None:
 def test_interrupted_run_removes_its_files_and_keeps_existing_ones(tmp_path: Path) -> None:
     request = make_scenario(tmp_path)
     (tmp_path / "sender.pcap").write_text("of before")
-    run = _native.Simulation(configuration(request, 0.0), 1)
+    run = _native.Simulation(make_configuration(request, 0.0), 1)
     replaced = RunOptions(force=True)
 
     def stopped() -> None:
-        with Captures(request, run, replaced):
+        with CaptureFiles(request, run, replaced):
             run.advance(transfers=None, until_ns=50 * 10**9, threads=1)
             raise RuntimeError
 
@@ -223,7 +223,7 @@ def test_interrupted_run_removes_its_files_and_keeps_existing_ones(tmp_path: Pat
     assert [file.name for file in tmp_path.iterdir()] == ["sender.pcap"]
     assert (tmp_path / "sender.pcap").read_text() == "of before"
     answer = tcpcast.Answer(engine="packet")
-    with Captures(request, run, replaced) as captures:
+    with CaptureFiles(request, run, replaced) as captures:
         captures.put(answer)
     assert not answer.write_errors
     assert not answer.notes
@@ -231,7 +231,7 @@ def test_interrupted_run_removes_its_files_and_keeps_existing_ones(tmp_path: Pat
 
 
 def test_packets_are_written_during_the_run(tmp_path: Path) -> None:
-    run = _native.Simulation(configuration(make_scenario(tmp_path, packets=10**8), 0.0), 1)
+    run = _native.Simulation(make_configuration(make_scenario(tmp_path, packets=10**8), 0.0), 1)
     file = tmp_path / "written"
     run.begin_capture(0, file)
     run.advance(transfers=None, until_ns=119 * 10**9, threads=1)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 from tcpcast.engines import RunOptions, answer
-from tcpcast.engines.packet.configuration import configuration
+from tcpcast.engines.packet.configuration import make_configuration
 from tcpcast.scenario import Scenario
 
 if TYPE_CHECKING:
@@ -158,7 +158,9 @@ def test_byte_buffer_has_the_queueing_delay_of_its_bytes() -> None:
 
 
 def test_access_buffer_in_bytes_holds_packets_of_its_class() -> None:
-    config = configuration(mixed(**{"network.ingress": {"rate": "9mbit", "buffer": "3000B"}}), 0.0)
+    config = make_configuration(
+        mixed(**{"network.ingress": {"rate": "9mbit", "buffer": "3000B"}}), 0.0
+    )
     assert [group["ingress"]["limit_pkts"] for group in config["classes"]] == [2, 6]
     assert [group["packet_bytes"] for group in config["classes"]] == [None, SMALL]
 

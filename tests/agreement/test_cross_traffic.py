@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import tcpcast
 from scipy.stats import norm
-from tcpcast.engines.packet.configuration import configuration
+from tcpcast.engines.packet.configuration import make_configuration
 from tcpcast.scenario import Scenario
 
 if TYPE_CHECKING:
@@ -284,7 +284,7 @@ def test_hops_per_source_are_independent_of_threads() -> None:
 
 def test_metrics_of_cross_traffic_are_absent_without_it() -> None:
     scenario = make_scenario(**bulk("droptail"))
-    assert configuration(scenario, 1.0)["cross"] == []
+    assert make_configuration(scenario, 1.0)["cross"] == []
     assert "cross" not in simulate(scenario).tables
     assert "cross" not in scenario.resolved()
 

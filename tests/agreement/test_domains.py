@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from tcpcast.engines.formula import FORMULAS
-from tcpcast.models.domain import DOMAINS, description, outside, trusted
+from tcpcast.models.domain import DOMAINS, describe_domain, is_in_domain, outside_domain_reason
 from tcpcast.models.pftk import path_values
 
 from benches.domains import Bulk, Transfer, errors
@@ -48,12 +48,14 @@ def test_every_formula_has_a_domain() -> None:
 
 
 def test_bounds_are_inclusive_and_alternatives_suffice() -> None:
-    assert outside("pftk", loss_ratio=0.1, t0_rtts=10, timeout_time_share=0.9) == ""
-    assert outside("pftk", loss_ratio=0.1, t0_rtts=50, timeout_time_share=0.35) == ""
-    assert "T0 of 50 RTT" in outside("pftk", loss_ratio=0.1, t0_rtts=50, timeout_time_share=0.36)
-    assert "a loss of 11 %, more than 10 %" in outside("pftk", loss_ratio=0.11)
-    assert outside("no formula", loss_ratio=0.9) == ""
-    assert description("pftk").startswith("up to a loss of 10 %, and a T0 of 10 RTT or")
+    assert outside_domain_reason("pftk", loss_ratio=0.1, t0_rtts=10, timeout_time_share=0.9) == ""
+    assert outside_domain_reason("pftk", loss_ratio=0.1, t0_rtts=50, timeout_time_share=0.35) == ""
+    assert "T0 of 50 RTT" in outside_domain_reason(
+        "pftk", loss_ratio=0.1, t0_rtts=50, timeout_time_share=0.36
+    )
+    assert "a loss of 11 %, more than 10 %" in outside_domain_reason("pftk", loss_ratio=0.11)
+    assert outside_domain_reason("no formula", loss_ratio=0.9) == ""
+    assert describe_domain("pftk").startswith("up to a loss of 10 %, and a T0 of 10 RTT or")
 
 
 def test_trust_works_on_arrays() -> None:
@@ -65,5 +67,5 @@ def test_trust_works_on_arrays() -> None:
         packets_per_ack=1,
         receiver_window_pkts=np.inf,
     )
-    assert trusted("pftk", **values).tolist() == [True, True, False]
-    assert trusted("mathis", **values).tolist() == [True, False, False]
+    assert is_in_domain("pftk", **values).tolist() == [True, True, False]
+    assert is_in_domain("mathis", **values).tolist() == [True, False, False]

@@ -10,7 +10,7 @@ import pytest
 import tcpcast
 from tcpcast.cli.run import exit_code
 from tcpcast.engines.fixed_point import convergence
-from tcpcast.engines.fixed_point.configuration import offered_load
+from tcpcast.engines.fixed_point.configuration import compute_offered_load
 from tcpcast.scenario import Scenario
 from tcpcast_papers.fixed_point.settings import NOISES, Length, LocalLoop
 from test_many_sources import local_loop, simulate_local_loop, within
@@ -87,7 +87,7 @@ def test_answer_above_the_threshold_is_withheld_even_if_tests_pass(
 ) -> None:
     """A short run can pass the tests by chance above the threshold, where schemes are invalid."""
     module = importlib.import_module("tcpcast.engines.fixed_point")
-    monkeypatch.setattr(module, "run_tests", lambda *_: convergence.ConvergenceResult())
+    monkeypatch.setattr(module, "run_convergence_tests", lambda *_: convergence.ConvergenceResult())
     short = {"run": {"duration": "70s", "warmup": "60s"}}
     small = simulate(with_options(local_loop(400, **short), steps=2))
     assert small.incomplete_reason is None
@@ -116,7 +116,7 @@ def test_failed_test_below_the_threshold_names_other_engines() -> None:
     ],
 )
 def test_offered_load_assumes_instantaneous_files(changes: dict[str, Any], load: float) -> None:
-    assert offered_load(local_loop(2500).with_changes(changes)) == pytest.approx(load)
+    assert compute_offered_load(local_loop(2500).with_changes(changes)) == pytest.approx(load)
 
 
 def test_each_class_has_its_own_fixed_point() -> None:

@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tcpcast import _native
 from tcpcast.engines.packet import interval_notes, metric_estimates
-from tcpcast.engines.packet.configuration import configuration
+from tcpcast.engines.packet.configuration import make_configuration
 from tcpcast.scenario import Scenario
 
 if TYPE_CHECKING:
@@ -106,7 +106,7 @@ def loss_events(times: list[int], min_gap: int) -> list[int]:
     ids=["lossy", "RED", "rounds", "patient"],
 )
 def test_indications_and_events_equal_captures_and_traces(changes: dict[str, Any]) -> None:
-    run = _native.Simulation(configuration(make_scenario(changes), 0.0), 1)
+    run = _native.Simulation(make_configuration(make_scenario(changes), 0.0), 1)
     files = CaptureFiles(run, 1)
     assert run.advance(transfers=None, until_ns=160 * SECOND, threads=1) == "done"
     (captured,) = files.read(1500)
@@ -133,7 +133,7 @@ def test_metric_is_events_per_packet_sent(seed: int, replications: int, warmup: 
         {**changes, "run.duration": "40s", "probes.flows": [], "probes.pcap": []}
     )
     (answer,) = tcpcast.run(scenario, ["packet"])
-    run = advance_simulation(configuration(scenario, warmup), 40, replications)
+    run = advance_simulation(make_configuration(scenario, warmup), 40, replications)
     rows = [rows[-1] for rows in run.counters()]
     rtt_ns = sum(int(row[CELLS["rtt_sum_ns"]]) for row in rows) / sum(
         int(row[CELLS["rtt_samples"]]) for row in rows
@@ -161,23 +161,30 @@ def test_single_flow_has_almost_one_event_per_indication() -> None:
 
 def test_excess_of_indications_has_a_warning() -> None:
     scenario = make_scenario({"run.duration": "10s", "probes.flows": [], "probes.pcap": []})
-    counters = metric_estimates.snapshot(
-        scenario, advance_simulation(configuration(scenario, 0.0), 10)
+    counters = metric_estimates.read_snapshot(
+        scenario, advance_simulation(make_configuration(scenario, 0.0), 10)
     )
-    assert metric_estimates.estimates(scenario, counters)["loss_event_ratio_cumulative"] is not None
+    assert (
+        metric_estimates.estimate_metrics(scenario, counters)["loss_event_ratio_cumulative"]
+        is not None
+    )
     assert not [
-        text for text in interval_notes.warnings({}, counters, {}) if "loss_event" in str(text)
+        text
+        for text in interval_notes.make_interval_notes({}, counters, {})
+        if "loss_event" in str(text)
     ]
     reduced = dataclasses.replace(counters, loss_events=None)
-    assert metric_estimates.estimates(scenario, reduced)["loss_event_ratio_cumulative"] is None
-    (warning,) = interval_notes.warnings({}, reduced, {})
+    assert (
+        metric_estimates.estimate_metrics(scenario, reduced)["loss_event_ratio_cumulative"] is None
+    )
+    (warning,) = interval_notes.make_interval_notes({}, reduced, {})
     assert str(warning).startswith("loss_event_ratio_cumulative is left out")
 
 
 def test_timeout_sequences_are_counted_by_depth() -> None:
     half = {"network.bottleneck.loss": "50%", "run.warmup": "10s", "run.duration": "1000s"}
     scenario = make_scenario(half)
-    run = advance_simulation(configuration(scenario, 10.0), 1000)
+    run = advance_simulation(make_configuration(scenario, 10.0), 1000)
     (answer,) = tcpcast.run(scenario.with_changes({"probes.pcap": []}), ["packet"])
     table = answer.tables["timeout_depths"]
     assert table["depth"].tolist() == ["T0", "T1", "T2", "T3", "T4", "T5+"]
@@ -207,7 +214,7 @@ def test_timeout_sequences_are_counted_by_depth() -> None:
 def test_counters_of_100_s_intervals_equal_the_trace() -> None:
     # Without access links, the simulator calls each sender exactly when it sends.
     scenario = make_scenario({"run.duration": "1h", "traffic.flows": 2, "probes.flows": [0, 1]})
-    numbers = configuration(scenario, 0.0)
+    numbers = make_configuration(scenario, 0.0)
     run = _native.Simulation(numbers, 1)
     ends = [100 * SECOND * index for index in range(37)]
     rows = [np.zeros(len(CELLS) + len(_native.LINK_CELLS), dtype=np.uint64)]

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 import tcpcast
-from tcpcast.engines.packet.equilibrium import starts
+from tcpcast.engines.packet.equilibrium import initial_class_states
 from tcpcast.scenario import Scenario
 from tcpcast_papers.fixed_point.settings import Length, LocalLoop
 
@@ -103,7 +103,9 @@ def test_equilibrium_start_gives_a_constant_completion_rate() -> None:
 
 def test_active_sources_agree() -> None:
     def count_active(sources: int) -> float:
-        ((share, within_s),) = [start for start in starts(local_loop(sources)) if start]
+        ((share, within_s),) = [
+            start for start in initial_class_states(local_loop(sources)) if start
+        ]
         assert within_s == pytest.approx(0.1025, abs=1e-3)
         return share
 
@@ -113,7 +115,7 @@ def test_active_sources_agree() -> None:
     assert count_active(2500) == count_active(100)
     assert 0.01 < count_active(2500) < 0.03
     silent = local_loop(100, traffic={**local_loop(100).resolved()["traffic"], "start": "silent"})
-    assert starts(silent) == [None]
+    assert initial_class_states(silent) == [None]
 
 
 def test_sizes_can_be_truncated_to_whole_packets() -> None:

@@ -8,7 +8,7 @@ import pytest
 import tcpcast
 from tcpcast import _native
 from tcpcast.engines.packet import memory
-from tcpcast.engines.packet.configuration import configuration
+from tcpcast.engines.packet.configuration import make_configuration
 
 GIB = 2**30
 
@@ -21,7 +21,7 @@ def refusal(changes: dict[str, Any]) -> str:
 
 
 def test_too_many_sources_for_the_memory_are_rejected(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(memory, "free_bytes", lambda: GIB)
+    monkeypatch.setattr(memory, "read_free_bytes", lambda: GIB)
     message = refusal({"traffic.sources": 10_000_000, "run.replications": 1})
     assert "1 replication of 10,000,000 sources would take about" in message
     assert "1 GiB are free; fewer sources fit; use engine mean-field, or write traffic" in message
@@ -29,7 +29,7 @@ def test_too_many_sources_for_the_memory_are_rejected(monkeypatch: pytest.Monkey
 
 
 def test_too_many_replications_for_the_memory_are_rejected(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(memory, "free_bytes", lambda: GIB)
+    monkeypatch.setattr(memory, "read_free_bytes", lambda: GIB)
     message = refusal({"run.replications": 40_001})
     assert "40,001 replications of" in message
     assert message.endswith("fewer replications fit; write run.replications = 645")
@@ -44,16 +44,16 @@ def test_free_memory_is_reported_if_known(
     (folder / "meminfo").write_text("MemTotal: 9000 kB\nMemAvailable: 4000 kB\n")
     monkeypatch.setattr(memory, "GROUP", folder)
     monkeypatch.setattr(memory, "MEMINFO", folder / "meminfo")
-    assert memory.free_bytes() == 2_000_000
+    assert memory.read_free_bytes() == 2_000_000
     (folder / "memory.stat").write_text("anon 9\nactive_file 300000\ninactive_file 200000\n")
-    assert memory.free_bytes() == 2_500_000
+    assert memory.read_free_bytes() == 2_500_000
     (folder / "memory.max").write_text("max\n")
-    assert memory.free_bytes() == 4_096_000
+    assert memory.read_free_bytes() == 4_096_000
 
 
 def started(replications: int, sources: int = 88) -> _native.Simulation:
     scenario = tcpcast.load("web-10mbit", changes={"traffic.sources": sources})
-    return _native.Simulation(configuration(scenario, 0.0), replications)
+    return _native.Simulation(make_configuration(scenario, 0.0), replications)
 
 
 def test_set_up_counts_towards_the_time_limit() -> None:
@@ -89,8 +89,8 @@ def test_run_is_stopped_before_its_packets_fill_the_memory(
     monkeypatch: pytest.MonkeyPatch, warmup: str | None
 ) -> None:
     free_memory = iter([GIB])
-    monkeypatch.setattr(memory, "resident_bytes", lambda: next(free_memory, 4 * GIB))
-    monkeypatch.setattr(memory, "free_bytes", lambda: 5 * GIB)
+    monkeypatch.setattr(memory, "read_resident_bytes", lambda: next(free_memory, 4 * GIB))
+    monkeypatch.setattr(memory, "read_free_bytes", lambda: 5 * GIB)
     changes = {"run.duration": "100000s", "run.warmup": warmup, "run.max_wall": "60s"}
     (answer,) = tcpcast.run(tcpcast.load("lossy-path", changes=changes), ["packet"])
     assert answer.incomplete_reason is not None

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import tcpcast
 from tcpcast import _native
-from tcpcast.engines.packet.configuration import configuration
+from tcpcast.engines.packet.configuration import make_configuration
 from tcpcast.scenario import Scenario
 from tcpcast.scenario.modern_tcp import MODERN_PRESETS
 
@@ -54,7 +54,7 @@ def loop(
 def simulate(scenario: Scenario) -> Counted:
     """Write the captures of a scenario, and return the simulator's counters."""
     tcpcast.run(scenario, ["packet"])
-    run = _native.Simulation(configuration(scenario, 0.0), 1)
+    run = _native.Simulation(make_configuration(scenario, 0.0), 1)
     run.advance(transfers=None, until_ns=SECONDS * 10**9, threads=1)
     cells = run.counters()[0][-1].tolist()[len(_native.LINK_CELLS) :]
     return dict(zip(_native.CLASS_CELLS, cells, strict=False))

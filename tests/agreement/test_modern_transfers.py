@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 import tcpcast
-from tcpcast.engines.stacks import Verdict, fit
+from tcpcast.engines.stack_support import SupportLevel, get_stack_support
 from tcpcast.scenario import Scenario
 
 # RTT, loss, link, sizes in packets, maximum and minimum relative error of the formula.
@@ -78,10 +78,10 @@ def test_time_since_the_syn_has_one_round_trip_more() -> None:
 
 def test_table_of_engines_and_stacks_contains_the_error() -> None:
     for stack in ("linux-cubic", "linux-reno"):
-        assert fit("short", stack).verdict is Verdict.STATED_ERROR
+        assert get_stack_support("short", stack).verdict is SupportLevel.STATED_ERROR
     for stack in ("linux-bbr", "dctcp"):
-        assert fit("short", stack).verdict is Verdict.REFUSED
-    assert fit("cardwell", "linux-cubic").verdict is Verdict.REFUSED
+        assert get_stack_support("short", stack).verdict is SupportLevel.REFUSED
+    assert get_stack_support("cardwell", "linux-cubic").verdict is SupportLevel.REFUSED
 
 
 def test_moderate_losses_are_within_the_domain() -> None:

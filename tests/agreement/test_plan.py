@@ -11,11 +11,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tcpcast.answer import Answer, Metric, Note, Status, to_notes
+from tcpcast.answer import Answer, Metric, Note, Status, texts_to_notes
 from tcpcast.engines import answer
 from tcpcast.engines.formula.engset import engset_inputs
 from tcpcast.errors import DomainError, NotApplicable
-from tcpcast.plan import capacity, curve, plan_buffer, plan_rate, plan_users, verification
+from tcpcast.plan import capacity, curve_table, plan_buffer, plan_rate, plan_users, verification
 from tcpcast.scenario import Scenario, load
 
 
@@ -222,7 +222,7 @@ def simulated(monkeypatch: pytest.MonkeyPatch) -> Callable[[MetricFunction], lis
                 Note(f"{metric} is short", (metric,), kind="check")
                 for metric in (name, "jain_index")
             ]
-            warnings = [*to_notes(["simulated"]), *about]
+            warnings = [*texts_to_notes(["simulated"]), *about]
             return [Answer(engine="packet", metrics={name: metric}, notes=warnings)]
 
         monkeypatch.setattr(verification, "answer", run)
@@ -269,7 +269,7 @@ def test_users_are_verified_by_simulation(
 def test_users_are_searched_further_if_the_model_is_far_off(
     simulated: Callable[[MetricFunction], list[Scenario]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(curve, "POINTS", 2)  # tables that take long for many sources
+    monkeypatch.setattr(curve_table, "POINTS", 2)  # tables that take long for many sources
     for share, own in ((40e6, 133), (20e6, 66), (1e9, 3333)):
         simulated(lambda s, share=share: ("connection_rate_bps", share / s.senders))  # type: ignore[misc]
         plan = plan_users(web(), rate_bps=300e3, verify=True)

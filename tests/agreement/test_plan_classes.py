@@ -18,8 +18,8 @@ from tcpcast.plan import (
     plan_users,
     verification,
 )
-from tcpcast.plan.growth import growing
-from tcpcast.plan.verification import run_warnings
+from tcpcast.plan.varied_classes import select_varied_classes
+from tcpcast.plan.verification import merge_run_warnings
 from tcpcast.report.plan import plan_parts
 from tcpcast.report.text import text as as_text
 from tcpcast.scenario import Scenario, load
@@ -96,11 +96,14 @@ def test_slowest_class_counts_if_one_class_grows(monkeypatch: pytest.MonkeyPatch
     plan = plan_users(load("two-classes"), rate_bps=100e3, grows="near")
     assert plan.simulated == pytest.approx(160, rel=0.02)
     assert {counts(s)["far"] for s in scenarios} == {40}
-    assert "near grows; far stays at 40. The class with the lowest mean rate counts." in plan.notes
+    assert (
+        "near grows; far stays at 40. The target applies to the class with the lowest mean rate."
+        in plan.notes
+    )
 
 
 def test_split_adds_up_and_keeps_all_classes() -> None:
-    growth = growing(load("two-classes"), None, "plan users")
+    growth = select_varied_classes(load("two-classes"), None, "plan users")
     for total in range(2, 300):
         split = growth.split(total)
         assert sum(split.values()) == total
@@ -128,7 +131,10 @@ def test_classes_grow_until_the_slowest_files_miss_the_target(
     assert plan.value == pytest.approx(sources, rel=0.03)
     assert plan.scenario is not None
     assert counts(plan.scenario)["far"] == pytest.approx(far, rel=0.05)
-    assert any(note.endswith("The class with the lowest goodput counts.") for note in plan.notes)
+    assert any(
+        note.endswith("The target applies to the class with the lowest goodput.")
+        for note in plan.notes
+    )
     assert "share_above" not in plan.tables["curve"]  # the table of all files has no classes
     assert min(s.senders for s in scenarios) == (2 if grows is None else 41)
     with pytest.raises(DomainError, match=r"even with one source of (each class|near)"):
@@ -145,7 +151,7 @@ def test_rate_is_planned_for_slowest_files_of_several_classes(
     simulator(monkeypatch, distribution)
     plan = plan_rate_quality(load("two-classes"), share=0.9, above_bps=0.5e6)
     assert plan.simulated == pytest.approx(12.5e6, rel=0.02)
-    assert "Of several classes, the one with the lowest goodput counts." in plan.notes
+    assert "The target applies to the class with the lowest goodput." in plan.notes
 
 
 def test_rate_is_planned_for_one_of_several_classes(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -159,8 +165,8 @@ def test_rate_is_planned_for_one_of_several_classes(monkeypatch: pytest.MonkeyPa
     mean, slowest = (plan_rate(both, rate_bps=0.5e6, of_class=name) for name in ("near", None))
     assert files.simulated == mean.simulated == pytest.approx(50e6 / 9, rel=0.02)
     assert slowest.simulated == pytest.approx(12.5e6, rel=0.02)
-    assert "The goodput of class near counts." in files.notes
-    assert "The mean rate of class near counts." in mean.notes
+    assert "The target applies to the goodput of class near." in files.notes
+    assert "The target applies to the mean rate of class near." in mean.notes
     with pytest.raises(DomainError, match=r'no class "middle" .* write "near" or "far"'):
         plan_rate(both, rate_bps=0.5e6, of_class="middle")
 
@@ -230,7 +236,7 @@ def test_warnings_of_runs_are_counted_by_kind() -> None:
         other = Note("too short", ("jain_index",), kind="check")
         return Answer("packet", notes=[note, other])
 
-    result = run_warnings([short(70), short(80), Answer("packet")], ("loss_ratio",))
+    result = merge_run_warnings([short(70), short(80), Answer("packet")], ("loss_ratio",))
     assert list(map(str, result)) == ["in 2 of 3 runs: 70 s are needed"]
     assert isinstance(result[0], Note)
     assert result[0].kind == "check"

@@ -100,10 +100,10 @@ def test_classic_stack_is_planned_by_the_model_only() -> None:
 
 @pytest.mark.parametrize("above", ["100kbit"])
 def test_quality_for_many_modern_users_uses_the_packet_engine(above: str) -> None:
-    from tcpcast.plan.population import quality  # noqa: PLC0415
+    from tcpcast.plan.population_search import make_file_goodput_target  # noqa: PLC0415
 
     large = make_scenario(**{"network.bottleneck.rate": "10gbit", "network.egress.rate": "100mbit"})
-    assert quality(large, 0.95, 1e5, None).engine == "packet"
+    assert make_file_goodput_target(large, 0.95, 1e5, None).engine == "packet"
     classic = large.with_changes({"tcp": {"stack": "rfc-newreno"}})
-    assert quality(classic, 0.95, 1e5, None).engine == "mean-field"
+    assert make_file_goodput_target(classic, 0.95, 1e5, None).engine == "mean-field"
     assert above

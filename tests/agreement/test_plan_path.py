@@ -16,7 +16,7 @@ from tcpcast.models.mathis import mathis_rate_pps
 from tcpcast.models.parallel import parallel_throughput
 from tcpcast.models.pftk import throughput
 from tcpcast.plan import Plan, plan_max_loss, plan_streams, verification
-from tcpcast.plan.path import MAX_PACKETS, rate_text
+from tcpcast.plan.planned_path import MAX_PACKETS, rate_text
 from tcpcast.scenario import Scenario, load
 
 if TYPE_CHECKING:

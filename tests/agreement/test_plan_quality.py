@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 import tcpcast
-from tcpcast.answer import Answer, Metric, Note, Status, to_notes
+from tcpcast.answer import Answer, Metric, Note, Status, texts_to_notes
 from tcpcast.errors import DomainError, NotApplicable, UnknownEngine
 from tcpcast.plan import plan_quality, verification
-from tcpcast.plan.population import MIN_FILES, SEARCHED, VERIFIED
+from tcpcast.plan.population_search import MIN_FILES, SEARCHED, VERIFIED
 from tcpcast.report.plan import plan_parts
 from tcpcast.report.text import text as as_text
 from tcpcast.scenario import Scenario
@@ -78,7 +78,7 @@ def table_of(scenario: Scenario, distribution: Distribution, noise: float) -> An
             },
         },
         notes=[
-            *to_notes(["the run is too short for the intervals of file_goodput"]),
+            *texts_to_notes(["the run is too short for the intervals of file_goodput"]),
             Note("jain is short", ("jain_index",), kind="check"),
         ],
     )
@@ -371,7 +371,7 @@ class SimulatedClock:
 
     def run(self, scenario: Scenario, engines: list[str], options: RunOptions) -> list[Answer]:
         del engines
-        end = options.ends_at(scenario)
+        end = options.compute_deadline(scenario)
         self.sources.append(scenario.senders)
         result = table_of(scenario, DISTRIBUTIONS["hyperbola"], 0.001)
         if end is not None and end < self.now + 1:

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 from tcpcast.answer import Answer, Metric
 from tcpcast.plan import plan_max_loss, plan_users, verification
-from tcpcast.plan.monotone_fit import Point, crossing
-from tcpcast.plan.question import Question
-from tcpcast.plan.search import UNDECIDED, Goal, solve
-from tcpcast.plan.verification import Simulations, scatter_notes
+from tcpcast.plan.inverse_question import InverseQuestion
+from tcpcast.plan.monotone_fit import MeasuredPoint, fit_target_crossing
+from tcpcast.plan.search import UNDECIDED, SearchGoal, solve_from_start
+from tcpcast.plan.verification import PlanSimulations, note_excess_scatter
 from tcpcast.report.plan import plan_parts
 from tcpcast.report.text import text as as_text
 from tcpcast.scenario import Scenario, load
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float64]
     Distribution = Callable[[float], float]
 
-QUESTION = Question(
+QUESTION = InverseQuestion(
     text="largest number of sources",
     key="traffic.sources",
     column="sources",
@@ -35,7 +35,7 @@ QUESTION = Question(
 )
 
 
-class Runs(Simulations):
+class Runs(PlanSimulations):
     """Replaces simulations by a function of one value with noise of known size."""
 
     def __init__(
@@ -59,7 +59,7 @@ def test_integer_answers_are_next_to_the_threshold(
 ) -> None:
     """For 1/x and a target of 1/t, both the smallest value below and the largest above are t."""
     runs = Runs(lambda x: 1 / x)
-    result = solve(runs, Goal(target=1 / threshold, smallest=smallest), start)
+    result = solve_from_start(runs, SearchGoal(target=1 / threshold, smallest=smallest), start)
     if threshold == 1 and (smallest or start == 1):
         # There is no smaller value, so the threshold has no lower bracket.
         assert result is None or result.value == 1
@@ -75,10 +75,10 @@ def test_integer_answers_are_next_to_the_threshold(
 def test_fractional_answers_are_found(target: float, start: float) -> None:
     """A curve of two slopes, like goodput with fast retransmits and with timeouts."""
     runs = Runs(lambda p: 1 / (math.sqrt(p) + 30 * p**2))
-    goal = Goal(
+    goal = SearchGoal(
         target=runs.distribution(target), integer=False, minimum=1e-12, maximum=1.0, power=2.5
     )
-    result = solve(runs, goal, start)
+    result = solve_from_start(runs, goal, start)
     assert result is not None
     assert result.value == pytest.approx(target, rel=0.01)
     assert result.there is not None
@@ -87,7 +87,7 @@ def test_fractional_answers_are_found(target: float, start: float) -> None:
 
 def test_rising_metric_is_searched() -> None:
     runs = Runs(lambda x: 3 * x, rtol=0.01)
-    result = solve(runs, Goal(target=300.0, rises=True, smallest=True), 55)
+    result = solve_from_start(runs, SearchGoal(target=300.0, rises=True, smallest=True), 55)
     assert result is not None
     assert result.value == pytest.approx(100, abs=1)
     assert result.low == pytest.approx(99, abs=2)
@@ -95,21 +95,23 @@ def test_rising_metric_is_searched() -> None:
 
 
 def test_missing_answer_is_reported() -> None:
-    assert solve(Runs(lambda _: 5.0), Goal(target=1.0), 3) is None
-    assert solve(Runs(lambda _: 5.0), Goal(target=1.0, maximum=10), 3) is None
-    assert solve(Runs(lambda _: 0.5), Goal(target=1.0), 30) is None
+    assert solve_from_start(Runs(lambda _: 5.0), SearchGoal(target=1.0), 3) is None
+    assert solve_from_start(Runs(lambda _: 5.0), SearchGoal(target=1.0, maximum=10), 3) is None
+    assert solve_from_start(Runs(lambda _: 0.5), SearchGoal(target=1.0), 30) is None
 
 
 def test_flat_curve_in_noise_is_undecided() -> None:
     """From 20 to 200 the curve falls by a tenth, which is also the uncertainty of the runs."""
     runs = Runs(lambda x: x**-0.05, rtol=0.1, noise=0.05)
-    result = solve(runs, Goal(target=0.81), 60)
+    result = solve_from_start(runs, SearchGoal(target=0.81), 60)
     assert result is not None
     assert result.undecided
     assert result.high is not None
     assert result.low is not None
     assert result.high - result.low > UNDECIDED * result.value
-    steep = solve(Runs(lambda x: (x / 60) ** -3, rtol=0.1, noise=0.05), Goal(target=0.81), 60)
+    steep = solve_from_start(
+        Runs(lambda x: (x / 60) ** -3, rtol=0.1, noise=0.05), SearchGoal(target=0.81), 60
+    )
     assert steep is not None
     assert not steep.undecided
     assert steep.low is not None
@@ -119,7 +121,9 @@ def test_flat_curve_in_noise_is_undecided() -> None:
 
 
 def test_unclosed_interval_is_undecided() -> None:
-    result = solve(Runs(lambda x: 0.9 if x < 60 else 0.89, rtol=0.2), Goal(target=0.895), 60)
+    result = solve_from_start(
+        Runs(lambda x: 0.9 if x < 60 else 0.89, rtol=0.2), SearchGoal(target=0.895), 60
+    )
     assert result is not None
     assert result.is_open
     assert result.undecided
@@ -128,7 +132,7 @@ def test_unclosed_interval_is_undecided() -> None:
 def test_runs_without_interval_close_no_bracket() -> None:
     """Regression: without an interval, short runs gave 2,731, between 2,730 and 2,731."""
     runs = Runs(lambda x: 1 / x, rtol=0.0)
-    result = solve(runs, Goal(target=1 / 2731, smallest=True), 900)
+    result = solve_from_start(runs, SearchGoal(target=1 / 2731, smallest=True), 900)
     assert result is not None
     assert result.undecided
     assert (result.low, result.high) == (min(runs.answers), max(runs.answers))
@@ -138,11 +142,11 @@ def test_runs_without_interval_close_no_bracket() -> None:
 @pytest.mark.parametrize("interval_scale", [0.1, 1.0])
 def test_interval_contains_the_answers_of_other_seeds(noise: float, interval_scale: float) -> None:
     """Intervals of short runs are too narrow, here by a factor of ten; the scatter widens them."""
-    rtol, goal = 1.96 * noise * interval_scale, Goal(target=1 / 1000, smallest=True)
+    rtol, goal = 1.96 * noise * interval_scale, SearchGoal(target=1 / 1000, smallest=True)
     answers = []
     for seed in range(40):
         runs = Runs(lambda x: (1000 / x) ** 2.5 / 1000, rtol, noise, seed=seed)
-        result = solve(runs, goal, 700)
+        result = solve_from_start(runs, goal, 700)
         assert result is not None
         assert len(runs.answers) < 30
         answers += [] if result.undecided else [result]
@@ -164,11 +168,11 @@ def test_curvature_is_not_mistaken_for_noise(rises: bool) -> None:
         distance = math.log(x / 104)
         return math.exp(sign * (3.1 * distance + 1.2 * distance**2))
 
-    goal = Goal(target=1.0, rises=rises, smallest=True, integer=False)
+    goal = SearchGoal(target=1.0, rises=rises, smallest=True, integer=False)
     answers = []
     for seed in range(40):
         runs = Runs(distribution, 1.96 * 0.05, 0.05, seed=seed)
-        result = solve(runs, goal, 306)
+        result = solve_from_start(runs, goal, 306)
         assert result is not None
         assert len(runs.answers) <= 16
         if result.undecided:
@@ -188,9 +192,9 @@ def test_scatter_beyond_the_intervals_of_runs_is_reported() -> None:
     """A row that excludes the target is explained; the answer's own value follows the scatter."""
     for interval_scale, is_reported in ((1.0, False), (0.2, True)):
         runs = Runs(lambda x: (100 / x) ** 2, 1.96 * 0.1 * interval_scale, 0.1)
-        result = solve(runs, Goal(target=1.0, smallest=True), 60)
+        result = solve_from_start(runs, SearchGoal(target=1.0, smallest=True), 60)
         assert result is not None
-        notes = scatter_notes(result)
+        notes = note_excess_scatter(result)
         assert bool(notes) == is_reported
         assert not is_reported or "times as widely as their own 95 % intervals:" in notes[0]
 
@@ -211,16 +215,16 @@ def test_each_run_has_its_own_seed(monkeypatch: pytest.MonkeyPatch) -> None:
 # ---------------------------------------------------------------- fit
 
 
-def noisy_rows(noise: float, seed: int, values: Floats) -> list[Point]:
+def noisy_rows(noise: float, seed: int, values: Floats) -> list[MeasuredPoint]:
     random = np.random.default_rng(seed)
     metrics = values**-2.0 * random.gamma(1 / noise**2, noise**2, len(values))
-    return [Point(x, y) for x, y in zip(values.tolist(), metrics.tolist(), strict=True)]
+    return [MeasuredPoint(x, y) for x, y in zip(values.tolist(), metrics.tolist(), strict=True)]
 
 
 def test_fit_uses_the_mean_instead_of_the_mean_logarithm() -> None:
     """With a noise of 60 % the mean of the logarithms is 20 % too low."""
     points = noisy_rows(0.6, 3, np.tile(np.geomspace(5, 20, 50), 40))
-    result = crossing(points, 0.01)
+    result = fit_target_crossing(points, 0.01)
     assert result is not None
     assert result.value == pytest.approx(10, rel=0.02)
 
@@ -228,7 +232,8 @@ def test_fit_uses_the_mean_instead_of_the_mean_logarithm() -> None:
 def test_interval_of_the_fit_covers_other_answers() -> None:
     """The interval covers the difference of two answers: it contains 95 % of other answers."""
     result = [
-        crossing(noisy_rows(0.1, seed, np.geomspace(8, 12.5, 10)), 0.01) for seed in range(200)
+        fit_target_crossing(noisy_rows(0.1, seed, np.geomspace(8, 12.5, 10)), 0.01)
+        for seed in range(200)
     ]
     decided = [answer for answer in result if answer is not None]
     assert len(decided) == 200
@@ -237,11 +242,16 @@ def test_interval_of_the_fit_covers_other_answers() -> None:
 
 
 def test_fit_that_does_not_fall_has_no_limit() -> None:
-    flat = [Point(x, y) for x, y in ((1, 1.0), (2, 1.2), (3, 0.9), (4, 1.0))]
-    result = crossing(flat, 1.0)
+    flat = [MeasuredPoint(x, y) for x, y in ((1, 1.0), (2, 1.2), (3, 0.9), (4, 1.0))]
+    result = fit_target_crossing(flat, 1.0)
     assert result is None or result.high == math.inf
-    assert crossing([Point(1, 2.0), Point(2, 1.0), Point(3, 0.5)], 1.0) is None
-    assert crossing([Point(2, 2.0)] * 4, 1.0) is None
+    assert (
+        fit_target_crossing(
+            [MeasuredPoint(1, 2.0), MeasuredPoint(2, 1.0), MeasuredPoint(3, 0.5)], 1.0
+        )
+        is None
+    )
+    assert fit_target_crossing([MeasuredPoint(2, 2.0)] * 4, 1.0) is None
 
 
 # ---------------------------------------------------------------- search within a plan

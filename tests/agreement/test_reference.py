@@ -17,9 +17,9 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from reference_simulator import NEVER, Log, Network
 from tcpcast import _native
-from tcpcast.engines.packet.configuration import configuration
+from tcpcast.engines.packet.configuration import make_configuration
 from tcpcast.scenario import Scenario
-from tcpcast.scenario.classes import overlay
+from tcpcast.scenario.classes import override_table
 
 pytestmark = pytest.mark.usefixtures("punctual_hosts")
 
@@ -50,7 +50,7 @@ def native_input(scenario: dict[str, Any], warmup_s: float = 0.0) -> Numbers:
     flows = list(range(plain.senders))
     options = {"probes": {"flows": flows, "pcap": pcap}}
     scenario = {"run": {"duration": "1000s"}, **scenario, **options}
-    return configuration(Scenario.from_dict(scenario), warmup_s)
+    return make_configuration(Scenario.from_dict(scenario), warmup_s)
 
 
 def advance_run(run: _native.Simulation, until_s: float) -> Log:
@@ -227,7 +227,7 @@ def test_every_loss_detection_rule_is_equal(name: str, stack: str, timer: str) -
     }
     plain = {"stack": stack, "receiver_window": 60, "rules": {"timer_restart": timer}}
     network, native = assert_equal_events(
-        native_input(few | {"tcp": overlay(plain, LOSS_RULES[name])}), 6.0
+        native_input(few | {"tcp": override_table(plain, LOSS_RULES[name])}), 6.0
     )
     assert network.first_tie == NEVER
     assert len(native.log["dropped"]) > 10

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from capture_file import Captured, CaptureFiles
 from tcpcast import _native
-from tcpcast.engines.packet.configuration import configuration
+from tcpcast.engines.packet.configuration import make_configuration
 from tcpcast.scenario import Scenario
 
 RATE = 0.02
@@ -37,7 +37,7 @@ def capture_packets(changes: dict[str, Any], flows: int) -> dict[str, list[Captu
             "probes": {"pcap": pcap},
         }
     ).with_changes(changes)
-    run = _native.Simulation(configuration(scenario, 0.0), 1)
+    run = _native.Simulation(make_configuration(scenario, 0.0), 1)
     files = CaptureFiles(run, len(TAPS))
     assert run.advance(transfers=None, until_ns=300 * 10**9, threads=1) == "done"
     return dict(zip(TAPS, files.read(1500), strict=True))

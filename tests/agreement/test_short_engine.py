@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from tcpcast.answer import Answer, Metric
 from tcpcast.engines.formula.cardwell import cardwell
-from tcpcast.engines.formula.short import short
+from tcpcast.engines.formula.short_transfers import short
 from tcpcast.errors import NotApplicable
 from tcpcast.models.cardwell import cardwell_latency
-from tcpcast.models.domain import outside
+from tcpcast.models.domain import outside_domain_reason
 from tcpcast.models.short import ShortTransfer, lossless_latency_s
 from tcpcast.report.json import encode
 from tcpcast.scenario import Link, Scenario, load
@@ -157,7 +157,7 @@ def test_short_warns_of_unsupported_features() -> None:
     # A link of 1 Mbit/s carries 8.333 packets in a round trip, and the window grows to 12.
     slow = short(transfers([10], rate="1mbit"), None).domain
     assert slow["window_bdps"] == pytest.approx(12 / 8.333, rel=1e-3)
-    assert "a window of 1.44 BDP" in outside("short", **slow)
+    assert "a window of 1.44 BDP" in outside_domain_reason("short", **slow)
     (bursty,) = short(
         transfers([10], loss={"model": "gilbert-elliott", "to_bad": "1%", "to_good": "20%"}), None
     ).warnings

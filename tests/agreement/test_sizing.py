@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 from tcpcast.engines.formula.sizing import (
-    PathSizing,
-    amount_s,
-    path_sizing,
-    sizing_texts,
-    streams_text,
-    time_text,
+    PathRequirements,
+    compute_path_requirements,
+    flows_to_fill_text,
+    path_requirement_texts,
+    time_for_amount_s,
+    time_for_amount_text,
 )
 from tcpcast.scenario import Scenario
 
@@ -33,8 +33,8 @@ def path(
     return Scenario.from_dict(tables)
 
 
-def sizing(**changes: Any) -> PathSizing:
-    result = path_sizing(path(**changes))
+def sizing(**changes: Any) -> PathRequirements:
+    result = compute_path_requirements(path(**changes))
     assert result is not None
     return result
 
@@ -78,7 +78,7 @@ def test_too_small_keys_are_named_with_the_version(
     rate: str, wmem: int | None, rmem: str | None
 ) -> None:
     result = sizing(rate=rate, rtt="100ms", flows=1)
-    (message,) = sizing_texts(result)[1:]
+    (message,) = path_requirement_texts(result)[1:]
     if wmem is None:
         assert "the defaults of tcp_rmem and tcp_wmem allow it" in message
         return
@@ -100,7 +100,7 @@ def test_cubic_streams_follow_the_response_function() -> None:
     assert result.cubic_flows == pytest.approx(115_000 / window, abs=1)
     assert result.bbr_flows == 1
     assert (
-        streams_text(result)
+        flows_to_fill_text(result)
         == f"To fill the link: {result.cubic_flows} flows of CUBIC or 1 of BBR."
     )
 
@@ -108,16 +108,16 @@ def test_cubic_streams_follow_the_response_function() -> None:
 def test_bbr_does_not_fill_the_link_above_20_percent_loss() -> None:
     result = sizing(loss="25%")
     assert result.bbr_flows is None
-    assert "BBR does not sustain its rate above a loss of 20 %" in streams_text(result)
+    assert "BBR does not sustain its rate above a loss of 20 %" in flows_to_fill_text(result)
 
 
 def test_transfer_time_of_an_amount_excludes_start_up_if_classic() -> None:
     classic = path(stack="rfc-newreno")
     assert (
-        time_text(classic, 1e9, 1e9)
+        time_for_amount_text(classic, 1e9, 1e9)
         == "1 GB over 16 flows takes 8 s at this goodput, after the start-up."
     )
-    assert time_text(classic, 1e9, float("nan")) == ""
+    assert time_for_amount_text(classic, 1e9, float("nan")) == ""
 
 
 def test_transfer_time_of_an_amount_includes_linux_slow_start() -> None:
@@ -126,9 +126,11 @@ def test_transfer_time_of_an_amount_includes_linux_slow_start() -> None:
     one = path(rate="1gbit", rtt="100ms", flows=1)
     pps = 100e6 / 8 / 1448
     expected = 0.7 + (10e6 / 1448 - 1270 - 1) / pps + 0.1
-    assert amount_s(one, 10e6, 100e6) == pytest.approx(expected, rel=1e-6)
-    assert time_text(one, 10e6, 100e6).endswith(", including slow start from 10 packets.")
-    # Four flows have a quarter of the data each, and a separate slow start.
-    assert amount_s(path(rate="1gbit", rtt="100ms", flows=4), 40e6, 400e6) == pytest.approx(
-        expected
+    assert time_for_amount_s(one, 10e6, 100e6) == pytest.approx(expected, rel=1e-6)
+    assert time_for_amount_text(one, 10e6, 100e6).endswith(
+        ", including slow start from 10 packets."
     )
+    # Four flows have a quarter of the data each, and a separate slow start.
+    assert time_for_amount_s(
+        path(rate="1gbit", rtt="100ms", flows=4), 40e6, 400e6
+    ) == pytest.approx(expected)

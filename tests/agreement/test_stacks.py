@@ -6,8 +6,13 @@ from typing import Any
 
 import pytest
 from tcpcast.engines import REGISTRY, answer
-from tcpcast.engines.registry import PATH, TRANSFERS, Formula, supported_presets
-from tcpcast.engines.stacks import Verdict, fit, omitted_models, omitted_models_text
+from tcpcast.engines.registry import PATH, TRANSFERS, Formula, presets_covered_by_reno_model
+from tcpcast.engines.stack_support import (
+    SupportLevel,
+    find_omitted_formulas,
+    get_stack_support,
+    omitted_formulas_text,
+)
 from tcpcast.scenario import Scenario
 from tcpcast.scenario.tcp import STACKS
 
@@ -44,7 +49,9 @@ ENGINES = [name for name in REGISTRY if name not in {"packet", "trace", "kernel"
 
 @pytest.mark.parametrize("stack", STACKS)
 def test_table_agrees_with_each_engine_and_stack(stack: str) -> None:
-    refused = {name: fit(name, stack).verdict is Verdict.REFUSED for name in ENGINES}
+    refused = {
+        name: get_stack_support(name, stack).verdict is SupportLevel.REFUSED for name in ENGINES
+    }
     result = {
         name: answer(make_scenario(name, stack), [name])[0].not_applicable is not None
         for name in ENGINES
@@ -55,50 +62,52 @@ def test_table_agrees_with_each_engine_and_stack(stack: str) -> None:
 @pytest.mark.parametrize("stack", STACKS)
 def test_every_verdict_except_applies_has_an_explanation(stack: str) -> None:
     for name in REGISTRY:
-        result = fit(name, stack)
-        assert bool(result.text) == (result.verdict is not Verdict.APPLIES)
+        result = get_stack_support(name, stack)
+        assert bool(result.text) == (result.verdict is not SupportLevel.APPLIES)
 
 
 @pytest.mark.parametrize("stack", ["linux-cubic", "rfc-newreno"])
 def test_run_omits_formulas_that_the_stack_rejects(stack: str) -> None:
     for tables, family in ((BULK, PATH), (FILES, TRANSFERS)):
         scenario = Scenario.from_dict({**tables, "tcp": {"stack": stack}})
-        names = [name for given in omitted_models(scenario).values() for name in given]
+        names = [name for given in find_omitted_formulas(scenario).values() for name in given]
         assert names == [
             name
             for name, entry in REGISTRY.items()
             if isinstance(entry, Formula)
             and entry.family == family
-            and fit(name, stack).verdict is Verdict.REFUSED
+            and get_stack_support(name, stack).verdict is SupportLevel.REFUSED
         ]
 
 
 def test_suggested_stack_is_of_the_family_of_the_formula() -> None:
-    engset, local_loop = omitted_models(make_scenario("engset", "linux-cubic"), suggestions=True)
+    engset, local_loop = find_omitted_formulas(
+        make_scenario("engset", "linux-cubic"), suggestions=True
+    )
     assert engset.endswith('; write tcp.stack = "engset-newreno"')
     assert local_loop.endswith('; write tcp.stack = "max-plus-reno"')
-    (reason,) = omitted_models(make_scenario("pftk", "linux-cubic"), suggestions=True)
+    (reason,) = find_omitted_formulas(make_scenario("pftk", "linux-cubic"), suggestions=True)
     assert reason.endswith('; use engine cubic-response, or write tcp.stack = "linux-reno"')
 
 
 def test_one_message_names_all_omitted_formulas() -> None:
-    assert omitted_models_text(
+    assert omitted_formulas_text(
         make_scenario("pftk", "linux-cubic"), make_scenario("short", "linux-cubic")
     ) == (
         "left out as models of Reno's window, not linux-cubic's: mathis, td-only, pftk-approx, "
         'pftk, parallel, parallel-cumulative (use tcp.stack = "linux-reno" or "pftk-reno"); '
         'cardwell (use tcp.stack = "linux-reno")'
     )
-    assert omitted_models_text(make_scenario("engset", "linux-cubic")) == (
+    assert omitted_formulas_text(make_scenario("engset", "linux-cubic")) == (
         "left out as models of Reno's window, not linux-cubic's: engset (use tcp.stack = "
         '"engset-newreno"); restart-sqrt, fair-share, overload-bound (use tcp.stack = '
         '"max-plus-reno")'
     )
-    message = omitted_models_text(make_scenario("engset", "linux-cubic"), asked=["engset"])
+    message = omitted_formulas_text(make_scenario("engset", "linux-cubic"), asked=["engset"])
     assert message.endswith(
         'cubic\'s: restart-sqrt, fair-share, overload-bound (use tcp.stack = "max-plus-reno")'
     )
-    assert not omitted_models_text(make_scenario("pftk", "linux-reno"))
+    assert not omitted_formulas_text(make_scenario("pftk", "linux-reno"))
 
 
 @pytest.mark.parametrize("stack", ["engset-newreno", "linux-cubic"])
@@ -107,14 +116,14 @@ def test_formula_without_the_queue_is_not_attributed_to_the_stack(stack: str) ->
     scenario = make_scenario("engset", stack).with_changes(
         {"network.bottleneck": {"rate": rate}, "tcp.stack": stack}
     )
-    (reason,) = omitted_models(scenario)
+    (reason,) = find_omitted_formulas(scenario)
     assert "network.bottleneck.rate is a policer" in reason
-    assert not omitted_models_text(scenario)
+    assert not omitted_formulas_text(scenario)
 
 
 @pytest.mark.parametrize("engine", ["pftk", "engset", "restart-sqrt", "cardwell"])
 def test_model_answers_with_the_suggested_stack(engine: str) -> None:
     entry = REGISTRY[engine]
     assert isinstance(entry, Formula)
-    for stack in supported_presets(entry):
-        assert fit(engine, stack).verdict is not Verdict.REFUSED
+    for stack in presets_covered_by_reno_model(entry):
+        assert get_stack_support(engine, stack).verdict is not SupportLevel.REFUSED

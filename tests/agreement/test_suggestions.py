@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from tcpcast import engines
-from tcpcast.engines import REGISTRY, RunOptions, answer, check
+from tcpcast.engines import REGISTRY, RunOptions, answer, check_scenario
 from tcpcast.engines.formula.engset import engset_inputs
 from tcpcast.errors import NotApplicable, Suggestion, TcpcastError
-from tcpcast.scenario import Scenario, load, packaged_names
+from tcpcast.scenario import Scenario, get_packaged_names, load
 from tcpcast.scenario.tcp import STACKS
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ NETWORKS: dict[str, dict[str, Any]] = {
 
 def variants() -> Iterator[tuple[str, Scenario]]:
     """Yield packaged scenarios, and traffic by stack, network and classes."""
-    for name in packaged_names():
+    for name in get_packaged_names():
         yield name, load(name)
     for kind, traffic in TRAFFIC.items():
         base = {"network": PATH, "traffic": traffic, "run": {"seed": 1}}
@@ -90,7 +90,7 @@ def refusals() -> Iterator[tuple[str, str, Scenario, Answer]]:
     for title, scenario in variants():
         for name, entry in REGISTRY.items():
             try:
-                engines.check(name, scenario)
+                engines.check_scenario(name, scenario)
             except NotApplicable:
                 (result,) = answer(scenario, [name])
                 assert not result.applies, (title, name)
@@ -103,7 +103,7 @@ def accepts(name: str, scenario: Scenario, suggestion: Suggestion) -> str | None
     """Apply a suggestion; return the refusal, or None if there is an answer."""
     changed, engine = scenario.with_changes(suggestion.changes), suggestion.engine or name
     if engine == "kernel" or (engine, suggestion.feed) == ("packet", ""):
-        engines.check(engine, changed)  # skip slow runs
+        engines.check_scenario(engine, changed)  # skip slow runs
         return None
     shorter = {k: v for k, v in SHORT.items() if changed.isolated_transfers is None}
     if engine in {"mean-field", "fixed-point"} or suggestion.feed:
@@ -160,6 +160,6 @@ def test_plan_is_accepted_with_the_suggestion_of_its_model() -> None:
 def test_engset_check_does_not_solve_the_model(monkeypatch: pytest.MonkeyPatch) -> None:
     module = importlib.import_module("tcpcast.engines.formula.engset")
     monkeypatch.setattr(module, "solve_engset", None)
-    check("engset", load("web-10mbit"))
+    check_scenario("engset", load("web-10mbit"))
     with pytest.raises(NotApplicable):
-        check("engset", load("office-50mbit"))
+        check_scenario("engset", load("office-50mbit"))

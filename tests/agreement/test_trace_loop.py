@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import tcpcast
 from tcpcast import _native
-from tcpcast.engines.packet.configuration import configuration
+from tcpcast.engines.packet.configuration import make_configuration
 from tcpcast.scenario import Scenario
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ def loop(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
     ]
     scenario = apply_changes(BASE | {"probes": {"pcap": taps}}, PATHS[request.param])
     (answer,) = tcpcast.run(scenario, ["packet"])
-    run = _native.Simulation(configuration(scenario, 0.0), 1)
+    run = _native.Simulation(make_configuration(scenario, 0.0), 1)
     run.advance(transfers=None, until_ns=SECONDS * 10**9, threads=1)
     cells = run.counters()[0][-1].tolist()[len(_native.LINK_CELLS) :]
     return Loop(

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import tcpcast
 from tcpcast import _native
-from tcpcast.engines.packet.configuration import configuration
+from tcpcast.engines.packet.configuration import make_configuration
 from tcpcast.scenario import Scenario
 
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ def compare_counts(stack: str, queue: str, loss: str, rule: str, folder: Path) -
             "probes": {"pcap": [{"link": "sender", "file": str(file)}]},
         }
     )
-    run = _native.Simulation(configuration(question, 0.0), 1)
+    run = _native.Simulation(make_configuration(question, 0.0), 1)
     run.begin_capture(0, file)
     assert run.advance(transfers=None, until_ns=SECONDS * 10**9, threads=1) == "done"
     assert not run.end_capture(0)

@@ -11,7 +11,7 @@ import pytest
 import tcpcast
 from tcpcast import _native
 from tcpcast.cli import main
-from tcpcast.engines.packet.configuration import configuration
+from tcpcast.engines.packet.configuration import make_configuration
 from tcpcast.errors import CaptureError
 from tcpcast.scenario import Scenario
 
@@ -56,7 +56,7 @@ def engine_totals(
     question: Scenario, seconds: float, transfers: int | None = None
 ) -> dict[str, int]:
     """Run the simulation again and return the engine's totals."""
-    run = _native.Simulation(configuration(question, 0.0), 1)
+    run = _native.Simulation(make_configuration(question, 0.0), 1)
     run.advance(transfers=transfers, until_ns=int(seconds * 1e9), threads=1)
     cells = run.counters()[0][-1].tolist()[len(_native.LINK_CELLS) :]
     return dict(zip(_native.CLASS_CELLS, cells, strict=False))

@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 from reference_simulator import SECOND, Receiver, Sender
 from tcpcast.engines import answer
-from tcpcast.engines.packet.configuration import configuration
+from tcpcast.engines.packet.configuration import make_configuration
 from tcpcast_papers.short.runs import BACKOFF, FRACTIONS, Rules
 from tcpcast_papers.short.settings import ALL, NEWRENO, Setting
 
@@ -67,7 +67,7 @@ def lone_transfer(tcp: Any, size: int, lost: frozenset[int]) -> tuple[int, int]:
 @cache
 def exact_s(setting: Setting, rules: Rules, size: int, losses: int) -> float:
     """Return the mean over all sets of ``losses`` lost transmissions."""
-    numbers = configuration(make_scenario(setting, (size,), 1, rules), 0.0)
+    numbers = make_configuration(make_scenario(setting, (size,), 1, rules), 0.0)
     total = weight = 0.0
     for lost in combinations(range(size + SPURIOUS + 2 * losses), losses):
         took, sent = lone_transfer(numbers["tcp"], size, frozenset(lost))

@@ -13,7 +13,7 @@ from tcpcast.cli import main
 from tcpcast.compare import compare
 from tcpcast.models.parallel import cumulative_throughput, parallel_throughput
 from tcpcast.models.pftk import throughput
-from tcpcast.scenario import Captured, Scenario, load
+from tcpcast.scenario import CapturedFlows, Scenario, load
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -246,7 +246,7 @@ def test_command_line_compares_trace_with_formulas(
 
 def test_capture_file_is_relative_to_scenario(simulated: tuple[tcpcast.Answer, Path]) -> None:
     scenario = load(simulated[1] / "captured.toml")
-    assert isinstance(scenario.captured, Captured)
+    assert isinstance(scenario.captured, CapturedFlows)
     assert scenario.captured.file == str(simulated[1] / "flows.pcap")
     assert Scenario.from_dict(scenario.resolved()) == scenario
     assert set(scenario.resolved()) == {"name", "traffic"}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from tcpcast.answer import Answer, Metric, to_notes
+from tcpcast.answer import Answer, Metric, texts_to_notes
 
 
 def simulated() -> Answer:
@@ -34,7 +34,7 @@ def simulated() -> Answer:
             },
             "queue": {"queue_pkts": queue, "time_above": np.exp(-queue / 90)},
         },
-        notes=to_notes(["only 3 timeouts were seen"]),
+        notes=texts_to_notes(["only 3 timeouts were seen"]),
         provenance={"version": "0", "scenario": "sha256:00"},
         seed=1,
         wall_s=1.9,
@@ -63,7 +63,7 @@ def calculated() -> Answer:
             },
             "queue": {"queue_pkts": np.arange(300), "time_above": np.exp(-np.arange(300) / 200)},
         },
-        notes=to_notes(["loss is above 1 %"]),
+        notes=texts_to_notes(["loss is above 1 %"]),
         provenance={"version": "0", "scenario": "sha256:00"},
     )
 

@@ -9,7 +9,7 @@ from xml.etree import ElementTree
 
 import pytest
 import tcpcast
-from tcpcast.answer import Answer, Metric, Note, to_notes
+from tcpcast.answer import Answer, Metric, Note, texts_to_notes
 from tcpcast.compare import compare_all
 from tcpcast.report.full_report import run_document
 from tcpcast.report.load_answers import read_saved
@@ -96,7 +96,7 @@ def test_interval_warning_lists_affected_metrics() -> None:
         ("file_goodput",),
         kind="withheld",
     )
-    notes = [warning, quantile, *to_notes(["look twice"])]
+    notes = [warning, quantile, *texts_to_notes(["look twice"])]
     answer = Answer("packet", notes=notes, write_errors=["no room"])
     assert list(map(str, caveats(answer))) == [
         "the run is too short; check the intervals of a_s, b_s",
@@ -120,7 +120,7 @@ def warned_answer() -> Answer:
         Note("the trace is repeated", kind="remark"),
         Note("too short; check the intervals of ", (shown,), kind="check", named=True),
         Note("the run is too short; check every interval", kind="run"),
-        *to_notes(["the link is a mean"]),
+        *texts_to_notes(["the link is a mean"]),
     ]
     metrics = {name: Metric(0.1, 0.09, 0.11) for name in (shown, hidden)}
     return Answer("packet", metrics=metrics, notes=warnings, kind="simulation")

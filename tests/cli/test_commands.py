@@ -141,7 +141,7 @@ def test_reproduce_prints_and_writes_report(
         options.update(given)
         return made_up_report(output, own=own)
 
-    monkeypatch.setattr("tcpcast.papers.paper", lambda _: reproduce)
+    monkeypatch.setattr("tcpcast.papers.load_reproduction", lambda _: reproduce)
     folder = tmp_path / "page"
     assert main(["reproduce", "engset", "--quick", "--output", str(folder)]) == code
     out, err = capsys.readouterr()

@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from tcpcast.answer import Answer, Metric, Status
-from tcpcast.compare import Comparison, Row, compare, compare_classes, compare_shares
+from tcpcast.compare import Comparison, ComparisonRow, compare, compare_classes, compare_shares
 
 from cli.made_up import calculated, simulated, with_classes
 
 
-def row(comparison: Comparison, metric: str) -> Row:
+def row(comparison: Comparison, metric: str) -> ComparisonRow:
     return next(r for r in comparison.rows if r.metric == metric)
 
 

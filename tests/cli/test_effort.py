@@ -3,41 +3,43 @@
 import math
 
 import pytest
-from tcpcast.path.options import PathOptions, points
+from tcpcast.path.options import PathOptions, expand_points
 from tcpcast.path.run_size import (
     DURATION_S,
     LOSSES,
     MAX_PACKETS,
     MIN_TRANSFERS,
     TRANSFERS,
-    PathToSimulate,
-    simulated_s,
-    transfers,
+    SimulatedPath,
+    choose_simulated_s,
+    choose_transfer_count,
 )
 from tcpcast.statistics import MIN_UNITS
 
 
-def path(loss: float, *, stack: str = "linux-cubic", link_pps: float = math.inf) -> PathToSimulate:
-    return PathToSimulate(rtt_s=0.08, loss_ratio=loss, link_pps=link_pps, flows=1, stack=stack)
+def path(loss: float, *, stack: str = "linux-cubic", link_pps: float = math.inf) -> SimulatedPath:
+    return SimulatedPath(rtt_s=0.08, loss_ratio=loss, link_pps=link_pps, flows=1, stack=stack)
 
 
 @pytest.mark.parametrize("stack", ["linux-cubic", "linux-reno", "rfc-newreno"])
 def test_run_is_long_enough_for_hundreds_of_losses(stack: str) -> None:
     rare = path(1e-4, stack=stack)
-    seconds = simulated_s(rare)
+    seconds = choose_simulated_s(rare)
     assert seconds > DURATION_S
     assert seconds * rare.pps * rare.loss_ratio == pytest.approx(LOSSES, rel=1e-2)
 
 
 def test_run_length_is_limited_by_packet_count() -> None:
     rarer = path(1e-6)
-    assert simulated_s(rarer) * rarer.pps <= 1.01 * max(MAX_PACKETS, 0.2 * DURATION_S * rarer.pps)
+    assert choose_simulated_s(rarer) * rarer.pps <= 1.01 * max(
+        MAX_PACKETS, 0.2 * DURATION_S * rarer.pps
+    )
 
 
 def test_link_limited_run_has_default_duration() -> None:
-    assert simulated_s(path(1e-4, link_pps=1000)) == DURATION_S
-    assert simulated_s(path(1e-4, link_pps=1000, stack="linux-bbr")) == DURATION_S
-    assert simulated_s(path(0.01)) == DURATION_S
+    assert choose_simulated_s(path(1e-4, link_pps=1000)) == DURATION_S
+    assert choose_simulated_s(path(1e-4, link_pps=1000, stack="linux-bbr")) == DURATION_S
+    assert choose_simulated_s(path(0.01)) == DURATION_S
 
 
 @pytest.mark.parametrize(
@@ -47,19 +49,19 @@ def test_link_limited_run_has_default_duration() -> None:
 def test_run_is_long_enough_for_window_cycles(stack: str, seconds: float) -> None:
     """Windows of 208 packets with an RTT of 200 ms: a shorter run gives a warning for Reno."""
     link_pps = 50e6 / 12e3
-    flows = PathToSimulate(
+    flows = SimulatedPath(
         rtt_s=0.1, loss_ratio=0, link_pps=link_pps, flows=4, stack=stack, buffer_pkts=417
     )
-    assert simulated_s(flows) == pytest.approx(seconds, rel=0.01)
+    assert choose_simulated_s(flows) == pytest.approx(seconds, rel=0.01)
 
 
 def test_run_length_includes_buffer_option() -> None:
     options = PathOptions(rtt="100ms", rate="50mbit", flows="4", buffer="2bdp")
-    (point,) = points(options, None)
+    (point,) = expand_points(options, None)
     assert options.path(point).buffer_pkts == 834 == 2 * 417
 
 
 def test_number_of_transfers_falls_with_size() -> None:
-    assert transfers(70) == TRANSFERS
-    assert MIN_TRANSFERS < transfers(400_000) < TRANSFERS
-    assert transfers(1e7) == MIN_TRANSFERS >= MIN_UNITS
+    assert choose_transfer_count(70) == TRANSFERS
+    assert MIN_TRANSFERS < choose_transfer_count(400_000) < TRANSFERS
+    assert choose_transfer_count(1e7) == MIN_TRANSFERS >= MIN_UNITS

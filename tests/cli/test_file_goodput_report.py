@@ -8,7 +8,12 @@ import numpy as np
 import pytest
 from tcpcast.cli import main
 from tcpcast.compare import compare_all, compare_shares
-from tcpcast.engines.file_goodput import Counts, counted, of_shares, of_tail
+from tcpcast.engines.file_goodput import (
+    GoodputCounts,
+    count_goodputs,
+    exceeded_goodput_table,
+    goodput_tail_table,
+)
 from tcpcast.report import figures
 from tcpcast.report.goodput_figures import distribution, ends
 from tcpcast.report.run import run_parts
@@ -23,19 +28,19 @@ if TYPE_CHECKING:
     from tcpcast.scenario import Scenario
 
 
-def files(seed: int = 1, spread: float = 0.8) -> Counts:
+def files(seed: int = 1, spread: float = 0.8) -> GoodputCounts:
     random = np.random.default_rng(seed)
-    return counted([5e5 * np.exp(spread * random.standard_normal(500)) for _ in range(32)])
+    return count_goodputs([5e5 * np.exp(spread * random.standard_normal(500)) for _ in range(32)])
 
 
-def with_files(answer: Answer, counts: Counts) -> Answer:
-    answer.tables["file_goodput"] = of_shares(counts, (0.95, 0.5))
-    answer.tables["file_goodput_tail"] = of_tail({"by_file": counts})
+def with_files(answer: Answer, counts: GoodputCounts) -> Answer:
+    answer.tables["file_goodput"] = exceeded_goodput_table(counts, (0.95, 0.5))
+    answer.tables["file_goodput_tail"] = goodput_tail_table({"by_file": counts})
     return answer
 
 
 def test_report_has_file_goodput_percentiles_of_all_engines() -> None:
-    one = Counts(0, files(2).everywhere()[np.newaxis])
+    one = GoodputCounts(0, files(2).everywhere()[np.newaxis])
     answers = [with_files(calculated(), one), with_files(simulated(), files())]
     lines = plain(run_parts(compare_all(answers))).splitlines()
     (heading,) = [index for index, line in enumerate(lines) if line.startswith(" file goodput")]
@@ -58,7 +63,7 @@ def test_engine_without_file_goodput_is_left_out_of_comparison() -> None:
     assert comparison.engines == ("packet", "packet")
     assert [row.subject for row in comparison.rows] == ["5th percentile", "50th percentile"]
     assert all(row.differences[0] is not None for row in comparison.rows)
-    one = Counts(0, files().everywhere()[np.newaxis])
+    one = GoodputCounts(0, files().everywhere()[np.newaxis])
     (single_run, _) = compare_shares([with_files(simulated(), one)]).rows
     metric = single_run.metrics[0]
     assert metric is not None

@@ -79,7 +79,8 @@ def test_predict_loads_no_scipy_and_no_simulator(
 
 def test_link_loads_no_scipy() -> None:
     code = (
-        "from tcpcast.cli import link; from tcpcast.engines.kernel.path import path_configuration"
+        "from tcpcast.cli import link; "
+        "from tcpcast.engines.kernel.emulated_path import path_configuration"
     )
     assert heavy_after(code) == [{"numpy", "pydantic", "tcpcast._native"}]
 

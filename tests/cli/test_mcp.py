@@ -29,7 +29,7 @@ from tcpcast.cli.mcp import MAX_LINE_BYTES, MAX_RUNNING, MAX_WAITING, Calls
 from tcpcast.cli.mcp_tools import MAX_ARGUMENT_BYTES, MAX_ROWS, tools
 from tcpcast.cli.mcp_worker import reduced
 from tcpcast.errors import MachineError
-from tcpcast.scenario import packaged_text
+from tcpcast.scenario import read_packaged_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -88,7 +88,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("captures")
     shutil.copy(CAPTURE, folder)
     (folder / "damaged.pcap").write_bytes(gzip.decompress(CAPTURE.read_bytes())[:-7])
-    (folder / "own.toml").write_text(packaged_text("one-path"))
+    (folder / "own.toml").write_text(read_packaged_text("one-path"))
     (folder / "link.pcap").symlink_to(outside / "secret.pcap")
     (folder / "linked").symlink_to(outside)
     os.mkfifo(folder / "fifo")
@@ -165,7 +165,7 @@ def test_predict_returns_the_document_of_the_command(session: Session, capsys: P
 def test_run_returns_the_document_of_the_command_without_long_tables(
     session: Session, capsys: Printed, is_text: bool
 ) -> None:
-    scenario = packaged_text(STRICT) if is_text else STRICT
+    scenario = read_packaged_text(STRICT) if is_text else STRICT
     changes = ["run.duration=60s", "run.seed=3"]
     found = session.document(
         "run", scenario=scenario, engine=["packet", "pftk"], set=changes, tables=["recovery_sent"]

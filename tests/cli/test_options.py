@@ -9,7 +9,7 @@ from typing import Literal, get_args, get_origin
 import pytest
 import typer
 from tcpcast.cli.commands import COMMANDS, CONTEXT
-from tcpcast.option import Argument
+from tcpcast.command_option import Argument
 from tcpcast.path.rows import PATH
 
 

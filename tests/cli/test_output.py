@@ -14,7 +14,7 @@ from tcpcast import output
 from tcpcast.cli import main
 from tcpcast.errors import MachineError, TcpcastError
 from tcpcast.report import chart
-from tcpcast.scenario import packaged_text
+from tcpcast.scenario import read_packaged_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -168,7 +168,7 @@ def test_failed_capture_write_keeps_answer(
     def full(*_: object, **__: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(output, "_give_name", full)
+    monkeypatch.setattr(output, "_rename_to_final_name", full)
     assert main(captured("in.pcap")) == 3
     out, err = capsys.readouterr()
     assert "connection rate" in out
@@ -307,7 +307,10 @@ def test_file_on_standard_input_is_not_overwritten(capsys: Text) -> None:
 
 def write_scenario(capture: str, folder: Path = Path()) -> str:
     """Write an untrusted scenario that names a capture, and return its file."""
-    own = packaged_text("web-10mbit") + f'\n[[probes.pcap]]\nlink = "sender"\nfile = "{capture}"\n'
+    own = (
+        read_packaged_text("web-10mbit")
+        + f'\n[[probes.pcap]]\nlink = "sender"\nfile = "{capture}"\n'
+    )
     folder.mkdir(exist_ok=True)
     (folder / "own.toml").write_text(own)
     return str(folder / "own.toml")

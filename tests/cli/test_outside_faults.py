@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import tcpcast
 from tcpcast import Answer, Metric
-from tcpcast.answer import to_notes
+from tcpcast.answer import texts_to_notes
 from tcpcast.engines import RunOptions, plugins
 from tcpcast.errors import MachineError, NotApplicable, TcpcastError
 
@@ -24,7 +24,7 @@ def make_entry(
         setattr(function, name, value)
     point = metadata.EntryPoint("own", "own:function", plugins.ENGINES)
     monkeypatch.setattr(metadata.EntryPoint, "load", lambda _: function)
-    return plugins.entry(point)
+    return plugins.import_plugin(point)
 
 
 def run_plugin(given: Any, monkeypatch: pytest.MonkeyPatch, **attributes: Any) -> Answer:
@@ -161,7 +161,7 @@ def test_plugin_model_accepts_scenarios_with_its_inputs(monkeypatch: pytest.Monk
     function: Callable[..., float] = lambda rtt_s: 1 / rtt_s  # noqa: E731
     point = metadata.EntryPoint("own", "own:function", plugins.MODELS)
     monkeypatch.setattr(metadata.EntryPoint, "load", lambda _: function)
-    row = plugins.entry(point)
+    row = plugins.import_plugin(point)
     row.check(tcpcast.load("lossy-path"))
     with pytest.raises(NotApplicable):
         row.check(tcpcast.load("two-classes"))
@@ -225,7 +225,7 @@ def test_unreadable_plugin_answer_is_error(monkeypatch: pytest.MonkeyPatch) -> N
 
 def test_long_plugin_warnings_are_shortened(monkeypatch: pytest.MonkeyPatch) -> None:
     answer = run_plugin(
-        answer_with(Metric(1.0, interval_warning="a" * 10**6), notes=to_notes(["b" * 10**6])),
+        answer_with(Metric(1.0, interval_warning="a" * 10**6), notes=texts_to_notes(["b" * 10**6])),
         monkeypatch,
     )
     assert [len(text) for text in answer.warnings] == [500]

@@ -15,8 +15,8 @@ from tcpcast.cli import main
 from tcpcast.engines import answer
 from tcpcast.engines.formula import FORMULAS
 from tcpcast.path import run_size
-from tcpcast.path.options import CURVE_POINTS, PathOptions, curve_points, points
-from tcpcast.path.prediction import path_formulas
+from tcpcast.path.options import CURVE_POINTS, PathOptions, expand_points, make_loss_curve_points
+from tcpcast.path.prediction import select_path_formulas
 from tcpcast.report.document import Column, Paragraph, Table
 from tcpcast.report.text import text
 from tcpcast.scenario import Scenario
@@ -362,19 +362,22 @@ def test_ranges_give_round_values(
     option: str, text: str, count: int | None, expected: list[str]
 ) -> None:
     given: dict[str, Any] = {"rtt": "100ms", "loss": "1%", option: text}
-    assert [point[option] for point in points(PathOptions(**given), count)] == expected
+    assert [point[option] for point in expand_points(PathOptions(**given), count)] == expected
 
 
 def test_curve_covers_requested_losses() -> None:
     options = PathOptions(rtt="100ms", loss="1%")
-    ratios = [float(p["loss"].rstrip("%")) / 100 for p in curve_points(options, [0.01])]
+    ratios = [float(p["loss"].rstrip("%")) / 100 for p in make_loss_curve_points(options, [0.01])]
     assert len(ratios) == CURVE_POINTS
     assert ratios == sorted(ratios)
     assert [ratios[0], ratios[-1]] == pytest.approx([0.01 / 30, 0.3], rel=1e-9)
-    over = [float(p["loss"].rstrip("%")) / 100 for p in curve_points(options, [0.001, 0.03, 0.1])]
+    over = [
+        float(p["loss"].rstrip("%")) / 100
+        for p in make_loss_curve_points(options, [0.001, 0.03, 0.1])
+    ]
     assert [over[0], over[-1]] == pytest.approx([0.001, 0.1])
-    assert curve_points(options, [0.4])[-1]["loss"] == "50%"
-    assert float(curve_points(options, [0.0])[0]["loss"].rstrip("%")) > 0
+    assert make_loss_curve_points(options, [0.4])[-1]["loss"] == "50%"
+    assert float(make_loss_curve_points(options, [0.0])[0]["loss"].rstrip("%")) > 0
 
 
 @pytest.mark.parametrize(
@@ -401,7 +404,7 @@ def _colours(path: Path) -> set[tuple[int, ...]]:
 
 
 def test_predict_uses_every_formula_of_paths() -> None:
-    used = [*path_formulas("bulk"), *path_formulas("transfers")]
+    used = [*select_path_formulas("bulk"), *select_path_formulas("transfers")]
     assert sorted(used) == sorted(
         name
         for name, row in FORMULAS.items()

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 import tcpcast
-from tcpcast.answer import Answer, Metric, Status, to_notes
+from tcpcast.answer import Answer, Metric, Status, texts_to_notes
 from tcpcast.cli import main
 from tcpcast.compare import compare_all
 from tcpcast.report import text
@@ -98,7 +98,7 @@ def test_html_report_escapes_texts_of_plugins() -> None:
         "own": Metric(1.0, unit=HOSTILE, interval_warning=HOSTILE),
         "goodput_bps": Metric(2.0),
     }
-    answer = Answer(HOSTILE, metrics=metrics, notes=to_notes([HOSTILE]), regime=HOSTILE)
+    answer = Answer(HOSTILE, metrics=metrics, notes=texts_to_notes([HOSTILE]), regime=HOSTILE)
     answer.stop(HOSTILE)
     parts = run_parts(compare_all([answer, Answer("other", metrics=metrics)]), every=True)
     page = html_page(Document("a", parts), MARK)

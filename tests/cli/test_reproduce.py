@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from tcpcast.cli import main
 from tcpcast.cli.commands import PAPERS
-from tcpcast.papers import packages
+from tcpcast.papers import find_paper_packages
 from tcpcast.report.text import laid_out, text
 from tcpcast_papers.page import write
 from tcpcast_papers.report import Report
@@ -48,7 +48,7 @@ def reports(monkeypatch: pytest.MonkeyPatch) -> dict[str, Report]:
         write(given["report"], output)
         return given["report"]
 
-    monkeypatch.setattr("tcpcast.papers.paper", lambda _: reproduce)
+    monkeypatch.setattr("tcpcast.papers.load_reproduction", lambda _: reproduce)
     return given
 
 
@@ -130,4 +130,4 @@ def test_reproduce_writes_html_page(
 
 
 def test_help_lists_installed_papers() -> None:
-    assert tuple(packages()) == PAPERS
+    assert tuple(find_paper_packages()) == PAPERS

@@ -12,7 +12,7 @@ import tcpcast
 from tcpcast.answer import Status
 from tcpcast.cli import main
 from tcpcast.errors import MachineError, NotApplicable
-from tcpcast.scenario import packaged_text
+from tcpcast.scenario import read_packaged_text
 
 from cli.made_up import calculated, simulated
 
@@ -53,7 +53,7 @@ def test_json_goes_to_stdout_and_warnings_to_stderr(capsys: Capture) -> None:
 def test_scenario_is_read_from_standard_input(
     capsys: Capture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    text = packaged_text("web-10mbit")
+    text = read_packaged_text("web-10mbit")
     for file in ("web-10mbit", "-"):
         monkeypatch.setattr("sys.stdin", io.StringIO(text))
         assert main(["run", file, "--print-scenario", "--set", "traffic.sources=98"]) == 0

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
-from tcpcast.__main__ import is_stale
+from tcpcast.__main__ import is_native_module_stale
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -14,13 +14,13 @@ if TYPE_CHECKING:
 def test_missing_or_outdated_native_module_is_stale(tmp_path: Path) -> None:
     package, sources = tmp_path / "python" / "tcpcast", tmp_path / "crates" / "sim" / "src"
     package.mkdir(parents=True)
-    assert not is_stale(package)  # an installed package has no sources
+    assert not is_native_module_stale(package)  # an installed package has no sources
     sources.mkdir(parents=True)
     (sources / "lib.rs").touch()
-    assert is_stale(package)
+    assert is_native_module_stale(package)
     module = package / "_native.abi3.so"
     module.touch()
     os.utime(sources / "lib.rs", (1000, 1000))
-    assert not is_stale(package)
+    assert not is_native_module_stale(package)
     os.utime(module, (500, 500))
-    assert is_stale(package)
+    assert is_native_module_stale(package)

@@ -113,7 +113,7 @@ def test_repeated_sweep_into_directory_reuses_rows(
     assert main(["sweep", file, "--out", str(tmp_path / "out"), "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["rows"] == {"answered": 3}
     assert main(["sweep", file, "--seed", "2", "--out", str(tmp_path / "out")]) == 2
-    assert "contains another sweep: another scenario: run.seed is 2, there 1" in (
+    assert "contains another sweep: another scenario: run.seed is 2, in the folder 1" in (
         capsys.readouterr().err
     )
 
@@ -194,9 +194,15 @@ def test_error_for_other_sweep_names_first_different_key(
     for changed, message in (
         ([*rtts, *losses], ": network.bottleneck.loss varies only here"),
         (losses, ": network.bottleneck.loss varies only here"),
-        (["--vary", "network.rtt=50ms,95ms,99ms"], '3 values, "50ms" to "99ms", there 2 values'),
-        ([*rtts, "--set", "traffic.flows=2"], ": traffic.flows is 2, there 1; write another"),
-        ([*rtts, "--set", "tcp.receiver_window=9"], 'is 9, there "unlimited"'),
+        (
+            ["--vary", "network.rtt=50ms,95ms,99ms"],
+            '3 values, "50ms" to "99ms", in the folder 2 values',
+        ),
+        (
+            [*rtts, "--set", "traffic.flows=2"],
+            ": traffic.flows is 2, in the folder 1; write another",
+        ),
+        ([*rtts, "--set", "tcp.receiver_window=9"], 'is 9, in the folder "unlimited"'),
     ):
         capsys.readouterr()
         assert main([*arguments, *changed]) == 2

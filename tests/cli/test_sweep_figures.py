@@ -12,7 +12,7 @@ from tcpcast.cli import main
 from tcpcast.errors import TcpcastError
 from tcpcast.report.sweep_cells import along, cells
 from tcpcast.report.sweep_figures import drawn_sweep, read_levels
-from tcpcast.sweeps import prepare
+from tcpcast.sweeps import prepare_sweep
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -31,7 +31,7 @@ def draw_figures(
     vary: dict[str, Any], levels: dict[str, list[float]], **options: Any
 ) -> dict[str, Figure]:
     results = tcpcast.sweep("lossy-path", vary, processes=1, **options)
-    kinds = prepare("lossy-path", vary, **options).spec.kinds
+    kinds = prepare_sweep("lossy-path", vary, **options).spec.kinds
     keys = {key: (kind, results.keys[key]) for key, kind in kinds.items()}
     return dict(drawn_sweep(results.to_arrow(), keys, "lossy-path", levels))
 

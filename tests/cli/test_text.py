@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 import tcpcast
-from tcpcast.answer import Answer, Status, to_notes
+from tcpcast.answer import Answer, Status, texts_to_notes
 from tcpcast.compare import compare_all
 from tcpcast.report import text
 from tcpcast.report.run import run_parts
@@ -123,7 +123,7 @@ def test_report_lists_inapplicable_and_incomplete_answers() -> None:
     printed = report_text([refused, stopped], 100)
     assert "pftk does not apply: it needs bulk flows" in printed
     assert "packet: stopped after 3 of 10 replications" in printed
-    stopped.notes = to_notes(["stopped after 3 of 10 replications"])
+    stopped.notes = texts_to_notes(["stopped after 3 of 10 replications"])
     assert report_text([stopped], 100).count("3 of 10 replications") == 1
 
 
@@ -151,5 +151,5 @@ def test_no_color_removes_all_escape_sequences(
 
 def test_markup_in_warning_is_printed_unchanged() -> None:
     answer = simulated()
-    answer.notes = to_notes(["see [red]x[/red] :smile: [[class]]"])
+    answer.notes = texts_to_notes(["see [red]x[/red] :smile: [[class]]"])
     assert "see [red]x[/red] :smile: [[class]]" in report_text([answer], 100)

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 import tcpcast
 from tcpcast import _native
-from tcpcast.engines.packet.configuration import configuration
+from tcpcast.engines.packet.configuration import make_configuration
 from tcpcast.report.json import json_report
 from tcpcast.scenario.aqm import AQM_TABLES
 
@@ -120,7 +120,7 @@ def test_other_seed_gives_other_results() -> None:
 
 
 def run_config(**changes: Any) -> Config:
-    return configuration(tcpcast.load("web-10mbit").with_changes(changes), 2.0)
+    return make_configuration(tcpcast.load("web-10mbit").with_changes(changes), 2.0)
 
 
 def all_results(run: _native.Simulation) -> dict[str, Any]:

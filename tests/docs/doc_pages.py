@@ -32,7 +32,7 @@ from typing import Any
 
 from started import tcpcast
 from tcpcast.scenario import Scenario, load
-from tcpcast.scenario.classes import overlay
+from tcpcast.scenario.classes import override_table
 
 ROOT = Path(__file__).parents[2]
 COLUMNS = "96"
@@ -192,7 +192,7 @@ class Reader:
         base = tomllib.loads((ROOT / "scenarios" / "web-10mbit.toml").read_text(encoding="utf-8"))
         if "hop" in part.get("network", {}):
             del base["network"]["bottleneck"]  # hops replace it
-        Scenario.from_dict(overlay(base, part), folder=self.folder)
+        Scenario.from_dict(override_table(base, part), folder=self.folder)
 
 
 def commands(block: Block) -> list[str]:

@@ -26,14 +26,14 @@ from tcpcast.engines.registry import (
     TRANSFERS,
     USERS,
 )
-from tcpcast.engines.stacks import Fit, Verdict, fit
+from tcpcast.engines.stack_support import StackSupport, SupportLevel, get_stack_support
 from tcpcast.metrics import METRICS
 from tcpcast.scenario import (
     PRECISION_METRICS,
     PRESETS,
     Arrivals,
     Bulk,
-    Captured,
+    CapturedFlows,
     Codel,
     FairQueue,
     FixedPoint,
@@ -59,10 +59,10 @@ from tcpcast.scenario import (
     TokenBucket,
     Transfers,
     UserClass,
-    scenario_schema,
+    make_scenario_schema,
 )
 from tcpcast.scenario.cross import FgnCross, ParetoCross, PoissonCross, TraceCross
-from tcpcast.scenario.modern_tcp import DEFAULT_STACK, MODERN_PRESETS, applicable_keys
+from tcpcast.scenario.modern_tcp import DEFAULT_STACK, MODERN_PRESETS, drop_classic_keys
 from tcpcast.scenario.return_path import ReturnLink
 from tcpcast.scenario.run import PacketCapture
 from tcpcast.scenario.stack_facts import CLASSIC_RECOVERY, MODERN_FACTS, PAPERS
@@ -119,7 +119,7 @@ TABLES_OF_KEYS: dict[str, type[Table]] = {
     for table in (
         Scenario, Network, Link, Hop, ReturnLink, Red, FairQueue, Codel, FqCodel, Pie, HeadDrop,
         TokenBucket, OpportunityRate,
-        GilbertElliott, RestOfRound, OnOff, Bulk, Transfers, Arrivals, Captured, Tcp,
+        GilbertElliott, RestOfRound, OnOff, Bulk, Transfers, Arrivals, CapturedFlows, Tcp,
         TcpRules, MaxPlusRules, Run, Probes, PacketCapture, MeanField, FixedPoint, UserClass,
         PoissonCross, FgnCross, ParetoCross, TraceCross, Sweep,
     )
@@ -163,7 +163,7 @@ def _code(value: Any) -> str:
 @cache
 def _schema() -> dict[str, Any]:
     """Return the schema of a scenario, cached because creating it is slow."""
-    return scenario_schema()
+    return make_scenario_schema()
 
 
 def keys(name: str) -> str:
@@ -262,7 +262,7 @@ def _example(field: FieldInfo) -> str:
 
 def presets() -> str:
     """Return every default of every preset, those of papers apart."""
-    todays = {name: applicable_keys(keys) for name, keys in MODERN_PRESETS.items()}
+    todays = {name: drop_classic_keys(keys) for name, keys in MODERN_PRESETS.items()}
     return _presets({n: keys for n, keys in PRESETS.items() if n not in PAPERS} | todays)
 
 
@@ -351,7 +351,7 @@ def stacks() -> str:
     """Return the support of each stack by each engine; equal columns and equal rows are merged."""
     columns: dict[tuple[str, ...], list[str]] = {}
     for stack in STACKS:
-        cells = tuple(_fit(fit(engine, stack)) for engine in REGISTRY)
+        cells = tuple(_fit(get_stack_support(engine, stack)) for engine in REGISTRY)
         columns.setdefault(cells, []).append(f"`{stack}`")
     engines: dict[tuple[str, ...], list[str]] = {}
     for engine, *row in zip(REGISTRY, *columns, strict=True):
@@ -360,10 +360,10 @@ def stacks() -> str:
     return _table(head, [[", ".join(names), *cells] for cells, names in engines.items()])
 
 
-def _fit(fit: Fit) -> str:
-    if fit.verdict is Verdict.REFUSED:
-        return f"refused: {fit.text}"
-    return fit.text or "applies"
+def _fit(get_stack_support: StackSupport) -> str:
+    if get_stack_support.verdict is SupportLevel.REFUSED:
+        return f"refused: {get_stack_support.text}"
+    return get_stack_support.text or "applies"
 
 
 BEST_FOR = {

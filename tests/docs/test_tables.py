@@ -16,7 +16,7 @@ from tcpcast.answer import UNITS
 from tcpcast.cli import app
 from tcpcast.engines.formula import FORMULAS
 from tcpcast.metrics import METRICS
-from tcpcast.scenario import PRESETS, MaxPlusRules, Scenario, TcpRules, packaged_names
+from tcpcast.scenario import PRESETS, MaxPlusRules, Scenario, TcpRules, get_packaged_names
 from tcpcast.scenario.traffic import DISTRIBUTIONS
 
 if TYPE_CHECKING:
@@ -82,7 +82,7 @@ def test_every_distribution_is_explained() -> None:
 
 
 def test_every_packaged_scenario_is_named() -> None:
-    assert set(packaged_names()) <= rows("commands.md").keys()
+    assert set(get_packaged_names()) <= rows("commands.md").keys()
 
 
 def test_every_command_shows_its_help() -> None:

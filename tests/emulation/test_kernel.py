@@ -16,7 +16,7 @@ from tcpcast.compare import class_metrics
 from tcpcast.emulation.traffic import TrafficOutcome
 from tcpcast.engines import RunOptions
 from tcpcast.engines import answer as ask
-from tcpcast.engines.kernel import seconds
+from tcpcast.engines.kernel import estimate_duration_s
 from tcpcast.engines.kernel.config import run_arguments
 from tcpcast.scenario import Scenario
 
@@ -75,7 +75,7 @@ def test_kernel_runs_only_if_requested() -> None:
 
 
 def test_estimated_duration_is_reported() -> None:
-    assert seconds(kernel_scenario(run={"duration": "3s", "replications": 4})) == 12.0
+    assert estimate_duration_s(kernel_scenario(run={"duration": "3s", "replications": 4})) == 12.0
 
 
 def test_each_flow_has_the_options_and_delays_of_its_class() -> None:
@@ -120,7 +120,7 @@ def test_files_require_a_known_end() -> None:
     assert schedule["wanted"] == (10**9, 50)
     assert schedule["until_ns"] is None
     # 8 sources; each has at most one file every 0.24 s.
-    assert seconds(scenario) == pytest.approx(1 + 50 * 0.24 / 8, rel=0.01)
+    assert estimate_duration_s(scenario) == pytest.approx(1 + 50 * 0.24 / 8, rel=0.01)
 
 
 FILES: dict[str, Any] = {
@@ -359,7 +359,7 @@ def test_estimated_duration_of_transfers_includes_their_size() -> None:
     run = {"traffic": {"kind": "transfers", "size": "1000pkt", "count": 10}, "run": {}}
     scenario = Scenario.from_dict({**BASE, **run})
     # 1000 packets of 1500 bytes take 1.2 s at 10 Mbit/s.
-    assert 12 < seconds(scenario) < 16
+    assert 12 < estimate_duration_s(scenario) < 16
 
 
 def test_late_bbr_run_has_a_warning_of_rate_samples(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -369,7 +369,7 @@ def test_late_bbr_run_has_a_warning_of_rate_samples(monkeypatch: pytest.MonkeyPa
     [message] = [w for w in late.warnings if "more than 0.2 ms late" in w]
     assert message.startswith("bbr: 1.0% of the packets were")
     # Half a millisecond of a round trip of 20.
-    assert "ACKs 0.5 ms late increase its largest rate sample" in message
+    assert "ACKs that are 0.5 ms late increase its bandwidth estimate" in message
     assert "by up to 2.6%" in message
     assert "the link was paused for 1.0% of the time, 2.0 ms per pause" in message
     # 100 packets per 0.1 s; each waited for 10 ms.

@@ -51,7 +51,7 @@ def test_killed_run_leaves_no_state(mode: Mode, tmp_path: Path, whom: str) -> No
     )
     process = sandbox = 0
     for _ in within(120):
-        started = processes("tcpcast.emulation.process")
+        started = processes("tcpcast.emulation.link_process")
         process = next((p for p in started if parent(p) == run.pid), 0)
         sandbox = next((p for p in started if process and parent(p) == process), 0)
         if sandbox and len(namespaces(sandbox)) > 0:
@@ -60,7 +60,7 @@ def test_killed_run_leaves_no_state(mode: Mode, tmp_path: Path, whom: str) -> No
             pytest.skip(f"this machine has no link: {run.communicate()}")
     os.kill({"command": run.pid, "process": process, "sandbox": sandbox}[whom], signal.SIGKILL)
     for _ in within(60):
-        if not {process, sandbox} & set(processes("tcpcast.emulation.process")):
+        if not {process, sandbox} & set(processes("tcpcast.emulation.link_process")):
             break
     out, err = run.communicate(timeout=60)
     assert run.returncode == {"command": -signal.SIGKILL}.get(whom, run.returncode)

@@ -144,7 +144,7 @@ def host() -> Iterator[Host]:
 
 def children(process: int) -> list[int]:
     """Return the processes of a link that another process started."""
-    return [p for p in processes("tcpcast.emulation.process") if parent(p) == process]
+    return [p for p in processes("tcpcast.emulation.link_process") if parent(p) == process]
 
 
 @pytest.mark.parametrize("whom", ["nobody", "command", "process", "sandbox", "all"])
@@ -181,7 +181,7 @@ def test_nat_reaches_the_host_and_networks_behind_it(host: Host, tmp_path: Path,
         time.sleep(0.1)
     assert not changed
     for _ in within(10):
-        if not own & set(processes("tcpcast.emulation.process")):
+        if not own & set(processes("tcpcast.emulation.link_process")):
             break
 
 

@@ -76,7 +76,7 @@ def test_link_restores_host_state_and_ends_programs(mode: Mode, tmp_path: Path, 
     if whom == "command":
         os.kill(link.pid, signal.SIGKILL)
     elif whom == "process":
-        (own,) = [p for p in processes("tcpcast.emulation.process") if parent(p) == link.pid]
+        (own,) = [p for p in processes("tcpcast.emulation.link_process") if parent(p) == link.pid]
         os.kill(own, signal.SIGKILL)
     for _ in within(60):
         if not processes(marker):

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from report_parts import check_figure, own, section, without_layout
 from tcpcast import _native
-from tcpcast.engines.packet.configuration import configuration
+from tcpcast.engines.packet.configuration import make_configuration
 from tcpcast.engines.packet.metric_estimates import CLASS, LINK
 from tcpcast_papers import paper
 from tcpcast_papers.pftk import traces
@@ -56,7 +56,7 @@ FIGURES = [
 
 def uncut(path: Path, seconds: float) -> np.ndarray:
     """Return the cells of the observed flow in a run without pauses."""
-    run = _native.Simulation(configuration(path.scenario(), 0.0), 1)
+    run = _native.Simulation(make_configuration(path.scenario(), 0.0), 1)
     run.advance(transfers=None, until_ns=round(seconds * 1e9), threads=1)
     return run.counters()[0][-1, len(LINK) : len(LINK) + len(CLASS)].astype(np.int64)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from tcpcast.models.blocks import BLOCK
+from tcpcast.models.block_evaluation import BLOCK
 from tcpcast.models.cubic import cubic_response, cubic_tolerated_loss_ratio
 from tcpcast.models.mathis import mathis_constant, mathis_rate_pps
 from tcpcast.models.pftk import (

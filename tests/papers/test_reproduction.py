@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from tcpcast.errors import ScenarioError
-from tcpcast.papers import paper
+from tcpcast.papers import load_reproduction
 from tcpcast_papers.drawing import Plot, panels
 from tcpcast_papers.page import (
     difference_text,
@@ -170,4 +170,4 @@ def test_page_shows_all_rows_and_marks_differences(tmp_path: Path) -> None:
 
 def test_unknown_paper_is_rejected() -> None:
     with pytest.raises(ScenarioError, match=r"no paper 'engse'\. Did you mean 'engset'"):
-        paper("engse")
+        load_reproduction("engse")

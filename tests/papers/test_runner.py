@@ -107,7 +107,7 @@ def command(
     """Return a function that reproduces a paper from the command line."""
 
     def run(made_up: Paper[float, Runs[float]], *options: str) -> int:
-        monkeypatch.setattr("tcpcast.papers.paper", lambda _: made_up.reproduce)
+        monkeypatch.setattr("tcpcast.papers.load_reproduction", lambda _: made_up.reproduce)
         return main(["reproduce", "engset", "--output", str(tmp_path / "page"), *options])
 
     return run

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from tcpcast.engines.formula.short import short
+from tcpcast.engines.formula.short_transfers import short
 from tcpcast.models.short import conditional_latency_s
 from tcpcast_papers.short import published
 from tcpcast_papers.short.expected import REDUCED, as_proposed, reduction

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from tcpcast.errors import ScenarioError
 from tcpcast.scenario import Scenario
-from tcpcast.scenario.schema import scenario_schema
+from tcpcast.scenario.schema import make_scenario_schema
 from tcpcast.units import NUMBER
 
 if TYPE_CHECKING:
@@ -295,4 +295,4 @@ def _fits(schema: Schema, table: Tables) -> bool:
 
 @cache
 def _schema() -> Schema:
-    return scenario_schema()
+    return make_scenario_schema()

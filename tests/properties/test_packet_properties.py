@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 from tcpcast import _native
 from tcpcast.engines.packet import reliability
-from tcpcast.engines.packet.configuration import configuration
+from tcpcast.engines.packet.configuration import make_configuration
 from tcpcast.models.engset import Path, isolated_connection, lone_queue, lone_transfer
 from tcpcast.scenario import Scenario
 
@@ -281,7 +281,7 @@ def test_active_source_time_equals_total_on_time(
 ) -> None:
     # Little's law, to the nanosecond: each source sends one file in a run that ends with the last
     # one. A source is counted from the arrival of its first packet, 120 us after it was sent.
-    numbers = configuration(
+    numbers = make_configuration(
         Scenario.from_dict(
             {
                 "network": {

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tcpcast.errors import ScenarioError
-from tcpcast.scenario import Scenario, load, packaged_names, parse_assignments
+from tcpcast.scenario import Scenario, get_packaged_names, load, parse_assignments
 
 LINE = re.compile(
     r"[\w.-]+: .+(; (write|leave|set|did you mean|the keys here are)|unknown key).+", re.DOTALL
@@ -275,7 +275,10 @@ def refused(*assignments: str, name: str = "web-10mbit") -> list[str]:
             'cross.0.mean: "unlimited" is too much',
         ),
         ("cross=[{model='poisson',mean='20000%'}]", 'cross.0.mean: "20000%" is too much'),
-        ("cross=[{model='poisson',mean='3%',sd='4%'}]", 'cross.0.sd: goes with model = "fgn", not'),
+        (
+            "cross=[{model='poisson',mean='3%',sd='4%'}]",
+            'cross.0.sd: belongs to model = "fgn", not',
+        ),
         (
             "cross=[{model='poisson',mean='3%',hop='bottle'}]",
             'cross.0.hop: there is no hop "bottle"',
@@ -317,7 +320,7 @@ def refused(*assignments: str, name: str = "web-10mbit") -> list[str]:
         ),
         (
             "cross=[{model='poisson',mean='1%',name='a'},{model='poisson',mean='1%',name='a'}]",
-            'cross.1.name: "a" is another stream',
+            'cross.1.name: "a" is the name of another stream',
         ),
         ("tcp.timestamps=true", "tcp.timestamps: rfc-newreno has none; write stack"),
         ("tcp.handshake=true", "tcp.handshake: "),
@@ -336,7 +339,7 @@ def refused(*assignments: str, name: str = "web-10mbit") -> list[str]:
             "fixed_point.reference=1",
             'fixed_point.reference: unknown key; did you mean "references"?',
         ),
-        ("tcp.rules.max_plus={}", 'tcp.rules.max_plus: goes with stack = "max-plus-reno"'),
+        ("tcp.rules.max_plus={}", 'tcp.rules.max_plus: belongs to stack = "max-plus-reno"'),
         (
             "tcp={stack='max-plus-reno',rules={max_plus={growth='none'}}}",
             "tcp.rules.max_plus.growth: ",
@@ -619,7 +622,8 @@ def refused(*assignments: str, name: str = "web-10mbit") -> list[str]:
         ("probes.goodput_least='1s'", "probes.goodput_least: "),
         (
             "probes.goodput_least=1e10",
-            'probes.goodput_least: no file has more than 10000000000pkt; write "10pkt"',
+            "probes.goodput_least: 10000000000pkt is above the largest file size; write, for "
+            'example, "10pkt"',
         ),
         # Changes of missing tables.
         (
@@ -796,7 +800,7 @@ def as_packaged(name: str) -> dict[str, Any]:
 @settings(max_examples=200, deadline=None)
 @given(st.data())
 def test_junk_values_give_only_error_lines(data: st.DataObject) -> None:
-    name = data.draw(st.sampled_from(packaged_names()))
+    name = data.draw(st.sampled_from(get_packaged_names()))
     tables = copy.deepcopy(as_packaged(name))
     for _ in range(data.draw(st.integers(1, 3))):
         path = data.draw(st.sampled_from(paths(tables)[1:]))

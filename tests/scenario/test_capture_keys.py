@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import jsonschema
 import pytest
 from tcpcast.errors import ScenarioError
-from tcpcast.scenario import Captured, Scenario, load
+from tcpcast.scenario import CapturedFlows, Scenario, load
 from test_schema import SCHEMA
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ def captured(folder: Path, **more: Any) -> Scenario:
 
 def test_capture_scenario_needs_only_traffic(folder: Path) -> None:
     scenario = captured(folder)
-    assert isinstance(scenario.traffic, Captured)
+    assert isinstance(scenario.traffic, CapturedFlows)
     assert scenario.captured is scenario.traffic
     assert scenario.captured.file == str(folder / "slow.pcap")
     assert scenario.captured.connection is None
@@ -64,7 +64,10 @@ def test_capture_connection_selection(typed: object, meant: object, folder: Path
         ({"connection": 1.5}, "traffic.connection: 1.5 is not a whole number"),
         ({"connection": ""}, "traffic.connection: "),
         ({"connection": ["10.0.0.1"]}, "traffic.connection: "),
-        ({"flows": 2}, 'traffic.flows: the capture has their number; write connection = "all"'),
+        (
+            {"flows": 2},
+            'traffic.flows: the capture determines their number; write connection = "all"',
+        ),
         ({"conection": 2}, 'traffic.conection: unknown key; did you mean "connection"?'),
     ],
 )

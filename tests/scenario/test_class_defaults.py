@@ -131,7 +131,7 @@ def test_class_buffer_in_bdp_requires_network_rtt() -> None:
     top = RUN + NETWORK.replace('rtt = "50ms"\n', "")
     near = one_class("near", 'rtt = "10ms"', 'egress = { rate = "5mbit", buffer = "1bdp" }', BULK)
     assert refused(top + near) == [
-        'class.near.egress.buffer: "1bdp" needs network.rtt; write that, or a buffer such as '
+        'class.near.egress.buffer: "1bdp" needs network.rtt; write an RTT, or a buffer such as '
         '"150pkt"'
     ]
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from tcpcast.errors import ScenarioError
 from tcpcast.scenario import Bulk, OnOff, Population, Scenario, load
-from tcpcast.scenario.classes import overlay
+from tcpcast.scenario.classes import override_table
 
 TOP = """
 [network]
@@ -196,7 +196,7 @@ def test_changes_of_missing_classes_are_rejected(change: str, message: str) -> N
         ('name = "a b"', 'class."a b".name: "a b" is not a name'),
         (
             'name = "a"\nflows = 3',
-            "class.a.flows: flows do not go with on-off traffic; write sources",
+            "class.a.flows: flows do not apply to on-off traffic; write sources",
         ),
         (
             'name = "a"\ntraffic = { kind = "bulk" }',
@@ -222,9 +222,12 @@ def test_changes_of_missing_classes_are_rejected(change: str, message: str) -> N
         ),
         (
             'name = "a"\ntraffic = { kind = "bulk", start = ["0s"] }\nflows = 2',
-            "class.a.traffic.start: 1 times for 2 flows; write one for each",
+            "class.a.traffic.start: 1 start times for 2 flows; write one time per flow",
         ),
-        ('name = "a"\n[[class]]\nname = "a"', 'class.1.name: "a" is another class; write a new'),
+        (
+            'name = "a"\n[[class]]\nname = "a"',
+            'class.1.name: "a" is the name of another class; write a new',
+        ),
         (
             'name = "a"\nsources = 9000000\n[[class]]\nname = "b"\nsources = 9000000',
             "class: 18000000 senders in all classes; write at most 10000000 in total",
@@ -290,7 +293,7 @@ def test_missing_sender_count_is_reported() -> None:
     ],
 )
 def test_overlay_merges_tables(base: Any, top: Any, together: Any) -> None:
-    assert overlay(base, top) == together
+    assert override_table(base, top) == together
 
 
 def test_populations_are_computed_once() -> None:
@@ -330,13 +333,13 @@ def test_changes_set_tcp_of_class() -> None:
 def test_incompatible_senders_are_rejected() -> None:
     text = OWN_TCP.replace('stack = "rfc-newreno", min_rto = "200ms"', 'stack = "max-plus-reno"')
     assert refused(text) == [
-        'class.b.tcp.stack: "max-plus-reno" does not go with class a, which has "rfc-reno"; write '
-        "one for all classes, or a scenario for each"
+        'class.b.tcp.stack: "max-plus-reno" cannot be combined with "rfc-reno" of class a; '
+        "write one value for all classes, or one scenario per class"
     ]
     text = OWN_TCP.replace('min_rto = "200ms"', 'rules = { window_unit = "bytes" }')
     assert refused(text) == [
-        'class.b.tcp.rules.window_unit: "bytes" does not go with class a, which has "packets"; '
-        "write one for all classes, or a scenario for each"
+        'class.b.tcp.rules.window_unit: "bytes" cannot be combined with "packets" of class a; '
+        "write one value for all classes, or one scenario per class"
     ]
 
 

@@ -10,7 +10,7 @@ import pytest
 import tcpcast
 from tcpcast import _native
 from tcpcast.engines.fixed_point.configuration import native_configuration
-from tcpcast.engines.packet.configuration import configuration
+from tcpcast.engines.packet.configuration import make_configuration
 from tcpcast.scenario.modern_tcp import MODERN_PRESETS
 
 if TYPE_CHECKING:
@@ -113,7 +113,7 @@ def expected(message: str) -> set[str]:
 @pytest.mark.parametrize("name", MOST)
 def test_native_module_accepts_exactly_the_written_keys(name: str) -> None:
     """An unknown key is rejected with the expected keys, which are those that Python writes."""
-    config = configuration(scenario(name), 1.0)
+    config = make_configuration(scenario(name), 1.0)
     assert _native.run_bytes(config, 1) > 0
     for path in tables(config):
         more: Any = copy.deepcopy(config)
@@ -129,7 +129,7 @@ def test_native_module_accepts_exactly_the_written_keys(name: str) -> None:
 
 @pytest.mark.parametrize("name", MOST)
 def test_missing_key_is_reported(name: str) -> None:
-    config = configuration(scenario(name), 1.0)
+    config = make_configuration(scenario(name), 1.0)
     for key in ("seed", "queue", "tcp", "classes"):
         less: Any = {other: value for other, value in config.items() if other != key}
         assert f"missing field `{key}`" in refused(less)
@@ -153,40 +153,40 @@ def test_missing_key_is_reported(name: str) -> None:
     ],
 )
 def test_native_error_contains_path(change: dict[str, Any], message: str) -> None:
-    wrong: Any = configuration(scenario("web"), 1.0) | change
+    wrong: Any = make_configuration(scenario("web"), 1.0) | change
     assert message in refused(wrong)
 
 
 def test_native_module_accepts_modern_stacks() -> None:
-    wrong: Any = configuration(scenario("bytes"), 1.0)
+    wrong: Any = make_configuration(scenario("bytes"), 1.0)
     wrong["tcp"]["modern"]["stack"] = "linux"
     assert expected(refused(wrong)) == MODERN_PRESETS.keys()
 
 
 def test_native_module_rejects_empty_distributions() -> None:
-    wrong: Any = configuration(scenario("times"), 1.0)
+    wrong: Any = make_configuration(scenario("times"), 1.0)
     wrong["classes"][0]["traffic"]["bulk"]["start"] = {"times": []}
     assert "times: invalid length 0, expected at least one" in refused(wrong)
-    wrong = configuration(scenario("sizes"), 1.0)
+    wrong = make_configuration(scenario("sizes"), 1.0)
     wrong["classes"][0]["traffic"]["transfers"]["sizes"] = []
     assert "expected at least one" in refused(wrong)
 
 
 def test_native_module_validates_packet_opportunities() -> None:
-    wrong: Any = configuration(scenario("bucket"), 1.0)
+    wrong: Any = make_configuration(scenario("bucket"), 1.0)
     wrong["queue"]["managed"]["rate"] = {"opportunities": [(5, 1), (3, 1)]}
     assert "line 2 of the trace is earlier than the line before" in refused(wrong)
 
 
 @pytest.mark.parametrize("value", [object(), b"1", {1, 2}, 2**64, -(2**63) - 1])
 def test_native_module_rejects_other_types(value: object) -> None:
-    wrong: Any = configuration(scenario("web"), 10.0)
+    wrong: Any = make_configuration(scenario("web"), 10.0)
     wrong["classes"][0]["sources"] = value
     assert refused(wrong).startswith("classes[0].sources: ")
 
 
 def test_native_module_rejects_several_choices() -> None:
-    wrong: Any = configuration(scenario("red"), 10.0)
+    wrong: Any = make_configuration(scenario("red"), 10.0)
     wrong["queue"] |= {"fair": {}}
     assert "queue: a choice must have one key, not 2" in refused(wrong)
 
@@ -195,11 +195,11 @@ def test_fixed_point_configuration_keys() -> None:
     loop = scenario("loop").with_changes({"fixed_point": {"scheme": 2}})
     assert loop.fixed_point is not None
     config = native_configuration(loop, loop.fixed_point)
-    assert _native.Simulation.fixed_point(configuration(loop, 1.0), config, 1)
+    assert _native.Simulation.fixed_point(make_configuration(loop, 1.0), config, 1)
     for key in config:
         less = {other: value for other, value in config.items() if other != key}
         with pytest.raises(ValueError, match=f"missing field `{key}`"):
-            _native.Simulation.fixed_point(configuration(loop, 1.0), less, 1)
+            _native.Simulation.fixed_point(make_configuration(loop, 1.0), less, 1)
     wrong = config | {"scheme": "3"}
     with pytest.raises(ValueError, match="scheme: unknown variant `3`"):
-        _native.Simulation.fixed_point(configuration(loop, 1.0), wrong, 1)
+        _native.Simulation.fixed_point(make_configuration(loop, 1.0), wrong, 1)

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 import tcpcast
-from tcpcast.engines.packet.configuration import configuration
+from tcpcast.engines.packet.configuration import make_configuration
 from tcpcast.errors import ScenarioError
 from tcpcast.scenario import Scenario
 
@@ -38,7 +38,7 @@ def test_resolved_cross_traffic_reads_back(stream: dict[str, Any]) -> None:
 
 
 def process(cross_scenario: Scenario) -> Any:
-    (stream,) = configuration(cross_scenario, 0.0)["cross"]
+    (stream,) = make_configuration(cross_scenario, 0.0)["cross"]
     return stream["process"]
 
 
@@ -77,7 +77,7 @@ def test_changes_select_stream_by_name_or_index() -> None:
 def test_default_hop_of_stream_is_bottleneck() -> None:
     network = {"rtt": "50ms", "hop": HOPS}
     two_streams = scenario(NOISE, NOISE | {"name": "other", "hop": "access"}, network=network)
-    streams: Any = configuration(two_streams, 0.0)["cross"]
+    streams: Any = make_configuration(two_streams, 0.0)["cross"]
     assert [stream["stage"] for stream in streams] == [1, 0]
     # Shares are of the hop's own rate.
     assert streams[1]["process"]["mean"] == 2 * streams[0]["process"]["mean"]
@@ -90,13 +90,13 @@ def test_default_hop_of_stream_is_bottleneck() -> None:
 def test_series_with_many_packets_are_shorter() -> None:
     network = {"rtt": "50ms", "hop": HOPS}
     fast = {"model": "poisson", "mean": "18mbit", "hop": "access", "bin": "10ms"}
-    streams = configuration(scenario(fast, NOISE | {"hop": "access"}, network=network), 0.0)[
+    streams = make_configuration(scenario(fast, NOISE | {"hop": "access"}, network=network), 0.0)[
         "cross"
     ]
     # 15 packets per bin, at most 4 million; streams of one hop have the same length.
     assert [(stream["bins"], stream["series"]) for stream in streams] == [(2**18, 1)] * 2
     fast = fast | {"bin": "1s"}
-    streams = configuration(scenario(fast, network=network), 0.0)["cross"]
+    streams = make_configuration(scenario(fast, network=network), 0.0)["cross"]
     assert [stream["bins"] for stream in streams] == [2**11]
 
 
@@ -144,7 +144,7 @@ def test_noise_series_cover_the_run_and_the_sources(
         "size": {"distribution": "constant", "value": "3pkt"},
     }
     tables = {"network": {"rtt": "50ms", "hop": HOPS}, "traffic": traffic, "run": run}
-    (config,) = configuration(scenario(NOISE | {"hop": "access"}, **tables), 0.0)["cross"]
+    (config,) = make_configuration(scenario(NOISE | {"hop": "access"}, **tables), 0.0)["cross"]
     assert (config["bins"], config["series"]) == (bins, series)
 
 
@@ -224,7 +224,7 @@ def test_cross_key_of_another_model_is_rejected_with_its_model(
         scenario(stream)
     model = stream["model"]
     assert str(error.value) == (
-        f'cross.0.{key}: goes with model = "{other}", not "{model}"; leave it out'
+        f'cross.0.{key}: belongs to model = "{other}", not "{model}"; leave it out'
     )
 
 
@@ -276,15 +276,18 @@ def test_invalid_recording_is_rejected(tmp_path: Any, rows: str, error: str) -> 
 @pytest.mark.parametrize(
     ("stream", "error"),
     [
-        (RECORDING | {"times": [0, 1e-300], "bytes": [1, 1]}, r"cross\.0: has .* write less"),
+        (
+            RECORDING | {"times": [0, 1e-300], "bytes": [1, 1]},
+            r"cross\.0: offers .* write a lower rate",
+        ),
         (RECORDING | {"bytes": [0, 0, 1e-9]}, r"less than one packet in 30 years"),
         (
             {"model": "trace", "times": [0], "bytes": [0.01], "period": "1us"},
-            r"cross\.0\.bytes: one packet takes 150,000 entries; write more",
+            r"cross\.0\.bytes: only one packet per 150,000 entries; write more",
         ),
         (
             NOISE | {"mean": "1kbit", "sd": "1bit", "bin": "0.1ms"},
-            r"cross\.0\.bin: so short that one packet takes 120,000; write 2.4ms",
+            r"cross\.0\.bin: so short that 120,000 bins have only one packet; write 2.4ms",
         ),
         (SOURCES | {"on": "1ns", "off": "1ns"}, r"cross\.0\.on: is so short that a source"),
         (SOURCES | {"sources": 100_000, "on": "10us"}, r"cross\.0\.on: is so short that a source"),
@@ -293,7 +296,7 @@ def test_invalid_recording_is_rejected(tmp_path: Any, rows: str, error: str) -> 
             r"cross\.0\.on: is so short that most ON times round",
         ),
         (SOURCES | {"mean": "1e-300%"}, "less than one packet in 30 years"),
-        ({"model": "poisson", "mean": "2000gbit"}, "write less"),
+        ({"model": "poisson", "mean": "2000gbit"}, "write a lower rate"),
         (NOISE | {"mean": "-1%"}, r'mean: "-1%" is not a share of the hop\'s rate; write "80%"'),
         (RECORDING | {"times": 0, "file": "/dev/zero"}, "both file and times"),
         ({"model": "trace", "file": "/dev/zero"}, "/dev/zero is not a file"),
@@ -309,5 +312,5 @@ def test_packets_per_bin_are_limited() -> None:
     network = {"rtt": "50ms", "hop": HOPS}
     fast = {"model": "poisson", "mean": "12mbit", "hop": "access"}
     scenario(fast | {"bin": "30s"}, network=network)
-    with pytest.raises(ScenarioError, match=r"bin: has 3,600,000 packets; .* about 30s"):
+    with pytest.raises(ScenarioError, match=r"bin: contains 3,600,000 packets; .* about 30s"):
         scenario(fast | {"bin": "1h"}, network=network)

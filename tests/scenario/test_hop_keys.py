@@ -126,10 +126,11 @@ def test_changes_select_hop_by_name_index_or_bottleneck() -> None:
             [ACCESS],
             "network.hop: the sources share no hop; leave shared = false out of one",
         ),
-        ([LOOP, LOOP], 'network.hop.0.name: "loop" is another hop as well; write a new name'),
+        ([LOOP, LOOP], 'network.hop.0.name: "loop" is the name of another hop; write a new one'),
         (
             [LOOP | {"measured": True}, BACKBONE | {"measured": True}],
-            "network.hop.backbone.measured: another hop is measured; write it once",
+            "network.hop.backbone.measured: another hop also has measured = true; write it at one "
+            "hop",
         ),
         (
             [LOOP, ACCESS | {"measured": True}],
@@ -172,7 +173,7 @@ def test_changes_select_hop_by_name_index_or_bottleneck() -> None:
 def test_each_error_gives_one_line(hops: list[dict[str, Any]], line: str) -> None:
     (first, *more) = error_of(*hops).split("\n")
     assert first.startswith(line), first
-    assert not more or "is another hop as well" in first
+    assert not more or "is the name of another hop" in first
 
 
 def test_hops_and_bottleneck_are_exclusive() -> None:

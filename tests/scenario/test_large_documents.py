@@ -6,7 +6,7 @@ import time
 
 import pytest
 from tcpcast.errors import ScenarioError
-from tcpcast.scenario.loading import packaged_names, packaged_text, parse_toml
+from tcpcast.scenario.loading import get_packaged_names, parse_toml, read_packaged_text
 
 LARGE = {
     "bare": ".".join(["a"] * 20_000) + " = 1",
@@ -26,7 +26,7 @@ def test_too_large_document_is_rejected_quickly(name: str) -> None:
 
 
 def test_usual_documents_are_read() -> None:
-    for name in packaged_names():
-        assert parse_toml(packaged_text(name), name)
+    for name in get_packaged_names():
+        assert parse_toml(read_packaged_text(name), name)
     numbers = ", ".join(["0.25"] * 50_000)
     assert len(parse_toml(f"values = [{numbers}]", "in.toml")["values"]) == 50_000

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 from tcpcast.errors import ScenarioError
-from tcpcast.scenario import find, load, packaged_names, packaged_text
+from tcpcast.scenario import find_scenario_file, get_packaged_names, load, read_packaged_text
 from tcpcast.scenario.loading import parse_toml
 
 GOOD = """
@@ -35,7 +35,7 @@ def written(folder: Path, text: str | bytes) -> Path:
 
 
 def test_packaged_scenarios_load_with_their_names() -> None:
-    assert set(packaged_names()) >= {
+    assert set(get_packaged_names()) >= {
         "local-loop",
         "lossy-path",
         "office-50mbit",
@@ -44,11 +44,11 @@ def test_packaged_scenarios_load_with_their_names() -> None:
         "two-classes",
         "web-10mbit",
     }
-    for name in packaged_names():
+    for name in get_packaged_names():
         assert load(name).name == name
-        assert load(name) == load(f"{name}.toml") == load(find(name))
+        assert load(name) == load(f"{name}.toml") == load(find_scenario_file(name))
         assert load(name).warnings() == []
-        assert packaged_text(name).startswith("# ")
+        assert read_packaged_text(name).startswith("# ")
 
 
 def test_file_takes_precedence_over_packaged_name(
@@ -101,7 +101,7 @@ def test_missing_files_are_rejected(name: str, expected: str) -> None:
 
 def test_unknown_packaged_names_are_rejected() -> None:
     with pytest.raises(ScenarioError, match=r'did you mean "one-path"\?'):
-        packaged_text("one-pth")
+        read_packaged_text("one-pth")
 
 
 @pytest.mark.parametrize(

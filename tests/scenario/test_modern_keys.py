@@ -127,7 +127,7 @@ def test_payload_excludes_the_timestamp_option() -> None:
             "tcp.rules.limited_transmit_on: linux-cubic has a fixed rule: limited transmit",
         ),
         ({"tcp.idle_restart": "3s"}, "tcp.idle_restart: linux-cubic halves its window"),
-        ({"tcp.rules.max_plus": {}}, 'tcp.rules.max_plus: goes with stack = "max-plus-reno"'),
+        ({"tcp.rules.max_plus": {}}, 'tcp.rules.max_plus: belongs to stack = "max-plus-reno"'),
         ({"tcp.ecn": 1}, "tcp.ecn: "),
         ({"tcp": CLASSIC | {"ecn": True}}, "tcp.ecn: rfc-newreno has none; write stack"),
         (
@@ -191,5 +191,5 @@ def test_window_units_mix_only_with_modern_stacks() -> None:
 
 
 def test_instant_loss_feedback_is_not_mixed() -> None:
-    with pytest.raises(ScenarioError, match="does not go with class class-0"):
+    with pytest.raises(ScenarioError, match="cannot be combined with"):
         classes({}, {"stack": "max-plus-reno"}, {"stack": "linux-cubic"})

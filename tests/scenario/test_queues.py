@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 import tcpcast
-from tcpcast.engines.packet.configuration import configuration
+from tcpcast.engines.packet.configuration import make_configuration
 from tcpcast.errors import ScenarioError
 from tcpcast.scenario import Codel, FairQueue, FqCodel, HeadDrop, Pie, Red, RedParameters, Scenario
 from tcpcast.scenario.aqm import AQM_TABLES
@@ -193,7 +193,7 @@ def test_full_per_flow_buffer_drops_arrivals() -> None:
 )
 def test_tie_rule_follows_from_stack(stack: str, queue: dict[str, Any], ties: str) -> None:
     fq_scenario = scenario({"queue": {"kind": "fq", **queue}}).with_changes({"tcp.stack": stack})
-    result: Any = configuration(fq_scenario, 0.0)["queue"]
+    result: Any = make_configuration(fq_scenario, 0.0)["queue"]
     assert result["fair"]["ties"] == ties
 
 
@@ -226,7 +226,7 @@ def test_tie_rule_follows_from_stack(stack: str, queue: dict[str, Any], ties: st
         ),
         (
             {"queue": {"kind": "fq", "drop": "arriving", "ties": "random"}},
-            "queue.ties: selects one of several longest queues",
+            "queue.ties: selects one of several equally long queues",
         ),
         ({"queue": "fq", "rate": "unlimited"}, "queue: fair queueing needs a link with a rate"),
     ],
@@ -298,7 +298,7 @@ def test_aqm_is_configured_by_name_or_table(table: type[Any]) -> None:
 
 def test_native_configuration_contains_aqm() -> None:
     def queue_config(**queue: object) -> Any:
-        return configuration(scenario({"queue": queue}), 0.0)["queue"]
+        return make_configuration(scenario({"queue": queue}), 0.0)["queue"]
 
     codel = {
         "target_ns": 8_000_000,
@@ -326,7 +326,7 @@ def test_red_marks_if_a_stack_uses_ecn() -> None:
     def queue_config(queue: object, ecn: bool) -> Any:
         plain = scenario({"queue": queue})
         tcp = {"stack": "linux-cubic", "ecn": ecn}
-        return configuration(plain.with_changes({"tcp": tcp}), 0.0)["queue"]
+        return make_configuration(plain.with_changes({"tcp": tcp}), 0.0)["queue"]
 
     assert queue_config("red", False)["red"]["ecn"] is False
     assert queue_config({"kind": "red", "ecn": False}, True)["red"]["ecn"] is False

@@ -25,11 +25,11 @@ from tcpcast.scenario import (
     RestOfRound,
     Scenario,
     TcpRules,
+    get_packaged_names,
     load,
-    packaged_names,
 )
 from tcpcast.scenario.classes import COUNT_KEYS
-from tcpcast.scenario.table import Table, subclasses, union_members
+from tcpcast.scenario.table import Table, get_all_subclasses, get_union_member_names
 from tcpcast.scenario.toml import write_toml
 
 BULK: dict[str, Any] = {
@@ -371,7 +371,7 @@ NO_LINK = {
 }
 
 
-@pytest.mark.parametrize("name", packaged_names())
+@pytest.mark.parametrize("name", get_packaged_names())
 def test_packaged_scenarios_read_back(name: str) -> None:
     assert_reads_back(load(name))
 
@@ -429,12 +429,12 @@ def test_key_names_differ_from_union_member_names() -> None:
 
     Errors in the trace of a rate are reported at the rate.
     """
-    keys = {key for table in subclasses(Table) for key in table.key_names()}
-    assert keys & union_members() == {"trace", "transfers"}
+    keys = {key for table in get_all_subclasses(Table) for key in table.key_names()}
+    assert keys & get_union_member_names() == {"trace", "transfers"}
 
 
 def test_every_required_key_has_an_example_for_its_message() -> None:
-    for table in subclasses(Table):
+    for table in get_all_subclasses(Table):
         if "[" in table.__name__:
             continue
         for key, field in table.key_names().items():

@@ -8,10 +8,16 @@ from typing import Any
 import jsonschema
 import pytest
 from tcpcast.errors import ScenarioError
-from tcpcast.scenario import Scenario, load, packaged_names, packaged_text, scenario_schema
-from tcpcast.scenario.table import union_members
+from tcpcast.scenario import (
+    Scenario,
+    get_packaged_names,
+    load,
+    make_scenario_schema,
+    read_packaged_text,
+)
+from tcpcast.scenario.table import get_union_member_names
 
-SCHEMA = scenario_schema()
+SCHEMA = make_scenario_schema()
 VALIDATOR = jsonschema.Draft202012Validator(SCHEMA)
 
 
@@ -36,9 +42,9 @@ def test_schema_requires_run_except_for_isolated_transfers() -> None:
             VALIDATOR.validate(needs)
 
 
-@pytest.mark.parametrize("name", packaged_names())
+@pytest.mark.parametrize("name", get_packaged_names())
 def test_packaged_scenarios_are_valid(name: str) -> None:
-    VALIDATOR.validate(tomllib.loads(packaged_text(name)))
+    VALIDATOR.validate(tomllib.loads(read_packaged_text(name)))
     VALIDATOR.validate(load(name).resolved())
     VALIDATOR.validate(tomllib.loads(load(name).to_toml()))
 
@@ -200,7 +206,7 @@ def test_schema_and_reader_accept_the_same(changes: dict[str, Any]) -> None:
 
 
 def changed(changes: dict[str, Any]) -> dict[str, Any]:
-    tables = tomllib.loads(packaged_text("web-10mbit"))
+    tables = tomllib.loads(read_packaged_text("web-10mbit"))
     for dotted, value in changes.items():
         *path, key = dotted.split(".")
         table = tables
@@ -224,4 +230,4 @@ def test_pydantic_path_names_equal_union_members() -> None:
                 walk(inner)
 
     walk(Scenario.__pydantic_core_schema__)
-    assert names == union_members()
+    assert names == get_union_member_names()

@@ -8,8 +8,8 @@ import jsonschema
 import pytest
 from tcpcast.errors import ScenarioError
 from tcpcast.scenario import Scenario, Transfers, load
+from tcpcast.scenario.byte_sizes import write_size
 from tcpcast.scenario.distributions import Exponential
-from tcpcast.scenario.sizes import write_size
 from test_schema import SCHEMA
 
 VALIDATOR = jsonschema.Draft202012Validator(SCHEMA)
@@ -222,7 +222,7 @@ def test_class_transfers_need_arrivals() -> None:
     assert [p.count for p in scenario.populations] == [0, 0]
     (line,) = refused(given | {"class": [{"name": "a", "sources": 3}]})
     assert line == (
-        "class.a.sources: sources do not go with transfers traffic; write traffic.arrivals"
+        "class.a.sources: sources do not apply to transfers traffic; write traffic.arrivals"
     )
 
 

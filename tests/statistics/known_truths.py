@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 from scipy.special import ndtri
-from tcpcast.engines.file_goodput import Counts, counted
-from tcpcast.quantiles import exceeded_by
+from tcpcast.engines.file_goodput import GoodputCounts, count_goodputs
+from tcpcast.quantiles import estimate_exceeded_value
 from tcpcast.statistics import Estimate, blocks, next_length, ratio
 
 if TYPE_CHECKING:
@@ -268,26 +268,26 @@ def coverage_of_files(
         random = np.random.default_rng([SEED, run, int(correlated_files)])
         counts = _files_in_slots(random) if correlated_files else _files_in_units(random)
         for share, truth in truths.items():
-            result = exceeded_by(counts.counts, counts.edges, share)
+            result = estimate_exceeded_value(counts.counts, counts.edges, share)
             assert result is not None
             covered[share] += covers(result, truth)
     return {share: count / runs for share, count in covered.items()}
 
 
-def _files_in_units(random: np.random.Generator) -> Counts:
+def _files_in_units(random: np.random.Generator) -> GoodputCounts:
     files = (np.exp(0.8 * random.standard_normal(random.poisson(60))) for _ in range(32))
-    return counted([1e6 * goodputs for goodputs in files])
+    return count_goodputs([1e6 * goodputs for goodputs in files])
 
 
-def _files_in_slots(random: np.random.Generator) -> Counts:
+def _files_in_slots(random: np.random.Generator) -> GoodputCounts:
     steps = random.standard_normal(7650) * math.sqrt(1.0 - 0.9**2)
     steps[0] = random.standard_normal()
     series = np.fromiter(accumulate(steps.tolist(), lambda last, step: 0.9 * last + step), float)
     goodputs = 1e6 * np.exp(0.8 * series)
-    slots = counted(list(goodputs.reshape(765, 10)))
+    slots = count_goodputs(list(goodputs.reshape(765, 10)))
     snapshots = np.vstack((np.zeros_like(slots.counts[:1]), np.cumsum(slots.counts, axis=0)))
     counters, totals = as_the_engine(snapshots, 765)
-    return Counts(slots.first, blocks([counters], totals=[totals]))
+    return GoodputCounts(slots.first, blocks([counters], totals=[totals]))
 
 
 def main() -> None:

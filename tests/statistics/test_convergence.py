@@ -11,8 +11,8 @@ import pytest
 import tcpcast
 from scipy import stats
 from tcpcast import statistics
-from tcpcast.drift import drifting, independent_units, trend
-from tcpcast.intervals import student_tail
+from tcpcast.drift import count_independent_units, find_drifting_metrics, find_trend
+from tcpcast.intervals import student_tail_probability
 
 from benches.class_rates import SETTINGS, rows
 
@@ -44,13 +44,13 @@ def goodputs_of(link: str, seed: int, **run: str) -> Any:
 def test_student_quantiles_beyond_the_table_agree(freedom: int) -> None:
     for t in (0.0, 0.1, 1.0, 2.3, 5.0, 20.0):
         expected = 2.0 * stats.t.sf(t, freedom)
-        assert student_tail(t, freedom) == pytest.approx(expected, abs=1e-13)
+        assert student_tail_probability(t, freedom) == pytest.approx(expected, abs=1e-13)
 
 
 @pytest.mark.parametrize("replications", [1, 4])
 def test_random_fluctuations_are_rarely_a_trend(replications: int) -> None:
     random = np.random.default_rng(SEED)
-    levels = [trend(random.standard_normal(32), replications)[0] for _ in range(2000)]
+    levels = [find_trend(random.standard_normal(32), replications)[0] for _ in range(2000)]
     assert np.mean(np.array(levels) < 0.01) < 0.02
 
 
@@ -62,18 +62,18 @@ def test_trend_behind_noise_is_detected(replications: int) -> None:
         statistics.mean(rise + 0.3 * random.standard_normal(32), replications=replications)
         for _ in range(100)
     ]
-    assert sum(bool(drifting({"rate": e})) for e in noisy) > 95
+    assert sum(bool(find_drifting_metrics({"rate": e})) for e in noisy) > 95
 
 
 def test_negligible_trend_is_ignored() -> None:
-    assert not drifting({"rate": statistics.mean(1000.0 + np.linspace(-1.0, 1.0, 32))})
+    assert not find_drifting_metrics({"rate": statistics.mean(1000.0 + np.linspace(-1.0, 1.0, 32))})
 
 
 def test_correlation_reduces_the_independent_units() -> None:
     random = np.random.default_rng(SEED)
     slow = np.cumsum(random.standard_normal(32))
-    assert independent_units(slow, 1) < 12
-    assert independent_units(np.tile([1.0, -1.0], 16), 1) == 32
+    assert count_independent_units(slow, 1) < 12
+    assert count_independent_units(np.tile([1.0, -1.0], 16), 1) == 32
 
 
 def test_drifting_shares_have_no_interval() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from tcpcast.engines.packet.metric_estimates import CLASS, LINK, Units, unwrap_counters
+from tcpcast.engines.packet.metric_estimates import CLASS, LINK, CounterUnits, unwrap_counters
 from tcpcast.metrics import BY_CLASS, HEADLINE, METRICS, PATH
 from tcpcast.scenario.traffic import KINDS
 
@@ -16,7 +16,7 @@ def test_counter_overflow_is_corrected() -> None:
     rows[:, LINK["time_ns"]] = [hour * end for end in ends]
     rows[:, LINK["queue_integral"]] = [10**6 * hour * end % 2**64 for end in ends]
     assert (np.diff(rows[:, LINK["queue_integral"]].astype(float)) < 0).any()
-    units = Units([rows], 0)
+    units = CounterUnits([rows], 0)
     mean = units.link("queue_integral") / units.link("time_ns")
     np.testing.assert_allclose(mean, 1e6, rtol=1e-12)
 

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 import tcpcast
-from tcpcast.engines.packet.size_moments import mean_of_whole_packets, unseen_share
-from tcpcast.quantiles import exceeded_by
+from tcpcast.engines.packet.size_moments import mean_drawn_size_pkts, unseen_share_of_square_mean
+from tcpcast.quantiles import estimate_exceeded_value
 from tcpcast.scenario import OnOff
 from tcpcast.scenario.distributions import Distribution
 from tcpcast.statistics import Estimate, next_length, ratio, unmet_precision
@@ -81,7 +81,7 @@ def test_heavy_tail_has_a_note_with_the_sampled_mean(distribution: str, message:
     answer = tcpcast.run(scenario, engines=["packet"])["packet"]
     [warning] = [w for w in answer.warnings if w.startswith("file sizes vary too much")]
     assert message in warning
-    assert "that of the distribution" in warning
+    assert "but the mean of the distribution is" in warning
     assert warning.endswith("check every interval")
     assert answer.metrics["goodput_bps"].interval_warning is not None
 
@@ -97,12 +97,12 @@ def test_mean_and_unseen_share_follow_from_the_size_distribution() -> None:
     scenario = tcpcast.load("web-10mbit")
     exponential = size_of(scenario)
     sizes = np.maximum(1, np.rint(3 + np.random.default_rng(1).exponential(9, 10**6)))
-    assert mean_of_whole_packets(exponential) == pytest.approx(sizes.mean(), rel=3e-3)
+    assert mean_drawn_size_pkts(exponential) == pytest.approx(sizes.mean(), rel=3e-3)
     one_in = 3 + 9 * math.log(1000)
     expected = (sizes**2)[sizes > one_in].sum() / (sizes**2).sum()
-    assert unseen_share(exponential, 1000) == pytest.approx(expected, rel=0.15)
+    assert unseen_share_of_square_mean(exponential, 1000) == pytest.approx(expected, rel=0.15)
     pareto = size_of(scenario.with_changes({"traffic.size": DISTRIBUTIONS["Pareto 1.5"]}))
-    assert unseen_share(pareto, 1e12) == 1.0
+    assert unseen_share_of_square_mean(pareto, 1e12) == 1.0
 
 
 def test_precision_is_not_reached_with_a_flagged_interval() -> None:
@@ -138,10 +138,10 @@ def test_slow_fluctuations_behind_fast_ones_widen_the_interval() -> None:
 
 def test_quantile_of_few_values_is_nan() -> None:
     edges = np.arange(11.0)
-    few = exceeded_by(np.eye(10)[:5], edges, 0.95)
+    few = estimate_exceeded_value(np.eye(10)[:5], edges, 0.95)
     assert few is not None
     assert math.isnan(few.value)
-    hundred = exceeded_by(np.tile(np.ones(10), (10, 1)), edges, 0.95)
+    hundred = estimate_exceeded_value(np.tile(np.ones(10), (10, 1)), edges, 0.95)
     assert hundred is not None
     assert hundred.value == pytest.approx(0.5)
     assert hundred.low is None

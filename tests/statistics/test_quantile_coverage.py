@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 from known_truths import RUNS, SHARES, coverage_of_files
-from tcpcast.engines.file_goodput import BUCKETS, counted, edges_bps
+from tcpcast.engines.file_goodput import BUCKETS, bucket_edges_bps, count_goodputs
 from tcpcast.errors import DomainError
-from tcpcast.quantiles import exceeded_by, tail
+from tcpcast.quantiles import estimate_exceeded_value, tail_shares
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -19,20 +19,24 @@ EDGES = [0.0, 1.0, 2.0, 4.0]
 
 
 def test_values_within_a_bucket_are_interpolated_linearly() -> None:
-    result = {share: exceeded_by([[200, 0, 200]], EDGES, share) for share in (0.75, 0.5, 0.25)}
+    result = {
+        share: estimate_exceeded_value([[200, 0, 200]], EDGES, share) for share in (0.75, 0.5, 0.25)
+    }
     values = {share: estimate.value for share, estimate in result.items() if estimate}
     assert values == {0.75: 0.5, 0.5: 1.0, 0.25: 3.0}
     one = result[0.5]
     assert one is not None
     assert (one.low, one.high) == (None, None), "a single unit has no spread"
-    assert exceeded_by([[0, 0, 0]], EDGES, 0.5) is None
+    assert estimate_exceeded_value([[0, 0, 0]], EDGES, 0.5) is None
 
 
 def test_equal_units_have_zero_width() -> None:
-    equal = exceeded_by([[10, 20, 10]] * 16, EDGES, 0.5)
+    equal = estimate_exceeded_value([[10, 20, 10]] * 16, EDGES, 0.5)
     assert equal is not None
     assert (equal.low, equal.value, equal.high) == (1.5, 1.5, 1.5)
-    different = exceeded_by([[20, 20, 0], [20, 20, 0], [0, 20, 20], [0, 20, 20]] * 4, EDGES, 0.5)
+    different = estimate_exceeded_value(
+        [[20, 20, 0], [20, 20, 0], [0, 20, 20], [0, 20, 20]] * 4, EDGES, 0.5
+    )
     assert different is not None
     assert different.low is not None
     assert different.high is not None
@@ -42,16 +46,16 @@ def test_equal_units_have_zero_width() -> None:
 
 
 def test_few_values_below_give_no_interval() -> None:
-    result = exceeded_by([[0, 10, 0]] * 9 + [[2, 8, 0]], EDGES, 0.98)
+    result = estimate_exceeded_value([[0, 10, 0]] * 9 + [[2, 8, 0]], EDGES, 0.98)
     assert result is not None
     assert result.value == 1.0
     assert result.low is None
 
 
 def test_tail_counts_start_at_each_bucket() -> None:
-    assert tail([1, 0, 3]).tolist() == [1.0, 0.75, 0.75]
+    assert tail_shares([1, 0, 3]).tolist() == [1.0, 0.75, 0.75]
     with pytest.raises(DomainError, match="nothing was counted"):
-        tail([0, 0])
+        tail_shares([0, 0])
 
 
 @pytest.mark.parametrize(
@@ -66,15 +70,15 @@ def test_tail_counts_start_at_each_bucket() -> None:
 )
 def test_invalid_arguments_are_rejected(counts: ArrayLike, share: float) -> None:
     with pytest.raises(DomainError):
-        exceeded_by(counts, EDGES, share)
+        estimate_exceeded_value(counts, EDGES, share)
 
 
 def test_buckets_have_the_stated_width_and_range() -> None:
-    edges = edges_bps()
+    edges = bucket_edges_bps()
     assert (edges[0], edges[-1], len(edges)) == (1.0, 2.0**40, BUCKETS + 1)
     steps = edges[1:] / edges[:-1] - 1
     assert 0.0039 < steps.min() < steps.max() < 0.0079
-    ends = counted([[0.1, 1.0, 1e15]])
+    ends = count_goodputs([[0.1, 1.0, 1e15]])
     assert np.flatnonzero(ends.counts[0]).tolist() == [0, BUCKETS - 1]
 
 

@@ -9,7 +9,7 @@ import pytest
 from scipy import stats
 from tcpcast import intervals
 from tcpcast.errors import DomainError
-from tcpcast.intervals import GARWOOD, STUDENT, include_poisson_interval, skew_corrected
+from tcpcast.intervals import GARWOOD, STUDENT, include_poisson_interval, skew_corrected_half_widths
 from tcpcast.statistics import (
     MIN_EVENTS,
     Estimate,
@@ -249,7 +249,7 @@ def test_quantile_tables_agree_with_scipy() -> None:
 
 def test_intervals_beyond_the_tables_are_accurate() -> None:
     for freedom in (2.5, 32.0, 33.0, 1999.0):
-        lower, above = skew_corrected(2.0, freedom, 0.0, 50)
+        lower, above = skew_corrected_half_widths(2.0, freedom, 0.0, 50)
         assert (lower, above) == pytest.approx((2 * stats.t.ppf(0.975, freedom),) * 2, rel=1e-13)
     low, high = include_poisson_interval(30.0, 2.0, math.inf, -math.inf)
     assert 2 * low == pytest.approx(stats.gamma.ppf(0.025, 30), rel=1e-13)
@@ -360,9 +360,14 @@ def test_one_correlated_metric_of_many_is_no_short_run() -> None:
 
 
 def test_second_of_two_metrics_has_twice_the_significance_level() -> None:
-    assert intervals.significant_tests({"a": 0.009, "b": 0.019, "c": 0.9}, 0.02) == frozenset()
-    assert intervals.significant_tests({"a": 0.009, "b": 0.013, "c": 0.9}, 0.02) == {"a", "b"}
-    assert intervals.significant_tests({"a": 0.006, "b": 0.9, "c": 0.9}, 0.02) == {"a"}
+    assert (
+        intervals.select_significant_tests({"a": 0.009, "b": 0.019, "c": 0.9}, 0.02) == frozenset()
+    )
+    assert intervals.select_significant_tests({"a": 0.009, "b": 0.013, "c": 0.9}, 0.02) == {
+        "a",
+        "b",
+    }
+    assert intervals.select_significant_tests({"a": 0.006, "b": 0.9, "c": 0.9}, 0.02) == {"a"}
 
 
 def test_target_bounds_the_error_in_addition_to_the_half_width() -> None:

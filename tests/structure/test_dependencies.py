@@ -25,7 +25,7 @@ ANSWERING = QUESTION | {
     "answer",
     "metrics",
     "intervals",
-    "products",
+    "vector_products",
     "statistics",
     "quantiles",
     "drift",
@@ -42,14 +42,14 @@ MAY_IMPORT = {
     "inputs": {"errors"},
     "units": {"errors"},
     "sanitize": set[str](),
-    "output": {"errors", "inputs", "sanitize"},
-    "scenario": {"errors", "inputs", "metrics", "units"},
-    "models": {"errors", "products"},
-    "products": set[str](),
-    "intervals": {"products"},
+    "output": {"errors", "protected_inputs", "sanitize"},
+    "scenario": {"errors", "protected_inputs", "metrics", "units"},
+    "models": {"errors", "vector_products"},
+    "vector_products": set[str](),
+    "intervals": {"vector_products"},
     "statistics": {"errors", "intervals"},
     "quantiles": {"errors", "statistics"},
-    "drift": {"intervals", "products", "statistics"},
+    "drift": {"intervals", "vector_products", "statistics"},
     "metrics": set[str](),
     "answer": {"errors", "metrics"},
     "captures": QUESTION | {"models", "_native"},
@@ -59,19 +59,19 @@ MAY_IMPORT = {
     "compare": ANSWERING,
     "plan": ANSWERING | {"compare"},
     "ranges": QUESTION,
-    "option": set[str](),
+    "command_option": set[str](),
     # The process from which workers are forked.
     "forkserver": set[str](),
     "sweeps": ANSWERING | {"compare", "ranges", "forkserver"},
     # Formats the results of engines, and evaluates no models.
     "report": ANSWERING - {"models"} | {"compare", "plan", "sweeps", "emulation"},
-    "path": ANSWERING | {"report", "ranges", "option"},
+    "path": ANSWERING | {"report", "ranges", "command_option"},
     # Finds packages of papers, whose reports a command prints.
     "papers": {"errors", "report"},
     "web": ANSWERING | {"compare", "plan", "report", "path", "ranges"},
     "cli": ANSWERING
     | {"compare", "plan", "sweeps", "report", "papers", "path", "web", "interrupts", "ranges"}
-    | {"emulation", "inputs", "option"},
+    | {"emulation", "protected_inputs", "command_option"},
     "interrupts": set[str](),
     "preload": {"errors", "scenario", "sweeps"},
     "__main__": {"cli", "interrupts", "forkserver"},
@@ -88,8 +88,8 @@ PUBLIC = (
 PRIVATE = {
     # Simulations that pause at the end of each piece of a trace, to read their sums.
     "tcpcast._native",
-    "tcpcast.engines.packet.configuration.configuration",
-    "tcpcast.engines.packet.configuration.nanoseconds",
+    "tcpcast.engines.packet.configuration.make_configuration",
+    "tcpcast.engines.packet.configuration.to_nanoseconds",
     "tcpcast.engines.packet.metric_estimates.CLASS",
     "tcpcast.engines.packet.metric_estimates.LINK",
     # The whole result of the model; the engine returns its metrics only.
@@ -102,7 +102,7 @@ PRIVATE = {
 
 FROM_OUTSIDE = {
     "errors": set[str](),
-    "inputs": set[str](),
+    "protected_inputs": set[str](),
     "extras": {"errors"},
     "units": set[str](),
     "output": {"matplotlib"},
@@ -112,7 +112,7 @@ FROM_OUTSIDE = {
     "answer": {"numpy"},
     "models": {"numpy", "scipy"},
     "intervals": {"numpy", "scipy"},
-    "products": {"numpy"},
+    "vector_products": {"numpy"},
     "statistics": {"numpy", "scipy"},
     "quantiles": {"numpy"},
     "drift": set[str](),

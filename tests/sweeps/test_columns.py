@@ -8,7 +8,7 @@ import sys
 from typing import Any
 
 import pytest
-from tcpcast.sweeps.columns import column, lists_of_texts
+from tcpcast.sweeps.arrow_columns import make_arrow_column, make_text_list_column
 
 arrow = pytest.importorskip("pyarrow", reason="needs pyarrow: the extra sweep")
 parquet = pytest.importorskip("pyarrow.parquet")
@@ -33,7 +33,7 @@ def _file(values: Any) -> bytes:
 
 @pytest.mark.parametrize(("values", "kind"), COLUMNS)
 def test_column_equals_pyarrow_array(values: list[Any], kind: Any) -> None:
-    result, expected = column(arrow, values, kind), arrow.array(values, kind)
+    result, expected = make_arrow_column(arrow, values, kind), arrow.array(values, kind)
     result.validate(full=True)
     assert result.equals(expected)
     assert result.null_count == expected.null_count
@@ -43,7 +43,7 @@ def test_column_equals_pyarrow_array(values: list[Any], kind: Any) -> None:
 @pytest.mark.parametrize("values", [[], [[]], [["a", "bc"], [], ["ü"]]])
 def test_lists_of_texts_equal_pyarrow_array(values: list[list[str]]) -> None:
     kind = arrow.list_(arrow.field("element", arrow.string()))
-    result, expected = lists_of_texts(arrow, values), arrow.array(values, kind)
+    result, expected = make_text_list_column(arrow, values), arrow.array(values, kind)
     result.validate(full=True)
     assert result.equals(expected)
     assert _file(result) == _file(expected)

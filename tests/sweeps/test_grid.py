@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from tcpcast.errors import ScenarioError, TcpcastError
 from tcpcast.scenario import Scenario, Sweep
 from tcpcast.scenario.changes import apply_changes
-from tcpcast.sweeps.axes import kind_of
+from tcpcast.sweeps.axes import common_quantity_kind
 from tcpcast.sweeps.grid import make_grid
-from tcpcast.sweeps.table import kind_of_column
+from tcpcast.sweeps.table import get_column_kind
 
 from sweeps.conftest import TABLES
 
@@ -114,7 +114,7 @@ def test_latin_draws_once_from_each_part_of_each_range(count: int, seed: int) ->
 
 def test_columns_are_numeric_for_quantities_of_one_kind() -> None:
     def kind(*typed: Any) -> str:
-        return kind_of_column(make_grid(Sweep.model_validate({"a.b": list(typed)}), 1).axes[0])
+        return get_column_kind(make_grid(Sweep.model_validate({"a.b": list(typed)}), 1).axes[0])
 
     assert kind("10ms", "1s") == "time"
     assert kind(1, 2) == "integer"
@@ -124,7 +124,7 @@ def test_columns_are_numeric_for_quantities_of_one_kind() -> None:
     assert kind("1bdp", "20pkt") == "text"
     assert kind("linux-reno", "linux-cubic") == "text"
     assert kind("unlimited", "1mbit") == "text"
-    assert kind_of(["0.1%", 0.01]) == "ratio"
+    assert common_quantity_kind(["0.1%", 0.01]) == "ratio"
 
 
 @pytest.mark.parametrize(

@@ -10,11 +10,11 @@ import pytest
 import tcpcast
 from tcpcast import sweeps
 from tcpcast.errors import TcpcastError
-from tcpcast.sweeps import earlier, processes
-from tcpcast.sweeps.axes import Axis
-from tcpcast.sweeps.earlier import cell_moves
-from tcpcast.sweeps.folder import Folder
-from tcpcast.sweeps.grid import Grid
+from tcpcast.sweeps import earlier_rows, processes
+from tcpcast.sweeps.axes import SweepAxis
+from tcpcast.sweeps.earlier_rows import compute_cell_moves
+from tcpcast.sweeps.folder import SweepFolder
+from tcpcast.sweeps.grid import SweepGrid
 from tcpcast.sweeps.worker import answer_batch
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from tcpcast.scenario import Scenario
-    from tcpcast.sweeps.earlier import Axes
+    from tcpcast.sweeps.earlier_rows import Axes
 
     Contents = Callable[[Path], dict[str, bytes]]
 
@@ -125,9 +125,9 @@ def test_interrupted_growth_loses_no_rows(  # noqa: PLR0917 - fixtures
     tcpcast.sweep(path, FEW, out=out, **HOW)
     with monkeypatch.context() as patch:
         if step == "put aside":
-            patch.setattr(Folder, "_define", broken)
+            patch.setattr(SweepFolder, "_define", broken)
         else:
-            patch.setattr(Folder, "parts", broken_at(Folder.parts, 1))
+            patch.setattr(SweepFolder, "parts", broken_at(SweepFolder.parts, 1))
         with pytest.raises(OSError, match="power"):
             tcpcast.sweep(path, MORE, out=out, **HOW)
     recorded_cells.clear()
@@ -157,7 +157,7 @@ def test_growth_rejects_too_many_rows(
     path: Scenario, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     tcpcast.sweep(path, FEW, out=tmp_path / "out", **HOW)
-    monkeypatch.setattr(earlier, "MAX_ROWS", 11)
+    monkeypatch.setattr(earlier_rows, "MAX_ROWS", 11)
     with pytest.raises(TcpcastError, match="12 rows, and a sweep of more than 11 cannot grow"):
         tcpcast.sweep(path, MORE, out=tmp_path / "out", **HOW)
 
@@ -165,15 +165,17 @@ def test_growth_rejects_too_many_rows(
 def test_moves_identify_cells_by_values() -> None:
     existing: Axes = [{"a": [1, 2]}, {"b": ["x", "y"], "c": [0.5, 1.5]}]
     reordered: Axes = [{"c": [9, 1.5, 0.5], "b": ["x", "y", "x"]}, {"a": [2, 3, 1]}]
-    moved = cell_moves(existing, reordered)
+    moved = compute_cell_moves(existing, reordered)
     assert moved is not None
     old, new = map(grid, (existing, reordered))
     for cell in range(len(old)):
         assert new.cell(int(moved(cell))) == old.cell(cell)
-    assert cell_moves(reordered, existing) is None
-    assert cell_moves(existing, [{"a": [1, 2]}, {"b": ["x", "y"]}]) is None
-    assert cell_moves(existing, [{"a": [1, 2]}, {"b": ["x", "y"], "c": [1.5, 0.5]}]) is None
+    assert compute_cell_moves(reordered, existing) is None
+    assert compute_cell_moves(existing, [{"a": [1, 2]}, {"b": ["x", "y"]}]) is None
+    assert compute_cell_moves(existing, [{"a": [1, 2]}, {"b": ["x", "y"], "c": [1.5, 0.5]}]) is None
 
 
-def grid(axes: Axes) -> Grid:
-    return Grid(tuple(tuple(Axis(k, tuple(v)) for k, v in group.items()) for group in axes))
+def grid(axes: Axes) -> SweepGrid:
+    return SweepGrid(
+        tuple(tuple(SweepAxis(k, tuple(v)) for k, v in group.items()) for group in axes)
+    )

@@ -13,7 +13,7 @@ import pytest
 import tcpcast
 from tcpcast.cli import main
 from tcpcast.errors import TcpcastError
-from tcpcast.sweeps.query import query
+from tcpcast.sweeps.query import query_results
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -31,7 +31,7 @@ def folder(path: Scenario, tmp_path: Path) -> Path:
 def test_query_returns_rows_by_key_and_engine(folder: Path) -> None:
     sql = """SELECT "network.rtt" AS rtt, goodput_bps FROM sweep
              WHERE engine = 'pftk' AND "network.rtt" > 0.015 ORDER BY rtt"""
-    rows = query(folder, sql).to_pylist()
+    rows = query_results(folder, sql).to_pylist()
     assert [row["rtt"] for row in rows] == [0.02, 0.04]
     assert rows[0]["goodput_bps"] > rows[1]["goodput_bps"]
 
@@ -54,13 +54,13 @@ def test_query_returns_rows_by_key_and_engine(folder: Path) -> None:
 def test_query_cannot_access_other_data(folder: Path, sql: str) -> None:
     before = sorted(folder.iterdir())
     with pytest.raises(TcpcastError):
-        query(folder, sql.format(folder))
+        query_results(folder, sql.format(folder))
     assert sorted(folder.iterdir()) == before
 
 
 def test_query_rejects_folder_without_sweep(tmp_path: Path) -> None:
     with pytest.raises(TcpcastError, match="contains no sweep"):
-        query(tmp_path, "SELECT 1")
+        query_results(tmp_path, "SELECT 1")
 
 
 def test_query_prints_table_json_or_csv(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -17,10 +17,10 @@ import pyarrow.parquet as pq
 import pytest
 import tcpcast
 from tcpcast import output
-from tcpcast.__main__ import may_need_workers
+from tcpcast.__main__ import may_need_worker_processes
 from tcpcast.errors import MachineError, TcpcastError
-from tcpcast.sweeps import prepare, processes
-from tcpcast.sweeps.folder import Folder
+from tcpcast.sweeps import prepare_sweep, processes
+from tcpcast.sweeps.folder import SweepFolder
 from tcpcast.sweeps.table import COMPRESSED
 from tcpcast.sweeps.worker import answer_batch
 
@@ -149,7 +149,7 @@ def test_fork_server_has_one_thread_and_preloaded_modules() -> None:
     ],
 )
 def test_commands_with_workers_are_recognised(typed: str, *, needs: bool) -> None:
-    assert may_need_workers(typed.replace("=", " ")) is needs
+    assert may_need_worker_processes(typed.replace("=", " ")) is needs
 
 
 def test_part_metadata_and_side_file(path: Scenario, tmp_path: Path) -> None:
@@ -226,9 +226,9 @@ def test_sweep_rejects_folder_with_other_files_or_running_sweep(
     (tmp_path / "letter.txt").write_text("dear")
     with pytest.raises(TcpcastError, match=r"contains no sweep \(but letter\.txt\)"):
         tcpcast.sweep(path, VARY, engines="pftk", out=tmp_path)
-    plan = prepare(path, VARY, engines="pftk")
+    plan = prepare_sweep(path, VARY, engines="pftk")
     with (
-        Folder(tmp_path / "out").locked(plan.definition, plan.batches),
+        SweepFolder(tmp_path / "out").locked(plan.definition, plan.batches),
         pytest.raises(TcpcastError, match="another sweep is running"),
     ):
         tcpcast.sweep(path, VARY, engines="pftk", out=tmp_path / "out")
@@ -245,9 +245,9 @@ def test_full_disk_keeps_complete_parts(
             raise OSError(28, "No space left on device")
         give(temporary, named, replaces=replaces)
 
-    give = output._give_name
+    give = output._rename_to_final_name
     with monkeypatch.context() as patch:
-        patch.setattr(output, "_give_name", full)
+        patch.setattr(output, "_rename_to_final_name", full)
         with pytest.raises(MachineError) as caught:
             tcpcast.sweep(path, VARY, engines=ENGINES, out=out, processes=1)
     assert "No space left on device; 2 of 6 parts are complete" in str(caught.value)

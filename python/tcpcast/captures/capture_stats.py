@@ -17,7 +17,7 @@ from tcpcast.captures.sender import Sender, first_timeout_s, sender_of
 from tcpcast.captures.verdict import LINK
 from tcpcast.errors import CaptureError
 from tcpcast.models.pftk import unlimited_window_pkts
-from tcpcast.scenario.modern_tcp import TIMESTAMP_BYTES, control_of
+from tcpcast.scenario.modern_tcp import TIMESTAMP_BYTES, get_congestion_control
 from tcpcast.scenario.network import HEADER_BYTES
 
 if TYPE_CHECKING:
@@ -334,6 +334,6 @@ def predicted_pps(seen: CaptureStats, packets_per_ack: float) -> float:
     loss = np.array([float((seen.table["td"] + seen.table["to"]).sum()) / seen.sent])
     if not usable(loss, given).all() or not packets_per_ack > 0:
         return math.nan
-    if control_of(seen.sender.stack) == CUBIC:
+    if get_congestion_control(seen.sender.stack) == CUBIC:
         return float(cubic_pps(loss, given)[0])
     return float(pftk_pps(loss, given)[0])

@@ -18,7 +18,7 @@ from tcpcast.captures.model_rates import cubic_pps, fed, mathis_pps, pftk_pps, u
 from tcpcast.errors import DomainError
 from tcpcast.models.bbr import bbr_bound
 from tcpcast.models.cardwell import cardwell_latency
-from tcpcast.models.domain import LOSSES, trusted
+from tcpcast.models.domain import LOSSES, is_in_domain
 from tcpcast.models.pftk import (
     approximate_rate_pps,
     path_values,
@@ -175,7 +175,7 @@ def _trusted(table: Table, path: Table, loss: Column) -> Table:
     values[LOSSES] = loss[known] * table["data_packets"][known]
     found = {name: np.ones(loss.size, dtype=np.bool_) for name in CALLED}
     for name, column in found.items():
-        column[known] = trusted(DOMAIN_OF[name], **values)
+        column[known] = is_in_domain(DOMAIN_OF[name], **values)
     return found
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from tcpcast.captures.congestion_control import BBR, CUBIC, HALVED, KEPT, NOT_CUT, RENO, UNKNOWN
-from tcpcast.scenario.modern_tcp import control_of, is_modern
+from tcpcast.scenario.modern_tcp import get_congestion_control, is_modern
 
 if TYPE_CHECKING:
     from tcpcast.captures import Table
@@ -58,7 +58,7 @@ class Sender(NamedTuple):
     @property
     def paced(self) -> bool:
         """True if losses do not determine the rate."""
-        return control_of(self.stack) == BBR
+        return get_congestion_control(self.stack) == BBR
 
 
 def sender_of(table: Table) -> Sender:

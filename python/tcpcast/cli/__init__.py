@@ -15,7 +15,7 @@ import typer
 from typer.main import get_command
 
 import tcpcast
-from tcpcast import extras, inputs
+from tcpcast import extras, protected_inputs
 from tcpcast.cli import complete
 from tcpcast.cli.build import TopCommands
 from tcpcast.cli.commands import COMMANDS
@@ -72,7 +72,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if given[:1] != ["link"]:
         os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
         os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
-    with Interrupts() as seen, own_streams() as out, inputs.protected():
+    with Interrupts() as seen, own_streams() as out, protected_inputs.input_protection_scope():
         code = _exit_code(lambda: _dispatch(given), seen, out)
         flushed = _exit_code(lambda: _flush(out), seen, out)
     return flushed or code

@@ -13,13 +13,13 @@ from typer.main import get_group
 
 from tcpcast.cli.commands import COMMANDS, CONTEXT
 from tcpcast.cli.group import Commands
-from tcpcast.option import Argument
+from tcpcast.command_option import Argument
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from tcpcast.cli.commands import Command
-    from tcpcast.option import Option
+    from tcpcast.command_option import Option
 
 
 class TopCommands(Commands):

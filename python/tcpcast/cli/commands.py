@@ -19,7 +19,7 @@ from tcpcast.cli.options import (
     SEED,
     THREADS,
 )
-from tcpcast.option import Argument, Option
+from tcpcast.command_option import Argument, Option
 from tcpcast.path.rows import PATH
 
 END = Literal["near", "far"]

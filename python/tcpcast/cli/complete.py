@@ -23,9 +23,9 @@ def answer(command: Any, instruction: str) -> int:
 
 def scenario_files(incomplete: str) -> list[str]:
     """Return the matching packaged scenarios, scenario files and folders."""
-    from tcpcast.scenario import packaged_names
+    from tcpcast.scenario import get_packaged_names
 
-    names = [name for name in packaged_names() if name.startswith(incomplete)]
+    names = [name for name in get_packaged_names() if name.startswith(incomplete)]
     folder, _, beginning = incomplete.rpartition("/")
     within = Path(f"{folder}/" if "/" in incomplete else ".")
     paths = sorted(within.glob(f"{_literal(beginning)}*")) if within.is_dir() else []
@@ -44,11 +44,11 @@ def _literal(text: str) -> str:
 def engine_lists(incomplete: str) -> list[str]:
     """Return the typed list extended by each matching engine, including those of other packages."""
     from tcpcast.engines import REGISTRY
-    from tcpcast.engines.plugins import entry_points
+    from tcpcast.engines.plugins import find_plugin_entry_points
 
     typed, comma, beginning = incomplete.rpartition(",")
     named = set(typed.split(","))
-    names = dict.fromkeys([*REGISTRY, *entry_points()])
+    names = dict.fromkeys([*REGISTRY, *find_plugin_entry_points()])
     return [
         f"{typed}{comma}{name}"
         for name in names
@@ -58,9 +58,9 @@ def engine_lists(incomplete: str) -> list[str]:
 
 def keys(incomplete: str) -> list[str]:
     """Return the matching keys of a scenario, each with ``=``."""
-    from tcpcast.scenario import scenario_schema
+    from tcpcast.scenario import make_scenario_schema
 
-    schema = scenario_schema()
+    schema = make_scenario_schema()
     all_keys = dict.fromkeys(_keys(schema, schema.get("$defs", {}), ""))
     return [f"{key}=" for key in all_keys if key.startswith(incomplete)]
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from tcpcast.engines import REGISTRY, add_plugins
 from tcpcast.engines.registry import FAMILIES
-from tcpcast.engines.stacks import fit
+from tcpcast.engines.stack_support import get_stack_support
 from tcpcast.report.document import BLANK, Column, Table
 from tcpcast.report.json import encode
 from tcpcast.report.text import print_parts
@@ -63,5 +63,5 @@ def _print_json() -> None:
 
 def _fit(engine: str, stack: str) -> dict[str, str | None]:
     """Return the machine-readable support of an engine for a stack."""
-    support = fit(engine, stack)
+    support = get_stack_support(engine, stack)
     return {"verdict": support.verdict.value, "why": support.text or None}

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from tcpcast.cli.commands import LINK
+from tcpcast.command_option import option_names
 from tcpcast.emulation.launch import run_link
-from tcpcast.engines.kernel.path import path_configuration
+from tcpcast.engines.kernel.emulated_path import path_configuration
 from tcpcast.errors import MachineError, ScenarioError, TcpcastError
-from tcpcast.option import option_names
 from tcpcast.output import atomic_file, check_file
 from tcpcast.report.json import encode
 from tcpcast.report.link import link_lines

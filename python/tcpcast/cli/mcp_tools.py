@@ -11,10 +11,10 @@ from tcpcast.cli.options import CHANGES, FILE, SEED
 from tcpcast.cli.plan import QUESTIONS
 from tcpcast.cli.plan_options import VERIFY
 from tcpcast.cli.scenario_args import STANDARD_INPUT
+from tcpcast.command_option import REQUIRED, Argument, Option
 from tcpcast.errors import TcpcastError
-from tcpcast.option import REQUIRED, Argument, Option
 from tcpcast.path.rows import PATH
-from tcpcast.scenario.loading import packaged_summaries, packaged_text
+from tcpcast.scenario.loading import packaged_summaries, read_packaged_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -178,7 +178,7 @@ def tools() -> dict[str, Tool]:
     about = "; ".join(f"{name} ({summary})" for name, summary in packaged_summaries().items())
     scenario_help = (
         f"Scenario: a packaged one, a file, or TOML text. Packaged: {about}. Syntax of TOML text, "
-        f"as in {EXAMPLE}:\n{packaged_text(EXAMPLE)}"
+        f"as in {EXAMPLE}:\n{read_packaged_text(EXAMPLE)}"
     )
 
     def scenario(row: Option) -> dict[str, Option]:

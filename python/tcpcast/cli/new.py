@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 from tcpcast import output
-from tcpcast.scenario import packaged_text
+from tcpcast.scenario import read_packaged_text
 from tcpcast.scenario.loading import packaged_summaries
 
 
@@ -15,7 +15,7 @@ def new(*, name: str | None, force: bool) -> None:
     if name is None:
         _list()
         return
-    text = packaged_text(name)
+    text = read_packaged_text(name)
     target = Path(f"{name}.toml")
     output.check_file(target, force=force)
     output.write_text(target, text, force=force)

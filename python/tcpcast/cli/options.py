@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Literal
 
 from tcpcast.cli.complete import engine_lists, keys, scenario_files
+from tcpcast.command_option import Argument, Option
 from tcpcast.errors import TcpcastError
-from tcpcast.option import Argument, Option
 
 FILE = Argument(
     "file",

@@ -26,8 +26,8 @@ from tcpcast.cli.plan_options import (
     Asked,
 )
 from tcpcast.cli.streams import ignore_broken_pipe
+from tcpcast.command_option import Option
 from tcpcast.errors import TcpcastError
-from tcpcast.option import Option
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -197,19 +197,19 @@ def _scenario(question: str, asked: Asked) -> Scenario:
     A loss that the plan solves for counts as a limit of the flows.
     """
     from tcpcast.cli.scenario_args import read_scenario
-    from tcpcast.plan.keys import check_keys
+    from tcpcast.plan.changed_keys import check_changed_keys
 
     file, changes, seed = (asked.values[name] for name in ("file", "changes", "seed"))
     placeholder = "network.bottleneck.loss=1%" if question == "max-loss" else ""
     scenario = read_scenario(file, changes, seed, placeholder=placeholder)
-    check_keys(question, asked.changes, scenario)
+    check_changed_keys(question, asked.changes, scenario)
     return scenario
 
 
 def _path(question: str, asked: Asked, needed: tuple[str, ...], *more: str) -> Scenario:
     """Return the scenario of a path from options, or from a file."""
-    from tcpcast.path.options import PathOptions, bulk_scenario, points
-    from tcpcast.plan.keys import check_keys
+    from tcpcast.path.options import PathOptions, expand_points, make_bulk_scenario
+    from tcpcast.plan.changed_keys import check_changed_keys
 
     file, seed = asked.values["file"], asked.values["seed"]
     given = asked.given(*needed, *more, *(row.name for row in PATH_ENDS))
@@ -229,13 +229,13 @@ def _path(question: str, asked: Asked, needed: tuple[str, ...], *more: str) -> S
     options = PathOptions(**{"loss": "1%", **given})
     for name in options.ranges:
         raise TcpcastError(f"--{name}: must be one value; only `tcpcast predict` supports ranges")
-    (point,) = points(options, None)
+    (point,) = expand_points(options, None)
     # No time limit: formulas do not need one, and the losses determine the duration of a check.
     changed = {"run.max_wall": "unlimited", **asked.changes}
     if seed is not None:
         changed["run.seed"] = seed
-    scenario = bulk_scenario(options, point).with_changes(changed)
-    check_keys(question, asked.changes, scenario)
+    scenario = make_bulk_scenario(options, point).with_changes(changed)
+    check_changed_keys(question, asked.changes, scenario)
     return scenario
 
 
@@ -254,7 +254,7 @@ def _run(
     from tcpcast.cli.progress import progress_bar
     from tcpcast.cli.reports import check_reports
     from tcpcast.engines import RunOptions
-    from tcpcast.plan.keys import unused_keys
+    from tcpcast.plan.changed_keys import note_unused_keys
 
     check_reports(values["html"], values["markdown"], force=values["force"])
     figure = None if values["plot"] is None else _figure_file(unit, values)
@@ -266,7 +266,7 @@ def _run(
         options = RunOptions(threads=values["threads"], progress=progress)
         plan = solve(scenario, options=options, **target)
     if values["file"] is not None and values["verify"] and question in {streams, max_loss}:
-        plan.notes += unused_keys(question.__name__.replace("_", "-"), scenario, asked.changes)
+        plan.notes += note_unused_keys(question.__name__.replace("_", "-"), scenario, asked.changes)
     scenario = plan.scenario or scenario
     _print(plan, scenario, as_json=values["as_json"])
     _write(plan, scenario, context, figure)

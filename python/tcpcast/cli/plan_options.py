@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from tcpcast.cli.options import CHANGES, FILE, FORCE, FORM, HTML, JSON, MARKDOWN, SEED, THREADS
+from tcpcast.command_option import REQUIRED, Option
 from tcpcast.errors import TcpcastError, UnitError
-from tcpcast.option import REQUIRED, Option
 from tcpcast.path.rows import PATH
 
 if TYPE_CHECKING:

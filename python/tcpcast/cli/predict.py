@@ -13,7 +13,12 @@ from tcpcast.cli.progress import progress_bar
 from tcpcast.cli.streams import ignore_broken_pipe
 from tcpcast.engines import RunOptions
 from tcpcast.errors import TcpcastError
-from tcpcast.path.options import PathOptions, bulk_scenario, curve_points, points
+from tcpcast.path.options import (
+    PathOptions,
+    expand_points,
+    make_bulk_scenario,
+    make_loss_curve_points,
+)
 from tcpcast.path.prediction import predict_point
 from tcpcast.report.json import encode
 from tcpcast.report.predict import (
@@ -52,7 +57,7 @@ def predict(  # noqa: PLR0913 - one parameter per option
     if plot is not None:
         _check_plot(options, plot, form, force=force)
         ignore_broken_pipe()
-    asked = points(options, count)
+    asked = expand_points(options, count)
     predictions = _predictions(options, asked, packet=packet, tables=as_json or packet)
     if as_json or as_csv:
         _print_data(predictions, as_json=as_json)
@@ -171,9 +176,9 @@ def _plot(  # noqa: PLR0913 - what to draw, and where to write it
     force: bool,
 ) -> None:
     """Run the formulas for many losses around the requested ones, and draw the goodput."""
-    given = [loss_ratio(bulk_scenario(options, point)) for point in asked]
+    given = [loss_ratio(make_bulk_scenario(options, point)) for point in asked]
     steady = replace(options, size=None)
-    drawn = curve_points(steady, given)
+    drawn = make_loss_curve_points(steady, given)
     curve = _predictions(steady, drawn, packet=False)
     if len(curve) < len(drawn):  # an incomplete curve would be misleading
         raise KeyboardInterrupt

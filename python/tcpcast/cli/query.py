@@ -6,7 +6,7 @@ from tcpcast.cli.options import check_one_form
 from tcpcast.errors import TcpcastError
 from tcpcast.report.sweep import rows_csv, rows_json, rows_parts
 from tcpcast.report.text import print_parts
-from tcpcast.sweeps.query import query as ask
+from tcpcast.sweeps.query import query_results as ask
 from tcpcast.units import parse_duration
 
 

@@ -16,7 +16,7 @@ from tcpcast.cli.sweep import exit_code as sweep_exit_code
 from tcpcast.cli.trace import INTERRUPTED, REPORT_POINTS, read_capture
 from tcpcast.compare import compare_all
 from tcpcast.errors import TcpcastError
-from tcpcast.inputs import protect
+from tcpcast.protected_inputs import protect_inputs
 from tcpcast.report.load_answers import is_saved, read_saved
 from tcpcast.report.sweep_values import sweep_document
 from tcpcast.sweeps.definition import read_sweep
@@ -47,7 +47,7 @@ def report(  # noqa: PLR0913 - one parameter per option
     if not target.endswith((".html", ".md")):
         raise TcpcastError(f"--out {target}: the name must end in .html or .md")
     html, markdown = (target, None) if target.endswith(".html") else (None, target)
-    protect(*sources)
+    protect_inputs(*sources)
     check_reports(html, markdown, force=force)
     given: dict[str, object] = {"--engine": engine, "--set": changes, "--seed": seed}
     given |= {"--threads": threads, "--feed": None if feed == "scenario" else feed}

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from tcpcast.answer import Answer
     from tcpcast.captures import Capture
-    from tcpcast.compare import Compared
+    from tcpcast.compare import ComparedAnswers
     from tcpcast.report.document import Document
     from tcpcast.scenario import Scenario
 
@@ -51,7 +51,7 @@ def write_captures(
 
 
 def write_run(  # noqa: PLR0913 - what to write, and where
-    compared: Compared,
+    compared: ComparedAnswers,
     scenario: Scenario,
     again: str,
     html: str | None,

@@ -69,9 +69,9 @@ def _exit_code(report: Reproduction) -> int:
 
 def _asked(name: str, measurements: list[str]) -> Callable[..., Reproduction]:
     """Return the function that reproduces a paper, with the measurement files if it uses them."""
-    from tcpcast.papers import paper
+    from tcpcast.papers import load_reproduction
 
-    run = paper(name)
+    run = load_reproduction(name)
     if not measurements:
         return run
     if name != MEASURED:

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from tcpcast.answer import Answer
-    from tcpcast.compare import Compared
+    from tcpcast.compare import ComparedAnswers
     from tcpcast.report.answers import Answers
     from tcpcast.scenario import Scenario
 
@@ -127,9 +127,9 @@ def answers_to(  # noqa: PLR0913 - how to run, by name
 
 def _print_duration(scenario: Scenario) -> None:
     """Print the duration of a run with the kernel, which sends in real time."""
-    from tcpcast.engines.kernel import seconds  # noqa: PLC0415 - loads the simulator
+    from tcpcast.engines.kernel import estimate_duration_s  # noqa: PLC0415 - loads the simulator
 
-    expected, limit = seconds(scenario), scenario.run.max_wall_s
+    expected, limit = estimate_duration_s(scenario), scenario.run.max_wall_s
     message = f"kernel runs in real time and takes about {expected:,.0f} s"
     if limit is not None and limit < expected:
         message += f", but stops after {limit:,.0f} s (run.max_wall)"
@@ -137,7 +137,7 @@ def _print_duration(scenario: Scenario) -> None:
 
 
 def _report(
-    compared: Compared, scenario: Scenario, *, as_json: bool, as_csv: bool, every: bool
+    compared: ComparedAnswers, scenario: Scenario, *, as_json: bool, as_csv: bool, every: bool
 ) -> None:
     answers = compared.answers
     if not (as_json or as_csv):

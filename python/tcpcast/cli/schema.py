@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from tcpcast.report.json import encode
-from tcpcast.scenario import scenario_schema
+from tcpcast.scenario import make_scenario_schema
 
 
 def schema() -> None:
     """Print the schema."""
-    print(encode(scenario_schema()))
+    print(encode(make_scenario_schema()))

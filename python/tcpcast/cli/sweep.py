@@ -28,8 +28,8 @@ from tcpcast.scenario import Sweep, parse_assignments
 from tcpcast.units import show
 
 if TYPE_CHECKING:
-    from tcpcast.sweeps import Plan
-    from tcpcast.sweeps.results import Results
+    from tcpcast.sweeps import PreparedSweep
+    from tcpcast.sweeps.results import SweepResults
 
     Levels = dict[str, list[float]]
 
@@ -66,7 +66,7 @@ def sweep(  # noqa: PLR0913 - one parameter per option
     how: dict[str, Any] = {"engines": engine_names(engine), "replications": replications}
     how |= {"feed": feed}
     outputs = _Outputs(plot, html, markdown, _levels(level, plot, html), form, force)
-    plan = sweeps.prepare(scenario, varied, **how) if outputs.are_wanted else None
+    plan = sweeps.prepare_sweep(scenario, varied, **how) if outputs.are_wanted else None
     outputs.check(plan)
     with progress_bar(scenario.name) as progress:
         results = sweeps.sweep(
@@ -115,7 +115,7 @@ class _Outputs:
         """True if a figure or a report was requested."""
         return any(each is not None for each in (self.plot, self.html, self.markdown))
 
-    def check(self, plan: Plan | None) -> None:
+    def check(self, plan: PreparedSweep | None) -> None:
         """Raise before the work starts if an output cannot be drawn or written."""
         if plan is not None and self.plot is not None:
             groups = [[axis.key for axis in group] for group in plan.grid.groups]
@@ -124,28 +124,28 @@ class _Outputs:
             check_sweep_figures(groups, self.plot, self.levels, self.form, force=self.force)
         check_reports(self.html, self.markdown, force=self.force)
 
-    def write(self, plan: Plan, results: Results, again: str) -> None:
+    def write(self, plan: PreparedSweep, results: SweepResults, again: str) -> None:
         """Write the requested files, and print their names."""
         if self.plot is not None:
             self._draw(plan, results, self.plot)
         if (self.html, self.markdown) == (None, None):
             return
 
-        from tcpcast.sweeps.definition import finished_sweep  # noqa: PLC0415
+        from tcpcast.sweeps.definition import make_finished_sweep  # noqa: PLC0415
 
-        finished = finished_sweep(plan.definition, results)
+        finished = make_finished_sweep(plan.definition, results)
         from tcpcast.report.sweep_values import sweep_document  # noqa: PLC0415
 
         document = functools.partial(sweep_document, finished, again, levels=self.levels)
         write_reports(document, self.html, self.markdown, force=self.force)
 
-    def _draw(self, plan: Plan, results: Results, folder: str) -> None:
+    def _draw(self, plan: PreparedSweep, results: SweepResults, folder: str) -> None:
         keys = {key: (kind, results.keys[key]) for key, kind in plan.spec.kinds.items()}
         how: dict[str, Any] = {"levels": self.levels, "form": self.form, "force": self.force}
         from tcpcast.report.sweep_figures import plot_sweep, sweep_setup  # noqa: PLC0415
-        from tcpcast.sweeps.definition import finished_sweep  # noqa: PLC0415
+        from tcpcast.sweeps.definition import make_finished_sweep  # noqa: PLC0415
 
-        setup = sweep_setup(finished_sweep(plan.definition, results).scenario, keys)
+        setup = sweep_setup(make_finished_sweep(plan.definition, results).scenario, keys)
         paths = plot_sweep(results.to_arrow(), keys, folder, setup=setup, **how)
         if not paths:
             print("tcpcast: no answer has a metric to draw", file=sys.stderr)
@@ -153,7 +153,7 @@ class _Outputs:
             print(f"tcpcast: wrote {path}", file=sys.stderr)
 
 
-def exit_code(results: Results) -> int:
+def exit_code(results: SweepResults) -> int:
     """Return 130 if interrupted, 2 if no cell was answered, 1 if a row is incomplete, else 0."""
     if results.interrupted:
         return INTERRUPTED
@@ -191,7 +191,7 @@ def _unquoted(text: str) -> str:
     return text[1:-1] if len(text) > 1 and text[0] == text[-1] == '"' else text
 
 
-def _report(results: Results, *, as_csv: bool, as_json: bool) -> None:
+def _report(results: SweepResults, *, as_csv: bool, as_json: bool) -> None:
     if results.folder is None:
         table = results.to_arrow()
         if as_csv:
@@ -208,7 +208,7 @@ def _report(results: Results, *, as_csv: bool, as_json: bool) -> None:
     _warn(results)
 
 
-def _warn(results: Results) -> None:
+def _warn(results: SweepResults) -> None:
     """Print warnings about missing answers on standard error."""
     statuses = results.statuses
     if results.interrupted:

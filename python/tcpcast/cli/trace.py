@@ -17,7 +17,7 @@ from tcpcast.cli.trace_files import check_outputs, check_table, write_files
 from tcpcast.cli.trace_groups import check_groups
 from tcpcast.cli.trace_scenario import check_scenario, write_scenario
 from tcpcast.errors import CaptureError, TcpcastError
-from tcpcast.inputs import protect
+from tcpcast.protected_inputs import protect_inputs
 from tcpcast.report.document import BLANK
 from tcpcast.report.text import print_parts
 from tcpcast.report.trace import capture_parts, csv_lines, json_lines, worst_first
@@ -66,7 +66,7 @@ def trace(  # noqa: PLR0913 - one parameter per option
     _check_rows(worst, table, everything=everything, models=models, as_csv=as_csv, as_json=as_json)
     if any(each is not None for each in (plot, parquet, scenario, html, markdown)):
         ignore_broken_pipe()
-    protect(*(0 if file == "-" else file for file in (*files, second_capture) if file is not None))
+    protect_inputs(*(0 if f == "-" else f for f in (*files, second_capture) if f is not None))
     check_reports(html, markdown, force=force)
     check_table(table)
     check_outputs(plot, parquet, force=force)

@@ -21,7 +21,7 @@ from tcpcast.errors import MachineError
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-_MODULE = "tcpcast.emulation.process"
+_MODULE = "tcpcast.emulation.link_process"
 _LEFT_TO_PROGRAMS = [
     getattr(signal, name) for name in ("SIGINT", "SIGQUIT") if hasattr(signal, name)
 ]
@@ -47,7 +47,7 @@ def run_link(link: Mapping[str, Any]) -> LinkOutcome:
     if sys.platform != "linux":
         raise MachineError("a link needs Linux network namespaces; this system is not Linux")
     with _ignore_terminal_signals():
-        messages, status = _request(pickle.dumps(dict(link)))
+        messages, status = _run_request(pickle.dumps(dict(link)))
     if "fault" in messages:
         raise MachineError(messages["fault"])
     if "way" not in messages:
@@ -55,15 +55,15 @@ def run_link(link: Mapping[str, Any]) -> LinkOutcome:
     return LinkOutcome.from_lines(messages)
 
 
-def _request(question: bytes) -> tuple[dict[str, str], int]:
+def _run_request(question: bytes) -> tuple[dict[str, str], int]:
     """Start the process with a request, and return its messages and exit status."""
-    foreground = _foreground()
+    foreground = _get_foreground_group()
     try:
         with start_link(question) as (lines, process):
             messages = dict(lines)
             return messages, process.wait()
     finally:
-        _take_back(foreground)
+        _take_terminal_back(foreground)
 
 
 @contextmanager
@@ -91,13 +91,13 @@ def start_link(
         with suppress(BrokenPipeError), open(request[1], "wb") as file:
             file.write(question)
         with open(result[0], encoding="utf-8", errors="replace") as file:
-            yield map(_split, file), process
+            yield map(_split_messages, file), process
     finally:
         os.close(lifeline[1])
         process.wait()
 
 
-def _split(line: str) -> tuple[str, str]:
+def _split_messages(line: str) -> tuple[str, str]:
     key, _, value = line.rstrip("\n").partition(" ")
     return key, value
 
@@ -117,7 +117,7 @@ def _ignore_terminal_signals() -> Iterator[None]:
             signal.signal(number, handler)
 
 
-def _foreground() -> int | None:
+def _get_foreground_group() -> int | None:
     """Return our process group if it is in the foreground of the terminal, otherwise None."""
     try:
         return os.getpgrp() if os.tcgetpgrp(0) == os.getpgrp() else None
@@ -125,7 +125,7 @@ def _foreground() -> int | None:
         return None
 
 
-def _take_back(group: int | None) -> None:
+def _take_terminal_back(group: int | None) -> None:
     """Take the terminal back from a shell, which cannot return it across PID namespaces."""
     if group is None:
         return

@@ -74,8 +74,8 @@ class LinkOutcome:
         return cls(
             **{name: int(messages[name]) for name in integers},
             device=messages["way"],
-            near_to_far=_direction(messages, "forward"),
-            far_to_near=_direction(messages, "back"),
+            near_to_far=_read_direction_counts(messages, "forward"),
+            far_to_near=_read_direction_counts(messages, "back"),
             distortion=messages.get("distortion"),
             capture_fault=messages.get("capture_fault"),
         )
@@ -85,6 +85,6 @@ class LinkOutcome:
         return asdict(self)
 
 
-def _direction(messages: Mapping[str, str], name: str) -> DirectionCounts:
+def _read_direction_counts(messages: Mapping[str, str], name: str) -> DirectionCounts:
     keys = [field.name for field in fields(DirectionCounts)]
     return DirectionCounts(**{key: int(messages[f"{name}.{key}"]) for key in keys})

@@ -86,7 +86,7 @@ def run_traffic(
     try:
         with start_link(pickle.dumps(dict(traffic))) as (lines, _):
             for word, value in lines:
-                _take(outcome, word, value)
+                _handle_message(outcome, word, value)
                 if word in ("snapshot", "transfer", "punctuality"):
                     outcome.cut = advanced(outcome)
                 if outcome.cut is not None:
@@ -99,7 +99,7 @@ def run_traffic(
     return outcome
 
 
-def _take(outcome: TrafficOutcome, word: str, value: str) -> None:
+def _handle_message(outcome: TrafficOutcome, word: str, value: str) -> None:
     match word:
         case "fault":
             raise MachineError(value)

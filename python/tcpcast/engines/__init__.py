@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from numbers import Integral
 from typing import TYPE_CHECKING
 
-from tcpcast.answer import Answer, Metric, Status, to_notes
-from tcpcast.engines.advice import accepted_suggestions
+from tcpcast.answer import Answer, Metric, Status, texts_to_notes
+from tcpcast.engines.accepted_suggestions import filter_accepted_suggestions
 from tcpcast.engines.formula import FORMULAS
 from tcpcast.engines.registry import (
     CAPTURES,
@@ -85,7 +85,7 @@ class RunOptions:
         if count is not None:
             object.__setattr__(self, "threads", int(count))
 
-    def ends_at(self, scenario: Scenario) -> float | None:
+    def compute_deadline(self, scenario: Scenario) -> float | None:
         """Return the time at which a run that begins now must stop, None for no limit."""
         limit = scenario.run.max_wall_s
         own = None if limit is None else time.perf_counter() + limit
@@ -179,21 +179,25 @@ def answer(
     if engines is None:
         names = [name for name, entry in REGISTRY.items() if entry.is_default_for(scenario)]
     else:
-        names = _names(engines)
+        names = _list_engine_names(engines)
     check_names(names)
     check_feed(feed)
     options = options or RunOptions()
     answers: dict[str, Answer] = {}
     order = names
     measures = "trace" if scenario.captured is not None else "packet"
-    measured = feed == "measured" or (measures == "trace" and any(map(_accepts_measured, names)))
+    measured = feed == "measured" or (
+        measures == "trace" and any(map(_accepts_measured_inputs, names))
+    )
     if measured:
         names = [*names, *([measures] if measures not in names else [])]
         order = [measures, *(name for name in names if name != measures)]
     for name in order:
-        if engines is None and _of_another_control(REGISTRY[name], answers.get("trace")):
+        if engines is None and _is_for_other_congestion_control(
+            REGISTRY[name], answers.get("trace")
+        ):
             continue
-        result = _ask(
+        result = _run_engine(
             name,
             scenario,
             options,
@@ -201,9 +205,9 @@ def answer(
             is_only_engine=len(order) == 1,
         )
         if not result.applies and engines is not None:
-            checks = functools.partial(check, feed=feed)
-            suggest = functools.partial(accepted_suggestions, check=checks, requested=order)
-            _check_suggestions(result, scenario, options, suggest)
+            checks = functools.partial(check_scenario, feed=feed)
+            suggest = functools.partial(filter_accepted_suggestions, check=checks, requested=order)
+            _keep_accepted_suggestions(result, scenario, options, suggest)
         if engines is not None or result.applies:
             answers[name] = result
         if result.interrupted:
@@ -211,7 +215,7 @@ def answer(
     return [answers[name] for name in names if name in answers]
 
 
-def _names(engines: str | Sequence[str]) -> list[str]:
+def _list_engine_names(engines: str | Sequence[str]) -> list[str]:
     """Return names of engines as a list; a single name is allowed."""
     if isinstance(engines, str):
         return [name.strip() for name in engines.split(",")]
@@ -223,17 +227,17 @@ def _names(engines: str | Sequence[str]) -> list[str]:
         ) from None
 
 
-def _of_another_control(entry: EngineEntry, captured: Answer | None) -> bool:
+def _is_for_other_congestion_control(entry: EngineEntry, captured: Answer | None) -> bool:
     """Return True if a formula is not for the congestion control that a capture appears to have."""
-    from tcpcast.scenario.modern_tcp import DEFAULT_STACK, control_of  # noqa: PLC0415 - pydantic
+    from tcpcast.scenario.modern_tcp import DEFAULT_STACK, get_congestion_control  # noqa: PLC0415 - pydantic
 
     if captured is None or captured.captured is None or not isinstance(entry, Formula):
         return False
     tcp = captured.captured.replay.get("tcp", {"stack": DEFAULT_STACK})
-    return not entry.is_for_control(control_of(tcp["stack"]))
+    return not entry.is_for_control(get_congestion_control(tcp["stack"]))
 
 
-def _accepts_measured(name: str) -> bool:
+def _accepts_measured_inputs(name: str) -> bool:
     entry = REGISTRY[name]
     return isinstance(entry, Formula) and entry.accepts_measured
 
@@ -241,16 +245,16 @@ def _accepts_measured(name: str) -> bool:
 def check_names(names: Sequence[str]) -> None:
     """Raise UnknownEngine, with the closest name, unless each name is in the registry."""
     for name in names:
-        _check_name(name)
+        _check_engine_name(name)
 
 
-def any_simulates(engines: str | Sequence[str] | None) -> bool:
+def may_simulate(engines: str | Sequence[str] | None) -> bool:
     """Return True if an engine may take longer than a formula; also for None and unknown names."""
-    names = None if engines is None else _names(engines)
+    names = None if engines is None else _list_engine_names(engines)
     return not names or not all(isinstance(REGISTRY.get(name), Formula) for name in names)
 
 
-def _check_suggestions(
+def _keep_accepted_suggestions(
     refused: Answer,
     scenario: Scenario,
     options: RunOptions,
@@ -275,7 +279,9 @@ _ASSUMED = dict.fromkeys((*_LOSSES, "timeout_ratio"), Metric(0.01)) | {"rtt_mean
 """Metrics of a simulation with some loss, to check a formula that needs measured inputs."""
 
 
-def check(name: str, scenario: Scenario, other_feed: str = "", *, feed: str = "scenario") -> None:
+def check_scenario(
+    name: str, scenario: Scenario, other_feed: str = "", *, feed: str = "scenario"
+) -> None:
     """Raise NotApplicable unless an engine accepts a scenario, without a simulation or measurement.
 
     ``other_feed`` replaces ``feed``; with "measured", a simulation with losses is assumed.
@@ -298,7 +304,7 @@ def check(name: str, scenario: Scenario, other_feed: str = "", *, feed: str = "s
         entry.ask(scenario, RunOptions(tables=False), None)
 
 
-def _ask(
+def _run_engine(
     name: str,
     scenario: Scenario,
     options: RunOptions,
@@ -321,7 +327,7 @@ def _ask(
             raise
         result = Answer(name, status=Status.FAILED, reason=str(error))
     else:
-        about = to_notes(scenario.warnings(), "scenario")
+        about = texts_to_notes(scenario.warnings(), "scenario")
         result.notes = [*about, *(note for note in result.notes if note not in about)]
     result.wall_s = time.perf_counter() - started
     return result
@@ -345,18 +351,18 @@ def add_plugins() -> list[str]:
     list[str]
         Errors of engines that are left out: the package cannot be imported, or the name is taken.
     """
-    from tcpcast.engines.plugins import entry_points  # noqa: PLC0415 - inspects all packages
+    from tcpcast.engines.plugins import find_plugin_entry_points  # noqa: PLC0415 - inspects all packages
 
     errors = []
-    for name in entry_points():
+    for name in find_plugin_entry_points():
         try:
-            _add(name)
+            _add_plugin(name)
         except MachineError as error:
             errors.append(str(error))
     return errors
 
 
-def _add(name: str) -> bool:
+def _add_plugin(name: str) -> bool:
     """Add an engine of another package; return False if there is none with this name.
 
     Raises
@@ -366,22 +372,22 @@ def _add(name: str) -> bool:
     """
     from tcpcast.engines import plugins  # noqa: PLC0415 - inspects all packages
 
-    point = plugins.entry_points().get(name)
+    point = plugins.find_plugin_entry_points().get(name)
     if point is None:
         return False
     if not isinstance(REGISTRY.get(name), plugins.PluginEntry | None):
         raise MachineError(f"engine '{name}' of {point.value}: tcpcast has an engine '{name}'")
-    REGISTRY[name] = plugins.entry(point)
+    REGISTRY[name] = plugins.import_plugin(point)
     return True
 
 
-def _check_name(name: str) -> None:
-    if isinstance(name, str) and (name in REGISTRY or _add(name)):
+def _check_engine_name(name: str) -> None:
+    if isinstance(name, str) and (name in REGISTRY or _add_plugin(name)):
         return
-    from tcpcast.engines.plugins import entry_points  # noqa: PLC0415 - inspects all packages
+    from tcpcast.engines.plugins import find_plugin_entry_points  # noqa: PLC0415 - inspects all packages
 
     text = str(name)
-    names = list(dict.fromkeys([*REGISTRY, *entry_points()]))
+    names = list(dict.fromkeys([*REGISTRY, *find_plugin_entry_points()]))
     hint = next((words for part, words in _INSTEAD.items() if part in text.lower()), None)
     if hint is None:
         near = difflib.get_close_matches(text, names, n=1)

@@ -15,7 +15,7 @@ import numpy as np
 
 import tcpcast
 from tcpcast import statistics
-from tcpcast.answer import Answer, CaptureInputs, Metric, Status, to_notes
+from tcpcast.answer import Answer, CaptureInputs, Metric, Status, texts_to_notes
 from tcpcast.captures import trace as read
 from tcpcast.captures.capture_stats import lost_of_all
 from tcpcast.captures.congestion_control import BBR
@@ -27,7 +27,7 @@ from tcpcast.captures.models import model_errors as errors_of
 from tcpcast.captures.replay import replay
 from tcpcast.captures.selection import of_directions
 from tcpcast.errors import CaptureError, NotApplicable
-from tcpcast.scenario.modern_tcp import control_of
+from tcpcast.scenario.modern_tcp import get_congestion_control
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -81,22 +81,22 @@ def trace(scenario: Scenario, options: RunOptions) -> Answer:  # noqa: ARG001 - 
     capture = read(captured.file)
     kept = of_directions(capture, np.sort(chosen(capture, captured.connection)))
     together = {name: column[0] for name, column in kept.groups(by="all").items()}
-    tables, warnings = _replayed(kept)
+    tables, warnings = _make_replay_scenario(kept)
     answer = Answer(
         engine="trace",
         kind="measurement",
-        metrics=_metrics(kept, together),
-        tables=_tables(kept),
-        notes=to_notes([*capture.warnings, *warnings]),
+        metrics=_aggregate_metrics(kept, together),
+        tables=_capture_tables(kept),
+        notes=texts_to_notes([*capture.warnings, *warnings]),
         provenance={
             "version": tcpcast.__version__,
             "scenario": scenario.digest(),
             "capture": captured.file,
-            "sha256": _digest(captured.file),
+            "sha256": _digest_captures(captured.file),
             "flows": named(kept, np.arange(kept.connections["src"].size)),
             "interval": f"95 %, jackknife over intervals of {INTERVAL_S} s",
         },
-        captured=CaptureInputs(_fed(kept, together), tables),
+        captured=CaptureInputs(_formula_inputs(kept, together), tables),
     )
     if capture.damaged or capture.interrupted:
         status = Status.INTERRUPTED if capture.interrupted else Status.PARTIAL
@@ -105,17 +105,17 @@ def trace(scenario: Scenario, options: RunOptions) -> Answer:  # noqa: ARG001 - 
     return answer
 
 
-def _replayed(kept: Capture) -> tuple[dict[str, Any], list[str]]:
+def _make_replay_scenario(kept: Capture) -> tuple[dict[str, Any], list[str]]:
     """Return the scenario that reproduces the capture, with warnings; {} if there is none."""
     try:
         written = replay(kept)
     except CaptureError:
         return {}, []
-    notes = [BBR_SEEN] if control_of(written.tables["tcp"]["stack"]) == BBR else []
+    notes = [BBR_SEEN] if get_congestion_control(written.tables["tcp"]["stack"]) == BBR else []
     return written.tables, [*notes, *written.warnings]
 
 
-def _digest(file: str) -> str:
+def _digest_captures(file: str) -> str:
     try:
         with open(file, "rb") as stream:
             return hashlib.file_digest(stream, "sha256").hexdigest()
@@ -123,7 +123,7 @@ def _digest(file: str) -> str:
         raise CaptureError(f"{file}: {error.strerror or error}") from error
 
 
-def _metrics(kept: Capture, together: Mapping[str, Any]) -> dict[str, Metric]:
+def _aggregate_metrics(kept: Capture, together: Mapping[str, Any]) -> dict[str, Metric]:
     """Return the metrics of the aggregate, with intervals if the capture is long enough."""
     table = kept.connections
     payload = together["unique_bytes"] / max(together["bytes"], 1)
@@ -145,9 +145,9 @@ def _metrics(kept: Capture, together: Mapping[str, Any]) -> dict[str, Metric]:
     if whole.all():
         times = table["duration_s"] + table["rtt_mean_s"]
         values["completion_time_s"] = float(times.mean())
-    spread = _spread(kept)
+    spread = _estimate_ratios_from_batches(kept)
     metrics = {
-        name: _around(float(value), spread.get(name))
+        name: _scale_interval_to(float(value), spread.get(name))
         for name, value in values.items()
         if np.isfinite(value)
     }
@@ -155,7 +155,7 @@ def _metrics(kept: Capture, together: Mapping[str, Any]) -> dict[str, Metric]:
     return metrics | {name: Metric(float(together[column])) for name, column in counts.items()}
 
 
-def _around(value: float, estimate: Estimate | None) -> Metric:
+def _scale_interval_to(value: float, estimate: Estimate | None) -> Metric:
     """Scale the interval of an estimate to the value of the full capture."""
     if estimate is None or estimate.low is None or estimate.high is None or not estimate.value:
         return Metric(value)
@@ -163,9 +163,9 @@ def _around(value: float, estimate: Estimate | None) -> Metric:
     return Metric(value, share * estimate.low, share * estimate.high)
 
 
-def _spread(kept: Capture) -> dict[str, Estimate | None]:
+def _estimate_ratios_from_batches(kept: Capture) -> dict[str, Estimate | None]:
     """Estimate ratios from batches of 100 s of all flows; {} if they are too few."""
-    units = _units(kept)
+    units = _sum_by_100_s(kept)
     if np.count_nonzero(units["time"] >= INTERVAL_S) < MIN_INTERVALS:
         return {}
     sent, time = units["data_packets"], units["time"]
@@ -186,7 +186,7 @@ def _spread(kept: Capture) -> dict[str, Estimate | None]:
     }
 
 
-def _units(kept: Capture) -> dict[str, Column]:
+def _sum_by_100_s(kept: Capture) -> dict[str, Column]:
     """Sum the 100 s intervals of all flows that begin in the same 100 s of the capture."""
     table, flows = kept.intervals, kept.connections
     offset = since(flows["start"], flows["start"].min())
@@ -203,7 +203,7 @@ def _units(kept: Capture) -> dict[str, Column]:
     return sums | {"time": np.clip(length - begin, 0.0, INTERVAL_S)}
 
 
-def _tables(kept: Capture) -> dict[str, Table]:
+def _capture_tables(kept: Capture) -> dict[str, Table]:
     flows = kept.connections
     rows = np.arange(flows["src"].size)
     ends = [named(kept, rows[[row]]) for row in rows]
@@ -226,7 +226,7 @@ def _tables(kept: Capture) -> dict[str, Table]:
     }
 
 
-def _fed(kept: Capture, together: Mapping[str, Any]) -> dict[str, float | None]:
+def _formula_inputs(kept: Capture, together: Mapping[str, Any]) -> dict[str, float | None]:
     """Return the inputs of formulas that are not metrics; None if the capture lacks one."""
     table = kept.connections
     least = table["rtt_min_s"][np.isfinite(table["rtt_min_s"])]

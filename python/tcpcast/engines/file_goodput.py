@@ -31,7 +31,7 @@ GRID_STEP = 2
 """Buckets per row of the tail table: 0.8 to 1.6 %."""
 
 
-def edges_bps() -> Floats:
+def bucket_edges_bps() -> Floats:
     """Return the ends of the buckets in bit/s, ``[BUCKETS + 1]``: 1 bit/s to 1.1 Tbit/s."""
     octave, part = np.divmod(np.arange(BUCKETS + 1), _PARTS)
     edges: Floats = np.ldexp(1.0 + part / _PARTS, octave)
@@ -39,7 +39,7 @@ def edges_bps() -> Floats:
 
 
 @dataclass(frozen=True, slots=True)
-class Counts:
+class GoodputCounts:
     """Counts of goodputs in consecutive buckets.
 
     ``counts`` is ``[units, buckets]``, with units as in :func:`tcpcast.statistics.ratio`, and
@@ -53,7 +53,7 @@ class Counts:
     @property
     def edges(self) -> Floats:
         """Ends of these buckets in bit/s, ``[buckets + 1]``."""
-        return edges_bps()[self.first : self.first + self.counts.shape[1] + 1]
+        return bucket_edges_bps()[self.first : self.first + self.counts.shape[1] + 1]
 
     @property
     def total(self) -> float:
@@ -67,7 +67,7 @@ class Counts:
         return whole
 
 
-def counted(units: Sequence[ArrayLike], *, replications: int = 1) -> Counts:
+def count_goodputs(units: Sequence[ArrayLike], *, replications: int = 1) -> GoodputCounts:
     """Count goodputs given individually.
 
     Parameters
@@ -77,7 +77,7 @@ def counted(units: Sequence[ArrayLike], *, replications: int = 1) -> Counts:
     replications
         Number of replications of the units, each with the same number of units.
     """
-    edges = edges_bps()
+    edges = bucket_edges_bps()
     buckets = [
         np.clip(np.searchsorted(edges, values, side="right") - 1, 0, BUCKETS - 1)
         for values in units
@@ -85,24 +85,28 @@ def counted(units: Sequence[ArrayLike], *, replications: int = 1) -> Counts:
     first = min((int(bucket.min()) for bucket in buckets if bucket.size), default=0)
     last = max((int(bucket.max()) for bucket in buckets if bucket.size), default=0)
     rows = [np.bincount(bucket - first, minlength=last - first + 1) for bucket in buckets]
-    return Counts(first, np.array(rows, dtype=np.float64), replications)
+    return GoodputCounts(first, np.array(rows, dtype=np.float64), replications)
 
 
-def estimates(counts: Counts, shares: Sequence[float]) -> dict[float, Estimate]:
+def estimate_exceeded_goodputs(
+    counts: GoodputCounts, shares: Sequence[float]
+) -> dict[float, Estimate]:
     """Estimate the goodput that each share of the files exceeds; empty without files."""
     quantile_estimates = (
-        quantiles.exceeded_by(counts.counts, counts.edges, share, replications=counts.replications)
+        quantiles.estimate_exceeded_value(
+            counts.counts, counts.edges, share, replications=counts.replications
+        )
         for share in shares
     )
     return {share: e for share, e in zip(shares, quantile_estimates, strict=True) if e is not None}
 
 
-def of_shares(counts: Counts, shares: Sequence[float]) -> Table:
+def exceeded_goodput_table(counts: GoodputCounts, shares: Sequence[float]) -> Table:
     """Return table ``file_goodput``: the goodput that each share of files exceeds, with interval.
 
     Empty without files; ``low`` and ``high`` are nan if there is no interval.
     """
-    known = list(estimates(counts, shares).items())
+    known = list(estimate_exceeded_goodputs(counts, shares).items())
     if not known:
         return {}
     ends = ((np.nan, np.nan) if e.low is None else (e.low, e.high) for _, e in known)
@@ -115,9 +119,11 @@ def of_shares(counts: Counts, shares: Sequence[float]) -> Table:
     }
 
 
-def of_classes(classes: Sequence[tuple[str, Counts]], shares: Sequence[float]) -> Table:
+def exceeded_goodput_table_by_class(
+    classes: Sequence[tuple[str, GoodputCounts]], shares: Sequence[float]
+) -> Table:
     """Return table ``file_goodput_by_class``: the rows of each class, with its name."""
-    tables = [(name, of_shares(counts, shares)) for name, counts in classes]
+    tables = [(name, exceeded_goodput_table(counts, shares)) for name, counts in classes]
     tables = [(name, table) for name, table in tables if table]
     if not tables:
         return {}
@@ -128,7 +134,7 @@ def of_classes(classes: Sequence[tuple[str, Counts]], shares: Sequence[float]) -
     }
 
 
-def of_tail(pieces: dict[str, Counts]) -> Table:
+def goodput_tail_table(pieces: dict[str, GoodputCounts]) -> Table:
     """Return table ``file_goodput_tail``: the probability of exceeding each goodput of the grid.
 
     Parameters
@@ -150,6 +156,6 @@ def of_tail(pieces: dict[str, Counts]) -> Table:
     first = occupied[0] // GRID_STEP * GRID_STEP
     last = min(-(-(occupied[-1] + 1) // GRID_STEP) * GRID_STEP, BUCKETS)
     buckets = np.arange(first, last + 1, GRID_STEP)
-    return {"goodput_bps": edges_bps()[buckets]} | {
-        name: np.append(quantiles.tail(whole), 0.0)[buckets] for name, whole in known.items()
+    return {"goodput_bps": bucket_edges_bps()[buckets]} | {
+        name: np.append(quantiles.tail_shares(whole), 0.0)[buckets] for name, whole in known.items()
     }

@@ -28,7 +28,7 @@ _ROUNDING = 1e-9
 _DICTS = ("metrics", "tables", "provenance", "domain")
 
 
-def validate(returned: Any, units: Mapping[str, str]) -> Answer:
+def validate_plugin_answer(returned: Any, units: Mapping[str, str]) -> Answer:
     """Validate an answer and add the units of the engine's own metrics.
 
     Parameters
@@ -47,9 +47,11 @@ def validate(returned: Any, units: Mapping[str, str]) -> Answer:
         raise TcpcastError(f"returned {type(returned).__name__}; it must return tcpcast.Answer")
     # Copy to a plain Answer, because attributes of a subclass may raise later.
     answer = Answer(**{each.name: getattr(returned, each.name) for each in fields(Answer)})
-    _check_kinds(answer)
-    answer.metrics = {name: _metric(name, m, units) for name, m in answer.metrics.items()}
-    answer.tables = {_text("table", name): _table(name, t) for name, t in answer.tables.items()}
+    _check_field_types(answer)
+    answer.metrics = {name: _check_metric(name, m, units) for name, m in answer.metrics.items()}
+    answer.tables = {
+        _check_name("table", name): _check_table(name, t) for name, t in answer.tables.items()
+    }
     answer.notes = [replace(note, why=truncate_text(note.why)) for note in answer.notes]
     answer.write_errors = [truncate_text(each) for each in answer.write_errors]
     answer.reason = truncate_text(answer.reason)
@@ -63,7 +65,7 @@ def validate(returned: Any, units: Mapping[str, str]) -> Answer:
     return answer
 
 
-def _check_kinds(answer: Answer) -> None:
+def _check_field_types(answer: Answer) -> None:
     for name in _DICTS:
         if not isinstance(getattr(answer, name), dict):
             raise TcpcastError(f"returned {name} that are not a dict")
@@ -102,13 +104,13 @@ def has_short_text(error: BaseException) -> bool:
         return False
 
 
-def _text(what: str, name: Any) -> str:
+def _check_name(what: str, name: Any) -> str:
     if not isinstance(name, str):
         raise TcpcastError(f"named a {what} {show(name)}; a name must be a string")
-    return _short(what, name)
+    return _check_name_length(what, name)
 
 
-def _short(what: str, name: str) -> str:
+def _check_name_length(what: str, name: str) -> str:
     if len(name) > LONGEST_NAME:
         raise TcpcastError(
             f"named a {what} {show(name)}; a name has at most {LONGEST_NAME} characters"
@@ -116,32 +118,32 @@ def _short(what: str, name: str) -> str:
     return name
 
 
-def _metric(name: str, metric: Any, units: Mapping[str, str]) -> Metric:
+def _check_metric(name: str, metric: Any, units: Mapping[str, str]) -> Metric:
     if not (isinstance(name, str) and name.isidentifier()):
         raise TcpcastError(f"named a metric {show(name)}; a name consists of letters, digits and _")
-    _short("metric", name)
+    _check_name_length("metric", name)
     if not isinstance(metric, Metric):
         kind = type(metric).__name__
         raise TcpcastError(f"returned {kind} for {name}; it must return tcpcast.Metric(value)")
-    value = _number(name, metric.value)
+    value = _check_number(name, metric.value)
     if value < 0 and name in UNITS:
         raise TcpcastError(f"returned {value} for {name}; it must be 0 or more")
     if name in METRICS and value > METRICS[name].maximum * (1 + _ROUNDING):
         raise TcpcastError(f"returned {value} for {name}; it is a share and must be at most 1")
-    ends = [None if end is None else _number(name, end) for end in (metric.low, metric.high)]
+    ends = [None if end is None else _check_number(name, end) for end in (metric.low, metric.high)]
     low, high = ends
     if (low is None) != (high is None) or (low is not None and high is not None and low > high):
         raise TcpcastError(f"returned the interval {low} to {high} for {name}")
     if not isinstance(metric.unit, str) or not isinstance(metric.interval_warning, str | None):
         raise TcpcastError(f"returned a unit or interval_warning of {name} that is not a string")
-    unit = _short("unit", metric.unit or units.get(name, ""))
+    unit = _check_name_length("unit", metric.unit or units.get(name, ""))
     if unit and name in UNITS and unit != UNITS[name]:
         raise TcpcastError(f"returned {name} in {unit}; its unit is {UNITS[name]} in every engine")
     warning = None if metric.interval_warning is None else truncate_text(metric.interval_warning)
     return replace(metric, value=value, low=low, high=high, unit=unit, interval_warning=warning)
 
 
-def _number(name: str, value: Any) -> float:
+def _check_number(name: str, value: Any) -> float:
     if not isinstance(value, Real) or isinstance(value, bool):
         raise TcpcastError(f"returned {show(value)} for {name}; it must be a number")
     try:
@@ -153,10 +155,12 @@ def _number(name: str, value: Any) -> float:
     return number
 
 
-def _table(name: str, table: Any) -> dict[str, Any]:
+def _check_table(name: str, table: Any) -> dict[str, Any]:
     if not isinstance(table, dict):
         raise TcpcastError(f"returned table {name} that is not a dict of columns")
-    columns = {_text("column", column): _column(name, column, v) for column, v in table.items()}
+    columns = {
+        _check_name("column", column): _check_column(name, column, v) for column, v in table.items()
+    }
     if len({values.shape for values in columns.values()}) > 1 or any(
         values.ndim != 1 for values in columns.values()
     ):
@@ -165,7 +169,7 @@ def _table(name: str, table: Any) -> dict[str, Any]:
     return columns
 
 
-def _column(table: str, name: str, values: Any) -> Any:
+def _check_column(table: str, name: str, values: Any) -> Any:
     """Return a column as an array of numbers, booleans or strings."""
     import numpy as np  # noqa: PLC0415 - few engines have tables
 

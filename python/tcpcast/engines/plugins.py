@@ -21,7 +21,7 @@ from dataclasses import dataclass, field
 from importlib import metadata
 from typing import TYPE_CHECKING, Any
 
-from tcpcast.engines.plugin_answer import exception_text, has_short_text, validate
+from tcpcast.engines.plugin_answer import exception_text, has_short_text, validate_plugin_answer
 from tcpcast.engines.registry import PLUGINS, EngineEntry
 from tcpcast.errors import DomainError, MachineError, NotApplicable, TcpcastError
 
@@ -60,14 +60,14 @@ class PluginEntry(EngineEntry):
         attribute ``check`` that raises NotApplicable; without it, this method always raises.
         """
         if self.is_model:
-            from tcpcast.engines.formula.feed import path_inputs  # noqa: PLC0415 - imports numpy
+            from tcpcast.engines.formula.feed import collect_path_inputs  # noqa: PLC0415 - imports numpy
 
-            path_inputs(self.point.name, scenario, None)
+            collect_path_inputs(self.point.name, scenario, None)
             return
         accepts = getattr(self.load(), "check", None)
         if not callable(accepts):
             raise NotApplicable("the engine has no check without a run")
-        with self._guarded():
+        with self._wrap_plugin_errors():
             accepts(scenario)
 
     def ask(self, scenario: Scenario, options: RunOptions, measured: Answer | None) -> Answer:
@@ -84,7 +84,7 @@ class PluginEntry(EngineEntry):
         """
         given = self._given(scenario, options, measured)
         try:
-            answer = validate(given, self.units)
+            answer = validate_plugin_answer(given, self.units)
         except TcpcastError as error:
             raise TcpcastError(f"engine '{self.point.name}' of {self.package} {error}") from error
         except Exception as error:
@@ -99,16 +99,16 @@ class PluginEntry(EngineEntry):
 
     def _given(self, scenario: Scenario, options: RunOptions, measured: Answer | None) -> Any:
         function = self.load()
-        with self._guarded():
+        with self._wrap_plugin_errors():
             if self.is_model:
-                return _path_answer(self.point.name, function, scenario, measured)
+                return _answer_by_path_model(self.point.name, function, scenario, measured)
             return function(scenario, options)
 
     @contextmanager
-    def _guarded(self) -> Iterator[None]:
+    def _wrap_plugin_errors(self) -> Iterator[None]:
         """Redirect the package's standard output to standard error, and wrap its exceptions."""
         try:
-            with _prints_to_stderr():
+            with _redirect_output_to_stderr():
                 yield
         except TcpcastError as error:
             if has_short_text(error):
@@ -126,7 +126,7 @@ class PluginEntry(EngineEntry):
 
 
 @contextmanager
-def _prints_to_stderr() -> Iterator[None]:
+def _redirect_output_to_stderr() -> Iterator[None]:
     """Redirect standard output of an engine and its subprocesses to standard error.
 
     Streams belong to the process, so nothing is redirected outside the main thread.
@@ -145,7 +145,7 @@ def _prints_to_stderr() -> Iterator[None]:
 
 
 @functools.cache
-def entry_points() -> dict[str, metadata.EntryPoint]:
+def find_plugin_entry_points() -> dict[str, metadata.EntryPoint]:
     """Return the entry points of both groups by name; of several with a name, the first is used."""
     points: dict[str, metadata.EntryPoint] = {}
     for group in (ENGINES, MODELS):
@@ -154,7 +154,7 @@ def entry_points() -> dict[str, metadata.EntryPoint]:
     return points
 
 
-def entry(point: metadata.EntryPoint) -> PluginEntry:
+def import_plugin(point: metadata.EntryPoint) -> PluginEntry:
     """Import the package of an entry point and return its row.
 
     Raises
@@ -194,25 +194,30 @@ def entry(point: metadata.EntryPoint) -> PluginEntry:
     )
 
 
-def _path_answer(
+def _answer_by_path_model(
     name: str, rate_pps: Callable[..., Any], scenario: Scenario, measured: Answer | None
 ) -> Answer:
     """Answer by a path model, for all flows, limited by the link's rate."""
-    from tcpcast.engines.formula import rates  # noqa: PLC0415 - imports numpy
-    from tcpcast.engines.formula.feed import path_inputs  # noqa: PLC0415
-    from tcpcast.engines.formula.inputs import step  # noqa: PLC0415
+    from tcpcast.engines.formula import rate_answers  # noqa: PLC0415 - imports numpy
+    from tcpcast.engines.formula.feed import collect_path_inputs  # noqa: PLC0415
+    from tcpcast.engines.formula.inputs import make_step  # noqa: PLC0415
 
-    inputs = path_inputs(name, scenario, measured)
+    inputs = collect_path_inputs(name, scenario, measured)
     values = (inputs.loss, inputs.rtt_s, inputs.t0_s, inputs.packets_per_ack, inputs.window_pkts)
     given = dict(zip(INPUTS, values, strict=True))
-    rate = float(rate_pps(**{key: given[key] for key in _required_inputs(name, rate_pps)}))
+    rate = float(rate_pps(**{key: given[key] for key in _get_model_inputs(name, rate_pps)}))
     if not rate >= 0:
         raise DomainError(f"model '{name}' returned {rate}; it must return packets per second")
-    steps = [*inputs.used("p", "RTT", "T0", "b", "W_max", "n"), step("B", rate, "packet/s", name)]
-    return rates.flow_answer(name, inputs, rate_pps=rate, regime="", steps=steps)
+    steps = [
+        *inputs.used("p", "RTT", "T0", "b", "W_max", "n"),
+        make_step("B", rate, "packet/s", name),
+    ]
+    return rate_answers.make_answer_from_flow_rate(
+        name, inputs, rate_pps=rate, regime="", steps=steps
+    )
 
 
-def _required_inputs(name: str, rate_pps: Callable[..., Any]) -> list[str]:
+def _get_model_inputs(name: str, rate_pps: Callable[..., Any]) -> list[str]:
     """Return the inputs that a model has as parameters.
 
     Raises

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from tcpcast.answer import Note
-from tcpcast.engines.advice import stack_changes
+from tcpcast.engines.accepted_suggestions import changes_to_set_stack
 from tcpcast.errors import NotApplicable, Suggestion
 
 if TYPE_CHECKING:
@@ -69,9 +69,9 @@ class EngineEntry:
 
     def trust_text(self, name: str) -> str:
         """Return the conditions for trusting an engine: its ``trust``, or its domain."""
-        from tcpcast.models.domain import description  # noqa: PLC0415 - imports numpy
+        from tcpcast.models.domain import describe_domain  # noqa: PLC0415 - imports numpy
 
-        return self.trust or description(name)
+        return self.trust or describe_domain(name)
 
     def is_default_for(self, scenario: Scenario) -> bool:  # noqa: ARG002 - a formula's
         """Return True if the engine runs by default."""
@@ -80,7 +80,7 @@ class EngineEntry:
     def check_packets(self, scenario: Scenario) -> None:
         """Raise NotApplicable if a class has a packet size that the engine does not support."""
         if not self.any_packet_size:
-            check_one_size("it", scenario)
+            check_packet_sizes_are_equal("it", scenario)
 
     def load(self) -> Callable[..., Any]:
         """Import the module of the engine and return its function."""
@@ -136,7 +136,7 @@ class Formula(EngineEntry):
 
     def is_default_for(self, scenario: Scenario) -> bool:
         """Return True if the formula runs by default."""
-        if other_control(self, scenario) is not None:
+        if other_congestion_control_refusal(self, scenario) is not None:
             return False
         if scenario.captured is not None:  # the congestion control is not known yet
             return self.runs_by_default and self.stack in ("", *CONTROLS)
@@ -146,7 +146,7 @@ class Formula(EngineEntry):
 
     def check(self, scenario: Scenario) -> None:
         """Raise NotApplicable unless the formula covers a scenario, without solving it."""
-        if (refusal := other_control(self, scenario)) is not None:
+        if (refusal := other_congestion_control_refusal(self, scenario)) is not None:
             raise refusal
         super(Formula, self).check(scenario)
 
@@ -164,9 +164,9 @@ class Formula(EngineEntry):
         measured: Answer | None,
     ) -> Answer:
         """Answer a scenario, with the simulator's p, RTT and T0 if ``measured`` is given."""
-        from tcpcast.engines.formula.trust import mark_outside  # noqa: PLC0415 - imports numpy
+        from tcpcast.engines.formula.domain_check import mark_values_outside_domain  # noqa: PLC0415 - imports numpy
 
-        refusal = other_control(self, scenario)
+        refusal = other_congestion_control_refusal(self, scenario)
         if refusal is not None:
             raise refusal
         inputs = (scenario, measured) if self.accepts_measured else (scenario,)
@@ -180,18 +180,22 @@ class Formula(EngineEntry):
         if self.accepts_measured:
             feed = "scenario" if measured is None else "measured"
             answer.provenance.setdefault("feed", feed)
-        answer.warn(*_hop_warnings(scenario))
+        answer.warn(*_warn_about_omitted_hops(scenario))
         answer.warn(
-            *([] if measured else path_warnings(scenario, accepts_measured=self.accepts_measured))
+            *(
+                []
+                if measured
+                else warn_about_varying_path(scenario, accepts_measured=self.accepts_measured)
+            )
         )
-        mark_outside(answer)
-        answer.provenance |= {"version": _version(), "formula": self.source}
+        mark_values_outside_domain(answer)
+        answer.provenance |= {"version": _native_version(), "formula": self.source}
         if options.tables:
             answer.provenance["scenario"] = scenario.digest()
         return answer
 
 
-def check_one_size(who: str, scenario: Scenario) -> None:
+def check_packet_sizes_are_equal(who: str, scenario: Scenario) -> None:
     """Raise NotApplicable if a class has another packet size than ``network.packet``."""
     keys = [f"class.{name}.packet" for name in scenario.own_packets]
     if keys:
@@ -202,13 +206,13 @@ def check_one_size(who: str, scenario: Scenario) -> None:
 
 
 @functools.cache
-def _version() -> str:
+def _native_version() -> str:
     from importlib.metadata import version  # noqa: PLC0415 - reads files
 
     return version("tcpcast")
 
 
-def other_control(entry: Formula, scenario: Scenario) -> NotApplicable | None:
+def other_congestion_control_refusal(entry: Formula, scenario: Scenario) -> NotApplicable | None:
     """Return the refusal of a model: a congestion control other than Reno, or a policer.
 
     None if the model applies, and for captures, whose stack is unknown.
@@ -218,34 +222,36 @@ def other_control(entry: Formula, scenario: Scenario) -> NotApplicable | None:
         return NotApplicable("flows of the model are always on, but a class starts or stops")
     if scenario.captured is not None:
         return None
-    if lacks_queue(entry, scenario):
+    if has_policer_instead_of_queue(entry, scenario):
         return NotApplicable(
             "it models a queue, but network.bottleneck.rate is a policer, which has none"
         )
     if entry.stack in CONTROLS:
         return None
-    others = [g.tcp for g in scenario.populations if not models_control(entry, g.tcp.control)]
+    others = [
+        g.tcp for g in scenario.populations if not models_congestion_control(entry, g.tcp.control)
+    ]
     if not others:
         return None
     formula = CONTROLS.get(others[0].control, "") if entry.family == PATH else ""
     return NotApplicable(
         f"it models the window of Reno, but the scenario's stack is {others[0].stack}",
         *([Suggestion(engine=formula)] if formula else []),
-        Suggestion(stack_changes(scenario, supported_presets(entry)[0])),
+        Suggestion(changes_to_set_stack(scenario, presets_covered_by_reno_model(entry)[0])),
     )
 
 
-def lacks_queue(entry: Formula, scenario: Scenario) -> bool:
+def has_policer_instead_of_queue(entry: Formula, scenario: Scenario) -> bool:
     """Return True if a formula models a queue, but the scenario has a policer."""
     return entry.family == USERS and scenario.network.bottleneck.is_policer
 
 
-def models_control(entry: Formula, control: str) -> bool:
+def models_congestion_control(entry: Formula, control: str) -> bool:
     """Return True if a formula models a congestion control."""
     return entry.stack == control if entry.stack in CONTROLS else control in entry.controls
 
 
-def supported_presets(entry: Formula) -> tuple[str, ...]:
+def presets_covered_by_reno_model(entry: Formula) -> tuple[str, ...]:
     """Return the presets that a model of Reno covers: the closest modern one, and the paper's."""
     if entry.stack == "max-plus-reno":
         return (entry.stack,)
@@ -254,7 +260,7 @@ def supported_presets(entry: Formula) -> tuple[str, ...]:
     return ("engset-newreno",) if entry.family == USERS else ("linux-reno",)
 
 
-def path_warnings(scenario: Scenario, *, accepts_measured: bool) -> list[str]:
+def warn_about_varying_path(scenario: Scenario, *, accepts_measured: bool) -> list[str]:
     """Return warnings about varying rates and delays, which formulas replace by constants."""
     if scenario.captured is not None:
         return []
@@ -278,7 +284,7 @@ def path_warnings(scenario: Scenario, *, accepts_measured: bool) -> list[str]:
     return warnings
 
 
-def _hop_warnings(scenario: Scenario) -> list[str]:
+def _warn_about_omitted_hops(scenario: Scenario) -> list[str]:
     """Return a warning about hops whose queues a formula omits."""
     network = scenario.network
     others = [hop.name for at, hop in enumerate(network.hops) if at != network.measured_at]

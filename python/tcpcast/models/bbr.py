@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tcpcast.errors import DomainError
-from tcpcast.models.domain import positive, windows
+from tcpcast.models.domain import to_positive_array, to_window_array
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -111,9 +111,12 @@ def bbr_bound(
     DomainError
         An argument outside its domain.
     """
-    capacity, rtt = positive("bottleneck_pps", bottleneck_pps), positive("rtt_s", rtt_s)
-    loss = _losses(loss_ratio)
-    buffer, count = windows("buffer_pkts", buffer_pkts), windows("flows", flows)
+    capacity, rtt = (
+        to_positive_array("bottleneck_pps", bottleneck_pps),
+        to_positive_array("rtt_s", rtt_s),
+    )
+    loss = _overflow_loss_ratio(loss_ratio)
+    buffer, count = to_window_array("buffer_pkts", buffer_pkts), to_window_array("flows", flows)
     if not np.all(np.isfinite(count)):
         raise DomainError("flows must be finite")
     pipe = capacity * rtt
@@ -157,7 +160,7 @@ def _share_beside_loss_based(pipe: Floats, buffer: Floats, count: Floats) -> Flo
     return np.asarray(1 - np.maximum(others, 0.0))
 
 
-def _losses(values: ArrayLike) -> Floats:
+def _overflow_loss_ratio(values: ArrayLike) -> Floats:
     array = np.asarray(values, dtype=np.float64)
     if not np.all((array >= 0) & (array < 1)):
         raise DomainError("loss_ratio must be at least 0 and below 1")

@@ -18,7 +18,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tcpcast.errors import DomainError
-from tcpcast.models.domain import acknowledged, loss_ratios, positive, require_not_negative, windows
+from tcpcast.models.domain import (
+    require_not_negative,
+    to_loss_ratio_array,
+    to_packets_per_ack_array,
+    to_positive_array,
+    to_window_array,
+)
 from tcpcast.models.pftk import throughput, timeout_probability, timeout_sequence_s
 
 if TYPE_CHECKING:
@@ -104,12 +110,15 @@ def connection_latency_s(
     DomainError
         An argument outside its domain.
     """
-    rtt, timeout = positive("rtt_s", rtt_s), positive("syn_timeout_s", syn_timeout_s)
+    rtt, timeout = (
+        to_positive_array("rtt_s", rtt_s),
+        to_positive_array("syn_timeout_s", syn_timeout_s),
+    )
     excess = sum(
         1 / (1 - 2 * ratio) * ratio
         for ratio in (
-            _handshake_loss("forward_loss_ratio", forward_loss_ratio),
-            _handshake_loss("reverse_loss_ratio", reverse_loss_ratio),
+            _max_handshake_loss("forward_loss_ratio", forward_loss_ratio),
+            _max_handshake_loss("reverse_loss_ratio", reverse_loss_ratio),
         )
     )
     return np.asarray(rtt + timeout * excess)
@@ -165,13 +174,13 @@ def cardwell_latency(
         An argument outside its domain.
     """
     size, rtt, t0 = (
-        windows("size_pkts", size_pkts),
-        positive("rtt_s", rtt_s),
-        positive("t0_s", t0_s),
+        to_window_array("size_pkts", size_pkts),
+        to_positive_array("rtt_s", rtt_s),
+        to_positive_array("t0_s", t0_s),
     )
-    p, b = loss_ratios("loss_ratio", loss_ratio), acknowledged(packets_per_ack)
-    max_window = windows("receiver_window_pkts", receiver_window_pkts)
-    first = np.minimum(windows("initial_window_pkts", initial_window_pkts), max_window)
+    p, b = to_loss_ratio_array("loss_ratio", loss_ratio), to_packets_per_ack_array(packets_per_ack)
+    max_window = to_window_array("receiver_window_pkts", receiver_window_pkts)
+    first = np.minimum(to_window_array("initial_window_pkts", initial_window_pkts), max_window)
     if not (np.all(np.isfinite(size)) and np.all(np.isfinite(first))):
         raise DomainError("size_pkts and initial_window_pkts must be finite")
     require_not_negative("delayed_ack_s", delayed_ack_s)
@@ -233,7 +242,7 @@ def _arrival_rate_pps(rtt: Floats, t0: Floats, p: Floats, b: Floats, max_window:
     return np.asarray(sent.rate_pps * arrive)
 
 
-def _handshake_loss(name: str, values: ArrayLike) -> Floats:
+def _max_handshake_loss(name: str, values: ArrayLike) -> Floats:
     array = np.asarray(values, dtype=np.float64)
     if not np.all((array >= 0) & (array < 0.5)):
         raise DomainError(

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tcpcast.errors import DomainError
-from tcpcast.models.domain import loss_ratios, positive, windows
+from tcpcast.models.domain import to_loss_ratio_array, to_positive_array, to_window_array
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -96,9 +96,9 @@ def cubic_response(
     DomainError
         An argument outside its domain.
     """
-    rtt = positive("rtt_s", rtt_s)
-    p = loss_ratios("loss_ratio", loss_ratio)
-    limit = windows("receiver_window_pkts", receiver_window_pkts)
+    rtt = to_positive_array("rtt_s", rtt_s)
+    p = to_loss_ratio_array("loss_ratio", loss_ratio)
+    limit = to_window_array("receiver_window_pkts", receiver_window_pkts)
     cubic = np.sqrt(np.sqrt(_quarter_power(scale, decrease) * (rtt / p) ** 3))
     reno = np.sqrt(1.5 / p)
     free = np.maximum(cubic, reno)
@@ -141,7 +141,7 @@ def cubic_tolerated_loss_ratio(
     DomainError
         An argument outside its domain.
     """
-    rate, rtt = positive("rate_pps", rate_pps), positive("rtt_s", rtt_s)
+    rate, rtt = to_positive_array("rate_pps", rate_pps), to_positive_array("rtt_s", rtt_s)
     window = rate * rtt
     cubic = rtt * np.cbrt(_quarter_power(scale, decrease) / window) / window
     return np.asarray(np.minimum(1.0, np.maximum(cubic, 1.5 / window**2)))
@@ -155,13 +155,13 @@ def reno_friendly_loss_ratio(
     p = C (3 + beta)/(4 (1 - beta)) RTT^3 (2/3)^2, at most 1, which means that CUBIC is above Reno
     at any loss. Arguments and errors as in :func:`cubic_response`.
     """
-    rtt = positive("rtt_s", rtt_s)
+    rtt = to_positive_array("rtt_s", rtt_s)
     return np.asarray(np.minimum(1.0, _quarter_power(scale, decrease) * rtt**3 / 2.25))
 
 
 def _quarter_power(scale: ArrayLike, decrease: ArrayLike) -> NDArray[np.float64]:
     """Return C (3 + beta)/(4 (1 - beta)), the fourth power of the response's constant."""
-    factor, beta = positive("scale", scale), positive("decrease", decrease)
+    factor, beta = to_positive_array("scale", scale), to_positive_array("decrease", decrease)
     if beta.size and float(beta.max()) >= 1:
         raise DomainError(f"decrease must be below 1, not {float(beta.max())!r}")
     return np.asarray(factor * (3 + beta) / (4 * (1 - beta)))

@@ -47,7 +47,7 @@ _PHRASES = {
 
 
 @dataclass(frozen=True, slots=True)
-class Domain:
+class FormulaDomain:
     """Domain in which a formula can be trusted, as data.
 
     Attributes
@@ -78,25 +78,25 @@ class Domain:
 
 
 _SIMULATED = "benches/domains.py: rfc-newreno, independent loss per packet, T0 at least 1 s"
-_FEW_TIMEOUTS = Domain(0.35, _SIMULATED, {TIMEOUTS: 0.2})
-_WITH_TIMEOUTS = Domain(0.35, _SIMULATED, {LOSS: 0.1}, {TIMER: 10, TIMEOUTS: 0.35})
+_FEW_TIMEOUTS = FormulaDomain(0.35, _SIMULATED, {TIMEOUTS: 0.2})
+_WITH_TIMEOUTS = FormulaDomain(0.35, _SIMULATED, {LOSS: 0.1}, {TIMER: 10, TIMEOUTS: 0.35})
 
-DOMAINS: Mapping[str, Domain] = MappingProxyType(
+DOMAINS: Mapping[str, FormulaDomain] = MappingProxyType(
     {
         "mathis": _FEW_TIMEOUTS,
         "td-only": _FEW_TIMEOUTS,
         "pftk-approx": _WITH_TIMEOUTS,
         "pftk": _WITH_TIMEOUTS,
-        "cubic-response": Domain(
+        "cubic-response": FormulaDomain(
             None, "RFC 9438, section 5, has no timeouts: as the square-root law", {TIMEOUTS: 0.2}
         ),
-        "bbr-bound": Domain(
+        "bbr-bound": FormulaDomain(
             None, "N. Cardwell on the list bbr-dev: above it the estimate collapses", {LOSS: 0.2}
         ),
-        "parallel": Domain(0.35, _SIMULATED, {WAITING: 0.35, WINDOW: 1.0}),
-        "parallel-cumulative": Domain(0.35, _SIMULATED, {TIMEOUTS: 0.4, WINDOW: 1.0}),
-        "cardwell": Domain(0.35, _SIMULATED, {PATH: 1, LOSS: 0.1, LOSSES: 0.6, TIMER: 10}),
-        "short": Domain(
+        "parallel": FormulaDomain(0.35, _SIMULATED, {WAITING: 0.35, WINDOW: 1.0}),
+        "parallel-cumulative": FormulaDomain(0.35, _SIMULATED, {TIMEOUTS: 0.4, WINDOW: 1.0}),
+        "cardwell": FormulaDomain(0.35, _SIMULATED, {PATH: 1, LOSS: 0.1, LOSSES: 0.6, TIMER: 10}),
+        "short": FormulaDomain(
             0.45, _SIMULATED, {PATH: 1, LOSS: 0.1, RECOVERIES: 8}, {LOSS: 0.03, LOSSES: 1.1}
         ),
     }
@@ -105,7 +105,7 @@ DOMAINS: Mapping[str, Domain] = MappingProxyType(
 themselves."""
 
 
-def outside(formula: str, **values: float) -> str:
+def outside_domain_reason(formula: str, **values: float) -> str:
     """Return the reason why values are outside a formula's domain, "" if they are inside.
 
     Parameters
@@ -120,29 +120,29 @@ def outside(formula: str, **values: float) -> str:
     passed = {} if domain is None else domain.passed(**values)
     if domain is None or not passed:
         return ""
-    actual = " and ".join(_phrase(name, values[name]) for name in passed)
-    most = " or ".join(_bound(name, most) for name, most in passed.items())
+    actual = " and ".join(_value_text(name, values[name]) for name in passed)
+    most = " or ".join(_bound_text(name, most) for name, most in passed.items())
     if domain.error is None:
         return f"{actual}, more than {most}"
     return f"{actual}, more than {most}: up to that, the error is within {100 * domain.error:g} %"
 
 
-def description(formula: str) -> str:
+def describe_domain(formula: str) -> str:
     """Return the bounds of a formula's domain as text, "" without bounds."""
     domain = DOMAINS.get(formula)
     if domain is None:
         return ""
-    all_of = " and ".join(_phrase(name, most) for name, most in domain.limits.items())
-    one_of = " or ".join(_phrase(name, most) for name, most in domain.either.items())
+    all_of = " and ".join(_value_text(name, most) for name, most in domain.limits.items())
+    one_of = " or ".join(_value_text(name, most) for name, most in domain.either.items())
     bounds = ", and ".join(part for part in (all_of, one_of) if part)
     error = "" if domain.error is None else f": within {100 * domain.error:g} %"
     return f"up to {bounds}{error}"
 
 
-def trusted(formula: str, **values: ArrayLike) -> NDArray[np.bool_]:
+def is_in_domain(formula: str, **values: ArrayLike) -> NDArray[np.bool_]:
     """Return whether values are in the domain of a formula, in their broadcast shape.
 
-    The parameters are the same as for :func:`outside`, but arrays.
+    The parameters are the same as for :func:`outside_domain_reason`, but arrays.
     """
     arrays = np.broadcast_arrays(*(np.asarray(each, dtype=np.float64) for each in values.values()))
     domain = DOMAINS.get(formula)
@@ -153,12 +153,12 @@ def trusted(formula: str, **values: ArrayLike) -> NDArray[np.bool_]:
     return np.array(inside, dtype=np.bool_).reshape(arrays[0].shape)
 
 
-def _phrase(quantity: str, value: float) -> str:
+def _value_text(quantity: str, value: float) -> str:
     words, factor = _PHRASES[quantity]
     return words.format(f"{factor * value:.3g}")
 
 
-def _bound(quantity: str, most: float) -> str:
+def _bound_text(quantity: str, most: float) -> str:
     words, factor = _PHRASES[quantity]
     unit = words.partition("{}")[2].split()
     return f"{factor * most:.3g}" + (
@@ -190,15 +190,15 @@ def require_window(name: str, value: float) -> None:
         raise DomainError(f"{name} must be at least 1 packet, not {value!r}")
 
 
-def positive(name: str, values: ArrayLike) -> NDArray[np.float64]:
+def to_positive_array(name: str, values: ArrayLike) -> NDArray[np.float64]:
     """Return ``values`` as an array; raise DomainError unless all are above 0 and finite."""
     array = np.asarray(values, dtype=np.float64)
-    for bound in _ends(array):
+    for bound in _min_and_max(array):
         require_positive(name, bound)
     return array
 
 
-def _ends(array: NDArray[np.float64]) -> tuple[float, ...]:
+def _min_and_max(array: NDArray[np.float64]) -> tuple[float, ...]:
     """Return the smallest and the largest value, both nan if one is nan; empty for no values.
 
     A scalar is returned without a search, because a sweep checks many scalars.
@@ -208,10 +208,10 @@ def _ends(array: NDArray[np.float64]) -> tuple[float, ...]:
     return (float(array.min()), float(array.max())) if array.size else ()
 
 
-def loss_ratios(name: str, values: ArrayLike) -> NDArray[np.float64]:
+def to_loss_ratio_array(name: str, values: ArrayLike) -> NDArray[np.float64]:
     """Return ``values`` as an array; raise DomainError unless all are above 0 and below 1."""
     array = np.asarray(values, dtype=np.float64)
-    ends = _ends(array)
+    ends = _min_and_max(array)
     if ends:
         least, greatest = ends[0], ends[-1]
         if least == 0:
@@ -225,10 +225,10 @@ def loss_ratios(name: str, values: ArrayLike) -> NDArray[np.float64]:
     return array
 
 
-def ratios(name: str, values: ArrayLike) -> NDArray[np.float64]:
+def to_ratio_array(name: str, values: ArrayLike) -> NDArray[np.float64]:
     """Return ``values`` as an array; raise DomainError unless all are at least 0 and below 1."""
     array = np.asarray(values, dtype=np.float64)
-    ends = _ends(array)
+    ends = _min_and_max(array)
     if ends:
         require_not_negative(name, ends[0])
         if not ends[-1] < 1:
@@ -236,18 +236,18 @@ def ratios(name: str, values: ArrayLike) -> NDArray[np.float64]:
     return array
 
 
-def windows(name: str, values: ArrayLike) -> NDArray[np.float64]:
+def to_window_array(name: str, values: ArrayLike) -> NDArray[np.float64]:
     """Return ``values`` as an array; raise DomainError unless all are windows, >= 1 packet."""
     array = np.asarray(values, dtype=np.float64)
-    for bound in _ends(array)[:1]:
+    for bound in _min_and_max(array)[:1]:
         require_window(name, bound)
     return array
 
 
-def acknowledged(values: ArrayLike) -> NDArray[np.float64]:
+def to_packets_per_ack_array(values: ArrayLike) -> NDArray[np.float64]:
     """Return packets per ACK, b, as an array; raise DomainError unless all are at least 1."""
-    array = positive("packets_per_ack", values)
-    for least in _ends(array)[:1]:
+    array = to_positive_array("packets_per_ack", values)
+    for least in _min_and_max(array)[:1]:
         if least < 1:
             raise DomainError(f"packets_per_ack must be at least 1, not {least!r}")
     return array

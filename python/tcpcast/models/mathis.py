@@ -11,7 +11,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tcpcast.models.domain import acknowledged, loss_ratios, positive, windows
+from tcpcast.models.domain import (
+    to_loss_ratio_array,
+    to_packets_per_ack_array,
+    to_positive_array,
+    to_window_array,
+)
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -30,7 +35,7 @@ def mathis_constant(*, packets_per_ack: ArrayLike = 2) -> NDArray[np.float64]:
     DomainError
         b below 1 or not finite.
     """
-    return np.asarray(np.sqrt(1.5 / acknowledged(packets_per_ack)))
+    return np.asarray(np.sqrt(1.5 / to_packets_per_ack_array(packets_per_ack)))
 
 
 def mathis_rate_pps(
@@ -68,9 +73,9 @@ def mathis_rate_pps(
     Mathis, Semke, Mahdavi, Ott: "The macroscopic behavior of the TCP congestion avoidance
     algorithm", CCR 27(3), 1997. The limit by the window is an addition.
     """
-    rtt = positive("rtt_s", rtt_s)
-    p = loss_ratios("loss_indication_ratio", loss_indication_ratio)
-    window = windows("receiver_window_pkts", receiver_window_pkts)
+    rtt = to_positive_array("rtt_s", rtt_s)
+    p = to_loss_ratio_array("loss_indication_ratio", loss_indication_ratio)
+    window = to_window_array("receiver_window_pkts", receiver_window_pkts)
     constant = mathis_constant(packets_per_ack=packets_per_ack)
     return np.asarray(np.minimum(window, constant / np.sqrt(p)) / rtt)
 
@@ -97,6 +102,6 @@ def mathis_tolerated_loss_ratio(
     DomainError
         An argument outside its domain.
     """
-    rate, rtt = positive("rate_pps", rate_pps), positive("rtt_s", rtt_s)
+    rate, rtt = to_positive_array("rate_pps", rate_pps), to_positive_array("rtt_s", rtt_s)
     constant = mathis_constant(packets_per_ack=packets_per_ack)
     return np.asarray(np.minimum(1.0, (constant / (rate * rtt)) ** 2))

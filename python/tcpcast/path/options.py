@@ -10,19 +10,24 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from tcpcast import units
+from tcpcast.command_option import option_names
 from tcpcast.engines.formula.feed import MIN_LOSS
 from tcpcast.errors import (
-    Names,
     ScenarioError,
     Suggestion,
+    SuggestionSyntax,
     TcpcastError,
     UnitError,
     refusal_text,
 )
-from tcpcast.option import option_names
 from tcpcast.path.rows import PATH, PathRows
-from tcpcast.path.run_size import PathToSimulate, max_wall, simulated_s, transfers
-from tcpcast.ranges import DEFAULT_POINTS, MAX_POINTS, Quantity, is_range, values
+from tcpcast.path.run_size import (
+    SimulatedPath,
+    choose_simulated_s,
+    choose_transfer_count,
+    max_wall_text,
+)
+from tcpcast.ranges import DEFAULT_POINTS, MAX_POINTS, Quantity, expand_range, is_range
 from tcpcast.scenario import Scenario
 from tcpcast.scenario.link import Buffer, read_buffer
 from tcpcast.scenario.modern_tcp import DEFAULT_STACK, TIMESTAMP_BYTES, has_timestamps
@@ -63,7 +68,7 @@ _SOME_LIMIT = (
 )
 
 
-class _Flags(Names):
+class _Flags(SuggestionSyntax):
     """Form of a suggestion on a command line with the options of a path."""
 
     def assignment(self, key: str, value: Any) -> str:
@@ -102,7 +107,7 @@ class PathOptions(PathRows):
     @property
     def payload_bytes(self) -> int:
         """Payload of a packet: ``--mss``, or the payload of a packet of 1500 bytes."""
-        return PACKET_BYTES - self._header_bytes if self.mss is None else _mss_bytes(self.mss)
+        return PACKET_BYTES - self._header_bytes if self.mss is None else _read_mss_bytes(self.mss)
 
     @property
     def ranges(self) -> list[str]:
@@ -114,16 +119,16 @@ class PathOptions(PathRows):
         """Length of a packet including headers."""
         return self.payload_bytes + self._header_bytes
 
-    def path(self, point: Mapping[str, str]) -> PathToSimulate:
+    def path(self, point: Mapping[str, str]) -> SimulatedPath:
         """Return the parameters of a simulation's length at one point of the ranges."""
         rtt_s, rate_bps = parse_duration(point["rtt"]), parse_rate(point.get("rate", "unlimited"))
-        buffer, packet_bytes, buffer_pkts = _buffer(point), self.packet_bytes, 0.0
+        buffer, packet_bytes, buffer_pkts = _get_buffer(point), self.packet_bytes, 0.0
         if buffer is not None:
             link_buffer = read_buffer(buffer)
             buffer_pkts = link_buffer.packets(
                 packet_bytes=packet_bytes, rate_bps=rate_bps, rtt_s=rtt_s
             )
-        return PathToSimulate(
+        return SimulatedPath(
             rtt_s=rtt_s,
             loss_ratio=_read_loss(point.get("loss", "0%")),
             link_pps=rate_bps / (8 * packet_bytes),
@@ -135,16 +140,19 @@ class PathOptions(PathRows):
     def tables(self, point: Mapping[str, str]) -> dict[str, Any]:
         """Return the scenario's tables without the traffic at one point of the ranges."""
         rate = point.get("rate")
-        bottleneck = {"loss": point.get("loss"), "rate": rate, "buffer": _buffer(point)}
+        bottleneck = {"loss": point.get("loss"), "rate": rate, "buffer": _get_buffer(point)}
         tcp = {
             "stack": self.stack,
-            "receiver_window": _window(self.rwnd),
-            "initial_window": _initial_window(self.iw),
+            "receiver_window": _convert_window(self.rwnd),
+            "initial_window": _convert_initial_window(self.iw),
             "min_rto": self.min_rto,
             "delayed_acks": self.delayed_acks or None,
         }
         path = self.path(point)
-        run = {"duration": format_duration(simulated_s(path)), "max_wall": max_wall(path)}
+        run = {
+            "duration": format_duration(choose_simulated_s(path)),
+            "max_wall": max_wall_text(path),
+        }
         return {
             "name": "path",
             "network": {
@@ -157,7 +165,7 @@ class PathOptions(PathRows):
         }
 
 
-def _buffer(point: Mapping[str, str]) -> str | None:
+def _get_buffer(point: Mapping[str, str]) -> str | None:
     """Return the buffer of the link, or None if it has no rate and therefore no queue."""
     if point.get("rate", "unlimited") != "unlimited":
         return point.get("buffer", DEFAULT_BUFFER)
@@ -168,12 +176,12 @@ def _buffer(point: Mapping[str, str]) -> str | None:
     return None
 
 
-def is_default_buffer(options: PathOptions, point: Mapping[str, str]) -> bool:
+def has_default_buffer(options: PathOptions, point: Mapping[str, str]) -> bool:
     """Return True if the link has a buffer that no option sets."""
-    return options.buffer is None and _buffer(point) is not None
+    return options.buffer is None and _get_buffer(point) is not None
 
 
-def points(options: PathOptions, per_range: int | None) -> list[dict[str, str]]:
+def expand_points(options: PathOptions, per_range: int | None) -> list[dict[str, str]]:
     """Return the points of the ranges, as values by option; without ranges, one point.
 
     Parameters
@@ -195,9 +203,9 @@ def points(options: PathOptions, per_range: int | None) -> list[dict[str, str]]:
     count = DEFAULT_POINTS if per_range is None else per_range
     if not 2 <= count <= MAX_POINTS:
         raise UnitError(f"--points: {count} is out of range; write 2 to {MAX_POINTS}")
-    taken = quantities(options)
-    texts = _range_texts(options).items()
-    columns = {name: values(taken[name], text, count) for name, text in texts}
+    taken = make_option_quantities(options)
+    texts = _expand_ranges(options).items()
+    columns = {name: expand_range(taken[name], text, count) for name, text in texts}
     number = math.prod(len(column) for column in columns.values())
     if number > MAX_POINTS:
         raise TcpcastError(
@@ -207,7 +215,7 @@ def points(options: PathOptions, per_range: int | None) -> list[dict[str, str]]:
     return [dict(zip(columns, row, strict=True)) for row in itertools.product(*columns.values())]
 
 
-def curve_points(options: PathOptions, losses: Sequence[float]) -> list[dict[str, str]]:
+def make_loss_curve_points(options: PathOptions, losses: Sequence[float]) -> list[dict[str, str]]:
     """Return points for a curve over loss: around one loss, or over the range of several.
 
     Parameters
@@ -222,18 +230,18 @@ def curve_points(options: PathOptions, losses: Sequence[float]) -> list[dict[str
         low, high = LOSSES_OF_PATHS
     elif low == high:
         low, high = low / CURVE_REACH, min(high * CURVE_REACH, MAX_DRAWN_LOSS)
-    quantity = quantities(options)["loss"]
+    quantity = make_option_quantities(options)["loss"]
     ends = "..".join(quantity.write(end) for end in (low, max(high, 1.01 * low)))
-    fixed = {name: text for name, text in _range_texts(options).items() if name != "loss"}
-    return [{**fixed, "loss": text} for text in values(quantity, ends, CURVE_POINTS)]
+    fixed = {name: text for name, text in _expand_ranges(options).items() if name != "loss"}
+    return [{**fixed, "loss": text} for text in expand_range(quantity, ends, CURVE_POINTS)]
 
 
-def _range_texts(options: PathOptions) -> dict[str, str]:
+def _expand_ranges(options: PathOptions) -> dict[str, str]:
     texts = {name: getattr(options, name) for name in RANGED}
     return {name: text for name, text in texts.items() if text is not None}
 
 
-def bulk_scenario(options: PathOptions, point: Mapping[str, str]) -> Scenario:
+def make_bulk_scenario(options: PathOptions, point: Mapping[str, str]) -> Scenario:
     """Return the path with flows that never end.
 
     Raises
@@ -241,39 +249,39 @@ def bulk_scenario(options: PathOptions, point: Mapping[str, str]) -> Scenario:
     UnitError, ScenarioError
         A value is out of range, or nothing limits the flows; the message has the option.
     """
-    if nothing_limits(options, point):
+    if has_no_rate_limit(options, point):
         prefix = f"{point['loss']} means no loss, and " if "loss" in point else ""
         raise PathError("network.bottleneck.loss", f"{prefix}nothing limits the flow", *_SOME_LIMIT)
-    return _scenario(bulk_tables(options, point))
+    return _make_scenario(make_bulk_tables(options, point))
 
 
-def bulk_tables(options: PathOptions, point: Mapping[str, str]) -> dict[str, Any]:
-    """Return the tables of :func:`bulk_scenario`, with None for omitted options."""
+def make_bulk_tables(options: PathOptions, point: Mapping[str, str]) -> dict[str, Any]:
+    """Return the tables of :func:`make_bulk_scenario`, with None for omitted options."""
     flows = int(point.get("flows", "1"))
     return {**options.tables(point), "traffic": {"kind": "bulk", "flows": flows}}
 
 
-def transfer_pkts(options: PathOptions, point: Mapping[str, str]) -> float | None:
+def read_transfer_size_pkts(options: PathOptions, point: Mapping[str, str]) -> float | None:
     """Return the number of packets of ``--size``, which may be fractional, or None."""
     if "size" not in point:
         return None
     return parse_packets(point["size"], payload_bytes=options.payload_bytes)
 
 
-def transfer_scenario(options: PathOptions, point: Mapping[str, str]) -> Scenario:
+def make_transfer_scenario(options: PathOptions, point: Mapping[str, str]) -> Scenario:
     """Return the path with isolated transfers of ``--size``.
 
     Raises
     ------
     UnitError, ScenarioError
-        As :func:`bulk_scenario`.
+        As :func:`make_bulk_scenario`.
     """
-    return _scenario(transfer_tables(options, point))
+    return _make_scenario(make_transfer_tables(options, point))
 
 
-def transfer_tables(options: PathOptions, point: Mapping[str, str]) -> dict[str, Any]:
-    """Return the tables of :func:`transfer_scenario`, with None for omitted options."""
-    count = transfers(transfer_pkts(options, point) or 0.0)
+def make_transfer_tables(options: PathOptions, point: Mapping[str, str]) -> dict[str, Any]:
+    """Return the tables of :func:`make_transfer_scenario`, with None for omitted options."""
+    count = choose_transfer_count(read_transfer_size_pkts(options, point) or 0.0)
     traffic = {"kind": "transfers", "size": point["size"], "count": count}
     tables = options.tables(point)
     # The number of transfers determines the length of the run.
@@ -281,40 +289,40 @@ def transfer_tables(options: PathOptions, point: Mapping[str, str]) -> dict[str,
     return {**tables, "run": run, "traffic": traffic}
 
 
-def _scenario(tables: Mapping[str, Any]) -> Scenario:
+def _make_scenario(tables: Mapping[str, Any]) -> Scenario:
     try:
         return Scenario.from_dict(tables)
     except ScenarioError as error:
         raise error.renamed(OPTIONS) from None
 
 
-def nothing_limits(options: PathOptions, point: Mapping[str, str]) -> bool:
+def has_no_rate_limit(options: PathOptions, point: Mapping[str, str]) -> bool:
     """Return True if neither loss nor link nor window limits endless flows."""
     lossless = parse_ratio(point.get("loss", "0%")) < MIN_LOSS
     unlimited = (point.get("rate", "unlimited"), options.rwnd or "unlimited")
     return lossless and set(unlimited) == {"unlimited"}
 
 
-def quantities(options: PathOptions) -> dict[str, Quantity]:
+def make_option_quantities(options: PathOptions) -> dict[str, Quantity]:
     """Return the quantity of each option of :data:`RANGED`, with its conversion functions."""
     return {
-        "rtt": _quantity("rtt", _read_rtt, units.format_duration),
-        "loss": _quantity("loss", _read_loss, units.format_ratio),
-        "rate": _quantity("rate", units.parse_rate, units.format_rate),
-        "buffer": _buffer_quantity(options),
-        "flows": _quantity("flows", _read_flows, lambda n: f"{n:.0f}", whole=True),
-        "size": _size_quantity(options),
+        "rtt": _make_quantity("rtt", _read_rtt, units.format_duration),
+        "loss": _make_quantity("loss", _read_loss, units.format_ratio),
+        "rate": _make_quantity("rate", units.parse_rate, units.format_rate),
+        "buffer": _make_buffer_quantity(options),
+        "flows": _make_quantity("flows", _read_flows, lambda n: f"{n:.0f}", whole=True),
+        "size": _make_size_quantity(options),
     }
 
 
-def _quantity(
+def _make_quantity(
     name: str, read: Callable[[str], float], write: Callable[[float], str], *, whole: bool = False
 ) -> Quantity:
     row = PATH[name]
     return Quantity(row.flag, read, write, row.example, whole=whole)
 
 
-def _buffer_quantity(options: PathOptions) -> Quantity:
+def _make_buffer_quantity(options: PathOptions) -> Quantity:
     """Return the quantity of ``--buffer``; the values of a range have the unit of its ends."""
     ends = (options.buffer or DEFAULT_BUFFER).split("..")
     try:
@@ -332,20 +340,20 @@ def _buffer_quantity(options: PathOptions) -> Quantity:
         return str(Buffer(next(iter(buffer_units), "bdp"), amount))
 
     is_integer = bool(buffer_units & {"packets", "bytes"})
-    return _quantity("buffer", lambda text: read_buffer(text).amount, write, whole=is_integer)
+    return _make_quantity("buffer", lambda text: read_buffer(text).amount, write, whole=is_integer)
 
 
-def _size_quantity(options: PathOptions) -> Quantity:
+def _make_size_quantity(options: PathOptions) -> Quantity:
     """Return the quantity of ``--size``: bytes if all ends are in bytes, otherwise packets."""
     ends = (options.size or "").split("..")
     if all(end.strip().endswith("B") for end in ends):
-        return _quantity("size", _read_bytes, _write_bytes, whole=True)
+        return _make_quantity("size", _read_bytes, _write_bytes, whole=True)
     for end in ends:
         if end.strip() and re.fullmatch(r"[0-9.]+", end.strip()):
             examples = f"{end.strip()}pkt or {end.strip()}B"
             raise PathError("traffic.size", f'"{end.strip()}" has no unit; write {examples}')
     read = partial(_read_packets, payload_bytes=options.payload_bytes)
-    return _quantity("size", read, lambda n: f"{n:.0f}pkt", whole=True)
+    return _make_quantity("size", read, lambda n: f"{n:.0f}pkt", whole=True)
 
 
 def _read_rtt(text: str) -> float:
@@ -395,19 +403,19 @@ def _read_count(example: str, text: str, most: int) -> int:
     return units.parse_count(int(text), minimum=1, maximum=most)
 
 
-def _window(text: str | None) -> int | str | None:
+def _convert_window(text: str | None) -> int | str | None:
     """Convert a bare number, which the scenario reads as packets."""
     return int(text) if text is not None and re.fullmatch(r"[0-9]{1,18}", text) else text
 
 
-def _initial_window(text: str | None) -> int | None:
+def _convert_initial_window(text: str | None) -> int | None:
     try:
         return None if text is None else _read_count("10", text, MAX_INITIAL_WINDOW)
     except UnitError as error:
         raise PathError("tcp.initial_window", str(error)) from None
 
 
-def _mss_bytes(text: str) -> int:
+def _read_mss_bytes(text: str) -> int:
     """Read ``--mss``: bytes, with or without a unit."""
     try:
         size = units.parse_bytes(f"{text.strip()}B" if text.strip().isdecimal() else text)

@@ -7,23 +7,23 @@ from typing import TYPE_CHECKING
 
 from tcpcast.engines import REGISTRY, RunOptions, answer
 from tcpcast.engines.formula import FORMULAS
-from tcpcast.engines.formula.sizing import path_sizing
+from tcpcast.engines.formula.sizing import compute_path_requirements
 from tcpcast.engines.registry import PATH, TRANSFERS
 from tcpcast.errors import NotApplicable
 from tcpcast.path.options import (
     PathOptions,
-    bulk_scenario,
-    is_default_buffer,
-    nothing_limits,
-    transfer_pkts,
-    transfer_scenario,
+    has_default_buffer,
+    has_no_rate_limit,
+    make_bulk_scenario,
+    make_transfer_scenario,
+    read_transfer_size_pkts,
 )
 from tcpcast.path.run_size import (
     MAX_SIMULATED_PKTS,
     MAX_WALL,
-    affords_comparison,
-    simulated_s,
-    transfers,
+    can_afford_comparison,
+    choose_simulated_s,
+    choose_transfer_count,
 )
 from tcpcast.report.answers import Answers
 from tcpcast.report.prediction import SIMULATION, Prediction, leading
@@ -56,44 +56,50 @@ def predict_point(
     """
     how = how or RunOptions()
     simulated = ["packet"] if packet else []
-    size = transfer_pkts(options, point)
+    size = read_transfer_size_pkts(options, point)
     is_one = size is not None and size <= MAX_SIZE_PKTS
-    if is_one and nothing_limits(options, point):
-        steady = Answers([], transfer_scenario(options, point))
+    if is_one and has_no_rate_limit(options, point):
+        steady = Answers([], make_transfer_scenario(options, point))
     else:
-        bulk = bulk_scenario(options, point)
-        steady = _answers(bulk, path_formulas("bulk") + simulated, how)
+        bulk = make_bulk_scenario(options, point)
+        steady = _run_engines(bulk, select_path_formulas("bulk") + simulated, how)
     transfer = None
     too_long = packet and size is not None and size > MAX_SIMULATED_PKTS
     if is_one:
         if too_long or any(answer.interrupted for answer in steady):
             simulated = []
-        names = path_formulas("transfers") + simulated
-        transfer = _answers(transfer_scenario(options, point), names, how)
+        names = select_path_formulas("transfers") + simulated
+        transfer = _run_engines(make_transfer_scenario(options, point), names, how)
     shown = {name: point[name] for name in options.ranges}
-    sizing = path_sizing(steady.scenario) if steady else None
-    fed = _formula_with_measured_inputs(steady)
+    sizing = compute_path_requirements(steady.scenario) if steady else None
+    fed = _run_formula_with_measured_inputs(steady)
     prediction = Prediction(
-        steady, transfer, shown, fed, sizing, size, too_long, is_default_buffer(options, point)
+        steady, transfer, shown, fed, sizing, size, too_long, has_default_buffer(options, point)
     )
     if packet and prediction.is_buffer_assumed and not options.ranges:
-        packets = _simulated_pkts(options, point, size if prediction.simulated_transfer else None)
-        if affords_comparison(packets):
-            prediction = replace(prediction, other_buffers=_repeat(prediction, how.progress))
+        packets = _count_simulated_packets(
+            options, point, size if prediction.simulated_transfer else None
+        )
+        if can_afford_comparison(packets):
+            prediction = replace(
+                prediction, other_buffers=_simulate_other_buffers(prediction, how.progress)
+            )
     return prediction
 
 
-def _simulated_pkts(
+def _count_simulated_packets(
     options: PathOptions, point: Mapping[str, str], size_pkts: float | None
 ) -> float:
     """Return the number of packets of a simulation."""
     if size_pkts is not None:
-        return size_pkts * transfers(size_pkts)
+        return size_pkts * choose_transfer_count(size_pkts)
     path = options.path(point)
-    return path.pps * simulated_s(path)
+    return path.pps * choose_simulated_s(path)
 
 
-def _repeat(prediction: Prediction, progress: Callable[[float], None] | None) -> dict[str, Answer]:
+def _simulate_other_buffers(
+    prediction: Prediction, progress: Callable[[float], None] | None
+) -> dict[str, Answer]:
     """Return the simulations with other buffers; {} unless all of them finish."""
     answers = prediction.transfer if prediction.simulated_transfer else prediction.steady
     assert answers is not None
@@ -103,13 +109,13 @@ def _repeat(prediction: Prediction, progress: Callable[[float], None] | None) ->
     for buffer in OTHER_BUFFERS:
         changes = {"network.bottleneck.buffer": buffer, "run.max_wall": MAX_WALL}
         scenario = answers.scenario.with_changes(changes)
-        (repeated[buffer],) = _answers(scenario, [SIMULATION], how)
+        (repeated[buffer],) = _run_engines(scenario, [SIMULATION], how)
         if repeated[buffer].interrupted:
             break
     return repeated
 
 
-def _formula_with_measured_inputs(steady: Answers) -> Answer | None:
+def _run_formula_with_measured_inputs(steady: Answers) -> Answer | None:
     """Return the first formula with inputs measured by the simulation; None without simulation."""
     name = leading(steady.scenario)
     simulation = next((each for each in steady if each.engine == SIMULATION), None)
@@ -121,11 +127,11 @@ def _formula_with_measured_inputs(steady: Answers) -> Answer | None:
         return None
 
 
-def path_formulas(kind: str) -> list[str]:
+def select_path_formulas(kind: str) -> list[str]:
     """Return the formulas for a kind of traffic on one path, in the order of the registry."""
     family = {"bulk": PATH, "transfers": TRANSFERS}[kind]
     return [name for name, row in FORMULAS.items() if row.accepts_measured and row.family == family]
 
 
-def _answers(scenario: Scenario, names: Sequence[str], options: RunOptions) -> Answers:
+def _run_engines(scenario: Scenario, names: Sequence[str], options: RunOptions) -> Answers:
     return Answers(answer(scenario, names, options), scenario)

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
-from tcpcast.option import REQUIRED, Input, Option
+from tcpcast.command_option import REQUIRED, FormField, Option
 
 
-def _row(metavar: str, help_text: str, *, default: Any = None, **facts: Any) -> Any:
+def _row_field(metavar: str, help_text: str, *, default: Any = None, **facts: Any) -> Any:
     """Return a field of :class:`PathRows` with its row as metadata."""
     row = Option("", metavar, help_text, default=default, **facts)
     metadata = {"row": row}
@@ -21,20 +21,20 @@ def _row(metavar: str, help_text: str, *, default: Any = None, **facts: Any) -> 
 class PathRows:
     """A path as typed; omitted options are None."""
 
-    rtt: str = _row(
+    rtt: str = _row_field(
         "TIME",
         "RTT of the idle path.",
         default=REQUIRED,
         keys=("network.rtt",),
         example="10ms..200ms",
-        page=Input("Round-trip time", "Of the idle path, such as 50ms.", "50ms", "1ms", "1s"),
+        page=FormField("Round-trip time", "Of the idle path, such as 50ms.", "50ms", "1ms", "1s"),
     )
-    loss: str | None = _row(
+    loss: str | None = _row_field(
         "RATIO",
         "Random loss of data packets.",
         keys=("network.bottleneck.loss",),
         example="0.01%..10%",
-        page=Input(
+        page=FormField(
             "Random loss",
             "Of data packets, before the queue, such as 0.1%.",
             "0.1%",
@@ -43,48 +43,48 @@ class PathRows:
             zero=True,
         ),
     )
-    rate: str | None = _row(
+    rate: str | None = _row_field(
         "RATE",
         "Link rate; default unlimited.",
         keys=("network.bottleneck.rate",),
         example="1mbit..1gbit",
-        page=Input(
+        page=FormField(
             "Rate of the link", "Such as 100mbit, or unlimited.", "100mbit", "1mbit", "10gbit"
         ),
     )
-    buffer: str | None = _row(
+    buffer: str | None = _row_field(
         "SIZE",
         "Link buffer; default 1bdp.",
         keys=("network.bottleneck.buffer",),
         example="0.25bdp..4bdp",
-        page=Input("Buffer", "Of the link, such as 64MB, 100pkt or 0.5bdp; 1bdp if empty."),
+        page=FormField("Buffer", "Of the link, such as 64MB, 100pkt or 0.5bdp; 1bdp if empty."),
     )
-    mss: str | None = _row(
+    mss: str | None = _row_field(
         "BYTES",
         "Payload of a packet; default 1500 B minus headers.",
         keys=("network.packet",),
-        page=Input("MSS", "Payload of a packet in bytes; that of 1500 B packets if empty."),
+        page=FormField("MSS", "Payload of a packet in bytes; that of 1500 B packets if empty."),
     )
-    rwnd: str | None = _row(
+    rwnd: str | None = _row_field(
         "WINDOW",
         "Receiver window; default unlimited.",
         keys=("tcp.receiver_window",),
-        page=Input("Receiver window", "Such as 64KiB; unlimited if empty."),
+        page=FormField("Receiver window", "Such as 64KiB; unlimited if empty."),
     )
-    flows: str = _row(
+    flows: str = _row_field(
         "N",
         "Flows that share the path.",
         default="1",
         keys=("traffic.flows",),
         example="1..100",
-        page=Input("Flows", "How many share the path.", "8", "1", "1000"),
+        page=FormField("Flows", "How many share the path.", "8", "1", "1000"),
     )
-    size: str | None = _row(
+    size: str | None = _row_field(
         "SIZE",
         "Also predict the time of a transfer.",
         keys=("traffic.size",),
         example="10KB..1MB",
-        page=Input(
+        page=FormField(
             "Size",
             "Size of one file, or of all files of a page on one connection, such as 2.5MB.",
             "100KB",
@@ -92,20 +92,20 @@ class PathRows:
             "10MB",
         ),
     )
-    delayed_acks: bool = _row("", "Send one ack per two packets.", default=False)
-    min_rto: str | None = _row(
+    delayed_acks: bool = _row_field("", "Send one ack per two packets.", default=False)
+    min_rto: str | None = _row_field(
         "TIME",
         "Minimum RTO; default the stack's.",
         keys=("tcp.min_rto",),
-        page=Input("Minimum RTO", "Such as 200ms; the stack's if empty."),
+        page=FormField("Minimum RTO", "Such as 200ms; the stack's if empty."),
     )
-    iw: str | None = _row(
+    iw: str | None = _row_field(
         "PACKETS",
         "Initial window; default the stack's.",
         keys=("tcp.initial_window",),
-        page=Input("Initial window", "Packets; the stack's if empty."),
+        page=FormField("Initial window", "Packets; the stack's if empty."),
     )
-    stack: str | None = _row("NAME", "TCP preset; default linux-cubic.", keys=("tcp.stack",))
+    stack: str | None = _row_field("NAME", "TCP preset; default linux-cubic.", keys=("tcp.stack",))
 
 
 PATH = {each.name: replace(each.metadata["row"], name=each.name) for each in fields(PathRows)}

@@ -9,7 +9,7 @@ from functools import cached_property
 from tcpcast.drift import MIN_CYCLES
 from tcpcast.engines.formula.feed import MIN_LOSS
 from tcpcast.models.cubic import DECREASE, SCALE, cubic_response
-from tcpcast.scenario.modern_tcp import RATE_BASED, control_of, is_modern
+from tcpcast.scenario.modern_tcp import RATE_BASED, get_congestion_control, is_modern
 from tcpcast.units import LARGEST_TIME
 
 DURATION_S = 300.0
@@ -45,7 +45,7 @@ MAX_WALL_MODERN = "120s"
 
 
 @dataclass(frozen=True, kw_only=True)  # without slots because of cached properties
-class PathToSimulate:
+class SimulatedPath:
     """Parameters of a path that determine the length of its simulation.
 
     ``link_pps`` is the rate of the link in packets per second, inf if unlimited, and
@@ -65,7 +65,7 @@ class PathToSimulate:
 
         The formula is CUBIC's response function, or for Reno the square root of 3/(2p).
         """
-        control = control_of(self.stack)
+        control = get_congestion_control(self.stack)
         if self.loss_ratio < MIN_LOSS or self.rtt_s <= 0 or control in RATE_BASED:
             return math.inf
         if control == "cubic":
@@ -86,7 +86,7 @@ class PathToSimulate:
         Reno's window grows by one packet per RTT, in total by half of its maximum. CUBIC takes its
         time K (RFC 9438, section 4.2) or the time of Reno, whichever is shorter.
         """
-        control = control_of(self.stack)
+        control = get_congestion_control(self.stack)
         full_pkts = self.link_pps * self.rtt_s + self.buffer_pkts
         if control in RATE_BASED or not math.isfinite(full_pkts):
             return 0.0
@@ -96,7 +96,7 @@ class PathToSimulate:
         return min(reno_s, cubic_s) if control == "cubic" else reno_s
 
 
-def simulated_s(path: PathToSimulate) -> float:
+def choose_simulated_s(path: SimulatedPath) -> float:
     """Return the duration of a simulation of endless flows in simulated seconds."""
     longest = float(LARGEST_TIME)
     seconds = max(DURATION_S, min(DURATION_RTTS * path.rtt_s, longest))
@@ -114,18 +114,18 @@ def simulated_s(path: PathToSimulate) -> float:
     return max(MIN_SHARE * seconds, min(seconds, affordable))
 
 
-def max_wall(path: PathToSimulate) -> str:
+def max_wall_text(path: SimulatedPath) -> str:
     """Return the time limit of a simulation in the format of scenarios."""
     bounded = is_modern(path.stack) and 0 < path.pps < math.inf
     return MAX_WALL_MODERN if bounded else MAX_WALL
 
 
-def affords_comparison(packets: float) -> bool:
+def can_afford_comparison(packets: float) -> bool:
     """Return True if a simulation of this many packets is also run with two other buffers."""
     return packets <= MAX_COMPARED_PKTS
 
 
-def transfers(packets: float) -> int:
+def choose_transfer_count(packets: float) -> int:
     """Return the number of transfers in a simulation, given the packets per transfer."""
     affordable = int(MAX_TRANSFERRED_PKTS / max(packets, 1.0))
     return max(MIN_TRANSFERS, min(TRANSFERS, affordable))

@@ -12,14 +12,14 @@ import numpy as np
 
 from tcpcast import units
 from tcpcast.engines.formula.sizing import bytes_text
-from tcpcast.engines.registry import check_one_size
+from tcpcast.engines.registry import check_packet_sizes_are_equal
 from tcpcast.errors import DomainError, NotApplicable
 from tcpcast.models.engset import buffer_for_loss_plain, isolated_connection
-from tcpcast.plan.classic_equivalent import Model, make_model
-from tcpcast.plan.curve import add_curve
-from tcpcast.plan.question import Question
-from tcpcast.plan.search import Goal, SearchResult, points, solve
-from tcpcast.plan.verification import VERIFY_TRANSFERS, Simulations, verify_by_simulation
+from tcpcast.plan.classic_equivalent import EngsetModel, make_engset_model
+from tcpcast.plan.curve_table import add_curve_table
+from tcpcast.plan.inverse_question import InverseQuestion
+from tcpcast.plan.search import SearchGoal, SearchResult, simulated_points, solve_from_start
+from tcpcast.plan.verification import VERIFY_TRANSFERS, PlanSimulations, verify_by_simulation
 from tcpcast.scenario.traffic import MAX_SOURCES
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ _NOTE_ON_ROOT = (
 
 
 @dataclass(frozen=True, slots=True)
-class _Link:
+class _BottleneckParameters:
     """Parameters of the bottleneck for the rules of thumb."""
 
     packet_bits: int
@@ -75,7 +75,7 @@ class _Link:
     senders: int
 
     @classmethod
-    def of(cls, scenario: Scenario) -> _Link:
+    def of(cls, scenario: Scenario) -> _BottleneckParameters:
         """Return the bottleneck of a scenario.
 
         Raises
@@ -151,11 +151,11 @@ def plan_buffer(  # noqa: PLR0913 - the question, and how to answer it
     DomainError
         The target is not above 0 and below 1, or no buffer reaches it.
     """
-    check_one_size("plan buffer", scenario)
+    check_packet_sizes_are_equal("plan buffer", scenario)
     metric, target = ("loss_ratio", loss) if utilisation is None else ("utilisation", utilisation)
-    _check(scenario, metric, target)
-    link = _Link.of(scenario)
-    question = Question(
+    _check_target(scenario, metric, target)
+    link = _BottleneckParameters.of(scenario)
+    question = InverseQuestion(
         text=f"smallest buffer for a {_metric_text(metric)} of {units.format_ratio(target)}",
         key="network.bottleneck.buffer",
         column="buffer_pkts",
@@ -164,20 +164,20 @@ def plan_buffer(  # noqa: PLR0913 - the question, and how to answer it
         target=target,
         write="{:.0f}pkt".format,
     )
-    model = _model(scenario, metric)
+    model = _make_model(scenario, metric)
     plan = question.plan()
     plan.notes += [*model.notes, _NOTE_ON_ROOT]
     if model.inputs is None:
-        plan.tables["rules"] = _rules(link, {})
+        plan.tables["rules"] = _buffer_rules_table(link, {})
     else:
-        _by_model(plan, question, scenario, model, link)
+        _add_model_buffers(plan, question, scenario, model, link)
     if verify or model.nearby:
-        runs = Simulations(scenario, question, options, transfers)
-        verify_by_simulation(plan, runs, partial(_search, runs, plan, link))
+        runs = PlanSimulations(scenario, question, options, transfers)
+        verify_by_simulation(plan, runs, partial(_search_by_simulation, runs, plan, link))
         if plan.leads_by_simulation and plan.simulated is not None:
-            plan.recommendation = _size_text(link, round(plan.simulated))
+            plan.recommendation = _buffer_size_text(link, round(plan.simulated))
     loss_at = model.curve(lambda result: result.loss_ratio)
-    add_curve(plan, question.column, metric, loss_at, centre=link.start_pkts, is_whole=True)
+    add_curve_table(plan, question.column, metric, loss_at, centre=link.start_pkts, is_whole=True)
     return plan
 
 
@@ -185,7 +185,7 @@ def _metric_text(metric: str) -> str:
     return "loss" if metric == "loss_ratio" else "utilisation"
 
 
-def _check(scenario: Scenario, metric: str, target: float) -> None:
+def _check_target(scenario: Scenario, metric: str, target: float) -> None:
     written = f"{_metric_text(metric)}: {units.format_ratio(target)}"
     if not 0 < target < 1:
         raise DomainError(f"{written} is not a target; write one above 0% and below 100%")
@@ -197,41 +197,49 @@ def _check(scenario: Scenario, metric: str, target: float) -> None:
         )
 
 
-def _model(scenario: Scenario, metric: str) -> Model:
+def _make_model(scenario: Scenario, metric: str) -> EngsetModel:
     """Return the model as a function of the buffer; without inputs, only the simulation answers."""
 
     def vary(inputs: EngsetInputs, buffer_pkts: float) -> EngsetInputs:
         return replace(inputs, buffer_pkts=float(buffer_pkts))
 
     if metric == "loss_ratio":
-        return make_model(scenario, vary)
-    return Model(scenario, None, "the TCP-Engset rule gives no utilisation", vary)
+        return make_engset_model(scenario, vary)
+    return EngsetModel(scenario, None, "the TCP-Engset rule gives no utilisation", vary)
 
 
-def _by_model(
-    plan: Plan, question: Question, scenario: Scenario, model: Model, link: _Link
+def _add_model_buffers(
+    plan: Plan,
+    question: InverseQuestion,
+    scenario: Scenario,
+    model: EngsetModel,
+    link: _BottleneckParameters,
 ) -> None:
     """Add the buffers of TCP-Engset and of the other rules to a plan."""
     assert model.inputs is not None
     loss, result = question.target, model.inputs.solve()
     exact = result.buffer_for_loss(loss)
-    value = max(_whole(exact), 1)
-    grid = _rule_grid(model.inputs, loss)
+    value = max(_round_up_packets(exact), 1)
+    grid = _evaluate_rule_grid(model.inputs, loss)
     of_model = {
         "TCP-Engset, this scenario (eq. 13)": exact,
-        "TCP-Engset, maximum over the grid, N rounded up": _max_buffer(grid["buffer_ceil_pkts"]),
-        "the same as B = Q ln(U/L)": _max_buffer(grid["plain_ceil_pkts"]),
+        "TCP-Engset, maximum over the grid, N rounded up": _max_search_buffer_pkts(
+            grid["buffer_ceil_pkts"]
+        ),
+        "the same as B = Q ln(U/L)": _max_search_buffer_pkts(grid["plain_ceil_pkts"]),
     }
-    plan.tables |= {"rules": _rules(link, of_model), "grid": grid}
-    plan.recommendation = _size_text(link, value)
+    plan.tables |= {"rules": _buffer_rules_table(link, of_model), "grid": grid}
+    plan.recommendation = _buffer_size_text(link, value)
     plan.notes.append(_NOTE_ON_GRID)
-    overload = _load_warnings(result.offered_load)
+    overload = _warn_about_load(result.offered_load)
     doubt = "the load is not the one of the paper's rule (100 %)" if overload else ""
     model.answer(plan, question, scenario, value, doubt)
     plan.warnings += model.remarks(overload)
 
 
-def _search(runs: Simulations, plan: Plan, link: _Link) -> SearchResult | None:
+def _search_by_simulation(
+    runs: PlanSimulations, plan: Plan, link: _BottleneckParameters
+) -> SearchResult | None:
     """Return the buffer by simulation, or the minimum buffer if it meets the target.
 
     Raises
@@ -240,22 +248,22 @@ def _search(runs: Simulations, plan: Plan, link: _Link) -> SearchResult | None:
         No buffer meets the target, and there is no model's answer.
     """
     maximum = 1024 * int(plan.value) if plan.has_model else link.max_pkts
-    goal = Goal(target=runs.question.target, smallest=True, maximum=maximum)
+    goal = SearchGoal(target=runs.question.target, smallest=True, maximum=maximum)
     if runs.question.metric == "utilisation":
         goal = replace(goal, rises=True, limit=1.0)
     start = plan.value if plan.has_model else link.start_pkts
-    result = solve(runs, goal, start)
+    result = solve_from_start(runs, goal, start)
     if result is not None or plan.has_model:
         return result
     if maximum in runs.answers:
-        raise _unreached(runs, goal)
+        raise _unreachable_target_error(runs, goal)
     smallest = runs.at(1) if 1 in runs.answers else None
     return None if smallest is None else SearchResult(1, 1, 1, there=smallest)
 
 
-def _unreached(runs: Simulations, goal: Goal) -> DomainError:
+def _unreachable_target_error(runs: PlanSimulations, goal: SearchGoal) -> DomainError:
     """Return the error for a target that no buffer of the search meets."""
-    best = min(points(runs, goal), key=lambda point: point.metric)
+    best = min(simulated_points(runs, goal), key=lambda point: point.metric)
     given = units.format_ratio(float(f"{runs.measure(best.value):.3g}"))
     missed = "above" if goal.rises else "below"
     return DomainError(
@@ -265,7 +273,7 @@ def _unreached(runs: Simulations, goal: Goal) -> DomainError:
     )
 
 
-def _size_text(link: _Link, value: int) -> str:
+def _buffer_size_text(link: _BottleneckParameters, value: int) -> str:
     """Return the answer in bytes and milliseconds, compared with the BDP and BDP/sqrt(n)."""
     counted = f"{value:,} packet{'' if value == 1 else 's'}"
     size, time = bytes_text(value * link.packet_bits / 8), 1e3 * value * link.delta_s
@@ -276,7 +284,7 @@ def _size_text(link: _Link, value: int) -> str:
     )
 
 
-def _load_warnings(load: float) -> list[str]:
+def _warn_about_load(load: float) -> list[str]:
     if load <= RULE_LOAD:
         return []
     return [
@@ -286,7 +294,7 @@ def _load_warnings(load: float) -> list[str]:
     ]
 
 
-def _rules(link: _Link, of_model: dict[str, float]) -> Table:
+def _buffer_rules_table(link: _BottleneckParameters, of_model: dict[str, float]) -> Table:
     """Return the buffer and the maximum queueing delay of each rule."""
     rules = {
         **of_model,
@@ -296,7 +304,7 @@ def _rules(link: _Link, of_model: dict[str, float]) -> Table:
         "bandwidth x RTT / sqrt(senders)": link.beta / math.sqrt(link.senders),
     }
     buffers = np.array(
-        [_whole(pkts) if math.isfinite(pkts) else math.nan for pkts in rules.values()]
+        [_round_up_packets(pkts) if math.isfinite(pkts) else math.nan for pkts in rules.values()]
     )
     return {
         "rule": np.array(list(rules)),
@@ -306,7 +314,7 @@ def _rules(link: _Link, of_model: dict[str, float]) -> Table:
     }
 
 
-def _rule_grid(inputs: EngsetInputs, loss: float) -> Table:
+def _evaluate_rule_grid(inputs: EngsetInputs, loss: float) -> Table:
     """Evaluate the rule over the grid of section 5.4.1, N rounded in three ways."""
     rows = []
     for size, rtt in itertools.product(GRID_SIZES_PKTS, GRID_RTTS_S):
@@ -322,7 +330,7 @@ def _rule_grid(inputs: EngsetInputs, loss: float) -> Table:
         rounded = {"floor": math.floor(exact), "round": round(exact), "ceil": math.ceil(exact)}
         for how, sources in rounded.items():
             row[f"sources_{how}"] = sources
-            row[f"buffer_{how}_pkts"], plain = _grid_buffers(
+            row[f"buffer_{how}_pkts"], plain = _rule_buffers_at_grid_point(
                 replace(
                     inputs,
                     path=path,
@@ -338,7 +346,7 @@ def _rule_grid(inputs: EngsetInputs, loss: float) -> Table:
     return {name: np.array([row[name] for row in rows]) for name in (rows[0] if rows else ())}
 
 
-def _grid_buffers(inputs: EngsetInputs, loss: float) -> tuple[float, float]:
+def _rule_buffers_at_grid_point(inputs: EngsetInputs, loss: float) -> tuple[float, float]:
     """Return the buffer by eq. 13 and as B = Q ln(U/L), or NaN for no or too many sources."""
     if not 1 <= inputs.sources <= MAX_SOURCES:
         return math.nan, math.nan
@@ -349,10 +357,10 @@ def _grid_buffers(inputs: EngsetInputs, loss: float) -> tuple[float, float]:
     return result.buffer_for_loss(loss), float(plain)
 
 
-def _whole(pkts: float) -> int:
+def _round_up_packets(pkts: float) -> int:
     return math.ceil(pkts - ROUNDING)
 
 
-def _max_buffer(column: NDArray[Any]) -> float:
+def _max_search_buffer_pkts(column: NDArray[Any]) -> float:
     finite = column[np.isfinite(column)]
     return float(finite.max()) if finite.size else math.nan

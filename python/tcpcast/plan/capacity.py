@@ -11,14 +11,14 @@ import numpy as np
 
 from tcpcast import units
 from tcpcast.errors import DomainError
-from tcpcast.plan.classic_equivalent import PRESET, make_model
-from tcpcast.plan.curve import add_curve, between
-from tcpcast.plan.growth import RATE, growing, slowest_rate
-from tcpcast.plan.path import percent, rate_text
-from tcpcast.plan.population import quality
-from tcpcast.plan.question import Question
-from tcpcast.plan.search import Goal, solve
-from tcpcast.plan.verification import STEP, VERIFY_TRANSFERS, Simulations, verify_by_simulation
+from tcpcast.plan.classic_equivalent import PRESET, make_engset_model
+from tcpcast.plan.curve_table import add_curve_table, values_around_answer
+from tcpcast.plan.inverse_question import InverseQuestion
+from tcpcast.plan.planned_path import percent_text, rate_text
+from tcpcast.plan.population_search import make_file_goodput_target
+from tcpcast.plan.search import SearchGoal, solve_from_start
+from tcpcast.plan.varied_classes import RATE, lowest_mean_rate, select_varied_classes
+from tcpcast.plan.verification import STEP, VERIFY_TRANSFERS, PlanSimulations, verify_by_simulation
 from tcpcast.scenario.traffic import MAX_SOURCES
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from tcpcast.engines import RunOptions
     from tcpcast.engines.formula.engset import EngsetInputs
-    from tcpcast.plan.classic_equivalent import Model
+    from tcpcast.plan.classic_equivalent import EngsetModel
     from tcpcast.plan.result import Plan
     from tcpcast.plan.search import SearchResult
     from tcpcast.scenario import Scenario
@@ -87,8 +87,8 @@ def plan_users(  # noqa: PLR0913 - the question, and how to answer it
     DomainError
         A single source does not reach the rate, or ten million sources still reach it.
     """
-    growth = growing(scenario, grows, "plan users")
-    question = _mean_rate(
+    growth = select_varied_classes(scenario, grows, "plan users")
+    question = _make_mean_rate_question(
         rate_bps,
         text="largest population with",
         key=growth.key,
@@ -96,23 +96,27 @@ def plan_users(  # noqa: PLR0913 - the question, and how to answer it
         unit="sources",
         make_changes=growth.changes,
     )
-    model = _model(scenario, question, _with_sources, 1, "a single source gets")
+    model = _make_model_if_reachable(
+        scenario, question, _replace_sources, 1, "a single source gets"
+    )
     plan = question.plan()
     plan.notes += [*growth.notes("mean rate"), *model.notes]
     if model.inputs is not None:
-        value = _largest(_reaches(model, rate_bps))
+        value = _find_largest_population(_make_rate_predicate(model, rate_bps))
         _add_model_table(
             plan, question, model, [n for n in (value - 1, value, value + 1) if n >= 1]
         )
         model.answer(plan, question, scenario, value)
     if verify or model.nearby:
-        runs = Simulations(scenario, question, options, transfers)
-        goal = Goal(target=rate_bps, minimum=len(growth.counts), maximum=MAX_SOURCES)
-        _check(plan, runs, goal, growth.total, (goal.minimum, "the smallest population gets"))
+        runs = PlanSimulations(scenario, question, options, transfers)
+        goal = SearchGoal(target=rate_bps, minimum=len(growth.counts), maximum=MAX_SOURCES)
+        _search_by_simulation(
+            plan, runs, goal, growth.total, (goal.minimum, "the smallest population gets")
+        )
         if plan.simulated is not None:
             plan.recommendation = growth.text(plan.simulated)
     rates = model.curve(lambda result: result.rate_bps)
-    add_curve(plan, "sources", RATE, rates, is_whole=True, maximum=MAX_SOURCES)
+    add_curve_table(plan, "sources", RATE, rates, is_whole=True, maximum=MAX_SOURCES)
     return plan
 
 
@@ -158,20 +162,24 @@ def plan_rate(  # noqa: PLR0913 - the question, and how to answer it
     DomainError
         No bottleneck is fast enough for the rate.
     """
-    scenario, start = _with_a_rate(scenario, rate_bps, of_class)
-    question = _mean_rate(rate_bps, text="bottleneck rate for", of_class=of_class, **_RATE_OF_LINK)
-    vary = partial(_with_rate, scenario)
-    model = _model(scenario, question, vary, LARGEST_RATE_BPS, "an unlimited bottleneck gives")
+    scenario, start = _require_bottleneck_rate(scenario, rate_bps, of_class)
+    question = _make_mean_rate_question(
+        rate_bps, text="bottleneck rate for", of_class=of_class, **_RATE_OF_LINK
+    )
+    vary = partial(_replace_rate, scenario)
+    model = _make_model_if_reachable(
+        scenario, question, vary, LARGEST_RATE_BPS, "an unlimited bottleneck gives"
+    )
     plan = question.plan()
-    plan.notes += [*_classes_note(scenario, "mean rate", of_class), *model.notes]
-    minimum = _least_rate(scenario)
+    plan.notes += [*_note_on_classes(scenario, "mean rate", of_class), *model.notes]
+    minimum = _min_feasible_rate_bps(scenario)
     if model.inputs is not None:
-        _rate_by_model(plan, question, scenario, model, minimum)
+        _add_model_rate(plan, question, scenario, model, minimum)
     if verify or model.nearby:
-        runs = Simulations(scenario, question, options, transfers)
-        _check_rate(plan, runs, start, minimum, "an unlimited bottleneck gives")
+        runs = PlanSimulations(scenario, question, options, transfers)
+        _search_rate_by_simulation(plan, runs, start, minimum, "an unlimited bottleneck gives")
     rates = model.curve(lambda result: result.rate_bps)
-    add_curve(plan, question.column, RATE, rates, minimum=minimum, maximum=LARGEST_RATE_BPS)
+    add_curve_table(plan, question.column, RATE, rates, minimum=minimum, maximum=LARGEST_RATE_BPS)
     return plan
 
 
@@ -209,8 +217,8 @@ def plan_rate_quality(
     DomainError
         The share or rate is outside its domain, or no bottleneck rate gives the goodput.
     """
-    scenario, start = _with_a_rate(scenario, above_bps, of_class)
-    files = quality(scenario, share, above_bps, "packet", plan="plan rate")
+    scenario, start = _require_bottleneck_rate(scenario, above_bps, of_class)
+    files = make_file_goodput_target(scenario, share, above_bps, "packet", plan="plan rate")
     question = replace(
         files.question,
         text=f"bottleneck rate with {files.text}",
@@ -220,60 +228,69 @@ def plan_rate_quality(
         **_RATE_OF_LINK,
     )
     plan = question.plan()
-    plan.notes += _classes_note(scenario, "goodput", of_class)
+    plan.notes += _note_on_classes(scenario, "goodput", of_class)
     changes = files.changes(files.growth.total)
     runs = replace(files.simulations(lambda _: changes, options), question=question)
-    minimum = _least_rate(scenario)
-    _check_rate(plan, runs, start, minimum, f"{percent(share)} of files reach without a bottleneck")
+    minimum = _min_feasible_rate_bps(scenario)
+    _search_rate_by_simulation(
+        plan, runs, start, minimum, f"{percent_text(share)} of files reach without a bottleneck"
+    )
     minimum = math.ceil(minimum)
-    add_curve(
+    add_curve_table(
         plan, question.column, question.metric, None, minimum=minimum, maximum=LARGEST_RATE_BPS
     )
     return plan
 
 
-def _mean_rate(rate_bps: float, *, text: str, of_class: str | None = None, **more: Any) -> Question:
+def _make_mean_rate_question(
+    rate_bps: float, *, text: str, of_class: str | None = None, **more: Any
+) -> InverseQuestion:
     """Return the question for the mean rate of a class, or of the slowest class."""
     if not rate_bps > 0:
         raise DomainError(f"the mean rate must be above 0 bit/s, not {rate_bps!r}; write 200kbit")
-    read = partial(slowest_rate, name=of_class)
+    read = partial(lowest_mean_rate, name=of_class)
     text = f"{text} a mean rate of {rate_text(rate_bps)}"
-    return Question(text=text, metric=RATE, target=rate_bps, read=read, **more)
+    return InverseQuestion(text=text, metric=RATE, target=rate_bps, read=read, **more)
 
 
-def _with_a_rate(
+def _require_bottleneck_rate(
     scenario: Scenario, rate_bps: float, of_class: str | None
 ) -> tuple[Scenario, float]:
     """Return a scenario whose bottleneck has a rate, and the first rate of a search."""
-    growth, start = growing(scenario, of_class, "plan rate"), scenario.network.bottleneck.rate_bps
+    growth, start = (
+        select_varied_classes(scenario, of_class, "plan rate"),
+        scenario.network.bottleneck.rate_bps,
+    )
     if not math.isinf(start):
         return scenario, start
     fast = scenario.with_changes({_RATE_OF_LINK["key"]: FASTEST})
     return fast, min(growth.total * rate_bps, LARGEST_RATE_BPS)
 
 
-def _model(
+def _make_model_if_reachable(
     scenario: Scenario,
-    question: Question,
+    question: InverseQuestion,
     vary: Callable[[EngsetInputs, float], EngsetInputs],
     easiest: float,
     who: str,
-) -> Model:
+) -> EngsetModel:
     """Return the model; without one if another stack may exceed the model's largest rate."""
-    model, rate_bps = make_model(scenario, vary), question.target
+    model, rate_bps = make_engset_model(scenario, vary), question.target
     if model.inputs is None:
         return model
     peak = model.at(easiest).rate_bps
     if rate_bps <= peak:
         return model
     if not model.nearby:
-        raise _unreached(question, who, peak)
+        raise _unreachable_target_error(question, who, peak)
     stack = scenario.populations[0].tcp.stack
     why = f"{PRESET}, the modelled stack most similar to {stack}, reaches {rate_text(peak)} at most"
     return replace(model, inputs=None, nearby=why)
 
 
-def _add_model_table(plan: Plan, question: Question, model: Model, values: Sequence[float]) -> None:
+def _add_model_table(
+    plan: Plan, question: InverseQuestion, model: EngsetModel, values: Sequence[float]
+) -> None:
     """Add a table of the model's results near its answer to a plan."""
     results = [model.at(value) for value in values]
     losses = [math.nan if r.loss_ratio is None else r.loss_ratio for r in results]
@@ -285,11 +302,13 @@ def _add_model_table(plan: Plan, question: Question, model: Model, values: Seque
     }
 
 
-def _rate_by_model(
-    plan: Plan, question: Question, scenario: Scenario, model: Model, minimum: float
+def _add_model_rate(
+    plan: Plan, question: InverseQuestion, scenario: Scenario, model: EngsetModel, minimum: float
 ) -> None:
     """Add the model's smallest bottleneck rate to a plan."""
-    smallest, missed = _first_rate(_reaches(model, question.target), minimum)
+    smallest, missed = _find_smallest_meeting_rate(
+        _make_rate_predicate(model, question.target), minimum
+    )
     value = math.ceil(smallest)
     values = (value * (1 - STEP), value, value * (1 + STEP))
     _add_model_table(plan, question, model, [round(c) for c in values if c >= minimum])
@@ -307,57 +326,59 @@ def _rate_by_model(
         )
 
 
-def _reaches(model: Model, rate_bps: float) -> Callable[[float], bool]:
+def _make_rate_predicate(model: EngsetModel, rate_bps: float) -> Callable[[float], bool]:
     """Return a predicate: True if the model's mean rate at a value is high enough."""
     return lambda value: model.at(value).rate_bps >= rate_bps * (1 - ROUNDING)
 
 
-def _check_rate(plan: Plan, runs: Simulations, start: float, minimum: float, who: str) -> None:
+def _search_rate_by_simulation(
+    plan: Plan, runs: PlanSimulations, start: float, minimum: float, who: str
+) -> None:
     """Search the smallest bottleneck rate by simulation."""
     target = runs.question.target
-    goal = Goal(target=target, rises=True, smallest=True, minimum=math.ceil(minimum))
-    _check(plan, runs, goal, start, (units.parse_rate(FASTEST), who))
+    goal = SearchGoal(target=target, rises=True, smallest=True, minimum=math.ceil(minimum))
+    _search_by_simulation(plan, runs, goal, start, (units.parse_rate(FASTEST), who))
 
 
-def _check(
-    plan: Plan, runs: Simulations, goal: Goal, start: float, easiest: tuple[float, str]
+def _search_by_simulation(
+    plan: Plan, runs: PlanSimulations, goal: SearchGoal, start: float, easiest: tuple[float, str]
 ) -> None:
     """Search from the model's answer; without one, first check the easiest value."""
 
     def search() -> SearchResult | None:
         if plan.has_model:
-            return solve(runs, goal, plan.value)
+            return solve_from_start(runs, goal, plan.value)
         value, who = easiest
         easiest_runs = replace(runs, answers={})
         maximum = easiest_runs.measure(value)
         interval = easiest_runs.at(value)
         # Few sources load few files: without an interval, the target may still be reachable.
         if interval is not None and interval.high is not None and interval.high < goal.target:
-            raise _unreached(runs.question, who, maximum)
-        result = solve(runs, goal, goal.inside(start))
+            raise _unreachable_target_error(runs.question, who, maximum)
+        result = solve_from_start(runs, goal, goal.inside(start))
         maximum = max([maximum, *(metric.value for metric in runs.known.values())])
         if result is None and maximum < goal.target:
-            raise _unreached(runs.question, who, maximum)
+            raise _unreachable_target_error(runs.question, who, maximum)
         return result
 
     verify_by_simulation(plan, runs, search)
 
 
-def _classes_note(scenario: Scenario, figure: str, of_class: str | None) -> list[str]:
+def _note_on_classes(scenario: Scenario, figure: str, of_class: str | None) -> list[str]:
     if of_class is not None:
-        return [f"The {figure} of class {of_class} counts."]
+        return [f"The target applies to the {figure} of class {of_class}."]
     few = len(scenario.populations) == 1
-    return [] if few else [f"Of several classes, the one with the lowest {figure} counts."]
+    return [] if few else [f"The target applies to the class with the lowest {figure}."]
 
 
-def _with_sources(inputs: EngsetInputs, sources: float) -> EngsetInputs:
+def _replace_sources(inputs: EngsetInputs, sources: float) -> EngsetInputs:
     return replace(inputs, sources=int(sources))
 
 
-def _with_rate(scenario: Scenario, inputs: EngsetInputs, link_bps: float) -> EngsetInputs:
+def _replace_rate(scenario: Scenario, inputs: EngsetInputs, link_bps: float) -> EngsetInputs:
     """Return the model's inputs for another bottleneck rate; a buffer in BDP is converted again."""
     network, rtt0 = scenario.network, inputs.path.rtt0_s
-    if not _round_trip_is_given(scenario):
+    if not _has_specified_rtt(scenario):
         bits = 8 * (network.packet_bytes + network.ack_bytes)
         rtt0 += bits / link_bps - bits / inputs.path.bottleneck_bps
     path = replace(inputs.path, bottleneck_bps=link_bps, rtt0_s=rtt0)
@@ -367,16 +388,16 @@ def _with_rate(scenario: Scenario, inputs: EngsetInputs, link_bps: float) -> Eng
     return replace(inputs, path=path, buffer_pkts=None if math.isinf(buffer) else buffer)
 
 
-def _round_trip_is_given(scenario: Scenario) -> bool:
+def _has_specified_rtt(scenario: Scenario) -> bool:
     """Return True if the scenario has a round-trip time instead of delays of links."""
     given = [scenario.network.rtt, *(each.rtt for each in scenario.classes)]
     return any(rtt is not None for rtt in given)
 
 
-def _least_rate(scenario: Scenario) -> float:
+def _min_feasible_rate_bps(scenario: Scenario) -> float:
     """Return the slowest bottleneck for which one packet fits into the round-trip times."""
     network = scenario.network
-    if not _round_trip_is_given(scenario):
+    if not _has_specified_rtt(scenario):
         return 1.0
     bits = 8 * (network.packet_bytes + network.ack_bytes)
     rooms = []
@@ -386,25 +407,27 @@ def _least_rate(scenario: Scenario) -> float:
     return bits / min(rooms) * (1 + ROUNDING)
 
 
-def _first_rate(reaches: Callable[[float], bool], minimum: float) -> tuple[float, float | None]:
+def _find_smallest_meeting_rate(
+    reaches: Callable[[float], bool], minimum: float
+) -> tuple[float, float | None]:
     """Return the smallest rate that meets the target, and the largest higher rate that misses it.
 
     The formula's rate is a saw-tooth, so it may cross the target several times; the points of the
     curve show where.
     """
-    value = _smallest_rate(reaches, minimum)
-    links = between(value, minimum=minimum, maximum=LARGEST_RATE_BPS)
+    value = _search_meeting_rate(reaches, minimum)
+    links = values_around_answer(value, minimum=minimum, maximum=LARGEST_RATE_BPS)
     good = np.array([reaches(link) for link in links.tolist()])
     first = int(np.argmax(good))
     if first and links[first] < value:
-        value = _bisected(reaches, float(links[first - 1]), float(links[first]))
+        value = _bisect_rate(reaches, float(links[first - 1]), float(links[first]))
     elif links[first] < value:
         value = float(links[0])
     missed = links[~good & (links > value)]
     return value, float(missed[-1]) if missed.size else None
 
 
-def _smallest_rate(reaches: Callable[[float], bool], minimum: float) -> float:
+def _search_meeting_rate(reaches: Callable[[float], bool], minimum: float) -> float:
     """Return a rate that meets the target while a slightly lower rate misses it.
 
     The largest rate is assumed to meet the target.
@@ -412,10 +435,10 @@ def _smallest_rate(reaches: Callable[[float], bool], minimum: float) -> float:
     low = high = minimum
     while not reaches(high):
         low, high = high, min(2 * high, LARGEST_RATE_BPS)
-    return _bisected(reaches, low, high)
+    return _bisect_rate(reaches, low, high)
 
 
-def _bisected(reaches: Callable[[float], bool], low: float, high: float) -> float:
+def _bisect_rate(reaches: Callable[[float], bool], low: float, high: float) -> float:
     """Bisect between a rate that misses the target and one that meets it; return the latter."""
     while high > low * (1 + ROUNDING):
         middle = math.sqrt(low * high)
@@ -423,7 +446,7 @@ def _bisected(reaches: Callable[[float], bool], low: float, high: float) -> floa
     return high
 
 
-def _largest(reaches: Callable[[int], bool]) -> int:
+def _find_largest_population(reaches: Callable[[int], bool]) -> int:
     """Return the largest population that meets the target, given that one source meets it.
 
     The rate never rises with the population.
@@ -441,7 +464,7 @@ def _largest(reaches: Callable[[int], bool]) -> int:
     return low
 
 
-def _unreached(question: Question, who: str, most_bps: float) -> DomainError:
+def _unreachable_target_error(question: InverseQuestion, who: str, most_bps: float) -> DomainError:
     what = "mean rate" if question.metric == RATE else "goodput"
     return DomainError(
         f"a {what} of {rate_text(question.target)} is above what {who}, "

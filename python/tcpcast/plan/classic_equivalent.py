@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from tcpcast.answer import Note
 from tcpcast.engines.formula.engset import engset_inputs, engset_warnings
 from tcpcast.errors import NotApplicable
-from tcpcast.plan.trust import untrusted_reason
+from tcpcast.plan.formula_trust import formula_untrusted_reason
 from tcpcast.scenario.quantities import write_window
 
 if TYPE_CHECKING:
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from tcpcast.engines.formula.engset import EngsetInputs
     from tcpcast.models.engset import EngsetResult
-    from tcpcast.plan.question import Question
+    from tcpcast.plan.inverse_question import InverseQuestion
     from tcpcast.plan.result import Plan
     from tcpcast.scenario import Scenario
 
@@ -27,7 +27,7 @@ ERROR = "up to 40 % below that of linux-cubic"
 test_plan_modern.py."""
 
 
-def classic_scenario(scenario: Scenario) -> tuple[Scenario, str]:
+def make_classic_scenario(scenario: Scenario) -> tuple[Scenario, str]:
     """Return a similar scenario that TCP-Engset models, and the reason not to trust its answer.
 
     Parameters
@@ -53,7 +53,7 @@ def classic_scenario(scenario: Scenario) -> tuple[Scenario, str]:
     changes: dict[str, Any] = {"tcp": tcp}
     if scenario.classes:
         changes[f"class.{people.name}.tcp"] = tcp
-    instead, others = _unsupported_changes(scenario)
+    instead, others = _changes_to_supported_bottleneck(scenario)
     why = (
         f"it is for {PRESET}{others}, the modelled stack most similar to {people.tcp.stack}: the "
         f"mean rate is {ERROR}{' at a drop-tail queue' if others else ''}, so the simulation "
@@ -63,7 +63,7 @@ def classic_scenario(scenario: Scenario) -> tuple[Scenario, str]:
 
 
 @dataclass(frozen=True, slots=True)
-class Model:
+class EngsetModel:
     """TCP-Engset as a function of a plan's value; ``inputs`` is None for unsupported scenarios.
 
     ``nearby`` is the reason why the simulation answers, or "" if the model does. ``vary`` returns
@@ -96,26 +96,35 @@ class Model:
         return [Note(text, kind="remark" if self.nearby else "model") for text in warnings]
 
     def answer(
-        self, plan: Plan, question: Question, scenario: Scenario, value: float, doubt: str = ""
+        self,
+        plan: Plan,
+        question: InverseQuestion,
+        scenario: Scenario,
+        value: float,
+        doubt: str = "",
     ) -> None:
         """Add the model's answer to a plan, with warnings and the reason not to trust it."""
         plan.value = value
         plan.warnings += self.remarks(engset_warnings(self.scenario, self.at(value)))
         plan.untrusted = (
-            self.nearby or doubt or untrusted_reason("engset", scenario, question.changes(value))
+            self.nearby
+            or doubt
+            or formula_untrusted_reason("engset", scenario, question.changes(value))
         )
 
 
-def make_model(scenario: Scenario, vary: Callable[[EngsetInputs, float], EngsetInputs]) -> Model:
+def make_engset_model(
+    scenario: Scenario, vary: Callable[[EngsetInputs, float], EngsetInputs]
+) -> EngsetModel:
     """Return TCP-Engset for a scenario, or for the most similar scenario that it models."""
-    modelled, nearby = classic_scenario(scenario)
+    modelled, nearby = make_classic_scenario(scenario)
     try:
-        return Model(modelled, engset_inputs(modelled), nearby, vary)
+        return EngsetModel(modelled, engset_inputs(modelled), nearby, vary)
     except NotApplicable as error:
-        return Model(modelled, None, str(error), vary)
+        return EngsetModel(modelled, None, str(error), vary)
 
 
-def _unsupported_changes(scenario: Scenario) -> tuple[dict[str, Any], str]:
+def _changes_to_supported_bottleneck(scenario: Scenario) -> tuple[dict[str, Any], str]:
     """Return changes that remove unsupported properties of the bottleneck, and a description."""
     bottleneck, changes, text = scenario.network.bottleneck, {}, ""
     if bottleneck.queue != "droptail" and not bottleneck.is_policer:

@@ -43,7 +43,7 @@ MIN_POINTS, MIN_CURVED = 4, 7
 
 
 @dataclass(frozen=True, slots=True)
-class Point:
+class MeasuredPoint:
     """A metric above 0 at a value, with its optional 95 % interval."""
 
     value: float
@@ -68,7 +68,7 @@ class Point:
 
 
 @dataclass(frozen=True, slots=True)
-class Curve:
+class FittedCurve:
     """A line or parabola through the logarithms of points, over the logarithm of the value.
 
     ``terms`` are the coefficients about ``centre`` in ascending order, ``covariance`` is their
@@ -111,7 +111,7 @@ class Curve:
 
 
 @dataclass(frozen=True, slots=True)
-class Crossing:
+class TargetCrossing:
     """Crossing of a falling curve and the target.
 
     ``low`` to ``high`` contains the crossings of other seeds at 95 %; 0 and infinity if the points
@@ -124,11 +124,11 @@ class Crossing:
     low: float
     high: float
     doubt: float
-    curve: Curve
+    curve: FittedCurve
     excess: float
 
 
-def crossing(points: Sequence[Point], target: float) -> Crossing | None:
+def fit_target_crossing(points: Sequence[MeasuredPoint], target: float) -> TargetCrossing | None:
     """Fit a curve to points, and return its crossing of a target.
 
     Parameters
@@ -155,26 +155,28 @@ def crossing(points: Sequence[Point], target: float) -> Crossing | None:
     y = np.array([point.metric / target for point in points])
     if not np.ptp(x) > 0:
         return None
-    fits = [_fitted(points, x, y, 1)]
+    fits = [_fit_log_regression(points, x, y, 1)]
     if len(points) >= MIN_CURVED and len(np.unique(x)) >= MIN_POINTS:
-        bent = _fitted(points, x, y, 2)
+        bent = _fit_log_regression(points, x, y, 2)
         if abs(bent[0].terms[2]) > bent[0].quantile * math.sqrt(bent[0].covariance[2, 2]):
             fits.insert(0, bent)
-    found = [_crossing(curve, excess) for curve, excess in fits if math.isfinite(curve.root())]
+    found = [
+        _compute_crossing(curve, excess) for curve, excess in fits if math.isfinite(curve.root())
+    ]
     closed = (each for each in found if each.low > 0 and each.high < math.inf)
     return next(closed, found[-1] if found else None)
 
 
-def _crossing(curve: Curve, excess: float) -> Crossing:
+def _compute_crossing(curve: FittedCurve, excess: float) -> TargetCrossing:
     root = curve.root()
     wider = math.sqrt(ANOTHER_ANSWER) * curve.quantile
     slope, error = curve.slope(root)
-    low, high = (_end(curve, root + sign * DISTANCES, wider) for sign in (-1, 1))
+    low, high = (_find_band_end(curve, root + sign * DISTANCES, wider) for sign in (-1, 1))
     low, value, high = (math.exp(curve.centre + end) for end in (low, root, high))
-    return Crossing(value, low, high, (wider * error / slope) ** 2, curve, excess)
+    return TargetCrossing(value, low, high, (wider * error / slope) ** 2, curve, excess)
 
 
-def _end(curve: Curve, away: Floats, wider: float) -> float:
+def _find_band_end(curve: FittedCurve, away: Floats, wider: float) -> float:
     """Return the first distance at which the band of the fit excludes the target."""
     middle, error = curve.errors(away)
     outside = np.flatnonzero(np.abs(middle) > wider * error)
@@ -183,7 +185,9 @@ def _end(curve: Curve, away: Floats, wider: float) -> float:
     return math.copysign(math.inf, away[-1] - away[0])
 
 
-def _fitted(points: Sequence[Point], x: Floats, y: Floats, degree: int) -> tuple[Curve, float]:
+def _fit_log_regression(
+    points: Sequence[MeasuredPoint], x: Floats, y: Floats, degree: int
+) -> tuple[FittedCurve, float]:
     """Return a regression of the logarithm of y, and the excess scatter as a factor."""
     seen, weights, centre = np.log(y), np.ones_like(y), float(np.mean(x))
     for _ in range(STEPS):
@@ -196,21 +200,21 @@ def _fitted(points: Sequence[Point], x: Floats, y: Floats, degree: int) -> tuple
         seen = fit + (y - weights) / weights
     freedom = len(points) - degree - 1
     scatter = float(((y - weights) ** 2 / weights).sum()) / freedom
-    claimed = _claimed(points, weights)
+    claimed = _stated_scatter(points, weights)
     noise = max(scatter, claimed)  # few points may be close to the curve by chance
     quantile = float(stdtrit(freedom, (1 + LEVEL) / 2))
     excess = math.sqrt(scatter / claimed) if claimed > 0 else 0.0
     covariance = np.asarray(noise * inverse, dtype=np.float64)
-    return Curve(centre, np.asarray(terms, dtype=np.float64), covariance, quantile), excess
+    return FittedCurve(centre, np.asarray(terms, dtype=np.float64), covariance, quantile), excess
 
 
-def stated_error(points: Sequence[Point]) -> float:
+def stated_log_error(points: Sequence[MeasuredPoint]) -> float:
     """Return the standard error of the points' logarithms from their intervals, or 0."""
     stated = [point.error for point in points if point.error > 0]
     return float(np.median(stated)) if stated else 0.0
 
 
-def _claimed(points: Sequence[Point], weights: Floats) -> float:
+def _stated_scatter(points: Sequence[MeasuredPoint], weights: Floats) -> float:
     """Return the scatter according to the points' own intervals; 0 if none has an interval."""
     stated = [p.error**2 * w for p, w in zip(points, weights, strict=True) if p.error > 0]
     return float(np.median(stated)) if stated else 0.0

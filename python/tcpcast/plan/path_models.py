@@ -13,14 +13,14 @@ from tcpcast.models.cubic import cubic_response, cubic_tolerated_loss_ratio
 from tcpcast.models.mathis import mathis_rate_pps, mathis_tolerated_loss_ratio
 from tcpcast.models.parallel import limited_rate_pps, parallel_tolerated_loss_ratio
 from tcpcast.models.pftk import TIMEOUTS, TRIPLE_DUPLICATES, throughput, tolerated_loss_ratio
-from tcpcast.plan.path import rto_share
+from tcpcast.plan.planned_path import share_of_flows_in_rto
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from numpy.typing import NDArray
 
-    from tcpcast.plan.path import PlannedPath
+    from tcpcast.plan.planned_path import PlannedPath
 
     Floats = NDArray[np.float64]
 
@@ -53,20 +53,20 @@ class PathModel:
         each = f", each of {path.flows}" if path.flows > 1 else ""
         return self.name.format(each=each, flows=path.flows)
 
-    def is_held(self, path: PlannedPath, flows: Any) -> NDArray[np.bool_]:
+    def is_window_limited(self, path: PlannedPath, flows: Any) -> NDArray[np.bool_]:
         """Return True if windows limit the flows at the loss of the path."""
         free = replace(path, receiver_window_pkts=math.inf, own_link_pps=math.inf)
         rates = (self.rate(each, flows, path.loss_ratio) for each in (path, free))
         return np.less(*rates)
 
 
-def _pftk(path: PlannedPath, p: Any) -> Any:
+def _make_pftk_model(path: PlannedPath, p: Any) -> Any:
     return throughput(
         loss_indication_ratio=p, receiver_window_pkts=path.window_pkts, **path.model_inputs()
     )
 
 
-def _pftk_inverse(path: PlannedPath, rate: Floats) -> Floats:
+def _pftk_loss_at_rate(path: PlannedPath, rate: Floats) -> Floats:
     below = np.nextafter(path.window_pkts / path.rtt_s, 0)  # at W_max/RTT no loss is tolerated
     return tolerated_loss_ratio(
         rate_pps=np.minimum(rate / path.flows, below),
@@ -75,22 +75,24 @@ def _pftk_inverse(path: PlannedPath, rate: Floats) -> Floats:
     )
 
 
-def _regime(path: PlannedPath, p: float) -> str:
+def _timeout_or_duplicates(path: PlannedPath, p: float) -> str:
     return (
-        TIMEOUTS if rto_share(path, flows=path.flows, loss_ratio=p) > 0.5 else (TRIPLE_DUPLICATES)
+        TIMEOUTS
+        if share_of_flows_in_rto(path, flows=path.flows, loss_ratio=p) > 0.5
+        else (TRIPLE_DUPLICATES)
     )
 
 
-def _cubic(path: PlannedPath, p: Any) -> Any:
+def _make_cubic_model(path: PlannedPath, p: Any) -> Any:
     return cubic_response(rtt_s=path.rtt_s, loss_ratio=p, receiver_window_pkts=path.window_pkts)
 
 
 PFTK = PathModel(
     "PFTK (31){each}",
     "pftk",
-    _pftk_inverse,
-    lambda path, flows, p: flows * _pftk(path, p).rate_pps,
-    lambda path, p: str(_pftk(path, p).regime),
+    _pftk_loss_at_rate,
+    lambda path, flows, p: flows * _make_pftk_model(path, p).rate_pps,
+    lambda path, p: str(_make_pftk_model(path, p).regime),
 )
 """The full PFTK model, for independent flows."""
 
@@ -106,7 +108,7 @@ PARALLEL = PathModel(
         receiver_window_pkts=path.window_pkts,
         **path.model_inputs(),
     ),
-    _regime,
+    _timeout_or_duplicates,
 )
 
 MATHIS = PathModel(
@@ -128,8 +130,8 @@ CUBIC = PathModel(
     "CUBIC response{each}",
     "cubic-response",
     lambda path, rate: cubic_tolerated_loss_ratio(rate_pps=rate / path.flows, rtt_s=path.rtt_s),
-    lambda path, flows, p: flows * _cubic(path, p).rate_pps,
-    lambda path, p: "Reno-friendly" if bool(_cubic(path, p).reno_friendly) else "cubic",
+    lambda path, flows, p: flows * _make_cubic_model(path, p).rate_pps,
+    lambda path, p: "Reno-friendly" if bool(_make_cubic_model(path, p).reno_friendly) else "cubic",
 )
 
 BBR = PathModel(

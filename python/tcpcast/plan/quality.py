@@ -10,27 +10,27 @@ import numpy as np
 
 from tcpcast import units
 from tcpcast.answer import Metric
-from tcpcast.plan.path import MAX_PACKETS, is_affordable, percent, rate_text
-from tcpcast.plan.population import (
+from tcpcast.plan.planned_path import MAX_PACKETS, can_afford_simulation, percent_text, rate_text
+from tcpcast.plan.population_search import (
     MAX_EXACT,
     SEARCHED,
     VERIFIED,
-    Quality,
-    lowest_goodputs,
-    quality,
-    search,
-    share_above,
-    stopped_result,
+    FileGoodputTarget,
+    get_exceeded_goodputs,
+    make_file_goodput_target,
+    result_of_stopped_search,
+    search_largest_population,
+    share_of_files_above,
 )
-from tcpcast.plan.search import simulate_if_possible, solve
+from tcpcast.plan.search import simulate_if_possible, solve_from_start
 from tcpcast.plan.verification import (
     STEP,
-    Stopped,
-    run_warnings,
-    scatter_notes,
+    SimulationStopped,
+    add_deadline,
+    merge_run_warnings,
+    note_excess_scatter,
     undecided_reason,
     verify_by_simulation,
-    with_deadline,
 )
 from tcpcast.scenario.traffic import MAX_SOURCES
 
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from tcpcast.engines import RunOptions
     from tcpcast.plan.result import Plan, Table
     from tcpcast.plan.search import SearchResult
-    from tcpcast.plan.verification import Simulations
+    from tcpcast.plan.verification import PlanSimulations
     from tcpcast.scenario import Scenario
 
 METRICS = {
@@ -132,27 +132,27 @@ def plan_quality(  # noqa: PLR0913 - parameters of the question and of the searc
         Interrupted before there was any result. Later, the plan contains the known results, and
         is ``interrupted``.
     """
-    target = quality(scenario, share, above_bps, engine, grows=grows)
-    options = with_deadline(options, scenario)
+    target = make_file_goodput_target(scenario, share, above_bps, engine, grows=grows)
+    options = add_deadline(options, scenario)
     runs = target.simulations(target.changes, options, target.engine)
     curve_runs = target.simulations(
         lambda sources: target.changes(sources, 1), options, target.engine
     )
     stopped, message, at_least = None, "", False
     try:
-        result = search(target, runs)
-    except Stopped as stop:
-        result = stopped_result(target, runs, stop)
+        result = search_largest_population(target, runs)
+    except SimulationStopped as stop:
+        result = result_of_stopped_search(target, runs, stop)
         stopped, message, at_least = (
             stop,
             f"{stop.reason('the search')}: more may be possible",
             True,
         )
     try:
-        _fill_curve(curve_runs, [] if stopped else CURVE, result.value, runs)
-    except Stopped as stop:
+        _simulate_curve_points(curve_runs, [] if stopped else CURVE, result.value, runs)
+    except SimulationStopped as stop:
         stopped, message = stop, stop.reason("the curve")
-    plan = _plan(target, result, dict(sorted((curve_runs.finished | runs.finished).items())))
+    plan = _make_plan(target, result, dict(sorted((curve_runs.finished | runs.finished).items())))
     plan.at_least = at_least
     if result.undecided and not stopped:
         plan.undecided = True
@@ -162,12 +162,12 @@ def plan_quality(  # noqa: PLR0913 - parameters of the question and of the searc
         plan.incomplete |= not stopped.interrupted
         plan.warnings.insert(0, message)
     elif verify:
-        _verify(plan, target, options)
+        _verify_by_exact_simulation(plan, target, options)
     return plan
 
 
-def _fill_curve(
-    about: Simulations, curve: Sequence[float], value: float, runs: Simulations
+def _simulate_curve_points(
+    about: PlanSimulations, curve: Sequence[float], value: float, runs: PlanSimulations
 ) -> None:
     for times in curve:
         sources = max(1, round(times * value))
@@ -175,7 +175,9 @@ def _fill_curve(
             simulate_if_possible(about, min(sources, MAX_SOURCES))
 
 
-def _plan(target: Quality, result: SearchResult, answers: dict[float, Answer]) -> Plan:
+def _make_plan(
+    target: FileGoodputTarget, result: SearchResult, answers: dict[float, Answer]
+) -> Plan:
     known_answers = {n: each for n, each in answers.items() if target.read(each) is not None}
     return replace(
         target.question.plan(),
@@ -187,11 +189,11 @@ def _plan(target: Quality, result: SearchResult, answers: dict[float, Answer]) -
         figure=target.question.figure,
         reached=result.there,
         runs=result.fitted,
-        tables=_curve(target, known_answers),
-        notes=[*_notes(target, list(known_answers)), *scatter_notes(result)],
+        tables=_goodput_curve_table(target, known_answers),
+        notes=[*_make_notes(target, list(known_answers)), *note_excess_scatter(result)],
         warnings=[
-            *run_warnings(answers.values(), SHOWN_METRICS),
-            *_incomplete_warnings(answers, result.value),
+            *merge_run_warnings(answers.values(), SHOWN_METRICS),
+            *_warn_about_incomplete_runs(answers, result.value),
         ],
         incomplete=any(each.incomplete_reason for each in known_answers.values()),
         recommendation="" if result.undecided else target.growth.text(result.value),
@@ -201,28 +203,30 @@ def _plan(target: Quality, result: SearchResult, answers: dict[float, Answer]) -
     )
 
 
-def _curve(target: Quality, known_answers: dict[float, Answer]) -> dict[str, Table]:
+def _goodput_curve_table(
+    target: FileGoodputTarget, known_answers: dict[float, Answer]
+) -> dict[str, Table]:
     """Return the curve and the limits of its 95 % intervals; NaN if there are none."""
     sources, answers = np.array(list(known_answers), dtype=np.int64), list(known_answers.values())
     curve: Table = {"sources": sources, "load": sources / target.threshold}
     intervals: Table = {"sources": sources}
     if len(target.scenario.populations) == 1:
-        above = [share_above(each, target.above_bps) for each in answers]
+        above = [share_of_files_above(each, target.above_bps) for each in answers]
         curve["share_above"] = np.array(above)
     metrics = {
         column: [each.metrics.get(name, _UNKNOWN) for each in answers]
         for column, name in METRICS.items()
     }
-    for column, points in {**_goodputs(answers), **metrics}.items():
-        curve[column] = _floats(metric.value for metric in points)
-        intervals[f"{column}_low"] = _floats(metric.low for metric in points)
-        intervals[f"{column}_high"] = _floats(metric.high for metric in points)
+    for column, points in {**_goodput_columns(answers), **metrics}.items():
+        curve[column] = _floats_or_nan(metric.value for metric in points)
+        intervals[f"{column}_low"] = _floats_or_nan(metric.low for metric in points)
+        intervals[f"{column}_high"] = _floats_or_nan(metric.high for metric in points)
     return {"curve": curve, "curve_intervals": intervals}
 
 
-def _goodputs(answers: list[Answer]) -> dict[str, list[Metric]]:
+def _goodput_columns(answers: list[Answer]) -> dict[str, list[Metric]]:
     """Return the goodput that each share of the files reaches, by column of the curve."""
-    tables = [lowest_goodputs(each) or {} for each in answers]
+    tables = [get_exceeded_goodputs(each) or {} for each in answers]
     return {
         f"g_{100 * share:.4g}_bps": [
             Metric(
@@ -234,11 +238,11 @@ def _goodputs(answers: list[Answer]) -> dict[str, list[Metric]]:
     }
 
 
-def _floats(values: Iterable[float | None]) -> NDArray[np.float64]:
+def _floats_or_nan(values: Iterable[float | None]) -> NDArray[np.float64]:
     return np.array([math.nan if v is None else v for v in values], dtype=np.float64)
 
 
-def _notes(target: Quality, populations: list[float]) -> list[str]:
+def _make_notes(target: FileGoodputTarget, populations: list[float]) -> list[str]:
     link = target.link
     others = ["cross traffic"] if target.scenario.cross else []
     others += ["classes that stay"] if target.growth.others else []
@@ -250,8 +254,8 @@ def _notes(target: Quality, populations: list[float]) -> list[str]:
         f"{populations[-1]:,.0f}, each with another seed. A curve is fitted to those near the "
         "answer; the range contains the answers of other seeds at 95 %.",
         "Goodput of a file: its IP bits over the time from the first packet sent to the last one "
-        f"delivered. g {100 * target.share:.4g}: {percent(target.share)} of the files reach it; "
-        f"mean: bits of all files over their total time{f'; {above}' if mean else ''}.",
+        f"delivered. g {100 * target.share:.4g}: {percent_text(target.share)} of the files reach "
+        f"it; mean: bits of all files over their total time{f'; {above}' if mean else ''}.",
         f"The load is relative to the threshold C I / B = {target.threshold:,.0f}: "
         f"{link['link_pps']:,.0f} packets/s x {units.digits(link['mean_off_s'])} s / "
         f"{units.digits(link['mean_size_pkts'])} packets{outside}.",
@@ -259,7 +263,7 @@ def _notes(target: Quality, populations: list[float]) -> list[str]:
     ]
 
 
-def _incomplete_warnings(answers: dict[float, Answer], value: float) -> list[str]:
+def _warn_about_incomplete_runs(answers: dict[float, Answer], value: float) -> list[str]:
     """Return a warning: the incomplete populations, and the reason for the one near ``value``."""
     partial = [n for n, each in answers.items() if each.incomplete_reason]
     if not partial:
@@ -273,21 +277,23 @@ def _incomplete_warnings(answers: dict[float, Answer], value: float) -> list[str
     ]
 
 
-def _verify(plan: Plan, target: Quality, options: RunOptions) -> None:
+def _verify_by_exact_simulation(plan: Plan, target: FileGoodputTarget, options: RunOptions) -> None:
     value = round(plan.value)
     step = max(1, round(STEP * value))
     tried = [n for n in (value - step, value, value + step) if n >= 1]
-    replications = _affordable(plan, target, tried)
+    replications = _affordable_replications(plan, target, tried)
     if replications is None:
         return
     runs = target.simulations(lambda n: target.changes(n, replications), options)
-    verify_by_simulation(plan, runs, lambda: solve(runs, target.goal, value))
+    verify_by_simulation(plan, runs, lambda: solve_from_start(runs, target.goal, value))
     plan.notes.append(
         f"Simulated: every source, packet by packet, each population {replications} times."
     )
 
 
-def _affordable(plan: Plan, target: Quality, tried: Sequence[int]) -> int | None:
+def _affordable_replications(
+    plan: Plan, target: FileGoodputTarget, tried: Sequence[int]
+) -> int | None:
     """Return the affordable replications per population, or None with a warning."""
     if max(tried) > MAX_EXACT:
         plan.warnings.append(
@@ -298,6 +304,6 @@ def _affordable(plan: Plan, target: Quality, tried: Sequence[int]) -> int | None
     minimum = max(SEARCHED, target.scenario.run.replications)
     packets = sum(target.packets(n) for n in tried)
     instead = "write a shorter run.duration, or check a slower link with a smaller buffer"
-    if not is_affordable(plan, minimum * packets, instead):
+    if not can_afford_simulation(plan, minimum * packets, instead):
         return None
     return max(minimum, min(VERIFIED, math.floor(MAX_PACKETS / packets)))

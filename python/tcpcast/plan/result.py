@@ -158,7 +158,9 @@ class Plan:
             "engine": self.engine or None,
             "recommendation": self.recommendation or None,
             "target": self._target(),
-            "tables": {name: {"columns": _plain(table)} for name, table in self.tables.items()},
+            "tables": {
+                name: {"columns": _table_as_lists(table)} for name, table in self.tables.items()
+            },
             "notes": list(self.notes),
             "warnings": list(map(str, self.warnings)),
             "interrupted": self.interrupted,
@@ -167,8 +169,8 @@ class Plan:
             "simulated_low": self.simulated_low,
             "simulated_high": self.simulated_high,
             "simulated_undecided": self.simulated_undecided,
-            "simulated_there": self._there(),
-            "leading": self._leading(),
+            "simulated_there": self._value_at_answer_json(),
+            "leading": self._leading_answer_json(),
             "verified": [each.to_json() for each in self.verified],
         }
 
@@ -178,7 +180,7 @@ class Plan:
         metric, value = self.target
         return {"metric": metric, "value": value, "unit": UNITS[metric]}
 
-    def _there(self) -> dict[str, Any] | None:
+    def _value_at_answer_json(self) -> dict[str, Any] | None:
         if self.there is None:
             return None
         there = self.there
@@ -191,7 +193,7 @@ class Plan:
             "fitted_runs": self.fitted,
         }
 
-    def _leading(self) -> dict[str, Any] | None:
+    def _leading_answer_json(self) -> dict[str, Any] | None:
         """Return the answer that is reported first, or None if undecided."""
         if self.leads_by_simulation:
             low, high = self.simulated_low, self.simulated_high
@@ -202,7 +204,7 @@ class Plan:
         return {"by": by, "value": self.value, "low": self.low, "high": self.high}
 
 
-def _plain(table: Table) -> dict[str, list[Any]]:
+def _table_as_lists(table: Table) -> dict[str, list[Any]]:
     return {
         name: [None if isinstance(v, float) and math.isnan(v) else v for v in column.tolist()]
         for name, column in table.items()

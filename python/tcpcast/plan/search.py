@@ -1,6 +1,6 @@
 """Find the value at which a simulated metric meets a target: bracket, bisect, fit.
 
-Every value is simulated with another seed (:class:`Simulations`). If all runs at
+Every value is simulated with another seed (:class:`PlanSimulations`). If all runs at
 and near the low end of a tight bracket miss the target, and all runs at and near its high end meet
 it (or vice versa), the bracket is the answer. Otherwise the standard error
 is larger than the bracket: a curve is fitted to runs near the target, and their scatter gives the
@@ -15,10 +15,16 @@ from typing import TYPE_CHECKING
 
 from tcpcast.answer import Metric
 from tcpcast.errors import NotApplicable
-from tcpcast.plan.monotone_fit import MIN_POINTS, Crossing, Point, crossing, stated_error
+from tcpcast.plan.monotone_fit import (
+    MIN_POINTS,
+    MeasuredPoint,
+    TargetCrossing,
+    fit_target_crossing,
+    stated_log_error,
+)
 
 if TYPE_CHECKING:
-    from tcpcast.plan.verification import Simulations
+    from tcpcast.plan.verification import PlanSimulations
 
 TIGHT = 0.01
 """Width of the final bracket as a share of the answer."""
@@ -74,7 +80,7 @@ FAINT = 1e-3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Goal:
+class SearchGoal:
     """Target of a metric, and the kind of value that is searched.
 
     Attributes
@@ -105,7 +111,7 @@ class Goal:
     power: float = 1.0
     limit: float = math.inf
 
-    def is_before(self, metric: float) -> bool:
+    def lies_before_crossing(self, metric: float) -> bool:
         """Return True if the crossing is above the value with this metric."""
         if self.rises:
             return metric < self.target
@@ -121,8 +127,8 @@ class Goal:
 
     def between(self, low: float, high: float, at: tuple[float, float]) -> float:
         """Return the next value in a bracket, interpolated from the metric at its ends."""
-        aim = self._away(self.target)
-        logs = [math.log(max(self._away(metric) / aim, FAINT)) for metric in at]
+        aim = self._distance_from_limit(self.target)
+        logs = [math.log(max(self._distance_from_limit(metric) / aim, FAINT)) for metric in at]
         share = logs[0] / (logs[0] - logs[1]) if logs[0] != logs[1] else 0.5
         share = min(max(share, INNER[0]), INNER[1])
         if not self.integer:
@@ -134,23 +140,23 @@ class Goal:
         maximum = self.maximum if self.integer else self.maximum * (1 - APART_FROM_END)
         return max(self.minimum, min(value, maximum))
 
-    def rounded(self, value: float) -> float:
+    def round_value(self, value: float) -> float:
         """Round a value to a whole number if required, in the direction that meets the target."""
         if not self.integer:
             return value
         return math.ceil(value - 1e-9) if self.smallest else math.floor(value + 1e-9)
 
-    def point(self, value: float, metric: Metric) -> Point:
+    def point(self, value: float, metric: Metric) -> MeasuredPoint:
         """Return a point of a falling curve, also for a rising metric."""
         ends = (metric.high, metric.low) if self.rises else (metric.low, metric.high)
         low, high = (None if end is None else self._falling(end) for end in ends)
-        return Point(value, self._falling(metric.value), low, high)
+        return MeasuredPoint(value, self._falling(metric.value), low, high)
 
     def metric(self, middle: float, low: float, high: float) -> Metric:
         """Return the metric of a point of such a curve; arguments are in units of the target."""
         if self.limit < math.inf:
             middle, high, low = (
-                self.limit - self._away(self.target) * m for m in (middle, low, high)
+                self.limit - self._distance_from_limit(self.target) * m for m in (middle, low, high)
             )
             return Metric(middle, low, high)
         if self.rises:
@@ -159,10 +165,10 @@ class Goal:
 
     def ratio(self, metric: float) -> float:
         """Return the factor by which a metric misses the target, at least 1."""
-        here, aim = self._away(metric), self._away(self.target)
+        here, aim = self._distance_from_limit(metric), self._distance_from_limit(self.target)
         return max(here / aim, aim / here) if here > 0 else math.inf
 
-    def _away(self, metric: float) -> float:
+    def _distance_from_limit(self, metric: float) -> float:
         """Return the metric's distance from its limit, or the metric without a limit."""
         return self.limit - metric if self.limit < math.inf else metric
 
@@ -170,7 +176,12 @@ class Goal:
         """Return the metric on a falling scale that maps the target to itself."""
         faint = FAINT * self.target
         if self.limit < math.inf:
-            return max(self.target * self._away(metric) / self._away(self.target), faint)
+            return max(
+                self.target
+                * self._distance_from_limit(metric)
+                / self._distance_from_limit(self.target),
+                faint,
+            )
         return self.target**2 / max(metric, faint) if self.rises else max(metric, faint)
 
 
@@ -203,7 +214,7 @@ class SearchResult:
         return self.is_open or self.high - self.low > max(minimum, UNDECIDED * self.value)
 
 
-def solve(runs: Simulations, goal: Goal, start: float) -> SearchResult | None:
+def solve_from_start(runs: PlanSimulations, goal: SearchGoal, start: float) -> SearchResult | None:
     """Return the value at which the simulated metric meets the target.
 
     Parameters
@@ -225,26 +236,28 @@ def solve(runs: Simulations, goal: Goal, start: float) -> SearchResult | None:
     Stopped, NotApplicable
         As :meth:`Simulations.measure`.
     """
-    ends = _bracket(runs, goal, start)
+    ends = _bracket_target(runs, goal, start)
     return None if ends is None else solve_between(runs, goal, *ends)
 
 
-def _bracket(runs: Simulations, goal: Goal, start: float) -> tuple[float, float] | None:
+def _bracket_target(
+    runs: PlanSimulations, goal: SearchGoal, start: float
+) -> tuple[float, float] | None:
     """Move from the start in growing steps until the target is passed."""
     at, here = start, runs.measure(start)
-    up = goal.is_before(here)
+    up = goal.lies_before_crossing(here)
     factor = min(max(min(goal.ratio(here), FAR) ** goal.power, NEAR), FAR)
     for _ in range(TRIES):
         other = goal.step(at, factor, up=up)
         if other == at:
             return None
-        if goal.is_before(runs.measure(other)) != up:
+        if goal.lies_before_crossing(runs.measure(other)) != up:
             return (at, other) if up else (other, at)
         at, factor = other, min(factor**2, FAR)
     return None
 
 
-def solve_between(runs: Simulations, goal: Goal, low: float, high: float) -> SearchResult:
+def solve_between(runs: PlanSimulations, goal: SearchGoal, low: float, high: float) -> SearchResult:
     """Return the value at which the metric meets the target in a bracket.
 
     Raises
@@ -252,27 +265,29 @@ def solve_between(runs: Simulations, goal: Goal, low: float, high: float) -> Sea
     Stopped, NotApplicable
         As :meth:`Simulations.measure`.
     """
-    low, high = _narrowed(runs, goal, low, high)
+    low, high = _narrow_bracket(runs, goal, low, high)
     if _is_confirmed(runs, goal, low, high):
         value = high if goal.smallest else low
         if goal.integer and high - low == 1:
             return SearchResult(value, value, value, there=runs.at(value))
-        wide = _tight(goal, low)
-        ends = _next_to(goal, low, -wide), _next_to(goal, high, wide)
+        wide = _is_tight(goal, low)
+        ends = _neighbouring_value(goal, low, -wide), _neighbouring_value(goal, high, wide)
         return SearchResult(value, *ends, integer=goal.integer, there=runs.at(value))
-    window = _fitted(runs, goal, low, high)
-    _simulate_near(runs, goal, window)
-    _close_ends(runs, goal, window)
-    return _found(runs, goal, window)
+    window = _solve_by_fit(runs, goal, low, high)
+    _simulate_near_answer(runs, goal, window)
+    _enclose_interval(runs, goal, window)
+    return _make_search_result(runs, goal, window)
 
 
-def _found(runs: Simulations, goal: Goal, window: _Window) -> SearchResult:
+def _make_search_result(
+    runs: PlanSimulations, goal: SearchGoal, window: _FitWindow
+) -> SearchResult:
     """Return the answer with its interval, limited to the range of runs with intervals."""
-    known, near = points(runs, goal), window.nearest(runs, goal)
-    fitted = crossing(near, goal.target)
+    known, near = simulated_points(runs, goal), window.nearest(runs, goal)
+    fitted = fit_target_crossing(near, goal.target)
     value = window.answer(goal, fitted)
     left, right = (0.0, math.inf) if fitted is None else (fitted.low, fitted.high)
-    below, above = _closed_ends(known, goal, left, right)
+    below, above = _has_decisive_runs_beyond(known, goal, left, right)
     left = max(left, known[0].value) if below else known[0].value
     right = min(right, known[-1].value) if above else known[-1].value
     if goal.integer:
@@ -286,53 +301,57 @@ def _found(runs: Simulations, goal: Goal, window: _Window) -> SearchResult:
     return replace(result, there=there, fitted=len(near), excess=fitted.excess)
 
 
-def _narrowed(runs: Simulations, goal: Goal, low: float, high: float) -> tuple[float, float]:
+def _narrow_bracket(
+    runs: PlanSimulations, goal: SearchGoal, low: float, high: float
+) -> tuple[float, float]:
     """Simulate inside a bracket until it is tight, or an interval at its ends has the target."""
     for _ in range(TRIES):
-        if high - low <= _tight(goal, low) or not _are_decisive(runs, goal, low, high):
+        if high - low <= _is_tight(goal, low) or not _are_decisive(runs, goal, low, high):
             break
         middle = goal.between(low, high, (runs.measure(low), runs.measure(high)))
-        if goal.is_before(runs.measure(middle)):
+        if goal.lies_before_crossing(runs.measure(middle)):
             low = middle
         else:
             high = middle
     return low, high
 
 
-def _tight(goal: Goal, low: float) -> float:
+def _is_tight(goal: SearchGoal, low: float) -> float:
     return max(1.0 if goal.integer else 0.0, TIGHT * low)
 
 
-def _are_decisive(runs: Simulations, goal: Goal, low: float, high: float) -> bool:
+def _are_decisive(runs: PlanSimulations, goal: SearchGoal, low: float, high: float) -> bool:
     """Return True if the intervals at both ends lie entirely on their side of the target."""
-    known = {point.value: point for point in points(runs, goal)}
+    known = {point.value: point for point in simulated_points(runs, goal)}
     return known[low].is_above(goal.target) and known[high].is_below(goal.target)
 
 
-def _is_confirmed(runs: Simulations, goal: Goal, low: float, high: float) -> bool:
+def _is_confirmed(runs: PlanSimulations, goal: SearchGoal, low: float, high: float) -> bool:
     """Return True if a bracket is tight and the runs next to it, with other seeds, agree."""
-    wide = _tight(goal, low)
+    wide = _is_tight(goal, low)
     if high - low > wide or not _are_decisive(runs, goal, low, high):
         return False
     first, last = low, high
     for _ in range(CONFIRMED):
-        first, last = _next_to(goal, first, -wide), _next_to(goal, last, wide)
+        first, last = _neighbouring_value(goal, first, -wide), _neighbouring_value(goal, last, wide)
         simulate_if_possible(runs, first)
         simulate_if_possible(runs, last)
-        near = [point for point in points(runs, goal) if first <= point.value <= last]
-        if not all(_agrees(point, goal.target, above=point.value <= low) for point in near):
+        near = [point for point in simulated_points(runs, goal) if first <= point.value <= last]
+        if not all(
+            _agrees_with_ends(point, goal.target, above=point.value <= low) for point in near
+        ):
             return False
     return True
 
 
-def _agrees(point: Point, target: float, *, above: bool) -> bool:
+def _agrees_with_ends(point: MeasuredPoint, target: float, *, above: bool) -> bool:
     """Return True if a run next to decisive ends is on its side, by its interval if it has one."""
     if point.low is None or point.high is None:
         return (point.metric > target) == above
     return point.is_above(target) if above else point.is_below(target)
 
 
-def _next_to(goal: Goal, value: float, step: float) -> float:
+def _neighbouring_value(goal: SearchGoal, value: float, step: float) -> float:
     """Return a value at a distance from another, within the limits."""
     if goal.integer:
         return max(goal.minimum, min(value + round(step), goal.maximum))
@@ -340,34 +359,36 @@ def _next_to(goal: Goal, value: float, step: float) -> float:
 
 
 @dataclass(slots=True)
-class _Window:
+class _FitWindow:
     """Runs near a value for a fit; ``radius`` applies to the value's logarithm."""
 
     centre: float
     radius: float
 
-    def inside(self, runs: Simulations, goal: Goal) -> list[Point]:
+    def inside(self, runs: PlanSimulations, goal: SearchGoal) -> list[MeasuredPoint]:
         """Return the runs in the window."""
         reach = REACH * self.radius
-        return [p for p in points(runs, goal) if abs(math.log(p.value / self.centre)) <= reach]
+        return [
+            p for p in simulated_points(runs, goal) if abs(math.log(p.value / self.centre)) <= reach
+        ]
 
-    def nearest(self, runs: Simulations, goal: Goal) -> list[Point]:
+    def nearest(self, runs: PlanSimulations, goal: SearchGoal) -> list[MeasuredPoint]:
         """Return the runs in the window, or the nearest ones if these are too few for a line."""
         near = self.inside(runs, goal)
         if len(near) >= MIN_POINTS:
             return near
-        known = points(runs, goal)
+        known = simulated_points(runs, goal)
         return sorted(known, key=lambda p: abs(math.log(p.value / self.centre)))[:MIN_POINTS]
 
-    def crossing(self, runs: Simulations, goal: Goal) -> Crossing | None:
+    def crossing(self, runs: PlanSimulations, goal: SearchGoal) -> TargetCrossing | None:
         """Return the crossing of a fit to these runs and the target."""
-        return crossing(self.nearest(runs, goal), goal.target)
+        return fit_target_crossing(self.nearest(runs, goal), goal.target)
 
-    def answer(self, goal: Goal, found: Crossing | None) -> float:
+    def answer(self, goal: SearchGoal, found: TargetCrossing | None) -> float:
         """Return the permitted value of a crossing, or the centre without one."""
-        return goal.inside(goal.rounded(self.centre if found is None else found.value))
+        return goal.inside(goal.round_value(self.centre if found is None else found.value))
 
-    def move(self, runs: Simulations, goal: Goal) -> Crossing | None:
+    def move(self, runs: PlanSimulations, goal: SearchGoal) -> TargetCrossing | None:
         """Move towards the crossing by at most the radius, and adapt the radius."""
         found = self.crossing(runs, goal)
         if found is not None:
@@ -380,18 +401,18 @@ class _Window:
             wider = WIDER if doubt > STEEP else 1 / WIDER if doubt < STEEP / WIDER**4 else 1.0
             self.radius = min(max(wider * self.radius, NEAREST), FARTHEST)
         # The metric must differ by more than its error; otherwise a random slope ends the search.
-        noise = min(stated_error(self.nearest(runs, goal)), FARTHEST)
+        noise = min(stated_log_error(self.nearest(runs, goal)), FARTHEST)
         self.radius = max(self.radius, noise)
         if goal.integer:
             self.radius = max(self.radius, math.log1p(FEW_VALUES / self.centre))
         return self.crossing(runs, goal)
 
-    def unknown(self, runs: Simulations, goal: Goal) -> float | None:
+    def unknown(self, runs: PlanSimulations, goal: SearchGoal) -> float | None:
         """Return a value in the window that was not yet simulated, or None."""
         first = len(self.inside(runs, goal))
         for at in range(len(RADII)):
             share = RADII[(first + at) % len(RADII)]
-            value = goal.inside(goal.rounded(self.centre * math.exp(share * self.radius)))
+            value = goal.inside(goal.round_value(self.centre * math.exp(share * self.radius)))
             if value not in runs.answers:
                 return value
         if not goal.integer:
@@ -401,9 +422,9 @@ class _Window:
         return next((n for n in range(low, high + 1) if n not in runs.answers), None)
 
 
-def _fitted(runs: Simulations, goal: Goal, low: float, high: float) -> _Window:
+def _solve_by_fit(runs: PlanSimulations, goal: SearchGoal, low: float, high: float) -> _FitWindow:
     """Simulate near the target until the interval is narrow or the number of runs sufficient."""
-    window = _Window(math.sqrt(low * high), max(NEAREST, math.log(high / low) / 2))
+    window = _FitWindow(math.sqrt(low * high), max(NEAREST, math.log(high / low) / 2))
     for _ in range(TRIES):
         found, count = window.move(runs, goal), len(window.inside(runs, goal))
         is_narrow = found is not None and found.high - found.low <= NARROW * found.value
@@ -416,7 +437,7 @@ def _fitted(runs: Simulations, goal: Goal, low: float, high: float) -> _Window:
     return window
 
 
-def simulate_if_possible(runs: Simulations, value: float) -> None:
+def simulate_if_possible(runs: PlanSimulations, value: float) -> None:
     """Simulate a value for the curve; ignore a missing result."""
     try:
         runs.measure(value)
@@ -424,12 +445,12 @@ def simulate_if_possible(runs: Simulations, value: float) -> None:
         return
 
 
-def points(runs: Simulations, goal: Goal) -> list[Point]:
+def simulated_points(runs: PlanSimulations, goal: SearchGoal) -> list[MeasuredPoint]:
     """Return the simulated values as points of a falling curve."""
     return [goal.point(value, metric) for value, metric in runs.known.items()]
 
 
-def _simulate_near(runs: Simulations, goal: Goal, window: _Window) -> None:
+def _simulate_near_answer(runs: PlanSimulations, goal: SearchGoal, window: _FitWindow) -> None:
     """Simulate the answer itself if no run is close to it."""
     found = window.crossing(runs, goal)
     value = window.answer(goal, found)
@@ -438,7 +459,9 @@ def _simulate_near(runs: Simulations, goal: Goal, window: _Window) -> None:
         simulate_if_possible(runs, value)
 
 
-def _closed_ends(known: list[Point], goal: Goal, left: float, right: float) -> tuple[bool, bool]:
+def _has_decisive_runs_beyond(
+    known: list[MeasuredPoint], goal: SearchGoal, left: float, right: float
+) -> tuple[bool, bool]:
     """Return for each end of an interval if a run beyond it is decisively on its side."""
     intervals = [point for point in known if point.low is not None and point.high is not None]
     below = any(p.metric > goal.target for p in intervals if p.value <= left)
@@ -446,14 +469,16 @@ def _closed_ends(known: list[Point], goal: Goal, left: float, right: float) -> t
     return below or 0 < left <= goal.minimum, above or math.inf > right >= goal.maximum
 
 
-def _close_ends(runs: Simulations, goal: Goal, window: _Window) -> None:
+def _enclose_interval(runs: PlanSimulations, goal: SearchGoal, window: _FitWindow) -> None:
     """Simulate further out until decisive runs enclose the interval."""
     for factor in OUTWARD:
-        known, fitted = points(runs, goal), window.crossing(runs, goal)
+        known, fitted = simulated_points(runs, goal), window.crossing(runs, goal)
         if fitted is None or not fitted.high < math.inf:
             return
-        closed = _closed_ends(known, goal, fitted.low, fitted.high)
+        closed = _has_decisive_runs_beyond(known, goal, fitted.low, fitted.high)
         ends = zip(closed, (fitted.low, fitted.high), (False, True), strict=True)
         for is_closed, end, up in ends:
             if not is_closed:
-                simulate_if_possible(runs, goal.step(goal.inside(goal.rounded(end)), factor, up=up))
+                simulate_if_possible(
+                    runs, goal.step(goal.inside(goal.round_value(end)), factor, up=up)
+                )

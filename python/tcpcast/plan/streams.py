@@ -8,29 +8,34 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tcpcast.engines.formula.feed import one_class, specified_loss
+from tcpcast.engines.formula.feed import get_specified_loss, require_one_class
 from tcpcast.engines.formula.parallel import MAX_WAITING_SHARE
-from tcpcast.engines.formula.sizing import AMOUNT_BYTES, path_sizing, sizing_texts, time_text
-from tcpcast.engines.stacks import omitted_models_text
+from tcpcast.engines.formula.sizing import (
+    AMOUNT_BYTES,
+    compute_path_requirements,
+    path_requirement_texts,
+    time_for_amount_text,
+)
+from tcpcast.engines.stack_support import omitted_formulas_text
 from tcpcast.errors import DomainError
 from tcpcast.models.bbr import TOLERATED_LOSS_RATIO
 from tcpcast.models.parallel import flows_to_fill
+from tcpcast.plan.formula_trust import formula_untrusted_reason
+from tcpcast.plan.inverse_question import InverseQuestion
 from tcpcast.plan.monotone_fit import ANOTHER_ANSWER
-from tcpcast.plan.path import (
+from tcpcast.plan.path_models import BBR, CUBIC, PARALLEL, PFTK
+from tcpcast.plan.planned_path import (
     BEYOND_VALIDATED,
     VALIDATED_LOSS,
-    check_of_path,
-    percent,
-    planned_path,
+    make_planned_path,
+    percent_text,
+    prepare_verification_runs,
     rate_text,
-    rto_share,
-    rto_warning,
+    share_of_flows_in_rto,
+    warn_about_replaced_algorithm_1,
 )
-from tcpcast.plan.path_models import BBR, CUBIC, PARALLEL, PFTK
-from tcpcast.plan.question import Question
 from tcpcast.plan.search import SearchResult
-from tcpcast.plan.trust import untrusted_reason
-from tcpcast.plan.verification import Simulations, verify_by_simulation
+from tcpcast.plan.verification import PlanSimulations, verify_by_simulation
 from tcpcast.scenario.traffic import MAX_SOURCES
 
 if TYPE_CHECKING:
@@ -38,8 +43,8 @@ if TYPE_CHECKING:
 
     from tcpcast.answer import Metric
     from tcpcast.engines import RunOptions
-    from tcpcast.plan.path import PlannedPath
     from tcpcast.plan.path_models import PathModel
+    from tcpcast.plan.planned_path import PlannedPath
     from tcpcast.plan.result import Plan, Table
     from tcpcast.scenario import Population, Scenario
 
@@ -113,16 +118,16 @@ def plan_streams(
     DomainError
         There is no rate or no loss, or no number of flows fills the link.
     """
-    people = _check(scenario)
-    path = planned_path(MODEL, scenario)
+    people = _check_flows_matter(scenario)
+    path = make_planned_path(MODEL, scenario)
     models = MODELS[path.control]
-    counts = [_min_flows(path, model) for model in models]
+    counts = [_min_flows_of_model(path, model) for model in models]
     share = 0.0
     if path.control == "reno":
-        share = rto_share(path, flows=counts[0], loss_ratio=path.loss_ratio)
+        share = share_of_flows_in_rto(path, flows=counts[0], loss_ratio=path.loss_ratio)
     crowded = share > MAX_WAITING_SHARE
     model, value = models[crowded], counts[crowded]
-    question = Question(
+    question = InverseQuestion(
         text="useful number of parallel flows",
         key=f"class.{people.name}.flows" if scenario.classes else "traffic.flows",
         column="flows",
@@ -135,36 +140,36 @@ def plan_streams(
         question.plan(),
         value=value,
         tables={
-            "streams": _table(path, models, model, _shown_flows(value)),
-            "curve": _table(path, models, model, _curve(value)),
+            "streams": _rate_table(path, models, model, _flow_counts_to_print(value)),
+            "curve": _rate_table(path, models, model, _flow_counts_of_curve(value)),
         },
-        recommendation=_recommendation(path, model, value),
+        recommendation=_recommendation_text(path, model, value),
         notes=[
             path.note(with_loss=True),
             f"{_COLUMNS[path.control]}; {_NOTE_ON_COLUMNS}",
-            _flows_note(path, counts),
-            *filter(None, [omitted_models_text(scenario)]),
+            _note_flows_by_model(path, counts),
+            *filter(None, [omitted_formulas_text(scenario)]),
             _NOTE_ON_LOSS,
-            *([] if there is None else _size_notes(path, there, model, value)),
+            *([] if there is None else _note_memory_and_time(path, there, model, value)),
         ],
-        warnings=[*path.warnings, *_warnings(path, value)],
+        warnings=[*path.warnings, *_make_warnings(path, value)],
         scenario=there,
     )
     if crowded:
-        plan.warnings.append(rto_warning(path, share))
+        plan.warnings.append(warn_about_replaced_algorithm_1(path, share))
     if path.control == "reno" and path.loss_ratio > VALIDATED_LOSS:
         plan.untrusted = BEYOND_VALIDATED
     else:
-        plan.untrusted = untrusted_reason(model.engine, scenario, question.changes(value))
+        plan.untrusted = formula_untrusted_reason(model.engine, scenario, question.changes(value))
     if verify:
-        _verify(plan, question, path, model, scenario, least_s, options)
+        _verify_by_simulation(plan, question, path, model, scenario, least_s, options)
     return plan
 
 
-def _min_flows(path: PlannedPath, model: PathModel) -> int:
+def _min_flows_of_model(path: PlannedPath, model: PathModel) -> int:
     """Return the minimum number of flows that fill the link according to a model."""
     if model is not PARALLEL:
-        return _whole(path.link_pps / float(model.rate(path, 1, path.loss_ratio)))
+        return _round_up_flows(path.link_pps / float(model.rate(path, 1, path.loss_ratio)))
     return int(
         flows_to_fill(
             bottleneck_rate_pps=path.link_pps,
@@ -175,18 +180,18 @@ def _min_flows(path: PlannedPath, model: PathModel) -> int:
     )
 
 
-def _rate_pps(path: PlannedPath, model: PathModel, flows: Any) -> Any:
+def _limited_rate_pps(path: PlannedPath, model: PathModel, flows: Any) -> Any:
     """Return the rate of n flows in packets/s, at most the link's rate."""
     return np.minimum(model.rate(path, flows, path.loss_ratio), path.link_pps)
 
 
-def _whole(flows: float) -> int:
+def _round_up_flows(flows: float) -> int:
     return max(1, math.ceil(flows - 1e-9))
 
 
-def _check(scenario: Scenario) -> Population:
+def _check_flows_matter(scenario: Scenario) -> Population:
     """Return the class of flows; raises if no number of flows, or any number, fills the link."""
-    people = one_class(MODEL, scenario, "bulk")
+    people = require_one_class(MODEL, scenario, "bulk")
     network = scenario.network
     rate = network.bottleneck.rate_bps
     if math.isinf(rate):
@@ -194,7 +199,7 @@ def _check(scenario: Scenario) -> Population:
             "the bottleneck has no rate, so each further flow adds the same rate; write, for "
             "example, a rate of 1gbit"
         )
-    loss = specified_loss(scenario, people)[0]
+    loss = get_specified_loss(scenario, people)[0]
     if people.tcp.control == "bbr" and loss > TOLERATED_LOSS_RATIO:
         raise DomainError(
             "BBR keeps no rate above a loss of 20 %, where probing no longer renews its estimate: "
@@ -211,27 +216,29 @@ def _check(scenario: Scenario) -> Population:
     )
 
 
-def _shown_flows(value: int) -> list[int]:
+def _flow_counts_to_print(value: int) -> list[int]:
     """Return the numbers of flows to print: one, shares of the answer, the answer, and beyond."""
     below = (max(1, round(share * value)) for share in (0.1, 0.25, 0.5, 0.75))
     return sorted({1, *below, value, value + 1, 2 * value, 4 * value})
 
 
-def _curve(value: int) -> list[int]:
+def _flow_counts_of_curve(value: int) -> list[int]:
     maximum = max(3 * value, 10)
     return sorted({round(n) for n in np.linspace(1, maximum, min(maximum, CURVE_POINTS))})
 
 
-def _table(
+def _rate_table(
     path: PlannedPath, models: Sequence[PathModel], model: PathModel, flows: Iterable[int]
 ) -> Table:
     """Return the rates of each model, and the goodput and limit according to the first one."""
     n = np.array(list(flows))
-    rate, one_more = (_rate_pps(path, model, m) for m in (n, n + 1))
-    own = np.where(model.is_held(path, n), "window", "loss")
+    rate, one_more = (_limited_rate_pps(path, model, m) for m in (n, n + 1))
+    own = np.where(model.is_window_limited(path, n), "window", "loss")
     return {
         "flows": n,
-        **{f"{each.column}_bps": path.link_bps(_rate_pps(path, each, n)) for each in models},
+        **{
+            f"{each.column}_bps": path.link_bps(_limited_rate_pps(path, each, n)) for each in models
+        },
         "goodput_bps": path.goodput_bps(rate, path.loss_ratio),
         "gain_bps": path.goodput_bps(one_more - rate, path.loss_ratio),
         "competing_bps": path.goodput_bps(one_more / (n + 1), path.loss_ratio),
@@ -239,11 +246,11 @@ def _table(
     }
 
 
-def _recommendation(path: PlannedPath, model: PathModel, value: int) -> str:
+def _recommendation_text(path: PlannedPath, model: PathModel, value: int) -> str:
     """Return the advice with its reason as one sentence."""
 
     def of_each(flows: int) -> str:
-        sent = float(_rate_pps(path, model, flows)) / flows
+        sent = float(_limited_rate_pps(path, model, flows)) / flows
         return rate_text(float(path.goodput_bps(sent, path.loss_ratio)))
 
     left = (
@@ -252,8 +259,8 @@ def _recommendation(path: PlannedPath, model: PathModel, value: int) -> str:
     )
     if value == 1:
         return f"One flow fills the link; {left}"
-    holder = f"loss of {percent(path.loss_ratio)}"
-    if model.is_held(path, 1):
+    holder = f"loss of {percent_text(path.loss_ratio)}"
+    if model.is_window_limited(path, 1):
         holder = path.window_name
     return (
         f"{value:,} flows fill the link, because {holder} limits the goodput of one flow to "
@@ -261,52 +268,56 @@ def _recommendation(path: PlannedPath, model: PathModel, value: int) -> str:
     )
 
 
-def _flows_note(path: PlannedPath, counts: Sequence[int]) -> str:
+def _note_flows_by_model(path: PlannedPath, counts: Sequence[int]) -> str:
     """Return a note with the number of flows according to each model."""
-    by_cubic = _counted(_min_flows(path, CUBIC))
+    by_cubic = _flows_text(_min_flows_of_model(path, CUBIC))
     bbr = "BBR, by its bound, with 1 flow"
     if path.loss_ratio > TOLERATED_LOSS_RATIO:
         bbr = "BBR keeps no rate above a loss of 20 %"
     if path.control != "reno":
         return f"CUBIC, by its response function (RFC 9438), fills the link with {by_cubic}; {bbr}."
-    by_parallel, by_pftk = map(_counted, counts)
+    by_parallel, by_pftk = map(_flows_text, counts)
     return (
         f"Algorithm 1 fills the link with {by_parallel}, n times PFTK with {by_pftk}; CUBIC, by "
         f"its response function (RFC 9438), with {by_cubic}; {bbr}."
     )
 
 
-def _size_notes(path: PlannedPath, scenario: Scenario, model: PathModel, value: int) -> list[str]:
+def _note_memory_and_time(
+    path: PlannedPath, scenario: Scenario, model: PathModel, value: int
+) -> list[str]:
     """Return notes about the memory of the hosts and the time for 1 GB."""
-    sizing = path_sizing(scenario)
-    rate = float(_rate_pps(path, model, value))
-    took = time_text(scenario, AMOUNT_BYTES, float(path.goodput_bps(rate, path.loss_ratio)))
-    return [] if sizing is None else [*sizing_texts(sizing), took]
+    sizing = compute_path_requirements(scenario)
+    rate = float(_limited_rate_pps(path, model, value))
+    took = time_for_amount_text(
+        scenario, AMOUNT_BYTES, float(path.goodput_bps(rate, path.loss_ratio))
+    )
+    return [] if sizing is None else [*path_requirement_texts(sizing), took]
 
 
-def _counted(flows: int) -> str:
+def _flows_text(flows: int) -> str:
     return f"{flows:,} flow{'' if flows == 1 else 's'}"
 
 
-def _warnings(path: PlannedPath, value: int) -> list[str]:
+def _make_warnings(path: PlannedPath, value: int) -> list[str]:
     found = []
     if path.control == "reno" and path.loss_ratio > VALIDATED_LOSS:
         found.append(
-            f"a loss of {percent(path.loss_ratio)} is beyond the 10 % up to which algorithm 1 is "
-            "validated by its authors"
+            f"a loss of {percent_text(path.loss_ratio)} is above 10 %, the largest loss with which "
+            "the authors of algorithm 1 validated their model"
         )
     share = path.link_pps * path.rtt_s / value
     if share < FAST_RETRANSMIT_PKTS:
         found.append(
-            f"per RTT, the link carries {share:.3g} packets of each of {_counted(value)}: "
+            f"per RTT, the link carries {share:.3g} packets of each of {_flows_text(value)}: "
             "fewer than fast retransmit needs, so a full queue means timeouts"
         )
     return found
 
 
-def _verify(  # noqa: PLR0913, PLR0917 - the question and the options
+def _verify_by_simulation(  # noqa: PLR0913, PLR0917 - the question and the options
     plan: Plan,
-    question: Question,
+    question: InverseQuestion,
     path: PlannedPath,
     model: PathModel,
     scenario: Scenario,
@@ -317,9 +328,9 @@ def _verify(  # noqa: PLR0913, PLR0917 - the question and the options
     value = int(plan.value)
     half = max(1, value // 2)
     tried = sorted({half, value, 2 * value})
-    rates = _rate_pps(path, model, np.array(tried))
+    rates = _limited_rate_pps(path, model, np.array(tried))
     # With half of the flows, the link is not full: losses are as rare as in the model.
-    check = check_of_path(
+    check = prepare_verification_runs(
         plan,
         path,
         flows=half,
@@ -331,7 +342,7 @@ def _verify(  # noqa: PLR0913, PLR0917 - the question and the options
     )
     if check is None:
         return
-    runs = Simulations(scenario.with_changes(check[0]), question, options)
+    runs = PlanSimulations(scenario.with_changes(check[0]), question, options)
 
     def search() -> SearchResult | None:
         for flows in tried:
@@ -339,7 +350,7 @@ def _verify(  # noqa: PLR0913, PLR0917 - the question and the options
         return _flows_from_rates(runs, path, half)
 
     verify_by_simulation(plan, runs, search)
-    plan.tables["simulated"] = _model_comparison(plan, path, model)
+    plan.tables["simulated"] = _compare_with_models(plan, path, model)
     plan.notes.append(
         f"{check[1]} Its answer: the link's rate divided by the mean rate per flow in the run with "
         "the fewest flows. model, goodput: delivered payload."
@@ -347,12 +358,15 @@ def _verify(  # noqa: PLR0913, PLR0917 - the question and the options
     if plan.leads_by_simulation and plan.simulated is not None:
         busy = runs.answers[plan.simulated]["utilisation"]
         plan.recommendation = (
-            f"Simulated, {_counted(round(plan.simulated))} send at the link's rate, which is then "
-            f"busy {percent(busy)} of the time. The values of the models are not trusted here."
+            f"Simulated, {_flows_text(round(plan.simulated))} send at the link's rate, which is "
+            f"then busy {percent_text(busy)} of the time. The values of the models are not "
+            "trusted here."
         )
 
 
-def _flows_from_rates(runs: Simulations, path: PlannedPath, min_flows: int) -> SearchResult | None:
+def _flows_from_rates(
+    runs: PlanSimulations, path: PlannedPath, min_flows: int
+) -> SearchResult | None:
     """Return the number of flows that fill the link, from the rate per flow on a non-full link."""
     while runs.measure(min_flows) > 0 and runs.answers[min_flows]["utilisation"] > FREE:
         if min_flows == 1:
@@ -362,15 +376,17 @@ def _flows_from_rates(runs: Simulations, path: PlannedPath, min_flows: int) -> S
     if not sent.value > 0:
         return None
     value, low, high = (
-        None if rate is None else min(_whole(min_flows * path.link_pps / rate), MAX_SOURCES)
-        for rate in (sent.value, *_seed_interval(sent))
+        None
+        if rate is None
+        else min(_round_up_flows(min_flows * path.link_pps / rate), MAX_SOURCES)
+        for rate in (sent.value, *_interval_over_seeds(sent))
     )
     assert value is not None
     runs.measure(value)
     return SearchResult(value, low, high, there=runs.at(value))
 
 
-def _seed_interval(sent: Metric) -> tuple[float | None, float | None]:
+def _interval_over_seeds(sent: Metric) -> tuple[float | None, float | None]:
     """Return the 95 % interval of rates with other seeds, the upper limit first."""
     if sent.low is None or sent.high is None or not sent.low > 0:
         return None, None
@@ -379,12 +395,12 @@ def _seed_interval(sent: Metric) -> tuple[float | None, float | None]:
     return first, last
 
 
-def _model_comparison(plan: Plan, path: PlannedPath, model: PathModel) -> Table:
+def _compare_with_models(plan: Plan, path: PlannedPath, model: PathModel) -> Table:
     measured = plan.tables["simulated"]
     flows = measured.pop("flows")
     return {
         "flows": flows,
         "utilisation": np.array([each["utilisation"] for each in plan.verified]),
-        "model_bps": path.goodput_bps(_rate_pps(path, model, flows), path.loss_ratio),
+        "model_bps": path.goodput_bps(_limited_rate_pps(path, model, flows), path.loss_ratio),
         **measured,
     }

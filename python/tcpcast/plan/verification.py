@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection
 
     from tcpcast.answer import Answer, Metric
-    from tcpcast.plan.question import Question
+    from tcpcast.plan.inverse_question import InverseQuestion
     from tcpcast.plan.result import Plan
     from tcpcast.plan.search import SearchResult
     from tcpcast.scenario import Scenario
@@ -38,7 +38,7 @@ EXCESS = 1.5
 """Ratio of the runs' scatter to their own intervals above which a note reports it."""
 
 
-class Stopped(Exception):  # noqa: N818 - the user's decision rather than an error
+class SimulationStopped(Exception):  # noqa: N818 - the user's decision rather than an error
     """The user interrupted a run, or ``run.max_wall`` was reached."""
 
     def __init__(self, *, interrupted: bool) -> None:
@@ -52,16 +52,16 @@ class Stopped(Exception):  # noqa: N818 - the user's decision rather than an err
         return f"run.max_wall was reached before {of} finished"
 
 
-def with_deadline(options: RunOptions | None, scenario: Scenario) -> RunOptions:
+def add_deadline(options: RunOptions | None, scenario: Scenario) -> RunOptions:
     """Return options with a deadline for all simulations of a plan, from ``run.max_wall``."""
     options = options or RunOptions()
     if options.deadline is not None:
         return options
-    return replace(options, deadline=options.ends_at(scenario))
+    return replace(options, deadline=options.compute_deadline(scenario))
 
 
 @dataclass(slots=True)
-class Simulations:
+class PlanSimulations:
     """Runs of one scenario for values of a question, each with another seed.
 
     The default ``engine`` is the packet engine. Each run has at most ``transfers`` transfers.
@@ -70,7 +70,7 @@ class Simulations:
     """
 
     scenario: Scenario
-    question: Question
+    question: InverseQuestion
     options: RunOptions | None
     transfers: int = 0
     engine: str = "packet"
@@ -80,7 +80,7 @@ class Simulations:
 
     def __post_init__(self) -> None:
         """Start the time limit."""
-        self.options = with_deadline(self.options, self.scenario)
+        self.options = add_deadline(self.options, self.scenario)
 
     @property
     def finished(self) -> dict[float, Answer]:
@@ -99,12 +99,12 @@ class Simulations:
         """
         if value not in self.answers:
             if self._is_late():
-                raise Stopped(interrupted=False)
+                raise SimulationStopped(interrupted=False)
             self.answers[value] = this = self._simulate(value)
             if this.interrupted or (this.incomplete_reason is not None and self._is_late()):
                 self.cut = value
         if value == self.cut:
-            raise Stopped(interrupted=self.answers[value].interrupted)
+            raise SimulationStopped(interrupted=self.answers[value].interrupted)
         question, metric = self.question, self.at(value)
         if metric is None:
             setting = f"{question.key} = {question.write(value)}"
@@ -137,7 +137,7 @@ class Simulations:
             changes["run.transfers"] = min(wanted, self.transfers)
         if self.extra_changes is not None:
             changes |= self.extra_changes(value)
-        changes["run.seed"] = _seed(self.scenario.run.seed, changes)
+        changes["run.seed"] = _seed_of_value(self.scenario.run.seed, changes)
         (result,) = answer(self.scenario.with_changes(changes), [self.engine], self.options)
         if result.not_applicable is not None:
             raise NotApplicable(
@@ -147,14 +147,14 @@ class Simulations:
         return result
 
 
-def _seed(seed: int, changes: dict[str, Any]) -> int:
+def _seed_of_value(seed: int, changes: dict[str, Any]) -> int:
     """Return the seed of one run: equal seeds would correlate the errors of nearby values."""
     text = f"{seed} {sorted(changes.items())}"
     return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=4).digest())
 
 
 def verify_by_simulation(
-    plan: Plan, runs: Simulations, search: Callable[[], SearchResult | None]
+    plan: Plan, runs: PlanSimulations, search: Callable[[], SearchResult | None]
 ) -> None:
     """Search by simulation and add the runs to the plan, even if the search did not finish.
 
@@ -182,8 +182,8 @@ def verify_by_simulation(
                 0, f"the simulation's answer is outside the tested range of {question.column}"
             )
         else:
-            _set_answer(plan, runs, result)
-    except Stopped as stop:
+            _set_simulated_answer(plan, runs, result)
+    except SimulationStopped as stop:
         plan.interrupted, plan.incomplete = stop.interrupted, not stop.interrupted
         plan.warnings.insert(0, stop.reason("the check"))
     known = runs.known
@@ -197,7 +197,7 @@ def verify_by_simulation(
         question.metric: [each.value for each in known.values()],
     }
     plan.tables["simulated"] = {name: np.array(v) for name, v in {**values, **ends}.items()}
-    plan.warnings += run_warnings(plan.verified, question.tables or (question.metric,))
+    plan.warnings += merge_run_warnings(plan.verified, question.tables or (question.metric,))
     wanted = runs.scenario.run.transfers
     if wanted is not None and wanted > runs.transfers:
         plan.notes.append(
@@ -206,7 +206,7 @@ def verify_by_simulation(
         )
 
 
-def run_warnings(answers: Collection[Answer], shown: Collection[str]) -> list[Note]:
+def merge_run_warnings(answers: Collection[Answer], shown: Collection[str]) -> list[Note]:
     """Return one warning per kind that affects the displayed values, with the number of runs."""
     found: dict[str, list[Note]] = {}
     for each in answers:
@@ -215,16 +215,16 @@ def run_warnings(answers: Collection[Answer], shown: Collection[str]) -> list[No
             kinds.setdefault(warning.kind, warning)
         for kind, warning in kinds.items():
             found.setdefault(kind, []).append(warning)
-    return [_counted(texts[0], len(texts), len(answers)) for texts in found.values()]
+    return [_add_run_count(texts[0], len(texts), len(answers)) for texts in found.values()]
 
 
-def _counted(warning: Note, count: int, runs: int) -> Note:
+def _add_run_count(warning: Note, count: int, runs: int) -> Note:
     if count == runs:
         return warning
     return Note(f"in {count} of {runs} runs: {warning}", warning.metrics, kind=warning.kind)
 
 
-def _set_answer(plan: Plan, runs: Simulations, result: SearchResult) -> None:
+def _set_simulated_answer(plan: Plan, runs: PlanSimulations, result: SearchResult) -> None:
     """Add the answer of the simulation, or the reason for its absence, to the plan."""
     plan.simulated_low, plan.simulated_high = result.low, result.high
     if result.undecided:
@@ -232,27 +232,28 @@ def _set_answer(plan: Plan, runs: Simulations, result: SearchResult) -> None:
         plan.warnings.insert(0, "by simulation undecided: " + undecided_reason(runs, result))
         return
     plan.answer_by_simulation(result, runs.question.metric)
-    plan.notes += scatter_notes(result)
+    plan.notes += note_excess_scatter(result)
     if plan.scenario is not None and plan.leads_by_simulation:
         plan.scenario = plan.scenario.with_changes(runs.question.changes(result.value))
 
 
-def scatter_notes(result: SearchResult) -> list[str]:
+def note_excess_scatter(result: SearchResult) -> list[str]:
     """Return a note if the runs' own intervals are much narrower than their scatter."""
     if result.excess < EXCESS:
         return []
     return [
         f"The {result.fitted} runs near the answer scatter {result.excess:.2g} times as widely as "
-        "their own 95 % intervals: single rows may exclude the target. The answer's range and the "
-        "value there follow from the scatter."
+        "their own 95 % intervals: single rows may exclude the target. The range of the answer is "
+        "computed from the scatter instead."
     ]
 
 
-def undecided_reason(runs: Simulations, result: SearchResult) -> str:
+def undecided_reason(runs: PlanSimulations, result: SearchResult) -> str:
     """Return the reason why an answer is undecided, and advice."""
     question = runs.question
     if result.low is None or result.high is None:
-        return f"the runs are too short for an interval of {question.metric}; {_advice(runs, 4)}"
+        advice = _longer_run_advice(runs, 4)
+        return f"the runs are too short for an interval of {question.metric}; {advice}"
     ends = [
         question.write(v if result.integer else float(f"{v:.3g}"))
         for v in (result.low, result.high)
@@ -262,11 +263,11 @@ def undecided_reason(runs: Simulations, result: SearchResult) -> str:
     times = min(max(2, math.ceil(wide**2)), MAX_TIMES)
     return (
         f"the standard error of the runs leaves {question.key} between {ends[0]} and "
-        f"{ends[1]}{beyond}; {_advice(runs, times)}"
+        f"{ends[1]}{beyond}; {_longer_run_advice(runs, times)}"
     )
 
 
-def _advice(runs: Simulations, times: int) -> str:
+def _longer_run_advice(runs: PlanSimulations, times: int) -> str:
     run = runs.scenario.run
     if run.duration_s is not None:
         longer = f"run.duration={units.format_duration(times * run.duration_s)}"

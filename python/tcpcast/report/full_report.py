@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from tcpcast.captures import Capture
-    from tcpcast.compare import Compared
+    from tcpcast.compare import ComparedAnswers
     from tcpcast.report.document import Part
     from tcpcast.scenario import Scenario
 
@@ -31,7 +31,7 @@ MAX_DRAWN = 4
 
 
 def run_document(
-    compared: Compared, scenario: Scenario, again: str, figures: bool = False
+    compared: ComparedAnswers, scenario: Scenario, again: str, figures: bool = False
 ) -> Document:
     """Return the report on the answers to a scenario.
 
@@ -92,14 +92,14 @@ def captures_document(captures: Sequence[Capture], again: str, figures: bool = F
     return Document(f"Why was it slow? {several}", [*parts, *_again(again)])
 
 
-def _checks(compared: Compared, scenario: Scenario) -> Iterator[Part]:
+def _checks(compared: ComparedAnswers, scenario: Scenario) -> Iterator[Part]:
     notes = list(remarks(compared, scenario, others="below"))
     if any(part.role == "warning" for part in notes):
         yield Heading("Check before use")
     yield from notes
 
 
-def _every_value(compared: Compared, scenario: Scenario) -> Iterator[Part]:
+def _every_value(compared: ComparedAnswers, scenario: Scenario) -> Iterator[Part]:
     """Yield all values if the answers above are only a selection."""
     if len(leading(compared.overall, scenario).rows) == len(compared.overall.rows):
         return
@@ -108,14 +108,14 @@ def _every_value(compared: Compared, scenario: Scenario) -> Iterator[Part]:
     yield from (SideBySide(each, f"class {name}") for name, each in compared.classes.items())
 
 
-def _other_warnings(compared: Compared, scenario: Scenario) -> Iterator[Part]:
+def _other_warnings(compared: ComparedAnswers, scenario: Scenario) -> Iterator[Part]:
     _, rest = warned(compared, scenario)
     if rest:
         yield Heading("More warnings")
         yield from rest
 
 
-def _run_figures(compared: Compared, scenario: Scenario) -> Iterator[Part]:
+def _run_figures(compared: ComparedAnswers, scenario: Scenario) -> Iterator[Part]:
     from tcpcast.report.figures import drawn, inline  # noqa: PLC0415 - matplotlib is slow to import
 
     shown = [inline(name, figure) for name, figure in drawn(compared.answers, scenario)]
@@ -139,7 +139,7 @@ def _capture_figures(captures: Sequence[Capture]) -> Iterator[Part]:
         yield from shown
 
 
-def _provenance(compared: Compared) -> Iterator[Part]:
+def _provenance(compared: ComparedAnswers) -> Iterator[Part]:
     answered = [answer for answer in compared.answers if answer.applies]
     if not answered:
         return

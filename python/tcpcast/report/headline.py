@@ -24,7 +24,7 @@ from tcpcast.units import digits
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from tcpcast.compare import Compared, Comparison, Row
+    from tcpcast.compare import ComparedAnswers, Comparison, ComparisonRow
     from tcpcast.scenario import Scenario
     from tcpcast.scenario.classes import Population
 
@@ -43,7 +43,7 @@ MIN_ADVANTAGE = 1.1
 """Ratio of goodputs per flow, beyond the intervals, from which a class takes from another."""
 
 
-def run_verdict(compared: Compared, scenario: Scenario | None) -> str:
+def run_verdict(compared: ComparedAnswers, scenario: Scenario | None) -> str:
     """Return the main result of a run as a sentence.
 
     The values come from the reference, or else from the first trusted answer, as shown in the
@@ -84,7 +84,7 @@ def run_verdict(compared: Compared, scenario: Scenario | None) -> str:
     return sentence[0].upper() + sentence[1:]
 
 
-def _overall(compared: Compared, groups: Sequence[Population]) -> str:
+def _overall(compared: ComparedAnswers, groups: Sequence[Population]) -> str:
     """Return the statement about all sources, which have one kind of traffic."""
     kind = groups[0].traffic.kind
     if kind == "transfers" and len(compared.sizes.rows) > 1:
@@ -108,7 +108,7 @@ def _subject(kind: str, sources: int) -> str:
     return "a transfer takes {} on average"
 
 
-def _competition(compared: Compared, scenario: Scenario) -> str:
+def _competition(compared: ComparedAnswers, scenario: Scenario) -> str:
     """Return the shares of the link of the classes with the largest and smallest rate per flow.
 
     "" unless endless flows compete for the whole run and the intervals per flow are disjoint.
@@ -160,7 +160,7 @@ def _share_text(share: Metric) -> str:
     return f"{value_text(share, scale)} % ({interval})"
 
 
-def _by_class(compared: Compared, groups: Sequence[Population]) -> str:
+def _by_class(compared: ComparedAnswers, groups: Sequence[Population]) -> str:
     """Return one statement per class, largest value first, or only two if there are many."""
     kinds = {group.name: group.traffic.kind for group in groups}
     sources = {group.name: group.count for group in groups}
@@ -283,17 +283,17 @@ def _cell(table: Mapping[str, Sequence[Any]], name: str, index: int) -> Any:
     return table[name][index] if name in table else None
 
 
-def _row(table: Comparison, metric: str) -> Row | None:
+def _row(table: Comparison, metric: str) -> ComparisonRow | None:
     return next((row for row in table.rows if row.metric == metric), None)
 
 
-def _lead(row: Row | None, table: Comparison) -> Metric | None:
+def _lead(row: ComparisonRow | None, table: Comparison) -> Metric | None:
     """Return the value of the reference, or else of the first trusted answer with a value."""
     index = _lead_index(row, table)
     return None if row is None or index is None else row.metrics[index]
 
 
-def _lead_index(row: Row | None, table: Comparison) -> int | None:
+def _lead_index(row: ComparisonRow | None, table: Comparison) -> int | None:
     """Return the index of the answer that the verdict quotes: trusted rather than untrusted."""
     if row is None:
         return None
@@ -303,7 +303,7 @@ def _lead_index(row: Row | None, table: Comparison) -> int | None:
     return next(iter([*preferred, *trusted, *given]), None)
 
 
-def _stated(row: Row | None, table: Comparison) -> str:
+def _stated(row: ComparisonRow | None, table: Comparison) -> str:
     """Return a value with its unit and uncertainty, or "" without a value."""
     figure, index = _lead(row, table), _lead_index(row, table)
     if row is None or figure is None or index is None:

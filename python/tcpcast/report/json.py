@@ -6,8 +6,8 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from tcpcast.compare import compare_all
-from tcpcast.engines.stacks import omitted_models
-from tcpcast.metrics import ordered
+from tcpcast.engines.stack_support import find_omitted_formulas
+from tcpcast.metrics import sort_metrics
 from tcpcast.report.headline import run_verdict
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ def document(answers: Sequence[Answer], scenario: Scenario) -> dict[str, Any]:
     engines = {answer.engine for answer in answers}
     left = [
         {"engine": name, "why": reason}
-        for reason, names in omitted_models(scenario, suggestions=True).items()
+        for reason, names in find_omitted_formulas(scenario, suggestions=True).items()
         for name in names
         if name not in engines
     ]
@@ -78,7 +78,7 @@ def _ordered(answer: dict[str, Any]) -> dict[str, Any]:
     metrics = answer["metrics"]
     return {
         **answer,
-        "metrics": {name: metrics[name] for name in ordered(metrics)},
+        "metrics": {name: metrics[name] for name in sort_metrics(metrics)},
         "tables": dict(sorted(answer["tables"].items())),
         "provenance": dict(sorted(answer["provenance"].items())),
     }

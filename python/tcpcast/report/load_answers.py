@@ -17,7 +17,7 @@ from tcpcast.answer import (
     Note,
     NoteKind,
     Status,
-    to_notes,
+    texts_to_notes,
 )
 from tcpcast.engines import REGISTRY
 from tcpcast.engines.registry import CAPTURES, Formula
@@ -153,7 +153,7 @@ def _answer(saved: _SavedAnswer) -> Answer:
     if isinstance(origin.get("fed"), dict) and isinstance(origin.get("replay"), dict):
         captured = CaptureInputs(origin["fed"], origin["replay"])
     regime, steps, domain = origin.get("regime"), origin.get("steps"), origin.get("domain")
-    notes = [_note(note) for note in saved.notes] or to_notes(saved.warnings)
+    notes = [_note(note) for note in saved.notes] or texts_to_notes(saved.warnings)
     status = Status.DONE if saved.incomplete_reason is None else Status.PARTIAL
     if saved.not_applicable is not None:
         status = Status.NOT_APPLICABLE

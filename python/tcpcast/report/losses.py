@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from tcpcast.compare import completion_times, lists_times
+from tcpcast.compare import completion_times, has_completion_times
 from tcpcast.report.document import Column, Table
 from tcpcast.report.quantity import ABSENT, scale_of_unit, value_text
 from tcpcast.report.sizes import size_text
@@ -46,7 +46,7 @@ def losses_tables(answers: Sequence[Answer], typed: Mapping[int, str]) -> list[T
 def by_size_and_losses(answer: Answer) -> dict[tuple[int, int], Metric]:
     """Return the mean completion times by size in packets and number of losses."""
     table = answer.tables.get("by_losses", {})
-    if not lists_times(table, "size_pkts", "losses"):
+    if not has_completion_times(table, "size_pkts", "losses"):
         return {}
     pairs = zip(table["size_pkts"].tolist(), table["losses"].tolist(), strict=True)
     keys = ((int(size), int(losses)) for size, losses in pairs)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tcpcast.answer import Metric, severity
+from tcpcast.answer import Metric, warning_severity
 from tcpcast.compare import Difference
 from tcpcast.report.document import BLANK, Code, Column, Document, Heading, Paragraph, Table
 from tcpcast.report.quantity import (
@@ -141,7 +141,7 @@ def _tables(plan: Plan) -> Iterator[Part]:
 
 def _remarks(plan: Plan) -> Iterator[Paragraph]:
     """Yield the reason why the model is untrusted, the notes, and the worst warnings."""
-    worst = list(map(str, sorted(plan.warnings, key=severity)))
+    worst = list(map(str, sorted(plan.warnings, key=warning_severity)))
     left = len(worst) - MAX_WARNINGS
     more = [f"{left} more warning{'s' * (left > 1)} with --json"] if left > 0 else []
     doubt = [f"{plan.engine or 'the model'}: {plan.untrusted}"] if plan.untrusted else []

@@ -6,10 +6,14 @@ import math
 import re
 from typing import TYPE_CHECKING, Any
 
-from tcpcast.answer import Metric, severity
-from tcpcast.engines.formula.sizing import sizing_texts, streams_text, time_text
-from tcpcast.engines.stacks import omitted_models, omitted_models_text
-from tcpcast.errors import Names
+from tcpcast.answer import Metric, warning_severity
+from tcpcast.engines.formula.sizing import (
+    flows_to_fill_text,
+    path_requirement_texts,
+    time_for_amount_text,
+)
+from tcpcast.engines.stack_support import find_omitted_formulas, omitted_formulas_text
+from tcpcast.errors import SuggestionSyntax
 from tcpcast.report.document import BLANK, Column, Paragraph, Table
 from tcpcast.report.prediction import (
     ANSWER_COLUMNS,
@@ -70,7 +74,7 @@ _KEYS = {
 """Command-line option of each scenario key that ``--explain`` names."""
 
 
-class _Options(Names):
+class _Options(SuggestionSyntax):
     """Suggestions as command-line options of ``predict``."""
 
     def engine(self, name: str) -> str:
@@ -247,12 +251,14 @@ def _sizing(prediction: Prediction) -> list[str]:
     sizing = prediction.sizing
     if sizing is None:
         return []
-    texts = sizing_texts(sizing)
+    texts = path_requirement_texts(sizing)
     if loss_ratio(prediction.scenario) > 0:
-        texts.append(streams_text(sizing))
+        texts.append(flows_to_fill_text(sizing))
     if prediction.lead_time is None and not prediction.timed_by_goodput:
         texts.append(
-            time_text(prediction.scenario, prediction.amount_bytes, prediction.goodput_bps)
+            time_for_amount_text(
+                prediction.scenario, prediction.amount_bytes, prediction.goodput_bps
+            )
         )
     return texts
 
@@ -277,7 +283,7 @@ def _warnings(prediction: Prediction, *, every: bool = False) -> list[Paragraph]
         about = note.about(SHOWN)
         if about is not None and about.kind != "outside":  # `_outside` shows these
             engines.setdefault(about, []).extend([] if answer is None else [answer.engine])
-    ordered = sorted(engines, key=severity)
+    ordered = sorted(engines, key=warning_severity)
     lines = []
     for note in ordered if every else ordered[:MAX_WARNINGS]:
         named = ", ".join(dict.fromkeys(engines[note]))
@@ -309,7 +315,7 @@ def _range_remarks(predictions: Sequence[Prediction]) -> list[Paragraph]:
 
 def _left_out(prediction: Prediction) -> list[Paragraph]:
     """Return a line that names the formulas that do not support the stack, if any."""
-    text = omitted_models_text(*_scenarios(prediction))
+    text = omitted_formulas_text(*_scenarios(prediction))
     return [Paragraph(by_option(text), "aside", " - ")] if text else []
 
 
@@ -321,7 +327,7 @@ def _refusals(prediction: Prediction) -> list[Paragraph]:
     """Return the models that do not apply, with reasons; models with one reason share a line."""
     by_reason: dict[str, list[str]] = {}
     lossless = loss_ratio(prediction.scenario) == 0
-    others = {why for each in _scenarios(prediction) for why in omitted_models(each)}
+    others = {why for each in _scenarios(prediction) for why in find_omitted_formulas(each)}
     for answer in prediction.answers:
         if answer.applies or answer.reason in others:
             continue

@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from tcpcast.engines.formula.sizing import AMOUNT_BYTES, amount_s, time_text
+from tcpcast.engines.formula.sizing import AMOUNT_BYTES, time_for_amount_s, time_for_amount_text
 from tcpcast.engines.registry import CONTROLS
 from tcpcast.report import csv
 from tcpcast.report.json import document
@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from tcpcast.answer import Answer, Metric
-    from tcpcast.engines.formula.sizing import PathSizing
-    from tcpcast.errors import Names
+    from tcpcast.engines.formula.sizing import PathRequirements
+    from tcpcast.errors import SuggestionSyntax
     from tcpcast.report.answers import Answers
     from tcpcast.scenario import Scenario
 
@@ -90,7 +90,7 @@ class Prediction:
     transfer: Answers | None = None
     point: Mapping[str, str] = field(default_factory=dict)
     fed: Answer | None = None
-    sizing: PathSizing | None = None
+    sizing: PathRequirements | None = None
     size_pkts: float | None = None
     too_long: bool = False
     is_buffer_assumed: bool = False
@@ -142,7 +142,7 @@ class Prediction:
         """Transfer time derived from the goodput in seconds; NaN unless ``timed_by_goodput``."""
         if not self.timed_by_goodput:
             return math.nan
-        return amount_s(self.scenario, self.amount_bytes, self.goodput_bps)
+        return time_for_amount_s(self.scenario, self.amount_bytes, self.goodput_bps)
 
     @property
     def untrusted(self) -> bool:
@@ -271,7 +271,7 @@ def link_limit_pps(scenario: Scenario) -> float:
     return scenario.network.bottleneck.rate_bps / (8 * scenario.network.packet_bytes)
 
 
-def headline(prediction: Prediction, names: Names) -> str:
+def headline(prediction: Prediction, names: SuggestionSyntax) -> str:
     """Return a sentence with the goodput, its limit, and the limits that do not apply.
 
     ``names`` is the syntax of the front end for suggestions.
@@ -296,14 +296,14 @@ def limits_text(prediction: Prediction) -> str:
     return clause + (f", not {' or '.join(others)}" if others else "")
 
 
-def no_rate(prediction: Prediction, names: Names) -> str:
+def no_rate(prediction: Prediction, names: SuggestionSyntax) -> str:
     """Return the sentence for a prediction without a trusted answer."""
     if any(answer.engine == SIMULATION for answer in prediction.steady):
         return "No trusted rate: neither the simulation nor a formula is reliable for this path."
     return f"No formula is reliable for this path; {names.engine(SIMULATION)}."
 
 
-def transfer_headline(prediction: Prediction, names: Names) -> str:
+def transfer_headline(prediction: Prediction, names: SuggestionSyntax) -> str:
     """Return a sentence with the transfer time, or "" if no model returns one."""
     lead = prediction.lead_time
     if lead is None:
@@ -333,7 +333,9 @@ def transfer_rates(prediction: Prediction) -> str:
 
 def _time_by_goodput(prediction: Prediction) -> str:
     """Return the transfer time derived from the goodput, and why the transfer is not simulated."""
-    text = time_text(prediction.scenario, prediction.amount_bytes, prediction.goodput_bps)
+    text = time_for_amount_text(
+        prediction.scenario, prediction.amount_bytes, prediction.goodput_bps
+    )
     reason = " It has too many packets for a simulation of the whole transfer."
     return text + reason if text and prediction.too_long else text
 
@@ -427,7 +429,9 @@ def _buffer_json(prediction: Prediction) -> dict[str, Any]:
 
 def _time_of(prediction: Prediction) -> dict[str, float | None]:
     """Return an amount of payload and its transfer time at the leading goodput."""
-    seconds = amount_s(prediction.scenario, prediction.amount_bytes, prediction.goodput_bps)
+    seconds = time_for_amount_s(
+        prediction.scenario, prediction.amount_bytes, prediction.goodput_bps
+    )
     time = seconds if math.isfinite(seconds) else None
     return {"amount_bytes": prediction.amount_bytes, "amount_s": time}
 

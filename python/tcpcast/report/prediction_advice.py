@@ -6,7 +6,7 @@ import math
 from typing import TYPE_CHECKING
 
 from tcpcast.answer import unit_of
-from tcpcast.engines.formula.path import CUBIC, CUBIC_AT_RANDOM
+from tcpcast.engines.formula.path_formulas import CUBIC, CUBIC_AT_RANDOM
 from tcpcast.engines.formula.sizing import bytes_text
 from tcpcast.report.prediction import (
     BOTTLENECK,

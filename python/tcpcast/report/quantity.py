@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from tcpcast.answer import Metric
-    from tcpcast.compare import Difference, Row
+    from tcpcast.compare import ComparisonRow, Difference
 
 SMALLEST_FIXED = 1e-4
 """Smaller values are shown with an exponent."""
@@ -77,7 +77,7 @@ def scale_of_unit(unit: str, magnitude: float) -> Scale:
     return Scale(*(fitting[-1] if fitting else ladder[0]))
 
 
-def row_scale(row: Row) -> Scale:
+def row_scale(row: ComparisonRow) -> Scale:
     """Choose one unit for all engines of a row by its largest value."""
     values = [f.value if f.at_least is None else f.at_least for f in row.metrics if f is not None]
     sizes = [abs(value) for value in values if math.isfinite(value)]

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tcpcast.compare import is_observed
-from tcpcast.errors import Names
+from tcpcast.errors import SuggestionSyntax
 from tcpcast.output import save_figure
 from tcpcast.report.chart import (
     Axis,
@@ -122,7 +122,9 @@ def regimes_chart(
 
 def _marked_title(mark: float, asked: Sequence[Prediction]) -> str:
     """Return the headline of the prediction at the requested loss."""
-    texts = [headline(p, Names()).rstrip(".") for p in asked if loss_ratio(p.scenario) == mark]
+    texts = [
+        headline(p, SuggestionSyntax()).rstrip(".") for p in asked if loss_ratio(p.scenario) == mark
+    ]
     return f"{digits(100 * mark, 3)} % loss: {texts[0]}" if texts and texts[0] else ""
 
 

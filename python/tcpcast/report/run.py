@@ -5,9 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from tcpcast.answer import severity
+from tcpcast.answer import warning_severity
 from tcpcast.compare import is_observed, packets_text
-from tcpcast.engines.stacks import omitted_models, omitted_models_text, unsupported_stack
+from tcpcast.engines.stack_support import (
+    find_omitted_formulas,
+    find_unsupported_stack,
+    omitted_formulas_text,
+)
 from tcpcast.report.document import BLANK, Paragraph, SideBySide
 from tcpcast.report.headline import run_verdict
 from tcpcast.report.leading import has_too_few, leading, percentile_table
@@ -21,13 +25,13 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from tcpcast.answer import Answer, Note
-    from tcpcast.compare import Compared, Comparison
+    from tcpcast.compare import ComparedAnswers, Comparison
     from tcpcast.report.document import Part
     from tcpcast.scenario import Scenario
 
 
 def run_parts(
-    compared: Compared, scenario: Scenario | None = None, *, every: bool = False
+    compared: ComparedAnswers, scenario: Scenario | None = None, *, every: bool = False
 ) -> list[Part]:
     """Return the report that ``tcpcast run`` prints.
 
@@ -53,7 +57,7 @@ def run_parts(
 
 
 def answer_tables(
-    compared: Compared,
+    compared: ComparedAnswers,
     scenario: Scenario | None = None,
     *,
     every: bool = False,
@@ -95,15 +99,17 @@ def _some_sizes(sizes: Comparison, typed: Mapping[int, str]) -> Comparison:
     return replace(sizes, rows=tuple(shown))
 
 
-def _left_out(compared: Compared, scenario: Scenario | None) -> list[str]:
+def _left_out(compared: ComparedAnswers, scenario: Scenario | None) -> list[str]:
     """Return notes on the formulas that do not support the stack and have no answer."""
     if scenario is None:
         return []
     engines = {answer.engine for answer in compared.answers}
-    by_stack = omitted_models_text(scenario, asked=engines)
+    by_stack = omitted_formulas_text(scenario, asked=engines)
     named = {
-        reason: [n for n in names if n not in engines and unsupported_stack(n, scenario) is None]
-        for reason, names in omitted_models(scenario).items()
+        reason: [
+            n for n in names if n not in engines and find_unsupported_stack(n, scenario) is None
+        ]
+        for reason, names in find_omitted_formulas(scenario).items()
     }
     return [by_stack] * bool(by_stack) + [
         f"left out: {', '.join(others)}: {reason}" for reason, others in named.items() if others
@@ -111,7 +117,7 @@ def _left_out(compared: Compared, scenario: Scenario | None) -> list[str]:
 
 
 def remarks(
-    compared: Compared,
+    compared: ComparedAnswers,
     scenario: Scenario | None,
     *,
     every: bool = False,
@@ -145,7 +151,7 @@ def remarks(
 
 
 def warned(
-    compared: Compared, scenario: Scenario | None, *, every: bool = False
+    compared: ComparedAnswers, scenario: Scenario | None, *, every: bool = False
 ) -> tuple[list[Paragraph], list[Paragraph]]:
     """Return the warnings to show, and the other warnings.
 
@@ -164,13 +170,13 @@ def warned(
     about = {
         i: affected for i, (_, note) in enumerate(warnings) if (affected := note.about(values))
     }
-    worst = sorted(about, key=lambda i: severity(about[i]))[:MAX_WARNINGS]
+    worst = sorted(about, key=lambda i: warning_severity(about[i]))[:MAX_WARNINGS]
     first = [*partial, *((warnings[i][0], about[i]) for i in worst)]
     rest = [each for i, each in enumerate(warnings) if i not in worst]
     return [_warning(f"{a}{b}") for a, b in first], [_warning(f"{a}{b}") for a, b in rest]
 
 
-def _shown_values(compared: Compared, scenario: Scenario | None) -> set[str]:
+def _shown_values(compared: ComparedAnswers, scenario: Scenario | None) -> set[str]:
     """Return the names of the metrics and tables that :func:`answer_tables` shows."""
     of_classes = [leading(values, scenario) for values in compared.classes.values()]
     overall = leading(compared.overall, scenario, has_classes=bool(of_classes))
@@ -178,7 +184,7 @@ def _shown_values(compared: Compared, scenario: Scenario | None) -> set[str]:
     return shown | ({"file_goodput"} if _has_shares(compared, scenario) else set())
 
 
-def _has_shares(compared: Compared, scenario: Scenario | None) -> bool:
+def _has_shares(compared: ComparedAnswers, scenario: Scenario | None) -> bool:
     mixed = scenario is not None and has_mixed_files(scenario.populations)
     return bool(compared.shares.rows) and not mixed
 
@@ -191,7 +197,7 @@ def _warning(text: str, mark: str = "!") -> Paragraph:
     return Paragraph(text, "warning", f" {mark} ", margin=1)
 
 
-def _origins(compared: Compared) -> Paragraph:
+def _origins(compared: ComparedAnswers) -> Paragraph:
     """Return the run time and the origin of each answer."""
     texts = [
         ", ".join([f"{a.engine} in {amount(float(f'{a.wall_s:.2g}'), 's')}", *origin(a)])

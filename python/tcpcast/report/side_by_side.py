@@ -17,7 +17,7 @@ from tcpcast.report.quantity import (
 
 if TYPE_CHECKING:
     from tcpcast.answer import Metric
-    from tcpcast.compare import Comparison, Row
+    from tcpcast.compare import Comparison, ComparisonRow
     from tcpcast.report.quantity import Scale
 
 KINDS = {"formula": "formula", "simulation": "simulated", "measurement": "measured"}
@@ -45,7 +45,7 @@ def side_by_side_columns(comparison: Comparison, title: str) -> list[Column]:
     return columns
 
 
-def row_name(row: Row) -> str:
+def row_name(row: ComparisonRow) -> str:
     """Return the name of a row: its subject, or else its metric in words."""
     return row.subject or label(row.metric)
 

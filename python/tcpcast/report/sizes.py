@@ -6,8 +6,8 @@ from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from tcpcast.compare import packets_text
+from tcpcast.scenario.byte_sizes import FileInBytes, SizeInBytes
 from tcpcast.scenario.distributions import Distribution
-from tcpcast.scenario.sizes import FileInBytes, SizeInBytes
 from tcpcast.units import BYTE_UNITS, digits
 
 if TYPE_CHECKING:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tcpcast import units
-from tcpcast.answer import Note, severity, to_notes
+from tcpcast.answer import Note, texts_to_notes, warning_severity
 from tcpcast.compare import packets_text
 from tcpcast.report.quantity import amount
 from tcpcast.report.sizes import exact_bytes, sizes_text
-from tcpcast.scenario.cross_checks import find_place, places
+from tcpcast.scenario.cross_checks import find_stream_hop, get_stream_hops
 from tcpcast.scenario.rate import TokenBucket
 from tcpcast.scenario.return_path import RETURN
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator
 
     from tcpcast.answer import Answer
-    from tcpcast.scenario import Captured, Population, Scenario, Transfers
+    from tcpcast.scenario import CapturedFlows, Population, Scenario, Transfers
     from tcpcast.scenario.network import Network
     from tcpcast.scenario.rate import VaryingRate
 
@@ -65,7 +65,7 @@ def describe(scenario: Scenario) -> str:
 def worst(warnings: Iterable[Note], metrics: Collection[str]) -> list[Note]:
     """Return the worst warnings that affect these metrics, the worst first."""
     about = (note.about(metrics) for note in dict.fromkeys(warnings))
-    return sorted(filter(None, about), key=severity)[:MAX_WARNINGS]
+    return sorted(filter(None, about), key=warning_severity)[:MAX_WARNINGS]
 
 
 def with_scenario(
@@ -76,7 +76,7 @@ def with_scenario(
     Each caveat about the scenario occurs once, with None instead of an answer. These caveats are
     computed from the scenario, because saved answers may lack them.
     """
-    about = [] if scenario is None else to_notes(scenario.warnings(), "scenario")
+    about = [] if scenario is None else texts_to_notes(scenario.warnings(), "scenario")
     pairs: list[tuple[Answer | None, Note]] = []
     for answer in answers:
         own = caveats(answer)
@@ -90,13 +90,13 @@ def caveats(answer: Answer) -> list[Note]:
     partial = (
         []
         if answer.incomplete_reason is None
-        else to_notes([answer.incomplete_reason], "incomplete")
+        else texts_to_notes([answer.incomplete_reason], "incomplete")
     )
     others = (note for note in answer.notes if str(note) != answer.incomplete_reason)
-    return [*partial, *others, *to_notes(answer.write_errors, "file")]
+    return [*partial, *others, *texts_to_notes(answer.write_errors, "file")]
 
 
-def _captured(traffic: Captured) -> str:
+def _captured(traffic: CapturedFlows) -> str:
     which = traffic.connection
     if which is None:
         which = "the direction with the most data"
@@ -110,10 +110,10 @@ def _captured(traffic: Captured) -> str:
 def _crossing(scenario: Scenario) -> Iterator[str]:
     """Yield the mean rate of cross traffic per link, bottleneck first, or the number of links."""
     network = scenario.network
-    bottleneck = places(network)[network.measured_at].name
+    bottleneck = get_stream_hops(network)[network.measured_at].name
     rates: dict[str, float] = {}
     for stream in scenario.cross:
-        if (place := find_place(network, stream)) is not None:
+        if (place := find_stream_hop(network, stream)) is not None:
             mean = stream.mean_bps(place.link.rate, network.packet_bytes)
             rates[place.name] = rates.get(place.name, 0.0) + mean
     if len(rates) > MAX_PLACES:

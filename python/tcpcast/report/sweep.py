@@ -11,7 +11,7 @@ from tcpcast.report import csv
 from tcpcast.report.document import BLANK, Column, Paragraph, Table
 from tcpcast.report.headline import MAIN_METRICS, short_names, sweep_verdict
 from tcpcast.report.quantity import ABSENT, DOUBTED, UNTRUSTED, label, scale_of
-from tcpcast.sweeps.table import WARNING_SUFFIX, class_columns, is_metric_column
+from tcpcast.sweeps.table import WARNING_SUFFIX, group_class_columns, is_metric_column
 from tcpcast.units import digits
 
 if TYPE_CHECKING:
@@ -100,7 +100,7 @@ def by_class(table: Mapping[str, Sequence[Any]]) -> dict[str, dict[str, Sequence
     common = {name: column for name, column in table.items() if not is_metric_column(name)}
     return {
         group: common | {name: table[column] for name, column in names.items()}
-        for group, names in class_columns(list(table)).items()
+        for group, names in group_class_columns(list(table)).items()
     }
 
 

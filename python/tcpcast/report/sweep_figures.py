@@ -31,7 +31,7 @@ from tcpcast.report.palette import COLOURS, engine_style, line_style, stack_colo
 from tcpcast.report.quantity import UNTRUSTED, Scale, label, scale_of
 from tcpcast.report.sweep_cells import WIDE, along, by_word, cells
 from tcpcast.report.sweep_titles import title as sweep_title
-from tcpcast.scenario.table import suggestion
+from tcpcast.scenario.table import did_you_mean_text
 from tcpcast.sweeps.definition import MAX_KEYS
 from tcpcast.units import digits
 
@@ -91,7 +91,7 @@ def read_levels(typed: Iterable[str]) -> dict[str, list[float]]:
                 "goodput_bps=50mbit"
             )
         if metric not in UNITS:
-            near = suggestion(metric, UNITS)
+            near = did_you_mean_text(metric, UNITS)
             raise TcpcastError(
                 f"--level: {units.show(metric)} is not a metric{near}; for example goodput_bps"
             )

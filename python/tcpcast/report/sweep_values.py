@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from tcpcast.report.document import Part
     from tcpcast.report.quantity import Scale
     from tcpcast.report.sweep_cells import Along, Cells
-    from tcpcast.sweeps.axes import Axis
+    from tcpcast.sweeps.axes import SweepAxis
     from tcpcast.sweeps.definition import FinishedSweep
 
     Levels = Mapping[str, Sequence[float]]
@@ -79,7 +79,7 @@ def sweep_document(
     return Document(f"{sweep.scenario.name}: a sweep", parts)
 
 
-def _varied(axes: Sequence[Axis]) -> Table:
+def _varied(axes: Sequence[SweepAxis]) -> Table:
     return Table(
         [
             Column("key", [axis.key for axis in axes], right=False),

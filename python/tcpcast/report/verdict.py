@@ -10,10 +10,10 @@ from tcpcast.captures.advice import LIMITS, advice
 from tcpcast.captures.failed import summary
 from tcpcast.captures.limit_names import LIMIT_NAMES
 from tcpcast.captures.quantity_text import rate
-from tcpcast.products import dot
 from tcpcast.report.document import Column, Heading, Paragraph, Share, ends_text
 from tcpcast.report.document import Table as Columns
 from tcpcast.report.trace import direction_columns, worst_first
+from tcpcast.vector_products import dot_product
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -82,7 +82,7 @@ def limit_shares(table: Table) -> list[tuple[str, float]]:
     if "limited_by" not in table:
         return []
     lasted = np.nan_to_num(table["duration_s"])
-    spent = {name: dot(lasted, np.nan_to_num(table[f"share_{name}"])) for name in LIMITS}
+    spent = {name: dot_product(lasted, np.nan_to_num(table[f"share_{name}"])) for name in LIMITS}
     total = sum(spent.values())
     if not total > 0:
         return []

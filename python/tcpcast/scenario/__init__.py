@@ -1,14 +1,20 @@
 """The scenario: network, traffic, TCP and run, the input of every engine."""
 
 from tcpcast.scenario.aqm import Codel, FqCodel, HeadDrop, Pie
-from tcpcast.scenario.captured import Captured
+from tcpcast.scenario.captured_flows import CapturedFlows
 from tcpcast.scenario.changes import parse_assignments
 from tcpcast.scenario.classes import Population, UserClass
 from tcpcast.scenario.distributions import Distribution
 from tcpcast.scenario.fixed_point import FixedPoint
 from tcpcast.scenario.hops import Hop
 from tcpcast.scenario.link import Buffer, Link
-from tcpcast.scenario.loading import find, load, packaged_names, packaged_text, read_text
+from tcpcast.scenario.loading import (
+    find_scenario_file,
+    get_packaged_names,
+    load,
+    read_packaged_text,
+    read_scenario_text,
+)
 from tcpcast.scenario.loss import Bernoulli, GilbertElliott, Loss, RestOfRound
 from tcpcast.scenario.mean_field import MeanField
 from tcpcast.scenario.model import Scenario
@@ -16,7 +22,7 @@ from tcpcast.scenario.network import Network
 from tcpcast.scenario.queue import FairQueue, Red, RedParameters
 from tcpcast.scenario.rate import OpportunityRate, TokenBucket
 from tcpcast.scenario.run import PRECISION_METRICS, Probes, Run
-from tcpcast.scenario.schema import scenario_schema
+from tcpcast.scenario.schema import make_scenario_schema
 from tcpcast.scenario.sweep import Sweep
 from tcpcast.scenario.tcp import PRESETS, Tcp
 from tcpcast.scenario.tcp_rules import MaxPlusRules, TcpRules
@@ -29,7 +35,7 @@ __all__ = [
     "Bernoulli",
     "Buffer",
     "Bulk",
-    "Captured",
+    "CapturedFlows",
     "Codel",
     "Distribution",
     "FairQueue",
@@ -59,11 +65,11 @@ __all__ = [
     "TokenBucket",
     "Transfers",
     "UserClass",
-    "find",
+    "find_scenario_file",
+    "get_packaged_names",
     "load",
-    "packaged_names",
-    "packaged_text",
+    "make_scenario_schema",
     "parse_assignments",
-    "read_text",
-    "scenario_schema",
+    "read_packaged_text",
+    "read_scenario_text",
 ]

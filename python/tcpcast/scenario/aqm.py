@@ -4,8 +4,8 @@ from typing import Annotated, Literal, Self
 
 from pydantic import BeforeValidator, Field, StrictBool, model_validator
 
-from tcpcast.scenario.quantities import Bytes, PositiveDuration, counted
-from tcpcast.scenario.table import Table, choice, error_at, validation_error
+from tcpcast.scenario.quantities import Bytes, PositiveDuration, integer_annotation
+from tcpcast.scenario.table import Table, choice_validator, make_error_at, make_validation_error
 
 MAX_QUANTUM = 10**9
 MAX_FLOWS = 1 << 20
@@ -14,7 +14,9 @@ _RULES = ("rfc", "linux")
 
 MARKS = "mark packets of stacks with tcp.ecn = true instead of dropping them"
 
-Rules = Annotated[Literal["rfc", "linux"], BeforeValidator(choice("set of rules", _RULES))]
+Rules = Annotated[
+    Literal["rfc", "linux"], BeforeValidator(choice_validator("set of rules", _RULES))
+]
 
 
 class HeadDrop(Table):
@@ -53,7 +55,7 @@ class FqCodel(Codel):
 
     kind: Literal["fq_codel"] = Field(description="name of the discipline")  # type: ignore[assignment]
     quantum: Bytes = Field(default=1514, examples=["300B"], description="bytes per flow and turn")
-    flows: Annotated[int, *counted(1, MAX_FLOWS)] = Field(
+    flows: Annotated[int, *integer_annotation(1, MAX_FLOWS)] = Field(
         default=1024,
         examples=[4096],
         description="number of queues that flows are hashed to",
@@ -62,18 +64,18 @@ class FqCodel(Codel):
     @model_validator(mode="after")
     def _check(self) -> Self:
         if not 0 < self.quantum <= MAX_QUANTUM:
-            raise validation_error([error_at('out of range; write "1514B"', "quantum")])
+            raise make_validation_error([make_error_at('out of range; write "1514B"', "quantum")])
         return self
 
 
-def _gain(value: object) -> float:
+def _read_pie_gain(value: object) -> float:
     number = isinstance(value, int | float) and not isinstance(value, bool)
     if not number or not 0 <= float(str(value)) <= _MAX_GAIN:
         raise ValueError(f"{value!r} is not a gain; write a number such as 0.125")
     return float(str(value))
 
 
-Gain = Annotated[float, BeforeValidator(_gain)]
+Gain = Annotated[float, BeforeValidator(_read_pie_gain)]
 
 
 class Pie(Table):

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from tcpcast.errors import InputError, ScenarioError
-from tcpcast.scenario.table import suggestion
+from tcpcast.scenario.table import did_you_mean_text
 from tcpcast.units import show
 
 if TYPE_CHECKING:
@@ -28,14 +28,14 @@ _LISTS = {
 """Lists of tables, with the message for an empty list."""
 
 
-def leaves(
+def iter_values_by_dotted_key(
     table: Mapping[str, Any], whole: Container[str] = (), above: str = ""
 ) -> Iterator[tuple[str, Any]]:
     """Yield all values of nested tables by dotted key; lists, and keys in ``whole``, are values."""
     for key, value in table.items():
         name = f"{above}{key}"
         if isinstance(value, Mapping) and name not in whole:
-            yield from leaves(value, whole, f"{name}.")
+            yield from iter_values_by_dotted_key(value, whole, f"{name}.")
         else:
             yield name, value
 
@@ -68,7 +68,7 @@ def parse_assignments(assignments: Iterable[str]) -> dict[str, Any]:
                 f"{show(assignment)} changes nothing; write dotted.key=value, "
                 "such as network.bottleneck.buffer=300pkt"
             )
-        changes[key.strip()] = _toml_value(text.strip())
+        changes[key.strip()] = _parse_toml_value(text.strip())
     return changes
 
 
@@ -111,15 +111,15 @@ def apply_changes(tables: Mapping[str, Any], changes: Mapping[str, Any]) -> dict
         path = tuple(dotted.split("."))
         if not all(path) or len(path) > _DEEPEST:
             raise ScenarioError(f"{show(dotted)}: not a dotted key; write, for example, run.seed")
-        table = _table_at(changed, path[:-1], dotted)
-        _put(table, path[-1], value, dotted)
+        table = _copy_table_at(changed, path[:-1], dotted)
+        _set_value(table, path[-1], value, dotted)
         other = _INSTEAD.get(path) if len(path) == 2 else None
         if other and f"{path[0]}.{other}" not in changes and isinstance(table, dict):
             table.pop(other, None)
     return changed
 
 
-def _toml_value(text: str) -> Any:
+def _parse_toml_value(text: str) -> Any:
     try:
         parsed = tomllib.loads(f"value = {text}")
     except (ValueError, RecursionError):
@@ -127,13 +127,13 @@ def _toml_value(text: str) -> Any:
     return parsed["value"] if parsed.keys() == {"value"} else text
 
 
-def _table_at(tables: dict[str, Any], path: tuple[str, ...], dotted: str) -> Any:
+def _copy_table_at(tables: dict[str, Any], path: tuple[str, ...], dotted: str) -> Any:
     """Return the innermost table of a path; tables on the path are copied or created."""
     table: Any = tables
     for depth, part in enumerate(path):
         key: Any = part
         if isinstance(table, list):
-            key = _index(table, part, path[:depth], dotted)
+            key = _find_entry_index(table, part, path[:depth], dotted)
         elif (listed := ".".join(path[: depth + 1])) in _LISTS and not table.get(part):
             raise ScenarioError(InputError(dotted, f"{_LISTS[listed]}; write [[{listed}]] tables"))
         below = table[key] if isinstance(table, list) else table.get(key, {})
@@ -146,14 +146,14 @@ def _table_at(tables: dict[str, Any], path: tuple[str, ...], dotted: str) -> Any
     return table
 
 
-def _put(table: Any, key: str, value: Any, dotted: str) -> None:
+def _set_value(table: Any, key: str, value: Any, dotted: str) -> None:
     if isinstance(table, list):
-        table[_index(table, key, tuple(dotted.split(".")[:-1]), dotted)] = value
+        table[_find_entry_index(table, key, tuple(dotted.split(".")[:-1]), dotted)] = value
     else:
         table[key] = value
 
 
-def _index(entries: list[Any], part: str, above: tuple[str, ...], dotted: str) -> int:
+def _find_entry_index(entries: list[Any], part: str, above: tuple[str, ...], dotted: str) -> int:
     """Return the index of an entry of a list, given by name or index."""
     names = [str(e["name"]) for e in entries if isinstance(e, dict) and "name" in e]
     for index, entry in enumerate(entries):
@@ -163,5 +163,5 @@ def _index(entries: list[Any], part: str, above: tuple[str, ...], dotted: str) -
         return int(part)
     listed = ", ".join(names) or f"0 to {len(entries) - 1}"
     here = ".".join(above)
-    message = f"{here} has no entry {show(part)}{suggestion(part, names)}; write {listed}"
+    message = f"{here} has no entry {show(part)}{did_you_mean_text(part, names)}; write {listed}"
     raise ScenarioError(InputError(dotted, message))

@@ -17,20 +17,20 @@ from pydantic import (
 
 from tcpcast import units
 from tcpcast.errors import UnitError
-from tcpcast.scenario.captured import Captured
+from tcpcast.scenario.captured_flows import CapturedFlows
 from tcpcast.scenario.link import Link, PathLink
-from tcpcast.scenario.modern_tcp import TIMESTAMP_BYTES, has_timestamps, inherited_keys
-from tcpcast.scenario.names import Name
+from tcpcast.scenario.modern_tcp import TIMESTAMP_BYTES, get_inherited_keys, has_timestamps
+from tcpcast.scenario.name_patterns import Name
 from tcpcast.scenario.network import HEADER_BYTES, NO_RTT, Network
 from tcpcast.scenario.quantities import Duration, PacketSize, PositiveDuration
 from tcpcast.scenario.table import (
-    Context,
     Table,
+    ValidationContext,
     as_table,
-    error_at,
+    get_validation_context,
     has_only_missing_keys,
-    read_context,
-    validation_error,
+    make_error_at,
+    make_validation_error,
 )
 from tcpcast.scenario.tcp import Tcp
 from tcpcast.scenario.traffic import Bulk, Count, OnOff, Traffic, Transfers
@@ -91,12 +91,12 @@ def _read_with_own_payload(
     value: Any, handler: ValidatorFunctionWrapHandler, info: ValidationInfo
 ) -> Any:
     """Read a class; its sizes in bytes are divided by the payload of its own packets and TCP."""
-    context, tcp = read_context(info), as_table(value).get("tcp")
+    context, tcp = get_validation_context(info), as_table(value).get("tcp")
     timestamps = context.timestamps if tcp is None else has_timestamps(as_table(tcp))
     payload = context.payload_bytes
     if payload is None:
         return handler(value)
-    packet = _packet_bytes(as_table(value).get("packet"))
+    packet = _try_read_packet_bytes(as_table(value).get("packet"))
     if packet is None:
         payload += TIMESTAMP_BYTES * (context.timestamps - timestamps)
     else:
@@ -107,7 +107,7 @@ def _read_with_own_payload(
     return UserClass.model_validate(value, context=own)
 
 
-def _packet_bytes(typed: object) -> int | None:
+def _try_read_packet_bytes(typed: object) -> int | None:
     """Return a packet size in bytes, or None if it is missing or wrong."""
     try:
         return None if typed is None else units.parse_bytes(typed)
@@ -128,7 +128,7 @@ class Population:
 
     name: str
     count: int
-    traffic: OnOff | Bulk | Transfers | Captured
+    traffic: OnOff | Bulk | Transfers | CapturedFlows
     rtt_s: float
     ingress: Link
     egress: Link
@@ -161,7 +161,7 @@ class Population:
         return network.links(self.ingress, self.egress)
 
 
-def merge_classes(data: Mapping[str, Any], context: Context) -> dict[str, Any]:
+def merge_classes(data: Mapping[str, Any], context: ValidationContext) -> dict[str, Any]:
     """Merge each class with the top level, before validation.
 
     Parameters
@@ -186,41 +186,53 @@ def merge_classes(data: Mapping[str, Any], context: Context) -> dict[str, Any]:
     entries = laid.get("class")
     if isinstance(entries, list) and len(entries) > MAX_CLASSES:
         message = f"has {len(entries)} entries; write at most {MAX_CLASSES}"
-        raise validation_error([error_at(message, "class")])
+        raise make_validation_error([make_error_at(message, "class")])
     if isinstance(entries, list):
         laid["class"] = [_merge_class(e, laid) if _is_table(e) else e for e in entries]
-        laid |= _substitutes(laid, context)
+        laid |= _substitute_tables(laid, context)
     return laid
 
 
-def _substitutes(laid: Mapping[str, Any], context: Context) -> dict[str, Any]:
+def _substitute_tables(laid: Mapping[str, Any], context: ValidationContext) -> dict[str, Any]:
     """Return tables of classes that replace incomplete tables of the top level."""
     tables: dict[str, Any] = {}
     classes = [entry for entry in laid["class"] if _is_table(entry)]
-    problem = _problem(TRAFFIC, laid.get("traffic", {}), context)
+    problem = _validation_problem(TRAFFIC, laid.get("traffic", {}), context)
     if problem is not None and has_only_missing_keys(problem):
         candidates = [entry["traffic"] for entry in classes if "kind" in as_table(entry["traffic"])]
-        valid = _first_valid(TRAFFIC, candidates, context)
+        valid = _find_valid_table(TRAFFIC, candidates, context)
         if valid is not None:
             tables["traffic"] = valid
         elif candidates and "traffic" not in laid:
             tables["traffic"] = candidates[0]  # its errors are reported at the class
     tcp = laid.get("tcp")
-    if _is_table(tcp) and "stack" not in tcp and _problem(_TCP, tcp, context) is not None:
+    if (
+        _is_table(tcp)
+        and "stack" not in tcp
+        and _validation_problem(_TCP, tcp, context) is not None
+    ):
         candidates = [entry["tcp"] for entry in classes if "stack" in as_table(entry.get("tcp"))]
-        valid = _first_valid(_TCP, candidates, context) if len(candidates) == len(classes) else None
+        valid = (
+            _find_valid_table(_TCP, candidates, context)
+            if len(candidates) == len(classes)
+            else None
+        )
         if valid is not None:
             tables["tcp"] = valid
     return tables
 
 
-def _first_valid(
-    kind: TypeAdapter[Any], tables: Sequence[object], context: Context
+def _find_valid_table(
+    kind: TypeAdapter[Any], tables: Sequence[object], context: ValidationContext
 ) -> object | None:
-    return next((table for table in tables if _problem(kind, table, context) is None), None)
+    return next(
+        (table for table in tables if _validation_problem(kind, table, context) is None), None
+    )
 
 
-def _problem(kind: TypeAdapter[Any], table: object, context: Context) -> ValidationError | None:
+def _validation_problem(
+    kind: TypeAdapter[Any], table: object, context: ValidationContext
+) -> ValidationError | None:
     try:
         kind.validate_python(table, context=context)
     except ValidationError as error:
@@ -228,11 +240,11 @@ def _problem(kind: TypeAdapter[Any], table: object, context: Context) -> Validat
     return None
 
 
-def overlay(base: Any, top: Any) -> Any:
+def override_table(base: Any, top: Any) -> Any:
     """Override a table key by key; replace it if ``top`` has a kind, distribution or model."""
     if not (_is_table(base) and _is_table(top)) or any(key in top for key in _NAMING_KEYS):
         return top
-    return {**base, **{key: overlay(base.get(key), value) for key, value in top.items()}}
+    return {**base, **{key: override_table(base.get(key), value) for key, value in top.items()}}
 
 
 def _merge_class(entry: Mapping[str, Any], scenario: Mapping[str, Any]) -> dict[str, Any]:
@@ -244,20 +256,20 @@ def _merge_class(entry: Mapping[str, Any], scenario: Mapping[str, Any]) -> dict[
         if "rtt" in entry and _is_table(base):
             # The round-trip time of the class replaces the delays of the top level.
             base = {key: value for key, value in base.items() if key != "delay"}
-        laid[name] = overlay(base, entry.get(name, {}))
+        laid[name] = override_table(base, entry.get(name, {}))
     if "rtt" in network:
         laid.setdefault("rtt", network["rtt"])
-    laid["traffic"] = overlay(scenario.get("traffic", {}), entry.get("traffic", {}))
+    laid["traffic"] = override_table(scenario.get("traffic", {}), entry.get("traffic", {}))
     if "tcp" in entry:
         # Only typed keys are inherited; the preset of the class's stack fills in the others.
         above, own = scenario.get("tcp", {}), entry["tcp"]
         if _is_table(above) and _is_table(own) and "stack" in own:
-            above = inherited_keys(above, own["stack"])
-        laid["tcp"] = overlay(above, own)
-    return _with_count(laid, entry)
+            above = get_inherited_keys(above, own["stack"])
+        laid["tcp"] = override_table(above, own)
+    return _move_count_to_class(laid, entry)
 
 
-def _with_count(laid: dict[str, Any], entry: Mapping[str, Any]) -> dict[str, Any]:
+def _move_count_to_class(laid: dict[str, Any], entry: Mapping[str, Any]) -> dict[str, Any]:
     """Move the number of senders from the traffic table to the class."""
     traffic = laid["traffic"]
     key = COUNT_KEYS.get(str(traffic.get("kind"))) if _is_table(traffic) else None
@@ -274,69 +286,73 @@ def _is_table(value: object) -> TypeGuard[Mapping[str, Any]]:
     return isinstance(value, Mapping)
 
 
-def class_errors(user_class: UserClass, network: Network) -> list[Any]:
+def find_class_errors(user_class: UserClass, network: Network) -> list[Any]:
     """Return contradictions between the valid tables of one class."""
-    errors = _count_errors(user_class) + _span_errors(user_class)
+    errors = _find_sender_count_errors(user_class) + _find_start_stop_errors(user_class)
     links = user_class.ingress, user_class.egress
-    packet = packet_of(user_class, network)
+    packet = get_packet_bytes(user_class, network)
     if packet > network.packet:
         largest = units.format_bytes(network.packet)
         message = f'"{packet}B" is more than network.packet; write at most "{largest}" here'
-        errors.append(error_at(message, "packet"))
+        errors.append(make_error_at(message, "packet"))
     own_delays = any(link.delay is not None for link in links)
     if user_class.rtt is None and not own_delays and not network.has_rtt:
-        errors.append(error_at(NO_RTT, "rtt"))
+        errors.append(make_error_at(NO_RTT, "rtt"))
     if user_class.rtt is not None:
         problem = network.rtt_problem(user_class.rtt, *links, packet, delays_count=own_delays)
         if problem:
-            errors.append(error_at(problem, "rtt"))
+            errors.append(make_error_at(problem, "rtt"))
     problem = None if errors else network.return_problem(user_class.rtt, *links, packet)
     if problem:
-        errors.append(error_at(f"network.return_delay: {problem}", "rtt"))
+        errors.append(make_error_at(f"network.return_delay: {problem}", "rtt"))
     for name, link in zip(("ingress", "egress"), links, strict=True):
         problem = network.buffer_problem(link)
         if problem is None and link.buffer.unit == "bdp" and not network.has_rtt:
-            problem = f'"{link.buffer}" needs network.rtt; write that, or a buffer such as "150pkt"'
+            problem = (
+                f'"{link.buffer}" needs network.rtt; write an RTT, or a buffer such as "150pkt"'
+            )
         if problem:
-            errors.append(error_at(problem, name, "buffer"))
+            errors.append(make_error_at(problem, name, "buffer"))
         for own_key, text in network.own_link_problems(link):
-            errors.append(error_at(text, name, own_key))
+            errors.append(make_error_at(text, name, own_key))
     return errors
 
 
-def _span_errors(user_class: UserClass) -> list[Any]:
+def _find_start_stop_errors(user_class: UserClass) -> list[Any]:
     """Return errors of the start and stop times of a class."""
     typed = {"start": user_class.start, "stop": user_class.stop}
     given = [key for key, value in typed.items() if value is not None]
     traffic = user_class.traffic
     if given and not isinstance(traffic, Bulk):
         message = 'is for traffic.kind = "bulk"; leave it out'
-        return [error_at(message, key) for key in given]
+        return [make_error_at(message, key) for key in given]
     if "start" in given and isinstance(traffic, Bulk) and traffic.start is not None:
-        return [error_at("traffic.start also sets the start times; write one of the two", "start")]
+        return [
+            make_error_at("traffic.start also sets the start times; write one of the two", "start")
+        ]
     if "stop" in given and user_class.stop is not None:
         start = user_class.start or 0.0
         if user_class.stop <= start:
             written = units.format_duration(start)
-            return [error_at(f"is not after the start, {written}; write more", "stop")]
+            return [make_error_at(f"is not after the start, {written}; write more", "stop")]
     return []
 
 
-def _count_errors(user_class: UserClass) -> list[Any]:
+def _find_sender_count_errors(user_class: UserClass) -> list[Any]:
     errors = []
     traffic = user_class.traffic
-    if isinstance(traffic, Captured):
+    if isinstance(traffic, CapturedFlows):
         message = "a capture has no classes; write it at the top level, without classes"
-        return [error_at(message, "traffic", "kind")]
+        return [make_error_at(message, "traffic", "kind")]
     key = COUNT_KEYS.get(traffic.kind, "traffic.arrivals")
     for name in COUNT_KEYS.values():
         given = getattr(user_class, name) is not None
         if name != key and given:
             errors.append(
-                error_at(f"{name} do not go with {traffic.kind} traffic; write {key}", name)
+                make_error_at(f"{name} do not apply to {traffic.kind} traffic; write {key}", name)
             )
         elif name == key and not given:
-            errors.append(error_at(f"missing; write {key} = 100", name))
+            errors.append(make_error_at(f"missing; write {key} = 100", name))
     if isinstance(traffic, Transfers):
         if traffic.isolated:
             message = (
@@ -344,18 +360,18 @@ def _count_errors(user_class: UserClass) -> list[Any]:
                 'distribution = "poisson", rate = "20/s" }, kind = "on-off" for files in sequence, '
                 "or a scenario for each class"
             )
-            errors.append(error_at(message, "traffic", "arrivals"))
+            errors.append(make_error_at(message, "traffic", "arrivals"))
     elif traffic.declared is not None:
-        errors.append(error_at("given here and in the class's traffic; write it once", key))
+        errors.append(make_error_at("given here and in the class's traffic; write it once", key))
     return errors
 
 
-def packet_of(user_class: UserClass, network: Network) -> int:
+def get_packet_bytes(user_class: UserClass, network: Network) -> int:
     """Return the size of a data packet of a class in bytes, including headers."""
     return network.packet if user_class.packet is None else user_class.packet
 
 
-def population(user_class: UserClass, network: Network, tcp: Tcp) -> Population:
+def make_population(user_class: UserClass, network: Network, tcp: Tcp) -> Population:
     """Return the population of a class; ``tcp`` applies if the class has no TCP table."""
     traffic = user_class.traffic
     if isinstance(traffic, Transfers):
@@ -364,7 +380,7 @@ def population(user_class: UserClass, network: Network, tcp: Tcp) -> Population:
         count = getattr(user_class, COUNT_KEYS[traffic.kind]) or 0
         traffic = traffic.model_copy(update={"declared": count})
     ingress, egress = user_class.ingress, user_class.egress
-    packet = packet_of(user_class, network)
+    packet = get_packet_bytes(user_class, network)
     rtt_s, there, back = network.timing(user_class.rtt, ingress, egress, packet)
     return Population(
         name=user_class.name,
@@ -382,8 +398,8 @@ def population(user_class: UserClass, network: Network, tcp: Tcp) -> Population:
     )
 
 
-def sole_population(
-    network: Network, traffic: OnOff | Bulk | Transfers | Captured, tcp: Tcp
+def make_sole_population(
+    network: Network, traffic: OnOff | Bulk | Transfers | CapturedFlows, tcp: Tcp
 ) -> Population:
     """Return the one population of a scenario without classes."""
     packet, links = network.packet, (network.ingress, network.egress)

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 from tcpcast import units
 from tcpcast.scenario.aqm import ManagedQueue
-from tcpcast.scenario.classes import COUNT_KEYS, class_errors
-from tcpcast.scenario.cross_checks import cross_errors
+from tcpcast.scenario.classes import COUNT_KEYS, find_class_errors
+from tcpcast.scenario.cross_checks import find_cross_traffic_errors
 from tcpcast.scenario.return_path import RETURN
-from tcpcast.scenario.table import error_at, prepend_location
+from tcpcast.scenario.table import make_error_at, prepend_location
 from tcpcast.scenario.traffic import MAX_SOURCES, Bulk, OnOff, Transfers
 
 if TYPE_CHECKING:
@@ -23,97 +23,105 @@ if TYPE_CHECKING:
     from tcpcast.scenario.model import Scenario
 
 
-def all_class_errors(scenario: Scenario) -> list[InitErrorDetails]:
+def find_errors_in_classes(scenario: Scenario) -> list[InitErrorDetails]:
     """Return the errors of each class, and names that are used twice."""
     errors = []
     seen: set[str] = set()
     for index, entry in enumerate(scenario.classes):
-        below = class_errors(entry, scenario.network)
+        below = find_class_errors(entry, scenario.network)
         if entry.name in seen:
-            below.append(error_at(f'"{entry.name}" is another class; write a new name', "name"))
+            below.append(
+                make_error_at(
+                    f'"{entry.name}" is the name of another class; write a new one', "name"
+                )
+            )
         seen.add(entry.name)
         errors += [prepend_location(f, "class", index) for f in below]
     return errors
 
 
-def cross_table_errors(scenario: Scenario) -> list[InitErrorDetails]:
+def find_cross_table_errors(scenario: Scenario) -> list[InitErrorDetails]:
     """Return contradictions between tables that are valid on their own."""
     errors = []
     traffic = scenario.traffic
     if not scenario.classes and not isinstance(traffic, Transfers) and traffic.declared is None:
         key = COUNT_KEYS[traffic.kind]
-        errors.append(error_at(f"missing; write {key} = 100, or [[class]] tables", "traffic", key))
+        errors.append(
+            make_error_at(f"missing; write {key} = 100, or [[class]] tables", "traffic", key)
+        )
         return errors
     groups = scenario.populations
     if scenario.senders > MAX_SOURCES:
         message = f"{scenario.senders} senders in all classes; write at most {MAX_SOURCES} in total"
-        errors.append(error_at(message, "class"))
+        errors.append(make_error_at(message, "class"))
     if scenario.run.transfers is not None and all(isinstance(p.traffic, Bulk) for p in groups):
         message = 'bulk flows never complete; write duration = "300s" instead'
-        errors.append(error_at(message, "run", "transfers"))
+        errors.append(make_error_at(message, "run", "transfers"))
     for index, group in enumerate(groups):
         above: tuple[str | int, ...] = ("class", index) if scenario.classes else ()
-        errors += [error_at(text, *above, *where) for where, text in _population_errors(group)]
-    errors += [*cross_errors(scenario), *_spans_errors(scenario)]
-    if _nothing_limits(scenario):
+        errors += [
+            make_error_at(text, *above, *where) for where, text in _find_population_errors(group)
+        ]
+    errors += [*find_cross_traffic_errors(scenario), *_find_late_class_starts(scenario)]
+    if _has_unlimited_window_growth(scenario):
         message = "nothing limits the flows; write a rate here, a loss, or tcp.receiver_window = 44"
         network = scenario.network
         limiting = ("hop", network.measured_at) if network.hops else ("bottleneck",)
-        errors.append(error_at(message, "network", *limiting, "rate"))
+        errors.append(make_error_at(message, "network", *limiting, "rate"))
     for index, flow in enumerate(scenario.probes.flows):
         if flow >= scenario.senders:
             last = scenario.senders - 1
             message = f"there is no flow {flow}; write from 0 to {last}"
             if last < 0:
                 message = f"there is no flow {flow}: transfers come and go; leave it out"
-            errors.append(error_at(message, "probes", "flows", index))
-    errors += _report_errors(scenario)
-    errors += _stacks_errors(groups)
-    errors += _managed_queues_errors(scenario)
-    errors += _return_errors(scenario)
-    errors += _headers_errors(scenario)
+            errors.append(make_error_at(message, "probes", "flows", index))
+    errors += _find_report_at_errors(scenario)
+    errors += _find_mixed_stack_errors(groups)
+    errors += _find_aqm_errors(scenario)
+    errors += _find_return_path_errors(scenario)
+    errors += _find_payload_errors(scenario)
     instant = next((group.tcp for group in groups if group.tcp.has_loss_feedback), None)
     if scenario.probes.pcap and instant is not None:
         message = (
             f"{instant.stack} acknowledges every single packet and retransmits nothing, so a "
             'capture would show no TCP; leave it out, or write stack = "rfc-newreno"'
         )
-        errors.append(error_at(message, "probes", "pcap"))
+        errors.append(make_error_at(message, "probes", "pcap"))
     return errors
 
 
-def _spans_errors(scenario: Scenario) -> Iterator[InitErrorDetails]:
+def _find_late_class_starts(scenario: Scenario) -> Iterator[InitErrorDetails]:
     """Find classes that start after the end of the run."""
     end = scenario.run.duration_s or math.inf
     for index, group in enumerate(scenario.classes):
         if group.start is not None and group.start >= end:
             longer = units.format_duration(math.ceil(group.start) + 60)
             message = f'is after the end of the run; write less, or run.duration = "{longer}"'
-            yield error_at(message, "class", index, "start")
+            yield make_error_at(message, "class", index, "start")
 
 
-def _report_errors(scenario: Scenario) -> Iterator[InitErrorDetails]:
+def _find_report_at_errors(scenario: Scenario) -> Iterator[InitErrorDetails]:
     """Find times of ``report_at`` for which a run cannot report the delivered bytes."""
     times = scenario.run.report_at
     if times is None:
         return
     if not any(isinstance(group.traffic, Bulk) for group in scenario.populations):
         message = 'is only for flows that never end; leave it out, or write traffic.kind = "bulk"'
-        yield error_at(message, "run", "report_at")
+        yield make_error_at(message, "run", "report_at")
     elif scenario.has_loss_feedback:
         message = (
             "counts bytes delivered in order, and max-plus-reno does not reorder packets; leave it "
             'out, or write tcp.stack = "rfc-newreno"'
         )
-        yield error_at(message, "run", "report_at")
+        yield make_error_at(message, "run", "report_at")
     elif times[-1] >= (scenario.run.duration_s or math.inf):
         last, longer = (units.format_duration(s) for s in (times[-1], math.ceil(times[-1]) + 1))
         message = f'{last} is after the end of the run; write duration = "{longer}"'
-        yield error_at(message, "run", "report_at", len(times) - 1)
+        yield make_error_at(message, "run", "report_at", len(times) - 1)
 
 
-def _stacks_errors(groups: list[Population]) -> list[InitErrorDetails]:
-    """Find classes whose kind of sender cannot share a run with that of the first class."""
+def _find_mixed_stack_errors(groups: list[Population]) -> list[InitErrorDetails]:
+    """Find classes with a kind of sender that cannot be combined with the first class."""
     first, errors = groups[0].tcp, []
     # With modern TCP in the run, each source has a receiver of its own kind.
     alike = any(group.tcp.is_modern for group in groups)
@@ -129,14 +137,14 @@ def _stacks_errors(groups: list[Population]) -> list[InitErrorDetails]:
         ):
             if differs:
                 message = (
-                    f'"{own}" does not go with class {groups[0].name}, which has "{other}"; '
-                    "write one for all classes, or a scenario for each"
+                    f'"{own}" cannot be combined with "{other}" of class {groups[0].name}; '
+                    "write one value for all classes, or one scenario per class"
                 )
-                errors.append(error_at(message, "class", index, "tcp", *key))
+                errors.append(make_error_at(message, "class", index, "tcp", *key))
     return errors
 
 
-def _managed_queues_errors(scenario: Scenario) -> list[InitErrorDetails]:
+def _find_aqm_errors(scenario: Scenario) -> list[InitErrorDetails]:
     """Find queues that control senders by drops if senders replace each drop immediately."""
     instant = next((g.tcp.stack for g in scenario.populations if g.tcp.has_loss_feedback), None)
     network, errors = scenario.network, []
@@ -150,11 +158,11 @@ def _managed_queues_errors(scenario: Scenario) -> list[InitErrorDetails]:
                 'dropped packet immediately; write "droptail" or "fq" here, or tcp.stack = '
                 '"rfc-newreno"'
             )
-            errors.append(error_at(message, "network", *key, "queue"))
+            errors.append(make_error_at(message, "network", *key, "queue"))
     return errors
 
 
-def _return_errors(scenario: Scenario) -> Iterator[InitErrorDetails]:
+def _find_return_path_errors(scenario: Scenario) -> Iterator[InitErrorDetails]:
     """Find delays or losses of acks if senders have no timer to recover from a lost ack."""
     instant = next((g.tcp.stack for g in scenario.populations if g.tcp.has_loss_feedback), None)
     network = scenario.network
@@ -165,10 +173,10 @@ def _return_errors(scenario: Scenario) -> Iterator[InitErrorDetails]:
                 f"{instant} needs every ack, because it has no retransmission timer; leave it out, "
                 'or write tcp.stack = "rfc-newreno"'
             )
-            yield error_at(message, "network", key)
+            yield make_error_at(message, "network", key)
 
 
-def _headers_errors(scenario: Scenario) -> list[InitErrorDetails]:
+def _find_payload_errors(scenario: Scenario) -> list[InitErrorDetails]:
     """Find packets without room for payload after the headers, including TCP timestamps."""
     errors: dict[tuple[str | int, ...], InitErrorDetails] = {}
     for index, group in sorted(
@@ -179,19 +187,19 @@ def _headers_errors(scenario: Scenario) -> list[InitErrorDetails]:
             is_own = scenario.classes and scenario.classes[index].packet is not None
             key = ("class", index, "packet") if is_own else ("network", "packet")
             text = f"{packet} B have no room for {headers} B of headers; write more"
-            errors[key] = error_at(text, *key)
+            errors[key] = make_error_at(text, *key)
     return list(errors.values())
 
 
-def _population_errors(group: Population) -> list[tuple[tuple[str, ...], str]]:
+def _find_population_errors(group: Population) -> list[tuple[tuple[str, ...], str]]:
     start = group.traffic.start if isinstance(group.traffic, Bulk) else None
     if isinstance(start, list) and len(start) != group.count:
-        text = f"{len(start)} times for {group.count} flows; write one for each"
+        text = f"{len(start)} start times for {group.count} flows; write one time per flow"
         return [(("traffic", "start"), text)]
     return []
 
 
-def _nothing_limits(scenario: Scenario) -> bool:
+def _has_unlimited_window_growth(scenario: Scenario) -> bool:
     """Return True if the window of a bulk flow could grow without limit."""
     network = scenario.network
     return any(
@@ -202,7 +210,7 @@ def _nothing_limits(scenario: Scenario) -> bool:
     )
 
 
-def idle_red_warnings(scenario: Scenario) -> list[str]:
+def warn_about_idle_red(scenario: Scenario) -> list[str]:
     """Warn if RED never drops early because its average, of queued packets, stays too low."""
     red, waiting = scenario.network.red_parameters(), scenario.buffer_pkts - 1
     if red is None or waiting > red.min_threshold_pkts:
@@ -217,7 +225,7 @@ LARGE_NOISE = 0.1
 """Mean lateness of a host as a share of the round-trip time, above which results depend on it."""
 
 
-def phase_warnings(scenario: Scenario) -> list[str]:
+def warn_about_phase_effects(scenario: Scenario) -> list[str]:
     """Warn if phase effects determine the shares at a full queue because hosts have no noise."""
     network, groups = scenario.network, scenario.populations
     endless = [group for group in groups if isinstance(group.traffic, Bulk)]
@@ -240,7 +248,7 @@ def phase_warnings(scenario: Scenario) -> list[str]:
     ]
 
 
-def population_warnings(scenario: Scenario, group: Population) -> list[str]:
+def warn_about_population(scenario: Scenario, group: Population) -> list[str]:
     """Return warnings about one class."""
     tcp, network = group.tcp, scenario.network
     texts = []

@@ -17,18 +17,18 @@ from pydantic import (
 
 from tcpcast import units
 from tcpcast.errors import UnitError
+from tcpcast.scenario.cross_recording import MAX_ROWS, read_recording
 from tcpcast.scenario.distributions import PlainNumber
-from tcpcast.scenario.names import Name
-from tcpcast.scenario.quantities import Duration, PositiveDuration, counted
-from tcpcast.scenario.recording import MAX_ROWS, read_recording
+from tcpcast.scenario.name_patterns import Name
+from tcpcast.scenario.quantities import Duration, PositiveDuration, integer_annotation
 from tcpcast.scenario.table import (
     Table,
-    choice,
+    choice_validator,
     empty_list,
-    error_at,
-    missing_kind,
-    read_context,
-    validation_error,
+    get_validation_context,
+    make_error_at,
+    make_missing_kind_error,
+    make_validation_error,
 )
 
 MODELS = ("poisson", "fgn", "pareto", "trace")
@@ -41,7 +41,7 @@ _NEEDS = 'write file = "cross.csv" (columns time_s and bytes)'
 
 
 @dataclass(frozen=True, slots=True)
-class Amount:
+class RateAmount:
     """A rate in bit/s, or with ``is_share`` a share of the hop's rate."""
 
     value: float
@@ -56,8 +56,8 @@ class Amount:
         return (units.format_ratio if self.is_share else units.format_rate)(self.value)
 
 
-def _read_amount(value: object) -> Amount:
-    if isinstance(value, Amount):
+def _read_rate_amount(value: object) -> RateAmount:
+    if isinstance(value, RateAmount):
         return value
     if isinstance(value, int | float) and not isinstance(value, bool):
         raise UnitError(f'{units.show(value)} has no unit; write "80%" (of the hop) or "8mbit"')
@@ -68,10 +68,10 @@ def _read_amount(value: object) -> Amount:
         except UnitError:
             text = f'{units.show(value)} is not a share of the hop\'s rate; write "80%" or "8mbit"'
             raise UnitError(text) from None
-        amount = Amount(float(units.exact(number).scaleb(-2)), is_share=True)
+        amount = RateAmount(float(units.exact_decimal(number).scaleb(-2)), is_share=True)
     else:
         try:
-            amount = Amount(units.parse_rate(value), is_share=False)
+            amount = RateAmount(units.parse_rate(value), is_share=False)
         except UnitError as error:
             raise UnitError(f'{error}, or "80%" of the hop\'s rate') from None
     if not amount.value > 0:
@@ -82,8 +82,8 @@ def _read_amount(value: object) -> Amount:
 
 
 AmountOfRate = Annotated[
-    Amount,
-    PlainValidator(_read_amount),
+    RateAmount,
+    PlainValidator(_read_rate_amount),
     PlainSerializer(str, return_type=str),
     WithJsonSchema(
         {
@@ -136,7 +136,7 @@ class Cross(Table):
         """Key whose value is a share of the hop's rate, or None."""
         for key in ("mean", "sd"):
             amount = getattr(self, key, None)
-            if isinstance(amount, Amount) and amount.is_share:
+            if isinstance(amount, RateAmount) and amount.is_share:
                 return key
         return None
 
@@ -159,7 +159,7 @@ class Cross(Table):
     def _check_bin(self) -> Self:
         if not 1e-6 <= self.bin_s <= 3600:
             message = f'{units.format_duration(self.bin_s)} is outside 1us to 1h; write "10ms"'
-            raise validation_error([error_at(message, "bin")])
+            raise make_validation_error([make_error_at(message, "bin")])
         return self
 
 
@@ -183,10 +183,10 @@ _KEYS_OF = {
 """Keys that only one model has."""
 
 
-def _keys_of_other_models(model: str) -> dict[str, str]:
+def _find_keys_of_other_models(model: str) -> dict[str, str]:
     """Return messages for the keys of other models."""
     return {
-        key: f'goes with model = "{other}", not "{model}"; leave it out'
+        key: f'belongs to model = "{other}", not "{model}"; leave it out'
         for other, keys in _KEYS_OF.items()
         for key in keys
         if other != model
@@ -196,7 +196,7 @@ def _keys_of_other_models(model: str) -> dict[str, str]:
 class PoissonCross(_MeanRateCross):
     """A Poisson process: packets arrive independently of one another."""
 
-    elsewhere: ClassVar[Mapping[str, str]] = _keys_of_other_models("poisson")
+    elsewhere: ClassVar[Mapping[str, str]] = _find_keys_of_other_models("poisson")
 
     model: Literal["poisson"]
 
@@ -208,7 +208,7 @@ class FgnCross(_MeanRateCross):
     before negative rates are cut; the table ``cross`` of the results has the resulting values.
     """
 
-    elsewhere: ClassVar[Mapping[str, str]] = _keys_of_other_models("fgn")
+    elsewhere: ClassVar[Mapping[str, str]] = _find_keys_of_other_models("fgn")
 
     model: Literal["fgn"]
     sd: AmountOfRate = Field(
@@ -243,10 +243,10 @@ class ParetoCross(_MeanRateCross):
     (3 - alpha) / 2 on long time scales.
     """
 
-    elsewhere: ClassVar[Mapping[str, str]] = _keys_of_other_models("pareto")
+    elsewhere: ClassVar[Mapping[str, str]] = _find_keys_of_other_models("pareto")
 
     model: Literal["pareto"]
-    sources: Annotated[int, *counted(1, MAX_CROSS_SOURCES)] = Field(
+    sources: Annotated[int, *integer_annotation(1, MAX_CROSS_SOURCES)] = Field(
         examples=[50], description="number of on/off sources"
     )
     on: PositiveDuration = Field(examples=["100ms"], description="mean time on")
@@ -257,11 +257,11 @@ class ParetoCross(_MeanRateCross):
     def _check(self) -> Self:
         if self.alpha <= 1:
             message = f"{self.alpha:g} gives times with an infinite mean; write an alpha above 1"
-            raise validation_error([error_at(message, "alpha")])
+            raise make_validation_error([make_error_at(message, "alpha")])
         return self
 
 
-def _number_of(what: str, maximum: float) -> BeforeValidator:
+def _number_validator(what: str, maximum: float) -> BeforeValidator:
     def read(value: object) -> float:
         if (
             isinstance(value, bool)
@@ -276,11 +276,13 @@ def _number_of(what: str, maximum: float) -> BeforeValidator:
 
 
 Seconds = Annotated[
-    float, _number_of("time", 1e6), WithJsonSchema({"type": "number", "minimum": 0, "maximum": 1e6})
+    float,
+    _number_validator("time", 1e6),
+    WithJsonSchema({"type": "number", "minimum": 0, "maximum": 1e6}),
 ]
 CrossBytes = Annotated[
     float,
-    _number_of("count of bytes", 1e12),
+    _number_validator("count of bytes", 1e12),
     WithJsonSchema({"type": "number", "minimum": 0, "maximum": 1e12}),
 ]
 
@@ -293,7 +295,7 @@ class TraceCross(Cross):
     """
 
     elsewhere: ClassVar[Mapping[str, str]] = {
-        **_keys_of_other_models("trace"),
+        **_find_keys_of_other_models("trace"),
         "mean": "the file has the times; leave it out",
         "sd": "the file has the bytes; leave it out",
     }
@@ -325,35 +327,39 @@ class TraceCross(Cross):
         data = dict(data)
         if "file" in data:
             if "times" in data or "bytes" in data:
-                raise validation_error(
-                    [error_at("both file and times are given; write one", "file")]
+                raise make_validation_error(
+                    [make_error_at("both file and times are given; write one", "file")]
                 )
-            folder = read_context(info).folder
+            folder = get_validation_context(info).folder
             try:
                 data["times"], data["bytes"] = read_recording(data["file"], folder)
             except UnitError as error:
-                raise validation_error([error_at(str(error), "file", value=data["file"])]) from None
+                raise make_validation_error(
+                    [make_error_at(str(error), "file", value=data["file"])]
+                ) from None
         elif "times" not in data:
-            raise validation_error([error_at(f"missing; {_NEEDS}", "file")])
+            raise make_validation_error([make_error_at(f"missing; {_NEEDS}", "file")])
         return data
 
     @model_validator(mode="after")
     def _check(self) -> Self:
         if len(self.sizes) != len(self.times):
             counts = f"{len(self.sizes)} sizes for {len(self.times)} times"
-            raise validation_error([error_at(f"{counts}; write one for each", "bytes")])
+            raise make_validation_error([make_error_at(f"{counts}; write one for each", "bytes")])
         if any(later < time for time, later in zip(self.times, self.times[1:], strict=False)):
             message = "are not in ascending order; write them in order"
-            raise validation_error([error_at(message, "times")])
+            raise make_validation_error([make_error_at(message, "times")])
         if not sum(self.sizes) > 0:
-            raise validation_error([error_at("all are 0; write at least one above 0", "bytes")])
+            raise make_validation_error(
+                [make_error_at("all are 0; write at least one above 0", "bytes")]
+            )
         if self.period is None and not self.times[-1] > self.times[0]:
             message = 'missing, and one time does not define it; write period = "60s"'
-            raise validation_error([error_at(message, "period")])
+            raise make_validation_error([make_error_at(message, "period")])
         if self.period is not None and self.period <= self.times[-1]:
             last = units.format_duration(self.times[-1])
             message = f"ends before the last time, {last}; write a longer period, or leave it out"
-            raise validation_error([error_at(message, "period")])
+            raise make_validation_error([make_error_at(message, "period")])
         return self
 
     @property
@@ -374,22 +380,25 @@ class TraceCross(Cross):
         return 8 * math.fsum(self.sizes) / (self.period_s - self.start_s)
 
 
-def _known_model(value: object) -> object:
+def _check_model_name(value: object) -> object:
     if not isinstance(value, Mapping):
         return value
     if "model" not in value:
-        raise validation_error(
-            [missing_kind(value, "model", '"fgn", "poisson", "pareto" or "trace"')]
+        raise make_validation_error(
+            [make_missing_kind_error(value, "model", '"fgn", "poisson", "pareto" or "trace"')]
         )
     try:
-        return {**value, "model": choice("model of cross traffic", MODELS)(value["model"])}
+        return {
+            **value,
+            "model": choice_validator("model of cross traffic", MODELS)(value["model"]),
+        }
     except ValueError as error:
-        raise validation_error([error_at(str(error), "model")]) from None
+        raise make_validation_error([make_error_at(str(error), "model")]) from None
 
 
 CrossTraffic = Annotated[
     PoissonCross | FgnCross | ParetoCross | TraceCross,
     Field(discriminator="model"),
-    BeforeValidator(_known_model),
+    BeforeValidator(_check_model_name),
 ]
 """A ``[[cross]]`` table."""

@@ -10,7 +10,7 @@ from tcpcast import units
 from tcpcast.scenario.cross import MAX_SHARE, FgnCross, ParetoCross, TraceCross
 from tcpcast.scenario.hops import Hop
 from tcpcast.scenario.return_path import RETURN, ReturnLink
-from tcpcast.scenario.table import error_at, suggestion
+from tcpcast.scenario.table import did_you_mean_text, make_error_at
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -48,7 +48,7 @@ MAX_FIRST_DRAWS = 1e8
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class StreamHop:
     """A hop for cross traffic; ``stage`` is its index from 0 along the forward path."""
 
     stage: int
@@ -57,93 +57,110 @@ class Place:
     shared: bool
 
 
-def places(network: Network) -> list[Place]:
+def get_stream_hops(network: Network) -> list[StreamHop]:
     """Return the possible hops of streams: those of the forward path, then the return link."""
-    hops = [Place(index, hop.name, hop, hop.shared) for index, hop in enumerate(network.hops)]
-    hops = hops or [Place(0, BOTTLENECK, network.bottleneck, shared=True)]
+    hops = [StreamHop(index, hop.name, hop, hop.shared) for index, hop in enumerate(network.hops)]
+    hops = hops or [StreamHop(0, BOTTLENECK, network.bottleneck, shared=True)]
     if network.return_link is not None:
-        hops.append(Place(len(hops), RETURN, network.return_link, shared=True))
+        hops.append(StreamHop(len(hops), RETURN, network.return_link, shared=True))
     return hops
 
 
-def find_place(network: Network, stream: Cross) -> Place | None:
+def find_stream_hop(network: Network, stream: Cross) -> StreamHop | None:
     """Return the hop of a stream (default: the bottleneck), or None if there is no such hop."""
-    known = places(network)
+    known = get_stream_hops(network)
     if stream.hop is None:
         return known[network.measured_at]
     return next((place for place in known if place.name == stream.hop), None)
 
 
-def cross_errors(scenario: Scenario) -> list[InitErrorDetails]:
+def find_cross_traffic_errors(scenario: Scenario) -> list[InitErrorDetails]:
     """Return contradictions between valid streams and the rest of the scenario."""
     if not scenario.cross:
         return []
     errors = []
     names: set[str] = set()
     for index, stream in enumerate(scenario.cross):
-        for key, message in _errors(scenario, stream):
-            errors.append(error_at(message, "cross", index, *([key] if key else [])))
+        for key, message in _find_stream_errors(scenario, stream):
+            errors.append(make_error_at(message, "cross", index, *([key] if key else [])))
         if stream.name in names:
-            message = f'"{stream.name}" is another stream; write a new name'
-            errors.append(error_at(message, "cross", index, "name"))
+            message = f'"{stream.name}" is the name of another stream; write a new one'
+            errors.append(make_error_at(message, "cross", index, "name"))
         names |= {stream.name} if stream.name else set()
-    return errors or [*_own_errors(scenario), *_room_errors(scenario)]
+    return errors or [*_find_unshared_hop_errors(scenario), *_find_unbounded_queue_errors(scenario)]
 
 
-def _errors(scenario: Scenario, stream: Cross) -> Iterator[tuple[str, str]]:
+def _find_stream_errors(scenario: Scenario, stream: Cross) -> Iterator[tuple[str, str]]:
     if scenario.isolated_transfers is not None:
         yield (
             "",
             "isolated transfers have no cross traffic; write traffic.arrivals = { distribution = "
             '"poisson", rate = "20/s" }',
         )
-    place = find_place(scenario.network, stream)
+    place = find_stream_hop(scenario.network, stream)
     if place is None:
-        names = [known.name for known in places(scenario.network)]
-        near = suggestion(stream.hop, names)
+        names = [known.name for known in get_stream_hops(scenario.network)]
+        near = did_you_mean_text(stream.hop, names)
         yield "hop", f'there is no hop "{stream.hop}"{near}; write {", ".join(names)}'
         return
     if math.isinf(place.link.rate):
-        key = _key_of(scenario.network, place)
+        key = _get_hop_key(scenario.network, place)
         yield stream.share_key or "", f"cross traffic needs a queue; write {key}.rate"
     if place.shared and stream.has_bin and not stream.is_noise:
         yield "bin", "belongs to a hop with shared = false; leave it out"
     if not math.isinf(place.link.rate):
-        yield from _work_errors(stream, place, scenario.network.packet_bytes)
+        yield from _find_run_cost_errors(stream, place, scenario.network.packet_bytes)
 
 
-def _key_of(network: Network, place: Place) -> str:
+def _get_hop_key(network: Network, place: StreamHop) -> str:
     if isinstance(place.link, ReturnLink):
         return "network.return"
     return f"network.hop.{place.name}" if network.hops else "network.bottleneck"
 
 
-def _work_errors(stream: Cross, place: Place, packet_bytes: int) -> Iterator[tuple[str, str]]:
+def _find_run_cost_errors(
+    stream: Cross, place: StreamHop, packet_bytes: int
+) -> Iterator[tuple[str, str]]:
     """Find streams that would make a run extremely slow."""
-    bps = _offered_bps(stream, place.link.rate, packet_bytes)
+    bps = _compute_offered_bps(stream, place.link.rate, packet_bytes)
     share, pps = bps / place.link.rate, bps / (8 * packet_bytes)
     if share > MAX_SHARE:
-        yield "", f'has {units.digits(share, 3)} times the rate of "{place.name}"; write less'
+        yield (
+            "",
+            f'offers {units.digits(share, 3)} times the rate of "{place.name}"; write a lower rate',
+        )
     elif pps * MAX_GAP_S < 1:
-        yield "", "has less than one packet in 30 years; write more, or leave it out"
+        yield (
+            "",
+            "sends less than one packet in 30 years; write a higher rate, or leave the stream out",
+        )
     elif not place.shared and not stream.is_noise and pps * stream.bin_s > MAX_BIN_PKTS:
         shorter = units.format_duration(float(f"{MAX_BIN_PKTS / pps:.2g}"))
-        yield "bin", f"has {pps * stream.bin_s:,.0f} packets; write less, about {shorter}"
+        yield (
+            "bin",
+            f"contains {pps * stream.bin_s:,.0f} packets; write a shorter bin, about {shorter}",
+        )
     elif isinstance(stream, FgnCross):
         bins = 1 / (pps * stream.bin_s)
         if place.shared and bins > MAX_BINS_PER_PKT:
             bin_s = float(f"{2 * stream.bin_s * bins / MAX_BINS_PER_PKT:.2g}")
             longer = units.format_duration(bin_s)
-            yield "bin", f"so short that one packet takes {units.digits(bins, 3)}; write {longer}"
+            yield (
+                "bin",
+                f"so short that {units.digits(bins, 3)} bins have only one packet; write {longer}",
+            )
     elif isinstance(stream, ParetoCross):
-        yield from _periods_errors(stream, pps)
+        yield from _find_short_period_errors(stream, pps)
     elif isinstance(stream, TraceCross):
         entries = len(stream.times) * packet_bytes / math.fsum(stream.sizes)
         if entries > MAX_DRAWS_PER_PKT:
-            yield "bytes", f"one packet takes {units.digits(entries, 3)} entries; write more bytes"
+            yield (
+                "bytes",
+                f"only one packet per {units.digits(entries, 3)} entries; write more bytes",
+            )
 
 
-def _periods_errors(stream: ParetoCross, pps: float) -> Iterator[tuple[str, str]]:
+def _find_short_period_errors(stream: ParetoCross, pps: float) -> Iterator[tuple[str, str]]:
     """Find ON and OFF times that are too short for ``pps`` packets per second."""
     # Most Pareto times are close to the minimum, which is this factor below the mean.
     least_share = (stream.alpha - 1) / stream.alpha
@@ -158,11 +175,11 @@ def _periods_errors(stream: ParetoCross, pps: float) -> Iterator[tuple[str, str]
         yield "on", "is so short that most ON times round to 0 ns; write a longer time"
 
 
-def _own_errors(scenario: Scenario) -> list[InitErrorDetails]:
+def _find_unshared_hop_errors(scenario: Scenario) -> list[InitErrorDetails]:
     """Find errors at hops with ``shared = false``."""
     errors = []
-    for place in places(scenario.network):
-        streams = _streams_at(scenario, place)
+    for place in get_stream_hops(scenario.network):
+        streams = _get_stream_indices_at(scenario, place)
         if place.shared or not streams:
             continue
         first = scenario.cross[streams[0]].bin_s
@@ -172,58 +189,63 @@ def _own_errors(scenario: Scenario) -> list[InitErrorDetails]:
                     f'another stream at "{place.name}" has bins of {units.format_duration(first)}; '
                     "write the same"
                 )
-                errors.append(error_at(message, "cross", index, "bin"))
+                errors.append(make_error_at(message, "cross", index, "bin"))
     return errors
 
 
-def _room_errors(scenario: Scenario) -> Iterator[InitErrorDetails]:
+def _find_unbounded_queue_errors(scenario: Scenario) -> Iterator[InitErrorDetails]:
     """Find unlimited queues that would grow until memory is exhausted."""
-    for place in places(scenario.network):
-        streams, room = _streams_at(scenario, place), _buffer_limit(scenario.network, place)
-        load = load_at(scenario, place) if streams and math.isinf(room) else 0.0
+    for place in get_stream_hops(scenario.network):
+        streams, room = (
+            _get_stream_indices_at(scenario, place),
+            _get_buffer_limit(scenario.network, place),
+        )
+        load = compute_cross_load_at(scenario, place) if streams and math.isinf(room) else 0.0
         if load >= 1:
-            key = _key_of(scenario.network, place)
+            key = _get_hop_key(scenario.network, place)
             brought = units.digits(100 * load, 3)
             message = (
                 f'cross traffic alone is {brought} % of the rate of "{place.name}", with an '
                 f'unlimited buffer, so the queue only grows; write {key}.buffer = "100pkt", or '
                 "less"
             )
-            yield error_at(message, "cross", streams[0])
+            yield make_error_at(message, "cross", streams[0])
 
 
-def _buffer_limit(network: Network, place: Place) -> float:
+def _get_buffer_limit(network: Network, place: StreamHop) -> float:
     if isinstance(place.link, ReturnLink):
         return network.return_buffer_acks
     return network.buffer_pkts(place.link)
 
 
-def _streams_at(scenario: Scenario, place: Place) -> list[int]:
+def _get_stream_indices_at(scenario: Scenario, place: StreamHop) -> list[int]:
     """Return the indices of the streams at a hop."""
     network = scenario.network
     return [
-        index for index, stream in enumerate(scenario.cross) if find_place(network, stream) == place
+        index
+        for index, stream in enumerate(scenario.cross)
+        if find_stream_hop(network, stream) == place
     ]
 
 
-def load_at(scenario: Scenario, place: Place) -> float:
+def compute_cross_load_at(scenario: Scenario, place: StreamHop) -> float:
     """Return the total offered load of the streams at a hop as a share of its rate."""
     rate, packet = place.link.rate, scenario.network.packet_bytes
-    streams = (scenario.cross[index] for index in _streams_at(scenario, place))
-    return math.fsum(_offered_bps(stream, rate, packet) for stream in streams) / rate
+    streams = (scenario.cross[index] for index in _get_stream_indices_at(scenario, place))
+    return math.fsum(_compute_offered_bps(stream, rate, packet) for stream in streams) / rate
 
 
-def _offered_bps(stream: Cross, hop_bps: float, packet_bytes: int) -> float:
+def _compute_offered_bps(stream: Cross, hop_bps: float, packet_bytes: int) -> float:
     """Return the long-term rate in bit/s, with negative rates of noise cut to 0."""
     kept = stream.cut(hop_bps)[1] if isinstance(stream, FgnCross) else 1.0
     return kept * stream.mean_bps(hop_bps, packet_bytes)
 
 
-def cross_warnings(scenario: Scenario) -> list[str]:
+def warn_about_cross_traffic(scenario: Scenario) -> list[str]:
     """Return warnings about the cross traffic."""
     texts = []
-    for place in places(scenario.network) if scenario.cross else []:
-        load = load_at(scenario, place)
+    for place in get_stream_hops(scenario.network) if scenario.cross else []:
+        load = compute_cross_load_at(scenario, place)
         if load >= 1:
             name = f"hop {place.name}" if isinstance(place.link, Hop) else "the bottleneck"
             name = "the return link" if isinstance(place.link, ReturnLink) else name
@@ -232,14 +254,14 @@ def cross_warnings(scenario: Scenario) -> list[str]:
     return texts + [
         text
         for index in range(len(scenario.cross))
-        for text in _negative_rate_warnings(scenario, index)
+        for text in _warn_about_negative_rates(scenario, index)
     ]
 
 
-def _negative_rate_warnings(scenario: Scenario, index: int) -> Iterator[str]:
+def _warn_about_negative_rates(scenario: Scenario, index: int) -> Iterator[str]:
     """Warn about noise with many negative rates, because cutting them raises the mean."""
     stream = scenario.cross[index]
-    place = find_place(scenario.network, stream)
+    place = find_stream_hop(scenario.network, stream)
     if not isinstance(stream, FgnCross) or place is None:
         return
     below, kept = stream.cut(place.link.rate)
@@ -250,7 +272,7 @@ def _negative_rate_warnings(scenario: Scenario, index: int) -> Iterator[str]:
         )
 
 
-def recordings(scenario: Scenario) -> list[tuple[str, TraceCross]]:
+def get_recorded_streams(scenario: Scenario) -> list[tuple[str, TraceCross]]:
     """Return the names and streams of recordings."""
     return [
         (stream.name or str(index), stream)

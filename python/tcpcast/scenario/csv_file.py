@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from tcpcast import units
 from tcpcast.errors import UnitError
-from tcpcast.inputs import protect
+from tcpcast.protected_inputs import protect_inputs
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -48,7 +48,7 @@ def read_csv(
     if not isinstance(name, str) or not name or "\0" in name:
         raise UnitError(f"{units.show(name)} is not a file name; {needs}")
     path = (folder or Path()) / name
-    protect(path)
+    protect_inputs(path)
     try:
         # Devices and pipes may have no end, and no end of a line.
         if path.exists() and not path.is_file():

@@ -13,9 +13,14 @@ from pydantic import BeforeValidator, Field, WithJsonSchema, model_validator
 
 from tcpcast import units
 from tcpcast.errors import UnitError
+from tcpcast.scenario.byte_sizes import SizeInBytes
 from tcpcast.scenario.quantities import Ratio, Size
-from tcpcast.scenario.sizes import SizeInBytes
-from tcpcast.scenario.table import Table, error_at, missing_at, validation_error
+from tcpcast.scenario.table import (
+    Table,
+    make_error_at,
+    make_missing_key_error,
+    make_validation_error,
+)
 from tcpcast.scenario.toml import write_value
 
 Quantity = TypeVar("Quantity", bound=float)
@@ -34,7 +39,7 @@ _EXAMPLES: dict[str, tuple[Any, Any]] = {
 }
 
 
-def guess_table(typed: object) -> dict[str, Any] | None:
+def guess_distribution_table(typed: object) -> dict[str, Any] | None:
     """Return the table that a text such as ``2MB pareto 1.5`` probably means, or None."""
     words = typed.split() if isinstance(typed, str) else []
     means = [word for word in words if word[0].isdigit() and word[-1].isalpha()]
@@ -48,7 +53,7 @@ def guess_table(typed: object) -> dict[str, Any] | None:
     return table | {"alpha": exponents[0] if exponents else 1.5}
 
 
-def constant_table(typed: object, read: Callable[[object], float]) -> dict[str, Any] | None:
+def make_constant_table(typed: object, read: Callable[[object], float]) -> dict[str, Any] | None:
     """Return the table of a constant distribution, or None if ``read`` rejects the value."""
     try:
         read(typed)
@@ -59,7 +64,7 @@ def constant_table(typed: object, read: Callable[[object], float]) -> dict[str, 
 
 def reject_single_time(value: object) -> object:
     """Reject a single time: start times are a distribution or a list."""
-    table = constant_table(value, units.parse_duration)
+    table = make_constant_table(value, units.parse_duration)
     if table is not None:
         raise ValueError(
             f"{units.show(value)} is one time; write {write_value(table)} for all flows, or a list "
@@ -73,7 +78,7 @@ def read_any_size(typed: object) -> float:
     return units.parse_packets(typed, payload_bytes=1)
 
 
-def _number(value: object) -> float:
+def _read_positive_number(value: object) -> float:
     """Read a plain positive number without unit, such as an exponent."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise UnitError(f"{units.show(value)} is not a plain number; write 1.5")
@@ -84,7 +89,7 @@ def _number(value: object) -> float:
 
 PlainNumber = Annotated[
     float,
-    BeforeValidator(_number),
+    BeforeValidator(_read_positive_number),
     WithJsonSchema({"type": "number", "exclusiveMinimum": 0, "maximum": 1e6}),
 ]
 
@@ -151,27 +156,27 @@ class Distribution(Table, Generic[Quantity]):
 
     def _check_mean(self, mean: float, minimum: float = 0.0) -> None:
         if mean <= 0:
-            raise _error("must be above 0; write a larger mean", "mean")
+            raise _make_key_error("must be above 0; write a larger mean", "mean")
         if minimum >= mean:
-            raise _error(
+            raise _make_key_error(
                 f"{self._format(minimum)} is not below the mean, {self._format(mean)}; "
                 "write a smaller minimum or a larger mean",
                 "minimum",
             )
 
 
-def _error(message: str, key: str) -> Exception:
-    return validation_error([error_at(message, key)])
+def _make_key_error(message: str, key: str) -> Exception:
+    return make_validation_error([make_error_at(message, key)])
 
 
 def _check_tail(tail: float) -> None:
     if not 0 < tail < 1:
-        raise _error('must be above 0% and below 100%; write "10%"', "tail")
+        raise _make_key_error('must be above 0% and below 100%; write "10%"', "tail")
 
 
 def _check_alpha(alpha: float) -> None:
     if alpha <= 1:
-        raise _error(
+        raise _make_key_error(
             f"{alpha:g} gives a distribution without a mean; write an alpha above 1", "alpha"
         )
 
@@ -231,7 +236,7 @@ class ExponentialPareto(Distribution[Quantity]):
         self._check_mean(self.mean, self.minimum)
         if self.k <= self.minimum:
             least = self.minimum * (1 + self.tail / (self.alpha - 1))
-            raise _error(
+            raise _make_key_error(
                 f"{self._format(self.mean)} leaves no room for the exponential body; "
                 f"write a mean above {self._format(least)}",
                 "mean",
@@ -300,7 +305,7 @@ class TwoExponentials(Distribution[Quantity]):
         self._check_mean(self.mean, self.minimum)
         if self.theta2 <= 0:
             least = (1 - self.tail) / math.log(1 / self.tail)
-            raise _error(
+            raise _make_key_error(
                 f"{self.c:g} leaves the tail a mean below k (theta2 = {self.theta2:.4g}); write "
                 f"a c above {least:.4g}",
                 "c",
@@ -357,7 +362,9 @@ class Lognormal(Distribution[Quantity]):
     def _check(self) -> Self:
         self._check_mean(self.mean, self.minimum)
         if self.sd <= 0:
-            raise _error('must be above 0; write a larger sd, or distribution = "constant"', "sd")
+            raise _make_key_error(
+                'must be above 0; write a larger sd, or distribution = "constant"', "sd"
+            )
         return self
 
     @property
@@ -405,11 +412,11 @@ class Pareto(Distribution[Quantity]):
         if (self.mean is None) == (self.minimum is None):
             either = "write either mean or minimum, with alpha"
             if self.mean is None:
-                raise validation_error([missing_at(f"missing; {either}", "mean")])
-            raise _error(f"both mean and minimum are given; {either}", "mean")
+                raise make_validation_error([make_missing_key_error(f"missing; {either}", "mean")])
+            raise _make_key_error(f"both mean and minimum are given; {either}", "mean")
         if self.least <= 0:
             key = "minimum" if self.mean is None else "mean"
-            raise _error(f"must be above 0; write a larger {key}", key)
+            raise _make_key_error(f"must be above 0; write a larger {key}", key)
         return self
 
     @property
@@ -474,7 +481,7 @@ class Uniform(Distribution[Quantity]):
     def _check(self) -> Self:
         if self.low >= self.high:
             message = f"{self._format(self.high)} is not above low, {self._format(self.low)}"
-            raise _error(f"{message}; write a larger high", "high")
+            raise _make_key_error(f"{message}; write a larger high", "high")
         return self
 
     def mean_value(self) -> float:

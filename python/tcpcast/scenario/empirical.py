@@ -12,14 +12,20 @@ from tcpcast import units
 from tcpcast.errors import UnitError
 from tcpcast.scenario.csv_file import read_csv
 from tcpcast.scenario.distributions import Distribution, Quantity
-from tcpcast.scenario.table import empty_list, error_at, missing_at, read_context, validation_error
+from tcpcast.scenario.table import (
+    empty_list,
+    get_validation_context,
+    make_error_at,
+    make_missing_key_error,
+    make_validation_error,
+)
 
 MAX_VALUES = 100_000
 _WEIGHT_NAMES = ("weight", "probability")
 _NEEDS = 'write file = "sizes.csv" (a column value, and optionally weight)'
 
 
-def _weight(value: object) -> float:
+def _read_weight(value: object) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise UnitError(f"{units.show(value)} is not a weight; write a number, 0 or above")
     if not 0 <= value < 1e15:
@@ -28,7 +34,7 @@ def _weight(value: object) -> float:
 
 
 Weight = Annotated[
-    float, BeforeValidator(_weight), WithJsonSchema({"type": "number", "minimum": 0})
+    float, BeforeValidator(_read_weight), WithJsonSchema({"type": "number", "minimum": 0})
 ]
 
 
@@ -53,17 +59,21 @@ class Empirical(Distribution[Quantity]):
         data = dict(data)
         if "file" in data:
             if "values" in data or "weights" in data:
-                raise validation_error(
-                    [error_at("both file and values are given; write one", "file")]
+                raise make_validation_error(
+                    [make_error_at("both file and values are given; write one", "file")]
                 )
             try:
-                values, data["weights"] = read_empirical(data["file"], read_context(info).folder)
+                values, data["weights"] = read_empirical(
+                    data["file"], get_validation_context(info).folder
+                )
             except UnitError as error:
-                raise validation_error([error_at(str(error), "file", value=data["file"])]) from None
+                raise make_validation_error(
+                    [make_error_at(str(error), "file", value=data["file"])]
+                ) from None
             write = units.format_packets if cls.is_of_sizes() else units.format_duration
             data["values"] = [write(v) for v in values]
         elif "values" not in data:
-            raise validation_error([missing_at(f"missing; {_NEEDS}", "file")])
+            raise make_validation_error([make_missing_key_error(f"missing; {_NEEDS}", "file")])
         elif "weights" not in data and isinstance(data["values"], list):
             data["weights"] = [1.0] * len(data["values"])
         return data
@@ -72,14 +82,16 @@ class Empirical(Distribution[Quantity]):
     def _check(self) -> Self:
         if len(self.weights) != len(self.values):
             counts = f"{len(self.weights)} weights for {len(self.values)} values"
-            raise validation_error(
-                [error_at(f"{counts}; write a weight for each value", "weights")]
+            raise make_validation_error(
+                [make_error_at(f"{counts}; write a weight for each value", "weights")]
             )
         if not sum(self.weights) > 0:
-            raise validation_error([error_at("all are 0; write at least one above 0", "weights")])
+            raise make_validation_error(
+                [make_error_at("all are 0; write at least one above 0", "weights")]
+            )
         if not self.mean_value() > 0:
-            raise validation_error(
-                [error_at("the mean is 0; write at least one value above 0", "values")]
+            raise make_validation_error(
+                [make_error_at("the mean is 0; write at least one value above 0", "values")]
             )
         return self
 
@@ -130,10 +142,12 @@ def read_empirical(name: object, folder: Path | None) -> tuple[list[float], list
         The file does not exist, contains no or too many values, or a value is not a number or
         is negative.
     """
-    return read_csv(name, folder, _NEEDS, _read_rows)
+    return read_csv(name, folder, _NEEDS, _read_values_and_weights)
 
 
-def _read_rows(rows: Iterable[list[str]], name: str) -> tuple[list[float], list[float]]:
+def _read_values_and_weights(
+    rows: Iterable[list[str]], name: str
+) -> tuple[list[float], list[float]]:
     values: list[float] = []
     weights: list[float] = []
     columns = 0
@@ -149,7 +163,7 @@ def _read_rows(rows: Iterable[list[str]], name: str) -> tuple[list[float], list[
             raise UnitError(
                 f"{name}, line {number}: {len(cells)} columns; write value, or value,weight"
             )
-        numbers = [_cell(cell, name, number) for cell in cells]
+        numbers = [_read_number_cell(cell, name, number) for cell in cells]
         values.append(numbers[0])
         weights.append(numbers[1] if columns == 2 else 1.0)
         if len(values) > MAX_VALUES:
@@ -164,7 +178,7 @@ def _is_heading(cells: list[str]) -> bool:
     return names[0] == "value" and (len(names) < 2 or names[1] in _WEIGHT_NAMES)
 
 
-def _cell(cell: str, name: str, line: int) -> float:
+def _read_number_cell(cell: str, name: str, line: int) -> float:
     try:
         number = float(cell)
     except ValueError:

@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import BeforeValidator, Field, StrictBool
 
-from tcpcast.scenario.quantities import PositiveDuration, Ratio, counted
+from tcpcast.scenario.quantities import PositiveDuration, Ratio, integer_annotation
 from tcpcast.scenario.table import Table
 
 SCHEMES = (0, 1, 2)
@@ -38,17 +38,17 @@ class FixedPoint(Table):
         examples=[True],
         description="group measurements by the number of active flows (eighths of an octave)",
     )
-    moments: Annotated[int, *counted(1, 2)] = Field(
+    moments: Annotated[int, *integer_annotation(1, 2)] = Field(
         default=2,
         examples=[1],
         description="moments of the measured times: 1 exponential, 2 lognormal",
     )
-    references: Annotated[int, *counted(1, 10**6)] = Field(
+    references: Annotated[int, *integer_annotation(1, 10**6)] = Field(
         default=100,
         examples=[1],
         description="reference flows per class, at most a tenth of it; 1 in the report",
     )
-    steps: Annotated[int, *counted(2, 1000)] = Field(
+    steps: Annotated[int, *integer_annotation(2, 1000)] = Field(
         default=16, examples=[24], description="iterations before the measurement"
     )
     step: PositiveDuration = Field(

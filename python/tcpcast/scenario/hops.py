@@ -9,8 +9,8 @@ from pydantic import Field, StrictBool
 
 from tcpcast.scenario.link import Link
 from tcpcast.scenario.loss import RestOfRound
-from tcpcast.scenario.names import Name
-from tcpcast.scenario.table import error_at
+from tcpcast.scenario.name_patterns import Name
+from tcpcast.scenario.table import make_error_at
 
 
 class Hop(Link):
@@ -34,7 +34,7 @@ class Hop(Link):
     )
 
 
-def measured_hop(hops: Sequence[Hop]) -> int:
+def find_measured_hop(hops: Sequence[Hop]) -> int:
     """Return the index of the measured hop: marked as such, or the slowest shared hop.
 
     The first of several candidates counts; without candidates, the result is 0.
@@ -44,37 +44,42 @@ def measured_hop(hops: Sequence[Hop]) -> int:
     return marked[0] if marked else min(shared, default=(math.inf, 0))[1]
 
 
-def hop_errors(hops: Sequence[Hop]) -> list[Any]:
+def find_hop_errors(hops: Sequence[Hop]) -> list[Any]:
     """Return contradictions between valid hops."""
     if not hops:
         return []
     errors = []
     if not any(hop.shared for hop in hops):
         message = "the sources share no hop; leave shared = false out of one, or write [[class]]"
-        errors.append(error_at(message, "hop"))
+        errors.append(make_error_at(message, "hop"))
     names = Counter(hop.name for hop in hops)
     marked = [index for index, hop in enumerate(hops) if hop.measured]
     for index, hop in enumerate(hops):
         if names[hop.name] > 1:
-            message = f'"{hop.name}" is another hop as well; write a new name'
-            errors.append(error_at(message, "hop", index, "name"))
+            message = f'"{hop.name}" is the name of another hop; write a new one'
+            errors.append(make_error_at(message, "hop", index, "name"))
         if hop.measured and marked[0] != index:
-            message = "another hop is measured; write it once"
-            errors.append(error_at(message, "hop", index, "measured"))
+            message = "another hop also has measured = true; write it at one hop"
+            errors.append(make_error_at(message, "hop", index, "measured"))
         if not hop.shared:
-            errors += [error_at(text, "hop", index, key) for key, text in _own_errors(hop)]
+            errors += [
+                make_error_at(text, "hop", index, key)
+                for key, text in _find_unshared_hop_errors(hop)
+            ]
     first = next((index for index, hop in enumerate(hops) if hop.shared), None)
     for index, hop in enumerate(hops):
-        if isinstance(hop.loss_rule, RestOfRound) and not (index == first == measured_hop(hops)):
+        if isinstance(hop.loss_rule, RestOfRound) and not (
+            index == first == find_measured_hop(hops)
+        ):
             message = (
                 "correlated loss within a round needs the measured hop, with no shared one "
                 'before it; write "1%" here'
             )
-            errors.append(error_at(message, "hop", index, "loss"))
+            errors.append(make_error_at(message, "hop", index, "loss"))
     return errors
 
 
-def _own_errors(hop: Hop) -> list[tuple[str, str]]:
+def _find_unshared_hop_errors(hop: Hop) -> list[tuple[str, str]]:
     errors = []
     if hop.queue != "droptail":
         message = (

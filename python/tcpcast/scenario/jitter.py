@@ -15,7 +15,12 @@ from pydantic import (
 
 from tcpcast.scenario.distributions import Distribution
 from tcpcast.scenario.quantities import RATIO_SCHEMA, TIME_SCHEMA
-from tcpcast.scenario.table import error_at, missing_kind, unknown_word, validation_error
+from tcpcast.scenario.table import (
+    make_error_at,
+    make_missing_kind_error,
+    make_validation_error,
+    unknown_word_message,
+)
 from tcpcast.scenario.traffic import TimeDistribution
 
 _DISTRIBUTIONS = (
@@ -60,31 +65,35 @@ class Jitter:
     reorder: bool
 
 
-def _read(value: object, info: ValidationInfo) -> Jitter:
+def _read_jitter(value: object, info: ValidationInfo) -> Jitter:
     if isinstance(value, Jitter):
         return value
     if not isinstance(value, Mapping):
         message = 'not a table; write { distribution = "exponential", mean = "5ms" }'
-        raise validation_error([error_at(message, value=value)])
+        raise make_validation_error([make_error_at(message, value=value)])
     if "distribution" not in value:
-        raise validation_error([missing_kind(value, "distribution", '"exponential"')])
+        raise make_validation_error(
+            [make_missing_kind_error(value, "distribution", '"exponential"')]
+        )
     if value["distribution"] not in list(_DISTRIBUTIONS):
-        raise validation_error(
+        raise make_validation_error(
             [
-                error_at(
-                    unknown_word("distribution", value["distribution"], _DISTRIBUTIONS),
+                make_error_at(
+                    unknown_word_message("distribution", value["distribution"], _DISTRIBUTIONS),
                     "distribution",
                 )
             ]
         )
     reorder = value.get("reorder", False)
     if not isinstance(reorder, bool):
-        raise validation_error([error_at(f"{reorder!r} is not true or false", "reorder")])
+        raise make_validation_error(
+            [make_error_at(f"{reorder!r} is not true or false; write true", "reorder")]
+        )
     numbers = {key: number for key, number in value.items() if key != "reorder"}
     return Jitter(_TIMES.validate_python(numbers, context=info.context), reorder)
 
 
-def _written(jitter: Jitter) -> dict[str, Any]:
+def _write_jitter(jitter: Jitter) -> dict[str, Any]:
     return {
         **jitter.distribution.model_dump(by_alias=True, exclude_none=True),
         "reorder": jitter.reorder,
@@ -93,8 +102,8 @@ def _written(jitter: Jitter) -> dict[str, Any]:
 
 JitterRule = Annotated[
     Jitter,
-    PlainValidator(_read),
-    PlainSerializer(_written),
+    PlainValidator(_read_jitter),
+    PlainSerializer(_write_jitter),
     WithJsonSchema(_SCHEMA),
 ]
 """Table of jitter: a distribution of times, and ``reorder``."""

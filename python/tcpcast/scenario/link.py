@@ -16,11 +16,18 @@ from pydantic import (
 
 from tcpcast import units
 from tcpcast.errors import UnitError
-from tcpcast.scenario.loss import Bernoulli, Loss, LossPlace, LossRule, RestOfRound, allow_ratio
+from tcpcast.scenario.loss import (
+    Bernoulli,
+    Loss,
+    LossPlace,
+    LossRule,
+    RestOfRound,
+    add_ratio_to_schema,
+)
 from tcpcast.scenario.quantities import Duration
-from tcpcast.scenario.queue import Queue, add_names
-from tcpcast.scenario.rate import LinkRate, TokenBucket, VaryingRate, mean_bps
-from tcpcast.scenario.table import Table, error_at, validation_error
+from tcpcast.scenario.queue import Queue, add_queue_words_to_schema
+from tcpcast.scenario.rate import LinkRate, TokenBucket, VaryingRate, compute_mean_bps
+from tcpcast.scenario.table import Table, make_error_at, make_validation_error
 
 MAX_BUFFER_PKTS = 10**9
 MAX_BUFFER_S = 3600.0
@@ -75,7 +82,7 @@ class Buffer:
         if self.unit == "seconds":
             return units.format_duration(self.amount)
         suffix = {"packets": "pkt", "bytes": "B", "bdp": "bdp"}[self.unit]
-        return f"{units.plain(units.exact(self.amount))}{suffix}"
+        return f"{units.decimal_text(units.exact_decimal(self.amount))}{suffix}"
 
 
 UNLIMITED = Buffer("unlimited", math.inf)
@@ -101,17 +108,17 @@ def read_buffer(value: object) -> Buffer:
     if not isinstance(value, str) or not any(c.isalpha() for c in value):
         # A bare number could mean packets or bytes; 0 is wrong in both cases.
         number = units.parse_packets(value)
-        _check_room(value, number)
+        _check_buffer_size(value, number)
         written = f'"{units.format_packets(number)}", "200KB", "1bdp" or "unlimited"'
         raise UnitError(f"{units.show(value)} has no unit; write {written}")
     if value.strip().endswith("B"):
         size = units.parse_bytes(value)
-        _check_room(value, size)
+        _check_buffer_size(value, size)
         return Buffer("bytes", float(size))
     if re.fullmatch(rf"\s*{units.NUMBER}\s*({'|'.join(units.TIME_UNITS)})\s*", value):
-        return _read_time(value)
+        return _read_buffer_time(value)
     packets = units.parse_packets(value)
-    _check_room(value, packets)
+    _check_buffer_size(value, packets)
     if packets != int(packets):
         raise UnitError(f'{units.show(value)} is not whole packets; write "{int(packets) or 1}pkt"')
     if packets > MAX_BUFFER_PKTS:
@@ -119,15 +126,15 @@ def read_buffer(value: object) -> Buffer:
     return Buffer("packets", packets)
 
 
-def _read_time(value: str) -> Buffer:
+def _read_buffer_time(value: str) -> Buffer:
     seconds = units.parse_duration(value)
-    _check_room(value, seconds)
+    _check_buffer_size(value, seconds)
     if seconds > MAX_BUFFER_S:
         raise UnitError(f'{units.show(value)} is too long; write "50ms", or "unlimited"')
     return Buffer("seconds", seconds)
 
 
-def _check_room(value: object, amount: float) -> None:
+def _check_buffer_size(value: object, amount: float) -> None:
     if amount == 0:
         raise UnitError(
             f"{units.show(value)} holds no packet, not even the one in transmission; "
@@ -177,13 +184,15 @@ class Link(Table):
         examples=["150pkt"],
         description="buffer limit, with the packet in transmission",
     )
-    queue: Queue = Field(default="droptail", examples=["droptail"], json_schema_extra=add_names)
+    queue: Queue = Field(
+        default="droptail", examples=["droptail"], json_schema_extra=add_queue_words_to_schema
+    )
     loss_rule: LossRule = Field(
         default=Bernoulli.model_construct(model="bernoulli", rate=0.0),
         alias="loss",
         examples=["1%"],
         description="random loss of data packets",
-        json_schema_extra=allow_ratio,
+        json_schema_extra=add_ratio_to_schema,
     )
     loss_at: LossPlace = Field(
         default="before",
@@ -194,7 +203,7 @@ class Link(Table):
     @property
     def rate(self) -> float:
         """Long-term rate in bit/s; inf for an unlimited link."""
-        return mean_bps(self.rate_rule)
+        return compute_mean_bps(self.rate_rule)
 
     @property
     def rate_bps(self) -> float:
@@ -237,19 +246,19 @@ class Link(Table):
             ("queue", self.queue != "droptail"),
         ):
             if self.is_policer and typed:
-                message = "a policer has no queue; leave it out, or policer = true"
-                raise validation_error([error_at(message, key)])
+                message = "a policer has no queue; leave this key out, or leave policer = true out"
+                raise make_validation_error([make_error_at(message, key)])
         if self.loss_at == "behind":
-            self._check_loss_behind()
+            self._check_loss_position()
         return self
 
-    def _check_loss_behind(self) -> None:
+    def _check_loss_position(self) -> None:
         if "loss_rule" not in self.model_fields_set:
             message = 'nothing is lost at random; write loss = "1%", or leave loss_at out'
-            raise validation_error([error_at(message, "loss_at")])
+            raise make_validation_error([make_error_at(message, "loss_at")])
         if isinstance(self.loss_rule, RestOfRound):
             message = 'correlated loss within a round is before the queue; write "before"'
-            raise validation_error([error_at(message, "loss_at")])
+            raise make_validation_error([make_error_at(message, "loss_at")])
 
 
 @dataclass(frozen=True, slots=True)

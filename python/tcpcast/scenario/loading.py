@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 from tcpcast import units
 from tcpcast.errors import ScenarioError
-from tcpcast.inputs import protect
+from tcpcast.protected_inputs import protect_inputs
 from tcpcast.scenario.changes import apply_changes
 from tcpcast.scenario.model import Scenario
-from tcpcast.scenario.table import nearest
+from tcpcast.scenario.table import find_nearest_word
 from tcpcast.units import NUMBER
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ def load(source: str | PathLike[str], *, changes: Mapping[str, Any] | None = Non
     Parameters
     ----------
     source
-        A TOML file, or the name of a packaged scenario (see ``packaged_names``).
+        A TOML file, or the name of a packaged scenario (see ``get_packaged_names``).
     changes
         Values that replace those of the file, by dotted key, as for ``Scenario.with_changes``.
 
@@ -59,10 +59,10 @@ def load(source: str | PathLike[str], *, changes: Mapping[str, Any] | None = Non
     >>> load("web-10mbit", changes={"traffic.sources": 98}).senders
     98
     """
-    path = find(source)
-    protect(path)
+    path = find_scenario_file(source)
+    protect_inputs(path)
     folder = None if path.parent == PACKAGED else path.parent
-    return parse_scenario(read_text(path), str(source), changes=changes, folder=folder)
+    return parse_scenario(read_scenario_text(path), str(source), changes=changes, folder=folder)
 
 
 def parse_scenario(
@@ -96,18 +96,18 @@ def parse_scenario(
     return Scenario.from_dict(apply_changes(tables, changes) if changes else tables, folder=folder)
 
 
-def packaged_names() -> list[str]:
+def get_packaged_names() -> list[str]:
     """Return the names of the packaged scenarios, sorted."""
     return sorted(path.stem for path in PACKAGED.glob("*.toml"))
 
 
 def packaged_summaries() -> dict[str, str]:
     """Return the first line of each packaged scenario, without its comment sign, by name."""
-    first = {name: packaged_text(name).splitlines()[0] for name in packaged_names()}
+    first = {name: read_packaged_text(name).splitlines()[0] for name in get_packaged_names()}
     return {name: line.removeprefix("#").strip() for name, line in first.items()}
 
 
-def packaged_text(name: str) -> str:
+def read_packaged_text(name: str) -> str:
     """Return the text of a packaged scenario, including comments.
 
     Raises
@@ -115,12 +115,12 @@ def packaged_text(name: str) -> str:
     ScenarioError
         There is no packaged scenario with this name.
     """
-    if name not in packaged_names():
-        raise ScenarioError(f"{name}: no packaged scenario{_advice(name)}")
-    return read_text(PACKAGED / f"{name}.toml")
+    if name not in get_packaged_names():
+        raise ScenarioError(f"{name}: no packaged scenario{_suggest_packaged_names(name)}")
+    return read_scenario_text(PACKAGED / f"{name}.toml")
 
 
-def find(source: str | PathLike[str]) -> Path:
+def find_scenario_file(source: str | PathLike[str]) -> Path:
     """Return the file of a path, or of the name of a packaged scenario.
 
     Raises
@@ -132,9 +132,9 @@ def find(source: str | PathLike[str]) -> Path:
         path = Path(source)
     except TypeError:
         raise ScenarioError(
-            f"{source!r}: neither a file nor a packaged scenario{_advice('')}"
+            f"{source!r}: neither a file nor a packaged scenario{_suggest_packaged_names('')}"
         ) from None
-    protect(path)
+    protect_inputs(path)
     try:
         if path.is_file():
             return path
@@ -142,13 +142,15 @@ def find(source: str | PathLike[str]) -> Path:
     except (OSError, ValueError) as error:
         raise ScenarioError(f"{source}: cannot be read ({error}); write a file name") from None
     name = str(source).removesuffix(".toml")
-    if name in packaged_names():
+    if name in get_packaged_names():
         return PACKAGED / f"{name}.toml"
     what = "a pipe or a device, not a scenario file" if is_there else "no such file"
     if is_folder:
         what = "a folder, not a scenario file" if name else "no name"
     shown = str(source) or units.show(name)
-    raise ScenarioError(f"{shown}: {what}, nor a packaged scenario{_advice(path.stem)}")
+    raise ScenarioError(
+        f"{shown}: {what}, nor a packaged scenario{_suggest_packaged_names(path.stem)}"
+    )
 
 
 def parse_toml(text: str, where: str) -> dict[str, Any]:
@@ -166,11 +168,11 @@ def parse_toml(text: str, where: str) -> dict[str, Any]:
     ScenarioError
         The text is not TOML. The message has file, line, column and, for common mistakes, advice.
     """
-    _check_size(text, where)
+    _check_toml_size(text, where)
     try:
         return tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
-        raise ScenarioError(_syntax_error(text, where, str(error))) from None
+        raise ScenarioError(_make_syntax_error(text, where, str(error))) from None
     except RecursionError:
         raise ScenarioError(f"{where}: nested too deeply; write fewer levels") from None
     except ValueError as error:
@@ -179,7 +181,7 @@ def parse_toml(text: str, where: str) -> dict[str, Any]:
         ) from None
 
 
-def _check_size(text: str, where: str) -> None:
+def _check_toml_size(text: str, where: str) -> None:
     """Reject documents that would take minutes and gigabytes to parse."""
     if text.count("=") > _MAX_KEYS:
         raise ScenarioError(
@@ -190,7 +192,7 @@ def _check_size(text: str, where: str) -> None:
         raise ScenarioError(f"{where}: a dotted key has too many parts; write fewer levels")
 
 
-def _syntax_error(text: str, where: str, message: str) -> str:
+def _make_syntax_error(text: str, where: str, message: str) -> str:
     lines = text.splitlines() or [""]
     position = _PLACE.search(message)
     number = int(position[1]) if position and position[1] else len(lines)
@@ -206,7 +208,7 @@ def _syntax_error(text: str, where: str, message: str) -> str:
     return f"{where}:{number}:{column}: not TOML: {what}; {remedy}"
 
 
-def read_text(path: Path) -> str:
+def read_scenario_text(path: Path) -> str:
     """Read a scenario file without conversion of line ends.
 
     Raises
@@ -224,8 +226,8 @@ def read_text(path: Path) -> str:
         raise ScenarioError(f"{path}: cannot be read ({error.strerror}); check the file") from None
 
 
-def _advice(name: str) -> str:
-    names = packaged_names()
-    near = nearest(name, names)
+def _suggest_packaged_names(name: str) -> str:
+    names = get_packaged_names()
+    near = find_nearest_word(name, names)
     meant = f' (did you mean "{near}"?)' if near else ""
     return f"{meant}; write a file, or one of {', '.join(names)}"

@@ -8,7 +8,7 @@ from pydantic import BeforeValidator, Field, model_serializer, model_validator
 from tcpcast import units
 from tcpcast.errors import UnitError
 from tcpcast.scenario.quantities import RATIO_SCHEMA, Ratio
-from tcpcast.scenario.table import Table, choice, error_at, validation_error
+from tcpcast.scenario.table import Table, choice_validator, make_error_at, make_validation_error
 
 LossPlace = Literal["before", "behind"]
 """Position of random loss on a link: before the queue or behind the transmitter."""
@@ -25,7 +25,9 @@ class Bernoulli(Table):
     @model_validator(mode="after")
     def _check(self) -> Self:
         if self.rate >= 1:
-            raise validation_error([error_at('loses every packet; write less than "100%"', "rate")])
+            raise make_validation_error(
+                [make_error_at('loses every packet; write less than "100%"', "rate")]
+            )
         return self
 
     @model_serializer
@@ -55,10 +57,10 @@ class GilbertElliott(Table):
         for key in ("to_bad", "to_good"):
             if getattr(self, key) == 0:
                 message = 'must be above 0, otherwise a state never ends; write "1%"'
-                raise validation_error([error_at(message, key)])
+                raise make_validation_error([make_error_at(message, key)])
         if self.mean_ratio() >= 1:
-            raise validation_error(
-                [error_at('loses every packet; write less than "100%"', "loss_bad")]
+            raise make_validation_error(
+                [make_error_at('loses every packet; write less than "100%"', "loss_bad")]
             )
         return self
 
@@ -84,7 +86,9 @@ class RestOfRound(Table):
     @model_validator(mode="after")
     def _check(self) -> Self:
         if self.rate >= 1:
-            raise validation_error([error_at('loses every packet; write less than "100%"', "rate")])
+            raise make_validation_error(
+                [make_error_at('loses every packet; write less than "100%"', "rate")]
+            )
         return self
 
     def mean_ratio(self) -> float:
@@ -108,17 +112,17 @@ def _read_loss(value: object) -> object:
             raise UnitError(f'{units.show(value)} loses every packet; write, for example, "1%"')
         return {"model": "bernoulli", "rate": ratio}
     if "model" not in value:
-        raise validation_error(
-            [error_at('missing; write model = "gilbert-elliott", or loss = "1%"', "model")]
+        raise make_validation_error(
+            [make_error_at('missing; write model = "gilbert-elliott", or loss = "1%"', "model")]
         )
-    check = choice("loss model", _MODELS)
+    check = choice_validator("loss model", _MODELS)
     try:
         return {**value, "model": check(value["model"])}
     except ValueError as error:
-        raise validation_error([error_at(str(error), "model")]) from None
+        raise make_validation_error([make_error_at(str(error), "model")]) from None
 
 
-def allow_ratio(schema: dict[str, Any]) -> None:
+def add_ratio_to_schema(schema: dict[str, Any]) -> None:
     """Add a plain ratio, for independent losses, to the JSON Schema."""
     tables = schema.pop("oneOf", None) or schema.pop("anyOf")
     schema["anyOf"] = [RATIO_SCHEMA, *tables]

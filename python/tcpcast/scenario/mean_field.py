@@ -4,7 +4,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from tcpcast.scenario.quantities import counted
+from tcpcast.scenario.quantities import integer_annotation
 from tcpcast.scenario.table import Table
 
 MIN_FLOWS = 100
@@ -15,7 +15,7 @@ FLOWS = 5000
 class MeanField(Table):
     """Number of sources that engine ``mean-field`` simulates; each represents many sources."""
 
-    flows: Annotated[int, *counted(MIN_FLOWS, MAX_FLOWS)] = Field(
+    flows: Annotated[int, *integer_annotation(MIN_FLOWS, MAX_FLOWS)] = Field(
         default=FLOWS,
         examples=[10_000],
         description="simulated sources; more take longer and have smaller errors",

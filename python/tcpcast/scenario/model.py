@@ -20,57 +20,65 @@ from pydantic import (
 
 from tcpcast import units
 from tcpcast.errors import ScenarioError
-from tcpcast.scenario.ahead import kind_of_traffic, make_context
-from tcpcast.scenario.captured import Captured
+from tcpcast.scenario.captured_flows import CapturedFlows
 from tcpcast.scenario.changes import apply_changes, check_changes
 from tcpcast.scenario.classes import (
     MAX_CLASSES,
     ClassEntry,
     Population,
+    make_population,
+    make_sole_population,
     merge_classes,
-    population,
-    sole_population,
 )
 from tcpcast.scenario.consistency import (
-    all_class_errors,
-    cross_table_errors,
-    idle_red_warnings,
-    phase_warnings,
-    population_warnings,
+    find_cross_table_errors,
+    find_errors_in_classes,
+    warn_about_idle_red,
+    warn_about_phase_effects,
+    warn_about_population,
 )
 from tcpcast.scenario.cross import CrossTraffic
-from tcpcast.scenario.cross_checks import cross_warnings
+from tcpcast.scenario.cross_checks import warn_about_cross_traffic
 from tcpcast.scenario.fixed_point import FixedPoint
 from tcpcast.scenario.mean_field import MeanField
-from tcpcast.scenario.names import Title
-from tcpcast.scenario.needed import MEASURED_TABLES, add_required_tables, ends_by_itself
+from tcpcast.scenario.name_patterns import Title
 from tcpcast.scenario.network import Network
-from tcpcast.scenario.reuse import is_captured, plain_copy, reuse_tables
+from tcpcast.scenario.required_tables import (
+    MEASURED_TABLES,
+    add_required_tables_to_schema,
+    ends_by_itself,
+)
 from tcpcast.scenario.run import Probes, Run
 from tcpcast.scenario.sweep import Sweep
 from tcpcast.scenario.table import (
-    Context,
     EntryNames,
     Table,
-    error_at,
-    input_errors,
-    read_context,
-    validation_error,
+    ValidationContext,
+    convert_to_input_errors,
+    get_validation_context,
+    make_error_at,
+    make_validation_error,
+)
+from tcpcast.scenario.table_reuse import (
+    copy_as_plain_tables,
+    is_captured,
+    revalidate_changed_tables,
 )
 from tcpcast.scenario.tcp import Tcp
 from tcpcast.scenario.toml import write_toml
 from tcpcast.scenario.traffic import Traffic, Transfers
+from tcpcast.scenario.validation_context import get_traffic_kind, make_context
 
 _PLACEHOLDERS = {"network": {"rtt": "1s"}, "run": {"duration": "1s"}}
 """Placeholders for the tables that a capture scenario lacks; no engine reads them."""
 
 
-class _Input(NamedTuple):
+class _ScenarioInput(NamedTuple):
     """Input of a scenario: tables as typed, folder of relative file names, validation context."""
 
     source: dict[str, Any]
     folder: Path | None
-    context: Context
+    context: ValidationContext
 
 
 class Scenario(Table):
@@ -95,7 +103,7 @@ class Scenario(Table):
     42.0
     """
 
-    model_config = ConfigDict(json_schema_extra=add_required_tables)
+    model_config = ConfigDict(json_schema_extra=add_required_tables_to_schema)
 
     name: Title = Field(default="scenario", examples=["web-10mbit"])
     network: Network = Field(examples=[{"rtt": "50ms", "bottleneck": {"rate": "10mbit"}}])
@@ -121,7 +129,7 @@ class Scenario(Table):
     )
     """Varied keys of ``tcpcast sweep``; ``run`` ignores this table."""
 
-    _input: _Input = PrivateAttr()
+    _input: _ScenarioInput = PrivateAttr()
 
     def __init__(self, /, **tables: Any) -> None:
         self._read(tables, None)
@@ -151,63 +159,63 @@ class Scenario(Table):
 
     def _read(self, tables: Mapping[str, Any], folder: Path | None) -> None:
         try:
-            source = plain_copy(tables)
+            source = copy_as_plain_tables(tables)
             context = make_context(source, folder)
             self.__pydantic_validator__.validate_python(source, self_instance=self, context=context)
         except ValidationError as error:
-            of_classes = "traffic" not in source and kind_of_traffic(source) is not None
-            errors = input_errors(error, _entry_names(source), of_classes=of_classes)
+            of_classes = "traffic" not in source and get_traffic_kind(source) is not None
+            errors = convert_to_input_errors(error, _get_entry_names(source), of_classes=of_classes)
             raise ScenarioError(*errors) from None
         except RecursionError:
             raise ScenarioError("scenario: nested too deeply; write fewer levels") from None
-        self._input = _Input(source, folder, context)
+        self._input = _ScenarioInput(source, folder, context)
 
-    def _changed(self, tables: Mapping[str, Any]) -> Self:
+    def _with_tables(self, tables: Mapping[str, Any]) -> Self:
         """Return a scenario with these tables; unchanged tables are not validated again."""
-        scenario = self._reread(tables)
+        scenario = self._reuse_unchanged_tables(tables)
         if scenario is None:
             scenario = self.__class__.__new__(self.__class__)
             scenario._read(tables, self._input.folder)
         return scenario
 
-    def _reread(self, tables: Mapping[str, Any]) -> Self | None:
+    def _reuse_unchanged_tables(self, tables: Mapping[str, Any]) -> Self | None:
         """Return a scenario that reuses unchanged tables; None if all must be validated."""
         own = self._input
         try:
-            source = plain_copy(tables, own.source)
+            source = copy_as_plain_tables(tables, own.source)
             context = make_context(source, own.folder)
             if context != own.context:
                 return None
-            values = reuse_tables(self, own.source, source, context)
+            values = revalidate_changed_tables(self, own.source, source, context)
         except (ValidationError, RecursionError):
             return None  # only a full validation reports errors with their complete keys
         if values is None:
             return None
         scenario = self.__class__.__new__(self.__class__)
         state = {"__dict__": values, "__pydantic_fields_set__": self.model_fields_set}
-        private = {"_input": _Input(source, own.folder, context)}
+        private = {"_input": _ScenarioInput(source, own.folder, context)}
         scenario.__setstate__(state | {"__pydantic_extra__": None, "__pydantic_private__": private})
-        return None if cross_table_errors(scenario) else scenario
+        return None if find_cross_table_errors(scenario) else scenario
 
     @model_validator(mode="before")
     @classmethod
-    def _lay_classes(cls, data: Any, info: ValidationInfo) -> Any:
+    def _merge_classes(cls, data: Any, info: ValidationInfo) -> Any:
         if not isinstance(data, Mapping):
             return data
         if not is_captured(data):
             data = {"run": {}, **data} if ends_by_itself(data) else data
-            return merge_classes(data, read_context(info))
+            return merge_classes(data, get_validation_context(info))
         unused = [name for name in MEASURED_TABLES if name in data]
         if unused:
             message = f"a capture has its own values; leave out {', '.join(unused)}"
-            raise validation_error([error_at(message, "traffic", "kind")])
+            raise make_validation_error([make_error_at(message, "traffic", "kind")])
         return {**data, **_PLACEHOLDERS}
 
     @model_validator(mode="after")
     def _check(self) -> Self:
-        errors = all_class_errors(self) or cross_table_errors(self)
+        errors = find_errors_in_classes(self) or find_cross_table_errors(self)
         if errors:
-            raise validation_error(errors)
+            raise make_validation_error(errors)
         return self
 
     # Cached: it is used for each metric of each class, and resolves all classes each time.
@@ -215,8 +223,8 @@ class Scenario(Table):
     def populations(self) -> list[Population]:
         """Classes with their inherited values; without classes, one population of all senders."""
         if not self.classes:
-            return [sole_population(self.network, self.traffic, self.tcp)]
-        return [population(entry, self.network, self.tcp) for entry in self.classes]
+            return [make_sole_population(self.network, self.traffic, self.tcp)]
+        return [make_population(entry, self.network, self.tcp) for entry in self.classes]
 
     @property
     def senders(self) -> int:
@@ -259,9 +267,9 @@ class Scenario(Table):
         return None
 
     @property
-    def captured(self) -> Captured | None:
+    def captured(self) -> CapturedFlows | None:
         """The traffic if it is a capture, otherwise None; captures ignore network, TCP and run."""
-        return self.traffic if isinstance(self.traffic, Captured) else None
+        return self.traffic if isinstance(self.traffic, CapturedFlows) else None
 
     @property
     def arriving_load(self) -> float | None:
@@ -317,7 +325,7 @@ class Scenario(Table):
             A key is unknown, or a value contradicts other values.
         """
         changes = self._apply_to_measured_hop(check_changes(changes))
-        return self._changed(apply_changes(self._input.source, changes))
+        return self._with_tables(apply_changes(self._input.source, changes))
 
     def with_sweep(self, table: Mapping[str, Any]) -> Self:
         """Return a copy of the scenario with keys of its table ``[sweep]`` added or replaced.
@@ -335,7 +343,7 @@ class Scenario(Table):
                 '{"network.rtt": "10ms..200ms log 8"}'
             )
         merged = {**(own if isinstance(own, dict) else {}), **check_changes(table)}
-        return self._changed({**source, "sweep": merged})
+        return self._with_tables({**source, "sweep": merged})
 
     def source_tables(self) -> tuple[dict[str, Any], str | None]:
         """Return the tables as typed, and the absolute directory that relative file names refer to.
@@ -399,10 +407,10 @@ class Scenario(Table):
 
     def digest(self) -> str:
         """Return ``"sha256:..."`` of the canonical JSON of ``resolved()``."""
-        return self._digest
+        return self._compute_digest
 
     @functools.cached_property
-    def _digest(self) -> str:
+    def _compute_digest(self) -> str:
         text = json.dumps(self.resolved(), sort_keys=True, separators=(",", ":"))
         return "sha256:" + hashlib.sha256(text.encode()).hexdigest()
 
@@ -420,10 +428,10 @@ class Scenario(Table):
                 "the bottleneck's rate: more arrive than complete, and every result grows with "
                 "the length of the run"
             ] = None
-        for warnings in (idle_red_warnings, cross_warnings, phase_warnings):
+        for warnings in (warn_about_idle_red, warn_about_cross_traffic, warn_about_phase_effects):
             texts |= dict.fromkeys(warnings(self))
         for group in self.populations:
-            for text in population_warnings(self, group):
+            for text in warn_about_population(self, group):
                 texts[text] = None
         return tuple(texts)
 
@@ -448,13 +456,16 @@ class Scenario(Table):
     __str__ = __repr__
 
 
-def _entry_names(source: Mapping[str, Any]) -> EntryNames:
+def _get_entry_names(source: Mapping[str, Any]) -> EntryNames:
     network = source.get("network")
     hops = network.get("hop") if isinstance(network, Mapping) else None
-    return {("class",): _names(source.get("class")), ("network", "hop"): _names(hops)}
+    return {
+        ("class",): _get_unique_names(source.get("class")),
+        ("network", "hop"): _get_unique_names(hops),
+    }
 
 
-def _names(entries: object) -> list[str | None]:
+def _get_unique_names(entries: object) -> list[str | None]:
     if not isinstance(entries, list):
         return []
     names = [entry.get("name") if isinstance(entry, Mapping) else None for entry in entries]

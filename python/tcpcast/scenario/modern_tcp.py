@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from tcpcast.scenario.table import error_at
+from tcpcast.scenario.table import make_error_at
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -94,7 +94,7 @@ def is_modern(stack: object) -> bool:
     return isinstance(stack, str) and stack in MODERN_PRESETS
 
 
-def control_of(stack: str) -> str:
+def get_congestion_control(stack: str) -> str:
     """Return the congestion control of a classic or modern stack."""
     return CONTROLS[stack] if is_modern(stack) else "reno"
 
@@ -106,7 +106,7 @@ def has_timestamps(tcp: Mapping[str, Any]) -> bool:
     return bool(preset) and tcp.get("timestamps", preset["timestamps"]) is True
 
 
-def inherited_keys(tcp: Mapping[str, Any], stack: object) -> dict[str, Any]:
+def get_inherited_keys(tcp: Mapping[str, Any], stack: object) -> dict[str, Any]:
     """Return the keys that a class with its own stack inherits from the top level's table.
 
     Classic and modern stacks inherit only common keys from each other; stacks of the same kind
@@ -118,28 +118,30 @@ def inherited_keys(tcp: Mapping[str, Any], stack: object) -> dict[str, Any]:
     return {key: value for key, value in tcp.items() if key not in own}
 
 
-def applicable_keys(tables: dict[str, Any]) -> dict[str, Any]:
+def drop_classic_keys(tables: dict[str, Any]) -> dict[str, Any]:
     """Return the keys without those that only classic stacks have."""
     own = {*_CLASSIC_ONLY, "rules"}
     return {key: value for key, value in tables.items() if key not in own}
 
 
-def modern_errors(stack: str, values: Mapping[str, Any]) -> Iterator[InitErrorDetails]:
+def find_unsupported_modern_keys(
+    stack: str, values: Mapping[str, Any]
+) -> Iterator[InitErrorDetails]:
     """Find keys that a modern stack does not support; ``values`` has the preset's format."""
     preset = MODERN_PRESETS[stack]
     if values["initial_ssthresh"] != preset["initial_ssthresh"]:
         rule = "slow start ends at a loss or by its own rules"
         message = f"{stack} has a fixed rule: {rule}; {USE_CLASSIC}"
-        yield error_at(message, "initial_ssthresh")
+        yield make_error_at(message, "initial_ssthresh")
     if stack != "rfc-sack" and values["ack_timeout"] != preset["ack_timeout"]:
         message = f"{stack} adapts the delay of acks to the arrivals, from 40 ms; {USE_CLASSIC}"
-        yield error_at(message, "ack_timeout")
+        yield make_error_at(message, "ack_timeout")
     if values["idle_restart"] not in ("rto", "never"):
         message = f'{stack} halves its window for each idle RTO; write "rto" or "never"'
-        yield error_at(message, "idle_restart")
+        yield make_error_at(message, "idle_restart")
     if stack == "bbr3" and values["ecn"]:
         message = (
             "bbr3 does not use ECN: its draft (draft-ietf-ccwg-bbr-06, section 3.7) specifies no "
             'response to marks; leave it out, or write stack = "linux-cubic" or "dctcp"'
         )
-        yield error_at(message, "ecn")
+        yield make_error_at(message, "ecn")

@@ -9,15 +9,20 @@ from pydantic_core import InitErrorDetails
 
 from tcpcast import units
 from tcpcast.scenario.aqm import ManagedQueue
-from tcpcast.scenario.hops import Hop, hop_errors, measured_hop
+from tcpcast.scenario.hops import Hop, find_hop_errors, find_measured_hop
 from tcpcast.scenario.jitter import JitterRule
 from tcpcast.scenario.link import Link, PathLink
-from tcpcast.scenario.loss import Loss, LossRule, RestOfRound, allow_ratio
+from tcpcast.scenario.loss import Loss, LossRule, RestOfRound, add_ratio_to_schema
 from tcpcast.scenario.quantities import AckSize, Duration, PacketSize, PositiveDuration
 from tcpcast.scenario.queue import FairQueue, Red, RedParameters
 from tcpcast.scenario.rate import TokenBucket
 from tcpcast.scenario.return_path import RETURN, ReturnLink
-from tcpcast.scenario.table import Table, error_at, read_context, validation_error
+from tcpcast.scenario.table import (
+    Table,
+    get_validation_context,
+    make_error_at,
+    make_validation_error,
+)
 
 HEADER_BYTES = 40
 """IP and TCP headers of a data packet, without options."""
@@ -91,7 +96,7 @@ class Network(Table):
         alias="ack_loss",
         examples=["1%"],
         description="random loss of acks, before the queue",
-        json_schema_extra=allow_ratio,
+        json_schema_extra=add_ratio_to_schema,
     )
 
     @property
@@ -127,7 +132,7 @@ class Network(Table):
     @property
     def measured_at(self) -> int:
         """Index of the measured hop; 0 if there is only the bottleneck."""
-        return measured_hop(self.hops)
+        return find_measured_hop(self.hops)
 
     @property
     def hops_before(self) -> list[Hop]:
@@ -210,7 +215,7 @@ class Network(Table):
 
     def path_rtt_s(self, ingress: Link, egress: Link, packet_bytes: int) -> float:
         """Return the base round-trip time according to the links' delays."""
-        there, back = self.delays_s(ingress, egress), self._back_s(ingress, egress)
+        there, back = self.delays_s(ingress, egress), self._return_delay_s(ingress, egress)
         return there + back + self.transmission_s(ingress, egress, packet_bytes)
 
     def buffer_pkts(self, link: Link) -> float:
@@ -221,56 +226,59 @@ class Network(Table):
 
     @model_validator(mode="after")
     def _check(self, info: ValidationInfo) -> Self:
-        of_classes = read_context(info).class_keys
-        errors = self._timing_errors(of_classes)
-        for above, link in self._placed_links():
+        of_classes = get_validation_context(info).class_keys
+        errors = self._find_timing_errors(of_classes)
+        for above, link in self._links_with_keys():
             own = {f"{above[0]}.rate", f"{above[0]}.buffer"}
             problem = None if own & of_classes else self.buffer_problem(link)
             if problem:
-                errors.append(error_at(problem, *above, "buffer"))
+                errors.append(make_error_at(problem, *above, "buffer"))
             if isinstance(link.varying, TokenBucket) and link.varying.burst < self.packet:
                 message = f'is less than one packet; write at least "{self.packet}B"'
-                errors.append(error_at(message, *above, "rate", "burst"))
+                errors.append(make_error_at(message, *above, "rate", "burst"))
         for name in ("ingress", "egress"):
             for key, problem in self.own_link_problems(getattr(self, name)):
-                errors.append(error_at(problem, name, key))
-        errors += self._hops_errors() + self._return_errors()
+                errors.append(make_error_at(problem, name, key))
+        errors += self._find_hop_errors() + self._return_errors()
         for above, link in [] if errors else self._shared_links():
-            errors += [*self._red_errors(link, *above), *self._fair_queue_errors(link, *above)]
+            errors += [
+                *self._find_red_errors(link, *above),
+                *self._find_fair_queue_errors(link, *above),
+            ]
             if isinstance(link.queue, ManagedQueue) and math.isinf(link.rate):
                 message = f'{link.queue.kind} needs a link with a rate; write rate = "10mbit"'
-                errors.append(error_at(message, *above, "queue"))
+                errors.append(make_error_at(message, *above, "queue"))
         if errors:
-            raise validation_error(errors)
+            raise make_validation_error(errors)
         return self
 
-    def _timing_errors(self, of_classes: frozenset[str]) -> list[InitErrorDetails]:
+    def _find_timing_errors(self, of_classes: frozenset[str]) -> list[InitErrorDetails]:
         """Find errors of delays and round-trip times, except for keys that classes set."""
         errors = []
         if not self.has_rtt:
-            key = self._key_of_rtt()
+            key = self._get_rtt_key()
             if key is not None:
                 message = f'missing, and {key} depends on it; write rtt = "50ms"'
-                errors.append(error_at(message, "rtt"))
+                errors.append(make_error_at(message, "rtt"))
             elif not of_classes & _TIMES:
-                errors.append(error_at(NO_RTT, "rtt"))
+                errors.append(make_error_at(NO_RTT, "rtt"))
         elif self.rtt is not None and not of_classes & (_TIMES | _RATES):
             links = self.ingress, self.egress
             problem = self.rtt_problem(self.rtt, *links, self.packet, delays_count=self.has_delays)
             if problem:
-                errors.append(error_at(problem, "rtt"))
+                errors.append(make_error_at(problem, "rtt"))
         problem = (
             None
             if errors
             else self.return_problem(self.rtt, self.ingress, self.egress, self.packet)
         )
         if problem:
-            errors.append(error_at(problem, "return_delay"))
+            errors.append(make_error_at(problem, "return_delay"))
         return errors
 
-    def _key_of_rtt(self) -> str | None:
+    def _get_rtt_key(self) -> str | None:
         """Return a key whose meaning depends on ``rtt``, or None."""
-        for key, link in self._placed_links():
+        for key, link in self._links_with_keys():
             if link.buffer.unit == "bdp":
                 return ".".join(map(str, (*key, "buffer")))
             if isinstance(link.queue, Red):
@@ -279,28 +287,28 @@ class Network(Table):
             return f"{RETURN}.buffer"
         return None if self.return_delay is None else "return_delay"
 
-    def _hops_errors(self) -> list[InitErrorDetails]:
-        errors = hop_errors(self.hops)
+    def _find_hop_errors(self) -> list[InitErrorDetails]:
+        errors = find_hop_errors(self.hops)
         if self.hops and "bottleneck_link" in self.model_fields_set:
             message = "there are [[network.hop]] tables; write it as one of them"
-            errors.append(error_at(message, "bottleneck"))
+            errors.append(make_error_at(message, "bottleneck"))
         return errors
 
     def _return_errors(self) -> list[InitErrorDetails]:
         errors, link = [], self.return_link
         if link is not None and link.buffer.unit == "bytes" and link.buffer.amount < self.ack:
             message = f'"{link.buffer}" is less than one ack; write at least "{self.ack}B"'
-            errors.append(error_at(message, RETURN, "buffer"))
+            errors.append(make_error_at(message, RETURN, "buffer"))
         if isinstance(self.ack_loss_rule, RestOfRound):
             message = 'correlated loss within a round is only for data packets; write "1%" here'
-            errors.append(error_at(message, "ack_loss"))
+            errors.append(make_error_at(message, "ack_loss"))
         if any(hop.name == RETURN for hop in self.hops) and self.has_return:
             message = '"return" is the name of the return link; write another name'
             index = [hop.name for hop in self.hops].index(RETURN)
-            errors.append(error_at(message, "hop", index, "name"))
+            errors.append(make_error_at(message, "hop", index, "name"))
         return errors
 
-    def _placed_links(self) -> list[tuple[tuple[str | int, ...], Link]]:
+    def _links_with_keys(self) -> list[tuple[tuple[str | int, ...], Link]]:
         """Return all links with their keys."""
         links: list[tuple[tuple[str | int, ...], Link]] = [(("ingress",), self.ingress)]
         links += [(("hop", index), hop) for index, hop in enumerate(self.hops)]
@@ -312,7 +320,7 @@ class Network(Table):
         """Return the links shared by different sources, with their keys."""
         return [
             (key, link)
-            for key, link in self._placed_links()[1:-1]
+            for key, link in self._links_with_keys()[1:-1]
             if not isinstance(link, Hop) or link.shared
         ]
 
@@ -332,34 +340,34 @@ class Network(Table):
         rate = link.rate / (8 * self.packet)
         return link.queue.parameters(packets_per_second=rate, delay_s=delay_s)
 
-    def _red_errors(self, link: Link, *above: str | int) -> list[InitErrorDetails]:
+    def _find_red_errors(self, link: Link, *above: str | int) -> list[InitErrorDetails]:
         """Find errors of a link's RED in an otherwise valid network."""
         key = (*above, "queue")
         if isinstance(link.queue, Red) and math.isinf(link.rate):
             message = 'RED needs a link with a rate; write rate = "10mbit"'
-            return [error_at(message, *key)]
+            return [make_error_at(message, *key)]
         red = self.red_parameters(link)
         if red is None or red.max_threshold_pkts > red.min_threshold_pkts:
             return []
         low = units.format_packets(red.min_threshold_pkts)
         high = units.format_packets(red.max_threshold_pkts)
         message = f"{high} is not above min_threshold, {low}; write more, or leave it out"
-        return [error_at(message, *key, "max_threshold")]
+        return [make_error_at(message, *key, "max_threshold")]
 
-    def _fair_queue_errors(self, link: Link, *above: str | int) -> list[InitErrorDetails]:
+    def _find_fair_queue_errors(self, link: Link, *above: str | int) -> list[InitErrorDetails]:
         queue = link.queue
         if not isinstance(queue, FairQueue):
             return []
         key = (*above, "queue")
         if math.isinf(link.rate):
             message = 'fair queueing needs a link with a rate; write rate = "10mbit"'
-            return [error_at(message, *key)]
+            return [make_error_at(message, *key)]
         if queue.quantum is not None and queue.quantum < self.packet:
             message = (
                 f'"{queue.quantum}B" is less than one packet, so some turns would send nothing; '
                 f'write at least "{self.packet}B"'
             )
-            return [error_at(message, *key, "quantum")]
+            return [make_error_at(message, *key, "quantum")]
         return []
 
     def own_link_problems(self, link: Link) -> list[tuple[str, str]]:
@@ -398,7 +406,7 @@ class Network(Table):
             # Summed rather than subtracted, to avoid rounding errors in typed delays.
             there = self.delays_s(ingress, egress)
             rtt_s = self.path_rtt_s(ingress, egress, packet_bytes)
-            return rtt_s, there, self._back_s(ingress, egress)
+            return rtt_s, there, self._return_delay_s(ingress, egress)
         propagation = rtt_s - self.transmission_s(ingress, egress, packet_bytes)
         share = 0.5
         if self.return_delay is not None:
@@ -407,7 +415,7 @@ class Network(Table):
         back = propagation * share
         return rtt_s, propagation - back, back
 
-    def _back_s(self, ingress: Link, egress: Link) -> float:
+    def _return_delay_s(self, ingress: Link, egress: Link) -> float:
         there = self.delays_s(ingress, egress)
         if self.return_delay is None:
             return there
@@ -429,7 +437,7 @@ class Network(Table):
         if back < smallest - 1e-12:
             return (
                 f"{given} is less than the delays of the links on the return path, "
-                f"{_rounded_up(smallest)}; write at least that, or shorter delays there"
+                f"{_format_time_rounded_up(smallest)}; write at least that, or shorter delays there"
             )
         return None
 
@@ -454,8 +462,8 @@ class Network(Table):
             over = "all links" if self.hops else "the three links"
             return (
                 f"{units.format_duration(rtt_s)} is less than the transmission times of one packet "
-                f"and its ack over {over}, {_rounded_up(smallest)}; write at least that, or raise "
-                "the rates"
+                f"and its ack over {over}, {_format_time_rounded_up(smallest)}; write at least "
+                "this time, or raise the rates"
             )
         if delays_count:
             follows = self.path_rtt_s(ingress, egress, packet_bytes)
@@ -467,6 +475,6 @@ class Network(Table):
         return None
 
 
-def _rounded_up(seconds: float) -> str:
+def _format_time_rounded_up(seconds: float) -> str:
     """Format a time rounded up to 0.1 us, so that the suggested value is sufficient."""
     return units.format_duration(math.ceil(seconds * 1e7) / 1e7)

@@ -16,59 +16,65 @@ from pydantic import (
 
 from tcpcast import units
 from tcpcast.errors import UnitError
-from tcpcast.scenario.sizes import SizeInBytes, is_in_bytes, write_size
-from tcpcast.scenario.table import read_context
+from tcpcast.scenario.byte_sizes import SizeInBytes, is_in_bytes, write_size
+from tcpcast.scenario.table import get_validation_context
 
 MAX_WINDOW = 10**9
 
 _SIGNLESS = rf"^\s*\+?{units.NUMBER}\s*"
 
 
-def _text(pattern: str, example: str, *words: str) -> dict[str, Any]:
+def _quantity_schema(pattern: str, example: str, *words: str) -> dict[str, Any]:
     """Return the JSON Schema of a quantity with a unit, or one of ``words``."""
     text = {"type": "string", "pattern": pattern, "examples": [example]}
     return {"anyOf": [text, {"enum": list(words)}]} if words else text
 
 
-def _or_number(text: dict[str, Any], maximum: float | None = None) -> dict[str, Any]:
+def _quantity_or_number_schema(
+    text: dict[str, Any], maximum: float | None = None
+) -> dict[str, Any]:
     number: dict[str, Any] = {"type": "number", "minimum": 0}
     if maximum is not None:
         number["maximum"] = maximum
     return {"anyOf": [text, number]}
 
 
-TIME_SCHEMA = _text(rf"{_SIGNLESS}(ns|us|µs|μs|ms|s|min|h)\s*$", "50ms")
-PACKETS_SCHEMA = _text(rf"{_SIGNLESS}(pkt|B|kB|KB|MB|GB|TB|KiB|MiB|GiB|TiB)?\s*$", "12pkt")
-RATIO_SCHEMA = _or_number(_text(rf"{_SIGNLESS}%?\s*$", "1%"), 1)
-_RATE = _text(rf"{_SIGNLESS}[kKmMgG]?([bB][iI][tT](/[sS])?|b/s)\s*$", "10mbit", "unlimited")
-_BYTES = _text(rf"{_SIGNLESS}(B|kB|KB|MB|GB|TB|KiB|MiB|GiB|TiB)\s*$", "1500B")
+TIME_SCHEMA = _quantity_schema(rf"{_SIGNLESS}(ns|us|µs|μs|ms|s|min|h)\s*$", "50ms")
+PACKETS_SCHEMA = _quantity_schema(
+    rf"{_SIGNLESS}(pkt|B|kB|KB|MB|GB|TB|KiB|MiB|GiB|TiB)?\s*$", "12pkt"
+)
+RATIO_SCHEMA = _quantity_or_number_schema(_quantity_schema(rf"{_SIGNLESS}%?\s*$", "1%"), 1)
+_RATE = _quantity_schema(
+    rf"{_SIGNLESS}[kKmMgG]?([bB][iI][tT](/[sS])?|b/s)\s*$", "10mbit", "unlimited"
+)
+_BYTES = _quantity_schema(rf"{_SIGNLESS}(B|kB|KB|MB|GB|TB|KiB|MiB|GiB|TiB)\s*$", "1500B")
 
 WINDOW_SCHEMA: dict[str, Any] = {
     "anyOf": [{"type": "integer", "minimum": 1}, PACKETS_SCHEMA, {"const": "unlimited"}]
 }
 
 
-def _positive_time(value: object, example: str = "50ms") -> float:
+def _read_positive_time(value: object, example: str = "50ms") -> float:
     seconds = units.parse_duration(value, example=example)
     if seconds == 0:
         raise UnitError(f'{units.show(value)} must be above 0; write "1s"')
     return seconds
 
 
-def _limit_time(value: object) -> float:
-    return math.inf if value == "unlimited" else _positive_time(value, _RUN_TIME)
+def _read_time_limit(value: object) -> float:
+    return math.inf if value == "unlimited" else _read_positive_time(value, _RUN_TIME)
 
 
-def _format_limit(seconds: float) -> str:
+def _format_time_limit(seconds: float) -> str:
     return "unlimited" if math.isinf(seconds) else units.format_duration(seconds)
 
 
-def _size(value: object, info: ValidationInfo) -> float:
-    packets = units.parse_packets(value, payload_bytes=read_context(info).payload_bytes)
+def _read_size(value: object, info: ValidationInfo) -> float:
+    packets = units.parse_packets(value, payload_bytes=get_validation_context(info).payload_bytes)
     return SizeInBytes(packets, units.parse_bytes(value)) if is_in_bytes(value) else packets
 
 
-def _packet_size(value: object) -> int:
+def _read_packet_size(value: object) -> int:
     size = units.parse_bytes(value)
     if not 41 <= size <= 65535:
         raise UnitError(
@@ -78,7 +84,7 @@ def _packet_size(value: object) -> int:
     return size
 
 
-def _ack_size(value: object) -> int:
+def _read_ack_size(value: object) -> int:
     size = units.parse_bytes(value)
     if not 1 <= size <= 65535:
         raise UnitError(f'{units.show(value)} is not the size of an ack; write "40B"')
@@ -89,7 +95,7 @@ def read_window(value: object, info: ValidationInfo) -> float:
     """Read a window: whole packets, bytes of payload (rounded down), or ``"unlimited"``."""
     if value == "unlimited":
         return math.inf
-    packets = units.parse_packets(value, payload_bytes=read_context(info).payload_bytes)
+    packets = units.parse_packets(value, payload_bytes=get_validation_context(info).payload_bytes)
     in_bytes = isinstance(value, str) and value.strip().endswith("B")
     if packets != int(packets) and not in_bytes:
         raise UnitError(f"{units.show(value)} is not whole packets; write {max(1, int(packets))}")
@@ -105,7 +111,7 @@ def write_window(packets: float) -> int | str:
     return "unlimited" if math.isinf(packets) else int(packets)
 
 
-def counted(minimum: int, maximum: int) -> tuple[BeforeValidator, WithJsonSchema]:
+def integer_annotation(minimum: int, maximum: int) -> tuple[BeforeValidator, WithJsonSchema]:
     """Return the parts of an annotation for a whole number from ``minimum`` to ``maximum``."""
     schema = {"type": "integer", "minimum": minimum, "maximum": maximum}
     read = BeforeValidator(lambda value: units.parse_count(value, minimum=minimum, maximum=maximum))
@@ -133,7 +139,7 @@ Duration = Annotated[
 
 PositiveDuration = Annotated[
     float,
-    BeforeValidator(_positive_time),
+    BeforeValidator(_read_positive_time),
     PlainSerializer(units.format_duration, return_type=str),
     WithJsonSchema(TIME_SCHEMA),
 ]
@@ -149,7 +155,7 @@ Lateness = Annotated[
 
 RunTime = Annotated[
     float,
-    BeforeValidator(partial(_positive_time, example=_RUN_TIME)),
+    BeforeValidator(partial(_read_positive_time, example=_RUN_TIME)),
     PlainSerializer(units.format_duration, return_type=str),
     WithJsonSchema(TIME_SCHEMA),
 ]
@@ -157,17 +163,17 @@ RunTime = Annotated[
 
 TimeLimit = Annotated[
     float,
-    BeforeValidator(_limit_time),
-    PlainSerializer(_format_limit, return_type=str),
+    BeforeValidator(_read_time_limit),
+    PlainSerializer(_format_time_limit, return_type=str),
     WithJsonSchema({"anyOf": [TIME_SCHEMA, {"const": "unlimited"}]}),
 ]
 """Seconds, above 0; inf for no limit."""
 
 Size = Annotated[
     float,
-    PlainValidator(_size),
+    PlainValidator(_read_size),
     PlainSerializer(write_size, return_type=str),
-    WithJsonSchema(_or_number(PACKETS_SCHEMA)),
+    WithJsonSchema(_quantity_or_number_schema(PACKETS_SCHEMA)),
 ]
 """Packets, not rounded. A size given in bytes is converted by the payload and keeps its bytes."""
 
@@ -189,7 +195,7 @@ Bytes = Annotated[
 
 PacketSize = Annotated[
     int,
-    BeforeValidator(_packet_size),
+    BeforeValidator(_read_packet_size),
     PlainSerializer(units.format_bytes, return_type=str),
     WithJsonSchema(_BYTES),
 ]
@@ -197,7 +203,7 @@ PacketSize = Annotated[
 
 AckSize = Annotated[
     int,
-    BeforeValidator(_ack_size),
+    BeforeValidator(_read_ack_size),
     PlainSerializer(units.format_bytes, return_type=str),
     WithJsonSchema(_BYTES),
 ]

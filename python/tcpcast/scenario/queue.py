@@ -24,7 +24,7 @@ from tcpcast import units
 from tcpcast.errors import UnitError
 from tcpcast.scenario.aqm import AQM_TABLES, Codel, FqCodel, HeadDrop, ManagedQueue, Pie
 from tcpcast.scenario.quantities import Bytes, PositiveDuration, Ratio
-from tcpcast.scenario.table import Table, choice, error_at, validation_error
+from tcpcast.scenario.table import Table, choice_validator, make_error_at, make_validation_error
 
 AUTOMATIC = "automatic"
 _NAMES = ("droptail", "red", "fq", *AQM_TABLES)
@@ -49,7 +49,7 @@ def _write_threshold(value: float | str) -> str:
     return value if isinstance(value, str) else units.format_packets(value)
 
 
-def _read_weight(value: object) -> float | str:
+def _read_average_weight(value: object) -> float | str:
     if value == AUTOMATIC:
         return AUTOMATIC
     number = isinstance(value, int | float) and not isinstance(value, bool)
@@ -81,7 +81,7 @@ Threshold = Annotated[
 
 Weight = Annotated[
     float | str,
-    PlainValidator(_read_weight),
+    PlainValidator(_read_average_weight),
     WithJsonSchema(
         {
             "anyOf": [
@@ -152,7 +152,7 @@ class Red(Table):
     def _check(self) -> Self:
         if self.max_probability == 0:
             message = 'must be above 0, otherwise RED never drops early; write "10%"'
-            raise validation_error([error_at(message, "max_probability")])
+            raise make_validation_error([make_error_at(message, "max_probability")])
         return self
 
     def parameters(self, *, packets_per_second: float, delay_s: float) -> RedParameters:
@@ -205,7 +205,7 @@ class FairQueue(Table):
 
     kind: Literal["fq"] = Field(description="name of the discipline")
     scheduler: Annotated[
-        Literal["round-robin", "drr"], BeforeValidator(choice("scheduler", _SCHEDULERS))
+        Literal["round-robin", "drr"], BeforeValidator(choice_validator("scheduler", _SCHEDULERS))
     ] = Field(
         default="round-robin",
         examples=["drr"],
@@ -217,14 +217,16 @@ class FairQueue(Table):
         description="bytes of credit per turn with drr; default one packet",
     )
     buffers: Annotated[
-        Literal["shared", "individual"], BeforeValidator(choice("kind of buffers", _BUFFERS))
+        Literal["shared", "individual"],
+        BeforeValidator(choice_validator("kind of buffers", _BUFFERS)),
     ] = Field(
         default="shared",
         examples=["individual"],
         description="one buffer for all flows, or one per flow",
     )
     drop: Annotated[
-        Literal["longest", "longest-head", "arriving"], BeforeValidator(choice("drop", _DROPS))
+        Literal["longest", "longest-head", "arriving"],
+        BeforeValidator(choice_validator("drop", _DROPS)),
     ] = Field(
         default="longest",
         examples=["arriving"],
@@ -236,7 +238,7 @@ class FairQueue(Table):
     ties: (
         Annotated[
             Literal["latest", "random"],
-            BeforeValidator(choice("rule for ties", _TIES)),
+            BeforeValidator(choice_validator("rule for ties", _TIES)),
         ]
         | None
     ) = Field(
@@ -250,7 +252,7 @@ class FairQueue(Table):
 
     @model_validator(mode="before")
     @classmethod
-    def _fill_drop(cls, data: Any) -> Any:
+    def _set_default_drop(cls, data: Any) -> Any:
         if isinstance(data, Mapping) and data.get("buffers") == "individual":
             return {"drop": "arriving", **data}
         return data
@@ -259,37 +261,37 @@ class FairQueue(Table):
     def _check(self) -> Self:
         errors = []
         if self.quantum is not None and self.scheduler != "drr":
-            message = 'belongs to scheduler = "drr"; write that, or leave it out'
-            errors.append(error_at(message, "quantum"))
+            message = 'belongs to scheduler = "drr"; write that scheduler, or leave it out'
+            errors.append(make_error_at(message, "quantum"))
         if self.quantum is not None and self.quantum > _MAX_QUANTUM:
             message = f'out of range; write at most "{units.format_bytes(_MAX_QUANTUM)}"'
-            errors.append(error_at(message, "quantum"))
+            errors.append(make_error_at(message, "quantum"))
         if self.drop != "arriving" and self.buffers == "individual":
             message = (
                 "is for a shared buffer: with per-flow buffers the arriving packet is dropped; "
                 'write buffers = "shared", or leave it out'
             )
-            errors.append(error_at(message, "drop"))
+            errors.append(make_error_at(message, "drop"))
         if self.ties not in (None, "latest") and self.drop == "arriving":
             message = (
-                "selects one of several longest queues, and this drop policy uses none; write "
-                'drop = "longest" or "longest-head" as well, or leave it out'
+                "selects one of several equally long queues, but this drop policy does not need "
+                'the longest queue; write drop = "longest" or "longest-head", or leave it out'
             )
-            errors.append(error_at(message, "ties"))
+            errors.append(make_error_at(message, "ties"))
         if errors:
-            raise validation_error(errors)
+            raise make_validation_error(errors)
         return self
 
 
 _TABLES: dict[str, type[Table]] = {"red": Red, "fq": FairQueue, **AQM_TABLES}
 
 
-def _needs_keys(name: str) -> bool:
+def _has_required_keys(name: str) -> bool:
     fields = _TABLES[name].model_fields if name in _TABLES else {}
     return any(field.is_required() for key, field in fields.items() if key != "kind")
 
 
-QUEUE_NAMES = tuple(name for name in _NAMES if not _needs_keys(name))
+QUEUE_NAMES = tuple(name for name in _NAMES if not _has_required_keys(name))
 """Disciplines that can be given as a word, because all keys of their tables have defaults."""
 
 
@@ -300,17 +302,17 @@ def _read_queue(value: object) -> object:
     # A list rather than a set, because the value may not be hashable.
     if isinstance(value, Mapping) and value.get("kind") in list(_TABLES):
         return value
-    name = choice("queue discipline", _NAMES)(value)
+    name = choice_validator("queue discipline", _NAMES)(value)
     return {"kind": name} if name in _TABLES else name
 
 
-def _kind_of_queue(value: object) -> str:
+def _get_queue_kind(value: object) -> str:
     if isinstance(value, Mapping):
         return str(value["kind"])
     return value.kind if isinstance(value, Red | FairQueue | ManagedQueue) else "droptail"
 
 
-def add_names(schema: dict[str, Any]) -> None:
+def add_queue_words_to_schema(schema: dict[str, Any]) -> None:
     """Add the words, and drop-tail as a table, to the JSON Schema."""
     tables = [part for part in schema.pop("oneOf") if "$ref" in part]
     droptail = {
@@ -330,7 +332,7 @@ Queue = Annotated[
     | Annotated[FqCodel, Tag("fq_codel")]
     | Annotated[Pie, Tag("pie")]
     | Annotated[HeadDrop, Tag("head-drop")],
-    Discriminator(_kind_of_queue),
+    Discriminator(_get_queue_kind),
     BeforeValidator(_read_queue),
 ]
 """``"droptail"``, RED, fair queueing, or active queue management."""

@@ -25,7 +25,13 @@ from tcpcast import units
 from tcpcast.errors import UnitError
 from tcpcast.scenario.csv_file import read_csv
 from tcpcast.scenario.quantities import Bytes, Rate
-from tcpcast.scenario.table import Table, error_at, read_context, unknown_word, validation_error
+from tcpcast.scenario.table import (
+    Table,
+    get_validation_context,
+    make_error_at,
+    make_validation_error,
+    unknown_word_message,
+)
 
 OPPORTUNITY_BYTES = 1500
 """IP bytes that can leave per line of a trace."""
@@ -38,7 +44,7 @@ _KEYS = ("bucket", "trace")
 _WRITTEN = "entry"
 
 
-class _Varying(Table):
+class _VaryingRate(Table):
     @property
     def mean_bps(self) -> float:
         """The rate over a long time, bit/s."""
@@ -50,7 +56,7 @@ class _Varying(Table):
         return units.format_rate(float(f"{self.mean_bps:.4g}"))
 
 
-class TokenBucket(_Varying):
+class TokenBucket(_VaryingRate):
     """A token bucket, filled at ``bucket`` bit/s up to ``burst`` bytes.
 
     Packets leave immediately if the bucket has enough tokens. Otherwise a shaper queues them, and
@@ -68,9 +74,11 @@ class TokenBucket(_Varying):
     @model_validator(mode="after")
     def _check(self) -> Self:
         if not 1 <= self.bucket < math.inf:
-            raise validation_error([error_at('a bucket needs a rate; write "10mbit"', "bucket")])
+            raise make_validation_error(
+                [make_error_at('a bucket needs a rate; write "10mbit"', "bucket")]
+            )
         if not 1 <= self.burst <= _MAX_BURST:
-            raise validation_error([error_at('out of range; write "15KB"', "burst")])
+            raise make_validation_error([make_error_at('out of range; write "15KB"', "burst")])
         return self
 
     @property
@@ -85,7 +93,7 @@ class TokenBucket(_Varying):
 
 
 @dataclass(frozen=True, slots=True)
-class Opportunities:
+class PacketOpportunities:
     """Times in whole milliseconds at which packets can leave, each with a number of packets.
 
     ``pairs`` is not empty and has ascending times. The last time is the period of repetition.
@@ -105,7 +113,7 @@ class Opportunities:
 
 
 @functools.lru_cache(maxsize=4)
-def parse_opportunities(text: str) -> Opportunities:
+def parse_opportunities(text: str) -> PacketOpportunities:
     """Read opportunities that are written out: ``"1 1 5"``, or ``"1x2 5"``.
 
     Raises
@@ -117,7 +125,7 @@ def parse_opportunities(text: str) -> Opportunities:
     return _count_opportunities(text.split(), _WRITTEN)
 
 
-def read_opportunities(name: object, folder: Path | None) -> Opportunities:
+def read_opportunities(name: object, folder: Path | None) -> PacketOpportunities:
     """Read a trace of packet opportunities, the format of mahimahi and other emulators.
 
     A line is a time in whole milliseconds at which one packet can leave; empty lines are ignored.
@@ -135,21 +143,21 @@ def read_opportunities(name: object, folder: Path | None) -> Opportunities:
         The file does not exist, a line is not a time or is before the previous line, there are
         more than 2,000,000 lines, or none above 0 ms. The message contains the line number.
     """
-    return read_csv(name, folder, _NEEDS, _read_rows)
+    return read_csv(name, folder, _NEEDS, _read_opportunity_lines)
 
 
-def _read_rows(rows: Iterable[list[str]], name: str) -> Opportunities:
+def _read_opportunity_lines(rows: Iterable[list[str]], name: str) -> PacketOpportunities:
     return _count_opportunities((",".join(row).strip() for row in rows), f"{name}, line")
 
 
-def _count_opportunities(words: Iterable[str], where: str) -> Opportunities:
+def _count_opportunities(words: Iterable[str], where: str) -> PacketOpportunities:
     counts: dict[int, int] = {}
     last = total = 0
     for number, word in enumerate(words, start=1):
         if not word:
             continue
         try:
-            ms, count = _opportunity(word, written=where == _WRITTEN)
+            ms, count = _parse_opportunity(word, written=where == _WRITTEN)
         except UnitError as error:
             raise UnitError(f"{where} {number}: {error}") from None
         if ms < last:
@@ -164,10 +172,10 @@ def _count_opportunities(words: Iterable[str], where: str) -> Opportunities:
             f"{where.removesuffix(', line')} has no time above 0 ms; write the times at which "
             "packets can leave; the trace repeats after the last one"
         )
-    return Opportunities(tuple(counts.items()))
+    return PacketOpportunities(tuple(counts.items()))
 
 
-def _opportunity(word: str, *, written: bool) -> tuple[int, int]:
+def _parse_opportunity(word: str, *, written: bool) -> tuple[int, int]:
     """Read a time and its number of packets; only ``written`` texts may have a number."""
     match = re.fullmatch(r"(\d{1,10})(x[1-9]\d{0,6})?", word, re.ASCII)
     if match is None or int(match[1]) > _MAX_MS or (match[2] and not written):
@@ -175,20 +183,20 @@ def _opportunity(word: str, *, written: bool) -> tuple[int, int]:
     return int(match[1]), int(match[2][1:]) if match[2] else 1
 
 
-def _opportunities(value: object) -> Opportunities:
-    if isinstance(value, Opportunities):
+def _validate_opportunities(value: object) -> PacketOpportunities:
+    if isinstance(value, PacketOpportunities):
         return value
     if not isinstance(value, str):
         raise UnitError(f'{units.show(value)} is not a text; write "1 1 5" (milliseconds)')
     return parse_opportunities(value)
 
 
-def _without_default(schema: dict[str, Any]) -> None:
+def _remove_default_from_schema(schema: dict[str, Any]) -> None:
     """Remove the default, a placeholder for a trace, from the JSON Schema."""
     schema.pop("default", None)
 
 
-class OpportunityRate(_Varying):
+class OpportunityRate(_VaryingRate):
     """Packets of 1500 bytes leave at the times of a trace, which repeats.
 
     The resolved scenario contains the opportunities and does not need the file.
@@ -201,15 +209,15 @@ class OpportunityRate(_Varying):
         description="file with one time in ms per line, for 1500 B each",
     )
     opportunities: Annotated[
-        Opportunities,
-        PlainValidator(_opportunities),
+        PacketOpportunities,
+        PlainValidator(_validate_opportunities),
         PlainSerializer(str, return_type=str),
         WithJsonSchema({"type": "string", "pattern": r"^\s*\d+(x\d+)?(\s+\d+(x\d+)?)*\s*$"}),
     ] = Field(
-        default=Opportunities(()),
+        default=PacketOpportunities(()),
         examples=["1x2 5"],
         description="times in ms, with x2 for two at a time",
-        json_schema_extra=_without_default,
+        json_schema_extra=_remove_default_from_schema,
     )
 
     @model_validator(mode="before")
@@ -218,13 +226,15 @@ class OpportunityRate(_Varying):
         if not isinstance(data, Mapping) or "trace" not in data:
             return data
         if "opportunities" in data:
-            raise validation_error(
-                [error_at("both trace and opportunities are given; write one", "trace")]
+            raise make_validation_error(
+                [make_error_at("both trace and opportunities are given; write one", "trace")]
             )
         try:
-            opportunities = read_opportunities(data["trace"], read_context(info).folder)
+            opportunities = read_opportunities(data["trace"], get_validation_context(info).folder)
         except UnitError as error:
-            raise validation_error([error_at(str(error), "trace", value=data["trace"])]) from None
+            raise make_validation_error(
+                [make_error_at(str(error), "trace", value=data["trace"])]
+            ) from None
         return {**data, "opportunities": opportunities}
 
     @property
@@ -242,7 +252,7 @@ VaryingRate = TokenBucket | OpportunityRate
 """A rate that is not constant."""
 
 
-def _kind_of_rate(value: object) -> str:
+def _get_rate_kind(value: object) -> str:
     if isinstance(value, TokenBucket) or (isinstance(value, Mapping) and "bucket" in value):
         return "a-bucket"
     return "a-trace" if isinstance(value, OpportunityRate | Mapping) else "a-rate"
@@ -252,25 +262,27 @@ def _read_rate(value: object) -> object:
     if not isinstance(value, Mapping) or {"bucket", "trace", "opportunities"} & set(value):
         return value
     if {"burst", "policer"} & set(value):
-        raise validation_error([error_at('missing; write bucket = "10mbit"', "bucket")])
+        raise make_validation_error([make_error_at('missing; write bucket = "10mbit"', "bucket")])
     if not value:
-        raise validation_error(
-            [error_at('missing; write bucket = "10mbit", and burst = "15KB"', "bucket")]
+        raise make_validation_error(
+            [make_error_at('missing; write bucket = "10mbit", and burst = "15KB"', "bucket")]
         )
     key = next(iter(value))
-    raise validation_error([error_at(unknown_word("kind of rate", key, _KEYS), str(key))])
+    raise make_validation_error(
+        [make_error_at(unknown_word_message("kind of rate", key, _KEYS), str(key))]
+    )
 
 
 LinkRate = Annotated[
     Annotated[Rate, Tag("a-rate")]
     | Annotated[TokenBucket, Tag("a-bucket")]
     | Annotated[OpportunityRate, Tag("a-trace")],
-    Discriminator(_kind_of_rate),
+    Discriminator(_get_rate_kind),
     BeforeValidator(_read_rate),
 ]
 """A rate in bit/s (inf for an unlimited link), a token bucket, or packet opportunities."""
 
 
-def mean_bps(rate: float | VaryingRate) -> float:
+def compute_mean_bps(rate: float | VaryingRate) -> float:
     """Return the long-term rate in bit/s; inf for an unlimited link."""
     return rate if isinstance(rate, float | int) else rate.mean_bps

@@ -8,8 +8,8 @@ from pydantic import Field, model_validator
 from tcpcast.scenario.aqm import AQM_TABLES
 from tcpcast.scenario.link import UNLIMITED, BufferSize
 from tcpcast.scenario.quantities import Rate
-from tcpcast.scenario.queue import FairQueue, Queue, Red, add_names
-from tcpcast.scenario.table import Table, error_at, validation_error
+from tcpcast.scenario.queue import FairQueue, Queue, Red, add_queue_words_to_schema
+from tcpcast.scenario.table import Table, make_error_at, make_validation_error
 
 RETURN = "return"
 """Name of the return link as a hop of cross traffic."""
@@ -24,7 +24,9 @@ class ReturnLink(Table):
         examples=["50pkt"],
         description="buffer limit in acks, with the one in transmission",
     )
-    queue: Queue = Field(default="droptail", examples=["codel"], json_schema_extra=add_names)
+    queue: Queue = Field(
+        default="droptail", examples=["codel"], json_schema_extra=add_queue_words_to_schema
+    )
 
     @property
     def rate_bps(self) -> float:
@@ -45,11 +47,13 @@ class ReturnLink(Table):
         errors = []
         if math.isinf(self.rate):
             message = 'acks queue only behind a rate; write rate = "1mbit", or leave return out'
-            errors.append(error_at(message, "rate"))
+            errors.append(make_error_at(message, "rate"))
         if isinstance(self.queue, Red | FairQueue):
             *first, last = (f'"{name}"' for name in ("droptail", *AQM_TABLES))
             kinds = f"{', '.join(first)} or {last}"
-            errors.append(error_at(f"{self.queue.kind} is not for acks; write {kinds}", "queue"))
+            errors.append(
+                make_error_at(f"{self.queue.kind} is not for acks; write {kinds}", "queue")
+            )
         if errors:
-            raise validation_error(errors)
+            raise make_validation_error(errors)
         return self

@@ -27,15 +27,15 @@ from tcpcast.scenario.quantities import (
     RunTime,
     Size,
     TimeLimit,
-    counted,
+    integer_annotation,
 )
 from tcpcast.scenario.table import (
     Table,
-    choice,
-    error_at,
-    read_context,
-    unknown_word,
-    validation_error,
+    choice_validator,
+    get_validation_context,
+    make_error_at,
+    make_validation_error,
+    unknown_word_message,
 )
 
 PRECISION_METRICS = tuple(name for name, row in METRICS.items() if row.has_precision)
@@ -67,16 +67,16 @@ def _read_precision(value: object, info: ValidationInfo) -> object:
     if value is None:
         return None
     if not isinstance(value, Mapping):
-        return {read_context(info).precision_metric: _read_relative_width(value)}
+        return {get_validation_context(info).precision_metric: _read_relative_width(value)}
     if not value:
         raise ValueError('names no metric; write "1%", or { loss_ratio = "5%" }')
     errors = [
-        error_at(unknown_word("metric", name, PRECISION_METRICS), str(name))
+        make_error_at(unknown_word_message("metric", name, PRECISION_METRICS), str(name))
         for name in value
         if name not in PRECISION_METRICS
     ]
     if errors:
-        raise validation_error(errors)
+        raise make_validation_error(errors)
     return dict(value)
 
 
@@ -89,7 +89,7 @@ def _read_relative_width(value: object) -> float:
     return ratio
 
 
-def _exclude_both_lengths(schema: dict[str, Any]) -> None:
+def _exclude_both_lengths_in_schema(schema: dict[str, Any]) -> None:
     schema["not"] = {"required": ["transfers", "duration"]}
 
 
@@ -119,7 +119,7 @@ Precision = Annotated[
 ]
 
 
-def _check_order(times: list[float]) -> list[float]:
+def _check_ascending_times(times: list[float]) -> list[float]:
     if any(later <= time for time, later in itertools.pairwise(times)):
         raise ValueError('are not in ascending order; write ["100ms", "200ms"], each time once')
     return times
@@ -128,7 +128,7 @@ def _check_order(times: list[float]) -> list[float]:
 ReportTimes = Annotated[
     list[PositiveDuration],
     Field(min_length=1, max_length=1000),
-    AfterValidator(_check_order),
+    AfterValidator(_check_ascending_times),
 ]
 
 
@@ -140,11 +140,11 @@ class Run(Table):
     because their number is given and they have no warm-up.
     """
 
-    model_config = ConfigDict(json_schema_extra=_exclude_both_lengths)
+    model_config = ConfigDict(json_schema_extra=_exclude_both_lengths_in_schema)
 
     elsewhere: ClassVar[Mapping[str, str]] = {"connections": "unknown key; write run.transfers"}
 
-    transfers: Annotated[int, *counted(1, MAX_TRANSFERS)] | None = Field(
+    transfers: Annotated[int, *integer_annotation(1, MAX_TRANSFERS)] | None = Field(
         default=None,
         examples=[200000],
         description="transfers completed after the warm-up, per replication",
@@ -159,10 +159,10 @@ class Run(Table):
         examples=["20s"],
         description=("end of the warm-up; mser-5 detects it from the queue"),
     )
-    replications: Annotated[int, *counted(1, 100_000)] = Field(
+    replications: Annotated[int, *integer_annotation(1, 100_000)] = Field(
         default=1, examples=[4], description=("independent runs; with 1, intervals use batch means")
     )
-    seed: Annotated[int, *counted(0, MAX_SEED)] = Field(default=1, examples=[1])
+    seed: Annotated[int, *integer_annotation(0, MAX_SEED)] = Field(default=1, examples=[1])
     precision: Precision = Field(
         default=None,
         examples=["1%"],
@@ -199,41 +199,41 @@ class Run(Table):
 
     @model_validator(mode="before")
     @classmethod
-    def _fill_warmup(cls, data: Any, info: ValidationInfo) -> Any:
-        if isinstance(data, Mapping) and read_context(info).ends_by_itself:
+    def _set_default_warmup(cls, data: Any, info: ValidationInfo) -> Any:
+        if isinstance(data, Mapping) and get_validation_context(info).ends_by_itself:
             return {"warmup": "0s", **data}
         return data
 
     @model_validator(mode="after")
     def _check(self, info: ValidationInfo) -> Self:
-        if read_context(info).ends_by_itself:
-            return self._check_of_transfers()
+        if get_validation_context(info).ends_by_itself:
+            return self._check_transfers()
         if self.transfers is None and self.duration is None:
             message = 'missing; write duration = "300s", or transfers = 200000'
-            raise validation_error([error_at(message, "duration")])
+            raise make_validation_error([make_error_at(message, "duration")])
         if self.transfers is not None and self.duration is not None:
             message = "transfers and duration are both given; write one of them"
-            raise validation_error([error_at(message, "duration")])
+            raise make_validation_error([make_error_at(message, "duration")])
         if self.duration is not None and (self.warmup_s or 0) >= self.duration:
             message = (
                 f"{units.format_duration(self.warmup_s or 0)} is not below the duration, "
                 f"{units.format_duration(self.duration)}; write a shorter warmup"
             )
-            raise validation_error([error_at(message, "warmup")])
+            raise make_validation_error([make_error_at(message, "warmup")])
         return self
 
-    def _check_of_transfers(self) -> Self:
+    def _check_transfers(self) -> Self:
         ends = "traffic.count sets the number of isolated transfers"
         errors = [
-            error_at(f"{ends}; leave it out, or add traffic.arrivals", name)
+            make_error_at(f"{ends}; leave it out, or add traffic.arrivals", name)
             for name in ("transfers", "duration")
             if getattr(self, name) is not None
         ]
         if self.warmup_s != 0:
             message = "isolated transfers have no warm-up; leave it out"
-            errors.append(error_at(message, "warmup"))
+            errors.append(make_error_at(message, "warmup"))
         if errors:
-            raise validation_error(errors)
+            raise make_validation_error(errors)
         return self
 
 
@@ -242,16 +242,16 @@ class PacketCapture(Table):
 
     link: Annotated[
         Literal["sender", "bottleneck-in", "bottleneck-out", "receiver"],
-        BeforeValidator(choice("place to capture", _LINKS)),
+        BeforeValidator(choice_validator("place to capture", _LINKS)),
     ] = Field(examples=["bottleneck-in"])
     file: Annotated[str, Field(min_length=1, max_length=4096)] = Field(
         examples=["in.pcap"],
         description="where to write it, in or below the scenario's folder",
     )
-    packets: Annotated[int, *counted(1, 10**9)] = 1_000_000
+    packets: Annotated[int, *integer_annotation(1, 10**9)] = 1_000_000
 
 
-def _read_share(value: object) -> float:
+def _read_goodput_share(value: object) -> float:
     share = float(value) if isinstance(value, int | float) else units.parse_ratio(value)
     if not 0 < share < 1:
         raise ValueError(f'{units.show(value)} is not a share of the files; write "95%", or 0.95')
@@ -261,7 +261,7 @@ def _read_share(value: object) -> float:
 Share = Annotated[
     Ratio,
     RunTime,
-    BeforeValidator(_read_share),
+    BeforeValidator(_read_goodput_share),
     WithJsonSchema(RATIO_SCHEMA),
 ]
 
@@ -273,7 +273,7 @@ class Probes(Table):
     the distribution over blocks of packets, files and large files.
     """
 
-    flows: list[Annotated[int, *counted(0, 10**7 - 1)]] = Field(
+    flows: list[Annotated[int, *integer_annotation(0, 10**7 - 1)]] = Field(
         default=[], max_length=1000, examples=[[0, 1]]
     )
     pcap: list[PacketCapture] = Field(
@@ -286,7 +286,7 @@ class Probes(Table):
         examples=[["95%", "50%"]],
         description="shares of files that reach the reported goodputs",
     )
-    goodput_packets: Annotated[int, *counted(1, 10**6)] | None = Field(
+    goodput_packets: Annotated[int, *integer_annotation(1, 10**6)] | None = Field(
         default=None,
         examples=[10],
         description="also report goodput per block of this many packets",
@@ -303,9 +303,9 @@ class Probes(Table):
         twice = next((share for share in shares if shares.count(share) > 1), None)
         if twice is not None:
             message = f"{units.format_ratio(twice)} is listed twice; write each share once"
-            raise validation_error([error_at(message, "goodput_shares")])
+            raise make_validation_error([make_error_at(message, "goodput_shares")])
         if self.goodput_least > MAX_GOODPUT_PKTS:
             written = units.format_packets(self.goodput_least)
-            message = f'no file has more than {written}; write "10pkt"'
-            raise validation_error([error_at(message, "goodput_least")])
+            message = f'{written} is above the largest file size; write, for example, "10pkt"'
+            raise make_validation_error([make_error_at(message, "goodput_least")])
         return self

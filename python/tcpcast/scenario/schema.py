@@ -14,26 +14,31 @@ from tcpcast.scenario.table import Table
 _OVERLAID = ("ingress", "egress", "traffic")
 
 
-def scenario_schema() -> dict[str, Any]:
+def make_scenario_schema() -> dict[str, Any]:
     """Return the JSON Schema (draft 2020-12) of a scenario as typed.
 
     It contains keys, types, units and defaults. Rules across several keys (a minimum below the
     mean, a round-trip time above the transmission times) are checked only when a scenario is read.
     """
-    schema = _use_titles(Scenario.model_json_schema(by_alias=True, mode="validation"))
+    schema = _rename_definitions_to_titles(
+        Scenario.model_json_schema(by_alias=True, mode="validation")
+    )
     definitions = schema["$defs"]
-    tables = {table.model_config.get("title") or table.__name__: table for table in _tables(Table)}
+    tables = {
+        table.model_config.get("title") or table.__name__: table
+        for table in _get_all_table_types(Table)
+    }
     for name, definition in [*definitions.items(), ("Scenario", schema)]:
         _set_typed_defaults(definition, tables[name])
     entry = definitions["UserClass"]
     for name in _OVERLAID:
-        entry["properties"][name] = _partial(entry["properties"][name], definitions)
+        entry["properties"][name] = _make_keys_optional(entry["properties"][name], definitions)
     entry["required"] = ["name"]
-    _complete_by_classes(schema, entry["properties"]["traffic"])
+    _require_traffic_without_classes(schema, entry["properties"]["traffic"])
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema}
 
 
-def _complete_by_classes(schema: dict[str, Any], partial: dict[str, Any]) -> None:
+def _require_traffic_without_classes(schema: dict[str, Any], partial: dict[str, Any]) -> None:
     """Require complete traffic at the top level only in scenarios without classes."""
     traffic = schema["properties"]["traffic"]
     text = "traffic of all senders, or the keys that classes share"
@@ -45,7 +50,7 @@ def _complete_by_classes(schema: dict[str, Any], partial: dict[str, Any]) -> Non
     ]
 
 
-def _use_titles(schema: dict[str, Any]) -> dict[str, Any]:
+def _rename_definitions_to_titles(schema: dict[str, Any]) -> dict[str, Any]:
     """Rename definitions to their titles: pydantic's names of distributions are too long."""
     text = json.dumps(schema)
     for name, definition in schema["$defs"].items():
@@ -56,8 +61,8 @@ def _use_titles(schema: dict[str, Any]) -> dict[str, Any]:
     return titled
 
 
-def _tables(base: type[Table]) -> list[type[Table]]:
-    return [t for child in base.__subclasses__() for t in (child, *_tables(child))]
+def _get_all_table_types(base: type[Table]) -> list[type[Table]]:
+    return [t for child in base.__subclasses__() for t in (child, *_get_all_table_types(child))]
 
 
 def _set_typed_defaults(definition: dict[str, Any], table: type[Table]) -> None:
@@ -71,10 +76,10 @@ def _set_typed_defaults(definition: dict[str, Any], table: type[Table]) -> None:
             schema.update(schema.pop("anyOf")[0])
         default = schema.pop("default", None)
         if default is not None:
-            schema["default"] = _typed_default(fields[key], default)
+            schema["default"] = _get_default_as_typed(fields[key], default)
 
 
-def _typed_default(field: Any, default: Any) -> Any:
+def _get_default_as_typed(field: Any, default: Any) -> Any:
     if field.is_required() or field.default is None:  # computed elsewhere
         return default
     # The alias only matters for the name of a field in a table.
@@ -83,7 +88,7 @@ def _typed_default(field: Any, default: Any) -> Any:
     return adapter.dump_python(field.default, by_alias=True, exclude_none=True)
 
 
-def _partial(schema: dict[str, Any], definitions: dict[str, Any]) -> dict[str, Any]:
+def _make_keys_optional(schema: dict[str, Any], definitions: dict[str, Any]) -> dict[str, Any]:
     """Return a schema in which all keys are optional, for tables merged with the top level.
 
     Referenced tables are copied under a name that ends in Overlay.
@@ -94,7 +99,7 @@ def _partial(schema: dict[str, Any], definitions: dict[str, Any]) -> dict[str, A
         overlay = f"{name}Overlay"
         if overlay not in definitions:
             definitions[overlay] = {}
-            definitions[overlay].update(_partial(definitions[name], definitions))
+            definitions[overlay].update(_make_keys_optional(definitions[name], definitions))
         return {**partial, "$ref": f"#/$defs/{overlay}"}
     for word in ("required", "discriminator", "default"):
         partial.pop(word, None)
@@ -103,7 +108,7 @@ def _partial(schema: dict[str, Any], definitions: dict[str, Any]) -> dict[str, A
         partial["anyOf"] = partial.pop("oneOf")
     for word in ("anyOf", "allOf"):
         if word in partial:
-            partial[word] = [_partial(part, definitions) for part in partial[word]]
+            partial[word] = [_make_keys_optional(part, definitions) for part in partial[word]]
     for key, value in partial.get("properties", {}).items():
-        partial["properties"][key] = _partial(value, definitions)
+        partial["properties"][key] = _make_keys_optional(value, definitions)
     return partial

@@ -7,9 +7,9 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import BeforeValidator, ConfigDict, Field, WithJsonSchema, model_validator
 
-from tcpcast.scenario.changes import leaves
-from tcpcast.scenario.quantities import counted
-from tcpcast.scenario.table import Table, choice, error_at, validation_error
+from tcpcast.scenario.changes import iter_values_by_dotted_key
+from tcpcast.scenario.quantities import integer_annotation
+from tcpcast.scenario.table import Table, choice_validator, make_error_at, make_validation_error
 from tcpcast.units import show
 
 MAX_REPLICATIONS = 100_000
@@ -23,14 +23,14 @@ def _read_engines(value: object) -> object:
     return [name.strip() for name in value.split(",")] if isinstance(value, str) else value
 
 
-def _read_groups(value: object) -> object:
+def _read_zip_groups(value: object) -> object:
     """Convert one list of keys to a list with one group."""
     if isinstance(value, list) and value and all(isinstance(key, str) for key in value):
         return [value]
     return value
 
 
-def _any_key(schema: dict[str, Any]) -> None:
+def _add_varied_keys_to_schema(schema: dict[str, Any]) -> None:
     """Add the varied keys, with or without quotes, to the JSON Schema."""
     schema["additionalProperties"] = {
         "description": "a dotted key of the scenario, with a range or a list of values",
@@ -49,7 +49,7 @@ class Sweep(Table):
     are run, except for keys that are paired by ``zip`` or sampled by ``latin``.
     """
 
-    model_config = ConfigDict(extra="allow", json_schema_extra=_any_key)
+    model_config = ConfigDict(extra="allow", json_schema_extra=_add_varied_keys_to_schema)
 
     engines: Annotated[
         list[str],
@@ -60,24 +60,24 @@ class Sweep(Table):
         examples=[["pftk", "packet"]],
         description="engines; default: every quick engine that applies",
     )
-    replications: Annotated[int, *counted(1, MAX_REPLICATIONS)] = Field(
+    replications: Annotated[int, *integer_annotation(1, MAX_REPLICATIONS)] = Field(
         default=1,
         examples=[5],
         description="simulations per cell, with seeds `run.seed`, `run.seed` + 1, ...",
     )
-    feed: Annotated[Literal["scenario", "measured"], BeforeValidator(choice("feed", _FEEDS))] = (
-        Field(default="scenario", description="inputs of formulas, as for run")
-    )
+    feed: Annotated[
+        Literal["scenario", "measured"], BeforeValidator(choice_validator("feed", _FEEDS))
+    ] = Field(default="scenario", description="inputs of formulas, as for run")
     zip: Annotated[
         list[list[str]],
-        BeforeValidator(_read_groups),
+        BeforeValidator(_read_zip_groups),
         WithJsonSchema({"anyOf": [_TEXTS, {"type": "array", "items": _TEXTS}]}),
     ] = Field(
         default=[],
         examples=[["network.rtt", "network.bottleneck.rate"]],
         description="keys whose lists vary in parallel",
     )
-    latin: Annotated[int, *counted(2, MAX_DRAWN)] | None = Field(
+    latin: Annotated[int, *integer_annotation(2, MAX_DRAWN)] | None = Field(
         default=None,
         examples=[50],
         description="number of points of a Latin hypercube, instead of all combinations",
@@ -92,21 +92,25 @@ class Sweep(Table):
     @classmethod
     def _flatten(cls, data: Any) -> Any:
         """Accept ``network.rtt = ...`` without quotes around the key."""
-        return dict(leaves(data, whole=Sweep.model_fields)) if isinstance(data, Mapping) else data
+        return (
+            dict(iter_values_by_dotted_key(data, whole=Sweep.model_fields))
+            if isinstance(data, Mapping)
+            else data
+        )
 
     @model_validator(mode="after")
     def _check(self) -> Self:
         errors = [
-            error_at(f"{show(value)} is not a range or list; write {_example(key)}", key)
+            make_error_at(f"{show(value)} is not a range or list; write {_example_text(key)}", key)
             for key, value in self.vary.items()
             if not isinstance(value, str | list)
         ]
         if not self.vary:
-            errors = [error_at(f"no key varies; write, for example, {_EXAMPLE}")]
+            errors = [make_error_at(f"no key varies; write, for example, {_EXAMPLE}")]
         if errors:
-            raise validation_error(errors)
+            raise make_validation_error(errors)
         return self
 
 
-def _example(key: str) -> str:
+def _example_text(key: str) -> str:
     return f'"{key}" = [...], or "10ms..200ms log 8"'

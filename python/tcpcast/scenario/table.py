@@ -1,7 +1,7 @@
 """Base class of all scenario tables: rejects unknown keys and rewords pydantic's errors.
 
 An error is one line: the dotted key, the problem and the correction. Each table rewords the errors
-of its own keys; ``input_errors`` prepends the dotted path.
+of its own keys; ``convert_to_input_errors`` prepends the dotted path.
 """
 
 import difflib
@@ -23,7 +23,7 @@ from pydantic import (
 from pydantic_core import ErrorDetails, InitErrorDetails, PydanticCustomError
 
 from tcpcast.errors import InputError
-from tcpcast.scenario import names
+from tcpcast.scenario import name_patterns
 from tcpcast.scenario.toml import write_value
 from tcpcast.units import show
 
@@ -41,7 +41,7 @@ _NO_TABLES = frozenset(
 
 
 @dataclass(frozen=True, slots=True)
-class Context:
+class ValidationContext:
     """Validation context: values of other tables that a table needs.
 
     ``payload_bytes`` converts sizes in bytes to packets (None: unknown). ``folder`` is the base of
@@ -59,9 +59,9 @@ class Context:
     timestamps: bool = False
 
 
-def read_context(info: ValidationInfo) -> Context:
+def get_validation_context(info: ValidationInfo) -> ValidationContext:
     """Return the context of a validation, or an empty one for a table built on its own."""
-    return info.context if isinstance(info.context, Context) else Context()
+    return info.context if isinstance(info.context, ValidationContext) else ValidationContext()
 
 
 class Table(BaseModel):
@@ -82,7 +82,7 @@ class Table(BaseModel):
         try:
             return handler(data)
         except ValidationError as error:
-            raise validation_error([_reword(cls, e) for e in error.errors()]) from None
+            raise make_validation_error([_reword_error(cls, e) for e in error.errors()]) from None
 
     @classmethod
     def key_names(cls) -> dict[str, Any]:
@@ -106,7 +106,7 @@ def empty_list() -> list[Any]:
     return []
 
 
-def error_at(
+def make_error_at(
     message: str, *location: str | int, value: object = None, kind: str = _ERROR
 ) -> InitErrorDetails:
     """Describe an error at a location relative to the present table."""
@@ -115,16 +115,16 @@ def error_at(
     return InitErrorDetails(type=PydanticCustomError(*texts), loc=location, input=value)
 
 
-def missing_at(message: str, *location: str | int) -> InitErrorDetails:
+def make_missing_key_error(message: str, *location: str | int) -> InitErrorDetails:
     """Describe a missing key at a location relative to the present table."""
-    return error_at(message, *location, kind=_MISSING)
+    return make_error_at(message, *location, kind=_MISSING)
 
 
-def missing_kind(value: Mapping[str, Any], key: str, example: str) -> InitErrorDetails:
+def make_missing_kind_error(value: Mapping[str, Any], key: str, example: str) -> InitErrorDetails:
     """Describe the missing key that selects the kind of a table; ``law`` is its former name."""
     if "law" in value:
-        return error_at(f"unknown key; write {key} = {show(value['law'])}", "law")
-    return missing_at(f"missing; write {key} = {example}", key)
+        return make_error_at(f"unknown key; write {key} = {show(value['law'])}", "law")
+    return make_missing_key_error(f"missing; write {key} = {example}", key)
 
 
 def has_only_missing_keys(error: ValidationError) -> bool:
@@ -137,24 +137,24 @@ def prepend_location(detail: InitErrorDetails, *above: str | int) -> InitErrorDe
     return {**detail, "loc": (*above, *detail["loc"])}
 
 
-def validation_error(details: Iterable[InitErrorDetails]) -> ValidationError:
+def make_validation_error(details: Iterable[InitErrorDetails]) -> ValidationError:
     """Return the exception that pydantic propagates to the enclosing table."""
     return ValidationError.from_exception_data("scenario", list(details))
 
 
-def subclasses(base: type[Table]) -> list[type[Table]]:
+def get_all_subclasses(base: type[Table]) -> list[type[Table]]:
     """Return all direct and indirect subclasses of a table."""
-    return [t for child in base.__subclasses__() for t in (child, *subclasses(child))]
+    return [t for child in base.__subclasses__() for t in (child, *get_all_subclasses(child))]
 
 
-def union_members() -> frozenset[str]:
+def get_union_member_names() -> frozenset[str]:
     """Return the names of union members, which pydantic inserts into the location of an error.
 
     They are not keys. The name of a table is the only permitted value of its selecting key.
     """
     words = (
         typing.get_args(field.annotation)
-        for table in subclasses(Table)
+        for table in get_all_subclasses(Table)
         for field in table.model_fields.values()
         if typing.get_origin(field.annotation) is typing.Literal
     )
@@ -165,7 +165,7 @@ EntryNames = Mapping[tuple[str, ...], Sequence[str | None]]
 """Names of the entries of lists of tables, by the list's location; None for entries without one."""
 
 
-def input_errors(
+def convert_to_input_errors(
     error: ValidationError, names: EntryNames | None = None, *, of_classes: bool = False
 ) -> list[InputError]:
     """Return the errors of a scenario.
@@ -187,22 +187,22 @@ def input_errors(
         once. If there are too many, the last entry has no key and states the number of others.
     """
     messages: dict[tuple[tuple[int | str, ...], str], None] = {}
-    members = union_members()
+    members = get_union_member_names()
     for e in error.errors():
-        messages[_without_members(e["loc"], members), e["msg"]] = None
+        messages[_remove_union_member_names(e["loc"], members), e["msg"]] = None
     if of_classes:
         messages = {key: None for key in messages if key[0][:1] != ("traffic",)}
     listed = [
         InputError(_format_location(location, names or {}), message)
         for location, message in messages
-        if (_inherited_from(location), message) not in messages
+        if (_get_inherited_location(location), message) not in messages
     ]
     if len(listed) > _MAX_LINES:
         listed[_MAX_LINES:] = [InputError("", f"and {len(listed) - _MAX_LINES} more")]
     return listed
 
 
-def _without_members(
+def _remove_union_member_names(
     location: tuple[int | str, ...], members: frozenset[str]
 ) -> tuple[int | str, ...]:
     """Remove names of union members; ``transfers`` below ``run`` is a key."""
@@ -210,8 +210,8 @@ def _without_members(
     return tuple(p for above, p in pairs if p not in members or (above, p) == ("run", "transfers"))
 
 
-def choice(what: str, words: Sequence[str]) -> Callable[[object], str]:
-    """Return a validator for one of a few words.
+def choice_validator(what: str, words: Sequence[str]) -> Callable[[object], str]:
+    """Return a validator that accepts only the given words.
 
     Parameters
     ----------
@@ -227,14 +227,16 @@ def choice(what: str, words: Sequence[str]) -> Callable[[object], str]:
             word = value.get("kind", value)
         if isinstance(word, str) and word in words:
             return word
-        raise ValueError(unknown_word(what, word, words))
+        raise ValueError(unknown_word_message(what, word, words))
 
     return check
 
 
-def unknown_word(what: str, word: object, known: Sequence[str]) -> str:
+def unknown_word_message(what: str, word: object, known: Sequence[str]) -> str:
     """Return the message for an unknown word, with a suggestion."""
-    return f"{show(word)} is not a {what}{suggestion(word, known)}; write {_join_quoted(known)}"
+    return (
+        f"{show(word)} is not a {what}{did_you_mean_text(word, known)}; write {_join_quoted(known)}"
+    )
 
 
 def _join_quoted(words: Sequence[str]) -> str:
@@ -242,13 +244,13 @@ def _join_quoted(words: Sequence[str]) -> str:
     return " or ".join([", ".join(quoted[:-1]), quoted[-1]]) if quoted[1:] else quoted[0]
 
 
-def suggestion(word: object, known: Iterable[str]) -> str:
+def did_you_mean_text(word: object, known: Iterable[str]) -> str:
     """Return ``, did you mean "..."?`` for the nearest known word, or nothing."""
-    near = nearest(word, known)
+    near = find_nearest_word(word, known)
     return f' (did you mean "{near}"?)' if near else ""
 
 
-def nearest(word: object, known: Iterable[str]) -> str | None:
+def find_nearest_word(word: object, known: Iterable[str]) -> str | None:
     """Return the known word most similar to the typed word, or None."""
     names = {name.lower(): name for name in known}
     typed = str(word).lower()
@@ -258,74 +260,80 @@ def nearest(word: object, known: Iterable[str]) -> str | None:
     return names[matches[0]] if matches else None
 
 
-def unknown_key(table: type[Table], key: object) -> str:
+def unknown_key_message(table: type[Table], key: object) -> str:
     """Return the message for an unknown key, with a suggestion."""
     if isinstance(key, str) and key in table.elsewhere:
         return table.elsewhere[key]
     names = table.key_names()
-    below = [f'"{name}.{key}"' for name, f in names.items() if key in _keys_below(f.annotation)]
+    below = [
+        f'"{name}.{key}"'
+        for name, f in names.items()
+        if key in _get_keys_of_subtables(f.annotation)
+    ]
     if below:
         return f"unknown key; write {' or '.join(below)}"
-    near = nearest(key, names)
+    near = find_nearest_word(key, names)
     if near:
         return f'unknown key; did you mean "{near}"?'
     return f"unknown key; the keys here are {', '.join(names)}"
 
 
-def _keys_below(annotation: Any) -> set[str]:
+def _get_keys_of_subtables(annotation: Any) -> set[str]:
     """Return the keys of all tables that a field may contain."""
     if isinstance(annotation, type) and issubclass(annotation, Table):
         return set(annotation.key_names())
-    return {key for part in typing.get_args(annotation) for key in _keys_below(part)}
+    return {key for part in typing.get_args(annotation) for key in _get_keys_of_subtables(part)}
 
 
-def _reword(table: type[Table], error: ErrorDetails) -> InitErrorDetails:
+def _reword_error(table: type[Table], error: ErrorDetails) -> InitErrorDetails:
     location, kind, value = error["loc"], error["type"], error["input"]
     if kind in (_ERROR, _MISSING):
-        return error_at(error["msg"], *location, value=value, kind=kind)
+        return make_error_at(error["msg"], *location, value=value, kind=kind)
     if kind == "extra_forbidden":
-        return error_at(unknown_key(table, location[-1]), *location)
-    example = _example(table, str(location[0])) if location else _table_example(table)
+        return make_error_at(unknown_key_message(table, location[-1]), *location)
+    example = (
+        _example_toml_value(table, str(location[0])) if location else _example_toml_table(table)
+    )
     if kind == "missing":
-        return missing_at(f"missing; write {location[-1]} = {example}", *location)
+        return make_missing_key_error(f"missing; write {location[-1]} = {example}", *location)
     if kind == "value_error":
-        return error_at(str(error["ctx"]["error"]), *location, value=value)
+        return make_error_at(str(error["ctx"]["error"]), *location, value=value)
     if kind in ("too_short", "too_long"):
         size = error["ctx"]["actual_length"]
         bound = f"at least {error['ctx'].get('min_length')}"
         if kind == "too_long":
             bound = f"at most {error['ctx']['max_length']}"
-        return error_at(f"has {size} entries; write {bound}", *location)
+        return make_error_at(f"has {size} entries; write {bound}", *location)
     written = f"; write {example}" if example else ""
-    message = f"{show(value)} is not {_expected(error)}{written}"
-    if kind == "list_type" and isinstance(value, Mapping) and _has_entries(table, location):
+    message = f"{show(value)} is not {_expected_type_text(error)}{written}"
+    if kind == "list_type" and isinstance(value, Mapping) and _is_list_of_tables(table, location):
         message = "is one table; write one table per entry, with double brackets as in [[class]]"
-    return error_at(message, *location, value=value)
+    return make_error_at(message, *location, value=value)
 
 
-def _has_entries(table: type[Table], location: Sequence[int | str]) -> bool:
+def _is_list_of_tables(table: type[Table], location: Sequence[int | str]) -> bool:
     """Return True if a key contains a list of tables."""
     example = table.example(str(location[0])) if location else None
     return isinstance(example, list) and bool(example) and isinstance(example[0], Mapping)
 
 
-def _example(table: type[Table], key: str) -> str | None:
+def _example_toml_value(table: type[Table], key: str) -> str | None:
     value = table.example(key)
     return None if value is None else write_value(value)
 
 
-def _table_example(table: type[Table]) -> str:
-    examples = ((key, _example(table, key)) for key in table.key_names())
+def _example_toml_table(table: type[Table]) -> str:
+    examples = ((key, _example_toml_value(table, key)) for key in table.key_names())
     key, value = next((key, value) for key, value in examples if value)
     return f"{{ {key} = {value} }}"
 
 
-def _expected(error: ErrorDetails) -> str:
+def _expected_type_text(error: ErrorDetails) -> str:
     kind = error["type"]
     if kind == "literal_error":
         return str(error["ctx"]["expected"])
     if kind == "string_pattern_mismatch":
-        return names.PATTERN_TEXTS[error["ctx"]["pattern"]]
+        return name_patterns.PATTERN_TEXTS[error["ctx"]["pattern"]]
     if kind == "string_too_long":
         return f"short enough (at most {error['ctx']['max_length']} characters)"
     texts = {
@@ -340,7 +348,7 @@ def _expected(error: ErrorDetails) -> str:
     return texts.get(kind, f"right ({error['msg']})")
 
 
-def _inherited_from(location: tuple[int | str, ...]) -> tuple[int | str, ...] | None:
+def _get_inherited_location(location: tuple[int | str, ...]) -> tuple[int | str, ...] | None:
     match location:
         case ("class", int(), "rtt"):
             return ("network", "rtt")

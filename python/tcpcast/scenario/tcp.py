@@ -25,10 +25,10 @@ from tcpcast.scenario.modern_tcp import (
     DEFAULT_STACK,
     MODERN_PRESETS,
     TIMESTAMP_BYTES,
-    applicable_keys,
-    control_of,
+    drop_classic_keys,
+    find_unsupported_modern_keys,
+    get_congestion_control,
     is_modern,
-    modern_errors,
 )
 from tcpcast.scenario.network import HEADER_BYTES
 from tcpcast.scenario.quantities import (
@@ -38,19 +38,19 @@ from tcpcast.scenario.quantities import (
     Lateness,
     PositiveDuration,
     Window,
-    counted,
+    integer_annotation,
     read_window,
     write_window,
 )
 from tcpcast.scenario.stack_facts import describe_stack
-from tcpcast.scenario.table import Table, choice, error_at, validation_error
+from tcpcast.scenario.table import Table, choice_validator, make_error_at, make_validation_error
 from tcpcast.scenario.tcp_rules import (
     MAX_DUPLICATES,
     MAX_PLUS,
     TcpRules,
-    applicable_rules,
-    rule_errors,
-    rules_of,
+    drop_inapplicable_rules,
+    find_inapplicable_rules,
+    get_preset_rules,
 )
 
 _RFC: dict[str, Any] = {
@@ -175,14 +175,14 @@ IdleRestart = Annotated[
 ]
 
 
-def _optional_keys(schema: dict[str, Any]) -> None:
+def _make_keys_optional_in_schema(schema: dict[str, Any]) -> None:
     """Make all keys optional in the JSON Schema, because the preset fills in omitted keys."""
     schema.pop("required", None)
-    for name, value in applicable_keys(STACKS[DEFAULT_STACK]).items():
+    for name, value in drop_classic_keys(STACKS[DEFAULT_STACK]).items():
         schema["properties"][name]["default"] = value
 
 
-def _stack(value: object) -> str:
+def _read_stack(value: object) -> str:
     """Read a preset; the error for a stack that is not simulated names a formula engine."""
     if isinstance(value, str) and value != "bbr3" and re.fullmatch(_LATER_BBR, value.lower()):
         if "2" in value:
@@ -201,24 +201,24 @@ def _stack(value: object) -> str:
         raise UnitError(
             '"reno" is not a stack; write "linux-reno", or "rfc-reno", which has no SACK'
         )
-    return choice("stack", tuple(STACKS))(value)
+    return choice_validator("stack", tuple(STACKS))(value)
 
 
 class Tcp(Table):
     """Behaviour of senders and receivers; the preset determines omitted keys."""
 
-    model_config = ConfigDict(json_schema_extra=_optional_keys)
+    model_config = ConfigDict(json_schema_extra=_make_keys_optional_in_schema)
 
     elsewhere: ClassVar[Mapping[str, str]] = _OF_THE_STACK
 
     stack: Annotated[
         str,
-        BeforeValidator(_stack),
+        BeforeValidator(_read_stack),
         WithJsonSchema(
             {"enum": list(STACKS), "enumDescriptions": [describe_stack(name) for name in STACKS]}
         ),
     ] = Field(examples=["linux-cubic"], description="preset, below")
-    initial_window: Annotated[int, *counted(1, 10**6)] = Field(
+    initial_window: Annotated[int, *integer_annotation(1, 10**6)] = Field(
         examples=[2], description="packets sent before the first ack"
     )
     ssthresh: Threshold = Field(
@@ -243,7 +243,7 @@ class Tcp(Table):
     )
     max_rto: PositiveDuration = Field(examples=["64s"], description="maximum RTO")
     rto_granularity: Duration = Field(examples=["0s"], description="clock granularity G (RFC 6298)")
-    duplicate_threshold: Annotated[int, *counted(1, MAX_DUPLICATES)] = Field(
+    duplicate_threshold: Annotated[int, *integer_annotation(1, MAX_DUPLICATES)] = Field(
         examples=[3], description="duplicate acks that indicate a loss"
     )
     limited_transmit: StrictBool = Field(
@@ -270,7 +270,7 @@ class Tcp(Table):
     handshake: (
         Annotated[
             Literal["none", "tcp", "tls13", "tls12"],
-            BeforeValidator(choice("handshake", ("none", "tcp", "tls13", "tls12"))),
+            BeforeValidator(choice_validator("handshake", ("none", "tcp", "tls13", "tls12"))),
         ]
         | None
     ) = Field(
@@ -299,16 +299,20 @@ class Tcp(Table):
         stack = data.get("stack", DEFAULT_STACK)
         preset = STACKS.get(stack, _RFC) if isinstance(stack, str) else _RFC
         typed = data.get("rules", {})
-        rules = {**rules_of(str(stack), preset), **typed} if isinstance(typed, Mapping) else typed
+        rules = (
+            {**get_preset_rules(str(stack), preset), **typed}
+            if isinstance(typed, Mapping)
+            else typed
+        )
         return {"stack": stack, **preset, **data, "rules": rules}
 
     @model_serializer(mode="wrap")
-    def _leave_out(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
+    def _serialize_applicable_keys(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
         tables: dict[str, Any] = handler(self)
         if self.is_modern:
-            return applicable_keys(tables)
+            return drop_classic_keys(tables)
         own = STACKS[self.stack].get("rules", {})
-        return {**tables, "rules": applicable_rules(self.stack, tables["rules"], own)}
+        return {**tables, "rules": drop_inapplicable_rules(self.stack, tables["rules"], own)}
 
     @model_validator(mode="after")
     def _check(self) -> Self:
@@ -318,27 +322,27 @@ class Tcp(Table):
                 largest = units.format_duration(self.max_rto)
                 given = units.format_duration(getattr(self, key))
                 message = f"{given} is above max_rto, {largest}; write less, or raise max_rto"
-                errors.append(error_at(message, key))
-        errors += [*self._rules_errors(), *self._max_plus_errors()]
+                errors.append(make_error_at(message, key))
+        errors += [*self._find_rule_errors(), *self._find_max_plus_errors()]
         if self.is_modern:
-            errors += modern_errors(self.stack, self._typed())
+            errors += find_unsupported_modern_keys(self.stack, self._typed())
         else:
-            errors += self._classic_errors()
+            errors += self._find_classic_stack_errors()
         if errors:
-            raise validation_error(errors)
+            raise make_validation_error(errors)
         return self
 
-    def _classic_errors(self) -> Iterator[InitErrorDetails]:
+    def _find_classic_stack_errors(self) -> Iterator[InitErrorDetails]:
         instead = 'write stack = "linux-reno", or leave it out'
         absent = (key for key in ("timestamps", "ecn") if getattr(self, key) is not None)
-        yield from (error_at(f"{self.stack} has none; {instead}", key) for key in absent)
+        yield from (make_error_at(f"{self.stack} has none; {instead}", key) for key in absent)
         if self.handshake not in (None, "none"):
-            yield error_at(
+            yield make_error_at(
                 f"{self.stack} begins with the first data packet; {instead}", "handshake"
             )
 
-    def _rules_errors(self) -> Iterator[InitErrorDetails]:
-        yield from rule_errors(self.stack, self.rules, is_modern=self.is_modern)
+    def _find_rule_errors(self) -> Iterator[InitErrorDetails]:
+        yield from find_inapplicable_rules(self.stack, self.rules, is_modern=self.is_modern)
         if self.is_modern:
             return
         if self.last_packets_threshold > self.duplicate_threshold:
@@ -347,19 +351,21 @@ class Tcp(Table):
                 f"{self.duplicate_threshold}, but must not be larger; "
                 f'write at most {self.duplicate_threshold}, or "duplicate-threshold"'
             )
-            yield error_at(message, "rules", "last_packets_threshold")
+            yield make_error_at(message, "rules", "last_packets_threshold")
         of_preset = STACKS[self.stack].get("rules", {}).get("limited_transmit_on", "each")
         if not self.limited_transmit and self.rules.limited_transmit_on != of_preset:
             message = "needs tcp.limited_transmit = true; write that as well, or leave it out"
-            yield error_at(message, "rules", "limited_transmit_on")
+            yield make_error_at(message, "rules", "limited_transmit_on")
 
-    def _max_plus_errors(self) -> list[InitErrorDetails]:
+    def _find_max_plus_errors(self) -> list[InitErrorDetails]:
         if self.stack != MAX_PLUS:
             return []
         message = (
             f"{MAX_PLUS} has instantaneous loss feedback and an ack for each packet; leave it out"
         )
-        return [error_at(message, key) for key in _NOT_MAX_PLUS if getattr(self, key) != _RFC[key]]
+        return [
+            make_error_at(message, key) for key in _NOT_MAX_PLUS if getattr(self, key) != _RFC[key]
+        ]
 
     def _typed(self) -> dict[str, Any]:
         """Return the values as users type them, by key."""
@@ -377,7 +383,7 @@ class Tcp(Table):
     @property
     def control(self) -> str:
         """Congestion control: ``reno``, ``cubic``, ``bbr``, ``bbr3`` or ``dctcp``."""
-        return control_of(self.stack)
+        return get_congestion_control(self.stack)
 
     @property
     def header_bytes(self) -> int:

@@ -8,7 +8,7 @@ from pydantic_core import InitErrorDetails
 
 from tcpcast import units
 from tcpcast.scenario.modern_tcp import USE_CLASSIC
-from tcpcast.scenario.table import Table, choice, error_at
+from tcpcast.scenario.table import Table, choice_validator, make_error_at
 
 MAX_PLUS = "max-plus-reno"
 
@@ -45,7 +45,7 @@ class MaxPlusRules(Table):
 
     growth: Annotated[
         Literal["after-halving", "every-ack"],
-        BeforeValidator(choice("rule of growth", ("after-halving", "every-ack"))),
+        BeforeValidator(choice_validator("rule of growth", ("after-halving", "every-ack"))),
     ] = Field(
         default="after-halving",
         examples=["every-ack"],
@@ -77,7 +77,7 @@ class TcpRules(Table):
 
     recovery: Annotated[
         Literal["reno", "newreno", "newreno-patient"],
-        BeforeValidator(choice("kind of recovery", RECOVERIES)),
+        BeforeValidator(choice_validator("kind of recovery", RECOVERIES)),
     ] = Field(
         default="newreno",
         examples=["reno"],
@@ -92,7 +92,7 @@ class TcpRules(Table):
         description="use slow start at cwnd = ssthresh, where RFC 5681 allows either",
     )
     window_unit: Annotated[
-        Literal["packets", "bytes"], BeforeValidator(choice("unit", ("packets", "bytes")))
+        Literal["packets", "bytes"], BeforeValidator(choice_validator("unit", ("packets", "bytes")))
     ] = Field(
         default="packets",
         examples=["bytes"],
@@ -102,7 +102,7 @@ class TcpRules(Table):
         ),
     )
     timer_restart: Annotated[
-        Literal["ack", "send"], BeforeValidator(choice("rule", ("ack", "send")))
+        Literal["ack", "send"], BeforeValidator(choice_validator("rule", ("ack", "send")))
     ] = Field(
         default="ack",
         examples=["send"],
@@ -112,7 +112,7 @@ class TcpRules(Table):
         ),
     )
     backoff_until: Annotated[
-        Literal["sample", "ack"], BeforeValidator(choice("rule", ("sample", "ack")))
+        Literal["sample", "ack"], BeforeValidator(choice_validator("rule", ("sample", "ack")))
     ] = Field(
         default="sample",
         examples=["ack"],
@@ -130,7 +130,8 @@ class TcpRules(Table):
         ),
     )
     limited_transmit_on: Annotated[
-        Literal["each", "second"], BeforeValidator(choice("duplicate", ("each", "second")))
+        Literal["each", "second"],
+        BeforeValidator(choice_validator("duplicate", ("each", "second"))),
     ] = Field(
         default="each",
         examples=["second"],
@@ -164,13 +165,15 @@ _MODERN_RULES = {
 }
 
 
-def rules_of(stack: str, preset: dict[str, Any]) -> dict[str, Any]:
+def get_preset_rules(stack: str, preset: dict[str, Any]) -> dict[str, Any]:
     """Return the rules of a preset as typed, including defaults of ``max-plus-reno``."""
     own: dict[str, Any] = {"max_plus": {}} if stack == MAX_PLUS else {}
     return {**own, **preset.get("rules", {})}
 
 
-def applicable_rules(stack: str, rules: dict[str, Any], preset: dict[str, Any]) -> dict[str, Any]:
+def drop_inapplicable_rules(
+    stack: str, rules: dict[str, Any], preset: dict[str, Any]
+) -> dict[str, Any]:
     """Return the rules that apply to a classic stack.
 
     The preset's own recovery is omitted, so that a class with another stack does not inherit it.
@@ -181,16 +184,18 @@ def applicable_rules(stack: str, rules: dict[str, Any], preset: dict[str, Any]) 
     return {key: value for key, value in rules.items() if key in known}
 
 
-def rule_errors(stack: str, rules: TcpRules, *, is_modern: bool) -> Iterator[InitErrorDetails]:
+def find_inapplicable_rules(
+    stack: str, rules: TcpRules, *, is_modern: bool
+) -> Iterator[InitErrorDetails]:
     """Find rules that a stack does not have."""
     if stack != MAX_PLUS and rules.max_plus is not None:
-        message = f'goes with stack = "{MAX_PLUS}"; write that, or leave it out'
-        yield error_at(message, "rules", "max_plus")
+        message = f'belongs to stack = "{MAX_PLUS}"; write that stack, or leave it out'
+        yield make_error_at(message, "rules", "max_plus")
     for key in rules.changed_keys():
         if is_modern:
             instead = _MODERN_RULES[key]
             message = f"{stack} has a fixed rule: {instead}; {USE_CLASSIC}"
-            yield error_at(message, "rules", key)
+            yield make_error_at(message, "rules", key)
         elif stack == MAX_PLUS:
             message = f"{MAX_PLUS} has instantaneous loss feedback and no such rule; leave it out"
-            yield error_at(message, "rules", key)
+            yield make_error_at(message, "rules", key)

@@ -30,48 +30,52 @@ def write_toml(tables: Mapping[str, Any]) -> str:
     str
         A document for which ``tomllib`` returns ``tables``.
     """
-    top = [f"{_key(k)} = {write_value(v)}" for k, v in tables.items() if not _has_header(v)]
+    top = [
+        f"{_write_key(k)} = {write_value(v)}"
+        for k, v in tables.items()
+        if not _needs_table_header(v)
+    ]
     blocks = ["\n".join(top)] if top else []
     for name, value in tables.items():
         if isinstance(value, Mapping):
-            blocks += _table(_key(name), value, nested=name in _WITH_HEADERS)
-        elif _has_header(value):
-            blocks += _array(_key(name), value)
+            blocks += _write_table(_write_key(name), value, nested=name in _WITH_HEADERS)
+        elif _needs_table_header(value):
+            blocks += _write_array(_write_key(name), value)
     return "\n\n".join(blocks) + "\n"
 
 
-def _has_header(value: object) -> bool:
+def _needs_table_header(value: object) -> bool:
     if isinstance(value, Mapping):
         return True
     return isinstance(value, list) and bool(value) and all(isinstance(v, Mapping) for v in value)
 
 
-def _table(header: str, table: Mapping[str, Any], *, nested: bool) -> list[str]:
-    below = {k: v for k, v in table.items() if nested and _has_header(v)}
+def _write_table(header: str, table: Mapping[str, Any], *, nested: bool) -> list[str]:
+    below = {k: v for k, v in table.items() if nested and _needs_table_header(v)}
     own = {k: v for k, v in table.items() if k not in below}
-    blocks = [f"[{header}]\n{_lines(own)}".rstrip()]
+    blocks = [f"[{header}]\n{_write_table_lines(own)}".rstrip()]
     for name, value in below.items():
-        inner = f"{header}.{_key(name)}"
+        inner = f"{header}.{_write_key(name)}"
         if isinstance(value, Mapping):
-            blocks += _table(inner, value, nested=False)
+            blocks += _write_table(inner, value, nested=False)
         else:
-            blocks += _array(inner, value)
+            blocks += _write_array(inner, value)
     return blocks
 
 
-def _array(header: str, tables: list[Mapping[str, Any]]) -> list[str]:
-    return [f"[[{header}]]\n{_lines(table)}".rstrip() for table in tables]
+def _write_array(header: str, tables: list[Mapping[str, Any]]) -> list[str]:
+    return [f"[[{header}]]\n{_write_table_lines(table)}".rstrip() for table in tables]
 
 
-def _lines(table: Mapping[str, Any]) -> str:
-    return "\n".join(f"{_key(key)} = {write_value(value)}" for key, value in table.items())
+def _write_table_lines(table: Mapping[str, Any]) -> str:
+    return "\n".join(f"{_write_key(key)} = {write_value(value)}" for key, value in table.items())
 
 
-def _key(key: str) -> str:
-    return key if _BARE_KEY.fullmatch(key) else _text(key)
+def _write_key(key: str) -> str:
+    return key if _BARE_KEY.fullmatch(key) else _write_string(key)
 
 
-def _text(text: str) -> str:
+def _write_string(text: str) -> str:
     escaped = _CONTROL.sub(lambda m: _ESCAPES.get(m[0], f"\\u{ord(m[0]):04x}"), text)
     return f'"{escaped}"'
 
@@ -81,11 +85,11 @@ def write_value(value: Any) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, str):
-        return _text(value)
+        return _write_string(value)
     if isinstance(value, int | float):
         return repr(value)
     if isinstance(value, Mapping):
-        inner = ", ".join(f"{_key(k)} = {write_value(v)}" for k, v in value.items())
+        inner = ", ".join(f"{_write_key(k)} = {write_value(v)}" for k, v in value.items())
         return f"{{ {inner} }}" if inner else "{}"
     if isinstance(value, list):
         return f"[{', '.join(write_value(v) for v in value)}]"

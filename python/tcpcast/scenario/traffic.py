@@ -18,7 +18,8 @@ from pydantic import (
 
 from tcpcast import units
 from tcpcast.errors import UnitError
-from tcpcast.scenario.captured import CAPTURE, Captured
+from tcpcast.scenario.byte_sizes import FileInBytes, is_in_bytes, write_size
+from tcpcast.scenario.captured_flows import CAPTURE, CapturedFlows
 from tcpcast.scenario.distributions import (
     Constant,
     Distribution,
@@ -28,23 +29,22 @@ from tcpcast.scenario.distributions import (
     Pareto,
     TwoExponentials,
     Uniform,
-    constant_table,
-    guess_table,
+    guess_distribution_table,
+    make_constant_table,
     read_any_size,
     reject_single_time,
 )
 from tcpcast.scenario.empirical import Empirical
-from tcpcast.scenario.quantities import PACKETS_SCHEMA, Duration, Size, counted
-from tcpcast.scenario.sizes import FileInBytes, is_in_bytes, write_size
+from tcpcast.scenario.quantities import PACKETS_SCHEMA, Duration, Size, integer_annotation
 from tcpcast.scenario.table import (
     Table,
-    choice,
-    error_at,
-    missing_at,
-    missing_kind,
-    read_context,
-    unknown_word,
-    validation_error,
+    choice_validator,
+    get_validation_context,
+    make_error_at,
+    make_missing_key_error,
+    make_missing_kind_error,
+    make_validation_error,
+    unknown_word_message,
 )
 from tcpcast.scenario.toml import write_value
 
@@ -64,10 +64,10 @@ DISTRIBUTIONS = (
 )
 KINDS = ("on-off", "bulk", "transfers", CAPTURE)
 
-Count = Annotated[int, *counted(1, MAX_SOURCES)]
+Count = Annotated[int, *integer_annotation(1, MAX_SOURCES)]
 
 
-def _check_distribution(
+def _distribution_validator(
     example: Mapping[str, str], read: Callable[[object], float]
 ) -> Callable[[object], object]:
     """Return a validator with messages about a missing or unknown distribution."""
@@ -76,18 +76,25 @@ def _check_distribution(
         if isinstance(value, Distribution):
             return value
         if not isinstance(value, Mapping):
-            written = write_value(guess_table(value) or constant_table(value, read) or example)
+            written = write_value(
+                guess_distribution_table(value) or make_constant_table(value, read) or example
+            )
             raise ValueError(f"{units.show(value)} is not a distribution; write {written}")
         distribution = value.get("distribution")
         if distribution is None:
-            raise validation_error(
-                [missing_kind(value, "distribution", units.show(example["distribution"]))]
+            raise make_validation_error(
+                [
+                    make_missing_kind_error(
+                        value, "distribution", units.show(example["distribution"])
+                    )
+                ]
             )
         if distribution not in DISTRIBUTIONS:
-            raise validation_error(
+            raise make_validation_error(
                 [
-                    error_at(
-                        unknown_word("distribution", distribution, DISTRIBUTIONS), "distribution"
+                    make_error_at(
+                        unknown_word_message("distribution", distribution, DISTRIBUTIONS),
+                        "distribution",
                     )
                 ]
             )
@@ -109,7 +116,7 @@ SizeDistribution = Annotated[
     | Uniform[Size]
     | Empirical[Size],
     Field(discriminator="distribution"),
-    BeforeValidator(_check_distribution(_SIZE_EXAMPLE, read_any_size)),
+    BeforeValidator(_distribution_validator(_SIZE_EXAMPLE, read_any_size)),
 ]
 TimeDistribution = Annotated[
     Exponential[Duration]
@@ -121,7 +128,7 @@ TimeDistribution = Annotated[
     | Uniform[Duration]
     | Empirical[Duration],
     Field(discriminator="distribution"),
-    BeforeValidator(_check_distribution(_TIME_EXAMPLE, units.parse_duration)),
+    BeforeValidator(_distribution_validator(_TIME_EXAMPLE, units.parse_duration)),
 ]
 
 
@@ -150,7 +157,8 @@ class OnOff(Table):
         examples=[_SIZE_EXAMPLE], description="distribution of file sizes"
     )
     size_rounding: Annotated[
-        Literal["nearest", "down"], BeforeValidator(choice("rounding", ("nearest", "down")))
+        Literal["nearest", "down"],
+        BeforeValidator(choice_validator("rounding", ("nearest", "down"))),
     ] = Field(
         default="nearest",
         examples=["down"],
@@ -158,7 +166,7 @@ class OnOff(Table):
     )
     connection: Annotated[
         Literal["new", "persistent"],
-        BeforeValidator(choice("kind of connection", ("new", "persistent"))),
+        BeforeValidator(choice_validator("kind of connection", ("new", "persistent"))),
     ] = Field(
         default="new",
         examples=["persistent"],
@@ -178,7 +186,7 @@ class OnOff(Table):
     )
     start: Annotated[
         Literal["silent", "equilibrium"],
-        BeforeValidator(choice("start", ("silent", "equilibrium"))),
+        BeforeValidator(choice_validator("start", ("silent", "equilibrium"))),
     ] = Field(
         default="silent",
         examples=["equilibrium"],
@@ -200,22 +208,22 @@ class OnOff(Table):
         errors = []
         if self.off.mean_value() <= 0:
             message = 'the mean OFF time is 0; write mean = "1s", or kind = "bulk"'
-            errors.append(error_at(message, "off"))
+            errors.append(make_error_at(message, "off"))
         if self.size.mean_value() < 1:
             mean = units.format_packets(self.size.mean_value())
             errors.append(
-                error_at(f"the mean size, {mean}, is below one packet; write more", "size")
+                make_error_at(f"the mean size, {mean}, is below one packet; write more", "size")
             )
         for name, distribution in (("off", self.off), ("size", self.size)):
             if self.correlation and distribution.is_constant():
                 message = f"{name} is constant, so it has no correlation; leave it out"
-                errors.append(error_at(message, "correlation"))
+                errors.append(make_error_at(message, "correlation"))
         if errors:
-            raise validation_error(errors)
+            raise make_validation_error(errors)
         return self
 
 
-def _kind_of_start(value: object) -> str:
+def _get_start_kind(value: object) -> str:
     if isinstance(value, str):
         return "a-rule"
     return "a-list" if isinstance(value, list | tuple) else "a-distribution"
@@ -225,7 +233,7 @@ Start = Annotated[
     Annotated[TimeDistribution, Tag("a-distribution")]
     | Annotated[list[Duration], Tag("a-list")]
     | Annotated[Literal["within-rtt"], BeforeValidator(reject_single_time), Tag("a-rule")],
-    Discriminator(_kind_of_start),
+    Discriminator(_get_start_kind),
 ]
 
 
@@ -263,12 +271,12 @@ class Bulk(Table):
         return None if isinstance(self.start_rule, str) else self.start_rule
 
 
-def _read_size(value: object, info: ValidationInfo) -> int:
+def _read_transfer_size(value: object, info: ValidationInfo) -> int:
     """Read the size of a transfer: whole packets, or bytes, whose last packet may not be full."""
-    distribution = guess_table(value)
+    distribution = guess_distribution_table(value)
     if distribution is not None:
         raise UnitError(f"{units.show(value)} is not a size; write {write_value(distribution)}")
-    packets = units.parse_packets(value, payload_bytes=read_context(info).payload_bytes)
+    packets = units.parse_packets(value, payload_bytes=get_validation_context(info).payload_bytes)
     in_bytes = is_in_bytes(value)
     if not in_bytes and packets != int(packets):
         raise UnitError(
@@ -285,14 +293,14 @@ def _read_size(value: object, info: ValidationInfo) -> int:
 
 TransferSize = Annotated[
     int,
-    PlainValidator(_read_size),
+    PlainValidator(_read_transfer_size),
     PlainSerializer(write_size, return_type=str),
     WithJsonSchema({"anyOf": [PACKETS_SCHEMA, {"type": "integer", "minimum": 1}]}),
 ]
 """Whole packets; a size given in bytes keeps its bytes."""
 
 
-def _kind_of_size(value: object) -> str:
+def _get_size_kind(value: object) -> str:
     if isinstance(value, list | tuple):
         return "a-list"
     return "a-distribution" if isinstance(value, Mapping | Distribution) else "a-size"
@@ -302,7 +310,7 @@ SizeRule = Annotated[
     Annotated[TransferSize, Tag("a-size")]
     | Annotated[list[TransferSize], Field(min_length=1, max_length=1000), Tag("a-list")]
     | Annotated[SizeDistribution, Tag("a-distribution")],
-    Discriminator(_kind_of_size),
+    Discriminator(_get_size_kind),
 ]
 
 
@@ -310,7 +318,8 @@ class Arrivals(Table):
     """Start times of transfers in open traffic."""
 
     distribution: Annotated[
-        Literal["poisson"], BeforeValidator(choice("distribution of arrivals", ("poisson",)))
+        Literal["poisson"],
+        BeforeValidator(choice_validator("distribution of arrivals", ("poisson",))),
     ] = Field(examples=["poisson"], description="Poisson process")
     rate: Annotated[
         float,
@@ -340,7 +349,7 @@ class Transfers(Table):
         examples=[["1pkt", "8pkt", "100KB"]],
         description="one size or a list; with arrivals also a distribution",
     )
-    count: Annotated[int, *counted(1, 10**8)] | None = Field(
+    count: Annotated[int, *integer_annotation(1, 10**8)] | None = Field(
         default=None,
         examples=[50000],
         description="isolated transfers of each size; default 1000",
@@ -383,7 +392,7 @@ class Transfers(Table):
 
     @model_validator(mode="before")
     @classmethod
-    def _fill_count(cls, data: Any) -> Any:
+    def _set_default_count(cls, data: Any) -> Any:
         if isinstance(data, Mapping) and "arrivals" not in data:
             return {"count": 1000, **data}
         return data
@@ -396,41 +405,41 @@ class Transfers(Table):
             message = (
                 'a distribution needs arrivals; write sizes such as ["1pkt", "8pkt"], or arrivals'
             )
-            errors.append(missing_at(message, "size"))
+            errors.append(make_missing_key_error(message, "size"))
         if sizes is not None and len(set(sizes)) < len(sizes):
             twice = next(size for size in sizes if sizes.count(size) > 1)
             written = units.format_packets(twice)
-            errors.append(error_at(f"{written} is listed twice; write each size once", "size"))
+            errors.append(make_error_at(f"{written} is listed twice; write each size once", "size"))
         if not self.isolated and self.count is not None:
             message = "is for isolated transfers; with arrivals write run.transfers"
-            errors.append(error_at(message, "count"))
+            errors.append(make_error_at(message, "count"))
         if self.total > MAX_ISOLATED_TRANSFERS:
             message = f"{self.total} transfers in total; write at most {MAX_ISOLATED_TRANSFERS}"
-            errors.append(error_at(message, "count"))
+            errors.append(make_error_at(message, "count"))
         if self.mean_size_pkts < 1:
             mean = units.format_packets(self.mean_size_pkts)
             errors.append(
-                error_at(f"the mean size, {mean}, is below one packet; write more", "size")
+                make_error_at(f"the mean size, {mean}, is below one packet; write more", "size")
             )
         if errors:
-            raise validation_error(errors)
+            raise make_validation_error(errors)
         return self
 
 
-def _check_kind(value: object) -> object:
+def _check_traffic_kind(value: object) -> object:
     if not isinstance(value, Mapping):
         return value
     if "kind" not in value:
         message = 'missing; write kind = "on-off", "bulk", "transfers" or "capture"'
-        raise validation_error([missing_at(message, "kind")])
+        raise make_validation_error([make_missing_key_error(message, "kind")])
     try:
-        return {**value, "kind": choice("kind of traffic", KINDS)(value["kind"])}
+        return {**value, "kind": choice_validator("kind of traffic", KINDS)(value["kind"])}
     except ValueError as error:
-        raise validation_error([error_at(str(error), "kind")]) from None
+        raise make_validation_error([make_error_at(str(error), "kind")]) from None
 
 
 Traffic = Annotated[
-    OnOff | Bulk | Transfers | Captured,
+    OnOff | Bulk | Transfers | CapturedFlows,
     Field(discriminator="kind"),
-    BeforeValidator(_check_kind),
+    BeforeValidator(_check_traffic_kind),
 ]

@@ -17,25 +17,25 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tcpcast import forkserver
-from tcpcast.engines import REGISTRY, any_simulates, check_names
+from tcpcast.engines import REGISTRY, check_names, may_simulate
 from tcpcast.engines.registry import Formula
 from tcpcast.errors import DomainError, InputError, MachineError, ScenarioError, TcpcastError
 from tcpcast.scenario import Scenario, load
 from tcpcast.sweeps import processes as workers
-from tcpcast.sweeps.earlier import Earlier
-from tcpcast.sweeps.folder import HASH, Folder
+from tcpcast.sweeps.earlier_rows import EarlierRows
+from tcpcast.sweeps.folder import HASH, SweepFolder
 from tcpcast.sweeps.grid import evenly_spaced, make_grid
-from tcpcast.sweeps.results import Results, count_statuses
-from tcpcast.sweeps.table import kind_of_column, modules, unit_of_column
-from tcpcast.sweeps.worker import SweepSpec, Variant
+from tcpcast.sweeps.results import SweepResults, count_statuses
+from tcpcast.sweeps.table import get_column_kind, get_column_unit, import_sweep_packages
+from tcpcast.sweeps.worker import CellReplication, SweepSpec
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
     from concurrent.futures import Executor
     from os import PathLike
 
-    from tcpcast.sweeps.grid import Grid
-    from tcpcast.sweeps.worker import Part
+    from tcpcast.sweeps.grid import SweepGrid
+    from tcpcast.sweeps.worker import BatchResult
 
 FORMULA_BATCHES, FORMULAS_AT_LEAST, FORMULAS_AT_MOST = 64, 500, 5000
 """Approximate number of batches for formulas, and minimum and maximum cells per batch."""
@@ -50,10 +50,10 @@ _RECORDED: dict[str, Any] = {"probes.flows": [], "probes.pcap": []}
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class PreparedSweep:
     """A prepared sweep: its cells, their common parameters, and the division into batches."""
 
-    grid: Grid
+    grid: SweepGrid
     spec: SweepSpec
     definition: Mapping[str, Any]
     replications: int
@@ -75,15 +75,15 @@ class Plan:
         """Digest that identifies the sweep."""
         return str(self.definition[HASH])
 
-    def variants(self, number: int) -> tuple[Variant, ...]:
+    def variants(self, number: int) -> tuple[CellReplication, ...]:
         """Return the variants of a batch."""
         last = min((number + 1) * self.batch, self.units)
         return tuple(self._variant(unit) for unit in range(number * self.batch, last))
 
-    def _variant(self, unit: int) -> Variant:
+    def _variant(self, unit: int) -> CellReplication:
         cell, again = divmod(unit, self.replications)
         values = self.grid.cell(cell)
-        return Variant(cell, again, int(values.get("run.seed", self.seed)) + again, values)
+        return CellReplication(cell, again, int(values.get("run.seed", self.seed)) + again, values)
 
 
 def sweep(  # noqa: PLR0913 - keyword options of the run
@@ -98,7 +98,7 @@ def sweep(  # noqa: PLR0913 - keyword options of the run
     dask: str | None = None,
     executor: Executor | None = None,
     progress: Callable[[float], None] | None = None,
-) -> Results:
+) -> SweepResults:
     """Run a scenario for all combinations of values, with several engines.
 
     Parameters
@@ -147,27 +147,29 @@ def sweep(  # noqa: PLR0913 - keyword options of the run
     [0.01, 0.02, 0.04, 0.08, 0.16]
     """
     _check_workers(processes, dask, executor)
-    if (dask, executor) == (None, None) and processes != 1 and any_simulates(engines):
-        forkserver.begin()
-    modules("pyarrow", "pyarrow.parquet")
-    plan = prepare(scenario, vary, engines=engines, replications=replications, feed=feed)
+    if (dask, executor) == (None, None) and processes != 1 and may_simulate(engines):
+        forkserver.start_forkserver()
+    import_sweep_packages("pyarrow", "pyarrow.parquet")
+    plan = prepare_sweep(scenario, vary, engines=engines, replications=replications, feed=feed)
     with ExitStack() as stack:
-        folder = None if out is None else Folder(Path(out))
+        folder = None if out is None else SweepFolder(Path(out))
         if folder is None:
             plan = replace(plan, spec=replace(plan.spec, marks=None))
         else:
             stack.enter_context(folder.locked(plan.definition, plan.batches))
-        return _run(plan, folder, stack, (processes, dask, executor), progress or _ignore_progress)
+        return _run_missing_batches(
+            plan, folder, stack, (processes, dask, executor), progress or _ignore_progress
+        )
 
 
-def prepare(
+def prepare_sweep(
     scenario: Scenario | str | PathLike[str],
     vary: Mapping[str, Any] | None = None,
     *,
     engines: str | Sequence[str] | None = None,
     replications: int | None = None,
     feed: str | None = None,
-) -> Plan:
+) -> PreparedSweep:
     """Return a prepared sweep; see :func:`sweep` for the arguments and errors."""
     source = scenario if isinstance(scenario, Scenario) else load(scenario)
     named = engines if engines is None or isinstance(engines, str) else list(engines)
@@ -181,11 +183,11 @@ def prepare(
     base = source.with_changes({"sweep": None, **(_RECORDED if source.captured is None else {})})
     seed = base.run.seed
     grid = make_grid(table, seed)
-    _check_keys(base, grid)
+    _check_swept_keys(base, grid)
     units = len(grid) * table.replications
-    batch = _batch_size(units, names, table.feed)
+    batch = _choose_batch_size(units, names, table.feed)
     tables, folder = base.source_tables()
-    kinds = {axis.key: kind_of_column(axis) for axis in grid.axes}
+    kinds = {axis.key: get_column_kind(axis) for axis in grid.axes}
     version = _version()
     definition: dict[str, Any] = {
         "version": version,
@@ -209,10 +211,10 @@ def prepare(
     classes = tuple(group.name for group in base.populations)
     classes = classes if len(classes) > 1 else ()
     spec = SweepSpec(tables, folder, names, table.feed, kinds, digest, version, marks, classes)
-    return Plan(grid, spec, definition, table.replications, seed, batch)
+    return PreparedSweep(grid, spec, definition, table.replications, seed, batch)
 
 
-def _check_keys(base: Scenario, grid: Grid) -> None:
+def _check_swept_keys(base: Scenario, grid: SweepGrid) -> None:
     """Reject unknown keys and invalid values before the first run.
 
     Contradictions between values are reported in the rows of their cells.
@@ -225,7 +227,7 @@ def _check_keys(base: Scenario, grid: Grid) -> None:
             # Messages that are not the same in all runs depend on other keys.
             always: dict[InputError, None] | None = None
             for others in ends:
-                errors = _errors_of_key(base, axis.key, {**others, axis.key: value})
+                errors = _find_errors_of_key(base, axis.key, {**others, axis.key: value})
                 always = dict.fromkeys(
                     errors if always is None else (each for each in always if each in errors)
                 )
@@ -235,21 +237,21 @@ def _check_keys(base: Scenario, grid: Grid) -> None:
                 raise ScenarioError(*(f._replace(key=f"sweep.{f.key}") for f in always))
 
 
-def _errors_of_key(base: Scenario, key: str, changes: Mapping[str, Any]) -> list[InputError]:
+def _find_errors_of_key(base: Scenario, key: str, changes: Mapping[str, Any]) -> list[InputError]:
     """Return the errors of a key after these changes."""
     try:
         base.with_changes(changes)
     except ScenarioError as error:
-        return [each for each in error.errors if _is_about(each.key, key)]
+        return [each for each in error.errors if _concerns_key(each.key, key)]
     return []
 
 
-def _is_about(location: str, key: str) -> bool:
+def _concerns_key(location: str, key: str) -> bool:
     path = location.replace('"', "")
     return path == key or path.startswith(f"{key}.") or key.startswith(f"{path}.")
 
 
-def _batch_size(units: int, names: Sequence[str] | None, feed: str) -> int:
+def _choose_batch_size(units: int, names: Sequence[str] | None, feed: str) -> int:
     """Return the number of cells per batch, which does not depend on the workers."""
     formulas = names is not None and feed == "scenario"
     if formulas and all(isinstance(REGISTRY[name], Formula) for name in names or ()):
@@ -268,13 +270,13 @@ def _check_workers(processes: int | None, dask: str | None, executor: Executor |
         )
 
 
-def _run(
-    plan: Plan,
-    folder: Folder | None,
+def _run_missing_batches(
+    plan: PreparedSweep,
+    folder: SweepFolder | None,
     stack: ExitStack,
     who: tuple[int | None, str | None, Executor | None],
     progress: Callable[[float], None],
-) -> Results:
+) -> SweepResults:
     """Run all batches that do not exist yet."""
     existing = [
         number
@@ -282,12 +284,12 @@ def _run(
         if folder is not None and folder.is_complete(number, plan.digest)
     ]
     todo = sorted(set(range(plan.batches)) - set(existing))
-    known = Earlier(None if folder is None else folder.earlier(plan.digest), plan.replications)
+    known = EarlierRows(None if folder is None else folder.earlier(plan.digest), plan.replications)
     done, data, interrupted = len(existing), dict[int, bytes](), False
     statuses: dict[bytes | Path, dict[str, int]] = {}
     progress(done / plan.batches)
     try:
-        for number, part in _answers(plan, todo, known, stack, who):
+        for number, part in _iter_parts(plan, todo, known, stack, who):
             if folder is None:
                 data[number] = part.data
             else:
@@ -298,36 +300,36 @@ def _run(
     except KeyboardInterrupt:
         interrupted = True
     except MachineError as error:
-        raise MachineError(f"{error}{_finished_parts(folder, done, plan.batches)}") from error
+        raise MachineError(f"{error}{_finished_parts_text(folder, done, plan.batches)}") from error
     if folder is not None and done == plan.batches:
         folder.finish()
     parts: list[bytes | Path] = [data[number] for number in sorted(data)]
     if folder is not None:
         parts = [*folder.parts()]
-    return Results(
+    return SweepResults(
         parts,
         count_statuses(parts, statuses),
         plan.batches,
         interrupted,
         folder=None if folder is None else folder.path,
-        keys={key: unit_of_column(kind) for key, kind in plan.spec.kinds.items()},
+        keys={key: get_column_unit(kind) for key, kind in plan.spec.kinds.items()},
     )
 
 
-def _finished_parts(folder: Folder | None, done: int, batches: int) -> str:
+def _finished_parts_text(folder: SweepFolder | None, done: int, batches: int) -> str:
     """Return the end of an error message: the finished parts of a failed sweep."""
     if folder is None:
         return ""
     return f"; {done} of {batches} parts are complete in {folder.path}; run it again to continue"
 
 
-def _answers(
-    plan: Plan,
+def _iter_parts(
+    plan: PreparedSweep,
     todo: Sequence[int],
-    known: Earlier,
+    known: EarlierRows,
     stack: ExitStack,
     who: tuple[int | None, str | None, Executor | None],
-) -> Iterator[tuple[int, Part]]:
+) -> Iterator[tuple[int, BatchResult]]:
     """Yield parts as they finish: batches with known rows first, the others from workers."""
     if not known:
         lazily = ((number, plan.variants(number)) for number in todo)
@@ -345,12 +347,12 @@ def _answers(
 
 
 def _run_batches(
-    plan: Plan,
+    plan: PreparedSweep,
     todo: Sequence[int],
     batches: Iterator[workers.Batch],
     stack: ExitStack,
     who: tuple[int | None, str | None, Executor | None],
-) -> Iterator[tuple[int, Part]]:
+) -> Iterator[tuple[int, BatchResult]]:
     """Yield parts as workers finish them."""
     count, address, executor = who
     if not todo:
@@ -360,7 +362,7 @@ def _run_batches(
     if executor is not None:
         yield from workers.run_in_executor(executor, plan.spec, batches)
         return
-    count = min(workers.cores() if count is None else count, len(todo))
+    count = min(workers.count_available_cores() if count is None else count, len(todo))
     if count == 1:
         yield from workers.run_locally(plan.spec, batches)
         return

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from tcpcast import units
 from tcpcast.errors import ScenarioError, UnitError
-from tcpcast.ranges import DEFAULT_POINTS, Quantity, ends, is_range, values
+from tcpcast.ranges import DEFAULT_POINTS, Quantity, expand_range, is_range, read_range_ends
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -25,7 +25,7 @@ _SPACING_AND_COUNT = re.compile(r"\s(log|lin)$|\s(?:(log|lin)\s+)?([0-9]{1,9})$"
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
+class QuantityKind:
     """A kind of quantity: its unit in a numeric column, and functions to read and write it."""
 
     unit: str
@@ -49,18 +49,18 @@ def _read_number(value: object) -> float:
 
 
 def _write_suffixed(suffix: str, value: float) -> str:
-    return f"{units.plain(units.exact(value))}{suffix}"
+    return f"{units.decimal_text(units.exact_decimal(value))}{suffix}"
 
 
 KINDS = {
-    "number": Kind("1", _read_number, partial(_write_suffixed, "")),
-    "ratio": Kind("1", units.parse_ratio, units.format_ratio),
-    "time": Kind("s", units.parse_duration, units.format_duration),
-    "rate": Kind("bit/s", units.parse_rate, units.format_rate),
-    "frequency": Kind("1/s", units.parse_per_second, units.format_per_second),
-    "packets": Kind("packet", units.parse_packets, units.format_packets),
-    "bytes": Kind("byte", units.parse_bytes, lambda size: units.format_bytes(round(size))),
-    "bdp": Kind("bdp", partial(_read_suffixed, "bdp"), partial(_write_suffixed, "bdp")),
+    "number": QuantityKind("1", _read_number, partial(_write_suffixed, "")),
+    "ratio": QuantityKind("1", units.parse_ratio, units.format_ratio),
+    "time": QuantityKind("s", units.parse_duration, units.format_duration),
+    "rate": QuantityKind("bit/s", units.parse_rate, units.format_rate),
+    "frequency": QuantityKind("1/s", units.parse_per_second, units.format_per_second),
+    "packets": QuantityKind("packet", units.parse_packets, units.format_packets),
+    "bytes": QuantityKind("byte", units.parse_bytes, lambda size: units.format_bytes(round(size))),
+    "bdp": QuantityKind("bdp", partial(_read_suffixed, "bdp"), partial(_write_suffixed, "bdp")),
 }
 """Quantities of ranges and numeric columns."""
 
@@ -68,12 +68,12 @@ _COUNTED = {"number", "packets", "bytes"}
 """Kinds whose ranges between whole ends have only whole values."""
 
 
-def kind_of(typed: Sequence[Any]) -> str | None:
+def common_quantity_kind(typed: Sequence[Any]) -> str | None:
     """Return the common kind of quantity of the values, or None."""
-    return next((name for name, kind in KINDS.items() if _all_read(kind, typed)), None)
+    return next((name for name, kind in KINDS.items() if _can_read_all(kind, typed)), None)
 
 
-def _all_read(kind: Kind, typed: Sequence[Any]) -> bool:
+def _can_read_all(kind: QuantityKind, typed: Sequence[Any]) -> bool:
     try:
         return all(math.isfinite(kind.read(value)) for value in typed)
     except (ValueError, TypeError):
@@ -81,7 +81,7 @@ def _all_read(kind: Kind, typed: Sequence[Any]) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Axis:
+class SweepAxis:
     """A varied key with its values in the format of scenarios."""
 
     key: str
@@ -89,7 +89,7 @@ class Axis:
 
 
 @dataclass(frozen=True, slots=True)
-class Range:
+class SweepRange:
     """A range as typed: the ends, equal ratios or equal steps, and the number of values."""
 
     key: str
@@ -99,15 +99,15 @@ class Range:
     points: int | None
     bare: bool
 
-    def spread(self) -> Axis:
+    def spread(self) -> SweepAxis:
         """Return the values of the range; both ends are as typed."""
         count = DEFAULT_POINTS if self.points is None else self.points
-        numbers = values(self.quantity, self.text, count, linear=self.linear, exact=True)
-        return Axis(self.key, tuple(map(self._typed, numbers)))
+        numbers = expand_range(self.quantity, self.text, count, linear=self.linear, exact=True)
+        return SweepAxis(self.key, tuple(map(self._typed, numbers)))
 
-    def at(self, shares: Sequence[float]) -> Axis:
+    def at(self, shares: Sequence[float]) -> SweepAxis:
         """Return the values at relative positions between the ends, each in [0, 1)."""
-        (_, low), (_, high) = ends(self.quantity, self.text, linear=self.linear)
+        (_, low), (_, high) = read_range_ends(self.quantity, self.text, linear=self.linear)
         if self.quantity.whole:
             # Each whole number has a part of the range; linear parts have equal lengths.
             low, high = (low, high + 1) if self.linear else (low - 0.5, high + 0.5)
@@ -119,7 +119,9 @@ class Range:
             exact = (float(math.floor(v)) if self.linear else float(round(v)) for v in numbers)
         else:
             exact = (float(f"{value:.6g}") for value in numbers)
-        return Axis(self.key, tuple(self._typed(self.quantity.write(value)) for value in exact))
+        return SweepAxis(
+            self.key, tuple(self._typed(self.quantity.write(value)) for value in exact)
+        )
 
     def _typed(self, text: str) -> Any:
         """Convert a bare number, because scenarios require counts without quotes."""
@@ -128,7 +130,7 @@ class Range:
         return int(text) if self.quantity.whole else float(text)
 
 
-def read_range(key: str, text: str) -> Range:
+def read_range_axis(key: str, text: str) -> SweepRange:
     """Read ``LOW..HIGH [log|lin] [COUNT]``: ``"10ms..200ms log 8"``.
 
     Raises
@@ -154,7 +156,7 @@ def read_range(key: str, text: str) -> Range:
             f"{units.show(ends_text + f' {spacing} 8')}"
         )
     typed = [part.strip() for part in ends_text.split("..")]
-    name = kind_of([part for part in typed if part])
+    name = common_quantity_kind([part for part in typed if part])
     if name is None:
         other = _SPACING.search(ends_text)
         if other:
@@ -163,7 +165,7 @@ def read_range(key: str, text: str) -> Range:
                 f"sweep.{key}: {units.show(other[1])} is not a spacing; write log or lin, as in "
                 f"{units.show(f'{ends_only} log 8')}"
             )
-        _check_ends([part for part in typed if part], f"sweep.{key}")
+        _check_range_ends([part for part in typed if part], f"sweep.{key}")
         raise ScenarioError(
             f"sweep.{key}: {units.show(text)} has ends that are not of one kind (times, rates, "
             "sizes, ratios, frequencies or numbers); write a unit at each end, such as "
@@ -173,13 +175,13 @@ def read_range(key: str, text: str) -> Range:
     whole = name in _COUNTED and all("." not in end for end in typed if end)
     quantity = Quantity(f"sweep.{key}", kind.read, kind.write, "10ms..200ms", whole=whole)
     try:
-        ends(quantity, ends_text, linear=spacing == "lin")
+        read_range_ends(quantity, ends_text, linear=spacing == "lin")
     except UnitError as error:
-        raise ScenarioError(_with_lin(str(error))) from None
-    return Range(key, ends_text, quantity, spacing == "lin", points, name == "number")
+        raise ScenarioError(_suggest_lin(str(error))) from None
+    return SweepRange(key, ends_text, quantity, spacing == "lin", points, name == "number")
 
 
-def _check_ends(typed: Sequence[str], prefix: str) -> None:
+def _check_range_ends(typed: Sequence[str], prefix: str) -> None:
     """Check the ends of a range that have different kinds.
 
     Raises
@@ -189,9 +191,11 @@ def _check_ends(typed: Sequence[str], prefix: str) -> None:
         units such as ``mbps``, the message lists the possible meanings.
     """
     for kind in (kind for name, kind in KINDS.items() if name != "number"):
-        wrong = [end for end in typed if not _all_read(kind, [end])]
+        wrong = [end for end in typed if not _can_read_all(kind, [end])]
         as_rates = kind is KINDS["rate"] and all(end.endswith("ps") for end in wrong)
-        if not as_rates and (len(wrong) == len(typed) or kind_of(wrong) not in {None, "number"}):
+        if not as_rates and (
+            len(wrong) == len(typed) or common_quantity_kind(wrong) not in {None, "number"}
+        ):
             continue
         for end in wrong:
             try:
@@ -200,7 +204,7 @@ def _check_ends(typed: Sequence[str], prefix: str) -> None:
                 raise ScenarioError(f"{prefix}: {error}") from None
 
 
-def _with_lin(message: str) -> str:
+def _suggest_lin(message: str) -> str:
     """Extend the message about a range from 0 with ``lin``."""
     begins = "begins at 0, but steps are equal ratios"
     if begins not in message:
@@ -209,7 +213,7 @@ def _with_lin(message: str) -> str:
     return f'{head}begins at 0, but steps are equal ratios; write "0..10 lin 11" for equal steps'
 
 
-def read_list(key: str, listed: Sequence[Any]) -> Axis:
+def read_list_axis(key: str, listed: Sequence[Any]) -> SweepAxis:
     """Return a list of values as an axis.
 
     Raises
@@ -221,13 +225,13 @@ def read_list(key: str, listed: Sequence[Any]) -> Axis:
         raise ScenarioError(f"sweep.{key}: a list of {len(listed)} values; write 1 to {MAX_VALUES}")
     seen: set[str] = set()
     for value in listed:
-        shown = as_text(value)
+        shown = value_as_text(value)
         if shown in seen:
             raise ScenarioError(f"sweep.{key}: {shown} is listed twice; write each value once")
         seen.add(shown)
-    return Axis(key, tuple(listed))
+    return SweepAxis(key, tuple(listed))
 
 
-def as_text(value: Any) -> str:
+def value_as_text(value: Any) -> str:
     """Return a value for a text column: a text unchanged, other values as JSON."""
     return value if isinstance(value, str) else json.dumps(value, sort_keys=True, default=str)

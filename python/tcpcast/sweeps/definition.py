@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 from tcpcast.errors import ScenarioError, TcpcastError
 from tcpcast.scenario import Scenario
-from tcpcast.sweeps.axes import Axis
-from tcpcast.sweeps.folder import HASH, Folder, read_definition
-from tcpcast.sweeps.results import Results, count_statuses
-from tcpcast.sweeps.table import kind_of_column, unit_of_column
+from tcpcast.sweeps.axes import SweepAxis
+from tcpcast.sweeps.folder import HASH, SweepFolder, read_definition
+from tcpcast.sweeps.results import SweepResults, count_statuses
+from tcpcast.sweeps.table import get_column_kind, get_column_unit
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -31,16 +31,16 @@ class FinishedSweep:
     """
 
     scenario: Scenario
-    groups: tuple[tuple[Axis, ...], ...]
+    groups: tuple[tuple[SweepAxis, ...], ...]
     engines: tuple[str, ...] | None
     replications: int
     feed: str
     version: str
     digest: str
-    results: Results
+    results: SweepResults
 
     @property
-    def axes(self) -> list[Axis]:
+    def axes(self) -> list[SweepAxis]:
         """The varied keys in the order of the columns."""
         return [axis for group in self.groups for axis in group]
 
@@ -52,8 +52,8 @@ class FinishedSweep:
     @property
     def column_kinds(self) -> dict[str, tuple[str, str]]:
         """Kind and unit of the column of each key."""
-        kinds = {axis.key: kind_of_column(axis) for axis in self.axes}
-        return {key: (kind, unit_of_column(kind)) for key, kind in kinds.items()}
+        kinds = {axis.key: get_column_kind(axis) for axis in self.axes}
+        return {key: (kind, get_column_unit(kind)) for key, kind in kinds.items()}
 
     @property
     def table(self) -> dict[str, Any]:
@@ -66,13 +66,13 @@ class FinishedSweep:
         return entries | ({"feed": self.feed} if self.feed != "scenario" else {})
 
 
-def finished_sweep(definition: Mapping[str, Any], results: Results) -> FinishedSweep:
+def make_finished_sweep(definition: Mapping[str, Any], results: SweepResults) -> FinishedSweep:
     """Return a sweep from the definition of :func:`tcpcast.sweeps.prepare` and its results."""
     engines = definition["engines"]
     return FinishedSweep(
         Scenario.from_dict(definition["scenario"]),
         tuple(
-            tuple(Axis(key, tuple(values)) for key, values in group.items())
+            tuple(SweepAxis(key, tuple(values)) for key, values in group.items())
             for group in definition["axes"]
         ),
         None if engines is None else tuple(engines),
@@ -97,10 +97,10 @@ def read_sweep(path: Path) -> FinishedSweep:
     definition = read_definition(path)
     if definition is None:
         raise TcpcastError(f"{path} contains no sweep; write the folder of `tcpcast sweep --out`")
-    parts = Folder(path).parts()
-    results = Results(list(parts), count_statuses(list(parts)), folder=path)
+    parts = SweepFolder(path).parts()
+    results = SweepResults(list(parts), count_statuses(list(parts)), folder=path)
     try:
-        finished = finished_sweep(definition, results)
+        finished = make_finished_sweep(definition, results)
         cells = math.prod(len(group[0].values) for group in finished.groups)
         batches = math.ceil(cells * finished.replications / definition["batch"])
     except (KeyError, TypeError, AttributeError, IndexError, ScenarioError) as error:

@@ -18,15 +18,15 @@ from typing import TYPE_CHECKING, Any, TextIO
 from tcpcast import output, units
 from tcpcast.errors import MachineError, TcpcastError
 from tcpcast.output import PARQUET
-from tcpcast.scenario.changes import leaves
-from tcpcast.sweeps.earlier import cell_moves, moved_notes, store_rows
-from tcpcast.sweeps.table import intact_marks
+from tcpcast.scenario.changes import iter_values_by_dotted_key
+from tcpcast.sweeps.earlier_rows import compute_cell_moves, renumber_notes, store_earlier_rows
+from tcpcast.sweeps.table import read_intact_metadata
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from tcpcast.sweeps.earlier import Moves
-    from tcpcast.sweeps.worker import Part
+    from tcpcast.sweeps.earlier_rows import CellMoves
+    from tcpcast.sweeps.worker import BatchResult
 
 DEFINITION, WALL, EARLIER = "_sweep.json", "_wall.jsonl", "_earlier.parquet"
 _ASIDE = ".tcpcast-*"
@@ -47,7 +47,7 @@ _DIFFERENCES = {
 """Possible differences between two sweeps, in the order of checking."""
 
 
-class Folder:
+class SweepFolder:
     """A folder with a complete or incomplete sweep."""
 
     def __init__(self, path: str | Path) -> None:
@@ -83,9 +83,9 @@ class Folder:
         with ExitStack() as stack:
             if there is not None and moved is not None:
                 self._lock(stack, name)
-                self._take_over(there, definition, moved)
+                self._reuse_smaller_sweep(there, definition, moved)
             if not name.exists():
-                self._define(definition)
+                self._write_definition(definition)
             self._lock(stack, name)
             for left in self.path.glob(_ASIDE):
                 left.unlink(missing_ok=True)
@@ -95,15 +95,15 @@ class Folder:
             yield
 
     def _lock(self, stack: ExitStack, name: Path) -> None:
-        _lock(stack.enter_context(name.open(encoding="utf-8")), self.path)
+        _lock_file(stack.enter_context(name.open(encoding="utf-8")), self.path)
 
-    def _define(self, definition: Mapping[str, Any], *, force: bool = False) -> None:
+    def _write_definition(self, definition: Mapping[str, Any], *, force: bool = False) -> None:
         text = json.dumps(definition, indent=1, sort_keys=True, default=str) + "\n"
         output.write_text(self.path / DEFINITION, text, force=force)
 
     def _check_contents(
         self, there: Mapping[str, Any] | None, definition: Mapping[str, Any]
-    ) -> Moves | None:
+    ) -> CellMoves | None:
         """Raise if the folder has other contents; return the moves in a grown sweep."""
         if there is not None:
             return (
@@ -120,46 +120,50 @@ class Folder:
             )
         return None
 
-    def _check_growth(self, there: Mapping[str, Any], definition: Mapping[str, Any]) -> Moves:
+    def _check_growth(self, there: Mapping[str, Any], definition: Mapping[str, Any]) -> CellMoves:
         differs = next((key for key in _DIFFERENCES if there.get(key) != definition[key]), "axes")
-        moved = cell_moves(there.get("axes", ()), definition["axes"]) if differs == "axes" else None
+        moved = (
+            compute_cell_moves(there.get("axes", ()), definition["axes"])
+            if differs == "axes"
+            else None
+        )
         if moved is not None:
             return moved
         message = _DIFFERENCES[differs].format(there=there.get(differs), here=definition[differs])
-        message += _first_difference(differs, there, definition)
+        message += _first_difference_text(differs, there, definition)
         raise TcpcastError(f"{self.path} contains another sweep: {message}; write another --out")
 
-    def _take_over(
-        self, there: Mapping[str, Any], definition: Mapping[str, Any], moved: Moves
+    def _reuse_smaller_sweep(
+        self, there: Mapping[str, Any], definition: Mapping[str, Any], moved: CellMoves
     ) -> None:
         """Store the rows of a smaller sweep, and replace it by the larger one.
 
         After each step, the folder contains one of the two sweeps with all rows.
         """
         old, new = str(there[HASH]), str(definition[HASH])
-        aside, before = self.path / EARLIER, _sweep_of(self.path / EARLIER)
+        aside, before = self.path / EARLIER, _read_sweep_digest(self.path / EARLIER)
         if before != new:
-            parts = [part for part in self.parts() if _sweep_of(part) == old]
+            parts = [part for part in self.parts() if _read_sweep_digest(part) == old]
             earlier_rows = aside if before == old else None
             if parts or earlier_rows is not None:
                 with output.atomic_file(aside, kind=PARQUET) as temporary:
-                    store_rows(parts, earlier_rows, moved, temporary, {_SWEEP: new})
+                    store_earlier_rows(parts, earlier_rows, moved, temporary, {_SWEEP: new})
             self._move_notes(definition, moved)
-        self._define(definition, force=True)
+        self._write_definition(definition, force=True)
         for part in self.parts():
             part.unlink()
 
-    def _move_notes(self, definition: Mapping[str, Any], moved: Moves) -> None:
+    def _move_notes(self, definition: Mapping[str, Any], moved: CellMoves) -> None:
         path = self.path / WALL
         if path.is_file():
             lines = path.read_text(encoding="utf-8").splitlines()
-            notes = moved_notes(lines, moved, definition["replications"], definition["batch"])
+            notes = renumber_notes(lines, moved, definition["replications"], definition["batch"])
             output.write_text(path, "".join(f"{line}\n" for line in notes), force=True)
 
     def earlier(self, digest: str) -> Path | None:
         """Return the file with the rows of the smaller sweep, or None."""
         path = self.path / EARLIER
-        return path if _sweep_of(path) == digest else None
+        return path if _read_sweep_digest(path) == digest else None
 
     def finish(self) -> None:
         """Remove files that are not needed when all parts exist."""
@@ -170,12 +174,12 @@ class Folder:
         path = self.part(number)
         if not path.is_file():
             return False
-        if _sweep_of(path) == digest:
+        if _read_sweep_digest(path) == digest:
             return True
         path.unlink()  # damaged, for example by a power failure or a disk error
         return False
 
-    def write(self, number: int, part: Part) -> None:
+    def write(self, number: int, part: BatchResult) -> None:
         """Write a part atomically, and its computing times.
 
         Raises
@@ -188,7 +192,7 @@ class Folder:
         if part.wall:
             self._note(number, part)
 
-    def _note(self, number: int, part: Part) -> None:
+    def _note(self, number: int, part: BatchResult) -> None:
         """Append a line to the side file, on a new line if the last one was truncated."""
         now = datetime.now(UTC).isoformat(timespec="seconds")
         rows = [[cell, again, engine, round(s, 6)] for cell, again, engine, s in part.wall]
@@ -209,15 +213,15 @@ class Folder:
         return sorted(self.path.glob("part-*.parquet"))
 
 
-def _sweep_of(path: Path) -> str | None:
+def _read_sweep_digest(path: Path) -> str | None:
     """Return the digest of the sweep of a file, or None if the file is missing or damaged."""
     try:
-        return intact_marks(path.read_bytes()).get(_SWEEP)
+        return read_intact_metadata(path.read_bytes()).get(_SWEEP)
     except OSError:
         return None
 
 
-def _first_difference(what: str, there: Mapping[str, Any], here: Mapping[str, Any]) -> str:
+def _first_difference_text(what: str, there: Mapping[str, Any], here: Mapping[str, Any]) -> str:
     """Return the first different key of the axes or of the scenario as text, otherwise ""."""
     if what == "axes":
         old, new = (
@@ -226,23 +230,26 @@ def _first_difference(what: str, there: Mapping[str, Any], here: Mapping[str, An
         )
         for key in {**new, **old}:
             if key not in old or key not in new:
-                return f": {key} varies only {'here' if key in new else 'there'}"
+                return f": {key} varies only {'here' if key in new else 'in the folder'}"
             if old[key] != new[key]:
-                return f": {key} has {_values(new[key])}, there {_values(old[key])}"
+                return (
+                    f": {key} has {_values_text(new[key])}, in the folder {_values_text(old[key])}"
+                )
     if what == "scenario":
-        old, new = (dict(leaves(of.get("scenario", {}))) for of in (there, here))
+        old, new = (dict(iter_values_by_dotted_key(of.get("scenario", {}))) for of in (there, here))
         for key in {**new, **old}:
             if old.get(key) != new.get(key):
-                return f": {key} is {_shown(new.get(key))}, there {_shown(old.get(key))}"
+                new_text, old_text = _value_text(new.get(key)), _value_text(old.get(key))
+                return f": {key} is {new_text}, in the folder {old_text}"
     return ""
 
 
-def _values(listed: Sequence[Any]) -> str:
-    ends = dict.fromkeys(_shown(value) for value in (listed[0], listed[-1]))
+def _values_text(listed: Sequence[Any]) -> str:
+    ends = dict.fromkeys(_value_text(value) for value in (listed[0], listed[-1]))
     return f"{len(listed):,} value{'' if len(listed) == 1 else 's'}, {' to '.join(ends)}"
 
 
-def _shown(value: Any) -> str:
+def _value_text(value: Any) -> str:
     return "not set" if value is None else units.show(value)
 
 
@@ -255,7 +262,7 @@ def read_definition(folder: Path) -> dict[str, Any] | None:
     return definition if isinstance(definition, dict) and HASH in definition else None
 
 
-def _lock(file: TextIO, folder: Path) -> None:
+def _lock_file(file: TextIO, folder: Path) -> None:
     """Lock a file until it is closed or the process ends."""
     try:
         import fcntl  # noqa: PLC0415 - not on Windows

@@ -10,8 +10,8 @@ import numpy as np
 
 from tcpcast.errors import ScenarioError
 from tcpcast.scenario import Sweep
-from tcpcast.scenario.table import nearest, suggestion
-from tcpcast.sweeps.axes import Axis, Range, read_list, read_range
+from tcpcast.scenario.table import did_you_mean_text, find_nearest_word
+from tcpcast.sweeps.axes import SweepAxis, SweepRange, read_list_axis, read_range_axis
 from tcpcast.units import show
 
 if TYPE_CHECKING:
@@ -22,20 +22,20 @@ _LATIN_STREAM = 0x1A71
 
 
 @dataclass(frozen=True, slots=True)
-class Grid:
+class SweepGrid:
     """Combinations of groups of axes; the axes of a group vary together.
 
     The last group varies fastest with the cell number.
     """
 
-    groups: tuple[tuple[Axis, ...], ...]
+    groups: tuple[tuple[SweepAxis, ...], ...]
 
     def __len__(self) -> int:
         """Return the number of cells."""
         return math.prod(len(group[0].values) for group in self.groups)
 
     @property
-    def axes(self) -> list[Axis]:
+    def axes(self) -> list[SweepAxis]:
         """All axes, in the order of the columns."""
         return [axis for group in self.groups for axis in group]
 
@@ -52,7 +52,7 @@ class Grid:
         }
 
 
-def make_grid(table: Sweep, seed: int) -> Grid:
+def make_grid(table: Sweep, seed: int) -> SweepGrid:
     """Return the cells of a ``[sweep]`` table.
 
     Parameters
@@ -69,22 +69,22 @@ def make_grid(table: Sweep, seed: int) -> Grid:
         more than :data:`MAX_CELLS` cells; the message has the key and the correction.
     """
     for key in table.vary:
-        near = nearest(key, Sweep.model_fields) if "." not in key else None
+        near = find_nearest_word(key, Sweep.model_fields) if "." not in key else None
         if near is not None:
             raise ScenarioError(f"sweep.{key}: unknown key; did you mean {show(near)}?")
-    read: dict[str, Axis | Range] = {
-        key: read_range(key, value) if isinstance(value, str) else read_list(key, value)
+    read: dict[str, SweepAxis | SweepRange] = {
+        key: read_range_axis(key, value) if isinstance(value, str) else read_list_axis(key, value)
         for key, value in table.vary.items()
     }
-    zipped = _zip_groups(table.zip, read)
-    drawn = _draw_latin(table.latin, read, zipped, seed)
-    groups: list[tuple[Axis, ...]] = []
+    zipped = _get_zip_groups(table.zip, read)
+    drawn = _draw_latin_hypercube(table.latin, read, zipped, seed)
+    groups: list[tuple[SweepAxis, ...]] = []
     for key, entry in read.items():
         together = zipped.get(key) or (drawn if key in {axis.key for axis in drawn} else None)
-        axes = together or (entry.spread() if isinstance(entry, Range) else entry,)
+        axes = together or (entry.spread() if isinstance(entry, SweepRange) else entry,)
         if axes not in groups:
             groups.append(axes)
-    grid = Grid(tuple(groups))
+    grid = SweepGrid(tuple(groups))
     if len(grid) > MAX_CELLS:
         raise ScenarioError(
             f"sweep: {len(grid):,} cells; write fewer values, or latin = 1000, for at most "
@@ -93,23 +93,23 @@ def make_grid(table: Sweep, seed: int) -> Grid:
     return grid
 
 
-def _zip_groups(
-    groups: Sequence[Sequence[str]], read: Mapping[str, Axis | Range]
-) -> dict[str, tuple[Axis, ...]]:
+def _get_zip_groups(
+    groups: Sequence[Sequence[str]], read: Mapping[str, SweepAxis | SweepRange]
+) -> dict[str, tuple[SweepAxis, ...]]:
     """Return the groups of ``zip`` by key."""
-    zipped: dict[str, tuple[Axis, ...]] = {}
+    zipped: dict[str, tuple[SweepAxis, ...]] = {}
     for group in groups:
         axes = []
         for key in group:
             if key not in read:
                 raise ScenarioError(
-                    f"sweep.zip: {show(key)} does not vary{suggestion(key, read)}; write it into "
-                    "[sweep] with its values"
+                    f"sweep.zip: {show(key)} does not vary{did_you_mean_text(key, read)}; write it "
+                    "into [sweep] with its values"
                 )
             if key in zipped or group.count(key) > 1:
                 raise ScenarioError(f"sweep.zip: {show(key)} is named twice; write it once")
             entry = read[key]
-            axes.append(entry.spread() if isinstance(entry, Range) else entry)
+            axes.append(entry.spread() if isinstance(entry, SweepRange) else entry)
         if len(axes) < 2:
             raise ScenarioError("sweep.zip: a group of one key; write two keys or more")
         lengths = {axis.key: len(axis.values) for axis in axes}
@@ -120,16 +120,16 @@ def _zip_groups(
     return zipped
 
 
-def _draw_latin(
+def _draw_latin_hypercube(
     latin: int | None,
-    read: Mapping[str, Axis | Range],
+    read: Mapping[str, SweepAxis | SweepRange],
     zipped: Mapping[str, object],
     seed: int,
-) -> tuple[Axis, ...]:
+) -> tuple[SweepAxis, ...]:
     """Draw a Latin hypercube: one value from each of the equal parts of each range."""
     if latin is None:
         return ()
-    ranges = [e for key, e in read.items() if isinstance(e, Range) and key not in zipped]
+    ranges = [e for key, e in read.items() if isinstance(e, SweepRange) and key not in zipped]
     if not ranges:
         raise ScenarioError("sweep.latin: no key is a range; write one, or leave latin out")
     for entry in ranges:
@@ -144,7 +144,7 @@ def _draw_latin(
     return tuple(entry.at(column) for entry, column in zip(ranges, shares.tolist(), strict=True))
 
 
-def evenly_spaced(axis: Axis, maximum: int) -> Iterator[Any]:
+def evenly_spaced(axis: SweepAxis, maximum: int) -> Iterator[Any]:
     """Yield at most ``most`` evenly spaced values of an axis, including the first and last."""
     count = len(axis.values)
     indices = range(count) if count <= maximum else np.linspace(0, count - 1, maximum).astype(int)

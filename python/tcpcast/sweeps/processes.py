@@ -14,15 +14,15 @@ from typing import TYPE_CHECKING
 
 from tcpcast import forkserver
 from tcpcast.errors import MachineError, TcpcastError
-from tcpcast.sweeps.table import modules
-from tcpcast.sweeps.worker import Part, SweepSpec, Variant, answer_batch
+from tcpcast.sweeps.table import import_sweep_packages
+from tcpcast.sweeps.worker import BatchResult, CellReplication, SweepSpec, answer_batch
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
     from multiprocessing.process import BaseProcess
     from multiprocessing.synchronize import Event
 
-Batch = tuple[int, tuple[Variant, ...]]
+Batch = tuple[int, tuple[CellReplication, ...]]
 AHEAD = 3
 """Number of outstanding batches per worker, so that workers never wait."""
 
@@ -37,7 +37,7 @@ _ENDED = (
 _stop: Event | None = None
 
 
-def run_locally(spec: SweepSpec, batches: Iterable[Batch]) -> Iterator[tuple[int, Part]]:
+def run_locally(spec: SweepSpec, batches: Iterable[Batch]) -> Iterator[tuple[int, BatchResult]]:
     """Run batches sequentially in this process."""
     for number, variants in batches:
         yield number, answer_batch(spec, variants)
@@ -48,7 +48,7 @@ def run_in_executor(
     spec: SweepSpec,
     batches: Iterable[Batch],
     ahead: int = _UNKNOWN_WORKERS_AHEAD,
-) -> Iterator[tuple[int, Part]]:
+) -> Iterator[tuple[int, BatchResult]]:
     """Run batches in an executor, and yield their parts as they finish.
 
     Raises
@@ -57,45 +57,49 @@ def run_in_executor(
         A worker ended or failed.
     """
     waiting = iter(batches)
-    pending: dict[Future[Part], int] = {}
+    pending: dict[Future[BatchResult], int] = {}
     try:
         while True:
             for number, variants in waiting:
-                pending[_submit(executor, spec, variants)] = number
+                pending[_submit_batch(executor, spec, variants)] = number
                 if len(pending) >= ahead:
                     break
             if not pending:
                 return
             done, _ = wait(pending, return_when=FIRST_COMPLETED)
             for future in sorted(done, key=lambda each: pending[each]):
-                yield pending.pop(future), _result(future)
+                yield pending.pop(future), _get_result(future)
     finally:
         for future in pending:
             future.cancel()
 
 
-def _task(executor: Executor) -> Callable[[SweepSpec, tuple[Variant, ...]], Part]:
-    return _in_worker if isinstance(executor, ProcessPoolExecutor) else answer_batch
+def _make_batch_task(
+    executor: Executor,
+) -> Callable[[SweepSpec, tuple[CellReplication, ...]], BatchResult]:
+    return _answer_batch_in_worker if isinstance(executor, ProcessPoolExecutor) else answer_batch
 
 
-def _submit(executor: Executor, spec: SweepSpec, variants: tuple[Variant, ...]) -> Future[Part]:
+def _submit_batch(
+    executor: Executor, spec: SweepSpec, variants: tuple[CellReplication, ...]
+) -> Future[BatchResult]:
     """Submit a batch; the first calls start threads and processes."""
     try:
-        return executor.submit(_task(executor), spec, variants)
+        return executor.submit(_make_batch_task(executor), spec, variants)
     except BrokenProcessPool:
         raise MachineError(_ENDED) from None
     except (RuntimeError, MemoryError, OSError, EOFError) as error:
-        raise MachineError(_cannot_start(error)) from error
+        raise MachineError(_cannot_start_error(error)) from error
 
 
-def _cannot_start(error: Exception) -> str:
+def _cannot_start_error(error: Exception) -> str:
     return (
         f"cannot start worker processes: {str(error) or type(error).__name__}; raise the limits of "
         "memory and processes (ulimit -v, ulimit -u), or use fewer processes"
     )
 
 
-def _result(future: Future[Part]) -> Part:
+def _get_result(future: Future[BatchResult]) -> BatchResult:
     try:
         return future.result()
     except TcpcastError:
@@ -109,8 +113,8 @@ def _result(future: Future[Part]) -> Part:
 @contextmanager
 def local_processes(count: int, preload: Sequence[str]) -> Iterator[Executor]:
     """Yield an executor of local processes, which end when this process ends for any reason."""
-    context = forkserver.context(preload)
-    with forkserver.safe_path():  # processes start when the first batches are submitted
+    context = forkserver.get_start_context(preload)
+    with forkserver.use_safe_import_path():  # processes start when the first batches are submitted
         others = multiprocessing.active_children()
         try:
             stop = context.Event()
@@ -118,17 +122,17 @@ def local_processes(count: int, preload: Sequence[str]) -> Iterator[Executor]:
                 count, context, initializer=_init_worker, initargs=(stop,)
             )
         except (RuntimeError, MemoryError, OSError) as error:
-            raise MachineError(_cannot_start(error)) from error
+            raise MachineError(_cannot_start_error(error)) from error
         try:
             yield executor
         except BaseException:
             stop.set()
             raise
         finally:
-            _shutdown(executor, others)
+            _shut_down_executor(executor, others)
 
 
-def _shutdown(executor: Executor, others: Sequence[BaseProcess]) -> None:
+def _shut_down_executor(executor: Executor, others: Sequence[BaseProcess]) -> None:
     """End an executor, or its processes directly if its thread did not start."""
     try:
         executor.shutdown(wait=True, cancel_futures=True)
@@ -147,7 +151,7 @@ def dask_workers(address: str) -> Iterator[Executor]:
     MachineError
         Dask is not installed, or no scheduler answers at the address.
     """
-    (distributed,) = modules("distributed", what="sweeps on Dask")
+    (distributed,) = import_sweep_packages("distributed", what="sweeps on Dask")
     try:
         client = distributed.Client(address, timeout="10s", set_as_default=False)
     except (OSError, ValueError, TypeError) as error:
@@ -163,7 +167,7 @@ def dask_workers(address: str) -> Iterator[Executor]:
             executor.shutdown(wait=False)
 
 
-def cores() -> int:
+def count_available_cores() -> int:
     """Return the number of cores available to this process."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
@@ -186,6 +190,6 @@ def _end_with_parent() -> None:
         os._exit(1)
 
 
-def _in_worker(spec: SweepSpec, variants: tuple[Variant, ...]) -> Part:
+def _answer_batch_in_worker(spec: SweepSpec, variants: tuple[CellReplication, ...]) -> BatchResult:
     assert _stop is not None
     return answer_batch(spec, variants, _stop.is_set)

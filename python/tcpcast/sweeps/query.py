@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tcpcast.errors import QueryStopped, TcpcastError
-from tcpcast.sweeps.folder import Folder, read_definition
+from tcpcast.sweeps.folder import SweepFolder, read_definition
 from tcpcast.sweeps.results import read_parts
-from tcpcast.sweeps.table import modules
+from tcpcast.sweeps.table import import_sweep_packages
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -27,7 +27,7 @@ _CLOSED = (
 """Settings that lock out files, the network and variables of this program."""
 
 
-def query(folder: str | PathLike[str], sql: str, *, max_wall_s: float | None = None) -> Any:
+def query_results(folder: str | PathLike[str], sql: str, *, max_wall_s: float | None = None) -> Any:
     """Return the result of an SQL query of a sweep's results.
 
     Parameters
@@ -52,11 +52,11 @@ def query(folder: str | PathLike[str], sql: str, *, max_wall_s: float | None = N
     MachineError
         DuckDB or pyarrow is not installed.
     """
-    duckdb, arrow = modules("duckdb", "pyarrow", what="queries of a sweep")
+    duckdb, arrow = import_sweep_packages("duckdb", "pyarrow", what="queries of a sweep")
     path = Path(folder)
     if read_definition(path) is None:
         raise TcpcastError(f"{path} contains no sweep; write the folder of `tcpcast sweep --out`")
-    table = read_parts(Folder(path).parts())
+    table = read_parts(SweepFolder(path).parts())
     with duckdb.connect(":memory:") as connection:
         connection.register(TABLE, table)
         for setting in _CLOSED:
@@ -67,12 +67,12 @@ def query(folder: str | PathLike[str], sql: str, *, max_wall_s: float | None = N
             return arrow.table({}) if result is None else result.to_arrow_table()
 
         try:
-            return _result(run, connection, max_wall_s)
+            return _run_interruptible(run, connection, max_wall_s)
         except duckdb.Error as error:
-            raise TcpcastError(f"{error}{_hint(str(error))}") from None
+            raise TcpcastError(f"{error}{_quoting_hint(str(error))}") from None
 
 
-def _result(run: Callable[[], Any], connection: Any, max_wall_s: float | None) -> Any:
+def _run_interruptible(run: Callable[[], Any], connection: Any, max_wall_s: float | None) -> Any:
     """Run a query in a thread; interrupt it after ``max_wall_s`` or on Ctrl-C.
 
     DuckDB does not check signals while it computes.
@@ -92,7 +92,7 @@ def _result(run: Callable[[], Any], connection: Any, max_wall_s: float | None) -
                 wait_for([future], 0.1)
 
 
-def _hint(message: str) -> str:
+def _quoting_hint(message: str) -> str:
     """Return a hint about quotes around keys for a query that may lack them."""
     if "Binder Error" in message or "Catalog Error" in message:
         return '\nThe table is sweep; keys are quoted: "network.rtt"'

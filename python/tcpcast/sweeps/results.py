@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from tcpcast.errors import MachineError
 from tcpcast.extras import frame_package
-from tcpcast.sweeps.table import is_metric_column, modules
+from tcpcast.sweeps.table import import_sweep_packages, is_metric_column
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(slots=True)
-class Results:
+class SweepResults:
     """Rows per cell, replication and engine, in the order of the cells.
 
     ``parts`` are files, or Arrow streams in memory. ``statuses`` has the number of rows by status:
@@ -92,7 +92,7 @@ def count_statuses(
     """Return the number of rows by status, in descending order; parts not in ``known`` are read."""
     counts: Counter[str] = Counter()
     for part in parts:
-        counts.update((known or {}).get(part) or _read(part, ["status"])["status"].to_pylist())
+        counts.update((known or {}).get(part) or _read_part(part, ["status"])["status"].to_pylist())
     return dict(counts.most_common())
 
 
@@ -104,11 +104,11 @@ def read_parts(parts: Sequence[bytes | Path]) -> Any:
     MachineError
         pyarrow is not installed, or a file is not a part.
     """
-    (arrow,) = modules("pyarrow")
+    (arrow,) = import_sweep_packages("pyarrow")
     tables = []
     for part in parts:
         try:
-            tables.append(_read(part))
+            tables.append(_read_part(part))
         except (OSError, arrow.ArrowException) as error:
             raise MachineError(f"{part!s:.200} is not part of a sweep: {error}") from error
     table = arrow.concat_tables(tables) if tables else arrow.table({})
@@ -117,9 +117,9 @@ def read_parts(parts: Sequence[bytes | Path]) -> Any:
     return table.drop_columns(empty).replace_schema_metadata(None)
 
 
-def _read(part: bytes | Path, names: Sequence[str] | None = None) -> Any:
+def _read_part(part: bytes | Path, names: Sequence[str] | None = None) -> Any:
     """Return a part, or some columns of a file."""
-    arrow, parquet = modules("pyarrow", "pyarrow.parquet")
+    arrow, parquet = import_sweep_packages("pyarrow", "pyarrow.parquet")
     if isinstance(part, bytes):
         return arrow.ipc.open_stream(part).read_all()
     # read_table would import pyarrow.dataset and pandas; one thread per column would be slower.

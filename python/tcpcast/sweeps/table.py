@@ -7,20 +7,20 @@ import hashlib
 import math
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from tcpcast.answer import UNITS, Note, Status, severity
+from tcpcast.answer import UNITS, Note, Status, warning_severity
 from tcpcast.compare import class_metrics
 from tcpcast.errors import MachineError
 from tcpcast.metrics import HEADLINE
 from tcpcast.output import PARQUET
-from tcpcast.sweeps.axes import KINDS, Axis, as_text, kind_of
-from tcpcast.sweeps.columns import column, lists_of_texts
+from tcpcast.sweeps.arrow_columns import make_arrow_column, make_text_list_column
+from tcpcast.sweeps.axes import KINDS, SweepAxis, common_quantity_kind, value_as_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
     from types import ModuleType
 
     from tcpcast.answer import Answer, Metric
-    from tcpcast.sweeps.worker import Variant
+    from tcpcast.sweeps.worker import CellReplication
 
 STATUSES = (Status.DONE, Status.PARTIAL, Status.NOT_APPLICABLE, Status.FAILED)
 ANSWERED, PARTIAL, NOT_APPLICABLE, FAILED = (status.value for status in STATUSES)
@@ -52,7 +52,7 @@ COMPRESSED = 20
 """Minimum number of rows for compression."""
 
 
-def modules(*names: str, what: str = "sweeps") -> list[ModuleType]:
+def import_sweep_packages(*names: str, what: str = "sweeps") -> list[ModuleType]:
     """Import packages of the extra ``sweep``.
 
     Raises
@@ -78,7 +78,7 @@ def modules(*names: str, what: str = "sweeps") -> list[ModuleType]:
     return imported
 
 
-class Row(NamedTuple):
+class AnswerRow(NamedTuple):
     """Columns of one engine's answer to one cell in one replication.
 
     ``reason`` explains a missing or partial answer. ``trusted`` is None if there are no metrics,
@@ -86,7 +86,7 @@ class Row(NamedTuple):
     ``untrusted`` lists the metrics that are not trusted.
     """
 
-    variant: Variant
+    variant: CellReplication
     engine: str
     status: str
     reason: str | None
@@ -99,19 +99,19 @@ class Row(NamedTuple):
     wall_s: float
 
 
-def _severity(warning: Note) -> tuple[bool, tuple[int, int]]:
+def _warning_sort_key(warning: Note) -> tuple[bool, tuple[int, int]]:
     """Return a sort key: warnings about headline metrics first, then by severity."""
-    return warning.about(HEADLINE) is None, severity(warning)
+    return warning.about(HEADLINE) is None, warning_severity(warning)
 
 
-def row_of(variant: Variant, answer: Answer) -> Row:
+def make_answer_row(variant: CellReplication, answer: Answer) -> AnswerRow:
     """Return the row of an answer, without its steps and tables."""
     metrics = answer.metrics
     untrusted = [name for name, metric in metrics.items() if not metric.trusted]
     has_warnings = any(
         name in metrics and metrics[name].interval_warning is not None for name in HEADLINE
     )
-    return Row(
+    return AnswerRow(
         variant,
         answer.engine,
         answer.status.value if answer.status in STATUSES else PARTIAL,
@@ -119,24 +119,24 @@ def row_of(variant: Variant, answer: Answer) -> Row:
         not untrusted and not has_warnings if metrics else None,
         untrusted,
         answer.regime,
-        [str(note) for note in sorted(answer.notes, key=_severity)],
+        [str(note) for note in sorted(answer.notes, key=_warning_sort_key)],
         metrics,
         class_metrics(answer) if "by_class" in answer.tables else {},
         answer.wall_s,
     )
 
 
-def kind_of_column(axis: Axis) -> str:
+def get_column_kind(axis: SweepAxis) -> str:
     """Return the kind of a key's column: a kind of quantity, whole numbers, truths or texts."""
     typed = axis.values
     if all(type(value) is int for value in typed):
         return INTEGER
     if all(isinstance(value, bool) for value in typed):
         return TRUTH
-    return kind_of(typed) or TEXT
+    return common_quantity_kind(typed) or TEXT
 
 
-def unit_of_column(kind: str) -> str:
+def get_column_unit(kind: str) -> str:
     """Return the unit of a kind of column, or ""."""
     return KINDS[kind].unit if kind in KINDS else ""
 
@@ -146,7 +146,7 @@ def is_metric_column(name: str) -> bool:
     return name.partition(".")[0] in METRIC_COLUMNS
 
 
-def class_columns(names: Sequence[str]) -> dict[str, dict[str, str]]:
+def group_class_columns(names: Sequence[str]) -> dict[str, dict[str, str]]:
     """Return the columns per class, by class and by column name without the class."""
     columns: dict[str, dict[str, str]] = {}
     for name in names:
@@ -156,8 +156,8 @@ def class_columns(names: Sequence[str]) -> dict[str, dict[str, str]]:
     return columns
 
 
-def record_batch(
-    rows: Sequence[Row], kinds: Mapping[str, str], classes: tuple[str, ...] = ()
+def make_record_batch(
+    rows: Sequence[AnswerRow], kinds: Mapping[str, str], classes: tuple[str, ...] = ()
 ) -> Any:
     """Return rows as a ``pyarrow.RecordBatch``.
 
@@ -166,20 +166,20 @@ def record_batch(
     rows
         Rows in the order of the table.
     kinds
-        Kind of the column of each varied key, from :func:`kind_of_column`.
+        Kind of the column of each varied key, from :func:`get_column_kind`.
     classes
         Names of the classes, if there are several.
     """
-    (arrow,) = modules("pyarrow")
-    arrays = [*_leading(arrow, rows, kinds)]
-    arrays += _metrics(arrow, [row.metrics for row in rows], METRICS)
+    (arrow,) = import_sweep_packages("pyarrow")
+    arrays = [*_make_columns_before_metrics(arrow, rows, kinds)]
+    arrays += _make_metric_columns(arrow, [row.metrics for row in rows], METRICS)
     for name in classes:
-        arrays += _metrics(arrow, [row.classes.get(name, {}) for row in rows], HEADLINE)
-    schema = _schema(arrow, tuple(kinds.items()), classes)
+        arrays += _make_metric_columns(arrow, [row.classes.get(name, {}) for row in rows], HEADLINE)
+    schema = _make_schema(arrow, tuple(kinds.items()), classes)
     return arrow.RecordBatch.from_arrays(arrays, schema=schema)
 
 
-def batch_of_rows(
+def select_stored_rows(
     rows: Any,
     values: Mapping[int, Mapping[str, Any]],
     kinds: Mapping[str, str],
@@ -194,20 +194,20 @@ def batch_of_rows(
     values
         Values of the keys by cell.
     kinds, classes
-        As for :func:`record_batch`.
+        As for :func:`make_record_batch`.
     """
-    (arrow,) = modules("pyarrow")
-    schema = _schema(arrow, tuple(kinds.items()), classes)
+    (arrow,) = import_sweep_packages("pyarrow")
+    schema = _make_schema(arrow, tuple(kinds.items()), classes)
     cells = [values[cell] for cell in rows["cell"].to_pylist()]
-    arrays = dict(zip(kinds, _of_keys(arrow, cells, kinds), strict=True))
+    arrays = dict(zip(kinds, _make_key_columns(arrow, cells, kinds), strict=True))
     arrays |= {name: rows[name] for name in schema.names if name not in arrays}
     table = arrow.table([arrays[name] for name in schema.names], schema=schema)
     return table.combine_chunks().to_batches()[0]
 
 
-def as_stream(batch: Any) -> bytes:
+def encode_as_arrow_stream(batch: Any) -> bytes:
     """Return a batch as an Arrow stream, which needs no encoding."""
-    (arrow,) = modules("pyarrow")
+    (arrow,) = import_sweep_packages("pyarrow")
     buffer = arrow.BufferOutputStream()
     with arrow.ipc.new_stream(buffer, batch.schema) as writer:
         writer.write_batch(batch)
@@ -215,9 +215,9 @@ def as_stream(batch: Any) -> bytes:
     return data
 
 
-def as_file(batch: Any, marks: Mapping[str, str]) -> bytes:
+def encode_as_parquet_file(batch: Any, marks: Mapping[str, str]) -> bytes:
     """Return a batch as a Parquet file with ``marks`` as metadata."""
-    arrow, parquet = modules("pyarrow", "pyarrow.parquet")
+    arrow, parquet = import_sweep_packages("pyarrow", "pyarrow.parquet")
     buffer = arrow.BufferOutputStream()
     with parquet.ParquetWriter(
         buffer,
@@ -239,9 +239,9 @@ def as_file(batch: Any, marks: Mapping[str, str]) -> bytes:
     return before + hashlib.sha256(data).hexdigest().encode() + after
 
 
-def intact_marks(data: bytes) -> dict[str, str]:
-    """Return the metadata of a file written by :func:`as_file`, or {} if it is damaged."""
-    arrow, parquet = modules("pyarrow", "pyarrow.parquet")
+def read_intact_metadata(data: bytes) -> dict[str, str]:
+    """Return the metadata of a file of :func:`encode_as_parquet_file`, or {} if it is damaged."""
+    arrow, parquet = import_sweep_packages("pyarrow", "pyarrow.parquet")
     try:
         metadata = parquet.read_metadata(arrow.BufferReader(data)).metadata or {}
         marks = {key.decode(): value.decode() for key, value in metadata.items()}
@@ -254,9 +254,11 @@ def intact_marks(data: bytes) -> dict[str, str]:
 
 
 @functools.cache  # a sweep may have thousands of batches with one row
-def _schema(arrow: ModuleType, kinds: tuple[tuple[str, str], ...], classes: tuple[str, ...]) -> Any:
+def _make_schema(
+    arrow: ModuleType, kinds: tuple[tuple[str, str], ...], classes: tuple[str, ...]
+) -> Any:
     fields = [arrow.field("cell", arrow.int64())]
-    fields += [arrow.field(key, _type(arrow, kind)) for key, kind in kinds]
+    fields += [arrow.field(key, _get_arrow_type(arrow, kind)) for key, kind in kinds]
     after: dict[str, Any] = dict.fromkeys(AFTER_KEYS, arrow.string())
     after |= dict.fromkeys(("replication", "seed"), arrow.int64())
     after |= {"trusted": arrow.bool_()}
@@ -270,47 +272,51 @@ def _schema(arrow: ModuleType, kinds: tuple[tuple[str, str], ...], classes: tupl
     return arrow.schema(fields)
 
 
-def _type(arrow: ModuleType, kind: str) -> Any:
+def _get_arrow_type(arrow: ModuleType, kind: str) -> Any:
     types = {INTEGER: arrow.int64(), TRUTH: arrow.bool_(), TEXT: arrow.string()}
     return types.get(kind, arrow.float64())
 
 
-def _leading(arrow: ModuleType, rows: Sequence[Row], kinds: Mapping[str, str]) -> list[Any]:
+def _make_columns_before_metrics(
+    arrow: ModuleType, rows: Sequence[AnswerRow], kinds: Mapping[str, str]
+) -> list[Any]:
     """Return the columns before the metrics."""
     variants = [row.variant for row in rows]
     texts = arrow.string()
     return [
-        column(arrow, [variant.cell for variant in variants], arrow.int64()),
-        *_of_keys(arrow, [variant.values for variant in variants], kinds),
-        column(arrow, [row.engine or None for row in rows], texts),
-        column(arrow, [variant.replication for variant in variants], arrow.int64()),
-        column(arrow, [variant.seed for variant in variants], arrow.int64()),
-        column(arrow, [row.status for row in rows], texts),
-        column(arrow, [row.reason for row in rows], texts),
-        column(arrow, [row.trusted for row in rows], arrow.bool_()),
-        lists_of_texts(arrow, [row.untrusted for row in rows]),
-        column(arrow, [row.regime for row in rows], texts),
-        lists_of_texts(arrow, [row.warnings for row in rows]),
+        make_arrow_column(arrow, [variant.cell for variant in variants], arrow.int64()),
+        *_make_key_columns(arrow, [variant.values for variant in variants], kinds),
+        make_arrow_column(arrow, [row.engine or None for row in rows], texts),
+        make_arrow_column(arrow, [variant.replication for variant in variants], arrow.int64()),
+        make_arrow_column(arrow, [variant.seed for variant in variants], arrow.int64()),
+        make_arrow_column(arrow, [row.status for row in rows], texts),
+        make_arrow_column(arrow, [row.reason for row in rows], texts),
+        make_arrow_column(arrow, [row.trusted for row in rows], arrow.bool_()),
+        make_text_list_column(arrow, [row.untrusted for row in rows]),
+        make_arrow_column(arrow, [row.regime for row in rows], texts),
+        make_text_list_column(arrow, [row.warnings for row in rows]),
     ]
 
 
-def _of_keys(
+def _make_key_columns(
     arrow: ModuleType, rows: Sequence[Mapping[str, Any]], kinds: Mapping[str, str]
 ) -> Iterator[Any]:
     """Yield the columns of the varied keys from the values of each row."""
     for key, kind in kinds.items():
-        read = _reader(kind)
-        yield column(arrow, [read(values[key]) for values in rows], _type(arrow, kind))
+        read = _get_value_reader(kind)
+        yield make_arrow_column(
+            arrow, [read(values[key]) for values in rows], _get_arrow_type(arrow, kind)
+        )
 
 
-def _reader(kind: str) -> Callable[[Any], Any]:
+def _get_value_reader(kind: str) -> Callable[[Any], Any]:
     """Return the function that converts a typed value for its column."""
     if kind in KINDS:
         return KINDS[kind].read
-    return as_text if kind == TEXT else lambda value: value
+    return value_as_text if kind == TEXT else lambda value: value
 
 
-def _metrics(
+def _make_metric_columns(
     arrow: ModuleType, rows: Sequence[Mapping[str, Metric]], metrics: Sequence[str]
 ) -> list[Any]:
     """Return the columns of metrics, including empty ones."""
@@ -322,13 +328,15 @@ def _metrics(
             columns += nothing
             continue
         for part in ("value", "low", "high"):
-            values = [_number(getattr(metric, part, None)) for metric in cells]
-            columns.append(column(arrow, values, number))
+            values = [_finite_or_none(getattr(metric, part, None)) for metric in cells]
+            columns.append(make_arrow_column(arrow, values, number))
         columns.append(
-            column(arrow, [getattr(metric, "interval_warning", None) for metric in cells], text)
+            make_arrow_column(
+                arrow, [getattr(metric, "interval_warning", None) for metric in cells], text
+            )
         )
     return columns
 
 
-def _number(value: float | None) -> float | None:
+def _finite_or_none(value: float | None) -> float | None:
     return value if value is not None and math.isfinite(value) else None

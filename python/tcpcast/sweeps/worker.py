@@ -18,7 +18,13 @@ from tcpcast.answer import Answer, Status
 from tcpcast.engines import RunOptions, answer
 from tcpcast.errors import MachineError, TcpcastError
 from tcpcast.scenario import Scenario
-from tcpcast.sweeps.table import Row, as_file, as_stream, record_batch, row_of
+from tcpcast.sweeps.table import (
+    AnswerRow,
+    encode_as_arrow_stream,
+    encode_as_parquet_file,
+    make_answer_row,
+    make_record_batch,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -50,7 +56,7 @@ class SweepSpec:
 
 
 @dataclass(frozen=True, slots=True)
-class Variant:
+class CellReplication:
     """One replication of a cell: its number, changes and seed."""
 
     cell: int
@@ -60,7 +66,7 @@ class Variant:
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class BatchResult:
     """The result of a batch: its rows, their statuses, and their computing times.
 
     ``data`` is a Parquet file, or an Arrow stream for results in memory. ``wall`` has the cell,
@@ -74,8 +80,10 @@ class Part:
 
 
 def answer_batch(
-    spec: SweepSpec, variants: tuple[Variant, ...], stopped: Callable[[], bool] | None = None
-) -> Part:
+    spec: SweepSpec,
+    variants: tuple[CellReplication, ...],
+    stopped: Callable[[], bool] | None = None,
+) -> BatchResult:
     """Run all variants of a batch with all engines.
 
     Parameters
@@ -100,18 +108,24 @@ def answer_batch(
         ``stopped`` returned True.
     """
     _check_version(spec.version)
-    rows: list[Row] = []
-    watch = None if stopped is None else _watch(stopped)
+    rows: list[AnswerRow] = []
+    watch = None if stopped is None else _make_stop_callback(stopped)
     options = RunOptions(threads=1, progress=watch, tables=bool(spec.classes), suggestions=False)
     for variant in variants:
         if stopped is not None and stopped():
             raise KeyboardInterrupt
-        rows += [row_of(variant, answer) for answer in _answers(spec, variant, options)]
+        rows += [
+            make_answer_row(variant, answer) for answer in _answer_variant(spec, variant, options)
+        ]
     statuses = dict(Counter(row.status for row in rows))
     wall = [(r.variant.cell, r.variant.replication, r.engine, r.wall_s) for r in rows]
-    batch = record_batch(rows, spec.kinds, spec.classes)
-    data = as_stream(batch) if spec.marks is None else as_file(batch, spec.marks)
-    return Part(data, statuses, platform.node(), wall)
+    batch = make_record_batch(rows, spec.kinds, spec.classes)
+    data = (
+        encode_as_arrow_stream(batch)
+        if spec.marks is None
+        else encode_as_parquet_file(batch, spec.marks)
+    )
+    return BatchResult(data, statuses, platform.node(), wall)
 
 
 def _check_version(expected: str) -> None:
@@ -130,7 +144,7 @@ def _version() -> str:
     return tcpcast.__version__
 
 
-def _watch(stopped: Callable[[], bool]) -> Callable[[float], None]:
+def _make_stop_callback(stopped: Callable[[], bool]) -> Callable[[float], None]:
     def look(_share: float) -> None:
         if stopped():
             raise KeyboardInterrupt
@@ -138,30 +152,30 @@ def _watch(stopped: Callable[[], bool]) -> Callable[[float], None]:
     return look
 
 
-def _answers(spec: SweepSpec, variant: Variant, options: RunOptions) -> list[Answer]:
+def _answer_variant(spec: SweepSpec, variant: CellReplication, options: RunOptions) -> list[Answer]:
     """Return the answers to a variant, one per engine; failures have a reason."""
     began = time.perf_counter()
     names = spec.engines
     try:
-        scenario = _scenario(spec, variant)
+        scenario = _make_variant_scenario(spec, variant)
     except TcpcastError as error:
         wall_s = time.perf_counter() - began
-        return [_failed(name, error, wall_s) for name in names or (NO_ENGINE,)]
+        return [_make_failed_answer(name, error, wall_s) for name in names or (NO_ENGINE,)]
     if variant.replication > 0 and names is not None and spec.feed == "scenario":
-        names = _simulators(names)
+        names = _select_simulators(names)
     try:
         answers = answer(scenario, names, options, feed=spec.feed)
     except Exception as error:
         wall_s = time.perf_counter() - began
         if names is None:
-            return [_failed(NO_ENGINE, error, wall_s)]
+            return [_make_failed_answer(NO_ENGINE, error, wall_s)]
         answers = [_run_engine(name, scenario, options, spec.feed) for name in names]
     if any(each.interrupted for each in answers):
         raise KeyboardInterrupt
     return answers or [Answer(NO_ENGINE, status=Status.NOT_APPLICABLE, reason="no engine applies")]
 
 
-def _scenario(spec: SweepSpec, variant: Variant) -> Scenario:
+def _make_variant_scenario(spec: SweepSpec, variant: CellReplication) -> Scenario:
     base = _base(spec.digest, spec)
     changes = dict(variant.values)
     if variant.replication > 0:
@@ -169,7 +183,7 @@ def _scenario(spec: SweepSpec, variant: Variant) -> Scenario:
     return base.with_changes(changes)
 
 
-class _Bases(dict[str, Scenario]):
+class _ScenarioCache(dict[str, Scenario]):
     """Cache of the scenario of a worker's current sweep."""
 
     def of(self, sweep: str, spec: SweepSpec) -> Scenario:
@@ -180,10 +194,10 @@ class _Bases(dict[str, Scenario]):
         return self[sweep]
 
 
-_base = _Bases().of
+_base = _ScenarioCache().of
 
 
-def _simulators(names: tuple[str, ...]) -> tuple[str, ...]:
+def _select_simulators(names: tuple[str, ...]) -> tuple[str, ...]:
     """Return the names without formulas, whose replications are all equal."""
     from tcpcast.engines import REGISTRY  # noqa: PLC0415 - replaced in tests
     from tcpcast.engines.registry import Formula  # noqa: PLC0415
@@ -196,11 +210,11 @@ def _run_engine(name: str, scenario: Scenario, options: RunOptions, feed: str) -
     try:
         (result,) = answer(scenario, [name], options, feed=feed)[:1]
     except Exception as error:
-        return _failed(name, error, time.perf_counter() - began)
+        return _make_failed_answer(name, error, time.perf_counter() - began)
     return result
 
 
-def _failed(engine: str, error: Exception, wall_s: float) -> Answer:
+def _make_failed_answer(engine: str, error: Exception, wall_s: float) -> Answer:
     """Return a failed answer with the reason."""
     reason = str(error) if isinstance(error, TcpcastError) else f"{type(error).__name__}: {error}"
     return Answer(engine, status=Status.FAILED, reason=reason, wall_s=wall_s)

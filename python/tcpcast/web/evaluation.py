@@ -6,7 +6,7 @@ import math
 import time
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from tcpcast.answer import severity, to_notes, unit_of
+from tcpcast.answer import texts_to_notes, unit_of, warning_severity
 from tcpcast.compare import is_percentage
 from tcpcast.engines import REGISTRY
 from tcpcast.errors import ScenarioError, TcpcastError, refusal_text
@@ -114,7 +114,9 @@ def _heading(
     simulated: Answer | None = None,
 ) -> dict[str, Any]:
     first, *others = filter(None, [facts.verdict, *facts.sentences])
-    about = [("", note) for note in to_notes([*scenario.warnings(), *facts.warnings], "scenario")]
+    about = [
+        ("", note) for note in texts_to_notes([*scenario.warnings(), *facts.warnings], "scenario")
+    ]
     about += [
         (each.name, note)
         for each in given
@@ -141,7 +143,7 @@ def _by_severity(asked: Question, notes: Iterable[tuple[str, Note]]) -> list[str
     names = asked.names
     return [
         ": ".join(filter(None, [", ".join(filter(None, models[note])), note.text(names)]))
-        for note in sorted(models, key=severity)
+        for note in sorted(models, key=warning_severity)
     ]
 
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from tcpcast_papers.report import Report
 
 DATA_NAME = "agreement.csv"
-DATA = files.Kind("table", ",".join(COLUMNS).encode())
+DATA = files.OutputKind("table", ",".join(COLUMNS).encode())
 
 
 def _preface(runs: KernelRuns) -> list[str]:

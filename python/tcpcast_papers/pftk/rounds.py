@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from tcpcast import _native
-from tcpcast.engines.packet.configuration import configuration, nanoseconds
+from tcpcast.engines.packet.configuration import make_configuration, to_nanoseconds
 from tcpcast.errors import DomainError
 
 if TYPE_CHECKING:
@@ -55,8 +55,8 @@ def rounds(path: Path, *, seconds: float, seed: int = 1) -> Rounds:
         ``seconds`` is so large that the simulator does not keep every point of the flow.
     """
     scenario = path.scenario(seed=seed, traced=True)
-    run = _native.Simulation(configuration(scenario, 0.0), 1)
-    run.advance(transfers=None, until_ns=nanoseconds(seconds), threads=1)
+    run = _native.Simulation(make_configuration(scenario, 0.0), 1)
+    run.advance(transfers=None, until_ns=to_nanoseconds(seconds), threads=1)
     traces = run.traces()
     if traces["mark_bin_ns"] or traces["window_bin_ns"]:
         raise DomainError(

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 from tcpcast import _native
-from tcpcast.engines.packet.configuration import configuration, nanoseconds
+from tcpcast.engines.packet.configuration import make_configuration, to_nanoseconds
 from tcpcast.engines.packet.metric_estimates import CLASS, LINK
 
 if TYPE_CHECKING:
@@ -110,10 +110,10 @@ def cut(path: Path, *, pieces: int, piece_s: float, replications: int = 1, seed:
         Number of independent traces, and their seed.
     """
     scenario = path.scenario(replications=replications, seed=seed)
-    run = _native.Simulation(configuration(scenario, 0.0), replications)
+    run = _native.Simulation(make_configuration(scenario, 0.0), replications)
     ends = []
     for piece in range(1, pieces + 1):
-        run.advance(transfers=None, until_ns=nanoseconds(piece * piece_s), threads=1)
+        run.advance(transfers=None, until_ns=to_nanoseconds(piece * piece_s), threads=1)
         ends.append(_cells(run))
     ends.insert(0, np.zeros_like(ends[0]))
     # [pieces, replications, cells] -> [cells, replications, pieces]

@@ -18,17 +18,17 @@ import tcpcast
 from tcpcast import _native
 from tcpcast.answer import UNITS, Answer, Status
 from tcpcast.engines.fixed_point.configuration import (
+    certain_failure_reason,
     check,
-    failure_reason,
+    compute_offered_load,
+    flows_per_reference_flow,
     native_configuration,
-    offered_load,
-    references,
-    weights,
+    reference_flow_counts,
 )
-from tcpcast.engines.fixed_point.convergence import ConvergenceResult, run_tests
-from tcpcast.engines.packet import Clock, metric_estimates, tables
-from tcpcast.engines.packet.configuration import configuration, nanoseconds
-from tcpcast.engines.packet.goodputs import PIECE
+from tcpcast.engines.fixed_point.convergence import ConvergenceResult, run_convergence_tests
+from tcpcast.engines.packet import WallTimeLimit, metric_estimates, tables
+from tcpcast.engines.packet.configuration import make_configuration, to_nanoseconds
+from tcpcast.engines.packet.file_goodputs import PIECE
 from tcpcast.engines.packet.memory import check_memory
 from tcpcast.metrics import METRICS
 from tcpcast.scenario import FixedPoint
@@ -82,66 +82,70 @@ def fixed_point(scenario: Scenario, options: RunOptions) -> Answer:
     """
     check(scenario)
     table = scenario.fixed_point or DEFAULTS
-    config = configuration(scenario, 0.0)
+    config = make_configuration(scenario, 0.0)
     check_memory(scenario, config)
     run = _native.Simulation.fixed_point(
         config, native_configuration(scenario, table), scenario.run.replications
     )
-    seconds = table.steps * table.step + _measured_s(scenario)
-    clock = Clock(options.ends_at(scenario))
+    seconds = table.steps * table.step + _measured_duration_s(scenario)
+    clock = WallTimeLimit(options.compute_deadline(scenario))
     ended = run.advance(
         transfers=None,
-        until_ns=nanoseconds(seconds),
+        until_ns=to_nanoseconds(seconds),
         threads=options.threads or os.cpu_count() or 1,
         max_wall_s=clock.left(),
         progress=options.progress,
     )
-    return _answer(scenario, table, run, ended)
+    return _make_answer(scenario, table, run, ended)
 
 
-def _measured_s(scenario: Scenario) -> float:
+def _measured_duration_s(scenario: Scenario) -> float:
     return (scenario.run.duration_s or 0.0) - (scenario.run.warmup_s or 0.0)
 
 
-def _answer(scenario: Scenario, table: FixedPoint, run: _native.Simulation, ended: str) -> Answer:
-    stand_for = weights(scenario, table)
+def _make_answer(
+    scenario: Scenario, table: FixedPoint, run: _native.Simulation, ended: str
+) -> Answer:
+    stand_for = flows_per_reference_flow(scenario, table)
     classes = len(stand_for)
     counters = run.counters()
     reference, cross_flows = (
-        metric_estimates.Units(counters, classes),
-        metric_estimates.Units(run.cross_flow_counters(), classes),
+        metric_estimates.CounterUnits(counters, classes),
+        metric_estimates.CounterUnits(run.cross_flow_counters(), classes),
     )
     seen = metric_estimates.Snapshot(
-        metric_estimates.Units([_weighted(row, stand_for) for row in counters], classes),
+        metric_estimates.CounterUnits(
+            [_scale_counters_to_classes(row, stand_for) for row in counters], classes
+        ),
         run.totals(),
         run.sources(),
         None,
-        [_weighted_goodputs(found, stand_for) for found in run.file_goodputs()],
+        [_scale_goodputs_to_classes(found, stand_for) for found in run.file_goodputs()],
     )
-    by_name = metric_estimates.estimates(scenario, seen)
+    by_name = metric_estimates.estimate_metrics(scenario, seen)
     by_name = {name: e for name, e in by_name.items() if not METRICS[name].needs_all_flows}
     if len(set(stand_for)) > 1:  # the reference flows do not represent the shares of classes
         by_name.pop("other_loss_ratio", None)
     answer = Answer("fixed-point", kind="simulation", seed=scenario.run.seed)
     answer.replications = scenario.run.replications
     if all(measuring for _, measuring in run.clocks()):
-        verdict = run_tests(scenario, table, reference, cross_flows, run.steps())
-        found = tables.tables(scenario, seen)
+        verdict = run_convergence_tests(scenario, table, reference, cross_flows, run.steps())
+        found = tables.make_all_tables(scenario, seen)
         # Its counts are of the reference flows only.
         found.pop("by_hop", None)
         found |= {
             "convergence": verdict.table,
-            "iterations": _iterations(scenario, run.steps()),
+            "iterations": _iteration_table(scenario, run.steps()),
             "reference_flows": _metric_table(by_name),
         }
         answer.tables = {name: table for name, table in found.items() if table}
-        _conclude(answer, by_name, verdict, scenario)
-    _say_how_it_ended(answer, ended)
+        _set_metrics_or_withhold(answer, by_name, verdict, scenario)
+    _warn_if_ended_early(answer, ended)
     answer.provenance = _provenance(scenario, table, run)
     return answer
 
 
-def _weighted(row: Counts, weights: list[float]) -> NDArray[np.float64]:
+def _scale_counters_to_classes(row: Counts, weights: list[float]) -> NDArray[np.float64]:
     """Scale the counters of reference flows to their class, ``[slots + 2, counters]``."""
     factors = np.ones(row.shape[1])
     first, width = len(metric_estimates.LINK), len(metric_estimates.CLASS)
@@ -152,21 +156,21 @@ def _weighted(row: Counts, weights: list[float]) -> NDArray[np.float64]:
     return weighted
 
 
-def _weighted_goodputs(goodputs: Goodputs, weights: list[float]) -> Goodputs:
+def _scale_goodputs_to_classes(goodputs: Goodputs, weights: list[float]) -> Goodputs:
     """Scale the counts of file goodput to the classes."""
     slots, slot, groups, bucket, count = goodputs
     factors = np.array(weights)[groups.astype(np.intp) // len(PIECE)]
     return slots, slot, groups, bucket, factors * count
 
 
-def _conclude(
+def _set_metrics_or_withhold(
     answer: Answer, by_name: Estimates, verdict: ConvergenceResult, scenario: Scenario
 ) -> None:
-    answer.metrics = metric_estimates.metrics(by_name)
+    answer.metrics = metric_estimates.convert_to_metrics(by_name)
     failed = f" ({'; '.join(verdict.failed)})" if verdict.failed else ""
-    why = failure_reason(scenario)
+    why = certain_failure_reason(scenario)
     warning = "no fixed point"
-    if offered_load(scenario) > 1:
+    if compute_offered_load(scenario) > 1:
         warning = "above the threshold"
         answer.stop(f"no fixed point exists above the threshold{failed}: {why}; {INSTEAD}")
     elif failed and why:
@@ -181,7 +185,7 @@ def _conclude(
     answer.mark_untrusted(warning)
 
 
-def _say_how_it_ended(answer: Answer, ended: str) -> None:
+def _warn_if_ended_early(answer: Answer, ended: str) -> None:
     if ended == "interrupted":
         answer.stop("interrupted: the results cover only the finished part", Status.INTERRUPTED)
     elif ended == "out-of-time":
@@ -191,7 +195,7 @@ def _say_how_it_ended(answer: Answer, ended: str) -> None:
 
 
 def _metric_table(by_name: Estimates) -> dict[str, NDArray[Any]]:
-    metrics = metric_estimates.metrics(by_name)
+    metrics = metric_estimates.convert_to_metrics(by_name)
 
     def column(of: str) -> NDArray[np.float64]:
         values = [getattr(metric, of) for metric in metrics.values()]
@@ -206,7 +210,9 @@ def _metric_table(by_name: Estimates) -> dict[str, NDArray[Any]]:
     }
 
 
-def _iterations(scenario: Scenario, steps: list[NDArray[np.float64]]) -> dict[str, NDArray[Any]]:
+def _iteration_table(
+    scenario: Scenario, steps: list[NDArray[np.float64]]
+) -> dict[str, NDArray[Any]]:
     """Return the values of each step, the measurement last, as means over replications."""
     cells = dict(zip(_native.STEP_CELLS, np.mean(steps, axis=0).T, strict=True))
     names = np.array([group.name for group in scenario.populations])
@@ -221,7 +227,7 @@ def _provenance(scenario: Scenario, table: FixedPoint, run: _native.Simulation) 
         "replications": scenario.run.replications,
         "scheme": table.scheme,
         "conditional": table.conditional,
-        "references": references(scenario, table),
+        "references": reference_flow_counts(scenario, table),
         "iterations": table.steps,
         "iteration_s": table.step,
         "simulated_s": [now * 1e-9 for now, _ in run.clocks()],

@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from tcpcast.engines.advice import stack_changes
-from tcpcast.engines.packet.configuration import nanoseconds
-from tcpcast.engines.packet.equilibrium import on_times_s
+from tcpcast.engines.accepted_suggestions import changes_to_set_stack
+from tcpcast.engines.packet.configuration import to_nanoseconds
+from tcpcast.engines.packet.equilibrium import equilibrium_on_times_s
 from tcpcast.errors import NotApplicable, Suggestion
 from tcpcast.models.local_loop import potential_load
-from tcpcast.scenario.cross_checks import find_place
+from tcpcast.scenario.cross_checks import find_stream_hop
 from tcpcast.scenario.tcp_rules import MAX_PLUS
 from tcpcast.scenario.traffic import Bulk, OnOff
 
@@ -32,10 +32,10 @@ def check(scenario: Scenario) -> None:
     if scenario.captured is not None or scenario.isolated_transfers is not None:
         raise NotApplicable("a fixed point needs competing sources: traffic is on-off or bulk")
     if any(group.tcp.stack != MAX_PLUS for group in scenario.populations):
-        other_stack = Suggestion(stack_changes(scenario, MAX_PLUS))
+        other_stack = Suggestion(changes_to_set_stack(scenario, MAX_PLUS))
         raise NotApplicable(
             "reference flows have instantaneous loss feedback",
-            Suggestion(engine="packet") if failure_reason(scenario) else other_stack,
+            Suggestion(engine="packet") if certain_failure_reason(scenario) else other_stack,
         )
     if scenario.run.transfers is not None or scenario.run.precision is not None:
         raise NotApplicable(
@@ -88,7 +88,7 @@ def _check_hops(scenario: Scenario) -> None:
             "delays of the recursion are constant", Suggestion({"network.jitter": None})
         )
     for stream in scenario.cross:
-        place = find_place(network, stream)
+        place = find_stream_hop(network, stream)
         if place is not None and place.shared:
             raise NotApplicable(
                 "only flows share the router, without cross traffic; put cross traffic at a hop "
@@ -97,9 +97,9 @@ def _check_hops(scenario: Scenario) -> None:
             )
 
 
-def failure_reason(scenario: Scenario) -> str:
+def certain_failure_reason(scenario: Scenario) -> str:
     """Return the reason why the tests of a fixed point must fail, "" if they can pass."""
-    load = offered_load(scenario)
+    load = compute_offered_load(scenario)
     if load > 1:
         return (
             f"the sources offer {load:.3g} times the capacity of the link, where the schemes "
@@ -111,7 +111,7 @@ def failure_reason(scenario: Scenario) -> str:
     return ""
 
 
-def offered_load(scenario: Scenario) -> float:
+def compute_offered_load(scenario: Scenario) -> float:
     """Return the load that the on/off sources would offer the link if files took no time.
 
     It is N B / (C I), summed over classes, and 1 at the threshold of section 7.2. Endless flows do
@@ -135,15 +135,17 @@ def offered_load(scenario: Scenario) -> float:
     )
 
 
-def weights(scenario: Scenario, table: FixedPoint) -> list[float]:
+def flows_per_reference_flow(scenario: Scenario, table: FixedPoint) -> list[float]:
     """Return the number of flows per reference flow, by class."""
     return [
         group.count / count
-        for group, count in zip(scenario.populations, references(scenario, table), strict=True)
+        for group, count in zip(
+            scenario.populations, reference_flow_counts(scenario, table), strict=True
+        )
     ]
 
 
-def references(scenario: Scenario, table: FixedPoint) -> list[int]:
+def reference_flow_counts(scenario: Scenario, table: FixedPoint) -> list[int]:
     """Return the number of reference flows per class: as specified, at most a tenth, at least 1."""
     return [
         min(table.references, max(1, group.count // LARGEST_SHARE))
@@ -157,14 +159,14 @@ def native_configuration(scenario: Scenario, table: FixedPoint) -> Config:
         "scheme": str(table.scheme),
         "conditional": table.conditional,
         "moments": table.moments,
-        "references": references(scenario, table),
+        "references": reference_flow_counts(scenario, table),
         "steps": table.steps,
-        "step_ns": nanoseconds(table.step),
-        "initial": _initial(scenario),
+        "step_ns": to_nanoseconds(table.step),
+        "initial": _initial_class_values(scenario),
     }
 
 
-def _initial(scenario: Scenario) -> list[tuple[float, float]]:
+def _initial_class_values(scenario: Scenario) -> list[tuple[float, float]]:
     """Return the initial values of each class: time between packets, and service time, in seconds.
 
     They are means of an equilibrium in which active sources share the link; on a full link, a
@@ -174,7 +176,7 @@ def _initial(scenario: Scenario) -> list[tuple[float, float]]:
     turn_s = 8 * scenario.network.packet_bytes / rate
     gaps = []
     active = load = 0.0
-    for group, on_s in zip(scenario.populations, on_times_s(scenario), strict=True):
+    for group, on_s in zip(scenario.populations, equilibrium_on_times_s(scenario), strict=True):
         if on_s is None or not isinstance(group.traffic, OnOff):
             gaps.append(scenario.senders * max(turn_s, 1e-9))
             active += group.count

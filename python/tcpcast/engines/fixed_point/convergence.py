@@ -23,13 +23,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tcpcast import _native, statistics
-from tcpcast.engines.fixed_point.configuration import references, weights
+from tcpcast.engines.fixed_point.configuration import (
+    flows_per_reference_flow,
+    reference_flow_counts,
+)
 from tcpcast.scenario.traffic import OnOff
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from tcpcast.engines.packet.metric_estimates import Floats, Units
+    from tcpcast.engines.packet.metric_estimates import CounterUnits, Floats
     from tcpcast.scenario import FixedPoint, Scenario
 
 WIDEST_BOUND = 0.2
@@ -66,7 +69,7 @@ class ConvergenceResult:
 
 
 @dataclass(frozen=True, slots=True)
-class _Pair:
+class _CommonRatio:
     """A ratio of counters that both kinds of flows have, its scale and minimum denominator."""
 
     what: str
@@ -78,15 +81,15 @@ class _Pair:
 
 
 PAIRS = (
-    _Pair("rate while on", "transfer_packets", "on_time_ns", 1e9),
-    _Pair("time on", "on_time_ns", "transfers", 1e-9),
-    _Pair("own queue", "own_found", "arrived", min_scale=MIN_QUEUE_PKTS, tolerances=2.0),
-    _Pair("loss", "queue_drops", "arrived", min_scale=MIN_LOSS, tolerances=2.0),
+    _CommonRatio("rate while on", "transfer_packets", "on_time_ns", 1e9),
+    _CommonRatio("time on", "on_time_ns", "transfers", 1e-9),
+    _CommonRatio("own queue", "own_found", "arrived", min_scale=MIN_QUEUE_PKTS, tolerances=2.0),
+    _CommonRatio("loss", "queue_drops", "arrived", min_scale=MIN_LOSS, tolerances=2.0),
 )
 
 
 @dataclass(frozen=True, slots=True)
-class _Sums:
+class _SumRatio:
     """A ratio of sums, ``[units]`` each."""
 
     above: Floats
@@ -112,11 +115,11 @@ class _ClassTests:
     index: int
     name: str
     of: str
-    reference: Units
-    cross_flows: Units
+    reference: CounterUnits
+    cross_flows: CounterUnits
     tolerance: float
 
-    def environment(self, what: str, cells: tuple[str, str], expected: float) -> None:
+    def compare_distribution_mean(self, what: str, cells: tuple[str, str], expected: float) -> None:
         """Compare a mean of reference flows with its distribution, with a 99 % bound."""
         above, below = (self.reference.class_counter(name, [self.index]) for name in cells)
         estimate = self.reference.ratio(above, below)
@@ -124,13 +127,13 @@ class _ClassTests:
         noise = math.inf if estimate is None else estimate.relative_half_width
         scale = 1e-9 if cells[0].endswith("_ns") else 1.0
         limit = 2.576 / 1.96 * noise if noise <= WIDEST_BOUND else UNKNOWN
-        self._add(what, (scale * value, scale * expected), limit)
+        self._add_verdict_row(what, (scale * value, scale * expected), limit)
 
     def compare_common_ratios(self) -> None:
         """Compare the ratios that reference flows and cross flows have in common."""
         for pair in PAIRS:
             reference_sums, cross_sums = (
-                _Sums(
+                _SumRatio(
                     pair.scale * units.class_counter(pair.above, [self.index]),
                     units.class_counter(pair.below, [self.index]),
                 )
@@ -138,30 +141,30 @@ class _ClassTests:
             )
             self._compare(pair, reference_sums, cross_sums)
 
-    def rates(self, flows: tuple[int, int]) -> None:
+    def compare_rates(self, flows: tuple[int, int]) -> None:
         """Compare the rates of endless flows; ``flows`` is the number of each kind."""
         reference_sums, cross_sums = (
-            _Sums(
+            _SumRatio(
                 units.class_counter("delivered", [self.index]), count * 1e-9 * units.link("time_ns")
             )
             for units, count in zip((self.reference, self.cross_flows), flows, strict=True)
         )
-        self._compare(_Pair("rate", "delivered", "time_ns"), reference_sums, cross_sums)
+        self._compare(_CommonRatio("rate", "delivered", "time_ns"), reference_sums, cross_sums)
 
-    def loss_elsewhere(self) -> None:
+    def compare_loss_elsewhere(self) -> None:
         """Compare the losses at hops that each source has for itself."""
         reference_sums, cross_sums = (
-            _Sums(units.link("hop_drops"), units.class_counter("sent"))
+            _SumRatio(units.link("hop_drops"), units.class_counter("sent"))
             for units in (self.reference, self.cross_flows)
         )
         min_scale = MIN_LOSS
         self._compare(
-            _Pair("loss at own hops", "hop_drops", "sent", 1.0, min_scale, 2.0),
+            _CommonRatio("loss at own hops", "hop_drops", "sent", 1.0, min_scale, 2.0),
             reference_sums,
             cross_sums,
         )
 
-    def little(self, own_weight: list[float], least_s: float) -> None:
+    def compare_with_littles_law(self, own_weight: list[float], least_s: float) -> None:
         """Compare the time of packets in the shared router with Little's law.
 
         The mean queue and the arrival rate include all flows; their quotient is the mean time of a
@@ -178,11 +181,13 @@ class _ClassTests:
             for cell in ("inside_ns", "arrived")
         )
         every = self.reference.class_counter("arrived") + self.cross_flows.class_counter("arrived")
-        pair = _Pair("time in the router", "inside_ns", "arrived", 1.0, least_s, 2.0)
-        inside = _Sums(1e-9 * reference_sums, arrived)
-        self._compare(pair, inside, _Sums(1e-9 * self.reference.link("queue_integral"), every))
+        pair = _CommonRatio("time in the router", "inside_ns", "arrived", 1.0, least_s, 2.0)
+        inside = _SumRatio(1e-9 * reference_sums, arrived)
+        self._compare(pair, inside, _SumRatio(1e-9 * self.reference.link("queue_integral"), every))
 
-    def _compare(self, pair: _Pair, reference_sums: _Sums, cross_sums: _Sums) -> None:
+    def _compare(
+        self, pair: _CommonRatio, reference_sums: _SumRatio, cross_sums: _SumRatio
+    ) -> None:
         """Compare two ratios of sums, unless one has no observations.
 
         Both kinds of flows share the router and vary together over time, so the noise is
@@ -199,7 +204,9 @@ class _ClassTests:
         limit = max(pair.tolerances * self.tolerance, noise)
         if noise > WIDEST_BOUND:
             limit = UNKNOWN
-        self._add(pair.what, (reference_sums.value, cross_sums.value), limit, pair.min_scale)
+        self._add_verdict_row(
+            pair.what, (reference_sums.value, cross_sums.value), limit, pair.min_scale
+        )
 
     def iteration(self, cells: dict[str, float], table: FixedPoint) -> None:
         """Compare the parameters of the cross flows with the values then measured."""
@@ -212,9 +219,9 @@ class _ClassTests:
         )
         noise = 0.0 if estimate is None else estimate.relative_half_width
         limit = max(self.tolerance, noise if math.isfinite(noise) else 0.0)
-        self._add(what, (cells[f"{name}_s"], cells[f"{name}_used_s"]), limit)
+        self._add_verdict_row(what, (cells[f"{name}_s"], cells[f"{name}_used_s"]), limit)
 
-    def _add(
+    def _add_verdict_row(
         self, what: str, values: tuple[float, float], limit: float, min_scale: float = 0.0
     ) -> None:
         reference, cross = values
@@ -241,11 +248,11 @@ class _ClassTests:
             self.verdict.failed.append(f"{what}{self.of} differs by {100 * difference:+.3g} %")
 
 
-def run_tests(
+def run_convergence_tests(
     scenario: Scenario,
     table: FixedPoint,
-    reference: Units,
-    cross_flows: Units,
+    reference: CounterUnits,
+    cross_flows: CounterUnits,
     steps: list[NDArray[np.float64]],
 ) -> ConvergenceResult:
     """Run the tests of each class.
@@ -261,7 +268,7 @@ def run_tests(
     """
     verdict = ConvergenceResult()
     groups = scenario.populations
-    followed = references(scenario, table)
+    followed = reference_flow_counts(scenario, table)
     last = np.mean([rows[-len(groups) :] for rows in steps], axis=0)
     for index, group in enumerate(groups):
         of = f" of class {group.name}" if len(groups) > 1 else ""
@@ -271,15 +278,15 @@ def run_tests(
             if group.traffic.size_rounding == "down":
                 # Rounding down loses half a packet on average.
                 size -= 0.5
-            judge.environment("file size", ("transfer_packets", "transfers"), size)
-            judge.environment("silence", ("off_time_ns", "off_times"), 1e9 * off)
+            judge.compare_distribution_mean("file size", ("transfer_packets", "transfers"), size)
+            judge.compare_distribution_mean("silence", ("off_time_ns", "off_times"), 1e9 * off)
         else:
-            judge.rates((followed[index], group.count - followed[index]))
+            judge.compare_rates((followed[index], group.count - followed[index]))
         judge.compare_common_ratios()
         judge.iteration(dict(zip(_native.STEP_CELLS, last[index], strict=True)), table)
-    stand_for = weights(scenario, table)
+    stand_for = flows_per_reference_flow(scenario, table)
     together = _ClassTests(verdict, 0, EVERY, "", reference, cross_flows, table.tolerance)
     if scenario.network.hops and table.scheme == WITH_WINDOWS and len(set(stand_for)) == 1:
-        together.loss_elsewhere()
-    together.little(stand_for, MIN_WAIT * scenario.rtt_s)
+        together.compare_loss_elsewhere()
+    together.compare_with_littles_law(stand_for, MIN_WAIT * scenario.rtt_s)
     return verdict

@@ -11,7 +11,7 @@ from __future__ import annotations
 from tcpcast.engines.registry import PATH, TRANSFERS, USERS, Formula
 
 _HERE = "tcpcast.engines.formula"
-_PATH = f"{_HERE}.path"
+_PATH = f"{_HERE}.path_formulas"
 _PARALLEL = f"{_HERE}.parallel"
 _LOOP = f"{_HERE}.local_loop"
 _TRANSFERS = "one class of transfers of given sizes, isolated"
@@ -113,7 +113,7 @@ FORMULAS: dict[str, Formula] = {
         accepts_measured=True,
     ),
     "short": Formula(
-        f"{_HERE}.short",
+        f"{_HERE}.short_transfers",
         "short",
         "short transfers: latency given each number of losses, and expected",
         f"{_TRANSFERS}, up to 30 losses on average",

@@ -5,11 +5,16 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from tcpcast.answer import Answer, Metric, to_notes
-from tcpcast.engines.formula.captured import captured_path
-from tcpcast.engines.formula.feed import IDLE_PATH, limiting_link, one_class, specified_loss
-from tcpcast.engines.formula.inputs import step
-from tcpcast.engines.formula.rates import OWN_LINK, other_stack_warnings
+from tcpcast.answer import Answer, Metric, texts_to_notes
+from tcpcast.engines.formula.capture_inputs import path_scenario_of_capture
+from tcpcast.engines.formula.feed import (
+    IDLE_PATH,
+    find_limiting_link,
+    get_specified_loss,
+    require_one_class,
+)
+from tcpcast.engines.formula.inputs import make_step
+from tcpcast.engines.formula.rate_answers import OWN_LINK, warn_about_other_stacks
 from tcpcast.errors import NotApplicable, Suggestion
 from tcpcast.models.bbr import BOTTLENECK, bbr_bound
 from tcpcast.models.domain import LOSS
@@ -22,8 +27,8 @@ if TYPE_CHECKING:
 def bbr(scenario: Scenario, measured: Answer | None) -> Answer:
     """Predict by the bound of BBR, version 1: the link's rate times the share delivered.
 
-    The loss is always that of the path itself, not that of a simulation with another TCP, because
-    BBR causes other losses and queues. For a capture, the formula uses the path of the scenario
+    The loss is always the path's own loss, not the loss of a simulation with another TCP,
+    because BBR causes other losses and queues. A capture has the path of the scenario
     that reproduces the capture. Metrics: ``send_rate_pps``, ``goodput_pps``, ``goodput_bps``; each
     is a total over all flows, and the rate of each flow is at most W_max/RTT.
 
@@ -32,16 +37,16 @@ def bbr(scenario: Scenario, measured: Answer | None) -> Answer:
     NotApplicable
         Several classes, traffic that is not bulk, no link with a rate.
     """
-    scenario = captured_path("BBR's bound", scenario, measured)
-    group = one_class("BBR's bound", scenario, "bulk")
-    limit = limiting_link(scenario, group)
+    scenario = path_scenario_of_capture("BBR's bound", scenario, measured)
+    group = require_one_class("BBR's bound", scenario, "bulk")
+    limit = find_limiting_link(scenario, group)
     if limit is None:
         raise NotApplicable(
             "the bound for BBR needs a link with a rate, but the scenario has none",
             Suggestion({"network.bottleneck.rate": "10mbit"}),
         )
     flows, network, window = group.count, scenario.network, group.tcp.receiver_window
-    loss, keys = specified_loss(scenario, group)
+    loss, keys = get_specified_loss(scenario, group)
     # On its own link, each flow is independent of the others.
     is_alone, capacity = not limit.on.shared, limit.pps
     bound = bbr_bound(
@@ -57,16 +62,18 @@ def bbr(scenario: Scenario, measured: Answer | None) -> Answer:
     goodput = min(free, max_rate)
     regime = OWN_LINK if is_alone and bound.regime == BOTTLENECK else str(bound.regime)
     steps = [
-        step("p", loss, "1", keys or "no random loss specified"),
-        step("RTT", group.rtt_s, "s", IDLE_PATH),
-        step("W_max", window, "packet", "tcp.receiver_window"),
-        step("n", flows, "1", "traffic.flows"),
-        step("C_link", capacity, "packet/s", limit.key),
-        step("gain", bound.probe_factor, "1", "1.25 (1-p): below 1 the estimate shrinks"),
-        step("standing queue", bound.standing_queue_pkts, "packet", "up to a BDP; 0 for one flow"),
-        step("n B", free, "packet/s", "C_link (1-p)"),
-        step("goodput", goodput, "packet/s", "at most n W_max/RTT (1-p)"),
-        step("send rate", goodput / (1 - loss), "packet/s", "goodput/(1-p)"),
+        make_step("p", loss, "1", keys or "no random loss specified"),
+        make_step("RTT", group.rtt_s, "s", IDLE_PATH),
+        make_step("W_max", window, "packet", "tcp.receiver_window"),
+        make_step("n", flows, "1", "traffic.flows"),
+        make_step("C_link", capacity, "packet/s", limit.key),
+        make_step("gain", bound.probe_factor, "1", "1.25 (1-p): below 1 the estimate shrinks"),
+        make_step(
+            "standing queue", bound.standing_queue_pkts, "packet", "up to a BDP; 0 for one flow"
+        ),
+        make_step("n B", free, "packet/s", "C_link (1-p)"),
+        make_step("goodput", goodput, "packet/s", "at most n W_max/RTT (1-p)"),
+        make_step("send rate", goodput / (1 - loss), "packet/s", "goodput/(1-p)"),
     ]
     return Answer(
         engine="bbr-bound",
@@ -75,7 +82,7 @@ def bbr(scenario: Scenario, measured: Answer | None) -> Answer:
             "goodput_pps": Metric(goodput),
             "goodput_bps": Metric(goodput * 8 * scenario.payload_bytes),
         },
-        notes=to_notes(other_stack_warnings("an upper bound for BBR", "bbr", scenario)),
+        notes=texts_to_notes(warn_about_other_stacks("an upper bound for BBR", "bbr", scenario)),
         provenance={"feed": "scenario"},
         regime=WINDOW if math.isfinite(max_rate) and max_rate < free else regime,
         steps=steps,

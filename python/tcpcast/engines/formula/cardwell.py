@@ -6,17 +6,17 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tcpcast.answer import Answer, Metric, to_notes
-from tcpcast.engines.formula.captured import captured_transfer
+from tcpcast.answer import Answer, Metric, texts_to_notes
+from tcpcast.engines.formula.capture_inputs import transfer_scenario_of_capture
 from tcpcast.engines.formula.feed import (
     MIN_LOSS,
+    collect_transfer_inputs,
     listed_sizes,
-    missing_rtt_s,
-    transfer_domain,
-    transfer_inputs,
-    transfer_warnings,
+    missing_latency_s_per_size,
+    transfer_domain_values,
+    warn_about_omitted_transfer_features,
 )
-from tcpcast.engines.formula.inputs import step
+from tcpcast.engines.formula.inputs import make_step
 from tcpcast.errors import NotApplicable, Suggestion
 from tcpcast.models.cardwell import cardwell_latency
 
@@ -38,9 +38,9 @@ def cardwell(scenario: Scenario, measured: Answer | None) -> Answer:
     NotApplicable
         Several classes, traffic that is not transfers, no loss.
     """
-    scenario = captured_transfer(NAME, scenario, measured)
+    scenario = transfer_scenario_of_capture(NAME, scenario, measured)
     sizes = np.asarray(listed_sizes(NAME, scenario), dtype=np.float64)
-    inputs = transfer_inputs(scenario, measured)
+    inputs = collect_transfer_inputs(scenario, measured)
     loss, rtt = inputs["p"]["value"], inputs["RTT"]["value"]
     tcp = scenario.populations[0].tcp
     if loss < MIN_LOSS:
@@ -60,7 +60,7 @@ def cardwell(scenario: Scenario, measured: Answer | None) -> Answer:
         delayed_ack_s=tcp.ack_timeout_s / 2 if tcp.delayed_acks else 0.0,
         connection=False,
     )
-    missing = missing_rtt_s(result.slow_start_s + result.congestion_avoidance_s, rtt)
+    missing = missing_latency_s_per_size(result.slow_start_s + result.congestion_avoidance_s, rtt)
     latency = result.latency_s + missing
     parts = {
         "slow start": (result.slow_start_s + missing, "E[T_ss] (15), at least RTT"),
@@ -70,23 +70,23 @@ def cardwell(scenario: Scenario, measured: Answer | None) -> Answer:
     }
     steps = [
         *inputs.values(),
-        step("b", b, "packet", "tcp.delayed_acks: 2, otherwise 1"),
-        step("w_1", tcp.initial_window, "packet", "tcp.initial_window"),
-        step("W_max", tcp.receiver_window, "packet", "tcp.receiver_window"),
-        step("E[d_ss]", result.slow_start_pkts.mean(), "packet", "(5), mean over the sizes"),
-        step("E[W_ss]", result.slow_start_window_pkts.mean(), "packet", "(11), mean"),
+        make_step("b", b, "packet", "tcp.delayed_acks: 2, otherwise 1"),
+        make_step("w_1", tcp.initial_window, "packet", "tcp.initial_window"),
+        make_step("W_max", tcp.receiver_window, "packet", "tcp.receiver_window"),
+        make_step("E[d_ss]", result.slow_start_pkts.mean(), "packet", "(5), mean over the sizes"),
+        make_step("E[W_ss]", result.slow_start_window_pkts.mean(), "packet", "(11), mean"),
         *(
-            step(name, part.mean(), "s", f"{source}, mean")
+            make_step(name, part.mean(), "s", f"{source}, mean")
             for name, (part, source) in parts.items()
         ),
-        step("E[L]", latency.mean(), "s", "(25), mean over the sizes"),
+        make_step("E[L]", latency.mean(), "s", "(25), mean over the sizes"),
     ]
     return Answer(
         engine="cardwell",
         metrics={"completion_time_s": Metric(float(latency.mean()))},
         tables={"by_size": {"size_pkts": sizes, "completion_time_s": latency}},
-        notes=to_notes(transfer_warnings(scenario)),
+        notes=texts_to_notes(warn_about_omitted_transfer_features(scenario)),
         regime=max(parts, key=lambda name: parts[name][0].sum()),
         steps=steps,
-        domain=transfer_domain(scenario, inputs, sizes),
+        domain=transfer_domain_values(scenario, inputs, sizes),
     )

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tcpcast.answer import Answer, Metric, to_notes
+from tcpcast.answer import Answer, Metric, texts_to_notes
 from tcpcast.errors import DomainError, NotApplicable, Suggestion
 from tcpcast.models.engset import Path, shared_rate_bps, spurious_timeouts
 from tcpcast.models.engset import engset as solve_engset
@@ -84,7 +84,7 @@ def engset(scenario: Scenario) -> Answer:
         The model does not cover the scenario; the message contains the reason.
     """
     result = engset_inputs(scenario).solve()
-    trusted_queue = not _queue_exceeds_buffer(result)
+    trusted_queue = not _warn_if_queue_exceeds_buffer(result)
     metrics = {
         "connection_rate_bps": Metric(result.rate_bps),
         "on_time_s": Metric(result.on_time_s),
@@ -100,9 +100,9 @@ def engset(scenario: Scenario) -> Answer:
     return Answer(
         engine="engset",
         metrics=metrics,
-        tables={"states": _states(result), "queue": _queue(result)},
-        notes=to_notes(engset_warnings(scenario, result)),
-        provenance={"intermediates": _intermediates(result)},
+        tables={"states": _state_table(result), "queue": _queue_distribution_table(result)},
+        notes=texts_to_notes(engset_warnings(scenario, result)),
+        provenance={"intermediates": _symbol_values(result)},
     )
 
 
@@ -121,8 +121,8 @@ def engset_inputs(scenario: Scenario) -> EngsetInputs:
         delayed ACKs, a buffer on a connection's own link that can overflow, a slow start that
         ends before the receiver window.
     """
-    traffic = _on_off(scenario)
-    obstacles = list(_obstacles(scenario))
+    traffic = _get_on_off_traffic(scenario)
+    obstacles = list(_find_obstacles(scenario))
     if obstacles:
         reason, _ = obstacles[0]
         together = {key: value for _, changes in obstacles for key, value in changes.items()}
@@ -167,17 +167,17 @@ def engset_warnings(scenario: Scenario, result: EngsetResult) -> list[str]:
             f"the predicted loss, {result.loss_ratio:.2%}, is above 1 %: according to its authors, "
             "the model then greatly overestimates the rate; it also omits retransmissions"
         )
-    if _queue_exceeds_buffer(result):
+    if _warn_if_queue_exceeds_buffer(result):
         warnings.append(
             f"the model's mean queue, {digits(result.queue_mean_pkts)} packets, is above the "
             f"buffer of {digits(result.buffer_pkts or 0.0, 6)}: the model has no buffer limit"
         )
-    warnings.extend(_tail_warnings(scenario, result))
-    warnings.extend(_own_link_warnings(scenario, result))
+    warnings.extend(_warn_about_long_tails(scenario, result))
+    warnings.extend(_warn_about_own_link_queues(scenario, result))
     return warnings
 
 
-def _on_off(scenario: Scenario) -> OnOff:
+def _get_on_off_traffic(scenario: Scenario) -> OnOff:
     """Return the traffic of the single class of on/off sources."""
     populations = scenario.populations
     if len(populations) > 1:
@@ -193,7 +193,7 @@ def _on_off(scenario: Scenario) -> OnOff:
 _Obstacle = tuple[str, dict[str, Any]]
 
 
-def _obstacles(scenario: Scenario) -> Iterator[_Obstacle]:
+def _find_obstacles(scenario: Scenario) -> Iterator[_Obstacle]:
     """Yield obstacles in the network and TCP: the end of a message, and possible changes."""
     group, tcp, network = scenario.populations[0], scenario.populations[0].tcp, scenario.network
     if math.isinf(network.bottleneck.rate_bps):
@@ -223,10 +223,10 @@ def _obstacles(scenario: Scenario) -> Iterator[_Obstacle]:
     if isinstance(group.traffic, OnOff) and group.traffic.connection == "persistent":
         reason = "opens a connection per file, but the scenario's connections stay open when OFF"
         yield reason, {"traffic.connection": None}
-    yield from _obstacles_of_tcp(tcp)
+    yield from _find_tcp_obstacles(tcp)
 
 
-def _obstacles_of_tcp(tcp: Tcp) -> Iterator[_Obstacle]:
+def _find_tcp_obstacles(tcp: Tcp) -> Iterator[_Obstacle]:
     if tcp.has_loss_feedback:
         yield (
             f"has senders that detect losses, but the scenario's {tcp.stack} has instantaneous "
@@ -244,15 +244,15 @@ def _obstacles_of_tcp(tcp: Tcp) -> Iterator[_Obstacle]:
         )
 
 
-def _queue_exceeds_buffer(result: EngsetResult) -> bool:
+def _warn_if_queue_exceeds_buffer(result: EngsetResult) -> bool:
     return result.buffer_pkts is not None and result.queue_mean_pkts > result.buffer_pkts
 
 
-def _tail_warnings(scenario: Scenario, result: EngsetResult) -> list[str]:
+def _warn_about_long_tails(scenario: Scenario, result: EngsetResult) -> list[str]:
     """Warn if sizes have a long tail and slow start extends beyond the mean size (section 5.2)."""
-    size, tcp = _on_off(scenario).size, scenario.populations[0].tcp
+    size, tcp = _get_on_off_traffic(scenario).size, scenario.populations[0].tcp
     last = 2 * tcp.receiver_window - tcp.initial_window
-    if last <= result.mean_size_pkts or not _long_tailed(size):
+    if last <= result.mean_size_pkts or not _has_long_tail(size):
         return []
     reach = "never ends" if math.isinf(last) else f"lasts up to packet {digits(last, 6)}"
     return [
@@ -262,7 +262,7 @@ def _tail_warnings(scenario: Scenario, result: EngsetResult) -> list[str]:
     ]
 
 
-def _long_tailed(size: SizeDistribution) -> bool:
+def _has_long_tail(size: SizeDistribution) -> bool:
     """Return True if sizes vary more than exponential ones: few files have most of the packets."""
     if isinstance(size, Lognormal):
         return size.sd > size.mean - size.minimum
@@ -273,7 +273,7 @@ def _long_tailed(size: SizeDistribution) -> bool:
     return isinstance(size, ExponentialPareto | TwoExponentials | Pareto)
 
 
-def _own_link_warnings(scenario: Scenario, result: EngsetResult) -> list[str]:
+def _warn_about_own_link_queues(scenario: Scenario, result: EngsetResult) -> list[str]:
     """Warn if connections queue at their own slowest link (sections 4.2 and 4.4)."""
     tcp, path, warnings = scenario.populations[0].tcp, result.path, []
     if result.isolated.flights.saturated and path.slowest_delta_s > path.delta_s:
@@ -299,7 +299,7 @@ def _own_link_warnings(scenario: Scenario, result: EngsetResult) -> list[str]:
     return warnings
 
 
-def _states(result: EngsetResult) -> dict[str, NDArray[Any]]:
+def _state_table(result: EngsetResult) -> dict[str, NDArray[Any]]:
     probability = result.probability
     active = np.arange(result.sources + 1)
     if result.sources > MAX_STATES:
@@ -314,7 +314,7 @@ def _states(result: EngsetResult) -> dict[str, NDArray[Any]]:
     return {"active": active, "probability": probability, "shared_rate_bps": shared}
 
 
-def _queue(result: EngsetResult) -> dict[str, NDArray[Any]]:
+def _queue_distribution_table(result: EngsetResult) -> dict[str, NDArray[Any]]:
     end = result.buffer_pkts
     if end is None:
         end = max(result.buffer_for_loss(1e-9), 1.0)
@@ -323,7 +323,7 @@ def _queue(result: EngsetResult) -> dict[str, NDArray[Any]]:
     return {"queue_pkts": queue, "time_above": result.time_above(queue)}
 
 
-def _intermediates(result: EngsetResult) -> dict[str, Any]:
+def _symbol_values(result: EngsetResult) -> dict[str, Any]:
     """Return the model's symbols by their names in the paper, None if undefined."""
     isolated, sharing = result.isolated, result.sharing
     return {

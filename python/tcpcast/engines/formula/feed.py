@@ -1,6 +1,6 @@
 """Inputs of a path formula: from the scenario, from a simulation of it, or from a capture.
 
-``--feed scenario``: p is the specified loss, RTT that of the idle path, T0 the larger of
+``--feed scenario``: p is the specified loss, RTT the RTT of the idle path, T0 the larger of
 ``tcp.min_rto`` and RTT, b is 2 with delayed ACKs, otherwise 1. ``--feed measured``: p, RTT and T0
 are the ``packet`` answer's loss indication ratio, mean RTT and mean first timeout. No link then
 limits the rate, because the measured values already include the effects of links. Traffic of kind
@@ -14,15 +14,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tcpcast.engines.formula.captured import captured_inputs, captured_transfer_inputs
+from tcpcast.engines.formula.capture_inputs import path_inputs_of_capture, transfer_steps_of_capture
 from tcpcast.engines.formula.inputs import (
-    Capacity,
+    LinkCapacity,
     PathInputs,
-    delivered_bits,
-    positive_metric,
-    step,
+    delivered_bits_per_sent_packet,
+    get_positive_metric,
+    make_step,
 )
-from tcpcast.engines.registry import check_one_size
+from tcpcast.engines.registry import check_packet_sizes_are_equal
 from tcpcast.errors import NotApplicable, Suggestion
 from tcpcast.models.domain import LOSS, LOSSES, PATH, TIMER
 from tcpcast.scenario.loss import Bernoulli, GilbertElliott
@@ -40,7 +40,7 @@ MIN_LOSS = 1e-15
 IDLE_PATH = "network.rtt: one packet and its ACK on the idle path"
 
 
-def path_inputs(model: str, scenario: Scenario, measured: Answer | None) -> PathInputs:
+def collect_path_inputs(model: str, scenario: Scenario, measured: Answer | None) -> PathInputs:
     """Return the inputs of path formulas for a scenario.
 
     Parameters
@@ -59,29 +59,29 @@ def path_inputs(model: str, scenario: Scenario, measured: Answer | None) -> Path
         Several classes, traffic that is not bulk, no loss.
     """
     if scenario.captured is not None:
-        return captured_inputs(model, measured)
-    group = one_class(model, scenario, "bulk")
+        return path_inputs_of_capture(model, measured)
+    group = require_one_class(model, scenario, "bulk")
     warnings: list[str] = []
     if measured is None:
         steps = [
-            _specified_loss(model, scenario, group, warnings),
-            *_specified_times(scenario, group),
+            _require_specified_loss(model, scenario, group, warnings),
+            *_specified_time_steps(scenario, group),
         ]
-        arriving = 1 - specified_loss(scenario, group)[0]
+        arriving = 1 - get_specified_loss(scenario, group)[0]
         delivered: float | None = 8 * scenario.payload_bytes * arriving
     else:
-        steps = _measured(model, scenario, group, measured)
-        delivered = delivered_bits(measured)
+        steps = _measured_loss_step(model, scenario, group, measured)
+        delivered = delivered_bits_per_sent_packet(measured)
     tcp = scenario.populations[0].tcp
     b = tcp.packets_per_growth
     window = float(tcp.receiver_window)
     # Measured values already include the effects of links.
-    link = limiting_link(scenario, group) if measured is None else None
+    link = find_limiting_link(scenario, group) if measured is None else None
     limit = "tcp.receiver_window" + (": unlimited" if math.isinf(window) else "")
     steps += [
-        step("b", b, "packet", growth_text(tcp)),
-        step("W_max", window, "packet", limit),
-        step("n", group.count, "1", "traffic.flows"),
+        make_step("b", b, "packet", packets_per_ack_source_text(tcp)),
+        make_step("W_max", window, "packet", limit),
+        make_step("n", group.count, "1", "traffic.flows"),
     ]
     by_symbol = {entry["symbol"]: entry for entry in steps}
     return PathInputs(
@@ -98,7 +98,7 @@ def path_inputs(model: str, scenario: Scenario, measured: Answer | None) -> Path
     )
 
 
-def one_class(model: str, scenario: Scenario, kind: str) -> Population:
+def require_one_class(model: str, scenario: Scenario, kind: str) -> Population:
     """Return the single class of senders of a path formula.
 
     Raises
@@ -106,7 +106,7 @@ def one_class(model: str, scenario: Scenario, kind: str) -> Population:
     NotApplicable
         Several classes, or traffic of another kind.
     """
-    check_one_size(model, scenario)
+    check_packet_sizes_are_equal(model, scenario)
     group, *more = scenario.populations
     if more:
         raise NotApplicable(
@@ -120,7 +120,7 @@ def one_class(model: str, scenario: Scenario, kind: str) -> Population:
     return group
 
 
-def specified_loss(scenario: Scenario, group: Population) -> tuple[float, str]:
+def get_specified_loss(scenario: Scenario, group: Population) -> tuple[float, str]:
     """Return the specified loss ratio of the path, and the keys that specify it.
 
     Losses of links in series: 1 - (1 - p1)(1 - p2)...; 0 and ``""`` if none is specified. Loss in
@@ -139,7 +139,7 @@ def specified_loss(scenario: Scenario, group: Population) -> tuple[float, str]:
 _SOME_LOSS = Suggestion({"network.bottleneck.loss": "1%"})
 
 
-def _overflows(scenario: Scenario, group: Population) -> bool:
+def _windows_overflow_queue(scenario: Scenario, group: Population) -> bool:
     """Return True if the windows of endless flows exceed the path and a queue that only drops."""
     network, tcp = scenario.network, group.tcp
     for on in group.links(network):
@@ -150,13 +150,15 @@ def _overflows(scenario: Scenario, group: Population) -> bool:
     return False
 
 
-def _specified_loss(model: str, scenario: Scenario, group: Population, warnings: list[str]) -> Step:
-    loss, keys = specified_loss(scenario, group)
+def _require_specified_loss(
+    model: str, scenario: Scenario, group: Population, warnings: list[str]
+) -> Step:
+    loss, keys = get_specified_loss(scenario, group)
     if not keys:
         raise NotApplicable(
             f"{model} needs a loss ratio, but the scenario has no random loss",
             _SOME_LOSS,
-            *([Suggestion(feed="measured")] if _overflows(scenario, group) else []),
+            *([Suggestion(feed="measured")] if _windows_overflow_queue(scenario, group) else []),
         )
     if loss < MIN_LOSS:
         raise NotApplicable(f"{keys}: {model} treats a loss of {loss:g} as no loss", _SOME_LOSS)
@@ -165,47 +167,49 @@ def _specified_loss(model: str, scenario: Scenario, group: Population, warnings:
             f"the specified loss is correlated, so its mean, {loss:.4g}, is above the ratio of "
             "loss indications that the formula needs: use --feed measured"
         )
-    return step("p", loss, "1", keys)
+    return make_step("p", loss, "1", keys)
 
 
-def _specified_times(scenario: Scenario, group: Population) -> list[Step]:
+def _specified_time_steps(scenario: Scenario, group: Population) -> list[Step]:
     rtt = group.rtt_s
     tcp = scenario.populations[0].tcp
     rule = "RTT + tcp.min_rto" if tcp.adds_min_rto else "max(tcp.min_rto, RTT)"
     return [
-        step("RTT", rtt, "s", IDLE_PATH),
-        step("T0", tcp.timeout_s(rtt), "s", rule),
+        make_step("RTT", rtt, "s", IDLE_PATH),
+        make_step("T0", tcp.timeout_s(rtt), "s", rule),
     ]
 
 
-def growth_text(tcp: Tcp) -> str:
+def packets_per_ack_source_text(tcp: Tcp) -> str:
     """Return the source of b as text."""
     if tcp.delayed_acks and tcp.packets_per_growth == 1:
         return f"{tcp.stack}: the window grows with the packets acked"
     return "tcp.delayed_acks: " + ("on" if tcp.delayed_acks else "off")
 
 
-def _measured(model: str, scenario: Scenario, group: Population, measured: Answer) -> list[Step]:
-    loss = positive_metric(measured, "loss_indication_ratio")
+def _measured_loss_step(
+    model: str, scenario: Scenario, group: Population, measured: Answer
+) -> list[Step]:
+    loss = get_positive_metric(measured, "loss_indication_ratio")
     if not loss:
         raise NotApplicable(
             f"{model} needs a loss ratio, but the simulation had no loss indication"
         )
     return [
-        step("p", loss, "1", "packet: loss_indication_ratio"),
-        *_measured_times(scenario, group, measured),
+        make_step("p", loss, "1", "packet: loss_indication_ratio"),
+        *_measured_time_steps(scenario, group, measured),
     ]
 
 
-def _measured_times(scenario: Scenario, group: Population, measured: Answer) -> list[Step]:
-    rtt, t0 = positive_metric(measured, "rtt_mean_s"), positive_metric(measured, "t0_s")
-    asked_rtt, asked_t0 = _specified_times(scenario, group)
-    steps = [step("RTT", rtt, "s", "packet: rtt_mean_s") if rtt else asked_rtt]
+def _measured_time_steps(scenario: Scenario, group: Population, measured: Answer) -> list[Step]:
+    rtt, t0 = get_positive_metric(measured, "rtt_mean_s"), get_positive_metric(measured, "t0_s")
+    asked_rtt, asked_t0 = _specified_time_steps(scenario, group)
+    steps = [make_step("RTT", rtt, "s", "packet: rtt_mean_s") if rtt else asked_rtt]
     if t0:
-        return [*steps, step("T0", t0, "s", "packet: t0_s")]
+        return [*steps, make_step("T0", t0, "s", "packet: t0_s")]
     # Without a timeout in the run, use the value of the timer.
     at_least = scenario.populations[0].tcp.timeout_s(steps[0]["value"])
-    return [*steps, step("T0", at_least, "s", f"{asked_t0['source']}: packet had no timeout")]
+    return [*steps, make_step("T0", at_least, "s", f"{asked_t0['source']}: packet had no timeout")]
 
 
 def listed_sizes(model: str, scenario: Scenario) -> list[int]:
@@ -216,7 +220,7 @@ def listed_sizes(model: str, scenario: Scenario) -> list[int]:
     NotApplicable
         Several classes, traffic that is not transfers, sizes given by a distribution.
     """
-    traffic: Any = one_class(model, scenario, "transfers").traffic
+    traffic: Any = require_one_class(model, scenario, "transfers").traffic
     sizes: list[int] | None = traffic.sizes
     if sizes is None:
         raise NotApplicable(
@@ -226,27 +230,27 @@ def listed_sizes(model: str, scenario: Scenario) -> list[int]:
     return sizes
 
 
-def transfer_inputs(scenario: Scenario, measured: Answer | None) -> dict[str, Step]:
+def collect_transfer_inputs(scenario: Scenario, measured: Answer | None) -> dict[str, Step]:
     """Return the derivation steps of p, RTT and T0 of single transfers, by symbol; p may be 0.
 
     p is the loss per packet: specified, or ``loss_ratio`` of the ``packet`` answer, or the
     retransmission ratio of a capture.
     """
     if measured is not None and measured.captured is not None:
-        return {entry["symbol"]: entry for entry in captured_transfer_inputs(measured)}
+        return {entry["symbol"]: entry for entry in transfer_steps_of_capture(measured)}
     group = scenario.populations[0]
-    loss, keys = specified_loss(scenario, group)
-    steps = [step("p", loss, "1", keys or "no random loss specified")]
-    steps += _specified_times(scenario, group)
+    loss, keys = get_specified_loss(scenario, group)
+    steps = [make_step("p", loss, "1", keys or "no random loss specified")]
+    steps += _specified_time_steps(scenario, group)
     if measured is not None:
-        steps[0] = step(
-            "p", positive_metric(measured, "loss_ratio") or 0.0, "1", "packet: loss_ratio"
+        steps[0] = make_step(
+            "p", get_positive_metric(measured, "loss_ratio") or 0.0, "1", "packet: loss_ratio"
         )
-        steps[1:] = _measured_times(scenario, group, measured)
+        steps[1:] = _measured_time_steps(scenario, group, measured)
     return {entry["symbol"]: entry for entry in steps}
 
 
-def transfer_domain(
+def transfer_domain_values(
     scenario: Scenario, inputs: dict[str, Step], sizes: NDArray[np.float64]
 ) -> dict[str, float]:
     """Return the quantities that bound the domains of transfer formulas, by name.
@@ -269,7 +273,7 @@ def transfer_domain(
     }
 
 
-def transfer_warnings(scenario: Scenario) -> list[str]:
+def warn_about_omitted_transfer_features(scenario: Scenario) -> list[str]:
     """Return warnings about features of the scenario that transfer formulas omit."""
     group = scenario.populations[0]
     traffic: Any = group.traffic
@@ -285,7 +289,9 @@ def transfer_warnings(scenario: Scenario) -> list[str]:
     return warnings
 
 
-def missing_rtt_s(lossless_s: NDArray[np.float64], rtt_s: float) -> NDArray[np.float64]:
+def missing_latency_s_per_size(
+    lossless_s: NDArray[np.float64], rtt_s: float
+) -> NDArray[np.float64]:
     """Return the time to add to the latency of each size to reach one RTT, in seconds.
 
     The formulas count fractions of an RTT, so that a transfer below the initial window would take
@@ -294,7 +300,7 @@ def missing_rtt_s(lossless_s: NDArray[np.float64], rtt_s: float) -> NDArray[np.f
     return np.maximum(rtt_s - lossless_s, 0.0)
 
 
-def limiting_link(scenario: Scenario, group: Population) -> Capacity | None:
+def find_limiting_link(scenario: Scenario, group: Population) -> LinkCapacity | None:
     """Return the link with the lowest total capacity over all flows; None if no link has a rate.
 
     With equal links it is the measured one, or else the first. Transfers that arrive at random have
@@ -302,7 +308,7 @@ def limiting_link(scenario: Scenario, group: Population) -> Capacity | None:
     """
     bits = 8 * scenario.network.packet_bytes
     limits = [
-        Capacity(on, on.link.rate_bps / bits * (1 if on.shared else max(1, group.count)))
+        LinkCapacity(on, on.link.rate_bps / bits * (1 if on.shared else max(1, group.count)))
         for on in group.links(scenario.network)
     ]
     least = min(limits, key=lambda limit: (limit.pps, not limit.on.measured))

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Capacity:
+class LinkCapacity:
     """Capacity of a link in packets/s, summed over all flows."""
 
     on: PathLink
@@ -42,7 +42,7 @@ class PathInputs:
     packets_per_ack: float
     window_pkts: float
     delivered_bits: float | None
-    capacity: Capacity | None
+    capacity: LinkCapacity | None
     steps: dict[str, Step]
     warnings: tuple[str, ...] = ()
 
@@ -67,7 +67,7 @@ class PathInputs:
         return [self.steps[symbol] for symbol in symbols]
 
 
-def step(symbol: str, value: SupportsFloat, unit: str, source: str) -> Step:
+def make_step(symbol: str, value: SupportsFloat, unit: str, source: str) -> Step:
     """Return a step of :class:`tcpcast.answer.Answer`; an infinite value becomes None."""
     number = float(value)
     return {
@@ -78,16 +78,16 @@ def step(symbol: str, value: SupportsFloat, unit: str, source: str) -> Step:
     }
 
 
-def delivered_bits(measured: Answer) -> float | None:
+def delivered_bits_per_sent_packet(measured: Answer) -> float | None:
     """Return the delivered payload per sent packet, None if it was not measured."""
     goodput, sent = (
-        positive_metric(measured, "goodput_bps"),
-        positive_metric(measured, "send_rate_pps"),
+        get_positive_metric(measured, "goodput_bps"),
+        get_positive_metric(measured, "send_rate_pps"),
     )
     return None if goodput is None or sent is None else goodput / sent
 
 
-def positive_metric(measured: Answer, name: str) -> float | None:
+def get_positive_metric(measured: Answer, name: str) -> float | None:
     """Return a metric of a measured answer, None if it is absent, zero or nan."""
     metric = measured.metrics.get(name)
     return metric.value if metric is not None and metric.value > 0 else None

@@ -1,7 +1,8 @@
 """Engines of section 10 of INRIA report 4154: mean values of many users on one link.
 
-:func:`loop_inputs` takes their inputs from the scenario or from its simulation (``--feed
-measured``). They predict the rate of a user's connection while on, as ``connection_rate_bps`` does.
+Their inputs are from the scenario or from its simulation (``--feed measured``), see
+:func:`collect_local_loop_inputs`. The formulas predict ``connection_rate_bps``: the rate of a
+user's connection while on.
 """
 
 from __future__ import annotations
@@ -10,9 +11,9 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from tcpcast.answer import Answer, Metric, Note, to_notes
-from tcpcast.engines.formula.feed import IDLE_PATH, one_class, specified_loss
-from tcpcast.engines.formula.inputs import positive_metric, step
+from tcpcast.answer import Answer, Metric, Note, texts_to_notes
+from tcpcast.engines.formula.feed import IDLE_PATH, get_specified_loss, require_one_class
+from tcpcast.engines.formula.inputs import get_positive_metric, make_step
 from tcpcast.engines.registry import FEED_MEASURED
 from tcpcast.errors import DomainError, NotApplicable, Suggestion
 from tcpcast.models import local_loop as model
@@ -32,7 +33,7 @@ OVERLOAD = "link full"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LoopInputs:
+class LocalLoopInputs:
     """Inputs of the formulas; ``steps`` contains the derivation of each input by symbol."""
 
     sources: int
@@ -48,7 +49,9 @@ class LoopInputs:
         return [self.steps[symbol] for symbol in symbols]
 
 
-def loop_inputs(model_name: str, scenario: Scenario, measured: Answer | None) -> LoopInputs:
+def collect_local_loop_inputs(
+    model_name: str, scenario: Scenario, measured: Answer | None
+) -> LocalLoopInputs:
     """Return the inputs of formulas for many users on one link.
 
     Parameters
@@ -67,26 +70,26 @@ def loop_inputs(model_name: str, scenario: Scenario, measured: Answer | None) ->
     NotApplicable
         Several classes, traffic that is not on/off.
     """
-    group = one_class(model_name, scenario, "on-off")
+    group = require_one_class(model_name, scenario, "on-off")
     traffic = group.traffic
     assert isinstance(traffic, OnOff)  # checked by one_class
     bits = 8.0 * scenario.network.packet_bytes
-    size, whole = _whole_size_pkts(traffic)
-    idle = _specified_idleness(scenario, group, traffic, size)
+    size, whole = _mean_size_in_full_packets(traffic)
+    idle = _specified_p_idle_step(scenario, group, traffic, size)
     steps = [
-        step("N", group.count, "1", "traffic.sources"),
-        step("MSS", bits, "bit", "network.packet: IP bytes"),
-        step("I", traffic.off.mean_value(), "s", "traffic.off"),
-        step("B", size, "packet", whole),
-        step("C", scenario.network.bottleneck.rate_bps / bits, "packet/s", "bottleneck rate"),
+        make_step("N", group.count, "1", "traffic.sources"),
+        make_step("MSS", bits, "bit", "network.packet: IP bytes"),
+        make_step("I", traffic.off.mean_value(), "s", "traffic.off"),
+        make_step("B", size, "packet", whole),
+        make_step("C", scenario.network.bottleneck.rate_bps / bits, "packet/s", "bottleneck rate"),
         *(
-            _specified(scenario, group, idle)
+            _specified_input_steps(scenario, group, idle)
             if measured is None
-            else _measured(group, measured, idle)
+            else _measured_input_steps(group, measured, idle)
         ),
     ]
     by_symbol = {entry["symbol"]: entry for entry in steps}
-    return LoopInputs(
+    return LocalLoopInputs(
         sources=group.count,
         packet_bits=bits,
         mean_off_s=traffic.off.mean_value(),
@@ -105,9 +108,9 @@ def restart_sqrt(scenario: Scenario, measured: Answer | None) -> Answer:
     Raises
     ------
     NotApplicable
-        As for :func:`loop_inputs`; also without any cause of window reductions.
+        As for :func:`collect_local_loop_inputs`; also without any cause of window reductions.
     """
-    inputs = loop_inputs("the square root with restarts", scenario, measured)
+    inputs = collect_local_loop_inputs("the square root with restarts", scenario, measured)
     used = inputs.used("p_loss", "p_to", "p_idle", "RTT", "MSS")
     lost, timeouts, idle, rtt = (entry["value"] for entry in used[:4])
     try:
@@ -125,16 +128,16 @@ def restart_sqrt(scenario: Scenario, measured: Answer | None) -> Answer:
         ) from None
     steps = [
         *used,
-        step("p", max(lost + timeouts, idle), "1", "max(p_loss + p_to, p_idle)"),
-        step("g", rate * inputs.packet_bits, "bit/s", "(MSS/RTT) sqrt(3/(2p)), (1)"),
+        make_step("p", max(lost + timeouts, idle), "1", "max(p_loss + p_to, p_idle)"),
+        make_step("g", rate * inputs.packet_bits, "bit/s", "(MSS/RTT) sqrt(3/(2p)), (1)"),
     ]
     return Answer(
         engine="restart-sqrt",
         metrics={"connection_rate_bps": Metric(rate * inputs.packet_bits)},
-        notes=to_notes(
+        notes=texts_to_notes(
             [
-                *([] if measured is not None else _full_link(inputs)),
-                *_beyond_window(scenario, rate, rtt),
+                *([] if measured is not None else _warn_about_overload(inputs)),
+                *_warn_if_rate_exceeds_window(scenario, rate, rtt),
             ]
         ),
         regime=SETBACKS if lost + timeouts > idle else IDLENESS,
@@ -142,15 +145,15 @@ def restart_sqrt(scenario: Scenario, measured: Answer | None) -> Answer:
     )
 
 
-def _counted(sources: int) -> str:
+def _count_sources_text(sources: int) -> str:
     return "1 source does" if sources == 1 else f"{sources:,} sources do"
 
 
-def _full_link(inputs: LoopInputs) -> list[Note]:
+def _warn_about_overload(inputs: LocalLoopInputs) -> list[Note]:
     """Warn if the users overload the link, so that it loses packets and has a queue."""
-    if math.isinf(_bound(inputs, 0.0)):
+    if math.isinf(_overload_bound_pps(inputs, 0.0)):
         return []
-    share = inputs.packet_bits * _bound(inputs, 0.0) / 1e3
+    share = inputs.packet_bits * _overload_bound_pps(inputs, 0.0) / 1e3
     why = (
         f"{inputs.sources:,} sources fill the link, but the equation uses the loss and RTT of an "
         f"idle path: a user's share is {digits(share)} kbit/s (fair-share)"
@@ -167,9 +170,10 @@ def fair_share(scenario: Scenario, measured: Answer | None) -> Answer:
     Raises
     ------
     NotApplicable
-        As for :func:`loop_inputs`; also for a link without a rate, or one that N users do not fill.
+        As for :func:`collect_local_loop_inputs`; also if the link has no rate, or N users do not
+        fill the link.
     """
-    inputs, threshold = _overloaded("fair shares of a full link", scenario, measured)
+    inputs, threshold = _require_overload("fair shares of a full link", scenario, measured)
     means = {"mean_off_s": inputs.mean_off_s, "mean_size_pkts": inputs.mean_size_pkts}
     rate = float(
         model.fair_send_rate_pps(
@@ -179,12 +183,12 @@ def fair_share(scenario: Scenario, measured: Answer | None) -> Answer:
     mean_rate = float(model.accepted_rate_pps(send_rate_pps=rate, loss_ratio=inputs.loss, **means))
     goodput = rate * (1 - inputs.loss)
     on_s = inputs.mean_size_pkts / goodput
-    answer = _of_overload("fair-share", inputs, threshold, goodput)
+    answer = _make_overload_answer("fair-share", inputs, threshold, goodput)
     answer.steps += [
-        step("A", rate, "packet/s", "N a = C, (2)"),
-        step("a", mean_rate, "packet/s", "A T/(I + T), T = B/(A (1 - p_loss))"),
-        step("T", on_s, "s", "B/(A (1 - p_loss))"),
-        step("g", goodput * inputs.packet_bits, "bit/s", "A (1 - p_loss)"),
+        make_step("A", rate, "packet/s", "N a = C, (2)"),
+        make_step("a", mean_rate, "packet/s", "A T/(I + T), T = B/(A (1 - p_loss))"),
+        make_step("T", on_s, "s", "B/(A (1 - p_loss))"),
+        make_step("g", goodput * inputs.packet_bits, "bit/s", "A (1 - p_loss)"),
     ]
     answer.metrics |= {
         "on_time_s": Metric(on_s),
@@ -201,20 +205,23 @@ def overload_bound(scenario: Scenario, measured: Answer | None) -> Answer:
     Raises
     ------
     NotApplicable
-        As for :func:`loop_inputs`; also for a link without a rate, or one that N users do not fill.
+        As for :func:`collect_local_loop_inputs`; also if the link has no rate, or N users do not
+        fill the link.
     """
-    inputs, threshold = _overloaded("the bound in overload", scenario, measured)
-    goodput = float(_bound(inputs, inputs.loss))
-    answer = _of_overload("overload-bound", inputs, threshold, goodput)
+    inputs, threshold = _require_overload("the bound in overload", scenario, measured)
+    goodput = float(_overload_bound_pps(inputs, inputs.loss))
+    answer = _make_overload_answer("overload-bound", inputs, threshold, goodput)
     answer.steps += [
-        step("g", goodput * inputs.packet_bits, "bit/s", "B/(N B/(C (1 - p_loss)) - I), (3)")
+        make_step("g", goodput * inputs.packet_bits, "bit/s", "B/(N B/(C (1 - p_loss)) - I), (3)")
     ]
     return answer
 
 
-def _overloaded(name: str, scenario: Scenario, measured: Answer | None) -> tuple[LoopInputs, float]:
+def _require_overload(
+    name: str, scenario: Scenario, measured: Answer | None
+) -> tuple[LocalLoopInputs, float]:
     """Return the inputs and N*, or raise NotApplicable if the link is not full."""
-    inputs = loop_inputs(name, scenario, measured)
+    inputs = collect_local_loop_inputs(name, scenario, measured)
     if math.isinf(inputs.link_pps):
         raise NotApplicable(
             f"{name} needs a bottleneck with a rate, but the scenario has an unlimited one",
@@ -227,17 +234,18 @@ def _overloaded(name: str, scenario: Scenario, measured: Answer | None) -> tuple
             mean_size_pkts=inputs.mean_size_pkts,
         )
     )
-    if math.isinf(_bound(inputs, inputs.loss)):
+    if math.isinf(_overload_bound_pps(inputs, inputs.loss)):
         min_sources = threshold * (1 - inputs.loss)
         raise NotApplicable(
-            f"{name} does not apply: {_counted(inputs.sources)} not fill the link at any file "
-            f"rate; that needs more than C I (1 - p)/B = {digits(min_sources, 5)}",
+            f"{name} does not apply: {_count_sources_text(inputs.sources)} not fill the link at "
+            "any file rate; write more than C I (1 - p)/B = "
+            f"{digits(min_sources, 5)} sources",
             Suggestion({"traffic.sources": math.floor(min_sources) + 1}),
         )
     return inputs, threshold
 
 
-def _bound(inputs: LoopInputs, loss: float) -> float:
+def _overload_bound_pps(inputs: LocalLoopInputs, loss: float) -> float:
     return float(
         model.overload_goodput_pps(
             sources=inputs.sources,
@@ -249,14 +257,16 @@ def _bound(inputs: LoopInputs, loss: float) -> float:
     )
 
 
-def _of_overload(engine: str, inputs: LoopInputs, threshold: float, goodput: float) -> Answer:
+def _make_overload_answer(
+    engine: str, inputs: LocalLoopInputs, threshold: float, goodput: float
+) -> Answer:
     """Return the common part of the answers of (2) and (3)."""
-    lossless = inputs.packet_bits * _bound(inputs, 0.0)
+    lossless = inputs.packet_bits * _overload_bound_pps(inputs, 0.0)
     steps = [
         *inputs.used("N", "B", "I", "C", "p_loss"),
-        step("N*", threshold, "1", "C I/B, the threshold"),
-        step("load", inputs.sources / threshold, "1", "N B/(C I)"),
-        step("g at p = 0", lossless, "bit/s", "B/(N B/C - I): lost packets use no capacity"),
+        make_step("N*", threshold, "1", "C I/B, the threshold"),
+        make_step("load", inputs.sources / threshold, "1", "N B/(C I)"),
+        make_step("g at p = 0", lossless, "bit/s", "B/(N B/C - I): lost packets use no capacity"),
     ]
     warnings = []
     if inputs.loss > 0:
@@ -271,13 +281,13 @@ def _of_overload(engine: str, inputs: LoopInputs, threshold: float, goodput: flo
             "connection_rate_bps": Metric(goodput * inputs.packet_bits),
             "offered_load": Metric(inputs.sources / threshold),
         },
-        notes=to_notes(warnings),
+        notes=texts_to_notes(warnings),
         regime=OVERLOAD,
         steps=steps,
     )
 
 
-def _whole_size_pkts(traffic: OnOff) -> tuple[float, str]:
+def _mean_size_in_full_packets(traffic: OnOff) -> tuple[float, str]:
     """Return the mean of the sizes in full packets, and its source."""
     size = traffic.size
     if traffic.size_rounding == "nearest":
@@ -293,51 +303,56 @@ def _whole_size_pkts(traffic: OnOff) -> tuple[float, str]:
     return max(1.0, size.mean_value() - 0.5), f"{source}: half a packet less"
 
 
-def _specified_idleness(
+def _specified_p_idle_step(
     scenario: Scenario, group: Population, traffic: OnOff, size_pkts: float
 ) -> Step:
     """Return p_idle, the share of packets before which an idle time reset the window."""
     if traffic.connection == "new":
         source = "1/B: each file begins with a new window (traffic.connection)"
-        return step("p_idle", 1 / size_pkts, "1", source)
+        return make_step("p_idle", 1 / size_pkts, "1", source)
     rule = scenario.populations[0].tcp.idle_restart
     if rule == "never":
-        return step("p_idle", 0.0, "1", 'tcp.idle_restart = "never"')
+        return make_step("p_idle", 0.0, "1", 'tcp.idle_restart = "never"')
     threshold, name = (rule, "tcp.idle_restart") if isinstance(rule, float) else (0.0, "")
     if not name:
         threshold, name = max(group.tcp.min_rto_s, group.rtt_s), "max(tcp.min_rto, RTT)"
     share = traffic.off.above(threshold)
-    return step("p_idle", share / size_pkts, "1", f"P(OFF > {name}) / B = {share:.4g} / B")
+    return make_step("p_idle", share / size_pkts, "1", f"P(OFF > {name}) / B = {share:.4g} / B")
 
 
-def _specified(scenario: Scenario, group: Population, idle: Step) -> list[Step]:
-    loss, keys = specified_loss(scenario, group)
+def _specified_input_steps(scenario: Scenario, group: Population, idle: Step) -> list[Step]:
+    loss, keys = get_specified_loss(scenario, group)
     return [
-        step("p_loss", loss, "1", keys or "no random loss specified"),
-        step("p_to", 0.0, "1", "none specified"),
+        make_step("p_loss", loss, "1", keys or "no random loss specified"),
+        make_step("p_to", 0.0, "1", "none specified"),
         idle,
-        step("RTT", group.rtt_s, "s", IDLE_PATH),
+        make_step("RTT", group.rtt_s, "s", IDLE_PATH),
     ]
 
 
-def _measured(group: Population, measured: Answer, idle: Step) -> list[Step]:
+def _measured_input_steps(group: Population, measured: Answer, idle: Step) -> list[Step]:
     restarts, rtt = (
-        positive_metric(measured, "idle_restart_ratio"),
-        positive_metric(measured, "rtt_mean_s"),
+        get_positive_metric(measured, "idle_restart_ratio"),
+        get_positive_metric(measured, "rtt_mean_s"),
     )
     if restarts:
-        idle = step("p_idle", restarts, "1", "packet: idle_restart_ratio")
+        idle = make_step("p_idle", restarts, "1", "packet: idle_restart_ratio")
     return [
-        step("p_loss", positive_metric(measured, "loss_ratio") or 0.0, "1", "packet: loss_ratio"),
-        step(
-            "p_to", positive_metric(measured, "timeout_ratio") or 0.0, "1", "packet: timeout_ratio"
+        make_step(
+            "p_loss", get_positive_metric(measured, "loss_ratio") or 0.0, "1", "packet: loss_ratio"
+        ),
+        make_step(
+            "p_to",
+            get_positive_metric(measured, "timeout_ratio") or 0.0,
+            "1",
+            "packet: timeout_ratio",
         ),
         idle,
-        step("RTT", rtt or group.rtt_s, "s", "packet: rtt_mean_s" if rtt else IDLE_PATH),
+        make_step("RTT", rtt or group.rtt_s, "s", "packet: rtt_mean_s" if rtt else IDLE_PATH),
     ]
 
 
-def _beyond_window(scenario: Scenario, rate_pps: float, rtt_s: float) -> list[str]:
+def _warn_if_rate_exceeds_window(scenario: Scenario, rate_pps: float, rtt_s: float) -> list[str]:
     window = scenario.populations[0].tcp.receiver_window
     max_rate = window / rtt_s
     if rate_pps <= max_rate:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tcpcast.answer import Note
-from tcpcast.engines.formula import rates
-from tcpcast.engines.formula.captured import capture_value
-from tcpcast.engines.formula.feed import path_inputs, specified_loss
-from tcpcast.engines.formula.inputs import positive_metric, step
+from tcpcast.engines.formula import rate_answers
+from tcpcast.engines.formula.capture_inputs import get_capture_value
+from tcpcast.engines.formula.feed import collect_path_inputs, get_specified_loss
+from tcpcast.engines.formula.inputs import get_positive_metric, make_step
 from tcpcast.engines.registry import FEED_MEASURED
 from tcpcast.errors import NotApplicable
 from tcpcast.models.domain import WAITING, WINDOW
@@ -38,9 +38,9 @@ def parallel(scenario: Scenario, measured: Answer | None) -> Answer:
     Raises
     ------
     NotApplicable
-        As for :func:`tcpcast.engines.formula.feed.path_inputs`.
+        As for :func:`tcpcast.engines.formula.feed.collect_path_inputs`.
     """
-    inputs = path_inputs("the model of parallel flows", scenario, measured)
+    inputs = collect_path_inputs("the model of parallel flows", scenario, measured)
     result = parallel_throughput(
         flows=inputs.flows,
         rtt_s=inputs.rtt_s,
@@ -50,14 +50,14 @@ def parallel(scenario: Scenario, measured: Answer | None) -> Answer:
     )
     steps = [
         *inputs.used("p", "RTT", "T0", "b", "n"),
-        step("E[X]", result.rounds, "round", "(17)"),
-        step("E[W_f]", result.flow_window_pkts, "packet", "2 n E[X]/b, (25)"),
-        step("Q_TO", result.timeouts_per_event, "1", "(27)"),
-        step("E[nTO]", result.flows_in_timeout, "flow", "(24), at most n"),
-        step("B_ext", result.rate_pps, "packet/s", "(28), algorithm 1"),
+        make_step("E[X]", result.rounds, "round", "(17)"),
+        make_step("E[W_f]", result.flow_window_pkts, "packet", "2 n E[X]/b, (25)"),
+        make_step("Q_TO", result.timeouts_per_event, "1", "(27)"),
+        make_step("E[nTO]", result.flows_in_timeout, "flow", "(24), at most n"),
+        make_step("B_ext", result.rate_pps, "packet/s", "(28), algorithm 1"),
     ]
-    answer = _answer("parallel", inputs, result, steps)
-    return rates.add_losses(
+    answer = _make_answer("parallel", inputs, result, steps)
+    return rate_answers.add_loss_metrics(
         answer,
         window_pkts=float(result.flow_window_pkts),
         timeout_share=float(result.timeouts_per_event),
@@ -77,57 +77,59 @@ def parallel_cumulative(scenario: Scenario, measured: Answer | None) -> Answer:
     Raises
     ------
     NotApplicable
-        As for :func:`tcpcast.engines.formula.feed.path_inputs`.
+        As for :func:`tcpcast.engines.formula.feed.collect_path_inputs`.
     """
-    inputs = path_inputs("the model of parallel flows", scenario, measured)
+    inputs = collect_path_inputs("the model of parallel flows", scenario, measured)
     if measured is None:
-        lost, keys = specified_loss(scenario, scenario.populations[0])
-        events = _events(inputs, lost)
+        lost, keys = get_specified_loss(scenario, scenario.populations[0])
+        events = _solve_loss_event_ratio(inputs, lost)
         sources = ["1/p_e = 1/p_r + B_ext RTT, for independent losses", keys]
     else:
-        events, lost, *sources = _measured_loss(scenario, measured)
-    result = _cumulative(inputs, events, lost)
+        events, lost, *sources = _get_measured_loss(scenario, measured)
+    result = _solve_cumulative_model(inputs, events, lost)
     steps = [
-        step("p_e", events, "1", sources[0]),
-        step("p_r", lost, "1", sources[1]),
+        make_step("p_e", events, "1", sources[0]),
+        make_step("p_r", lost, "1", sources[1]),
         *inputs.used("RTT", "T0", "b", "n"),
-        step("j", result.flows_hit, "flow", "min(n, p_r/p_e)"),
-        step("E[X]", result.rounds, "round", "(43)"),
-        step("E[W]", result.window_pkts, "packet", "all flows, (40)"),
-        step("E[W_f]", result.flow_window_pkts, "packet", "(37)"),
-        step("q1", result.timeouts_per_event, "flow", "flows timing out in an event, (47)"),
-        step("E[nTO]", result.flows_in_timeout, "flow", "(47), at most n"),
-        step("B_ext", result.rate_pps, "packet/s", "(48), algorithm 2"),
+        make_step("j", result.flows_hit, "flow", "min(n, p_r/p_e)"),
+        make_step("E[X]", result.rounds, "round", "(43)"),
+        make_step("E[W]", result.window_pkts, "packet", "all flows, (40)"),
+        make_step("E[W_f]", result.flow_window_pkts, "packet", "(37)"),
+        make_step("q1", result.timeouts_per_event, "flow", "flows timing out in an event, (47)"),
+        make_step("E[nTO]", result.flows_in_timeout, "flow", "(47), at most n"),
+        make_step("B_ext", result.rate_pps, "packet/s", "(48), algorithm 2"),
     ]
-    answer = _answer("parallel-cumulative", inputs, result, steps)
+    answer = _make_answer("parallel-cumulative", inputs, result, steps)
     if measured is None and isinstance(scenario.network.bottleneck.loss, RestOfRound):
         why = (
             "p_r, the share of packets lost, is the specified loss; correlated loss within a "
             "round adds to it"
         )
         answer.warn(Note(why, kind="model", suggestions=(FEED_MEASURED,)))
-    return rates.add_losses(answer, window_pkts=float(result.flow_window_pkts))
+    return rate_answers.add_loss_metrics(answer, window_pkts=float(result.flow_window_pkts))
 
 
-def _answer(
+def _make_answer(
     engine: str, inputs: PathInputs, result: ParallelThroughput, steps: list[Step]
 ) -> Answer:
     rate = float(result.rate_pps)
     waiting = float(result.flows_in_timeout) / inputs.flows
     regime = TIMEOUTS if waiting > 0.5 else TRIPLE_DUPLICATES
     used = min(rate, inputs.capacity_pps) / inputs.flows * inputs.rtt_s / inputs.window_pkts
-    answer = rates.total_answer(engine, inputs, rate_pps=rate, regime=regime, steps=steps)
+    answer = rate_answers.make_answer_from_total_rate(
+        engine, inputs, rate_pps=rate, regime=regime, steps=steps
+    )
     answer.domain |= {WAITING: waiting, WINDOW: used}
     if waiting > MAX_WAITING_SHARE:
         answer.warn(
             f"assumes few flows are in RTO at the same time; here {100 * waiting:.0f} % are, so it "
             "underestimates"
         )
-    answer.warn(*rates.window_warnings(inputs, rate / inputs.flows))
+    answer.warn(*rate_answers.warn_if_rate_exceeds_window(inputs, rate / inputs.flows))
     return answer
 
 
-def _cumulative(inputs: PathInputs, events: float, lost: float) -> ParallelThroughput:
+def _solve_cumulative_model(inputs: PathInputs, events: float, lost: float) -> ParallelThroughput:
     return cumulative_throughput(
         flows=inputs.flows,
         rtt_s=inputs.rtt_s,
@@ -138,7 +140,7 @@ def _cumulative(inputs: PathInputs, events: float, lost: float) -> ParallelThrou
     )
 
 
-def _events(inputs: PathInputs, lost: float) -> float:
+def _solve_loss_event_ratio(inputs: PathInputs, lost: float) -> float:
     """Return the p_e of independent losses that is consistent with its own rate.
 
     Iterates from p_e = p_r downwards. If many flows are in RTO, there may be several solutions; the
@@ -146,7 +148,7 @@ def _events(inputs: PathInputs, lost: float) -> float:
     """
     events = lost
     for _ in range(MAX_ROUNDS):
-        rate = float(_cumulative(inputs, events, lost).rate_pps)
+        rate = float(_solve_cumulative_model(inputs, events, lost).rate_pps)
         follows = 1 / (1 / lost + rate * inputs.rtt_s)
         if abs(follows - events) <= 1e-12 * events:
             break
@@ -154,10 +156,10 @@ def _events(inputs: PathInputs, lost: float) -> float:
     return follows
 
 
-def _measured_loss(scenario: Scenario, measured: Answer) -> tuple[float, float, str, str]:
+def _get_measured_loss(scenario: Scenario, measured: Answer) -> tuple[float, float, str, str]:
     """Return p_e and p_r as measured by ``packet`` or ``trace``, and their sources."""
     if scenario.captured is not None:
-        return _captured_loss(measured)
+        return _get_captured_loss(measured)
     group = scenario.populations[0]
     elsewhere = [on.key for on in group.links(scenario.network) if on.link.loss and not on.measured]
     if elsewhere:
@@ -167,18 +169,18 @@ def _measured_loss(scenario: Scenario, measured: Answer) -> tuple[float, float, 
         )
     losses = []
     for name in ("loss_event_ratio_cumulative", "loss_ratio"):
-        value = positive_metric(measured, name)
+        value = get_positive_metric(measured, name)
         if value is None:
             raise NotApplicable(f"algorithm 2 needs {name}, but packet has no value for it here")
         losses.append(value)
     return losses[0], losses[1], "packet: loss_event_ratio_cumulative", "packet: loss_ratio"
 
 
-def _captured_loss(measured: Answer) -> tuple[float, float, str, str]:
+def _get_captured_loss(measured: Answer) -> tuple[float, float, str, str]:
     """Return p_e and p_r of a capture; one capture point shows only retransmissions."""
-    events = positive_metric(measured, "loss_event_ratio_cumulative")
-    events = events or positive_metric(measured, "loss_indication_ratio")
-    lost = capture_value(measured, "loss_ratio")
+    events = get_positive_metric(measured, "loss_event_ratio_cumulative")
+    events = events or get_positive_metric(measured, "loss_indication_ratio")
+    lost = get_capture_value(measured, "loss_ratio")
     if not events or not lost:
         raise NotApplicable("algorithm 2 needs losses, but the capture shows none")
     repeated = "capture: necessary retransmissions, an estimate"

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from tcpcast import units
-from tcpcast.engines.formula.feed import MIN_LOSS, specified_loss
+from tcpcast.engines.formula.feed import MIN_LOSS, get_specified_loss
 from tcpcast.models.bbr import TOLERATED_LOSS_RATIO
 from tcpcast.models.cubic import DECREASE, cubic_response
 from tcpcast.models.short import ShortTransfer, lossless_latency_s
@@ -40,7 +40,7 @@ ROUNDING = 1e-9
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PathSizing:
+class PathRequirements:
     """Requirements to fill a path's slowest link.
 
     Attributes
@@ -86,7 +86,7 @@ class PathSizing:
         return asdict(self) | {"tcp_rmem": list(self.tcp_rmem), "tcp_wmem": list(self.tcp_wmem)}
 
 
-def path_sizing(scenario: Scenario) -> PathSizing | None:
+def compute_path_requirements(scenario: Scenario) -> PathRequirements | None:
     """Return the requirements to fill the path; None if the bottleneck has no rate.
 
     Parameters
@@ -107,8 +107,8 @@ def path_sizing(scenario: Scenario) -> PathSizing | None:
     buffer = OVERHEAD * full_window * payload
     allowed = DEFAULT_WMEM[-1] / OVERHEAD  # less than any default of tcp_rmem
     link_bps = rate_bps * 8 * payload / packet_bits
-    loss = specified_loss(scenario, group)[0]
-    return PathSizing(
+    loss = get_specified_loss(scenario, group)[0]
+    return PathRequirements(
         flows=flows,
         bdp_bytes=rate_bps * rtt / 8,
         bdp_pkts=pipe,
@@ -120,34 +120,34 @@ def path_sizing(scenario: Scenario) -> PathSizing | None:
         tcp_rmem=(*DEFAULT_RMEM[:2], max(DEFAULT_RMEM[-1], buffer)),
         tcp_wmem=(*DEFAULT_WMEM[:2], max(DEFAULT_WMEM[-1], buffer)),
         default_rate_bps=min(link_bps, flows * 8 * allowed / rtt),
-        cubic_flows=_cubic_flows(rate_bps / packet_bits, rtt, loss),
+        cubic_flows=_min_cubic_flows(rate_bps / packet_bits, rtt, loss),
         bbr_flows=1 if loss <= TOLERATED_LOSS_RATIO else None,
     )
 
 
-def _cubic_flows(link_pps: float, rtt_s: float, loss: float) -> int:
+def _min_cubic_flows(link_pps: float, rtt_s: float, loss: float) -> int:
     if loss < MIN_LOSS:
         return 1
     rate = float(cubic_response(rtt_s=rtt_s, loss_ratio=loss).rate_pps)
     return max(1, math.ceil(link_pps / rate - ROUNDING))
 
 
-def sizing_texts(sizing: PathSizing) -> list[str]:
+def path_requirement_texts(sizing: PathRequirements) -> list[str]:
     """Return the requirements as sentences: BDP and windows, then socket buffers."""
     each = "one flow" if sizing.flows == 1 else f"each of {sizing.flows:,} flows"
-    pipe = _counted(math.ceil(sizing.bdp_pkts - ROUNDING), "packet")
-    window = _counted(sizing.window_pkts, "packet")
+    pipe = _count_text(math.ceil(sizing.bdp_pkts - ROUNDING), "packet")
+    window = _count_text(sizing.window_pkts, "packet")
     payload = bytes_text(sizing.full_window_bytes)
-    full = f"{_counted(sizing.full_window_pkts, 'packet')} ({payload} of payload)"
+    full = f"{_count_text(sizing.full_window_pkts, 'packet')} ({payload} of payload)"
     return [
         f"BDP {bytes_text(sizing.bdp_bytes)}, {pipe}: {each} needs a window of {window} to fill "
         f"the link, and of {full} to keep it full when the window is reduced.",
         f"Linux needs socket buffers of {bytes_text(sizing.socket_buffer_bytes)} for it: "
-        f"{_keys_text(sizing)}.",
+        f"{_too_small_linux_keys_text(sizing)}.",
     ]
 
 
-def _keys_text(sizing: PathSizing) -> str:
+def _too_small_linux_keys_text(sizing: PathRequirements) -> str:
     """Return the Linux keys that are too small for the socket buffers, by version."""
     needed = sizing.socket_buffer_bytes
     rmem, wmem = (
@@ -169,15 +169,15 @@ def _keys_text(sizing: PathSizing) -> str:
     return f"{keys}; the default tcp_wmem allows about {rate}"
 
 
-def streams_text(sizing: PathSizing) -> str:
+def flows_to_fill_text(sizing: PathRequirements) -> str:
     """Return the numbers of CUBIC and BBR flows that fill the link, as a sentence."""
-    cubic = f"{_counted(sizing.cubic_flows, 'flow')} of CUBIC"
+    cubic = f"{_count_text(sizing.cubic_flows, 'flow')} of CUBIC"
     if sizing.bbr_flows is None:
         return f"To fill the link: {cubic}; BBR does not sustain its rate above a loss of 20 %."
     return f"To fill the link: {cubic} or {sizing.bbr_flows} of BBR."
 
 
-def amount_s(scenario: Scenario, amount_bytes: float, goodput_bps: float) -> float:
+def time_for_amount_s(scenario: Scenario, amount_bytes: float, goodput_bps: float) -> float:
     """Return the time for an amount at a total goodput of all flows; nan if the goodput is not > 0.
 
     For modern TCP from the first packet: slow start in rounds of full windows until it reaches the
@@ -199,9 +199,9 @@ def amount_s(scenario: Scenario, amount_bytes: float, goodput_bps: float) -> flo
     return float(lossless_latency_s(flow, max(1.0, 8 * amount_bytes / packet_bits)))
 
 
-def time_text(scenario: Scenario, amount_bytes: float, goodput_bps: float) -> str:
+def time_for_amount_text(scenario: Scenario, amount_bytes: float, goodput_bps: float) -> str:
     """Return the time for an amount at a goodput as a sentence, "" if unknown."""
-    seconds = amount_s(scenario, amount_bytes, goodput_bps)
+    seconds = time_for_amount_s(scenario, amount_bytes, goodput_bps)
     if math.isnan(seconds):
         return ""
     group = scenario.populations[0]
@@ -231,5 +231,5 @@ def bytes_text(size: float) -> str:
     return f"{size:.0f} B"
 
 
-def _counted(count: int, what: str) -> str:
+def _count_text(count: int, what: str) -> str:
     return f"{count:,} {what}{'' if count == 1 else 's'}"

@@ -16,12 +16,12 @@ import tcpcast
 from tcpcast import output, statistics
 from tcpcast.answer import Answer, Note, Status
 from tcpcast.emulation.traffic import LATENESS_S, TrafficOutcome, run_traffic
-from tcpcast.engines.kernel.config import check, run_arguments, run_s
+from tcpcast.engines.kernel.config import check, estimate_replication_s, run_arguments
 from tcpcast.engines.kernel.counters import MAX_LIMITED_SHARE, MeasuredCounters
-from tcpcast.engines.kernel.late import report_lateness
-from tcpcast.engines.kernel.single import Transfers
+from tcpcast.engines.kernel.isolated_transfers import IsolatedTransfers
+from tcpcast.engines.kernel.lateness import mark_late_results
 from tcpcast.engines.packet import NO_WARM_UP, interval_notes, metric_estimates
-from tcpcast.engines.packet.captures import capture_file, check_capture
+from tcpcast.engines.packet.captures import check_capture_file, resolve_capture_path
 from tcpcast.errors import MachineError, NotApplicable
 
 if TYPE_CHECKING:
@@ -43,9 +43,9 @@ MIN_SLOTS = 3
 """Minimum number of snapshots of an incomplete run for results."""
 
 
-def seconds(scenario: Scenario) -> float:
+def estimate_duration_s(scenario: Scenario) -> float:
     """Return the approximate duration of a run, in seconds."""
-    return scenario.run.replications * run_s(scenario)
+    return scenario.run.replications * estimate_replication_s(scenario)
 
 
 def kernel(scenario: Scenario, options: RunOptions) -> Answer:
@@ -73,14 +73,14 @@ def kernel(scenario: Scenario, options: RunOptions) -> Answer:
         Keys that the kernel or the link does not support; a machine without links.
     """
     check(scenario)
-    runs = _Runs(scenario, options)
-    with _capture(scenario, options) as place:
+    runs = _ReplicationRunner(scenario, options)
+    with _temporary_capture_path(scenario, options) as place:
         outcomes = runs.all(place)
-    return _answer(scenario, outcomes, accept_late=options.accept_late)
+    return _make_answer(scenario, outcomes, accept_late=options.accept_late)
 
 
 @contextmanager
-def _capture(scenario: Scenario, options: RunOptions) -> Iterator[str | None]:
+def _temporary_capture_path(scenario: Scenario, options: RunOptions) -> Iterator[str | None]:
     """Yield the temporary path for the capture of the first replication, None if not requested.
 
     The file name ends in ``-kernel``, so that it does not overwrite the packet engine's capture.
@@ -88,19 +88,19 @@ def _capture(scenario: Scenario, options: RunOptions) -> Iterator[str | None]:
     if not scenario.probes.pcap:
         yield None
         return
-    file = capture_file(scenario, scenario.probes.pcap[0].file)
+    file = resolve_capture_path(scenario, scenario.probes.pcap[0].file)
     file = file.with_stem(f"{file.stem}-kernel")
-    check_capture(scenario, file, force=options.force)
+    check_capture_file(scenario, file, force=options.force)
     with output.atomic_file(file, force=options.force) as new:
         yield str(new)
 
 
-class _Runs:
+class _ReplicationRunner:
     """Runs the replications sequentially, with progress and a deadline."""
 
     def __init__(self, scenario: Scenario, options: RunOptions) -> None:
         self._scenario, self._options = scenario, options
-        self._deadline = options.ends_at(scenario)
+        self._deadline = options.compute_deadline(scenario)
         self._done = 0
 
     def all(self, capture: str | None) -> list[TrafficOutcome]:
@@ -133,7 +133,9 @@ class _Runs:
                 snapshot["now_ns"]
                 for snapshot in outcome.snapshots[:: len(outcome.snapshots) - 1 or 1]
             ]
-            part = (times[-1] - times[0]) * 1e-9 / run_s(scenario) if times else 0.0
+            part = (
+                (times[-1] - times[0]) * 1e-9 / estimate_replication_s(scenario) if times else 0.0
+            )
         if self._options.progress is not None:
             self._options.progress((self._done + min(part, 1.0)) / scenario.run.replications)
         if self._deadline is not None and time.perf_counter() > self._deadline:
@@ -143,21 +145,25 @@ class _Runs:
         return None
 
 
-def _answer(scenario: Scenario, outcomes: list[TrafficOutcome], *, accept_late: bool) -> Answer:
+def _make_answer(
+    scenario: Scenario, outcomes: list[TrafficOutcome], *, accept_late: bool
+) -> Answer:
     answer = Answer("kernel", kind="measurement", replications=scenario.run.replications)
     answer.seed = scenario.run.seed
     answer.provenance = _provenance(scenario, outcomes)
     _mark_incomplete(answer, outcomes[-1].cut)
     if scenario.isolated_transfers is not None:
-        single = Transfers(scenario, outcomes)
-        answer.metrics = metric_estimates.metrics(dict(single.estimates()))
+        single = IsolatedTransfers(scenario, outcomes)
+        answer.metrics = metric_estimates.convert_to_metrics(dict(single.estimates()))
         answer.tables = single.tables()
     else:
-        _add_bulk(answer, scenario, [o for o in outcomes if len(o.snapshots) >= MIN_SLOTS])
+        _add_endless_flow_results(
+            answer, scenario, [o for o in outcomes if len(o.snapshots) >= MIN_SLOTS]
+        )
     if any(outcome.distortion is not None for outcome in outcomes):
-        report_lateness(answer, scenario, outcomes, accepted=accept_late)
+        mark_late_results(answer, scenario, outcomes, accepted=accept_late)
     if scenario.isolated_transfers is None:
-        answer.notes = [*bbr_warnings(scenario, answer.provenance), *answer.notes]
+        answer.notes = [*warn_about_bbr(scenario, answer.provenance), *answer.notes]
     answer.notes += [
         Note(f"the capture is incomplete: {outcome.capture_fault}", kind="remark")
         for outcome in outcomes
@@ -176,12 +182,14 @@ def _mark_incomplete(answer: Answer, cut: str | None) -> None:
             answer.stop(cut)
 
 
-def _add_bulk(answer: Answer, scenario: Scenario, outcomes: list[TrafficOutcome]) -> None:
+def _add_endless_flow_results(
+    answer: Answer, scenario: Scenario, outcomes: list[TrafficOutcome]
+) -> None:
     if not outcomes:
         return
     counted = MeasuredCounters(scenario, outcomes)
     estimates = counted.estimates()
-    answer.metrics = metric_estimates.metrics(estimates)
+    answer.metrics = metric_estimates.convert_to_metrics(estimates)
     answer.tables = counted.tables()
     answer.measured_s = counted.measured_s
     is_given = scenario.run.warmup_s is not None
@@ -189,7 +197,7 @@ def _add_bulk(answer: Answer, scenario: Scenario, outcomes: list[TrafficOutcome]
     answer.warmup_rule = "given" if is_given else "MSER-5 on the bottleneck queue"
     if not counted.found_warm_up:
         answer.notes.append(NO_WARM_UP)
-    answer.notes += interval_notes.warnings(
+    answer.notes += interval_notes.make_interval_notes(
         estimates, counted.seen, answer.tables.get("by_class", {})
     )
     limited = counted.limited_ratio()
@@ -205,7 +213,7 @@ def _add_bulk(answer: Answer, scenario: Scenario, outcomes: list[TrafficOutcome]
         answer.stop(f"run.precision was not reached ({shortfall})")
 
 
-def bbr_warnings(scenario: Scenario, provenance: Mapping[str, Any]) -> list[Note]:
+def warn_about_bbr(scenario: Scenario, provenance: Mapping[str, Any]) -> list[Note]:
     """Warn about BBR's queue if the link was late, but too little to distort other stacks.
 
     BBR's bandwidth is the largest delivery rate in ten RTTs, each measured over about one RTT.
@@ -215,12 +223,15 @@ def bbr_warnings(scenario: Scenario, provenance: Mapping[str, Any]) -> list[Note
     rtts = [group.rtt_s for group in scenario.populations if group.tcp.control == "bbr"]
     if not rtts:
         return []
-    causes = [*_raised(min(rtts), provenance["lateness_packets"]), *_paced_on(provenance["link"])]
+    causes = [
+        *_warn_about_raised_rate_samples(min(rtts), provenance["lateness_packets"]),
+        *_warn_about_pacing_in_pauses(provenance["link"]),
+    ]
     ends = "its queueing delays, RTT and losses are too large: check them on an idle machine"
     return [Note(f"bbr: {'; '.join(causes)}; {ends}", kind="check")] if causes else []
 
 
-def _raised(rtt_s: float, lateness: Sequence[int]) -> Iterator[str]:
+def _warn_about_raised_rate_samples(rtt_s: float, lateness: Sequence[int]) -> Iterator[str]:
     """Yield a message if late ACKs increase a rate sample of BBR, with the amount."""
     total = sum(lateness)
     beyond = [sum(lateness[at + 1 :]) for at in range(len(LATENESS_S))]
@@ -231,12 +242,12 @@ def _raised(rtt_s: float, lateness: Sequence[int]) -> Iterator[str]:
     late_s = next(rare, LATENESS_S[-1])
     yield (
         f"{bursts / total:.1%} of the packets were more than {BURST_S * 1000:g} ms late, and "
-        f"ACKs {late_s * 1000:g} ms late increase its largest rate sample, its estimate of the "
-        f"bandwidth, by up to {late_s / max(rtt_s - late_s, late_s):.1%}"
+        f"ACKs that are {late_s * 1000:g} ms late increase its bandwidth estimate, the largest "
+        f"rate sample, by up to {late_s / max(rtt_s - late_s, late_s):.1%}"
     )
 
 
-def _paced_on(links: Sequence[Mapping[str, int] | None]) -> Iterator[str]:
+def _warn_about_pacing_in_pauses(links: Sequence[Mapping[str, int] | None]) -> Iterator[str]:
     """Yield a message with the time in which BBR's pacing continued while the link was paused."""
     reports = [link for link in links if link is not None]
     away, elapsed, pauses = (

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tcpcast.engines.advice import stack_changes
-from tcpcast.engines.kernel.file_transfers import senders
-from tcpcast.engines.kernel.path import path_configuration
-from tcpcast.engines.packet.configuration import nanoseconds
-from tcpcast.engines.stacks import KERNEL_STACKS
+from tcpcast.engines.accepted_suggestions import changes_to_set_stack
+from tcpcast.engines.kernel.emulated_path import path_configuration
+from tcpcast.engines.kernel.file_transfers import count_senders
+from tcpcast.engines.packet.configuration import to_nanoseconds
+from tcpcast.engines.stack_support import KERNEL_STACKS
 from tcpcast.errors import NotApplicable, Suggestion
 from tcpcast.scenario.loss import RestOfRound
 from tcpcast.scenario.modern_tcp import MODERN_PRESETS
@@ -96,46 +96,50 @@ def run_arguments(scenario: Scenario, replication: int) -> dict[str, Any]:
     """
     groups, seed = scenario.populations, scenario.run.seed
     sender_indices = [
-        (index, number) for index, group in enumerate(groups) for number in range(senders(group))
+        (index, number)
+        for index, group in enumerate(groups)
+        for number in range(count_senders(group))
     ]
     before = np.cumsum([0, *(group.count for group in groups)]).tolist()
     return {
         "config": {**path_configuration(scenario), "seed": seed + replication},
         "flows": [
             {
-                **_flow(groups[index]),
+                **_flow_arguments(groups[index]),
                 "class": index,
                 "place": number,
                 "source": before[index] + number,
             }
             for index, number in sender_indices
         ],
-        "far_sysctls": list((_ENDS | _options(groups[0].tcp) | _receive_buffer(groups)).items()),
-        "schedule": _schedule(scenario),
+        "far_sysctls": list(
+            (_ENDS | _sysctls_of_both_ends(groups[0].tcp) | _receive_buffer_bytes(groups)).items()
+        ),
+        "schedule": _schedule_arguments(scenario),
         "draws": (seed, replication),
         "capture": None,
         "most_bytes": MAX_BYTES,
     }
 
 
-def _schedule(scenario: Scenario) -> dict[str, Any]:
+def _schedule_arguments(scenario: Scenario) -> dict[str, Any]:
     isolated, run = scenario.isolated_transfers, scenario.run
     until, wanted = run.duration_s, None
     if run.transfers is not None:
-        wanted = (nanoseconds(run.warmup_s or 0.0), run.transfers)
-    expected_s = min(run_s(scenario), run.max_wall_s or math.inf)
+        wanted = (to_nanoseconds(run.warmup_s or 0.0), run.transfers)
+    expected_s = min(estimate_replication_s(scenario), run.max_wall_s or math.inf)
     slot_s = min(max(expected_s / SLOTS, SHORTEST_SLOT_S), LONGEST_SLOT_S)
     pause_s = 2.0 * scenario.populations[0].rtt_s + 0.01
     return {
-        "until_ns": None if until is None else nanoseconds(until),
+        "until_ns": None if until is None else to_nanoseconds(until),
         "wanted": wanted,
-        "slot_ns": None if isolated is not None else nanoseconds(slot_s),
-        "pause_ns": nanoseconds(pause_s),
+        "slot_ns": None if isolated is not None else to_nanoseconds(slot_s),
+        "pause_ns": to_nanoseconds(pause_s),
         "count": 0 if isolated is None else isolated.count or 0,
     }
 
 
-def run_s(scenario: Scenario) -> float:
+def estimate_replication_s(scenario: Scenario) -> float:
     """Return the approximate minimum duration of a replication, in seconds."""
     isolated, run = scenario.isolated_transfers, scenario.run
     if isolated is not None:
@@ -148,7 +152,7 @@ def run_s(scenario: Scenario) -> float:
         return run.duration_s or 0.0
     per_s, bits = 0.0, 0.0
     for group in scenario.populations:
-        own = _files_per_s(group)
+        own = _estimate_files_per_s(group)
         per_s += own
         size = getattr(group.traffic, "mean_size_pkts", None)
         if group.traffic.kind == "on-off":
@@ -158,7 +162,7 @@ def run_s(scenario: Scenario) -> float:
     return (run.warmup_s or 0.0) + run.transfers * share / per_s
 
 
-def _files_per_s(group: Population) -> float:
+def _estimate_files_per_s(group: Population) -> float:
     """Return the number of files per second that a class sends over an idle link."""
     if group.traffic.kind == "on-off":
         return group.count / (group.traffic.off.mean_value() + 2.0 * group.rtt_s)
@@ -166,7 +170,7 @@ def _files_per_s(group: Population) -> float:
     return 0.0 if arrivals is None else float(arrivals.rate)
 
 
-def _flow(group: Population) -> dict[str, Any]:
+def _flow_arguments(group: Population) -> dict[str, Any]:
     tcp = group.tcp
     own = {
         "tcp_slow_start_after_idle": "0" if tcp.idle_restart == "never" else "1",
@@ -174,29 +178,29 @@ def _flow(group: Population) -> dict[str, Any]:
     }
     return {
         "control": tcp.control,
-        "sysctls": list((_ENDS | _options(tcp) | own).items()),
+        "sysctls": list((_ENDS | _sysctls_of_both_ends(tcp) | own).items()),
         "initial_window": tcp.initial_window,
         "least_rto_ms": max(1, round(tcp.min_rto_s * 1000)),
-        "receiver_window_bytes": _receive_window(group),
+        "receiver_window_bytes": _receive_window_bytes(group),
         "payload": group.payload_bytes,
     }
 
 
-def _receive_window(group: Population) -> int | None:
+def _receive_window_bytes(group: Population) -> int | None:
     """Return the receiver window in bytes of data; None if it is unlimited."""
     if math.isinf(group.tcp.receiver_window):
         return None
     return int(group.tcp.receiver_window) * group.payload_bytes
 
 
-def _receive_buffer(groups: Sequence[Population]) -> dict[str, str]:
+def _receive_buffer_bytes(groups: Sequence[Population]) -> dict[str, str]:
     """Return a fixed receive buffer if a window is limited: a growing one resets the limit."""
     if all(math.isinf(group.tcp.receiver_window) for group in groups):
         return {}
     return {"tcp_rmem": f"4096 {RECEIVE_BUFFER} {RECEIVE_BUFFER}"}
 
 
-def _options(tcp: Tcp) -> dict[str, str]:
+def _sysctls_of_both_ends(tcp: Tcp) -> dict[str, str]:
     """Return the sysctls that must agree at both ends."""
     both = {
         "tcp_timestamps": "1" if tcp.timestamps else "0",
@@ -213,28 +217,28 @@ def check(scenario: Scenario) -> None:
     NotApplicable
         With the key, the reason, and suggested changes.
     """
-    for problem in _problems(scenario):
+    for problem in _find_unsupported_features(scenario):
         raise problem
 
 
-def _problems(scenario: Scenario) -> Iterator[NotApplicable]:
+def _find_unsupported_features(scenario: Scenario) -> Iterator[NotApplicable]:
     if scenario.captured is not None:
         yield NotApplicable(
             'traffic of kind "capture" is already measured', Suggestion(engine="trace")
         )
         return
-    yield from _problems_of_traffic(scenario)
+    yield from _find_unsupported_traffic(scenario)
     files = scenario.probes.pcap
     if len(files) > 1 or any(file.link not in ("sender", "receiver") for file in files):
         yield NotApplicable(
             'probes.pcap: kernel writes only one capture, with link = "sender" or "receiver"',
             Suggestion({"probes.pcap": None}),
         )
-    yield from _problems_of_link(scenario)
+    yield from _find_unsupported_link_features(scenario)
     for group in scenario.populations:
-        yield from _problems_of_tcp(scenario, group.tcp)
-        yield from _problems_of_window(group)
-    first, *others = (_options(group.tcp) for group in scenario.populations)
+        yield from _find_unsupported_tcp_features(scenario, group.tcp)
+        yield from _find_unsupported_windows(group)
+    first, *others = (_sysctls_of_both_ends(group.tcp) for group in scenario.populations)
     if any(other != first for other in others):
         yield NotApplicable(
             "classes differ in tcp.timestamps, tcp.ecn or SACK, but all receivers are one host; "
@@ -242,7 +246,7 @@ def _problems(scenario: Scenario) -> Iterator[NotApplicable]:
         )
 
 
-def _problems_of_traffic(scenario: Scenario) -> Iterator[NotApplicable]:
+def _find_unsupported_traffic(scenario: Scenario) -> Iterator[NotApplicable]:
     run, isolated = scenario.run, scenario.isolated_transfers
     if isolated is None and run.transfers is None and math.isinf(run.duration_s or math.inf):
         yield NotApplicable("kernel runs in real time", Suggestion({"run.duration": "30s"}))
@@ -252,15 +256,15 @@ def _problems_of_traffic(scenario: Scenario) -> Iterator[NotApplicable]:
             Suggestion({"run.warmup": "10s"}),
             Suggestion({"run.duration": "30s"}),
         )
-    count = sum(map(senders, scenario.populations))
+    count = sum(map(count_senders, scenario.populations))
     if count > MAX_FLOWS:
         yield NotApplicable(
             f"{count} senders: kernel uses a network namespace per sender, at most {MAX_FLOWS}"
         )
 
 
-def _problems_of_link(scenario: Scenario) -> Iterator[NotApplicable]:
-    network, only = scenario.network, "the kernel's link is one bottleneck between two ends"
+def _find_unsupported_link_features(scenario: Scenario) -> Iterator[NotApplicable]:
+    network, only = scenario.network, "the kernel engine emulates only the bottleneck"
     if network.hops:
         yield NotApplicable(f"network.hop: {only}; use [network.bottleneck] instead")
     if scenario.cross:
@@ -268,7 +272,7 @@ def _problems_of_link(scenario: Scenario) -> Iterator[NotApplicable]:
     ends = [end for group in scenario.populations for end in (group.ingress, group.egress)]
     if any(end.loss is not None for end in ends):
         yield NotApplicable(
-            f"network.ingress, network.egress: {only}, but here the ends lose packets",
+            f"network.ingress, network.egress: {only}, but the access links lose packets",
             Suggestion({"network.ingress.loss": None, "network.egress.loss": None}),
         )
     if isinstance(network.bottleneck.loss_rule, RestOfRound):
@@ -291,15 +295,15 @@ def _problems_of_link(scenario: Scenario) -> Iterator[NotApplicable]:
             )
 
 
-def _problems_of_tcp(scenario: Scenario, tcp: Tcp) -> Iterator[NotApplicable]:
+def _find_unsupported_tcp_features(scenario: Scenario, tcp: Tcp) -> Iterator[NotApplicable]:
     if tcp.stack not in KERNEL_STACKS:
         fact = _OTHER_STACKS.get(tcp.stack, "the kernel's TCP is modern Linux")
         yield NotApplicable(
             f'tcp.stack = "{tcp.stack}": {fact}',
-            *(Suggestion(stack_changes(scenario, stack)) for stack in KERNEL_STACKS[:2]),
+            *(Suggestion(changes_to_set_stack(scenario, stack)) for stack in KERNEL_STACKS[:2]),
         )
         return
-    offered = available()
+    offered = get_kernel_congestion_controls()
     if tcp.control not in offered:
         yield NotApplicable(
             f'tcp.stack = "{tcp.stack}": this machine\'s kernel does not offer {tcp.control}, only '
@@ -325,9 +329,9 @@ def _problems_of_tcp(scenario: Scenario, tcp: Tcp) -> Iterator[NotApplicable]:
         )
 
 
-def _problems_of_window(group: Population) -> Iterator[NotApplicable]:
+def _find_unsupported_windows(group: Population) -> Iterator[NotApplicable]:
     (minimum, maximum), packet = RECEIVE_WINDOWS, group.payload_bytes
-    window = _receive_window(group)
+    window = _receive_window_bytes(group)
     if window is not None and not minimum <= window <= maximum:
         nearest = -(-minimum // packet) if window < minimum else maximum // packet
         yield NotApplicable(
@@ -337,7 +341,7 @@ def _problems_of_window(group: Population) -> Iterator[NotApplicable]:
         )
 
 
-def available() -> tuple[str, ...]:
+def get_kernel_congestion_controls() -> tuple[str, ...]:
     """Return the congestion controls of this machine's kernel; empty if unknown."""
     try:
         with open(AVAILABLE, encoding="ascii") as file:

@@ -10,12 +10,12 @@ import numpy as np
 from tcpcast import statistics
 from tcpcast.emulation.traffic import FLOW, WAIT_STEP_S
 from tcpcast.engines.kernel import file_transfers
-from tcpcast.engines.kernel.file_transfers import Files, senders
+from tcpcast.engines.kernel.file_transfers import FinishedFiles, count_senders
 from tcpcast.engines.packet import metric_estimates
-from tcpcast.engines.packet.by_class import class_table
-from tcpcast.engines.packet.configuration import size_bounds
-from tcpcast.engines.packet.metric_estimates import CLASS, LINK, SIZE, Snapshot, Units
-from tcpcast.engines.packet.reliability import add_class_warnings, add_warnings
+from tcpcast.engines.packet.class_table import make_class_table
+from tcpcast.engines.packet.configuration import size_interval_bounds
+from tcpcast.engines.packet.metric_estimates import CLASS, LINK, SIZE, CounterUnits, Snapshot
+from tcpcast.engines.packet.reliability import add_class_interval_warnings, add_interval_warnings
 from tcpcast.metrics import BY_CLASS, METRICS
 
 if TYPE_CHECKING:
@@ -61,12 +61,12 @@ MAX_LIMITED_SHARE = 0.01
 """Share of time in which a buffer limited a flow above which there is a warning."""
 
 
-def flow_counters(outcome: TrafficOutcome) -> Floats:
+def make_flow_counters(outcome: TrafficOutcome) -> Floats:
     """Return the cumulative counters of each flow, ``[snapshots, flows, len(FLOW)]``."""
     return np.array([snapshot["flows"] for snapshot in outcome.snapshots], dtype=np.float64)
 
 
-def warm_up_slots(scenario: Scenario, outcome: TrafficOutcome) -> tuple[int, bool]:
+def find_warm_up_slots(scenario: Scenario, outcome: TrafficOutcome) -> tuple[int, bool]:
     """Return the number of snapshots in the warm-up, and whether it could be determined.
 
     The scenario's warm-up, or MSER-5 on the mean wait (on bytes received if packets never wait).
@@ -75,7 +75,7 @@ def warm_up_slots(scenario: Scenario, outcome: TrafficOutcome) -> tuple[int, boo
     given = scenario.run.warmup_s
     if given is not None:
         return int(np.searchsorted(times, times[0] + given)), True
-    change = np.diff(flow_counters(outcome).sum(axis=1), axis=0)
+    change = np.diff(make_flow_counters(outcome).sum(axis=1), axis=0)
     passed = change[:, FLOW.index("passed")]
     series = change[:, FLOW.index("waited_ns")] / np.maximum(passed, 1.0)
     if not metric_estimates.has_queue(scenario):
@@ -86,16 +86,18 @@ def warm_up_slots(scenario: Scenario, outcome: TrafficOutcome) -> tuple[int, boo
     return end.index, end.is_found
 
 
-def cumulative_counters(
-    scenario: Scenario, outcome: TrafficOutcome, begin: int, ended: Files
+def make_cumulative_counters(
+    scenario: Scenario, outcome: TrafficOutcome, begin: int, ended: FinishedFiles
 ) -> NDArray[np.uint64]:
     """Return cumulative counters after the warm-up, ``[slots + 2, counters]``."""
     groups, network = scenario.populations, scenario.network
     kept = outcome.snapshots[begin:]
-    flows = flow_counters(outcome)[begin:]
+    flows = make_flow_counters(outcome)[begin:]
     flows -= flows[0]
     sizes = (
-        len(SIZE) * (len(size_bounds(scenario)) + 1) if file_transfers.has_files(scenario) else 0
+        len(SIZE) * (len(size_interval_bounds(scenario)) + 1)
+        if file_transfers.has_files(scenario)
+        else 0
     )
     rows = np.zeros((len(kept), len(LINK) + len(groups) * len(CLASS) + sizes))
     times_ns = np.array([s["now_ns"] for s in kept], dtype=np.float64)
@@ -109,9 +111,9 @@ def cumulative_counters(
     waited = flows[:, :, FLOW.index("waited_ns")].sum(axis=1)
     # Little's law: packets waiting and in transmission.
     rows[:, LINK["queue_integral"]] = waited + rows[:, LINK["busy_ns"]]
-    ends = np.cumsum([senders(group) for group in groups])
+    ends = np.cumsum([count_senders(group) for group in groups])
     for index, (group, end) in enumerate(zip(groups, ends, strict=True)):
-        own = flows[:, end - senders(group) : end].sum(axis=1)
+        own = flows[:, end - count_senders(group) : end].sum(axis=1)
         first = len(LINK) + index * len(CLASS)
         for cell, name in CELLS.items():
             rows[:, first + CLASS[cell]] = own[:, FLOW.index(name)]
@@ -128,15 +130,15 @@ class MeasuredCounters:
     def __init__(self, scenario: Scenario, outcomes: Sequence[TrafficOutcome]) -> None:
         """Determine the warm-ups, and split the remaining runs into statistical units."""
         self.scenario = scenario
-        warm_ups = [warm_up_slots(scenario, outcome) for outcome in outcomes]
+        warm_ups = [find_warm_up_slots(scenario, outcome) for outcome in outcomes]
         self.found_warm_up = all(is_found for _, is_found in warm_ups)
         begins = [
             min(slot, len(o.snapshots) - 2) for (slot, _), o in zip(warm_ups, outcomes, strict=True)
         ]
         cut = list(zip(outcomes, begins, strict=True))
-        self.files = [Files(scenario, o, o.snapshots[index]["now_ns"]) for o, index in cut]
+        self.files = [FinishedFiles(scenario, o, o.snapshots[index]["now_ns"]) for o, index in cut]
         rows = [
-            cumulative_counters(scenario, *one, own)
+            make_cumulative_counters(scenario, *one, own)
             for one, own in zip(cut, self.files, strict=True)
         ]
         self.warm_ups_s = [
@@ -144,8 +146,8 @@ class MeasuredCounters:
         ]
         self.measured_s = float(sum(row[-1, LINK["time_ns"]] for row in rows)) * 1e-9
         begins_ns = round(max(self.warm_ups_s) * 1e9)
-        self.units = Units(rows, len(scenario.populations), begins_ns=begins_ns)
-        self.flows = [flow_counters(o)[-1] - flow_counters(o)[index] for o, index in cut]
+        self.units = CounterUnits(rows, len(scenario.populations), begins_ns=begins_ns)
+        self.flows = [make_flow_counters(o)[-1] - make_flow_counters(o)[index] for o, index in cut]
         self._waits = self._count_waits([o.snapshots[index + 1 :] for o, index in cut])
         longest = self._longest_queue()
         # Inputs of the reliability rules: counters, and the largest queue.
@@ -156,22 +158,22 @@ class MeasuredCounters:
     def estimates(self) -> metric_estimates.Estimates:
         """Return every measured metric; None if there was no observation of it."""
         units, scenario = self.units, self.scenario
-        estimates = metric_estimates.class_estimates(scenario, units, None)
-        estimates |= metric_estimates.link_estimates(
+        estimates = metric_estimates.estimate_class_metrics(scenario, units, None)
+        estimates |= metric_estimates.estimate_link_metrics(
             scenario, units
-        ) | metric_estimates.loss_estimates(units)
-        estimates |= metric_estimates.counts(scenario, units)
+        ) | metric_estimates.estimate_loss_metrics(units)
+        estimates |= metric_estimates.count_indications_per_run(scenario, units)
         estimates |= self._percentiles()
-        estimates |= self._jain() | self._of_files()
+        estimates |= self._jain_index() | self._estimate_file_metrics()
         if (
             not metric_estimates.has_queue(scenario)
             or scenario.network.bottleneck.varying is not None
         ):
             estimates["queue_mean_pkts"] = None
         known = {name: estimates[name] for name in MEASURED if estimates.get(name) is not None}
-        return add_warnings(scenario, self.seen, known)
+        return add_interval_warnings(scenario, self.seen, known)
 
-    def _jain(self) -> metric_estimates.Estimates:
+    def _jain_index(self) -> metric_estimates.Estimates:
         """Return Jain's index of endless flows."""
         groups = self.scenario.populations
         if any(group.traffic.kind != "bulk" for group in groups):
@@ -180,13 +182,14 @@ class MeasuredCounters:
             return {"jain_index": metric_estimates.point_estimate(1.0)}
         received = FLOW.index("received_bytes")
         indices = [
-            metric_estimates.jain(self.units.rates(f[:, received], groups)) for f in self.flows
+            metric_estimates.jain_index(self.units.rates(f[:, received], groups))
+            for f in self.flows
         ]
         if not all(map(math.isfinite, indices)):
             return {}
         return {"jain_index": statistics.mean(indices, replications=len(indices))}
 
-    def _of_files(self) -> metric_estimates.Estimates:
+    def _estimate_file_metrics(self) -> metric_estimates.Estimates:
         """Return the number of finished files, and the offered load of transfers."""
         estimates: metric_estimates.Estimates = {}
         ended = self.units.per_replication(self.units.class_counter("transfers"))
@@ -236,25 +239,27 @@ class MeasuredCounters:
         """Return ``by_class``, ``by_flow`` (with several flows) and the tables of files."""
         groups = self.scenario.populations
         tables = {"by_class": self._by_class()}
-        if sum(map(senders, groups)) > 1:
+        if sum(map(count_senders, groups)) > 1:
             tables["by_flow"] = self._by_flow()
         tables = tables if len(groups) > 1 or "by_flow" in tables else {}
         if file_transfers.has_files(self.scenario):
-            tables |= file_transfers.tables(self.scenario, self.units, self.files)
+            tables |= file_transfers.file_tables(self.scenario, self.units, self.files)
         return tables
 
     def _by_class(self) -> Table:
         groups = self.scenario.populations
         estimates = [
-            metric_estimates.class_estimates(self.scenario, self.units, index)
+            metric_estimates.estimate_class_metrics(self.scenario, self.units, index)
             for index in range(len(groups))
         ]
         columns = [name for name in MEASURED if name in BY_CLASS]
-        return class_table(groups, add_class_warnings(self.scenario, self.seen, estimates), columns)
+        return make_class_table(
+            groups, add_class_interval_warnings(self.scenario, self.seen, estimates), columns
+        )
 
     def _by_flow(self) -> Table:
         groups = self.scenario.populations
-        counts = [senders(group) for group in groups]
+        counts = [count_senders(group) for group in groups]
         names = np.repeat([group.name for group in groups], counts)
         on_s = np.repeat([float(self.units.on_seconds([g]).sum()) for g in groups], counts)
         on_s[on_s == 0.0] = math.nan

@@ -10,14 +10,14 @@ import numpy as np
 from tcpcast import _native
 from tcpcast.emulation.traffic import TRANSFER
 from tcpcast.engines.packet import transfers
-from tcpcast.engines.packet.configuration import size_bounds
+from tcpcast.engines.packet.configuration import size_interval_bounds
 from tcpcast.engines.packet.metric_estimates import CLASS, SIZE
 from tcpcast.engines.packet.reliability import reliable_percentiles
 from tcpcast.engines.packet.tables import (
-    by_size_interval,
     file_packet_bits,
-    mean_times,
-    size_columns,
+    mean_completion_times,
+    size_interval_columns,
+    size_interval_table,
 )
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from tcpcast.emulation.traffic import TrafficOutcome
-    from tcpcast.engines.packet.metric_estimates import Units
+    from tcpcast.engines.packet.metric_estimates import CounterUnits
     from tcpcast.scenario import Scenario
     from tcpcast.scenario.classes import Population
 
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     Table = dict[str, NDArray[Any]]
 
 
-def senders(group: Population) -> int:
+def count_senders(group: Population) -> int:
     """Return the number of senders of a class: a single one sends all arriving transfers."""
     return 1 if group.traffic.kind == "transfers" else group.count
 
@@ -45,7 +45,7 @@ def has_files(scenario: Scenario) -> bool:
     return scenario.isolated_transfers is None and bool(kinds & {"on-off", "transfers"})
 
 
-class Files:
+class FinishedFiles:
     """The files of one replication that ended after its warm-up."""
 
     def __init__(self, scenario: Scenario, outcome: TrafficOutcome, begin_ns: int) -> None:
@@ -53,7 +53,7 @@ class Files:
         rows = np.array(outcome.transfers, dtype=np.int64).reshape(-1, len(TRANSFER))
         of = {name: rows[:, index] for index, name in enumerate(TRANSFER)}
         groups = scenario.populations
-        counts = [senders(group) for group in groups]
+        counts = [count_senders(group) for group in groups]
         payloads = [group.payload_bytes for group in groups]
         late = of["acked_ns"] > begin_ns
         self.of = {name: column[late] for name, column in of.items()}
@@ -64,7 +64,7 @@ class Files:
         self.on_ns = np.maximum(self.of["acked_ns"] - self.of["first_ns"], 1)
         self.delivery_ns = self.of["delivered_ns"] - self.of["first_ns"]
         self.total_ns = self.of["delivered_ns"] - self.of["opened_ns"]
-        self.row = np.searchsorted(np.array(size_bounds(scenario)), self.packets)
+        self.row = np.searchsorted(np.array(size_interval_bounds(scenario)), self.packets)
         opens = np.array([group.opens_connections for group in groups])
         self.opened = opens[self.group]
 
@@ -120,7 +120,9 @@ class Files:
         return sums_at_times
 
 
-def tables(scenario: Scenario, units: Units, runs: Sequence[Files]) -> dict[str, Table]:
+def file_tables(
+    scenario: Scenario, units: CounterUnits, runs: Sequence[FinishedFiles]
+) -> dict[str, Table]:
     """Return the packet engine's tables of files, over all replications.
 
     Parameters
@@ -138,22 +140,22 @@ def tables(scenario: Scenario, units: Units, runs: Sequence[Files]) -> dict[str,
     bits = file_packet_bits(scenario)
     tables: dict[str, Table] = {"percentiles": _percentiles(runs, "on-off" in kinds)}
     if "on-off" in kinds:
-        return tables if bits is None else tables | {"by_size": by_size_interval(units, bits)}
-    sizes, totals = size_columns(scenario), _totals(scenario, runs)
+        return tables if bits is None else tables | {"by_size": size_interval_table(units, bits)}
+    sizes, totals = size_interval_columns(scenario), _simulator_totals(scenario, runs)
     return tables | {
-        "by_size": transfers.by_size(sizes, totals, mean_times(units), {}),
-        "by_losses": transfers.by_losses(sizes, totals, independent=False),
-        "transfer_times": transfers.percentiles(sizes, totals),
+        "by_size": transfers.size_table(sizes, totals, mean_completion_times(units), {}),
+        "by_losses": transfers.losses_table(sizes, totals, independent=False),
+        "transfer_times": transfers.percentile_table(sizes, totals),
     }
 
 
-def _joined(runs: Sequence[Files], name: str) -> NDArray[Any]:
+def _concatenate_column(runs: Sequence[FinishedFiles], name: str) -> NDArray[Any]:
     return np.concatenate([getattr(files, name) for files in runs])
 
 
-def _percentiles(runs: Sequence[Files], is_on_off: bool) -> Table:
+def _percentiles(runs: Sequence[FinishedFiles], is_on_off: bool) -> Table:
     """Return percentiles; nan with fewer than 10 files beyond."""
-    on_s, bits = _joined(runs, "on_ns") * 1e-9, _joined(runs, "bits")
+    on_s, bits = _concatenate_column(runs, "on_ns") * 1e-9, _concatenate_column(runs, "bits")
     rows = [
         ("on_time" if is_on_off else "completion_time", on_s, "s"),
         ("connection_rate", bits / on_s, "bit/s"),
@@ -173,26 +175,40 @@ def _percentiles(runs: Sequence[Files], is_on_off: bool) -> Table:
     }
 
 
-def _totals(scenario: Scenario, runs: Sequence[Files]) -> dict[str, Any]:
+def _simulator_totals(scenario: Scenario, runs: Sequence[FinishedFiles]) -> dict[str, Any]:
     """Return the simulator's totals that its tables of transfers need."""
-    rows, on_ns, delivery_ns = (_joined(runs, n) for n in ("row", "on_ns", "delivery_ns"))
-    total_ns, opened = _joined(runs, "total_ns"), _joined(runs, "opened")
+    rows, on_ns, delivery_ns = (
+        _concatenate_column(runs, n) for n in ("row", "on_ns", "delivery_ns")
+    )
+    total_ns, opened = _concatenate_column(runs, "total_ns"), _concatenate_column(runs, "opened")
     losses = np.concatenate([files.of["drops"] for files in runs])
-    count = len(size_bounds(scenario)) + 1
+    count = len(size_interval_bounds(scenario)) + 1
     of_row = [rows == index for index in range(count)]
     times = {"completion": on_ns, "delivery": delivery_ns, "total": total_ns}
     cells = sorted(set(zip(rows.tolist(), losses.tolist(), strict=True)))
     chosen = {cell: (rows == cell[0]) & (losses == cell[1]) for cell in cells}
     return {
         "transfers": [
-            (*cell, int(own.sum()), _moments(on_ns[own]), _moments(delivery_ns[own]))
+            (
+                *cell,
+                int(own.sum()),
+                _sum_and_sum_of_squares(on_ns[own]),
+                _sum_and_sum_of_squares(delivery_ns[own]),
+            )
             for cell, own in chosen.items()
         ],
-        "opened": [(int((own & opened).sum()), _moments(total_ns[own & opened])) for own in of_row],
-        "completion_percentiles": [_quantiles(on_ns[own], (0.5, 0.95, 0.99)) for own in of_row],
+        "opened": [
+            (int((own & opened).sum()), _sum_and_sum_of_squares(total_ns[own & opened]))
+            for own in of_row
+        ],
+        "completion_percentiles": [
+            _goodput_quantiles(on_ns[own], (0.5, 0.95, 0.99)) for own in of_row
+        ],
         "time_percentiles": [
             [
-                _quantiles(values[own & (opened | (name != "total"))], (0.5, 0.9, 0.95, 0.99))
+                _goodput_quantiles(
+                    values[own & (opened | (name != "total"))], (0.5, 0.9, 0.95, 0.99)
+                )
                 for name, values in times.items()
             ]
             for own in of_row
@@ -200,12 +216,12 @@ def _totals(scenario: Scenario, runs: Sequence[Files]) -> dict[str, Any]:
     }
 
 
-def _moments(times_ns: NDArray[np.int64]) -> tuple[int, int]:
+def _sum_and_sum_of_squares(times_ns: NDArray[np.int64]) -> tuple[int, int]:
     values = times_ns.tolist()
     return sum(values), sum(value * value for value in values)
 
 
-def _quantiles(times_ns: NDArray[np.int64], levels: tuple[float, ...]) -> list[float]:
+def _goodput_quantiles(times_ns: NDArray[np.int64], levels: tuple[float, ...]) -> list[float]:
     if not times_ns.size:
         return [math.nan] * len(levels)
     return [float(value) * 1e-9 for value in np.quantile(times_ns, levels)]

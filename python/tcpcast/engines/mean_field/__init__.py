@@ -15,18 +15,18 @@ import math
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from tcpcast.engines.advice import stack_changes
+from tcpcast.engines.accepted_suggestions import changes_to_set_stack
 from tcpcast.engines.mean_field.configuration import (
-    excess_delay_s,
+    count_simulated_sources,
+    max_excess_delay_s,
     scaled_configuration,
-    simulated_sources,
 )
 from tcpcast.engines.mean_field.scaling import scale_results
-from tcpcast.engines.packet import simulated
+from tcpcast.engines.packet import simulate_with_configuration
 from tcpcast.engines.packet.memory import check_memory
 from tcpcast.errors import NotApplicable, Suggestion
 from tcpcast.scenario.aqm import ManagedQueue
-from tcpcast.scenario.cross_checks import find_place, places
+from tcpcast.scenario.cross_checks import find_stream_hop, get_stream_hops
 from tcpcast.scenario.mean_field import MeanField
 from tcpcast.scenario.queue import FairQueue, Red
 from tcpcast.scenario.traffic import OnOff
@@ -93,23 +93,27 @@ def mean_field(scenario: Scenario, options: RunOptions) -> Answer:
     4154 (2001), section 5; the random draws for the population are a development of this project.
     """
     check(scenario)
-    each = _each(scenario)
-    small, configure = _scaled(scenario)
+    each = _sources_per_simulated_source(scenario)
+    small, configure = _scale_scenario(scenario)
     # The loss warnings need its tables.
-    answer = simulated(small, replace(options, tables=True), configure)
+    answer = simulate_with_configuration(small, replace(options, tables=True), configure)
     answer.engine = "mean-field"
     answer.provenance |= {
         "scenario": scenario.digest(),
-        "flows": sum(simulated_sources(group.count, each) for group in scenario.populations),
+        "flows": sum(count_simulated_sources(group.count, each) for group in scenario.populations),
         "each": each,
     }
     if each > 1:
         scale_results(answer, scenario, each)
-        answer.warn(*_warnings(scenario, each), *_full_queue_warnings(scenario, answer))
+        answer.warn(
+            *_warn_about_unvalidated_scenarios(scenario, each),
+            *_warn_about_full_queue(scenario, answer),
+        )
     else:
         answer.warn(
-            f"each of up to {_max_exact(scenario):,} sources is simulated, as packet does: "
-            "equal values of both are no validation; use a smaller mean_field.flows",
+            f"each of up to {_max_exactly_simulated_sources(scenario):,} sources is simulated, "
+            "as packet does: equal values of both are no validation; use a "
+            "smaller mean_field.flows",
             kind="remark",
         )
     return answer
@@ -128,34 +132,34 @@ def check(scenario: Scenario) -> None:
         raise NotApplicable(
             "a scaled population has not been validated for modern TCP",
             _PACKET,
-            Suggestion(stack_changes(scenario, "rfc-newreno")),
+            Suggestion(changes_to_set_stack(scenario, "rfc-newreno")),
         )
-    for reason, changes in _obstacles(scenario):
+    for reason, changes in _find_unsupported_features(scenario):
         raise NotApplicable(reason, _PACKET, Suggestion(changes))
-    small, configure = _scaled(scenario)
+    small, configure = _scale_scenario(scenario)
     check_memory(small, configure(small, 0.0))
 
 
-def _scaled(scenario: Scenario) -> tuple[Scenario, Configure]:
+def _scale_scenario(scenario: Scenario) -> tuple[Scenario, Configure]:
     """Return the scenario of the simulated sources, and its configuration."""
-    each = _each(scenario)
+    each = _sources_per_simulated_source(scenario)
     return _with_fewer_transfers(scenario, each), functools.partial(scaled_configuration, each=each)
 
 
-def _each(scenario: Scenario) -> float:
+def _sources_per_simulated_source(scenario: Scenario) -> float:
     """Return the number of sources per simulated source."""
-    return max(1.0, scenario.senders / _max_exact(scenario))
+    return max(1.0, scenario.senders / _max_exactly_simulated_sources(scenario))
 
 
-def _max_exact(scenario: Scenario) -> int:
+def _max_exactly_simulated_sources(scenario: Scenario) -> int:
     """Return the number of sources up to which all are simulated."""
     return (scenario.mean_field or MeanField()).flows
 
 
-def _obstacles(scenario: Scenario) -> Iterator[tuple[str, dict[str, Any]]]:
+def _find_unsupported_features(scenario: Scenario) -> Iterator[tuple[str, dict[str, Any]]]:
     """Yield unsupported features of the network and the probes, with changes that remove them."""
     network = scenario.network
-    for place in places(network):
+    for place in get_stream_hops(network):
         key = f"network.{'hop.' if network.hops and place.link in network.hops else ''}{place.name}"
         queue, varying = place.link.queue, place.link.varying
         if not place.shared:
@@ -186,15 +190,18 @@ def _with_fewer_transfers(scenario: Scenario, each: float) -> Scenario:
     return scenario.with_changes({"run.transfers": math.ceil(scenario.run.transfers / each)})
 
 
-def _warnings(scenario: Scenario, each: float) -> list[str]:
+def _warn_about_unvalidated_scenarios(scenario: Scenario, each: float) -> list[str]:
     """Return warnings about scenarios that were not compared with exact simulation."""
-    warnings = [*_few_sources_warnings(scenario, each), *_small_class_warnings(scenario, each)]
+    warnings = [
+        *_warn_about_few_sources(scenario, each),
+        *_warn_about_small_classes(scenario, each),
+    ]
     if _has_individual_buffers(scenario) or scenario.has_random_loss:
         warnings.append(
             "random loss and per-flow buffers were not compared with exact simulation; compare a "
             "smaller population of this scenario with engine packet"
         )
-    longer_s = excess_delay_s(scenario, each)
+    longer_s = max_excess_delay_s(scenario, each)
     if longer_s > MAX_EXCESS_SHARE * min(group.rtt_s for group in scenario.populations):
         warnings.append(
             f"the idle path is {format_duration(longer_s)} longer than in the scenario, "
@@ -203,9 +210,9 @@ def _warnings(scenario: Scenario, each: float) -> list[str]:
     return warnings
 
 
-def _few_sources_warnings(scenario: Scenario, each: float) -> Iterator[str]:
-    simulated = sum(simulated_sources(group.count, each) for group in scenario.populations)
-    enough, why = _enough(scenario)
+def _warn_about_few_sources(scenario: Scenario, each: float) -> Iterator[str]:
+    simulated = sum(count_simulated_sources(group.count, each) for group in scenario.populations)
+    enough, why = _required_sources(scenario)
     if simulated < enough:
         yield (
             f"{simulated} simulated sources are not enough: near saturation {why}; use "
@@ -213,22 +220,22 @@ def _few_sources_warnings(scenario: Scenario, each: float) -> Iterator[str]:
         )
 
 
-def _enough(scenario: Scenario) -> tuple[int, str]:
+def _required_sources(scenario: Scenario) -> tuple[int, str]:
     """Return the required number of sources near saturation, and the error with fewer."""
-    crossed = (find_place(scenario.network, stream) for stream in scenario.cross)
-    drop_tail = any(link.queue == "droptail" for link in _shared_links(scenario))
+    crossed = (find_stream_hop(scenario.network, stream) for stream in scenario.cross)
+    drop_tail = any(link.queue == "droptail" for link in _get_shared_links(scenario))
     if drop_tail or any(place is not None and place.shared for place in crossed):
         return MIN_SOURCES_FOR_GOODPUT, "goodput has an error above 5 %"
     enough = MIN_SOURCES_IN_SERIES if len(scenario.network.hops) > 1 else MIN_SOURCES
     return enough, "the RTT has an error above 10 %"
 
 
-def _small_class_warnings(scenario: Scenario, each: float) -> Iterator[str]:
+def _warn_about_small_classes(scenario: Scenario, each: float) -> Iterator[str]:
     small = [
         group.name
         for group in scenario.populations
-        if group.count != simulated_sources(group.count, each) * each
-        and simulated_sources(group.count, each) < MIN_CLASS_SOURCES
+        if group.count != count_simulated_sources(group.count, each) * each
+        and count_simulated_sources(group.count, each) < MIN_CLASS_SOURCES
     ]
     if small:
         yield (
@@ -237,13 +244,13 @@ def _small_class_warnings(scenario: Scenario, each: float) -> Iterator[str]:
         )
 
 
-def _full_queue_warnings(scenario: Scenario, answer: Answer) -> Iterator[str]:
+def _warn_about_full_queue(scenario: Scenario, answer: Answer) -> Iterator[str]:
     """Warn if losses depend on the order of single packets, which differs in the scaled queue."""
     lost = answer.tables["cross"]["loss_ratio"] if "cross" in answer.tables else ()
     full = {
         place.name
         for stream, ratio in zip(scenario.cross, lost, strict=False)
-        if (place := find_place(scenario.network, stream)) is not None
+        if (place := find_stream_hop(scenario.network, stream)) is not None
         and place.shared
         and place.link.queue == "droptail"
         and ratio > MAX_CROSS_LOSS
@@ -257,10 +264,10 @@ def _full_queue_warnings(scenario: Scenario, answer: Answer) -> Iterator[str]:
         )
 
 
-def _shared_links(scenario: Scenario) -> list[Link | ReturnLink]:
-    return [place.link for place in places(scenario.network) if place.shared]
+def _get_shared_links(scenario: Scenario) -> list[Link | ReturnLink]:
+    return [place.link for place in get_stream_hops(scenario.network) if place.shared]
 
 
 def _has_individual_buffers(scenario: Scenario) -> bool:
-    queues = [link.queue for link in _shared_links(scenario)]
+    queues = [link.queue for link in _get_shared_links(scenario)]
     return any(isinstance(queue, FairQueue) and queue.buffers == "individual" for queue in queues)

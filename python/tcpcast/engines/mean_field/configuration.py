@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tcpcast.engines.packet.configuration import configuration, extra_byte_ns
-from tcpcast.engines.packet.scale import Scale
+from tcpcast.engines.packet.configuration import extra_byte_ns, make_configuration
+from tcpcast.engines.packet.network_scale import NetworkScale
 
 if TYPE_CHECKING:
     from tcpcast.engines.packet.config_types import Config
@@ -24,22 +24,22 @@ def scaled_configuration(scenario: Scenario, warmup_s: float, *, each: float) ->
     each
         Sources per simulated source, at least 1; 1 gives the configuration of ``packet``.
     """
-    return configuration(scenario, warmup_s, Scale(each))
+    return make_configuration(scenario, warmup_s, NetworkScale(each))
 
 
-def simulated_sources(count: int, each: float) -> int:
+def count_simulated_sources(count: int, each: float) -> int:
     """Return the number of simulated sources of a class, at least one."""
-    return Scale(each).sources(count)
+    return NetworkScale(each).sources(count)
 
 
-def excess_delay_s(scenario: Scenario, each: float) -> float:
+def max_excess_delay_s(scenario: Scenario, each: float) -> float:
     """Return the excess delay of the idle path in seconds, for the class with the largest excess.
 
     A packet takes longer on a scaled link, and a path with too little propagation delay cannot be
     shortened by as much.
     """
-    config = configuration(scenario, 0.0)
+    config = make_configuration(scenario, 0.0)
     size = config["packet_bytes"] + config["ack_bytes"]
-    longer = extra_byte_ns(scenario, Scale(each)) * size
+    longer = extra_byte_ns(scenario, NetworkScale(each)) * size
     lacking = [longer - group["forward_ns"] - group["back_ns"] for group in config["classes"]]
     return max(0.0, 1e-9 * float(max(lacking)))

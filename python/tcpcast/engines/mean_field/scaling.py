@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tcpcast.metrics import METRICS
-from tcpcast.scenario.cross_checks import find_place
+from tcpcast.scenario.cross_checks import find_stream_hop
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -102,7 +102,7 @@ def _scale_hops(table: Mapping[str, NDArray[Any]], scenario: Scenario, each: flo
 
 def _scale_streams(table: Mapping[str, NDArray[Any]], scenario: Scenario, each: float) -> Table:
     """Scale the table of cross traffic; a hop of a single source keeps its values."""
-    places = (find_place(scenario.network, stream) for stream in scenario.cross)
+    places = (find_stream_hop(scenario.network, stream) for stream in scenario.cross)
     times = np.array([each if place is None or place.shared else 1.0 for place in places])
     return {
         name: column * times if name in COLUMNS_OF_STREAMS else column

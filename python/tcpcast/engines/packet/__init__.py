@@ -18,8 +18,8 @@ import tcpcast
 from tcpcast import _native, statistics
 from tcpcast.answer import Answer, Note, Status
 from tcpcast.engines.packet import (
-    cross,
-    goodputs,
+    cross_traffic,
+    file_goodputs,
     interval_notes,
     metric_estimates,
     model_notes,
@@ -29,10 +29,10 @@ from tcpcast.engines.packet import (
     tables,
     time_series,
 )
-from tcpcast.engines.packet.captures import Captures, check_captures
-from tcpcast.engines.packet.configuration import configuration
-from tcpcast.engines.packet.memory import OutOfMemoryError, Watch, check_memory
-from tcpcast.engines.packet.steady_state import unsettled_reason
+from tcpcast.engines.packet.captures import CaptureFiles, check_all_capture_files
+from tcpcast.engines.packet.configuration import make_configuration
+from tcpcast.engines.packet.memory import MemoryWatch, OutOfMemoryError, check_memory
+from tcpcast.engines.packet.steady_state import no_steady_state_reason
 from tcpcast.errors import NotApplicable, Suggestion
 
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ STOPPED = "stopped "
 
 
 @dataclass(slots=True)
-class Clock:
+class WallTimeLimit:
     """Remaining wall time of the user's limit, until ``deadline`` (None: unlimited)."""
 
     deadline: float | None
@@ -78,7 +78,7 @@ class Clock:
 
 
 @dataclass(frozen=True, slots=True)
-class _WarmUp:
+class _WarmUpResult:
     seconds: float
     rule: str
     is_found: bool = True
@@ -87,12 +87,12 @@ class _WarmUp:
 
 def check(scenario: Scenario) -> None:
     """Raise NotApplicable for a capture, and if the sources do not fit into free memory."""
-    _refuse_capture(scenario)
-    packet_sizes.check(scenario)
-    check_memory(scenario, configuration(scenario, 0.0))
+    _check_not_a_capture(scenario)
+    packet_sizes.check_packet_sizes(scenario)
+    check_memory(scenario, make_configuration(scenario, 0.0))
 
 
-def _refuse_capture(scenario: Scenario) -> None:
+def _check_not_a_capture(scenario: Scenario) -> None:
     if scenario.captured is not None:
         raise NotApplicable(
             'traffic of kind "capture" is measured, not simulated; for a scenario of it, run '
@@ -128,14 +128,16 @@ def packet(scenario: Scenario, options: RunOptions) -> Answer:
     NotApplicable
         Traffic of kind ``capture``; sources or replications that do not fit into free memory.
     """
-    _refuse_capture(scenario)
-    packet_sizes.check(scenario)
+    _check_not_a_capture(scenario)
+    packet_sizes.check_packet_sizes(scenario)
     if not options.over_time:
-        return simulated(scenario, options, configuration)
-    return simulated(scenario, options, time_series.configuration_over_time)
+        return simulate_with_configuration(scenario, options, make_configuration)
+    return simulate_with_configuration(scenario, options, time_series.make_configuration_over_time)
 
 
-def simulated(scenario: Scenario, options: RunOptions, configure: Configure) -> Answer:
+def simulate_with_configuration(
+    scenario: Scenario, options: RunOptions, configure: Configure
+) -> Answer:
     """Simulate a scenario with a given configuration of the simulator.
 
     Parameters
@@ -144,37 +146,39 @@ def simulated(scenario: Scenario, options: RunOptions, configure: Configure) -> 
         See :func:`packet`.
     configure
         Converts the scenario and the length of the warm-up in seconds to a configuration, as
-        :func:`.configuration.configuration` does.
+        :func:`.configuration.make_configuration` does.
 
     Returns
     -------
     Answer
         See :func:`packet`.
     """
-    check_captures(scenario, options)
-    clock = Clock(options.ends_at(scenario))
+    check_all_capture_files(scenario, options)
+    clock = WallTimeLimit(options.compute_deadline(scenario))
     check_memory(scenario, configure(scenario, 0.0))
-    warmup = _warm_up(scenario, options, clock, configure)
+    warmup = _find_warm_up(scenario, options, clock, configure)
     config = configure(scenario, warmup.seconds)
     run = _native.Simulation(config, scenario.run.replications)
     threads = options.threads or os.cpu_count() or 1
-    watch = Watch(config, scenario.run.replications, options.progress)
-    advance = functools.partial(_advance, run, threads=threads, progress=watch)
-    with Captures(scenario, run, options) as captures:
-        ended, seen, estimates = _to_precision(scenario, run, advance, warmup, clock)
-        answer = Answer("packet", kind="simulation", metrics=metric_estimates.metrics(estimates))
-        answer.tables = tables.tables(scenario, seen) if options.tables else {}
-        answer.notes = _warm_up_warnings(warmup)
-        answer.notes += _interval_warnings(scenario, seen, estimates, answer.tables)
-        answer.notes += cross.warnings(scenario, run.clocks())
-        answer.warn(*_loss_warnings(scenario, seen))
-        answer.notes += model_notes.notes(scenario, seen)
-        _say_how_it_ended(answer, scenario, ended, estimates, run)
-        _say_if_unsettled(answer, scenario, seen, run)
-        _add_traces(answer, scenario, run)
+    watch = MemoryWatch(config, scenario.run.replications, options.progress)
+    advance = functools.partial(_advance_run, run, threads=threads, progress=watch)
+    with CaptureFiles(scenario, run, options) as captures:
+        ended, seen, estimates = _run_to_precision(scenario, run, advance, warmup, clock)
+        answer = Answer(
+            "packet", kind="simulation", metrics=metric_estimates.convert_to_metrics(estimates)
+        )
+        answer.tables = tables.make_all_tables(scenario, seen) if options.tables else {}
+        answer.notes = _warn_about_warm_up(warmup)
+        answer.notes += _warn_about_intervals(scenario, seen, estimates, answer.tables)
+        answer.notes += cross_traffic.warn_about_recordings_and_bins(scenario, run.clocks())
+        answer.warn(*_warn_about_endless_retransmissions(scenario, seen))
+        answer.notes += model_notes.make_model_notes(scenario, seen)
+        _warn_if_ended_early(answer, scenario, ended, estimates, run)
+        _mark_if_not_in_steady_state(answer, scenario, seen, run)
+        _add_trace_tables(answer, scenario, run)
         if config["probes"]["course"]:
-            answer.tables |= time_series.tables(scenario, run)
-        _add_delivered(answer, scenario, run)
+            answer.tables |= time_series.time_series_tables(scenario, run)
+        _add_delivered_table(answer, scenario, run)
         captures.put(answer)
     answer.provenance = _provenance(scenario, run, estimates)
     answer.seed, answer.replications = scenario.run.seed, scenario.run.replications
@@ -186,7 +190,7 @@ def simulated(scenario: Scenario, options: RunOptions, configure: Configure) -> 
     return answer
 
 
-def _advance(run: _native.Simulation, **how: Any) -> str:
+def _advance_run(run: _native.Simulation, **how: Any) -> str:
     """Advance a run and return how it ended, including exhausted memory."""
     try:
         return run.advance(**how)
@@ -194,24 +198,24 @@ def _advance(run: _native.Simulation, **how: Any) -> str:
         return str(full)
 
 
-def _to_precision(
+def _run_to_precision(
     scenario: Scenario,
     run: _native.Simulation,
     advance: Callable[..., str],
-    warmup: _WarmUp,
-    clock: Clock,
+    warmup: _WarmUpResult,
+    clock: WallTimeLimit,
 ) -> tuple[str, metric_estimates.Snapshot, metric_estimates.Estimates]:
     """Run for the requested length, then continue until the precision is reached."""
     targets = scenario.run.precision or {}
-    first = length = _first_length(scenario, warmup.seconds)
+    first = length = _requested_length(scenario, warmup.seconds)
     ended = warmup.ended
     while True:
         if ended == DONE:
-            goal = _goal(scenario, warmup.seconds, length)
+            goal = _run_limit(scenario, warmup.seconds, length)
             ended = advance(**goal, max_wall_s=clock.left())
-        seen = metric_estimates.snapshot(scenario, run)
-        estimates = reliability.add_warnings(
-            scenario, seen, metric_estimates.estimates(scenario, seen)
+        seen = metric_estimates.read_snapshot(scenario, run)
+        estimates = reliability.add_interval_warnings(
+            scenario, seen, metric_estimates.estimate_metrics(scenario, seen)
         )
         longer = statistics.next_length(length, estimates, targets) if targets else None
         if ended != DONE or longer is None:
@@ -219,19 +223,19 @@ def _to_precision(
         # Runs with few events end before the simulator checks its time limit.
         if clock.left() == 0:
             return OUT_OF_TIME, seen, estimates
-        if _is_longest(run) or (clock.deadline is None and longer > 1000 * first):
+        if _has_reached_maximum_time(run) or (clock.deadline is None and longer > 1000 * first):
             return "out-of-patience", seen, estimates
         length = longer
 
 
-def _first_length(scenario: Scenario, warmup_s: float) -> float:
+def _requested_length(scenario: Scenario, warmup_s: float) -> float:
     """Return the requested length: transfers, or seconds after the warm-up."""
     if scenario.isolated_transfers is not None:
         return scenario.isolated_transfers.total
     return scenario.run.transfers or (scenario.run.duration_s or LONGEST_RUN_S) - warmup_s
 
 
-def _goal(scenario: Scenario, warmup_s: float, length: float) -> dict[str, Any]:
+def _run_limit(scenario: Scenario, warmup_s: float, length: float) -> dict[str, Any]:
     if scenario.isolated_transfers is not None:
         sizes = len(scenario.isolated_transfers.sizes or [])
         transfers = sizes * math.ceil(length / sizes)
@@ -242,9 +246,9 @@ def _goal(scenario: Scenario, warmup_s: float, length: float) -> dict[str, Any]:
     return {"transfers": None, "until_ns": round(until_s * SECOND)}
 
 
-def _warm_up(
-    scenario: Scenario, options: RunOptions, clock: Clock, configure: Configure
-) -> _WarmUp:
+def _find_warm_up(
+    scenario: Scenario, options: RunOptions, clock: WallTimeLimit, configure: Configure
+) -> _WarmUpResult:
     """Return the warm-up of the scenario, or determine it by MSER-5 on a pilot run.
 
     The pilot run is checked while it is short, to detect a short transient, and at each doubling
@@ -252,18 +256,18 @@ def _warm_up(
     uses the random streams of the first replication, so it has the same transient.
     """
     if scenario.run.warmup_s is not None:
-        return _WarmUp(scenario.run.warmup_s, "given")
+        return _WarmUpResult(scenario.run.warmup_s, "given")
     run = _native.Simulation(configure(scenario, 0.0), 1)
-    whole = _first_length(scenario, 0.0)
-    watch = Watch(configure(scenario, 0.0), 1, None)
+    whole = _requested_length(scenario, 0.0)
+    watch = MemoryWatch(configure(scenario, 0.0), 1, None)
     enough = PILOT_ENOUGH if len(scenario.populations) == 1 else PILOT_ENOUGH_OF_CLASSES
     latest, is_found = 0.0, False
     for share in PILOT_SHARES:
-        goal = _goal(scenario, 0.0, share * whole)
-        ended = _advance(run, **goal, threads=1, max_wall_s=clock.left(), progress=watch)
+        goal = _run_limit(scenario, 0.0, share * whole)
+        ended = _advance_run(run, **goal, threads=1, max_wall_s=clock.left(), progress=watch)
         if options.progress is not None:
             options.progress(0.0)
-        end = _end_of_transient(run, scenario)
+        end = _find_end_of_transient_s(run, scenario)
         if end is not None:
             latest, is_found = max(latest, end), share >= enough
         if is_found or ended != DONE:
@@ -273,10 +277,10 @@ def _warm_up(
         if len(scenario.populations) > 1
         else "the bottleneck queue"
     )
-    return _WarmUp(round(latest, 9), f"MSER-5 on {watched}", is_found, ended)
+    return _WarmUpResult(round(latest, 9), f"MSER-5 on {watched}", is_found, ended)
 
 
-def _end_of_transient(run: _native.Simulation, scenario: Scenario) -> float | None:
+def _find_end_of_transient_s(run: _native.Simulation, scenario: Scenario) -> float | None:
     """Return the latest end of MSER-5 over all series in seconds; None if any has none."""
     slot_s, series = metric_estimates.warm_up_series(run, scenario)
     if not series or series[0].size < MIN_MSER_SLOTS:
@@ -292,11 +296,11 @@ NO_WARM_UP = Note(
 )
 
 
-def _warm_up_warnings(warmup: _WarmUp) -> list[Note]:
+def _warn_about_warm_up(warmup: _WarmUpResult) -> list[Note]:
     return [] if warmup.is_found else [NO_WARM_UP]
 
 
-def _say_how_it_ended(
+def _warn_if_ended_early(
     answer: Answer,
     scenario: Scenario,
     ended: str,
@@ -318,10 +322,10 @@ def _say_how_it_ended(
     elif ended.startswith(STOPPED):
         answer.stop(ended)
         answer.mark_untrusted()
-    elif _never_ended(scenario, run):
+    elif _has_reached_maximum_without_transfers(scenario, run):
         answer.stop("the transfers were not complete after 63 simulated years")
     elif shortfall:
-        reached = "63 simulated years" if _is_longest(run) else "1000 times the run"
+        reached = "63 simulated years" if _has_reached_maximum_time(run) else "1000 times the run"
         answer.stop(f"run.precision was not reached within {reached} ({shortfall})")
     clocks = run.clocks()
     if len(clocks) < scenario.run.replications:
@@ -331,54 +335,59 @@ def _say_how_it_ended(
         answer.mark_untrusted()
 
 
-def _say_if_unsettled(
+def _mark_if_not_in_steady_state(
     answer: Answer, scenario: Scenario, seen: metric_estimates.Snapshot, run: _native.Simulation
 ) -> None:
     """Mark the values of endless flows that are still in their start-up as untrusted."""
-    why = unsettled_reason(scenario, seen, run, answer)
+    why = no_steady_state_reason(scenario, seen, run, answer)
     if why is not None:
         answer.stop(why)
         answer.mark_untrusted()
 
 
-def _never_ended(scenario: Scenario, run: _native.Simulation) -> bool:
+def _has_reached_maximum_without_transfers(scenario: Scenario, run: _native.Simulation) -> bool:
     counted = scenario.run.transfers is not None or scenario.isolated_transfers is not None
-    return counted and _is_longest(run)
+    return counted and _has_reached_maximum_time(run)
 
 
-def _is_longest(run: _native.Simulation) -> bool:
+def _has_reached_maximum_time(run: _native.Simulation) -> bool:
     return any(now >= LONGEST_RUN_S * SECOND for now, _ in run.clocks())
 
 
-def _add_traces(answer: Answer, scenario: Scenario, run: _native.Simulation) -> None:
+def _add_trace_tables(answer: Answer, scenario: Scenario, run: _native.Simulation) -> None:
     if not scenario.probes.flows:
         return
     traces = run.traces()
     answer.tables |= tables.trace_tables(traces)
-    answer.notes += tables.thinned_notes(traces)
+    answer.notes += tables.note_thinned_traces(traces)
 
 
-def _add_delivered(answer: Answer, scenario: Scenario, run: _native.Simulation) -> None:
+def _add_delivered_table(answer: Answer, scenario: Scenario, run: _native.Simulation) -> None:
     if scenario.run.report_at is None:
         return
-    table = startup_curves.table(scenario, run.delivered())
+    table = startup_curves.delivered_table(scenario, run.delivered())
     answer.tables |= {"delivered": table} if table else {}
-    answer.notes += startup_curves.warnings(scenario, table)
+    answer.notes += startup_curves.warn_about_unreached_times(scenario, table)
 
 
-def _interval_warnings(
+def _warn_about_intervals(
     scenario: Scenario,
     seen: metric_estimates.Snapshot,
     estimates: metric_estimates.Estimates,
     known: dict[str, tables.Table],
 ) -> list[Note]:
     """Return notes on intervals that are withheld or need a check."""
-    estimates_by_share = goodputs.quantiles(scenario, seen)
-    quantiles = reliability.quantile_warnings(scenario, seen.units, estimates_by_share)
-    return [*interval_notes.warnings(estimates, seen, known.get("by_class", {})), *quantiles]
+    estimates_by_share = file_goodputs.estimate_exceeded_goodputs(scenario, seen)
+    quantiles = reliability.warn_about_goodput_quantiles(scenario, seen.units, estimates_by_share)
+    return [
+        *interval_notes.make_interval_notes(estimates, seen, known.get("by_class", {})),
+        *quantiles,
+    ]
 
 
-def _loss_warnings(scenario: Scenario, seen: metric_estimates.Snapshot) -> list[str]:
+def _warn_about_endless_retransmissions(
+    scenario: Scenario, seen: metric_estimates.Snapshot
+) -> list[str]:
     """Warn if instantaneous loss feedback causes endless retransmissions."""
     # From counts, because a run in which hardly any file ends has no metric.
     dropped, arrived = (

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from tcpcast import output
 from tcpcast.errors import MachineError, ScenarioError, TcpcastError
-from tcpcast.output import Kind
+from tcpcast.output import OutputKind
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -19,11 +19,11 @@ if TYPE_CHECKING:
     from tcpcast.engines import RunOptions
     from tcpcast.scenario import Scenario
 
-_CAPTURE = Kind("capture", bytes.fromhex("4d3cb2a1"))
+_CAPTURE = OutputKind("capture", bytes.fromhex("4d3cb2a1"))
 """First bytes of capture files that tcpcast writes: pcap with nanoseconds."""
 
 
-def check_captures(scenario: Scenario, options: RunOptions) -> None:
+def check_all_capture_files(scenario: Scenario, options: RunOptions) -> None:
     """Raise an error, before the simulation, for capture files that cannot be written.
 
     Raises
@@ -36,8 +36,8 @@ def check_captures(scenario: Scenario, options: RunOptions) -> None:
     """
     seen: set[str] = set()
     for wanted in scenario.probes.pcap:
-        file = capture_file(scenario, wanted.file)
-        check_capture(scenario, file, force=options.force)
+        file = resolve_capture_path(scenario, wanted.file)
+        check_capture_file(scenario, file, force=options.force)
         path = os.path.abspath(file)
         if path in seen:
             raise TcpcastError(
@@ -46,7 +46,7 @@ def check_captures(scenario: Scenario, options: RunOptions) -> None:
         seen.add(path)
 
 
-def capture_file(scenario: Scenario, name: str) -> Path:
+def resolve_capture_path(scenario: Scenario, name: str) -> Path:
     """Return the path of a capture; in a scenario file it must be below the file's directory.
 
     The user who runs a scenario file may not have read it. Scripts may use any path.
@@ -66,7 +66,7 @@ def capture_file(scenario: Scenario, name: str) -> Path:
     return file
 
 
-def check_capture(scenario: Scenario, file: Path, *, force: bool) -> None:
+def check_capture_file(scenario: Scenario, file: Path, *, force: bool) -> None:
     """Raise an error, before the simulation, if a capture cannot be written.
 
     With ``force``, a scenario file may overwrite only captures, because the command line does not
@@ -78,7 +78,7 @@ def check_capture(scenario: Scenario, file: Path, *, force: bool) -> None:
         As for :func:`tcpcast.output.check_file`.
     """
     _, folder = scenario.source_tables()
-    if force and folder is not None and not output.is_of_kind(file, _CAPTURE):
+    if force and folder is not None and not output.is_of_kind_or_absent(file, _CAPTURE):
         raise TcpcastError(
             f"{file} exists and is not a capture: --force overwrites only captures if a scenario "
             "names the file; move the file, or use another name in probes.pcap"
@@ -86,7 +86,7 @@ def check_capture(scenario: Scenario, file: Path, *, force: bool) -> None:
     output.check_file(file, force=force)
 
 
-class Captures:
+class CaptureFiles:
     """Context manager for the files of ``probes.pcap``.
 
     The files have temporary names during the simulation. They are renamed at its end, and removed
@@ -101,7 +101,7 @@ class Captures:
     def __init__(self, scenario: Scenario, run: _native.Simulation, options: RunOptions) -> None:
         """Create one file per capture of the scenario."""
         self._places = [
-            (wanted, capture_file(scenario, wanted.file)) for wanted in scenario.probes.pcap
+            (wanted, resolve_capture_path(scenario, wanted.file)) for wanted in scenario.probes.pcap
         ]
         self._run = run
         self._files: list[contextlib.ExitStack] = []
@@ -118,7 +118,7 @@ class Captures:
                 self._files.append(file)
             made.pop_all()
 
-    def __enter__(self) -> Captures:
+    def __enter__(self) -> CaptureFiles:
         """Return this object."""
         return self
 

@@ -5,15 +5,15 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
-from tcpcast.engines.packet.cross import streams
-from tcpcast.engines.packet.equilibrium import starts
-from tcpcast.engines.packet.loss_config import bottleneck_loss, link_loss
-from tcpcast.engines.packet.queue_config import buffer_capacity, limit_of_lengths, queue
-from tcpcast.engines.packet.return_path import return_link
-from tcpcast.engines.packet.scale import FULL_SCALE, Scale, subtract_delays
+from tcpcast.engines.packet.cross_traffic import stream_configs
+from tcpcast.engines.packet.equilibrium import initial_class_states
+from tcpcast.engines.packet.loss_config import bottleneck_loss_config, link_loss_config
+from tcpcast.engines.packet.network_scale import FULL_SCALE, NetworkScale, subtract_delays
+from tcpcast.engines.packet.queue_config import buffer_capacity, buffer_limit_bytes, queue_config
+from tcpcast.engines.packet.return_path import return_link_config
+from tcpcast.scenario.byte_sizes import FileInBytes
 from tcpcast.scenario.distributions import Distribution
 from tcpcast.scenario.queue import FairQueue
-from tcpcast.scenario.sizes import FileInBytes
 
 if TYPE_CHECKING:
     from tcpcast.engines.packet.config_types import Choice, Config
@@ -42,12 +42,14 @@ RECOVERY: dict[str, Choice] = {
 }
 
 
-def nanoseconds(seconds: float) -> int:
+def to_nanoseconds(seconds: float) -> int:
     """Return a time to the nearest nanosecond."""
     return round(seconds * 1e9)
 
 
-def configuration(scenario: Scenario, warmup_s: float, scale: Scale = FULL_SCALE) -> Config:
+def make_configuration(
+    scenario: Scenario, warmup_s: float, scale: NetworkScale = FULL_SCALE
+) -> Config:
     """Return the simulator's configuration as plain data.
 
     Parameters
@@ -64,35 +66,37 @@ def configuration(scenario: Scenario, warmup_s: float, scale: Scale = FULL_SCALE
         "seed": scenario.run.seed,
         "packet_bytes": network.packet_bytes,
         "ack_bytes": network.ack_bytes,
-        "bottleneck_bps": scale.rate(_rate(network.bottleneck)),
-        "buffer_pkts": _buffer(scenario, network.bottleneck, scale),
-        "queue": queue(scenario, network.bottleneck),
-        "loss": bottleneck_loss(network.bottleneck),
-        "jitter": _jitter(network),
-        "cross": streams(scenario, scale),
-        "hops_before": [_hop(scenario, hop, scale) for hop in network.hops_before],
-        "hops_after": [_hop(scenario, hop, scale) for hop in network.hops_after],
-        "return_link": return_link(scenario),
-        "tcp": _tcp(scenario.populations[0]),
+        "bottleneck_bps": scale.rate(_constant_rate_bps(network.bottleneck)),
+        "buffer_pkts": _buffer_config(scenario, network.bottleneck, scale),
+        "queue": queue_config(scenario, network.bottleneck),
+        "loss": bottleneck_loss_config(network.bottleneck),
+        "jitter": _jitter_config(network),
+        "cross": stream_configs(scenario, scale),
+        "hops_before": [_hop_config(scenario, hop, scale) for hop in network.hops_before],
+        "hops_after": [_hop_config(scenario, hop, scale) for hop in network.hops_after],
+        "return_link": return_link_config(scenario),
+        "tcp": _tcp_config(scenario.populations[0]),
         "classes": [
-            _class(scenario, group, start, scale)
-            for group, start in zip(scenario.populations, starts(scenario), strict=True)
+            _class_config(scenario, group, start, scale)
+            for group, start in zip(
+                scenario.populations, initial_class_states(scenario), strict=True
+            )
         ],
-        "warmup_ns": nanoseconds(warmup_s),
+        "warmup_ns": to_nanoseconds(warmup_s),
         "probes": {
-            "size_bounds": size_bounds(scenario),
+            "size_bounds": size_interval_bounds(scenario),
             "traced": list(scenario.probes.flows),
             "trace_points": None,
             "course": False,
             "captures": [(wanted.link, wanted.packets) for wanted in scenario.probes.pcap],
             "goodput_packets": scenario.probes.goodput_packets or 0,
             "goodput_least": math.floor(scenario.probes.goodput_least),
-            "report_at_ns": [nanoseconds(time) for time in scenario.run.report_at or ()],
+            "report_at_ns": [to_nanoseconds(time) for time in scenario.run.report_at or ()],
         },
     }
 
 
-def listed_sizes(scenario: Scenario) -> list[int] | None:
+def sorted_listed_sizes(scenario: Scenario) -> list[int] | None:
     """Return the sizes of all files in ascending order, None if they are not listed."""
     packets: set[int] = set()
     for group in scenario.populations:
@@ -102,61 +106,61 @@ def listed_sizes(scenario: Scenario) -> list[int] | None:
         if sizes is None:
             return None
         todays = group.payload_bytes if group.tcp.is_modern else None
-        packets.update(_file(size, todays)[0] for size in sizes)
+        packets.update(_packets_and_missing_bytes(size, todays)[0] for size in sizes)
     return sorted(packets) or None
 
 
-def size_bounds(scenario: Scenario) -> list[int]:
+def size_interval_bounds(scenario: Scenario) -> list[int]:
     """Return the upper ends of the size intervals; each listed size has its own interval."""
-    return listed_sizes(scenario) or list(SIZE_BOUNDS)
+    return sorted_listed_sizes(scenario) or list(SIZE_BOUNDS)
 
 
-def _rate(link: Link) -> int | None:
+def _constant_rate_bps(link: Link) -> int | None:
     """Return the constant rate of both directions; the queue has rates of the forward path."""
     return None if math.isinf(link.serial_bps) else max(1, round(link.serial_bps))
 
 
-def extra_byte_ns(scenario: Scenario, scale: Scale) -> float:
+def extra_byte_ns(scenario: Scenario, scale: NetworkScale) -> float:
     """Return the extra transmission time of a byte, summed over all shared links, in ns."""
     network = scenario.network
     hops = [hop for hop in (*network.hops_before, *network.hops_after) if hop.shared]
-    measured = scale.extra_byte_ns(_rate(network.bottleneck))
-    return measured + sum(scale.extra_byte_ns(_rate(hop)) for hop in hops)
+    measured = scale.extra_byte_ns(_constant_rate_bps(network.bottleneck))
+    return measured + sum(scale.extra_byte_ns(_constant_rate_bps(hop)) for hop in hops)
 
 
-def _buffer(scenario: Scenario, link: Link, scale: Scale) -> int | None:
+def _buffer_config(scenario: Scenario, link: Link, scale: NetworkScale) -> int | None:
     queue, network = link.queue, scenario.network
     individual = isinstance(queue, FairQueue) and queue.buffers == "individual"
-    in_bytes = limit_of_lengths(scenario, link) is not None
+    in_bytes = buffer_limit_bytes(scenario, link) is not None
     packets = math.inf if in_bytes else network.buffer_pkts(link)
     buffer_pkts = buffer_capacity(packets, link.rate, network.packet_bytes)
     return scale.buffer_pkts(buffer_pkts, individual=individual)
 
 
-def _hop(scenario: Scenario, hop: Hop, scale: Scale) -> Config:
+def _hop_config(scenario: Scenario, hop: Hop, scale: NetworkScale) -> Config:
     scale = scale if hop.shared else FULL_SCALE
     return {
-        "rate_bps": scale.rate(_rate(hop)),
-        "delay_ns": nanoseconds(hop.delay_s or 0.0),
-        "buffer_pkts": _buffer(scenario, hop, scale),
-        "queue": queue(scenario, hop),
-        "loss": link_loss(hop),
+        "rate_bps": scale.rate(_constant_rate_bps(hop)),
+        "delay_ns": to_nanoseconds(hop.delay_s or 0.0),
+        "buffer_pkts": _buffer_config(scenario, hop, scale),
+        "queue": queue_config(scenario, hop),
+        "loss": link_loss_config(hop),
         "shared": hop.shared,
     }
 
 
-def _jitter(network: Network) -> Config | None:
+def _jitter_config(network: Network) -> Config | None:
     jitter = network.jitter
     if jitter is None:
         return None
     return {"delay": jitter.distribution.parameters(), "reorder": jitter.reorder}
 
 
-def _tcp(group: Population) -> Config:
+def _tcp_config(group: Population) -> Config:
     tcp, rules = group.tcp, group.tcp.rules
     sends = LIMITED_TRANSMIT[rules.limited_transmit_on] if tcp.limited_transmit else "off"
     return {
-        **_of_any(tcp),
+        **_common_tcp_config(tcp),
         # These rules do not apply to modern TCP and max-plus-reno.
         "recovery": RECOVERY[rules.recovery],
         "timer_restart": rules.timer_restart,
@@ -164,22 +168,22 @@ def _tcp(group: Population) -> Config:
         "last_packets_threshold": tcp.last_packets_threshold,
         "limited_transmit": sends,
         "window_unit": rules.window_unit,
-        "initial_ssthresh": _window(tcp.initial_ssthresh),
+        "initial_ssthresh": _window_config(tcp.initial_ssthresh),
         "slow_start_at_ssthresh": rules.slow_start_at_ssthresh,
-        "receiver_window": _window(tcp.receiver_window),
-        "idle_restart": _idle_restart(tcp.idle_restart),
+        "receiver_window": _window_config(tcp.receiver_window),
+        "idle_restart": _idle_restart_config(tcp.idle_restart),
         "instant": None if rules.max_plus is None else dict(rules.max_plus),
-        "modern": _modern(tcp, group.payload_bytes) if tcp.is_modern else None,
+        "modern": _modern_tcp_config(tcp, group.payload_bytes) if tcp.is_modern else None,
     }
 
 
-def _modern(tcp: Tcp, payload_bytes: int) -> Config:
+def _modern_tcp_config(tcp: Tcp, payload_bytes: int) -> Config:
     unlimited = math.isinf(tcp.receiver_window)
     return {
-        **_of_any(tcp),
+        **_common_tcp_config(tcp),
         "stack": tcp.stack,
         "mss": payload_bytes,
-        "receiver_window": None if unlimited else _window(tcp.receiver_window),
+        "receiver_window": None if unlimited else _window_config(tcp.receiver_window),
         "limited_transmit": tcp.limited_transmit,
         "idle_restart": tcp.idle_restart == "rto",
         "timestamps": bool(tcp.timestamps),
@@ -188,37 +192,37 @@ def _modern(tcp: Tcp, payload_bytes: int) -> Config:
     }
 
 
-def _of_any(tcp: Tcp) -> Config:
+def _common_tcp_config(tcp: Tcp) -> Config:
     return {
         "duplicate_threshold": tcp.duplicate_threshold,
         "initial_window": tcp.initial_window,
         "delayed_acks": tcp.delayed_acks,
-        "ack_timeout_ns": nanoseconds(tcp.ack_timeout_s),
-        "min_rto_ns": nanoseconds(tcp.min_rto_s),
-        "initial_rto_ns": nanoseconds(tcp.initial_rto_s),
-        "max_rto_ns": nanoseconds(tcp.max_rto_s),
-        "rto_granularity_ns": nanoseconds(tcp.rto_granularity_s),
+        "ack_timeout_ns": to_nanoseconds(tcp.ack_timeout_s),
+        "min_rto_ns": to_nanoseconds(tcp.min_rto_s),
+        "initial_rto_ns": to_nanoseconds(tcp.initial_rto_s),
+        "max_rto_ns": to_nanoseconds(tcp.max_rto_s),
+        "rto_granularity_ns": to_nanoseconds(tcp.rto_granularity_s),
     }
 
 
-def _idle_restart(rule: float | str) -> Choice:
+def _idle_restart_config(rule: float | str) -> Choice:
     if isinstance(rule, str):
         return "after-timeout" if rule == "rto" else "never"
-    return {"after": nanoseconds(rule)}
+    return {"after": to_nanoseconds(rule)}
 
 
-def _window(packets: float) -> int:
+def _window_config(packets: float) -> int:
     return int(min(packets, UNLIMITED_WINDOW))
 
 
-def _class(
-    scenario: Scenario, group: Population, start: tuple[float, float] | None, scale: Scale
+def _class_config(
+    scenario: Scenario, group: Population, start: tuple[float, float] | None, scale: NetworkScale
 ) -> Config:
     network = scenario.network
     others = [group.ingress, *network.hops_before, *network.hops_after, group.egress]
     elsewhere = math.fsum(link.delay_s or 0.0 for link in others)
-    forward_ns = max(0, nanoseconds(group.forward_delay_s - elsewhere))
-    back_ns = max(0, nanoseconds(group.return_delay_s - elsewhere))
+    forward_ns = max(0, to_nanoseconds(group.forward_delay_s - elsewhere))
+    back_ns = max(0, to_nanoseconds(group.return_delay_s - elsewhere))
     if scale != FULL_SCALE:
         of_byte = extra_byte_ns(scenario, scale)
         by_ns = of_byte * group.packet_bytes, of_byte * network.ack_bytes
@@ -227,13 +231,13 @@ def _class(
     return {
         # The simulator creates senders for transfers.
         "sources": 0 if group.traffic.kind == "transfers" else sources,
-        "ingress": _access(network, group, group.ingress),
-        "egress": _access(network, group, group.egress),
+        "ingress": _access_link_config(network, group, group.ingress),
+        "egress": _access_link_config(network, group, group.egress),
         "forward_ns": forward_ns,
         "back_ns": back_ns,
         "packet_bytes": group.packet_bytes if group.name in scenario.own_packets else None,
-        "traffic": _traffic(group, start),
-        "tcp": _tcp(group),
+        "traffic": _traffic_config(group, start),
+        "tcp": _tcp_config(group),
         "host_noise_ns": _host_noise_ns(scenario, group),
         "scale": None if scale == FULL_SCALE else max(1.0, group.count / sources),
     }
@@ -242,14 +246,14 @@ def _class(
 def _host_noise_ns(scenario: Scenario, group: Population) -> int:
     """Return the mean delay noise of a class's hosts.
 
-    Hosts without noise get just enough to break ties between classes at random: otherwise, the
-    first class would win all of them.
+    Hosts without noise get just enough noise to break ties between classes at random;
+    otherwise, the first class would win all ties.
     """
     is_tied = len(scenario.populations) > 1 and not group.tcp.has_loss_feedback
-    return max(nanoseconds(group.tcp.host_noise_s), TIE_NOISE_NS if is_tied else 0)
+    return max(to_nanoseconds(group.tcp.host_noise_s), TIE_NOISE_NS if is_tied else 0)
 
 
-def _traffic(group: Population, start: tuple[float, float] | None) -> Config:
+def _traffic_config(group: Population, start: tuple[float, float] | None) -> Config:
     traffic = group.traffic
     payload = group.payload_bytes if group.tcp.is_modern else None
     if traffic.kind == "on-off":
@@ -257,33 +261,33 @@ def _traffic(group: Population, start: tuple[float, float] | None) -> Config:
             "on-off": {
                 "off": traffic.off.parameters(),
                 "size": traffic.size.parameters(),
-                "rounding": _rounding(traffic.size, payload, traffic.size_rounding),
+                "rounding": _size_rounding_config(traffic.size, payload, traffic.size_rounding),
                 "persistent": traffic.connection == "persistent",
                 # Correlation of the copula's normal distribution, from Spearman's correlation.
                 "coupling": 2.0 * math.sin(math.pi * traffic.correlation / 6.0),
-                "begin": _begin(start),
+                "begin": _initial_state_config(start),
             }
         }
     if traffic.kind == "transfers":
-        return _transfers(traffic, payload)
+        return _transfers_config(traffic, payload)
     if traffic.kind == "capture":
         raise TypeError("traffic of kind capture cannot be simulated")
     stop = None if math.isinf(group.stop_s) else group.stop_s
-    return {"bulk": {"start": _start(group), "stop": stop}}
+    return {"bulk": {"start": _start_time_config(group), "stop": stop}}
 
 
-def _rounding(size: Distribution[Any], payload: int | None, otherwise: str) -> Choice:
+def _size_rounding_config(size: Distribution[Any], payload: int | None, otherwise: str) -> Choice:
     return {"bytes": payload} if payload is not None and size.is_in_bytes else otherwise
 
 
-def _begin(start: tuple[float, float] | None) -> Choice:
+def _initial_state_config(start: tuple[float, float] | None) -> Choice:
     if start is None:
         return "off"
     active, within = start
     return {"equilibrium": {"active": active, "within": within}}
 
 
-def _start(group: Population) -> Config:
+def _start_time_config(group: Population) -> Config:
     """Return the start times of the endless flows of a class."""
     start = getattr(group.traffic, "start", None)
     if start is None:
@@ -294,13 +298,13 @@ def _start(group: Population) -> Config:
     return {"drawn": start.parameters()}
 
 
-def _transfers(traffic: Transfers, payload: int | None) -> Config:
-    files = [_file(size, payload) for size in traffic.sizes or []]
+def _transfers_config(traffic: Transfers, payload: int | None) -> Config:
+    files = [_packets_and_missing_bytes(size, payload) for size in traffic.sizes or []]
     if traffic.arrivals is None:
         return {"transfers": {"sizes": files}}
     gap = {"distribution": "exponential", "minimum": 0.0, "scale": 1 / traffic.arrivals.rate}
     if isinstance(traffic.size, Distribution):
-        rounding = _rounding(traffic.size, payload, "nearest")
+        rounding = _size_rounding_config(traffic.size, payload, "nearest")
         return {"arrivals": {"gap": gap, "size": traffic.size.parameters(), "rounding": rounding}}
     values = [size - lacking / (payload or 1) for size, lacking in files]
     cumulative = [(at + 1) / len(values) for at in range(len(values))]
@@ -313,19 +317,19 @@ def _transfers(traffic: Transfers, payload: int | None) -> Config:
     }
 
 
-def _file(size: int, payload: int | None) -> tuple[int, int]:
+def _packets_and_missing_bytes(size: int, payload: int | None) -> tuple[int, int]:
     """Return the packets of a file, and the missing bytes of its last packet."""
     if payload is None or not isinstance(size, FileInBytes):
         return int(size), 0
     return size.packets(payload), size.padding_bytes(payload)
 
 
-def _access(network: Network, group: Population, link: Link) -> Config:
+def _access_link_config(network: Network, group: Population, link: Link) -> Config:
     in_bytes = link.buffer.unit == "bytes"
     packets = link.buffer.amount // group.packet_bytes if in_bytes else network.buffer_pkts(link)
     return {
-        "rate_bps": _rate(link),
-        "delay_ns": nanoseconds(link.delay_s or 0.0),
+        "rate_bps": _constant_rate_bps(link),
+        "delay_ns": to_nanoseconds(link.delay_s or 0.0),
         "limit_pkts": buffer_capacity(packets, link.rate, group.packet_bytes),
-        "loss": link_loss(link),
+        "loss": link_loss_config(link),
     }

@@ -4,7 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tcpcast.drift import MIN_CYCLES, MIN_INDEPENDENT, drifting, independent_units
+from tcpcast.drift import (
+    MIN_CYCLES,
+    MIN_INDEPENDENT,
+    count_independent_units,
+    find_drifting_metrics,
+)
 from tcpcast.metrics import LOSS_INDICATIONS
 from tcpcast.scenario.modern_tcp import RATE_BASED
 from tcpcast.statistics import too_short
@@ -13,7 +18,7 @@ from tcpcast.units import format_duration
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from tcpcast.engines.packet.metric_estimates import Estimates, Snapshot, Units
+    from tcpcast.engines.packet.metric_estimates import CounterUnits, Estimates, Snapshot
     from tcpcast.intervals import Named
     from tcpcast.scenario import Scenario
     from tcpcast.statistics import Estimate
@@ -37,25 +42,31 @@ BBR_CYCLE_S = 10.0
 """BBR flows empty the queue, and change their shares among one another, this often (PROBE_RTT)."""
 
 
-def unconverged(scenario: Scenario, seen: Snapshot, estimates: Estimates) -> dict[str, str]:
+def find_unconverged_metrics(
+    scenario: Scenario, seen: Snapshot, estimates: Estimates
+) -> dict[str, str]:
     """Return the metrics of an answer that have no interval because they vary slowly, with reasons.
 
     Jain's index is one number per replication. It drifts if the goodput of any class does.
     """
     if scenario.isolated_transfers is not None:  # each one starts from the initial state
         return {}
-    reasons = _reasons(scenario, estimates)
+    reasons = _find_drifting_or_correlated(scenario, estimates)
     if "jain_index" in estimates:
-        drifts = _drifting(scenario) if drifting(_goodputs(scenario, seen)) else None
-        if (reason := drifts or _short_for_rates(scenario, seen)) is not None:
+        drifts = (
+            _drift_reason(scenario)
+            if find_drifting_metrics(_goodput_per_class(scenario, seen))
+            else None
+        )
+        if (reason := drifts or _too_short_for_rates_reason(scenario, seen)) is not None:
             reasons["jain_index"] = reason
     return reasons
 
 
-def unconverged_classes(
+def find_unconverged_class_metrics(
     scenario: Scenario, seen: Snapshot, each: Sequence[Estimates]
 ) -> list[dict[str, str]]:
-    """Return :func:`unconverged` for the estimates of each class.
+    """Return :func:`find_unconverged_metrics` for the estimates of each class.
 
     All classes are tested as one answer, so that many classes do not cause more false alarms.
     """
@@ -64,16 +75,16 @@ def unconverged_classes(
     tested = {
         (index, name): e for index, estimates in enumerate(each) for name, e in estimates.items()
     }
-    short = _short_for_rates(scenario, seen)
+    short = _too_short_for_rates_reason(scenario, seen)
     rates = {named: short for named in tested if named[1] in RATES} if short is not None else {}
-    reasons = rates | _reasons(scenario, tested)
+    reasons = rates | _find_drifting_or_correlated(scenario, tested)
     return [
         {name: reasons[index, name] for name in estimates if (index, name) in reasons}
         for index, estimates in enumerate(each)
     ]
 
 
-def _short_for_rates(scenario: Scenario, seen: Snapshot) -> str | None:
+def _too_short_for_rates_reason(scenario: Scenario, seen: Snapshot) -> str | None:
     """Return the reason if known time scales make the run too short for the rates of classes.
 
     Noise may hide a slow component of a short run from the tests of its units.
@@ -84,48 +95,57 @@ def _short_for_rates(scenario: Scenario, seen: Snapshot) -> str | None:
     measured_s = 1e-9 * float(seen.units.link("time_ns").sum())
     warm_up_s = seen.units.elapsed_s - measured_s / seen.units.replications
     if scenario.run.warmup_s is None and warm_up_s > LONGEST_WARM_UP * seen.units.elapsed_s:
-        return f"the run is too short: its warm-up takes more than a third; {_longer(scenario)}"
+        advice = _longer_run_advice(scenario)
+        return f"the run is too short: its warm-up takes more than a third; {advice}"
     of_bbr = [g for g in groups if g.traffic.kind == "bulk" and g.tcp.control in RATE_BASED]
     if len(of_bbr) > 1 and measured_s < MIN_CYCLES * BBR_CYCLE_S:
         cycles = f"{MIN_CYCLES} times {BBR_CYCLE_S:g} s, the cycle of BBR's shares"
-        return f"the run is too short: it measures less than {cycles}; {_longer(scenario)}"
+        return (
+            f"the run is too short: it measures less than {cycles}; {_longer_run_advice(scenario)}"
+        )
     each_s, cycle_s = measured_s / seen.units.replications, _loss_cycle_s(scenario, seen.units)
     if of_bbr and each_s < MIN_LOSS_CYCLES * cycle_s:
         cycles = f"{MIN_LOSS_CYCLES} times {cycle_s:.3g} s, the time from one loss to the next"
-        return f"the run is too short: it measures less than {cycles}; {_longer(scenario)}"
+        return (
+            f"the run is too short: it measures less than {cycles}; {_longer_run_advice(scenario)}"
+        )
     return None
 
 
-def indications(units: Units, numbers: Sequence[int] | None = None) -> float:
+def count_loss_indications(units: CounterUnits, numbers: Sequence[int] | None = None) -> float:
     """Return the number of loss indications of some classes, or of all."""
     return float(sum(units.class_counter(cell, numbers).sum() for cell in LOSS_INDICATIONS))
 
 
-def _loss_cycle_s(scenario: Scenario, units: Units) -> float:
+def _loss_cycle_s(scenario: Scenario, units: CounterUnits) -> float:
     """Return the longest mean time from loss to loss of a flow whose window ends at losses."""
     measured_s = 1e-9 * float(units.link("time_ns").sum())
     cycles = [0.0]
     for index, group in enumerate(scenario.populations):
         if group.traffic.kind == "bulk" and group.tcp.control not in RATE_BASED:
-            losses = indications(units, [index])
+            losses = count_loss_indications(units, [index])
             cycles.append(measured_s * group.count / losses if losses else 0.0)
     return max(cycles)
 
 
-def _reasons(scenario: Scenario, estimates: Mapping[Named, Estimate | None]) -> dict[Named, str]:
+def _find_drifting_or_correlated(
+    scenario: Scenario, estimates: Mapping[Named, Estimate | None]
+) -> dict[Named, str]:
     slow = {
-        name: _correlated(scenario) for name in too_short(estimates) if _is_slow(estimates[name])
+        name: _correlation_reason(scenario)
+        for name in too_short(estimates)
+        if _has_few_independent_units(estimates[name])
     }
-    return slow | dict.fromkeys(drifting(estimates), _drifting(scenario))
+    return slow | dict.fromkeys(find_drifting_metrics(estimates), _drift_reason(scenario))
 
 
-def _is_slow(estimate: Estimate | None) -> bool:
+def _has_few_independent_units(estimate: Estimate | None) -> bool:
     if estimate is None or estimate.pseudo is None:
         return False
-    return independent_units(estimate.pseudo, estimate.replications) < MIN_INDEPENDENT
+    return count_independent_units(estimate.pseudo, estimate.replications) < MIN_INDEPENDENT
 
 
-def _goodputs(scenario: Scenario, seen: Snapshot) -> dict[int, Estimate | None]:
+def _goodput_per_class(scenario: Scenario, seen: Snapshot) -> dict[int, Estimate | None]:
     """Return the goodput of each class, if there are several."""
     units, groups = seen.units, scenario.populations
     if len(groups) == 1:
@@ -136,16 +156,17 @@ def _goodputs(scenario: Scenario, seen: Snapshot) -> dict[int, Estimate | None]:
     }
 
 
-def _drifting(scenario: Scenario) -> str:
-    return f"still drifting: the run begins and ends at different levels; {_longer(scenario)}"
+def _drift_reason(scenario: Scenario) -> str:
+    advice = _longer_run_advice(scenario)
+    return f"still drifting: the run begins and ends at different levels; {advice}"
 
 
-def _correlated(scenario: Scenario) -> str:
+def _correlation_reason(scenario: Scenario) -> str:
     few = f"it contains fewer than {MIN_INDEPENDENT} independent stretches"
-    return f"the run is too short: {few}; {_longer(scenario)}"
+    return f"the run is too short: {few}; {_longer_run_advice(scenario)}"
 
 
-def _longer(scenario: Scenario) -> str:
+def _longer_run_advice(scenario: Scenario) -> str:
     """Return the advice to make the run longer: the present run becomes the warm-up."""
     run = scenario.run
     if run.transfers is not None:

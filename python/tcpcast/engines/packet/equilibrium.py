@@ -2,8 +2,8 @@
 
 The share follows from means: a source is active during the ON time of each ON/OFF cycle. If the
 bottleneck can carry the load, the ON time is that on the idle path. Otherwise, all sources have the
-same rate while active, the one that just fills the bottleneck. The warm-up covers the effects of
-queues and losses.
+same rate while active, which just fills the bottleneck. The warm-up covers the effects of queues
+and losses.
 """
 
 from __future__ import annotations
@@ -20,33 +20,33 @@ if TYPE_CHECKING:
 _STEPS = 100
 
 
-def starts(scenario: Scenario) -> list[tuple[float, float] | None]:
+def initial_class_states(scenario: Scenario) -> list[tuple[float, float] | None]:
     """Return the initial state of each class; None: all sources begin a new OFF time.
 
     Otherwise, the share of active sources, and the time in seconds within which the rests of their
     files start: one RTT.
     """
-    rate = _rate_of_active_pps(scenario)
+    rate = _equilibrium_rate_pps(scenario)
     return [
-        (_active(group, group.traffic, rate), group.rtt_s)
+        (_active_probability(group, group.traffic, rate), group.rtt_s)
         if isinstance(group.traffic, OnOff) and group.traffic.start == "equilibrium"
         else None
         for group in scenario.populations
     ]
 
 
-def on_times_s(scenario: Scenario) -> list[float | None]:
+def equilibrium_on_times_s(scenario: Scenario) -> list[float | None]:
     """Return the mean ON time of each class's files in equilibrium; None if it has no files."""
-    rate = _rate_of_active_pps(scenario)
+    rate = _equilibrium_rate_pps(scenario)
     return [
-        _on_time_s(group, group.traffic.size.mean_value(), rate)
+        _mean_on_time_s(group, group.traffic.size.mean_value(), rate)
         if isinstance(group.traffic, OnOff)
         else None
         for group in scenario.populations
     ]
 
 
-def _on_time_s(group: Population, size: float, rate_pps: float) -> float:
+def _mean_on_time_s(group: Population, size: float, rate_pps: float) -> float:
     """Return the mean ON time at a rate while active, at least that on the idle path.
 
     On the idle path the window doubles per RTT, from the initial to the receiver window.
@@ -59,12 +59,12 @@ def _on_time_s(group: Population, size: float, rate_pps: float) -> float:
     return max(max(1.0, rounds) * group.rtt_s, transmission_s, size / rate_pps)
 
 
-def _active(group: Population, traffic: OnOff, rate_pps: float) -> float:
-    on_s = _on_time_s(group, traffic.size.mean_value(), rate_pps)
+def _active_probability(group: Population, traffic: OnOff, rate_pps: float) -> float:
+    on_s = _mean_on_time_s(group, traffic.size.mean_value(), rate_pps)
     return on_s / (on_s + traffic.off.mean_value())
 
 
-def _rate_of_active_pps(scenario: Scenario) -> float:
+def _equilibrium_rate_pps(scenario: Scenario) -> float:
     """Return the rate of an active source that fills the bottleneck, or a higher one if none does.
 
     Packets are weighted by their size relative to ``network.packet``.
@@ -79,7 +79,7 @@ def _rate_of_active_pps(scenario: Scenario) -> float:
         for group in scenario.populations:
             if isinstance(group.traffic, OnOff):
                 size = group.traffic.size.mean_value()
-                on_s = _on_time_s(group, size, rate_pps)
+                on_s = _mean_on_time_s(group, size, rate_pps)
                 weight = group.packet_bytes / usual
                 total += group.count * size * weight / (on_s + group.traffic.off.mean_value())
         return total

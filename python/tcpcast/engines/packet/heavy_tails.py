@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from tcpcast.engines.packet.size_moments import mean_of_whole_packets, unseen_share
+from tcpcast.engines.packet.size_moments import mean_drawn_size_pkts, unseen_share_of_square_mean
 from tcpcast.scenario.distributions import Distribution
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from tcpcast.engines.packet.metric_estimates import Units
+    from tcpcast.engines.packet.metric_estimates import CounterUnits
     from tcpcast.scenario import Scenario
     from tcpcast.scenario.classes import Population
 
@@ -20,8 +20,8 @@ MAX_UNSEEN_SHARE = 0.1
 hardly any occurs in the run."""
 
 
-def heavy_tails(
-    scenario: Scenario, units: Units, numbers: Sequence[int], *, min_files: int
+def warn_about_heavy_tails(
+    scenario: Scenario, units: CounterUnits, numbers: Sequence[int], *, min_files: int
 ) -> Iterator[tuple[str, bool]]:
     """Yield a warning if the drawn files cannot represent the distribution, with the difference.
 
@@ -45,8 +45,8 @@ def heavy_tails(
         files = float(units.class_counter("transfers", (index,)).sum())
         if distribution is None or files < min_files:
             continue
-        if unseen_share(distribution, files) > MAX_UNSEEN_SHARE:
-            yield _drawn(
+        if unseen_share_of_square_mean(distribution, files) > MAX_UNSEEN_SHARE:
+            yield _drawn_sizes_message(
                 group,
                 distribution,
                 files,
@@ -54,18 +54,18 @@ def heavy_tails(
             )
 
 
-def _drawn(
+def _drawn_sizes_message(
     group: Population, distribution: Distribution[float], files: float, packets: float
 ) -> tuple[str, bool]:
     down = group.traffic.kind == "on-off" and group.traffic.size_rounding == "down"
-    expected = mean_of_whole_packets(distribution, rounded_down=down)
+    expected = mean_drawn_size_pkts(distribution, rounded_down=down)
     drawn = packets / files
     enough = _files_needed(distribution)
     endless = math.isinf(enough)
     needed = "no number is enough" if endless else f"about {enough:,.0f} are needed"
     text = (
         f"file sizes vary too much for {files:,.0f} files ({needed}): their mean is {drawn:.4g} "
-        f"packets, that of the distribution {expected:.4g} ({drawn / expected - 1:+.1%})"
+        f"packets, but the mean of the distribution is {expected:.4g} ({drawn / expected - 1:+.1%})"
     )
     return text, endless
 
@@ -76,7 +76,11 @@ def _files_needed(distribution: Distribution[float]) -> float:
         return math.inf
     steps = (factor * 10.0**power for power in range(2, 12) for factor in (1, 2, 5))
     return next(
-        (files for files in steps if unseen_share(distribution, files) <= MAX_UNSEEN_SHARE),
+        (
+            files
+            for files in steps
+            if unseen_share_of_square_mean(distribution, files) <= MAX_UNSEEN_SHARE
+        ),
         math.inf,
     )
 

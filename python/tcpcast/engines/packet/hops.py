@@ -21,27 +21,27 @@ ARRIVED, QUEUE_DROPS, RANDOM_DROPS, BUSY, QUEUE_INTEGRAL, LONGEST, LOAD = range(
 """Indices of a hop's counts in the totals."""
 
 
-def loss_elsewhere(scenario: Scenario, seen: Snapshot) -> dict[str, Estimate | None]:
+def loss_at_other_hops(scenario: Scenario, seen: Snapshot) -> dict[str, Estimate | None]:
     """Return the share of sent packets that were lost at hops other than the measured one."""
-    if not _is_series(scenario):
+    if not _has_several_hops(scenario):
         return {}
     return {"other_loss_ratio": seen.units.metric("other_loss_ratio")}
 
 
-def by_hop(scenario: Scenario, seen: Snapshot) -> dict[str, NDArray[Any]]:
+def hop_table(scenario: Scenario, seen: Snapshot) -> dict[str, NDArray[Any]]:
     """Return one row per hop in path order, over all replications.
 
     If each source has its own copy of a hop, ``utilisation`` and ``queue_mean_pkts`` are means over
     sources, and ``queue_max_pkts`` is the largest queue of any copy. The means are nan if transfers
     begin at random times, because the number of sources is then unknown.
     """
-    if not _is_series(scenario):
+    if not _has_several_hops(scenario):
         return {}
     network = scenario.network
     rows = [
-        _of_measured(seen, hop)
+        _measured_hop_row(seen, hop)
         if index == network.measured_at
-        else _of_other(scenario, seen, index, hop)
+        else _other_hop_row(scenario, seen, index, hop)
         for index, hop in enumerate(network.hops)
     ]
     columns: Mapping[str, list[Any]] = {key: [row[key] for row in rows] for key in rows[0]}
@@ -49,48 +49,50 @@ def by_hop(scenario: Scenario, seen: Snapshot) -> dict[str, NDArray[Any]]:
     return {"hop": names} | {key: np.array(column) for key, column in columns.items()}
 
 
-def _is_series(scenario: Scenario) -> bool:
+def _has_several_hops(scenario: Scenario) -> bool:
     return len(scenario.network.hops) > 1
 
 
-def _of_measured(seen: Snapshot, hop: Hop) -> dict[str, Any]:
+def _measured_hop_row(seen: Snapshot, hop: Hop) -> dict[str, Any]:
     units = seen.units
     drops = units.class_counter("queue_drops").sum() + units.class_counter("random_drops").sum()
     sums = [units.link("busy_ns"), units.link("queue_integral"), units.link("time_ns")]
     busy, queue_integral, time = (float(column.sum()) for column in sums)
     return {
-        **_lost(units.class_counter("arrived").sum(), drops),
-        **_occupancy(busy, queue_integral, time),
-        **_load(hop, [units.link(name).sum() for name in ("carried_bytes", "capacity_bytes")]),
+        **_loss_columns(units.class_counter("arrived").sum(), drops),
+        **_occupancy_columns(busy, queue_integral, time),
+        **_varying_rate_utilisation(
+            hop, [units.link(name).sum() for name in ("carried_bytes", "capacity_bytes")]
+        ),
         "queue_max_pkts": seen.largest_queue,
     }
 
 
-def _of_other(scenario: Scenario, seen: Snapshot, index: int, hop: Hop) -> dict[str, Any]:
+def _other_hop_row(scenario: Scenario, seen: Snapshot, index: int, hop: Hop) -> dict[str, Any]:
     counts = seen.totals["hops"][index]
     time = float(seen.units.link("time_ns").sum())
     if not hop.shared:
         pooled = any(group.traffic.kind == "transfers" for group in scenario.populations)
         time *= math.nan if pooled else scenario.senders
     return {
-        **_lost(counts[ARRIVED], counts[QUEUE_DROPS] + counts[RANDOM_DROPS]),
-        **_occupancy(counts[BUSY], counts[QUEUE_INTEGRAL], time),
-        **_load(hop, counts[LOAD]),
+        **_loss_columns(counts[ARRIVED], counts[QUEUE_DROPS] + counts[RANDOM_DROPS]),
+        **_occupancy_columns(counts[BUSY], counts[QUEUE_INTEGRAL], time),
+        **_varying_rate_utilisation(hop, counts[LOAD]),
         "queue_max_pkts": counts[LONGEST],
     }
 
 
-def _lost(arrived: float, drops: float) -> dict[str, Any]:
+def _loss_columns(arrived: float, drops: float) -> dict[str, Any]:
     ratio = drops / arrived if arrived else math.nan
     return {"arrived": int(arrived), "drops": int(drops), "loss_ratio": ratio}
 
 
-def _occupancy(busy_ns: float, queue_integral_ns: float, time_ns: float) -> dict[str, Any]:
+def _occupancy_columns(busy_ns: float, queue_integral_ns: float, time_ns: float) -> dict[str, Any]:
     spans = {"utilisation": busy_ns, "queue_mean_pkts": queue_integral_ns}
     return {name: span / time_ns if time_ns else math.nan for name, span in spans.items()}
 
 
-def _load(hop: Hop, load: Sequence[float]) -> dict[str, float]:
+def _varying_rate_utilisation(hop: Hop, load: Sequence[float]) -> dict[str, float]:
     """Return the utilisation of a hop with varying rate, which does not follow from busy time."""
     if hop.varying is None:
         return {}

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from tcpcast.engines.packet.metric_estimates import Estimates, Snapshot
 
 
-def warnings(
+def make_interval_notes(
     estimates: Estimates, seen: Snapshot, by_class: Mapping[str, NDArray[Any]]
 ) -> list[Note]:
     """Return notes on intervals that are withheld or need a check, and on missing metrics.
@@ -39,8 +39,8 @@ def warnings(
             what = "no metric has an interval" if withheld else "check every interval"
             listed.append(Note(f"{warning}; {what}", kind="withheld" if withheld else "run"))
         else:
-            listed.append(_about_intervals(warning, names, withheld=withheld))
-    listed += _class_warnings(by_class, {warning for warning, _ in reasons})
+            listed.append(_make_note_on_intervals(warning, names, withheld=withheld))
+    listed += _make_class_notes(by_class, {warning for warning, _ in reasons})
     if seen.loss_events is None:
         listed.append(
             Note(
@@ -53,7 +53,7 @@ def warnings(
     return listed
 
 
-def _class_warnings(table: Mapping[str, NDArray[Any]], known: Collection[str]) -> list[Note]:
+def _make_class_notes(table: Mapping[str, NDArray[Any]], known: Collection[str]) -> list[Note]:
     """Return a note for each warning about values of classes.
 
     Parameters
@@ -74,12 +74,14 @@ def _class_warnings(table: Mapping[str, NDArray[Any]], known: Collection[str]) -
                 classes[str(name)] = None
                 metrics.add(metric)
     return [
-        _about_intervals(f"class {', '.join(classes)}: {warning}", metrics, withheld=withheld)
+        _make_note_on_intervals(
+            f"class {', '.join(classes)}: {warning}", metrics, withheld=withheld
+        )
         for (warning, withheld), (classes, metrics) in groups.items()
     ]
 
 
-def _about_intervals(warning: str, metrics: Iterable[str], *, withheld: bool) -> Note:
+def _make_note_on_intervals(warning: str, metrics: Iterable[str], *, withheld: bool) -> Note:
     """Return the note that the intervals of metrics are withheld or need a check."""
     names = tuple(sorted(metrics))
     if withheld:

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from tcpcast.scenario.loss import Loss
 
 
-def loss_model(loss: Loss | None) -> Config | None:
+def loss_model_config(loss: Loss | None) -> Config | None:
     """Return a link's loss model, which is independent of flows; None for no loss.
 
     Raises
@@ -27,15 +27,15 @@ def loss_model(loss: Loss | None) -> Config | None:
     return {"gilbert-elliott": {name: value for name, value in loss if name != "model"}}
 
 
-def link_loss(link: Link) -> Config | None:
+def link_loss_config(link: Link) -> Config | None:
     """Return the random loss of a link and its position; None for no loss."""
-    model = loss_model(link.loss)
+    model = loss_model_config(link.loss)
     return None if model is None else {"model": model, "at": link.loss_at}
 
 
-def bottleneck_loss(link: Link) -> Config | None:
+def bottleneck_loss_config(link: Link) -> Config | None:
     """Return the random loss of the bottleneck, which may depend on flows, and its position."""
     if link.loss is not None and link.loss.model == "rest-of-round":
         return {"model": {"rest-of-round": link.loss.rate}, "at": link.loss_at}
-    config = link_loss(link)
+    config = link_loss_config(link)
     return None if config is None else {"model": {"packet": config["model"]}, "at": config["at"]}

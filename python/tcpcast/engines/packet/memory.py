@@ -37,7 +37,7 @@ class OutOfMemoryError(Exception):
     """Packets in flight and in queues exceed the free memory; the message contains the amount."""
 
 
-class Watch:
+class MemoryWatch:
     """Progress callback that stops a run before its packets exhaust the memory.
 
     :func:`check_memory` checks the memory of the sources before the run. The number of packets in
@@ -57,13 +57,13 @@ class Watch:
     def __init__(
         self, config: Config, replications: int, progress: Callable[[float], None] | None
     ) -> None:
-        self._begun = (resident_bytes() or 0) + _native.run_bytes(config, replications)
+        self._begun = (read_resident_bytes() or 0) + _native.run_bytes(config, replications)
         self._progress = progress
 
     def __call__(self, share: float) -> None:
         """Forward the progress; raise :class:`OutOfMemoryError` if memory is nearly exhausted."""
-        gathered = (resident_bytes() or 0) - self._begun
-        free = free_bytes() if gathered > MIN_BYTES else None
+        gathered = (read_resident_bytes() or 0) - self._begun
+        free = read_free_bytes() if gathered > MIN_BYTES else None
         if free is not None and COPIED * gathered > free:
             raise OutOfMemoryError(
                 f"stopped with {gathered / GIB:.3g} GiB of packets in flight and in queues, and "
@@ -73,9 +73,9 @@ class Watch:
             self._progress(share)
 
 
-def resident_bytes() -> int | None:
+def read_resident_bytes() -> int | None:
     """Return the resident memory of this process, None if unknown."""
-    return _kib(STATUS, "VmRSS")
+    return _read_kib_line(STATUS, "VmRSS")
 
 
 def check_memory(scenario: Scenario, config: Config) -> None:
@@ -95,7 +95,7 @@ def check_memory(scenario: Scenario, config: Config) -> None:
         number of replications or sources that fit.
     """
     replications = scenario.run.replications
-    needed, free = _native.run_bytes(config, replications), free_bytes()
+    needed, free = _native.run_bytes(config, replications), read_free_bytes()
     if free is None or needed <= free:
         return
     each = _native.run_bytes(config, 1)
@@ -116,31 +116,31 @@ def check_memory(scenario: Scenario, config: Config) -> None:
     )
 
 
-def free_bytes() -> int | None:
+def read_free_bytes() -> int | None:
     """Return the free memory for this process, None if unknown."""
-    limits = [*_of_machine(), *_of_group(), *_of_process()]
+    limits = [*_free_machine_bytes(), *_free_cgroup_bytes(), *_free_ulimit_bytes()]
     return max(0, min(limits)) if limits else None
 
 
-def _of_machine() -> Iterator[int]:
-    available = _kib(MEMINFO, "MemAvailable")
+def _free_machine_bytes() -> Iterator[int]:
+    available = _read_kib_line(MEMINFO, "MemAvailable")
     if available is not None:
         yield available
     elif hasattr(os, "sysconf") and "SC_PHYS_PAGES" in os.sysconf_names:
         yield os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
 
 
-def _of_group() -> Iterator[int]:
+def _free_cgroup_bytes() -> Iterator[int]:
     """Yield the free memory of a container (cgroup v2), including the reclaimable page cache."""
     try:
         limit, used = ((GROUP / name).read_text() for name in ("memory.max", "memory.current"))
     except OSError:
         return
     if limit.strip().isdigit():
-        yield int(limit) - int(used) + _file_bytes(GROUP / "memory.stat")
+        yield int(limit) - int(used) + _cgroup_page_cache_bytes(GROUP / "memory.stat")
 
 
-def _file_bytes(stat: Path) -> int:
+def _cgroup_page_cache_bytes(stat: Path) -> int:
     """Return the page cache of a container, 0 if unknown."""
     try:
         rows = dict(line.split() for line in stat.read_text().splitlines())
@@ -149,17 +149,17 @@ def _file_bytes(stat: Path) -> int:
     return int(rows.get("active_file", 0)) + int(rows.get("inactive_file", 0))
 
 
-def _of_process() -> Iterator[int]:
+def _free_ulimit_bytes() -> Iterator[int]:
     """Yield the remaining memory below ``ulimit -v`` and ``ulimit -d``."""
     if sys.platform == "win32":
         return
     for kind, name in ((resource.RLIMIT_AS, "VmSize"), (resource.RLIMIT_DATA, "VmData")):
         limit, _ = resource.getrlimit(kind)
         if limit != resource.RLIM_INFINITY:
-            yield limit - (_kib(STATUS, name) or 0)
+            yield limit - (_read_kib_line(STATUS, name) or 0)
 
 
-def _kib(file: Path, name: str) -> int | None:
+def _read_kib_line(file: Path, name: str) -> int | None:
     """Return the bytes of a line ``name: 123 kB``."""
     try:
         lines = file.read_text().splitlines()

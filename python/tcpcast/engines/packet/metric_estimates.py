@@ -12,11 +12,11 @@ from numpy.typing import NDArray
 from tcpcast import _native, statistics
 from tcpcast.answer import Metric
 from tcpcast.engines.packet import hops, return_path, transfers
-from tcpcast.engines.packet.queue_config import marks
-from tcpcast.engines.packet.unfinished import InProgress, in_progress
-from tcpcast.metrics import BY_CLASS, METRICS, ordered
-from tcpcast.products import dot
+from tcpcast.engines.packet.queue_config import may_mark_packets
+from tcpcast.engines.packet.unfinished_transfers import UnfinishedTransfers, get_unfinished
+from tcpcast.metrics import BY_CLASS, METRICS, sort_metrics
 from tcpcast.statistics import Estimate
+from tcpcast.vector_products import dot_product
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -50,7 +50,7 @@ def unwrap_counters(rows: Counts | Floats) -> Counts | Floats:
     return values
 
 
-class Units:
+class CounterUnits:
     """Increments of each counter, by name, per statistical unit of a run."""
 
     def __init__(
@@ -207,12 +207,12 @@ class Snapshot:
     the end, one row per class.
     """
 
-    units: Units
+    units: CounterUnits
     totals: dict[str, Any]
     sources: list[tuple[Counts, Counts]]
     loss_events: list[NDArray[np.int64]] | None
     goodputs: Sequence[tuple[int, Counts, Counts, Counts, Counts | Floats]]
-    unfinished: Sequence[InProgress] = ()
+    unfinished: Sequence[UnfinishedTransfers] = ()
 
     @property
     def largest_queue(self) -> int:
@@ -220,60 +220,57 @@ class Snapshot:
         return max(len(self.totals["queue_time_ns"]), len(self.totals["queue_seen"]), 1) - 1
 
 
-def snapshot(scenario: Scenario, run: _native.Simulation) -> Snapshot:
+def read_snapshot(scenario: Scenario, run: _native.Simulation) -> Snapshot:
     """Read all counters of a run, which can continue afterwards."""
     rows, clocks = run.counters(), run.clocks()
     begins = max(0, clocks[0][0] - int(rows[0][-1, LINK["time_ns"]])) if clocks else 0
-    units = Units(rows, len(scenario.populations), begins_ns=begins)
+    units = CounterUnits(rows, len(scenario.populations), begins_ns=begins)
     # At most one event per round trip: mean over all replications, to the nearest nanosecond.
-    rtt_ns = units.class_counter("rtt_sum_ns").sum() / max(
-        1.0, units.class_counter("rtt_samples").sum()
-    )
-    events = run.loss_events(round(rtt_ns))
+    rtt_sum_ns, samples = (units.class_counter(n).sum() for n in ("rtt_sum_ns", "rtt_samples"))
+    events = run.loss_events(round(rtt_sum_ns / max(1.0, samples)))
     return Snapshot(
         *(units, run.totals(), run.sources(), events, run.file_goodputs()),
         unfinished=[
-            InProgress(sum(count for count, _ in each), sum(age for _, age in each) * 1e-9)
+            UnfinishedTransfers(sum(count for count, _ in each), sum(age for _, age in each) * 1e-9)
             for each in zip(*run.unfinished(), strict=True)
         ],
     )
 
 
-def estimates(scenario: Scenario, seen: Snapshot) -> Estimates:
+def estimate_metrics(scenario: Scenario, seen: Snapshot) -> Estimates:
     """Return every metric of the run; None if the run had no observation of it."""
     units = seen.units
-    result = class_estimates(scenario, units, None)
-    result |= link_estimates(scenario, units) | _delay_percentiles(seen.totals)
-    result |= loss_estimates(units)
-    result |= counts(scenario, units)
-    result["loss_event_ratio_cumulative"] = _loss_event_ratio(seen)
-    result |= _run_estimates(scenario, seen) | hops.loss_elsewhere(scenario, seen)
-    result |= return_path.estimates(scenario, seen)
+    result = estimate_class_metrics(scenario, units, None)
+    result |= estimate_link_metrics(scenario, units) | _estimate_delay_percentiles(seen.totals)
+    result |= estimate_loss_metrics(units) | count_indications_per_run(scenario, units)
+    result["loss_event_ratio_cumulative"] = _estimate_loss_event_ratio(seen)
+    result |= _metrics_without_batches(scenario, seen) | hops.loss_at_other_hops(scenario, seen)
+    result |= return_path.estimate_return_link_metrics(scenario, seen)
     finished = units.per_replication(units.class_counter("transfers"))
     if finished is not None and finished.value > 0:
         # A requested number is not an estimate.
         is_requested = scenario.run.transfers is not None or scenario.isolated_transfers is not None
         result["transfers"] = point_estimate(finished.value) if is_requested else finished
     if seen.unfinished and scenario.isolated_transfers is None:
-        result |= _unfinished(scenario, seen)
+        result |= _mean_unfinished_transfers(scenario, seen)
     if scenario.arriving_load is not None:
         result["offered_load"] = point_estimate(scenario.arriving_load)
     if scenario.isolated_transfers is not None:
-        return transfers.isolated_estimates(result, seen.totals)
+        return transfers.estimate_isolated_transfers(result, seen.totals)
     return result
 
 
-def _unfinished(scenario: Scenario, seen: Snapshot) -> Estimates:
+def _mean_unfinished_transfers(scenario: Scenario, seen: Snapshot) -> Estimates:
     """Return the mean number of unfinished transfers per replication at the end of the run."""
     kinds = {"on-off", "transfers"} & {group.traffic.kind for group in scenario.populations}
     if not kinds:
         return {}
     all_classes = range(len(scenario.populations))
-    unfinished = in_progress(scenario, seen, all_classes, kinds).count
+    unfinished = get_unfinished(scenario, seen, all_classes, kinds).count
     return {"unfinished_transfers": point_estimate(unfinished / seen.units.replications)}
 
 
-def counts(scenario: Scenario, units: Units) -> Estimates:
+def count_indications_per_run(scenario: Scenario, units: CounterUnits) -> Estimates:
     """Return the counts of loss indications per run of the same duration or number of transfers.
 
     If a number of transfers ends the run, batches of equal time contain different numbers of
@@ -289,42 +286,44 @@ def counts(scenario: Scenario, units: Units) -> Estimates:
     }
 
 
-def class_estimates(scenario: Scenario, units: Units, index: int | None) -> Estimates:
+def estimate_class_metrics(scenario: Scenario, units: CounterUnits, index: int | None) -> Estimates:
     """Return the metrics that exist per class and in total: rates, ON times, loss, RTT."""
     groups = scenario.populations
     selected = range(len(groups)) if index is None else (index,)
     seconds = units.on_seconds([groups[place] for place in selected])
-    bits = packet_bits(scenario, units, "transfer_packets", selected)
+    bits = count_packet_bits(scenario, units, "transfer_packets", selected)
     special = {
         "connection_rate_bps": units.ratio(
             bits, units.class_counter("on_time_ns", selected) * 1e-9
         ),
-        "rtt_packet_mean_s": _packet_rtt(scenario, units, selected),
+        "rtt_packet_mean_s": _estimate_packet_rtt(scenario, units, selected),
         "send_rate_pps": units.ratio(units.class_counter("sent", selected), seconds),
         "goodput_pps": units.ratio(units.class_counter("delivered", selected), seconds),
-        "goodput_bps": _goodput_bps(scenario, units, selected),
+        "goodput_bps": _estimate_goodput_bps(scenario, units, selected),
     }
-    if not marks(scenario, scenario.network.bottleneck):
+    if not may_mark_packets(scenario, scenario.network.bottleneck):
         special["ecn_mark_ratio"] = None
     return {
         name: special[name]
         if name in special
-        else units.metric(name, [place for place in selected if _contributes(groups[place], name)])
+        else units.metric(name, [place for place in selected if _covers_class(groups[place], name)])
         for name in BY_CLASS
     }
 
 
-def _contributes(group: Population, name: str) -> bool:
+def _covers_class(group: Population, name: str) -> bool:
     """Return True if a metric covers the sources of a class."""
     if name == "total_time_s":
         return group.opens_connections
     if name == "idle_restart_ratio":
-        return _is_persistent(group)
+        return _keeps_connection_open(group)
     kinds = METRICS[name].file_kinds
     return not kinds or group.traffic.kind in kinds
 
 
-def packet_bits(scenario: Scenario, units: Units, name: str, selected: Sequence[int]) -> Floats:
+def count_packet_bits(
+    scenario: Scenario, units: CounterUnits, name: str, selected: Sequence[int]
+) -> Floats:
     """Return a packet counter of the selected classes, converted to IP bits."""
     groups = scenario.populations
     one, *others = {groups[index].packet_bytes for index in selected}
@@ -337,7 +336,9 @@ def packet_bits(scenario: Scenario, units: Units, name: str, selected: Sequence[
     return total
 
 
-def _goodput_bps(scenario: Scenario, units: Units, selected: Sequence[int]) -> Estimate | None:
+def _estimate_goodput_bps(
+    scenario: Scenario, units: CounterUnits, selected: Sequence[int]
+) -> Estimate | None:
     """Return the payload delivered per second; timestamps reduce the payload of a packet."""
     groups = scenario.populations
     payload_bits = {index: 8.0 * groups[index].payload_bytes for index in selected}
@@ -352,7 +353,9 @@ def _goodput_bps(scenario: Scenario, units: Units, selected: Sequence[int]) -> E
     return units.ratio(np.sum(parts, axis=0) - lacking, seconds)
 
 
-def _packet_rtt(scenario: Scenario, units: Units, selected: Sequence[int]) -> Estimate | None:
+def _estimate_packet_rtt(
+    scenario: Scenario, units: CounterUnits, selected: Sequence[int]
+) -> Estimate | None:
     """Return the mean time from the first transmission of a packet to the ACK that covers it.
 
     Little's law: the sum of these times is the integral of the number of packets in flight. With
@@ -366,18 +369,18 @@ def _packet_rtt(scenario: Scenario, units: Units, selected: Sequence[int]) -> Es
     )
 
 
-def _is_persistent(group: Population) -> bool:
+def _keeps_connection_open(group: Population) -> bool:
     """Return True if the connection of a source stays open during OFF times."""
     return group.traffic.kind == "on-off" and group.traffic.connection == "persistent"
 
 
-def link_estimates(scenario: Scenario, units: Units) -> Estimates:
+def estimate_link_metrics(scenario: Scenario, units: CounterUnits) -> Estimates:
     """Return the metrics of the bottleneck: utilisation, queue, loss by cause."""
     link = scenario.network.bottleneck
     can_overflow = not math.isinf(scenario.buffer_pkts)
     estimates: Estimates = {}
     if not math.isinf(link.rate_bps):
-        estimates["utilisation"] = _utilisation(link, units)
+        estimates["utilisation"] = _estimate_utilisation(link, units)
     if has_queue(scenario):
         estimates["queue_mean_pkts"] = units.metric("queue_mean_pkts")
     can_drop = {
@@ -393,7 +396,7 @@ def has_queue(scenario: Scenario) -> bool:
     return not math.isinf(link.rate_bps) and not link.is_policer
 
 
-def _utilisation(link: Link, units: Units) -> Estimate | None:
+def _estimate_utilisation(link: Link, units: CounterUnits) -> Estimate | None:
     """Return the busy share of time; if the rate varies, the ratio of carried to possible bytes.
 
     A token bucket may carry its burst in addition.
@@ -403,7 +406,7 @@ def _utilisation(link: Link, units: Units) -> Estimate | None:
     return units.ratio(units.link("carried_bytes"), units.link("capacity_bytes"))
 
 
-def _delay_percentiles(totals: Mapping[str, Any]) -> Estimates:
+def _estimate_delay_percentiles(totals: Mapping[str, Any]) -> Estimates:
     """Return the 95th and 99th percentiles of the queueing delay, if it was recorded."""
     _, *values = totals["wait_percentiles"]
     names = ("queue_delay_p95_s", "queue_delay_p99_s")
@@ -412,13 +415,13 @@ def _delay_percentiles(totals: Mapping[str, Any]) -> Estimates:
     return {name: point_estimate(s if s > 1e-9 else 0.0) for name, s in known if s is not None}
 
 
-def loss_estimates(units: Units) -> Estimates:
+def estimate_loss_metrics(units: CounterUnits) -> Estimates:
     """Return the metrics of loss indications and of their consequences."""
     names = ("loss_indication_ratio", "timeout_share", "t0_s", "w_at_loss_mean_pkts")
     return {name: units.metric(name) for name in (*names, "retransmit_ratio")}
 
 
-def _loss_event_ratio(seen: Snapshot) -> Estimate | None:
+def _estimate_loss_event_ratio(seen: Snapshot) -> Estimate | None:
     """Return loss events of the aggregate of all flows per packet sent; None if there is no RTT."""
     units = seen.units
     if seen.loss_events is None or not units.class_counter("rtt_samples").any():
@@ -427,7 +430,7 @@ def _loss_event_ratio(seen: Snapshot) -> Estimate | None:
     return units.ratio(events, units.class_counter("sent"), events=True, maximum=1.0)
 
 
-def _run_estimates(scenario: Scenario, seen: Snapshot) -> Estimates:
+def _metrics_without_batches(scenario: Scenario, seen: Snapshot) -> Estimates:
     """Return metrics that have no batches: the largest queue, Jain's index of the flows."""
     estimates: Estimates = {}
     if has_queue(scenario):
@@ -437,7 +440,7 @@ def _run_estimates(scenario: Scenario, seen: Snapshot) -> Estimates:
         counts = [group.count for group in groups]
         payloads = np.repeat([np.uint64(group.payload_bytes) for group in groups], counts)
         sizes = payloads if scenario.own_packets else np.uint64(1)
-        indices = [jain(seen.units.rates(sizes * sent, groups)) for sent, _ in seen.sources]
+        indices = [jain_index(seen.units.rates(sizes * sent, groups)) for sent, _ in seen.sources]
         if sum(counts) == 1:
             estimates["jain_index"] = point_estimate(1.0)
         elif all(math.isfinite(index) for index in indices):
@@ -447,9 +450,9 @@ def _run_estimates(scenario: Scenario, seen: Snapshot) -> Estimates:
     return estimates
 
 
-def jain(packets: Floats) -> float:
+def jain_index(packets: Floats) -> float:
     """Return Jain's fairness index, ``(sum x)^2 / (n sum x^2)``; nan if nothing was sent."""
-    squares = packets.size * dot(packets, packets)
+    squares = packets.size * dot_product(packets, packets)
     return float(packets.sum()) ** 2 / squares if squares else math.nan
 
 
@@ -458,12 +461,13 @@ def point_estimate(value: float) -> Estimate:
     return Estimate(value, None, None, math.inf, 0)
 
 
-def metrics(estimates: Estimates) -> dict[str, Metric]:
+def convert_to_metrics(estimates: Estimates) -> dict[str, Metric]:
     """Return the existing estimates as the metrics of an answer, in display order."""
-    return {name: _metric(e) for name in ordered(estimates) if (e := estimates[name]) is not None}
+    known = {name: e for name, e in estimates.items() if e is not None}
+    return {name: _to_metric(known[name]) for name in sort_metrics(known)}
 
 
-def _metric(estimate: Estimate) -> Metric:
+def _to_metric(estimate: Estimate) -> Metric:
     return Metric(
         *(estimate.value, estimate.low, estimate.high),
         interval_warning=estimate.interval_warning,

@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tcpcast.answer import Note
-from tcpcast.engines.packet.queue_config import marks
+from tcpcast.engines.packet.queue_config import may_mark_packets
 from tcpcast.errors import Suggestion
 from tcpcast.units import digits
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from tcpcast.engines.packet.metric_estimates import Snapshot, Units
+    from tcpcast.engines.packet.metric_estimates import CounterUnits, Snapshot
     from tcpcast.scenario import Scenario
 
 QUEUE_METRICS = (
@@ -30,32 +30,34 @@ LONGER_RTT = 0.1
 delay of the bottleneck's queue."""
 
 
-def notes(scenario: Scenario, seen: Snapshot) -> list[Note]:
+def make_model_notes(scenario: Scenario, seen: Snapshot) -> list[Note]:
     """Return a note for each missing feature of the model that affects a class."""
     several = len(scenario.populations) > 1
     result: dict[Note, None] = {}
     for index, group in enumerate(scenario.populations):
         name = f"class {group.name}: " if several else ""
         for note in (
-            *_without_marks(scenario, seen.units, index, name),
-            *_not_compared(group.tcp.control),
-            *_own_links(scenario, seen.units, index, name),
+            *_note_ecn_without_marks(scenario, seen.units, index, name),
+            *_note_unvalidated_controls(group.tcp.control),
+            *_note_delays_in_own_links(scenario, seen.units, index, name),
         ):
             result[note] = None
     return list(result)
 
 
-def _without_marks(scenario: Scenario, units: Units, index: int, name: str) -> Iterator[Note]:
+def _note_ecn_without_marks(
+    scenario: Scenario, units: CounterUnits, index: int, name: str
+) -> Iterator[Note]:
     """Yield a note if a sender with ECN receives no marks."""
     group, network = scenario.populations[index], scenario.network
     if not group.tcp.ecn:
         return
-    marking = [on for on in group.links(network) if marks(scenario, on.link)]
+    marking = [on for on in group.links(network) if may_mark_packets(scenario, on.link)]
     suggestions: tuple[Suggestion, ...] = ()
     if not marking:
-        why = "no queue on its path marks packets"
-        suggestions = (Suggestion({"network.bottleneck.queue": "codel"}),)
-    elif all(on.measured for on in marking) and _lost_and_unmarked(units, index):
+        why = "no queue_config on its path may_mark_packets packets"
+        suggestions = (Suggestion({"network.bottleneck.queue_config": "codel"}),)
+    elif all(on.measured for on in marking) and _has_drops_but_no_marks(units, index):
         why = "the queue dropped packets and marked none"
     else:
         return
@@ -67,14 +69,14 @@ def _without_marks(scenario: Scenario, units: Units, index: int, name: str) -> I
         yield Note(text, kind="remark", suggestions=suggestions)
 
 
-def _lost_and_unmarked(units: Units, index: int) -> bool:
+def _has_drops_but_no_marks(units: CounterUnits, index: int) -> bool:
     marked, dropped = (
         units.class_counter(cell, (index,)).sum() for cell in ("marked", "queue_drops")
     )
     return bool(marked == 0.0 and dropped > 0.0)
 
 
-def _not_compared(control: str) -> Iterator[Note]:
+def _note_unvalidated_controls(control: str) -> Iterator[Note]:
     if control == "bbr3":
         yield Note(
             'stack "bbr3" follows draft-ietf-ccwg-bbr-06 and was never compared with a kernel',
@@ -82,7 +84,9 @@ def _not_compared(control: str) -> Iterator[Note]:
         )
 
 
-def _own_links(scenario: Scenario, units: Units, index: int, name: str) -> Iterator[Note]:
+def _note_delays_in_own_links(
+    scenario: Scenario, units: CounterUnits, index: int, name: str
+) -> Iterator[Note]:
     """Yield a note if metrics of the queue omit delay and loss in a source's own links."""
     group = scenario.populations[index]
     own_links = [on.link for on in group.links(scenario.network) if not (on.shared or on.measured)]
@@ -95,7 +99,10 @@ def _own_links(scenario: Scenario, units: Units, index: int, name: str) -> Itera
         1e-9 * float(units.class_counter("waited_ns", (index,)).sum()) / passed if passed else rtt_s
     )
     dropped = float(units.class_counter("access_drops", (index,)).sum())
-    longer = _is_plain(scenario) and rtt_s - queue_s > (1.0 + LONGER_RTT) * group.rtt_s
+    longer = (
+        _has_rtt_only_from_bottleneck(scenario)
+        and rtt_s - queue_s > (1.0 + LONGER_RTT) * group.rtt_s
+    )
     if not (longer or dropped):
         return
     lost = f", which dropped {dropped:,.0f} packet{'' if dropped == 1 else 's'}" if dropped else ""
@@ -109,7 +116,7 @@ def _own_links(scenario: Scenario, units: Units, index: int, name: str) -> Itera
     )
 
 
-def _is_plain(scenario: Scenario) -> bool:
+def _has_rtt_only_from_bottleneck(scenario: Scenario) -> bool:
     """Return True if only the sources' own links and the bottleneck can increase the RTT."""
     network = scenario.network
     return len(network.hops) <= 1 and network.jitter is None and network.return_link is None

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tcpcast.engines.advice import stack_changes
+from tcpcast.engines.accepted_suggestions import changes_to_set_stack
 from tcpcast.errors import NotApplicable, Suggestion
-from tcpcast.scenario.cross_checks import find_place
+from tcpcast.scenario.cross_checks import find_stream_hop
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -14,17 +14,19 @@ if TYPE_CHECKING:
     from tcpcast.scenario import Scenario
 
 
-def check(scenario: Scenario) -> None:
+def check_packet_sizes(scenario: Scenario) -> None:
     """Raise NotApplicable if the simulator needs packets of one size for the scenario."""
     keys = [f"class.{name}.packet" for name in scenario.own_packets]
-    for reason, *instead in _obstacles(scenario) if keys else ():
+    for reason, *instead in _find_features_for_one_size(scenario) if keys else ():
         raise NotApplicable(f"{keys[0]}: {reason}", *instead, Suggestion(dict.fromkeys(keys)))
 
 
-def _obstacles(scenario: Scenario) -> Iterator[tuple[str, *tuple[Suggestion, ...]]]:
+def _find_features_for_one_size(
+    scenario: Scenario,
+) -> Iterator[tuple[str, *tuple[Suggestion, ...]]]:
     """Yield reasons, each with suggested changes."""
     if scenario.has_loss_feedback:
-        changes = stack_changes(scenario, "rfc-newreno")
+        changes = changes_to_set_stack(scenario, "rfc-newreno")
         yield "max-plus-reno has packets of one size", Suggestion(changes)
     network = scenario.network
     if any(link.is_policer for link in (network.bottleneck, *network.hops)):
@@ -34,7 +36,7 @@ def _obstacles(scenario: Scenario) -> Iterator[tuple[str, *tuple[Suggestion, ...
             key = f"network.hop.{hop.name}.buffer"
             packets = f"{network.buffer_pkts(hop):.0f}pkt"
             yield f"{key} is in bytes, and each source has its own", Suggestion({key: packets})
-    places = [find_place(network, stream) for stream in scenario.cross]
+    places = [find_stream_hop(network, stream) for stream in scenario.cross]
     if any(place is not None and not place.shared for place in places):
         yield (
             "cross traffic at a hop with shared = false has packets of one size",

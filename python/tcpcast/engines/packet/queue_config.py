@@ -49,7 +49,7 @@ def buffer_capacity(packets: float, rate_bps: float, packet_bytes: int) -> int |
     return None if math.isinf(packets) else math.floor(packets)
 
 
-def limit_of_lengths(scenario: Scenario, link: Link | ReturnLink) -> int | None:
+def buffer_limit_bytes(scenario: Scenario, link: Link | ReturnLink) -> int | None:
     """Return the buffer of a link in bytes if packets differ in size, otherwise None.
 
     Without ``[[class]] packet``, a buffer in bytes is converted to a number of full packets.
@@ -63,7 +63,7 @@ def uses_ecn(scenario: Scenario) -> bool:
     return any(bool(group.tcp.ecn) for group in scenario.populations)
 
 
-def marks(scenario: Scenario, link: Link | ReturnLink) -> bool:
+def may_mark_packets(scenario: Scenario, link: Link | ReturnLink) -> bool:
     """Return True if a link may mark packets of the scenario."""
     queue = link.queue
     if isinstance(queue, Red):
@@ -71,58 +71,60 @@ def marks(scenario: Scenario, link: Link | ReturnLink) -> bool:
     return isinstance(queue, Codel | Pie) and queue.ecn and uses_ecn(scenario)
 
 
-def queue(scenario: Scenario, link: Link | ReturnLink) -> Choice:
+def queue_config(scenario: Scenario, link: Link | ReturnLink) -> Choice:
     """Return a link's discipline with its parameters."""
     packet_bytes = scenario.network.packet_bytes
     if isinstance(link.varying, TokenBucket) and link.is_policer:
-        return {"policed": {"tokens": _tokens(link.varying), "packet_bytes": packet_bytes}}
-    discipline = _discipline(scenario, link)
-    limit_bytes = limit_of_lengths(scenario, link)
+        return {
+            "policed": {"tokens": _token_bucket_config(link.varying), "packet_bytes": packet_bytes}
+        }
+    discipline = _discipline_config(scenario, link)
+    limit_bytes = buffer_limit_bytes(scenario, link)
     by_length = limit_bytes is not None or isinstance(link.queue, FairQueue)
-    is_managed = isinstance(link.queue, ManagedQueue) or marks(scenario, link)
+    is_managed = isinstance(link.queue, ManagedQueue) or may_mark_packets(scenario, link)
     if is_managed or link.varying is not None or (by_length and scenario.own_packets):
-        rate = _rate(link)
+        rate = _rate_config(link)
         return {"managed": {"discipline": discipline, "rate": rate, "limit_bytes": limit_bytes}}
     if isinstance(link.queue, FairQueue):
-        return {"fair": {**_drr(scenario, link.queue), "packet_bytes": packet_bytes}}
+        return {"fair": {**_drr_config(scenario, link.queue), "packet_bytes": packet_bytes}}
     if isinstance(link.queue, Red) and isinstance(link, Link):
-        return {"red": _red(scenario, link)}
+        return {"red": _red_config(scenario, link)}
     return "drop-tail"
 
 
-def _rate(link: Link | ReturnLink) -> Config:
+def _rate_config(link: Link | ReturnLink) -> Config:
     if isinstance(link.varying, OpportunityRate):
         return {"opportunities": list(link.varying.opportunities.pairs)}
     if isinstance(link.varying, TokenBucket):
-        return {"bucket": _tokens(link.varying)}
-    return {"constant": None if math.isinf(link.rate_bps) else _bps(link.rate_bps)}
+        return {"bucket": _token_bucket_config(link.varying)}
+    return {"constant": None if math.isinf(link.rate_bps) else _finite_bps(link.rate_bps)}
 
 
-def _tokens(bucket: TokenBucket) -> Config:
-    return {"rate_bps": _bps(bucket.bucket), "burst_bytes": bucket.burst}
+def _token_bucket_config(bucket: TokenBucket) -> Config:
+    return {"rate_bps": _finite_bps(bucket.bucket), "burst_bytes": bucket.burst}
 
 
-def _bps(rate: float) -> int:
+def _finite_bps(rate: float) -> int:
     return max(1, round(rate))
 
 
-def _discipline(scenario: Scenario, link: Link | ReturnLink) -> Choice:
+def _discipline_config(scenario: Scenario, link: Link | ReturnLink) -> Choice:
     queue, mtu_bytes = link.queue, scenario.network.packet_bytes
     if isinstance(queue, FqCodel):
-        codel = _codel(queue, mtu_bytes)
+        codel = _codel_config(queue, mtu_bytes)
         return {"fq-codel": {"codel": codel, "queues": queue.flows, "quantum_bytes": queue.quantum}}
     if isinstance(queue, Codel):
-        return {"codel": _codel(queue, mtu_bytes)}
+        return {"codel": _codel_config(queue, mtu_bytes)}
     if isinstance(queue, Pie):
-        return {"pie": _pie(queue, mtu_bytes)}
+        return {"pie": _pie_config(queue, mtu_bytes)}
     if isinstance(queue, FairQueue):
-        return {"drr": _drr(scenario, queue)}
+        return {"drr": _drr_config(scenario, queue)}
     if isinstance(queue, Red) and isinstance(link, Link):
-        return {"red": _red(scenario, link)}
+        return {"red": _red_config(scenario, link)}
     return "head-drop" if isinstance(queue, HeadDrop) else "drop-tail"
 
 
-def _codel(queue: Codel, mtu_bytes: int) -> Config:
+def _codel_config(queue: Codel, mtu_bytes: int) -> Config:
     threshold = queue.ce_threshold
     return {
         "target_ns": round(queue.target * 1e9),
@@ -134,7 +136,7 @@ def _codel(queue: Codel, mtu_bytes: int) -> Config:
     }
 
 
-def _pie(queue: Pie, mtu_bytes: int) -> Config:
+def _pie_config(queue: Pie, mtu_bytes: int) -> Config:
     return {
         "target_ns": round(queue.target * 1e9),
         "update_ns": round(queue.update * 1e9),
@@ -147,7 +149,7 @@ def _pie(queue: Pie, mtu_bytes: int) -> Config:
     }
 
 
-def _red(scenario: Scenario, link: Link) -> Config:
+def _red_config(scenario: Scenario, link: Link) -> Config:
     red = scenario.network.red_parameters(link)
     if red is None:
         raise TypeError(f"the link's queue is {link.queue}")
@@ -158,11 +160,11 @@ def _red(scenario: Scenario, link: Link) -> Config:
         "weight": red.weight,
         "gentle": red.gentle,
         "packets_per_second": red.packets_per_second,
-        "ecn": marks(scenario, link),
+        "ecn": may_mark_packets(scenario, link),
     }
 
 
-def _drr(scenario: Scenario, queue: FairQueue) -> Config:
+def _drr_config(scenario: Scenario, queue: FairQueue) -> Config:
     drawn = scenario.has_loss_feedback and queue.drop != "arriving"
     return {
         # A quantum of one packet is round robin per packet.

@@ -16,9 +16,13 @@ import numpy as np
 
 from tcpcast.answer import Note
 from tcpcast.drift import MIN_CYCLES
-from tcpcast.engines.packet.convergence import indications, unconverged, unconverged_classes
-from tcpcast.engines.packet.heavy_tails import heavy_tails
-from tcpcast.engines.packet.unfinished import with_lower_bounds
+from tcpcast.engines.packet.convergence import (
+    count_loss_indications,
+    find_unconverged_class_metrics,
+    find_unconverged_metrics,
+)
+from tcpcast.engines.packet.heavy_tails import warn_about_heavy_tails
+from tcpcast.engines.packet.unfinished_transfers import replace_by_lower_bounds
 from tcpcast.metrics import LOSS_INDICATIONS, METRICS
 from tcpcast.scenario.modern_tcp import RATE_BASED
 from tcpcast.scenario.queue import FairQueue
@@ -30,7 +34,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from tcpcast.engines.packet.metric_estimates import Estimates, Snapshot, Units
+    from tcpcast.engines.packet.metric_estimates import CounterUnits, Estimates, Snapshot
     from tcpcast.metrics import Counters
     from tcpcast.scenario import Scenario
     from tcpcast.statistics import Estimate
@@ -70,26 +74,26 @@ EVENTS: dict[Counters, str] = {
 """Names of counted events in messages; all others are "losses"."""
 
 
-def add_warnings(scenario: Scenario, seen: Snapshot, estimates: Estimates) -> Estimates:
+def add_interval_warnings(scenario: Scenario, seen: Snapshot, estimates: Estimates) -> Estimates:
     """Return the estimates over all classes with their warnings: see :func:`_add_warnings`."""
     classes = range(len(scenario.populations))
-    return _with_warnings(
-        scenario, seen, estimates, classes, unconverged(scenario, seen, estimates)
+    return _add_warnings(
+        scenario, seen, estimates, classes, find_unconverged_metrics(scenario, seen, estimates)
     )
 
 
-def add_class_warnings(
+def add_class_interval_warnings(
     scenario: Scenario, seen: Snapshot, each: Sequence[Estimates]
 ) -> list[Estimates]:
     """Return the estimates of each class with their warnings: see :func:`_add_warnings`."""
-    slow = unconverged_classes(scenario, seen, each)
+    slow = find_unconverged_class_metrics(scenario, seen, each)
     return [
-        _with_warnings(scenario, seen, estimates, (index,), slow[index])
+        _add_warnings(scenario, seen, estimates, (index,), slow[index])
         for index, estimates in enumerate(each)
     ]
 
 
-def _with_warnings(
+def _add_warnings(
     scenario: Scenario,
     seen: Snapshot,
     estimates: Estimates,
@@ -110,30 +114,30 @@ def _with_warnings(
         Metrics that have not converged, with reasons.
     """
     units = seen.units
-    missing = _missing(scenario, units, classes)
+    missing = _missing_in_run(scenario, units, classes)
     if has_too_few_files(scenario, units, classes):
         estimates = {
             name: replace(e, value=math.nan) if e is not None and e.units else e
             for name, e in estimates.items()
         }
     warnings = [
-        *_too_short(scenario, units, classes),
-        *heavy_tails(scenario, units, classes, min_files=MIN_FILES),
+        *_short_run_warnings(scenario, units, classes),
+        *warn_about_heavy_tails(scenario, units, classes, min_files=MIN_FILES),
     ]
-    rare, short = _rare_losses(scenario, seen, classes), too_short(estimates)
+    rare, short = _rare_loss_warnings(scenario, seen, classes), too_short(estimates)
     by_metric = {
         name: None
         if e is None
-        else _with_metric_warnings(
+        else _add_metric_warnings(
             name, e, units, missing or rare.get(name) or slow.get(name), warnings
         )
         for name, e in estimates.items()
     }
     by_batches = {
-        name: None if e is None else _with_batch_warnings(name, e, units, correlated=name in short)
+        name: None if e is None else _add_batch_warnings(name, e, units, correlated=name in short)
         for name, e in by_metric.items()
     }
-    return with_lower_bounds(scenario, seen, by_batches, classes)
+    return replace_by_lower_bounds(scenario, seen, by_batches, classes)
 
 
 def reliable_percentiles(
@@ -153,15 +157,17 @@ def reliable_percentiles(
     return np.where(beyond > MIN_EVENTS - 0.5, percentiles.astype(np.float64), np.nan)
 
 
-def withhold_intervals(table: Mapping[str, NDArray[Any]], files: float) -> dict[str, NDArray[Any]]:
+def withhold_goodput_intervals(
+    table: Mapping[str, NDArray[Any]], files: float
+) -> dict[str, NDArray[Any]]:
     """Return table ``file_goodput``, without intervals if there are too few files for any."""
     if files >= MIN_FILES or not table:
         return dict(table)
     return dict(table) | {name: np.full_like(table[name], np.nan) for name in ("low", "high")}
 
 
-def quantile_warnings(
-    scenario: Scenario, units: Units, estimates: Mapping[float, Estimate]
+def warn_about_goodput_quantiles(
+    scenario: Scenario, units: CounterUnits, estimates: Mapping[float, Estimate]
 ) -> list[Note]:
     """Return notes on quantiles of file goodput whose interval is missing or needs a check.
 
@@ -174,21 +180,21 @@ def quantile_warnings(
     """
     files = float(units.class_counter("transfers").sum())
     load = scenario.arriving_load
-    relaxation_s = 0.0 if load is None or load >= 1.0 else _relaxation_s(scenario, load)
+    relaxation_s = 0.0 if load is None or load >= 1.0 else _queue_relaxation_s(scenario, load)
     reasons: dict[str, list[float]] = {}
     withheld = set[str]()
     lacking = [share for share, e in estimates.items() if e.low is None or files < MIN_FILES]
     if lacking:
         rarest = min(min(share, 1.0 - share) for share in lacking)
         needed = max(MIN_FILES, math.ceil(MIN_EVENTS / rarest - 1e-6))
-        why = f"too few files: {_counted(files, 'file')}, {needed:,} are needed; no interval for"
+        why = f"too few files: {_count_text(files, 'file')}, {needed:,} are needed; no interval for"
         reasons[why] = lacking
         withheld = {why}
     short = too_short(estimates)
     for share, e in estimates.items():
         needed_s = MIN_RARE_RELAXATIONS * relaxation_s / min(share, 1.0 - share)
-        warning = _shorter_than(units, needed_s) or next(
-            _batch_warnings(e, correlated=share in short), None
+        warning = _shorter_than_text(units, needed_s) or next(
+            _short_run_warnings_by_metric(e, correlated=share in short), None
         )
         if share not in lacking and warning is not None:
             reasons.setdefault(f"{warning}; check the interval of", []).append(share)
@@ -203,16 +209,16 @@ def quantile_warnings(
     ]
 
 
-def _with_metric_warnings(
+def _add_metric_warnings(
     name: str,
     estimate: Estimate,
-    units: Units,
+    units: CounterUnits,
     missing: str | None,
     warnings: Sequence[tuple[str, bool]],
 ) -> Estimate:
     if estimate.low is None and estimate.units == 0:  # a requested number, or an extreme
         return estimate
-    reason = missing or _missing_observations(name, estimate, units)
+    reason = missing or _missing_in_metric(name, estimate, units)
     if name == "jain_index" and estimate.units < MIN_REPLICATIONS:
         reason = f"too few replications: {MIN_REPLICATIONS} are needed"
     if reason is None and estimate.low is None:
@@ -220,34 +226,34 @@ def _with_metric_warnings(
     if reason is not None:
         return estimate.with_warning(reason, withheld=True)
     if METRICS[name].can_be_constant and estimate.half_width == 0.0:
-        estimate = _rule_of_three(name, estimate, units)
+        estimate = _rule_of_three_interval(name, estimate, units)
     for warning, is_permanent in warnings:
         estimate = estimate.with_warning(warning, is_permanent=is_permanent)
     return estimate
 
 
-def _with_batch_warnings(
-    name: str, estimate: Estimate, units: Units, *, correlated: bool
+def _add_batch_warnings(
+    name: str, estimate: Estimate, units: CounterUnits, *, correlated: bool
 ) -> Estimate:
-    for warning in _batch_warnings(estimate, correlated=correlated):
-        estimate = estimate.with_warning(_rare_timeouts(name, units) or warning)
+    for warning in _short_run_warnings_by_metric(estimate, correlated=correlated):
+        estimate = estimate.with_warning(_rare_timeouts_warning(name, units) or warning)
     return estimate
 
 
-def _rare_timeouts(name: str, units: Units) -> str | None:
+def _rare_timeouts_warning(name: str, units: CounterUnits) -> str | None:
     """Return a message if the rare packets that wait for a timeout make the batches differ."""
     timeouts = float(units.class_counter("timeouts").sum())
     rare = name == "rtt_packet_mean_s" and timeouts > 0.0
-    return _timeouts_warning(timeouts) if rare else None
+    return _rare_timeouts_text(timeouts) if rare else None
 
 
-def _timeouts_warning(timeouts: float) -> str | None:
+def _rare_timeouts_text(timeouts: float) -> str | None:
     if timeouts >= MIN_EVENTS:
         return None
-    return f"too few timeouts: {_counted(timeouts, 'timeout')}, {MIN_EVENTS} are needed"
+    return f"too few timeouts: {_count_text(timeouts, 'timeout')}, {MIN_EVENTS} are needed"
 
 
-def _rule_of_three(name: str, estimate: Estimate, units: Units) -> Estimate:
+def _rule_of_three_interval(name: str, estimate: Estimate, units: CounterUnits) -> Estimate:
     """Return an interval for a value that was equal in all n observations (rule of three).
 
     With 95 % confidence, less than 3 / n of all cases have another value. The interval assumes
@@ -262,7 +268,7 @@ def _rule_of_three(name: str, estimate: Estimate, units: Units) -> Estimate:
 
 
 def has_too_few_files(
-    scenario: Scenario, units: Units, classes: Sequence[int] | None = None
+    scenario: Scenario, units: CounterUnits, classes: Sequence[int] | None = None
 ) -> bool:
     """Return True if the run finished too few files for sums over the run to be representative.
 
@@ -278,24 +284,24 @@ def has_too_few_files(
     return float(units.class_counter("transfers", classes).sum()) < MIN_EVENTS
 
 
-def _missing(scenario: Scenario, units: Units, classes: Sequence[int]) -> str | None:
+def _missing_in_run(scenario: Scenario, units: CounterUnits, classes: Sequence[int]) -> str | None:
     """Return a message if all metrics rest on too few files, or on too few losses of flows."""
     kinds = {scenario.populations[index].traffic.kind for index in classes}
     if kinds & {"on-off", "transfers"}:
         files = units.class_counter("transfers", classes).sum()
-        enough = min_files(scenario, float(files), indications(units, classes))
+        enough = min_files(scenario, float(files), count_loss_indications(units, classes))
         if files < enough:
-            return f"too few files: {_counted(files, 'file')}, {enough} are needed"
+            return f"too few files: {_count_text(files, 'file')}, {enough} are needed"
         return None
-    losses = indications(units, classes)
+    losses = count_loss_indications(units, classes)
     if losses >= MIN_EVENTS or (losses == 0 and not scenario.has_random_loss):
         return None
-    if effective_marks(scenario, units, classes) >= MIN_EVENTS:
+    if count_effective_marks(scenario, units, classes) >= MIN_EVENTS:
         return None
-    return f"too few losses: {_counted(losses, 'loss indication')}, {MIN_EVENTS} are needed"
+    return f"too few losses: {_count_text(losses, 'loss indication')}, {MIN_EVENTS} are needed"
 
 
-def min_files_by_size(scenario: Scenario, seen: Snapshot) -> dict[int, int]:
+def min_transfers_by_size(scenario: Scenario, seen: Snapshot) -> dict[int, int]:
     """Return the minimum number of transfers for an interval, per listed size.
 
     Loss indications are counted over all sizes: each size gets its share of all losses.
@@ -304,7 +310,7 @@ def min_files_by_size(scenario: Scenario, seen: Snapshot) -> dict[int, int]:
     for size, losses, count, *_ in seen.totals["transfers"]:
         counts[size] += count
         lost[size] += losses * count
-    each = indications(seen.units) / max(lost.total(), 1)
+    each = count_loss_indications(seen.units) / max(lost.total(), 1)
     return {size: min_files(scenario, counts[size], each * lost[size]) for size in counts}
 
 
@@ -324,14 +330,18 @@ def min_files(scenario: Scenario, files: float, indications: float) -> int:
     return max(MIN_UNITS, math.ceil(MIN_FILES / each))
 
 
-def _rare_losses(scenario: Scenario, seen: Snapshot, classes: Sequence[int]) -> dict[str, str]:
+def _rare_loss_warnings(
+    scenario: Scenario, seen: Snapshot, classes: Sequence[int]
+) -> dict[str, str]:
     """Return messages, by metric, for metrics that rest on too few bursts of losses.
 
     Random losses are independent: their count has the interval of its events.
     """
     units = seen.units
     bursts = int(np.count_nonzero(units.class_counter("queue_drops")))
-    if scenario.isolated_transfers is not None or (bursts == 0 and not _near_loss(scenario, seen)):
+    if scenario.isolated_transfers is not None or (
+        bursts == 0 and not _is_queue_near_loss(scenario, seen)
+    ):
         return {}
     messages = {}
     for name in ("queue_loss_ratio",) if scenario.has_random_loss else METRICS:
@@ -342,7 +352,7 @@ def _rare_losses(scenario: Scenario, seen: Snapshot, classes: Sequence[int]) -> 
         what, count = (EVENTS.get(counters, "losses"), own) if own else ("losses", bursts)
         if count == 0:
             messages[name] = (
-                f"too few losses: none, and the queue reached {_longest(scenario, seen)}"
+                f"too few losses: none, and the queue reached {_largest_queue_text(scenario, seen)}"
             )
         elif count < MIN_EVENTS:
             where = f"they came in {count} of {units.link('time_ns').size} batches of the run"
@@ -350,7 +360,7 @@ def _rare_losses(scenario: Scenario, seen: Snapshot, classes: Sequence[int]) -> 
     return messages
 
 
-def _longest(scenario: Scenario, seen: Snapshot) -> str:
+def _largest_queue_text(scenario: Scenario, seen: Snapshot) -> str:
     """Return the largest queue as text, with the buffer if all flows share it."""
     queue = scenario.network.bottleneck.queue
     if isinstance(queue, FairQueue) and queue.buffers == "individual":
@@ -358,7 +368,7 @@ def _longest(scenario: Scenario, seen: Snapshot) -> str:
     return f"{seen.largest_queue:,} of {scenario.buffer_pkts:,.0f} packets"
 
 
-def _near_loss(scenario: Scenario, seen: Snapshot) -> bool:
+def _is_queue_near_loss(scenario: Scenario, seen: Snapshot) -> bool:
     """Return True if the queue came so close to its buffer that the next burst may cause loss."""
     if not {group.traffic.kind for group in scenario.populations} & {"on-off", "transfers"}:
         return False
@@ -371,7 +381,7 @@ def _near_loss(scenario: Scenario, seen: Snapshot) -> bool:
     return seen.largest_queue >= NEAR_LOSS * room
 
 
-def effective_marks(scenario: Scenario, units: Units, classes: Sequence[int]) -> float:
+def count_effective_marks(scenario: Scenario, units: CounterUnits, classes: Sequence[int]) -> float:
     """Return the number of marked packets of flows that reduce their window on a mark."""
     groups = scenario.populations
     responding = [
@@ -382,15 +392,15 @@ def effective_marks(scenario: Scenario, units: Units, classes: Sequence[int]) ->
     return float(units.class_counter("marked", responding).sum()) if responding else 0.0
 
 
-def _missing_observations(name: str, estimate: Estimate, units: Units) -> str | None:
+def _missing_in_metric(name: str, estimate: Estimate, units: CounterUnits) -> str | None:
     """Return a message if one metric lacks observations, beyond the needs of all metrics."""
     timeouts = float(units.class_counter("timeout_sequences").sum())
-    losses, row = indications(units), METRICS[name]
+    losses, row = count_loss_indications(units), METRICS[name]
     is_of_timeouts = row.ratio_of[1] == SEQUENCES
-    if is_of_timeouts and _timeouts_warning(timeouts):
-        return _timeouts_warning(timeouts)
+    if is_of_timeouts and _rare_timeouts_text(timeouts):
+        return _rare_timeouts_text(timeouts)
     if row.ratio_of[1] == LOSS_INDICATIONS and losses < MIN_EVENTS:
-        return f"too few losses: {_counted(losses, 'loss indication')}, {MIN_EVENTS} are needed"
+        return f"too few losses: {_count_text(losses, 'loss indication')}, {MIN_EVENTS} are needed"
     if name == "timeout_share" and losses - timeouts < MIN_EVENTS:
         return f"too few fast retransmits: {losses - timeouts:.0f}, {MIN_EVENTS} are needed"
     if row.can_be_constant and estimate.differing_units is not None:
@@ -411,15 +421,15 @@ def _equal_batches_warning(differing_units: int, timeouts: float | None) -> str 
         return None
     differ = "all batches of the run are alike"
     if differing_units > 0:
-        differ = f"{_counted(differing_units, 'batch is', 'batches are')} unlike"
+        differ = f"{_count_text(differing_units, 'batch is', 'batches are')} unlike"
     return f"too few values: {differ}, {MIN_EVENTS} unlike the rest are needed"
 
 
-def _counted(number: float, what: str, several: str = "") -> str:
+def _count_text(number: float, what: str, several: str = "") -> str:
     return f"{number:,.0f} {what if round(number) == 1 else several or f'{what}s'}"
 
 
-def _batch_warnings(estimate: Estimate, *, correlated: bool) -> Iterator[str]:
+def _short_run_warnings_by_metric(estimate: Estimate, *, correlated: bool) -> Iterator[str]:
     if estimate.has_few_events and estimate.value != 0.0:
         yield f"it rests on fewer than {MIN_EVENTS} events"
     if correlated:
@@ -428,10 +438,10 @@ def _batch_warnings(estimate: Estimate, *, correlated: bool) -> Iterator[str]:
         yield "the run is too short: one batch differs more than all others; make it longer"
 
 
-def _too_short(
-    scenario: Scenario, units: Units, classes: Sequence[int]
+def _short_run_warnings(
+    scenario: Scenario, units: CounterUnits, classes: Sequence[int]
 ) -> Iterator[tuple[str, bool]]:
-    """Yield a message if the run is too short for independent batches, and if any run would be."""
+    """Yield a message if batches are not independent, and True if no longer run helps."""
     if scenario.isolated_transfers is not None:
         return
     load = scenario.arriving_load
@@ -439,16 +449,16 @@ def _too_short(
         yield "the offered load is above the bottleneck's rate: the queue has no steady state", True
         return
     needed_s = MIN_CYCLES * max(
-        (_cycle_s(scenario, units, index) for index in classes), default=0.0
+        (_mean_file_cycle_s(scenario, units, index) for index in classes), default=0.0
     )
     if load is not None:
-        needed_s = max(needed_s, MIN_RELAXATIONS * _relaxation_s(scenario, load))
-    lacking = _shorter_than(units, needed_s)
+        needed_s = max(needed_s, MIN_RELAXATIONS * _queue_relaxation_s(scenario, load))
+    lacking = _shorter_than_text(units, needed_s)
     if lacking is not None:
         yield lacking, False
 
 
-def _shorter_than(units: Units, needed_s: float) -> str | None:
+def _shorter_than_text(units: CounterUnits, needed_s: float) -> str | None:
     measured_s = float(units.link("time_ns").sum()) * 1e-9
     if measured_s >= needed_s:
         return None
@@ -456,7 +466,7 @@ def _shorter_than(units: Units, needed_s: float) -> str | None:
     return f"the run is too short: {measured} were measured, {needed} are needed"
 
 
-def _cycle_s(scenario: Scenario, units: Units, index: int) -> float:
+def _mean_file_cycle_s(scenario: Scenario, units: CounterUnits, index: int) -> float:
     """Return the mean time from one file of a source to the next.
 
     For an endless flow, the mean time from loss to loss, or from mark to mark if it responds to
@@ -464,7 +474,9 @@ def _cycle_s(scenario: Scenario, units: Units, index: int) -> float:
     """
     group = scenario.populations[index]
     if group.traffic.kind == "bulk":
-        losses = indications(units, (index,)) + effective_marks(scenario, units, (index,))
+        losses = count_loss_indications(units, (index,)) + count_effective_marks(
+            scenario, units, (index,)
+        )
         measured_s = float(units.link("time_ns").sum()) * 1e-9
         return measured_s * group.count / losses if losses else 0.0
     files = float(units.class_counter("transfers", (index,)).sum())
@@ -474,7 +486,7 @@ def _cycle_s(scenario: Scenario, units: Units, index: int) -> float:
     return on_s + (group.traffic.off.mean_value() if group.traffic.kind == "on-off" else 0.0)
 
 
-def _relaxation_s(scenario: Scenario, load: float) -> float:
+def _queue_relaxation_s(scenario: Scenario, load: float) -> float:
     """Return the correlation time of an M/G/1 queue, which grows with the load."""
     bits = [
         group.traffic.mean_size_pkts * 8.0 * group.packet_bytes

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from tcpcast.engines.packet.loss_config import loss_model
-from tcpcast.engines.packet.queue_config import buffer_capacity, queue
+from tcpcast.engines.packet.loss_config import loss_model_config
+from tcpcast.engines.packet.queue_config import buffer_capacity, queue_config
 
 if TYPE_CHECKING:
     from tcpcast.engines.packet.config_types import Config
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from tcpcast.statistics import Estimate
 
 
-def return_link(scenario: Scenario) -> Config | None:
+def return_link_config(scenario: Scenario) -> Config | None:
     """Return the return link; None if ACKs neither queue nor get lost.
 
     If ACKs can only get lost, the link has the rate of the bottleneck and an unlimited buffer.
@@ -27,12 +27,12 @@ def return_link(scenario: Scenario) -> Config | None:
     return {
         "rate_bps": None if math.isinf(network.return_bps) else max(1, round(network.return_bps)),
         "buffer_pkts": buffer_capacity(room, network.return_bps, network.ack_bytes),
-        "queue": "drop-tail" if link is None else queue(scenario, link),
-        "loss": loss_model(network.ack_loss),
+        "queue": "drop-tail" if link is None else queue_config(scenario, link),
+        "loss": loss_model_config(network.ack_loss),
     }
 
 
-def estimates(scenario: Scenario, seen: Snapshot) -> dict[str, Estimate | None]:
+def estimate_return_link_metrics(scenario: Scenario, seen: Snapshot) -> dict[str, Estimate | None]:
     """Return the utilisation, loss and queueing delay of the return link."""
     network = scenario.network
     if not network.has_return:

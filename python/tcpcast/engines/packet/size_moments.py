@@ -19,7 +19,7 @@ _SUMMED_ONE_BY_ONE = 4096
 _STEPS = 500
 
 
-def mean_of_whole_packets(distribution: Distribution[Any], *, rounded_down: bool = False) -> float:
+def mean_drawn_size_pkts(distribution: Distribution[Any], *, rounded_down: bool = False) -> float:
     """Return the mean of the drawn sizes: full packets, at least one.
 
     Parameters
@@ -33,11 +33,11 @@ def mean_of_whole_packets(distribution: Distribution[Any], *, rounded_down: bool
     # The mean is the sum of P(size >= k), the first of which is 1.
     small = math.fsum(distribution.above(k - shift) for k in range(2, _SUMMED_ONE_BY_ONE + 1))
     # The remaining terms as an integral from the beginning of the next term's step.
-    times, beyond = _survival(distribution, _SUMMED_ONE_BY_ONE + 0.5 - shift)
+    times, beyond = _survival_function(distribution, _SUMMED_ONE_BY_ONE + 0.5 - shift)
     return 1.0 + small + float(np.trapezoid(beyond, times))
 
 
-def unseen_share(distribution: Distribution[Any], files: float) -> float:
+def unseen_share_of_square_mean(distribution: Distribution[Any], files: float) -> float:
     """Return the share of the mean square size in files larger than 1 in ``files``.
 
     This number of files hardly ever includes such a size, so the variance of the drawn sizes, and
@@ -59,12 +59,12 @@ def unseen_share(distribution: Distribution[Any], files: float) -> float:
         return 1.0
     if distribution.is_constant():
         return 0.0
-    return _square_beyond(distribution, _exceeded_once_in(distribution, files)) / _square_beyond(
-        distribution, 0.0
-    )
+    return _square_mean_above(
+        distribution, _size_exceeded_once_in(distribution, files)
+    ) / _square_mean_above(distribution, 0.0)
 
 
-def _exceeded_once_in(distribution: Distribution[Any], files: float) -> float:
+def _size_exceeded_once_in(distribution: Distribution[Any], files: float) -> float:
     low, high = math.log(1e-3), math.log(LARGEST_PKTS)
     for _ in range(60):
         middle = (low + high) / 2
@@ -75,14 +75,14 @@ def _exceeded_once_in(distribution: Distribution[Any], files: float) -> float:
     return math.exp(low)
 
 
-def _square_beyond(distribution: Distribution[Any], minimum: float) -> float:
+def _square_mean_above(distribution: Distribution[Any], minimum: float) -> float:
     """Return E[X^2; X > least], truncated at the largest size."""
-    times, beyond = _survival(distribution, minimum)
+    times, beyond = _survival_function(distribution, minimum)
     inside = float(np.trapezoid(2.0 * times * beyond, times))
     return minimum**2 * distribution.above(minimum) + inside
 
 
-def _survival(
+def _survival_function(
     distribution: Distribution[Any], minimum: float
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return geometrically spaced sizes t, the first one ``minimum``, and P(X > t)."""

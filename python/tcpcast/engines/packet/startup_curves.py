@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     Row = dict[str, Any]
 
 
-def table(
+def delivered_table(
     scenario: Scenario, packets: Sequence[Sequence[Sequence[int]]]
 ) -> dict[str, NDArray[Any]]:
     """Return one row per class of endless flows and time of ``run.report_at``.
@@ -48,7 +48,7 @@ def table(
             payload = group.payload_bytes
             of_class = [run[first:last] for run in packets]
             for index, time_s in enumerate(scenario.run.report_at or ()):
-                rows += _row(group.name, time_s, index, payload, of_class)
+                rows += _delivered_row(group.name, time_s, index, payload, of_class)
         first = last if group.traffic.kind != "transfers" else first
     if not rows:
         return {}
@@ -56,7 +56,7 @@ def table(
     return {name: np.array([row[name] for row in rows]) for name in names}
 
 
-def _row(
+def _delivered_row(
     name: str, time_s: float, index: int, payload: int, packets: Sequence[Sequence[Sequence[int]]]
 ) -> list[Row]:
     reached = [[flow[index] for flow in run if len(flow) > index] for run in packets]
@@ -70,7 +70,9 @@ def _row(
     return [row | {"low": low, "high": high, "flows": sum(map(len, reached))}]
 
 
-def warnings(scenario: Scenario, delivered: dict[str, NDArray[Any]]) -> list[Note]:
+def warn_about_unreached_times(
+    scenario: Scenario, delivered: dict[str, NDArray[Any]]
+) -> list[Note]:
     """Return a note if no flow reached one of the times."""
     reached = set(delivered.get("t_s", ()))
     missing = [time for time in scenario.run.report_at or () if time not in reached]

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tcpcast.engines.formula.feed import limiting_link
-from tcpcast.engines.packet.reliability import effective_marks
+from tcpcast.engines.formula.feed import find_limiting_link
+from tcpcast.engines.packet.reliability import count_effective_marks
 from tcpcast.scenario.modern_tcp import RATE_BASED
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ MAX_UNSETTLED_SHARE = 0.1
 """Largest share of flows without a steady state for which values are kept."""
 
 
-def unsettled_reason(
+def no_steady_state_reason(
     scenario: Scenario, seen: Snapshot, run: _native.Simulation, answer: Answer
 ) -> str | None:
     """Return the reason why the flows of a run are not in a steady state, None if they are.
@@ -35,7 +35,9 @@ def unsettled_reason(
     limits it. A flow in its first fast recovery repairs the losses of slow start, one packet per
     RTT.
     """
-    bulk = [index for index, group in enumerate(scenario.populations) if _can_settle(group)]
+    bulk = [
+        index for index, group in enumerate(scenario.populations) if _can_reach_steady_state(group)
+    ]
     if not bulk:
         return None
     growing, repairing, flows = 0, 0, 0
@@ -45,16 +47,20 @@ def unsettled_reason(
         stages = np.concatenate([each[of_class] for each in run.stages()])
         flows += stages.size
         repairing += int(np.count_nonzero(stages == FIRST_RECOVERY))
-        is_limited = _is_limited(scenario, scenario.populations[index], seen, answer, index)
-        if not is_limited and effective_marks(scenario, seen.units, (index,)) < stages.size:
-            growing += _growing(stages, seen, index)
+        is_limited = _is_limited_by_window_or_link(
+            scenario, scenario.populations[index], seen, answer, index
+        )
+        if not is_limited and count_effective_marks(scenario, seen.units, (index,)) < stages.size:
+            growing += _count_growing_flows(stages, seen, index)
     if growing + repairing <= MAX_UNSETTLED_SHARE * flows:
         return None
     marked = any(scenario.populations[index].tcp.ecn for index in bulk)
-    return _message(growing, repairing, flows, "a loss or a mark" if marked else "a loss")
+    return _no_steady_state_message(
+        growing, repairing, flows, "a loss or a mark" if marked else "a loss"
+    )
 
 
-def _can_settle(group: Population) -> bool:
+def _can_reach_steady_state(group: Population) -> bool:
     """Return True if the senders never finish, and losses end the growth of their windows."""
     tcp = group.tcp
     return (
@@ -62,7 +68,9 @@ def _can_settle(group: Population) -> bool:
     )
 
 
-def _growing(stages: np.ndarray[tuple[int], np.dtype[np.uint8]], seen: Snapshot, index: int) -> int:
+def _count_growing_flows(
+    stages: np.ndarray[tuple[int], np.dtype[np.uint8]], seen: Snapshot, index: int
+) -> int:
     """Count flows whose windows only grew, from the start or over the measured time."""
     indications = seen.units.class_counter("fast_retransmits", [index]).sum()
     indications += seen.units.class_counter("timeout_sequences", [index]).sum()
@@ -70,7 +78,7 @@ def _growing(stages: np.ndarray[tuple[int], np.dtype[np.uint8]], seen: Snapshot,
     return int(np.count_nonzero(stages == LOSSLESS) + beyond)
 
 
-def _is_limited(
+def _is_limited_by_window_or_link(
     scenario: Scenario, group: Population, seen: Snapshot, answer: Answer, index: int
 ) -> bool:
     """Return True if the flows of a class get all that their windows or the links allow."""
@@ -87,23 +95,25 @@ def _is_limited(
     utilisation = answer.metrics.get("utilisation")
     if utilisation is not None and utilisation.value >= FULL:
         return True
-    link = limiting_link(scenario, group)
+    link = find_limiting_link(scenario, group)
     return link is not None and rate >= FULL * link.pps
 
 
-def _message(growing: int, repairing: int, flows: int, end: str) -> str:
+def _no_steady_state_message(growing: int, repairing: int, flows: int, end: str) -> str:
     parts = []
     if repairing:
-        parts.append(f"{_of(repairing, flows)} still in the first fast recovery")
+        parts.append(f"{_some_flows_text(repairing, flows)} still in the first fast recovery")
     if growing:
-        parts.append(f"{_of(growing, flows)} without {end} that ends the growth of the window")
+        parts.append(
+            f"{_some_flows_text(growing, flows)} without {end} that ends the growth of the window"
+        )
     return (
         f"no steady state: {' and '.join(parts)}; run longer (run.duration), or limit the window "
         "(tcp.receiver_window)"
     )
 
 
-def _of(some: int, flows: int) -> str:
+def _some_flows_text(some: int, flows: int) -> str:
     if flows == 1:
         return "the flow is"
     return f"{some} of {flows} flows {'is' if some == 1 else 'are'}"

@@ -9,21 +9,27 @@ from numpy.typing import NDArray
 
 from tcpcast import _native
 from tcpcast.answer import Note
-from tcpcast.engines.packet import cross, goodputs, hops, transfers
-from tcpcast.engines.packet.by_class import class_table, estimate_part
-from tcpcast.engines.packet.configuration import SIZE_BOUNDS, UNLIMITED_WINDOW, listed_sizes
-from tcpcast.engines.packet.metric_estimates import Counts, Floats, Snapshot, Units, class_estimates
-from tcpcast.engines.packet.reliability import (
-    add_class_warnings,
-    min_files_by_size,
-    reliable_percentiles,
-    withhold_intervals,
+from tcpcast.engines.packet import cross_traffic, file_goodputs, hops, transfers
+from tcpcast.engines.packet.class_table import get_estimate_part, make_class_table
+from tcpcast.engines.packet.configuration import SIZE_BOUNDS, UNLIMITED_WINDOW, sorted_listed_sizes
+from tcpcast.engines.packet.metric_estimates import (
+    CounterUnits,
+    Counts,
+    Floats,
+    Snapshot,
+    estimate_class_metrics,
 )
-from tcpcast.engines.packet.unfinished import has_many_unfinished
+from tcpcast.engines.packet.reliability import (
+    add_class_interval_warnings,
+    min_transfers_by_size,
+    reliable_percentiles,
+    withhold_goodput_intervals,
+)
+from tcpcast.engines.packet.unfinished_transfers import has_many_unfinished
 from tcpcast.metrics import BY_CLASS, METRICS
-from tcpcast.products import dot
 from tcpcast.scenario.classes import has_mixed_files
 from tcpcast.units import digits
+from tcpcast.vector_products import dot_product
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -47,54 +53,56 @@ DEEPEST = 5
 """Longer timeout sequences are counted together, as in Tables 2 and 3 of PFTK."""
 
 
-def tables(scenario: Scenario, seen: Snapshot) -> dict[str, Table]:
+def make_all_tables(scenario: Scenario, seen: Snapshot) -> dict[str, Table]:
     """Return every table that is not empty, except for the traces."""
     kinds = {group.traffic.kind for group in scenario.populations}
-    tables = {"by_class": _by_class(scenario, seen)}
+    tables = {"by_class": _class_tables(scenario, seen)}
     if scenario.isolated_transfers is None:
-        tables["queue"] = _queue(seen.totals)
+        tables["queue"] = _queue_distribution_table(seen.totals)
         if kinds & {"on-off", "transfers"}:
-            tables |= _of_files(scenario, seen)
-            tables |= goodputs.tables(scenario, seen.goodputs, seen.totals, size_columns(scenario))
+            tables |= _file_tables(scenario, seen)
+            tables |= file_goodputs.file_goodput_tables(
+                scenario, seen.goodputs, seen.totals, size_interval_columns(scenario)
+            )
             files = float(seen.units.class_counter("transfers").sum())
-            tables["file_goodput"] = withhold_intervals(tables["file_goodput"], files)
+            tables["file_goodput"] = withhold_goodput_intervals(tables["file_goodput"], files)
     if "transfers" in kinds:
         # With on/off sources, `by_size` covers all files, including those of transfers.
-        tables = _of_transfers(scenario, seen) | tables
-    tables["red"] = _red(scenario, seen)
+        tables = _transfer_tables(scenario, seen) | tables
+    tables["red"] = _red_table(scenario, seen)
     measured_s = float(seen.units.link("time_ns").sum()) * 1e-9
-    tables["cross"] = cross.table(scenario, seen.totals, measured_s)
-    tables["by_hop"] = hops.by_hop(scenario, seen)
-    tables |= _of_losses(seen.units, seen.totals, common_packet_bits(scenario.populations))
-    return {name: table for name, table in tables.items() if _length(table) > 0}
+    tables["cross"] = cross_traffic.cross_traffic_table(scenario, seen.totals, measured_s)
+    tables["by_hop"] = hops.hop_table(scenario, seen)
+    tables |= _loss_tables(seen.units, seen.totals, common_packet_bits(scenario.populations))
+    return {name: table for name, table in tables.items() if _count_rows(table) > 0}
 
 
-def _length(table: Table) -> int:
+def _count_rows(table: Table) -> int:
     return len(next(iter(table.values()), ()))
 
 
-def _by_class(scenario: Scenario, seen: Snapshot) -> Table:
+def _class_tables(scenario: Scenario, seen: Snapshot) -> Table:
     groups = scenario.populations
-    each = [class_estimates(scenario, seen.units, index) for index in range(len(groups))]
-    estimates = add_class_warnings(scenario, seen, each)
+    each = [estimate_class_metrics(scenario, seen.units, index) for index in range(len(groups))]
+    estimates = add_class_interval_warnings(scenario, seen, each)
     is_isolated = scenario.isolated_transfers is not None
     shown = [name for name in BY_CLASS if METRICS[name].has_isolated_value or not is_isolated]
-    return class_table(groups, estimates, shown)
+    return make_class_table(groups, estimates, shown)
 
 
-def _queue(totals: Mapping[str, Any]) -> Table:
+def _queue_distribution_table(totals: Mapping[str, Any]) -> Table:
     """P(Q > x) over time and at arrivals, for x = 0, 1, ..., the largest queue."""
-    time, seen = _padded(totals["queue_time_ns"], totals["queue_seen"])
+    time, seen = _pad_to_equal_length(totals["queue_time_ns"], totals["queue_seen"])
     if time.sum() == 0.0 or time.size < 2:
         return {}
     return {
         "queue_pkts": np.arange(time.size),
-        "time_above": _above(time),
-        "arrivals_above": _above(seen),
+        "time_above": _tail_probabilities(time),
+        "arrivals_above": _tail_probabilities(seen),
     }
 
 
-def _red(scenario: Scenario, seen: Snapshot) -> Table:
+def _red_table(scenario: Scenario, seen: Snapshot) -> Table:
     """Return RED's parameters and counts; the average is a mean over its values at arrivals."""
     red = scenario.network.red_parameters()
     if red is None:
@@ -106,7 +114,7 @@ def _red(scenario: Scenario, seen: Snapshot) -> Table:
         ("max_threshold", red.max_threshold_pkts, "packet"),
         ("max_probability", red.max_probability, "1"),
         ("weight", red.weight, "1"),
-        ("average_mean", _share(totals["average_sum"], totals["averages_seen"]), "packet"),
+        ("average_mean", _ratio_or_nan(totals["average_sum"], totals["averages_seen"]), "packet"),
         ("early_drops", early, "count"),
         ("forced_drops", float(seen.units.class_counter("queue_drops").sum()) - early, "count"),
     ]
@@ -117,12 +125,12 @@ def _red(scenario: Scenario, seen: Snapshot) -> Table:
     }
 
 
-def _padded(*columns: Counts) -> tuple[Floats, ...]:
+def _pad_to_equal_length(*columns: Counts) -> tuple[Floats, ...]:
     length = max(len(column) for column in columns)
     return tuple(np.pad(column.astype(np.float64), (0, length - len(column))) for column in columns)
 
 
-def _above(weights: Floats) -> Floats:
+def _tail_probabilities(weights: Floats) -> Floats:
     total = weights.sum()
     if total == 0:
         return np.full(weights.size, np.nan)
@@ -142,43 +150,45 @@ def file_packet_bits(scenario: Scenario) -> float | None:
     return common_packet_bits(g for g in scenario.populations if g.traffic.kind != "bulk")
 
 
-def _of_files(scenario: Scenario, seen: Snapshot) -> dict[str, Table]:
+def _file_tables(scenario: Scenario, seen: Snapshot) -> dict[str, Table]:
     bits = file_packet_bits(scenario)
     kinds = {group.traffic.kind for group in scenario.populations}
     tables = {}
     if "on-off" in kinds and bits is not None:
-        tables["by_size"] = by_size_interval(seen.units, bits)
+        tables["by_size"] = size_interval_table(seen.units, bits)
     # Endless flows are also active, but they do not carry files.
     endless = "bulk" in kinds
     mixed = endless or has_mixed_files(scenario.populations)
-    tables["states"] = _states(seen.units, seen.totals, None if mixed else bits)
+    tables["states"] = _active_sources_table(seen.units, seen.totals, None if mixed else bits)
     if not endless and bits is not None:
-        tables["rates"] = _rates(seen, bits, of_sources="transfers" not in kinds)
-    return tables | {"percentiles": _percentiles(scenario, seen)}
+        tables["rates"] = _connection_rates_table(seen, bits, of_sources="transfers" not in kinds)
+    return tables | {"percentiles": _percentile_table(scenario, seen)}
 
 
-def size_columns(scenario: Scenario) -> Table:
+def size_interval_columns(scenario: Scenario) -> Table:
     """Return the columns that identify the size intervals."""
-    listed = listed_sizes(scenario)
+    listed = sorted_listed_sizes(scenario)
     if listed is not None:
         return {"size_pkts": np.array(listed)}
     return {"low_pkts": np.array(LOWS), "high_pkts": np.array(HIGHS)}
 
 
-def _of_transfers(scenario: Scenario, seen: Snapshot) -> dict[str, Table]:
-    sizes = size_columns(scenario)
+def _transfer_tables(scenario: Scenario, seen: Snapshot) -> dict[str, Table]:
+    sizes = size_interval_columns(scenario)
     is_isolated = scenario.isolated_transfers is not None
-    means = {} if is_isolated else mean_times(seen.units)
+    means = {} if is_isolated else mean_completion_times(seen.units)
     tables = {
-        "by_size": transfers.by_size(sizes, seen.totals, means, min_files_by_size(scenario, seen)),
-        "by_losses": transfers.by_losses(sizes, seen.totals, independent=is_isolated),
+        "by_size": transfers.size_table(
+            sizes, seen.totals, means, min_transfers_by_size(scenario, seen)
+        ),
+        "by_losses": transfers.losses_table(sizes, seen.totals, independent=is_isolated),
     }
     if scenario.is_modern:
-        tables["transfer_times"] = transfers.percentiles(sizes, seen.totals)
+        tables["transfer_times"] = transfers.percentile_table(sizes, seen.totals)
     return tables
 
 
-def mean_times(units: Units) -> dict[int, Estimate | None]:
+def mean_completion_times(units: CounterUnits) -> dict[int, Estimate | None]:
     """Return the mean completion time of each size interval."""
     return {
         index: units.ratio(
@@ -188,10 +198,10 @@ def mean_times(units: Units) -> dict[int, Estimate | None]:
     }
 
 
-def by_size_interval(units: Units, bits: float) -> Table:
+def size_interval_table(units: CounterUnits, bits: float) -> Table:
     """Return one row per size interval that had a file; ``bits`` is the size of a packet."""
     rows = [
-        _size_row(units, index, low, high, bits)
+        _size_interval_row(units, index, low, high, bits)
         for index, (low, high) in enumerate(zip(LOWS, HIGHS, strict=True))
         if units.size_counter("transfers", index).sum() > 0
     ]
@@ -202,7 +212,9 @@ def by_size_interval(units: Units, bits: float) -> Table:
     return table
 
 
-def _size_row(units: Units, index: int, low: int, high: int, bits: float) -> dict[str, float]:
+def _size_interval_row(
+    units: CounterUnits, index: int, low: int, high: int, bits: float
+) -> dict[str, float]:
     def total(name: str) -> float:
         return float(units.size_counter(name, index).sum())
 
@@ -218,34 +230,38 @@ def _size_row(units: Units, index: int, low: int, high: int, bits: float) -> dic
         "transfers": int(total("transfers")),
         "share": 0.0,
         "mean_size_pkts": total("packets") / total("transfers"),
-        "connection_rate_bps": _share(bits * total("packets"), on_s),
+        "connection_rate_bps": _ratio_or_nan(bits * total("packets"), on_s),
         "transfer_rate_mean_bps": bits * total("rate_sum") / (units_of_rate * total("transfers")),
-        "on_time_s": estimate_part(on_time, "value"),
-        "on_time_low_s": estimate_part(on_time, "low"),
-        "on_time_high_s": estimate_part(on_time, "high"),
-        "queue_seen_mean_pkts": _share(total("queue_seen"), total("arrived")),
+        "on_time_s": get_estimate_part(on_time, "value"),
+        "on_time_low_s": get_estimate_part(on_time, "low"),
+        "on_time_high_s": get_estimate_part(on_time, "high"),
+        "queue_seen_mean_pkts": _ratio_or_nan(total("queue_seen"), total("arrived")),
         "packets": int(total("arrived")),
         "drops": int(drops),
         "timeouts": int(total("timeouts")),
-        "timeouts_per_drop": _share(total("timeouts"), drops),
-        "recovered_per_drop": _share(total("recovered"), drops),
-        "timeout_time_share": _share(total("stalled_ns") * 1e-9, on_s),
+        "timeouts_per_drop": _ratio_or_nan(total("timeouts"), drops),
+        "recovered_per_drop": _ratio_or_nan(total("recovered"), drops),
+        "timeout_time_share": _ratio_or_nan(total("stalled_ns") * 1e-9, on_s),
     }
 
 
-def _share(part: float, whole: float) -> float:
+def _ratio_or_nan(part: float, whole: float) -> float:
     return part / whole if whole else np.nan
 
 
-def _states(units: Units, totals: Mapping[str, Any], bits: float | None) -> Table:
+def _active_sources_table(
+    units: CounterUnits, totals: Mapping[str, Any], bits: float | None
+) -> Table:
     """Return the birth-death process of active sources.
 
     Its rate assumes that every active sender has files of the mean size, in packets of ``bits``.
     It is left out (``bits`` is None) if sizes differ or some flows never end.
     """
-    time, births, deaths = _padded(totals["states_time_ns"], totals["births"], totals["deaths"])
+    time, births, deaths = _pad_to_equal_length(
+        totals["states_time_ns"], totals["births"], totals["deaths"]
+    )
     active = np.arange(time.size)
-    size = _share(
+    size = _ratio_or_nan(
         float(units.class_counter("transfer_packets").sum()),
         float(units.class_counter("transfers").sum()),
     )
@@ -263,7 +279,7 @@ def _states(units: Units, totals: Mapping[str, Any], bits: float | None) -> Tabl
     return table | {"shared_rate_bps": np.where(known, rate, np.nan)}
 
 
-def _rates(seen: Snapshot, bits: float, *, of_sources: bool) -> Table:
+def _connection_rates_table(seen: Snapshot, bits: float, *, of_sources: bool) -> Table:
     """Return the mean connection rate by the report's three methods (section 5) and over transfers.
 
     Tables 8 and 9 show the mean over transfers, each with its own rate, for a size interval.
@@ -276,9 +292,9 @@ def _rates(seen: Snapshot, bits: float, *, of_sources: bool) -> Table:
     transfers = units.class_counter("transfers").sum()
     if not active.any() or not transfers:
         return {}
-    time, deaths = _padded(seen.totals["states_time_ns"], seen.totals["deaths"])
+    time, deaths = _pad_to_equal_length(seen.totals["states_time_ns"], seen.totals["deaths"])
     size = float(units.class_counter("transfer_packets").sum() / transfers)
-    busy_s = dot(np.arange(time.size), time) * 1e-9
+    busy_s = dot_product(np.arange(time.size), time) * 1e-9
     own = sum(units.size_counter("rate_sum", row).sum() for row in range(units.size_rows))
     rates = {
         "ratio of sums": packets.sum() / (on_ns.sum() * 1e-9),
@@ -294,7 +310,7 @@ def _rates(seen: Snapshot, bits: float, *, of_sources: bool) -> Table:
     }
 
 
-def _percentiles(scenario: Scenario, seen: Snapshot) -> Table:
+def _percentile_table(scenario: Scenario, seen: Snapshot) -> Table:
     """Return percentiles of the files of each class, and of the queue.
 
     They are nan if fewer than 10 files lie beyond (too few to be reliable) or many files were
@@ -329,7 +345,9 @@ def _percentiles(scenario: Scenario, seen: Snapshot) -> Table:
     }
 
 
-def _of_losses(units: Units, totals: Mapping[str, Any], bits: float | None) -> dict[str, Table]:
+def _loss_tables(
+    units: CounterUnits, totals: Mapping[str, Any], bits: float | None
+) -> dict[str, Table]:
     drops = totals["number_drops"]
     if not drops.any():
         return {}
@@ -346,15 +364,19 @@ def _of_losses(units: Units, totals: Mapping[str, Any], bits: float | None) -> d
             "timeouts": totals["timeouts"],
             "time_s": totals["stalled_ns"] * 1e-9,
         },
-        "timeout_depths": _timeout_depths(units),
-        "timeouts_by_window": _histogram("window_pkts", "timeouts", totals["timeouts_by_window"]),
-        "recovery_retransmissions": _histogram("count", "recoveries", totals["by_retransmissions"]),
-        "recovery_sent": _histogram("count", "recoveries", totals["by_burst"]),
-        "loss_recovery": _loss_recovery(units, totals, bits),
+        "timeout_depths": _timeout_depth_table(units),
+        "timeouts_by_window": _histogram_table(
+            "window_pkts", "timeouts", totals["timeouts_by_window"]
+        ),
+        "recovery_retransmissions": _histogram_table(
+            "count", "recoveries", totals["by_retransmissions"]
+        ),
+        "recovery_sent": _histogram_table("count", "recoveries", totals["by_burst"]),
+        "loss_recovery": _loss_recovery_table(units, totals, bits),
     }
 
 
-def _timeout_depths(units: Units) -> Table:
+def _timeout_depth_table(units: CounterUnits) -> Table:
     """Return sequences by depth: T0 are single timeouts, T1 pairs, ..., T5+ six or more."""
     cells = ["timeout_sequences", *(f"sequences_of_{n}" for n in range(2, DEEPEST + 2))]
     reached = np.array([units.class_counter(cell).sum() for cell in cells])
@@ -367,11 +389,13 @@ def _timeout_depths(units: Units) -> Table:
     }
 
 
-def _histogram(value: str, count: str, counts: Counts) -> Table:
+def _histogram_table(value: str, count: str, counts: Counts) -> Table:
     return {value: np.arange(len(counts)), count: counts}
 
 
-def _loss_recovery(units: Units, totals: Mapping[str, Any], bits: float | None) -> Table:
+def _loss_recovery_table(
+    units: CounterUnits, totals: Mapping[str, Any], bits: float | None
+) -> Table:
     """Return the statistics of timeouts and recoveries in Table 7 of the Engset report.
 
     Its rates need packets of one size; without ``bits`` they are left out.
@@ -384,26 +408,30 @@ def _loss_recovery(units: Units, totals: Mapping[str, Any], bits: float | None) 
     stalled_s = float(totals["stalled_ns"].sum()) * 1e-9
     recovery_s = float(totals["recovery_ns"]) * 1e-9
     burst = totals["by_burst"]
-    on_exit = dot(np.arange(len(burst)), burst)
+    on_exit = dot_product(np.arange(len(burst)), burst)
     on_s = float(units.class_counter("on_time_ns").sum()) * 1e-9
-    rows = [("timeouts_per_drop", _share(timeouts, drops), "1")]
+    rows = [("timeouts_per_drop", _ratio_or_nan(timeouts, drops), "1")]
     for kind, count in zip(_native.TIMEOUT_KINDS, totals["timeouts"], strict=True):
-        rows.append((f"{kind}_per_timeout", _share(float(count), timeouts), "1"))
+        rows.append((f"{kind}_per_timeout", _ratio_or_nan(float(count), timeouts), "1"))
     rows += [
-        ("time_per_timeout", _share(stalled_s, timeouts), "s"),
-        ("timeout_time_per_transfer", _share(stalled_s, transfers), "s"),
-        ("fast_retransmits_per_drop", _share(entered, drops), "1"),
-        ("recoveries_per_fast_retransmit", _share(recovered, entered), "1"),
-        ("sent_per_recovery", _share(float(totals["recovery_sent"]), recovered), "packet"),
-        ("sent_on_exit_per_recovery", _share(on_exit, recovered), "packet"),
-        ("time_per_recovery", _share(recovery_s, recovered), "s"),
-        ("recovery_time_per_transfer", _share(recovery_s, transfers), "s"),
+        ("time_per_timeout", _ratio_or_nan(stalled_s, timeouts), "s"),
+        ("timeout_time_per_transfer", _ratio_or_nan(stalled_s, transfers), "s"),
+        ("fast_retransmits_per_drop", _ratio_or_nan(entered, drops), "1"),
+        ("recoveries_per_fast_retransmit", _ratio_or_nan(recovered, entered), "1"),
+        ("sent_per_recovery", _ratio_or_nan(float(totals["recovery_sent"]), recovered), "packet"),
+        ("sent_on_exit_per_recovery", _ratio_or_nan(on_exit, recovered), "packet"),
+        ("time_per_recovery", _ratio_or_nan(recovery_s, recovered), "s"),
+        ("recovery_time_per_transfer", _ratio_or_nan(recovery_s, transfers), "s"),
     ]
     if bits is not None:
         sent = float(units.class_counter("sent").sum())
         rows += [
-            ("rate_in_recovery", _share(bits * totals["recovery_sent"], recovery_s), "bit/s"),
-            ("send_rate", _share(bits * sent, on_s), "bit/s"),
+            (
+                "rate_in_recovery",
+                _ratio_or_nan(bits * totals["recovery_sent"], recovery_s),
+                "bit/s",
+            ),
+            ("send_rate", _ratio_or_nan(bits * sent, on_s), "bit/s"),
         ]
     return {
         "quantity": np.array([row[0] for row in rows]),
@@ -432,10 +460,10 @@ def trace_tables(traces: Mapping[str, Any]) -> dict[str, Table]:
             "event": np.array(traces["mark"])[order],
         },
     }
-    return {name: table for name, table in tables.items() if _length(table) > 0}
+    return {name: table for name, table in tables.items() if _count_rows(table) > 0}
 
 
-def thinned_notes(traces: Mapping[str, Any]) -> list[Note]:
+def note_thinned_traces(traces: Mapping[str, Any]) -> list[Note]:
     """Return notes on tables of traced flows that are thinned, with the width of the bins."""
     bins = {"windows": traces["window_bin_ns"], "sequences": traces["mark_bin_ns"]}
     return [

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tcpcast import _native
-from tcpcast.engines.packet.configuration import configuration, listed_sizes
+from tcpcast.engines.packet.configuration import make_configuration, sorted_listed_sizes
 from tcpcast.engines.packet.metric_estimates import has_queue
 from tcpcast.intervals import LEVEL
 
@@ -45,7 +45,7 @@ _LINK_COLUMNS = 2
 _QUANTILE = (1.0 + LEVEL) / 2.0
 
 
-def watched_flows(scenario: Scenario) -> list[int]:
+def select_watched_flows(scenario: Scenario) -> list[int]:
     """Return the flows whose windows are kept: ``probes.flows``, or some of each class."""
     if scenario.probes.flows:
         return list(scenario.probes.flows)
@@ -60,19 +60,19 @@ def watched_flows(scenario: Scenario) -> list[int]:
     return flows
 
 
-def configuration_over_time(scenario: Scenario, warmup_s: float) -> Config:
-    """Return the simulator's configuration with the probes of :func:`tables`."""
-    config = configuration(scenario, warmup_s)
+def make_configuration_over_time(scenario: Scenario, warmup_s: float) -> Config:
+    """Return the simulator's configuration with the probes of :func:`time_series_tables`."""
+    config = make_configuration(scenario, warmup_s)
     config["probes"]["course"] = True
     if scenario.isolated_transfers is not None:
         return config  # each starts from the initial state; there is no common time
-    config["probes"]["traced"] = watched_flows(scenario)
+    config["probes"]["traced"] = select_watched_flows(scenario)
     if not scenario.probes.flows:
         config["probes"]["trace_points"] = TRACE_POINTS
     return config
 
 
-def tables(scenario: Scenario, run: _native.Simulation) -> dict[str, Table]:
+def time_series_tables(scenario: Scenario, run: _native.Simulation) -> dict[str, Table]:
     """Return the tables for plots over time and of completion times.
 
     Parameters
@@ -93,16 +93,16 @@ def tables(scenario: Scenario, run: _native.Simulation) -> dict[str, Table]:
         intervals are NaN if there is none: intervals need three or more replications; for isolated
         transfers they follow from the number of transfers. Empty tables are left out.
     """
-    tables = {"completion_distribution": _distribution(scenario, run)}
+    tables = {"completion_distribution": _completion_time_distribution(scenario, run)}
     if scenario.isolated_transfers is None:
-        rows = [row.astype(np.float64) for row in _aligned(run.courses())]
-        tables["queue_over_time"] = _queue(rows) if has_queue(scenario) else {}
-        tables["flows_over_time"] = _flows(scenario, rows)
-        tables["windows_over_time"] = _windows(scenario, run.traces(), rows[0][:, 0])
+        rows = [row.astype(np.float64) for row in _align_replications(run.courses())]
+        tables["queue_over_time"] = _queue_series(rows) if has_queue(scenario) else {}
+        tables["flows_over_time"] = _flow_series(scenario, rows)
+        tables["windows_over_time"] = _window_series(scenario, run.traces(), rows[0][:, 0])
     return {name: table for name, table in tables.items() if table}
 
 
-def _aligned(courses: Sequence[NDArray[np.uint64]]) -> list[NDArray[np.uint64]]:
+def _align_replications(courses: Sequence[NDArray[np.uint64]]) -> list[NDArray[np.uint64]]:
     """Return all replications with the widest slots; a short last slot is joined to the previous.
 
     Sums of queue length times time count modulo 2^64, so differences are accumulated again.
@@ -123,7 +123,7 @@ def _aligned(courses: Sequence[NDArray[np.uint64]]) -> list[NDArray[np.uint64]]:
     return aligned
 
 
-def _estimates(
+def _estimate_ratios_per_slot(
     parts: Sequence[Floats], wholes: Sequence[Floats], maximum: float = np.inf
 ) -> tuple[Floats, Floats, Floats]:
     """Return ratios of sums over replications per slot, and both ends of their intervals.
@@ -138,7 +138,7 @@ def _estimates(
     from scipy.special import stdtrit  # noqa: PLC0415 - slow import, not needed without intervals
 
     places = max(len(whole) for whole in wholes)
-    part, whole = (_padded(columns, places) for columns in (parts, wholes))
+    part, whole = (_pad_columns(columns, places) for columns in (parts, wholes))
     there = (whole > 0).sum(axis=0)
     total = whole.sum(axis=0)
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -150,54 +150,61 @@ def _estimates(
     return value, np.maximum(value - half, 0.0), np.minimum(value + half, maximum)
 
 
-def _padded(columns: Sequence[Floats], places: int) -> Floats:
+def _pad_columns(columns: Sequence[Floats], places: int) -> Floats:
     return np.array([np.pad(column, (0, places - len(column))) for column in columns])
 
 
-def _ends(rows: Sequence[Floats]) -> Table:
+def _slot_time_columns(rows: Sequence[Floats]) -> Table:
     longest = max(rows, key=len)[:, 0] / _SECOND
     return {"from_s": longest[:-1], "to_s": longest[1:]}
 
 
-def _queue(rows: Sequence[Floats]) -> Table:
+def _queue_series(rows: Sequence[Floats]) -> Table:
     steps = [np.diff(row[:, :_LINK_COLUMNS], axis=0) for row in rows]
-    estimates = _estimates([step[:, 1] for step in steps], [step[:, 0] for step in steps])
-    return _ends(rows) | _named("queue_pkts", estimates)
+    estimates = _estimate_ratios_per_slot(
+        [step[:, 1] for step in steps], [step[:, 0] for step in steps]
+    )
+    return _slot_time_columns(rows) | _estimate_columns("queue_pkts", estimates)
 
 
-def _flows(scenario: Scenario, rows: Sequence[Floats]) -> Table:
+def _flow_series(scenario: Scenario, rows: Sequence[Floats]) -> Table:
     steps = [np.diff(row, axis=0) for row in rows]
-    ends = _ends(rows)
+    ends = _slot_time_columns(rows)
     tables = []
     for index, group in enumerate(scenario.populations):
-        cells = _cells(steps, index)
+        cells = _class_columns(steps, index)
         payload = 8.0 * group.payload_bytes
         bits = [payload * c["delivered"] - 8.0 * c["lacking_bytes"] for c in cells]
-        goodput = _estimates(bits, [step[:, 0] / _SECOND for step in steps])
-        rtt = _estimates(
+        goodput = _estimate_ratios_per_slot(bits, [step[:, 0] / _SECOND for step in steps])
+        rtt = _estimate_ratios_per_slot(
             [c["rtt_sum_ns"] / _SECOND for c in cells], [c["rtt_samples"] for c in cells]
         )
         name = {"class": np.full(len(ends["to_s"]), group.name)}
-        tables.append(name | ends | _named("goodput_bps", goodput) | _named("rtt_s", rtt))
+        tables.append(
+            name
+            | ends
+            | _estimate_columns("goodput_bps", goodput)
+            | _estimate_columns("rtt_s", rtt)
+        )
     return {name: np.concatenate([table[name] for table in tables]) for name in tables[0]}
 
 
-def _cells(steps: Sequence[Floats], index: int) -> list[dict[str, Floats]]:
+def _class_columns(steps: Sequence[Floats], index: int) -> list[dict[str, Floats]]:
     """Return the columns of a class by name, per replication."""
     names = _native.COURSE_CELLS
     first = _LINK_COLUMNS + index * len(names)
     return [{name: step[:, first + place] for place, name in enumerate(names)} for step in steps]
 
 
-def _named(name: str, estimates: tuple[Floats, Floats, Floats]) -> Table:
+def _estimate_columns(name: str, estimates: tuple[Floats, Floats, Floats]) -> Table:
     return {
         name + suffix: part for suffix, part in zip(("", "_low", "_high"), estimates, strict=True)
     }
 
 
-def _windows(scenario: Scenario, traces: dict[str, Any], ends_ns: Floats) -> Table:
+def _window_series(scenario: Scenario, traces: dict[str, Any], ends_ns: Floats) -> Table:
     """Return the windows of watched flows: mean, lowest and highest value per slot."""
-    flows = watched_flows(scenario)[: max(MAX_CLASSES, MAX_FLOWS)]
+    flows = select_watched_flows(scenario)[: max(MAX_CLASSES, MAX_FLOWS)]
     names = np.repeat(
         [g.name for g in scenario.populations], [g.count for g in scenario.populations]
     )
@@ -206,7 +213,9 @@ def _windows(scenario: Scenario, traces: dict[str, Any], ends_ns: Floats) -> Tab
         of_flow = traces["window_flow"] == flow
         if of_flow.any():
             time, window = traces["window_time_ns"][of_flow], traces["cwnd"][of_flow]
-            values = _step_function(time.astype(np.float64), window.astype(np.float64), ends_ns)
+            values = _summarize_step_function(
+                time.astype(np.float64), window.astype(np.float64), ends_ns
+            )
             count = len(values["to_s"])
             tables.append(
                 {"class": np.full(count, names[flow]), "flow": np.full(count, flow)} | values
@@ -216,7 +225,7 @@ def _windows(scenario: Scenario, traces: dict[str, Any], ends_ns: Floats) -> Tab
     return {name: np.concatenate([table[name] for table in tables]) for name in tables[0]}
 
 
-def _step_function(time: Floats, window: Floats, ends: Floats) -> Table:
+def _summarize_step_function(time: Floats, window: Floats, ends: Floats) -> Table:
     """Return the mean, lowest and highest value of a step function between ``ends``."""
     # Add the current value at each end, so that every slot has a value.
     known = ends[ends >= time[0]]
@@ -241,14 +250,14 @@ def _step_function(time: Floats, window: Floats, ends: Floats) -> Table:
     }
 
 
-def _distribution(scenario: Scenario, run: _native.Simulation) -> Table:
+def _completion_time_distribution(scenario: Scenario, run: _native.Simulation) -> Table:
     """Return the distribution of completion times, for some of the sizes if they are listed."""
     kinds = {group.traffic.kind for group in scenario.populations}
-    sizes = listed_sizes(scenario) if kinds == {"transfers"} else None
+    sizes = sorted_listed_sizes(scenario) if kinds == {"transfers"} else None
     counts = run.time_counts(sizes is None)
     observed_sizes = {int(row) for rows, *_ in counts for row in np.unique(rows)}
     if sizes is None:
-        return _of_size(counts, 0, None, is_isolated=False)
+        return _distribution_for_size(counts, 0, None, is_isolated=False)
     places = sorted(observed_sizes)
     chosen = (
         {
@@ -259,24 +268,29 @@ def _distribution(scenario: Scenario, run: _native.Simulation) -> Table:
         else set()
     )
     is_isolated = scenario.isolated_transfers is not None
-    tables = [_of_size(counts, row, sizes[row], is_isolated=is_isolated) for row in sorted(chosen)]
+    tables = [
+        _distribution_for_size(counts, row, sizes[row], is_isolated=is_isolated)
+        for row in sorted(chosen)
+    ]
     tables = [table for table in tables if table]
     if not tables:
         return {}
     return {name: np.concatenate([table[name] for table in tables]) for name in tables[0]}
 
 
-def _of_size(counts: TimeCounts, row: int, size: int | None, *, is_isolated: bool) -> Table:
+def _distribution_for_size(
+    counts: TimeCounts, row: int, size: int | None, *, is_isolated: bool
+) -> Table:
     of_row = [(times[rows == row], number[rows == row]) for rows, times, number in counts]
     total = int(sum(number.sum() for _, number in of_row))
     if total < MIN_TRANSFERS:
         return {}
     edges = np.unique(np.concatenate([times for times, _ in of_row]))
-    within = [_within(times, number, edges) for times, number in of_row]
+    within = [_count_transfers_within(times, number, edges) for times, number in of_row]
     wholes = [np.full(len(edges), float(number.sum())) for _, number in of_row]
-    share, low, high = _estimates(within, wholes, maximum=1.0)
+    share, low, high = _estimate_ratios_per_slot(within, wholes, maximum=1.0)
     if is_isolated:
-        low, high = _wilson(share, total)
+        low, high = _wilson_interval(share, total)
     named = {} if size is None else {"size_pkts": np.full(len(edges), size)}
     transfers = np.full(len(edges), total)
     return named | {
@@ -288,14 +302,14 @@ def _of_size(counts: TimeCounts, row: int, size: int | None, *, is_isolated: boo
     }
 
 
-def _within(times: Floats, number: NDArray[np.uint64], edges: Floats) -> Floats:
+def _count_transfers_within(times: Floats, number: NDArray[np.uint64], edges: Floats) -> Floats:
     """Return the number of transfers that take at most as long as each edge."""
     sums = np.append(0.0, np.cumsum(number.astype(np.float64)))
     counts: Floats = sums[np.searchsorted(times, edges, side="right")]
     return counts
 
 
-def _wilson(share: Floats, count: int) -> tuple[Floats, Floats]:
+def _wilson_interval(share: Floats, count: int) -> tuple[Floats, Floats]:
     """Return Wilson's 95 % interval of a share of independent trials (JASA 22, 1927)."""
     from scipy.special import ndtri  # noqa: PLC0415 - takes long
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tcpcast.engines.packet.reliability import MIN_FILES, reliable_percentiles
-from tcpcast.intervals import skew_corrected
+from tcpcast.intervals import skew_corrected_half_widths
 from tcpcast.metrics import METRICS
 from tcpcast.statistics import MIN_EVENTS, Estimate
 
@@ -28,16 +28,16 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Sums:
+class TimeSums:
     """Number of transfers, sum of their times in nanoseconds, and sum of squared times."""
 
     count: int = 0
     total: int = 0
     squares: int = 0
 
-    def __add__(self, other: Sums) -> Sums:
+    def __add__(self, other: TimeSums) -> TimeSums:
         """Return the sums over both sets of transfers."""
-        return Sums(
+        return TimeSums(
             self.count + other.count, self.total + other.total, self.squares + other.squares
         )
 
@@ -56,7 +56,7 @@ class Sums:
         return deviation / (self.count * (self.count - 1)) * 1e-18
 
 
-def estimate(strata: Sequence[Sequence[Sums]]) -> Estimate | None:
+def estimate_mean_time(strata: Sequence[Sequence[TimeSums]]) -> Estimate | None:
     """Estimate the mean time of independent transfers, with a fixed number per size (stratified).
 
     Parameters
@@ -71,8 +71,8 @@ def estimate(strata: Sequence[Sequence[Sums]]) -> Estimate | None:
         interval if a size has a single transfer. None if there was no transfer.
     """
     strata_with_transfers = [sizes for sizes in strata if sum(sums.count for sums in sizes)]
-    wholes = [sum(sizes, Sums()) for sizes in strata_with_transfers]
-    whole = sum(wholes, Sums())
+    wholes = [sum(sizes, TimeSums()) for sizes in strata_with_transfers]
+    whole = sum(wholes, TimeSums())
     if whole.count == 0:
         return None
     value = whole.mean_s
@@ -83,11 +83,11 @@ def estimate(strata: Sequence[Sequence[Sums]]) -> Estimate | None:
     if error == 0.0:
         return Estimate(value, value, value, 0.0, whole.count)
     cubes = sum(
-        _cubes(sizes, of_all.mean_s)
+        _sum_of_cubed_deviations(sizes, of_all.mean_s)
         for sizes, of_all in zip(strata_with_transfers, wholes, strict=True)
     )
     skewed = cubes / whole.count / (variance / whole.count) ** 1.5
-    below, above = skew_corrected(
+    below, above = skew_corrected_half_widths(
         error, whole.count - len(strata_with_transfers), skewed, whole.count
     )
     low, high = max(value - below, 0.0), value + above
@@ -95,7 +95,7 @@ def estimate(strata: Sequence[Sequence[Sums]]) -> Estimate | None:
     return Estimate(value, low, high, max(below, above), whole.count, bend=bend)
 
 
-def _cubes(sizes: Sequence[Sums], mean_s: float) -> float:
+def _sum_of_cubed_deviations(sizes: Sequence[TimeSums], mean_s: float) -> float:
     """Return the sum of third powers of deviations, as far as it follows from the loss counts.
 
     Times of transfers with the same number of losses are assumed symmetric about their mean.
@@ -108,7 +108,7 @@ def _cubes(sizes: Sequence[Sums], mean_s: float) -> float:
     return total
 
 
-def isolated_estimates(estimates: Estimates, totals: Mapping[str, Any]) -> Estimates:
+def estimate_isolated_transfers(estimates: Estimates, totals: Mapping[str, Any]) -> Estimates:
     """Return the estimates of isolated transfers, which are independent."""
     rows: Rows = totals["transfers"]
     kept = {name: value for name, value in estimates.items() if METRICS[name].has_isolated_value}
@@ -117,18 +117,18 @@ def isolated_estimates(estimates: Estimates, totals: Mapping[str, Any]) -> Estim
         # The number per size was requested, so this is not an estimate.
         kept["mean_size_pkts"] = Estimate(size.value, None, None, math.inf, 0)
     return kept | {
-        "completion_time_s": estimate(_strata(rows, completions=True)),
-        "delivery_time_s": estimate(_strata(rows, completions=False)),
-        "total_time_s": estimate([[sums] for sums in _opened(totals)]),
+        "completion_time_s": estimate_mean_time(_sum_times_by_losses(rows, completions=True)),
+        "delivery_time_s": estimate_mean_time(_sum_times_by_losses(rows, completions=False)),
+        "total_time_s": estimate_mean_time([[sums] for sums in _sum_total_times(totals)]),
     }
 
 
-def _opened(totals: Mapping[str, Any]) -> list[Sums]:
+def _sum_total_times(totals: Mapping[str, Any]) -> list[TimeSums]:
     """Return, per size, the sums of times from SYN to the last byte."""
-    return [Sums(count, *sums) for count, sums in totals["opened"]]
+    return [TimeSums(count, *sums) for count, sums in totals["opened"]]
 
 
-def by_size(
+def size_table(
     sizes: Table,
     totals: Mapping[str, Any],
     means: Mapping[int, Estimate | None],
@@ -148,13 +148,13 @@ def by_size(
         Minimum number of transfers for a confidence interval, per size; default: ``MIN_FILES``.
     """
     rows = totals["transfers"]
-    completions = _by_size(rows, completions=True)
-    deliveries = _by_size(rows, completions=False)
+    completions = _sum_times_by_size(rows, completions=True)
+    deliveries = _sum_times_by_size(rows, completions=False)
     order = sorted(completions)
     mean = {
         index: means[index]
         if index in means
-        else _of_size(rows, index, min_files.get(index, MIN_FILES))
+        else _estimate_size(rows, index, min_files.get(index, MIN_FILES))
         for index in order
     }
     counts = np.array([completions[index].count for index in order])
@@ -165,17 +165,17 @@ def by_size(
     return {
         **{name: column[order] for name, column in sizes.items()},
         "transfers": counts,
-        "completion_time_s": _column(mean.values(), "value"),
-        "low": _column(mean.values(), "low"),
-        "high": _column(mean.values(), "high"),
+        "completion_time_s": _estimate_part_column(mean.values(), "value"),
+        "low": _estimate_part_column(mean.values(), "low"),
+        "high": _estimate_part_column(mean.values(), "high"),
         "delivery_time_s": np.array([deliveries[index].mean_s for index in order]),
-        **_total_times(totals, order),
+        **_total_time_columns(totals, order),
         **{f"p{q}": percentiles[:, index] for index, q in enumerate((50, 95, 99))},
     }
 
 
-def _total_times(totals: Mapping[str, Any], order: Sequence[int]) -> Table:
-    opened = _opened(totals)
+def _total_time_columns(totals: Mapping[str, Any], order: Sequence[int]) -> Table:
+    opened = _sum_total_times(totals)
     if not any(sums.count for sums in opened):
         return {}
     return {"total_time_s": np.array([opened[index].mean_s for index in order])}
@@ -187,7 +187,7 @@ TIMES = ("completion_time", "delivery_time", "total_time")
 TAILS = (50, 90, 95, 99)
 
 
-def percentiles(sizes: Table, totals: Mapping[str, Any]) -> Table:
+def percentile_table(sizes: Table, totals: Mapping[str, Any]) -> Table:
     """Return percentiles of times in seconds, one row per size and kind of time (modern TCP only).
 
     Parameters
@@ -198,7 +198,8 @@ def percentiles(sizes: Table, totals: Mapping[str, Any]) -> Table:
         Totals of the simulator.
     """
     counts = {
-        index: sums.count for index, sums in _by_size(totals["transfers"], completions=True).items()
+        index: sums.count
+        for index, sums in _sum_times_by_size(totals["transfers"], completions=True).items()
     }
     rows = [
         (index, name, np.array(totals["time_percentiles"][index][kind]))
@@ -221,14 +222,14 @@ def percentiles(sizes: Table, totals: Mapping[str, Any]) -> Table:
     }
 
 
-def by_losses(sizes: Table, totals: Mapping[str, Any], *, independent: bool) -> Table:
+def losses_table(sizes: Table, totals: Mapping[str, Any], *, independent: bool) -> Table:
     """Return one row per size and number of lost packets, including lost retransmissions.
 
     Transfers that share a network are not independent, so they have no interval here.
     """
     rows: Rows = sorted(totals["transfers"])
     order = [row[0] for row in rows]
-    completions = [Sums(row[2], *row[3]) for row in rows]
+    completions = [TimeSums(row[2], *row[3]) for row in rows]
     table: Table = {
         **{name: column[order] for name, column in sizes.items()},
         "losses": np.array([row[1] for row in rows]),
@@ -236,37 +237,42 @@ def by_losses(sizes: Table, totals: Mapping[str, Any], *, independent: bool) -> 
         "completion_time_s": np.array([sums.mean_s for sums in completions]),
     }
     if independent:
-        estimates = [estimate([[sums]]) for sums in completions]
-        table |= {"low": _column(estimates, "low"), "high": _column(estimates, "high")}
-    table["delivery_time_s"] = np.array([Sums(row[2], *row[4]).mean_s for row in rows])
+        estimates = [estimate_mean_time([[sums]]) for sums in completions]
+        table |= {
+            "low": _estimate_part_column(estimates, "low"),
+            "high": _estimate_part_column(estimates, "high"),
+        }
+    table["delivery_time_s"] = np.array([TimeSums(row[2], *row[4]).mean_s for row in rows])
     return table
 
 
-def _of_size(rows: Rows, size: int, min_files: int) -> Estimate | None:
+def _estimate_size(rows: Rows, size: int, min_files: int) -> Estimate | None:
     """Estimate the mean completion time of one size, without an interval for too few transfers."""
-    result = estimate(_strata([row for row in rows if row[0] == size], completions=True))
+    result = estimate_mean_time(
+        _sum_times_by_losses([row for row in rows if row[0] == size], completions=True)
+    )
     if result is None or result.units >= min_files:
         return result
     return result.with_warning("too few files", withheld=True)
 
 
-def _strata(rows: Rows, *, completions: bool) -> list[list[Sums]]:
+def _sum_times_by_losses(rows: Rows, *, completions: bool) -> list[list[TimeSums]]:
     """Return, per size, the sums for each number of losses."""
-    strata: dict[int, list[Sums]] = {}
+    strata: dict[int, list[TimeSums]] = {}
     for size, _, count, completion, delivery in rows:
-        sums = Sums(count, *(completion if completions else delivery))
+        sums = TimeSums(count, *(completion if completions else delivery))
         strata.setdefault(size, []).append(sums)
     return list(strata.values())
 
 
-def _by_size(rows: Rows, *, completions: bool) -> dict[int, Sums]:
-    by_size: dict[int, Sums] = {}
+def _sum_times_by_size(rows: Rows, *, completions: bool) -> dict[int, TimeSums]:
+    by_size: dict[int, TimeSums] = {}
     for size, _, count, completion, delivery in rows:
-        sums = Sums(count, *(completion if completions else delivery))
-        by_size[size] = by_size.get(size, Sums()) + sums
+        sums = TimeSums(count, *(completion if completions else delivery))
+        by_size[size] = by_size.get(size, TimeSums()) + sums
     return by_size
 
 
-def _column(estimates: Iterable[Estimate | None], part: str) -> NDArray[Any]:
+def _estimate_part_column(estimates: Iterable[Estimate | None], part: str) -> NDArray[Any]:
     values = (getattr(e, part, None) for e in estimates)
     return np.array([math.nan if value is None else value for value in values], dtype=np.float64)

@@ -18,7 +18,7 @@ from tcpcast.errors import DomainError
 from tcpcast.models.domain import require_positive
 from tcpcast.models.engset.flights import isolated_connection
 from tcpcast.models.engset.path import ROUNDING
-from tcpcast.products import dot
+from tcpcast.vector_products import dot_product
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -55,7 +55,7 @@ def state_log_probabilities(
     DomainError
         An argument outside the domain above.
     """
-    count = _sources(sources)
+    count = _check_sources(sources)
     require_positive("mean_off_s", mean_off_s)
     require_positive("on_time_alone_s", on_time_alone_s)
     require_positive("servers", servers)
@@ -125,7 +125,7 @@ def time_above(
     DomainError
         An argument outside its domain.
     """
-    x, mean, share = _queue_arguments(queue_pkts, queue_mean_pkts, load)
+    x, mean, share = _check_queue_arguments(queue_pkts, queue_mean_pkts, load)
     with np.errstate(divide="ignore", invalid="ignore"):
         exponent = np.where(x > 0, x * share / mean, 0.0)
     return np.asarray(share * np.exp(-exponent))
@@ -153,7 +153,7 @@ def buffer_for_loss(
     DomainError
         An argument outside its domain.
     """
-    loss, mean, share = _loss_arguments(loss_ratio, queue_mean_pkts, load)
+    loss, mean, share = _check_loss_arguments(loss_ratio, queue_mean_pkts, load)
     busy = np.maximum(share, loss)
     return np.asarray(mean / busy * np.log(busy / loss))
 
@@ -167,7 +167,7 @@ def buffer_for_loss_plain(
     RTT0 = 50 ms, N = 4). Arguments, result and errors as in :func:`buffer_for_loss`, with the
     mean ``utilisation`` U of eq. 10 instead of the load.
     """
-    loss, mean, share = _loss_arguments(loss_ratio, queue_mean_pkts, utilisation)
+    loss, mean, share = _check_loss_arguments(loss_ratio, queue_mean_pkts, utilisation)
     return np.asarray(mean * np.log(np.maximum(share, loss) / loss))
 
 
@@ -200,17 +200,17 @@ class Sharing:
     @property
     def rate_bps(self) -> float:
         """Mean connection rate h (eq. 10)."""
-        return _mean(self.rate1_bps, self.rate2_bps)
+        return _mean_with_weights(self.rate1_bps, self.rate2_bps)
 
     @property
     def on_time_s(self) -> float:
         """Mean ON time (eq. 10)."""
-        return _mean(self.on_time1_s, self.on_time2_s)
+        return _mean_with_weights(self.on_time1_s, self.on_time2_s)
 
     @property
     def utilisation(self) -> float:
         """Utilisation U (eq. 10)."""
-        return _mean(self.utilisation1, self.utilisation2)
+        return _mean_with_weights(self.utilisation1, self.utilisation2)
 
     @property
     def closed_load(self) -> float:
@@ -357,7 +357,7 @@ def engset(
         servers=isolated.servers,
     )
     bits = mean_size_pkts * path.packet_bits
-    sharing = _sharing(logs, isolated, bits, path.bottleneck_bps, mean_off_s)
+    sharing = _average_over_states(logs, isolated, bits, path.bottleneck_bps, mean_off_s)
     queue = (sharing.on_time_s - isolated.on_time_s) / (isolated.queue_rounds * path.delta_s)
     # For N <= s the ON times are equal except for rounding, and the model has no queue.
     queue = max(queue, 0.0) if sharing.rate2_bps is not None else 0.0
@@ -383,7 +383,7 @@ def engset(
     )
 
 
-def _sharing(
+def _average_over_states(
     logs: NDArray[np.float64],
     isolated: IsolatedConnection,
     bits: float,
@@ -394,8 +394,8 @@ def _sharing(
     sources = len(logs) - 1
     states = np.arange(sources + 1, dtype=np.float64)
     probability = np.exp(logs)
-    mean_active = dot(probability, states)
-    throughput = dot(probability, np.minimum(states * isolated.rate_bps, link_bps))
+    mean_active = dot_product(probability, states)
+    throughput = dot_product(probability, np.minimum(states * isolated.rate_bps, link_bps))
     first = {
         "mean_active": mean_active,
         "throughput_bps": throughput,
@@ -408,7 +408,7 @@ def _sharing(
         return Sharing(**first)
     # Relative to the largest of the tail, which itself may underflow.
     weights = np.exp(logs[shortest:] - logs[shortest:].max())
-    overload = dot(weights, states[shortest:]) / float(weights.sum())
+    overload = dot_product(weights, states[shortest:]) / float(weights.sum())
     on2 = bits * overload / link_bps
     return Sharing(
         **first,
@@ -419,18 +419,18 @@ def _sharing(
     )
 
 
-def _mean(first: float, second: float | None) -> float:
+def _mean_with_weights(first: float, second: float | None) -> float:
     return first if second is None else (first + second) / 2
 
 
-def _sources(sources: int) -> int:
+def _check_sources(sources: int) -> int:
     count = operator.index(sources)
     if count < 1:
         raise DomainError(f"sources must be at least 1, not {count}")
     return count
 
 
-def _queue_arguments(
+def _check_queue_arguments(
     queue_pkts: ArrayLike, queue_mean_pkts: ArrayLike, load: ArrayLike
 ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
     x, mean, share = (np.asarray(a, dtype=np.float64) for a in (queue_pkts, queue_mean_pkts, load))
@@ -442,10 +442,10 @@ def _queue_arguments(
     return x, mean, share
 
 
-def _loss_arguments(
+def _check_loss_arguments(
     loss_ratio: ArrayLike, queue_mean_pkts: ArrayLike, load: ArrayLike
 ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
-    loss, mean, share = _queue_arguments(loss_ratio, queue_mean_pkts, load)
+    loss, mean, share = _check_queue_arguments(loss_ratio, queue_mean_pkts, load)
     if not np.all((loss > 0) & (loss < 1)):
         raise DomainError("loss_ratio must be above 0 and below 1")
     return loss, mean, share

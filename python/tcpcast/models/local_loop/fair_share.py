@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tcpcast.models.domain import positive, ratios
+from tcpcast.models.domain import to_positive_array, to_ratio_array
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -47,8 +47,14 @@ def accepted_rate_pps(
     -----
     Second half of equation (2) of section 10.
     """
-    rate, off = positive("send_rate_pps", send_rate_pps), positive("mean_off_s", mean_off_s)
-    size, p = positive("mean_size_pkts", mean_size_pkts), ratios("loss_ratio", loss_ratio)
+    rate, off = (
+        to_positive_array("send_rate_pps", send_rate_pps),
+        to_positive_array("mean_off_s", mean_off_s),
+    )
+    size, p = (
+        to_positive_array("mean_size_pkts", mean_size_pkts),
+        to_ratio_array("loss_ratio", loss_ratio),
+    )
     on_s = size / (rate * (1 - p))
     return np.asarray(rate * on_s / (off + on_s))
 
@@ -92,9 +98,9 @@ def fair_send_rate_pps(
     lost behind it. Packets rejected by its full buffer use no capacity, and p is 0 for them; see
     docs/background/local-loop.md.
     """
-    off, p = positive("mean_off_s", mean_off_s), ratios("loss_ratio", loss_ratio)
-    sent = positive("mean_size_pkts", mean_size_pkts) / (1 - p)
-    cycle_s = positive("sources", sources) * sent / positive("link_pps", link_pps)
+    off, p = to_positive_array("mean_off_s", mean_off_s), to_ratio_array("loss_ratio", loss_ratio)
+    sent = to_positive_array("mean_size_pkts", mean_size_pkts) / (1 - p)
+    cycle_s = to_positive_array("sources", sources) * sent / to_positive_array("link_pps", link_pps)
     on_s = np.maximum(cycle_s - off, 0.0)
     with np.errstate(divide="ignore"):
         return np.asarray(sent / on_s)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tcpcast.models.domain import ratios
+from tcpcast.models.domain import to_ratio_array
 from tcpcast.models.local_loop.fair_share import fair_send_rate_pps
 
 if TYPE_CHECKING:
@@ -56,4 +56,4 @@ def overload_goodput_pps(
         mean_size_pkts=mean_size_pkts,
         loss_ratio=loss_ratio,
     )
-    return np.asarray(sent * (1 - ratios("loss_ratio", loss_ratio)))
+    return np.asarray(sent * (1 - to_ratio_array("loss_ratio", loss_ratio)))

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tcpcast.errors import DomainError
-from tcpcast.models.domain import positive, ratios
+from tcpcast.models.domain import to_positive_array, to_ratio_array
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -50,9 +50,9 @@ def restarting_goodput_pps(
     Equation (1), with an MSS of one packet. It is missing in the text of the report; this form
     reproduces the twelve values of Table 7 from Tables 3 to 5.
     """
-    rtt = positive("rtt_s", rtt_s)
-    lost = ratios("loss_ratio", loss_ratio) + ratios("timeout_ratio", timeout_ratio)
-    ratio = np.maximum(lost, ratios("idle_restart_ratio", idle_restart_ratio))
+    rtt = to_positive_array("rtt_s", rtt_s)
+    lost = to_ratio_array("loss_ratio", loss_ratio) + to_ratio_array("timeout_ratio", timeout_ratio)
+    ratio = np.maximum(lost, to_ratio_array("idle_restart_ratio", idle_restart_ratio))
     if ratio.size and float(ratio.min()) == 0:
         raise DomainError(
             "loss_ratio, timeout_ratio and idle_restart_ratio are all 0: without them the "

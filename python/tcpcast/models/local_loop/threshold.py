@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tcpcast.models.domain import positive
+from tcpcast.models.domain import to_positive_array
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -41,8 +41,8 @@ def threshold_sources(
     Section 7.2, after Table 5. Because files do take time, slightly more than N* users still leave
     capacity, and queues grow before N*: it is the transition between the two regimes.
     """
-    link, off = positive("link_pps", link_pps), positive("mean_off_s", mean_off_s)
-    return np.asarray(link * off / positive("mean_size_pkts", mean_size_pkts))
+    link, off = to_positive_array("link_pps", link_pps), to_positive_array("mean_off_s", mean_off_s)
+    return np.asarray(link * off / to_positive_array("mean_size_pkts", mean_size_pkts))
 
 
 def potential_load(
@@ -74,4 +74,4 @@ def potential_load(
     threshold = threshold_sources(
         link_pps=link_pps, mean_off_s=mean_off_s, mean_size_pkts=mean_size_pkts
     )
-    return np.asarray(positive("sources", sources) / threshold)
+    return np.asarray(to_positive_array("sources", sources) / threshold)

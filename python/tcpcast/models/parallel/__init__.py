@@ -15,8 +15,8 @@ for a timer at the same time: the text allows a number (24) above n, and then a 
 
 Misprints: q1 of algorithm 1 lacks the parentheses of (27); the second fraction of (29) is
 subtracted. (27) is *not* 1 at w = 3, as in (26), but 0.70, and stays between 0.70 and 1 below: the
-rate of the algorithm is continuous, that of the equations jumps there. For w <= 1, where algorithm
-1 takes the power of a negative number, Q is 1, the limit from above.
+rate of the algorithm is continuous, the rate of the equations jumps at w = 3. For w <= 1, where
+algorithm 1 takes the power of a negative number, Q is 1, the limit from above.
 
 There is no slow start except for that after a timeout, and no recovery time. The paper has neither
 a receiver window nor a bottleneck: :func:`limited_rate_pps` limits B(n) by both.

@@ -8,8 +8,13 @@ import numpy as np
 
 from tcpcast.errors import DomainError
 from tcpcast.models.bisection import largest_loss_ratio
-from tcpcast.models.domain import acknowledged, loss_ratios, positive, windows
-from tcpcast.models.parallel.throughput import per_flow_model, whole_flows
+from tcpcast.models.domain import (
+    to_loss_ratio_array,
+    to_packets_per_ack_array,
+    to_positive_array,
+    to_window_array,
+)
+from tcpcast.models.parallel.throughput import per_flow_model, to_flow_count_array
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -53,13 +58,17 @@ def limited_rate_pps(
     DomainError
         An argument outside its domain.
     """
-    n, rtt, t0 = whole_flows(flows), positive("rtt_s", rtt_s), positive("t0_s", t0_s)
-    p = loss_ratios("loss_event_ratio", loss_event_ratio)
-    b = acknowledged(packets_per_ack)
-    window = windows("receiver_window_pkts", receiver_window_pkts)
+    n, rtt, t0 = (
+        to_flow_count_array(flows),
+        to_positive_array("rtt_s", rtt_s),
+        to_positive_array("t0_s", t0_s),
+    )
+    p = to_loss_ratio_array("loss_event_ratio", loss_event_ratio)
+    b = to_packets_per_ack_array(packets_per_ack)
+    window = to_window_array("receiver_window_pkts", receiver_window_pkts)
     rate = per_flow_model(n=n, rtt=rtt, t0=t0, p=p, b=b, equations=equations).rate_pps
     return np.asarray(
-        np.minimum(np.minimum(rate, n * window / rtt), _capacity(bottleneck_rate_pps))
+        np.minimum(np.minimum(rate, n * window / rtt), _to_capacity_array(bottleneck_rate_pps))
     )
 
 
@@ -90,7 +99,7 @@ def marginal_rate_pps(
             bottleneck_rate_pps=bottleneck_rate_pps,
             equations=equations,
         )
-        for n in (whole_flows(flows), whole_flows(flows) + 1)
+        for n in (to_flow_count_array(flows), to_flow_count_array(flows) + 1)
     )
     return np.asarray(more - fewer)
 
@@ -129,11 +138,11 @@ def flows_to_fill(
     DomainError
         An argument outside its domain, or a bottleneck that 2^52 flows do not fill.
     """
-    capacity = positive("bottleneck_rate_pps", bottleneck_rate_pps)
-    rtt, t0 = positive("rtt_s", rtt_s), positive("t0_s", t0_s)
-    p = loss_ratios("loss_event_ratio", loss_event_ratio)
-    b = acknowledged(packets_per_ack)
-    window = windows("receiver_window_pkts", receiver_window_pkts)
+    capacity = to_positive_array("bottleneck_rate_pps", bottleneck_rate_pps)
+    rtt, t0 = to_positive_array("rtt_s", rtt_s), to_positive_array("t0_s", t0_s)
+    p = to_loss_ratio_array("loss_event_ratio", loss_event_ratio)
+    b = to_packets_per_ack_array(packets_per_ack)
+    window = to_window_array("receiver_window_pkts", receiver_window_pkts)
     shape = np.broadcast_shapes(*(a.shape for a in (capacity, rtt, t0, p, b, window)))
 
     def fills(n: NDArray[np.float64]) -> NDArray[np.bool_]:
@@ -170,7 +179,7 @@ def competing_flow_rate_pps(
 
     Parameters and errors as in :func:`limited_rate_pps`, except that the bottleneck is finite.
     """
-    n = whole_flows(flows) + 1
+    n = to_flow_count_array(flows) + 1
     all_flows = limited_rate_pps(
         flows=n,
         rtt_s=rtt_s,
@@ -178,7 +187,7 @@ def competing_flow_rate_pps(
         loss_event_ratio=loss_event_ratio,
         packets_per_ack=packets_per_ack,
         receiver_window_pkts=receiver_window_pkts,
-        bottleneck_rate_pps=positive("bottleneck_rate_pps", bottleneck_rate_pps),
+        bottleneck_rate_pps=to_positive_array("bottleneck_rate_pps", bottleneck_rate_pps),
         equations=equations,
     )
     return np.asarray(all_flows / n)
@@ -216,9 +225,9 @@ def parallel_tolerated_loss_ratio(
     DomainError
         An argument outside its domain.
     """
-    target, n = positive("rate_pps", rate_pps), whole_flows(flows)
-    rtt, t0 = positive("rtt_s", rtt_s), positive("t0_s", t0_s)
-    b = acknowledged(packets_per_ack)
+    target, n = to_positive_array("rate_pps", rate_pps), to_flow_count_array(flows)
+    rtt, t0 = to_positive_array("rtt_s", rtt_s), to_positive_array("t0_s", t0_s)
+    b = to_packets_per_ack_array(packets_per_ack)
     if np.any(t0 < rtt):
         raise DomainError("t0_s must be at least rtt_s: no timer is shorter than the RTT")
 
@@ -230,7 +239,7 @@ def parallel_tolerated_loss_ratio(
     return largest_loss_ratio(reached, shape)
 
 
-def _capacity(values: ArrayLike) -> NDArray[np.float64]:
+def _to_capacity_array(values: ArrayLike) -> NDArray[np.float64]:
     """Return C as an array; raise DomainError unless all values are above 0 or ``inf``."""
     array = np.asarray(values, dtype=np.float64)
     if not np.all(array > 0):

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tcpcast.errors import DomainError
-from tcpcast.models.domain import acknowledged, loss_ratios, positive
+from tcpcast.models.domain import to_loss_ratio_array, to_packets_per_ack_array, to_positive_array
 from tcpcast.models.pftk import throughput, timeout_sequence_s
 
 if TYPE_CHECKING:
@@ -87,10 +87,14 @@ def parallel_throughput(
     For T >= RTT the rate decreases in p. It increases in n, unless the flows hardly send: with T =
     4 RTT and b = 2, the algorithm gives two flows less than one for p from 0.0933 to 0.0983.
     """
-    n, rtt, t0 = whole_flows(flows), positive("rtt_s", rtt_s), positive("t0_s", t0_s)
-    p = loss_ratios("loss_event_ratio", loss_event_ratio)
+    n, rtt, t0 = (
+        to_flow_count_array(flows),
+        to_positive_array("rtt_s", rtt_s),
+        to_positive_array("t0_s", t0_s),
+    )
+    p = to_loss_ratio_array("loss_event_ratio", loss_event_ratio)
     return per_flow_model(
-        n=n, rtt=rtt, t0=t0, p=p, b=acknowledged(packets_per_ack), equations=equations
+        n=n, rtt=rtt, t0=t0, p=p, b=to_packets_per_ack_array(packets_per_ack), equations=equations
     )
 
 
@@ -126,15 +130,19 @@ def cumulative_throughput(
     DomainError
         An argument outside its domain.
     """
-    n, rtt, t0 = whole_flows(flows), positive("rtt_s", rtt_s), positive("t0_s", t0_s)
-    p = loss_ratios("loss_event_ratio_cumulative", loss_event_ratio_cumulative)
-    lost = loss_ratios("loss_ratio", loss_ratio) / p
-    b = acknowledged(packets_per_ack)
+    n, rtt, t0 = (
+        to_flow_count_array(flows),
+        to_positive_array("rtt_s", rtt_s),
+        to_positive_array("t0_s", t0_s),
+    )
+    p = to_loss_ratio_array("loss_event_ratio_cumulative", loss_event_ratio_cumulative)
+    lost = to_loss_ratio_array("loss_ratio", loss_ratio) / p
+    b = to_packets_per_ack_array(packets_per_ack)
     hit = np.minimum(lost, n)
-    rounds = _rounds(n, p, b, hit)
+    rounds = _mean_rounds(n, p, b, hit)
     window = n * rounds / (2 * b) * (1 + 3 * n / hit)  # (40)
     timeouts = np.minimum(lost * n / window, n if equations else 1.0)
-    return _with_timeouts(
+    return _rate_with_timeouts(
         n=n,
         rtt=rtt,
         t0=t0,
@@ -158,9 +166,9 @@ def parallel_td_only_rate_pps(
 
     Parameters and errors as in :func:`parallel_throughput`; packets/s, of the broadcast shape.
     """
-    n, rtt = whole_flows(flows), positive("rtt_s", rtt_s)
-    p = loss_ratios("loss_event_ratio", loss_event_ratio)
-    rounds = _rounds(n, p, acknowledged(packets_per_ack), np.asarray(1.0))
+    n, rtt = to_flow_count_array(flows), to_positive_array("rtt_s", rtt_s)
+    p = to_loss_ratio_array("loss_event_ratio", loss_event_ratio)
+    rounds = _mean_rounds(n, p, to_packets_per_ack_array(packets_per_ack), np.asarray(1.0))
     return np.asarray(1 / (p * rounds * rtt))
 
 
@@ -186,7 +194,7 @@ def multiplied_pftk_rate_pps(
         packets_per_ack=packets_per_ack,
         receiver_window_pkts=receiver_window_pkts,
     )
-    return np.asarray(whole_flows(flows) * one.rate_pps)
+    return np.asarray(to_flow_count_array(flows) * one.rate_pps)
 
 
 def per_flow_model(
@@ -200,12 +208,12 @@ def per_flow_model(
 ) -> ParallelThroughput:
     """Return the model of section II for valid arguments."""
     hit = np.asarray(1.0)
-    rounds = _rounds(n, p, b, hit)
+    rounds = _mean_rounds(n, p, b, hit)
     window = 2 * n * rounds / b  # (25)
     timeouts = _timeout_probability(window)
     if equations:
         timeouts = np.where(window <= 3, 1.0, timeouts)  # (26)
-    return _with_timeouts(
+    return _rate_with_timeouts(
         n=n,
         rtt=rtt,
         t0=t0,
@@ -218,7 +226,7 @@ def per_flow_model(
     )
 
 
-def _rounds(
+def _mean_rounds(
     n: NDArray[np.float64],
     p: NDArray[np.float64],
     b: NDArray[np.float64],
@@ -238,7 +246,7 @@ def _timeout_probability(w: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.asarray(np.minimum(1.0, (1 - cube) * (1 + cube - kept**w)))
 
 
-def _with_timeouts(
+def _rate_with_timeouts(
     *,
     n: NDArray[np.float64],
     rtt: NDArray[np.float64],
@@ -270,9 +278,9 @@ def _with_timeouts(
     )
 
 
-def whole_flows(values: ArrayLike) -> NDArray[np.float64]:
+def to_flow_count_array(values: ArrayLike) -> NDArray[np.float64]:
     """Return n as an array; raise DomainError unless all values are integers of at least 1."""
-    array = positive("flows", values)
+    array = to_positive_array("flows", values)
     wrong = array[(array < 1) | (array != np.floor(array))]
     if wrong.size:
         raise DomainError(f"flows must be a whole number, at least 1, not {float(wrong[0])!r}")

@@ -37,9 +37,14 @@ from typing import TYPE_CHECKING, Literal, get_args
 import numpy as np
 
 from tcpcast.errors import DomainError
-from tcpcast.models.domain import acknowledged, loss_ratios, positive, require_window
-from tcpcast.models.pftk.timeouts import backoff, timeout_share
-from tcpcast.products import dot
+from tcpcast.models.domain import (
+    require_window,
+    to_loss_ratio_array,
+    to_packets_per_ack_array,
+    to_positive_array,
+)
+from tcpcast.models.pftk.timeouts import backoff_polynomial, timeout_share
+from tcpcast.vector_products import dot_product
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -98,7 +103,7 @@ class WindowChain:
     @property
     def mean_window_pkts(self) -> float:
         """E[W], the mean window at the end of a period, which (13) approximates."""
-        return dot(self.end_distribution, self.window_pkts)
+        return dot_product(self.end_distribution, self.window_pkts)
 
     @property
     def loss_indication_ratio(self) -> float:
@@ -134,9 +139,9 @@ class WindowChain:
         return self.sent_pkts + self.timeout_probability / (1 - self.loss_probability)
 
     def _period_s(self, rtt_s: ArrayLike, t0_s: ArrayLike) -> Floats:
-        rtt, t0 = positive("rtt_s", rtt_s), positive("t0_s", t0_s)
+        rtt, t0 = to_positive_array("rtt_s", rtt_s), to_positive_array("t0_s", t0_s)
         p = np.asarray(self.loss_probability)
-        waiting = self.timeout_probability * t0 * backoff(p) / (1 - p)
+        waiting = self.timeout_probability * t0 * backoff_polynomial(p) / (1 - p)
         return np.asarray(rtt * (self.rounds + 1) + waiting)
 
 
@@ -186,11 +191,11 @@ def window_chain(
     >>> print(f"{chain.mean_window_pkts:.2f} packets, {chain.timeout_probability:.3f}")
     10.38 packets, 0.406
     """
-    p = float(loss_ratios("loss_probability", loss_probability))
-    b = _whole(packets_per_ack)
-    _one_of("losses", losses, get_args(Losses))
-    _one_of("after_timeout", after_timeout, get_args(AfterTimeout))
-    walk = _Walk.over(_largest_window(p, b, receiver_window_pkts), p, b)
+    p = float(to_loss_ratio_array("loss_probability", loss_probability))
+    b = _require_whole_packets_per_ack(packets_per_ack)
+    _require_one_of("losses", losses, get_args(Losses))
+    _require_one_of("after_timeout", after_timeout, get_args(AfterTimeout))
+    walk = _PeriodProbabilities.over(_choose_largest_window(p, b, receiver_window_pkts), p, b)
     timeout = walk.timeout_given_loss(losses)
     reached, slow = walk.stationary(timeout, after_timeout)
 
@@ -203,15 +208,15 @@ def window_chain(
         end_distribution=walk.ends(lost, last),
         round_distribution=visits / rounds,
         rounds=rounds,
-        sent_pkts=(1 - p) / p + dot(lost, walk.windows),
-        delivered_pkts=(1 - p) / p + dot(lost, walk.delivered_after_loss(losses)),
-        timeout_probability=dot(lost, timeout),
+        sent_pkts=(1 - p) / p + dot_product(lost, walk.windows),
+        delivered_pkts=(1 - p) / p + dot_product(lost, walk.delivered_after_loss(losses)),
+        timeout_probability=dot_product(lost, timeout),
         loss_probability=p,
     )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Walk:
+class _PeriodProbabilities:
     """Probabilities of a period at each of the windows; index 0 is a window of 1."""
 
     windows: NDArray[np.int64]
@@ -232,7 +237,7 @@ class _Walk:
     """Probability that slow start reaches a threshold of w without loss."""
 
     @classmethod
-    def over(cls, largest: int, p: float, b: int) -> _Walk:
+    def over(cls, largest: int, p: float, b: int) -> _PeriodProbabilities:
         """Return the probabilities up to the largest window, which stays constant."""
         w = np.arange(1, largest + 1)
         kept = math.log1p(-p)  # log of the delivery probability of a packet
@@ -240,7 +245,7 @@ class _Walk:
         in_last = np.exp((b - 1) * w * kept) * in_round
         rounds = at_window / in_round
         at_window[-1], in_last[-1], rounds[-1] = 1.0, 0.0, 1 / in_round[-1]
-        path = _slow_start(largest, b)
+        path = _slow_start_windows(largest, b)
         before = np.concatenate([[0], np.cumsum(path)])
         reach = np.zeros(largest)
         reach[path - 1] = np.exp(before[:-1] * kept)
@@ -312,11 +317,11 @@ class _Walk:
             ends = self.ends(lost, last)
             timed_out = self.ends(lost * timeout, last * timeout)
             halved = ends if after_timeout == "half" else ends - timed_out
-            after, slowly = _moved(halved, half), np.zeros(size)
+            after, slowly = _map_distribution(halved, half), np.zeros(size)
             if after_timeout == "one":
                 after[0] += timed_out.sum()
             elif after_timeout == "slow-start":
-                slowly = _moved(timed_out, threshold)
+                slowly = _map_distribution(timed_out, threshold)
             # Normalise, so that rounding errors do not grow from sweep to sweep.
             total = after.sum() + slowly.sum()
             after, slowly = after / total, slowly / total
@@ -329,12 +334,12 @@ class _Walk:
         )
 
 
-def _moved(distribution: Floats, to: NDArray[np.int64]) -> Floats:
+def _map_distribution(distribution: Floats, to: NDArray[np.int64]) -> Floats:
     """Return the distribution of to[i] if i has ``distribution``."""
     return np.asarray(np.bincount(to, distribution, len(distribution)), dtype=np.float64)
 
 
-def _slow_start(largest: int, b: int) -> NDArray[np.int64]:
+def _slow_start_windows(largest: int, b: int) -> NDArray[np.int64]:
     """Return the windows of slow start's rounds below the largest window."""
     path, window = [], 1
     while window < largest:
@@ -343,7 +348,7 @@ def _slow_start(largest: int, b: int) -> NDArray[np.int64]:
     return np.asarray(path, dtype=np.int64)
 
 
-def _largest_window(p: float, b: int, receiver_window_pkts: float) -> int:
+def _choose_largest_window(p: float, b: int, receiver_window_pkts: float) -> int:
     """Return W_max, or the smallest window that periods reach with at most TAIL.
 
     The largest start is half of it, rounded up; from there at least b (3 M^2/8 - M/2) packets must
@@ -361,8 +366,8 @@ def _largest_window(p: float, b: int, receiver_window_pkts: float) -> int:
     return largest
 
 
-def _whole(packets_per_ack: float) -> int:
-    b = float(acknowledged(packets_per_ack))
+def _require_whole_packets_per_ack(packets_per_ack: float) -> int:
+    b = float(to_packets_per_ack_array(packets_per_ack))
     if b != int(b):
         raise DomainError(
             f"packets_per_ack must be a whole number here, not {b!r}: a window lasts for b rounds"
@@ -370,7 +375,7 @@ def _whole(packets_per_ack: float) -> int:
     return int(b)
 
 
-def _one_of(name: str, value: str, known: tuple[str, ...]) -> None:
+def _require_one_of(name: str, value: str, known: tuple[str, ...]) -> None:
     if value not in known:
         choices = " or ".join(f'"{each}"' for each in known)
         raise DomainError(f"{name} must be {choices}, not {value!r}")

@@ -8,10 +8,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tcpcast.models.blocks import over_blocks
-from tcpcast.models.domain import acknowledged, loss_ratios, positive, windows
+from tcpcast.models.block_evaluation import evaluate_in_blocks
+from tcpcast.models.domain import (
+    to_loss_ratio_array,
+    to_packets_per_ack_array,
+    to_positive_array,
+    to_window_array,
+)
 from tcpcast.models.mathis import mathis_rate_pps
-from tcpcast.models.pftk.timeouts import backoff, timeout_share
+from tcpcast.models.pftk.timeouts import backoff_polynomial, timeout_share
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -104,26 +109,26 @@ def throughput(
     Within each branch the rate decreases in RTT and T0, and in p if T0 is at least RTT/4; between
     the branches it jumps unless b = 2 or ``continuous``.
     """
-    rtt, t0 = positive("rtt_s", rtt_s), positive("t0_s", t0_s)
-    p = loss_ratios("loss_indication_ratio", loss_indication_ratio)
-    b = acknowledged(packets_per_ack)
-    max_window = windows("receiver_window_pkts", receiver_window_pkts)
-    full = partial(_full_model, continuous=continuous)
-    return Throughput(**over_blocks(full, rtt, t0, p, b, max_window))
+    rtt, t0 = to_positive_array("rtt_s", rtt_s), to_positive_array("t0_s", t0_s)
+    p = to_loss_ratio_array("loss_indication_ratio", loss_indication_ratio)
+    b = to_packets_per_ack_array(packets_per_ack)
+    max_window = to_window_array("receiver_window_pkts", receiver_window_pkts)
+    full = partial(_evaluate_full_model, continuous=continuous)
+    return Throughput(**evaluate_in_blocks(full, rtt, t0, p, b, max_window))
 
 
-def _full_model(
+def _evaluate_full_model(
     rtt: Floats, t0: Floats, p: Floats, b: Floats, max_window: Floats, *, continuous: bool
 ) -> dict[str, NDArray[Any]]:
     """Return the attributes of :class:`Throughput` by name."""
     odds = (1 - p) / p
-    unlimited = _window(odds, b)
+    unlimited = _window_from_odds(odds, b)
     limited = max_window <= unlimited
     window = np.minimum(max_window, unlimited)
     constant = 0.5 + b / 4 if continuous else 1.0
     rounds = np.where(limited, b / 8 * max_window + odds / max_window + constant, b / 2 * unlimited)
     share = timeout_share(window, p)
-    waiting = share * t0 * backoff(p) / (1 - p)
+    waiting = share * t0 * backoff_polynomial(p) / (1 - p)
     time = rtt * (rounds + 1) + waiting
     return {
         "rate_pps": (odds + window + share / (1 - p)) / time,
@@ -149,12 +154,12 @@ def approximate_rate_pps(
     Parameters and errors as in :func:`throughput`; an array of the broadcast shape. It decreases in
     p, RTT and T0 everywhere.
     """
-    rtt, t0 = positive("rtt_s", rtt_s), positive("t0_s", t0_s)
-    p = loss_ratios("loss_indication_ratio", loss_indication_ratio)
-    b = acknowledged(packets_per_ack)
-    max_window = windows("receiver_window_pkts", receiver_window_pkts)
+    rtt, t0 = to_positive_array("rtt_s", rtt_s), to_positive_array("t0_s", t0_s)
+    p = to_loss_ratio_array("loss_indication_ratio", loss_indication_ratio)
+    b = to_packets_per_ack_array(packets_per_ack)
+    max_window = to_window_array("receiver_window_pkts", receiver_window_pkts)
     share = np.minimum(1.0, 3 * np.sqrt(3 * b * p / 8))
-    return np.asarray(np.minimum(max_window / rtt, 1 / packet_time(rtt, t0 * share, p, b)))
+    return np.asarray(np.minimum(max_window / rtt, 1 / time_per_packet_s(rtt, t0 * share, p, b)))
 
 
 def td_only_rate_pps(
@@ -164,11 +169,11 @@ def td_only_rate_pps(
 
     Parameters and errors as in :func:`throughput`; packets/s, of the broadcast shape.
     """
-    rtt = positive("rtt_s", rtt_s)
-    p = loss_ratios("loss_indication_ratio", loss_indication_ratio)
-    b = acknowledged(packets_per_ack)
+    rtt = to_positive_array("rtt_s", rtt_s)
+    p = to_loss_ratio_array("loss_indication_ratio", loss_indication_ratio)
+    b = to_packets_per_ack_array(packets_per_ack)
     odds = (1 - p) / p
-    window = _window(odds, b)
+    window = _window_from_odds(odds, b)
     return np.asarray((odds + window) / (rtt * (b / 2 * window + 1)))
 
 
@@ -191,8 +196,8 @@ def unlimited_window_pkts(
 
     Parameters and errors as in :func:`throughput`; packets, of the broadcast shape.
     """
-    p = loss_ratios("loss_indication_ratio", loss_indication_ratio)
-    return np.asarray(_window((1 - p) / p, acknowledged(packets_per_ack)))
+    p = to_loss_ratio_array("loss_indication_ratio", loss_indication_ratio)
+    return np.asarray(_window_from_odds((1 - p) / p, to_packets_per_ack_array(packets_per_ack)))
 
 
 def unlimited_rounds(
@@ -202,7 +207,7 @@ def unlimited_rounds(
 
     Parameters and errors as in :func:`throughput`; rounds, of the broadcast shape.
     """
-    b = acknowledged(packets_per_ack)
+    b = to_packets_per_ack_array(packets_per_ack)
     window = unlimited_window_pkts(loss_indication_ratio=loss_indication_ratio, packets_per_ack=b)
     return np.asarray(b / 2 * window)
 
@@ -215,20 +220,20 @@ def window_limit_loss_ratio(
     Parameters and errors as in :func:`throughput`; of the broadcast shape. 0 for an unlimited
     window, 1 for a window so small that it limits at any loss.
     """
-    b = acknowledged(packets_per_ack)
-    max_window = windows("receiver_window_pkts", receiver_window_pkts)
+    b = to_packets_per_ack_array(packets_per_ack)
+    max_window = to_window_array("receiver_window_pkts", receiver_window_pkts)
     # (12) with E[X] = b W/2 and E[beta] = W/2, solved for (1 - p)/p.
     odds = max_window * (3 * b / 8 * max_window - b / 4 - 0.5)
     return np.asarray(1 / (1 + np.maximum(odds, 0.0)))
 
 
-def _window(odds: NDArray[np.float64], b: NDArray[np.float64]) -> NDArray[np.float64]:
+def _window_from_odds(odds: NDArray[np.float64], b: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return (13) from the odds (1 - p)/p."""
     first = (2 + b) / (3 * b)
     return np.asarray(first + np.sqrt(8 / (3 * b) * odds + first * first))
 
 
-def packet_time(
+def time_per_packet_s(
     rtt: NDArray[np.float64],
     timer: NDArray[np.float64],
     p: NDArray[np.float64],

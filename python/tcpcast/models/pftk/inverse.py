@@ -8,7 +8,7 @@ import numpy as np
 
 from tcpcast.errors import DomainError
 from tcpcast.models.bisection import largest_loss_ratio
-from tcpcast.models.domain import acknowledged, positive, windows
+from tcpcast.models.domain import to_packets_per_ack_array, to_positive_array, to_window_array
 from tcpcast.models.pftk.closed_form import (
     approximate_rate_pps,
     throughput,
@@ -52,11 +52,11 @@ def tolerated_loss_ratio(
         An argument outside its domain, or a rate that no loss above 0 allows.
     """
     target, rtt, t0 = (
-        positive(name, values)
+        to_positive_array(name, values)
         for name, values in (("rate_pps", rate_pps), ("rtt_s", rtt_s), ("t0_s", t0_s))
     )
-    max_window = windows("receiver_window_pkts", receiver_window_pkts)
-    b = acknowledged(packets_per_ack)
+    max_window = to_window_array("receiver_window_pkts", receiver_window_pkts)
+    b = to_packets_per_ack_array(packets_per_ack)
     if np.any(t0 < rtt):
         raise DomainError("t0_s must be at least rtt_s: no timer is shorter than the RTT")
     if np.any(target >= max_window / rtt):
@@ -95,10 +95,10 @@ def tolerated_loss_ratio_approximate(
     Parameters, result and errors as in :func:`tolerated_loss_ratio`, except that T0 need only be
     above 0.
     """
-    target = positive("rate_pps", rate_pps)
-    rtt, t0 = positive("rtt_s", rtt_s), positive("t0_s", t0_s)
-    max_window = windows("receiver_window_pkts", receiver_window_pkts)
-    b = acknowledged(packets_per_ack)
+    target = to_positive_array("rate_pps", rate_pps)
+    rtt, t0 = to_positive_array("rtt_s", rtt_s), to_positive_array("t0_s", t0_s)
+    max_window = to_window_array("receiver_window_pkts", receiver_window_pkts)
+    b = to_packets_per_ack_array(packets_per_ack)
     if np.any(target > max_window / rtt):
         raise DomainError(
             "rate_pps must be at most receiver_window_pkts/rtt_s, the rate without loss"

@@ -6,7 +6,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tcpcast.models.domain import loss_ratios, positive, require_positive, windows
+from tcpcast.models.domain import (
+    require_positive,
+    to_loss_ratio_array,
+    to_positive_array,
+    to_window_array,
+)
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -36,7 +41,7 @@ def timeout_probability(
         An argument outside its domain.
     """
     w = _finite_windows(window_pkts)
-    p = loss_ratios("loss_indication_ratio", loss_indication_ratio)
+    p = to_loss_ratio_array("loss_indication_ratio", loss_indication_ratio)
     return np.asarray(timeout_share(w, p))
 
 
@@ -54,9 +59,9 @@ def timeout_sequence_s(*, t0_s: ArrayLike, loss_indication_ratio: ArrayLike) -> 
     The timer doubles up to 64 T0. ``t0_s``, ``loss_indication_ratio`` and errors as in
     :func:`throughput`; seconds, of the broadcast shape.
     """
-    t0 = positive("t0_s", t0_s)
-    p = loss_ratios("loss_indication_ratio", loss_indication_ratio)
-    return np.asarray(t0 * backoff(p) / (1 - p))
+    t0 = to_positive_array("t0_s", t0_s)
+    p = to_loss_ratio_array("loss_indication_ratio", loss_indication_ratio)
+    return np.asarray(t0 * backoff_polynomial(p) / (1 - p))
 
 
 def timeout_share(w: NDArray[np.float64], p: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -67,13 +72,13 @@ def timeout_share(w: NDArray[np.float64], p: NDArray[np.float64]) -> NDArray[np.
     return np.asarray(np.where(w <= 3, 1.0, np.minimum(1.0, exact)))
 
 
-def backoff(p: NDArray[np.float64]) -> NDArray[np.float64]:
+def backoff_polynomial(p: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return f(p) of (28)."""
     return np.asarray(1 + p * (1 + p * (2 + p * (4 + p * (8 + p * (16 + p * 32))))))
 
 
 def _finite_windows(values: ArrayLike) -> NDArray[np.float64]:
-    w = windows("window_pkts", values)
+    w = to_window_array("window_pkts", values)
     if w.size:
         require_positive("window_pkts", float(w.max()))
     return w

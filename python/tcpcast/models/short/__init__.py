@@ -10,12 +10,7 @@ Optional additions to the paper: the handshake, the delayed-ACK timer, the doubl
 a shared recovery for the losses of one flight.
 """
 
-from tcpcast.models.short.growth import (
-    ShortTransfer,
-    least_recoverable_pkts,
-    timeout_packets,
-    timeout_volume_pkts,
-)
+from tcpcast.models.short.ack_waits import lossless_latency_s
 from tcpcast.models.short.losses import (
     LossDistribution,
     loss_probability,
@@ -26,7 +21,12 @@ from tcpcast.models.short.recursion import (
     expected_latency_s,
     relative_reduction,
 )
-from tcpcast.models.short.waits import lossless_latency_s
+from tcpcast.models.short.window_growth import (
+    ShortTransfer,
+    least_recoverable_pkts,
+    timeout_packets,
+    timeout_volume_pkts,
+)
 
 __all__ = [
     "LossDistribution",

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from tcpcast.errors import DomainError
-from tcpcast.models.short.growth import file_sizes
+from tcpcast.models.short.window_growth import file_sizes
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray

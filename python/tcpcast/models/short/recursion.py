@@ -9,7 +9,12 @@ import numpy as np
 
 from tcpcast.errors import DomainError
 from tcpcast.models.cardwell import connection_latency_s
-from tcpcast.models.short.growth import Growth, ShortTransfer, file_sizes
+from tcpcast.models.short.ack_waits import (
+    first_stage_wait_s,
+    full_rounds_excess_s,
+    lossless_latency_s,
+    rest_latency_s,
+)
 from tcpcast.models.short.losses import (
     MAX_LOSSES,
     LossDistribution,
@@ -17,14 +22,9 @@ from tcpcast.models.short.losses import (
     losses_considered,
     require_loss,
 )
-from tcpcast.models.short.sharing import SeparateRecovery, SharedRecovery
-from tcpcast.models.short.stage_integrals import Rows, Stage, Tables
-from tcpcast.models.short.waits import (
-    first_stage_wait_s,
-    lossless_latency_s,
-    rest_latency_s,
-    rounding_s,
-)
+from tcpcast.models.short.recovery_sharing import SeparateRecovery, SharedRecovery
+from tcpcast.models.short.stage_integrals import LatencyMeshes, LossStageIntegral, TransferRows
+from tcpcast.models.short.window_growth import ShortTransfer, WindowGrowth, file_sizes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -37,29 +37,29 @@ NEGLIGIBLE_TERM = 1e-7
 """The sum over k stops above the mean when terms are below this share of it."""
 
 
-def _curves(transfer: ShortTransfer, sizes: Floats, losses: int) -> Iterator[Floats]:
+def _latencies_by_losses(transfer: ShortTransfer, sizes: Floats, losses: int) -> Iterator[Floats]:
     """Yield L_0, ..., L_losses of the given sizes, shape (P,)."""
     start = np.full_like(sizes, transfer.initial_window_pkts)
-    grown = Growth.of(transfer, start, np.full_like(sizes, transfer.initial_ssthresh_pkts))
+    grown = WindowGrowth.of(transfer, start, np.full_like(sizes, transfer.initial_ssthresh_pkts))
     setup = transfer.rtt_s if transfer.handshake else 0.0
     yield setup + lossless_latency_s(transfer, sizes)
-    offset = setup + rounding_s(transfer, sizes)
+    offset = setup + full_rounds_excess_s(transfer, sizes)
     if not losses:
         return
-    tables = Tables.of(transfer, float(sizes.max()), losses)
-    tabulated = Rows.of(transfer, tables)
+    tables = LatencyMeshes.of(transfer, float(sizes.max()), losses)
+    tabulated = TransferRows.of(transfer, tables)
     paying: SeparateRecovery | SharedRecovery = SeparateRecovery(tables)
     if transfer.shared_recovery:
         paying = SharedRecovery(transfer, tables, tabulated)
         paying.follows(
             np.concatenate([rest_latency_s(transfer, rows.left, rows.grown) for rows in tabulated])
         )
-    started = Rows(sizes, grown, np.zeros_like(sizes))
-    own_stage: Stage | None = None
-    others: list[Stage] = []
+    started = TransferRows(sizes, grown, np.zeros_like(sizes))
+    own_stage: LossStageIntegral | None = None
+    others: list[LossStageIntegral] = []
     follows = None
     for k in range(1, losses + 1):
-        ask = partial(Stage.of, transfer, tables, losses=k, most=losses)
+        ask = partial(LossStageIntegral.of, transfer, tables, losses=k, most=losses)
         if own_stage is None or not own_stage.is_accurate_for(k):
             own_stage, others = ask(started), []
         yield offset + own_stage.latency(k, follows) + first_stage_wait_s(transfer, sizes, k)
@@ -107,7 +107,7 @@ def conditional_latency_s(
         )
     if not sizes.size:
         return np.empty((max_losses + 1, *sizes.shape))
-    curves = np.stack(list(_curves(transfer, sizes.ravel(), max_losses)))
+    curves = np.stack(list(_latencies_by_losses(transfer, sizes.ravel(), max_losses)))
     return curves.reshape(max_losses + 1, *sizes.shape)
 
 
@@ -163,7 +163,7 @@ def expected_latency_s(
     mean = float(sizes.max()) * loss / (1 - loss)
     flat = sizes.ravel()
     total, weight = np.zeros_like(flat), np.zeros_like(flat)
-    for k, latency in enumerate(_curves(transfer, flat, max_losses)):
+    for k, latency in enumerate(_latencies_by_losses(transfer, flat, max_losses)):
         if k or not given_loss:
             probability = loss_probability(k, size_pkts=flat, loss=loss, distribution=distribution)
             total += probability * latency

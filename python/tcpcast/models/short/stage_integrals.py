@@ -16,9 +16,15 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from tcpcast.models.short.growth import Growth, ShortTransfer
-from tcpcast.models.short.mesh import Block, BlockMatrix, Mesh, graded, matrix
-from tcpcast.models.short.waits import rest_latency_s, restart_latency_s
+from tcpcast.models.short.ack_waits import rest_latency_s, restart_latency_s
+from tcpcast.models.short.interpolation_mesh import (
+    BlockMatrix,
+    InterpolationBlock,
+    InterpolationMesh,
+    assemble_interpolation_matrix,
+    make_graded_mesh,
+)
+from tcpcast.models.short.window_growth import ShortTransfer, WindowGrowth
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -44,7 +50,7 @@ FEW_LOSSES = 40
 
 
 @dataclass(frozen=True, slots=True)
-class Tables:
+class LatencyMeshes:
     """Meshes of L_k after a fast recovery (n, W', W') and after a timeout (n, 1, W_SS).
 
     ``timed_out`` has one mesh per doubling of the RTO. Its second axis is half the window at the
@@ -52,45 +58,47 @@ class Tables:
     the last packets, by the number of packets after the lost one.
     """
 
-    recovered: Mesh
-    timed_out: tuple[Mesh, ...]
+    recovered: InterpolationMesh
+    timed_out: tuple[InterpolationMesh, ...]
     tail: int
     tails: int
 
     @classmethod
-    def of(cls, transfer: ShortTransfer, largest: float, losses: int) -> Tables:
+    def of(cls, transfer: ShortTransfer, largest: float, losses: int) -> LatencyMeshes:
         """Return meshes for transfers of up to ``largest`` packets and ``losses`` losses."""
         top = largest + losses  # each timeout retransmits its packet: n - y + 1
-        start = Growth.of(transfer, transfer.initial_window_pkts, transfer.initial_ssthresh_pkts)
+        start = WindowGrowth.of(
+            transfer, transfer.initial_window_pkts, transfer.initial_ssthresh_pkts
+        )
         widest = float(start.window(np.asarray(top)))
         # From half a window, the remaining packets reach at most this window.
         widest = max(widest, math.sqrt(8 * top / (3 * transfer.acked_packets)))
         widest = min(widest, transfer.max_window_pkts)
         needed = transfer.recovery_window_pkts
-        bent_to = kinks_end(transfer)
+        bent_to = last_kink_pkts(transfer)
         wide = SACK_WIDER if transfer.sack else 1
         step = wide * max(min(0.25, bent_to / 40), bent_to / 200)
-        left = graded(1, 1.2 * top + 2, step=step, ratio=0.08 * wide, even_to=bent_to)
+        left = make_graded_mesh(1, 1.2 * top + 2, step=step, ratio=0.08 * wide, even_to=bent_to)
         after = max(0.5, transfer.decrease)
-        recovered = Mesh(left, _windows(transfer, after * widest), bent_to, 0)
+        recovered = InterpolationMesh(left, _window_nodes(transfer, after * widest), bent_to, 0)
         # A window too small for recovery is at most half of 1 + dup; a single last packet never
         # reaches its threshold. A shared recovery also needs smaller windows.
         min_threshold = 0.5 if transfer.shared_recovery else 2.0
         thresholds = np.arange(min_threshold, max(2, needed / 2) + 0.2, 0.25)
-        timed_out = [Mesh(left, thresholds, bent_to, recovered.end)]
+        timed_out = [InterpolationMesh(left, thresholds, bent_to, recovered.end)]
         for _ in range(MAX_DOUBLINGS if transfer.backoff else 0):
-            timed_out.append(Mesh(left, np.array([2.0]), bent_to, timed_out[-1].end))
+            timed_out.append(InterpolationMesh(left, np.array([2.0]), bent_to, timed_out[-1].end))
         tails = transfer.unprotected_pkts if transfer.shared_recovery else 1
         return cls(recovered, tuple(timed_out), timed_out[-1].end, tails)
 
 
-def kinks_end(transfer: ShortTransfer) -> float:
+def last_kink_pkts(transfer: ShortTransfer) -> float:
     """Return dup_t + y_to from a window of 1: L_k has kinks up to this many remaining packets."""
     growth = transfer.acked_packets * (transfer.recovery_window_pkts**2 - 1) / 2
     return transfer.unprotected_pkts + growth
 
 
-def _windows(transfer: ShortTransfer, widest: float) -> Floats:
+def _window_nodes(transfer: ShortTransfer, widest: float) -> Floats:
     """Return windows from 1 past ``widest``: even in y_to (in W^2), then proportional."""
     needed, ratio = transfer.recovery_window_pkts, 0.12
     fewest, step = 25, 0.5
@@ -100,11 +108,13 @@ def _windows(transfer: ShortTransfer, widest: float) -> Floats:
     if needed < 4:  # half of the window minus 1 is 1 up to 4 packets
         low = np.append(low, np.arange(needed**2 + step, 16.5, step))
     low = np.sqrt(low)
-    return np.append(low, graded(low[-1], widest, step=0.5, ratio=ratio, even_to=low[-1])[1:])
+    return np.append(
+        low, make_graded_mesh(low[-1], widest, step=0.5, ratio=ratio, even_to=low[-1])[1:]
+    )
 
 
 @dataclass(frozen=True, slots=True)
-class Rows:
+class TransferRows:
     """Transfers of ``left`` packets, (P,), from the window of ``grown``.
 
     None of the first ``skipped`` packets is lost. ``doublings`` is the number of doublings of the
@@ -113,19 +123,19 @@ class Rows:
     """
 
     left: Floats
-    grown: Growth
+    grown: WindowGrowth
     skipped: Floats
     doublings: int | None = None
 
     @classmethod
-    def of(cls, transfer: ShortTransfer, tables: Tables) -> list[Rows]:
+    def of(cls, transfer: ShortTransfer, tables: LatencyMeshes) -> list[TransferRows]:
         """Return the rows of all tables in order."""
         left, window = tables.recovered.nodes()
         flight = 2 * window + 0.5 if transfer.shared_recovery else np.zeros_like(left)
-        rows = [cls(left, Growth.of(transfer, window, window), np.minimum(flight, left))]
+        rows = [cls(left, WindowGrowth.of(transfer, window, window), np.minimum(flight, left))]
         for doublings, mesh in enumerate(tables.timed_out):
             left, half = mesh.nodes()
-            again = Growth.of(transfer, np.ones_like(left), np.maximum(half, 2.0))
+            again = WindowGrowth.of(transfer, np.ones_like(left), np.maximum(half, 2.0))
             rows.append(cls(left, again, np.zeros_like(left), doublings))
         return rows
 
@@ -137,7 +147,7 @@ ORDERS = {TIMEOUT: 6, RECOVERY: 8, AGAIN: 4, TAIL: 5}
 
 
 @dataclass(frozen=True, slots=True)
-class _Part:
+class _LossPositions:
     """Positions of the first loss with one outcome, for every row: from ``low`` to ``high``."""
 
     case: int
@@ -145,7 +155,7 @@ class _Part:
     high: Floats
 
 
-def _parts(transfer: ShortTransfer, rows: Rows) -> Iterator[_Part]:
+def _split_loss_positions(transfer: ShortTransfer, rows: TransferRows) -> Iterator[_LossPositions]:
     """Yield the parts (0, a), (a, c) and (c, n) of the rows.
 
     (a, c) is split at kinks of the integrand: where half the window begins to recover the next
@@ -156,25 +166,25 @@ def _parts(transfer: ShortTransfer, rows: Rows) -> Iterator[_Part]:
     tail = np.maximum(left - kept, 0.0)
     needed = transfer.recovery_window_pkts
     early = np.clip(rows.grown.sent_at(needed), 0.0, tail)
-    bends = _bends(transfer, rows)
+    bends = _find_kinks(transfer, rows)
     inner = np.sort(np.clip(np.stack(bends), early, tail), axis=0)
     start = rows.skipped
     if rows.doublings is not None and (transfer.backoff or transfer.shared_recovery):
         start = np.minimum(left, 1.0)
-        yield _Part(AGAIN, np.zeros_like(left), start)
-    yield _Part(TIMEOUT, start, np.maximum(early, start))
+        yield _LossPositions(AGAIN, np.zeros_like(left), start)
+    yield _LossPositions(TIMEOUT, start, np.maximum(early, start))
     cuts = (early, *inner, tail)
     for low, high in pairwise(np.maximum(cut, start) for cut in cuts):
-        yield _Part(RECOVERY, low, high)
+        yield _LossPositions(RECOVERY, low, high)
     behind = range(kept - 1 if transfer.shared_recovery else 0, -1, -1)
     low = np.maximum(tail, start)
     for packets in behind:
         high = np.maximum(low, left - packets)
-        yield _Part(TAIL + packets, low, high)
+        yield _LossPositions(TAIL + packets, low, high)
         low = high
 
 
-def _bends(transfer: ShortTransfer, rows: Rows) -> list[Floats]:
+def _find_kinks(transfer: ShortTransfer, rows: TransferRows) -> list[Floats]:
     """Return the numbers of sent packets at which the integrand between (a, c) has kinks."""
     grown, left, needed = rows.grown, rows.left, transfer.recovery_window_pkts
     if transfer.sack:
@@ -184,11 +194,11 @@ def _bends(transfer: ShortTransfer, rows: Rows) -> list[Floats]:
         return [*full, grown.slow_pkts(), grown.sent_at_total(left - kept)]
     # Half of a window minus 1 is at least 1, and from 2 T + 2 on it recovers the next loss.
     bends = [grown.sent_at(window) for window in {max(4, needed), 2 * needed + 2}]
-    return [*bends, left - kinks_end(transfer)]
+    return [*bends, left - last_kink_pkts(transfer)]
 
 
 @dataclass(frozen=True, slots=True)
-class _Nodes:
+class _QuadratureNodes:
     """Positions of a first loss, (N,): row, remaining share, weight, cost, and state after it.
 
     ``lossless`` is L_0 after the loss if requested; otherwise ``blocks`` refer to the vector.
@@ -199,10 +209,10 @@ class _Nodes:
     weight: Floats
     cost: Floats
     lossless: Floats | None
-    blocks: list[Block]
+    blocks: list[InterpolationBlock]
 
     @classmethod
-    def joined(cls, groups: list[_Nodes]) -> _Nodes:
+    def joined(cls, groups: list[_QuadratureNodes]) -> _QuadratureNodes:
         """Concatenate the nodes of all groups."""
         row, share, weight, cost = (
             np.concatenate([getattr(group, name) for group in groups])
@@ -219,35 +229,43 @@ class _Nodes:
 
 
 @dataclass(slots=True)
-class Stage:
+class LossStageIntegral:
     """Gauss-Legendre quadrature in v = u^m, where u is the share of packets left at the first loss.
 
     The density of the first of k losses is k u^(k-1) du = (k/m) u^(k-m) dv. With m about a third of
     k, nodes are dense where losses are likely, and the integrand is smooth at 0.
     """
 
-    rows: Rows
+    rows: TransferRows
     exponent: int
-    _nodes: _Nodes
+    _nodes: _QuadratureNodes
     _follows: sparse.csr_array | BlockMatrix | None
     _weight: Floats
 
     @classmethod
     def of(
-        cls, transfer: ShortTransfer, tables: Tables, rows: Rows, *, losses: int, most: int
-    ) -> Stage:
+        cls,
+        transfer: ShortTransfer,
+        tables: LatencyMeshes,
+        rows: TransferRows,
+        *,
+        losses: int,
+        most: int,
+    ) -> LossStageIntegral:
         """Return the stage for k from ``losses``; with ``most`` above 1 it uses the tables."""
         exponent = max(1, losses // 3)
         groups = [
-            _nodes(transfer, tables, rows, part, exponent, first=losses == 1)
-            for part in _parts(transfer, rows)
+            _quadrature_nodes(transfer, tables, rows, part, exponent, first=losses == 1)
+            for part in _split_loss_positions(transfer, rows)
             if np.any(part.high > part.low)
         ]
-        nodes = _Nodes.joined(groups)
+        nodes = _QuadratureNodes.joined(groups)
         follows = None
         if most > 1:
             size = tables.tail + tables.tails
-            follows = matrix(nodes.blocks, len(nodes.row), size, few=most <= FEW_LOSSES)
+            follows = assemble_interpolation_matrix(
+                nodes.blocks, len(nodes.row), size, few=most <= FEW_LOSSES
+            )
         weight = nodes.weight * nodes.share ** (losses - exponent)
         return cls(rows, exponent, nodes, follows, weight)
 
@@ -274,7 +292,7 @@ class Stage:
 
 
 @cache
-def _legendre(order: int) -> tuple[Floats, Floats]:
+def _gauss_legendre_nodes(order: int) -> tuple[Floats, Floats]:
     """Return the nodes and weights of Gauss-Legendre quadrature, by Newton's method.
 
     numpy's are in a package of polynomials that takes some ms to import, and are eigenvalues, whose
@@ -291,16 +309,16 @@ def _legendre(order: int) -> tuple[Floats, Floats]:
     return nodes, 2 / ((1 - nodes * nodes) * slope * slope)
 
 
-def _nodes(
+def _quadrature_nodes(
     transfer: ShortTransfer,
-    tables: Tables,
-    rows: Rows,
-    part: _Part,
+    tables: LatencyMeshes,
+    rows: TransferRows,
+    part: _LossPositions,
     exponent: int,
     *,
     first: bool,
-) -> _Nodes:
-    abscissae, weights = _legendre(ORDERS[min(part.case, TAIL)])
+) -> _QuadratureNodes:
+    abscissae, weights = _gauss_legendre_nodes(ORDERS[min(part.case, TAIL)])
     which = np.flatnonzero(part.high > part.low)
     left = rows.left[which, None]
     whole = left - rows.skipped[which, None]
@@ -311,11 +329,13 @@ def _nodes(
     sent = left - share * whole
     path = rows.grown.select(which)
     window = path.window(sent)
-    after = _after_loss(transfer, tables, rows, part.case, left=left, sent=sent, window=window)
+    after = _outcome_after_loss(
+        transfer, tables, rows, part.case, left=left, sent=sent, window=window
+    )
     cost = np.full(sent.size, after.cost)
     if part.case != AGAIN:
         cost += (transfer.rtt_s * path.rounds(sent, window)).ravel()
-    return _Nodes(
+    return _QuadratureNodes(
         np.repeat(which, len(abscissae)),
         share.ravel(),
         (weights / 2 * (near - far)).ravel(),
@@ -325,24 +345,24 @@ def _nodes(
     )
 
 
-class _After(NamedTuple):
+class _LossOutcome(NamedTuple):
     """Cost of a loss in seconds, L_0 after it, and the combination of vector entries for L_k."""
 
     cost: float
     lossless: Callable[[], Floats]
-    blocks: list[Block]
+    blocks: list[InterpolationBlock]
 
 
-def _after_loss(
+def _outcome_after_loss(
     transfer: ShortTransfer,
-    tables: Tables,
-    rows: Rows,
+    tables: LatencyMeshes,
+    rows: TransferRows,
     case: int,
     *,
     left: Floats,
     sent: Floats,
     window: Floats,
-) -> _After:
+) -> _LossOutcome:
     """Return the states of transfers after a loss, (P, O) of them."""
     rest = (left - sent).ravel()
     if case == RECOVERY:
@@ -351,9 +371,9 @@ def _after_loss(
         if transfer.sack:
             again = np.maximum(transfer.decrease * window, 1.0).ravel()
             rest = np.maximum(rest - window.ravel(), 1.0)
-        return _After(
+        return _LossOutcome(
             wait,
-            lambda: rest_latency_s(transfer, rest, Growth.of(transfer, again, again)),
+            lambda: rest_latency_s(transfer, rest, WindowGrowth.of(transfer, again, again)),
             tables.recovered.stencil(rest, again),
         )
     if case == TIMEOUT:
@@ -367,9 +387,9 @@ def _after_loss(
         half = np.full_like(rest, 2.0)
     else:
         every, place = np.arange(len(rest)), tables.tail + case - TAIL
-        block = Block(every, np.full((1, len(rest)), place), np.ones((1, len(rest))))
+        block = InterpolationBlock(every, np.full((1, len(rest)), place), np.ones((1, len(rest))))
         # Only the retransmitted packet follows.
-        return _After(transfer.rto_s, lambda: np.full_like(rest, transfer.rtt_s), [block])
-    return _After(
+        return _LossOutcome(transfer.rto_s, lambda: np.full_like(rest, transfer.rtt_s), [block])
+    return _LossOutcome(
         rto, lambda: restart_latency_s(transfer, packets, half), mesh.stencil(packets, half)
     )

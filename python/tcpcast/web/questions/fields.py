@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from tcpcast import units
 from tcpcast.errors import TcpcastError, UnitError
-from tcpcast.ranges import Quantity, values
+from tcpcast.ranges import Quantity, expand_range
 from tcpcast.scenario.stack_facts import describe_stack
 from tcpcast.scenario.tcp import STACKS
 
@@ -149,7 +149,7 @@ def _steps(field: Field) -> tuple[str, ...]:
         return ()
     ends = f"{field.low}..{field.high}"
     quantity = Quantity(field.label, field.read, field.write, ends, whole=field.whole)
-    steps = values(quantity, ends, STEPS)
+    steps = expand_range(quantity, ends, STEPS)
     return tuple(["0%", *steps] if field.zero else steps)
 
 

@@ -15,7 +15,7 @@ from tcpcast.report.plan import plan_verdict
 from tcpcast.report.quantity import amount, interval_text, scale_of, value_text
 from tcpcast.scenario import Scenario
 from tcpcast.scenario.changes import apply_changes
-from tcpcast.scenario.loading import packaged_text, parse_toml
+from tcpcast.scenario.loading import parse_toml, read_packaged_text
 from tcpcast.web.copies import program_of_buffer, program_of_packaged, sets, shell
 from tcpcast.web.questions.fields import Field, stack_field, whole, write_whole
 from tcpcast.web.questions.path import LOSS, RATE, RTT
@@ -151,7 +151,7 @@ def _changes(values: Values) -> dict[str, Any]:
 
 
 def _tables(values: Values) -> Mapping[str, Any]:
-    return apply_changes(parse_toml(packaged_text(PACKAGED), PACKAGED), _changes(values))
+    return apply_changes(parse_toml(read_packaged_text(PACKAGED), PACKAGED), _changes(values))
 
 
 def _formulas(
@@ -213,7 +213,9 @@ def _plan(values: Values) -> Plan:
 @functools.lru_cache(maxsize=64)  # a curve needs the same plan at each point
 def _plan_of(given: tuple[tuple[str, str], ...]) -> Plan:
     values = {name: text for name, text in given if name != "buffer"}
-    tables = apply_changes(parse_toml(packaged_text(PACKAGED), PACKAGED), _plan_changes(values))
+    tables = apply_changes(
+        parse_toml(read_packaged_text(PACKAGED), PACKAGED), _plan_changes(values)
+    )
     return plan_buffer(Scenario.from_dict(tables), loss=TARGET.number(values["loss"]))
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from tcpcast.errors import Names, Suggestion
+from tcpcast.errors import Suggestion, SuggestionSyntax
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 SIMULATION = "packet"
 
 
-class PageNames(Names):
+class PageNames(SuggestionSyntax):
     """Form of a suggestion on the page.
 
     Parameters

@@ -9,15 +9,15 @@ from tcpcast.engines import answer
 from tcpcast.path.options import (
     RANGED,
     PathOptions,
-    bulk_scenario,
-    bulk_tables,
-    nothing_limits,
-    quantities,
-    transfer_pkts,
-    transfer_scenario,
-    transfer_tables,
+    has_no_rate_limit,
+    make_bulk_scenario,
+    make_bulk_tables,
+    make_option_quantities,
+    make_transfer_scenario,
+    make_transfer_tables,
+    read_transfer_size_pkts,
 )
-from tcpcast.path.prediction import path_formulas
+from tcpcast.path.prediction import select_path_formulas
 from tcpcast.path.rows import PATH as ROWS
 from tcpcast.report.answers import Answers
 from tcpcast.report.prediction import (
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from tcpcast.scenario import Scenario
     from tcpcast.web.questions.fields import Values
 
-_READ = quantities(PathOptions(rtt="1ms", size="1KB"))
+_READ = make_option_quantities(PathOptions(rtt="1ms", size="1KB"))
 
 
 def _field(name: str) -> Field:
@@ -85,13 +85,13 @@ def _options(values: Values) -> tuple[PathOptions, dict[str, str]]:
 
 
 def _scenario(values: Values) -> Scenario:
-    make = transfer_scenario if "size" in values else bulk_scenario
+    make = make_transfer_scenario if "size" in values else make_bulk_scenario
     return make(*_options(values))
 
 
 def _tables(values: Values) -> Mapping[str, Any]:
     _scenario(values)  # reports errors with their options
-    make = transfer_tables if "size" in values else bulk_tables
+    make = make_transfer_tables if "size" in values else make_bulk_tables
     return make(*_options(values))
 
 
@@ -101,7 +101,7 @@ def _kind(values: Values) -> str:
 
 def _formulas(values: Values, without: Collection[str]) -> list[Given]:
     scenario = _scenario(values)
-    names = [name for name in path_formulas(_kind(values)) if name not in without]
+    names = [name for name in select_path_formulas(_kind(values)) if name not in without]
     return [Given(a.engine, a, scenario) for a in answer(scenario, names)]
 
 
@@ -111,14 +111,14 @@ def _facts(values: Values, given: list[Given], simulated: Answer | None) -> Fact
     scenario = _scenario(values)
     every = [each.answer for each in given] + ([simulated] if simulated else [])
     answers = Answers(every, scenario)
-    size = transfer_pkts(options, point)
+    size = read_transfer_size_pkts(options, point)
     if size is None:
         prediction = Prediction(answers)
-    elif nothing_limits(options, point):
+    elif has_no_rate_limit(options, point):
         prediction = Prediction(Answers([], answers.scenario), answers, size_pkts=size)
     else:
-        bulk = bulk_scenario(options, point)
-        steady = Answers(answer(bulk, path_formulas("bulk")), bulk)
+        bulk = make_bulk_scenario(options, point)
+        steady = Answers(answer(bulk, select_path_formulas("bulk")), bulk)
         prediction = Prediction(steady, answers, size_pkts=size)
     names = PageNames({})
     if size is None:
@@ -154,7 +154,7 @@ def _command(values: Values, simulated: bool) -> str:
 
 
 def _program(values: Values, simulated: bool) -> str:
-    names = [*path_formulas(_kind(values)), *(["packet"] if simulated else [])]
+    names = [*select_path_formulas(_kind(values)), *(["packet"] if simulated else [])]
     return program_of_tables(typed(_tables(values)), names)
 
 

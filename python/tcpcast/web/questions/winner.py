@@ -9,7 +9,7 @@ from tcpcast import units
 from tcpcast.compare import metric_with_interval
 from tcpcast.engines import REGISTRY, answer
 from tcpcast.errors import UnitError
-from tcpcast.path.prediction import path_formulas
+from tcpcast.path.prediction import select_path_formulas
 from tcpcast.report.quantity import amount
 from tcpcast.scenario import Scenario
 from tcpcast.scenario.queue import QUEUE_NAMES
@@ -157,7 +157,7 @@ def _formulas(values: Values, without: Collection[str]) -> list[Given]:
         scenario = _alone(values, group)
         names = [
             name
-            for name in path_formulas("bulk")
+            for name in select_path_formulas("bulk")
             if name not in without and REGISTRY[name].is_default_for(scenario)
         ]
         given = [a for a in answer(scenario, names) if a.applies]

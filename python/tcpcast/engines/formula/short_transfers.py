@@ -1,0 +1,313 @@
+"""Engine ``short``: latency of short transfers from round trips and losses, per size."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tcpcast.answer import Answer, Metric, texts_to_notes
+from tcpcast.engines.formula.capture_inputs import transfer_scenario_of_capture
+from tcpcast.engines.formula.feed import (
+    collect_transfer_inputs,
+    find_limiting_link,
+    get_specified_loss,
+    listed_sizes,
+    missing_latency_s_per_size,
+    packets_per_ack_source_text,
+    transfer_domain_values,
+    warn_about_omitted_transfer_features,
+)
+from tcpcast.engines.formula.inputs import make_step
+from tcpcast.engines.formula.rate_answers import BOTTLENECK
+from tcpcast.errors import DomainError, NotApplicable, Suggestion
+from tcpcast.models.cardwell import connection_latency_s
+from tcpcast.models.domain import LOSSES, PATH, RECOVERIES
+from tcpcast.models.short import (
+    ShortTransfer,
+    conditional_latency_s,
+    expected_latency_s,
+    least_recoverable_pkts,
+    loss_probability,
+    lossless_latency_s,
+    timeout_packets,
+)
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from tcpcast.answer import Step
+    from tcpcast.scenario import Scenario
+    from tcpcast.scenario.tcp import Tcp
+
+    Floats = NDArray[np.float64]
+
+NAME = "the model of short transfers"
+
+ROUND_TRIPS, LOSS_RECOVERY = "round trips", "loss recovery"
+"""Regimes: the cause of more than half of the expected latency."""
+
+LIMITED_TRANSMIT = {"each": 1, "second": 2}
+"""dup_LT by ``tcp.rules.limited_transmit_on``; deployed RFC 3042 behaves as 1."""
+
+RFC_3042_PACKETS = 2
+"""Maximum number of packets that limited transmit sends."""
+
+TABLED_LOSSES = 10
+"""Last row of the table by losses, unless this many losses are rarer than :data:`RARE`."""
+
+RARE = 1e-3
+
+MAX_MEAN_LOSSES = 30
+"""Maximum mean number of losses of the largest transfer, well beyond the model's domain.
+
+Each loss is one step of the recursion, and a transfer with so many losses is a bulk flow.
+"""
+
+CUBIC_DECREASE = 0.7
+"""Window of CUBIC after a reduction, relative to before (RFC 9438, section 4.6)."""
+
+PROBE_RTTS = 2
+"""Round trips before a tail loss probe (RFC 8985, section 7.2)."""
+
+
+def short(scenario: Scenario, measured: Answer | None, *, tables: bool = True) -> Answer:
+    """Predict by Ayesta and Avrachenkov's model of short transfers.
+
+    Delayed ACKs wait for ``tcp.ack_timeout``, which the paper omits. As in the paper, each loss
+    costs one recovery and the timer is constant. Metric: ``completion_time_s``, the mean over the
+    sizes, for isolated transfers on the idle path. Tables ``by_size`` (size_pkts,
+    completion_time_s) and, only with ``tables``, ``by_losses`` (size_pkts, losses, probability,
+    completion_time_s given exactly that many lost transmissions).
+
+    With measured inputs, p is the ``packet`` answer's ``loss_ratio`` and RTT its ``rtt_mean_s``.
+
+    Raises
+    ------
+    NotApplicable
+        Several classes, traffic that is not transfers, a rule for the last packets that the model
+        lacks, sizes with a mean of more than :data:`MAX_MEAN_LOSSES` lost packets.
+    """
+    scenario = transfer_scenario_of_capture(NAME, scenario, measured)
+    sizes = np.asarray(listed_sizes(NAME, scenario), dtype=np.float64)
+    inputs = collect_transfer_inputs(scenario, measured)
+    loss, rtt = inputs["p"], inputs["RTT"]
+    _require_short_transfer(float(sizes.max()), loss["value"])
+    try:
+        transfer = _make_model_transfer(scenario, rtt["value"])
+        lossless = lossless_latency_s(transfer, sizes)
+        missing = missing_latency_s_per_size(lossless, rtt["value"])
+        lossless = lossless + missing
+        expected, by_losses = lossless, _lossless_latency_table(sizes, lossless)
+        if loss["value"] > 0:
+            expected = missing + expected_latency_s(transfer, sizes, loss=loss["value"])
+            if tables:
+                by_losses = _latency_table_by_losses(transfer, sizes, loss["value"], missing)
+        steps = [loss, rtt, *_derivation_steps(scenario.populations[0].tcp, transfer)]
+    except DomainError as error:
+        raise NotApplicable(f"the model of short transfers: {error}") from error
+    steps += [
+        make_step("L_0", lossless.mean(), "s", "without loss, at least RTT, mean over the sizes"),
+        make_step(
+            "E[L]", expected.mean(), "s", "sum over k of p(k|n) L_k, (1), mean over the sizes"
+        ),
+    ]
+    return Answer(
+        engine="short",
+        metrics={
+            "completion_time_s": Metric(float(expected.mean())),
+            **_add_handshake_time(scenario, expected, rtt["value"]),
+        },
+        tables={
+            "by_size": {"size_pkts": sizes, "completion_time_s": expected},
+            **({"by_losses": by_losses} if tables else {}),
+        },
+        notes=texts_to_notes(
+            [
+                *warn_about_omitted_transfer_features(scenario),
+                *_warn_about_omitted_features(transfer),
+            ]
+        ),
+        regime=_largest_time_component(
+            sizes.sum() / transfer.link_pps, lossless.sum(), expected.sum()
+        ),
+        steps=steps,
+        domain=_domain_values(scenario, inputs, sizes),
+    )
+
+
+def _largest_time_component(transmission_s: float, lossless_s: float, expected_s: float) -> str:
+    """Return the largest component of the time: losses, link transmission, or round trips."""
+    if 2 * lossless_s <= expected_s:
+        return LOSS_RECOVERY
+    return BOTTLENECK if 2 * transmission_s > lossless_s else ROUND_TRIPS
+
+
+def _require_short_transfer(size_pkts: float, loss: float) -> None:
+    """Raise NotApplicable, before the evaluation, for a transfer that is not short."""
+    mean = size_pkts * loss  # as in the model's domain
+    if mean > MAX_MEAN_LOSSES:
+        raise NotApplicable(
+            f"the model of short transfers: a transfer of {size_pkts:,.0f} packets loses "
+            f"{mean:,.1f} on average, more than {MAX_MEAN_LOSSES}; use a smaller size, or the "
+            "rate of a bulk flow"
+        )
+
+
+def _domain_values(scenario: Scenario, inputs: dict[str, Step], sizes: Floats) -> dict[str, float]:
+    """Return the quantities that bound the domain; for modern TCP the model includes the link."""
+    bounds = transfer_domain_values(scenario, inputs, sizes)
+    if not scenario.populations[0].tcp.is_modern:
+        return bounds
+    return bounds | {PATH: 0.0, RECOVERIES: bounds[LOSSES]}
+
+
+def _add_handshake_time(scenario: Scenario, expected: Floats, rtt_s: float) -> dict[str, Metric]:
+    """Return the time from the SYN, for connections with a TCP handshake.
+
+    The server's SYN-ACK has the loss of its data; the client retransmits its SYN after
+    ``tcp.initial_rto``.
+    """
+    group = scenario.populations[0]
+    if group.tcp.handshake != "tcp":
+        return {}
+    connection = connection_latency_s(
+        rtt_s=rtt_s,
+        forward_loss_ratio=get_specified_loss(scenario, group)[0],
+        syn_timeout_s=group.tcp.initial_rto_s,
+    )
+    return {"total_time_s": Metric(float(expected.mean() + connection))}
+
+
+def _make_model_transfer(scenario: Scenario, rtt_s: float) -> ShortTransfer:
+    """Return the sender and path in the model's terms."""
+    tcp = scenario.populations[0].tcp
+    threshold, last = tcp.duplicate_threshold, tcp.last_packets_threshold
+    if last not in {1, threshold}:
+        raise NotApplicable(
+            "the model of short transfers has either tcp.rules.last_packets_threshold = 1 or no "
+            f"such rule, not {last}",
+            Suggestion({"tcp.rules.last_packets_threshold": 1}),
+        )
+    on = tcp.rules.limited_transmit_on
+    limited = LIMITED_TRANSMIT[on] if tcp.limited_transmit else None
+    if limited is not None and limited > threshold:  # no duplicate reaches it below the threshold
+        limited = None
+    transfer = ShortTransfer(
+        rtt_s=rtt_s,
+        initial_window_pkts=tcp.initial_window,
+        initial_ssthresh_pkts=tcp.initial_ssthresh,
+        receiver_window_pkts=tcp.receiver_window,
+        acked_packets=tcp.packets_per_growth,
+        duplicate_threshold=threshold,
+        limited_transmit=limited,
+        last_packets=last < threshold,
+        min_rto_s=tcp.min_rto_s,
+        delayed_ack_timer_s=tcp.ack_timeout_s if tcp.delayed_acks else None,
+    )
+    return (
+        replace(transfer, **_modern_tcp_parameters(scenario, rtt_s)) if tcp.is_modern else transfer
+    )
+
+
+def _modern_tcp_parameters(scenario: Scenario, rtt_s: float) -> dict[str, Any]:
+    """Return the parameters of modern TCP that replace the paper's.
+
+    Growth by acknowledged packets has b = 1 without waiting for ACKs. RACK detects each loss that
+    is followed by a delivered packet; a tail loss probe detects losses of the last packets after
+    two RTTs.
+    """
+    group = scenario.populations[0]
+    tcp, link = group.tcp, find_limiting_link(scenario, group)
+    parameters: dict[str, Any] = {
+        "sack": tcp.has_sack,
+        "decrease": CUBIC_DECREASE if tcp.control == "cubic" else 0.5,
+        "timeout_s": tcp.timeout_s(rtt_s),
+        "link_pps": math.inf if link is None else link.pps,
+    }
+    if tcp.packets_per_growth == 1 and tcp.has_sack:
+        parameters |= {"whole_rounds": True, "delayed_ack_timer_s": None}
+    if tcp.probes_tails:
+        parameters |= {"limited_transmit": 1, "last_packets": True}
+        parameters["timeout_s"] = min(PROBE_RTTS * rtt_s, parameters["timeout_s"])
+    return parameters
+
+
+def _derivation_steps(tcp: Tcp, transfer: ShortTransfer) -> list[Step]:
+    limited = transfer.limited_transmit
+    growth, rto = "tcp.delayed_acks: 2, otherwise 1", "max(tcp.min_rto, 4 RTT)"
+    todays: list[Step] = []
+    if tcp.is_modern:
+        growth, rto = packets_per_ack_source_text(tcp), "RTT + tcp.min_rto"
+        if not tcp.adds_min_rto:
+            rto = "max(tcp.min_rto, RTT)"
+        if tcp.probes_tails:
+            rto = f"a tail loss probe after 2 RTT, at most {rto}"
+        todays = [
+            make_step("beta", transfer.decrease, "1", f"{tcp.stack}: window after a loss, share"),
+            make_step("C_link", transfer.link_pps, "packet/s", "the slowest link"),
+        ]
+    return [
+        make_step("b", transfer.acked_packets, "packet", growth),
+        *todays,
+        make_step(
+            "ack timer", transfer.delayed_ack_timer_s or 0.0, "s", "tcp.ack_timeout, if b is 2"
+        ),
+        make_step("W_0", transfer.initial_window_pkts, "packet", "tcp.initial_window"),
+        make_step("W_SS", transfer.initial_ssthresh_pkts, "packet", "tcp.initial_ssthresh"),
+        make_step("M", transfer.receiver_window_pkts, "packet", "tcp.receiver_window"),
+        make_step("dup_t", transfer.duplicate_threshold, "1", "tcp.duplicate_threshold"),
+        make_step("dup_LT", limited or math.nan, "1", "tcp.limited_transmit: none, 1 or 2"),
+        make_step(
+            "e", transfer.unprotected_pkts, "packet", "last packets whose loss ends in a timeout"
+        ),
+        make_step("RTO", transfer.rto_s, "s", rto),
+        make_step(
+            "y_to",
+            timeout_packets(transfer),
+            "packet",
+            "Tables 1, 2: loss of one of these ends in a timeout",
+        ),
+        make_step("FileSize_min", least_recoverable_pkts(transfer), "packet", "y_to + e"),
+    ]
+
+
+def _lossless_latency_table(sizes: Floats, latency: Floats) -> dict[str, NDArray[Any]]:
+    return {
+        "size_pkts": sizes,
+        "losses": np.zeros(len(sizes), dtype=np.int64),
+        "probability": np.ones(len(sizes)),
+        "completion_time_s": latency,
+    }
+
+
+def _latency_table_by_losses(
+    transfer: ShortTransfer, sizes: Floats, loss: float, missing_s: Floats
+) -> dict[str, NDArray[Any]]:
+    """Return the latency of each size for each number of losses that is not rare."""
+    losses = np.arange(TABLED_LOSSES + 1)
+    probability = loss_probability(losses[:, None], size_pkts=sizes, loss=loss)
+    shown = (probability >= RARE) | (losses[:, None] == 0)
+    max_count = int(losses[shown.any(axis=1)][-1])
+    latency = missing_s + conditional_latency_s(transfer, sizes, max_losses=max_count)
+    size, count = np.nonzero(shown[: max_count + 1].T)
+    return {
+        "size_pkts": sizes[size],
+        "losses": count,
+        "probability": probability[count, size],
+        "completion_time_s": latency[count, size],
+    }
+
+
+def _warn_about_omitted_features(transfer: ShortTransfer) -> list[str]:
+    """Return warnings about features of the scenario that the model lacks."""
+    warnings = []
+    if transfer.limited_transmit and transfer.duplicate_threshold > RFC_3042_PACKETS + 1:
+        warnings.append(
+            "the model sends a packet on every duplicate below the threshold, "
+            f"tcp.limited_transmit only on {RFC_3042_PACKETS} of "
+            f"{transfer.duplicate_threshold - 1}: it underestimates"
+        )
+    return warnings

@@ -1,0 +1,112 @@
+"""Times of single transfers over the kernel's TCP, by size."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tcpcast.emulation.traffic import TRANSFER
+from tcpcast.engines.packet.metric_estimates import point_estimate
+from tcpcast.engines.packet.reliability import reliable_percentiles
+from tcpcast.engines.packet.transfers import TimeSums, estimate_mean_time
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from numpy.typing import NDArray
+
+    from tcpcast.emulation.traffic import TrafficOutcome
+    from tcpcast.scenario import Scenario
+    from tcpcast.statistics import Estimate
+
+    Table = dict[str, NDArray[Any]]
+
+ENDS = {
+    "completion_time_s": ("first_ns", "acked_ns"),
+    "delivery_time_s": ("first_ns", "delivered_ns"),
+    "total_time_s": ("opened_ns", "delivered_ns"),
+}
+"""Times of a transfer: the names of their start and end events."""
+
+
+class IsolatedTransfers:
+    """Times of all transfers of all replications."""
+
+    def __init__(self, scenario: Scenario, outcomes: Sequence[TrafficOutcome]) -> None:
+        """Group the transfers by size."""
+        isolated = scenario.isolated_transfers
+        self._sizes = [] if isolated is None else list(isolated.sizes or [])
+        rows = [row for outcome in outcomes for row in outcome.transfers]
+        table = np.array(rows, dtype=np.int64).reshape(-1, len(TRANSFER))
+        self._of = {name: table[:, index] for index, name in enumerate(TRANSFER)}
+        self._size = self._of["number"] % max(1, len(self._sizes))
+        payload = scenario.payload_bytes
+        self._pkts = [
+            size.packets(payload) if hasattr(size, "packets") else int(size) for size in self._sizes
+        ]
+
+    @property
+    def count(self) -> int:
+        """Number of transfers."""
+        return int(self._size.size)
+
+    def _sums(self, metric: str, index: int) -> list[TimeSums]:
+        """Return the sums of a time over transfers of one size, per number of drops."""
+        begin, end = ENDS[metric]
+        times = self._of[end] - self._of[begin]
+        sums = []
+        for drops in np.unique(self._of["drops"][self._size == index]):
+            own = times[(self._size == index) & (self._of["drops"] == drops)].tolist()
+            sums.append(TimeSums(len(own), sum(own), sum(time * time for time in own)))
+        return sums
+
+    def estimates(self) -> Mapping[str, Estimate | None]:
+        """Return every metric; None if there was no transfer."""
+        sizes = range(len(self._sizes))
+        estimates = {m: estimate_mean_time([self._sums(m, index) for index in sizes]) for m in ENDS}
+        if not self.count:
+            return estimates
+        sent, drops = self._of["arrived"].sum(), self._of["drops"].sum()
+        again = self._of["retransmitted"].sum()
+        return estimates | {
+            "loss_ratio": point_estimate(float(drops / max(sent, 1))),
+            "retransmit_ratio": point_estimate(float(again / max(sent, 1))),
+            "mean_size_pkts": point_estimate(
+                float(np.mean([self._pkts[index] for index in self._size]))
+            ),
+            "transfers": point_estimate(float(self.count)),
+        }
+
+    def tables(self) -> dict[str, Table]:
+        """Return the table ``by_size``, with the interval of the completion time."""
+        rows = [index for index in range(len(self._sizes)) if (self._size == index).any()]
+        means = {m: [estimate_mean_time([self._sums(m, index)]) for index in rows] for m in ENDS}
+        done = means["completion_time_s"]
+        if not rows:
+            return {}
+        column = {
+            m: [e.value if e else np.nan for e in estimates] for m, estimates in means.items()
+        }
+        ends = {part: [_estimate_part_or_nan(e, part) for e in done] for part in ("low", "high")}
+        table = {
+            "size_pkts": [self._pkts[index] for index in rows],
+            "transfers": [int((self._size == index).sum()) for index in rows],
+            **column,
+            **ends,
+            **self._percentiles(rows),
+        }
+        return {"by_size": {name: np.array(values) for name, values in table.items()}}
+
+    def _percentiles(self, rows: list[int]) -> Table:
+        """Return p50, p95 and p99 of the completion time; nan with fewer than 10 beyond."""
+        times = self._of["acked_ns"] - self._of["first_ns"]
+        own = [times[self._size == index] for index in rows]
+        percentiles = np.array([np.quantile(each, (0.5, 0.95, 0.99)) * 1e-9 for each in own])
+        reliable = reliable_percentiles(percentiles, np.array([each.size for each in own]))
+        return {f"p{q}": reliable[:, index] for index, q in enumerate((50, 95, 99))}
+
+
+def _estimate_part_or_nan(estimate: Estimate | None, part: str) -> float:
+    value = getattr(estimate, part, None)
+    return np.nan if value is None else float(value)

@@ -1,0 +1,253 @@
+"""Cross traffic: configuration of the streams, and the table of their results."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tcpcast.answer import Note
+from tcpcast.engines.packet.network_scale import FULL_SCALE, NetworkScale
+from tcpcast.scenario.cross import FgnCross, ParetoCross, TraceCross
+from tcpcast.scenario.cross_checks import find_stream_hop, get_recorded_streams
+from tcpcast.units import digits
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from numpy.typing import NDArray
+
+    from tcpcast.engines.packet.config_types import Config
+    from tcpcast.scenario import Scenario
+    from tcpcast.scenario.cross import Cross
+    from tcpcast.scenario.cross_checks import StreamHop
+
+    Table = dict[str, NDArray[Any]]
+    Counters = tuple[int, int, int, tuple[int, int, float, float], tuple[int, float, float]]
+
+SECOND = 1_000_000_000
+
+MAX_BINS = 2**20
+"""Bins of a noise series; longer runs continue with another, independent series."""
+
+BINS_UNKNOWN = 2**17
+"""Bins of a series if the length of the run is unknown."""
+
+
+MAX_FLUID_BINS, MIN_FLUID_BINS = 2**18, 2**10
+"""Bins of a series that sources read if each source has its own hop."""
+
+MIN_FLUID_SERIES, MAX_FLUID_NOISE = 4, 2**20
+"""Minimum number of noise series (two independent ones, and each with its sign changed), and
+maximum number of bins of all series, 16 MB."""
+
+MAX_FLUID_PACKETS = 4_000_000
+"""Maximum number of packets from which such a series is counted."""
+
+
+def stream_configs(scenario: Scenario, scale: NetworkScale = FULL_SCALE) -> list[Config]:
+    """Return the streams in packets and seconds, as the simulator needs them.
+
+    At hops that sources share they are scaled: only every k-th packet is sent, and it has the work
+    of k packets.
+    """
+    configs: list[Config] = []
+    for stream in scenario.cross:
+        place = _require_stream_hop(scenario, stream)
+        bins, series = _count_fluid_bins_and_series(scenario, stream)
+        configs.append(
+            {
+                "stage": place.stage,
+                "bin_ns": round(stream.bin_s * SECOND),
+                "bins": bins,
+                "series": series,
+                "process": _arrival_process_config(
+                    scenario, stream, scale if place.shared else FULL_SCALE
+                ),
+            }
+        )
+    return configs
+
+
+def _require_stream_hop(scenario: Scenario, stream: Cross) -> StreamHop:
+    place = find_stream_hop(scenario.network, stream)
+    if place is None:
+        raise TypeError(f"the cross traffic is at {stream.hop}, which is not a hop of the path")
+    return place
+
+
+def _count_fluid_bins_and_series(scenario: Scenario, stream: Cross) -> tuple[int, int]:
+    """Return the number of bins and of series for sources that each have their own hop.
+
+    Noise series are twice as long as the run, up to a power of two, so that their autocovariances
+    are exact. There are as many as sources, as far as memory allows. All streams at one hop have
+    the same number, the smallest.
+    """
+    place = _require_stream_hop(scenario, stream)
+    streams = [other for other in scenario.cross if _require_stream_hop(scenario, other) == place]
+    counted = [other for other in streams if not other.is_noise]
+    if not counted:
+        needed = 2 * count_noise_bins(scenario, stream.bin_s)
+        bins = min(max(needed, MIN_FLUID_BINS), MAX_FLUID_BINS)
+        room = MAX_FLUID_NOISE // bins
+        return bins, max(MIN_FLUID_SERIES, min(_max_concurrent_sources(scenario), room))
+    bins = MAX_FLUID_BINS
+    for other in counted:
+        mean = other.mean_bps(place.link.rate_bps, scenario.network.packet_bytes)
+        in_bin = mean / (8 * scenario.network.packet_bytes) * other.bin_s
+        bins = min(bins, 1 << max(0, math.floor(math.log2(MAX_FLUID_PACKETS / in_bin))))
+    return max(MIN_FLUID_BINS, bins), 1
+
+
+def _max_concurrent_sources(scenario: Scenario) -> int:
+    """Return a power of two at or above the number of sources (unknown for arrivals)."""
+    if any(group.traffic.kind == "transfers" for group in scenario.populations):
+        return MAX_FLUID_NOISE
+    return 1 << (scenario.senders - 1).bit_length()
+
+
+def _arrival_process_config(scenario: Scenario, stream: Cross, scale: NetworkScale) -> Config:
+    packet_bytes, each = scenario.network.packet_bytes, scale.each
+    bits, hop_bps = 8 * packet_bytes, _require_stream_hop(scenario, stream).link.rate_bps
+    mean = stream.mean_bps(hop_bps, packet_bytes) / bits
+    if isinstance(stream, FgnCross):
+        return {
+            "model": "fgn",
+            "mean": mean / each,
+            "sd": stream.sd.bps(hop_bps) / bits / each,
+            "hurst": stream.hurst,
+            "bin_ns": round(stream.bin_s * SECOND),
+            "bins": count_noise_bins(scenario, stream.bin_s),
+        }
+    if isinstance(stream, ParetoCross):
+        return {
+            "model": "pareto",
+            "sources": stream.sources,
+            "peak": mean / stream.sources * (stream.on + stream.off) / stream.on / each,
+            "on": stream.on,
+            "off": stream.off,
+            "alpha": stream.alpha,
+            # With few packets per source, their spacing would be random.
+            "together": each != 1,
+        }
+    if isinstance(stream, TraceCross):
+        return _recorded_traffic_config(stream, packet_bytes, each)
+    if each == 1:
+        return {"model": "poisson", "rate": mean}
+    return {"model": "gamma", "rate": mean / each, "shape": each}
+
+
+def _recorded_traffic_config(stream: TraceCross, packet_bytes: int, each: float) -> Config:
+    start = stream.start_s
+    return {
+        "model": "trace",
+        "times_ns": [round((time - start) * SECOND) for time in stream.times],
+        "packets": [size / packet_bytes / each for size in stream.sizes],
+        "period_ns": math.ceil((stream.period_s - start) * SECOND),
+        "offset_ns": None if stream.offset is None else int(stream.offset * SECOND),
+    }
+
+
+def count_noise_bins(scenario: Scenario, bin_s: float) -> int:
+    """Return the number of bins of a noise series: those of the run, up to a power of two."""
+    duration = scenario.run.duration_s
+    if duration is None:
+        return BINS_UNKNOWN
+    needed = math.ceil(duration / bin_s) + 1
+    return min(MAX_BINS, max(2, 1 << (needed - 1).bit_length()))
+
+
+def cross_traffic_table(scenario: Scenario, totals: Mapping[str, Any], measured_s: float) -> Table:
+    """Return one row per stream: its offered load and the load that the hop carried.
+
+    Parameters
+    ----------
+    scenario
+        The scenario with its cross traffic.
+    totals
+        Totals of the simulator.
+    measured_s
+        Measured time, summed over all replications, in seconds.
+
+    Returns
+    -------
+    dict
+        ``name``, ``hop``, ``model``; ``mean_bps`` as specified, ``offered_bps`` and ``carried_bps``
+        as counted; ``loss_ratio``, lost over offered. For noise also ``rate_mean_bps`` and
+        ``rate_sd_bps`` of the rates per bin, and ``cut_ratio``, the share of bins whose negative
+        rate was replaced by 0. If each source has its own hop, the rates are means over the shared
+        series, and the loss excludes packets of the sources.
+    """
+    if measured_s <= 0:
+        return {}
+    bits = 8.0 * scenario.network.packet_bytes
+    zeros = (0, 0, 0, (0, 0, 0.0, 0.0), (0, 0.0, 0.0))
+    rows = []
+    for index, stream in enumerate(scenario.cross):
+        counters = totals["cross"][index] if index < len(totals["cross"]) else zeros
+        place = _require_stream_hop(scenario, stream)
+        identity = {
+            "name": stream.name or f"{stream.model}.{index}",
+            "hop": place.name,
+            "model": stream.model,
+            "mean_bps": stream.mean_bps(place.link.rate_bps, scenario.network.packet_bytes),
+        }
+        counts = _offered_and_carried_rates(counters, bits / measured_s, place.link.rate_bps)
+        rows.append(identity | counts | _noise_rate_statistics(stream, counters[3], bits))
+    return {key: np.array([row[key] for row in rows]) for key in rows[0]} if rows else {}
+
+
+def _offered_and_carried_rates(counters: Counters, bps: float, hop_bps: float) -> dict[str, float]:
+    """Return the offered and carried rates, given the bit/s per counted packet."""
+    offered, carried, dropped = (float(count) for count in counters[:3])
+    series, load, lost = counters[4]
+    if series:
+        offered, carried, dropped = load, load - lost, lost
+        bps = hop_bps / series
+    return {
+        "offered_bps": bps * offered,
+        "carried_bps": bps * carried,
+        "loss_ratio": dropped / offered if offered else math.nan,
+    }
+
+
+def _noise_rate_statistics(
+    stream: Cross, sums: tuple[int, int, float, float], bits: float
+) -> dict[str, float]:
+    """Return the mean and standard deviation of the noise rates, and the share cut at 0."""
+    bins, cut, total, squares = sums
+    missing = dict.fromkeys(("rate_mean_bps", "rate_sd_bps", "cut_ratio"), math.nan)
+    if not bins:
+        return missing
+    mean = total / bins
+    deviation = math.sqrt(max(0.0, squares / bins - mean * mean))
+    return {
+        "rate_mean_bps": mean * bits / stream.bin_s,
+        "rate_sd_bps": deviation * bits / stream.bin_s,
+        "cut_ratio": cut / bins,
+    }
+
+
+def warn_about_recordings_and_bins(
+    scenario: Scenario, clocks: Sequence[tuple[int, bool]]
+) -> list[Note]:
+    """Return notes on recordings and bins that are shorter or longer than the run."""
+    ran_s = max((now for now, _ in clocks), default=0) / SECOND
+    notes: list[Note] = []
+    for name, stream in get_recorded_streams(scenario):
+        lasts = stream.period_s - stream.start_s
+        if lasts < ran_s:
+            text = (
+                f"cross.{name} was recorded for {digits(lasts)} s and is repeated through the "
+                f"run's {digits(ran_s)} s"
+            )
+            notes.append(Note(text, kind="remark"))
+    for index, noise in enumerate(scenario.cross):
+        if noise.is_noise and noise.bin_s > ran_s:
+            text = (
+                f"cross.{noise.name or index} has one rate for {digits(noise.bin_s)} s, but the "
+                f"run ends after {digits(ran_s)} s: set a shorter bin, or a longer run"
+            )
+            notes.append(Note(text, kind="run"))
+    return notes

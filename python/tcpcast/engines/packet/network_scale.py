@@ -1,0 +1,44 @@
+"""Scale of a simulated network: full size, or 1/k if each source represents k sources.
+
+Shared links have 1/k of the rate and 1/k of the buffer, and every k-th packet of their cross
+traffic is sent. Links and hops of a single source keep their size.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class NetworkScale:
+    """Number of sources per simulated source, at least 1; 1 is the full network."""
+
+    each: float = 1.0
+
+    def sources(self, count: int) -> int:
+        """Return the number of simulated sources of a class, at least one."""
+        return count if self.each == 1 else max(1, round(count / self.each))
+
+    def rate(self, bps: int | None) -> int | None:
+        """Return the scaled rate of a shared link; None is unlimited."""
+        return bps if bps is None or self.each == 1 else max(1, round(bps / self.each))
+
+    def buffer_pkts(self, pkts: int | None, *, individual: bool) -> int | None:
+        """Return the scaled buffer of a shared link; per-flow buffers keep their size."""
+        if pkts is None or individual or self.each == 1:
+            return pkts
+        return max(1, round(pkts / self.each))
+
+    def extra_byte_ns(self, bps: int | None) -> float:
+        """Return the extra transmission time of a byte on a shared link, in ns."""
+        return 0.0 if bps is None else (self.each - 1) * 8e9 / bps
+
+
+FULL_SCALE = NetworkScale()
+"""Full size: each source is simulated."""
+
+
+def subtract_delays(forward_ns: int, return_ns: int, by: tuple[float, float]) -> tuple[int, int]:
+    """Subtract delays from both directions; a deficit of one is subtracted from the other."""
+    there, back = forward_ns - round(by[0]), return_ns - round(by[1])
+    return max(0, there + min(0, back)), max(0, back + min(0, there))

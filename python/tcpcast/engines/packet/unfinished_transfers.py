@@ -1,0 +1,115 @@
+"""Transfers in progress at the end of a run, which means over finished transfers omit."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from tcpcast import units as written
+from tcpcast.metrics import METRICS
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Sequence
+
+    from tcpcast.engines.packet.metric_estimates import Estimates, Snapshot
+    from tcpcast.scenario import Scenario
+    from tcpcast.statistics import Estimate
+
+MAX_UNFINISHED_SHARE = 0.05
+"""Largest share of unfinished transfers for which a mean has no warning."""
+
+MAX_MEAN_RATIO = 1.1
+"""Largest ratio of the lower bound of the mean over all to the mean over finished transfers."""
+
+MAX_YOUNG_AGE = 0.1
+"""Mean age of the unfinished transfers, as a share of the run, below which the finished transfers
+represent all: transfers that began before the end of the warm-up are also counted when finished."""
+
+UNFINISHED = "unfinished transfers"
+"""Beginning of the warning of a mean over finished transfers."""
+
+
+@dataclass(frozen=True, slots=True)
+class UnfinishedTransfers:
+    """Number of transfers of a class in progress at the end, and sum of their ages in seconds."""
+
+    count: int = 0
+    age_s: float = 0.0
+
+
+def get_unfinished(
+    scenario: Scenario, seen: Snapshot, classes: Sequence[int], kinds: Collection[str]
+) -> UnfinishedTransfers:
+    """Return the unfinished transfers of the given classes whose traffic kind is in ``kinds``."""
+    chosen = [
+        seen.unfinished[index]
+        for index in classes
+        if seen.unfinished and scenario.populations[index].traffic.kind in kinds
+    ]
+    return UnfinishedTransfers(
+        sum(each.count for each in chosen), sum(each.age_s for each in chosen)
+    )
+
+
+def replace_by_lower_bounds(
+    scenario: Scenario, seen: Snapshot, estimates: Estimates, classes: Sequence[int]
+) -> Estimates:
+    """Return the estimates, with lower bounds instead of means over too few finished transfers.
+
+    A mean is replaced if more than 5 % of the transfers are unfinished, their mean age exceeds 10 %
+    of the run, and either at least half of the transfers are unfinished, or their ages increase the
+    mean over all by more than 10 %.
+    """
+    if not seen.unfinished or scenario.isolated_transfers is not None:
+        return estimates
+    return estimates | {
+        name: _replace_by_lower_bound(name, estimate, scenario, seen, classes)
+        for name, estimate in estimates.items()
+        if METRICS[name].file_kinds and estimate is not None
+    }
+
+
+def _replace_by_lower_bound(
+    name: str, estimate: Estimate, scenario: Scenario, seen: Snapshot, classes: Sequence[int]
+) -> Estimate:
+    unfinished = _unfinished_share_and_bound(scenario, seen, classes, METRICS[name].file_kinds)
+    if unfinished is None:
+        return estimate
+    share, at_least = unfinished
+    bound_s = at_least if METRICS[name].has_lower_bound else None
+    bound = written.format_duration(float(f"{at_least:.3g}"))
+    warning = (
+        f"{UNFINISHED}: {share} had not finished at the end; the mean "
+        f"time of all is at least {bound}; make the run longer"
+    )
+    replaced = replace(estimate, value=math.nan, low=None, high=None, half_width=math.inf)
+    return replace(replaced, interval_warning=warning, at_least=bound_s)
+
+
+def has_many_unfinished(scenario: Scenario, seen: Snapshot, classes: Sequence[int]) -> bool:
+    """Return True if too many transfers of these classes were unfinished for their percentiles."""
+    return _unfinished_share_and_bound(scenario, seen, classes, ("on-off", "transfers")) is not None
+
+
+def _unfinished_share_and_bound(
+    scenario: Scenario, seen: Snapshot, classes: Sequence[int], kinds: Collection[str]
+) -> tuple[str, float] | None:
+    """Return the shares of unfinished transfers as text, and the lower bound of the mean time.
+
+    None if they are too few, or too young, to make a difference.
+    """
+    of_kind = [index for index in classes if scenario.populations[index].traffic.kind in kinds]
+    progress = get_unfinished(scenario, seen, of_kind, kinds)
+    finished = float(seen.units.class_counter("transfers", of_kind).sum())
+    total = finished + progress.count
+    if not total or progress.count <= MAX_UNFINISHED_SHARE * total:
+        return None
+    if progress.age_s <= MAX_YOUNG_AGE * seen.units.elapsed_s * progress.count:
+        return None
+    finished_s = float(seen.units.class_counter("on_time_ns", of_kind).sum()) * 1e-9
+    mean_s = finished_s / finished if finished else 0.0
+    at_least = (finished_s + progress.age_s) / total
+    if at_least <= MAX_MEAN_RATIO * mean_s and progress.count < finished:
+        return None
+    return f"{progress.count:,} of {total:,.0f}", at_least

@@ -1,0 +1,222 @@
+"""Support of stacks by engines: supported, supported with a known error, unchecked, or refused.
+
+Engines themselves refuse scenarios; :func:`get_stack_support` predicts the result, and a test
+compares the two.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+from typing import TYPE_CHECKING
+
+from tcpcast.engines import REGISTRY, check_scenario
+from tcpcast.engines.accepted_suggestions import changes_to_set_stack, filter_accepted_suggestions
+from tcpcast.engines.registry import (
+    CONTROLS,
+    FIXED_POINT,
+    PATH,
+    PLUGINS,
+    POPULATION,
+    TRANSFERS,
+    USERS,
+    Formula,
+    has_policer_instead_of_queue,
+    models_congestion_control,
+    other_congestion_control_refusal,
+    presets_covered_by_reno_model,
+)
+from tcpcast.errors import TcpcastError, refusal_text
+from tcpcast.scenario.modern_tcp import MODERN_PRESETS, get_congestion_control
+from tcpcast.scenario.tcp import STACKS
+from tcpcast.scenario.tcp_rules import MAX_PLUS
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Sequence
+
+    from tcpcast.scenario import Scenario
+
+
+class SupportLevel(Enum):
+    """Support of a stack by an engine."""
+
+    APPLIES = "applies"
+    STATED_ERROR = "applies with a stated error"
+    UNCHECKED = "applies, not checked"
+    REFUSED = "refused"
+
+
+@dataclass(frozen=True, slots=True)
+class StackSupport:
+    """A cell of the table: the verdict, and the error or the reason ("" for none)."""
+
+    verdict: SupportLevel
+    text: str = ""
+
+
+APPLIES = StackSupport(SupportLevel.APPLIES)
+
+KERNEL_STACKS = ("linux-cubic", "linux-reno", "linux-bbr", "linux-reno-classic", "dctcp")
+"""Stacks that Linux implements, in the order in which messages suggest them."""
+
+MEASURED: dict[tuple[str, str], str] = {
+    ("pftk", "linux-reno-classic"): "22 % below to 5 % above the kernel's goodput",
+    ("pftk", "linux-reno"): "7 to 35 % below the kernel's goodput",
+    ("parallel", "linux-reno-classic"): "24 % below to 5 % above the kernel's goodput",
+    ("parallel", "linux-reno"): "8 to 29 % below the kernel's goodput",
+    ("cubic-response", "linux-cubic"): "18 % below to 11 % above the kernel's goodput",
+    ("bbr-bound", "linux-bbr"): "an upper bound: 3 to 68 % above the kernel's goodput",
+    ("short", "linux-cubic"): "7 % below to 14 % above packet, within 45 % from 2 to 8 losses",
+    ("short", "linux-reno"): "within 15 % of packet, within 45 % from 2 to 8 losses",
+}
+"""Errors within a formula's domain, with inputs from the scenario, over the cells of ``reproduce
+kernel``; for transfers, over the cells of tests/agreement/test_modern_transfers.py."""
+
+_UNCHECKED = StackSupport(SupportLevel.UNCHECKED, "applies, but is not validated for this stack")
+_TRAFFIC = {"bulk": (PATH,), "transfers": (TRANSFERS,), "on-off": (USERS, FIXED_POINT, POPULATION)}
+"""Families of engines by kind of traffic."""
+
+
+def get_stack_support(engine: str, stack: str) -> StackSupport:
+    """Return the support of a stack, with its default settings, by an engine.
+
+    Parameters
+    ----------
+    engine
+        A name of the registry.
+    stack
+        A preset's name.
+
+    Raises
+    ------
+    KeyError
+        Unknown engine or stack.
+    """
+    entry, preset = REGISTRY[engine], STACKS[stack]
+    if isinstance(entry, Formula):
+        return _get_formula_support(engine, entry, stack, delayed_acks=preset["delayed_acks"])
+    if entry.family == PLUGINS:
+        return StackSupport(SupportLevel.UNCHECKED, "depends on its package")
+    if engine == "fixed-point" and stack != MAX_PLUS:
+        return StackSupport(SupportLevel.REFUSED, f"models only {MAX_PLUS}")
+    if engine == "kernel" and stack not in KERNEL_STACKS:
+        return StackSupport(SupportLevel.REFUSED, "only the kernel's own stacks")
+    if engine == "mean-field" and stack in MODERN_PRESETS:
+        return StackSupport(SupportLevel.REFUSED, "not validated for modern TCP")
+    return APPLIES
+
+
+def _get_formula_support(
+    engine: str, entry: Formula, stack: str, *, delayed_acks: bool
+) -> StackSupport:
+    """Return the first verdict whose condition holds."""
+    control, max_plus = get_congestion_control(stack), entry.stack == MAX_PLUS
+    of_another = entry.stack in CONTROLS and CONTROLS.get(control) != engine
+    refused, stated = SupportLevel.REFUSED, SupportLevel.STATED_ERROR
+    measured = MEASURED.get((engine, stack), "")
+    verdicts = (
+        (of_another, StackSupport(stated, f"predicts {entry.stack.upper()}, with a warning")),
+        (
+            not models_congestion_control(entry, control),
+            StackSupport(refused, "models Reno's window"),
+        ),
+        (
+            engine == "engset" and stack == MAX_PLUS,
+            StackSupport(refused, "models senders that detect losses"),
+        ),
+        (engine == "engset" and delayed_acks, StackSupport(refused, "models one ACK per packet")),
+        (max_plus and stack != MAX_PLUS, _UNCHECKED),
+        (bool(measured), StackSupport(stated, measured)),
+        (stack in MODERN_PRESETS, _UNCHECKED),
+    )
+    return next((result for holds, result in verdicts if holds), APPLIES)
+
+
+def find_omitted_formulas(scenario: Scenario, *, suggestions: bool = False) -> dict[str, list[str]]:
+    """Return the formulas that a run leaves out because of the scenario's stack, by reason.
+
+    Only formulas for its kind of traffic; none for a capture, whose stack is unknown. Checking
+    ``suggestions`` takes as long as the formulas.
+    """
+    if scenario.captured is not None:
+        return {}
+    families = _TRAFFIC.get(scenario.populations[0].traffic.kind, ())
+    omitted: dict[str, list[str]] = {}
+    for name, entry in REGISTRY.items():
+        if not isinstance(entry, Formula) or entry.family not in families:
+            continue
+        if (why := other_congestion_control_refusal(entry, scenario)) is not None:
+            text = why.reason
+            if suggestions:
+                accepted = filter_accepted_suggestions(
+                    name, scenario, why.suggestions, check_scenario
+                )
+                text = refusal_text(text, accepted)
+            omitted.setdefault(text, []).append(name)
+    return omitted
+
+
+def omitted_formulas_text(*scenarios: Scenario, asked: Collection[str] = ()) -> str:
+    """Return a sentence on omitted models of Reno's window, and stacks that would include them.
+
+    Parameters
+    ----------
+    *scenarios
+        Scenarios of one path and its TCP.
+    asked
+        Requested engines, which report by themselves that they do not apply.
+
+    Returns
+    -------
+    str
+        "" if no model is left out for its window.
+    """
+    back: dict[tuple[str, ...], list[str]] = {}
+    stack = ""
+    for scenario in scenarios:
+        for name in (name for names in find_omitted_formulas(scenario).values() for name in names):
+            entry, other = REGISTRY[name], find_unsupported_stack(name, scenario)
+            if other is None or name in asked or not isinstance(entry, Formula):
+                continue
+            stack = stack or other
+            presets = (
+                by
+                for by in presets_covered_by_reno_model(entry)
+                if _answers_for_stack(name, scenario, by)
+            )
+            back.setdefault(tuple(presets), []).append(name)
+    if not back:
+        return ""
+    parts = "; ".join(f"{', '.join(names)}{_presets_text(by)}" for by, names in back.items())
+    return f"left out as models of Reno's window, not {stack}'s: {parts}"
+
+
+def find_unsupported_stack(name: str, scenario: Scenario) -> str | None:
+    """Return the scenario's first stack that a formula does not model.
+
+    None if the formula models all of them, or would be left out with any stack.
+    """
+    entry, groups = REGISTRY[name], scenario.populations
+    if not isinstance(entry, Formula) or has_policer_instead_of_queue(entry, scenario):
+        return None
+    if any(group.has_start_or_stop for group in groups):
+        return None
+    stacks = (g.tcp.stack for g in groups if not models_congestion_control(entry, g.tcp.control))
+    return next(stacks, None)
+
+
+def _answers_for_stack(name: str, scenario: Scenario, stack: str) -> bool:
+    """Return True if a formula answers a scenario with another stack."""
+    try:
+        check_scenario(name, scenario.with_changes(changes_to_set_stack(scenario, stack)))
+    except TcpcastError:
+        return False
+    return True
+
+
+def _presets_text(names: Sequence[str]) -> str:
+    """Return the presets that include omitted models, in brackets."""
+    if not names:
+        return ""
+    quoted = " or ".join(f'"{name}"' for name in names)
+    return f" (use tcp.stack = {quoted})"

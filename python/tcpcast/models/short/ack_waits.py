@@ -1,0 +1,130 @@
+"""Additional delays of a transfer: full rounds and the delayed-ACK timer."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from tcpcast.models.short.window_growth import ShortTransfer, WindowGrowth, file_sizes
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike, NDArray
+
+    Floats = NDArray[np.float64]
+
+
+def lossless_latency_s(transfer: ShortTransfer, size_pkts: ArrayLike) -> Floats:
+    """Return L_0, the time from first packet sent to last ACK received, without a loss.
+
+    Parameters
+    ----------
+    transfer
+        Sender and path; the handshake is not counted.
+    size_pkts
+        File sizes in packets, at least 1; any shape.
+
+    Returns
+    -------
+    ndarray
+        Seconds, of the shape of ``size_pkts``. Rounds count fractionally unless ``whole_rounds`` is
+        set: exact at ends of rounds for b = 1, too low between them, where real packets wait for
+        their round. With a delayed-ACK timer, the first ACKs wait for it while the window is below
+        b, and the last ACK unless b divides the remaining packets; no other waits are counted.
+
+    Raises
+    ------
+    DomainError
+        A size below 1.
+    """
+    sizes = file_sizes(size_pkts)
+    latency = _fluid_latency_s(transfer, sizes) + full_rounds_excess_s(transfer, sizes)
+    return np.asarray(latency + _lossless_wait_s(transfer, sizes))
+
+
+def _fluid_latency_s(transfer: ShortTransfer, sizes: Floats) -> Floats:
+    grown = WindowGrowth.of(transfer, transfer.initial_window_pkts, transfer.initial_ssthresh_pkts)
+    return np.asarray(transfer.rtt_s * grown.rounds(sizes, grown.window(sizes)))
+
+
+def full_rounds_excess_s(transfer: ShortTransfer, sizes: Floats) -> Floats:
+    """Return the time of full rounds beyond the fluid's; 0 if not ``whole_rounds``.
+
+    The rounds of slow start before the last one, then the remaining packets on the link, and one
+    RTT for the last of them: from a window of a bandwidth-delay product on, the link is always
+    busy.
+    """
+    if not transfer.whole_rounds or not sizes.size:
+        return np.zeros_like(sizes)
+    max_window, rtt = transfer.max_window_pkts, transfer.rtt_s
+    window = min(float(transfer.initial_window_pkts), max_window)
+    left, before = np.array(sizes), np.zeros_like(sizes)
+    while window < max_window and np.any(left > window):
+        on = left > window
+        left, before = np.where(on, left - window, left), before + np.where(on, rtt, 0.0)
+        window = min(2 * window, max_window)
+    if max_window < transfer.link_pps * rtt:  # window-limited: one round per window
+        before, left = before + rtt * (np.ceil(left / max_window) - 1), (left - 1) % max_window + 1
+    return before + rtt + (left - 1) / transfer.link_pps - _fluid_latency_s(transfer, sizes)
+
+
+def rest_latency_s(transfer: ShortTransfer, left: Floats, grown: WindowGrowth) -> Floats:
+    """Return L_0 of the remaining packets after a loss.
+
+    At the end, the ACK for b packets waits for the timer unless b divides the remaining packets, a
+    probability of (b - 1)/b; a single retransmission fills a gap, which is acknowledged
+    immediately.
+    """
+    latency = transfer.rtt_s * grown.rounds(left, grown.window(left))
+    if transfer.delayed_ack_timer_s is None:
+        return latency
+    b = transfer.acked_packets
+    return latency + np.where(left > 1, transfer.delayed_ack_timer_s * (b - 1) / b, 0.0)
+
+
+def restart_latency_s(transfer: ShortTransfer, left: Floats, half_window: Floats) -> Floats:
+    """Return L_0 of the remaining packets after a timeout: window 1, W_SS half the window."""
+    grown = WindowGrowth.of(transfer, np.ones_like(left), np.maximum(half_window, 2.0))
+    return rest_latency_s(transfer, left, grown)
+
+
+def _acks_at_the_start(transfer: ShortTransfer, max_window: float) -> list[int]:
+    """Return the packets acknowledged by each ACK of the first rounds that waits for the timer.
+
+    While the window is below b, no ACK covers b packets.
+    """
+    acks: list[int] = []
+    window, total = int(transfer.initial_window_pkts), 0
+    while (
+        window < min(transfer.acked_packets, transfer.receiver_window_pkts) and total < max_window
+    ):
+        acks.append(total := total + window)
+        window += 1
+    return acks
+
+
+def _lossless_wait_s(transfer: ShortTransfer, size: Floats) -> Floats:
+    """Return the time that ACKs wait for the timer in a transfer without a loss."""
+    if transfer.delayed_ack_timer_s is None or transfer.acked_packets == 1 or not size.size:
+        return np.zeros_like(size)
+    packets, b = np.ceil(size), transfer.acked_packets
+    waits, paired = np.zeros_like(size), np.zeros_like(size)
+    for acked in _acks_at_the_start(transfer, float(size.max())):
+        waits += packets >= acked
+        paired = np.where(packets >= acked, acked, paired)
+    return np.asarray(transfer.delayed_ack_timer_s * (waits + ((packets - paired) % b > 0)))
+
+
+def first_stage_wait_s(transfer: ShortTransfer, size: Floats, losses: int) -> Floats:
+    """Return the time that ACKs wait before the first loss and after a loss of the last packet.
+
+    The first ACKs wait if their packets arrive. The very last packet, retransmitted after an RTO,
+    fills no gap, so its ACK waits unless b = 1.
+    """
+    timer, b = transfer.delayed_ack_timer_s, transfer.acked_packets
+    wait = np.zeros_like(size)
+    if timer is None or b == 1:
+        return wait
+    for acked in _acks_at_the_start(transfer, float(size.max())):
+        wait += np.maximum(1 - acked / size, 0.0) ** losses
+    return np.asarray(timer * (wait + np.minimum(1 / size, 1.0) ** losses))

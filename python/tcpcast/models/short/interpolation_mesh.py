@@ -1,0 +1,158 @@
+"""Table of L_k: a mesh of remaining packets and window, and interpolation between its nodes."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+    from scipy import sparse
+
+    Floats = NDArray[np.float64]
+    Integers = NDArray[np.intp]
+
+
+class InterpolationBlock(NamedTuple):
+    """Values that combine the same number of vector entries each.
+
+    ``which`` are the indices of the values, (N,); ``places`` the indices of their entries and
+    ``parts`` the weights of these, (C, N).
+    """
+
+    which: Integers
+    places: Integers
+    parts: Floats
+
+
+@dataclass(frozen=True, slots=True)
+class InterpolationMesh:
+    """Product mesh of remaining packets and window; its values begin at ``offset`` in a vector.
+
+    Interpolation is cubic in remaining packets (linear up to ``bent_to``) and linear in the window.
+    Up to dup_t + y_to packets L_k has kinks, at which cubic interpolation would overshoot.
+    """
+
+    left: Floats
+    window: Floats
+    bent_to: float
+    offset: int
+
+    @property
+    def size(self) -> int:
+        """Number of nodes."""
+        return len(self.left) * len(self.window)
+
+    @property
+    def end(self) -> int:
+        """Index of the vector after the last value."""
+        return self.offset + self.size
+
+    def nodes(self) -> tuple[Floats, Floats]:
+        """Return remaining packets and window of every node."""
+        return (
+            np.repeat(self.left, len(self.window)),
+            np.tile(self.window, len(self.left)),
+        )
+
+    def stencil(self, left: Floats, window: Floats) -> list[InterpolationBlock]:
+        """Return nodes and weights that interpolate each of N values: four or eight per value."""
+        last, top = len(self.window) - 1, len(self.left) - 1
+        column = np.searchsorted(self.window, window, side="right") - 1
+        column = np.clip(column, 0, max(last - 1, 0))
+        after = np.minimum(column + 1, last)
+        width = self.window[after] - self.window[column]
+        share = np.clip((window - self.window[column]) / np.where(width > 0, width, 1.0), 0, 1)
+        x = np.clip(left, self.left[0], self.left[-1])
+        i = np.minimum(np.searchsorted(self.left, x, side="right") - 1, top - 1)
+        linear = (x < self.bent_to) | (i == 0) | (i == top - 1)
+        blocks = []
+        for mask, first, weigh in ((linear, 0, _linear_weights), (~linear, -1, _cubic_weights)):
+            which = np.flatnonzero(mask)
+            row, near, far = i[which], column[which], after[which]
+            beyond, within = share[which], 1 - share[which]
+            weights = weigh(self.left, row, x[which])
+            places = np.empty((2 * len(weights), len(which)), dtype=np.intp)
+            parts = np.empty(places.shape)
+            for node, weight in enumerate(weights):
+                base = self.offset + (row + first + node) * (last + 1)
+                np.add(base, near, out=places[2 * node])
+                np.add(base, far, out=places[2 * node + 1])
+                np.multiply(weight, within, out=parts[2 * node])
+                np.multiply(weight, beyond, out=parts[2 * node + 1])
+            blocks.append(InterpolationBlock(which, places, parts))
+        return blocks
+
+
+def _linear_weights(mesh: Floats, i: Integers, x: Floats) -> list[Floats]:
+    """Return the weights of nodes i and i + 1 for each x between them."""
+    share = (x - mesh[i]) / (mesh[1:] - mesh[:-1])[i]
+    return [1 - share, share]
+
+
+def _cubic_weights(mesh: Floats, i: Integers, x: Floats) -> list[Floats]:
+    """Return the weights of nodes i - 1 to i + 2 for each x between the middle two."""
+    nodes = [mesh[a : len(mesh) - 3 + a] for a in range(4)]
+    before = i - 1
+    gaps = [x - node[before] for node in nodes]
+    weights = []
+    for a in range(4):
+        b, c, d = (other for other in range(4) if other != a)
+        scale = (nodes[a] - nodes[b]) * (nodes[a] - nodes[c]) * (nodes[a] - nodes[d])
+        weights.append(gaps[b] * gaps[c] * gaps[d] * (1 / scale)[before])
+    return weights
+
+
+def make_graded_mesh(
+    low: float, high: float, *, step: float, ratio: float, even_to: float
+) -> Floats:
+    """Return a mesh from ``low`` past ``high``: first constant, then proportional steps."""
+    even = np.arange(low, max(min(even_to, high), low) + step, step)
+    count = max(math.ceil(math.log(max(high / even[-1], 1.0)) / math.log1p(ratio)), 0)
+    return np.concatenate([even, even[-1] * (1 + ratio) ** np.arange(1, count + 1)])
+
+
+@dataclass(frozen=True, slots=True)
+class BlockMatrix:
+    """A sparse matrix with ``count`` rows, in blocks, for a small number of products.
+
+    It adds in the same order as scipy's, so the results are bit-identical. A product takes several
+    times as long, but the import of scipy's takes as long as about eighty products.
+    """
+
+    blocks: list[InterpolationBlock]
+    count: int
+
+    def __matmul__(self, vector: Floats) -> Floats:
+        """Return the product with a vector."""
+        result = np.empty(self.count)
+        for block in self.blocks:
+            products = np.take(vector, block.places)
+            products *= block.parts
+            result[block.which] = np.add.reduce(products, axis=0)
+        return result
+
+
+def assemble_interpolation_matrix(
+    blocks: list[InterpolationBlock], count: int, size: int, *, few: bool
+) -> sparse.csr_array | BlockMatrix:
+    """Return the interpolation matrix, (count, size), assembled from the blocks of each value.
+
+    ``few`` is True for a small number of products.
+    """
+    if few:
+        return BlockMatrix(blocks, count)
+    from scipy import sparse  # noqa: PLC0415 - slower than the computation with few losses
+
+    lengths = np.zeros(count, dtype=np.intp)
+    for block in blocks:
+        lengths[block.which] = len(block.places)
+    starts = np.concatenate([[0], np.cumsum(lengths)])
+    places, parts = np.empty(starts[-1], dtype=np.intp), np.empty(starts[-1])
+    for block in blocks:
+        positions = starts[block.which] + np.arange(len(block.places))[:, None]
+        places[positions], parts[positions] = block.places, block.parts
+    return sparse.csr_array((parts, places, starts), shape=(count, size))

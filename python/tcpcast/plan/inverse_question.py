@@ -1,0 +1,63 @@
+"""The question of a plan: a key of the scenario is varied until a metric meets its target."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from tcpcast.plan.result import Plan
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tcpcast.answer import Answer, Metric
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InverseQuestion:
+    """An inverse question.
+
+    Attributes
+    ----------
+    text
+        Text of the question in reports.
+    key, column, unit
+        The varied key of the scenario, its column in tables, and its unit.
+    metric, target
+        The metric and its target value; NaN if a search compares another quantity.
+    write
+        Function that formats a value for the scenario.
+    make_changes
+        Function that returns the changes for a value, if more than ``key`` changes.
+    read, figure, tables
+        Function that returns the compared quantity of an answer if it is not the metric; its name
+        in reports; the tables of the answer that contain it.
+    """
+
+    text: str
+    key: str
+    column: str
+    unit: str
+    metric: str
+    target: float = math.nan
+    write: Callable[[Any], Any] = int
+    make_changes: Callable[[float], dict[str, Any]] | None = None
+    read: Callable[[Answer], Metric | None] | None = None
+    figure: str = ""
+    tables: tuple[str, ...] = ()
+
+    def plan(self) -> Plan:
+        """Return a plan without an answer."""
+        target = None if math.isnan(self.target) else (self.metric, self.target)
+        return Plan(question=self.text, value=math.nan, unit=self.unit, target=target)
+
+    def changes(self, value: float) -> dict[str, Any]:
+        """Return the changes that set a value in the scenario."""
+        return (
+            {self.key: self.write(value)} if self.make_changes is None else self.make_changes(value)
+        )
+
+    def measured(self, answer: Answer) -> Metric | None:
+        """Return the compared quantity of an answer, or None."""
+        return answer.metrics.get(self.metric) if self.read is None else self.read(answer)

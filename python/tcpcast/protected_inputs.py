@@ -1,0 +1,105 @@
+"""Input files of a command, which no output may overwrite, not even with ``--force``.
+
+Files are compared by device and inode, so another name or a link of the same file counts.
+
+A process that answers questions of others (``tcpcast mcp``) restricts its files with
+:func:`restrict`: it then reads only below some folders, and writes nothing.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from contextlib import contextmanager, suppress
+from contextvars import ContextVar
+from typing import TYPE_CHECKING
+
+from tcpcast.errors import TcpcastError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    Name = str | os.PathLike[str] | int
+
+_remembered: ContextVar[set[tuple[int, int]] | None] = ContextVar("_remembered", default=None)
+"""Device and inode of each file; None in a script, which may overwrite its own files."""
+_readable: tuple[str, ...] | None = None
+"""Folders below which this process may read, without symbolic links; None: everywhere."""
+_refusal = ""
+"""Reason and advice of the error for a file elsewhere."""
+
+
+def restrict(*folders: str | os.PathLike[str], refusal: str) -> None:
+    """Restrict this process, until it ends, to files below ``folders``; it can write no file.
+
+    Parameters
+    ----------
+    folders
+        The folders; symbolic links are resolved.
+    refusal
+        Reason and advice of the error for a file elsewhere, after its name.
+    """
+    global _readable, _refusal
+    _readable, _refusal = tuple(map(os.path.realpath, folders)), refusal
+
+
+def may_write() -> bool:
+    """Return True unless this process is restricted."""
+    return _readable is None
+
+
+@contextmanager
+def input_protection_scope() -> Iterator[None]:
+    """Protect each file passed to :func:`protect_inputs` until the end of the ``with`` block."""
+    token = _remembered.set(set())
+    try:
+        yield
+    finally:
+        _remembered.reset(token)
+
+
+def protect_inputs(*files: Name) -> None:
+    """Protect input files of the current command, by name or descriptor, as far as they exist.
+
+    Raises
+    ------
+    TcpcastError
+        This process is restricted, and a file is outside its folders, or not a regular file.
+    """
+    for file in files:
+        _check_readable(file)
+    remembered = _remembered.get()
+    if remembered is not None:
+        for file in files:
+            with suppress(OSError, ValueError):
+                remembered.add(_file_identity(file))
+
+
+def is_protected_input(file: Name) -> bool:
+    """Return True if a file, or the target of a link, is an input of the current command."""
+    with suppress(OSError, ValueError):
+        return _file_identity(file) in (_remembered.get() or ())
+    return False
+
+
+def _check_readable(file: Name) -> None:
+    """Raise if this process may not read a file; its reader reports a missing file."""
+    if _readable is None:
+        return
+    if isinstance(file, int):
+        raise TcpcastError("standard input cannot be read here; write the name of a file")
+    try:
+        target = os.path.realpath(file)
+        is_below = any(os.path.commonpath((target, folder)) == folder for folder in _readable)
+        mode = os.stat(target).st_mode if is_below and os.path.exists(target) else stat.S_IFREG
+    except (OSError, ValueError):  # no file can have this name, or it vanished
+        is_below, mode = False, stat.S_IFREG
+    if not is_below:
+        raise TcpcastError(f"{os.fsdecode(file)}: {_refusal}")
+    if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
+        raise TcpcastError(f"{os.fsdecode(file)}: a pipe or a device; write the name of a file")
+
+
+def _file_identity(file: Name) -> tuple[int, int]:
+    status = os.stat(file)
+    return status.st_dev, status.st_ino

@@ -1,0 +1,96 @@
+"""Traffic that was measured: flows of a packet capture."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, ClassVar, Literal
+
+from pydantic import BeforeValidator, Field, PlainValidator, ValidationInfo, WithJsonSchema
+
+from tcpcast import units
+from tcpcast.errors import UnitError
+from tcpcast.protected_inputs import protect_inputs
+from tcpcast.scenario.table import Table, get_validation_context
+
+MAX_CONNECTION_NUMBER = 10**12
+CAPTURE = "capture"
+"""Kind of measured traffic; its scenario has no network, TCP and run."""
+
+
+def _read_capture_name(value: object, info: ValidationInfo) -> str:
+    """Read the name of a capture, relative to the scenario's folder."""
+    needs = 'write file = "slow.pcap"'
+    if not isinstance(value, str) or not value or "\0" in value:
+        raise UnitError(f"{units.show(value)} is not a file name; {needs}")
+    path = (get_validation_context(info).folder or Path()) / value
+    protect_inputs(path)
+    try:
+        is_file = path.is_file()
+    except OSError as error:
+        raise UnitError(f"{path} cannot be read ({error}); {needs}") from None
+    if not is_file:
+        raise UnitError(f"there is no file {path}; {needs}")
+    return str(path)
+
+
+def _read_connection(value: object) -> int | str:
+    if isinstance(value, str) and not value.strip():
+        raise UnitError('is empty; write 0, or an end such as "10.0.0.1:5001", or "all"')
+    if isinstance(value, str) and not value.strip().isdecimal():
+        return value.strip()
+    try:
+        number = int(value) if isinstance(value, str) else value
+        return units.parse_count(number, minimum=0, maximum=MAX_CONNECTION_NUMBER)
+    except ValueError as error:
+        raise UnitError(f'{error}, or an end such as "10.0.0.1:5001", or "all"') from None
+
+
+ConnectionChoice = Annotated[
+    int | str,
+    PlainValidator(_read_connection),
+    WithJsonSchema(
+        {
+            "anyOf": [
+                {"type": "integer", "minimum": 0, "maximum": MAX_CONNECTION_NUMBER},
+                {"type": "string", "pattern": r"\S"},
+            ]
+        }
+    ),
+]
+"""Selected connections of a capture: a number, or end points."""
+
+
+class CapturedFlows(Table):
+    """Flows of a packet capture, whose measured values are the inputs of models.
+
+    The capture determines network, TCP and run, so the scenario does not have these tables.
+    """
+
+    elsewhere: ClassVar[Mapping[str, str]] = {
+        "flows": 'the capture determines their number; write connection = "all"',
+        "sources": 'the capture determines their number; write connection = "all"',
+        "size": "the capture determines the sizes; leave it out",
+        "count": "the capture determines the number; leave it out",
+    }
+
+    kind: Literal["capture"]
+    file: Annotated[str, BeforeValidator(_read_capture_name)] = Field(
+        examples=["slow.pcap"], description="pcap or pcapng, relative to the scenario's folder"
+    )
+    connection: ConnectionChoice | None = Field(
+        default=None,
+        examples=[3],
+        description=(
+            'number as in `tcpcast trace --csv`, an end ("10.0.0.1:5001"), both ends ("10.0.0.1 >'
+            ' 10.0.0.2"), or "all"; default the direction with the most data'
+        ),
+    )
+
+    @property
+    def declared(self) -> int:
+        """0: the capture determines the number of flows."""
+        return 0
+
+    @property
+    def count(self) -> int:
+        """0: the capture determines the number of flows."""
+        return 0

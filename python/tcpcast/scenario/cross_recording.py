@@ -1,0 +1,76 @@
+"""Recorded traffic: a CSV file of times and bytes."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+from tcpcast import units
+from tcpcast.errors import UnitError
+from tcpcast.scenario.csv_file import read_csv
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from pathlib import Path
+
+MAX_ROWS = 100_000
+_COLUMNS = ["time_s", "bytes"]
+_NEEDS = 'write file = "cross.csv" (columns time_s and bytes)'
+
+
+def read_recording(name: object, folder: Path | None) -> tuple[list[float], list[float]]:
+    """Read times and bytes from a CSV file.
+
+    Parameters
+    ----------
+    name
+        The file's name as typed.
+    folder
+        Base folder of a relative name; None for the current folder.
+
+    Returns
+    -------
+    times_s, sizes
+        Of equal length, at least one and at most 100,000.
+
+    Raises
+    ------
+    UnitError
+        The file does not exist, contains no or too many rows, or a cell is not a number or is
+        negative.
+    """
+    return read_csv(name, folder, _NEEDS, _read_times_and_bytes)
+
+
+def _read_times_and_bytes(rows: Iterable[list[str]], name: str) -> tuple[list[float], list[float]]:
+    times: list[float] = []
+    sizes: list[float] = []
+    for number, row in enumerate(rows, start=1):
+        cells = [cell.strip() for cell in row]
+        if not any(cells) or cells[0].startswith("#"):
+            continue
+        if not times and [cell.lower() for cell in cells] == _COLUMNS:
+            continue
+        if len(cells) != len(_COLUMNS):
+            raise UnitError(f"{name}, line {number}: {len(cells)} columns; write time_s,bytes")
+        time, size = (_read_number_cell(cell, name, number) for cell in cells)
+        times.append(time)
+        sizes.append(size)
+        if len(times) > MAX_ROWS:
+            raise UnitError(f"{name} has more than {MAX_ROWS} rows; write the bytes of each 10 ms")
+    if not times:
+        raise UnitError(f"{name} holds no rows; write time_s,bytes and numbers under it")
+    return times, sizes
+
+
+def _read_number_cell(cell: str, name: str, line: int) -> float:
+    try:
+        number = float(cell)
+    except ValueError:
+        number = math.nan
+    if not 0 <= number < 1e12:
+        raise UnitError(
+            f"{name}, line {line}: {units.show(cell)} is not a number from 0 to 1e12; "
+            "write seconds and bytes"
+        )
+    return number

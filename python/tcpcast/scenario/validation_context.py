@@ -1,0 +1,54 @@
+"""Typed values that the tables of a scenario need from each other during validation."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from tcpcast import units
+from tcpcast.metrics import METRICS
+from tcpcast.scenario.modern_tcp import TIMESTAMP_BYTES, has_timestamps
+from tcpcast.scenario.network import HEADER_BYTES
+from tcpcast.scenario.required_tables import ends_by_itself
+from tcpcast.scenario.table import ValidationContext, as_table
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+
+def make_context(source: Mapping[str, Any], folder: Path | None) -> ValidationContext:
+    """Return the validation context of a scenario."""
+    timestamps = has_timestamps(as_table(source.get("tcp")))
+    try:
+        payload = units.parse_bytes(as_table(source.get("network")).get("packet", "1500B"))
+        payload -= HEADER_BYTES
+        payload -= TIMESTAMP_BYTES if timestamps else 0
+    except ValueError:
+        payload = 0
+    metrics = {row.precision_of: name for name, row in METRICS.items() if row.precision_of}
+    metric = metrics.get(str(get_traffic_kind(source)), metrics["on-off"])
+    # A wrong packet size is reported at its key; sizes in bytes then use an arbitrary payload.
+    payload = payload if payload > 0 else 1460
+    return ValidationContext(
+        payload, folder, metric, ends_by_itself(source), get_class_keys(source), timestamps
+    )
+
+
+def get_traffic_kind(data: Mapping[str, Any]) -> object:
+    """Return the kind of traffic of the top level, otherwise of the first class."""
+    tables = [data.get("traffic"), *(entry.get("traffic") for entry in _get_class_tables(data))]
+    return next((as_table(table)["kind"] for table in tables if "kind" in as_table(table)), None)
+
+
+def get_class_keys(data: Mapping[str, Any]) -> frozenset[str]:
+    """Return the keys that at least one class sets, such as ``rtt`` and ``egress.rate``."""
+    keys: set[str] = set()
+    for entry in _get_class_tables(data):
+        keys |= entry.keys()
+        keys |= {f"{name}.{key}" for name, value in entry.items() for key in as_table(value)}
+    return frozenset(keys)
+
+
+def _get_class_tables(data: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    entries = data.get("class")
+    return [as_table(entry) for entry in entries] if isinstance(entries, list) else []
