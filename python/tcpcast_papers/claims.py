@@ -81,7 +81,7 @@ def section(claims: Iterable[Line], sections: Sequence[Section]) -> Section:
         A pattern matches no row.
     """
     lines = list(claims)
-    rows = [_row(line, sections) for line in lines]
+    rows = [_claim_row(line, sections) for line in lines]
     remarks = [_range_remark(reason, lines) for reason in _reasons(lines)]
     return Section(TITLE, ("place", "statement"), rows, remarks=remarks, claims=True)
 
@@ -95,22 +95,22 @@ def _range_remark(reason: str, lines: Iterable[Line]) -> str:
     return f"Range of {', '.join(places)}: {reason}."
 
 
-def _row(line: Line, sections: Sequence[Section]) -> Row:
+def _claim_row(line: Line, sections: Sequence[Section]) -> Row:
     label = (line["place"], line["statement"])
     verdict = Verdict(line["verdict"]) if line["verdict"] else None
     judged = verdict if verdict in JUDGED else None
     note = line["reason"]
     if not line["section"]:
         return Row(label, "", None, None, note=note, judged=judged)
-    there = _matching(line, line["rows"], sections)
-    base = _measured(line, line["relative_to"], sections) if line["relative_to"] else 1.0
-    own = _measured(line, line["rows"], sections, line["of"]) / base
-    after = _measured(line, line["after"], sections) / base if line["after"] else None
+    there = _matching_rows(line, line["rows"], sections)
+    base = _measure_rows(line, line["relative_to"], sections) if line["relative_to"] else 1.0
+    own = _measure_rows(line, line["rows"], sections, line["of"]) / base
+    after = _measure_rows(line, line["after"], sections) / base if line["after"] else None
     single = len(there) == 1 and not line["relative_to"] and not line["of"]
     return Row(
         label,
-        _unit(line, there[0]),
-        Range(_limit(line["low"], -math.inf), _limit(line["high"], math.inf)),
+        _unit_of_claim(line, there[0]),
+        Range(_limit_of_range(line["low"], -math.inf), _limit_of_range(line["high"], math.inf)),
         own,
         low=there[0].low if single else None,
         high=there[0].high if single else None,
@@ -121,18 +121,18 @@ def _row(line: Line, sections: Sequence[Section]) -> Row:
     )
 
 
-def _unit(line: Line, row: Row) -> str:
+def _unit_of_claim(line: Line, row: Row) -> str:
     if line["measure"] in _PERCENT:
         return "%"
     return "ratio" if line["relative_to"] or line["measure"] == "last / first" else row.unit
 
 
-def _limit(text: str, missing: float) -> float:
+def _limit_of_range(text: str, missing: float) -> float:
     return float(text) if text else missing
 
 
-def _measured(line: Line, pattern: str, sections: Sequence[Section], of: str = "") -> float:
-    rows = _matching(line, pattern, sections)
+def _measure_rows(line: Line, pattern: str, sections: Sequence[Section], of: str = "") -> float:
+    rows = _matching_rows(line, pattern, sections)
     values = [row.own for row in rows]
     if of:
         (names,) = {part.others for part in sections if name(part.title) == line["section"]}
@@ -141,7 +141,7 @@ def _measured(line: Line, pattern: str, sections: Sequence[Section], of: str = "
     return MEASURES[line["measure"]](finite) if finite else math.nan
 
 
-def _matching(line: Line, pattern: str, sections: Sequence[Section]) -> list[Row]:
+def _matching_rows(line: Line, pattern: str, sections: Sequence[Section]) -> list[Row]:
     result = [
         row
         for part in sections

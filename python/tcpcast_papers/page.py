@@ -151,7 +151,7 @@ def columns(section: Section) -> list[Column]:
     result = [
         *(Column(head, cells, False) for head, cells in zip(section.columns, labels, strict=True)),
         Column("unit", [row.unit for row in rows], right=False),
-        Column(_source(rows), printed if any(text != ABSENT for text in printed) else []),
+        Column(_source_of_values(rows), printed if any(text != ABSENT for text in printed) else []),
         Column("own", list(map(own_text, rows))),
         Column("95 %", intervals),
         Column("difference", list(map(difference_text, rows))),
@@ -162,7 +162,7 @@ def columns(section: Section) -> list[Column]:
     return [column for column in result if any(column.cells)]
 
 
-def _source(rows: list[Row]) -> str:
+def _source_of_values(rows: list[Row]) -> str:
     """Return the word for the source of the published values."""
     known = (row.published.source for row in rows if row.published is not None)
     return next(known, "published")
@@ -221,18 +221,20 @@ def differing(report: Report) -> dict[str, list[str]]:
         if row.cause is not None:
             reason = row.cause.reason
             heading = f"Explained by {reason}, with the own value before and after that change:"
-            line = f"{_published(title, row)}, own {own_text(row)} to {cause_text(row)} {row.unit}"
+            line = f"{_row_and_published(title, row)}, own {own_text(row)} to {cause_text(row)} {row.unit}"
             lines.setdefault(heading, []).append(line)
     for title, row in report.failed:
         if (known := report.reason(title, row)) is not None:
-            lines.setdefault(f"Known differences, {known}:", []).append(_both(title, row))
+            lines.setdefault(f"Known differences, {known}:", []).append(
+                _row_with_values(title, row)
+            )
     return lines
 
 
 def changed(report: Report) -> list[str]:
     """Return lines for the new differences and for the known ones that are gone."""
     return [
-        *(_both(title, row) for title, row in report.new),
+        *(_row_with_values(title, row) for title, row in report.new),
         *(
             f"{', '.join((each.section, *each.label))}: known difference is gone ({each.reason})"
             for each in report.gone
@@ -240,14 +242,16 @@ def changed(report: Report) -> list[str]:
     ]
 
 
-def _both(title: str, row: Row) -> str:
+def _row_with_values(title: str, row: Row) -> str:
     difference = difference_text(row)
     own = f"own {own_text(row)} {row.unit}".rstrip()
-    return f"{_published(title, row)}, {own}" + (f" ({difference})" if difference else "")
+    return f"{_row_and_published(title, row)}, {own}" + (f" ({difference})" if difference else "")
 
 
-def _published(title: str, row: Row) -> str:
-    return f"{', '.join((name(title), *row.label))}: {_source([row])} {published_text(row)}"
+def _row_and_published(title: str, row: Row) -> str:
+    return (
+        f"{', '.join((name(title), *row.label))}: {_source_of_values([row])} {published_text(row)}"
+    )
 
 
 def markdown(report: Report, folder: Path) -> str:
@@ -257,13 +261,15 @@ def markdown(report: Report, folder: Path) -> str:
     lines += [line for each in changed(report) for line in (f"**{each}**", "")]
     for heading, rows in differing(report).items():
         lines += [heading, "", *(f"- {row}" for row in rows), ""]
-    lines += [f"- [{s.title}](#{_anchor(s.title)}){_tally(s)}" for s in report.sections] + [""]
+    lines += [
+        f"- [{s.title}](#{_anchor_of_title(s.title)}){_verdict_counts(s)}" for s in report.sections
+    ] + [""]
     for section in report.sections:
-        lines += _section(section, folder)
+        lines += _section_lines(section, folder)
     return "\n".join(lines).rstrip() + "\n"
 
 
-def _tally(section: Section) -> str:
+def _verdict_counts(section: Section) -> str:
     verdicts = [r.verdict for r in section.rows if r.verdict is not Verdict.SHOWN]
     if not verdicts:
         return ""
@@ -272,7 +278,7 @@ def _tally(section: Section) -> str:
     return f": {verdicts.count(Verdict.AGREES)} of {len(verdicts)} agree{why}"
 
 
-def _section(section: Section, folder: Path) -> list[str]:
+def _section_lines(section: Section, folder: Path) -> list[str]:
     lines = [f"## {section.title}", ""]
     for figure in section.figures:
         lines += [f"![{section.title}]({figure.path.relative_to(folder).as_posix()})", ""]
@@ -281,6 +287,6 @@ def _section(section: Section, folder: Path) -> list[str]:
     return lines + [line for remark in section.remarks for line in (remark, "")]
 
 
-def _anchor(title: str) -> str:
+def _anchor_of_title(title: str) -> str:
     kept = "".join(c for c in title.lower() if c.isalnum() or c in " -_")
     return kept.replace(" ", "-")

@@ -78,15 +78,15 @@ class PublishedTable:
         """Return the number of lines."""
         return len(self.lines)
 
-    def where(self, **cells: object) -> tuple[Line, ...]:
-        """Return lines with these cells, e.g. ``where(distribution="E", buffer_pkts=150)``."""
+    def lines_with(self, **cells: object) -> tuple[Line, ...]:
+        """Return lines with these cells, e.g. ``lines_with(distribution="E", buffer_pkts=150)``."""
         return tuple(
             line
             for line in self.lines
             if all(line[column] == str(text) for column, text in cells.items())
         )
 
-    def one(self, **cells: object) -> Line:
+    def line_with(self, **cells: object) -> Line:
         """Return the only line with these cells.
 
         Raises
@@ -94,7 +94,7 @@ class PublishedTable:
         DomainError
             The number of matching lines is not one.
         """
-        result = self.where(**cells)
+        result = self.lines_with(**cells)
         if len(result) != 1:
             raise DomainError(f"{self.title}: {len(result)} lines have {cells}, expected one")
         return result[0]

@@ -42,7 +42,7 @@ def test_misprints_have_a_note(name: str) -> None:
 
 
 def shares(size: int, distribution: str) -> tuple[tuple[Line, ...], list[float]]:
-    lines = published.table(1).where(mean_size_pkts=size, distribution=distribution)
+    lines = published.table(1).lines_with(mean_size_pkts=size, distribution=distribution)
     return lines, [line.value("share_percent") for line in lines if line["share_percent"]]
 
 
@@ -75,7 +75,7 @@ def test_table_1_means_are_in_their_intervals_and_agree_with_mean(
 def test_table_1_moved_rows_contradict_their_printed_position(
     distribution: str,
 ) -> None:
-    for line in published.table(1).where(distribution=distribution, misprint="row"):
+    for line in published.table(1).lines_with(distribution=distribution, misprint="row"):
         intervals = dict(published.INTERVALS)
         printed_low = int(line["printed_low_pkts"])
         mean = line.value("mean_in_interval_pkts")
@@ -110,8 +110,8 @@ def test_table_3_corrected_flights_equal_the_model(end: str) -> None:
 
 
 def test_tables_8_and_10_print_the_same_run() -> None:
-    all_files = published.table(8).one(low_pkts="")
-    averages = published.table(10).one(distribution="EE(7)", buffer_pkts=150)
+    all_files = published.table(8).line_with(low_pkts="")
+    averages = published.table(10).line_with(distribution="EE(7)", buffer_pkts=150)
     assert all_files["rate_kbps"] == averages["rate_kbps"]
     implied = averages.value("on_time_ms") * averages.value("rate_kbps") / 12_000
     assert implied == pytest.approx(all_files.value("mean_size_pkts"), abs=0.01)
@@ -119,8 +119,8 @@ def test_tables_8_and_10_print_the_same_run() -> None:
 
 def test_tables_6_and_10_print_the_same_runs() -> None:
     for distribution in ("EE(7)", "E"):
-        by_load = published.table(6).one(sources=134, source=distribution)
-        by_buffer = published.table(10).one(distribution=distribution, buffer_pkts=200)
+        by_load = published.table(6).line_with(sources=134, source=distribution)
+        by_buffer = published.table(10).line_with(distribution=distribution, buffer_pkts=200)
         assert by_load["rate_kbps"] == by_buffer["rate_kbps"]
         assert by_load.value("loss_percent") == by_buffer.value("loss_percent")
 
@@ -139,7 +139,7 @@ def test_intervals_of_tables_4_and_8_cover_all_files() -> None:
     for distribution in ("EE(7)", "EP"):
         total = sum(
             line.value("files_percent")
-            for line in published.table(4).where(distribution=distribution)
+            for line in published.table(4).lines_with(distribution=distribution)
         )
         assert total == pytest.approx(100, abs=0.05)
     parts = [line for line in published.table(8) if line["low_pkts"]]
@@ -151,7 +151,7 @@ def test_intervals_of_tables_4_and_8_cover_all_files() -> None:
 def test_table_9_covers_two_distributions_and_three_buffers() -> None:
     for distribution, intervals in (("EE(7)", 8), ("EP", 11)):
         for buffer, stalls in ((50, intervals), (150, intervals), (750, 0)):
-            lines = published.table(9).where(distribution=distribution, buffer_pkts=buffer)
+            lines = published.table(9).lines_with(distribution=distribution, buffer_pkts=buffer)
             assert len(lines) == intervals
             assert sum(bool(line["stalled_percent"]) for line in lines) == stalls
 
@@ -166,23 +166,25 @@ def test_table_5_delays_follow_from_buffers() -> None:
 def test_values_of_the_text_have_unique_keys() -> None:
     keys = [line["key"] for line in published.text()]
     assert len(keys) == len(set(keys)) == 41
-    drops = published.text().one(key="drops_98").value("value")
-    assert round(100 * drops / 9.6e6, 3) == published.table(6).one(source="E", sources=98).value(
-        "loss_percent"
-    )
+    drops = published.text().line_with(key="drops_98").value("value")
+    assert round(100 * drops / 9.6e6, 3) == published.table(6).line_with(
+        source="E", sources=98
+    ).value("loss_percent")
 
 
 def test_lines_keep_printed_digits() -> None:
-    line = published.table(6).one(source="EE(7)", sources=134)
+    line = published.table(6).line_with(source="EE(7)", sources=134)
     assert line.printed("loss_percent") == Printed("4.80")
     assert Printed(line["loss_percent"]).decimals == 2
-    assert published.table(5).one(rate_mbps=2, rule="TCP-Engset").printed("buffer_pkts") is None
+    assert (
+        published.table(5).line_with(rate_mbps=2, rule="TCP-Engset").printed("buffer_pkts") is None
+    )
 
 
 def test_unprinted_values_are_rejected() -> None:
     with pytest.raises(DomainError, match="prints no share_percent"):
-        published.table(1).one(mean_size_pkts=22, distribution="E", low_pkts=15).value(
+        published.table(1).line_with(mean_size_pkts=22, distribution="E", low_pkts=15).value(
             "share_percent"
         )
     with pytest.raises(DomainError, match="expected one"):
-        published.table(1).one(mean_size_pkts=22)
+        published.table(1).line_with(mean_size_pkts=22)

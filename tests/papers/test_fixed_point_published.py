@@ -86,7 +86,7 @@ def test_table_6_first_column_equals_table_3_at_threshold() -> None:
 @pytest.mark.parametrize("case", CASES)
 @pytest.mark.parametrize("sources", POPULATIONS)
 def test_table_7_follows_from_tables_3_to_5(case: int, sources: int) -> None:
-    printed = table(7).one(case=case).printed(str(sources))
+    printed = table(7).line_with(case=case).printed(str(sources))
     assert printed is not None
     loss, timeouts, rtt = printed_inputs(case, sources)
     assert equation_1_kbit(loss, timeouts, rtt) == pytest.approx(printed.value, rel=0.03)
@@ -119,6 +119,6 @@ def test_independent_values_obey_littles_law() -> None:
     for line in independent_values():
         assert all(line.value(str(n)) >= 0 for n in POPULATIONS)
     for sources in POPULATIONS:
-        assert independent_values().one(quantity="rtt").value(str(sources)) <= RTT_CEILING_S
+        assert independent_values().line_with(quantity="rtt").value(str(sources)) <= RTT_CEILING_S
     threshold = published.LINK_PPS * published.MEAN_THINK_S / published.MEAN_SIZE_PKTS
     assert threshold == pytest.approx(5000)

@@ -285,7 +285,7 @@ def trace(
     """
     _check_limits(trail_points, max_connections)
     content = isinstance(source, bytes)
-    file = _name(source)
+    file = _capture_name(source)
     try:
         found = _native.read_trace(
             None if file == STANDARD_INPUT and not content else source,
@@ -294,7 +294,9 @@ def trace(
             max_connections,
         )
     except (OSError, ValueError) as error:
-        whose = file if after is None or not getattr(error, "after", False) else _name(after)
+        whose = (
+            file if after is None or not getattr(error, "after", False) else _capture_name(after)
+        )
         reason = OS_ERROR.sub("", str(error))
         if isinstance(error, IsADirectoryError):
             reason = "a folder, not a capture; `tcpcast report` reads all captures in a folder"
@@ -306,7 +308,7 @@ def trace(
     asked = requests(found["talks"], found["requests"])
     served = services(asked)
     connections["service"] = of_rows(connections, asked, served)
-    warnings = [*found["warnings"], *_warnings(connections, found)]
+    warnings = [*found["warnings"], *_capture_warnings(connections, found)]
     second = found.get("between")
     between: Table = {}
     if second is not None:
@@ -357,7 +359,7 @@ def _verdicts(connections: Table, rounds: Table, lost: Table) -> Table:
     return found | modelled(found)
 
 
-def _of_many(rest: dict[str, int], most: int) -> list[str]:
+def _read_many(rest: dict[str, int], most: int) -> list[str]:
     """Return warnings about connections without rows in a capture of very many connections."""
     lines = []
     evicted, single = rest["evicted"], rest["evicted_single"]
@@ -383,7 +385,7 @@ def _of_many(rest: dict[str, int], most: int) -> list[str]:
     return lines
 
 
-def _name(source: str | os.PathLike[str] | bytes) -> str:
+def _capture_name(source: str | os.PathLike[str] | bytes) -> str:
     if isinstance(source, bytes):
         return "<bytes>"
     try:
@@ -449,7 +451,7 @@ def plain(column: np.ndarray[Any, Any]) -> list[Any]:
     return values
 
 
-def _warnings(connections: Table, found: dict[str, Any]) -> list[str]:
+def _capture_warnings(connections: Table, found: dict[str, Any]) -> list[str]:
     """Return the warnings about the results that the Rust core does not report."""
     lines = []
 
@@ -484,7 +486,7 @@ def _warnings(connections: Table, found: dict[str, Any]) -> list[str]:
         "directions without RTT, because pure acks are missing from the capture, and acks with "
         "data may be sent much later than delayed acks",
     )
-    lines += _of_many(found["rest"], found["max_connections"])
+    lines += _read_many(found["rest"], found["max_connections"])
     add(
         found["without_trail"], "directions without the requested trail, because there are too many"
     )

@@ -78,7 +78,7 @@ def limits(table: Table) -> list[Limited]:
             if not rows.size:
                 continue
             part = {name: column[rows] for name, column in table.items()}
-            shares = [("", "")] * rows.size if of_cause else _shares(part, limit)
+            shares = [("", "")] * rows.size if of_cause else _share_sentences(part, limit)
             found = zip(rows.tolist(), shares, remedy(Gains.of(part)), strict=True)
             for row, share, each in found:
                 result[row] = Limited(limit, *share, each)
@@ -131,7 +131,7 @@ def shares(table: Table) -> np.ndarray[Any, Any]:
     return found
 
 
-def _shares(table: Table, limit: str) -> list[tuple[str, str]]:
+def _share_sentences(table: Table, limit: str) -> list[tuple[str, str]]:
     """Return the share of the time, and the second limit if its share is large, as texts."""
     if limit == "unknown":
         return [("", "")] * table["src"].size

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tcpcast.captures.quantity_text import time
-from tcpcast.captures.table import endpoint, moments, texts
+from tcpcast.captures.table import endpoint, moments, text_column
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -48,11 +48,11 @@ def failed(found: Mapping[str, Any]) -> Table:
     """Return the table of failed connections."""
     table: Table = {"connection": found["connection"], "time": moments(found["time_ns"])}
     for end in ("client", "server"):
-        table[end] = texts(endpoint(*given) for given in found[end])
+        table[end] = text_column(endpoint(*given) for given in found[end])
     return table | {
-        "failure": texts(found["failure"]),
-        "by": texts(found["by"]),
-        "stage": texts(found["stage"]),
+        "failure": text_column(found["failure"]),
+        "by": text_column(found["by"]),
+        "stage": text_column(found["stage"]),
         "tries": found["tries"],
         "waited_s": found["waited_s"],
     }
@@ -95,7 +95,7 @@ def summary(counts: Mapping[str, int], connections: int) -> str:
     failures = _failures(counts)
     harmless = counts.get("reset_without_loss", 0)
     kinds = [f"{count:,} {KINDS[kind]}" for kind, count in failures.items() if count]
-    of_all = f"of {connections:,} connection{_s(connections)}"
+    of_all = f"of {connections:,} connection{_plural_s(connections)}"
     texts = [f"{sum(failures.values()):,} {of_all} failed: {', '.join(kinds)}"] if kinds else []
     if harmless:
         more = "more" if kinds else of_all
@@ -126,15 +126,16 @@ def explained(table: Table, most: int = MAX_LINES) -> list[str]:
     """Return one sentence per server and kind of failure, the worst and most frequent first."""
     groups = kinds(table)
     lines = [
-        _line({name: column[rows] for name, column in table.items()}) for rows in groups[:most]
+        _failure_line({name: column[rows] for name, column in table.items()})
+        for rows in groups[:most]
     ]
     if len(groups) > most:
         left = len(groups) - most
-        lines.append(f"{left:,} more kind{_s(left)} of failure; --table failed lists all")
+        lines.append(f"{left:,} more kind{_plural_s(left)} of failure; --table failed lists all")
     return lines
 
 
-def _line(table: Table) -> str:
+def _failure_line(table: Table) -> str:
     """Return the sentence on connections of one kind to one server."""
     row = {name: column[0] for name, column in table.items()}
     count = table["client"].size
@@ -144,16 +145,16 @@ def _line(table: Table) -> str:
     return f"{subject}: {_SENTENCES[str(row['failure'])](row, table)}"
 
 
-def _unanswered(_: Row, table: Table) -> str:
+def _unanswered_syn_text(_: Row, table: Table) -> str:
     tries, waited = int(table["tries"].sum()), float(table["waited_s"].max())
     over = f" over {time(waited)}" if waited > 0 else ""
     return (
-        f"{tries:,} SYN{_s(tries)}{over} without a response. A firewall drops them, the host is "
-        "down, or the responses take another path; check the address, the port and the firewall"
+        f"{tries:,} SYN{_plural_s(tries)}{over} without a response. A firewall drops them, the "
+        "host is down, or the responses take another path; check the address, the port and the firewall"
     )
 
 
-def _refused(row: Row, _: Table) -> str:
+def _refused_text(row: Row, _: Table) -> str:
     return (
         f"the {row['by']} responded to the SYN with a RST after {time(float(row['waited_s']))}. "
         "No process listens on the port, its connection queue overflowed, or a firewall rejects "
@@ -161,15 +162,15 @@ def _refused(row: Row, _: Table) -> str:
     )
 
 
-def _half_open(_: Row, table: Table) -> str:
+def _half_open_text(_: Row, table: Table) -> str:
     tries = int(table["tries"].sum())
     return (
-        f"{tries:,} SYN-ACK{_s(tries)} without the client's ack. The ack was lost or took another "
-        "path, the client has terminated, or the SYN's address is forged (a SYN flood)"
+        f"{tries:,} SYN-ACK{_plural_s(tries)} without the client's ack. The ack was lost or took "
+        "another path, the client has terminated, or the SYN's address is forged (a SYN flood)"
     )
 
 
-def _silent(row: Row, _: Table) -> str:
+def _silent_text(row: Row, _: Table) -> str:
     other = "client" if row["by"] == "server" else "server"
     if row["stage"] == "idle":
         return (
@@ -185,7 +186,7 @@ def _silent(row: Row, _: Table) -> str:
     )
 
 
-def _reset(row: Row, table: Table) -> str:
+def _reset_text(row: Row, table: Table) -> str:
     stage, waited = str(row["stage"]), float(np.max(table["waited_s"]))
     text = f"reset by the {row['by']} {STAGES[stage]}"
     if stage == "in_request" and waited >= IDLE_S:
@@ -222,11 +223,11 @@ _REASONS = {
 """Likely reasons of a reset by stage and by the side that sent it."""
 
 _SENTENCES = {
-    "unanswered": _unanswered,
-    "refused": _refused,
-    "half_open": _half_open,
-    "silent": _silent,
-    "reset": _reset,
+    "unanswered": _unanswered_syn_text,
+    "refused": _refused_text,
+    "half_open": _half_open_text,
+    "silent": _silent_text,
+    "reset": _reset_text,
 }
 
 
@@ -273,8 +274,8 @@ def keepalives(counts: Mapping[str, int]) -> list[str]:
         if lost
         else "all answered: the connections are idle but alive"
     )
-    return [f"{probes:,} keepalive probe{_s(probes)}, {result}"]
+    return [f"{probes:,} keepalive probe{_plural_s(probes)}, {result}"]
 
 
-def _s(count: int) -> str:
+def _plural_s(count: int) -> str:
     return "" if count == 1 else "s"

@@ -54,9 +54,9 @@ def chosen(capture: Capture, connection: int | str | None = None) -> Rows:
     if connection is None:
         return np.array([np.argmax(table["bytes"])])
     if connection == ALL:
-        return _heaviest(table)
+        return _heaviest_flow(table)
     if isinstance(connection, str):
-        return _between(capture, connection)
+        return _flows_between(capture, connection)
     rows = np.flatnonzero(table["connection"] == connection)
     if not rows.size:
         numbers = np.unique(table["connection"])
@@ -67,19 +67,19 @@ def chosen(capture: Capture, connection: int | str | None = None) -> Rows:
     return rows[[np.argmax(table["bytes"][rows])]]
 
 
-def _heaviest(table: Table) -> Rows:
+def _heaviest_flow(table: Table) -> Rows:
     order = np.lexsort((-table["bytes"], table["connection"]))
     _, first = np.unique(table["connection"][order], return_index=True)
     return np.sort(order[first])
 
 
-def _between(capture: Capture, words: str) -> Rows:
+def _flows_between(capture: Capture, words: str) -> Rows:
     source, arrow, destination = (part.strip() for part in words.partition(BETWEEN.strip()))
-    kept = _matches(capture.connections["src"], source)
+    kept = _matches_address(capture.connections["src"], source)
     if arrow:
-        kept &= _matches(capture.connections["dst"], destination)
+        kept &= _matches_address(capture.connections["dst"], destination)
     elif not kept.any():  # an address that only receives, for example a client
-        kept = _matches(capture.connections["dst"], source)
+        kept = _matches_address(capture.connections["dst"], source)
     if kept.any():
         return np.flatnonzero(kept)
     seen = np.unique(capture.connections["src"]).tolist()
@@ -90,7 +90,9 @@ def _between(capture: Capture, words: str) -> Rows:
     )
 
 
-def _matches(ends: np.ndarray[Any, Any], address: str) -> np.ndarray[Any, np.dtype[np.bool_]]:
+def _matches_address(
+    ends: np.ndarray[Any, Any], address: str
+) -> np.ndarray[Any, np.dtype[np.bool_]]:
     """Return a mask of the ends with this address; without a port, every port matches."""
     hosts = np.array([host(end) for end in ends.tolist()], dtype=np.str_)
     return np.asarray((ends == address) | (hosts == address.strip("[]")))

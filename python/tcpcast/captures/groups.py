@@ -46,20 +46,20 @@ def groups(
         raise DomainError(f"by must be one of {', '.join(WAYS)}, not {by!r}")
     if rtt_s is not None and not 0 < rtt_s < np.inf:
         raise DomainError(f"rtt_s must be above 0 s and finite, not {rtt_s!r}")
-    ends, group = _grouped(connections, by)
+    ends, group = _group_keys(connections, by)
     count = len(ends)
     table: Table = {
         "src": np.array([source for source, _ in ends], dtype=np.str_),
         "dst": np.array([destination for _, destination in ends], dtype=np.str_),
         "flows": np.bincount(group, minlength=count),
-        **_lives(connections, group, count),
+        **_lifetimes(connections, group, count),
     }
-    table |= _sums(connections, group, count)
-    table |= _means(connections, group, count)
+    table |= _group_sums(connections, group, count)
+    table |= _group_means(connections, group, count)
     apart = table["rtt_mean_s"] if rtt_s is None else np.full(count, rtt_s)
     table["loss_events"] = _loss_events(connections, loss_indications, group, apart)
-    table |= _ratios(connections, group, table)
-    return table | _models(table)
+    table |= _group_ratios(connections, group, table)
+    return table | _group_models(table)
 
 
 def host(end: str) -> str:
@@ -75,7 +75,7 @@ def members(connections: Table, source: str, destination: str) -> Column:
     )
 
 
-def _grouped(connections: Table, by: str) -> tuple[list[tuple[str, str]], Column]:
+def _group_keys(connections: Table, by: str) -> tuple[list[tuple[str, str]], Column]:
     """Return the ends of each group in the order of appearance, and the group of each direction."""
     sources = by in ("pair", "source")
     destinations = by in ("pair", "destination")
@@ -90,14 +90,14 @@ def _grouped(connections: Table, by: str) -> tuple[list[tuple[str, str]], Column
     return list(numbers), np.array(group, dtype=np.int64)
 
 
-def _lives(connections: Table, group: Column, count: int) -> Table:
+def _lifetimes(connections: Table, group: Column, count: int) -> Table:
     """Return the active time of each group and the numbers of flows active at the same time."""
     begin = connections["start"].astype(np.int64)
     lived_ns = np.nan_to_num(connections["duration_s"] * 1e9).astype(np.int64)
     end = begin + np.minimum(lived_ns, _LATEST_NS - begin)
     first, active, most = (np.zeros(count, dtype=np.int64) for _ in range(3))
     order = np.lexsort((begin, group))
-    for at, rows in zip(*_runs(group[order]), strict=True):
+    for at, rows in zip(*_consecutive_runs(group[order]), strict=True):
         starts, ends = begin[order[rows]], end[order[rows]]
         first[at] = starts[0]
         reached = np.maximum.accumulate(ends)
@@ -117,14 +117,14 @@ def _lives(connections: Table, group: Column, count: int) -> Table:
     }
 
 
-def _runs(keys: Column) -> tuple[list[int], list[slice]]:
+def _consecutive_runs(keys: Column) -> tuple[list[int], list[slice]]:
     """Return each key of a sorted column and the slice of its rows."""
     values, firsts = np.unique(keys, return_index=True)
     bounds = [*firsts.tolist(), keys.size]
     return values.tolist(), [slice(a, b) for a, b in pairwise(bounds)]
 
 
-def _sums(connections: Table, group: Column, count: int) -> Table:
+def _group_sums(connections: Table, group: Column, count: int) -> Table:
     def total(values: Column) -> Column:
         return np.bincount(group, weights=values, minlength=count).astype(np.int64)
 
@@ -135,7 +135,7 @@ def _sums(connections: Table, group: Column, count: int) -> Table:
     }
 
 
-def _means(connections: Table, group: Column, count: int) -> Table:
+def _group_means(connections: Table, group: Column, count: int) -> Table:
     """Return means over known values: RTT by time, T0 by sequences, b by acks, W_max by flow.
 
     ``window_grows_by`` is "packets" if this applies to most acks.
@@ -175,15 +175,15 @@ def _loss_events(connections: Table, indications: Table, group: Column, apart_s:
     times = indications["time"].astype(np.int64)
     events = np.zeros(apart_s.size)
     order = np.lexsort((times, group[rows]))
-    for at, where in zip(*_runs(group[rows][order]), strict=True):
+    for at, where in zip(*_consecutive_runs(group[rows][order]), strict=True):
         if np.isfinite(apart_s[at]):
-            events[at] = _far_apart(times[order[where]], round(float(apart_s[at]) * 1e9))
+            events[at] = _starts_of_events(times[order[where]], round(float(apart_s[at]) * 1e9))
     events[np.isnan(apart_s)] = np.nan
     events[group[missing]] = np.nan
     return events
 
 
-def _far_apart(times: Column, apart: int) -> int:
+def _starts_of_events(times: Column, apart: int) -> int:
     """Count times that are at least ``apart`` after the last counted time."""
     at, count = 0, 0
     while at < times.size:
@@ -194,7 +194,7 @@ def _far_apart(times: Column, apart: int) -> int:
     return count
 
 
-def _ratios(connections: Table, group: Column, table: Table) -> Table:
+def _group_ratios(connections: Table, group: Column, table: Table) -> Table:
     """Return p, p_e and p_r, rates while the group was active, and Jain's fairness index."""
     count = table["flows"].size
     sent = table["packets_sent"]
@@ -222,7 +222,7 @@ def _ratios(connections: Table, group: Column, table: Table) -> Table:
         }
 
 
-def _models(table: Table) -> Table:
+def _group_models(table: Table) -> Table:
     """Return the rates of algorithms 1 and 2 and of n times PFTK, at most n windows per RTT.
 
     n is the mean number of flows active at the same time, rounded to an integer.

@@ -50,7 +50,7 @@ def _pftk_by_bytes(loss: Column, path: Table) -> Column:
     return pftk_pps(loss, path | {"packets_per_ack": np.ones(loss.size)})
 
 
-def _approximate(loss: Column, path: Table) -> Column:
+def _pftk_approximate_pps(loss: Column, path: Table) -> Column:
     return approximate_rate_pps(
         rtt_s=path["rtt_s"],
         t0_s=path["t0_s"],
@@ -60,13 +60,15 @@ def _approximate(loss: Column, path: Table) -> Column:
     )
 
 
-def _chain(loss: Column, path: Table) -> Column:
+def _chain_pps(loss: Column, path: Table) -> Column:
     """Solve the Markov chain for each direction, with b rounded to an integer."""
     rows = zip(loss, *(path[name] for name in PATH), strict=True)
-    return np.array([_chain_of_one(*map(float, row)) for row in rows])
+    return np.array([_chain_of_direction(*map(float, row)) for row in rows])
 
 
-def _chain_of_one(loss: float, rtt: float, timer: float, acknowledged: float, most: float) -> float:
+def _chain_of_direction(
+    loss: float, rtt: float, timer: float, acknowledged: float, most: float
+) -> float:
     try:
         chain = window_chain(
             loss_probability=loss,
@@ -78,7 +80,7 @@ def _chain_of_one(loss: float, rtt: float, timer: float, acknowledged: float, mo
     return float(chain.rate_pps(rtt_s=rtt, t0_s=timer))
 
 
-def _td_only(loss: Column, path: Table) -> Column:
+def _td_only_pps(loss: Column, path: Table) -> Column:
     return td_only_rate_pps(
         rtt_s=path["rtt_s"],
         loss_indication_ratio=loss,
@@ -92,9 +94,9 @@ PATH = ("rtt_s", "t0_s", "packets_per_ack", "receiver_window_pkts")
 OF_LOSS: dict[str, Callable[[Column, Table], Column]] = {
     "pftk": pftk_pps,
     "pftk_b1": _pftk_by_bytes,
-    "pftk_approx": _approximate,
-    "chain": _chain,
-    "td_only": _td_only,
+    "pftk_approx": _pftk_approximate_pps,
+    "chain": _chain_pps,
+    "td_only": _td_only_pps,
     "mathis": mathis_pps,
     "cubic": cubic_pps,
 }
@@ -154,21 +156,21 @@ def models(capture: Capture, rows: Column) -> Table:
     given = {name: column[known] for name, column in path.items()}
     for name, rate in OF_LOSS.items():
         rates[name][known] = rate(loss[known], given)
-    rates["bbr_bound"] = _bbr(table)
+    rates["bbr_bound"] = _bbr_bound_bps(table)
     if known.any():
         of_known = {name: column[known] for name, column in table.items()}
-        rates["cardwell"][known] = _cardwell(of_known, loss[known], given)
+        rates["cardwell"][known] = _cardwell_time_s(of_known, loss[known], given)
     return {
         "direction": rows,
         "loss_indication_ratio": loss,
         **path,
         "send_rate_pps": table["send_rate_pps"],
         **{f"{name}_pps": column for name, column in rates.items()},
-        **{f"{name}_trusted": column for name, column in _trusted(table, path, loss).items()},
+        **{f"{name}_is_trusted": column for name, column in _is_trusted(table, path, loss).items()},
     }
 
 
-def _trusted(table: Table, path: Table, loss: Column) -> Table:
+def _is_trusted(table: Table, path: Table, loss: Column) -> Table:
     """Return, for each model, a mask of rows with inputs in its domain."""
     known = usable(loss, path)
     values = path_values(loss_ratio=loss[known], **{name: path[name][known] for name in PATH})
@@ -179,7 +181,7 @@ def _trusted(table: Table, path: Table, loss: Column) -> Table:
     return found
 
 
-def _bbr(table: Table) -> Column:
+def _bbr_bound_bps(table: Table) -> Column:
     """Return BBR's upper bound of the send rate; NaN if the link rate is unknown."""
     found = np.full(table["bytes"].size, np.nan)
     link = table.get("bottleneck_rate_bps", found)
@@ -209,7 +211,7 @@ def lost_ratio(table: Table) -> Column:
     return np.asarray(ratio if exact is None else np.where(np.isfinite(exact), exact, ratio))
 
 
-def _cardwell(table: Table, loss: Column, path: Table) -> Column:
+def _cardwell_time_s(table: Table, loss: Column, path: Table) -> Column:
     """Return packets sent divided by the latency of the data, including slow start."""
     sent = table["data_packets"].astype(np.float64)
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -286,15 +288,15 @@ def measured_intervals(capture: Capture, rows: Column) -> Table:
         "direction": at,
         "start_s": table["start_s"],
         "length_s": np.clip(of_all["duration_s"] - table["start_s"], 0, INTERVAL_S),
-        "class": _classes(capture, table),
+        "class": _interval_classes(capture, table),
         "loss_indication_ratio": loss,
         "sent_pkts": sent,
     }
 
 
-def _classes(capture: Capture, table: Table) -> Column:
+def _interval_classes(capture: Capture, table: Table) -> Column:
     """Return the class of each interval by its longest sequence of timeouts."""
-    deepest = _deepest(capture, table)
+    deepest = _deepest_backoff(capture, table)
     names = [
         f"T{depth - 1}" if depth > 0 else TD if indications else NO_LOSS
         for depth, indications in zip(deepest, table["td"] + table["to"], strict=True)
@@ -302,7 +304,7 @@ def _classes(capture: Capture, table: Table) -> Column:
     return np.array(names, dtype=np.str_)
 
 
-def _deepest(capture: Capture, table: Table) -> Column:
+def _deepest_backoff(capture: Capture, table: Table) -> Column:
     """Return the length of the longest sequence of timeouts in each interval.
 
     It comes from the list of retransmissions, or from the counters if the list is incomplete.
@@ -347,7 +349,7 @@ def model_errors(intervals: Table) -> Table:
         of 30 %. NaN if there is no such interval.
     """
     directions = np.unique(intervals["direction"])
-    counted = _counted(intervals)
+    counted = _counted_intervals(intervals)
     found: Table = {
         "direction": directions,
         "intervals": np.zeros(directions.size, dtype=np.int64),
@@ -364,7 +366,7 @@ def model_errors(intervals: Table) -> Table:
     return found
 
 
-def _counted(intervals: Table) -> Column:
+def _counted_intervals(intervals: Table) -> Column:
     """Return a mask of intervals that have a model and are complete, or single and incomplete."""
     whole = intervals["length_s"] >= INTERVAL_S
     alone = ~np.isin(intervals["direction"], intervals["direction"][whole])

@@ -102,30 +102,30 @@ def receiver_window(gains: Gains) -> list[Remedy]:
     largest = gains.table["window_max_bytes"]
     now = np.maximum(largest / np.maximum(gains.table["segment_bytes"], 1), 1.0)
     before = gains.pftk_pps(receiver_window_pkts=np.fmin(gains.inputs["receiver_window_pkts"], now))
-    ends = _larger_window(
+    ends = _larger_window_gain(
         gains,
         largest,
         ("the receiver window", "SO_RCVBUF", "tcp_rmem"),
         gains.pftk_pps(receiver_window_pkts=np.inf) / before,
     )
     slow = has_slow_reader(gains)
-    return [_reader(gains.table, at) if slow[at] else end for at, end in enumerate(ends)]
+    return [_slow_reader(gains.table, at) if slow[at] else end for at, end in enumerate(ends)]
 
 
 def has_slow_reader(gains: Gains) -> Column:
     """Return a mask of rows in which the receiving application fills its buffer of any size."""
     closed, largest = gains.table["zero_windows"], gains.table["window_max_bytes"]
     often = closed * gains.table["rtt_mean_s"] >= OFTEN_CLOSED * gains.table["duration_s"]
-    smaller = _in_an_rtt(gains) < MOSTLY_CLOSED * largest
+    smaller = _bytes_per_rtt(gains) < MOSTLY_CLOSED * largest
     return np.asarray((closed > 0) & (often | smaller) | (largest < 1))
 
 
-def _in_an_rtt(gains: Gains) -> Column:
+def _bytes_per_rtt(gains: Gains) -> Column:
     """Return the bytes sent per RTT."""
     return np.asarray(gains.table["throughput_bps"] * gains.table["rtt_mean_s"] / 8)
 
 
-def _reader(table: Table, at: int) -> Remedy:
+def _slow_reader(table: Table, at: int) -> Remedy:
     """Return the advice on a slow receiving application."""
     closed = int(table["zero_windows"][at])
     times_closed = "once" if closed == 1 else f"{closed:,} times"
@@ -154,10 +154,10 @@ def send_buffer(gains: Gains) -> list[Remedy]:
     now = np.maximum(largest / np.maximum(gains.table["segment_bytes"], 1), 1.0)
     factor = 1 / gains.pftk(receiver_window_pkts=now)
     keys = ("the send buffer", "SO_SNDBUF", "tcp_wmem")
-    return _larger_window(gains, largest, keys, factor)
+    return _larger_window_gain(gains, largest, keys, factor)
 
 
-def _larger_window(
+def _larger_window_gain(
     gains: Gains, largest: Column, keys: tuple[str, str, str], factor: Column
 ) -> list[Remedy]:
     """Return the advice to raise a window of ``largest`` bytes as far as loss or the link allows.
@@ -170,7 +170,7 @@ def _larger_window(
     table = gains.table
     by_loss, by_link = gains.window_for_loss_bytes(), gains.window_for_link_bytes()
     scaling = table["syn_captured"] & np.isnan(table["window_scale"])
-    uneven = _in_an_rtt(gains) > BEYOND_WINDOW * largest
+    uneven = _bytes_per_rtt(gains) > BEYOND_WINDOW * largest
     ends = []
     for at, now in enumerate(table["throughput_bps"].tolist()):
         link, loss = gains.most_bps[at], now * factor[at]
@@ -247,17 +247,17 @@ def slow_start(gains: Gains) -> list[Remedy]:
 
 def congestion_window(gains: Gains) -> list[Remedy]:
     """Return the predicted gains of less loss, more flows and a shorter RTT."""
-    return _less_loss(gains, [""] * gains.fed.size)
+    return _less_loss_gain(gains, [""] * gains.fed.size)
 
 
 def loss_recovery(gains: Gains) -> list[Remedy]:
     """Return :func:`congestion_window` with the advice to enable SACK, if it is off."""
     without = gains.table["syn_captured"] & ~gains.table["sack"]
     sack = f" First {ENABLE_SACK}: without it, only one loss is repaired per round trip."
-    return _less_loss(gains, [sack if each else "" for each in without.tolist()])
+    return _less_loss_gain(gains, [sack if each else "" for each in without.tolist()])
 
 
-def _less_loss(gains: Gains, before: list[str]) -> list[Remedy]:
+def _less_loss_gain(gains: Gains, before: list[str]) -> list[Remedy]:
     """Return the predicted gain of less loss; ``before`` holds advice with a higher priority."""
     p, rtt = gains.inputs["loss_indication_ratio"], gains.inputs["rtt_s"]
     half = gains.loss_limited(loss_indication_ratio=p / 2)
@@ -269,19 +269,19 @@ def _less_loss(gains: Gains, before: list[str]) -> list[Remedy]:
     ends = []
     for at, start in enumerate(before):
         if not gains.fed[at]:
-            ends.append(_no_loss(gains, at))
+            ends.append(_without_loss_gain(gains, at))
             continue
         every = digits(1 / p[at], 2) if p[at] > FREQUENT else f"{1 / p[at]:,.0f}"
         model = "CUBIC's response function" if gains.cubic[at] else "PFTK"
         if gains.table["looks_like"][at] == BBR:
-            action, end = _follows_the_path(gains, at)
+            action, end = _rate_follows_path(gains, at)
         elif gained[at] < WORTH * gains.table["throughput_bps"][at]:
             full = gains.most_bps[at]
             why = f"the link ({rate(full)})" if math.isfinite(full) else "the receiver's window"
             action = "less loss alone does not increase the rate"
             end = f" {action.capitalize()}: {why} is the limit."
         elif beyond[at] > BEYOND:
-            action, end = _beyond(gains, at, model, beyond[at])
+            action, end = _gain_beyond_model(gains, at, model, beyond[at])
         else:
             gain = f"half the loss gives {times(min(half[at], most[at]))} the rate"
             action = f"reduce loss: according to {model}, {gain}"
@@ -297,7 +297,7 @@ def _less_loss(gains: Gains, before: list[str]) -> list[Remedy]:
     return ends
 
 
-def _follows_the_path(gains: Gains, at: int) -> tuple[str, str]:
+def _rate_follows_path(gains: Gains, at: int) -> tuple[str, str]:
     """Return the statement that losses hardly affect BBR, without and with its link share."""
     link = gains.most_bps[at]
     share = gains.table["throughput_bps"][at] / link
@@ -306,7 +306,7 @@ def _follows_the_path(gains: Gains, at: int) -> tuple[str, str]:
     return action, f" {action[:1].upper()}{action[1:]}{used}."
 
 
-def _beyond(gains: Gains, at: int, model: str, factor: float) -> tuple[str, str]:
+def _gain_beyond_model(gains: Gains, at: int, model: str, factor: float) -> tuple[str, str]:
     """Return the statement that the model does not apply, without and with the reason."""
     few = gains.table["td"][at] + gains.table["to"][at] < FEW_LOSSES
     why = "so few losses" if few else "a sender that reduces its window so little (perhaps BBR)"
@@ -315,7 +315,7 @@ def _beyond(gains: Gains, at: int, model: str, factor: float) -> tuple[str, str]
     return action, f" {action[:1].upper()}{action[1:]}{end}"
 
 
-def _no_loss(gains: Gains, at: int) -> Remedy:
+def _without_loss_gain(gains: Gains, at: int) -> Remedy:
     if not gains.lossless[at]:
         again = int(gains.table["retransmissions"][at])
         longer = "take a longer capture"
@@ -355,7 +355,7 @@ def timeout(gains: Gains) -> list[Remedy]:
         if table["t0_s"][at] > 0:
             start += f", T0 = {time(table['t0_s'][at])}"
         start += f", with an RTT of {mean_rtt(table, at)}" if rtt[at] > 0 else ""
-        end = _gives(gains, at, none[at], "without timeouts")
+        end = _gain_sentence(gains, at, none[at], "without timeouts")
         if table["max_backoff"][at] >= OUTAGE:
             action = "find the cause of the outage"
             end = (
@@ -374,7 +374,7 @@ def timeout(gains: Gains) -> list[Remedy]:
         elif quick[at] > WORTH:
             action = "reduce the RTO"
             end = f": RTT + 200 ms, as in Linux, would be {time(shorter[at])}"
-            end += _gives(gains, at, quick[at], "then")
+            end += _gain_sentence(gains, at, quick[at], "then")
         elif flight[at] < FAST_RETRANSMIT_PKTS:
             action = "use limited transmit, early retransmit or tail loss probes"
             end = (
@@ -382,12 +382,12 @@ def timeout(gains: Gains) -> list[Remedy]:
                 f"duplicate acks{end}"
             )
         else:
-            action, end = "reduce loss", _gives(gains, at, half[at], "with half the loss")
+            action, end = "reduce loss", _gain_sentence(gains, at, half[at], "with half the loss")
         ends.append(Remedy(start, f". First {action}{end}.", action))
     return ends
 
 
-def _gives(gains: Gains, at: int, factor: float, when: str) -> str:
+def _gain_sentence(gains: Gains, at: int, factor: float, when: str) -> str:
     """Return the gain predicted by PFTK for a change, or "" if it is negligible."""
     if not factor > WORTH:
         return ""

@@ -85,10 +85,10 @@ def replay(kept: Capture, name: str = "replay") -> Replay:
     seen = seen_in(kept)
     entries = [
         Entry("", "name", name),
-        *_network(seen),
-        *_traffic(seen),
+        *_network_table(seen),
+        *_traffic_table(seen),
         *tcp_entries(seen),
-        *_run(seen),
+        *_run_table(seen),
     ]
     whose = named(kept, np.arange(kept.connections["src"].size))
     heading = [
@@ -105,7 +105,7 @@ def replay(kept: Capture, name: str = "replay") -> Replay:
     return Replay(tables, document([*heading, *remarks], entries), warnings)
 
 
-def _network(seen: CaptureStats) -> Iterator[Entry]:
+def _network_table(seen: CaptureStats) -> Iterator[Entry]:
     rtt, why = seen.rtt_min_s, "minimum RTT measured"
     rate, whence = seen.link_bps, "rate of acks while the path was full"
     guessed = math.isnan(rate) and seen.explained
@@ -136,7 +136,7 @@ def _network(seen: CaptureStats) -> Iterator[Entry]:
     yield Entry("network", "packet", f"{seen.packet}B", headers)
     at = "network.bottleneck"
     yield Entry(at, "rate", units.format_rate(rounded(rate)), whence)
-    yield _buffer(seen, at)
+    yield _buffer_entry(seen, at)
     lost = "necessary retransmissions per packet sent"
     if seen.correlated:
         lost = "independent loss with the same number of indications as the correlated losses"
@@ -162,7 +162,7 @@ def _usual_rtt(seen: CaptureStats) -> tuple[float, str]:
     return usual, "median RTT of acks without delay"
 
 
-def _buffer(seen: CaptureStats, at: str) -> Entry:
+def _buffer_entry(seen: CaptureStats, at: str) -> Entry:
     """Return the buffer derived from the RTT, or at least 1 BDP if it was never full."""
     if seen.short and not lost_of_all(seen.table):
         return Entry(at, "buffer", "unlimited", "no packet was lost")
@@ -178,7 +178,7 @@ def _buffer(seen: CaptureStats, at: str) -> Entry:
     return Entry(at, "buffer", f"{queued}pkt", why)
 
 
-def _traffic(seen: CaptureStats) -> Iterator[Entry]:
+def _traffic_table(seen: CaptureStats) -> Iterator[Entry]:
     if seen.short:
         yield Entry("traffic", "kind", "transfers", "one short transfer, opened and closed")
         data = math.ceil(float(seen.table["unique_bytes"].sum()) / seen.payload)
@@ -195,7 +195,7 @@ def _traffic(seen: CaptureStats) -> Iterator[Entry]:
     yield Entry("traffic", "flows", seen.flows, why)
 
 
-def _run(seen: CaptureStats) -> Iterator[Entry]:
+def _run_table(seen: CaptureStats) -> Iterator[Entry]:
     if not seen.short:
         yield Entry("run", "duration", written_time(seen.seconds), "time with data in the capture")
         yield Entry("run", "warmup", "0s", "the capture includes slow start")

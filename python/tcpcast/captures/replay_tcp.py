@@ -40,17 +40,17 @@ def tcp_entries(seen: CaptureStats) -> Iterator[Entry]:
     window = seen.mean("initial_window_pkts")
     if window >= 1:
         yield Entry("tcp", "initial_window", round(window), "packets sent before the first ack")
-    if not (seen.sender.todays and _roomy(seen)):
-        yield _window(seen)
-    yield from _modern_timer(seen) if seen.sender.todays else _classic(seen)
+    if not (seen.sender.todays and _is_window_ample(seen)):
+        yield _window_entry(seen)
+    yield from _modern_timer_entries(seen) if seen.sender.todays else _classic_entries(seen)
 
 
-def _roomy(seen: CaptureStats) -> bool:
+def _is_window_ample(seen: CaptureStats) -> bool:
     """Return True if the announced window was never a limit; modern receivers auto-tune it."""
     return bool(seen.mean("w_max_pkts") * seen.payload >= ROOMY * seen.mean("flight_max_bytes"))
 
 
-def _window(seen: CaptureStats) -> Entry:
+def _window_entry(seen: CaptureStats) -> Entry:
     most = seen.window_pkts
     if not most >= 1:
         why = "unknown"
@@ -61,15 +61,15 @@ def _window(seen: CaptureStats) -> Entry:
     return Entry("tcp", "receiver_window", int(most), why)
 
 
-def _modern_timer(seen: CaptureStats) -> Iterator[Entry]:
+def _modern_timer_entries(seen: CaptureStats) -> Iterator[Entry]:
     least = min_rto_s(seen.table)
     if least > 0:
         why = "mean first timeout minus mean RTT; usually 200 ms"
         yield Entry("tcp", "min_rto", written_time(least), why)
 
 
-def _classic(seen: CaptureStats) -> Iterator[Entry]:
-    delayed, why = _delayed(seen)
+def _classic_entries(seen: CaptureStats) -> Iterator[Entry]:
+    delayed, why = _delays_acks(seen)
     yield Entry("tcp", "delayed_acks", delayed, why)
     timer = first_timeout_s(seen.table)
     why = "measured T0, the mean first timeout"
@@ -79,7 +79,7 @@ def _classic(seen: CaptureStats) -> Iterator[Entry]:
     yield Entry("tcp", "min_rto", written_time(min(timer, 64.0)), why)
 
 
-def _delayed(seen: CaptureStats) -> tuple[bool, str]:
+def _delays_acks(seen: CaptureStats) -> tuple[bool, str]:
     acknowledged = seen.mean("packets_per_ack")
     if not acknowledged >= DELAYED:
         return False, f"{acknowledged:.3g} packets per ack"

@@ -40,28 +40,28 @@ def nested(entries: Sequence[Entry]) -> dict[str, Any]:
 
 def document(heading: Sequence[str], entries: Sequence[Entry]) -> str:
     """Return a TOML document with a heading comment and a comment per entry."""
-    lines = [line for text in heading for line in _comment(text)]
+    lines = [line for text in heading for line in _comment_lines(text)]
     table = ""
     for entry in entries:
         if entry.table != table:
             table = entry.table
             lines += ["", f"[{table}]"]
-        lines += _lines(entry)
+        lines += _table_lines(entry)
     return "\n".join(lines) + "\n"
 
 
-def _comment(text: str) -> list[str]:
+def _comment_lines(text: str) -> list[str]:
     return textwrap.wrap(
         text, WIDTH, initial_indent="# ", subsequent_indent="# ", break_on_hyphens=False
     )
 
 
-def _lines(entry: Entry) -> list[str]:
+def _table_lines(entry: Entry) -> list[str]:
     typed = f"{entry.key} = {write_value(entry.value)}"
     if not entry.why:
         return [typed]
     side = f"{typed:<{MIN_COLUMN}} # {entry.why}"
-    return [side] if len(side) <= WIDTH else [*_comment(entry.why), typed]
+    return [side] if len(side) <= WIDTH else [*_comment_lines(entry.why), typed]
 
 
 def written_time(seconds: float) -> str:

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tcpcast.captures.table import endpoint, moments, texts
+from tcpcast.captures.table import endpoint, moments, text_column
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -61,16 +61,17 @@ def requests(talks: Mapping[str, Any], found: Mapping[str, Any]) -> Table:
     """
     talk = found["talk"]
     ends = {
-        end: texts(endpoint(*given) for given in talks[end])[talk] for end in ("client", "server")
+        end: text_column(endpoint(*given) for given in talks[end])[talk]
+        for end in ("client", "server")
     }
     to_client, to_server = talks["to_client_s"][talk], talks["to_server_s"][talk]
     answered = found["response_bytes"] > 0
     shift = np.where(answered, np.nan_to_num(to_client), np.nan)
-    parts = _parts(found, found["last_byte_s"] + shift, to_client, to_server)
+    parts = _latency_parts(found, found["last_byte_s"] + shift, to_client, to_server)
     _, service = np.unique(ends["server"], return_inverse=True)
     full = INITIAL_WINDOW * talks["segment_bytes"][talk]
     small = answered & (found["response_bytes"] <= full)
-    _reduced(parts, found, to_client + to_server, service, small)
+    _reduce_requests(parts, found, to_client + to_server, service, small)
     return {
         "connection": talks["connection"][talk],
         "time": moments(found["time_ns"]),
@@ -89,7 +90,9 @@ def requests(talks: Mapping[str, Any], found: Mapping[str, Any]) -> Table:
     }
 
 
-def _parts(found: Mapping[str, Any], whole: Column, to_client: Column, to_server: Column) -> Table:
+def _latency_parts(
+    found: Mapping[str, Any], whole: Column, to_client: Column, to_server: Column
+) -> Table:
     """Return the four components; server and network are NaN if round trips are unknown."""
     unknown = np.isnan(to_client + to_server)
     left = whole.copy()
@@ -105,7 +108,7 @@ def _parts(found: Mapping[str, Any], whole: Column, to_client: Column, to_server
     return {name: parts[name] for name in ("server_s", "network_s", "retransmission_s", "held_s")}
 
 
-def _reduced(
+def _reduce_requests(
     parts: Table, found: Mapping[str, Any], rtt: Column, service: Column, small: Column
 ) -> None:
     """Move the time due to windows reduced by losses from ``network`` to ``retransmission``.
@@ -120,7 +123,9 @@ def _reduced(
     usual = np.full(spread.size, np.nan)
     for one in np.unique(service):
         of_it = (service == one) & small
-        usual[of_it] = _usual(spread[of_it & ~lossy], spread[of_it], found["response_bytes"][of_it])
+        usual[of_it] = _usual_size(
+            spread[of_it & ~lossy], spread[of_it], found["response_bytes"][of_it]
+        )
     more = spread - usual
     with np.errstate(invalid="ignore"):
         reduced = small & lossy & (more > STRETCHED * rtt)
@@ -130,7 +135,7 @@ def _reduced(
     parts["network_s"] = network - added
 
 
-def _usual(untouched: Column, every: Column, sizes: Column) -> float:
+def _usual_size(untouched: Column, every: Column, sizes: Column) -> float:
     """Return the usual time between first and last byte of small responses without losses.
 
     If the tap is not at the server, it does not see losses at the end of a response, so the window

@@ -77,7 +77,7 @@ TAPS = {
 def sentences(table: Table) -> list[str]:
     """Return the verdict on each row of ``services``; it begins like the advice on directions."""
     rows = zip(*(column.tolist() for column in table.values()), strict=True)
-    return [_sentence(dict(zip(table, row, strict=True))) for row in rows]
+    return [_service_sentence(dict(zip(table, row, strict=True))) for row in rows]
 
 
 def main_part(row: Row) -> str:
@@ -107,25 +107,26 @@ def main_part(row: Row) -> str:
     return f"{text}, limited by {NAMES[cause]}: {', '.join(seen)}; {ACTIONS[cause]}"
 
 
-def _sentence(row: Row) -> str:
+def _service_sentence(row: Row) -> str:
     cause = row["cause"]
-    found = [f"Limited by: {NAMES[cause]}{_evidence(row)}.", REMEDIES[cause]]
+    found = [f"Limited by: {NAMES[cause]}{_evidence_text(row)}.", REMEDIES[cause]]
     if cause == service.NETWORK:
-        found += _round_trips(row)
-    return " ".join([*found, *_slowest(row)])
+        found += _round_trips_text(row)
+    return " ".join([*found, *_slowest_requests(row)])
 
 
-def _evidence(row: Row) -> str:
+def _evidence_text(row: Row) -> str:
     """Return the numbers that show the cause."""
     cause, mean = row["cause"], row["mean_s"]
     if cause in {service.RETRANSMISSION, service.HELD}:
         separable = row["requests"] - row["not_separable"]
         share = row[f"with_{cause}"] / separable
         return (
-            f": it delays {percent(share)} of the requests{_how(cause)}. The mean delay over all "
+            f": it delays {percent(share)} of the requests{_limit_description(cause)}. "
+            "The mean delay over all "
             f"requests is {time(row[f'{cause}_s'])}; without it, the median latency would be "
             f"{time(row[f'without_{cause}_p50_s'])} instead of {time(row['last_byte_p50_s'])}"
-            f"{_delayed(row) if cause == service.HELD else ''}"
+            f"{_server_delay_text(row) if cause == service.HELD else ''}"
         )
     if cause == service.NETWORK:
         return (
@@ -139,13 +140,13 @@ def _evidence(row: Row) -> str:
     return ""
 
 
-def _how(cause: str) -> str:
+def _limit_description(cause: str) -> str:
     if cause == service.HELD:
         return ""
     return ", because they wait for lost packets or because losses have reduced the window"
 
 
-def _round_trips(row: Row) -> list[str]:
+def _round_trips_text(row: Row) -> list[str]:
     """Return the ways to save round trips that apply to this service."""
     found = []
     if row["requests"] <= MANY_CONNECTIONS * row["connections"]:
@@ -162,7 +163,7 @@ def _round_trips(row: Row) -> list[str]:
     return found
 
 
-def _delayed(row: Row) -> str:
+def _server_delay_text(row: Row) -> str:
     if row["delayed_ack_s"] < DELAYED * row["held_s"]:
         return ""
     return (
@@ -171,7 +172,7 @@ def _delayed(row: Row) -> str:
     )
 
 
-def _slowest(row: Row) -> list[str]:
+def _slowest_requests(row: Row) -> list[str]:
     """Return a sentence on the slowest requests, if they are much slower than the mean."""
     slow = sum(row[f"slowest_{part}_s"] for part in service.PARTS)
     cause = row["slowest_cause"]

@@ -39,12 +39,12 @@ def services(requests: Table) -> Table:
     """Return one row per service with enough separable requests, the most requests first."""
     names, service = np.unique(requests["server"], return_inverse=True)
     rows = [
-        _service(str(name), {key: column[service == at] for key, column in requests.items()})
+        _service_row(str(name), {key: column[service == at] for key, column in requests.items()})
         for at, name in enumerate(names.tolist())
     ]
     kept = [row for row in rows if row["requests"] - row["not_separable"] >= MIN_REQUESTS]
     kept.sort(key=lambda row: (-row["requests"], row["server"]))
-    empty = _service("", {key: column[:0] for key, column in requests.items()})
+    empty = _service_row("", {key: column[:0] for key, column in requests.items()})
     return {key: np.array([row[key] for row in kept], dtype=_dtype(empty[key])) for key in empty}
 
 
@@ -66,7 +66,7 @@ def of_rows(connections: Table, requests: Table, found: Table) -> Column:
     return np.array(rows, dtype=np.int64)
 
 
-def _service(name: str, every: Table) -> dict[str, Any]:
+def _service_row(name: str, every: Table) -> dict[str, Any]:
     """Return the row of one service."""
     good = {key: column[every["separable"]] for key, column in every.items()}
     whole = good["last_byte_s"]
@@ -76,39 +76,41 @@ def _service(name: str, every: Table) -> dict[str, Any]:
         "requests": int(every["server"].size),
         "unanswered": int((every["response_bytes"] == 0).sum()),
         "not_separable": int((~every["separable"]).sum()),
-        "request_bytes_p50": _quantile(good["request_bytes"], 0.5),
-        "response_bytes_p50": _quantile(good["response_bytes"], 0.5),
+        "request_bytes_p50": _latency_quantile(good["request_bytes"], 0.5),
+        "response_bytes_p50": _latency_quantile(good["response_bytes"], 0.5),
     }
     for what in ("first_byte", "last_byte"):
         values = good[f"{what}_s"]
-        row |= {f"{what}_{at}_s": _quantile(values, share) for at, share in QUANTILES.items()}
-    row["mean_s"] = _mean(whole)
-    row |= {f"{part}_s": _mean(good[f"{part}_s"]) for part in PARTS}
-    row["delayed_ack_s"] = _mean(good["delayed_ack_s"])
-    row["rtt_s"] = _quantile(good["rtt_s"], 0.5)
-    row["tap"] = _tap(good)
+        row |= {
+            f"{what}_{at}_s": _latency_quantile(values, share) for at, share in QUANTILES.items()
+        }
+    row["mean_s"] = _mean_latency(whole)
+    row |= {f"{part}_s": _mean_latency(good[f"{part}_s"]) for part in PARTS}
+    row["delayed_ack_s"] = _mean_latency(good["delayed_ack_s"])
+    row["rtt_s"] = _latency_quantile(good["rtt_s"], 0.5)
+    row["tap"] = _tap_of_service(good)
     for part in (RETRANSMISSION, HELD):
         row[f"with_{part}"] = int((good[f"{part}_s"] > 0).sum())
-        row[f"without_{part}_p50_s"] = _quantile(whole - good[f"{part}_s"], 0.5)
+        row[f"without_{part}_p50_s"] = _latency_quantile(whole - good[f"{part}_s"], 0.5)
     slow = whole >= row["last_byte_p95_s"] if whole.size >= ENOUGH else np.zeros(0, dtype=bool)
     row |= {
-        f"slowest_{part}_s": _mean(good[f"{part}_s"][slow] if slow.size else whole[:0])
+        f"slowest_{part}_s": _mean_latency(good[f"{part}_s"][slow] if slow.size else whole[:0])
         for part in PARTS
     }
-    return row | {"cause": _cause(row), "slowest_cause": _slowest_cause(row)}
+    return row | {"cause": _cause_of_service(row), "slowest_cause": _slowest_cause(row)}
 
 
-def _quantile(values: Column, share: float) -> float:
+def _latency_quantile(values: Column, share: float) -> float:
     return float(np.quantile(values, share)) if values.size else float("nan")
 
 
-def _mean(values: Column) -> float:
+def _mean_latency(values: Column) -> float:
     return float(np.mean(values)) if values.size else float("nan")
 
 
-def _tap(good: Table) -> str:
+def _tap_of_service(good: Table) -> str:
     """Return the location of the tap by the minimum round trips to both ends."""
-    client, rtt = _quantile(good["to_client_s"], 0.5), _quantile(good["rtt_s"], 0.5)
+    client, rtt = _latency_quantile(good["to_client_s"], 0.5), _latency_quantile(good["rtt_s"], 0.5)
     if not rtt >= MIN_RTT_S:
         return UNKNOWN
     if client <= NEAR_SHARE * rtt:
@@ -116,7 +118,7 @@ def _tap(good: Table) -> str:
     return "server" if rtt - client <= NEAR_SHARE * rtt else "middle"
 
 
-def _cause(row: dict[str, Any]) -> str:
+def _cause_of_service(row: dict[str, Any]) -> str:
     """Return the cause of the typical latency; avoidable causes take precedence."""
     median = row["last_byte_p50_s"]
     for part in (RETRANSMISSION, HELD):

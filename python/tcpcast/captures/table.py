@@ -49,14 +49,14 @@ def columns(found: Mapping[str, Any], limits: Sequence[str]) -> Table:
     is True.
     """
     table: Table = {
-        name: values if isinstance(values, np.ndarray) else texts(values)
+        name: values if isinstance(values, np.ndarray) else text_column(values)
         for name, values in found.items()
         if name not in {"src", "dst", "start_ns"}
     }
     for end in ("src", "dst"):
-        table[end] = texts(endpoint(*given) for given in found[end])
+        table[end] = text_column(endpoint(*given) for given in found[end])
     table["start"] = moments(found["start_ns"])
-    table["limited_by"] = texts(limits)[found["limited_by"]]
+    table["limited_by"] = text_column(limits)[found["limited_by"]]
     away = np.isin(table["tap_side"], ("middle", "receiver"))
     queued = table["queue_delay_s"]
     between = table["tap_to_sender_s"] + np.nan_to_num(queued)
@@ -76,13 +76,13 @@ def events(found: Mapping[str, Any]) -> Table:
     table: Table = {"direction": found["direction"], "time": moments(found["time_ns"])}
     for name, values in found.items():
         if name not in {"direction", "time_ns"}:
-            table[name] = values if isinstance(values, np.ndarray) else texts(values)
+            table[name] = values if isinstance(values, np.ndarray) else text_column(values)
     return table
 
 
 def rounds(found: Mapping[str, Any], limits: Sequence[str]) -> Table:
     """Return the table of rounds; ``limits`` names the codes in ``limited_by``."""
-    return events({**found, "limited_by": texts(limits)[found["limited_by"]]})
+    return events({**found, "limited_by": text_column(limits)[found["limited_by"]]})
 
 
 def moments(since_1970_ns: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
@@ -90,7 +90,7 @@ def moments(since_1970_ns: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     return since_1970_ns.view("datetime64[ns]")
 
 
-def texts(values: Iterable[str]) -> np.ndarray[Any, Any]:
+def text_column(values: Iterable[str]) -> np.ndarray[Any, Any]:
     """Return texts as a column."""
     return np.array(list(values), dtype=np.str_)
 

@@ -225,7 +225,7 @@ class Evidence:
         return np.asarray((share >= PARTLY) & (share > idle))
 
 
-def _receiver(seen: Evidence) -> Column:
+def _is_receiver_limited(seen: Evidence) -> Column:
     """Detect closed or full receive windows (T-RAT), and rates that fill the window."""
     low, high = WINDOW_FILLED
     filled = seen.away & (seen.window_filled >= low) & (seen.window_filled <= high)
@@ -234,24 +234,26 @@ def _receiver(seen: Evidence) -> Column:
     return np.asarray(held | filled & (seen.losses == 0))
 
 
-def _paced(seen: Evidence) -> Column:
+def _is_paced(seen: Evidence) -> Column:
     """Detect bursts that are sent at even gaps without waiting for acks."""
     even = (seen.pacing_variation <= EVEN) & (seen.pacing_gaps >= ENOUGH_GAPS)
-    return np.asarray(~seen.away & even & ~_dry(seen))
+    return np.asarray(~seen.away & even & ~_runs_out_of_data(seen))
 
 
-def _dry(seen: Evidence) -> Column:
+def _runs_out_of_data(seen: Evidence) -> Column:
     return np.asarray(seen.short_per_rtt >= RUNS_DRY)
 
 
-def _application(seen: Evidence) -> Column:
+def _is_application_limited(seen: Evidence) -> Column:
     """Detect senders that are idle or run out of data in most round trips."""
     written = seen.away | (seen.unprompted >= UNPROMPTED) | (seen.flight_mean <= DRAINED)
     several = seen.round_trips > 2
-    return np.asarray((seen.limited_by == "application") | _dry(seen) & written & several)
+    return np.asarray(
+        (seen.limited_by == "application") | _runs_out_of_data(seen) & written & several
+    )
 
 
-def _short_transfer(seen: Evidence) -> Column:
+def _is_short_transfer(seen: Evidence) -> Column:
     """Detect transfers that end in slow start (RFC 5681, section 3.1)."""
     doublings = np.ceil(np.log2(1 + seen.packets / INITIAL_WINDOW))
     few = (seen.packets >= MIN_PACKETS) & (seen.packets <= LONG)
@@ -259,53 +261,53 @@ def _short_transfer(seen: Evidence) -> Column:
     return np.asarray((seen.limited_by == "slow_start") | seen.away & quick)
 
 
-def _send_buffer(seen: Evidence) -> Column:
+def _is_send_buffer_limited(seen: Evidence) -> Column:
     """Detect flights of a constant size below the receiver's window."""
     full = seen.partly("send_buffer") & (seen.losses == 0)
     return np.asarray((seen.limited_by == "send_buffer") | full)
 
 
-def _reordering(seen: Evidence) -> Column:
+def _is_reordered(seen: Evidence) -> Column:
     """Detect packets that are reordered more often than lost (RFC 4737)."""
     many = (seen.late >= ENOUGH_LATE) & (seen.late >= LATE * seen.packets)
     more = (seen.late > seen.lost) & seen.repaired
     return np.asarray(many & more & ~(seen.queue >= LONG_QUEUE))
 
 
-def _policer(seen: Evidence) -> Column:
+def _is_policed(seen: Evidence) -> Column:
     """Detect losses above a rate without a queue before them (Flach et al., 2016)."""
     none = seen.queue <= np.where(seen.away, NO_QUEUE_AWAY, NO_QUEUE)
     dropped = ~seen.bbr | (seen.lost >= BBR_POLICED * seen.packets)
-    return np.asarray(_one_rate(seen) & none & dropped & ~_idle(seen))
+    return np.asarray(_has_one_rate(seen) & none & dropped & ~_is_idle(seen))
 
 
-def _one_rate(seen: Evidence) -> Column:
+def _has_one_rate(seen: Evidence) -> Column:
     """Detect losses that occur whenever the sender exceeds a certain rate."""
     return np.asarray((seen.rate_variation <= POLICED) & (seen.losses >= POLICED_LOSSES))
 
 
-def _link(seen: Evidence) -> Column:
+def _is_link_limited(seen: Evidence) -> Column:
     """Detect full queues, and BBR senders that keep the link rate despite losses."""
     standing = (seen.queue >= QUEUE) & ((seen.losses > 0) | seen.away)
     steady = seen.bbr & (seen.rate_variation <= BBR_STEADY) & (seen.losses >= ENOUGH_LOSSES)
     steady |= seen.bbr & (seen.link_used >= BBR_FULL)
     congested = seen.away | seen.mostly("congestion_window", "loss_recovery", "bottleneck")
-    full = (standing & ~_varies(seen) | steady | _one_rate(seen)) & ~_idle(seen)
+    full = (standing & ~_rate_varies(seen) | steady | _has_one_rate(seen)) & ~_is_idle(seen)
     return np.asarray(congested & full | (seen.limited_by == "bottleneck"))
 
 
-def _idle(seen: Evidence) -> Column:
+def _is_idle(seen: Evidence) -> Column:
     """Detect rates below the limit by losses, at taps that do not show the sender's states."""
     return np.asarray(seen.away & (seen.over_model < EXPLAINED[0]))
 
 
-def _varies(seen: Evidence) -> Column:
+def _rate_varies(seen: Evidence) -> Column:
     """Detect rates far below the link rate without a standing queue."""
     varies = ~(seen.rate_variation <= POLICED) & (seen.link_used < ALONE)
     return np.asarray(varies & (seen.usual_queue < STANDING) & (seen.queue < LONG_QUEUE))
 
 
-def _loss(seen: Evidence) -> Column:
+def _is_loss_limited(seen: Evidence) -> Column:
     """Detect losses that reduce the congestion window, or at other taps explain the rate."""
     low, high = EXPLAINED
     explained = seen.away & (seen.over_model >= low) & (seen.over_model <= high)
@@ -322,16 +324,16 @@ class Rule(NamedTuple):
 
 
 RULES = (
-    Rule(RECEIVER, _receiver),
-    Rule(PACING, _paced),
-    Rule(APPLICATION, _application),
-    Rule(SHORT_TRANSFER, _short_transfer),
-    Rule(SEND_BUFFER, _send_buffer),
+    Rule(RECEIVER, _is_receiver_limited),
+    Rule(PACING, _is_paced),
+    Rule(APPLICATION, _is_application_limited),
+    Rule(SHORT_TRANSFER, _is_short_transfer),
+    Rule(SEND_BUFFER, _is_send_buffer_limited),
     Rule(TIMEOUT, lambda seen: np.asarray(seen.limited_by == "timeout")),
-    Rule(REORDERING, _reordering),
-    Rule(POLICER, _policer),
-    Rule(LINK, _link),
-    Rule(LOSS, _loss),
+    Rule(REORDERING, _is_reordered),
+    Rule(POLICER, _is_policed),
+    Rule(LINK, _is_link_limited),
+    Rule(LOSS, _is_loss_limited),
     Rule(CONGESTION_WINDOW, lambda seen: np.isin(seen.limited_by, CUT)),
 )
 """Rules in order of precedence; the first one that holds determines the cause."""

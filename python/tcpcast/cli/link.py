@@ -56,34 +56,36 @@ def link(  # noqa: PLR0913 - one parameter per option
 ) -> None:
     """Run a program over the link of a scenario and options, and print the link's counters."""
     given: dict[str, Any] = {KEYS[name]: text for name, text in path.items()}
-    given[KEYS["rate"]] = _rate(path["rate"], trace)
-    given[KEYS["jitter"]] = _jitter(jitter, reorder=reorder)
-    scenario = _scenario(file, {k: v for k, v in given.items() if v is not None}, changes, seed)
+    given[KEYS["rate"]] = _parse_rate(path["rate"], trace)
+    given[KEYS["jitter"]] = _jitter_table(jitter, reorder=reorder)
+    scenario = _link_scenario(
+        file, {k: v for k, v in given.items() if v is not None}, changes, seed
+    )
     for file_to_write in filter(None, (pcap, statistics)):
         check_file(file_to_write, force=force)
     question = {
         "config": path_configuration(scenario),
         "both_ways": scenario.network.return_link is None,
         "sender": sender,
-        "near": _program(context.args),
+        "near": _program_arguments(context.args),
         "far": None if server_command is None else ["/bin/sh", "-c", server_command],
         "device": device,
         "nat": nat,
         "mtu": scenario.network.packet_bytes,
         "most_bytes": MAX_BYTES,
     }
-    outcome = _run(question, pcap, pcap_side, force=force)
-    _report(outcome, statistics, force=force)
+    outcome = _run_program(question, pcap, pcap_side, force=force)
+    _print_counters(outcome, statistics, force=force)
     raise typer.Exit(_exit_code(outcome))
 
 
-def _rate(rate: str | None, trace: str | None) -> str | dict[str, str] | None:
+def _parse_rate(rate: str | None, trace: str | None) -> str | dict[str, str] | None:
     if rate is not None and trace is not None:
         raise TcpcastError("--rate and --trace are both given; omit one of them")
     return rate if trace is None else {"trace": os.path.abspath(trace)}
 
 
-def _jitter(mean: str | None, *, reorder: bool) -> dict[str, Any] | None:
+def _jitter_table(mean: str | None, *, reorder: bool) -> dict[str, Any] | None:
     if mean is None:
         if reorder:
             raise TcpcastError("--reorder: requires jitter; add --jitter 5ms")
@@ -91,14 +93,14 @@ def _jitter(mean: str | None, *, reorder: bool) -> dict[str, Any] | None:
     return {"distribution": "exponential", "mean": mean, "reorder": reorder}
 
 
-def _program(command: Sequence[str]) -> list[str]:
+def _program_arguments(command: Sequence[str]) -> list[str]:
     """Return the command at the near end: a shell, a shell command or a program."""
     if not command:
         return [os.environ.get("SHELL") or "/bin/sh"]
     return ["/bin/sh", "-c", command[0]] if len(command) == 1 else list(command)
 
 
-def _scenario(
+def _link_scenario(
     file: str | None, given: Mapping[str, Any], changes: Sequence[str] | None, seed: int | None
 ) -> Scenario:
     """Return the scenario of a file with options, or of options only.
@@ -115,14 +117,14 @@ def _scenario(
         if file is not None:
             scenario = load(file, changes=changed)
         else:
-            scenario = Scenario.from_dict(apply_changes(_plain(changed), changed))
+            scenario = Scenario.from_dict(apply_changes(_plain_options(changed), changed))
     except ScenarioError as error:
         raise error.renamed(option_names(LINK.options)) from None
-    _check(scenario)
+    _check_options(scenario)
     return scenario
 
 
-def _plain(changed: Mapping[str, Any]) -> dict[str, Any]:
+def _plain_options(changed: Mapping[str, Any]) -> dict[str, Any]:
     """Return the tables of a link without a file; a link with a rate has a buffer of 1 BDP."""
     limited = "network.bottleneck.rate" in changed
     return {
@@ -135,7 +137,7 @@ def _plain(changed: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _check(scenario: Scenario) -> None:
+def _check_options(scenario: Scenario) -> None:
     """Raise if a single link cannot emulate the scenario."""
     network, only = scenario.network, "a link is one bottleneck between two ends"
     errors = []
@@ -156,7 +158,9 @@ def _check(scenario: Scenario) -> None:
         raise ScenarioError(*errors)
 
 
-def _run(question: Mapping[str, Any], pcap: str | None, side: str, *, force: bool) -> LinkOutcome:
+def _run_program(
+    question: Mapping[str, Any], pcap: str | None, side: str, *, force: bool
+) -> LinkOutcome:
     if pcap is None:
         return run_link({**question, "capture": None})
     with atomic_file(pcap, force=force) as new:
@@ -166,7 +170,7 @@ def _run(question: Mapping[str, Any], pcap: str | None, side: str, *, force: boo
     return outcome
 
 
-def _report(outcome: LinkOutcome, statistics: str | None, *, force: bool) -> None:
+def _print_counters(outcome: LinkOutcome, statistics: str | None, *, force: bool) -> None:
     for line in link_lines(outcome):
         print(f"tcpcast: {line}", file=sys.stderr)
     if outcome.distortion is not None:

@@ -13,7 +13,7 @@ from tcpcast.scenario.loading import packaged_summaries
 def new(*, name: str | None, force: bool) -> None:
     """Copy a scenario into the working folder, or print all names."""
     if name is None:
-        _list()
+        _print_list()
         return
     text = read_packaged_text(name)
     target = Path(f"{name}.toml")
@@ -22,6 +22,6 @@ def new(*, name: str | None, force: bool) -> None:
     print(f"tcpcast: wrote {target}; try: tcpcast run {target}", file=sys.stderr)
 
 
-def _list() -> None:
+def _print_list() -> None:
     for name, summary in packaged_summaries().items():
         print(f"{name:<24}{summary}".rstrip())

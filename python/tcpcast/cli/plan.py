@@ -62,7 +62,7 @@ def _plan(
 
     def decorate(question: Callable[[Asked], Solved]) -> Callable[[Asked], Solved]:
         def run(context: typer.Context, **values: Any) -> None:
-            _run(question, unit, context, values)
+            _run_plan(question, unit, context, values)
 
         signed(run, (CONTEXT, *rows, *COMMON))
         run.__doc__ = question.__doc__
@@ -95,7 +95,7 @@ def buffer(asked: Asked) -> Solved:
         raise TcpcastError("--loss: --utilisation is another target; leave one of the two out")
     name = next(iter(targets), "loss")
     target = {name: asked.read(name, parse_ratio, "1%")}
-    scenario = _scenario("buffer", asked)
+    scenario = _read_scenario("buffer", asked)
     return plan_buffer, scenario, {**target, **asked.given("verify"), **asked.transfers}
 
 
@@ -118,9 +118,9 @@ def users(asked: Asked) -> Solved:
 
     if asked.values["rate"] is None:
         target = asked.quality() | asked.given("engine", "grows", "verify")
-        return plan_quality, _scenario("quality", asked), target
+        return plan_quality, _read_scenario("quality", asked), target
     target = asked.mean_rate("share", "above", "engine") | asked.given("grows", "verify")
-    return plan_users, _scenario("users", asked), target
+    return plan_users, _read_scenario("users", asked), target
 
 
 @_plan(
@@ -142,9 +142,9 @@ def rate(asked: Asked) -> Solved:
 
     if asked.values["rate"] is None:
         target = asked.quality() | asked.given("of_class")
-        return plan_rate_quality, _scenario("rate", asked), target
+        return plan_rate_quality, _read_scenario("rate", asked), target
     target = asked.mean_rate("share", "above") | asked.given("of_class", "verify")
-    return plan_rate, _scenario("rate", asked), target
+    return plan_rate, _read_scenario("rate", asked), target
 
 
 @_plan(
@@ -163,7 +163,7 @@ def streams(asked: Asked) -> Solved:
     """
     from tcpcast.plan import plan_streams
 
-    scenario = _path("streams", asked, ("rate", "rtt", "loss"))
+    scenario = _path_of_options("streams", asked, ("rate", "rtt", "loss"))
     return plan_streams, scenario, _check_of_path(asked, scenario)
 
 
@@ -187,11 +187,11 @@ def max_loss(asked: Asked) -> Solved:
     from tcpcast.units import parse_rate
 
     goodput_bps = asked.read("goodput", parse_rate)
-    scenario = _path("max-loss", asked, ("rtt",), "flows", "rate")
+    scenario = _path_of_options("max-loss", asked, ("rtt",), "flows", "rate")
     return plan_max_loss, scenario, {"goodput_bps": goodput_bps, **_check_of_path(asked, scenario)}
 
 
-def _scenario(question: str, asked: Asked) -> Scenario:
+def _read_scenario(question: str, asked: Asked) -> Scenario:
     """Return the scenario; raise if a key was changed that the plan does not use.
 
     A loss that the plan solves for counts as a limit of the flows.
@@ -206,7 +206,7 @@ def _scenario(question: str, asked: Asked) -> Scenario:
     return scenario
 
 
-def _path(question: str, asked: Asked, needed: tuple[str, ...], *more: str) -> Scenario:
+def _path_of_options(question: str, asked: Asked, needed: tuple[str, ...], *more: str) -> Scenario:
     """Return the scenario of a path from options, or from a file."""
     from tcpcast.path.options import PathOptions, expand_points, make_bulk_scenario
     from tcpcast.plan.changed_keys import check_changed_keys
@@ -219,7 +219,7 @@ def _path(question: str, asked: Asked, needed: tuple[str, ...], *more: str) -> S
                 f"--{name.replace('_', '-')}: {file} already describes the path; omit one of the "
                 "two, or change the scenario with --set KEY=VALUE"
             )
-        return _scenario(question, asked)
+        return _read_scenario(question, asked)
     for name in needed:
         if name not in given:
             raise TcpcastError(
@@ -247,7 +247,7 @@ def _check_of_path(asked: Asked, scenario: Scenario) -> dict[str, Any]:
     return arguments
 
 
-def _run(
+def _run_plan(
     question: Callable[[Asked], Solved], unit: str, context: typer.Context, values: dict[str, Any]
 ) -> None:
     """Solve, print and write a plan; check before the work that files can be written."""
@@ -268,8 +268,8 @@ def _run(
     if values["file"] is not None and values["verify"] and question in {streams, max_loss}:
         plan.notes += note_unused_keys(question.__name__.replace("_", "-"), scenario, asked.changes)
     scenario = plan.scenario or scenario
-    _print(plan, scenario, as_json=values["as_json"])
-    _write(plan, scenario, context, figure)
+    _print_result(plan, scenario, as_json=values["as_json"])
+    _write_reports(plan, scenario, context, figure)
     if plan.interrupted:
         raise typer.Exit(130)
     undecided = (plan.undecided or not plan.has_model) and plan.simulated is None
@@ -287,7 +287,7 @@ def _figure_file(unit: str, values: dict[str, Any]) -> Path:
     return Path(folder) / name
 
 
-def _print(plan: Plan, scenario: Scenario, *, as_json: bool) -> None:
+def _print_result(plan: Plan, scenario: Scenario, *, as_json: bool) -> None:
     if not as_json:
         from tcpcast.report.plan import plan_parts
         from tcpcast.report.text import print_parts
@@ -303,7 +303,9 @@ def _print(plan: Plan, scenario: Scenario, *, as_json: bool) -> None:
         print(f"tcpcast: {warning}", file=sys.stderr)
 
 
-def _write(plan: Plan, scenario: Scenario, context: typer.Context, figure: Path | None) -> None:
+def _write_reports(
+    plan: Plan, scenario: Scenario, context: typer.Context, figure: Path | None
+) -> None:
     """Write the requested figure and reports, and print their names."""
     from tcpcast.cli.reports import command_text, write_reports
     from tcpcast.output import save_figure

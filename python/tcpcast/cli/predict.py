@@ -60,13 +60,13 @@ def predict(  # noqa: PLR0913 - one parameter per option
     asked = expand_points(options, count)
     predictions = _predictions(options, asked, packet=packet, tables=as_json or packet)
     if as_json or as_csv:
-        _print_data(predictions, as_json=as_json)
+        _print_json_or_csv(predictions, as_json=as_json)
     else:
         _print_text(predictions, explain=explain)
     if _interrupted(predictions, asked):
         raise typer.Exit(130)
     if plot is not None:
-        _plot(options, asked, predictions, plot, form, force=force)
+        _write_figures(options, asked, predictions, plot, form, force=force)
     raise typer.Exit(1 if any(a.incomplete_reason for p in predictions for a in p.answers) else 0)
 
 
@@ -108,7 +108,7 @@ def _predictions(
     known: dict[tuple[str, str], tuple[Suggestion, ...]] = {}
     with progress_bar("path") as progress:
         for done, point in enumerate(asked):
-            advance = _part(progress, done, len(asked)) if packet else None
+            advance = _print_part(progress, done, len(asked)) if packet else None
             how = RunOptions(progress=advance, tables=tables, known_suggestions=known)
             try:
                 predictions.append(predict_point(options, point, packet=packet, how=how))
@@ -129,7 +129,7 @@ def _interrupted(predictions: Sequence[Prediction], asked: Sequence[Mapping[str,
     return any(prediction.interrupted for prediction in predictions)
 
 
-def _part(
+def _print_part(
     progress: Callable[[float], None] | None, done: int, points: int
 ) -> Callable[[float], None] | None:
     """Return a function that converts the progress of one point to the progress of all."""
@@ -145,7 +145,7 @@ def _print_text(predictions: Sequence[Prediction], *, explain: bool) -> None:
         print_parts(prediction_parts(predictions[0], explain=explain))
 
 
-def _print_data(predictions: Sequence[Prediction], *, as_json: bool) -> None:
+def _print_json_or_csv(predictions: Sequence[Prediction], *, as_json: bool) -> None:
     """Print JSON or CSV, and distinct warnings on stderr."""
     if as_json:
         documents = [prediction_json(prediction) for prediction in predictions]
@@ -166,7 +166,7 @@ def _print_data(predictions: Sequence[Prediction], *, as_json: bool) -> None:
         print(f"tcpcast: {message}", file=sys.stderr)
 
 
-def _plot(  # noqa: PLR0913 - what to draw, and where to write it
+def _write_figures(  # noqa: PLR0913 - what to draw, and where to write it
     options: PathOptions,
     asked: Sequence[Mapping[str, str]],
     predictions: Sequence[Prediction],

@@ -13,7 +13,7 @@ from tcpcast.units import parse_duration
 def query(*, folder: str, sql: str, max_wall: str | None, as_csv: bool, as_json: bool) -> None:
     """Print the rows that a query selects."""
     check_one_form(as_csv=as_csv, as_json=as_json)
-    table = ask(folder, sql, max_wall_s=None if max_wall is None else _seconds(max_wall))
+    table = ask(folder, sql, max_wall_s=None if max_wall is None else _parse_time_limit(max_wall))
     if as_csv:
         print(rows_csv(table), end="")
         return
@@ -24,7 +24,7 @@ def query(*, folder: str, sql: str, max_wall: str | None, as_csv: bool, as_json:
     print_parts(rows_parts(table, None))
 
 
-def _seconds(typed: str) -> float:
+def _parse_time_limit(typed: str) -> float:
     try:
         seconds = parse_duration(typed)
     except TcpcastError as error:

@@ -43,7 +43,7 @@ def report(  # noqa: PLR0913 - one parameter per option
     force: bool,
 ) -> None:
     """Write the report of a scenario, saved answers, a sweep or captures."""
-    target = out if out is not None else f"{_stem(sources[0])}.html"
+    target = out if out is not None else f"{_output_name(sources[0])}.html"
     if not target.endswith((".html", ".md")):
         raise TcpcastError(f"--out {target}: the name must end in .html or .md")
     html, markdown = (target, None) if target.endswith(".html") else (None, target)
@@ -51,18 +51,18 @@ def report(  # noqa: PLR0913 - one parameter per option
     check_reports(html, markdown, force=force)
     given: dict[str, object] = {"--engine": engine, "--set": changes, "--seed": seed}
     given |= {"--threads": threads, "--feed": None if feed == "scenario" else feed}
-    saved = _saved(sources)
+    saved = _report_saved_answers(sources)
     if saved is not None:
-        _refuse(given, f"{saved} contains saved answers")
+        _reject_options(given, f"{saved} contains saved answers")
         raise typer.Exit(_write_answers(saved, html, markdown, force=force))
-    folder = _swept(sources)
+    folder = _report_sweep(sources)
     if folder is not None:
-        _refuse(given, f"{folder} contains a finished sweep")
+        _reject_options(given, f"{folder} contains a finished sweep")
         raise typer.Exit(_write_sweep(folder, html, markdown, force=force))
-    captured = _captured(sources)
+    captured = _report_captures(sources)
     if captured is not None:
-        _refuse(given, f"{sources[0]} is a capture")
-        captures, code = _read(captured, trail=html is not None)
+        _reject_options(given, f"{sources[0]} is a capture")
+        captures, code = _read_captures(captured, trail=html is not None)
         write_captures(captures, ["tcpcast", "report", *sources], html, markdown, force=force)
         raise typer.Exit(code)
 
@@ -74,13 +74,13 @@ def report(  # noqa: PLR0913 - one parameter per option
     raise typer.Exit(exit_code(answers))
 
 
-def _refuse(given: Mapping[str, object], reason: str) -> None:
+def _reject_options(given: Mapping[str, object], reason: str) -> None:
     """Raise if an option that requires a scenario was given."""
     for option in [name for name, value in given.items() if value is not None]:
         raise TcpcastError(f"{option} requires a scenario, but {reason}")
 
 
-def _saved(sources: Sequence[str]) -> Path | None:
+def _report_saved_answers(sources: Sequence[str]) -> Path | None:
     """Return the file of saved answers among the sources, or None.
 
     Raises
@@ -107,7 +107,7 @@ def _write_answers(saved: Path, html: str | None, markdown: str | None, *, force
     return 1 if any(answer.incomplete_reason is not None for answer in answers) else 0
 
 
-def _swept(sources: Sequence[str]) -> Path | None:
+def _report_sweep(sources: Sequence[str]) -> Path | None:
     """Return the folder of a sweep among the sources, or None.
 
     Raises
@@ -132,17 +132,17 @@ def _write_sweep(folder: Path, html: str | None, markdown: str | None, *, force:
     return 1 if finished.results.interrupted else sweep_exit_code(finished.results)
 
 
-def _stem(source: str) -> str:
+def _output_name(source: str) -> str:
     """Return the name of a source without its folder and its extensions."""
     path = Path(source).resolve()
-    return "report" if source == "-" else _unpacked(path).stem or "report"
+    return "report" if source == "-" else _unpack_folders(path).stem or "report"
 
 
-def _unpacked(path: Path) -> Path:
+def _unpack_folders(path: Path) -> Path:
     return path.with_suffix("") if path.suffix in PACKED else path
 
 
-def _captured(sources: Sequence[str]) -> list[str] | None:
+def _report_captures(sources: Sequence[str]) -> list[str] | None:
     """Return the captures among the sources, or None for a scenario.
 
     Raises
@@ -171,10 +171,10 @@ def _captured(sources: Sequence[str]) -> list[str] | None:
 
 
 def _is_capture(path: Path) -> bool:
-    return _unpacked(path).suffix in CAPTURES
+    return _unpack_folders(path).suffix in CAPTURES
 
 
-def _read(files: Sequence[str], *, trail: bool) -> tuple[list[Capture], int]:
+def _read_captures(files: Sequence[str], *, trail: bool) -> tuple[list[Capture], int]:
     """Read captures; after an error in one file, continue with the others."""
     captures, code = [], 0
     for file in files:

@@ -36,9 +36,9 @@ def reproduce(  # noqa: PLR0913 - one parameter per option
 ) -> None:
     """Print computed and published results of a paper side by side, and write a page."""
     folder = Path(output or f"{name}-paper")
-    run = _asked(name, measurements or [])
+    run = _reproduction_of(name, measurements or [])
     check_reports(html, None, force=force)
-    report = _reproduced(run, folder, quick=quick, threads=threads, force=force)
+    report = _run_reproduction(run, folder, quick=quick, threads=threads, force=force)
     if as_json:
         from tcpcast.report.json import encode
 
@@ -67,7 +67,7 @@ def _exit_code(report: Reproduction) -> int:
     return 0 if report.is_as_known else 1
 
 
-def _asked(name: str, measurements: list[str]) -> Callable[..., Reproduction]:
+def _reproduction_of(name: str, measurements: list[str]) -> Callable[..., Reproduction]:
     """Return the function that reproduces a paper, with the measurement files if it uses them."""
     from tcpcast.papers import load_reproduction
 
@@ -82,7 +82,7 @@ def _asked(name: str, measurements: list[str]) -> Callable[..., Reproduction]:
     return functools.partial(run, measurements=[Path(each) for each in measurements])
 
 
-def _reproduced(
+def _run_reproduction(
     run: Callable[..., Reproduction],
     output: Path,
     *,

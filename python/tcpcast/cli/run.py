@@ -56,7 +56,7 @@ def run(  # noqa: PLR0913 - one parameter per option
     check_one_form(as_csv=as_csv, as_json=as_json)
     scenario = read_scenario(file, changes, seed)
     if print_scenario:
-        _show(scenario, as_json=as_json)
+        _print_answers(scenario, as_json=as_json)
         return
     if plot is not None:
         from tcpcast.report.figures import check_figures, run_figures  # noqa: PLC0415
@@ -75,9 +75,9 @@ def run(  # noqa: PLR0913 - one parameter per option
     how = {"force": force, "over_time": drawn, "accept_late": accept_late}
     answers = answers_to(scenario, names, threads, feed, **how)
     compared = compare_all(answers)
-    _report(compared, scenario, as_json=as_json, as_csv=as_csv, every=every)
+    _write_reports(compared, scenario, as_json=as_json, as_csv=as_csv, every=every)
     if plot is not None:
-        _plot(answers, scenario, plot, form, force=force)
+        _write_figures(answers, scenario, plot, form, force=force)
     again = again_text(file, answers, changes, seed, feed)
     write_run(compared, scenario, again, html, markdown, force=force)
     raise typer.Exit(exit_code(answers))
@@ -136,7 +136,7 @@ def _print_duration(scenario: Scenario) -> None:
     print(f"tcpcast: {message}", file=sys.stderr)
 
 
-def _report(
+def _write_reports(
     compared: ComparedAnswers, scenario: Scenario, *, as_json: bool, as_csv: bool, every: bool
 ) -> None:
     answers = compared.answers
@@ -160,7 +160,7 @@ def _report(
         print(f"tcpcast: {message}", file=sys.stderr)
 
 
-def _show(scenario: Scenario, *, as_json: bool) -> None:
+def _print_answers(scenario: Scenario, *, as_json: bool) -> None:
     if not as_json:
         print(scenario.to_toml(), end="")
         return
@@ -168,7 +168,9 @@ def _show(scenario: Scenario, *, as_json: bool) -> None:
     print(encode(scenario.resolved()))
 
 
-def _plot(answers: Answers, scenario: Scenario, folder: str, form: str, *, force: bool) -> None:
+def _write_figures(
+    answers: Answers, scenario: Scenario, folder: str, form: str, *, force: bool
+) -> None:
     from tcpcast.report.figures import plot  # noqa: PLC0415
 
     paths = plot(answers, scenario, folder, force=force, form=form)

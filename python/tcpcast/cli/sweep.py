@@ -62,17 +62,17 @@ def sweep(  # noqa: PLR0913 - one parameter per option
     """Print the table of a sweep or write it into a folder, and write figures and reports."""
     _check_forms(out, as_csv=as_csv, as_json=as_json)
     scenario = read_scenario(file, changes, seed)
-    varied = dict(map(_assignment, vary or ()))
+    varied = dict(map(_parse_assignment, vary or ()))
     how: dict[str, Any] = {"engines": engine_names(engine), "replications": replications}
     how |= {"feed": feed}
-    outputs = _Outputs(plot, html, markdown, _levels(level, plot, html), form, force)
+    outputs = _Outputs(plot, html, markdown, _parse_levels(level, plot, html), form, force)
     plan = sweeps.prepare_sweep(scenario, varied, **how) if outputs.are_wanted else None
     outputs.check(plan)
     with progress_bar(scenario.name) as progress:
         results = sweeps.sweep(
             scenario, varied, out=out, processes=processes, dask=dask, progress=progress, **how
         )
-    _report(results, as_csv=as_csv, as_json=as_json)
+    _print_sweep(results, as_csv=as_csv, as_json=as_json)
     if plan is not None:
         outputs.write(plan, results, command_text(context))
     raise typer.Exit(exit_code(results))
@@ -88,7 +88,7 @@ def _check_forms(out: str | None, *, as_csv: bool, as_json: bool) -> None:
         )
 
 
-def _levels(typed: list[str] | None, plot: str | None, html: str | None) -> Levels:
+def _parse_levels(typed: list[str] | None, plot: str | None, html: str | None) -> Levels:
     if not typed:
         return {}
     if plot is None and html is None:
@@ -163,7 +163,7 @@ def exit_code(results: SweepResults) -> int:
     return 1 if {"partial", "failed"} & statuses.keys() else 0
 
 
-def _assignment(typed: str) -> tuple[str, Any]:
+def _parse_assignment(typed: str) -> tuple[str, Any]:
     """Parse ``KEY=RANGE`` or ``KEY=A,B,C``."""
     key, equals, text = typed.partition("=")
     if not equals or not key.strip() or not text.strip():
@@ -171,9 +171,9 @@ def _assignment(typed: str) -> tuple[str, Any]:
             f"--vary: {show(typed)} has no values; write KEY=RANGE, for example "
             "'network.rtt=10ms..200ms log 8'"
         )
-    key, text = _unquoted(key.strip()), text.strip()
+    key, text = _strip_quotes(key.strip()), text.strip()
     if ".." in text:
-        return key, _unquoted(text)
+        return key, _strip_quotes(text)
     ((_, value),) = parse_assignments([f"{key}={text}"]).items()
     parts = [part.strip() for part in _COMMA.split(text)]
     if isinstance(value, list) or (key in Sweep.model_fields and len(parts) == 1):
@@ -186,12 +186,12 @@ def _assignment(typed: str) -> tuple[str, Any]:
     return key, [parse_assignments([f"{key}={part}"])[key] for part in parts]
 
 
-def _unquoted(text: str) -> str:
+def _strip_quotes(text: str) -> str:
     """Return a text without enclosing quotes."""
     return text[1:-1] if len(text) > 1 and text[0] == text[-1] == '"' else text
 
 
-def _report(results: SweepResults, *, as_csv: bool, as_json: bool) -> None:
+def _print_sweep(results: SweepResults, *, as_csv: bool, as_json: bool) -> None:
     if results.folder is None:
         table = results.to_arrow()
         if as_csv:
@@ -205,10 +205,10 @@ def _report(results: SweepResults, *, as_csv: bool, as_json: bool) -> None:
     else:
         text = f"{len(results):,} rows in {results.folder}: {results.counts()}"
         print_parts([Paragraph(text)])
-    _warn(results)
+    _print_warnings(results)
 
 
-def _warn(results: SweepResults) -> None:
+def _print_warnings(results: SweepResults) -> None:
     """Print warnings about missing answers on standard error."""
     statuses = results.statuses
     if results.interrupted:

@@ -93,14 +93,14 @@ def trace(  # noqa: PLR0913 - one parameter per option
         _print_data(captures, table or "connections", tables, models, worst, as_json=as_json)
     write_files(captures, plot, form, parquet, force=force)
     out = ["--html", html] if html is not None else ["--markdown", markdown or ""]
-    again = _again(files, second_capture, connection, max_connections, out)
+    again = _command_again(files, second_capture, connection, max_connections, out)
     write_captures(captures, again, html, markdown, force=force)
     write_scenario(captures, scenario, connection, force=force)
     if code:
         raise typer.Exit(code)
 
 
-def _again(
+def _command_again(
     files: Sequence[str],
     second_capture: str | None,
     connection: str | None,
@@ -170,7 +170,7 @@ def read_capture(
             file, after=second_capture, trail_points=trail_points, max_connections=max_connections
         )
         if connection is not None:
-            capture = of_directions(capture, chosen(capture, _which(connection)))
+            capture = of_directions(capture, chosen(capture, _select_direction(connection)))
     except CaptureError as error:
         print(f"tcpcast: {error}", file=sys.stderr)
         return None, error.exit_code
@@ -192,7 +192,7 @@ def read_capture(
     return capture, int(capture.damaged)
 
 
-def _which(connection: str) -> int | str:
+def _select_direction(connection: str) -> int | str:
     """Return a connection as a number if it is one, otherwise as text."""
     return (
         int(connection) if connection.isdecimal() and len(connection) < MAX_DIGITS else connection

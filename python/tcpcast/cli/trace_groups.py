@@ -32,11 +32,11 @@ def check_groups(
 
     if group_by not in WAYS:
         raise TcpcastError(f"--group-by {group_by}: must be {', '.join(WAYS[:-1])} or {WAYS[-1]}")
-    apart = _seconds(rtt) if rtt is not None else None
+    apart = _parse_rtt(rtt) if rtt is not None else None
     return lambda capture: capture.groups(group_by, rtt_s=apart)
 
 
-def _seconds(rtt: str) -> float:
+def _parse_rtt(rtt: str) -> float:
     try:
         seconds = parse_duration(rtt)
     except UnitError as error:

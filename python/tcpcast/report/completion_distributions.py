@@ -40,7 +40,7 @@ _SLOW = 0.05
 def distribution(answers: Sequence[Answer], scenario: Scenario) -> Chart:
     """Return the cumulative distribution of completion times, with 95 % intervals as a band."""
     subject, label = _subject_and_axis_label(scenario)
-    curves = list(_curves(answers))
+    curves = list(_distribution_curves(answers))
     series = [
         Series(
             curve["time_s"],
@@ -78,13 +78,13 @@ def tail(answers: Sequence[Answer], scenario: Scenario) -> Chart:
     """
     subject, label = _subject_and_axis_label(scenario)
     series = []
-    for curve, name, style in _curves([a for a in answers if TABLE in a.tables]):
+    for curve, name, style in _distribution_curves([a for a in answers if TABLE in a.tables]):
         longer = 1.0 - curve["share"]
         shown = longer > 0.5 / curve["transfers"]
         # A logarithmic axis shows no share of 0.
         low, high = (np.maximum(1.0 - curve[end][shown], 1e-9) for end in ("high", "low"))
         series.append(Series(curve["time_s"][shown], longer[shown], name, style, low, high))
-    series += _percentiles([answer for answer in answers if TABLE not in answer.tables])
+    series += _mark_percentiles([answer for answer in answers if TABLE not in answer.tables])
     least = min((float(np.min(each.y)) for each in series), default=0.1)
     y = Axis(f"{subject} that take longer", 0.7 * least, 1, log=True, ticks=percent)
     ends = [
@@ -99,7 +99,7 @@ def tail(answers: Sequence[Answer], scenario: Scenario) -> Chart:
     return scenario_chart(scenario, title, Axis(label, log=True), y, series)
 
 
-def _percentiles(answers: Sequence[Answer]) -> Iterator[Series]:
+def _mark_percentiles(answers: Sequence[Answer]) -> Iterator[Series]:
     """Yield the median, p95 and p99 of some sizes per answer."""
     for answer, colour in zip(answers, OBSERVED * 4, strict=False):
         sizes = answer.tables["by_size"]["size_pkts"]
@@ -116,7 +116,7 @@ def _chosen(sizes: int, answers: Sequence[Answer]) -> list[int]:
     return [int(index) for index in indices]
 
 
-def _curves(answers: Sequence[Answer]) -> Iterator[tuple[Table, str, Style]]:
+def _distribution_curves(answers: Sequence[Answer]) -> Iterator[tuple[Table, str, Style]]:
     """Yield the curve, label and style of some sizes in each answer."""
     numbers = count()
     for answer in answers:
@@ -125,7 +125,7 @@ def _curves(answers: Sequence[Answer]) -> Iterator[tuple[Table, str, Style]]:
         distinct = [None] if sizes is None else np.unique(sizes).tolist()
         for size in (distinct[i] for i in _chosen(len(distinct), answers)):
             chosen = slice(None) if sizes is None else sizes == size
-            curve = _from_zero({name: column[chosen] for name, column in table.items()})
+            curve = _prepend_zero({name: column[chosen] for name, column in table.items()})
             style = line_style(next(numbers)) | {"linewidth": 1.4, "drawstyle": "steps-post"}
             label = _curve_label(answer, size, int(curve["transfers"][0]))
             if len(answers) == 1 and size is not None:
@@ -133,7 +133,7 @@ def _curves(answers: Sequence[Answer]) -> Iterator[tuple[Table, str, Style]]:
             yield curve, label, style
 
 
-def _from_zero(curve: Table) -> Table:
+def _prepend_zero(curve: Table) -> Table:
     """Return a curve with a point of share 0 added at its first time."""
     begins = {name: column[:1] for name, column in curve.items()}
     begins |= {"share": np.zeros(1), "low": np.full(1, np.nan), "high": np.full(1, np.nan)}

@@ -58,7 +58,7 @@ def means(answer: Answer, at_sizes: NDArray[np.int64]) -> Floats:
     """Return the mean time over all transfers of each size, NaN for sizes without transfers."""
     table = answer.tables["by_size"]
     values = [time.value for time in completion_times(table)]
-    return _values_at(dict(zip(table["size_pkts"].tolist(), values, strict=True)), at_sizes)
+    return _values_by_size(dict(zip(table["size_pkts"].tolist(), values, strict=True)), at_sizes)
 
 
 def intervals(answer: Answer, at_sizes: NDArray[np.int64]) -> tuple[Floats, Floats]:
@@ -69,7 +69,7 @@ def intervals(answer: Answer, at_sizes: NDArray[np.int64]) -> tuple[Floats, Floa
         {size: end for size, end in zip(known, ends, strict=True) if end is not None}
         for ends in ([time.low for time in times], [time.high for time in times])
     )
-    return _values_at(low, at_sizes), _values_at(high, at_sizes)
+    return _values_by_size(low, at_sizes), _values_by_size(high, at_sizes)
 
 
 def percentiles(answer: Answer, at_sizes: NDArray[np.int64]) -> list[Floats]:
@@ -79,7 +79,7 @@ def percentiles(answer: Answer, at_sizes: NDArray[np.int64]) -> list[Floats]:
         return []
     known = table["size_pkts"].tolist()
     return [
-        _values_at(dict(zip(known, table[name].tolist(), strict=True)), at_sizes)
+        _values_by_size(dict(zip(known, table[name].tolist(), strict=True)), at_sizes)
         for name in PERCENTILES
     ]
 
@@ -104,7 +104,7 @@ def _metrics_at(metrics: Mapping[int, Metric], at_sizes: NDArray[np.int64]) -> F
     rows = [(metric.value, metric.low, metric.high) for metric in metrics.values()]
     columns = np.array(rows, dtype=float).reshape(-1, 3).T
     known = [dict(zip(metrics, column.tolist(), strict=True)) for column in columns]
-    return np.array([_values_at(column, at_sizes) for column in known])
+    return np.array([_values_by_size(column, at_sizes) for column in known])
 
 
 def isolated(values: Floats) -> NDArray[np.bool_]:
@@ -114,7 +114,7 @@ def isolated(values: Floats) -> NDArray[np.bool_]:
     return mask
 
 
-def _values_at(values: Mapping[Any, float], at_sizes: NDArray[np.int64]) -> Floats:
+def _values_by_size(values: Mapping[Any, float], at_sizes: NDArray[np.int64]) -> Floats:
     return np.array([values.get(size, math.nan) for size in at_sizes.tolist()])
 
 
@@ -134,7 +134,7 @@ def completion_chart(answers: Sequence[Answer], scenario: Scenario) -> Chart:
     for answer in ordered:
         line = LINES[calculated.index(answer) % 3] if answer in calculated else ":"
         quantiles = percentiles(answer, at_sizes) if is_observed(answer) else []
-        series += _bands(answer, at_sizes, *quantiles) if quantiles else []
+        series += _interval_bands(answer, at_sizes, *quantiles) if quantiles else []
         curves = _mean_curves(answer, at_sizes)
         series += _mean_series(answer, at_sizes, curves, line, named=answer is ordered[0])
         values += [*quantiles, *(times for times, *_ in curves.values())]
@@ -164,7 +164,7 @@ def _title(answer: Answer) -> str:
     return f"{mean}, {packets_text(known[-1][0])} {last}{by_formula(answer)}"
 
 
-def _bands(
+def _interval_bands(
     answer: Answer, at_sizes: NDArray[np.int64], p50: Floats, p95: Floats, p99: Floats
 ) -> list[Drawable]:
     """Return the median, and bands from the median to p95 and from p95 to p99."""

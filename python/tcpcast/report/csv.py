@@ -18,11 +18,11 @@ def encode(head: Sequence[str], rows: Iterable[Iterable[Any]]) -> str:
 def line(cells: Iterable[Any]) -> str:
     """Return one row as CSV without a line break."""
     out = io.StringIO()
-    csv.writer(out, lineterminator="").writerow(map(_cell, cells))
+    csv.writer(out, lineterminator="").writerow(map(_csv_cell, cells))
     return out.getvalue()
 
 
-def _cell(value: Any) -> Any:
+def _csv_cell(value: Any) -> Any:
     if isinstance(value, bool):
         return "true" if value else "false"
     return value

@@ -50,17 +50,17 @@ def run_document(
     verdict = run_verdict(compared, scenario)
     parts += [Paragraph(verdict)] if verdict else []
     shown = answer_tables(compared, scenario, others="below")
-    parts += [Heading("Answers"), *shown, *_checks(compared, scenario)]
+    parts += [Heading("Answers"), *shown, *_check_parts(compared, scenario)]
     if figures:
-        parts += _run_figures(compared, scenario)
+        parts += _inline_run_figures(compared, scenario)
     parts += [
-        *_every_value(compared, scenario),
-        *_other_warnings(compared, scenario),
+        *_all_values_parts(compared, scenario),
+        *_hidden_warnings(compared, scenario),
         Heading("The scenario"),
         Paragraph("All keys, including defaults."),
         Code(scenario.to_toml()),
-        *_provenance(compared),
-        *_again(again),
+        *_provenance_parts(compared),
+        *_command_parts(again),
     ]
     return Document(scenario.name, parts)
 
@@ -82,24 +82,24 @@ def captures_document(captures: Sequence[Capture], again: str, figures: bool = F
     parts: list[Part] = [Paragraph(captures_verdict(captures))]
     parts += verdict_parts(captures, MAX_ROWS)
     if figures:
-        parts += _capture_figures(captures)
+        parts += _inline_capture_figures(captures)
     parts.append(Heading("Each capture" if len(captures) > 1 else "Details"))
     for capture in captures[:MAX_FILES]:
         parts += capture_parts(capture, most=MAX_ROWS, verdict=len(captures) > 1)
     left = len(captures) - MAX_FILES
     if left > 0:
         parts.append(Paragraph(f"… and {left:,} more captures, included only in the verdict"))
-    return Document(f"Why was it slow? {several}", [*parts, *_again(again)])
+    return Document(f"Why was it slow? {several}", [*parts, *_command_parts(again)])
 
 
-def _checks(compared: ComparedAnswers, scenario: Scenario) -> Iterator[Part]:
+def _check_parts(compared: ComparedAnswers, scenario: Scenario) -> Iterator[Part]:
     notes = list(remarks(compared, scenario, others="below"))
     if any(part.role == "warning" for part in notes):
         yield Heading("Check before use")
     yield from notes
 
 
-def _every_value(compared: ComparedAnswers, scenario: Scenario) -> Iterator[Part]:
+def _all_values_parts(compared: ComparedAnswers, scenario: Scenario) -> Iterator[Part]:
     """Yield all values if the answers above are only a selection."""
     if len(leading(compared.overall, scenario).rows) == len(compared.overall.rows):
         return
@@ -108,14 +108,14 @@ def _every_value(compared: ComparedAnswers, scenario: Scenario) -> Iterator[Part
     yield from (SideBySide(each, f"class {name}") for name, each in compared.classes.items())
 
 
-def _other_warnings(compared: ComparedAnswers, scenario: Scenario) -> Iterator[Part]:
+def _hidden_warnings(compared: ComparedAnswers, scenario: Scenario) -> Iterator[Part]:
     _, rest = warned(compared, scenario)
     if rest:
         yield Heading("More warnings")
         yield from rest
 
 
-def _run_figures(compared: ComparedAnswers, scenario: Scenario) -> Iterator[Part]:
+def _inline_run_figures(compared: ComparedAnswers, scenario: Scenario) -> Iterator[Part]:
     from tcpcast.report.figures import drawn, inline  # noqa: PLC0415 - matplotlib is slow to import
 
     shown = [inline(name, figure) for name, figure in drawn(compared.answers, scenario)]
@@ -129,7 +129,7 @@ def _run_figures(compared: ComparedAnswers, scenario: Scenario) -> Iterator[Part
         yield from shown
 
 
-def _capture_figures(captures: Sequence[Capture]) -> Iterator[Part]:
+def _inline_capture_figures(captures: Sequence[Capture]) -> Iterator[Part]:
     from tcpcast.report.figures import inline  # noqa: PLC0415 - matplotlib is slow to import
     from tcpcast.report.trace_figures import worst_figures  # noqa: PLC0415
 
@@ -139,7 +139,7 @@ def _capture_figures(captures: Sequence[Capture]) -> Iterator[Part]:
         yield from shown
 
 
-def _provenance(compared: ComparedAnswers) -> Iterator[Part]:
+def _provenance_parts(compared: ComparedAnswers) -> Iterator[Part]:
     answered = [answer for answer in compared.answers if answer.applies]
     if not answered:
         return
@@ -158,5 +158,5 @@ def _provenance(compared: ComparedAnswers) -> Iterator[Part]:
         yield Paragraph(f"Scenario {digest}", "aside")
 
 
-def _again(command: str) -> list[Part]:
+def _command_parts(command: str) -> list[Part]:
     return [Heading("Reproduce this report"), Code(command)]

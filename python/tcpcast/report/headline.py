@@ -68,13 +68,13 @@ def run_verdict(compared: ComparedAnswers, scenario: Scenario | None) -> str:
     groups = scenario.populations
     kinds = {group.traffic.kind for group in groups}
     parts = [
-        _competition(compared, scenario) or _by_class(compared, groups)
+        _competition(compared, scenario) or _class_clauses(compared, groups)
         if len(compared.classes) > 1
-        else _overall(compared, groups)
+        else _overall_clause(compared, groups)
         if len(kinds) == 1
         else "",
-        _queue(compared.overall),
-        _formula(
+        _queue_delay_clause(compared.overall),
+        _closest_formula_clause(
             compared.overall, MAIN_METRICS.get(next(iter(kinds)), "") if len(kinds) == 1 else ""
         ),
     ]
@@ -84,21 +84,21 @@ def run_verdict(compared: ComparedAnswers, scenario: Scenario | None) -> str:
     return sentence[0].upper() + sentence[1:]
 
 
-def _overall(compared: ComparedAnswers, groups: Sequence[Population]) -> str:
+def _overall_clause(compared: ComparedAnswers, groups: Sequence[Population]) -> str:
     """Return the statement about all sources, which have one kind of traffic."""
     kind = groups[0].traffic.kind
     if kind == "transfers" and len(compared.sizes.rows) > 1:
         ends = compared.sizes.rows[0], compared.sizes.rows[-1]
-        first, last = (_stated(row, compared.sizes) for row in ends)
+        first, last = (_value_with_interval(row, compared.sizes) for row in ends)
         if not first or not last:
             return ""
         return f"a transfer of {ends[0].subject} takes {first}, one of {ends[1].subject} {last}"
-    row = _row(compared.overall, MAIN_METRICS.get(kind, ""))
-    stated = _stated(row, compared.overall)
-    return stated and _subject(kind, sum(group.count for group in groups)).format(stated)
+    row = _find_row(compared.overall, MAIN_METRICS.get(kind, ""))
+    stated = _value_with_interval(row, compared.overall)
+    return stated and _clause_template(kind, sum(group.count for group in groups)).format(stated)
 
 
-def _subject(kind: str, sources: int) -> str:
+def _clause_template(kind: str, sources: int) -> str:
     """Return a clause with a placeholder for the value."""
     if kind == "on-off":
         who = "the user" if sources == 1 else f"each of the {sources:,} users"
@@ -118,7 +118,7 @@ def _competition(compared: ComparedAnswers, scenario: Scenario) -> str:
         return ""
     rated = []
     for name, table in compared.classes.items():
-        figure = _lead(_row(table, MAIN_METRICS["bulk"]), table)
+        figure = _reference_value(_find_row(table, MAIN_METRICS["bulk"]), table)
         if name not in groups or figure is None or figure.low is None or not figure.trusted:
             return ""
         rated.append((_scaled(figure, 1 / groups[name].count), figure, groups[name]))
@@ -160,17 +160,17 @@ def _share_text(share: Metric) -> str:
     return f"{value_text(share, scale)} % ({interval})"
 
 
-def _by_class(compared: ComparedAnswers, groups: Sequence[Population]) -> str:
+def _class_clauses(compared: ComparedAnswers, groups: Sequence[Population]) -> str:
     """Return one statement per class, largest value first, or only two if there are many."""
     kinds = {group.name: group.traffic.kind for group in groups}
     sources = {group.name: group.count for group in groups}
     stated: list[tuple[float, str, Metric, str]] = []
     for name, table in compared.classes.items():
         kind = kinds.get(name, "")
-        row = _row(table, MAIN_METRICS.get(kind, ""))
-        text, figure = _stated(row, table), _lead(row, table)
+        row = _find_row(table, MAIN_METRICS.get(kind, ""))
+        text, figure = _value_with_interval(row, table), _reference_value(row, table)
         if text and figure is not None:
-            clause = _subject(kind, sources[name]).format(text)
+            clause = _clause_template(kind, sources[name]).format(text)
             stated.append((figure.value, f"class {name}: {clause}", figure, kind))
     if len({kind for *_, kind in stated}) > 1:
         return "; ".join(clause for _, clause, *_ in stated[:_MAX_CLASSES])
@@ -189,18 +189,18 @@ def differ(larger: Metric, smaller: Metric) -> bool:
     return larger.low > smaller.high
 
 
-def _queue(table: Comparison) -> str:
-    row = _row(table, "queue_delay_mean_s")
-    figure = _lead(row, table)
+def _queue_delay_clause(table: Comparison) -> str:
+    row = _find_row(table, "queue_delay_mean_s")
+    figure = _reference_value(row, table)
     if row is None or figure is None or not math.isfinite(figure.value) or not figure.trusted:
         return ""
     scale = row_scale(row)
     return f"the queue adds {value_text(figure, scale)} {scale.unit} on average"
 
 
-def _formula(table: Comparison, metric: str) -> str:
+def _closest_formula_clause(table: Comparison, metric: str) -> str:
     """Return the difference between the closest formula and the reference."""
-    row = _row(table, metric)
+    row = _find_row(table, metric)
     if row is None:
         return ""
     rated = [
@@ -256,9 +256,9 @@ def sweep_verdict(table: Mapping[str, Sequence[Any]], keys: Sequence[str]) -> st
     largest, smallest = (
         Metric(
             table[metric][at],
-            _cell(table, f"{metric}_low", at),
-            _cell(table, f"{metric}_high", at),
-            interval_warning=_cell(table, f"{metric}_interval_warning", at),
+            _cell_or_none(table, f"{metric}_low", at),
+            _cell_or_none(table, f"{metric}_high", at),
+            interval_warning=_cell_or_none(table, f"{metric}_interval_warning", at),
         )
         for at in ends
     )
@@ -279,15 +279,15 @@ def _is_known(value: float | None) -> bool:
     return value is not None and math.isfinite(value)
 
 
-def _cell(table: Mapping[str, Sequence[Any]], name: str, index: int) -> Any:
+def _cell_or_none(table: Mapping[str, Sequence[Any]], name: str, index: int) -> Any:
     return table[name][index] if name in table else None
 
 
-def _row(table: Comparison, metric: str) -> ComparisonRow | None:
+def _find_row(table: Comparison, metric: str) -> ComparisonRow | None:
     return next((row for row in table.rows if row.metric == metric), None)
 
 
-def _lead(row: ComparisonRow | None, table: Comparison) -> Metric | None:
+def _reference_value(row: ComparisonRow | None, table: Comparison) -> Metric | None:
     """Return the value of the reference, or else of the first trusted answer with a value."""
     index = _lead_index(row, table)
     return None if row is None or index is None else row.metrics[index]
@@ -303,9 +303,9 @@ def _lead_index(row: ComparisonRow | None, table: Comparison) -> int | None:
     return next(iter([*preferred, *trusted, *given]), None)
 
 
-def _stated(row: ComparisonRow | None, table: Comparison) -> str:
+def _value_with_interval(row: ComparisonRow | None, table: Comparison) -> str:
     """Return a value with its unit and uncertainty, or "" without a value."""
-    figure, index = _lead(row, table), _lead_index(row, table)
+    figure, index = _reference_value(row, table), _lead_index(row, table)
     if row is None or figure is None or index is None:
         return ""
     scale = row_scale(row)

@@ -39,14 +39,14 @@ def html_page(document: Document, mark: str) -> str:
         f'<!doctype html>\n{mark}\n<html lang="en"><head><meta charset="utf-8">'
         f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
-        f"<title>{title}</title>\n<style>\n{_style()}</style></head>\n"
+        f"<title>{title}</title>\n<style>\n{_style_attribute()}</style></head>\n"
         f"<body><main>\n<h1>{title}</h1>\n{html(document.parts)}\n</main></body></html>\n"
     )
 
 
 def html(parts: Iterable[Part]) -> str:
     """Return parts as HTML elements, one per line."""
-    return "\n".join(filter(None, map(_element, parts)))
+    return "\n".join(filter(None, map(_html_of_part, parts)))
 
 
 def shown(text: object) -> str:
@@ -55,20 +55,20 @@ def shown(text: object) -> str:
 
 
 @cache
-def _style() -> str:
+def _style_attribute() -> str:
     return files("tcpcast.report").joinpath("page.css").read_text(encoding="utf-8")
 
 
-def _element(part: Part) -> str:
+def _html_of_part(part: Part) -> str:
     match part:
         case Paragraph():
-            return _paragraph(part)
+            return _html_of_paragraph(part)
         case Table():
-            return _table(part)
+            return _html_of_table(part)
         case SideBySide():
-            return _side_by_side(part)
+            return _html_side_by_side(part)
         case Share():
-            return _share(part)
+            return _html_of_share(part)
         case Figure():
             kind = ' class="wide"' if part.is_wide else ""
             caption = f"<figcaption>{shown(part.caption)}</figcaption>"
@@ -78,13 +78,13 @@ def _element(part: Part) -> str:
             return f"<{name}>{shown(part.text)}</{name}>"
 
 
-def _share(part: Share) -> str:
+def _html_of_share(part: Share) -> str:
     percent = f"{100 * part.share:.0f} %"
     filled = f'<span class="bar"><span style="width:{100 * part.share:.1f}%"></span></span>'
     return f'<p class="share"><span>{shown(part.name)}</span> <span>{percent}</span> {filled}</p>'
 
 
-def _paragraph(part: Paragraph) -> str:
+def _html_of_paragraph(part: Paragraph) -> str:
     if not (part.text or part.lead):
         return ""
     if part.role == "heading":
@@ -95,65 +95,76 @@ def _paragraph(part: Paragraph) -> str:
     return f"<p{kind}>{mark}{lead}{shown(part.text)}</p>"
 
 
-def _table(part: Table) -> str:
+def _html_of_table(part: Table) -> str:
     columns = part.all_columns
-    heads = "".join(_head(shown(column.heading), column.right) for column in columns)
+    heads = "".join(_html_of_heading(shown(column.heading), column.right) for column in columns)
     rights = [column.right for column in columns]
     rows = [
-        "".join(_cell(_kept(cell), right, cell) for cell, right in zip(row, rights, strict=True))
+        "".join(
+            _html_table_cell(_kept_columns(cell), right, cell)
+            for cell, right in zip(row, rights, strict=True)
+        )
         for row in zip(*(column.cells for column in columns), strict=True)
     ]
-    return _whole(part.title, heads, rows, part.emphasized)
+    return _html_of_list(part.title, heads, rows, part.emphasized)
 
 
-def _kept(cell: str) -> str:
+def _kept_columns(cell: str) -> str:
     """Return a cell with a non-breaking space between the arrow and the destination."""
     return shown(cell).replace(shown(ARROW), " &gt;&nbsp;")
 
 
-def _side_by_side(part: SideBySide) -> str:
+def _html_side_by_side(part: SideBySide) -> str:
     comparison = part.comparison
     kinds = comparison.kinds
-    heads = _head("", False) + _head("unit", False)
+    heads = _html_of_heading("", False) + _html_of_heading("unit", False)
     for engine, kind in zip(comparison.engines, kinds, strict=True):
-        heads += _head(f'{shown(engine)}<br/><span class="kind">{KINDS[kind]}</span>', True)
-    heads += "".join(_head(shown(versus(comparison, i)), True) for i in comparison.compared)
+        heads += _html_of_heading(
+            f'{shown(engine)}<br/><span class="kind">{KINDS[kind]}</span>', True
+        )
+    heads += "".join(
+        _html_of_heading(shown(versus(comparison, i)), True) for i in comparison.compared
+    )
     rows = []
     for row in comparison.rows:
         scale = row_scale(row)
         cells = f'<th scope="row" title="{shown(row.metric)}">{shown(row_name(row))}</th>'
-        cells += _cell(shown(scale.unit), False)
+        cells += _html_table_cell(shown(scale.unit), False)
         cells += "".join(
-            _value(figure, scale, kind) for figure, kind in zip(row.metrics, kinds, strict=True)
+            _html_of_cell(figure, scale, kind)
+            for figure, kind in zip(row.metrics, kinds, strict=True)
         )
         cells += "".join(
-            _cell(shown(difference_text(row.differences[i])), True) for i in comparison.compared
+            _html_table_cell(shown(difference_text(row.differences[i])), True)
+            for i in comparison.compared
         )
         rows.append(cells)
-    return _whole(part.title, heads, rows)
+    return _html_of_list(part.title, heads, rows)
 
 
-def _value(figure: Metric | None, scale: Scale, kind: Kind) -> str:
+def _html_of_cell(figure: Metric | None, scale: Scale, kind: Kind) -> str:
     bounds = interval(figure, scale)
     suffix = f" <small>{shown(bounds)}</small>" if bounds else ""
     value = marked_value(figure, scale)
-    return _cell(f"{shown(value)}{suffix}", True, value, kind)
+    return _html_table_cell(f"{shown(value)}{suffix}", True, value, kind)
 
 
-def _head(inner: str, right: bool) -> str:
+def _html_of_heading(inner: str, right: bool) -> str:
     inner = inner.strip("\n").replace("\n", "<br/>")
     numbers = ' class="r"' if right else ""
     return f'<th scope="col"{numbers}>{inner}</th>'
 
 
-def _cell(inner: str, right: bool, text: str = "", kind: str = "") -> str:
+def _html_table_cell(inner: str, right: bool, text: str = "", kind: str = "") -> str:
     marked = text == ABSENT or text.endswith(UNTRUSTED)
     names = " ".join(filter(None, ("r" if right else "", kind, "dim" if marked else "")))
     classes = f' class="{names}"' if names else ""
     return f"<td{classes}>{inner}</td>"
 
 
-def _whole(title: str, heads: str, rows: Iterable[str], emphasized: Sequence[int] = ()) -> str:
+def _html_of_list(
+    title: str, heads: str, rows: Iterable[str], emphasized: Sequence[int] = ()
+) -> str:
     caption = f"<caption>{shown(title)}</caption>" if title else ""
     marks = dict.fromkeys(emphasized, ' class="loud"')
     body = "\n".join(f"<tr{marks.get(i, '')}>{row}</tr>" for i, row in enumerate(rows))

@@ -56,7 +56,9 @@ def percentile_table(answers: Sequence[Answer], typed: Mapping[int, str]) -> Tab
 
     ``typed`` maps sizes in packets to sizes as typed in bytes.
     """
-    rows = [row for answer in answers if not answer.withheld for row in _percentiles(answer, typed)]
+    rows = [
+        row for answer in answers if not answer.withheld for row in _percentile_rows(answer, typed)
+    ]
     if not rows:
         return None
     headings = ("percentiles", "unit", "by", *PERCENTILES)
@@ -69,26 +71,28 @@ def has_too_few(table: Table) -> bool:
     return any(ABSENT in column.cells for column in table.columns)
 
 
-def _percentiles(answer: Answer, typed: Mapping[int, str]) -> Iterator[list[str]]:
+def _percentile_rows(answer: Answer, typed: Mapping[int, str]) -> Iterator[list[str]]:
     """Yield rows with quantity, unit, engine and percentiles."""
     table = answer.tables.get("percentiles", {})
     columns = [table[name].tolist() for name in ("quantity", "unit", *PERCENTILES) if table]
     classes = table.get("class", [""] * len(columns[0]) if columns else [])
     for of_class, quantity, unit, *values in zip(classes, *columns, strict=True):
         name = _NAMES.get(quantity, quantity.replace("_", " "))
-        yield _row(f"{name}, {of_class}" if of_class else name, unit, answer, values)
+        yield _percentile_row(f"{name}, {of_class}" if of_class else name, unit, answer, values)
     sizes = answer.tables.get("by_size", {})
     if "class" in table:  # the rows by size are totals of all classes
         return
     if set(PERCENTILES) <= sizes.keys():
-        yield from _of_sizes("completion time", sizes, range(len(sizes["p50"])), answer, typed)
+        yield from _sizes_with_percentiles(
+            "completion time", sizes, range(len(sizes["p50"])), answer, typed
+        )
     times = answer.tables.get("transfer_times", {})
     for quantity in ("delivery_time", "total_time"):
         rows = [row for row, of in enumerate(times.get("quantity", ())) if of == quantity]
-        yield from _of_sizes(quantity.replace("_", " "), times, rows, answer, typed)
+        yield from _sizes_with_percentiles(quantity.replace("_", " "), times, rows, answer, typed)
 
 
-def _of_sizes(
+def _sizes_with_percentiles(
     what: str,
     table: Mapping[str, Any],
     rows: Sequence[int],
@@ -102,7 +106,7 @@ def _of_sizes(
             for end in ("low_pkts", "high_pkts")
         )
         values = [float(table[p][row]) for p in PERCENTILES]
-        yield _row(f"{what}, {_sizes_text(low, high, typed)}", "s", answer, values)
+        yield _percentile_row(f"{what}, {_sizes_text(low, high, typed)}", "s", answer, values)
 
 
 def _sizes_text(low: float, high: float, typed: Mapping[int, str]) -> str:
@@ -114,7 +118,7 @@ def _sizes_text(low: float, high: float, typed: Mapping[int, str]) -> str:
     return f"{low:,.0f}–{high:,.0f} packets"
 
 
-def _row(name: str, unit: str, answer: Answer, values: Sequence[float]) -> list[str]:
+def _percentile_row(name: str, unit: str, answer: Answer, values: Sequence[float]) -> list[str]:
     known = [value for value in values if value == value]  # noqa: PLR0124 - not nan
     scale = scale_of_unit(unit, max(known, default=0.0))
     cells = [digits(v / scale.factor) if v in known else ABSENT for v in values]

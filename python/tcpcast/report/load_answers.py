@@ -131,7 +131,7 @@ def read_saved(path: Path) -> Answers:
         raise TcpcastError(message) from None
     except ScenarioError as error:
         raise ScenarioError(f"{path}: scenario: {error}") from None
-    answers = [_answer(saved) for saved in document.answers]
+    answers = [_load_answer(saved) for saved in document.answers]
     for answer in answers:
         if answer.kind == "simulation":
             answer.replications = scenario.run.replications
@@ -147,7 +147,7 @@ def _note(saved: _SavedNote) -> Note:
     return Note(saved.why, metrics, kind=saved.kind, named=saved.named, suggestions=suggestions)
 
 
-def _answer(saved: _SavedAnswer) -> Answer:
+def _load_answer(saved: _SavedAnswer) -> Answer:
     origin = saved.provenance
     captured = None
     if isinstance(origin.get("fed"), dict) and isinstance(origin.get("replay"), dict):
@@ -159,26 +159,26 @@ def _answer(saved: _SavedAnswer) -> Answer:
         status = Status.NOT_APPLICABLE
     return Answer(
         saved.engine,
-        metrics={name: _metric(name, metric) for name, metric in saved.metrics.items()},
-        tables={name: _table(table.columns) for name, table in saved.tables.items()},
+        metrics={name: _load_metric(name, metric) for name, metric in saved.metrics.items()},
+        tables={name: _load_table(table.columns) for name, table in saved.tables.items()},
         notes=notes,
         provenance={name: value for name, value in origin.items() if name not in _FIELDS},
         wall_s=saved.wall_s,
         status=status,
         reason=saved.not_applicable or saved.incomplete_reason or "",
         write_errors=list(saved.write_errors),
-        kind=_kind(saved),
+        kind=_kind_of_file(saved),
         regime=regime if isinstance(regime, str) else None,
         steps=steps if isinstance(steps, list) else [],
         domain=domain if isinstance(domain, dict) else {},
-        seed=_typed(origin.get("seed"), int),
-        warmup_s=_typed(origin.get("warmup_s"), float),
-        warmup_rule=_typed(origin.get("warmup_rule"), str),
+        seed=_convert_types(origin.get("seed"), int),
+        warmup_s=_convert_types(origin.get("warmup_s"), float),
+        warmup_rule=_convert_types(origin.get("warmup_rule"), str),
         captured=captured,
     )
 
 
-def _typed(value: Any, kind: type[Kept]) -> Kept | None:
+def _convert_types(value: Any, kind: type[Kept]) -> Kept | None:
     """Return a value if it has the expected type, otherwise None; int is accepted for float."""
     is_integer = kind is float and type(value) is int
     return kind(value) if is_integer or type(value) is kind else None
@@ -191,7 +191,7 @@ _FIELDS = (
 """Provenance entries that are separate fields of an answer."""
 
 
-def _kind(saved: _SavedAnswer) -> Kind:
+def _kind_of_file(saved: _SavedAnswer) -> Kind:
     """Return the kind of an answer; for an unregistered engine, guessed from its intervals."""
     entry = REGISTRY.get(saved.engine)
     if entry is None:
@@ -202,17 +202,17 @@ def _kind(saved: _SavedAnswer) -> Kind:
     return "formula" if isinstance(entry, Formula) else "simulation"
 
 
-def _metric(name: str, saved: _SavedMetric) -> Metric:
+def _load_metric(name: str, saved: _SavedMetric) -> Metric:
     value = float("nan") if saved.value is None else saved.value
     unit = "" if name in UNITS else saved.unit
     return Metric(value, saved.low, saved.high, saved.trusted, unit, saved.interval_warning)
 
 
-def _table(columns: Mapping[str, list[_Value]]) -> dict[str, np.ndarray[Any, Any]]:
-    return {name: _column(values) for name, values in columns.items()}
+def _load_table(columns: Mapping[str, list[_Value]]) -> dict[str, np.ndarray[Any, Any]]:
+    return {name: _load_column(values) for name, values in columns.items()}
 
 
-def _column(values: list[_Value]) -> np.ndarray[Any, Any]:
+def _load_column(values: list[_Value]) -> np.ndarray[Any, Any]:
     """Return a column as an array; null becomes "" among texts and NaN among numbers."""
     if any(isinstance(value, str) for value in values):
         return np.array(["" if value is None else str(value) for value in values])

@@ -37,7 +37,7 @@ def losses_tables(answers: Sequence[Answer], typed: Mapping[int, str]) -> list[T
     """
     given = [(a, figures) for a in answers if (figures := by_size_and_losses(a))]
     return [
-        _times_table(answer.engine, figures, typed)
+        _completion_times_table(answer.engine, figures, typed)
         for answer, figures in given
         if any(losses for _, losses in figures)
     ]
@@ -53,7 +53,7 @@ def by_size_and_losses(answer: Answer) -> dict[tuple[int, int], Metric]:
     return dict(zip(keys, completion_times(table), strict=True))
 
 
-def _times_table(
+def _completion_times_table(
     engine: str, figures: dict[tuple[int, int], Metric], typed: Mapping[int, str]
 ) -> Table:
     columns = sorted({losses for _, losses in figures})[:MAX_LOSSES]

@@ -42,22 +42,22 @@ def markdown(parts: Iterable[Part]) -> Iterator[str]:
             case Heading():
                 yield f"{'#' * part.level} {escaped(part.text)}"
             case Paragraph() if part.text or part.lead:
-                yield _paragraph(part)
+                yield _markdown_paragraph(part)
             case Table():
-                yield from _titled(part.title, part.all_columns)
+                yield from _markdown_figure(part.title, part.all_columns)
             case SideBySide():
-                yield from _titled("", side_by_side_columns(part.comparison, part.title))
+                yield from _markdown_figure("", side_by_side_columns(part.comparison, part.title))
             case Share():
                 yield f"- {escaped(part.name)}: {100 * part.share:.0f} %"
             case Code():
-                yield _fenced(escape_control_characters(part.text))
+                yield _fenced_code(escape_control_characters(part.text))
             case Paragraph() | Figure():
                 pass
 
 
 def markdown_table(columns: Sequence[Column]) -> list[str]:
     """Return a table as lines of Markdown; the cells may contain markup."""
-    return _rows(columns, lambda cell: cell.replace(*_BAR))
+    return _markdown_rows(columns, lambda cell: cell.replace(*_BAR))
 
 
 def escaped(text: str) -> str:
@@ -66,20 +66,20 @@ def escaped(text: str) -> str:
     return _MARKUP.sub(lambda match: f"{match[0][:-1]}\\{match[0][-1]}", whole)
 
 
-def _paragraph(part: Paragraph) -> str:
+def _markdown_paragraph(part: Paragraph) -> str:
     lead = f"**{escaped(part.lead.rstrip())}** " if part.lead else ""
     mark = f"{escaped(part.mark.strip())} " if part.mark.strip() else ""
     content = f"{mark}{lead}{escaped(part.text)}"
     return f"**{content}**" if part.role == "heading" else content
 
 
-def _titled(title: str, columns: Sequence[Column]) -> Iterator[str]:
+def _markdown_figure(title: str, columns: Sequence[Column]) -> Iterator[str]:
     if title:
         yield f"**{escaped(title)}**"
-    yield "\n".join(_rows(columns, escaped))
+    yield "\n".join(_markdown_rows(columns, escaped))
 
 
-def _rows(columns: Sequence[Column], escape: Callable[[str], str]) -> list[str]:
+def _markdown_rows(columns: Sequence[Column], escape: Callable[[str], str]) -> list[str]:
     """Return a table as lines of Markdown; ``escape`` is applied to each cell."""
     rows = [
         [escape(column.heading) for column in columns],
@@ -89,7 +89,7 @@ def _rows(columns: Sequence[Column], escape: Callable[[str], str]) -> list[str]:
     return [f"| {' | '.join(row)} |" for row in rows]
 
 
-def _fenced(text: str) -> str:
+def _fenced_code(text: str) -> str:
     """Return a text as a code block with a fence longer than any run of ticks in it."""
     fence = "`" * (1 + max([2, *(len(ticks) for ticks in _TICKS.findall(text))]))
     return f"{fence}\n{text.rstrip()}\n{fence}"

@@ -67,10 +67,10 @@ def over_time(answers: Sequence[Answer], scenario: Scenario) -> Chart:
     )
 
 
-def _windows(answer: Answer, scenario: Scenario) -> Drawn:
+def _window_panel(answer: Answer, scenario: Scenario) -> Drawn:
     """Return the mean window of each traced flow and its range in each time slot."""
     table = answer.tables["windows_over_time"]
-    names = _names(scenario)
+    names = _flow_names(scenario)
     one = len(names) == 1
     series: list[Drawable] = []
     medians = []
@@ -79,10 +79,10 @@ def _windows(answer: Answer, scenario: Scenario) -> Drawn:
     for index, (flow, (group, flow_name)) in enumerate(
         zip(flows, flow_names(scenario, flows), strict=True)
     ):
-        of_flow = _where(table, table["flow"] == flow)
+        of_flow = _samples_in_range(table, table["flow"] == flow)
         name = flow_name.partition(" of ")[0] if one else group.name
         style = line_style(index) if one else by_class[group.name]
-        edges = _edges(of_flow)
+        edges = _bin_edges(of_flow)
         line = {"linewidth": 1.1, **style}
         named = "" if name in {each.name for each in series if isinstance(each, Series)} else name
         series.append(Series(edges, of_flow["mean_pkts"], style=line, name=named))
@@ -95,18 +95,18 @@ def _windows(answer: Answer, scenario: Scenario) -> Drawn:
     return series, fitted_window_axis(label, table["high_pkts"], max(min(medians), 1.0))
 
 
-def _rtt(answer: Answer, scenario: Scenario) -> Drawn:
+def _rtt_panel(answer: Answer, scenario: Scenario) -> Drawn:
     largest = end_of(answer.tables["flows_over_time"]["rtt_s"])
     scale = scale_of_unit("s", largest)
     y = Axis(f"mean RTT\n({scale.unit})", 0, 1.15 * largest / scale.factor)
-    return _of_classes(answer, scenario, "rtt_s", scale.factor), y
+    return _class_series(answer, scenario, "rtt_s", scale.factor), y
 
 
-def _goodput(answer: Answer, scenario: Scenario) -> Drawn:
+def _goodput_panel(answer: Answer, scenario: Scenario) -> Drawn:
     rate = scenario.network.bottleneck.rate_bps
     largest = end_of(answer.tables["flows_over_time"]["goodput_bps"])
     scale = scale_of_unit("bit/s", largest)
-    series = _of_classes(answer, scenario, "goodput_bps", scale.factor)
+    series = _class_series(answer, scenario, "goodput_bps", scale.factor)
     top = 1.15 * largest
     if rate <= 1.3 * largest:
         series.append(Reference(rate / scale.factor, name="link"))
@@ -114,9 +114,9 @@ def _goodput(answer: Answer, scenario: Scenario) -> Drawn:
     return series, Axis(f"goodput\n({scale.unit})", 0, top / scale.factor)
 
 
-def _queue(answer: Answer, scenario: Scenario) -> Drawn:
+def _queue_panel(answer: Answer, scenario: Scenario) -> Drawn:
     table = answer.tables["queue_over_time"]
-    series: list[Drawable] = [_series(answer, table, "queue_pkts", 1.0, "", _ALL)]
+    series: list[Drawable] = [_line_series(answer, table, "queue_pkts", 1.0, "", _ALL)]
     largest = end_of(table["queue_pkts"])
     buffer_pkts = scenario.buffer_pkts
     top = 1.15 * largest
@@ -126,26 +126,33 @@ def _queue(answer: Answer, scenario: Scenario) -> Drawn:
     return series, Axis("mean queue\n(packets)", 0, top)
 
 
-def _of_classes(answer: Answer, scenario: Scenario, column: str, factor: float) -> list[Drawable]:
+def _class_series(answer: Answer, scenario: Scenario, column: str, factor: float) -> list[Drawable]:
     """Return one line per class; for a single class, one line for the total of its flows."""
     table = answer.tables["flows_over_time"]
-    names = _names(scenario)
+    names = _flow_names(scenario)
     if len(names) == 1:
-        return [_series(answer, table, column, factor, _total_label(scenario), _ALL)]
+        return [_line_series(answer, table, column, factor, _total_label(scenario), _ALL)]
     by_class = class_styles(scenario.populations)
     return [
-        _series(answer, _where(table, table["class"] == name), column, factor, name, by_class[name])
+        _line_series(
+            answer,
+            _samples_in_range(table, table["class"] == name),
+            column,
+            factor,
+            name,
+            by_class[name],
+        )
         for name in names[:MAX_CLASSES]
     ]
 
 
-def _series(  # noqa: PLR0913, PLR0917 - a curve, its unit and its style
+def _line_series(  # noqa: PLR0913, PLR0917 - a curve, its unit and its style
     answer: Answer, table: Table, column: str, factor: float, label: str, style: Style
 ) -> Series:
     value, low, high = (table[f"{column}{end}"] / factor for end in ("", "_low", "_high"))
     band = f"95 % interval of {answer.replications} replications"
     line = {"linewidth": 1.1, **style}
-    return Series(_edges(table), value, "", line, low, high, band, name=label)
+    return Series(_bin_edges(table), value, "", line, low, high, band, name=label)
 
 
 def _total_label(scenario: Scenario) -> str:
@@ -156,22 +163,22 @@ def _total_label(scenario: Scenario) -> str:
     return f"the {what}" if group.count == 1 else f"all {what}s"
 
 
-def _names(scenario: Scenario) -> list[str]:
+def _flow_names(scenario: Scenario) -> list[str]:
     return [group.name for group in scenario.populations]
 
 
-def _where(table: Table, chosen: Any) -> Table:
+def _samples_in_range(table: Table, chosen: Any) -> Table:
     return {name: column[chosen] for name, column in table.items()}
 
 
-def _edges(table: Table) -> Any:
+def _bin_edges(table: Table) -> Any:
     return np.append(table["from_s"][:1], table["to_s"])
 
 
 _PANELS: tuple[tuple[str, Callable[[Answer, Scenario], Drawn]], ...] = (
-    ("windows_over_time", _windows),
-    ("flows_over_time", _rtt),
-    ("queue_over_time", _queue),
-    ("flows_over_time", _goodput),
+    ("windows_over_time", _window_panel),
+    ("flows_over_time", _rtt_panel),
+    ("queue_over_time", _queue_panel),
+    ("flows_over_time", _goodput_panel),
 )
 """The table required by each panel, and the function that returns its series and y axis."""

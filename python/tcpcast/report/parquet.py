@@ -93,7 +93,7 @@ def write_parquet(
     for capture in captures:
         by_name = tables(capture)
         for name in (name for name in TABLES if name in by_name):
-            parts.setdefault(name, []).append(_arrow_table(arrow, capture.file, by_name[name]))
+            parts.setdefault(name, []).append(_to_arrow_table(arrow, capture.file, by_name[name]))
     written = []
     for name, several in parts.items():
         path = target / f"{name}.parquet"
@@ -104,18 +104,18 @@ def write_parquet(
     return written
 
 
-def _arrow_table(arrow: ModuleType, file: str, table: Table) -> Any:
+def _to_arrow_table(arrow: ModuleType, file: str, table: Table) -> Any:
     length = next(iter(table.values())).size
     named = file.encode("utf-8", "replace").decode()  # file names need not be valid UTF-8
     columns = {KEY: arrow.array([named] * length, arrow.string())}
     if "src" in table and DIRECTION not in table:
         columns[DIRECTION] = arrow.array(np.arange(length))
     for name, values in table.items():
-        columns[name] = _arrow_column(arrow, values)
+        columns[name] = _to_arrow_column(arrow, values)
     return arrow.table(columns)
 
 
-def _arrow_column(arrow: ModuleType, values: np.ndarray[Any, Any]) -> Any:
+def _to_arrow_column(arrow: ModuleType, values: np.ndarray[Any, Any]) -> Any:
     """Return a column, whose type does not depend on the presence of rows."""
     if values.dtype.kind == "M":
         return arrow.array(values).cast(arrow.timestamp("ns", tz="UTC"))

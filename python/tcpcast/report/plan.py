@@ -58,17 +58,17 @@ def plan_parts(plan: Plan, scenario: Scenario) -> list[Part]:
         Paragraph(describe(scenario), lead=f"{scenario.name}: "),
         BLANK,
         Paragraph(plan_verdict(plan), "heading"),
-        *(Paragraph(f"  {name:<18}{text}") for name, text in _answers(plan)),
-        *_advice(plan),
-        *_tables(plan),
+        *(Paragraph(f"  {name:<18}{text}") for name, text in _answer_lines(plan)),
+        *_advice_parts(plan),
+        *_table_parts(plan),
         BLANK,
     ]
-    return [*parts, *_remarks(plan)]
+    return [*parts, *_remark_parts(plan)]
 
 
 def plan_verdict(plan: Plan) -> str:
     """Return the answer in one sentence, with its uncertainty and its method."""
-    method, value = _answers(plan)[0]
+    method, value = _answer_lines(plan)[0]
     doubt = ", not to be trusted" if UNTRUSTED in value else ""
     return f"The {plan.question} is {value.replace(UNTRUSTED, '')}, {method}{doubt}."
 
@@ -85,7 +85,7 @@ def plan_document(plan: Plan, scenario: Scenario, again: str, figures: bool = Fa
     figures
         Draw the curve with matplotlib.
     """
-    answers = _answers(plan)
+    answers = _answer_lines(plan)
     shown = [
         Column("", [name for name, _ in answers], right=False),
         Column("answer", [text for _, text in answers], right=False),
@@ -96,11 +96,11 @@ def plan_document(plan: Plan, scenario: Scenario, again: str, figures: bool = Fa
         Paragraph(plan_verdict(plan)),
         Heading(plan.question[:1].upper() + plan.question[1:]),
         Table(shown),
-        *_advice(plan),
-        *_tables(plan),
-        *(_figures(plan, scenario) if figures else ()),
+        *_advice_parts(plan),
+        *_table_parts(plan),
+        *(_inline_figures(plan, scenario) if figures else ()),
         *(warned if plan.untrusted or plan.warnings else ()),
-        *_remarks(plan),
+        *_remark_parts(plan),
         Heading("The scenario"),
         Paragraph("All keys, including defaults, with the answer inserted."),
         Code(scenario.to_toml()),
@@ -110,7 +110,7 @@ def plan_document(plan: Plan, scenario: Scenario, again: str, figures: bool = Fa
     return Document(f"{scenario.name}: {plan.question}", parts)
 
 
-def _figures(plan: Plan, scenario: Scenario) -> Iterator[Part]:
+def _inline_figures(plan: Plan, scenario: Scenario) -> Iterator[Part]:
     """Yield the figure of a plan that has a curve."""
     if "curve" not in plan.tables or not all(map(len, plan.tables["curve"].values())):
         return
@@ -121,7 +121,7 @@ def _figures(plan: Plan, scenario: Scenario) -> Iterator[Part]:
     yield inline(FILES[plan.unit], plan_figure(plan, scenario))
 
 
-def _advice(plan: Plan) -> list[Part]:
+def _advice_parts(plan: Plan) -> list[Part]:
     """Return the recommendation, if there is one."""
     if not plan.recommendation:
         return []
@@ -129,7 +129,7 @@ def _advice(plan: Plan) -> list[Part]:
     return [BLANK, Paragraph(doubtful + plan.recommendation)]
 
 
-def _tables(plan: Plan) -> Iterator[Part]:
+def _table_parts(plan: Plan) -> Iterator[Part]:
     """Yield the tables of a plan for display."""
     # If another table shows selected rows of the curve, the full curve is only for the figure.
     only_drawn = {"curve"} if plan.target is not None or "streams" in plan.tables else set()
@@ -139,7 +139,7 @@ def _tables(plan: Plan) -> Iterator[Part]:
             yield from (BLANK, columns_table(columns, _HEADINGS[name]))
 
 
-def _remarks(plan: Plan) -> Iterator[Paragraph]:
+def _remark_parts(plan: Plan) -> Iterator[Paragraph]:
     """Yield the reason why the model is untrusted, the notes, and the worst warnings."""
     worst = list(map(str, sorted(plan.warnings, key=warning_severity)))
     left = len(worst) - MAX_WARNINGS
@@ -156,16 +156,16 @@ def _remarks(plan: Plan) -> Iterator[Paragraph]:
         yield from (Paragraph(text, role, f" {mark} ", margin=1) for text in texts)
 
 
-def _answers(plan: Plan) -> list[tuple[str, str]]:
+def _answer_lines(plan: Plan) -> list[tuple[str, str]]:
     """Return one or two answers, the more reliable first, each with its simulated metric."""
-    simulated = _by_simulation(plan)
+    simulated = _simulation_lines(plan)
     if not plan.has_model:
         return simulated or [("by simulation", "unknown")]
     by = f"by {plan.engine}" if plan.engine else "by the model"
     marked = UNTRUSTED if plan.untrusted else ""
-    shown = f"{quantity_text(plan.value, plan.unit)}{marked}{_interval(plan)}"
+    shown = f"{quantity_text(plan.value, plan.unit)}{marked}{_interval_of_result(plan)}"
     if plan.undecided:
-        shown = f"undecided{_between(plan.low, plan.high, plan.unit)}"
+        shown = f"undecided{_interval_clause(plan.low, plan.high, plan.unit)}"
     reached = [] if plan.undecided else _metric_line(plan, plan.reached, plan.runs)
     if plan.leads_by_simulation:
         shown += f" ({_relative_error(plan)} relative error)" if not plan.undecided else ""
@@ -173,14 +173,14 @@ def _answers(plan: Plan) -> list[tuple[str, str]]:
     return [(by, shown), *reached, *simulated]
 
 
-def _by_simulation(plan: Plan) -> list[tuple[str, str]]:
+def _simulation_lines(plan: Plan) -> list[tuple[str, str]]:
     if plan.simulated_undecided:
-        between = _between(plan.simulated_low, plan.simulated_high, plan.unit)
+        between = _interval_clause(plan.simulated_low, plan.simulated_high, plan.unit)
         return [("by simulation", f"undecided{between}")]
     if plan.simulated is None:
         return []
     line = quantity_text(plan.simulated, plan.unit)
-    line += _between(plan.simulated_low, plan.simulated_high, plan.unit, counted=True)
+    line += _interval_clause(plan.simulated_low, plan.simulated_high, plan.unit, counted=True)
     if plan.has_model and not plan.leads_by_simulation:
         line += f" ({plan.engine or 'the model'} {_relative_error(plan)})"
     return [("by simulation", line), *_metric_line(plan, plan.there, plan.fitted)]
@@ -203,7 +203,9 @@ def _relative_error(plan: Plan) -> str:
     return difference_text(Difference(plan.value / plan.simulated - 1, points=False))
 
 
-def _between(low: float | None, high: float | None, unit: str, *, counted: bool = False) -> str:
+def _interval_clause(
+    low: float | None, high: float | None, unit: str, *, counted: bool = False
+) -> str:
     """Return the interval of an answer, or "" if it is unknown or has no width.
 
     ``counted`` omits the unit, which the preceding answer already shows.
@@ -218,10 +220,10 @@ def _between(low: float | None, high: float | None, unit: str, *, counted: bool 
     return f", between {number if same else first} and {last}"
 
 
-def _interval(plan: Plan) -> str:
+def _interval_of_result(plan: Plan) -> str:
     if plan.at_least:
         return " or more" if plan.high is None else f" or more, but below {plan.high:,.0f}"
-    return _between(plan.low, plan.high, plan.unit, counted=True)
+    return _interval_clause(plan.low, plan.high, plan.unit, counted=True)
 
 
 def quantity_text(value: float, unit: str) -> str:
@@ -243,18 +245,18 @@ def columns_table(columns: Columns, title: str = "") -> Table:
     the column before them. On a narrow terminal, the remaining columns follow below, after a
     repetition of the first column.
     """
-    shown = [_column(name, columns) for name in columns if name not in _BOUNDS]
+    shown = [_table_column(name, columns) for name in columns if name not in _BOUNDS]
     if set(columns) >= _BOUNDS:
-        shown.append(_intervals(list(columns)[-3], columns))
+        shown.append(_interval_column(list(columns)[-3], columns))
     return Table(shown, title, repeated=1)
 
 
-def _column(name: str, columns: Columns) -> Column:
+def _table_column(name: str, columns: Columns) -> Column:
     column = columns[name]
     if column.dtype.kind in "UO":
         texts = [str(text) for text in column]
         return Column(label(name), texts, right=False, min_width=_MIN_TEXT_WIDTH)
-    scale = _scale(name, column)
+    scale = _column_scale(name, column)
     values = [float(v) / scale.factor for v in column]
     sizes = [abs(v) for v in values if math.isfinite(v)]
     decimals = _decimals(sizes)
@@ -266,8 +268,8 @@ def _column(name: str, columns: Columns) -> Column:
     return Column(heading, cells, right=True)
 
 
-def _intervals(name: str, columns: Columns) -> Column:
-    scale = _scale(name, columns[name])
+def _interval_column(name: str, columns: Columns) -> Column:
+    scale = _column_scale(name, columns[name])
     bounds = zip(columns[name], columns["low"], columns["high"], strict=True)
     cells = [interval_text(Metric(float(v), float(a), float(b)), scale) for v, a, b in bounds]
     return Column("95 %", cells, right=False)
@@ -281,7 +283,7 @@ def _decimals(sizes: list[float]) -> int:
     return max(0, 3 - math.floor(math.log10(largest)))
 
 
-def _scale(name: str, column: np.ndarray[Any, Any]) -> Scale:
+def _column_scale(name: str, column: np.ndarray[Any, Any]) -> Scale:
     if name in _RATIOS:
         return Scale(0.01, "%")
     unit = next((u for ending, u in _UNITS.items() if name.endswith(ending)), "1")

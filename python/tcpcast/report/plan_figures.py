@@ -91,9 +91,9 @@ def plan_figure(plan: Plan, scenario: Scenario) -> Figure:
     if plan.target is None:
         chart = streams.streams_chart if plan.unit == "flows" else population_figures.users_chart
         return chart(plan, scenario).draw()
-    panels = [_crossing(plan, *plan.target)]
+    panels = [_mark_crossing(plan, *plan.target)]
     if "isoline" in plan.tables:
-        panels.append(_isoline(plan, plan.target[1], scenario))
+        panels.append(_target_line(plan, plan.target[1], scenario))
     return Chart(
         title=plan_verdict(plan).rstrip("."),
         panels=panels,
@@ -103,7 +103,7 @@ def plan_figure(plan: Plan, scenario: Scenario) -> Figure:
     ).draw()
 
 
-def _crossing(plan: Plan, metric: str, target: float) -> Panel:
+def _mark_crossing(plan: Plan, metric: str, target: float) -> Panel:
     """Return the target metric against the planned quantity, with the crossing of the target."""
     curve = plan.tables["curve"]
     name, *columns = curve
@@ -120,14 +120,14 @@ def _crossing(plan: Plan, metric: str, target: float) -> Panel:
     ]
     shown_target = target / y.factor
     series.append(Reference(shown_target, name=f"target,\n{digits(shown_target)} {y.unit}"))
-    series += _answer(plan, x, shown_target)
+    series += _mark_answer(plan, x, shown_target)
     seen = {name: np.empty(0) for name in (name, metric, "low", "high")}
     seen |= plan.tables.get("simulated", {})
     values = [*(curve[column] for column in columns), seen[metric], np.array([target])]
     name_of_metric = f"{label(metric)} ({y.unit})"
     up = _value_axis(name_of_metric, np.concatenate(values) / y.factor, shown_target)
     rows = np.array([seen[each] / y.factor for each in (metric, "low", "high")])
-    series += _points(seen[name] / x.factor, rows, up.low or 0.0)
+    series += _simulated_points(seen[name] / x.factor, rows, up.low or 0.0)
     title, unit = _KEYS[plan.unit]
     unit = x.unit or unit
     across = Axis(f"{title} ({unit})" if unit else title)
@@ -151,7 +151,7 @@ def _scale_of_key(plan: Plan, values: Any) -> Scale:
     return scale_of_unit("1", 1.0)
 
 
-def _answer(plan: Plan, x: Scale, target: float) -> Iterator[Drawable]:
+def _mark_answer(plan: Plan, x: Scale, target: float) -> Iterator[Drawable]:
     """Yield marks for the answer of the model and for that of the simulation with its interval."""
     if plan.has_model:
         value = plan.value / x.factor
@@ -179,7 +179,7 @@ def _answer_text(value: float, plan: Plan) -> str:
     return f"{value:,.0f} {words.removesuffix('s') if value == 1 else words}"
 
 
-def _points(x: Floats, rows: Floats, bottom: float) -> Iterator[Drawable]:
+def _simulated_points(x: Floats, rows: Floats, bottom: float) -> Iterator[Drawable]:
     """Yield simulated points, and triangles at the bottom of the axis for points below it."""
     inside = rows[0] >= bottom
     if inside.any():
@@ -200,7 +200,7 @@ def _value_axis(label: str, values: Floats, target: float) -> Axis:
     return Axis(label, low / 1.3, 1.3 * high, log=True)
 
 
-def _isoline(plan: Plan, target: float, scenario: Scenario) -> Panel:
+def _target_line(plan: Plan, target: float, scenario: Scenario) -> Panel:
     """Return the panel with the round-trip times and losses that give the target goodput."""
     isoline, goodput = plan.tables["isoline"], amount(target, "bit/s")
     rtt, loss = 1e3 * isoline["rtt_s"], 100 * isoline["loss_ratio"]

@@ -56,11 +56,14 @@ def users_chart(plan: Plan, scenario: Scenario) -> Chart:
     largest = max(float(np.nanmax(curve[name])) for name in ("mean_bps", *levels))
     scale = scale_of_unit("bit/s", largest)
     top = 1.08 * largest / scale.factor
-    rates = _curves(plan, levels, scale.factor) + _check(plan, scale.factor)
+    rates = _model_curves(plan, levels, scale.factor) + _verification_points(plan, scale.factor)
     panels = [
-        *((_curves(plan, {name: ""}, factor), Axis(label, 0)) for name, label, factor in _PANELS),
+        *(
+            (_model_curves(plan, {name: ""}, factor), Axis(label, 0))
+            for name, label, factor in _PANELS
+        ),
         (
-            _curves(plan, {"mean_bps": ""}, scale.factor),
+            _model_curves(plan, {"mean_bps": ""}, scale.factor),
             Axis(f"mean goodput ({scale.unit})", 0, top),
         ),
         (rates, Axis(f"goodput of files ({scale.unit})", 0, top)),
@@ -68,7 +71,7 @@ def users_chart(plan: Plan, scenario: Scenario) -> Chart:
     return Chart(
         title=plan_verdict(plan).rstrip("."),
         subtitle=setup_text(scenario),
-        panels=[Panel(_answer(plan) + series, x, y) for series, y in panels],
+        panels=[Panel(_mark_answer(plan) + series, x, y) for series, y in panels],
         size=(6.0, 6.8),
         columns=2,
         share="x",
@@ -78,7 +81,7 @@ def users_chart(plan: Plan, scenario: Scenario) -> Chart:
     )
 
 
-def _answer(plan: Plan) -> list[Drawable]:
+def _mark_answer(plan: Plan) -> list[Drawable]:
     marks: list[Drawable] = []
     colour = {"color": BLACK}
     if not plan.undecided:
@@ -89,7 +92,7 @@ def _answer(plan: Plan) -> list[Drawable]:
     return marks
 
 
-def _curves(plan: Plan, names: dict[str, str], factor: float) -> list[Drawable]:
+def _model_curves(plan: Plan, names: dict[str, str], factor: float) -> list[Drawable]:
     """Return curves with labels and, if available, 95 % intervals."""
     curve, ends = plan.tables["curve"], plan.tables.get("curve_intervals", {})
     series: list[Drawable] = []
@@ -103,7 +106,7 @@ def _curves(plan: Plan, names: dict[str, str], factor: float) -> list[Drawable]:
     return series
 
 
-def _check(plan: Plan, factor: float) -> list[Drawable]:
+def _verification_points(plan: Plan, factor: float) -> list[Drawable]:
     """Return the file goodput in verification runs of the packet engine, if any."""
     simulated = plan.tables.get("simulated", {})
     if not len(simulated.get("sources", ())):

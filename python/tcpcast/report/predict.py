@@ -107,11 +107,11 @@ def prediction_parts(prediction: Prediction, *, explain: bool = False) -> list[P
     steady = _leading_first(prediction)
     if steady:
         parts += [BLANK, _rate_table(steady, prediction.scenario)]
-    remarks = _remarks(prediction, every=explain)
+    remarks = _remark_parts(prediction, every=explain)
     parts += [BLANK, *remarks] if remarks else []
     if explain:
         answers = [*_times_leading_first(prediction), *steady]
-        parts += [part for answer in answers for part in _explanation(answer)]
+        parts += [part for answer in answers for part in _explanation_parts(answer)]
     return parts
 
 
@@ -152,14 +152,14 @@ def path_text(prediction: Prediction, without: Iterable[str] = ()) -> str:
 
 def _leading_first(prediction: Prediction) -> list[Answer]:
     """Return the answers with a rate: the simulation, the leading formula, then the others."""
-    return _in_order(rates(prediction.steady), (SIMULATION, leading(prediction.scenario)))
+    return _order_by_relevance(rates(prediction.steady), (SIMULATION, leading(prediction.scenario)))
 
 
 def _times_leading_first(prediction: Prediction) -> list[Answer]:
-    return _in_order(times(prediction.transfer or []), LEADING_TIMES)
+    return _order_by_relevance(times(prediction.transfer or []), LEADING_TIMES)
 
 
-def _in_order(answers: Sequence[Answer], first: Sequence[str]) -> list[Answer]:
+def _order_by_relevance(answers: Sequence[Answer], first: Sequence[str]) -> list[Answer]:
     """Return trusted answers before the others; within each group, the engines in ``first``."""
     ranks = {name: rank for rank, name in enumerate(first)}
     return sorted(answers, key=lambda a: (not is_trusted(a), ranks.get(a.engine, len(first))))
@@ -167,22 +167,24 @@ def _in_order(answers: Sequence[Answer], first: Sequence[str]) -> list[Answer]:
 
 def _rate_table(answers: Sequence[Answer], scenario: Scenario) -> Table:
     goodput = [answer["goodput_bps"] for answer in answers]
-    unit = scale_of_unit("bit/s", _middle(goodput))
+    unit = scale_of_unit("bit/s", _middle_points(goodput))
     absent = Metric(math.nan)
     windows = [answer.metrics.get("w_at_loss_mean_pkts", absent).value for answer in answers]
     return Table(
         [
             Column("model", [answer.engine for answer in answers], right=False),
-            Column("send rate\n(pkt/s)", [_metric(a.metrics["send_rate_pps"]) for a in answers]),
+            Column(
+                "send rate\n(pkt/s)", [_metric_cell(a.metrics["send_rate_pps"]) for a in answers]
+            ),
             Column(
                 f"goodput\n({unit.unit})",
                 [
-                    _digits(rate / unit.factor) + _mark(answer)
+                    _significant_digits(rate / unit.factor) + _trust_mark(answer)
                     for rate, answer in zip(goodput, answers, strict=True)
                 ],
             ),
             Column("limited by", [_limit_name(limit(a, scenario)) for a in answers], right=False),
-            Column("window\n(pkt)", [_digits(window) for window in windows]),
+            Column("window\n(pkt)", [_significant_digits(window) for window in windows]),
         ]
     )
 
@@ -191,17 +193,20 @@ def _transfer_table(prediction: Prediction, answers: Sequence[Answer]) -> Table:
     seconds = scale_of_unit("s", max(transfer_time(a).value for a in answers))
     mean = [mean_rate_bps(answer, prediction) for answer in answers]
     unit = scale_of_unit("bit/s", max(mean))
-    cells = [_metric(transfer_time(a), seconds.factor) for a in answers]
+    cells = [_metric_cell(transfer_time(a), seconds.factor) for a in answers]
     return Table(
         [
             Column("model", [answer.engine for answer in answers], right=False),
             Column(f"time\n({seconds.unit})", cells),
-            Column(f"mean rate\n({unit.unit})", [_digits(rate / unit.factor) for rate in mean]),
+            Column(
+                f"mean rate\n({unit.unit})",
+                [_significant_digits(rate / unit.factor) for rate in mean],
+            ),
         ]
     )
 
 
-def _mark(answer: Answer) -> str:
+def _trust_mark(answer: Answer) -> str:
     return "" if is_trusted(answer) else UNTRUSTED
 
 
@@ -209,16 +214,16 @@ def _limit_name(regime: str) -> str:
     return _LIMITED_BY.get(regime, regime) or ABSENT
 
 
-def _metric(metric: Metric, factor: float = 1.0) -> str:
+def _metric_cell(metric: Metric, factor: float = 1.0) -> str:
     """Return a value with its interval, if it has one."""
     mark = "" if metric.trusted else UNTRUSTED
     if metric.low is None:
-        return _digits(metric.value / factor) + mark
+        return _significant_digits(metric.value / factor) + mark
     scale = Scale(factor, "")
     return f"{value_text(metric, scale)}{mark} {interval_text(metric, scale)}"
 
 
-def _digits(value: float) -> str:
+def _significant_digits(value: float) -> str:
     """Return a number with three significant digits; integer digits are never rounded."""
     if not math.isfinite(value):
         return ABSENT
@@ -228,25 +233,25 @@ def _digits(value: float) -> str:
     return f"{value:,.{decimals}f}" if decimals < 8 else f"{value:.2e}"
 
 
-def _remarks(prediction: Prediction, *, every: bool) -> list[Paragraph]:
+def _remark_parts(prediction: Prediction, *, every: bool) -> list[Paragraph]:
     """Return the remarks below the tables: limits, advice, warnings, and inapplicable models."""
     texts = [
         _limit_text(prediction.scenario),
         *advice(prediction),
         buffer_advice(prediction),
-        *_sizing(prediction),
+        *_sizing_advice(prediction),
     ]
     lines = [Paragraph(text, mark="   ") for text in texts if text]
     return (
         lines
-        + _outside(prediction)
-        + _warnings(prediction, every=every)
-        + _left_out(prediction)
-        + _refusals(prediction)
+        + _outside_domain(prediction)
+        + _warning_parts(prediction, every=every)
+        + _omitted_models(prediction)
+        + _refusal_parts(prediction)
     )
 
 
-def _sizing(prediction: Prediction) -> list[str]:
+def _sizing_advice(prediction: Prediction) -> list[str]:
     """Return the windows and flows that fill the link, and the time of a transfer."""
     sizing = prediction.sizing
     if sizing is None:
@@ -263,7 +268,7 @@ def _sizing(prediction: Prediction) -> list[str]:
     return texts
 
 
-def _outside(prediction: Prediction) -> list[Paragraph]:
+def _outside_domain(prediction: Prediction) -> list[Paragraph]:
     """Return the reasons for daggers; formulas with the same reason share a line."""
     by_reason: dict[str, list[str]] = {}
     for answer in prediction.answers:
@@ -276,12 +281,12 @@ def _outside(prediction: Prediction) -> list[Paragraph]:
     ]
 
 
-def _warnings(prediction: Prediction, *, every: bool = False) -> list[Paragraph]:
+def _warning_parts(prediction: Prediction, *, every: bool = False) -> list[Paragraph]:
     """Return the worst warnings about the shown values, or all; each names all its engines."""
     engines: dict[Note, list[str]] = {}
     for answer, note in with_scenario(prediction.answers, prediction.scenario):
         about = note.about(SHOWN)
-        if about is not None and about.kind != "outside":  # `_outside` shows these
+        if about is not None and about.kind != "outside":  # `_outside_domain` shows these
             engines.setdefault(about, []).extend([] if answer is None else [answer.engine])
     ordered = sorted(engines, key=warning_severity)
     lines = []
@@ -298,9 +303,9 @@ def _warnings(prediction: Prediction, *, every: bool = False) -> list[Paragraph]
 
 def _range_remarks(predictions: Sequence[Prediction]) -> list[Paragraph]:
     """Return each distinct warning and refusal over all points."""
-    lines = {line.text: line for line in _left_out(predictions[0])}
+    lines = {line.text: line for line in _omitted_models(predictions[0])}
     for prediction in predictions:
-        for line in _refusals(prediction):
+        for line in _refusal_parts(prediction):
             lines.setdefault(line.text, line)
         for answer in prediction.answers:
             if answer.incomplete_reason is not None:
@@ -313,21 +318,21 @@ def _range_remarks(predictions: Sequence[Prediction]) -> list[Paragraph]:
     return [*(Paragraph(text, mark="   ") for text in buffers[:1]), *lines.values()]
 
 
-def _left_out(prediction: Prediction) -> list[Paragraph]:
+def _omitted_models(prediction: Prediction) -> list[Paragraph]:
     """Return a line that names the formulas that do not support the stack, if any."""
-    text = omitted_formulas_text(*_scenarios(prediction))
+    text = omitted_formulas_text(*_scenario_parts(prediction))
     return [Paragraph(by_option(text), "aside", " - ")] if text else []
 
 
-def _scenarios(prediction: Prediction) -> list[Scenario]:
+def _scenario_parts(prediction: Prediction) -> list[Scenario]:
     return [each.scenario for each in (prediction.steady, prediction.transfer) if each]
 
 
-def _refusals(prediction: Prediction) -> list[Paragraph]:
+def _refusal_parts(prediction: Prediction) -> list[Paragraph]:
     """Return the models that do not apply, with reasons; models with one reason share a line."""
     by_reason: dict[str, list[str]] = {}
     lossless = loss_ratio(prediction.scenario) == 0
-    others = {why for each in _scenarios(prediction) for why in find_omitted_formulas(each)}
+    others = {why for each in _scenario_parts(prediction) for why in find_omitted_formulas(each)}
     for answer in prediction.answers:
         if answer.applies or answer.reason in others:
             continue
@@ -354,7 +359,7 @@ def _limit_text(scenario: Scenario) -> str:
     return f"Upper limits without loss{flows}: {', '.join(limits)}." if limits else ""
 
 
-def _explanation(answer: Answer) -> list[Paragraph]:
+def _explanation_parts(answer: Answer) -> list[Paragraph]:
     """Return the quantities of a model in order of computation, each with its equation."""
     steps = answer.steps
     if not steps:
@@ -363,7 +368,7 @@ def _explanation(answer: Answer) -> list[Paragraph]:
     rows = [
         (
             entry["symbol"],
-            _missing(entry) if entry["value"] is None else f"{entry['value']:.6g}",
+            _missing_value_text(entry) if entry["value"] is None else f"{entry['value']:.6g}",
             "" if entry["unit"] == "1" else entry["unit"],
         )
         for entry in steps
@@ -376,7 +381,7 @@ def _explanation(answer: Answer) -> list[Paragraph]:
     return lines
 
 
-def _missing(entry: Mapping[str, str]) -> str:
+def _missing_value_text(entry: Mapping[str, str]) -> str:
     """Return the cell of a quantity without a value; for a window this means unlimited."""
     return "unlimited" if entry["unit"] == "packet" else ABSENT
 
@@ -414,7 +419,7 @@ def _model_columns(predictions: Sequence[Prediction]) -> list[Column]:
     """Return times and mean rates if a transfer size is given, otherwise the rate of each model."""
     if predictions[0].size_pkts is None:
         return _rate_columns(predictions)
-    engines = _engines(_times_leading_first(p) for p in predictions)
+    engines = _engines_of_rows(_times_leading_first(p) for p in predictions)
     columns = [_time_column(predictions, name) for name in engines]
     if any(prediction.timed_by_goodput for prediction in predictions):
         columns.append(_goodput_time_column(predictions))
@@ -424,20 +429,24 @@ def _model_columns(predictions: Sequence[Prediction]) -> list[Column]:
 def _rate_columns(predictions: Sequence[Prediction]) -> list[Column]:
     every = [a["goodput_bps"] for p in predictions for a in rates(p.steady)]
     leading = [p.goodput_bps for p in predictions]
-    unit = scale_of_unit("bit/s", _middle(leading) or _middle(every))
+    unit = scale_of_unit("bit/s", _middle_points(leading) or _middle_points(every))
     columns = []
-    for name in _engines(map(_leading_first, predictions)):
+    for name in _engines_of_rows(map(_leading_first, predictions)):
         cells = [_rate_cell(prediction, name, unit.factor) for prediction in predictions]
-        columns.append(Column(_heading(name, unit), cells))
+        columns.append(Column(_column_heading(name, unit), cells))
     if not columns:  # no model gives a rate; only the window and the link limit it
-        cells = [_digits(p.goodput_bps / unit.factor) for p in predictions]
+        cells = [_significant_digits(p.goodput_bps / unit.factor) for p in predictions]
         columns.append(Column(f"at most\n({unit.unit})", cells))
     return columns
 
 
 def _rate_cell(prediction: Prediction, engine: str, factor: float) -> str:
     given = [a for a in rates(prediction.steady) if a.engine == engine]
-    return _digits(given[0]["goodput_bps"] / factor) + _mark(given[0]) if given else ABSENT
+    return (
+        _significant_digits(given[0]["goodput_bps"] / factor) + _trust_mark(given[0])
+        if given
+        else ABSENT
+    )
 
 
 def _time_column(predictions: Sequence[Prediction], engine: str) -> Column:
@@ -445,17 +454,21 @@ def _time_column(predictions: Sequence[Prediction], engine: str) -> Column:
     for prediction in predictions:
         given = [a for a in times(prediction.transfer or []) if a.engine == engine]
         seconds.append(transfer_time(given[0]).value if given else math.nan)
-        marks.append(_mark(given[0]) if given else "")
-    unit = scale_of_unit("s", _middle(seconds))
-    cells = [_digits(s / unit.factor) + mark for s, mark in zip(seconds, marks, strict=True)]
-    return Column(_heading(engine, unit), cells)
+        marks.append(_trust_mark(given[0]) if given else "")
+    unit = scale_of_unit("s", _middle_points(seconds))
+    cells = [
+        _significant_digits(s / unit.factor) + mark for s, mark in zip(seconds, marks, strict=True)
+    ]
+    return Column(_column_heading(engine, unit), cells)
 
 
 def _goodput_time_column(predictions: Sequence[Prediction]) -> Column:
     """Return times derived from the goodput, for points without a trusted transfer model."""
     seconds = [p.time_by_goodput_s for p in predictions]
-    unit = scale_of_unit("s", _middle(seconds))
-    return Column(f"by\ngoodput\n({unit.unit})", [_digits(s / unit.factor) for s in seconds])
+    unit = scale_of_unit("s", _middle_points(seconds))
+    return Column(
+        f"by\ngoodput\n({unit.unit})", [_significant_digits(s / unit.factor) for s in seconds]
+    )
 
 
 def _mean_columns(predictions: Sequence[Prediction]) -> list[Column]:
@@ -467,24 +480,27 @@ def _mean_columns(predictions: Sequence[Prediction]) -> list[Column]:
         by_goodput = flow_bits / prediction.time_by_goodput_s
         mean.append(by_goodput if lead is None else mean_rate_bps(lead, prediction))
     steady = [p.goodput_bps / p.scenario.senders for p in predictions]
-    unit = scale_of_unit("bit/s", _middle([*mean, *steady]))
+    unit = scale_of_unit("bit/s", _middle_points([*mean, *steady]))
     return [
-        Column(f"{heading}\n({unit.unit})", [_digits(rate / unit.factor) for rate in values])
+        Column(
+            f"{heading}\n({unit.unit})",
+            [_significant_digits(rate / unit.factor) for rate in values],
+        )
         for heading, values in (("mean\nrate", mean), ("long-term\nrate", steady))
     ]
 
 
-def _engines(answers: Iterable[Sequence[Answer]]) -> list[str]:
+def _engines_of_rows(answers: Iterable[Sequence[Answer]]) -> list[str]:
     """Return the names of all engines with an answer at any point, in order of appearance."""
     return list(dict.fromkeys(answer.engine for given in answers for answer in given))
 
 
-def _heading(engine: str, unit: Scale) -> str:
+def _column_heading(engine: str, unit: Scale) -> str:
     first, hyphen, rest = engine.partition("-")
     return f"{first}{hyphen}\n{rest}\n({unit.unit})" if rest else f"{engine}\n({unit.unit})"
 
 
-def _middle(values: Sequence[float]) -> float:
+def _middle_points(values: Sequence[float]) -> float:
     """Return the median of the finite values, which determines the unit of a column."""
     finite = sorted(value for value in values if math.isfinite(value))
     return finite[len(finite) // 2] if finite else 0.0

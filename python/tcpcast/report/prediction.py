@@ -281,8 +281,8 @@ def headline(prediction: Prediction, names: SuggestionSyntax) -> str:
     if prediction.untrusted:
         return no_rate(prediction, names)
     flows = prediction.scenario.senders
-    each = amount(_short(prediction.goodput_bps / flows), "bit/s")
-    total = amount(_short(prediction.goodput_bps), "bit/s")
+    each = amount(_is_short_transfer(prediction.goodput_bps / flows), "bit/s")
+    total = amount(_is_short_transfer(prediction.goodput_bps), "bit/s")
     rate = each if flows == 1 else f"{each} per flow, {total} in total"
     if prediction.lead is not None and prediction.lead.engine == SIMULATION:
         rate += " by simulation"
@@ -292,7 +292,7 @@ def headline(prediction: Prediction, names: SuggestionSyntax) -> str:
 
 def limits_text(prediction: Prediction) -> str:
     """Return a clause with the limit of the rate, and the limits that do not apply."""
-    clause, others = _limits(prediction)
+    clause, others = _limits_text(prediction)
     return clause + (f", not {' or '.join(others)}" if others else "")
 
 
@@ -308,12 +308,12 @@ def transfer_headline(prediction: Prediction, names: SuggestionSyntax) -> str:
     lead = prediction.lead_time
     if lead is None:
         if prediction.timed_by_goodput:
-            return _time_by_goodput(prediction)
+            return _goodput_time_sentence(prediction)
         if not times(prediction.transfer or []):
             return ""
         reason = "No formula for the transfer time is reliable for this path"
         return f"{reason}; {names.engine(SIMULATION)}."
-    time = amount(_short(transfer_time(lead).value), "s")
+    time = amount(_is_short_transfer(transfer_time(lead).value), "s")
     by = " by simulation" if lead.engine == SIMULATION else ""
     from_syn = time_with_handshake(prediction)
     time += by + (f", {from_syn}" if from_syn else "")
@@ -325,13 +325,17 @@ def transfer_rates(prediction: Prediction) -> str:
     """Return the mean rate during the transfer, and the rate in the long run; "" for no time."""
     if prediction.lead_time is None:
         return ""
-    mean = amount(_short(mean_rate_bps(prediction.lead_time, prediction)), "bit/s")
+    mean = amount(_is_short_transfer(mean_rate_bps(prediction.lead_time, prediction)), "bit/s")
     steady = prediction.goodput_bps / prediction.scenario.senders
-    later = f", {amount(_short(steady), 'bit/s')} in the long run" if math.isfinite(steady) else ""
+    later = (
+        f", {amount(_is_short_transfer(steady), 'bit/s')} in the long run"
+        if math.isfinite(steady)
+        else ""
+    )
     return f"{mean} on average{later}"
 
 
-def _time_by_goodput(prediction: Prediction) -> str:
+def _goodput_time_sentence(prediction: Prediction) -> str:
     """Return the transfer time derived from the goodput, and why the transfer is not simulated."""
     text = time_for_amount_text(
         prediction.scenario, prediction.amount_bytes, prediction.goodput_bps
@@ -344,9 +348,13 @@ def time_with_handshake(prediction: Prediction) -> str:
     """Return the time from the SYN, or "" if the handshake does not change the rounded time."""
     lead = prediction.lead_time
     total = None if lead is None else lead.metrics.get("total_time_s")
-    if lead is None or total is None or _short(total.value) == _short(transfer_time(lead).value):
+    if (
+        lead is None
+        or total is None
+        or _is_short_transfer(total.value) == _is_short_transfer(transfer_time(lead).value)
+    ):
         return ""
-    return f"{amount(_short(total.value), 's')} from the SYN"
+    return f"{amount(_is_short_transfer(total.value), 's')} from the SYN"
 
 
 def mean_rate_bps(answer: Answer, prediction: Prediction) -> float:
@@ -355,7 +363,7 @@ def mean_rate_bps(answer: Answer, prediction: Prediction) -> float:
     return bits / transfer_time(answer).value
 
 
-def _limits(prediction: Prediction) -> tuple[str, list[str]]:
+def _limits_text(prediction: Prediction) -> tuple[str, list[str]]:
     """Return a clause that names the limit, and the names of the other possible limits."""
     scenario = prediction.scenario
     regime = prediction.regime
@@ -383,7 +391,7 @@ def packets_text(number: float) -> str:
     return f"{number:,.0f} packet{'' if number == 1 else 's'}"
 
 
-def _short(value: float) -> float:
+def _is_short_transfer(value: float) -> float:
     """Round to three significant digits, the most that a formula justifies."""
     return float(f"{value:.3g}")
 
@@ -452,13 +460,16 @@ def _csv_rows(predictions: Sequence[Prediction]) -> Iterator[list[Any]]:
         for answers in (prediction.steady, prediction.transfer):
             for answer in answers or []:
                 if answers is not None and answer.applies:
-                    inputs = _inputs(prediction, answers is prediction.transfer)
+                    inputs = _input_columns(prediction, answers is prediction.transfer)
                     regime = limit(answer, answers.scenario)
-                    trusted, buffer = is_trusted(answer), _plain(answers.scenario.buffer_pkts)
-                    yield [*inputs, answer.engine, regime, *_values(answer), trusted, buffer]
+                    trusted, buffer = (
+                        is_trusted(answer),
+                        _plain_number(answers.scenario.buffer_pkts),
+                    )
+                    yield [*inputs, answer.engine, regime, *_value_columns(answer), trusted, buffer]
 
 
-def _inputs(prediction: Prediction, of_transfer: bool) -> list[str]:
+def _input_columns(prediction: Prediction, of_transfer: bool) -> list[str]:
     scenario = prediction.scenario
     values = (
         scenario.rtt_s,
@@ -468,16 +479,16 @@ def _inputs(prediction: Prediction, of_transfer: bool) -> list[str]:
         1 if of_transfer else scenario.senders,
         prediction.transfer_pkts if of_transfer else math.nan,
     )
-    return [_plain(value) for value in values]
+    return [_plain_number(value) for value in values]
 
 
-def _values(answer: Answer) -> list[str]:
+def _value_columns(answer: Answer) -> list[str]:
     """Return the cells of :data:`ANSWER_COLUMNS`, empty for missing metrics."""
     values = {name: metric.value for name, metric in answer.metrics.items()}
-    return [_plain(values[name]) if name in values else "" for name in ANSWER_COLUMNS]
+    return [_plain_number(values[name]) if name in values else "" for name in ANSWER_COLUMNS]
 
 
-def _plain(value: float) -> str:
+def _plain_number(value: float) -> str:
     """Return a number in machine-readable form, or "" if it is infinite or NaN."""
     if not math.isfinite(value):
         return ""

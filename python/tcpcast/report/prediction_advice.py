@@ -53,7 +53,10 @@ def advice(prediction: Prediction) -> list[str]:
         return []
     given = {name: answer["send_rate_pps"] for name, answer in trusted.items()}
     best = name if simulation is None else "the simulation"
-    texts = [_too_high(given, formula, best), _too_low(given, formula, best)]
+    texts = [
+        _rate_too_high_advice(given, formula, best),
+        _rate_too_low_advice(given, formula, best),
+    ]
     if simulation is not None:
         texts.append(difference(prediction, formula, simulation))
     return [text for text in texts if text]
@@ -86,25 +89,25 @@ def buffer_advice(prediction: Prediction) -> str:
     return f"{assumed}; with other values of --buffer: {results}."
 
 
-def _too_high(given: Mapping[str, float], formula: Answer, best: str) -> str:
+def _rate_too_high_advice(given: Mapping[str, float], formula: Answer, best: str) -> str:
     """Return a sentence on the models without timeouts that overestimate."""
     bound = (1 + MIN_DIFFERENCE) * given[formula.engine]
     high = [n for n in WITHOUT_TIMEOUTS if given.get(n, 0.0) > bound]
     if not high or formula.regime in {WINDOW, BOTTLENECK}:
         return ""
     ignore = "ignore" if len(high) > 1 else "ignores"
-    share = _step(formula, "in timeouts")
+    share = _input_step(formula, "in timeouts")
     return f"{' and '.join(high)} {ignore} timeouts ({share:.0%} of the time here); trust {best}."
 
 
-def _too_low(given: Mapping[str, float], formula: Answer, best: str) -> str:
+def _rate_too_low_advice(given: Mapping[str, float], formula: Answer, best: str) -> str:
     """Return a sentence on the models of parallel flows that overestimate timeouts."""
     bound = (1 - 2 * MIN_DIFFERENCE) * given[formula.engine]
     low = [n for n in PARALLEL if given.get(n, math.inf) < bound]
     if not low:
         return ""
     predict = "predict" if len(low) > 1 else "predicts"
-    timer = _step(formula, "T0") / _step(formula, "RTT")
+    timer = _input_step(formula, "T0") / _input_step(formula, "RTT")
     return (
         f"{' and '.join(low)} {predict} many more timeouts than a simulation if loss is high and "
         f"T0 is long ({timer:.3g} RTT here); trust {best}."
@@ -114,12 +117,12 @@ def _too_low(given: Mapping[str, float], formula: Answer, best: str) -> str:
 def difference(prediction: Prediction, formula: Answer, simulation: Answer) -> str:
     """Return the relative error of the formula, with its cause if this run shows one."""
     error = _relative_error(formula, simulation)
-    cause = _cause(prediction, formula, simulation)
+    cause = _cause_of_difference(prediction, formula, simulation)
     suffix = f": {cause}" if cause else ""
     return f"{formula.engine} has a relative error of {error:+.0%} against the simulation{suffix}."
 
 
-def _cause(prediction: Prediction, formula: Answer, simulation: Answer) -> str:
+def _cause_of_difference(prediction: Prediction, formula: Answer, simulation: Answer) -> str:
     """Return the first cause of the difference that this run shows, or ""."""
     seen = simulation.metrics["send_rate_pps"]
     low, high = seen.low, seen.high
@@ -127,19 +130,19 @@ def _cause(prediction: Prediction, formula: Answer, simulation: Answer) -> str:
         return "within the 95 % interval of the simulation"
     from tcpcast.statistics import MIN_EVENTS  # noqa: PLC0415 - imports scipy, slow
 
-    losses = _loss_indications(simulation)
+    losses = _loss_indication_cause(simulation)
     if losses < MIN_EVENTS:
         plural = "" if losses == 1 else "s"
         return f"the simulation has too few losses ({losses:.0f} loss indication{plural})"
     full = limit(simulation, prediction.scenario) == BOTTLENECK
     if full and formula.regime != BOTTLENECK:
         return f"the simulated link is full ({simulation['utilisation']:.0%} utilisation)"
-    return _other_inputs(prediction, formula, simulation) or _random_losses(
+    return _input_differences(prediction, formula, simulation) or _random_loss_cause(
         prediction, formula, simulation
     )
 
 
-def _random_losses(prediction: Prediction, formula: Answer, simulation: Answer) -> str:
+def _random_loss_cause(prediction: Prediction, formula: Answer, simulation: Answer) -> str:
     """Return the effect of random losses on CUBIC, if it explains the difference."""
     fed, loss = prediction.fed, prediction.scenario.network.bottleneck.loss
     if fed is None or fed.regime != CUBIC or not isinstance(loss, Bernoulli):
@@ -154,30 +157,32 @@ def _random_losses(prediction: Prediction, formula: Answer, simulation: Answer) 
     )
 
 
-def _loss_indications(simulation: Answer) -> float:
+def _loss_indication_cause(simulation: Answer) -> float:
     """Return the number of loss indications in all replications."""
     counts = [simulation.metrics.get(name) for name in ("td_indications", "to_indications")]
     mean = sum(metric.value for metric in counts if metric is not None)
     return float(mean * simulation.replications)
 
 
-def _other_inputs(prediction: Prediction, formula: Answer, simulation: Answer) -> str:
+def _input_differences(prediction: Prediction, formula: Answer, simulation: Answer) -> str:
     """Return the inputs with different simulated values, if they explain the difference."""
     fed = prediction.fed
     remaining = math.inf if fed is None else _relative_error(fed, simulation)
     if fed is None or abs(remaining) > EXPLAINED * abs(_relative_error(formula, simulation)):
         return ""
     changed = [
-        f"{symbol} {_value(_step(fed, symbol), symbol)} instead of {_value(given, symbol)}"
+        f"{symbol} {_value_text(_input_step(fed, symbol), symbol)} instead of "
+        f"{_value_text(given, symbol)}"
         for symbol in ("p", "RTT", "T0")
-        if abs(_step(fed, symbol) / (given := _step(formula, symbol)) - 1) > MIN_INPUT_CHANGE
+        if abs(_input_step(fed, symbol) / (given := _input_step(formula, symbol)) - 1)
+        > MIN_INPUT_CHANGE
     ]
     if not changed:
         return ""
     return f"with inputs from the simulation ({', '.join(changed)}), the error is {remaining:+.0%}"
 
 
-def _value(value: float, symbol: str) -> str:
+def _value_text(value: float, symbol: str) -> str:
     return f"{100 * value:.3g} %" if symbol == "p" else f"{1e3 * value:.4g} ms"
 
 
@@ -185,7 +190,7 @@ def _relative_error(formula: Answer, simulation: Answer) -> float:
     return formula["send_rate_pps"] / simulation["send_rate_pps"] - 1
 
 
-def _step(answer: Answer, symbol: str) -> float:
+def _input_step(answer: Answer, symbol: str) -> float:
     """Return a quantity of a model by its symbol, or NaN if it does not exist."""
     steps = answer.steps
     return next((float(s["value"]) for s in steps if s["symbol"] == symbol), math.nan)

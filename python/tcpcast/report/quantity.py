@@ -111,14 +111,14 @@ def value_text(figure: Metric, scale: Scale) -> str:
     """Return the value without interval, with digits that fit the interval (four without one)."""
     if figure.at_least is not None:
         bound = figure.at_least / scale.factor
-        return f"≥ {_fixed(bound, _decimals(bound, None))}"
+        return f"≥ {_fixed_decimals(bound, _decimals(bound, None))}"
     if not math.isfinite(figure.value):
         return figure.lacking or ABSENT
     value = figure.value / scale.factor
     half = _half_width(figure, scale)
     if half is None and scale.factor == 1.0 and value == int(value):
         return f"{value:,.0f}"
-    return _fixed(value, _decimals(value, half))
+    return _fixed_decimals(value, _decimals(value, half))
 
 
 def interval_text(figure: Metric, scale: Scale) -> str:
@@ -134,8 +134,8 @@ def interval_text(figure: Metric, scale: Scale) -> str:
     value, low, high = (v / scale.factor for v in (figure.value, figure.low, figure.high))
     decimals = _decimals(value, half)
     if abs((high - value) - (value - low)) > 0.1 * half:
-        return f"{_fixed(low, decimals)}–{_fixed(high, decimals)}"
-    return f"± {_half_text(value, half, decimals)}"
+        return f"{_fixed_decimals(low, decimals)}–{_fixed_decimals(high, decimals)}"
+    return f"± {_half_width_text(value, half, decimals)}"
 
 
 def difference_text(difference: Difference | None) -> str:
@@ -161,7 +161,7 @@ def _half_width(figure: Metric, scale: Scale) -> float | None:
     return half if math.isfinite(half) else None
 
 
-def _half_text(value: float, half: float, decimals: int) -> str:
+def _half_width_text(value: float, half: float, decimals: int) -> str:
     """Return a half-width with the decimals of its value, or for example "<0.001" if smaller."""
     form = f",.{decimals}f"
     smallest = 10.0**-decimals
@@ -181,7 +181,7 @@ def _decimals(value: float, half: float | None) -> int:
     return max(0, 3 - leading)
 
 
-def _fixed(value: float, decimals: int) -> str:
+def _fixed_decimals(value: float, decimals: int) -> str:
     if value == 0:
         return "0"
     if abs(value) < SMALLEST_FIXED:

@@ -104,7 +104,11 @@ def regimes_chart(
     shown = [(p, a) for p in predictions for a in rates(p.steady) if is_trusted(a)]
     unit = scale_of_unit("bit/s", max((a["goodput_bps"] for _, a in shown), default=0.0))
     losses = [100 * loss_ratio(p.scenario) for p in predictions]
-    series = [*_curves(shown, unit), *_shades(predictions, losses), *_simulated(asked, unit)]
+    series = [
+        *_regime_curves(shown, unit),
+        *_shade_regimes(predictions, losses),
+        *_simulated_points(asked, unit),
+    ]
     if mark:
         series.append(Reference(100 * mark, axis="x"))
     x = Axis("loss (%)", losses[0], losses[-1], log=True)
@@ -157,7 +161,7 @@ def _is_simulated(answer: Answer) -> bool:
     return is_observed(answer) and is_trusted(answer) and "goodput_bps" in answer.metrics
 
 
-def _curves(shown: Sequence[tuple[Prediction, Answer]], unit: Scale) -> Iterator[Drawable]:
+def _regime_curves(shown: Sequence[tuple[Prediction, Answer]], unit: Scale) -> Iterator[Drawable]:
     """Yield the goodput by each model within its domain; the leading model has a thick line."""
     names = dict.fromkeys(answer.engine for _, answer in shown)
     for i, name in enumerate(sorted(names, key=lambda n: n != LEADING)):
@@ -172,7 +176,7 @@ def _curves(shown: Sequence[tuple[Prediction, Answer]], unit: Scale) -> Iterator
         yield Series(losses, goodputs, style=style, name=name.replace("-", "-\n"))
 
 
-def _simulated(asked: Sequence[Prediction], unit: Scale) -> Iterator[Drawable]:
+def _simulated_points(asked: Sequence[Prediction], unit: Scale) -> Iterator[Drawable]:
     """Yield the simulated goodputs as points with intervals."""
     points = [
         (100 * loss_ratio(p.scenario), a.metrics["goodput_bps"], a.engine)
@@ -185,9 +189,11 @@ def _simulated(asked: Sequence[Prediction], unit: Scale) -> Iterator[Drawable]:
         yield points_of(losses, metrics, unit.factor, engines[0])
 
 
-def _shades(predictions: Sequence[Prediction], losses: Sequence[float]) -> Iterator[Drawable]:
+def _shade_regimes(
+    predictions: Sequence[Prediction], losses: Sequence[float]
+) -> Iterator[Drawable]:
     """Yield a shaded range per regime of the leading model, with its name at the top."""
-    edges = [losses[0], *map(_between, losses[:-1], losses[1:]), losses[-1]]
+    edges = [losses[0], *map(_midpoints, losses[:-1], losses[1:]), losses[-1]]
     for regime, group in groupby(range(len(losses)), key=lambda i: predictions[i].regime):
         indices = list(group)
         left, right = edges[indices[0]], edges[indices[-1] + 1]
@@ -196,10 +202,10 @@ def _shades(predictions: Sequence[Prediction], losses: Sequence[float]) -> Itera
         name = _NAMES.get(regime, regime)
         width = 0.016 * max(map(len, name.split("\n")))  # as a share of the panel
         if math.log(right / left) > width * math.log(losses[-1] / losses[0]):
-            position = _between(left, right), 0.985
+            position = _midpoints(left, right), 0.985
             centred = {"ha": "center", "va": "top", "fontsize": 8}
             yield Note(name, position, ("data", "axes fraction"), centred)
 
 
-def _between(low: float, high: float) -> float:
+def _midpoints(low: float, high: float) -> float:
     return math.sqrt(low * high)

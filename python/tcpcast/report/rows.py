@@ -54,10 +54,10 @@ def answer_rows(answers: Sequence[Answer]) -> list[AnswerRow]:
 
     An engine that does not apply has no rows.
     """
-    return [row for answer in answers for row in (*_overall(answer), *_of_classes(answer))]
+    return [row for answer in answers for row in (*_overall_rows(answer), *_class_rows(answer))]
 
 
-def _overall(answer: Answer) -> Iterator[AnswerRow]:
+def _overall_rows(answer: Answer) -> Iterator[AnswerRow]:
     for name, metric in answer.metrics.items():
         yield AnswerRow(
             *(answer.engine, "", name, metric.value, metric.low, metric.high),
@@ -65,7 +65,7 @@ def _overall(answer: Answer) -> Iterator[AnswerRow]:
         )
 
 
-def _of_classes(answer: Answer) -> Iterator[AnswerRow]:
+def _class_rows(answer: Answer) -> Iterator[AnswerRow]:
     if "by_class" not in answer.tables:
         return
     for of_class, metrics in class_metrics(answer).items():

@@ -51,8 +51,10 @@ def run_parts(
         verdict = run_verdict(compared, scenario)
         parts += [Paragraph(verdict), BLANK] if verdict else []
     parts += answer_tables(compared, scenario, every=every)
-    parts += [Paragraph(text, "aside", " ", margin=1) for text in _left_out(compared, scenario)]
-    below = [*remarks(compared, scenario, every=every), _origins(compared)]
+    parts += [
+        Paragraph(text, "aside", " ", margin=1) for text in _omitted_engines(compared, scenario)
+    ]
+    below = [*remarks(compared, scenario, every=every), _origin_lines(compared)]
     return [*parts, BLANK, *below]
 
 
@@ -83,15 +85,15 @@ def answer_tables(
             yield Paragraph(text, "aside", " ")
     for name, values in compared.classes.items():
         yield from (BLANK, SideBySide(leading(values, of_traffic), f"class {name}"))
-    if _has_shares(compared, of_traffic):
+    if _has_state_shares(compared, of_traffic):
         yield from (BLANK, SideBySide(compared.shares, "file goodput"))
     if compared.sizes.rows:
-        yield from (BLANK, SideBySide(_some_sizes(compared.sizes, typed), "completion time"))
+        yield from (BLANK, SideBySide(_shown_sizes(compared.sizes, typed), "completion time"))
         for table in losses_tables(compared.answers, typed):
             yield from (BLANK, table)
 
 
-def _some_sizes(sizes: Comparison, typed: Mapping[int, str]) -> Comparison:
+def _shown_sizes(sizes: Comparison, typed: Mapping[int, str]) -> Comparison:
     """Return evenly selected sizes, with the sizes in bytes as typed."""
     named = {packets_text(packets): size_text(packets, typed) for packets in typed}
     rows = (sizes.rows[i] for i in spread(len(sizes.rows)))
@@ -99,7 +101,7 @@ def _some_sizes(sizes: Comparison, typed: Mapping[int, str]) -> Comparison:
     return replace(sizes, rows=tuple(shown))
 
 
-def _left_out(compared: ComparedAnswers, scenario: Scenario | None) -> list[str]:
+def _omitted_engines(compared: ComparedAnswers, scenario: Scenario | None) -> list[str]:
     """Return notes on the formulas that do not support the stack and have no answer."""
     if scenario is None:
         return []
@@ -131,19 +133,19 @@ def remarks(
     answers = compared.answers
     if compared.overall.reference is not None:
         name = compared.overall.engines[compared.overall.reference]
-        yield _note(f"vs {name}: difference relative to {name}; pp: percentage points")
+        yield _note_paragraph(f"vs {name}: difference relative to {name}; pp: percentage points")
     for answer in answers:
         outside = [note for note in answer.notes if note.kind == "outside"]
         if marks(answer.metrics.values()) and not outside:
             reason = "no steady state in" if is_observed(answer) else "outside the domain of"
             if answer.kind == "measurement":
                 reason = "this machine was too busy for"
-            yield _note(f"{reason} {answer.engine}: shown but not compared", UNTRUSTED)
-        yield from (_warning(f"{answer.engine}: {text}", UNTRUSTED) for text in outside)
+            yield _note_paragraph(f"{reason} {answer.engine}: shown but not compared", UNTRUSTED)
+        yield from (_warning_paragraph(f"{answer.engine}: {text}", UNTRUSTED) for text in outside)
     first, rest = warned(compared, scenario, every=every)
     yield from first
     if rest:
-        yield _note(f"{len(rest)} more warning{'' if len(rest) == 1 else 's'} {others}")
+        yield _note_paragraph(f"{len(rest)} more warning{'' if len(rest) == 1 else 's'} {others}")
     for answer in answers:
         if not answer.applies:
             reason = f"{answer.engine} does not apply: {answer.not_applicable}"
@@ -165,7 +167,7 @@ def warned(
             listed = partial if note.kind == "incomplete" else warnings
             listed.append(("" if answer is None else f"{answer.engine}: ", note))
     if every:
-        return [_warning(f"{engine}{note}") for engine, note in [*partial, *warnings]], []
+        return [_warning_paragraph(f"{engine}{note}") for engine, note in [*partial, *warnings]], []
     values = _shown_values(compared, scenario)
     about = {
         i: affected for i, (_, note) in enumerate(warnings) if (affected := note.about(values))
@@ -173,7 +175,9 @@ def warned(
     worst = sorted(about, key=lambda i: warning_severity(about[i]))[:MAX_WARNINGS]
     first = [*partial, *((warnings[i][0], about[i]) for i in worst)]
     rest = [each for i, each in enumerate(warnings) if i not in worst]
-    return [_warning(f"{a}{b}") for a, b in first], [_warning(f"{a}{b}") for a, b in rest]
+    return [_warning_paragraph(f"{a}{b}") for a, b in first], [
+        _warning_paragraph(f"{a}{b}") for a, b in rest
+    ]
 
 
 def _shown_values(compared: ComparedAnswers, scenario: Scenario | None) -> set[str]:
@@ -181,30 +185,30 @@ def _shown_values(compared: ComparedAnswers, scenario: Scenario | None) -> set[s
     of_classes = [leading(values, scenario) for values in compared.classes.values()]
     overall = leading(compared.overall, scenario, has_classes=bool(of_classes))
     shown = {row.metric for table in (overall, *of_classes) for row in table.rows}
-    return shown | ({"file_goodput"} if _has_shares(compared, scenario) else set())
+    return shown | ({"file_goodput"} if _has_state_shares(compared, scenario) else set())
 
 
-def _has_shares(compared: ComparedAnswers, scenario: Scenario | None) -> bool:
+def _has_state_shares(compared: ComparedAnswers, scenario: Scenario | None) -> bool:
     mixed = scenario is not None and has_mixed_files(scenario.populations)
     return bool(compared.shares.rows) and not mixed
 
 
-def _note(text: str, mark: str = " ") -> Paragraph:
+def _note_paragraph(text: str, mark: str = " ") -> Paragraph:
     return Paragraph(text, "aside", f" {mark} ", margin=1)
 
 
-def _warning(text: str, mark: str = "!") -> Paragraph:
+def _warning_paragraph(text: str, mark: str = "!") -> Paragraph:
     return Paragraph(text, "warning", f" {mark} ", margin=1)
 
 
-def _origins(compared: ComparedAnswers) -> Paragraph:
+def _origin_lines(compared: ComparedAnswers) -> Paragraph:
     """Return the run time and the origin of each answer."""
     texts = [
         ", ".join([f"{a.engine} in {amount(float(f'{a.wall_s:.2g}'), 's')}", *origin(a)])
         for a in compared.answers
         if a.applies
     ]
-    return _note("; ".join(texts))
+    return _note_paragraph("; ".join(texts))
 
 
 def origin(answer: Answer) -> list[str]:

@@ -31,9 +31,9 @@ MAX_PLACES = 2
 def describe(scenario: Scenario) -> str:
     """Return traffic, path and TCP stack in one sentence, or the source of a capture."""
     if scenario.captured is not None:
-        return _captured(scenario.captured)
+        return _capture_text(scenario.captured)
     people = scenario.populations
-    parts = [_senders(p) + (f" ({p.name})" if len(people) > 1 else "") for p in people]
+    parts = [_senders_text(p) + (f" ({p.name})" if len(people) > 1 else "") for p in people]
     if len(people) > 2:
         parts = [f"{sum(p.count for p in people):,} senders in {len(people)} classes"]
     round_trips = sorted(p.rtt_s for p in people)
@@ -43,7 +43,7 @@ def describe(scenario: Scenario) -> str:
     link = scenario.network.bottleneck
     rate = f"bottleneck {amount(link.rate_bps, 'bit/s')}"
     if link.varying is not None:
-        rate += f" ({_varying(link.varying)})"
+        rate += f" ({_varying_rate_text(link.varying)})"
     if len(scenario.network.hops) > 1:
         measured = scenario.network.hops[scenario.network.measured_at]
         rate += f" ({measured.name}, one of {len(scenario.network.hops)} hops)"
@@ -57,7 +57,7 @@ def describe(scenario: Scenario) -> str:
         kind = kinds.get(link.loss.model, link.loss.model)
         place = " behind the queue" if link.loss_at == "behind" else ""
         parts.append(f"{kind} loss {100 * link.loss.mean_ratio():.4g} %{place}")
-    parts += [*_crossing(scenario), *_behind(scenario.network)]
+    parts += [*_cross_traffic_rates(scenario), *_hops_text(scenario.network)]
     stacks = dict.fromkeys(people.tcp.stack for people in scenario.populations)
     return ", ".join([*parts, " and ".join(stacks)])
 
@@ -96,7 +96,7 @@ def caveats(answer: Answer) -> list[Note]:
     return [*partial, *others, *texts_to_notes(answer.write_errors, "file")]
 
 
-def _captured(traffic: CapturedFlows) -> str:
+def _capture_text(traffic: CapturedFlows) -> str:
     which = traffic.connection
     if which is None:
         which = "the direction with the most data"
@@ -107,7 +107,7 @@ def _captured(traffic: CapturedFlows) -> str:
     return f"captured in {traffic.file}, {which}"
 
 
-def _crossing(scenario: Scenario) -> Iterator[str]:
+def _cross_traffic_rates(scenario: Scenario) -> Iterator[str]:
     """Yield the mean rate of cross traffic per link, bottleneck first, or the number of links."""
     network = scenario.network
     bottleneck = get_stream_hops(network)[network.measured_at].name
@@ -125,7 +125,7 @@ def _crossing(scenario: Scenario) -> Iterator[str]:
         yield f"cross traffic {amount(float(f'{rates[name]:.4g}'), 'bit/s')}{where}"
 
 
-def _behind(network: Network) -> Iterator[str]:
+def _hops_text(network: Network) -> Iterator[str]:
     """Yield jitter, return link and ack loss of the path behind the bottleneck."""
     if network.jitter is not None:
         mean = amount(network.jitter.distribution.mean_value(), "s")
@@ -136,14 +136,14 @@ def _behind(network: Network) -> Iterator[str]:
         yield f"ack loss {100 * network.ack_loss.mean_ratio():.4g} %"
 
 
-def _senders(population: Population) -> str:
+def _senders_text(population: Population) -> str:
     if population.traffic.kind == "transfers":
-        return _transfers(population.traffic)
+        return _transfers_text(population.traffic)
     kind = "on/off source" if population.traffic.kind == "on-off" else "bulk flow"
     return f"{population.count:,} {kind}{'' if population.count == 1 else 's'}"
 
 
-def _transfers(traffic: Transfers) -> str:
+def _transfers_text(traffic: Transfers) -> str:
     what = sizes_text(traffic)
     if traffic.arrivals is not None:
         return f"transfers {what} at {units.format_per_second(traffic.arrivals.rate)}"
@@ -152,7 +152,7 @@ def _transfers(traffic: Transfers) -> str:
     return f"{traffic.total:,} transfers {what}, one at a time"
 
 
-def _varying(rate: VaryingRate) -> str:
+def _varying_rate_text(rate: VaryingRate) -> str:
     if isinstance(rate, TokenBucket):
         return f"{rate.kind}, burst {exact_bytes(rate.burst)}"
     return f"mean of a {rate.kind}"

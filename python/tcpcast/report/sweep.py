@@ -53,11 +53,11 @@ def rows_parts(
         replication = ["replication"] if _has_several(table, "replication") else []
         others = set(table["status"].to_pylist()) - {"answered"}
         status = ["status", "reason"] if others else []
-        names = [*keys, "engine", *replication, *_headline(table), *status]
+        names = [*keys, "engine", *replication, *_headline_metrics(table), *status]
     first_rows = table.slice(0, MAX_ROWS).to_pydict()
     marks = {name: metric_marks(first_rows, name) for name in names if keys is not None}
-    columns = _columns(first_rows, names, keys or {}, marks)
-    notes = _notes(first_rows, names) if keys is not None else []
+    columns = _table_columns(first_rows, names, keys or {}, marks)
+    notes = _note_lines(first_rows, names) if keys is not None else []
     if any(notes):
         columns.append(Column("notes", notes, right=False, min_width=_MIN_TEXT_WIDTH))
     parts: list[Part] = []
@@ -72,7 +72,7 @@ def rows_parts(
         for group, columns_of in by_class(first_rows).items():
             of_class = {n: metric_marks(columns_of, n) for n in HEADLINE if n in columns_of}
             used_marks += [mark for each in of_class.values() for mark in each]
-            shown = _columns(columns_of, [*lead, *of_class], keys, of_class)
+            shown = _table_columns(columns_of, [*lead, *of_class], keys, of_class)
             parts += [BLANK, Table(shown, f"class {group}", repeated=len(lead))]
     parts += marks_explained(used_marks)
     if table.num_rows > MAX_ROWS:
@@ -88,7 +88,7 @@ def _verdict_columns(table: Any, keys: Iterable[str]) -> dict[str, list[Any]]:
     return columns
 
 
-def _headline(table: Any) -> list[str]:
+def _headline_metrics(table: Any) -> list[str]:
     """Return the metrics that the table shows; rates of all flows only without files."""
     shown = [name for name in HEADLINE if name in table.column_names]
     has_files = any(name in shown and METRICS[name].file_kinds for name in HEADLINE)
@@ -126,7 +126,7 @@ def marks_explained(marks: Iterable[str]) -> list[Part]:
     ]
 
 
-def _notes(table: Mapping[str, Sequence[Any]], metrics: Iterable[str]) -> list[str]:
+def _note_lines(table: Mapping[str, Sequence[Any]], metrics: Iterable[str]) -> list[str]:
     """Return the distinct warnings about these metrics in each row."""
     shown = [f"{name}{WARNING_SUFFIX}" for name in metrics if f"{name}{WARNING_SUFFIX}" in table]
     rows = zip(*(table[name] for name in shown), strict=True)
@@ -135,18 +135,20 @@ def _notes(table: Mapping[str, Sequence[Any]], metrics: Iterable[str]) -> list[s
 
 def rows_json(table: Any) -> str:
     """Return rows as a JSON list, one object per line; NaN and infinity become null."""
-    rows = (json.dumps(_finite(row), default=str, allow_nan=False) for row in table.to_pylist())
+    rows = (
+        json.dumps(_finite_or_none(row), default=str, allow_nan=False) for row in table.to_pylist()
+    )
     return "[\n" + ",\n".join(rows) + "\n]"
 
 
-def _finite(value: Any) -> Any:
+def _finite_or_none(value: Any) -> Any:
     """Return a value with NaN and infinity, which SQL may return, replaced by None."""
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     if isinstance(value, dict):
-        return {key: _finite(each) for key, each in value.items()}
+        return {key: _finite_or_none(each) for key, each in value.items()}
     if isinstance(value, list):
-        return [_finite(each) for each in value]
+        return [_finite_or_none(each) for each in value]
     return value
 
 
@@ -168,13 +170,13 @@ def _has_several(table: Any, name: str) -> bool:
     return name in table.column_names and len(set(table[name].to_pylist())) > 1
 
 
-def _heading(name: str, keys: Mapping[str, str]) -> str:
+def _column_heading(name: str, keys: Mapping[str, str]) -> str:
     """Return the short name of a key with its unit, or another column's name."""
     unit = keys.get(name, "")
     return "\n".join([short_names(keys).get(name, name), *([] if unit in {"", "1"} else [unit])])
 
 
-def _columns(
+def _table_columns(
     table: Mapping[str, Sequence[Any]],
     names: Iterable[str],
     keys: Mapping[str, str],
@@ -182,12 +184,12 @@ def _columns(
 ) -> list[Column]:
     columns = []
     for name in names:
-        values, heading = table[name], _heading(name, keys)
+        values, heading = table[name], _column_heading(name, keys)
         if name in marks and name in METRICS:
             scale = column_scale(name, values)
             values = [None if value is None else value / scale.factor for value in values]
             heading = "\n".join(filter(None, [label(name), scale.unit]))
-        columns.append(_column(heading, values, marks.get(name)))
+        columns.append(_table_column(heading, values, marks.get(name)))
     return columns
 
 
@@ -197,16 +199,17 @@ def column_scale(metric: str, values: Iterable[float | None]) -> Scale:
     return scale_of(metric, max(sizes, default=0.0))
 
 
-def _column(heading: str, values: Sequence[Any], marks: Sequence[str] | None) -> Column:
+def _table_column(heading: str, values: Sequence[Any], marks: Sequence[str] | None) -> Column:
     is_numeric = all(isinstance(v, int | float) or v is None for v in values)
     cells = [
-        _cell(value) + mark for value, mark in zip(values, marks or [""] * len(values), strict=True)
+        _cell_text(value) + mark
+        for value, mark in zip(values, marks or [""] * len(values), strict=True)
     ]
     min_width = 0 if is_numeric else _MIN_TEXT_WIDTH
     return Column(heading, cells, right=is_numeric, min_width=min_width)
 
 
-def _cell(value: Any) -> str:
+def _cell_text(value: Any) -> str:
     if value is None:
         return ABSENT
     if isinstance(value, float):

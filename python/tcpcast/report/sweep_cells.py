@@ -179,7 +179,7 @@ def by_word(grids: Sequence[Cells], keys: Sequence[Along]) -> list[Cells]:
         return []
     (axis,) = words
     curves = [
-        _slice(each, axis, index, label)
+        _select_slice(each, axis, index, label)
         for each in grids
         for index, label in enumerate(keys[axis].labels)
     ]
@@ -187,7 +187,7 @@ def by_word(grids: Sequence[Cells], keys: Sequence[Along]) -> list[Cells]:
     return nonempty if len(nonempty) <= MAX_CURVES else []
 
 
-def _slice(each: Cells, axis: int, index: int, label: str) -> Cells:
+def _select_slice(each: Cells, axis: int, index: int, label: str) -> Cells:
     """Return the values at one index of an axis; ``label`` is that index's value."""
     parts = {
         name: np.take(getattr(each, name), index, axis=axis)
@@ -212,7 +212,7 @@ def _engine_cells(
     )
     columns = [table.get(name, none) for name in (metric, f"{metric}_low", f"{metric}_high")]
     for cell, several in rows.items():
-        value[cell], low[cell], high[cell] = _combined(
+        value[cell], low[cell], high[cell] = _combine_replications(
             *([column[row] for row in several] for column in columns)
         )
         marks[cell] = next((row_marks[row] for row in several if row_marks[row]), "")
@@ -221,7 +221,7 @@ def _engine_cells(
     return Cells(engine, simulated, value, low, high, marks, doubts)
 
 
-def _combined(
+def _combine_replications(
     values: Sequence[float], lows: Sequence[float | None], highs: Sequence[float | None]
 ) -> tuple[float, float, float]:
     """Return a value and its interval; for several replications, the mean and its interval."""

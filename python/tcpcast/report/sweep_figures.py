@@ -95,7 +95,7 @@ def read_levels(typed: Iterable[str]) -> dict[str, list[float]]:
             raise TcpcastError(
                 f"--level: {units.show(metric)} is not a metric{near}; for example goodput_bps"
             )
-        parse = _PARSERS.get(UNITS[metric], _number)
+        parse = _PARSERS.get(UNITS[metric], _parse_level)
         try:
             levels.setdefault(metric, []).extend(parse(value) for value in values.split(","))
         except ValueError as error:
@@ -103,7 +103,7 @@ def read_levels(typed: Iterable[str]) -> dict[str, list[float]]:
     return levels
 
 
-def _number(typed: str) -> float:
+def _parse_level(typed: str) -> float:
     try:
         return float(typed)
     except ValueError:
@@ -214,8 +214,8 @@ def drawn_sweep(
             curves = by_word(grids, keys_of)
             if curves:
                 grids, keys_of = curves, [key for key in keys_of if key.quantities]
-            scale = scale_of(metric, _largest(grids))
-            draw = _map if len(keys_of) == MAX_KEYS else _curves
+            scale = scale_of(metric, _largest_value(grids))
+            draw = _map_figure if len(keys_of) == MAX_KEYS else _curve_figure
             at = levels.get(metric, ())
             heading = Heading(sweep_title(metric, grids, list(axes.values()), scale, at), setup)
             yield metric, draw(heading, grids, keys_of, metric, scale, at)
@@ -228,7 +228,7 @@ class Heading(NamedTuple):
     setup: str
 
 
-def _largest(grids: Sequence[Cells]) -> float:
+def _largest_value(grids: Sequence[Cells]) -> float:
     return float(np.max(np.abs(trusted_values(grids))))
 
 
@@ -241,11 +241,11 @@ def trusted_values(grids: Sequence[Cells]) -> Any:
     return values[trusted if trusted.any() else finite]
 
 
-def _unit(scale: Scale) -> str:
+def _unit_of_metric(scale: Scale) -> str:
     return f" ({scale.unit})" if scale.unit else ""
 
 
-def _curves(  # noqa: PLR0913, PLR0917 - what to draw, and how
+def _curve_figure(  # noqa: PLR0913, PLR0917 - what to draw, and how
     heading: Heading,
     grids: Sequence[Cells],
     keys: Sequence[Along],
@@ -258,14 +258,14 @@ def _curves(  # noqa: PLR0913, PLR0917 - what to draw, and how
     series: list[Drawable] = []
     several = len({each.engine for each in grids}) > 1
     for each, style in zip(grids, _styles(grids), strict=True):
-        series += _curve(each, x, scale, style, f"{each.word},\n" if several else each.word)
+        series += _curve_series(each, x, scale, style, f"{each.word},\n" if several else each.word)
     for level in levels:
         y_level = level / scale.factor
         text = f"{digits(y_level, 4)} {scale.unit}".rstrip()
         series.append(Reference(y_level, style={"linestyle": (0, (1, 2))}, name=text))
     if any(each.doubted.any() for each in grids):
         series.append(Series([], [], _DOUBTED, _CROSS))
-    y = _value_axis(f"{label(metric)}{_unit(scale)}", grids, levels, scale)
+    y = _value_axis(f"{label(metric)}{_unit_of_metric(scale)}", grids, levels, scale)
     panel = Panel(series, _key_axis(x), y)
     return Chart(title=heading.title, subtitle=heading.setup, panels=[panel], legend="below").draw()
 
@@ -309,7 +309,9 @@ def _key_axis(key: Along) -> Axis:
     return Axis(key.axis_label, ticks=dict(zip(positions, labels, strict=True)), turned=turned)
 
 
-def _curve(each: Cells, x: Along, scale: Scale, style: Style, word: str) -> Iterator[Drawable]:
+def _curve_series(
+    each: Cells, x: Along, scale: Scale, style: Style, word: str
+) -> Iterator[Drawable]:
     """Yield the values of one engine with intervals, and crosses on values with a warning.
 
     Formulas are lines without points; simulations have points. Values of a key of texts are not
@@ -337,7 +339,7 @@ def _curve(each: Cells, x: Along, scale: Scale, style: Style, word: str) -> Iter
     yield Series(x.positions[doubted], value[doubted], style=_CROSS)
 
 
-def _map(  # noqa: PLR0913, PLR0917 - what to draw, and how
+def _map_figure(  # noqa: PLR0913, PLR0917 - what to draw, and how
     heading: Heading,
     grids: Sequence[Cells],
     keys: Sequence[Along],
@@ -361,19 +363,21 @@ def _map(  # noqa: PLR0913, PLR0917 - what to draw, and how
     norm: Any = (LogNorm if log else Normalize)(low, high if high > low else low + 1)
     picture: Any = None
     for each, axes in zip(shown, panels.flat, strict=False):
-        picture = _panel(axes, each, keys, scale, norm)
-        _isolines(axes, each, keys, scale, levels, norm, log=log)
+        picture = _map_panel(axes, each, keys, scale, norm)
+        _draw_isolines(axes, each, keys, scale, levels, norm, log=log)
     for axes in panels.flat[len(shown) :]:
         axes.set_visible(False)
     for axes in panels[:, 0]:
         axes.set_ylabel(keys[1].axis_label)
-    figure.colorbar(picture, ax=panels, label=f"{label(metric)}{_unit(scale)}", format="{x:g}")
+    figure.colorbar(
+        picture, ax=panels, label=f"{label(metric)}{_unit_of_metric(scale)}", format="{x:g}"
+    )
     if any(each.doubted.any() for each in shown):
         figure.supxlabel(f"x  {_DOUBTED}", fontsize=8, color="#444444")
     return figure
 
 
-def _panel(axes: Axes, each: Cells, keys: Sequence[Along], scale: Scale, norm: Any) -> Any:
+def _map_panel(axes: Axes, each: Cells, keys: Sequence[Along], scale: Scale, norm: Any) -> Any:
     x, y = keys
     axes.set_facecolor("#dddddd")  # background of cells without a value
     value = np.ma.masked_invalid(each.value.T / scale.factor)
@@ -393,7 +397,7 @@ def _panel(axes: Axes, each: Cells, keys: Sequence[Along], scale: Scale, norm: A
     return picture
 
 
-def _isolines(  # noqa: PLR0913, PLR0917 - what to draw, and how
+def _draw_isolines(  # noqa: PLR0913, PLR0917 - what to draw, and how
     axes: Axes,
     each: Cells,
     keys: Sequence[Along],

@@ -59,19 +59,19 @@ def sweep_document(
         Paragraph(f"{describe(sweep.scenario)}."),
         Paragraph("The varied keys below replace these values.", "aside"),
         Heading("Varied keys"),
-        _varied(sweep.axes),
+        _varied_keys_parts(sweep.axes),
         Paragraph(f"{len(sweep.results):,} rows: {sweep.results.counts()}."),
     ]
     if figures:
-        parts += _figures(sweep, rows, levels or {})
-    parts += [Heading("Answers"), *_answers(sweep, rows), *_to_check(sweep, rows)]
+        parts += _inline_figures(sweep, rows, levels or {})
+    parts += [Heading("Answers"), *_answer_parts(sweep, rows), *_warning_parts(sweep, rows)]
     definition = write_toml({"sweep": sweep.table})
     parts += [
         Heading("The scenario"),
         Paragraph("All keys, including defaults, and the varied keys."),
         Code(f"{sweep.scenario.to_toml().rstrip()}\n\n{definition}"),
         Heading("Provenance"),
-        Paragraph(_origin(sweep)),
+        Paragraph(_origin_parts(sweep)),
         Paragraph(f"Sweep {sweep.digest}", "aside"),
         Heading("Reproduce this report"),
         Code(again),
@@ -79,7 +79,7 @@ def sweep_document(
     return Document(f"{sweep.scenario.name}: a sweep", parts)
 
 
-def _varied(axes: Sequence[SweepAxis]) -> Table:
+def _varied_keys_parts(axes: Sequence[SweepAxis]) -> Table:
     return Table(
         [
             Column("key", [axis.key for axis in axes], right=False),
@@ -90,7 +90,7 @@ def _varied(axes: Sequence[SweepAxis]) -> Table:
     )
 
 
-def _answers(sweep: FinishedSweep, rows: Any) -> Iterator[Part]:
+def _answer_parts(sweep: FinishedSweep, rows: Any) -> Iterator[Part]:
     """Yield one table per metric with engines side by side.
 
     If keys vary in parallel, yield the rows of the sweep instead.
@@ -137,14 +137,14 @@ def _metric_table(metric: str, grids: Sequence[Cells], keys: Sequence[Along], gr
     ]
     for each in grids:
         kind = "simulated" if each.simulated else "formula"
-        cells_of = [_cell(each, indices, scale) for indices in shown]
+        cells_of = [_cell_text(each, indices, scale) for indices in shown]
         columns.append(Column(f"{each.engine}\n{kind}", cells_of))
     unit = f" ({scale.unit})" if scale.unit else ""
     of_class = f", class {group}" if group else ""
     return Table(columns, f"{label(metric)}{of_class}{unit}")
 
 
-def _cell(each: Cells, indices: tuple[int, ...], scale: Scale) -> str:
+def _cell_text(each: Cells, indices: tuple[int, ...], scale: Scale) -> str:
     value = float(each.value[indices])
     if not math.isfinite(value):
         return ABSENT
@@ -156,22 +156,24 @@ def _cell(each: Cells, indices: tuple[int, ...], scale: Scale) -> str:
     return text.rstrip()
 
 
-def _to_check(sweep: FinishedSweep, rows: Any) -> Iterator[Part]:
+def _warning_parts(sweep: FinishedSweep, rows: Any) -> Iterator[Part]:
     """Yield reasons for missing answers and warnings, those with the most rows first."""
     texts: list[str] = []
     if sweep.results.interrupted:
         done, total = sweep.results.done, sweep.results.batches
         texts.append(f"incomplete: {done:,} of {total:,} batches are done")
-    reasons = [(str(status), why) for status, why in _pairs(rows, "status", "reason") if why]
+    reasons = [
+        (str(status), why) for status, why in _key_value_pairs(rows, "status", "reason") if why
+    ]
     warned = [
         (rank, str(engine), text)
-        for engine, warnings in _pairs(rows, "engine", "warnings")
+        for engine, warnings in _key_value_pairs(rows, "engine", "warnings")
         for rank, text in enumerate(warnings or ())
     ]
     warned.sort(key=lambda each: each[0])  # the warnings of a row are in order of severity
-    doubts = _counted([(engine, text) for _, engine, text in warned])
-    available = [*_counted(reasons), *doubts]
-    texts += [*_counted(reasons)[:MAX_REMARKS], *doubts[:MAX_WARNINGS]]
+    doubts = _count_by_text([(engine, text) for _, engine, text in warned])
+    available = [*_count_by_text(reasons), *doubts]
+    texts += [*_count_by_text(reasons)[:MAX_REMARKS], *doubts[:MAX_WARNINGS]]
     if texts:
         yield Heading("Check before use")
         yield from (Paragraph(text, "warning", " ! ") for text in texts)
@@ -180,7 +182,7 @@ def _to_check(sweep: FinishedSweep, rows: Any) -> Iterator[Part]:
         yield Paragraph(left, "aside")
 
 
-def _counted(messages: Sequence[tuple[str, str]]) -> list[str]:
+def _count_by_text(messages: Sequence[tuple[str, str]]) -> list[str]:
     """Return distinct messages with their number of rows, the most frequent first.
 
     Messages that differ only in numbers are counted together and shown by the first of them.
@@ -196,12 +198,12 @@ def _counted(messages: Sequence[tuple[str, str]]) -> list[str]:
     ]
 
 
-def _pairs(rows: Any, first: str, second: str) -> Iterator[tuple[Any, Any]]:
+def _key_value_pairs(rows: Any, first: str, second: str) -> Iterator[tuple[Any, Any]]:
     if {first, second} <= set(rows.column_names):
         yield from zip(rows[first].to_pylist(), rows[second].to_pylist(), strict=True)
 
 
-def _figures(sweep: FinishedSweep, rows: Any, levels: Levels) -> Iterator[Part]:
+def _inline_figures(sweep: FinishedSweep, rows: Any, levels: Levels) -> Iterator[Part]:
     from tcpcast.report.figures import inline  # noqa: PLC0415 - matplotlib is slow to import
     from tcpcast.report.sweep_figures import drawn_sweep, sweep_setup  # noqa: PLC0415
 
@@ -218,7 +220,7 @@ def _figures(sweep: FinishedSweep, rows: Any, levels: Levels) -> Iterator[Part]:
         yield from shown
 
 
-def _origin(sweep: FinishedSweep) -> str:
+def _origin_parts(sweep: FinishedSweep) -> str:
     default = "all that apply and are quick"
     engines = default if sweep.engines is None else ", ".join(sweep.engines)
     several = f", {sweep.replications} replications" if sweep.replications > 1 else ""

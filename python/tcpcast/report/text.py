@@ -85,21 +85,25 @@ def laid_out(parts: Iterable[Part], width: int) -> Iterator[Line]:
     for part in parts:
         match part:
             case Paragraph():
-                yield from _paragraph(part, width)
+                yield from _paragraph_lines(part, width)
             case Heading():
-                yield from (*_paragraph(BLANK, width), *_paragraph(_of_heading(part), width))
+                yield from (
+                    *_paragraph_lines(BLANK, width),
+                    *_paragraph_lines(_heading_lines(part), width),
+                )
             case Table():
-                yield from _table(part, width)
+                yield from _table_lines(part, width)
             case SideBySide():
                 yield from _side_by_side(part, width)
             case Share():
-                yield _line(_share(part, width))
+                yield _styled_line(_share_lines(part, width))
             case Code():
                 yield from (
-                    _line(f"  {line}") for line in escape_control_characters(part.text).splitlines()
+                    _styled_line(f"  {line}")
+                    for line in escape_control_characters(part.text).splitlines()
                 )
             case Figure():
-                yield from _paragraph(Paragraph(part.caption, "aside"), width)
+                yield from _paragraph_lines(Paragraph(part.caption, "aside"), width)
 
 
 def text(parts: Iterable[Part], width: int = PIPE_WIDTH) -> str:
@@ -128,7 +132,7 @@ def print_parts(parts: Iterable[Part]) -> None:
 
 def table_width(columns: Sequence[Column]) -> int:
     """Return the width of a table of these columns."""
-    return _width_of([column_width(column) for column in columns])
+    return _display_width([column_width(column) for column in columns])
 
 
 def column_width(column: Column) -> int:
@@ -142,15 +146,15 @@ def bar(share: float, length: int = BAR) -> str:
     return (EIGHTHS[8] * (eighths // 8) + EIGHTHS[eighths % 8]).rstrip()
 
 
-def _line(shown: str, style: Style = "") -> Line:
+def _styled_line(shown: str, style: Style = "") -> Line:
     return Line(((shown, style),))
 
 
-def _of_heading(part: Heading) -> Paragraph:
+def _heading_lines(part: Heading) -> Paragraph:
     return Paragraph(part.text, "heading")
 
 
-def _paragraph(part: Paragraph, width: int) -> Iterator[Line]:
+def _paragraph_lines(part: Paragraph, width: int) -> Iterator[Line]:
     """Yield the lines of a paragraph, aligned with the text after the mark."""
     style = _STYLES.get(part.role, "")
     mark, lead = escape_control_characters(part.mark), escape_control_characters(part.lead)
@@ -172,7 +176,7 @@ def _paragraph(part: Paragraph, width: int) -> Iterator[Line]:
         yield Line(((shown[:head], leading), (shown[head:], style)))
 
 
-def _share(part: Share, width: int) -> str:
+def _share_lines(part: Share, width: int) -> str:
     """Return a share as a number and, if there is space, as a bar."""
     mark, name = escape_control_characters(part.mark), escape_control_characters(part.name)
     text = f"{mark}{name:<18}{100 * part.share:4.0f} %"
@@ -180,36 +184,36 @@ def _share(part: Share, width: int) -> str:
     return text if length < MIN_BAR else text + _GAP + bar(part.share, length)
 
 
-def _table(part: Table, width: int) -> Iterator[Line]:
+def _table_lines(part: Table, width: int) -> Iterator[Line]:
     if part.title:
-        yield _line(escape_control_characters(part.title), "bold")
-    columns = _fitting(part, width)
+        yield _styled_line(escape_control_characters(part.title), "bold")
+    columns = _fitting_columns(part, width)
     repeated = min(part.repeated, len(columns) - 1)
     first, rest = columns[:repeated], columns[repeated:]
     while rest:
         count = len(rest)
         while count > 1 and _min_width([*first, *rest[:count]]) > width:
             count -= 1
-        yield from _grid([*first, *rest[:count]], width, part.emphasized)
+        yield from _grid_lines([*first, *rest[:count]], width, part.emphasized)
         rest = rest[count:]
         if rest:
-            yield _line("")
+            yield _styled_line("")
 
 
-def _fitting(part: Table, width: int) -> list[Column]:
+def _fitting_columns(part: Table, width: int) -> list[Column]:
     """Return the columns to show, without those that do not fit."""
     columns = list(part.columns)
     if not part.ends:
-        return _dropped(columns, width)
+        return _drop_columns(columns, width)
     ends = part.all_columns[0]
     if table_width([ends, *columns]) > width:  # addresses on two lines, but never truncated
         two_lines = [f"{source}{ARROW}".rstrip() for source, _ in part.ends]
         room = max(map(_text_width, (ends.heading, *two_lines, *(to for _, to in part.ends))))
         ends = replace(ends, min_width=room)
-    return _dropped([ends, *columns], width)
+    return _drop_columns([ends, *columns], width)
 
 
-def _dropped(columns: list[Column], width: int) -> list[Column]:
+def _drop_columns(columns: list[Column], width: int) -> list[Column]:
     """Drop columns with a ``drop_order`` until the table fits with wrapped cells."""
     for order in sorted({column.drop_order for column in columns} - {0}):
         if _min_width(columns) <= width:
@@ -220,13 +224,13 @@ def _dropped(columns: list[Column], width: int) -> list[Column]:
 
 def _min_width(columns: Sequence[Column]) -> int:
     """Return the minimum width of a table whose text columns wrap."""
-    return _width_of([min(w, c.min_width or w) for c in columns for w in [column_width(c)]])
+    return _display_width([min(w, c.min_width or w) for c in columns for w in [column_width(c)]])
 
 
 def _wrapped_widths(columns: Sequence[Column], widths: list[int], width: int | None) -> list[int]:
     """Return the widths of columns, with the widest text columns narrowed as far as necessary."""
     result = list(widths)
-    excess = 0 if width is None else _width_of(widths) - width
+    excess = 0 if width is None else _display_width(widths) - width
     headings = [
         max(map(_text_width, escape_control_characters(c.heading).split("\n"))) for c in columns
     ]
@@ -242,7 +246,7 @@ def _wrapped_widths(columns: Sequence[Column], widths: list[int], width: int | N
     return result
 
 
-def _grid(
+def _grid_lines(
     columns: Sequence[Column], width: int | None = None, emphasized: Sequence[int] = ()
 ) -> Iterator[Line]:
     """Yield a table: bottom-aligned headings, a rule, and the rows."""
@@ -264,11 +268,11 @@ def _grid(
             lines[index - height + own] if index >= height - own else ""
             for lines, own in zip(all_lines, heights, strict=True)
         ]
-        yield _row(columns, widths, heads, heading=True)
-    yield _line("─" * _width_of(widths))
+        yield _row_lines(columns, widths, heads, heading=True)
+    yield _styled_line("─" * _display_width(widths))
     for index, wrapped in enumerate(zip(*bodies, strict=True)):
         for cells in zip_longest(*wrapped, fillvalue=""):
-            yield _row(columns, widths, cells, style="yellow" if index in emphasized else "")
+            yield _row_lines(columns, widths, cells, style="yellow" if index in emphasized else "")
 
 
 def _wrapped_cell(cell: str, width: int) -> list[str]:
@@ -281,7 +285,7 @@ def _wrapped_cell(cell: str, width: int) -> list[str]:
     return [line.replace("\u00a0%", " %") for line in lines]
 
 
-def _width_of(widths: Sequence[int]) -> int:
+def _display_width(widths: Sequence[int]) -> int:
     """Return the width of a table with columns of these widths."""
     return 2 + sum(widths) + len(_GAP) * (len(widths) - 1)
 
@@ -295,7 +299,7 @@ def _column_lines(column: Column) -> list[str]:
     ]
 
 
-def _row(
+def _row_lines(
     columns: Sequence[Column],
     widths: Sequence[int],
     cells: Sequence[str],
@@ -328,16 +332,16 @@ def _side_by_side(part: SideBySide, width: int) -> Iterator[Line]:
     """Yield a table if it fits, otherwise a list with one heading per metric."""
     columns = side_by_side_columns(part.comparison, part.title)
     if table_width(columns) <= width:
-        yield from _grid(columns)
+        yield from _grid_lines(columns)
         return
     if part.title:
-        yield _line(escape_control_characters(part.title), "bold")
-    yield from _list(part.comparison, width)
+        yield _styled_line(escape_control_characters(part.title), "bold")
+    yield from _list_lines(part.comparison, width)
     if engines_with_intervals(part.comparison):
-        yield _line("± and low–high: 95 % interval", "dim")
+        yield _styled_line("± and low–high: 95 % interval", "dim")
 
 
-def _list(comparison: Comparison, width: int) -> Iterator[Line]:
+def _list_lines(comparison: Comparison, width: int) -> Iterator[Line]:
     blocks = []
     for row in comparison.rows:
         scale = row_scale(row)
@@ -353,7 +357,7 @@ def _list(comparison: Comparison, width: int) -> Iterator[Line]:
     widths = _list_widths(row for _, rows in blocks for row in rows)
     narrow = sum(widths) + 3 * len(_GAP) > width
     for name, rows in blocks:
-        yield _line(escape_control_characters(name), "bold")
+        yield _styled_line(escape_control_characters(name), "bold")
         if narrow:
             widths = _list_widths(rows)
         # Few rows have both an interval and a difference, so in little space these columns overlap.

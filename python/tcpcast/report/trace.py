@@ -59,16 +59,20 @@ def capture_parts(
     if given, instead of directions. ``verdict`` is False if the verdict is shown before.
     """
     parts: list[Part] = [Paragraph(capture_verdict(capture, groups), "heading")] if verdict else []
-    parts += [BLANK, Paragraph(_headline(capture)), *_failures(capture)]
+    parts += [BLANK, Paragraph(_headline_parts(capture)), *_failure_parts(capture)]
     if groups is None:
         parts += service_parts(capture.services, most)
     if capture.connections["src"].size:
         if groups is not None:
             parts += [BLANK, *group_parts(groups, most)]
         else:
-            parts += [BLANK, *_table(capture.connections, most), *_rest(capture.rest)]
+            parts += [
+                BLANK,
+                *_direction_table(capture.connections, most),
+                *_omitted_lines(capture.rest),
+            ]
             parts += _limit_bytes(transfers(capture.connections))
-            parts += _reasons(capture, EXPLAINED)
+            parts += _reason_parts(capture, EXPLAINED)
     if capture.between:
         parts += [BLANK, *between_parts(capture.between)]
     if capture.damaged or capture.interrupted:
@@ -130,18 +134,18 @@ def json_lines(
         yield f'{json.dumps(first)[:-1]}, "{name}": ['
         table = _worst(table, most)
         advised = name == "connections"
-        yield from _objects(advised_rows(table, capture.services) if advised else rows(table))
+        yield from _json_objects(advised_rows(table, capture.services) if advised else rows(table))
         if groups is not None:
             yield '], "groups": ['
-            yield from _objects(rows(_first(groups[index], most)))
+            yield from _json_objects(rows(_first(groups[index], most)))
         for title, more in ({} if models is None else models[index]).items():
             yield f'], "{title}": ['
-            yield from _objects(rows(more))
+            yield from _json_objects(rows(more))
         yield "]}" + ("" if capture is captures[-1] else ",")
     yield "]}"
 
 
-def _objects(objects: Iterable[dict[str, Any]]) -> Iterator[str]:
+def _json_objects(objects: Iterable[dict[str, Any]]) -> Iterator[str]:
     """Yield one line per object, separated by commas."""
     line = None
     for row in objects:
@@ -174,7 +178,7 @@ def worst_first(connections: Table) -> Figures:
     return np.lexsort(keys)
 
 
-def _headline(capture: Capture) -> str:
+def _headline_parts(capture: Capture) -> str:
     count = capture.connection_count
     segments = f"{capture.segments:,} TCP segment{'' if capture.segments == 1 else 's'}"
     text = f"{capture.file}: {segments} in {count:,} connection{'' if count == 1 else 's'}"
@@ -182,7 +186,7 @@ def _headline(capture: Capture) -> str:
     return text + (f", {empty:,} of them without data" if empty > 0 else "")
 
 
-def _failures(capture: Capture) -> list[Part]:
+def _failure_parts(capture: Capture) -> list[Part]:
     """Return a sentence on failed connections, one sentence per kind, and one on keepalives.
 
     The first sentence is omitted if the verdict says the same.
@@ -197,7 +201,7 @@ def _failures(capture: Capture) -> list[Part]:
     return [*parts, *alive]
 
 
-def _table(connections: Table, most: int | None) -> list[Part]:
+def _direction_table(connections: Table, most: int | None) -> list[Part]:
     order = worst_first(connections)[:most]
     shown = {name: column[order] for name, column in connections.items()}
     ends = list(zip(shown["src"].tolist(), shown["dst"].tolist(), strict=True))
@@ -220,7 +224,7 @@ def _limit_bytes(table: Table) -> list[Part]:
     return [BLANK, Paragraph(title), *bars]
 
 
-def _rest(rest: dict[str, int]) -> list[Paragraph]:
+def _omitted_lines(rest: dict[str, int]) -> list[Paragraph]:
     """Return the totals of directions that have no row because there are too many."""
     lines = []
     if rest.get("directions"):
@@ -257,11 +261,13 @@ def direction_columns(shown: Table) -> list[Column]:
         Column(f"PFTK\n{scale.unit}", figures(model, 1 / scale.factor), drop_order=1),
     ]
     if "limited_by" in shown:
-        columns.append(Column("limited\nby", _limits(shown), right=False, min_width=LIMIT_WIDTH))
+        columns.append(
+            Column("limited\nby", _limit_parts(shown), right=False, min_width=LIMIT_WIDTH)
+        )
     return columns
 
 
-def _limits(shown: Table) -> list[str]:
+def _limit_parts(shown: Table) -> list[str]:
     """Return the limit of each direction, and its share of the time if it is a state."""
     states = shown["limited_by"].tolist()
     limits = zip(limit_keys(shown).tolist(), states, shares(shown).tolist(), strict=True)
@@ -277,7 +283,7 @@ def _is_timed(limit: str, state: str, share: float) -> bool:
     return same and state != "unknown" and math.isfinite(share)
 
 
-def _reasons(capture: Capture, most: int) -> list[Part]:
+def _reason_parts(capture: Capture, most: int) -> list[Part]:
     """Return the advice on the worst directions, or all details if there is one connection."""
     connections = capture.connections
     order = worst_first(connections)

@@ -40,39 +40,39 @@ ENDS = {
 def detail_parts(row: Row, advice: str) -> list[Part]:
     """Return one paragraph per subject of a row of ``connections``, bars, and the advice."""
     texts = {
-        "tap": _tap(row),
-        "sent": _sent(row),
-        "retrans": _retransmissions(row),
-        "loss": _loss(row),
-        "RTT": _rtt(row),
-        "windows": _windows(row),
-        "options": _options(row),
-        "models": _models(row),
+        "tap": _tap_line(row),
+        "sent": _sent_lines(row),
+        "retrans": _retransmission_lines(row),
+        "loss": _loss_lines(row),
+        "RTT": _rtt_lines(row),
+        "windows": _window_lines(row),
+        "options": _option_lines(row),
+        "models": _model_lines(row),
     }
-    parts: list[Part] = [_labelled(label, text) for label, text in texts.items() if text]
-    parts += _shares(row)
+    parts: list[Part] = [_labelled_line(label, text) for label, text in texts.items() if text]
+    parts += _share_lines(row)
     if advice:
-        parts.append(_labelled("why", advice))
+        parts.append(_labelled_line("why", advice))
     return parts
 
 
-def _labelled(label: str, text: str) -> Paragraph:
+def _labelled_line(label: str, text: str) -> Paragraph:
     return Paragraph(text, "", f" {label}".ljust(LABEL))
 
 
-def _known(value: float | None) -> bool:
+def _known_values(value: float | None) -> bool:
     return value is not None and math.isfinite(value)
 
 
-def _ms(seconds: float) -> str:
+def _in_ms(seconds: float) -> str:
     return figure(seconds * 1e3)
 
 
-def _plural(count: int, one: str) -> str:
+def _counted_noun(count: int, one: str) -> str:
     return f"{count:,} {one}{'' if count == 1 else 's'}"
 
 
-def _tap(row: Row) -> str:
+def _tap_line(row: Row) -> str:
     side = {
         "sender": "at the sender",
         "receiver": "at the receiver",
@@ -82,9 +82,9 @@ def _tap(row: Row) -> str:
     return f"{side}{start}; {ENDS[row['end']]}"
 
 
-def _sent(row: Row) -> str:
-    text = f"{_plural(row['data_packets'], 'data packet')}, {volume(row['bytes'])}"
-    if not _known(row["throughput_bps"]):
+def _sent_lines(row: Row) -> str:
+    text = f"{_counted_noun(row['data_packets'], 'data packet')}, {volume(row['bytes'])}"
+    if not _known_values(row["throughput_bps"]):
         return text
     return (
         f"{text} in {time(row['duration_s'])}: throughput {rate(row['throughput_bps'])}, goodput "
@@ -92,7 +92,7 @@ def _sent(row: Row) -> str:
     )
 
 
-def _retransmissions(row: Row) -> str:
+def _retransmission_lines(row: Row) -> str:
     if not row["retransmissions"]:
         return "none"
     by = ", ".join(f"{row[name]:,} {cause}" for name, cause in CAUSES.items() if row[name])
@@ -101,7 +101,7 @@ def _retransmissions(row: Row) -> str:
     return f"{row['retransmissions']:,}: {by}{more}"
 
 
-def _loss(row: Row) -> str:
+def _loss_lines(row: Row) -> str:
     if not row["td"] + row["to"] + row["td_paper"] + row["to_paper"]:
         return "no indication"
     text = (
@@ -109,46 +109,48 @@ def _loss(row: Row) -> str:
         f"{row['to_paper']:,}), p = {figure(100 * row['loss_indication_ratio'])} %"
     )
     if row["timeouts"]:
-        text += f"; {_plural(row['timeouts'], 'timeout')}"
+        text += f"; {_counted_noun(row['timeouts'], 'timeout')}"
         text += f", up to {row['max_backoff']} consecutive" if row["max_backoff"] > 1 else ""
-        text += f", T0 = {time(row['t0_s'])}" if _known(row["t0_s"]) else ""
+        text += f", T0 = {time(row['t0_s'])}" if _known_values(row["t0_s"]) else ""
     return text
 
 
-def _rtt(row: Row) -> str:
+def _rtt_lines(row: Row) -> str:
     bound = "at least " if row["rtt_lower_bound"] else ""
-    parts = [f"mean {bound}{_ms(row['rtt_mean_s'])} ms"] if _known(row["rtt_mean_s"]) else []
-    if _known(row["rtt_min_s"]):
+    parts = (
+        [f"mean {bound}{_in_ms(row['rtt_mean_s'])} ms"] if _known_values(row["rtt_mean_s"]) else []
+    )
+    if _known_values(row["rtt_min_s"]):
         parts.append(
-            f"from the tap: min {_ms(row['rtt_min_s'])}, median {_ms(row['rtt_p50_s'])}, "
-            f"95 % {_ms(row['rtt_p95_s'])}, 99 % {_ms(row['rtt_p99_s'])}, "
-            f"max {_ms(row['rtt_max_s'])}"
+            f"from the tap: min {_in_ms(row['rtt_min_s'])}, median {_in_ms(row['rtt_p50_s'])}, "
+            f"95 % {_in_ms(row['rtt_p95_s'])}, 99 % {_in_ms(row['rtt_p99_s'])}, "
+            f"max {_in_ms(row['rtt_max_s'])}"
         )
     if row["rtt_withheld"]:
         parts.append("no mean: acks without data are missing from the capture")
-    if _known(row["handshake_rtt_s"]):
-        parts.append(f"handshake {_ms(row['handshake_rtt_s'])}")
+    if _known_values(row["handshake_rtt_s"]):
+        parts.append(f"handshake {_in_ms(row['handshake_rtt_s'])}")
     return "; ".join(parts)
 
 
-def _windows(row: Row) -> str:
+def _window_lines(row: Row) -> str:
     parts = []
-    if _known(row["w_max_pkts"]):
+    if _known_values(row["w_max_pkts"]):
         window = f"{figure(row['w_max_pkts'])} packets, {volume(row['window_max_bytes'])}"
         parts.append(f"W_max {window}")
-    if _known(row["flight_mean_bytes"]):
+    if _known_values(row["flight_mean_bytes"]):
         mean, maximum = row["flight_mean_bytes"], row["flight_max_bytes"]
         parts.append(f"in flight {volume(mean)} mean, {volume(maximum)} max")
-    if _known(row["initial_window_pkts"]):
-        parts.append(f"initial {_plural(int(row['initial_window_pkts']), 'packet')}")
-    if _known(row["packets_per_ack"]):
-        parts.append(f"{figure(row['packets_per_ack'])} packets per ack{_growth(row)}")
+    if _known_values(row["initial_window_pkts"]):
+        parts.append(f"initial {_counted_noun(int(row['initial_window_pkts']), 'packet')}")
+    if _known_values(row["packets_per_ack"]):
+        parts.append(f"{figure(row['packets_per_ack'])} packets per ack{_growth_line(row)}")
     if row.get("looks_like", UNKNOWN) != UNKNOWN:
-        parts.append(_control(row))
+        parts.append(_congestion_control_line(row))
     return "; ".join(parts)
 
 
-def _control(row: Row) -> str:
+def _congestion_control_line(row: Row) -> str:
     """Return the probable congestion control and the matching model."""
     control, factor = row["looks_like"], row["window_reduction"]
     if control == BBR:
@@ -157,26 +159,26 @@ def _control(row: Row) -> str:
     return f"behaves like {name} (a loss reduces the window to {figure(factor)}); model {model}"
 
 
-def _growth(row: Row) -> str:
+def _growth_line(row: Row) -> str:
     """Return the input b of PFTK, with a reason if it is not the number of packets per ack."""
     if row["window_grows_by"] == "packets" and row["packets_per_ack"] > 1:
         return ", but the window grows per acked packet (b = 1)"
     return f" (b = {figure(max(row['packets_per_ack'], 1.0))})"
 
 
-def _options(row: Row) -> str:
+def _option_lines(row: Row) -> str:
     if not row["syn_captured"]:
         return ""
-    parts = [f"MSS {row['mss_bytes']:.0f} B"] if _known(row["mss_bytes"]) else []
+    parts = [f"MSS {row['mss_bytes']:.0f} B"] if _known_values(row["mss_bytes"]) else []
     scale = row["window_scale"]
-    parts.append(f"window scale {scale:.0f}" if _known(scale) else "no window scaling")
+    parts.append(f"window scale {scale:.0f}" if _known_values(scale) else "no window scaling")
     named = {"sack": "SACK", "timestamps": "timestamps", "ecn": "ECN"}
     return ", ".join(parts + [("" if row[key] else "no ") + name for key, name in named.items()])
 
 
-def _models(row: Row) -> str:
+def _model_lines(row: Row) -> str:
     # If the clock of the capture steps back, the data may end before they begin: rate unknown.
-    if not (_known(row["pftk_pps"]) and _known(row["send_rate_pps"])):
+    if not (_known_values(row["pftk_pps"]) and _known_values(row["send_rate_pps"])):
         return ""
     packet = row["throughput_bps"] / row["send_rate_pps"]
     return (
@@ -185,12 +187,14 @@ def _models(row: Row) -> str:
     )
 
 
-def _shares(row: Row) -> list[Share]:
+def _share_lines(row: Row) -> list[Share]:
     """Return one bar per limit of the direction, the longest first."""
     if "limited_by" not in row:
         return []
     all_shares = [(row[f"share_{name}"], LIMIT_NAMES[name]) for name in LIMITS]
-    known = sorted(((value, name) for value, name in all_shares if _known(value)), reverse=True)
+    known = sorted(
+        ((value, name) for value, name in all_shares if _known_values(value)), reverse=True
+    )
     shown = [(value, name) for value, name in known if value >= MIN_SHARE]
     return [
         Share(name, value, (" limited by" if index == 0 else "").ljust(LABEL))

@@ -35,11 +35,11 @@ def group_parts(groups: Table, most: int | None = None) -> list[Part]:
         (host_text(source), "" if source == destination == ANY else host_text(destination))
         for source, destination in zip(shown["src"].tolist(), shown["dst"].tolist(), strict=True)
     ]
-    parts: list[Part] = [Columns(_columns(shown), ends=ends)]
+    parts: list[Part] = [Columns(_group_columns(shown), ends=ends)]
     left = groups["src"].size - order.size
     if left > 0:
         parts.append(Paragraph(f"… and {left:,} more; --all prints all", mark=" "))
-    return [*parts, BLANK, *_notes(shown)]
+    return [*parts, BLANK, *_note_lines(shown)]
 
 
 def host_text(host: str) -> str:
@@ -47,8 +47,8 @@ def host_text(host: str) -> str:
     return "all" if host == ANY else host
 
 
-def _columns(shown: Table) -> list[Column]:
-    rates = _rates(shown)
+def _group_columns(shown: Table) -> list[Column]:
+    rates = _rate_columns(shown)
     scale = rate_scale(np.concatenate([shown["throughput_bps"], *rates.values()]))
     exact = np.isfinite(shown["loss_ratio"])
     lost = np.where(exact, shown["loss_ratio"], shown["loss_ratio_estimate"])
@@ -77,14 +77,14 @@ def _columns(shown: Table) -> list[Column]:
     ]
 
 
-def _rates(shown: Table) -> dict[str, Figures]:
+def _rate_columns(shown: Table) -> dict[str, Figures]:
     """Return the rates by models in bit/s of payload, using the mean packet size."""
     with np.errstate(divide="ignore", invalid="ignore"):
         packet = shown["throughput_bps"] / shown["send_rate_pps"]
         return {name: shown[f"{model}_pps"] * packet for name, model in MODELS.items()}
 
 
-def _notes(shown: Table) -> list[Paragraph]:
+def _note_lines(shown: Table) -> list[Paragraph]:
     notes = [
         Paragraph(
             "p: loss indications of all flows per packet; p_e: loss events of the group per "

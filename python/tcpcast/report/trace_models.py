@@ -40,7 +40,7 @@ def model_parts(connections: Table, modelled: Sequence[Modelled], examined: int)
     """
     parts: list[Part] = []
     for each in modelled:
-        parts += [BLANK, *_direction(connections, each)]
+        parts += [BLANK, *_direction_parts(connections, each)]
     lossless = examined - len(modelled)
     if lossless:
         have = "direction has" if lossless == 1 else "directions have"
@@ -49,7 +49,7 @@ def model_parts(connections: Table, modelled: Sequence[Modelled], examined: int)
     return parts
 
 
-def _direction(connections: Table, modelled: Modelled) -> list[Part]:
+def _direction_parts(connections: Table, modelled: Modelled) -> list[Part]:
     values, errors = modelled.rates, modelled.errors
     measured = float(values["send_rate_pps"])
     rates = {name: float(values[f"{name}_pps"]) for name in CALLED}
@@ -74,22 +74,22 @@ def _direction(connections: Table, modelled: Modelled) -> list[Part]:
         ),
         Column(
             "error in\n100 s",
-            [ABSENT, *(ABSENT if marks[name] else _error(errors, name) for name in shown)],
+            [ABSENT, *(ABSENT if marks[name] else _error_cell(errors, name) for name in shown)],
         ),
     ]
     ends = f"{connections['src'][modelled.row]}{ARROW}{connections['dst'][modelled.row]}"
     parts: list[Part] = [
         Paragraph(ends, "heading"),
-        Paragraph(_inputs(values), "", "  "),
+        Paragraph(_input_columns(values), "", "  "),
         Columns(columns),
     ]
     if any(marks.values()):
         key = f"{UNTRUSTED} outside the formula's domain (see tcpcast engines), not compared"
         parts.append(Paragraph(key, "aside", "  "))
-    return [*parts, _classes(modelled.intervals)]
+    return [*parts, _interval_class_parts(modelled.intervals)]
 
 
-def _inputs(values: dict[str, Any]) -> str:
+def _input_columns(values: dict[str, Any]) -> str:
     window = values["receiver_window_pkts"]
     w_max = f"{figure(window)} packets" if math.isfinite(window) else "not announced"
     loss = figure(100 * values["loss_indication_ratio"])
@@ -105,13 +105,13 @@ def _relative_error(share: float) -> str:
     return f"{100 * share:+.0f} %" if math.isfinite(share) else ABSENT
 
 
-def _error(errors: Table, name: str) -> str:
+def _error_cell(errors: Table, name: str) -> str:
     if name not in OF_LOSS or not math.isfinite(errors[name][0]):
         return ABSENT
     return f"{100 * errors[name][0]:.0f} %"
 
 
-def _classes(intervals: Table) -> Paragraph:
+def _interval_class_parts(intervals: Table) -> Paragraph:
     """Return the number of intervals per class of the longest sequence of timeouts."""
     names, counted = np.unique(intervals["class"], return_counts=True)
     order = np.lexsort((names, np.char.startswith(names, "T0"), ~np.char.startswith(names, "TD")))

@@ -24,23 +24,26 @@ def service_parts(services: Table, most: int | None) -> list[Part]:
     count = services["server"].size
     if not count:
         return []
-    parts: list[Part] = [BLANK, Columns(_columns(_first(services, most)), title="")]
+    parts: list[Part] = [
+        BLANK,
+        Columns(_service_columns(_first_services(services, most)), title=""),
+    ]
     if most is not None and count > most:
         parts.append(Paragraph(f"… and {count - most:,} more services; --all prints all", mark=" "))
-    explained = _first(services, EXPLAINED)
+    explained = _first_services(services, EXPLAINED)
     for index, verdict in enumerate(sentences(explained)):
         row = {name: column[index] for name, column in explained.items()}
         parts += [BLANK, Paragraph(f"service {row['server']}", "heading")]
-        texts = (_latency(row), verdict, TAPS[str(row["tap"])])
+        texts = (_latency_columns(row), verdict, TAPS[str(row["tap"])])
         parts += [Paragraph(text, "", "  ") for text in texts if text]
     return parts
 
 
-def _first(table: Table, most: int | None) -> Table:
+def _first_services(table: Table, most: int | None) -> Table:
     return {name: column[:most] for name, column in table.items()}
 
 
-def _columns(shown: Table) -> list[Column]:
+def _service_columns(shown: Table) -> list[Column]:
     def ms(name: str) -> list[str]:
         return figures(shown[name], 1e3)
 
@@ -57,7 +60,7 @@ def _columns(shown: Table) -> list[Column]:
     ]
 
 
-def _latency(row: Table) -> str:
+def _latency_columns(row: Table) -> str:
     """Return the components of the mean latency, and the number of excluded requests."""
     mean = float(row["mean_s"])
     components = []

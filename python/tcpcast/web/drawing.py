@@ -45,14 +45,14 @@ def curve_figure(drawn: Mapping[str, Any], points: Sequence[Mapping[str, Any]]) 
         matplotlib is not installed.
     """
     metric, across = drawn["metric"], drawn["across"]
-    shown, scale = _values(drawn, points), curve_scale(drawn, points)
+    shown, scale = _axis_values(drawn, points), curve_scale(drawn, points)
     labelled = [(x, text) for x, text in zip(drawn["x"], drawn["texts"], strict=True) if x > 0]
     ticks = dict(labelled[:: max(1, math.ceil(len(labelled) / 7))])
     wide = bool(shown) and max(shown) > _WIDE * min(shown) > 0
     label = f"{metric['label'].lower()} ({scale.unit})" if scale.unit else metric["label"]
     series = [
-        *_models(drawn, scale),
-        *_simulated(points, scale),
+        *_model_curves(drawn, scale),
+        *_simulated_points(points, scale),
         *(
             Reference(value / scale.factor, style={"linestyle": "--"})
             for value in drawn["references"].values()
@@ -69,17 +69,17 @@ def curve_figure(drawn: Mapping[str, Any], points: Sequence[Mapping[str, Any]]) 
 
 def curve_scale(drawn: Mapping[str, Any], points: Sequence[Mapping[str, Any]]) -> Scale:
     """Return a readable unit for the median of all values."""
-    shown = _values(drawn, points)
+    shown = _axis_values(drawn, points)
     return scale_of(drawn["metric"]["name"], sorted(shown)[len(shown) // 2] if shown else 1.0)
 
 
-def _values(drawn: Mapping[str, Any], points: Sequence[Mapping[str, Any]]) -> list[float]:
+def _axis_values(drawn: Mapping[str, Any], points: Sequence[Mapping[str, Any]]) -> list[float]:
     """Return all drawn values except zeros."""
     shown = [value for each in drawn["series"] for value in each["values"] if value]
     return shown + [v["value"] for point in points for v in point["values"] if v["value"]]
 
 
-def _models(drawn: Mapping[str, Any], scale: Scale) -> Iterator[Drawable]:
+def _model_curves(drawn: Mapping[str, Any], scale: Scale) -> Iterator[Drawable]:
     for index, each in enumerate(drawn["series"]):
         known = [
             (x, value / scale.factor, trusted)
@@ -93,7 +93,7 @@ def _models(drawn: Mapping[str, Any], scale: Scale) -> Iterator[Drawable]:
         yield Series(across, inside, each["name"], style | {"linewidth": 1.8})
 
 
-def _simulated(points: Sequence[Mapping[str, Any]], scale: Scale) -> Iterator[Drawable]:
+def _simulated_points(points: Sequence[Mapping[str, Any]], scale: Scale) -> Iterator[Drawable]:
     names = dict.fromkeys(value["name"] for point in points for value in point["values"])
     for index, name in enumerate(names):
         given = [

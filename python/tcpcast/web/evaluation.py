@@ -62,17 +62,17 @@ def evaluate(request: Mapping[str, Any]) -> dict[str, Any]:
     asked, values = read_request(request)
     without = asked.slow if request.get("quick") is True else ()
     simulated = request.get("simulated") is True
-    return by_field(asked, lambda: _evaluated(asked, values, without, simulated))
+    return by_field(asked, lambda: _evaluate_question(asked, values, without, simulated))
 
 
-def _evaluated(
+def _evaluate_question(
     asked: Question, values: Values, without: Collection[str], simulated: bool
 ) -> dict[str, Any]:
     given = asked.formulas(values, without)
     tables = typed(dict(asked.tables(values)))
     scenario = asked.scenario(values)
     facts = asked.facts(values, given, None)
-    rows = [_row(asked, each) for each in given]
+    rows = [_answer_row(asked, each) for each in given]
     table = facts.table
     return {
         "question": asked.name,
@@ -81,7 +81,7 @@ def _evaluated(
         "left_out": list(without),
         "summary": describe(scenario),
         **_heading(asked, facts, scenario, given),
-        "metric": _metric(asked.metric),
+        "metric": _metric_of_answer(asked.metric),
         "answers": sorted(rows, key=lambda row: (row["value"] is None, not row["trusted"])),
         "table": table and {"caption": table[0], "columns": table[1], "rows": table[2]},
         "positions": {f.name: f.position(values.get(f.name, "")) for f in asked.fields},
@@ -161,10 +161,10 @@ def curve(request: Mapping[str, Any]) -> dict[str, Any]:
         As for :func:`evaluate`; or the field has no axis.
     """
     asked, values = read_request(request)
-    return by_field(asked, lambda: _curve(asked, values, axis_of(asked, request)))
+    return by_field(asked, lambda: _curve_points(asked, values, axis_of(asked, request)))
 
 
-def _curve(asked: Question, values: Values, axis: str) -> dict[str, Any]:
+def _curve_points(asked: Question, values: Values, axis: str) -> dict[str, Any]:
     here = asked.asked(values, axis)
     texts = along(asked, axis, here, CURVE_POINTS)
     field = asked.field(axis)
@@ -184,7 +184,7 @@ def _curve(asked: Question, values: Values, axis: str) -> dict[str, Any]:
                 amounts[at] = shown(asked.metric, metric)["text"]
     return {
         "across": {"name": axis, "label": field.label},
-        "metric": _metric(asked.metric),
+        "metric": _metric_of_answer(asked.metric),
         "texts": texts,
         "x": [field.number(text) for text in texts],
         "here": field.number(here),
@@ -261,7 +261,7 @@ def _field_error(asked: Question, key: str, text: str) -> FieldError:
     return FieldError("" if field is None else field.name, f"{name}: {text}" if name else text)
 
 
-def _row(asked: Question, given: Given) -> dict[str, Any]:
+def _answer_row(asked: Question, given: Given) -> dict[str, Any]:
     metric, found = asked.metric, given.answer
     refusal = None if found.applies else found.refusal(asked.names)
     entry = REGISTRY[found.engine]
@@ -304,7 +304,7 @@ def finite(value: float | None) -> float | None:
     return None if value is None or not math.isfinite(value) else value
 
 
-def _metric(name: str) -> dict[str, Any]:
+def _metric_of_answer(name: str) -> dict[str, Any]:
     words = label(name)
     unit = "%" if is_percentage(name) else unit_of(name)
     return {"name": name, "label": words[:1].upper() + words[1:], "unit": unit}

@@ -57,12 +57,12 @@ def report(request: Mapping[str, Any]) -> dict[str, str]:
         *(Paragraph(sentence) for sentence in result["sentences"]),
         Paragraph(f"{result['summary']}.", "aside"),
         *_warnings(result["warnings"][:MAX_WARNINGS]),
-        *_answers(result),
-        *_simulated(drawn, points),
-        *_curve(drawn, points),
-        *(_over_time(request) if points else ()),
+        *_answer_parts(result),
+        *_simulated_parts(drawn, points),
+        *_curve_figure(drawn, points),
+        *(_over_time_figure(request) if points else ()),
         *_more_warnings(result["warnings"][MAX_WARNINGS:]),
-        *_inputs(result),
+        *_input_table(result),
     ]
     html = html_page(Document(result["title"], parts), output.REPORT.mark.decode())
     return {"file": f"tcpcast-{result['question']}.html", "html": html}
@@ -78,7 +78,7 @@ def _more_warnings(texts: Sequence[str]) -> Iterator[Part]:
         yield from _warnings(texts)
 
 
-def _answers(result: Mapping[str, Any]) -> Iterator[Part]:
+def _answer_parts(result: Mapping[str, Any]) -> Iterator[Part]:
     given = [row for row in result["answers"] if row["value"] is not None]
     yield Heading("Models")
     if given:
@@ -105,7 +105,7 @@ def _answers(result: Mapping[str, Any]) -> Iterator[Part]:
         yield Table([Column(name, column, False) for name, column in columns], table["caption"])
 
 
-def _simulated(drawn: Mapping[str, Any], points: Points) -> Iterator[Part]:
+def _simulated_parts(drawn: Mapping[str, Any], points: Points) -> Iterator[Part]:
     rows = [(point, value) for point in points for value in point["values"]]
     if not rows:
         return
@@ -121,7 +121,7 @@ def _simulated(drawn: Mapping[str, Any], points: Points) -> Iterator[Part]:
     )
 
 
-def _curve(drawn: Mapping[str, Any], points: Points) -> Iterator[Part]:
+def _curve_figure(drawn: Mapping[str, Any], points: Points) -> Iterator[Part]:
     yield Heading(f"{drawn['metric']['label']} by {drawn['across']['label'].lower()}")
     try:
         yield curve_figure(drawn, points)
@@ -132,7 +132,7 @@ def _curve(drawn: Mapping[str, Any], points: Points) -> Iterator[Part]:
         Column(
             f"{each['name']}\n{scale.unit}",
             [
-                _number(*cell, scale.factor)
+                _number_text(*cell, scale.factor)
                 for cell in zip(each["values"], each["trusted"], strict=True)
             ],
         )
@@ -141,7 +141,7 @@ def _curve(drawn: Mapping[str, Any], points: Points) -> Iterator[Part]:
     yield Table([Column(drawn["across"]["label"], drawn["texts"], right=False), *series])
 
 
-def _over_time(request: Mapping[str, Any]) -> Iterator[Part]:
+def _over_time_figure(request: Mapping[str, Any]) -> Iterator[Part]:
     """Yield figures of the simulated run over time, or of its completion times."""
     try:
         scenario, found = run_over_time(request)
@@ -153,7 +153,7 @@ def _over_time(request: Mapping[str, Any]) -> Iterator[Part]:
         yield from shown
 
 
-def _inputs(result: Mapping[str, Any]) -> Iterator[Part]:
+def _input_table(result: Mapping[str, Any]) -> Iterator[Part]:
     fields = [f for f in question(result["question"]).fields if f.name in result["values"]]
     yield Heading("Inputs")
     yield Table(
@@ -169,5 +169,5 @@ def _inputs(result: Mapping[str, Any]) -> Iterator[Part]:
     yield Paragraph(f"tcpcast {version('tcpcast')}", "aside")
 
 
-def _number(value: float | None, trusted: bool, factor: float) -> str:
+def _number_text(value: float | None, trusted: bool, factor: float) -> str:
     return ABSENT if value is None else digits(value / factor) + ("" if trusted else UNTRUSTED)

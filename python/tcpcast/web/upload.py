@@ -63,11 +63,11 @@ def read(path: str, name: str) -> dict[str, Any]:
             escape_control_characters(text.replace(path, name))
             for text in (*failures, *capture.warnings)
         ],
-        "rows": [_row(table, int(at), str(sentences[at])) for at in order],
+        "rows": [_capture_row(table, int(at), str(sentences[at])) for at in order],
     }
 
 
-def _row(table: Table, at: int, advice: str) -> dict[str, Any]:
+def _capture_row(table: Table, at: int, advice: str) -> dict[str, Any]:
     shares = {
         name: float(table[f"share_{name}"][at]) for name in LIMITS if f"share_{name}" in table
     }
@@ -76,8 +76,8 @@ def _row(table: Table, at: int, advice: str) -> dict[str, Any]:
         "src": escape_control_characters(str(table["src"][at])),
         "dst": escape_control_characters(str(table["dst"][at])),
         "bytes": int(table["bytes"][at]),
-        "throughput": _text(rate, table["throughput_bps"][at]),
-        "rtt": _text(time, table["rtt_mean_s"][at]),
+        "throughput": _text_of_cell(rate, table["throughput_bps"][at]),
+        "rtt": _text_of_cell(time, table["rtt_mean_s"][at]),
         "retransmissions": int(table["retransmissions"][at]),
         "limited_by": LIMIT_NAMES[str(table["limited_by"][at])] if shares else "",
         "shares": [
@@ -88,5 +88,5 @@ def _row(table: Table, at: int, advice: str) -> dict[str, Any]:
     }
 
 
-def _text(write: Callable[[float], str], value: float) -> str:
+def _text_of_cell(write: Callable[[float], str], value: float) -> str:
     return write(float(value)) if math.isfinite(float(value)) and value > 0 else "–"

@@ -51,7 +51,7 @@ def process_requests(actions: Actions) -> None:
     threading.Thread(target=_receive, args=(lines.put,), daemon=True).start()
     while True:
         request = json.loads(lines.get())
-        send(_answered(actions[request["do"]], request, send))
+        send(_answer_request(actions[request["do"]], request, send))
 
 
 def _receive(put: Callable[[str], None]) -> None:
@@ -61,7 +61,7 @@ def _receive(put: Callable[[str], None]) -> None:
     os._exit(0)
 
 
-def _answered(
+def _answer_request(
     action: Callable[[Mapping[str, Any], Send], Any], request: Mapping[str, Any], send: Send
 ) -> dict[str, Any]:
     """Return ``done`` with the result, or ``error`` with a message."""
@@ -75,49 +75,49 @@ def _answered(
         return {"fault": f"{sys.exc_info()[1]!r}"}
 
 
-def _questions(request: Mapping[str, Any], send: Send) -> Any:  # noqa: ARG001 - common signature
+def _offered_questions(request: Mapping[str, Any], send: Send) -> Any:  # noqa: ARG001 - common signature
     from tcpcast.web.evaluation import offered
 
     return offered()
 
 
-def _evaluate(request: Mapping[str, Any], send: Send) -> Any:  # noqa: ARG001
+def _evaluate_request(request: Mapping[str, Any], send: Send) -> Any:  # noqa: ARG001
     from tcpcast.web.evaluation import evaluate
 
     return evaluate(request)
 
 
-def _curve(request: Mapping[str, Any], send: Send) -> Any:  # noqa: ARG001
+def _curve_request(request: Mapping[str, Any], send: Send) -> Any:  # noqa: ARG001
     from tcpcast.web.evaluation import curve
 
     return curve(request)
 
 
-def _simulate(request: Mapping[str, Any], send: Send) -> Any:
+def _simulate_request(request: Mapping[str, Any], send: Send) -> Any:
     from tcpcast.web.simulation import simulate
 
     return simulate(request, send)
 
 
-def _capture(request: Mapping[str, Any], send: Send) -> Any:  # noqa: ARG001
+def _capture_request(request: Mapping[str, Any], send: Send) -> Any:  # noqa: ARG001
     from tcpcast.web.upload import read
 
     return read(request["path"], request["name"])
 
 
-def _report(request: Mapping[str, Any], send: Send) -> Any:  # noqa: ARG001
+def _report_request(request: Mapping[str, Any], send: Send) -> Any:  # noqa: ARG001
     from tcpcast.web.report import report
 
     return report(request)
 
 
 _ACTIONS: Actions = {
-    "questions": _questions,
-    "evaluate": _evaluate,
-    "curve": _curve,
-    "simulate": _simulate,
-    "capture": _capture,
-    "report": _report,
+    "questions": _offered_questions,
+    "evaluate": _evaluate_request,
+    "curve": _curve_request,
+    "simulate": _simulate_request,
+    "capture": _capture_request,
+    "report": _report_request,
 }
 
 

@@ -117,7 +117,7 @@ def sections(_: Runs, __: pathlib.Path) -> list[Section]:
 
 
 def _text_row(rate_mbps: int, rule: Callable[[float, int, float], float]) -> Row:
-    line = published.text().one(key=f"rule_{rate_mbps}")
+    line = published.text().line_with(key=f"rule_{rate_mbps}")
     return Row(
         (f"{rate_mbps}M", "TCP-Engset-rule, F = 500, RTT = 50 ms"),
         "packets",

@@ -102,7 +102,7 @@ def _printed_rates(line: Line) -> tuple[float, ...]:
     """Return each value that the paper prints for a line of Table 9: two if Table 8 repeats it."""
     rates = [line.value("rate_kbps")]
     if (line["distribution"], line["buffer_pkts"]) == ("EE(7)", "150"):
-        rates.append(published.table(8).one(low_pkts=line["low_pkts"]).value("rate_kbps"))
+        rates.append(published.table(8).line_with(low_pkts=line["low_pkts"]).value("rate_kbps"))
     return tuple(rates)
 
 
@@ -188,7 +188,8 @@ def _published_spread(sources: int, distribution: str) -> Printed | None:
     if sources != HIGH:
         return None
     rates = [
-        line.value("rate_kbps") for line in published.table(10).where(distribution=distribution)
+        line.value("rate_kbps")
+        for line in published.table(10).lines_with(distribution=distribution)
     ]
     return Printed(f"{100 * (max(rates) / min(rates) - 1):.1f}")
 
@@ -206,7 +207,7 @@ def _draw_rates(axes: Axes, runs: Runs, sources: int) -> None:
         if sources == HIGH:
             printed = [
                 line.value("rate_kbps")
-                for line in published.table(10).where(distribution=distribution)
+                for line in published.table(10).lines_with(distribution=distribution)
             ]
             axes.plot(
                 BUFFERS_PKTS,

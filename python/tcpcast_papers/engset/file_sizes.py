@@ -124,7 +124,7 @@ def _figure3(runs: Runs, folder: Path) -> Section:
     )
     section.figures.append(drawing.Plot(figure, folder / "figure03.png"))
     for distribution, name in (("E", "E"), ("EP", "EP"), ("EE", "EE(7)")):
-        line = published.text().one(key=f"mean_above_k_{distribution}")
+        line = published.text().line_with(key=f"mean_above_k_{distribution}")
         own = SizeDistribution.of(_setting(12, name)).mean_above_k()
         section.rows.append(
             Row(

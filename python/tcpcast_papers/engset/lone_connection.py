@@ -191,7 +191,7 @@ def first_timeout(runs: Runs, size_pkts: int) -> float | None:
 
 
 def _text_row(key: str, own: float | None, note: str = "") -> Row:
-    line = published.text().one(key=key)
+    line = published.text().line_with(key=key)
     return Row(
         (line["quantity"],),
         line["unit"],
@@ -215,7 +215,7 @@ def _queue_alone(runs: Runs) -> Section:
         if window == 44:
             section.rows.append(_text_row("single_integral_w44", result.rounds[-1]))
         section.rows.append(_text_row(f"single_queue_w{window}", result.mean_pkts, "by formula"))
-        delay = text.one(key=f"single_delay_w{window}")
+        delay = text.line_with(key=f"single_delay_w{window}")
         section.rows.append(
             Row(
                 (delay["quantity"],),
@@ -226,7 +226,7 @@ def _queue_alone(runs: Runs) -> Section:
                 judged=delay.judged,
             )
         )
-        line = text.one(key=f"single_queue_w{window}_measured")
+        line = text.line_with(key=f"single_queue_w{window}_measured")
         answer = runs[_alone_in_queue(window)]
         section.rows.append(
             Row.of(

@@ -83,7 +83,7 @@ def _figure14(runs: Runs, folder: Path) -> Section:
     section.figures.append(drawing.Plot(figure, folder / "figure14.png"))
     for each in (WIDE, NARROW):
         window = each.receiver_window_pkts
-        line = published.text().one(key=f"loss_w{window}")
+        line = published.text().line_with(key=f"loss_w{window}")
         printed = Printed(line["value"])
         section.rows.append(loss_row((str(window),), printed, runs[each]))
         first, second = _dropped(runs[each], 1), _dropped(runs[each], 2)
@@ -225,7 +225,7 @@ def _figure15(runs: Runs, folder: Path) -> Section:
         count, share = _distribution(runs[each], "recovery_sent")
         sending = share[count > 0].sum()
         for packets, key in bursts.items():
-            printed = Printed(published.text().one(key=key)["value"]) if key else None
+            printed = Printed(published.text().line_with(key=key)["value"]) if key else None
             own = 100 * float(share[count == packets].sum() / sending)
             label = (
                 str(each.receiver_window_pkts),
@@ -307,7 +307,9 @@ def _heading_rows(line: Line, answer: Answer) -> list[Row]:
 def _interval_rates(line: Line, runs: Runs) -> list[Row]:
     low = int(line["low_pkts"])
     cells = interval_cells(runs[WIDE], low)
-    other = published.table(9).one(distribution="EE(7)", buffer_pkts=150, low_pkts=line["low_pkts"])
+    other = published.table(9).line_with(
+        distribution="EE(7)", buffer_pkts=150, low_pkts=line["low_pkts"]
+    )
     interval = f"{line['low_pkts']}-{line['high_pkts']}"
     tolerance = interval_tolerance(
         line.value("files_percent"), printed=(line.value("rate_kbps"), other.value("rate_kbps"))

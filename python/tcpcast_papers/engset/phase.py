@@ -69,7 +69,7 @@ def sections(runs: Runs, _: Path) -> list[Section]:
     for name, each in _phases().items():
         own = recovery_figures(runs[each])
         for quantity in _QUANTITIES:
-            line = published.table(7).one(quantity=quantity)
+            line = published.table(7).line_with(quantity=quantity)
             label = (name, each.distribution, str(each.buffer_pkts), quantity)
             section.rows.append(Row(label, line["unit"], line.printed("measured"), own[quantity]))
     for distribution in _DISTRIBUTIONS:
@@ -91,7 +91,7 @@ def _remarks(runs: Runs) -> list[str]:
         f"nanosecond, the buffer is still full, and repeated timeouts are frequent: {sooner} %. "
         f"A timeout longer by 1.1 ms gives {later} %; a loop shorter by the {ACKS_MS:.3f} ms of "
         f"ack transmission gives {shorter} %; the printed value is "
-        f"{published.table(7).one(quantity='TOTO per TO')['measured']} %. The last bit of a "
+        f"{published.table(7).line_with(quantity='TOTO per TO')['measured']} %. The last bit of a "
         "floating-point clock is enough to break such a tie.",
         "A lost retransmission stalls its file for another 2 s. It usually belongs to a small "
         "file, and large files get its share of the buffer: with the shorter loop small files lose "
@@ -106,7 +106,7 @@ def _remarks(runs: Runs) -> list[str]:
 def _rates(runs: Runs, wanted: Setting) -> list[Row]:
     """Return the rates of a setting's size intervals, at 50 ms and with the shorter RTT."""
     rows = []
-    for line in published.table(9).where(
+    for line in published.table(9).lines_with(
         distribution=wanted.distribution, buffer_pkts=wanted.buffer_pkts
     ):
         low = int(line["low_pkts"])

@@ -87,7 +87,7 @@ def _table6(runs: Runs) -> Section:
 
 
 def _theory_rows(label: tuple[str, ...], sources: int) -> list[Row]:
-    line = published.table(6).one(source="theory", sources=sources)
+    line = published.table(6).line_with(source="theory", sources=sources)
     result = model(_table6_setting("E", sources))
     assert result.loss_ratio is not None
     own = (
@@ -103,8 +103,8 @@ def _theory_rows(label: tuple[str, ...], sources: int) -> list[Row]:
 
 def _extremes(runs: Runs) -> list[Row]:
     """Return the longest queue and the number of drops that Table 6 gives in parentheses."""
-    longest = published.text().one(key="queue_max_82")
-    dropped = published.text().one(key="drops_98")
+    longest = published.text().line_with(key="queue_max_82")
+    dropped = published.text().line_with(key="drops_98")
     few = runs[_table6_setting("E", 98)]
     # If there are no drops, the answer has no table of drops.
     table = few.tables.get("drops_by_sequence", {"packets": np.zeros(1), "drops": np.zeros(1)})

@@ -299,7 +299,7 @@ def _model_errors(runs: Runs) -> Section:
     for window in (44, 12):
         for load in WINDOW_LOADS:
             each = window_setting(12, "EE(7)", window, load)
-            line = published.text().one(key=f"model_error_w{window}_{100 * load:.0f}")
+            line = published.text().line_with(key=f"model_error_w{window}_{100 * load:.0f}")
             measured = runs[each].metrics["connection_rate_bps"]
             rate = model(each).rate_bps
             low, high = (

@@ -41,7 +41,8 @@ def printed_inputs(case: int, sources: int) -> tuple[float, float, float]:
     """Return loss, timeouts (as shares) and RTT in seconds of a column of Table 3, 4 or 5."""
     lines = table(CASES[case])
     loss, timeouts, rtt = (
-        lines.one(quantity=quantity).value(str(sources)) for quantity in ("loss", "timeouts", "rtt")
+        lines.line_with(quantity=quantity).value(str(sources))
+        for quantity in ("loss", "timeouts", "rtt")
     )
     return loss / 100, timeouts / 100, rtt
 
@@ -98,7 +99,7 @@ def _error_range(rows: list[Row]) -> list[str]:
     result = []
     for row in rows:
         case, sources, fed = row.label
-        printed = table(CASES[int(case)]).one(quantity="goodput").value(sources)
+        printed = table(CASES[int(case)]).line_with(quantity="goodput").value(sources)
         goodput = printed if fed == PAPER else row.others[0]
         if row.own is not None and goodput:
             result.append((fed, row.own / goodput - 1, f"case {case}, N = {sources}"))
@@ -142,7 +143,7 @@ def _overload(runs: Runs) -> Section:
         exact = loop_figures(runs, 1, sources).exact
         own_loss = value(measure("loss", exact, sources))
         goodput = value(measure("goodput", exact, sources))
-        printed = table(3).one(quantity="goodput").value(str(sources))
+        printed = table(3).line_with(quantity="goodput").value(str(sources))
         losses = {"none": 0.0, PAPER: printed_inputs(1, sources)[0]}
         losses |= {} if own_loss is None else {EVERY_FLOW: own_loss / 100}
         for words, loss in losses.items():

@@ -88,5 +88,5 @@ def independent_values() -> PublishedTable:
 
 def cell(number: int, quantity: str, column: str) -> Printed | None:
     """Return a cell of Tables 1 to 6, or None if the table has no such line."""
-    lines = table(number).where(quantity=quantity)
+    lines = table(number).lines_with(quantity=quantity)
     return lines[0].printed(column) if lines else None

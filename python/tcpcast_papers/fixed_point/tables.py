@@ -154,7 +154,7 @@ def _loop_row(figures: Figures, case: int, quantity: str, sources: int) -> Row:
 
 def _with_independent_value(row: Row, quantity: str, sources: int) -> Row:
     """Add the independent value to a row of Table 3."""
-    result = independent_values().where(quantity=quantity)
+    result = independent_values().lines_with(quantity=quantity)
     computed = result[0].value(str(sources)) if result else None
     return replace(row, others=(*row.others, computed))
 
@@ -243,7 +243,7 @@ def _independent(runs: Runs) -> Section:
             figures = Figures(
                 runs[loop_job(1, sources, runs.sample_sizes)], sources, one_queue=True
             )
-            printed = independent_values().one(quantity=quantity).printed(str(sources))
+            printed = independent_values().line_with(quantity=quantity).printed(str(sources))
             row = figures.row(quantity, (str(sources),), printed, relative=WITHIN_APART)
             section.rows.append(_unrounded(row, quantity))
     section.remarks = [

@@ -81,7 +81,7 @@ class Field:
     @property
     def steps(self) -> list[str]:
         """Values of the slider, as typed; empty without a slider."""
-        return list(_steps(self))
+        return list(_number_steps(self))
 
     def number(self, text: str) -> float:
         """Return a value as a number in the unit of its axis.
@@ -108,7 +108,7 @@ class Field:
         except FieldError:
             return None
         numbers = [self.number(step) for step in steps]
-        return min(range(len(steps)), key=lambda i: abs(_ratio(numbers[i], value)))
+        return min(range(len(steps)), key=lambda i: abs(_ratio_steps(numbers[i], value)))
 
     def check(self, text: str) -> None:
         """Raise FieldError if a value is invalid."""
@@ -136,7 +136,7 @@ class Field:
         }
 
 
-def _ratio(step: float, value: float) -> float:
+def _ratio_steps(step: float, value: float) -> float:
     """Return the distance of two values on a logarithmic slider; zero is nearest to zero."""
     if step <= 0 or value <= 0:
         return 0.0 if step == value else 1e9 + abs(step - value)
@@ -144,7 +144,7 @@ def _ratio(step: float, value: float) -> float:
 
 
 @functools.cache
-def _steps(field: Field) -> tuple[str, ...]:
+def _number_steps(field: Field) -> tuple[str, ...]:
     if field.read is None or field.write is None or not field.low:
         return ()
     ends = f"{field.low}..{field.high}"

@@ -143,27 +143,27 @@ _KEYS = {
 _COMMON = (SOURCES, _RATE, RTT, MEAN_SIZE, OFF, _ACCESS, _STACK)
 
 
-def _changes(values: Values) -> dict[str, Any]:
+def _users_changes(values: Values) -> dict[str, Any]:
     """Return the changes to the packaged scenario, by dotted key."""
     changes: dict[str, Any] = {_KEYS[name]: values[name] for name in _KEYS if name in values}
     changes["traffic.sources"] = int(values["sources"])
     return changes | {"run.transfers": CONNECTIONS, "run.max_wall": MAX_WALL}
 
 
-def _tables(values: Values) -> Mapping[str, Any]:
-    return apply_changes(parse_toml(read_packaged_text(PACKAGED), PACKAGED), _changes(values))
+def _users_tables(values: Values) -> Mapping[str, Any]:
+    return apply_changes(parse_toml(read_packaged_text(PACKAGED), PACKAGED), _users_changes(values))
 
 
-def _formulas(
+def _users_formulas(
     values: Values, without: Collection[str], engines: Sequence[str] = _ENGINES
 ) -> list[Given]:
-    scenario = Scenario.from_dict(_tables(values))
+    scenario = Scenario.from_dict(_users_tables(values))
     names = [name for name in engines if name not in without]
     return [Given(a.engine, a, scenario) for a in answer(scenario, names)]
 
 
 def _users_facts(values: Values, given: list[Given], simulated: Answer | None) -> Facts:
-    first = verdict(Scenario.from_dict(_tables(values)), given, simulated, LEADING)
+    first = verdict(Scenario.from_dict(_users_tables(values)), given, simulated, LEADING)
     if not first:
         return Facts("", ["No formula supports this stack; press Simulate."])
     quoted = (each.answer for each in given if each.name == LEADING and each.answer.metrics)
@@ -171,17 +171,17 @@ def _users_facts(values: Values, given: list[Given], simulated: Answer | None) -
     return Facts(first, loads)
 
 
-def _asked(simulated: bool) -> list[str]:
+def _target_of_values(simulated: bool) -> list[str]:
     return [*_ENGINES, *(["packet"] if simulated else [])]
 
 
 def _users_command(values: Values, simulated: bool) -> str:
-    engines = ",".join(_asked(simulated))
-    return shell(["tcpcast", "run", PACKAGED, *sets(_changes(values)), "--engine", engines])
+    engines = ",".join(_target_of_values(simulated))
+    return shell(["tcpcast", "run", PACKAGED, *sets(_users_changes(values)), "--engine", engines])
 
 
 def _users_program(values: Values, simulated: bool) -> str:
-    return program_of_packaged(PACKAGED, _changes(values), _asked(simulated))
+    return program_of_packaged(PACKAGED, _users_changes(values), _target_of_values(simulated))
 
 
 USERS = Question(
@@ -191,8 +191,8 @@ USERS = Question(
     fields=(*_COMMON, BUFFER),
     metric="connection_rate_bps",
     across=("sources", "rate", "rtt"),
-    tables=_tables,
-    formulas=_formulas,
+    tables=_users_tables,
+    formulas=_users_formulas,
     facts=_users_facts,
     command=_users_command,
     program=_users_program,
@@ -203,15 +203,15 @@ USERS = Question(
 def _plan_changes(values: Values) -> dict[str, Any]:
     """Return the changes for a plan, without the buffer, which is its answer."""
     left = {"network.bottleneck.buffer", "run.transfers", "run.max_wall"}
-    return {key: value for key, value in _changes(values).items() if key not in left}
+    return {key: value for key, value in _users_changes(values).items() if key not in left}
 
 
-def _plan(values: Values) -> Plan:
-    return _plan_of(tuple(sorted(values.items())))
+def _run_plan(values: Values) -> Plan:
+    return _plan_of_values(tuple(sorted(values.items())))
 
 
 @functools.lru_cache(maxsize=64)  # a curve needs the same plan at each point
-def _plan_of(given: tuple[tuple[str, str], ...]) -> Plan:
+def _plan_of_values(given: tuple[tuple[str, str], ...]) -> Plan:
     values = {name: text for name, text in given if name != "buffer"}
     tables = apply_changes(
         parse_toml(read_packaged_text(PACKAGED), PACKAGED), _plan_changes(values)
@@ -219,21 +219,21 @@ def _plan_of(given: tuple[tuple[str, str], ...]) -> Plan:
     return plan_buffer(Scenario.from_dict(tables), loss=TARGET.number(values["loss"]))
 
 
-def _planned(values: Values, axis: str = "buffer") -> str:
+def _plan_answer(values: Values, axis: str = "buffer") -> str:
     """Return the buffer on the axis of a curve, by default the planned buffer."""
-    return values.get(axis) or f"{_plan(values).value:.0f}pkt"
+    return values.get(axis) or f"{_run_plan(values).value:.0f}pkt"
 
 
 def _buffer_tables(values: Values) -> Mapping[str, Any]:
-    return _tables({**values, "buffer": _planned(values)})
+    return _users_tables({**values, "buffer": _plan_answer(values)})
 
 
 def _buffer_formulas(values: Values, without: Collection[str]) -> list[Given]:
-    return _formulas({**values, "buffer": _planned(values)}, without, [LEADING])
+    return _users_formulas({**values, "buffer": _plan_answer(values)}, without, [LEADING])
 
 
 def _buffer_facts(values: Values, _: list[Given], simulated: Answer | None) -> Facts:
-    plan = _plan(values)
+    plan = _run_plan(values)
     rules = plan.tables["rules"]
     rows = [
         [str(rule), f"{packets:,.0f} packets", amount(float(f"{delay:.3g}"), "s")]
@@ -284,5 +284,5 @@ BUFFERS = Question(
     program=_buffer_program,
     simulated=lambda _, given: one("packet", "loss_ratio", given),
     references=lambda values: {"maximum loss": TARGET.number(values["loss"])},
-    asked=_planned,
+    asked=_plan_answer,
 )

@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 _READ = make_option_quantities(PathOptions(rtt="1ms", size="1KB"))
 
 
-def _field(name: str) -> Field:
+def _path_field(name: str) -> Field:
     """Return the field for an option of ``tcpcast predict``."""
     row, quantity = ROWS[name], _READ.get(name)
     page = row.page
@@ -73,42 +73,42 @@ def _field(name: str) -> Field:
     )
 
 
-RTT, LOSS, RATE, FLOWS, SIZE = map(_field, ("rtt", "loss", "rate", "flows", "size"))
-_COMMON = (stack_field(), *map(_field, ("buffer", "rwnd", "mss", "iw", "min_rto")))
+RTT, LOSS, RATE, FLOWS, SIZE = map(_path_field, ("rtt", "loss", "rate", "flows", "size"))
+_COMMON = (stack_field(), *map(_path_field, ("buffer", "rwnd", "mss", "iw", "min_rto")))
 
 
-def _options(values: Values) -> tuple[PathOptions, dict[str, str]]:
+def _path_options(values: Values) -> tuple[PathOptions, dict[str, str]]:
     """Return the path as options of ``tcpcast predict``, and its single point."""
     given: dict[str, Any] = {name.replace("-", "_"): text for name, text in values.items()}
     options = PathOptions(**given)
     return options, {name: values[name] for name in RANGED if name in values}
 
 
-def _scenario(values: Values) -> Scenario:
+def _path_scenario(values: Values) -> Scenario:
     make = make_transfer_scenario if "size" in values else make_bulk_scenario
-    return make(*_options(values))
+    return make(*_path_options(values))
 
 
-def _tables(values: Values) -> Mapping[str, Any]:
-    _scenario(values)  # reports errors with their options
+def _path_tables(values: Values) -> Mapping[str, Any]:
+    _path_scenario(values)  # reports errors with their options
     make = make_transfer_tables if "size" in values else make_bulk_tables
-    return make(*_options(values))
+    return make(*_path_options(values))
 
 
-def _kind(values: Values) -> str:
+def _traffic_kind(values: Values) -> str:
     return "transfers" if "size" in values else "bulk"
 
 
-def _formulas(values: Values, without: Collection[str]) -> list[Given]:
-    scenario = _scenario(values)
-    names = [name for name in select_path_formulas(_kind(values)) if name not in without]
+def _path_formulas(values: Values, without: Collection[str]) -> list[Given]:
+    scenario = _path_scenario(values)
+    names = [name for name in select_path_formulas(_traffic_kind(values)) if name not in without]
     return [Given(a.engine, a, scenario) for a in answer(scenario, names)]
 
 
-def _facts(values: Values, given: list[Given], simulated: Answer | None) -> Facts:
+def _path_facts(values: Values, given: list[Given], simulated: Answer | None) -> Facts:
     """Return the verdict, and the limits as in ``tcpcast predict``."""
-    options, point = _options(values)
-    scenario = _scenario(values)
+    options, point = _path_options(values)
+    scenario = _path_scenario(values)
     every = [each.answer for each in given] + ([simulated] if simulated else [])
     answers = Answers(every, scenario)
     size = read_transfer_size_pkts(options, point)
@@ -148,22 +148,22 @@ def _rates(prediction: Prediction) -> str:
     return "; ".join(filter(None, parts)) + "."
 
 
-def _command(values: Values, simulated: bool) -> str:
+def _predict_command(values: Values, simulated: bool) -> str:
     given = [word for name, text in values.items() for word in (f"--{name}", text)]
     return shell(["tcpcast", "predict", *given, *(["--packet"] if simulated else [])])
 
 
-def _program(values: Values, simulated: bool) -> str:
-    names = [*select_path_formulas(_kind(values)), *(["packet"] if simulated else [])]
-    return program_of_tables(typed(_tables(values)), names)
+def _python_program(values: Values, simulated: bool) -> str:
+    names = [*select_path_formulas(_traffic_kind(values)), *(["packet"] if simulated else [])]
+    return program_of_tables(typed(_path_tables(values)), names)
 
 
 _shared: dict[str, Any] = {
-    "tables": _tables,
-    "formulas": _formulas,
-    "facts": _facts,
-    "command": _command,
-    "program": _program,
+    "tables": _path_tables,
+    "formulas": _path_formulas,
+    "facts": _path_facts,
+    "command": _predict_command,
+    "program": _python_program,
 }
 
 PATH = Question(

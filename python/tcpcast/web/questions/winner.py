@@ -43,7 +43,7 @@ def _write_bdp(number: float) -> str:
     return f"{number:.3g}bdp"
 
 
-def _flows(group: str) -> Field:
+def _flows_field(group: str) -> Field:
     return Field(
         name=f"flows-{group}",
         label=f"Flows of {group.upper()}",
@@ -57,7 +57,7 @@ def _flows(group: str) -> Field:
     )
 
 
-def _rtt(group: str) -> Field:
+def _rtt_field(group: str) -> Field:
     return replace(
         RTT,
         name=f"rtt-{group}",
@@ -66,7 +66,7 @@ def _rtt(group: str) -> Field:
     )
 
 
-def _loss() -> Field:
+def _loss_field() -> Field:
     return replace(LOSS, default="0%", keys=("network.bottleneck.loss",))
 
 
@@ -102,7 +102,7 @@ _STACKS = {
 }
 
 
-def _bottleneck(values: Values) -> dict[str, Any]:
+def _bottleneck_table(values: Values) -> dict[str, Any]:
     return {
         "rate": values["rate"],
         "buffer": values["buffer"],
@@ -111,7 +111,7 @@ def _bottleneck(values: Values) -> dict[str, Any]:
     }
 
 
-def _class(values: Values, group: str) -> dict[str, Any]:
+def _class_table(values: Values, group: str) -> dict[str, Any]:
     return {
         "name": group,
         "flows": int(values[f"flows-{group}"]),
@@ -120,41 +120,41 @@ def _class(values: Values, group: str) -> dict[str, Any]:
     }
 
 
-def _duration(values: Values) -> str:
+def _run_duration(values: Values) -> str:
     deeper = max(1.0, _read_bdp(values["buffer"]) / SETTLED_BDP)
     return units.format_duration(round(DURATION_S * deeper))
 
 
-def _tables(values: Values) -> Mapping[str, Any]:
+def _winner_tables(values: Values) -> Mapping[str, Any]:
     return {
         "name": "who-wins",
-        "network": {"rtt": values["rtt-a"], "bottleneck": _bottleneck(values)},
+        "network": {"rtt": values["rtt-a"], "bottleneck": _bottleneck_table(values)},
         "traffic": {"kind": "bulk"},
-        "run": {"duration": _duration(values), "replications": 4, "max_wall": MAX_WALL},
-        "class": [_class(values, group) for group in GROUPS],
+        "run": {"duration": _run_duration(values), "replications": 4, "max_wall": MAX_WALL},
+        "class": [_class_table(values, group) for group in GROUPS],
     }
 
 
-def _alone(values: Values, group: str) -> Scenario:
+def _isolated_tables(values: Values, group: str) -> Scenario:
     """Return the scenario of one group alone on the link, which formulas support."""
-    network = {"rtt": values[f"rtt-{group}"], "bottleneck": _bottleneck(values)}
+    network = {"rtt": values[f"rtt-{group}"], "bottleneck": _bottleneck_table(values)}
     return Scenario.from_dict(
         {
             "name": f"{group}-alone",
             "network": network,
             "traffic": {"kind": "bulk", "flows": int(values[f"flows-{group}"])},
             "tcp": {"stack": values[f"stack-{group}"]},
-            "run": {"duration": _duration(values)},
+            "run": {"duration": _run_duration(values)},
         }
     )
 
 
-def _formulas(values: Values, without: Collection[str]) -> list[Given]:
+def _winner_formulas(values: Values, without: Collection[str]) -> list[Given]:
     """Return the formulas' answers for each group alone; no formula supports two TCPs."""
-    Scenario.from_dict(typed(dict(_tables(values))))
+    Scenario.from_dict(typed(dict(_winner_tables(values))))
     found = []
     for group in GROUPS:
-        scenario = _alone(values, group)
+        scenario = _isolated_tables(values, group)
         names = [
             name
             for name in select_path_formulas("bulk")
@@ -162,11 +162,13 @@ def _formulas(values: Values, without: Collection[str]) -> list[Given]:
         ]
         given = [a for a in answer(scenario, names) if a.applies]
         alone = f"{group.upper()} alone"
-        found += [Given(f"{a.engine}, {alone}", _each(a, scenario), scenario) for a in given]
+        found += [
+            Given(f"{a.engine}, {alone}", _per_flow_rate(a, scenario), scenario) for a in given
+        ]
     return found
 
 
-def _each(found: Answer, scenario: Scenario) -> Answer:
+def _per_flow_rate(found: Answer, scenario: Scenario) -> Answer:
     """Return an answer with the goodput per flow."""
     metric = found.metrics.get("goodput_bps")
     if metric is None:
@@ -178,7 +180,7 @@ def _each(found: Answer, scenario: Scenario) -> Answer:
 def _equal_bps(values: Values) -> float:
     """Return the goodput per flow with equal shares."""
     flows = sum(int(values[f"flows-{group}"]) for group in GROUPS)
-    scenario = _alone(values, "a")
+    scenario = _isolated_tables(values, "a")
     return scenario.network.bottleneck.rate_bps * _payload_share(scenario) / flows
 
 
@@ -186,14 +188,14 @@ def _payload_share(scenario: Scenario) -> float:
     return scenario.payload_bytes / scenario.network.packet_bytes
 
 
-def _facts(values: Values, _: list[Given], simulated: Answer | None) -> Facts:
+def _winner_facts(values: Values, _: list[Given], simulated: Answer | None) -> Facts:
     each = amount(float(f"{_equal_bps(values):.3g}"), "bit/s")
-    first = verdict(Scenario.from_dict(typed(dict(_tables(values)))), [], simulated)
+    first = verdict(Scenario.from_dict(typed(dict(_winner_tables(values)))), [], simulated)
     missing = [] if first else ["No formula predicts how two TCPs share a queue; press Simulate."]
     return Facts(first, [*missing, f"Equal shares are {each} per flow."])
 
 
-def _simulated(values: Values, given: Answer) -> dict[str, Metric]:
+def _simulated_shares(values: Values, given: Answer) -> dict[str, Metric]:
     """Return the goodput per flow of each group."""
     table = given.tables.get("by_class")
     if table is None or "goodput_bps" not in table:
@@ -224,20 +226,20 @@ WINNER = Question(
         BUFFER,
         _QUEUE,
         _STACKS["a"],
-        _flows("a"),
-        _rtt("a"),
+        _flows_field("a"),
+        _rtt_field("a"),
         _STACKS["b"],
-        _flows("b"),
-        _rtt("b"),
-        _loss(),
+        _flows_field("b"),
+        _rtt_field("b"),
+        _loss_field(),
     ),
     metric="goodput_bps",
     across=("buffer", "rate"),
-    tables=_tables,
-    formulas=_formulas,
-    facts=_facts,
-    command=lambda values, _: run_file(typed(dict(_tables(values))), ["packet"]),
-    program=lambda values, _: program_of_tables(typed(dict(_tables(values))), ["packet"]),
-    simulated=_simulated,
+    tables=_winner_tables,
+    formulas=_winner_formulas,
+    facts=_winner_facts,
+    command=lambda values, _: run_file(typed(dict(_winner_tables(values))), ["packet"]),
+    program=lambda values, _: program_of_tables(typed(dict(_winner_tables(values))), ["packet"]),
+    simulated=_simulated_shares,
     references=lambda values: {"equal shares": _equal_bps(values)},
 )
