@@ -221,7 +221,8 @@ def differing(report: Report) -> dict[str, list[str]]:
         if row.cause is not None:
             reason = row.cause.reason
             heading = f"Explained by {reason}, with the own value before and after that change:"
-            line = f"{_row_and_published(title, row)}, own {own_text(row)} to {cause_text(row)} {row.unit}"
+            both = f"own {own_text(row)} to {cause_text(row)} {row.unit}"
+            line = f"{_row_and_published(title, row)}, {both}"
             lines.setdefault(heading, []).append(line)
     for title, row in report.failed:
         if (known := report.reason(title, row)) is not None:

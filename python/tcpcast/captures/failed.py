@@ -150,7 +150,8 @@ def _unanswered_syn_text(_: Row, table: Table) -> str:
     over = f" over {time(waited)}" if waited > 0 else ""
     return (
         f"{tries:,} SYN{_plural_s(tries)}{over} without a response. A firewall drops them, the "
-        "host is down, or the responses take another path; check the address, the port and the firewall"
+        "host is down, or the responses take another path; check the address, the port and the "
+        "firewall"
     )
 
 

@@ -166,7 +166,7 @@ def models(capture: Capture, rows: Column) -> Table:
         **path,
         "send_rate_pps": table["send_rate_pps"],
         **{f"{name}_pps": column for name, column in rates.items()},
-        **{f"{name}_is_trusted": column for name, column in _is_trusted(table, path, loss).items()},
+        **{f"{name}_trusted": column for name, column in _is_trusted(table, path, loss).items()},
     }
 
 

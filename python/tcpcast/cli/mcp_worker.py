@@ -17,7 +17,7 @@ import threading
 from contextlib import redirect_stderr, redirect_stdout
 from typing import TYPE_CHECKING, Any
 
-from tcpcast import inputs
+from tcpcast import protected_inputs
 from tcpcast.errors import TcpcastError
 from tcpcast.interrupts import INTERRUPTED
 from tcpcast.web.worker import process_requests
@@ -100,7 +100,7 @@ def _restrict(folder: str | None) -> None:
         refusal = "no file may be read; start tcpcast mcp with --folder DIR"
     else:
         refusal = f"outside the folder {folder} of tcpcast mcp; name a file below it"
-    inputs.restrict(PACKAGED, *filter(None, [folder]), refusal=refusal)
+    protected_inputs.restrict(PACKAGED, *filter(None, [folder]), refusal=refusal)
     if sys.platform != "win32":
         _, most = resource.getrlimit(resource.RLIMIT_DATA)
         allowed = MAX_DATA_BYTES if most == resource.RLIM_INFINITY else min(most, MAX_DATA_BYTES)
