@@ -76,7 +76,7 @@ def test_grid_omits_rtts_below_the_transmission_time() -> None:
 def test_buffer_for_few_sources_is_one_packet_with_a_warning() -> None:
     plan = plan_buffer(web(traffic__sources=5))
     assert plan.value == 1
-    assert any("no queue" in w for w in map(str, plan.warnings))
+    assert any("without queueing" in w for w in map(str, plan.warnings))
 
 
 def test_buffer_rule_warns_above_its_load() -> None:

@@ -39,7 +39,7 @@ ANSWERING = QUESTION | {
 MAY_IMPORT = {
     "errors": set[str](),
     "extras": {"errors"},
-    "inputs": {"errors"},
+    "protected_inputs": {"errors"},
     "units": {"errors"},
     "sanitize": set[str](),
     "output": {"errors", "protected_inputs", "sanitize"},

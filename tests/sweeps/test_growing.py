@@ -125,7 +125,7 @@ def test_interrupted_growth_loses_no_rows(  # noqa: PLR0917 - fixtures
     tcpcast.sweep(path, FEW, out=out, **HOW)
     with monkeypatch.context() as patch:
         if step == "put aside":
-            patch.setattr(SweepFolder, "_define", broken)
+            patch.setattr(SweepFolder, "_write_definition", broken)
         else:
             patch.setattr(SweepFolder, "parts", broken_at(SweepFolder.parts, 1))
         with pytest.raises(OSError, match="power"):

@@ -285,7 +285,7 @@ def trace(
     """
     _check_limits(trail_points, max_connections)
     content = isinstance(source, bytes)
-    file = _capture_name(source)
+    file = _name_of(source)
     try:
         found = _native.read_trace(
             None if file == STANDARD_INPUT and not content else source,
@@ -294,9 +294,7 @@ def trace(
             max_connections,
         )
     except (OSError, ValueError) as error:
-        whose = (
-            file if after is None or not getattr(error, "after", False) else _capture_name(after)
-        )
+        whose = file if after is None or not getattr(error, "after", False) else _name_of(after)
         reason = OS_ERROR.sub("", str(error))
         if isinstance(error, IsADirectoryError):
             reason = "a folder, not a capture; `tcpcast report` reads all captures in a folder"
@@ -359,7 +357,7 @@ def _verdicts(connections: Table, rounds: Table, lost: Table) -> Table:
     return found | modelled(found)
 
 
-def _read_many(rest: dict[str, int], most: int) -> list[str]:
+def _eviction_warnings(rest: dict[str, int], most: int) -> list[str]:
     """Return warnings about connections without rows in a capture of very many connections."""
     lines = []
     evicted, single = rest["evicted"], rest["evicted_single"]
@@ -385,7 +383,7 @@ def _read_many(rest: dict[str, int], most: int) -> list[str]:
     return lines
 
 
-def _capture_name(source: str | os.PathLike[str] | bytes) -> str:
+def _name_of(source: str | os.PathLike[str] | bytes) -> str:
     if isinstance(source, bytes):
         return "<bytes>"
     try:
@@ -486,7 +484,7 @@ def _capture_warnings(connections: Table, found: dict[str, Any]) -> list[str]:
         "directions without RTT, because pure acks are missing from the capture, and acks with "
         "data may be sent much later than delayed acks",
     )
-    lines += _read_many(found["rest"], found["max_connections"])
+    lines += _eviction_warnings(found["rest"], found["max_connections"])
     add(
         found["without_trail"], "directions without the requested trail, because there are too many"
     )

@@ -167,7 +167,7 @@ def _order_by_relevance(answers: Sequence[Answer], first: Sequence[str]) -> list
 
 def _rate_table(answers: Sequence[Answer], scenario: Scenario) -> Table:
     goodput = [answer["goodput_bps"] for answer in answers]
-    unit = scale_of_unit("bit/s", _middle_points(goodput))
+    unit = scale_of_unit("bit/s", _median(goodput))
     absent = Metric(math.nan)
     windows = [answer.metrics.get("w_at_loss_mean_pkts", absent).value for answer in answers]
     return Table(
@@ -179,12 +179,12 @@ def _rate_table(answers: Sequence[Answer], scenario: Scenario) -> Table:
             Column(
                 f"goodput\n({unit.unit})",
                 [
-                    _significant_digits(rate / unit.factor) + _trust_mark(answer)
+                    _rounded(rate / unit.factor) + _trust_mark(answer)
                     for rate, answer in zip(goodput, answers, strict=True)
                 ],
             ),
             Column("limited by", [_limit_name(limit(a, scenario)) for a in answers], right=False),
-            Column("window\n(pkt)", [_significant_digits(window) for window in windows]),
+            Column("window\n(pkt)", [_rounded(window) for window in windows]),
         ]
     )
 
@@ -200,7 +200,7 @@ def _transfer_table(prediction: Prediction, answers: Sequence[Answer]) -> Table:
             Column(f"time\n({seconds.unit})", cells),
             Column(
                 f"mean rate\n({unit.unit})",
-                [_significant_digits(rate / unit.factor) for rate in mean],
+                [_rounded(rate / unit.factor) for rate in mean],
             ),
         ]
     )
@@ -218,12 +218,12 @@ def _metric_cell(metric: Metric, factor: float = 1.0) -> str:
     """Return a value with its interval, if it has one."""
     mark = "" if metric.trusted else UNTRUSTED
     if metric.low is None:
-        return _significant_digits(metric.value / factor) + mark
+        return _rounded(metric.value / factor) + mark
     scale = Scale(factor, "")
     return f"{value_text(metric, scale)}{mark} {interval_text(metric, scale)}"
 
 
-def _significant_digits(value: float) -> str:
+def _rounded(value: float) -> str:
     """Return a number with three significant digits; integer digits are never rounded."""
     if not math.isfinite(value):
         return ABSENT
@@ -429,24 +429,20 @@ def _model_columns(predictions: Sequence[Prediction]) -> list[Column]:
 def _rate_columns(predictions: Sequence[Prediction]) -> list[Column]:
     every = [a["goodput_bps"] for p in predictions for a in rates(p.steady)]
     leading = [p.goodput_bps for p in predictions]
-    unit = scale_of_unit("bit/s", _middle_points(leading) or _middle_points(every))
+    unit = scale_of_unit("bit/s", _median(leading) or _median(every))
     columns = []
     for name in _engines_of_rows(map(_leading_first, predictions)):
         cells = [_rate_cell(prediction, name, unit.factor) for prediction in predictions]
         columns.append(Column(_column_heading(name, unit), cells))
     if not columns:  # no model gives a rate; only the window and the link limit it
-        cells = [_significant_digits(p.goodput_bps / unit.factor) for p in predictions]
+        cells = [_rounded(p.goodput_bps / unit.factor) for p in predictions]
         columns.append(Column(f"at most\n({unit.unit})", cells))
     return columns
 
 
 def _rate_cell(prediction: Prediction, engine: str, factor: float) -> str:
     given = [a for a in rates(prediction.steady) if a.engine == engine]
-    return (
-        _significant_digits(given[0]["goodput_bps"] / factor) + _trust_mark(given[0])
-        if given
-        else ABSENT
-    )
+    return _rounded(given[0]["goodput_bps"] / factor) + _trust_mark(given[0]) if given else ABSENT
 
 
 def _time_column(predictions: Sequence[Prediction], engine: str) -> Column:
@@ -455,20 +451,16 @@ def _time_column(predictions: Sequence[Prediction], engine: str) -> Column:
         given = [a for a in times(prediction.transfer or []) if a.engine == engine]
         seconds.append(transfer_time(given[0]).value if given else math.nan)
         marks.append(_trust_mark(given[0]) if given else "")
-    unit = scale_of_unit("s", _middle_points(seconds))
-    cells = [
-        _significant_digits(s / unit.factor) + mark for s, mark in zip(seconds, marks, strict=True)
-    ]
+    unit = scale_of_unit("s", _median(seconds))
+    cells = [_rounded(s / unit.factor) + mark for s, mark in zip(seconds, marks, strict=True)]
     return Column(_column_heading(engine, unit), cells)
 
 
 def _goodput_time_column(predictions: Sequence[Prediction]) -> Column:
     """Return times derived from the goodput, for points without a trusted transfer model."""
     seconds = [p.time_by_goodput_s for p in predictions]
-    unit = scale_of_unit("s", _middle_points(seconds))
-    return Column(
-        f"by\ngoodput\n({unit.unit})", [_significant_digits(s / unit.factor) for s in seconds]
-    )
+    unit = scale_of_unit("s", _median(seconds))
+    return Column(f"by\ngoodput\n({unit.unit})", [_rounded(s / unit.factor) for s in seconds])
 
 
 def _mean_columns(predictions: Sequence[Prediction]) -> list[Column]:
@@ -480,11 +472,11 @@ def _mean_columns(predictions: Sequence[Prediction]) -> list[Column]:
         by_goodput = flow_bits / prediction.time_by_goodput_s
         mean.append(by_goodput if lead is None else mean_rate_bps(lead, prediction))
     steady = [p.goodput_bps / p.scenario.senders for p in predictions]
-    unit = scale_of_unit("bit/s", _middle_points([*mean, *steady]))
+    unit = scale_of_unit("bit/s", _median([*mean, *steady]))
     return [
         Column(
             f"{heading}\n({unit.unit})",
-            [_significant_digits(rate / unit.factor) for rate in values],
+            [_rounded(rate / unit.factor) for rate in values],
         )
         for heading, values in (("mean\nrate", mean), ("long-term\nrate", steady))
     ]
@@ -500,7 +492,7 @@ def _column_heading(engine: str, unit: Scale) -> str:
     return f"{first}{hyphen}\n{rest}\n({unit.unit})" if rest else f"{engine}\n({unit.unit})"
 
 
-def _middle_points(values: Sequence[float]) -> float:
+def _median(values: Sequence[float]) -> float:
     """Return the median of the finite values, which determines the unit of a column."""
     finite = sorted(value for value in values if math.isfinite(value))
     return finite[len(finite) // 2] if finite else 0.0

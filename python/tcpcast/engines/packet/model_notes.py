@@ -55,8 +55,8 @@ def _note_ecn_without_marks(
     marking = [on for on in group.links(network) if may_mark_packets(scenario, on.link)]
     suggestions: tuple[Suggestion, ...] = ()
     if not marking:
-        why = "no queue_config on its path may_mark_packets packets"
-        suggestions = (Suggestion({"network.bottleneck.queue_config": "codel"}),)
+        why = "no queue on its path marks packets"
+        suggestions = (Suggestion({"network.bottleneck.queue": "codel"}),)
     elif all(on.measured for on in marking) and _has_drops_but_no_marks(units, index):
         why = "the queue dropped packets and marked none"
     else:
