@@ -272,5 +272,6 @@ def test_classes_have_columns_and_tables(tmp_path: Path, capsys: Capture) -> Non
     longer = ["network.rtt=20ms,30ms,40ms" if "," in word else word for word in swept]
     assert main([*longer, *folder]) == 0
     document = sweep_document(read_sweep(tmp_path / "out"), "again")
+    assert "lies between" in getattr(document.parts[0], "text", "")
     titles = [getattr(part, "title", "") for part in document.parts]
     assert "goodput, class old (Mbit/s)" in titles

@@ -60,10 +60,8 @@ def rows_parts(
     notes = _note_lines(first_rows, names) if keys is not None else []
     if any(notes):
         columns.append(Column("notes", notes, right=False, min_width=_MIN_TEXT_WIDTH))
-    parts: list[Part] = []
-    verdict = sweep_verdict(_verdict_columns(table, keys), list(keys)) if keys else ""
-    if verdict:
-        parts += [Paragraph(verdict), BLANK]
+    verdict = table_verdict(table, keys) if keys else ""
+    parts: list[Part] = [Paragraph(verdict), BLANK] if verdict else []
     if columns:
         parts.append(Table(columns, repeated=min(len(keys or ()) + 1, len(columns) - 1)))
     used_marks = [mark for each in marks.values() for mark in each]
@@ -80,12 +78,14 @@ def rows_parts(
     return parts
 
 
-def _verdict_columns(table: Any, keys: Iterable[str]) -> dict[str, list[Any]]:
-    """Return the columns of the verdict, since a sweep may have hundreds of others."""
+def table_verdict(table: Any, keys: Iterable[str]) -> str:
+    """Return the verdict on a ``pyarrow.Table`` of a sweep, or "" if there is none.
+
+    Only the columns of the verdict are converted, since a sweep may have hundreds of others.
+    """
     others, metrics = {*keys, "engine", "untrusted"}, tuple(MAIN_METRICS.values())
     names = [n for n in table.column_names if n in others or n.startswith(metrics)]
-    columns: dict[str, list[Any]] = table.select(names).to_pydict()
-    return columns
+    return sweep_verdict(table.select(names).to_pydict(), list(keys))
 
 
 def _headline_metrics(table: Any) -> list[str]:
