@@ -186,7 +186,8 @@ def summary(report: Report) -> str:
         reasons = "; ".join(dict.fromkeys(cause.reason for cause in causes if cause))
         parts.append(f"{explained} differ for a reason shown ({reasons})")
     if open_:
-        parts.append(f"{open_} unsettled (outside the tolerance by less than the own interval)")
+        reason = "outside the tolerance by less than the confidence interval"
+        parts.append(f"{open_} unsettled ({reason})")
     if wrong:
         parts.append(f"{wrong} inconsistent in the paper")
     new = sum(not _is_claim(row) for _, row in report.new)
@@ -220,7 +221,7 @@ def differing(report: Report) -> dict[str, list[str]]:
     for title, row in report.explained:
         if row.cause is not None:
             reason = row.cause.reason
-            heading = f"Explained by {reason}, with the own value before and after that change:"
+            heading = f"Explained by {reason}, with the value before and after that change:"
             both = f"own {own_text(row)} to {cause_text(row)} {row.unit}"
             line = f"{_row_and_published(title, row)}, {both}"
             lines.setdefault(heading, []).append(line)

@@ -79,7 +79,7 @@ def test_summary_lists_differences_with_reasons(width: int) -> None:
     lines = text(report(AGREES, EXPLAINED, DIFFERS).parts(), width).splitlines()
     summary = " ".join(" ".join(lines).split())
     assert (
-        "Explained by the phase of the loop, with the own value before and after that change: "
+        "Explained by the phase of the loop, with the value before and after that change: "
         "Table 9, 1-9: published 390.4, own 286.3 to 388.9 kbit/s"
     ) in summary
     assert (

@@ -22,7 +22,7 @@ def links(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
         result.append(link_config)
         raise SystemExit(0)
 
-    monkeypatch.setattr(link, "_run", _run)
+    monkeypatch.setattr(link, "_run_program", _run)
     return result
 
 

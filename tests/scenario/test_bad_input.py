@@ -568,7 +568,7 @@ def refused(*assignments: str, name: str = "web-10mbit") -> list[str]:
             "network.egress.loss: correlated loss within a round is for the bottleneck only",
         ),
         ("run.precision=0%", "run.precision: "),
-        ("run.precision=1e-300", "run.precision: 1e-300 can never be reached: values have 16"),
+        ("run.precision=1e-300", "run.precision: 1e-300 is impossible, because numbers have 16"),
         ("run.precision={}", "run.precision: "),
         (
             "run.precision={loss_rate='1%'}",

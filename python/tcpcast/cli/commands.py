@@ -172,7 +172,7 @@ QUERY = Command(
         Argument(
             "sql",
             "SQL",
-            "SQL query; the results are the table `sweep`.",
+            "SQL query on the table `sweep`, which has the results.",
         ),
         Option("max_wall", "TIME", "Time limit of the query, such as 60s; default none."),
         CSV,
@@ -236,7 +236,7 @@ TRACE = Command(
             type=int,
             least=1,
         ),
-        Option("models", "", "Compare all path models with each direction."),
+        Option("models", "", "Compare predictions of all path models with each direction."),
         Option("scenario", "OUT.toml", "Write a scenario with the measured values."),
         HTML,
         MARKDOWN,
@@ -271,7 +271,7 @@ REPORT = Command(
 SERVE = Command(
     "serve",
     "Serve a local page with models, simulation and captures.",
-    "Prints its address once. Ctrl-C ends it.",
+    "Prints its address at the start. Ctrl-C ends it.",
     "tcpcast serve",
     (
         Option("port", "N", "Port on 127.0.0.1; 0 selects a free one.", type=int, default=0),
@@ -325,10 +325,10 @@ REPRODUCE = Command(
 )
 LINK = Command(
     "link",
-    "Run a program over an emulated link, and print its counters.",
+    "Run a program over an emulated link, and print the link's counters.",
     "COMMAND runs at the near end, 10.0.0.1; default is a shell, and a single word is a shell "
     "command. The far end is 10.128.0.1. TCPCAST_PEER and TCPCAST_PEER6 contain the address of the "
-    "other end. Needs Linux, not root.",
+    "other end. Needs Linux; only --nat needs root.",
     "tcpcast link --rtt 60ms --rate 20mbit --buffer 100pkt -- ping -c 3 10.128.0.1",
     (
         CONTEXT,

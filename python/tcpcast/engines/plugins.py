@@ -66,7 +66,7 @@ class PluginEntry(EngineEntry):
             return
         accepts = getattr(self.load(), "check", None)
         if not callable(accepts):
-            raise NotApplicable("the engine has no check without a run")
+            raise NotApplicable("this engine can check a scenario only by running it")
         with self._wrap_plugin_errors():
             accepts(scenario)
 

@@ -90,7 +90,7 @@ class EngineEntry:
     def check(self, scenario: Scenario) -> None:
         """Raise NotApplicable unless the engine accepts a scenario, without a run."""
         if not self.has_check():
-            raise NotApplicable("the engine has no check without a run")
+            raise NotApplicable("this engine can check a scenario only by running it")
         importlib.import_module(self.module).check(scenario)
 
     def has_check(self) -> bool:

@@ -84,7 +84,7 @@ def _read_relative_width(value: object) -> float:
     ratio = units.parse_ratio(value)
     if ratio < MIN_PRECISION:
         raise ValueError(
-            f'{units.show(value)} can never be reached: values have 16 digits; write "1%"'
+            f'{units.show(value)} is impossible, because numbers have 16 digits; write "1%"'
         )
     return ratio
 

@@ -54,7 +54,7 @@ def check(scenario: Scenario) -> None:
     for group in scenario.populations:
         if not isinstance(group.traffic, OnOff | Bulk):
             who = f" of class {group.name}" if scenario.classes else ""
-            raise NotApplicable(f"transfers{who} arrive and end: traffic must be on-off or bulk")
+            raise NotApplicable(f"transfers{who} arrive and end: write on-off or bulk traffic")
         links = (group.ingress, scenario.network.bottleneck, group.egress)
         if any(link.loss is not None for link in links):
             losses = {f"network.{name}.loss": None for name in ("ingress", "bottleneck", "egress")}
