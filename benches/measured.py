@@ -9,12 +9,12 @@ import sys
 from pathlib import Path
 
 from tcpcast_papers import kernel
-from tcpcast_papers.kernel import cells, originals
+from tcpcast_papers.kernel import cells, measurement_files
 
 
 def main(folders: list[str]) -> None:
     """Write ``data/measured.csv`` in the package of the measurements."""
-    result = originals.read([Path(folder) for folder in folders])
+    result = measurement_files.read([Path(folder) for folder in folders])
     path = Path(kernel.__file__).parent / "data" / cells.TABLE
     with path.open("w", encoding="utf-8") as stream:
         cells.write(result, stream)

@@ -81,8 +81,8 @@ def estimate_exceeded_value(
         return Estimate(value, None, None, math.inf, units)
     first = float(ends[int(np.searchsorted(whole, 0.0, side="right")) - 1])
     last = float(ends[int(np.searchsorted(whole, total, side="left"))])
-    low = _bisect_last_passing_value(value, first, test.not_above)
-    high = _bisect_last_passing_value(value, last, test.not_below)
+    low = _bisect_last_passing_value(value, first, test.may_be_as_low_as)
+    high = _bisect_last_passing_value(value, last, test.may_be_as_high_as)
     half_width = max(value - low, high - value)
     return replace(
         at_value, value=value, low=low, high=high, half_width=half_width, differing_units=None
@@ -115,7 +115,7 @@ class _ExceedanceTest:
             maximum=1.0,
         )
 
-    def not_above(self, value: float) -> bool:
+    def may_be_as_low_as(self, value: float) -> bool:
         """Return True if the quantile may be as low as a value."""
         estimate = self.beyond(value)
         if estimate is None or estimate.low is None or estimate.high is None:
@@ -124,7 +124,7 @@ class _ExceedanceTest:
             estimate.high >= 1.0 - self.share if self.share >= 0.5 else estimate.low <= self.share
         )
 
-    def not_below(self, value: float) -> bool:
+    def may_be_as_high_as(self, value: float) -> bool:
         """Return True if the quantile may be as high as a value."""
         estimate = self.beyond(value)
         if estimate is None or estimate.low is None or estimate.high is None:

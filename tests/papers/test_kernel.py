@@ -14,7 +14,14 @@ from tcpcast.answer import Answer, Metric
 from tcpcast.cli import main
 from tcpcast.errors import ScenarioError
 from tcpcast.scenario import Scenario
-from tcpcast_papers.kernel import agreement, cells, comparison, models, originals, second_series
+from tcpcast_papers.kernel import (
+    agreement,
+    cells,
+    comparison,
+    measurement_files,
+    models,
+    second_series,
+)
 from tcpcast_papers.kernel.cells import Cell, Group, Measured
 from tcpcast_papers.kernel.runs import QUICK, CellJob, CellResult, KernelRuns, SampleSizes
 from tcpcast_papers.kernel.scenarios import tables
@@ -234,7 +241,7 @@ def test_missing_column_names_the_file(measurements: Path) -> None:
     path = measurements / "F5_short_transfers.csv"
     path.write_text(path.read_text().replace("xfer_from_accept_s", "other"))
     with pytest.raises(ScenarioError, match=r"F5_short_transfers.csv has no column or value"):
-        originals.read([measurements])
+        measurement_files.read([measurements])
 
 
 def test_page_summary_agrees_with_the_data_file() -> None:

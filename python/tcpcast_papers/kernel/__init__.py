@@ -1,7 +1,7 @@
 """Measurements of a real kernel, Linux 6.18 over an emulated link, compared with simulation.
 
 ``cells`` holds the measurements as data; ``first_series`` and ``second_series`` parse their
-original files (``originals``). ``scenarios`` converts cells to scenarios of engine ``packet``,
-``agreement`` defines tolerances, and ``runs`` simulates. ``comparison`` and ``models`` compare
-simulator and formulas with the kernel, and ``sections`` formats the results.
+original files (``measurement_files``). ``scenarios`` converts cells to scenarios of engine
+``packet``, ``agreement`` defines tolerances, and ``runs`` simulates. ``comparison`` and ``models``
+compare simulator and formulas with the kernel, and ``sections`` formats the results.
 """

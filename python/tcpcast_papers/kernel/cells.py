@@ -3,7 +3,7 @@
 A cell combines all runs of one set of conditions. A measured quantity is a mean over the runs with
 half the width of its 95 % interval: from the t distribution over runs, from order statistics for
 percentiles, from the Poisson distribution for counts. The packaged table (``data/measured.csv``)
-has one line per cell and quantity; :mod:`.originals` creates it from the original files.
+has one line per cell and quantity; :mod:`.measurement_files` creates it from the original files.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from tcpcast import output as files
 from tcpcast.errors import MachineError
 
-from tcpcast_papers.kernel import originals, sections
+from tcpcast_papers.kernel import measurement_files, sections
 from tcpcast_papers.kernel.cells import packaged
 from tcpcast_papers.kernel.comparison import COLUMNS, compared, data
 from tcpcast_papers.kernel.runs import QUICK, WHOLE, KernelRuns, SampleSizes
@@ -67,8 +67,8 @@ def reproduce(  # noqa: PLR0913 - those of every paper, and the measurements
     output, quick, progress, threads, force
         As for :meth:`tcpcast_papers.runner.Paper.reproduce`.
     measurements
-        Folders with original files of measurements (:mod:`.originals`); default: the packaged
-        measurements.
+        Folders with original files of measurements (:mod:`.measurement_files`); default: the
+        packaged measurements.
 
     Raises
     ------
@@ -77,7 +77,7 @@ def reproduce(  # noqa: PLR0913 - those of every paper, and the measurements
     TcpcastError
         As for :meth:`tcpcast_papers.runner.Paper.reproduce`.
     """
-    cells = originals.read(measurements) if measurements else packaged()
+    cells = measurement_files.read(measurements) if measurements else packaged()
     files.check_folder(output)
     files.check_file(output / DATA_NAME, kind=DATA, force=force)
     runs = KernelRuns(QUICK if quick else WHOLE, threads, progress, cells=cells)

@@ -102,7 +102,7 @@ impl PathSummary {
     /// Whether pauses at the tap are pauses of the application. Otherwise they may be caused by the
     /// path to the sender, by a loss before the tap, or, if the position of the tap is unknown, by
     /// delayed acknowledgements.
-    fn shows_pauses(&self) -> bool {
+    fn pauses_are_from_application(&self) -> bool {
         self.tap_rtt.is_some() && (self.is_at_sender() || self.lossless)
     }
 }
@@ -147,7 +147,7 @@ pub(super) fn classify_limits(summary: &mut RoundSummary, path: &PathSummary) ->
     let total: Nanos = times.iter().sum();
     let queued = rows.iter().filter(|row| row.full);
     let rate = quantile(queued.filter_map(round_ack_rate).collect(), 0.5);
-    let pauses = path.shows_pauses() && total > 0;
+    let pauses = path.pauses_are_from_application() && total > 0;
     let paused = times[TransferLimit::Application as usize];
     TransferLimits {
         limited_by: largest_limit(&times),
@@ -171,7 +171,7 @@ fn round_time_by_limit(row: &Round, path: &PathSummary) -> TimeByLimit {
     let mut times = TimeByLimit::default();
     let known = path.is_at_sender();
     let mut add = |limit: TransferLimit, time: Nanos| times[limit as usize] += time;
-    let paused = path.shows_pauses();
+    let paused = path.pauses_are_from_application();
     add(
         if paused { TransferLimit::Application } else { TransferLimit::Unknown },
         parts.application,

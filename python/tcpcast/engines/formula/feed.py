@@ -65,7 +65,7 @@ def collect_path_inputs(model: str, scenario: Scenario, measured: Answer | None)
     if measured is None:
         steps = [
             _require_specified_loss(model, scenario, group, warnings),
-            *_specified_time_steps(scenario, group),
+            *_derive_rtt_and_timeout(scenario, group),
         ]
         arriving = 1 - get_specified_loss(scenario, group)[0]
         delivered: float | None = 8 * scenario.payload_bytes * arriving
@@ -170,7 +170,7 @@ def _require_specified_loss(
     return make_step("p", loss, "1", keys)
 
 
-def _specified_time_steps(scenario: Scenario, group: Population) -> list[Step]:
+def _derive_rtt_and_timeout(scenario: Scenario, group: Population) -> list[Step]:
     rtt = group.rtt_s
     tcp = scenario.populations[0].tcp
     rule = "RTT + tcp.min_rto" if tcp.adds_min_rto else "max(tcp.min_rto, RTT)"
@@ -203,7 +203,7 @@ def _measured_loss_step(
 
 def _measured_time_steps(scenario: Scenario, group: Population, measured: Answer) -> list[Step]:
     rtt, t0 = get_positive_metric(measured, "rtt_mean_s"), get_positive_metric(measured, "t0_s")
-    asked_rtt, asked_t0 = _specified_time_steps(scenario, group)
+    asked_rtt, asked_t0 = _derive_rtt_and_timeout(scenario, group)
     steps = [make_step("RTT", rtt, "s", "packet: rtt_mean_s") if rtt else asked_rtt]
     if t0:
         return [*steps, make_step("T0", t0, "s", "packet: t0_s")]
@@ -241,7 +241,7 @@ def collect_transfer_inputs(scenario: Scenario, measured: Answer | None) -> dict
     group = scenario.populations[0]
     loss, keys = get_specified_loss(scenario, group)
     steps = [make_step("p", loss, "1", keys or "no random loss specified")]
-    steps += _specified_time_steps(scenario, group)
+    steps += _derive_rtt_and_timeout(scenario, group)
     if measured is not None:
         steps[0] = make_step(
             "p", get_positive_metric(measured, "loss_ratio") or 0.0, "1", "packet: loss_ratio"
