@@ -281,9 +281,7 @@ def run_convergence_tests(
             judge.compare_distribution_mean("file size", ("transfer_packets", "transfers"), size)
             judge.compare_distribution_mean("silence", ("off_time_ns", "off_times"), 1e9 * off)
         else:
-            judge.compare_with_cross_rates(
-                (followed[index], group.count - followed[index])
-            )
+            judge.compare_with_cross_rates((followed[index], group.count - followed[index]))
         judge.compare_common_ratios()
         judge.iteration(dict(zip(_native.STEP_CELLS, last[index], strict=True)), table)
     stand_for = flows_per_reference_flow(scenario, table)
