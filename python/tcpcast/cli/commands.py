@@ -325,7 +325,7 @@ REPRODUCE = Command(
 )
 LINK = Command(
     "link",
-    "Run a program over an emulated link, and print the link's counters.",
+    "Run a program over an emulated link, and print its counters.",
     "COMMAND runs at the near end, 10.0.0.1; default is a shell, and a single word is a shell "
     "command. The far end is 10.128.0.1. TCPCAST_PEER and TCPCAST_PEER6 contain the address of the "
     "other end. Needs Linux; only --nat needs root.",
