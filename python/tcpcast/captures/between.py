@@ -124,10 +124,10 @@ def doubts(found: Mapping[str, Any]) -> list[str]:
         found["dropped"],
         "directions with few packets were not compared, because there are more than 131,072",
     )
-    return [*lines, *_clock_offset(found["clock_least_s"], found["clock_most_s"])]
+    return [*lines, *_clock_warnings(found["clock_least_s"], found["clock_most_s"])]
 
 
-def _clock_offset(least_s: float | None, most_s: float | None) -> list[str]:
+def _clock_warnings(least_s: float | None, most_s: float | None) -> list[str]:
     """Return a warning with the minimum offset between the clocks, if it is not 0."""
     if least_s is not None and least_s > 0:
         ahead, sign = least_s, "ahead of"

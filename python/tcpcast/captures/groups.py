@@ -177,13 +177,13 @@ def _loss_events(connections: Table, indications: Table, group: Column, apart_s:
     order = np.lexsort((times, group[rows]))
     for at, where in zip(*_consecutive_runs(group[rows][order]), strict=True):
         if np.isfinite(apart_s[at]):
-            events[at] = _starts_of_events(times[order[where]], round(float(apart_s[at]) * 1e9))
+            events[at] = _count_separate_times(times[order[where]], round(float(apart_s[at]) * 1e9))
     events[np.isnan(apart_s)] = np.nan
     events[group[missing]] = np.nan
     return events
 
 
-def _starts_of_events(times: Column, apart: int) -> int:
+def _count_separate_times(times: Column, apart: int) -> int:
     """Count times that are at least ``apart`` after the last counted time."""
     at, count = 0, 0
     while at < times.size:

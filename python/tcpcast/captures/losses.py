@@ -66,7 +66,7 @@ def loss_evidence(table: Table, rounds: Table, losses: Table) -> Table:
     variation, queue = np.full(size, np.nan), np.full(size, np.nan)
     rtt = path_rtt_s(table)
     # Rows of both tables are sorted by direction and time.
-    of_rounds, of_losses = (_queue_bounds(part["direction"], size) for part in (rounds, losses))
+    of_rounds, of_losses = (_row_bounds(part["direction"], size) for part in (rounds, losses))
     origin = table["start"][:1]
     times, lost = (since(part["time"], origin) for part in (rounds, losses))
     for at in np.flatnonzero(np.diff(of_losses) > 0).tolist():
@@ -74,20 +74,18 @@ def loss_evidence(table: Table, rounds: Table, losses: Table) -> Table:
         when = lost[of_losses[at] : of_losses[at + 1]]
         if not times[its].size:
             continue
-        queue[at] = (
-            _queue_at_losses(times[its], rounds["rtt_s"][its], when) - table["rtt_min_s"][at]
-        )
+        queue[at] = _rtt_at_losses(times[its], rounds["rtt_s"][its], when) - table["rtt_min_s"][at]
         if when.size >= MIN_LOSSES:
             acked = np.cumsum(rounds["acked_bytes"][its])
-            variation[at] = _rtt_variation(np.interp(when, times[its], acked), when, rtt[at])
+            variation[at] = _rate_variation(np.interp(when, times[its], acked), when, rtt[at])
     return {"loss_rate_variation": variation, "queue_at_loss_s": np.fmax(queue, 0)}
 
 
-def _queue_bounds(directions: Column, size: int) -> Column:
+def _row_bounds(directions: Column, size: int) -> Column:
     return np.searchsorted(directions, np.arange(size + 1))
 
 
-def _queue_at_losses(times: Column, rtt: Column, losses: Column) -> float:
+def _rtt_at_losses(times: Column, rtt: Column, losses: Column) -> float:
     """Return the median over losses of the longer RTT of the loss's round and the one before."""
     timed = np.isfinite(rtt)
     if not timed.any():
@@ -97,7 +95,7 @@ def _queue_at_losses(times: Column, rtt: Column, losses: Column) -> float:
     return float(np.median(np.fmax(rtt[row], rtt[np.fmax(row - 1, 0)])))
 
 
-def _rtt_variation(acked: Column, losses: Column, rtt: float) -> float:
+def _rate_variation(acked: Column, losses: Column, rtt: float) -> float:
     """Return the coefficient of variation of the rates between separate losses."""
     apart = np.diff(losses)
     kept = apart > APART_RTTS * rtt
@@ -141,14 +139,14 @@ def sharing(table: Table, rounds: Table, losses: Table, rows: Column) -> Table:
     when, whose = since(losses["time"][lost], origin), losses["direction"][lost]
     if (
         acked.std() <= CONSTANT * acked.mean()
-        and _losses_together(when, whose, 2 * rtt) >= TOGETHER
+        and _share_of_common_losses(when, whose, 2 * rtt) >= TOGETHER
     ):
         found["sharing_flows"][rows] = rows.size
         found["sharing_bps"][rows] = acked.mean() * 8 / (BIN_RTTS * rtt)
     return found
 
 
-def _losses_together(times: Column, whose: Column, within: float) -> float:
+def _share_of_common_losses(times: Column, whose: Column, within: float) -> float:
     """Return the share of losses with a loss of another flow within a time."""
     order = np.argsort(times, kind="stable")
     times, whose = times[order], whose[order]

@@ -156,21 +156,21 @@ def models(capture: Capture, rows: Column) -> Table:
     given = {name: column[known] for name, column in path.items()}
     for name, rate in OF_LOSS.items():
         rates[name][known] = rate(loss[known], given)
-    rates["bbr_bound"] = _bbr_bound_bps(table)
+    rates["bbr_bound"] = _bbr_bound_pps(table)
     if known.any():
         of_known = {name: column[known] for name, column in table.items()}
-        rates["cardwell"][known] = _cardwell_time_s(of_known, loss[known], given)
+        rates["cardwell"][known] = _cardwell_pps(of_known, loss[known], given)
     return {
         "direction": rows,
         "loss_indication_ratio": loss,
         **path,
         "send_rate_pps": table["send_rate_pps"],
         **{f"{name}_pps": column for name, column in rates.items()},
-        **{f"{name}_trusted": column for name, column in _is_trusted(table, path, loss).items()},
+        **{f"{name}_trusted": column for name, column in _domain_masks(table, path, loss).items()},
     }
 
 
-def _is_trusted(table: Table, path: Table, loss: Column) -> Table:
+def _domain_masks(table: Table, path: Table, loss: Column) -> Table:
     """Return, for each model, a mask of rows with inputs in its domain."""
     known = usable(loss, path)
     values = path_values(loss_ratio=loss[known], **{name: path[name][known] for name in PATH})
@@ -181,7 +181,7 @@ def _is_trusted(table: Table, path: Table, loss: Column) -> Table:
     return found
 
 
-def _bbr_bound_bps(table: Table) -> Column:
+def _bbr_bound_pps(table: Table) -> Column:
     """Return BBR's upper bound of the send rate; NaN if the link rate is unknown."""
     found = np.full(table["bytes"].size, np.nan)
     link = table.get("bottleneck_rate_bps", found)
@@ -211,7 +211,7 @@ def lost_ratio(table: Table) -> Column:
     return np.asarray(ratio if exact is None else np.where(np.isfinite(exact), exact, ratio))
 
 
-def _cardwell_time_s(table: Table, loss: Column, path: Table) -> Column:
+def _cardwell_pps(table: Table, loss: Column, path: Table) -> Column:
     """Return packets sent divided by the latency of the data, including slow start."""
     sent = table["data_packets"].astype(np.float64)
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -296,7 +296,7 @@ def measured_intervals(capture: Capture, rows: Column) -> Table:
 
 def _interval_classes(capture: Capture, table: Table) -> Column:
     """Return the class of each interval by its longest sequence of timeouts."""
-    deepest = _deepest_backoff(capture, table)
+    deepest = _longest_timeout_sequences(capture, table)
     names = [
         f"T{depth - 1}" if depth > 0 else TD if indications else NO_LOSS
         for depth, indications in zip(deepest, table["td"] + table["to"], strict=True)
@@ -304,7 +304,7 @@ def _interval_classes(capture: Capture, table: Table) -> Column:
     return np.array(names, dtype=np.str_)
 
 
-def _deepest_backoff(capture: Capture, table: Table) -> Column:
+def _longest_timeout_sequences(capture: Capture, table: Table) -> Column:
     """Return the length of the longest sequence of timeouts in each interval.
 
     It comes from the list of retransmissions, or from the counters if the list is incomplete.
@@ -349,7 +349,7 @@ def model_errors(intervals: Table) -> Table:
         of 30 %. NaN if there is no such interval.
     """
     directions = np.unique(intervals["direction"])
-    counted = _counted_intervals(intervals)
+    counted = _modelled_intervals_mask(intervals)
     found: Table = {
         "direction": directions,
         "intervals": np.zeros(directions.size, dtype=np.int64),
@@ -366,7 +366,7 @@ def model_errors(intervals: Table) -> Table:
     return found
 
 
-def _counted_intervals(intervals: Table) -> Column:
+def _modelled_intervals_mask(intervals: Table) -> Column:
     """Return a mask of intervals that have a model and are complete, or single and incomplete."""
     whole = intervals["length_s"] >= INTERVAL_S
     alone = ~np.isin(intervals["direction"], intervals["direction"][whole])

@@ -109,7 +109,9 @@ def receiver_window(gains: Gains) -> list[Remedy]:
         gains.pftk_pps(receiver_window_pkts=np.inf) / before,
     )
     slow = has_slow_reader(gains)
-    return [_slow_reader(gains.table, at) if slow[at] else end for at, end in enumerate(ends)]
+    return [
+        _slow_reader_advice(gains.table, at) if slow[at] else end for at, end in enumerate(ends)
+    ]
 
 
 def has_slow_reader(gains: Gains) -> Column:
@@ -125,7 +127,7 @@ def _bytes_per_rtt(gains: Gains) -> Column:
     return np.asarray(gains.table["throughput_bps"] * gains.table["rtt_mean_s"] / 8)
 
 
-def _slow_reader(table: Table, at: int) -> Remedy:
+def _slow_reader_advice(table: Table, at: int) -> Remedy:
     """Return the advice on a slow receiving application."""
     closed = int(table["zero_windows"][at])
     times_closed = "once" if closed == 1 else f"{closed:,} times"

@@ -69,7 +69,7 @@ def _modern_timer_entries(seen: CaptureStats) -> Iterator[Entry]:
 
 
 def _classic_entries(seen: CaptureStats) -> Iterator[Entry]:
-    delayed, why = _delays_acks(seen)
+    delayed, why = _delayed_acks_and_reason(seen)
     yield Entry("tcp", "delayed_acks", delayed, why)
     timer = first_timeout_s(seen.table)
     why = "measured T0, the mean first timeout"
@@ -79,7 +79,7 @@ def _classic_entries(seen: CaptureStats) -> Iterator[Entry]:
     yield Entry("tcp", "min_rto", written_time(min(timer, 64.0)), why)
 
 
-def _delays_acks(seen: CaptureStats) -> tuple[bool, str]:
+def _delayed_acks_and_reason(seen: CaptureStats) -> tuple[bool, str]:
     acknowledged = seen.mean("packets_per_ack")
     if not acknowledged >= DELAYED:
         return False, f"{acknowledged:.3g} packets per ack"

@@ -46,7 +46,7 @@ def document(heading: Sequence[str], entries: Sequence[Entry]) -> str:
         if entry.table != table:
             table = entry.table
             lines += ["", f"[{table}]"]
-        lines += _table_lines(entry)
+        lines += _entry_lines(entry)
     return "\n".join(lines) + "\n"
 
 
@@ -56,7 +56,7 @@ def _comment_lines(text: str) -> list[str]:
     )
 
 
-def _table_lines(entry: Entry) -> list[str]:
+def _entry_lines(entry: Entry) -> list[str]:
     typed = f"{entry.key} = {write_value(entry.value)}"
     if not entry.why:
         return [typed]

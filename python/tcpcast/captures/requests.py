@@ -71,7 +71,7 @@ def requests(talks: Mapping[str, Any], found: Mapping[str, Any]) -> Table:
     _, service = np.unique(ends["server"], return_inverse=True)
     full = INITIAL_WINDOW * talks["segment_bytes"][talk]
     small = answered & (found["response_bytes"] <= full)
-    _reduce_requests(parts, found, to_client + to_server, service, small)
+    _move_window_reduction_time(parts, found, to_client + to_server, service, small)
     return {
         "connection": talks["connection"][talk],
         "time": moments(found["time_ns"]),
@@ -108,7 +108,7 @@ def _latency_parts(
     return {name: parts[name] for name in ("server_s", "network_s", "retransmission_s", "held_s")}
 
 
-def _reduce_requests(
+def _move_window_reduction_time(
     parts: Table, found: Mapping[str, Any], rtt: Column, service: Column, small: Column
 ) -> None:
     """Move the time due to windows reduced by losses from ``network`` to ``retransmission``.
@@ -123,7 +123,7 @@ def _reduce_requests(
     usual = np.full(spread.size, np.nan)
     for one in np.unique(service):
         of_it = (service == one) & small
-        usual[of_it] = _usual_size(
+        usual[of_it] = _usual_transfer_s(
             spread[of_it & ~lossy], spread[of_it], found["response_bytes"][of_it]
         )
     more = spread - usual
@@ -135,7 +135,7 @@ def _reduce_requests(
     parts["network_s"] = network - added
 
 
-def _usual_size(untouched: Column, every: Column, sizes: Column) -> float:
+def _usual_transfer_s(untouched: Column, every: Column, sizes: Column) -> float:
     """Return the usual time between first and last byte of small responses without losses.
 
     If the tap is not at the server, it does not see losses at the end of a response, so the window

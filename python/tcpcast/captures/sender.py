@@ -76,10 +76,10 @@ def sender_of(table: Table) -> Sender:
     of the papers.
     """
     control = looks_of(table)
-    stamped = _most_similar(
+    stamped = _holds_for_most(
         table, table["timestamps"] | np.isfinite(table["rtt_timestamps_mean_s"])
     )
-    sack = _most_similar(table, table["sack"] | (table["by_sack"] > 0))
+    sack = _holds_for_most(table, table["sack"] | (table["by_sack"] > 0))
     if not sack and not _shows_sack(table):
         return Sender("linux-cubic", "most common stack; the capture does not show it", stamped)
     if sack or control in (CUBIC, BBR):
@@ -100,12 +100,12 @@ def looks_of(table: Table) -> str:
     """
     known, packets = table["looks_like"] != UNKNOWN, table["data_packets"]
     if packets[known].sum() < TELLING * packets.sum() or not known.any():
-        return _window_reductions(table)
+        return _control_by_reductions(table)
     names, at = np.unique(table["looks_like"][known], return_inverse=True)
     return str(names[np.bincount(at, weights=packets[known]).argmax()])
 
 
-def _window_reductions(table: Table) -> str:
+def _control_by_reductions(table: Table) -> str:
     """Return the congestion control by the median window reduction; "unknown" for few flows."""
     left = table["window_reduction"][np.isfinite(table["window_reduction"])]
     if left.size < MIN_FLOWS:
@@ -147,7 +147,7 @@ def _shows_sack(table: Table) -> bool:
     return bool((table["syn_captured"] | (table["td"] > 0)).any())
 
 
-def _most_similar(table: Table, which: Column) -> bool:
+def _holds_for_most(table: Table, which: Column) -> bool:
     """Return True if a condition holds for most packets."""
     weights = np.fmax(table["data_packets"], 1)
     return bool(weights[which].sum() * 2 > weights.sum())

@@ -111,7 +111,7 @@ def _service_sentence(row: Row) -> str:
     cause = row["cause"]
     found = [f"Limited by: {NAMES[cause]}{_evidence_text(row)}.", REMEDIES[cause]]
     if cause == service.NETWORK:
-        found += _round_trips_text(row)
+        found += _ways_to_save_round_trips(row)
     return " ".join([*found, *_slowest_requests(row)])
 
 
@@ -146,7 +146,7 @@ def _limit_description(cause: str) -> str:
     return ", because they wait for lost packets or because losses have reduced the window"
 
 
-def _round_trips_text(row: Row) -> list[str]:
+def _ways_to_save_round_trips(row: Row) -> list[str]:
     """Return the ways to save round trips that apply to this service."""
     found = []
     if row["requests"] <= MANY_CONNECTIONS * row["connections"]:

@@ -54,14 +54,14 @@ def _print_json() -> None:
             "applies": entry.applies,
             "trust": entry.trust_text(name),
             "quick": entry.runs_by_default,
-            "stacks": {stack: _fit_columns(name, stack) for stack in STACKS},
+            "stacks": {stack: _support_of_stack(name, stack) for stack in STACKS},
         }
         for name, entry in REGISTRY.items()
     ]
     print(encode({"engines": rows}))
 
 
-def _fit_columns(engine: str, stack: str) -> dict[str, str | None]:
+def _support_of_stack(engine: str, stack: str) -> dict[str, str | None]:
     """Return the machine-readable support of an engine for a stack."""
     support = get_stack_support(engine, stack)
     return {"verdict": support.verdict.value, "why": support.text or None}

@@ -56,7 +56,7 @@ def link(  # noqa: PLR0913 - one parameter per option
 ) -> None:
     """Run a program over the link of a scenario and options, and print the link's counters."""
     given: dict[str, Any] = {KEYS[name]: text for name, text in path.items()}
-    given[KEYS["rate"]] = _parse_rate(path["rate"], trace)
+    given[KEYS["rate"]] = _rate_entry(path["rate"], trace)
     given[KEYS["jitter"]] = _jitter_table(jitter, reorder=reorder)
     scenario = _link_scenario(
         file, {k: v for k, v in given.items() if v is not None}, changes, seed
@@ -79,7 +79,7 @@ def link(  # noqa: PLR0913 - one parameter per option
     raise typer.Exit(_exit_code(outcome))
 
 
-def _parse_rate(rate: str | None, trace: str | None) -> str | dict[str, str] | None:
+def _rate_entry(rate: str | None, trace: str | None) -> str | dict[str, str] | None:
     if rate is not None and trace is not None:
         raise TcpcastError("--rate and --trace are both given; omit one of them")
     return rate if trace is None else {"trace": os.path.abspath(trace)}
@@ -117,14 +117,14 @@ def _link_scenario(
         if file is not None:
             scenario = load(file, changes=changed)
         else:
-            scenario = Scenario.from_dict(apply_changes(_plain_options(changed), changed))
+            scenario = Scenario.from_dict(apply_changes(_link_tables(changed), changed))
     except ScenarioError as error:
         raise error.renamed(option_names(LINK.options)) from None
     _check_options(scenario)
     return scenario
 
 
-def _plain_options(changed: Mapping[str, Any]) -> dict[str, Any]:
+def _link_tables(changed: Mapping[str, Any]) -> dict[str, Any]:
     """Return the tables of a link without a file; a link with a rate has a buffer of 1 BDP."""
     limited = "network.bottleneck.rate" in changed
     return {

@@ -49,8 +49,7 @@ def _command_section(command: Any, above: Any, name: str) -> Iterator[str]:
     """Return the section of a command, followed by those of its subcommands."""
     context = command.make_context(name, ["--help"], parent=above, resilient_parsing=True)
     inner = [
-        (each, command.get_command(context, each))
-        for each in _subcommand_sections(command, context)
+        (each, command.get_command(context, each)) for each in _subcommand_names(command, context)
     ]
     usage = "" if inner else f" {' '.join(command.collect_usage_pieces(context))}"
     yield f".SS {_escape_roff(context.command_path + usage)}"
@@ -64,7 +63,7 @@ def _command_section(command: Any, above: Any, name: str) -> Iterator[str]:
         yield from _command_section(below, context, each)
 
 
-def _subcommand_sections(command: Any, context: Any) -> list[str]:
+def _subcommand_names(command: Any, context: Any) -> list[str]:
     return list(command.list_commands(context)) if hasattr(command, "commands") else []
 
 

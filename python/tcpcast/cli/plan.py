@@ -163,7 +163,7 @@ def streams(asked: Asked) -> Solved:
     """
     from tcpcast.plan import plan_streams
 
-    scenario = _path_of_options("streams", asked, ("rate", "rtt", "loss"))
+    scenario = _path_scenario("streams", asked, ("rate", "rtt", "loss"))
     return plan_streams, scenario, _check_of_path(asked, scenario)
 
 
@@ -187,7 +187,7 @@ def max_loss(asked: Asked) -> Solved:
     from tcpcast.units import parse_rate
 
     goodput_bps = asked.read("goodput", parse_rate)
-    scenario = _path_of_options("max-loss", asked, ("rtt",), "flows", "rate")
+    scenario = _path_scenario("max-loss", asked, ("rtt",), "flows", "rate")
     return plan_max_loss, scenario, {"goodput_bps": goodput_bps, **_check_of_path(asked, scenario)}
 
 
@@ -206,7 +206,7 @@ def _read_scenario(question: str, asked: Asked) -> Scenario:
     return scenario
 
 
-def _path_of_options(question: str, asked: Asked, needed: tuple[str, ...], *more: str) -> Scenario:
+def _path_scenario(question: str, asked: Asked, needed: tuple[str, ...], *more: str) -> Scenario:
     """Return the scenario of a path from options, or from a file."""
     from tcpcast.path.options import PathOptions, expand_points, make_bulk_scenario
     from tcpcast.plan.changed_keys import check_changed_keys

@@ -108,7 +108,7 @@ def _predictions(
     known: dict[tuple[str, str], tuple[Suggestion, ...]] = {}
     with progress_bar("path") as progress:
         for done, point in enumerate(asked):
-            advance = _print_part(progress, done, len(asked)) if packet else None
+            advance = _progress_of_point(progress, done, len(asked)) if packet else None
             how = RunOptions(progress=advance, tables=tables, known_suggestions=known)
             try:
                 predictions.append(predict_point(options, point, packet=packet, how=how))
@@ -129,7 +129,7 @@ def _interrupted(predictions: Sequence[Prediction], asked: Sequence[Mapping[str,
     return any(prediction.interrupted for prediction in predictions)
 
 
-def _print_part(
+def _progress_of_point(
     progress: Callable[[float], None] | None, done: int, points: int
 ) -> Callable[[float], None] | None:
     """Return a function that converts the progress of one point to the progress of all."""

@@ -43,7 +43,7 @@ def report(  # noqa: PLR0913 - one parameter per option
     force: bool,
 ) -> None:
     """Write the report of a scenario, saved answers, a sweep or captures."""
-    target = out if out is not None else f"{_output_name(sources[0])}.html"
+    target = out if out is not None else f"{_source_stem(sources[0])}.html"
     if not target.endswith((".html", ".md")):
         raise TcpcastError(f"--out {target}: the name must end in .html or .md")
     html, markdown = (target, None) if target.endswith(".html") else (None, target)
@@ -51,15 +51,15 @@ def report(  # noqa: PLR0913 - one parameter per option
     check_reports(html, markdown, force=force)
     given: dict[str, object] = {"--engine": engine, "--set": changes, "--seed": seed}
     given |= {"--threads": threads, "--feed": None if feed == "scenario" else feed}
-    saved = _report_saved_answers(sources)
+    saved = _find_saved_answers(sources)
     if saved is not None:
         _reject_options(given, f"{saved} contains saved answers")
         raise typer.Exit(_write_answers(saved, html, markdown, force=force))
-    folder = _report_sweep(sources)
+    folder = _find_sweep(sources)
     if folder is not None:
         _reject_options(given, f"{folder} contains a finished sweep")
         raise typer.Exit(_write_sweep(folder, html, markdown, force=force))
-    captured = _report_captures(sources)
+    captured = _find_captures(sources)
     if captured is not None:
         _reject_options(given, f"{sources[0]} is a capture")
         captures, code = _read_captures(captured, trail=html is not None)
@@ -80,7 +80,7 @@ def _reject_options(given: Mapping[str, object], reason: str) -> None:
         raise TcpcastError(f"{option} requires a scenario, but {reason}")
 
 
-def _report_saved_answers(sources: Sequence[str]) -> Path | None:
+def _find_saved_answers(sources: Sequence[str]) -> Path | None:
     """Return the file of saved answers among the sources, or None.
 
     Raises
@@ -107,7 +107,7 @@ def _write_answers(saved: Path, html: str | None, markdown: str | None, *, force
     return 1 if any(answer.incomplete_reason is not None for answer in answers) else 0
 
 
-def _report_sweep(sources: Sequence[str]) -> Path | None:
+def _find_sweep(sources: Sequence[str]) -> Path | None:
     """Return the folder of a sweep among the sources, or None.
 
     Raises
@@ -132,17 +132,17 @@ def _write_sweep(folder: Path, html: str | None, markdown: str | None, *, force:
     return 1 if finished.results.interrupted else sweep_exit_code(finished.results)
 
 
-def _output_name(source: str) -> str:
+def _source_stem(source: str) -> str:
     """Return the name of a source without its folder and its extensions."""
     path = Path(source).resolve()
-    return "report" if source == "-" else _unpack_folders(path).stem or "report"
+    return "report" if source == "-" else _without_compression_suffix(path).stem or "report"
 
 
-def _unpack_folders(path: Path) -> Path:
+def _without_compression_suffix(path: Path) -> Path:
     return path.with_suffix("") if path.suffix in PACKED else path
 
 
-def _report_captures(sources: Sequence[str]) -> list[str] | None:
+def _find_captures(sources: Sequence[str]) -> list[str] | None:
     """Return the captures among the sources, or None for a scenario.
 
     Raises
@@ -171,7 +171,7 @@ def _report_captures(sources: Sequence[str]) -> list[str] | None:
 
 
 def _is_capture(path: Path) -> bool:
-    return _unpack_folders(path).suffix in CAPTURES
+    return _without_compression_suffix(path).suffix in CAPTURES
 
 
 def _read_captures(files: Sequence[str], *, trail: bool) -> tuple[list[Capture], int]:

@@ -56,7 +56,7 @@ def run(  # noqa: PLR0913 - one parameter per option
     check_one_form(as_csv=as_csv, as_json=as_json)
     scenario = read_scenario(file, changes, seed)
     if print_scenario:
-        _print_answers(scenario, as_json=as_json)
+        _print_scenario(scenario, as_json=as_json)
         return
     if plot is not None:
         from tcpcast.report.figures import check_figures, run_figures  # noqa: PLC0415
@@ -75,7 +75,7 @@ def run(  # noqa: PLR0913 - one parameter per option
     how = {"force": force, "over_time": drawn, "accept_late": accept_late}
     answers = answers_to(scenario, names, threads, feed, **how)
     compared = compare_all(answers)
-    _write_reports(compared, scenario, as_json=as_json, as_csv=as_csv, every=every)
+    _print_answers(compared, scenario, as_json=as_json, as_csv=as_csv, every=every)
     if plot is not None:
         _write_figures(answers, scenario, plot, form, force=force)
     again = again_text(file, answers, changes, seed, feed)
@@ -136,7 +136,7 @@ def _print_duration(scenario: Scenario) -> None:
     print(f"tcpcast: {message}", file=sys.stderr)
 
 
-def _write_reports(
+def _print_answers(
     compared: ComparedAnswers, scenario: Scenario, *, as_json: bool, as_csv: bool, every: bool
 ) -> None:
     answers = compared.answers
@@ -160,7 +160,7 @@ def _write_reports(
         print(f"tcpcast: {message}", file=sys.stderr)
 
 
-def _print_answers(scenario: Scenario, *, as_json: bool) -> None:
+def _print_scenario(scenario: Scenario, *, as_json: bool) -> None:
     if not as_json:
         print(scenario.to_toml(), end="")
         return

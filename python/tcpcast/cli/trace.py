@@ -170,7 +170,7 @@ def read_capture(
             file, after=second_capture, trail_points=trail_points, max_connections=max_connections
         )
         if connection is not None:
-            capture = of_directions(capture, chosen(capture, _select_direction(connection)))
+            capture = of_directions(capture, chosen(capture, _parse_connection(connection)))
     except CaptureError as error:
         print(f"tcpcast: {error}", file=sys.stderr)
         return None, error.exit_code
@@ -192,7 +192,7 @@ def read_capture(
     return capture, int(capture.damaged)
 
 
-def _select_direction(connection: str) -> int | str:
+def _parse_connection(connection: str) -> int | str:
     """Return a connection as a number if it is one, otherwise as text."""
     return (
         int(connection) if connection.isdecimal() and len(connection) < MAX_DIGITS else connection

@@ -84,7 +84,7 @@ def tail(answers: Sequence[Answer], scenario: Scenario) -> Chart:
         # A logarithmic axis shows no share of 0.
         low, high = (np.maximum(1.0 - curve[end][shown], 1e-9) for end in ("high", "low"))
         series.append(Series(curve["time_s"][shown], longer[shown], name, style, low, high))
-    series += _mark_percentiles([answer for answer in answers if TABLE not in answer.tables])
+    series += _percentile_marks([answer for answer in answers if TABLE not in answer.tables])
     least = min((float(np.min(each.y)) for each in series), default=0.1)
     y = Axis(f"{subject} that take longer", 0.7 * least, 1, log=True, ticks=percent)
     ends = [
@@ -99,7 +99,7 @@ def tail(answers: Sequence[Answer], scenario: Scenario) -> Chart:
     return scenario_chart(scenario, title, Axis(label, log=True), y, series)
 
 
-def _mark_percentiles(answers: Sequence[Answer]) -> Iterator[Series]:
+def _percentile_marks(answers: Sequence[Answer]) -> Iterator[Series]:
     """Yield the median, p95 and p99 of some sizes per answer."""
     for answer, colour in zip(answers, OBSERVED * 4, strict=False):
         sizes = answer.tables["by_size"]["size_pkts"]

@@ -201,7 +201,7 @@ def _has_rows(answer: Answer, table: str, column: str) -> bool:
 Curve = Callable[["Table"], "tuple[Any, Any]"]
 
 
-def _distribution_figures(answers: Sequence[Answer], table: str, curve: Curve) -> list[Drawable]:
+def _answer_curves(answers: Sequence[Answer], table: str, curve: Curve) -> list[Drawable]:
     """Return one curve per answer; formulas last, so that their lines are drawn over points."""
     ordered = sorted(answers, key=is_observed, reverse=True)
     return [
@@ -214,7 +214,7 @@ def _distribution_figures(answers: Sequence[Answer], table: str, curve: Curve) -
     ]
 
 
-def _draw_state_probabilities(
+def _probability_curves(
     answers: Sequence[Answer], table: str, columns: tuple[str, str]
 ) -> tuple[list[Drawable], float, float]:
     """Return curves for a logarithmic axis, their right end, and the lowest value to show.
@@ -228,12 +228,12 @@ def _draw_state_probabilities(
     floor = max(10 ** np.floor(np.log10(min(seen)) - 0.5) if seen else 1e-6, 1e-9)
     tables = [a.tables[table] for a in answers]
     ends = [float(np.max(t[x][t[y] >= floor], initial=1.0)) for t in tables]
-    curves = _distribution_figures(answers, table, lambda t: (t[x][t[y] > 0], t[y][t[y] > 0]))
+    curves = _answer_curves(answers, table, lambda t: (t[x][t[y] > 0], t[y][t[y] > 0]))
     return curves, 1.03 * max(ends), floor
 
 
-def _draw_states(answers: Sequence[Answer], scenario: Scenario) -> Chart:
-    curves, right, floor = _draw_state_probabilities(answers, "states", ("active", "probability"))
+def _states_chart(answers: Sequence[Answer], scenario: Scenario) -> Chart:
+    curves, right, floor = _probability_curves(answers, "states", ("active", "probability"))
     x = Axis("users active at the same time", 0, right, whole=True)
     y = Axis("share of time", floor, 1, log=True, ticks=percent)
     return scenario_chart(scenario, _states_title(lead(answers), scenario), x, y, curves)
@@ -252,7 +252,7 @@ def _states_title(answer: Answer, scenario: Scenario) -> str:
     return f"90 % of the time, {users} of {who} are active{by_formula(answer)}"
 
 
-def _draw_sharing(answers: Sequence[Answer], scenario: Scenario) -> Chart:
+def _sharing_chart(answers: Sequence[Answer], scenario: Scenario) -> Chart:
     rate = scenario.network.bottleneck.rate_bps
     shared = [a.tables["states"]["shared_rate_bps"] for a in answers]
     peak = max((float(np.nanmax(s)) for s in shared if np.isfinite(s).any()), default=rate)
@@ -262,7 +262,7 @@ def _draw_sharing(answers: Sequence[Answer], scenario: Scenario) -> Chart:
         shown = (table["active"] > 0) & np.isfinite(table["shared_rate_bps"])
         return table["active"][shown], table["shared_rate_bps"][shown] / scale.factor
 
-    curves = _distribution_figures(answers, "states", curve)
+    curves = _answer_curves(answers, "states", curve)
     right = max(float(np.max(a.tables["states"]["active"])) for a in answers)
     if np.isfinite(rate) and right >= 1:
         j = np.arange(1, int(right) + 1)
@@ -294,8 +294,8 @@ def _visible_states(answers: Sequence[Answer]) -> float:
     return max(seen)
 
 
-def _draw_queue(answers: Sequence[Answer], scenario: Scenario) -> Chart:
-    curves, right, floor = _draw_state_probabilities(answers, "queue", ("queue_pkts", "time_above"))
+def _queue_chart(answers: Sequence[Answer], scenario: Scenario) -> Chart:
+    curves, right, floor = _probability_curves(answers, "queue", ("queue_pkts", "time_above"))
     buffer_pkts = scenario.buffer_pkts
     right = min(right, 1.25 * buffer_pkts)
     if buffer_pkts <= right:
@@ -320,9 +320,9 @@ def _queue_title(answer: Answer, scenario: Scenario) -> str:
 
 _FIGURES: tuple[tuple[str, Callable[[Sequence[Answer], Scenario], Chart], str, str], ...] = (
     ("over-time", over_time_figures.over_time, "flows_over_time", "to_s"),
-    ("states", _draw_states, "states", "active"),
-    ("sharing", _draw_sharing, "states", "shared_rate_bps"),
-    ("queue", _draw_queue, "queue", "queue_pkts"),
+    ("states", _states_chart, "states", "active"),
+    ("sharing", _sharing_chart, "states", "shared_rate_bps"),
+    ("queue", _queue_chart, "queue", "queue_pkts"),
     ("windows", window_figures.windows_chart, "windows", "cwnd_pkts"),
     ("rates", window_figures.rates_chart, "sequences", "sequence"),
     ("completion", completion_figures.completion_chart, "by_size", "size_pkts"),

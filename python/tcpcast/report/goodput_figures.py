@@ -72,9 +72,9 @@ def distribution_chart(answers: Sequence[Answer], scenario: Scenario) -> Chart:
         edges, shares = distribution(answer)
         if len(answers) == 1:
             series.append(
-                Band(edges / factor, np.zeros_like(shares), shares, "", _color_of_answer(style))
+                Band(edges / factor, np.zeros_like(shares), shares, "", _color_only(style))
             )
-        line = _color_of_answer(style) | {"linewidth": 1.4}
+        line = _color_only(style) | {"linewidth": 1.4}
         series.append(Series(edges / factor, shares, engine_label(answer), line))
     y = Axis("files per 1 % step of goodput", 0, ticks=percent)
     return scenario_chart(scenario, _title(lead(answers), 0.5, "Half"), x, y, series)
@@ -88,7 +88,7 @@ def tail_chart(answers: Sequence[Answer], scenario: Scenario) -> Chart:
             answer.tables["file_goodput_tail"]["goodput_bps"] / factor,
             answer.tables["file_goodput_tail"][column],
             f"{engine_label(answer)}, {name}",
-            _color_of_answer(engine_style(answer.engine, is_observed=True))
+            _color_only(engine_style(answer.engine, is_observed=True))
             | {"linestyle": line, "linewidth": 1.4},
         )
         for answer in answers
@@ -96,7 +96,7 @@ def tail_chart(answers: Sequence[Answer], scenario: Scenario) -> Chart:
         if column in answer.tables["file_goodput_tail"]
     ]
     for answer in answers:
-        colour = _color_of_answer(engine_style(answer.engine, is_observed=True))
+        colour = _color_only(engine_style(answer.engine, is_observed=True))
         series += _intervals(answer.tables.get("file_goodput", {}), factor, colour)
     y = Axis("files with a higher goodput", 0, 1, ticks=percent)
     return scenario_chart(scenario, _title(lead(answers), 0.9, "90 %"), x, y, series)
@@ -121,7 +121,7 @@ def _title(answer: Answer, share: float, words: str) -> str:
     return f"{words} of the files get more than {short(float(np.max(above)), 'bit/s')}"
 
 
-def _color_of_answer(style: dict[str, Any]) -> dict[str, Any]:
+def _color_only(style: dict[str, Any]) -> dict[str, Any]:
     return {"color": style["color"]}
 
 

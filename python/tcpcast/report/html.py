@@ -39,7 +39,7 @@ def html_page(document: Document, mark: str) -> str:
         f'<!doctype html>\n{mark}\n<html lang="en"><head><meta charset="utf-8">'
         f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
-        f"<title>{title}</title>\n<style>\n{_style_attribute()}</style></head>\n"
+        f"<title>{title}</title>\n<style>\n{_read_stylesheet()}</style></head>\n"
         f"<body><main>\n<h1>{title}</h1>\n{html(document.parts)}\n</main></body></html>\n"
     )
 
@@ -55,7 +55,7 @@ def shown(text: object) -> str:
 
 
 @cache
-def _style_attribute() -> str:
+def _read_stylesheet() -> str:
     return files("tcpcast.report").joinpath("page.css").read_text(encoding="utf-8")
 
 
@@ -101,15 +101,15 @@ def _html_of_table(part: Table) -> str:
     rights = [column.right for column in columns]
     rows = [
         "".join(
-            _html_table_cell(_kept_columns(cell), right, cell)
+            _html_table_cell(_keep_arrow_with_destination(cell), right, cell)
             for cell, right in zip(row, rights, strict=True)
         )
         for row in zip(*(column.cells for column in columns), strict=True)
     ]
-    return _html_of_list(part.title, heads, rows, part.emphasized)
+    return _table_element(part.title, heads, rows, part.emphasized)
 
 
-def _kept_columns(cell: str) -> str:
+def _keep_arrow_with_destination(cell: str) -> str:
     """Return a cell with a non-breaking space between the arrow and the destination."""
     return shown(cell).replace(shown(ARROW), " &gt;&nbsp;")
 
@@ -131,7 +131,7 @@ def _html_side_by_side(part: SideBySide) -> str:
         cells = f'<th scope="row" title="{shown(row.metric)}">{shown(row_name(row))}</th>'
         cells += _html_table_cell(shown(scale.unit), False)
         cells += "".join(
-            _html_of_cell(figure, scale, kind)
+            _html_of_value(figure, scale, kind)
             for figure, kind in zip(row.metrics, kinds, strict=True)
         )
         cells += "".join(
@@ -139,10 +139,10 @@ def _html_side_by_side(part: SideBySide) -> str:
             for i in comparison.compared
         )
         rows.append(cells)
-    return _html_of_list(part.title, heads, rows)
+    return _table_element(part.title, heads, rows)
 
 
-def _html_of_cell(figure: Metric | None, scale: Scale, kind: Kind) -> str:
+def _html_of_value(figure: Metric | None, scale: Scale, kind: Kind) -> str:
     bounds = interval(figure, scale)
     suffix = f" <small>{shown(bounds)}</small>" if bounds else ""
     value = marked_value(figure, scale)
@@ -162,7 +162,7 @@ def _html_table_cell(inner: str, right: bool, text: str = "", kind: str = "") ->
     return f"<td{classes}>{inner}</td>"
 
 
-def _html_of_list(
+def _table_element(
     title: str, heads: str, rows: Iterable[str], emphasized: Sequence[int] = ()
 ) -> str:
     caption = f"<caption>{shown(title)}</caption>" if title else ""

@@ -28,7 +28,7 @@ def document(answers: Sequence[Answer], scenario: Scenario) -> dict[str, Any]:
     report = {
         "scenario": scenario.resolved(),
         "verdict": verdict or None,
-        "answers": [_ordered_keys(a.to_json()) for a in answers],
+        "answers": [_order_metrics_and_tables(a.to_json()) for a in answers],
     }
     engines = {answer.engine for answer in answers}
     left = [
@@ -56,7 +56,7 @@ def encode(value: Any, indent: int = 0) -> str:
         A number is NaN or infinite, which JSON cannot represent.
     """
     pad = "  " * (indent + 1)
-    if isinstance(value, dict) and value and not _flatten_objects(value):
+    if isinstance(value, dict) and value and not _fits_on_one_line(value):
         body = ",\n".join(
             f"{pad}{json.dumps(str(k))}: {encode(v, indent + 1)}" for k, v in value.items()
         )
@@ -67,12 +67,12 @@ def encode(value: Any, indent: int = 0) -> str:
     return json.dumps(value, allow_nan=False)
 
 
-def _flatten_objects(value: Mapping[str, Any]) -> bool:
+def _fits_on_one_line(value: Mapping[str, Any]) -> bool:
     """Return True for a metric: a few plain values that fit on one line."""
     return "value" in value and not any(isinstance(v, dict | list) for v in value.values())
 
 
-def _ordered_keys(answer: dict[str, Any]) -> dict[str, Any]:
+def _order_metrics_and_tables(answer: dict[str, Any]) -> dict[str, Any]:
     if "metrics" not in answer:
         return answer
     metrics = answer["metrics"]

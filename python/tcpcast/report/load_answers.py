@@ -167,18 +167,18 @@ def _load_answer(saved: _SavedAnswer) -> Answer:
         status=status,
         reason=saved.not_applicable or saved.incomplete_reason or "",
         write_errors=list(saved.write_errors),
-        kind=_kind_of_file(saved),
+        kind=_kind_of_answer(saved),
         regime=regime if isinstance(regime, str) else None,
         steps=steps if isinstance(steps, list) else [],
         domain=domain if isinstance(domain, dict) else {},
-        seed=_convert_types(origin.get("seed"), int),
-        warmup_s=_convert_types(origin.get("warmup_s"), float),
-        warmup_rule=_convert_types(origin.get("warmup_rule"), str),
+        seed=_value_of_type(origin.get("seed"), int),
+        warmup_s=_value_of_type(origin.get("warmup_s"), float),
+        warmup_rule=_value_of_type(origin.get("warmup_rule"), str),
         captured=captured,
     )
 
 
-def _convert_types(value: Any, kind: type[Kept]) -> Kept | None:
+def _value_of_type(value: Any, kind: type[Kept]) -> Kept | None:
     """Return a value if it has the expected type, otherwise None; int is accepted for float."""
     is_integer = kind is float and type(value) is int
     return kind(value) if is_integer or type(value) is kind else None
@@ -191,7 +191,7 @@ _FIELDS = (
 """Provenance entries that are separate fields of an answer."""
 
 
-def _kind_of_file(saved: _SavedAnswer) -> Kind:
+def _kind_of_answer(saved: _SavedAnswer) -> Kind:
     """Return the kind of an answer; for an unregistered engine, guessed from its intervals."""
     entry = REGISTRY.get(saved.engine)
     if entry is None:

@@ -44,9 +44,11 @@ def markdown(parts: Iterable[Part]) -> Iterator[str]:
             case Paragraph() if part.text or part.lead:
                 yield _markdown_paragraph(part)
             case Table():
-                yield from _markdown_figure(part.title, part.all_columns)
+                yield from _titled_table_lines(part.title, part.all_columns)
             case SideBySide():
-                yield from _markdown_figure("", side_by_side_columns(part.comparison, part.title))
+                yield from _titled_table_lines(
+                    "", side_by_side_columns(part.comparison, part.title)
+                )
             case Share():
                 yield f"- {escaped(part.name)}: {100 * part.share:.0f} %"
             case Code():
@@ -73,7 +75,7 @@ def _markdown_paragraph(part: Paragraph) -> str:
     return f"**{content}**" if part.role == "heading" else content
 
 
-def _markdown_figure(title: str, columns: Sequence[Column]) -> Iterator[str]:
+def _titled_table_lines(title: str, columns: Sequence[Column]) -> Iterator[str]:
     if title:
         yield f"**{escaped(title)}**"
     yield "\n".join(_markdown_rows(columns, escaped))

@@ -70,7 +70,7 @@ def over_time(answers: Sequence[Answer], scenario: Scenario) -> Chart:
 def _window_panel(answer: Answer, scenario: Scenario) -> Drawn:
     """Return the mean window of each traced flow and its range in each time slot."""
     table = answer.tables["windows_over_time"]
-    names = _flow_names(scenario)
+    names = _class_names(scenario)
     one = len(names) == 1
     series: list[Drawable] = []
     medians = []
@@ -79,7 +79,7 @@ def _window_panel(answer: Answer, scenario: Scenario) -> Drawn:
     for index, (flow, (group, flow_name)) in enumerate(
         zip(flows, flow_names(scenario, flows), strict=True)
     ):
-        of_flow = _samples_in_range(table, table["flow"] == flow)
+        of_flow = _select_rows(table, table["flow"] == flow)
         name = flow_name.partition(" of ")[0] if one else group.name
         style = line_style(index) if one else by_class[group.name]
         edges = _bin_edges(of_flow)
@@ -129,14 +129,14 @@ def _queue_panel(answer: Answer, scenario: Scenario) -> Drawn:
 def _class_series(answer: Answer, scenario: Scenario, column: str, factor: float) -> list[Drawable]:
     """Return one line per class; for a single class, one line for the total of its flows."""
     table = answer.tables["flows_over_time"]
-    names = _flow_names(scenario)
+    names = _class_names(scenario)
     if len(names) == 1:
         return [_line_series(answer, table, column, factor, _total_label(scenario), _ALL)]
     by_class = class_styles(scenario.populations)
     return [
         _line_series(
             answer,
-            _samples_in_range(table, table["class"] == name),
+            _select_rows(table, table["class"] == name),
             column,
             factor,
             name,
@@ -163,11 +163,11 @@ def _total_label(scenario: Scenario) -> str:
     return f"the {what}" if group.count == 1 else f"all {what}s"
 
 
-def _flow_names(scenario: Scenario) -> list[str]:
+def _class_names(scenario: Scenario) -> list[str]:
     return [group.name for group in scenario.populations]
 
 
-def _samples_in_range(table: Table, chosen: Any) -> Table:
+def _select_rows(table: Table, chosen: Any) -> Table:
     return {name: column[chosen] for name, column in table.items()}
 
 

@@ -91,9 +91,9 @@ def plan_figure(plan: Plan, scenario: Scenario) -> Figure:
     if plan.target is None:
         chart = streams.streams_chart if plan.unit == "flows" else population_figures.users_chart
         return chart(plan, scenario).draw()
-    panels = [_mark_crossing(plan, *plan.target)]
+    panels = [_crossing_panel(plan, *plan.target)]
     if "isoline" in plan.tables:
-        panels.append(_target_line(plan, plan.target[1], scenario))
+        panels.append(_target_panel(plan, plan.target[1], scenario))
     return Chart(
         title=plan_verdict(plan).rstrip("."),
         panels=panels,
@@ -103,7 +103,7 @@ def plan_figure(plan: Plan, scenario: Scenario) -> Figure:
     ).draw()
 
 
-def _mark_crossing(plan: Plan, metric: str, target: float) -> Panel:
+def _crossing_panel(plan: Plan, metric: str, target: float) -> Panel:
     """Return the target metric against the planned quantity, with the crossing of the target."""
     curve = plan.tables["curve"]
     name, *columns = curve
@@ -120,7 +120,7 @@ def _mark_crossing(plan: Plan, metric: str, target: float) -> Panel:
     ]
     shown_target = target / y.factor
     series.append(Reference(shown_target, name=f"target,\n{digits(shown_target)} {y.unit}"))
-    series += _mark_answer(plan, x, shown_target)
+    series += _answer_marks(plan, x, shown_target)
     seen = {name: np.empty(0) for name in (name, metric, "low", "high")}
     seen |= plan.tables.get("simulated", {})
     values = [*(curve[column] for column in columns), seen[metric], np.array([target])]
@@ -151,7 +151,7 @@ def _scale_of_key(plan: Plan, values: Any) -> Scale:
     return scale_of_unit("1", 1.0)
 
 
-def _mark_answer(plan: Plan, x: Scale, target: float) -> Iterator[Drawable]:
+def _answer_marks(plan: Plan, x: Scale, target: float) -> Iterator[Drawable]:
     """Yield marks for the answer of the model and for that of the simulation with its interval."""
     if plan.has_model:
         value = plan.value / x.factor
@@ -200,7 +200,7 @@ def _value_axis(label: str, values: Floats, target: float) -> Axis:
     return Axis(label, low / 1.3, 1.3 * high, log=True)
 
 
-def _target_line(plan: Plan, target: float, scenario: Scenario) -> Panel:
+def _target_panel(plan: Plan, target: float, scenario: Scenario) -> Panel:
     """Return the panel with the round-trip times and losses that give the target goodput."""
     isoline, goodput = plan.tables["isoline"], amount(target, "bit/s")
     rtt, loss = 1e3 * isoline["rtt_s"], 100 * isoline["loss_ratio"]

@@ -71,7 +71,7 @@ def users_chart(plan: Plan, scenario: Scenario) -> Chart:
     return Chart(
         title=plan_verdict(plan).rstrip("."),
         subtitle=setup_text(scenario),
-        panels=[Panel(_mark_answer(plan) + series, x, y) for series, y in panels],
+        panels=[Panel(_answer_marks(plan) + series, x, y) for series, y in panels],
         size=(6.0, 6.8),
         columns=2,
         share="x",
@@ -81,7 +81,7 @@ def users_chart(plan: Plan, scenario: Scenario) -> Chart:
     )
 
 
-def _mark_answer(plan: Plan) -> list[Drawable]:
+def _answer_marks(plan: Plan) -> list[Drawable]:
     marks: list[Drawable] = []
     colour = {"color": BLACK}
     if not plan.undecided:

@@ -244,7 +244,7 @@ def _remark_parts(prediction: Prediction, *, every: bool) -> list[Paragraph]:
     lines = [Paragraph(text, mark="   ") for text in texts if text]
     return (
         lines
-        + _outside_domain(prediction)
+        + _dagger_reasons(prediction)
         + _warning_parts(prediction, every=every)
         + _omitted_models(prediction)
         + _refusal_parts(prediction)
@@ -268,7 +268,7 @@ def _sizing_advice(prediction: Prediction) -> list[str]:
     return texts
 
 
-def _outside_domain(prediction: Prediction) -> list[Paragraph]:
+def _dagger_reasons(prediction: Prediction) -> list[Paragraph]:
     """Return the reasons for daggers; formulas with the same reason share a line."""
     by_reason: dict[str, list[str]] = {}
     for answer in prediction.answers:
@@ -286,7 +286,7 @@ def _warning_parts(prediction: Prediction, *, every: bool = False) -> list[Parag
     engines: dict[Note, list[str]] = {}
     for answer, note in with_scenario(prediction.answers, prediction.scenario):
         about = note.about(SHOWN)
-        if about is not None and about.kind != "outside":  # `_outside_domain` shows these
+        if about is not None and about.kind != "outside":  # `_dagger_reasons` shows these
             engines.setdefault(about, []).extend([] if answer is None else [answer.engine])
     ordered = sorted(engines, key=warning_severity)
     lines = []
@@ -320,11 +320,11 @@ def _range_remarks(predictions: Sequence[Prediction]) -> list[Paragraph]:
 
 def _omitted_models(prediction: Prediction) -> list[Paragraph]:
     """Return a line that names the formulas that do not support the stack, if any."""
-    text = omitted_formulas_text(*_scenario_parts(prediction))
+    text = omitted_formulas_text(*_scenarios_of(prediction))
     return [Paragraph(by_option(text), "aside", " - ")] if text else []
 
 
-def _scenario_parts(prediction: Prediction) -> list[Scenario]:
+def _scenarios_of(prediction: Prediction) -> list[Scenario]:
     return [each.scenario for each in (prediction.steady, prediction.transfer) if each]
 
 
@@ -332,7 +332,7 @@ def _refusal_parts(prediction: Prediction) -> list[Paragraph]:
     """Return the models that do not apply, with reasons; models with one reason share a line."""
     by_reason: dict[str, list[str]] = {}
     lossless = loss_ratio(prediction.scenario) == 0
-    others = {why for each in _scenario_parts(prediction) for why in find_omitted_formulas(each)}
+    others = {why for each in _scenarios_of(prediction) for why in find_omitted_formulas(each)}
     for answer in prediction.answers:
         if answer.applies or answer.reason in others:
             continue

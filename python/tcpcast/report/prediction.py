@@ -281,8 +281,8 @@ def headline(prediction: Prediction, names: SuggestionSyntax) -> str:
     if prediction.untrusted:
         return no_rate(prediction, names)
     flows = prediction.scenario.senders
-    each = amount(_is_short_transfer(prediction.goodput_bps / flows), "bit/s")
-    total = amount(_is_short_transfer(prediction.goodput_bps), "bit/s")
+    each = amount(_round_to_three_digits(prediction.goodput_bps / flows), "bit/s")
+    total = amount(_round_to_three_digits(prediction.goodput_bps), "bit/s")
     rate = each if flows == 1 else f"{each} per flow, {total} in total"
     if prediction.lead is not None and prediction.lead.engine == SIMULATION:
         rate += " by simulation"
@@ -313,7 +313,7 @@ def transfer_headline(prediction: Prediction, names: SuggestionSyntax) -> str:
             return ""
         reason = "No formula for the transfer time is reliable for this path"
         return f"{reason}; {names.engine(SIMULATION)}."
-    time = amount(_is_short_transfer(transfer_time(lead).value), "s")
+    time = amount(_round_to_three_digits(transfer_time(lead).value), "s")
     by = " by simulation" if lead.engine == SIMULATION else ""
     from_syn = time_with_handshake(prediction)
     time += by + (f", {from_syn}" if from_syn else "")
@@ -325,10 +325,10 @@ def transfer_rates(prediction: Prediction) -> str:
     """Return the mean rate during the transfer, and the rate in the long run; "" for no time."""
     if prediction.lead_time is None:
         return ""
-    mean = amount(_is_short_transfer(mean_rate_bps(prediction.lead_time, prediction)), "bit/s")
+    mean = amount(_round_to_three_digits(mean_rate_bps(prediction.lead_time, prediction)), "bit/s")
     steady = prediction.goodput_bps / prediction.scenario.senders
     later = (
-        f", {amount(_is_short_transfer(steady), 'bit/s')} in the long run"
+        f", {amount(_round_to_three_digits(steady), 'bit/s')} in the long run"
         if math.isfinite(steady)
         else ""
     )
@@ -351,10 +351,10 @@ def time_with_handshake(prediction: Prediction) -> str:
     if (
         lead is None
         or total is None
-        or _is_short_transfer(total.value) == _is_short_transfer(transfer_time(lead).value)
+        or _round_to_three_digits(total.value) == _round_to_three_digits(transfer_time(lead).value)
     ):
         return ""
-    return f"{amount(_is_short_transfer(total.value), 's')} from the SYN"
+    return f"{amount(_round_to_three_digits(total.value), 's')} from the SYN"
 
 
 def mean_rate_bps(answer: Answer, prediction: Prediction) -> float:
@@ -391,7 +391,7 @@ def packets_text(number: float) -> str:
     return f"{number:,.0f} packet{'' if number == 1 else 's'}"
 
 
-def _is_short_transfer(value: float) -> float:
+def _round_to_three_digits(value: float) -> float:
     """Round to three significant digits, the most that a formula justifies."""
     return float(f"{value:.3g}")
 
@@ -466,7 +466,7 @@ def _csv_rows(predictions: Sequence[Prediction]) -> Iterator[list[Any]]:
                         is_trusted(answer),
                         _plain_number(answers.scenario.buffer_pkts),
                     )
-                    yield [*inputs, answer.engine, regime, *_value_columns(answer), trusted, buffer]
+                    yield [*inputs, answer.engine, regime, *_value_cells(answer), trusted, buffer]
 
 
 def _input_columns(prediction: Prediction, of_transfer: bool) -> list[str]:
@@ -482,7 +482,7 @@ def _input_columns(prediction: Prediction, of_transfer: bool) -> list[str]:
     return [_plain_number(value) for value in values]
 
 
-def _value_columns(answer: Answer) -> list[str]:
+def _value_cells(answer: Answer) -> list[str]:
     """Return the cells of :data:`ANSWER_COLUMNS`, empty for missing metrics."""
     values = {name: metric.value for name, metric in answer.metrics.items()}
     return [_plain_number(values[name]) if name in values else "" for name in ANSWER_COLUMNS]

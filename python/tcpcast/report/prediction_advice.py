@@ -96,7 +96,7 @@ def _rate_too_high_advice(given: Mapping[str, float], formula: Answer, best: str
     if not high or formula.regime in {WINDOW, BOTTLENECK}:
         return ""
     ignore = "ignore" if len(high) > 1 else "ignores"
-    share = _input_step(formula, "in timeouts")
+    share = _input_value(formula, "in timeouts")
     return f"{' and '.join(high)} {ignore} timeouts ({share:.0%} of the time here); trust {best}."
 
 
@@ -107,7 +107,7 @@ def _rate_too_low_advice(given: Mapping[str, float], formula: Answer, best: str)
     if not low:
         return ""
     predict = "predict" if len(low) > 1 else "predicts"
-    timer = _input_step(formula, "T0") / _input_step(formula, "RTT")
+    timer = _input_value(formula, "T0") / _input_value(formula, "RTT")
     return (
         f"{' and '.join(low)} {predict} many more timeouts than a simulation if loss is high and "
         f"T0 is long ({timer:.3g} RTT here); trust {best}."
@@ -130,7 +130,7 @@ def _cause_of_difference(prediction: Prediction, formula: Answer, simulation: An
         return "within the 95 % interval of the simulation"
     from tcpcast.statistics import MIN_EVENTS  # noqa: PLC0415 - imports scipy, slow
 
-    losses = _loss_indication_cause(simulation)
+    losses = _count_loss_indications(simulation)
     if losses < MIN_EVENTS:
         plural = "" if losses == 1 else "s"
         return f"the simulation has too few losses ({losses:.0f} loss indication{plural})"
@@ -157,7 +157,7 @@ def _random_loss_cause(prediction: Prediction, formula: Answer, simulation: Answ
     )
 
 
-def _loss_indication_cause(simulation: Answer) -> float:
+def _count_loss_indications(simulation: Answer) -> float:
     """Return the number of loss indications in all replications."""
     counts = [simulation.metrics.get(name) for name in ("td_indications", "to_indications")]
     mean = sum(metric.value for metric in counts if metric is not None)
@@ -171,10 +171,10 @@ def _input_differences(prediction: Prediction, formula: Answer, simulation: Answ
     if fed is None or abs(remaining) > EXPLAINED * abs(_relative_error(formula, simulation)):
         return ""
     changed = [
-        f"{symbol} {_value_text(_input_step(fed, symbol), symbol)} instead of "
+        f"{symbol} {_value_text(_input_value(fed, symbol), symbol)} instead of "
         f"{_value_text(given, symbol)}"
         for symbol in ("p", "RTT", "T0")
-        if abs(_input_step(fed, symbol) / (given := _input_step(formula, symbol)) - 1)
+        if abs(_input_value(fed, symbol) / (given := _input_value(formula, symbol)) - 1)
         > MIN_INPUT_CHANGE
     ]
     if not changed:
@@ -190,7 +190,7 @@ def _relative_error(formula: Answer, simulation: Answer) -> float:
     return formula["send_rate_pps"] / simulation["send_rate_pps"] - 1
 
 
-def _input_step(answer: Answer, symbol: str) -> float:
+def _input_value(answer: Answer, symbol: str) -> float:
     """Return a quantity of a model by its symbol, or NaN if it does not exist."""
     steps = answer.steps
     return next((float(s["value"]) for s in steps if s["symbol"] == symbol), math.nan)

@@ -193,7 +193,7 @@ def _shade_regimes(
     predictions: Sequence[Prediction], losses: Sequence[float]
 ) -> Iterator[Drawable]:
     """Yield a shaded range per regime of the leading model, with its name at the top."""
-    edges = [losses[0], *map(_midpoints, losses[:-1], losses[1:]), losses[-1]]
+    edges = [losses[0], *map(_geometric_mean, losses[:-1], losses[1:]), losses[-1]]
     for regime, group in groupby(range(len(losses)), key=lambda i: predictions[i].regime):
         indices = list(group)
         left, right = edges[indices[0]], edges[indices[-1] + 1]
@@ -202,10 +202,10 @@ def _shade_regimes(
         name = _NAMES.get(regime, regime)
         width = 0.016 * max(map(len, name.split("\n")))  # as a share of the panel
         if math.log(right / left) > width * math.log(losses[-1] / losses[0]):
-            position = _midpoints(left, right), 0.985
+            position = _geometric_mean(left, right), 0.985
             centred = {"ha": "center", "va": "top", "fontsize": 8}
             yield Note(name, position, ("data", "axes fraction"), centred)
 
 
-def _midpoints(low: float, high: float) -> float:
+def _geometric_mean(low: float, high: float) -> float:
     return math.sqrt(low * high)

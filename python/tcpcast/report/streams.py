@@ -36,8 +36,8 @@ def streams_chart(plan: Plan, scenario: Scenario) -> Chart:
     return Chart(
         title=plan_verdict(plan).rstrip("."),
         panels=[
-            _rate_series(plan, scenario.network.bottleneck.rate_bps, x),
-            _competing_series(plan, x),
+            _rate_panel(plan, scenario.network.bottleneck.rate_bps, x),
+            _competing_panel(plan, x),
         ],
         subtitle=setup_text(scenario),
         size=(5.6, 5.0),
@@ -46,12 +46,12 @@ def streams_chart(plan: Plan, scenario: Scenario) -> Chart:
     )
 
 
-def _mark_answer(plan: Plan) -> Reference:
+def _answer_mark(plan: Plan) -> Reference:
     style = {"color": BLACK, "linewidth": 0.8, "linestyle": "--"}
     return Reference(plan.value, style=style, axis="x")
 
 
-def _rate_series(plan: Plan, link_bps: float, x: Axis) -> Panel:
+def _rate_panel(plan: Plan, link_bps: float, x: Axis) -> Panel:
     curve = plan.tables["curve"]
     scale = scale_of_unit("bit/s", link_bps)
     n, link = curve["flows"], link_bps / scale.factor
@@ -68,7 +68,7 @@ def _rate_series(plan: Plan, link_bps: float, x: Axis) -> Panel:
         Series(n, curve[name] / scale.factor, _MODELS[name], colour),
         Reference(link, f"link, {amount(link_bps, 'bit/s')}"),
         Series([plan.value], [link], words, point),
-        _mark_answer(plan),
+        _answer_mark(plan),
     ]
     simulated = plan.tables.get("simulated")
     if simulated is not None and len(simulated["flows"]):
@@ -78,11 +78,11 @@ def _rate_series(plan: Plan, link_bps: float, x: Axis) -> Panel:
     return Panel(series, x, y, legend={"loc": "lower right"})
 
 
-def _competing_series(plan: Plan, x: Axis) -> Panel:
+def _competing_panel(plan: Plan, x: Axis) -> Panel:
     curve = plan.tables["curve"]
     largest = float(curve["competing_bps"].max())
     scale = scale_of_unit("bit/s", largest)
     style = {"color": GREEN, "linewidth": 1.8}
     rate = Series(curve["flows"], curve["competing_bps"] / scale.factor, style=style)
     y = Axis(f"rate of one\nother flow ({scale.unit})", 0, 1.15 * largest / scale.factor)
-    return Panel([rate, _mark_answer(plan)], x, y)
+    return Panel([rate, _answer_mark(plan)], x, y)

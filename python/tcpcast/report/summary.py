@@ -57,7 +57,7 @@ def describe(scenario: Scenario) -> str:
         kind = kinds.get(link.loss.model, link.loss.model)
         place = " behind the queue" if link.loss_at == "behind" else ""
         parts.append(f"{kind} loss {100 * link.loss.mean_ratio():.4g} %{place}")
-    parts += [*_cross_traffic_rates(scenario), *_hops_text(scenario.network)]
+    parts += [*_cross_traffic_rates(scenario), *_path_extras(scenario.network)]
     stacks = dict.fromkeys(people.tcp.stack for people in scenario.populations)
     return ", ".join([*parts, " and ".join(stacks)])
 
@@ -125,7 +125,7 @@ def _cross_traffic_rates(scenario: Scenario) -> Iterator[str]:
         yield f"cross traffic {amount(float(f'{rates[name]:.4g}'), 'bit/s')}{where}"
 
 
-def _hops_text(network: Network) -> Iterator[str]:
+def _path_extras(network: Network) -> Iterator[str]:
     """Yield jitter, return link and ack loss of the path behind the bottleneck."""
     if network.jitter is not None:
         mean = amount(network.jitter.distribution.mean_value(), "s")

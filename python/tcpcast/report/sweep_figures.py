@@ -241,7 +241,7 @@ def trusted_values(grids: Sequence[Cells]) -> Any:
     return values[trusted if trusted.any() else finite]
 
 
-def _unit_of_metric(scale: Scale) -> str:
+def _unit_suffix(scale: Scale) -> str:
     return f" ({scale.unit})" if scale.unit else ""
 
 
@@ -265,7 +265,7 @@ def _curve_figure(  # noqa: PLR0913, PLR0917 - what to draw, and how
         series.append(Reference(y_level, style={"linestyle": (0, (1, 2))}, name=text))
     if any(each.doubted.any() for each in grids):
         series.append(Series([], [], _DOUBTED, _CROSS))
-    y = _value_axis(f"{label(metric)}{_unit_of_metric(scale)}", grids, levels, scale)
+    y = _value_axis(f"{label(metric)}{_unit_suffix(scale)}", grids, levels, scale)
     panel = Panel(series, _key_axis(x), y)
     return Chart(title=heading.title, subtitle=heading.setup, panels=[panel], legend="below").draw()
 
@@ -370,7 +370,7 @@ def _map_figure(  # noqa: PLR0913, PLR0917 - what to draw, and how
     for axes in panels[:, 0]:
         axes.set_ylabel(keys[1].axis_label)
     figure.colorbar(
-        picture, ax=panels, label=f"{label(metric)}{_unit_of_metric(scale)}", format="{x:g}"
+        picture, ax=panels, label=f"{label(metric)}{_unit_suffix(scale)}", format="{x:g}"
     )
     if any(each.doubted.any() for each in shown):
         figure.supxlabel(f"x  {_DOUBTED}", fontsize=8, color="#444444")

@@ -61,7 +61,7 @@ def sweep_document(
         Paragraph(f"{describe(sweep.scenario)}."),
         Paragraph("The varied keys below replace these values.", "aside"),
         Heading("Varied keys"),
-        _varied_keys_parts(sweep.axes),
+        _varied_keys_table(sweep.axes),
         Paragraph(f"{len(sweep.results):,} rows: {sweep.results.counts()}."),
     ]
     if figures:
@@ -73,7 +73,7 @@ def sweep_document(
         Paragraph("All keys, including defaults, and the varied keys."),
         Code(f"{sweep.scenario.to_toml().rstrip()}\n\n{definition}"),
         Heading("Provenance"),
-        Paragraph(_origin_parts(sweep)),
+        Paragraph(_origin_text(sweep)),
         Paragraph(f"Sweep {sweep.digest}", "aside"),
         Heading("Reproduce this report"),
         Code(again),
@@ -81,7 +81,7 @@ def sweep_document(
     return Document(f"{sweep.scenario.name}: a sweep", parts)
 
 
-def _varied_keys_parts(axes: Sequence[SweepAxis]) -> Table:
+def _varied_keys_table(axes: Sequence[SweepAxis]) -> Table:
     return Table(
         [
             Column("key", [axis.key for axis in axes], right=False),
@@ -164,12 +164,10 @@ def _warning_parts(sweep: FinishedSweep, rows: Any) -> Iterator[Part]:
     if sweep.results.interrupted:
         done, total = sweep.results.done, sweep.results.batches
         texts.append(f"incomplete: {done:,} of {total:,} batches are done")
-    reasons = [
-        (str(status), why) for status, why in _key_value_pairs(rows, "status", "reason") if why
-    ]
+    reasons = [(str(status), why) for status, why in _column_pairs(rows, "status", "reason") if why]
     warned = [
         (rank, str(engine), text)
-        for engine, warnings in _key_value_pairs(rows, "engine", "warnings")
+        for engine, warnings in _column_pairs(rows, "engine", "warnings")
         for rank, text in enumerate(warnings or ())
     ]
     warned.sort(key=lambda each: each[0])  # the warnings of a row are in order of severity
@@ -200,7 +198,7 @@ def _count_by_text(messages: Sequence[tuple[str, str]]) -> list[str]:
     ]
 
 
-def _key_value_pairs(rows: Any, first: str, second: str) -> Iterator[tuple[Any, Any]]:
+def _column_pairs(rows: Any, first: str, second: str) -> Iterator[tuple[Any, Any]]:
     if {first, second} <= set(rows.column_names):
         yield from zip(rows[first].to_pylist(), rows[second].to_pylist(), strict=True)
 
@@ -222,7 +220,7 @@ def _inline_figures(sweep: FinishedSweep, rows: Any, levels: Levels) -> Iterator
         yield from shown
 
 
-def _origin_parts(sweep: FinishedSweep) -> str:
+def _origin_text(sweep: FinishedSweep) -> str:
     default = "all that apply and are quick"
     engines = default if sweep.engines is None else ", ".join(sweep.engines)
     several = f", {sweep.replications} replications" if sweep.replications > 1 else ""

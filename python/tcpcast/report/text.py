@@ -89,14 +89,14 @@ def laid_out(parts: Iterable[Part], width: int) -> Iterator[Line]:
             case Heading():
                 yield from (
                     *_paragraph_lines(BLANK, width),
-                    *_paragraph_lines(_heading_lines(part), width),
+                    *_paragraph_lines(_heading_paragraph(part), width),
                 )
             case Table():
                 yield from _table_lines(part, width)
             case SideBySide():
                 yield from _side_by_side(part, width)
             case Share():
-                yield _styled_line(_share_lines(part, width))
+                yield _styled_line(_share_text(part, width))
             case Code():
                 yield from (
                     _styled_line(f"  {line}")
@@ -132,7 +132,7 @@ def print_parts(parts: Iterable[Part]) -> None:
 
 def table_width(columns: Sequence[Column]) -> int:
     """Return the width of a table of these columns."""
-    return _display_width([column_width(column) for column in columns])
+    return _total_width([column_width(column) for column in columns])
 
 
 def column_width(column: Column) -> int:
@@ -150,7 +150,7 @@ def _styled_line(shown: str, style: Style = "") -> Line:
     return Line(((shown, style),))
 
 
-def _heading_lines(part: Heading) -> Paragraph:
+def _heading_paragraph(part: Heading) -> Paragraph:
     return Paragraph(part.text, "heading")
 
 
@@ -176,7 +176,7 @@ def _paragraph_lines(part: Paragraph, width: int) -> Iterator[Line]:
         yield Line(((shown[:head], leading), (shown[head:], style)))
 
 
-def _share_lines(part: Share, width: int) -> str:
+def _share_text(part: Share, width: int) -> str:
     """Return a share as a number and, if there is space, as a bar."""
     mark, name = escape_control_characters(part.mark), escape_control_characters(part.name)
     text = f"{mark}{name:<18}{100 * part.share:4.0f} %"
@@ -224,13 +224,13 @@ def _drop_columns(columns: list[Column], width: int) -> list[Column]:
 
 def _min_width(columns: Sequence[Column]) -> int:
     """Return the minimum width of a table whose text columns wrap."""
-    return _display_width([min(w, c.min_width or w) for c in columns for w in [column_width(c)]])
+    return _total_width([min(w, c.min_width or w) for c in columns for w in [column_width(c)]])
 
 
 def _wrapped_widths(columns: Sequence[Column], widths: list[int], width: int | None) -> list[int]:
     """Return the widths of columns, with the widest text columns narrowed as far as necessary."""
     result = list(widths)
-    excess = 0 if width is None else _display_width(widths) - width
+    excess = 0 if width is None else _total_width(widths) - width
     headings = [
         max(map(_text_width, escape_control_characters(c.heading).split("\n"))) for c in columns
     ]
@@ -268,11 +268,11 @@ def _grid_lines(
             lines[index - height + own] if index >= height - own else ""
             for lines, own in zip(all_lines, heights, strict=True)
         ]
-        yield _row_lines(columns, widths, heads, heading=True)
-    yield _styled_line("─" * _display_width(widths))
+        yield _row_line(columns, widths, heads, heading=True)
+    yield _styled_line("─" * _total_width(widths))
     for index, wrapped in enumerate(zip(*bodies, strict=True)):
         for cells in zip_longest(*wrapped, fillvalue=""):
-            yield _row_lines(columns, widths, cells, style="yellow" if index in emphasized else "")
+            yield _row_line(columns, widths, cells, style="yellow" if index in emphasized else "")
 
 
 def _wrapped_cell(cell: str, width: int) -> list[str]:
@@ -285,7 +285,7 @@ def _wrapped_cell(cell: str, width: int) -> list[str]:
     return [line.replace("\u00a0%", " %") for line in lines]
 
 
-def _display_width(widths: Sequence[int]) -> int:
+def _total_width(widths: Sequence[int]) -> int:
     """Return the width of a table with columns of these widths."""
     return 2 + sum(widths) + len(_GAP) * (len(widths) - 1)
 
@@ -299,7 +299,7 @@ def _column_lines(column: Column) -> list[str]:
     ]
 
 
-def _row_lines(
+def _row_line(
     columns: Sequence[Column],
     widths: Sequence[int],
     cells: Sequence[str],
@@ -336,12 +336,12 @@ def _side_by_side(part: SideBySide, width: int) -> Iterator[Line]:
         return
     if part.title:
         yield _styled_line(escape_control_characters(part.title), "bold")
-    yield from _list_lines(part.comparison, width)
+    yield from _comparison_lines(part.comparison, width)
     if engines_with_intervals(part.comparison):
         yield _styled_line("± and low–high: 95 % interval", "dim")
 
 
-def _list_lines(comparison: Comparison, width: int) -> Iterator[Line]:
+def _comparison_lines(comparison: Comparison, width: int) -> Iterator[Line]:
     blocks = []
     for row in comparison.rows:
         scale = row_scale(row)

@@ -59,7 +59,7 @@ def capture_parts(
     if given, instead of directions. ``verdict`` is False if the verdict is shown before.
     """
     parts: list[Part] = [Paragraph(capture_verdict(capture, groups), "heading")] if verdict else []
-    parts += [BLANK, Paragraph(_headline_parts(capture)), *_failure_parts(capture)]
+    parts += [BLANK, Paragraph(_size_text(capture)), *_failure_parts(capture)]
     if groups is None:
         parts += service_parts(capture.services, most)
     if capture.connections["src"].size:
@@ -69,7 +69,7 @@ def capture_parts(
             parts += [
                 BLANK,
                 *_direction_table(capture.connections, most),
-                *_omitted_lines(capture.rest),
+                *_omitted_paragraphs(capture.rest),
             ]
             parts += _limit_bytes(transfers(capture.connections))
             parts += _reason_parts(capture, EXPLAINED)
@@ -178,7 +178,7 @@ def worst_first(connections: Table) -> Figures:
     return np.lexsort(keys)
 
 
-def _headline_parts(capture: Capture) -> str:
+def _size_text(capture: Capture) -> str:
     count = capture.connection_count
     segments = f"{capture.segments:,} TCP segment{'' if capture.segments == 1 else 's'}"
     text = f"{capture.file}: {segments} in {count:,} connection{'' if count == 1 else 's'}"
@@ -224,7 +224,7 @@ def _limit_bytes(table: Table) -> list[Part]:
     return [BLANK, Paragraph(title), *bars]
 
 
-def _omitted_lines(rest: dict[str, int]) -> list[Paragraph]:
+def _omitted_paragraphs(rest: dict[str, int]) -> list[Paragraph]:
     """Return the totals of directions that have no row because there are too many."""
     lines = []
     if rest.get("directions"):
@@ -262,12 +262,12 @@ def direction_columns(shown: Table) -> list[Column]:
     ]
     if "limited_by" in shown:
         columns.append(
-            Column("limited\nby", _limit_parts(shown), right=False, min_width=LIMIT_WIDTH)
+            Column("limited\nby", _limit_cells(shown), right=False, min_width=LIMIT_WIDTH)
         )
     return columns
 
 
-def _limit_parts(shown: Table) -> list[str]:
+def _limit_cells(shown: Table) -> list[str]:
     """Return the limit of each direction, and its share of the time if it is a state."""
     states = shown["limited_by"].tolist()
     limits = zip(limit_keys(shown).tolist(), states, shares(shown).tolist(), strict=True)

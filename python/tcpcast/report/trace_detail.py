@@ -40,17 +40,17 @@ ENDS = {
 def detail_parts(row: Row, advice: str) -> list[Part]:
     """Return one paragraph per subject of a row of ``connections``, bars, and the advice."""
     texts = {
-        "tap": _tap_line(row),
-        "sent": _sent_lines(row),
-        "retrans": _retransmission_lines(row),
-        "loss": _loss_lines(row),
-        "RTT": _rtt_lines(row),
-        "windows": _window_lines(row),
-        "options": _option_lines(row),
-        "models": _model_lines(row),
+        "tap": _tap_text(row),
+        "sent": _sent_text(row),
+        "retrans": _retransmission_text(row),
+        "loss": _loss_text(row),
+        "RTT": _rtt_text(row),
+        "windows": _window_text(row),
+        "options": _option_text(row),
+        "models": _model_text(row),
     }
     parts: list[Part] = [_labelled_line(label, text) for label, text in texts.items() if text]
-    parts += _share_lines(row)
+    parts += _limit_bars(row)
     if advice:
         parts.append(_labelled_line("why", advice))
     return parts
@@ -60,7 +60,7 @@ def _labelled_line(label: str, text: str) -> Paragraph:
     return Paragraph(text, "", f" {label}".ljust(LABEL))
 
 
-def _known_values(value: float | None) -> bool:
+def _is_known(value: float | None) -> bool:
     return value is not None and math.isfinite(value)
 
 
@@ -72,7 +72,7 @@ def _counted_noun(count: int, one: str) -> str:
     return f"{count:,} {one}{'' if count == 1 else 's'}"
 
 
-def _tap_line(row: Row) -> str:
+def _tap_text(row: Row) -> str:
     side = {
         "sender": "at the sender",
         "receiver": "at the receiver",
@@ -82,9 +82,9 @@ def _tap_line(row: Row) -> str:
     return f"{side}{start}; {ENDS[row['end']]}"
 
 
-def _sent_lines(row: Row) -> str:
+def _sent_text(row: Row) -> str:
     text = f"{_counted_noun(row['data_packets'], 'data packet')}, {volume(row['bytes'])}"
-    if not _known_values(row["throughput_bps"]):
+    if not _is_known(row["throughput_bps"]):
         return text
     return (
         f"{text} in {time(row['duration_s'])}: throughput {rate(row['throughput_bps'])}, goodput "
@@ -92,7 +92,7 @@ def _sent_lines(row: Row) -> str:
     )
 
 
-def _retransmission_lines(row: Row) -> str:
+def _retransmission_text(row: Row) -> str:
     if not row["retransmissions"]:
         return "none"
     by = ", ".join(f"{row[name]:,} {cause}" for name, cause in CAUSES.items() if row[name])
@@ -101,7 +101,7 @@ def _retransmission_lines(row: Row) -> str:
     return f"{row['retransmissions']:,}: {by}{more}"
 
 
-def _loss_lines(row: Row) -> str:
+def _loss_text(row: Row) -> str:
     if not row["td"] + row["to"] + row["td_paper"] + row["to_paper"]:
         return "no indication"
     text = (
@@ -111,16 +111,14 @@ def _loss_lines(row: Row) -> str:
     if row["timeouts"]:
         text += f"; {_counted_noun(row['timeouts'], 'timeout')}"
         text += f", up to {row['max_backoff']} consecutive" if row["max_backoff"] > 1 else ""
-        text += f", T0 = {time(row['t0_s'])}" if _known_values(row["t0_s"]) else ""
+        text += f", T0 = {time(row['t0_s'])}" if _is_known(row["t0_s"]) else ""
     return text
 
 
-def _rtt_lines(row: Row) -> str:
+def _rtt_text(row: Row) -> str:
     bound = "at least " if row["rtt_lower_bound"] else ""
-    parts = (
-        [f"mean {bound}{_in_ms(row['rtt_mean_s'])} ms"] if _known_values(row["rtt_mean_s"]) else []
-    )
-    if _known_values(row["rtt_min_s"]):
+    parts = [f"mean {bound}{_in_ms(row['rtt_mean_s'])} ms"] if _is_known(row["rtt_mean_s"]) else []
+    if _is_known(row["rtt_min_s"]):
         parts.append(
             f"from the tap: min {_in_ms(row['rtt_min_s'])}, median {_in_ms(row['rtt_p50_s'])}, "
             f"95 % {_in_ms(row['rtt_p95_s'])}, 99 % {_in_ms(row['rtt_p99_s'])}, "
@@ -128,29 +126,29 @@ def _rtt_lines(row: Row) -> str:
         )
     if row["rtt_withheld"]:
         parts.append("no mean: acks without data are missing from the capture")
-    if _known_values(row["handshake_rtt_s"]):
+    if _is_known(row["handshake_rtt_s"]):
         parts.append(f"handshake {_in_ms(row['handshake_rtt_s'])}")
     return "; ".join(parts)
 
 
-def _window_lines(row: Row) -> str:
+def _window_text(row: Row) -> str:
     parts = []
-    if _known_values(row["w_max_pkts"]):
+    if _is_known(row["w_max_pkts"]):
         window = f"{figure(row['w_max_pkts'])} packets, {volume(row['window_max_bytes'])}"
         parts.append(f"W_max {window}")
-    if _known_values(row["flight_mean_bytes"]):
+    if _is_known(row["flight_mean_bytes"]):
         mean, maximum = row["flight_mean_bytes"], row["flight_max_bytes"]
         parts.append(f"in flight {volume(mean)} mean, {volume(maximum)} max")
-    if _known_values(row["initial_window_pkts"]):
+    if _is_known(row["initial_window_pkts"]):
         parts.append(f"initial {_counted_noun(int(row['initial_window_pkts']), 'packet')}")
-    if _known_values(row["packets_per_ack"]):
-        parts.append(f"{figure(row['packets_per_ack'])} packets per ack{_growth_line(row)}")
+    if _is_known(row["packets_per_ack"]):
+        parts.append(f"{figure(row['packets_per_ack'])} packets per ack{_growth_text(row)}")
     if row.get("looks_like", UNKNOWN) != UNKNOWN:
-        parts.append(_congestion_control_line(row))
+        parts.append(_control_text(row))
     return "; ".join(parts)
 
 
-def _congestion_control_line(row: Row) -> str:
+def _control_text(row: Row) -> str:
     """Return the probable congestion control and the matching model."""
     control, factor = row["looks_like"], row["window_reduction"]
     if control == BBR:
@@ -159,26 +157,26 @@ def _congestion_control_line(row: Row) -> str:
     return f"behaves like {name} (a loss reduces the window to {figure(factor)}); model {model}"
 
 
-def _growth_line(row: Row) -> str:
+def _growth_text(row: Row) -> str:
     """Return the input b of PFTK, with a reason if it is not the number of packets per ack."""
     if row["window_grows_by"] == "packets" and row["packets_per_ack"] > 1:
         return ", but the window grows per acked packet (b = 1)"
     return f" (b = {figure(max(row['packets_per_ack'], 1.0))})"
 
 
-def _option_lines(row: Row) -> str:
+def _option_text(row: Row) -> str:
     if not row["syn_captured"]:
         return ""
-    parts = [f"MSS {row['mss_bytes']:.0f} B"] if _known_values(row["mss_bytes"]) else []
+    parts = [f"MSS {row['mss_bytes']:.0f} B"] if _is_known(row["mss_bytes"]) else []
     scale = row["window_scale"]
-    parts.append(f"window scale {scale:.0f}" if _known_values(scale) else "no window scaling")
+    parts.append(f"window scale {scale:.0f}" if _is_known(scale) else "no window scaling")
     named = {"sack": "SACK", "timestamps": "timestamps", "ecn": "ECN"}
     return ", ".join(parts + [("" if row[key] else "no ") + name for key, name in named.items()])
 
 
-def _model_lines(row: Row) -> str:
+def _model_text(row: Row) -> str:
     # If the clock of the capture steps back, the data may end before they begin: rate unknown.
-    if not (_known_values(row["pftk_pps"]) and _known_values(row["send_rate_pps"])):
+    if not (_is_known(row["pftk_pps"]) and _is_known(row["send_rate_pps"])):
         return ""
     packet = row["throughput_bps"] / row["send_rate_pps"]
     return (
@@ -187,14 +185,12 @@ def _model_lines(row: Row) -> str:
     )
 
 
-def _share_lines(row: Row) -> list[Share]:
+def _limit_bars(row: Row) -> list[Share]:
     """Return one bar per limit of the direction, the longest first."""
     if "limited_by" not in row:
         return []
     all_shares = [(row[f"share_{name}"], LIMIT_NAMES[name]) for name in LIMITS]
-    known = sorted(
-        ((value, name) for value, name in all_shares if _known_values(value)), reverse=True
-    )
+    known = sorted(((value, name) for value, name in all_shares if _is_known(value)), reverse=True)
     shown = [(value, name) for value, name in known if value >= MIN_SHARE]
     return [
         Share(name, value, (" limited by" if index == 0 else "").ljust(LABEL))

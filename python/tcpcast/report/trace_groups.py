@@ -39,7 +39,7 @@ def group_parts(groups: Table, most: int | None = None) -> list[Part]:
     left = groups["src"].size - order.size
     if left > 0:
         parts.append(Paragraph(f"… and {left:,} more; --all prints all", mark=" "))
-    return [*parts, BLANK, *_note_lines(shown)]
+    return [*parts, BLANK, *_note_paragraphs(shown)]
 
 
 def host_text(host: str) -> str:
@@ -84,7 +84,7 @@ def _rate_columns(shown: Table) -> dict[str, Figures]:
         return {name: shown[f"{model}_pps"] * packet for name, model in MODELS.items()}
 
 
-def _note_lines(shown: Table) -> list[Paragraph]:
+def _note_paragraphs(shown: Table) -> list[Paragraph]:
     notes = [
         Paragraph(
             "p: loss indications of all flows per packet; p_e: loss events of the group per "

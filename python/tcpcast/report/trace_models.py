@@ -80,7 +80,7 @@ def _direction_parts(connections: Table, modelled: Modelled) -> list[Part]:
     ends = f"{connections['src'][modelled.row]}{ARROW}{connections['dst'][modelled.row]}"
     parts: list[Part] = [
         Paragraph(ends, "heading"),
-        Paragraph(_input_columns(values), "", "  "),
+        Paragraph(_inputs_text(values), "", "  "),
         Columns(columns),
     ]
     if any(marks.values()):
@@ -89,7 +89,7 @@ def _direction_parts(connections: Table, modelled: Modelled) -> list[Part]:
     return [*parts, _interval_class_parts(modelled.intervals)]
 
 
-def _input_columns(values: dict[str, Any]) -> str:
+def _inputs_text(values: dict[str, Any]) -> str:
     window = values["receiver_window_pkts"]
     w_max = f"{figure(window)} packets" if math.isfinite(window) else "not announced"
     loss = figure(100 * values["loss_indication_ratio"])

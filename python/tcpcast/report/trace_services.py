@@ -34,7 +34,7 @@ def service_parts(services: Table, most: int | None) -> list[Part]:
     for index, verdict in enumerate(sentences(explained)):
         row = {name: column[index] for name, column in explained.items()}
         parts += [BLANK, Paragraph(f"service {row['server']}", "heading")]
-        texts = (_latency_columns(row), verdict, TAPS[str(row["tap"])])
+        texts = (_latency_text(row), verdict, TAPS[str(row["tap"])])
         parts += [Paragraph(text, "", "  ") for text in texts if text]
     return parts
 
@@ -60,7 +60,7 @@ def _service_columns(shown: Table) -> list[Column]:
     ]
 
 
-def _latency_columns(row: Table) -> str:
+def _latency_text(row: Table) -> str:
     """Return the components of the mean latency, and the number of excluded requests."""
     mean = float(row["mean_s"])
     components = []

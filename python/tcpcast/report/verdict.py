@@ -33,7 +33,7 @@ def verdict_parts(captures: Sequence[Capture], most: int) -> Iterator[Part]:
     Shares of the time refer to the total duration of all directions.
     """
     table = all_directions(captures)
-    yield Paragraph(_total_shares(table, len(captures)))
+    yield Paragraph(_totals_text(table, len(captures)))
     for capture in captures:
         failures = summary(capture.rest, capture.connection_count)
         if failures:
@@ -50,9 +50,9 @@ def verdict_parts(captures: Sequence[Capture], most: int) -> Iterator[Part]:
             Share(LIMIT_NAMES[limit], share) for limit, share in limits if share >= MIN_SHARE
         )
         yield Heading("What to change first")
-        yield from _change_lines(table, all_services(captures), [limit for limit, _ in limits])
+        yield from _change_parts(table, all_services(captures), [limit for limit, _ in limits])
     yield Heading("Worst transfers")
-    yield from _worst_directions(table, most, several=len(captures) > 1)
+    yield from _worst_direction_parts(table, most, several=len(captures) > 1)
 
 
 def all_directions(captures: Sequence[Capture]) -> Table:
@@ -90,7 +90,7 @@ def limit_shares(table: Table) -> list[tuple[str, float]]:
     return sorted(shares, key=lambda each: -each[1])
 
 
-def _total_shares(table: Table, files: int) -> str:
+def _totals_text(table: Table, files: int) -> str:
     data, again = int(table["data_packets"].sum()), int(table["retransmissions"].sum())
     timeouts, count = int(table["timeouts"].sum()), table["src"].size
     text = f"{count:,} direction{'' if count == 1 else 's'} with data"
@@ -103,7 +103,7 @@ def _total_shares(table: Table, files: int) -> str:
     return f"{text} Median throughput {rate(float(np.median(known)))}." if known.size else text
 
 
-def _change_lines(table: Table, services: Table, limits: Sequence[str]) -> Iterator[Part]:
+def _change_parts(table: Table, services: Table, limits: Sequence[str]) -> Iterator[Part]:
     """Yield advice for the limits with the most time, by the example of the longest direction."""
     number = 0
     for limit in limits:
@@ -122,7 +122,7 @@ def _change_lines(table: Table, services: Table, limits: Sequence[str]) -> Itera
         yield Paragraph("The captures do not show what limited the senders.")
 
 
-def _worst_directions(table: Table, most: int, *, several: bool) -> Iterator[Part]:
+def _worst_direction_parts(table: Table, most: int, *, several: bool) -> Iterator[Part]:
     order = worst_first(table)[:most]
     shown: dict[str, Any] = {name: column[order] for name, column in table.items()}
     ends = list(zip(shown["src"].tolist(), shown["dst"].tolist(), strict=True))

@@ -59,10 +59,10 @@ def report(request: Mapping[str, Any]) -> dict[str, str]:
         *_warnings(result["warnings"][:MAX_WARNINGS]),
         *_answer_parts(result),
         *_simulated_parts(drawn, points),
-        *_curve_figure(drawn, points),
-        *(_over_time_figure(request) if points else ()),
+        *_curve_parts(drawn, points),
+        *(_over_time_parts(request) if points else ()),
         *_more_warnings(result["warnings"][MAX_WARNINGS:]),
-        *_input_table(result),
+        *_input_parts(result),
     ]
     html = html_page(Document(result["title"], parts), output.REPORT.mark.decode())
     return {"file": f"tcpcast-{result['question']}.html", "html": html}
@@ -121,7 +121,7 @@ def _simulated_parts(drawn: Mapping[str, Any], points: Points) -> Iterator[Part]
     )
 
 
-def _curve_figure(drawn: Mapping[str, Any], points: Points) -> Iterator[Part]:
+def _curve_parts(drawn: Mapping[str, Any], points: Points) -> Iterator[Part]:
     yield Heading(f"{drawn['metric']['label']} by {drawn['across']['label'].lower()}")
     try:
         yield curve_figure(drawn, points)
@@ -141,7 +141,7 @@ def _curve_figure(drawn: Mapping[str, Any], points: Points) -> Iterator[Part]:
     yield Table([Column(drawn["across"]["label"], drawn["texts"], right=False), *series])
 
 
-def _over_time_figure(request: Mapping[str, Any]) -> Iterator[Part]:
+def _over_time_parts(request: Mapping[str, Any]) -> Iterator[Part]:
     """Yield figures of the simulated run over time, or of its completion times."""
     try:
         scenario, found = run_over_time(request)
@@ -153,7 +153,7 @@ def _over_time_figure(request: Mapping[str, Any]) -> Iterator[Part]:
         yield from shown
 
 
-def _input_table(result: Mapping[str, Any]) -> Iterator[Part]:
+def _input_parts(result: Mapping[str, Any]) -> Iterator[Part]:
     fields = [f for f in question(result["question"]).fields if f.name in result["values"]]
     yield Heading("Inputs")
     yield Table(

@@ -171,17 +171,17 @@ def _users_facts(values: Values, given: list[Given], simulated: Answer | None) -
     return Facts(first, loads)
 
 
-def _target_of_values(simulated: bool) -> list[str]:
+def _engines_of_run(simulated: bool) -> list[str]:
     return [*_ENGINES, *(["packet"] if simulated else [])]
 
 
 def _users_command(values: Values, simulated: bool) -> str:
-    engines = ",".join(_target_of_values(simulated))
+    engines = ",".join(_engines_of_run(simulated))
     return shell(["tcpcast", "run", PACKAGED, *sets(_users_changes(values)), "--engine", engines])
 
 
 def _users_program(values: Values, simulated: bool) -> str:
-    return program_of_packaged(PACKAGED, _users_changes(values), _target_of_values(simulated))
+    return program_of_packaged(PACKAGED, _users_changes(values), _engines_of_run(simulated))
 
 
 USERS = Question(

@@ -135,7 +135,7 @@ def _winner_tables(values: Values) -> Mapping[str, Any]:
     }
 
 
-def _isolated_tables(values: Values, group: str) -> Scenario:
+def _isolated_scenario(values: Values, group: str) -> Scenario:
     """Return the scenario of one group alone on the link, which formulas support."""
     network = {"rtt": values[f"rtt-{group}"], "bottleneck": _bottleneck_table(values)}
     return Scenario.from_dict(
@@ -154,7 +154,7 @@ def _winner_formulas(values: Values, without: Collection[str]) -> list[Given]:
     Scenario.from_dict(typed(dict(_winner_tables(values))))
     found = []
     for group in GROUPS:
-        scenario = _isolated_tables(values, group)
+        scenario = _isolated_scenario(values, group)
         names = [
             name
             for name in select_path_formulas("bulk")
@@ -180,7 +180,7 @@ def _per_flow_rate(found: Answer, scenario: Scenario) -> Answer:
 def _equal_bps(values: Values) -> float:
     """Return the goodput per flow with equal shares."""
     flows = sum(int(values[f"flows-{group}"]) for group in GROUPS)
-    scenario = _isolated_tables(values, "a")
+    scenario = _isolated_scenario(values, "a")
     return scenario.network.bottleneck.rate_bps * _payload_share(scenario) / flows
 
 
