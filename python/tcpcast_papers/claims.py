@@ -10,9 +10,9 @@ joined by " | "; ``*`` matches any text.
 ``section``, ``rows``
     Name of the section, and pattern of the rows with the measured value.
 ``of``
-    Column of further values that is measured, such as a scheme; own values if empty.
+    Column of further values that is measured, such as a scheme; the computed values if empty.
 ``relative_to``
-    Pattern of rows in the same section: the measured value is divided by their own. Optional.
+    Pattern of rows in the same section: the measured value is divided by theirs. Optional.
 ``measure``
     Statistic of the rows, a key of :data:`MEASURES`.
 ``low``, ``high``
@@ -37,7 +37,7 @@ from typing import TYPE_CHECKING
 
 from tcpcast.errors import DomainError
 
-from tcpcast_papers.published import read_lines
+from tcpcast_papers.published import lines_of_runs
 from tcpcast_papers.reproduction import Cause, Range, Row, Section, Tolerance, Verdict, name
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ MEASURES: dict[str, Callable[[Sequence[float]], float]] = {
     "last / first": lambda values: values[-1] / values[0],
     "rises": lambda values: 100 * fmean(b >= a for a, b in pairwise(values)),
 }
-"""Statistics of own values; the shares, of rows and of rises from row to row, are in percent."""
+"""Statistics of computed values. The shares, of rows and of rises from row to row, are in %."""
 
 _PERCENT = ("share above 0", "rises")
 
@@ -69,7 +69,7 @@ def read(package: str, runs: str) -> tuple[Line, ...]:
     """Return the claims of a paper that apply to these reproductions; () if it has none."""
     if not files(package).joinpath("data", FILE).is_file():
         return ()
-    return tuple(line for line in read_lines(package, FILE) if line["runs"] in {runs, "both"})
+    return lines_of_runs(package, FILE, runs)
 
 
 def section(claims: Iterable[Line], sections: Sequence[Section]) -> Section:
@@ -103,9 +103,9 @@ def _claim_row(line: Line, sections: Sequence[Section]) -> Row:
     if not line["section"]:
         return Row(label, "", None, None, note=note, judged=judged)
     there = _matching_rows(line, line["rows"], sections)
-    base = _measure_rows(line, line["relative_to"], sections) if line["relative_to"] else 1.0
-    own = _measure_rows(line, line["rows"], sections, line["of"]) / base
-    after = _measure_rows(line, line["after"], sections) / base if line["after"] else None
+    base = _measured(line, "relative_to", sections) if line["relative_to"] else 1.0
+    own = _statistic(line, _values(line, there, sections)) / base
+    after = _measured(line, "after", sections) / base if line["after"] else None
     single = len(there) == 1 and not line["relative_to"] and not line["of"]
     return Row(
         label,
@@ -131,12 +131,19 @@ def _limit_of_range(text: str, missing: float) -> float:
     return float(text) if text else missing
 
 
-def _measure_rows(line: Line, pattern: str, sections: Sequence[Section], of: str = "") -> float:
-    rows = _matching_rows(line, pattern, sections)
-    values = [row.own for row in rows]
-    if of:
-        (names,) = {part.others for part in sections if name(part.title) == line["section"]}
-        values = [row.others[names.index(of)] for row in rows]
+def _measured(line: Line, column: str, sections: Sequence[Section]) -> float:
+    """Return the statistic of the computed values of the rows that a column selects."""
+    return _statistic(line, [row.own for row in _matching_rows(line, line[column], sections)])
+
+
+def _values(line: Line, rows: Sequence[Row], sections: Sequence[Section]) -> list[float | None]:
+    if not line["of"]:
+        return [row.own for row in rows]
+    (names,) = {part.others for part in sections if name(part.title) == line["section"]}
+    return [row.others[names.index(line["of"])] for row in rows]
+
+
+def _statistic(line: Line, values: Iterable[float | None]) -> float:
     finite = [value for value in values if value is not None and math.isfinite(value)]
     return MEASURES[line["measure"]](finite) if finite else math.nan
 

@@ -15,6 +15,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
 
+WHOLE, QUICK, BOTH = "whole", "quick", "both"
+"""Values of the column ``runs`` of a file: the reproductions to which a line applies."""
+
+
 @dataclass(frozen=True, slots=True)
 class Line:
     """A line of a printed table. Cells keep the digits as printed."""
@@ -113,6 +117,11 @@ def printed_table(package: str, captions: Mapping[int, str], number: int) -> Pub
         raise DomainError(f"the paper has no numeric table {number}; it has {there}")
     lines = read_lines(package, f"table{number:02}.csv")
     return PublishedTable(f"Table {number}. {captions[number]}", lines)
+
+
+def lines_of_runs(package: str, name: str, runs: str) -> tuple[Line, ...]:
+    """Return the lines of a file whose column ``runs`` includes these reproductions."""
+    return tuple(line for line in read_lines(package, name) if line["runs"] in {runs, BOTH})
 
 
 def read_lines(package: str, name: str) -> tuple[Line, ...]:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 from tcpcast.engines import RunOptions
 
 from tcpcast_papers import claims, drawing, page
-from tcpcast_papers.published import read_lines
+from tcpcast_papers.published import BOTH, QUICK, WHOLE, lines_of_runs
 from tcpcast_papers.report import Accepted, Report
 from tcpcast_papers.reproduction import Section, Unfinished, Verdict
 from tcpcast_papers.simulations import Simulations
@@ -24,9 +24,6 @@ if TYPE_CHECKING:
 SampleSizes = TypeVar("SampleSizes")
 Simulated = TypeVar("Simulated", bound=Simulations[Any])
 Simulated_contra = TypeVar("Simulated_contra", bound=Simulations[Any], contravariant=True)
-
-WHOLE, QUICK, BOTH = "whole", "quick", "both"
-"""Values of the column ``runs`` in ``accepted.csv``: the reproductions that a line applies to."""
 
 
 class HasSections(Protocol[Simulated_contra]):
@@ -185,8 +182,7 @@ def accepted(package: str, runs: str) -> tuple[Accepted, ...]:
     """Return the known differences of a paper's whole or quick reproduction."""
     values = (
         Accepted(line["section"], tuple(line["row"].split(claims.BETWEEN_LABELS)), line["reason"])
-        for line in read_lines(package, "accepted.csv")
-        if line["runs"] in {runs, BOTH}
+        for line in lines_of_runs(package, "accepted.csv", runs)
     )
     statements = (
         Accepted(claims.TITLE, (line["place"], line["statement"]), line["reason"])

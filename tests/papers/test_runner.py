@@ -17,9 +17,10 @@ from tcpcast.engines import RunOptions
 from tcpcast.errors import DomainError
 from tcpcast_papers import PAPERS
 from tcpcast_papers.drawing import Plot, panels
+from tcpcast_papers.published import BOTH
 from tcpcast_papers.report import Accepted
 from tcpcast_papers.reproduction import Printed, Row, Section, Tolerance
-from tcpcast_papers.runner import BOTH, Paper, Part, accepted
+from tcpcast_papers.runner import Paper, Part, accepted
 from tcpcast_papers.simulations import Runs
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from tcpcast_papers.engset import (
 )
 from tcpcast_papers.engset.published import CITATION
 from tcpcast_papers.engset.runs import FULL, QUICK, Runs, SampleSizes
-from tcpcast_papers.runner import QUICK as QUICK_RUNS
+from tcpcast_papers.published import QUICK as QUICK_RUNS
 from tcpcast_papers.runner import Paper
 
 

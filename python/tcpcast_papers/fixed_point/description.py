@@ -15,7 +15,8 @@ from tcpcast_papers.fixed_point import (
 )
 from tcpcast_papers.fixed_point.published import CITATION
 from tcpcast_papers.fixed_point.runs import QUICK, WHOLE, Runs, SampleSizes
-from tcpcast_papers.runner import BOTH, Paper
+from tcpcast_papers.published import BOTH
+from tcpcast_papers.runner import Paper
 
 
 def _preface(runs: Runs) -> list[str]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from tcpcast_papers.runner import BOTH, Paper
+from tcpcast_papers.published import BOTH
+from tcpcast_papers.runner import Paper
 from tcpcast_papers.short import errors, expected, figures, timeouts, values
 from tcpcast_papers.short.published import CITATION
 from tcpcast_papers.short.runs import QUICK, WHOLE, Runs, SampleSizes
