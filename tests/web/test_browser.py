@@ -80,7 +80,7 @@ def served() -> Iterator[Served]:
         assert server.stdout is not None
         url = server.stdout.readline().strip()
         try:
-            # Chromium's sandbox needs rights that containers seldom have; the page is trusted.
+            # Chromium's sandbox needs rights that containers rarely have; the page is trusted.
             browser = driver.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
             context = browser.new_context(color_scheme="light")
             context.grant_permissions(["clipboard-read", "clipboard-write"])

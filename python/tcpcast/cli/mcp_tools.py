@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, get_args
 
 from tcpcast.cli.commands import PREDICT, RUN, TRACE
+from tcpcast.cli.mcp_worker import MAX_REQUESTED_ROWS
 from tcpcast.cli.options import CHANGES, FILE, SEED
 from tcpcast.cli.plan import QUESTIONS
 from tcpcast.cli.plan_options import VERIFY
@@ -35,8 +36,8 @@ TRUST = (
 TABLES = Option(
     "tables",
     "NAME",
-    "Tables (of a plan, also `verified`) to return with up to 5,000 rows; other tables are omitted "
-    f"above {MAX_ROWS} rows.",
+    f"Tables (of a plan, also `verified`) to return with up to {MAX_REQUESTED_ROWS:,} rows; other "
+    f"tables are omitted above {MAX_ROWS} rows.",
     type=list[str],
 )
 """Argument for the result; no option of the command."""
@@ -136,7 +137,7 @@ def _schema(row: Option) -> dict[str, Any]:
 
 
 def _help(using: Mapping[str, Option], questions: int) -> str:
-    """Return the help of an argument; of several questions, each with its questions."""
+    """Return the help of an argument; each text names its questions if they differ."""
     asking: dict[str, list[str]] = {}
     for question, row in using.items():
         text = f"{row.metavar}: {row.help}" if row.metavar else row.help

@@ -22,7 +22,7 @@ from tcpcast.errors import TcpcastError
 from tcpcast.interrupts import INTERRUPTED
 from tcpcast.report.document import Paragraph
 from tcpcast.report.json import encode
-from tcpcast.report.sweep import rows_csv, rows_json, rows_parts
+from tcpcast.report.sweep import rows_csv, rows_json, rows_parts, verdict_parts
 from tcpcast.report.text import print_parts
 from tcpcast.scenario import Sweep, parse_assignments
 from tcpcast.units import show
@@ -199,7 +199,7 @@ def _print_sweep(results: SweepResults, *, as_csv: bool, as_json: bool) -> None:
         elif as_json:
             print(rows_json(table))
         else:
-            print_parts(rows_parts(table, results.keys))
+            print_parts(verdict_parts(table, results.keys) + rows_parts(table, results.keys))
     elif as_json:
         print(encode(results.summary()))
     else:

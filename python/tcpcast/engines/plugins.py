@@ -146,7 +146,7 @@ def _redirect_output_to_stderr() -> Iterator[None]:
 
 @functools.cache
 def find_plugin_entry_points() -> dict[str, metadata.EntryPoint]:
-    """Return the entry points of both groups by name; of several with a name, the first is used."""
+    """Return the entry points of both groups by name; the first of equal names is used."""
     points: dict[str, metadata.EntryPoint] = {}
     for group in (ENGINES, MODELS):
         for point in metadata.entry_points(group=group):

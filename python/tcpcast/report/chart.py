@@ -115,7 +115,7 @@ class Series:
 
     @property
     def end(self) -> End | None:
-        """The direct label at the last known value; None without a name or a value."""
+        """The direct label at the last known value; None if there is no name or no value."""
         y = np.asarray(self.y, dtype=float)
         known = np.flatnonzero(np.isfinite(y))
         if not self.name or not known.size:
@@ -196,7 +196,7 @@ class Reference:
 
     @property
     def end(self) -> End | None:
-        """The direct label at the right end; None without a name."""
+        """The direct label at the right end; None if there is no name."""
         return End(self.name, self.value, REFERENCE) if self.name else None
 
     def draw(self, axes: Axes) -> None:

@@ -38,7 +38,6 @@ MAIN_METRICS = {
 _MAX_CLASSES = 3
 """Maximum classes in a verdict; beyond it, only the largest and the smallest value are named."""
 
-
 MIN_ADVANTAGE = 1.1
 """Ratio of goodputs per flow, beyond the intervals, from which a class takes from another."""
 
@@ -305,8 +304,9 @@ def _lead_index(row: ComparisonRow | None, table: Comparison) -> int | None:
 
 def _value_with_interval(row: ComparisonRow | None, table: Comparison) -> str:
     """Return a value with its unit and uncertainty, or "" without a value."""
-    figure, index = _reference_value(row, table), _lead_index(row, table)
-    if row is None or figure is None or index is None:
+    index = _lead_index(row, table)
+    figure = None if row is None or index is None else row.metrics[index]
+    if row is None or index is None or figure is None:
         return ""
     scale = row_scale(row)
     if not math.isfinite(figure.value) and figure.at_least is None:

@@ -60,8 +60,7 @@ def rows_parts(
     notes = _note_lines(first_rows, names) if keys is not None else []
     if any(notes):
         columns.append(Column("notes", notes, right=False, min_width=_MIN_TEXT_WIDTH))
-    verdict = table_verdict(table, keys) if keys else ""
-    parts: list[Part] = [Paragraph(verdict), BLANK] if verdict else []
+    parts: list[Part] = []
     if columns:
         parts.append(Table(columns, repeated=min(len(keys or ()) + 1, len(columns) - 1)))
     used_marks = [mark for each in marks.values() for mark in each]
@@ -78,14 +77,15 @@ def rows_parts(
     return parts
 
 
-def table_verdict(table: Any, keys: Iterable[str]) -> str:
-    """Return the verdict on a ``pyarrow.Table`` of a sweep, or "" if there is none.
+def verdict_parts(table: Any, keys: Iterable[str]) -> list[Part]:
+    """Return the verdict on a ``pyarrow.Table`` of a sweep, if there is one.
 
     Only the columns of the verdict are converted, since a sweep may have hundreds of others.
     """
     others, metrics = {*keys, "engine", "untrusted"}, tuple(MAIN_METRICS.values())
     names = [n for n in table.column_names if n in others or n.startswith(metrics)]
-    return sweep_verdict(table.select(names).to_pydict(), list(keys))
+    verdict = sweep_verdict(table.select(names).to_pydict(), list(keys))
+    return [Paragraph(verdict, "heading"), BLANK] if verdict else []
 
 
 def _headline_metrics(table: Any) -> list[str]:

@@ -14,7 +14,7 @@ from tcpcast.metrics import HEADLINE
 from tcpcast.report.document import Code, Column, Document, Heading, Paragraph, Table
 from tcpcast.report.quantity import ABSENT, interval_text, label, scale_of, value_text
 from tcpcast.report.summary import MAX_WARNINGS, describe
-from tcpcast.report.sweep import by_class, marks_explained, rows_parts, table_verdict
+from tcpcast.report.sweep import by_class, marks_explained, rows_parts, verdict_parts
 from tcpcast.report.sweep_cells import along, cells
 from tcpcast.scenario.toml import write_toml
 
@@ -55,9 +55,8 @@ def sweep_document(
         Values of metrics, in their units, at which a line is drawn.
     """
     rows = sweep.results.to_arrow()
-    verdict = table_verdict(rows, sweep.results.keys) if sweep.is_grid else ""
     parts: list[Part] = [
-        *([Paragraph(verdict, "heading")] if verdict else []),
+        *verdict_parts(rows, sweep.results.keys),
         Paragraph(f"{describe(sweep.scenario)}."),
         Paragraph("The varied keys below replace these values.", "aside"),
         Heading("Varied keys"),

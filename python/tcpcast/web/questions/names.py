@@ -13,7 +13,7 @@ SIMULATION = "packet"
 
 
 class PageNames(SuggestionSyntax):
-    """Form of a suggestion on the page.
+    """Wording of suggestions on the page.
 
     Parameters
     ----------
