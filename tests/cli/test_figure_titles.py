@@ -107,7 +107,7 @@ def test_a_class_takes_a_share_only_if_the_intervals_are_disjoint() -> None:
     text = class_title(classes([4e6, 36e6], 1e6), scenario)
     assert text == "The 2 flows of bbr take 90 % of the goodput"
     text = class_title(classes([19e6, 21e6], 2e6), scenario)
-    assert text.startswith("No difference in goodput beyond the intervals: 21 Mbit/s (bbr)")
+    assert text.startswith("No significant difference in goodput: 21 Mbit/s (bbr)")
 
 
 def test_each_engine_has_a_colour_and_each_class_that_of_its_control() -> None:

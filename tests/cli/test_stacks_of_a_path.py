@@ -131,7 +131,7 @@ def test_left_out_models_are_listed_once_with_option(
     capsys: Capture,
 ) -> None:
     out = " ".join(run_tcpcast(capsys, "predict", *LONG_PATH, "--size", "1MB").split())
-    assert out.count("left out as models of Reno's window, not linux-cubic's") == 1
+    assert out.count("omitted, because they model the window of Reno, not of linux-cubic") == 1
     assert "parallel-cumulative (use --stack linux-reno or" in out
     assert "left out" not in run_tcpcast(capsys, "predict", *LONG_PATH, "--stack", "linux-reno")
 
@@ -158,7 +158,7 @@ def test_streams_of_cubic_use_response_function(capsys: Capture) -> None:
 def test_one_bbr_stream_fills_link_up_to_20_percent_loss(capsys: Capture) -> None:
     assert in_json(capsys, *STREAMS, "--stack", "linux-bbr")["value"] == 1
     assert main([*STREAMS[:-1], "25%", "--stack", "linux-bbr"]) == 2
-    assert "BBR keeps no rate above a loss of 20 %" in capsys.readouterr().err
+    assert "BBR does not keep its rate above a loss of 20 %" in capsys.readouterr().err
 
 
 def test_bbr_streams_are_limited_by_window(capsys: Capture) -> None:

@@ -465,8 +465,8 @@ def _capture_warnings(connections: Table, found: dict[str, Any]) -> list[str]:
     )
     add(
         int((connections["super_segments"] > 0).sum()),
-        "directions with frames of several packets (segmentation offload); their packets are "
-        "counted by the MSS",
+        "directions with frames larger than the MSS (segmentation offload); such a frame counts as "
+        "its bytes / MSS packets",
     )
     unplaced = np.isnan(connections["handshake_rtt_s"]) & (connections["tap_side"] == "unknown")
     add(
@@ -486,7 +486,8 @@ def _capture_warnings(connections: Table, found: dict[str, Any]) -> list[str]:
     )
     lines += _eviction_warnings(found["rest"], found["max_connections"])
     add(
-        found["without_trail"], "directions without the requested trail, because there are too many"
+        found["without_trail"],
+        "directions without the requested points over time, because there are too many directions",
     )
     add(found["omitted_events"], "events (retransmissions, losses) counted but not listed")
     add(found["omitted_rounds"], "rounds not listed")

@@ -51,16 +51,22 @@ ALSO = 0.2
 """Minimum share of the time of a second limit that is named."""
 
 
+NO_SHARES = ("", "", "")
+"""Shares of a direction without known shares of the time."""
+
+
 class Limited(NamedTuple):
     """The limit of a direction: its key, its share of the time, and the remedy.
 
-    ``share`` is a text, "" if unknown; ``also`` names a second limit with a large share, or is "".
+    ``share`` is a text, "" if unknown; ``also`` names a second limit with a large share, and
+    ``then`` is the action against it; both are "" without such a limit.
     """
 
     limit: str
     share: str
     also: str
     remedy: Remedy
+    then: str
 
 
 def limits(table: Table) -> list[Limited]:
@@ -78,11 +84,18 @@ def limits(table: Table) -> list[Limited]:
             if not rows.size:
                 continue
             part = {name: column[rows] for name, column in table.items()}
-            shares = [("", "")] * rows.size if of_cause else _share_sentences(part, limit)
+            shares = [NO_SHARES] * rows.size if of_cause else _share_sentences(part, limit)
             found = zip(rows.tolist(), shares, remedy(Gains.of(part)), strict=True)
-            for row, share, each in found:
-                result[row] = Limited(limit, *share, each)
+            for row, (share, also, second), each in found:
+                then = _second_action(table, row, second) if second else ""
+                result[row] = Limited(limit, share, also, each, then)
     return result
+
+
+def _second_action(table: Table, row: int, limit: str) -> str:
+    """Return the action against the second limit of a row as a clause."""
+    part = {name: column[[row]] for name, column in table.items()}
+    return f"for the {LIMIT_NAMES[limit]}, {LIMITS[limit](Gains.of(part))[0].action}"
 
 
 def advice(table: Table, services: Table | None = None) -> np.ndarray[Any, Any]:
@@ -94,9 +107,10 @@ def advice(table: Table, services: Table | None = None) -> np.ndarray[Any, Any]:
     if "limited_by" not in table:
         return said
     more = findings.return_path(table)
-    for row, (limit, share, also, remedy) in enumerate(limits(table)):
+    for row, (limit, share, also, remedy, then) in enumerate(limits(table)):
         start = " ".join(filter(None, (LIMIT_NAMES[limit], share, also and f"({also})")))
-        said[row] = f"Limited by: {start}{remedy.evidence}{remedy.rest}{more[row]}"
+        second = f" {then[:1].upper()}{then[1:]}." if then else ""
+        said[row] = f"Limited by: {start}{remedy.evidence}{remedy.rest}{second}{more[row]}"
     if not services:
         return said
     shared = np.array(["", *sentences(services)], dtype=object)[table["service"] + 1]
@@ -131,18 +145,24 @@ def shares(table: Table) -> np.ndarray[Any, Any]:
     return found
 
 
-def _share_sentences(table: Table, limit: str) -> list[tuple[str, str]]:
-    """Return the share of the time, and the second limit if its share is large, as texts."""
+def _share_sentences(table: Table, limit: str) -> list[tuple[str, str, str]]:
+    """Return the share of the time and the second limit as texts, and the second limit's key.
+
+    Without a second limit with a large share, its text and its key are "".
+    """
     if limit == "unknown":
-        return [("", "")] * table["src"].size
+        return [NO_SHARES] * table["src"].size
     first = share(table, limit)
     others = [name for name in LIMITS if name not in (limit, "unknown")]
     rest = np.nan_to_num(np.stack([share(table, name) for name in others]))
     second = rest.argmax(axis=0)
     said = []
     for at, value in enumerate(first.tolist()):
+        if not math.isfinite(value):
+            said.append(NO_SHARES)
+            continue
         also = float(rest[second[at], at])
-        more = f"{LIMIT_NAMES[others[second[at]]]} {percent(also)}" if also >= ALSO else ""
-        known = math.isfinite(value)
-        said.append((f"{percent(value)} of the time", more) if known else ("", ""))
+        key = others[second[at]] if also >= ALSO else ""
+        more = f"{LIMIT_NAMES[key]} {percent(also)}" if key else ""
+        said.append((f"{percent(value)} of the time", more, key))
     return said

@@ -122,7 +122,8 @@ def doubts(found: Mapping[str, Any]) -> list[str]:
     )
     add(
         found["dropped"],
-        "directions with few packets were not compared, because there are more than 131,072",
+        "directions with few packets were not compared, because there are more than 131,072 "
+        "directions",
     )
     return [*lines, *_clock_warnings(found["clock_least_s"], found["clock_most_s"])]
 

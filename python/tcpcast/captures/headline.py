@@ -158,12 +158,12 @@ def _transfer(table: Table, row: int, connections: int) -> str:
 
 def _limited(table: Table, row: int) -> str:
     """Return the limit of a direction with its evidence, and the action."""
-    limit, share, also, (evidence, _, action) = _limit_of(table, row)
+    limit, share, also, (evidence, _, action), then = _limit_of(table, row)
     if limit == UNKNOWN:
         return f"; the capture does not show its limit: {action}"
     timed = "; ".join(filter(None, (share, also)))
     name = with_article(limit) + (f" ({timed})" if timed else "")
-    return f", limited by {name}{evidence}; {action}"
+    return f", limited by {name}{evidence}; {'; '.join(filter(None, (action, then)))}"
 
 
 def _limit_of(table: Table, row: int) -> Limited:

@@ -403,10 +403,14 @@ def bottleneck(gains: Gains) -> list[Remedy]:
     seen = np.where(np.isfinite(gains.most_bps), gains.most_bps, table["throughput_bps"])
     ends = []
     for at, full in enumerate(seen.tolist()):
-        start, end = (f" at {rate(full)}" if full > 0 else ""), f". {FASTER_LINK.capitalize()}"
+        start, action = (f" at {rate(full)}" if full > 0 else ""), FASTER_LINK
         mean = float(table["throughput_bps"][at])
         if mean < MOSTLY_FULL * full:
-            end += f". The mean rate was only {rate(mean)} because of other limits"
+            action = f"while the link is full, {FASTER_LINK}"
+            other = f". The mean rate was only {rate(mean)} because of other limits"
+        else:
+            other = ""
+        end = f". {action[:1].upper()}{action[1:]}{other}"
         queue = float(table["rtt_mean_s"][at] / least[at]) if least[at] > 0 else math.nan
         if queue >= FULL_QUEUE:
             end += (
@@ -414,7 +418,7 @@ def bottleneck(gains: Gains) -> list[Remedy]:
                 f"{mean_rtt(table, at)} instead of {time(least[at])}. A smaller buffer or AQM "
                 "(fq_codel) avoids this and hardly reduces the rate"
             )
-        ends.append(Remedy(start, end + ".", FASTER_LINK))
+        ends.append(Remedy(start, end + ".", action))
     return ends
 
 

@@ -180,7 +180,7 @@ def _buffer_entry(seen: CaptureStats, at: str) -> Entry:
 
 def _traffic_table(seen: CaptureStats) -> Iterator[Entry]:
     if seen.short:
-        yield Entry("traffic", "kind", "transfers", "one short transfer, opened and closed")
+        yield Entry("traffic", "kind", "transfers", "one short transfer, captured from SYN to FIN")
         data = math.ceil(float(seen.table["unique_bytes"].sum()) / seen.payload)
         yield Entry("traffic", "size", f"{max(data, 1)}pkt", "data without retransmissions")
         yield Entry("traffic", "count", TRANSFERS, "for narrow intervals")

@@ -58,8 +58,8 @@ class Command:
 
 RUN = Command(
     "run",
-    "Answer a scenario with several engines and compare them.",
-    "Default engines: all quick engines that apply.",
+    "Run a scenario with several engines and compare the answers.",
+    "Without --engine, all engines run that apply and are quick.",
     "tcpcast run web-10mbit --engine packet --set traffic.sources=98",
     (
         FILE,
@@ -93,7 +93,7 @@ PREDICT = Command(
     (
         *PATH.values(),
         Option("packet", "", "Also simulate the path."),
-        Option("count", "N", "Values per range; default 10.", "--points", type=int),
+        Option("count", "N", "Number of values per range; default 10.", "--points", type=int),
         Option("explain", "", "Show all quantities, equations and warnings."),
         Option("plot", "DIR", "Plot rate against loss into a folder."),
         FORM,
@@ -110,8 +110,8 @@ PLAN = Command(
 )
 SWEEP = Command(
     "sweep",
-    "Answer a scenario for all combinations of values.",
-    "The values are in the table [sweep] of the file, or in --vary.",
+    "Run a scenario for all combinations of varied values.",
+    "The varied values come from the table [sweep] of the file, or from --vary.",
     'tcpcast sweep path.toml --vary "network.rtt=10ms..200ms log 8" --out DIR',
     (
         CONTEXT,
@@ -119,35 +119,41 @@ SWEEP = Command(
         Option(
             "vary",
             "KEY=RANGE",
-            "Vary a key: a range such as network.rtt='10ms..200ms log 8', or values with commas; "
-            "repeatable.",
+            "Vary a key: a range such as network.rtt='10ms..200ms log 8', or values separated by "
+            "commas; repeatable.",
             type=list[str],
         ),
         ENGINE,
         Option(
             "replications",
             "N",
-            "Simulations per cell, with different seeds.",
+            "Simulations per combination of values, with different seeds.",
             type=int,
             least=1,
         ),
         CHANGES,
         SEED,
         replace(FEED, default=None),
-        Option("out", "DIR", "Write Parquet files into a folder; resumes an interrupted sweep."),
+        Option(
+            "out",
+            "DIR",
+            "Write Parquet files into a folder, or continue an interrupted sweep in it.",
+        ),
         Option(
             "processes",
             "N",
-            "Local processes; default one per core.",
+            "Number of local processes; default one per core.",
             type=int,
             least=1,
         ),
-        Option("dask", "ADDRESS", "Use a Dask scheduler: tcp://host:8786."),
+        Option(
+            "dask", "ADDRESS", "Run on the workers of a Dask scheduler, such as tcp://host:8786."
+        ),
         Option("plot", "DIR", "Plot one or two varied keys into a folder."),
         Option(
             "level",
             "METRIC=VALUE",
-            "Draw an isoline, such as goodput_bps=50mbit; repeatable.",
+            "Draw the contour line of a value, such as goodput_bps=50mbit; repeatable.",
             type=list[str],
         ),
         FORM,
@@ -161,7 +167,8 @@ SWEEP = Command(
 QUERY = Command(
     "query",
     "Query the results of a sweep with SQL.",
-    "Quote keys: SELECT \"network.rtt\", goodput_bps FROM sweep WHERE engine = 'pftk'.",
+    'Write keys in double quotes: SELECT "network.rtt", goodput_bps FROM sweep WHERE '
+    "engine = 'pftk'.",
     'tcpcast query DIR "SELECT engine, max(goodput_bps) FROM sweep GROUP BY engine"',
     (
         Argument(
@@ -172,7 +179,7 @@ QUERY = Command(
         Argument(
             "sql",
             "SQL",
-            "SQL query on the table `sweep`, which has the results.",
+            "SQL query; the table `sweep` contains the results.",
         ),
         Option("max_wall", "TIME", "Time limit of the query, such as 60s; default none."),
         CSV,
@@ -182,7 +189,7 @@ QUERY = Command(
 TRACE = Command(
     "trace",
     "Analyse TCP in packet captures, worst direction first.",
-    "Prints one line per direction that carries data. Reads gzip and zstd.",
+    "Prints one line per direction with data. Files may be compressed by gzip or zstd.",
     "tcpcast trace slow.pcap --plot figures",
     (
         Argument(
@@ -194,7 +201,7 @@ TRACE = Command(
         Option(
             "second_capture",
             "FILE",
-            "Second capture, after the bottleneck, to find losses between both.",
+            "Second capture, behind the bottleneck, to find the losses between the two.",
             former="--after",
         ),
         CSV,
@@ -232,15 +239,20 @@ TRACE = Command(
         Option(
             "max_connections",
             "N",
-            "Maximum tracked connections; above it, idle ones are evicted. Default 65536.",
+            "Maximum number of connections in memory; beyond it, idle ones are evicted. Default "
+            "65536.",
             type=int,
             least=1,
         ),
-        Option("models", "", "Compare predictions of all path models with each direction."),
+        Option(
+            "models",
+            "",
+            "Compare the predictions of all path models with the rate of each direction.",
+        ),
         Option("scenario", "OUT.toml", "Write a scenario with the measured values."),
         HTML,
         MARKDOWN,
-        Option("plot", "DIR", "Plot into a folder."),
+        Option("plot", "DIR", "Write figures into a folder."),
         FORM,
         Option("parquet", "DIR", "Write all tables as Parquet into a folder."),
         FORCE,
@@ -248,8 +260,8 @@ TRACE = Command(
 )
 REPORT = Command(
     "report",
-    "Write a report of answers, a sweep or captures as one file.",
-    "The options of a simulation apply to scenarios only.",
+    "Write a report on answers, a sweep or captures into one file.",
+    "Options of a simulation apply only if FILE is a scenario.",
     "tcpcast report captures/ --out slow.html",
     (
         Argument(
@@ -288,7 +300,7 @@ MCP = Command(
         Option(
             "folder",
             "DIR",
-            "Folder below which captures and scenarios may be read; default none.",
+            "Folder below which captures and scenarios may be read; default: no file may be read.",
         ),
         Option("max_wall", "TIME", "Time limit of a call.", default="30s"),
     ),
@@ -299,8 +311,8 @@ PAPERS = ("engset", "pftk", "parallel", "fixed-point", "short", "kernel")
 REPRODUCE = Command(
     "reproduce",
     "Reproduce a paper and compare with its printed results.",
-    "Writes a page (index.md) with figures into a folder. Exits with code 1 if a "
-    "difference is new, or a known one no longer occurs.",
+    "Writes a page (index.md) with figures into a folder. The exit code is 1 if "
+    "a difference is new, or if a known one no longer occurs.",
     "tcpcast reproduce engset --quick --output engset-paper",
     (
         CONTEXT,
@@ -325,7 +337,7 @@ REPRODUCE = Command(
 )
 LINK = Command(
     "link",
-    "Run a program over an emulated link, and print its counters.",
+    "Run a program over an emulated link; print the link's counters.",
     "COMMAND runs at the near end, 10.0.0.1; default is a shell, and a single word is a shell "
     "command. The far end is 10.128.0.1. TCPCAST_PEER and TCPCAST_PEER6 contain the address of the "
     "other end. Needs Linux; only --nat needs root.",
@@ -347,7 +359,7 @@ LINK = Command(
         Option(
             "trace",
             "FILE",
-            "Delivery times of packets (Mahimahi), instead of --rate.",
+            "File of delivery times (Mahimahi format), instead of --rate.",
             keys=("network.bottleneck.rate.trace",),
         ),
         replace(PATH["buffer"], help="Buffer, including the packet in transmission; default 1bdp."),
@@ -362,10 +374,10 @@ LINK = Command(
         Option(
             "jitter",
             "TIME",
-            "Mean of an exponential delay on the forward path.",
+            "Mean of a random exponential delay on the forward path.",
             keys=("network.jitter", "network.jitter.mean"),
         ),
-        Option("reorder", "", "Let packets overtake with --jitter."),
+        Option("reorder", "", "Let packets overtake each other because of --jitter."),
         Option(
             "sender",
             "near|far",
@@ -379,7 +391,7 @@ LINK = Command(
             "Shell command at the far end.",
             former="--far",
         ),
-        Option("pcap", "FILE", "Capture packets at one end."),
+        Option("pcap", "FILE", "Write a capture of the packets at one end."),
         Option("pcap_side", "near|far", "End at which --pcap captures.", type=END, default="near"),
         Option("statistics", "FILE", "Write the counters as JSON."),
         Option(
@@ -397,11 +409,11 @@ LINK = Command(
 )
 NEW = Command(
     "new",
-    "Copy a packaged scenario, or list all.",
+    "Copy a packaged scenario, or list them.",
     "Writes ./NAME.toml.",
     "tcpcast new web-10mbit",
     (
-        Argument("name", "NAME", "Packaged scenario; default: list all.", default=None),
+        Argument("name", "NAME", "Packaged scenario; without it, all are listed.", default=None),
         FORCE,
     ),
 )

@@ -151,7 +151,10 @@ def _check_options(scenario: Scenario) -> None:
         if own.loss is not None:
             errors.append(f"network.{name}.loss: {only}; omit this key")
     if isinstance(network.bottleneck.loss_rule, RestOfRound):
-        errors.append('network.bottleneck.loss: a link has no rounds; write "1%"')
+        errors.append(
+            "network.bottleneck.loss: a link cannot lose the rest of a round, because it does not "
+            'know the rounds of TCP; write "1%"'
+        )
     if network.packet_bytes > MAX_PACKET_BYTES:
         errors.append(f'network.packet: must be at most "{MAX_PACKET_BYTES}B" for a link')
     if errors:

@@ -35,7 +35,7 @@ FORCE = Option("force", "", "Overwrite any existing file.")
 FEED = Option(
     "feed",
     "WHAT",
-    "Inputs of path formulas: from the 'scenario', or 'measured' by a simulation.",
+    "Source of the inputs of path formulas: 'scenario', or 'measured' by a simulation.",
     type=Literal["scenario", "measured"],
     default="scenario",
 )

@@ -84,8 +84,8 @@ def _plan(
 def buffer(asked: Asked) -> Solved:
     """Find the smallest buffer for a loss or utilisation.
 
-    Rules of thumb are listed for comparison. Bulk flows, several classes and a utilisation need
-    simulation.
+    Also lists rules of thumb. For bulk flows, several classes or --utilisation, the answer is
+    simulated.
     """
     from tcpcast.plan import plan_buffer
     from tcpcast.units import parse_ratio
@@ -104,15 +104,21 @@ def buffer(asked: Asked) -> Solved:
     "sources",
     FILE,
     MEAN_RATE,
-    Option("grows", "NAME", "Class whose size is varied; default all, in proportion.", "--class"),
+    Option(
+        "grows",
+        "NAME",
+        "Class whose number of senders is varied; default all classes, in proportion.",
+        "--class",
+    ),
     SHARE,
     ABOVE,
-    Option("engine", "NAME", "Engine of --share: packet, fixed-point or mean-field."),
+    Option("engine", "NAME", "Engine for --share: packet, fixed-point or mean-field."),
 )
 def users(asked: Asked) -> Solved:
     """Find the maximum number of users for a target rate.
 
-    --rate uses a formula; --share and --above simulate populations.
+    The target is a mean rate (--rate, by a formula) or a share of fast files (--share and
+    --above, by simulation).
     """
     from tcpcast.plan import plan_quality, plan_users
 
@@ -180,8 +186,8 @@ def streams(asked: Asked) -> Solved:
 def max_loss(asked: Asked) -> Solved:
     """Find the maximum loss ratio for a goodput.
 
-    Also lists changes that raise this maximum. Describe the path by --rtt and its limits, or
-    by a scenario, whose loss is ignored.
+    Also lists changes that raise this maximum. Describe the path by --rtt and other options, or
+    by a scenario (its loss is ignored).
     """
     from tcpcast.plan import plan_max_loss
     from tcpcast.units import parse_rate

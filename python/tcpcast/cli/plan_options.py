@@ -16,14 +16,14 @@ if TYPE_CHECKING:
 
     Parse = Callable[[object], float]
 
-SHARE = Option("share", "RATIO", "Share of files that must be faster than --above.")
+SHARE = Option("share", "RATIO", "Share of files whose goodput must exceed --above.")
 ABOVE = Option("above", "RATE", "Goodput that this share of files must exceed.")
 MEAN_RATE = Option("rate", "RATE", "Minimum mean connection rate.")
 GOODPUT = Option("goodput", "RATE", "Aggregate goodput.", default=REQUIRED)
-PATH_FILE = replace(FILE, help="Scenario, instead of path options.", default=None)
+PATH_FILE = replace(FILE, help="Scenario, instead of options that describe the path.", default=None)
 RTT = replace(PATH["rtt"], default=None)
 PATH_ENDS = tuple(PATH[name] for name in ("mss", "rwnd", "delayed_acks", "min_rto", "stack"))
-VERIFY = Option("verify", "", "Also solve by simulation, and check the model's answer.")
+VERIFY = Option("verify", "", "Also solve by simulation, to check the model's answer.")
 COMMON = (
     VERIFY,
     CHANGES,
@@ -91,7 +91,6 @@ class Asked:
         for name in others:
             if self.values[name] is not None:
                 raise TcpcastError(
-                    f"--{name}: specifies a quality of files, --rate a mean rate; omit one of the "
-                    "two"
+                    f"--{name} sets the goodput of files, --rate a mean rate; omit one of the two"
                 )
         return {"rate_bps": self.read("rate", parse_rate), **self.transfers}

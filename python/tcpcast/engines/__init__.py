@@ -107,16 +107,16 @@ REGISTRY: dict[str, EngineEntry] = {
         "tcpcast.engines.mean_field",
         "mean_field",
         "a scaled population: a few thousand simulated sources that represent all",
-        "on/off sources of classic stacks on a drop-tail or fair queue; requested by name",
+        "on/off sources of classic stacks on a drop-tail or fair queue; not run by default",
         POPULATION,
-        "populations too large for packet; its warnings name the limits",
+        "populations too large for engine packet; its warnings name the limits",
         runs_by_default=False,
     ),
     "fixed-point": EngineEntry(
         "tcpcast.engines.fixed_point",
         "fixed_point",
         "a few exactly simulated flows; the other flows repeat the values measured on these",
-        "stack max-plus-reno, on/off sources and bulk flows; requested by name",
+        "stack max-plus-reno, on/off sources and bulk flows; not run by default",
         FIXED_POINT,
         "if it converges; otherwise the values are marked, with the test that failed",
         runs_by_default=False,
@@ -125,7 +125,7 @@ REGISTRY: dict[str, EngineEntry] = {
         "tcpcast.engines.kernel",
         "kernel",
         "this machine's own TCP over an emulated link, in real time",
-        "one bottleneck, at most 256 senders, Linux; requested by name",
+        "one bottleneck, at most 256 senders, Linux; not run by default",
         MEASUREMENT,
         "within its 95 % intervals; not trusted if the machine was too busy",
         runs_by_default=False,
@@ -334,11 +334,11 @@ def _run_engine(
 
 
 _INSTEAD = {
-    "bbr": "; 'packet' simulates stacks \"linux-bbr\" and \"bbr3\", the formula is 'bbr-bound'.",
-    "cubic": "; 'packet' simulates tcp.stack = \"linux-cubic\", the formula is 'cubic-response'.",
-    "reno": '; TCPs are stacks: \'packet\' simulates tcp.stack = "linux-reno" or "rfc-newreno".',
-    "ns2": "; 'packet' is the simulator.",
-    "simul": "; 'packet' is the simulator.",
+    "bbr": '; engine packet simulates stacks "linux-bbr" and "bbr3", the formula is \'bbr-bound\'.',
+    "cubic": "; engine packet simulates stack \"linux-cubic\", the formula is 'cubic-response'.",
+    "reno": '; engine packet simulates stacks "linux-reno" and "rfc-newreno".',
+    "ns2": "; the simulator is engine packet.",
+    "simul": "; the simulator is engine packet.",
 }
 """Alternatives to engines that users expect, by a part of the name."""
 

@@ -274,7 +274,7 @@ def warn_about_varying_path(scenario: Scenario, *, accepts_measured: bool) -> li
         if on.link.is_policer:
             warnings.append(
                 f"{key}: the model has its rate, {mean}, but not its drops, which greatly reduce "
-                "the rate of TCP; check with packet"
+                "the rate of TCP; check with engine packet"
                 + (", or --feed measured" if accepts_measured else "")
             )
         else:

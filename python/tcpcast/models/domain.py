@@ -39,7 +39,7 @@ _PHRASES = {
     TIMER: ("a T0 of {} RTT", 1),
     TIMEOUTS: ("{} % of the time in timeouts", 100),
     WAITING: ("{} % of the flows in RTO at the same time", 100),
-    WINDOW: ("{} % of the receiver window", 100),
+    WINDOW: ("a window of {} % of the receiver window", 100),
     LOSSES: ("{} losses per transfer", 1),
     PATH: ("a window of {} BDP", 1),
     RECOVERIES: ("{} losses per transfer with SACK", 1),
@@ -132,11 +132,13 @@ def describe_domain(formula: str) -> str:
     domain = DOMAINS.get(formula)
     if domain is None:
         return ""
-    all_of = " and ".join(_value_text(name, most) for name, most in domain.limits.items())
+    all_of = [_value_text(name, most) for name, most in domain.limits.items()]
     one_of = " or ".join(_value_text(name, most) for name, most in domain.either.items())
-    bounds = ", and ".join(part for part in (all_of, one_of) if part)
-    error = "" if domain.error is None else f": within {100 * domain.error:g} %"
-    return f"up to {bounds}{error}"
+    if one_of:
+        all_of.append(f"either {one_of}")
+    bounds = " and ".join(part for part in (", ".join(all_of[:-1]), all_of[-1]) if part)
+    error = "" if domain.error is None else f"error within {100 * domain.error:g} %, "
+    return f"{error}up to {bounds}"
 
 
 def is_in_domain(formula: str, **values: ArrayLike) -> NDArray[np.bool_]:

@@ -95,17 +95,17 @@ class PathRows:
     delayed_acks: bool = _row_field("", "Send one ack per two packets.", default=False)
     min_rto: str | None = _row_field(
         "TIME",
-        "Minimum RTO; default the stack's.",
+        "Minimum RTO; the default depends on the stack.",
         keys=("tcp.min_rto",),
         page=FormField("Minimum RTO", "Such as 200ms; the stack's if empty."),
     )
     iw: str | None = _row_field(
         "PACKETS",
-        "Initial window; default the stack's.",
+        "Initial window; the default depends on the stack.",
         keys=("tcp.initial_window",),
         page=FormField("Initial window", "Packets; the stack's if empty."),
     )
-    stack: str | None = _row_field("NAME", "TCP preset; default linux-cubic.", keys=("tcp.stack",))
+    stack: str | None = _row_field("NAME", "TCP stack; default linux-cubic.", keys=("tcp.stack",))
 
 
 PATH = {each.name: replace(each.metadata["row"], name=each.name) for each in fields(PathRows)}

@@ -193,7 +193,7 @@ def _check_target(scenario: Scenario, metric: str, target: float) -> None:
     if metric == "loss_ratio" and loss is not None and target <= loss.mean_ratio():
         raise DomainError(
             f"{written} includes network.bottleneck.loss, {units.format_ratio(loss.mean_ratio())}, "
-            "which no buffer changes; write a larger target, or leave that loss out"
+            "which no buffer changes; write a larger target, or omit that loss"
         )
 
 

@@ -56,8 +56,8 @@ def make_classic_scenario(scenario: Scenario) -> tuple[Scenario, str]:
     instead, others = _changes_to_supported_bottleneck(scenario)
     why = (
         f"it is for {PRESET}{others}, the modelled stack most similar to {people.tcp.stack}: the "
-        f"mean rate is {ERROR}{' at a drop-tail queue' if others else ''}, so the simulation "
-        "answers"
+        f"mean rate is {ERROR}{' at a drop-tail queue' if others else ''}, so the answer is "
+        "simulated"
     )
     return scenario.with_changes(changes | instead), why
 

@@ -357,7 +357,7 @@ def _recommendation_text(path: PlannedPath, goodput_bps: float, value: float, wa
     held = {
         "bottleneck": "the link has no more capacity for retransmissions",
         "window": "the windows have no more room for retransmissions",
-        None: f"more loss slows {who} with an RTT of {milliseconds_text(path.rtt_s)} down too much",
+        None: f"with more loss, {who} with an RTT of {milliseconds_text(path.rtt_s)} is too slow",
     }[_limit_other_than_loss(path, value, goodput_bps)]
     best = int(np.argmax(ways["loss_ratio"][:2]))
     return (

@@ -252,7 +252,7 @@ def _make_notes(target: FileGoodputTarget, populations: list[float]) -> list[str
     return [
         f"{target.engine} simulated {len(populations)} populations from {populations[0]:,.0f} to "
         f"{populations[-1]:,.0f}, each with another seed. A curve is fitted to those near the "
-        "answer; the range contains the answers of other seeds at 95 %.",
+        "answer; the range contains the answers of 95 % of other seeds.",
         "Goodput of a file: its IP bits over the time from the first packet sent to the last one "
         f"delivered. g {100 * target.share:.4g}: {percent_text(target.share)} of the files reach "
         f"it; mean: bits of all files over their total time{f'; {above}' if mean else ''}.",

@@ -202,7 +202,8 @@ def _check_flows_matter(scenario: Scenario) -> Population:
     loss = get_specified_loss(scenario, people)[0]
     if people.tcp.control == "bbr" and loss > TOLERATED_LOSS_RATIO:
         raise DomainError(
-            "BBR keeps no rate above a loss of 20 %, where probing no longer renews its estimate: "
+            "BBR does not keep its rate above a loss of 20 %, where probing no longer renews its "
+            "estimate: "
             "no number of flows fills the link; write, for example, a loss of 10%"
         )
     if loss > 0:
@@ -273,7 +274,7 @@ def _note_flows_by_model(path: PlannedPath, counts: Sequence[int]) -> str:
     by_cubic = _flows_text(_min_flows_of_model(path, CUBIC))
     bbr = "BBR, by its bound, with 1 flow"
     if path.loss_ratio > TOLERATED_LOSS_RATIO:
-        bbr = "BBR keeps no rate above a loss of 20 %"
+        bbr = "BBR does not keep its rate above a loss of 20 %"
     if path.control != "reno":
         return f"CUBIC, by its response function (RFC 9438), fills the link with {by_cubic}; {bbr}."
     by_parallel, by_pftk = map(_flows_text, counts)

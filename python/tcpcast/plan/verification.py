@@ -242,9 +242,9 @@ def note_excess_scatter(result: SearchResult) -> list[str]:
     if result.excess < EXCESS:
         return []
     return [
-        f"The {result.fitted} runs near the answer scatter {result.excess:.2g} times as widely as "
-        "their own 95 % intervals: single rows may exclude the target. The range of the answer is "
-        "computed from the scatter instead."
+        f"The {result.fitted} runs near the answer vary {result.excess:.2g} times as much as "
+        "their 95 % intervals suggest, so single rows may exclude the target. The range of the "
+        "answer is computed from this variation instead."
     ]
 
 
@@ -262,8 +262,8 @@ def undecided_reason(runs: PlanSimulations, result: SearchResult) -> str:
     wide = (result.high - result.low) / (UNDECIDED * max(result.value, 1e-300))
     times = min(max(2, math.ceil(wide**2)), MAX_TIMES)
     return (
-        f"the standard error of the runs leaves {question.key} between {ends[0]} and "
-        f"{ends[1]}{beyond}; {_longer_run_advice(runs, times)}"
+        f"because of the standard error of the runs, {question.key} is only known to be between "
+        f"{ends[0]} and {ends[1]}{beyond}; {_longer_run_advice(runs, times)}"
     )
 
 

@@ -77,7 +77,7 @@ def class_title(answer: Answer, scenario: Scenario) -> str:
     values = f"{short(most.value, 'bit/s')} ({top.name}), {short(least.value, 'bit/s')}"
     values += f" ({bottom.name})"
     if not differ(most, least):
-        return f"No difference in goodput beyond the intervals: {values}"
+        return f"No significant difference in goodput: {values}"
     total = sum(value.value for _, value in known)
     if differ(most, known[1][1]) and total > 0:
         share = f"{100 * most.value / total:.3g} %"

@@ -177,7 +177,7 @@ def _class_clauses(compared: ComparedAnswers, groups: Sequence[Population]) -> s
     if len(stated) > _MAX_CLASSES:
         stated = [stated[0], stated[-1]]
     separate = len(stated) > 1 and differ(stated[0][2], stated[-1][2])
-    unclear = "" if separate or len(stated) < 2 else ", no difference beyond the intervals"
+    unclear = "" if separate or len(stated) < 2 else ", no significant difference"
     return "; ".join(clause for _, clause, *_ in stated) + unclear
 
 
@@ -263,7 +263,7 @@ def sweep_verdict(table: Mapping[str, Sequence[Any]], keys: Sequence[str]) -> st
     )
     subject = f"The {label(metric)} "
     if not differ(largest, smallest):
-        subject += "does not differ beyond the intervals: it "
+        subject += "does not differ significantly: it "
     return f"{subject}lies between {low} and {high}."
 
 

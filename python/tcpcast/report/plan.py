@@ -9,6 +9,8 @@ import numpy as np
 
 from tcpcast.answer import Metric, warning_severity
 from tcpcast.compare import Difference
+from tcpcast.engines import REGISTRY
+from tcpcast.engines.registry import Formula
 from tcpcast.report.document import BLANK, Code, Column, Document, Heading, Paragraph, Table
 from tcpcast.report.quantity import (
     ABSENT,
@@ -69,6 +71,10 @@ def plan_parts(plan: Plan, scenario: Scenario) -> list[Part]:
 def plan_verdict(plan: Plan) -> str:
     """Return the answer in one sentence, with its uncertainty and its method."""
     method, value = _answer_lines(plan)[0]
+    entry = REGISTRY.get(plan.engine)
+    if entry is not None and plan.has_model and not plan.leads_by_simulation:
+        kind = "the formula" if isinstance(entry, Formula) else "engine"
+        method = f"by {kind} {plan.engine}"
     doubt = ", not to be trusted" if UNTRUSTED in value else ""
     return f"The {plan.question} is {value.replace(UNTRUSTED, '')}, {method}{doubt}."
 

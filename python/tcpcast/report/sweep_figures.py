@@ -437,4 +437,4 @@ def _draw_isolines(  # noqa: PLR0913, PLR0917 - what to draw, and how
 
 def _not_reached(levels: Sequence[float], scale: Scale) -> str:
     values = ", ".join(f"{digits(level, 4)} {scale.unit}".rstrip() for level in levels)
-    return f"no isoline at {values}"
+    return f"no contour line at {values}"

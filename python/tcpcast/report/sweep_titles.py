@@ -116,7 +116,7 @@ def _range_text(each: Cells, key: Along, scale: Scale) -> str:
     most, least = int(rows[np.argmax(values)]), int(rows[np.argmin(values)])
     if not differ(_metric(each, most), _metric(each, least)):
         span = _span(values.min(), values.max(), scale)
-        return f"does not differ beyond the intervals: {span}"
+        return f"does not differ significantly: {span}"
     first, last = int(rows[0]), int(rows[-1])
     if key.quantities and {first, last} == {most, least}:
         ends = [f"{_value(each.value[i], scale)} ({key.value_text(i)})" for i in (first, last)]
@@ -136,7 +136,7 @@ def _map_text(each: Cells, scale: Scale) -> str:
     span = _span(float(each.value[least]), float(each.value[most]), scale)
     if differ(_metric(each, most), _metric(each, least)):
         return f"ranges from {span}"
-    return f"does not differ beyond the intervals: {span}"
+    return f"does not differ significantly: {span}"
 
 
 def _largest_everywhere(name: str, grids: Sequence[Cells], key: Along) -> str:

@@ -54,7 +54,9 @@ class FqCodel(Codel):
     """Flow queueing with CoDel (RFC 8290): one queue per flow, new flows first."""
 
     kind: Literal["fq_codel"] = Field(description="name of the discipline")  # type: ignore[assignment]
-    quantum: Bytes = Field(default=1514, examples=["300B"], description="bytes per flow and turn")
+    quantum: Bytes = Field(
+        default=1514, examples=["300B"], description="bytes per flow and round (quantum)"
+    )
     flows: Annotated[int, *integer_annotation(1, MAX_FLOWS)] = Field(
         default=1024,
         examples=[4096],

@@ -124,7 +124,7 @@ class Cross(Table):
     bin: PositiveDuration | None = Field(
         default=None,
         examples=["10ms"],
-        description="interval of constant rate, for hops with shared = false",
+        description="length of an interval of constant rate, for hops with shared = false",
     )
 
     def mean_bps(self, hop_bps: float, packet_bytes: int) -> float:

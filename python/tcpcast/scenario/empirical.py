@@ -169,7 +169,9 @@ def _read_values_and_weights(
         if len(values) > MAX_VALUES:
             raise UnitError(f"{name} has more than {MAX_VALUES} values; write a histogram")
     if not values:
-        raise UnitError(f"{name} holds no values; write a column of numbers under value")
+        raise UnitError(
+            f"{name} contains no values; write the header value and a column of numbers"
+        )
     return values, weights
 
 

@@ -36,12 +36,17 @@ class FixedPoint(Table):
     conditional: StrictBool = Field(
         default=False,
         examples=[True],
-        description="group measurements by the number of active flows (eighths of an octave)",
+        description=(
+            "group measurements by the number of active flows, in steps of an eighth of an octave"
+        ),
     )
     moments: Annotated[int, *integer_annotation(1, 2)] = Field(
         default=2,
         examples=[1],
-        description="moments of the measured times: 1 exponential, 2 lognormal",
+        description=(
+            "number of moments of the measured times that are fitted: 1 (exponential) or "
+            "2 (lognormal)"
+        ),
     )
     references: Annotated[int, *integer_annotation(1, 10**6)] = Field(
         default=100,

@@ -245,7 +245,8 @@ class FairQueue(Table):
         default=None,
         examples=["random"],
         description=(
-            "longest queue that loses a packet: the latest or a random one; default latest, "
+            "which of several equally long queues loses a packet: the latest, or a random one; "
+            "default latest, "
             "random with max-plus-reno"
         ),
     )

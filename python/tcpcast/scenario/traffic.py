@@ -162,7 +162,7 @@ class OnOff(Table):
     ] = Field(
         default="nearest",
         examples=["down"],
-        description="rounding of drawn sizes to whole packets, at least one",
+        description="rounding of random sizes to whole packets, at least one",
     )
     connection: Annotated[
         Literal["new", "persistent"],

@@ -87,7 +87,7 @@ def make_grid(table: Sweep, seed: int) -> SweepGrid:
     grid = SweepGrid(tuple(groups))
     if len(grid) > MAX_CELLS:
         raise ScenarioError(
-            f"sweep: {len(grid):,} cells; write fewer values, or latin = 1000, for at most "
+            f"sweep: {len(grid):,} combinations; write fewer values, or latin = 1000, for at most "
             f"{MAX_CELLS:,}"
         )
     return grid

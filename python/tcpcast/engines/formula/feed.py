@@ -209,7 +209,10 @@ def _measured_time_steps(scenario: Scenario, group: Population, measured: Answer
         return [*steps, make_step("T0", t0, "s", "packet: t0_s")]
     # Without a timeout in the run, use the value of the timer.
     at_least = scenario.populations[0].tcp.timeout_s(steps[0]["value"])
-    return [*steps, make_step("T0", at_least, "s", f"{asked_t0['source']}: packet had no timeout")]
+    return [
+        *steps,
+        make_step("T0", at_least, "s", f"{asked_t0['source']}: the simulation had no timeout"),
+    ]
 
 
 def listed_sizes(model: str, scenario: Scenario) -> list[int]:

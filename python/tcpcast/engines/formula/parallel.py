@@ -164,14 +164,15 @@ def _get_measured_loss(scenario: Scenario, measured: Answer) -> tuple[float, flo
     elsewhere = [on.key for on in group.links(scenario.network) if on.link.loss and not on.measured]
     if elsewhere:
         raise NotApplicable(
-            "algorithm 2 needs p_r of the full path, but packet measures it at the bottleneck; "
+            "algorithm 2 needs p_r of the full path, but the simulation measures it at the "
+            "bottleneck; "
             f"specify the loss there, not on the {' or '.join(elsewhere)} link"
         )
     losses = []
     for name in ("loss_event_ratio_cumulative", "loss_ratio"):
         value = get_positive_metric(measured, name)
         if value is None:
-            raise NotApplicable(f"algorithm 2 needs {name}, but packet has no value for it here")
+            raise NotApplicable(f"algorithm 2 needs {name}, but the simulation has no value for it")
         losses.append(value)
     return losses[0], losses[1], "packet: loss_event_ratio_cumulative", "packet: loss_ratio"
 

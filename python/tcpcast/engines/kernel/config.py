@@ -231,7 +231,8 @@ def _find_unsupported_features(scenario: Scenario) -> Iterator[NotApplicable]:
     files = scenario.probes.pcap
     if len(files) > 1 or any(file.link not in ("sender", "receiver") for file in files):
         yield NotApplicable(
-            'probes.pcap: kernel writes only one capture, with link = "sender" or "receiver"',
+            'probes.pcap: engine kernel writes only one capture, with link = "sender" or '
+            '"receiver"',
             Suggestion({"probes.pcap": None}),
         )
     yield from _find_unsupported_link_features(scenario)
@@ -249,17 +250,19 @@ def _find_unsupported_features(scenario: Scenario) -> Iterator[NotApplicable]:
 def _find_unsupported_traffic(scenario: Scenario) -> Iterator[NotApplicable]:
     run, isolated = scenario.run, scenario.isolated_transfers
     if isolated is None and run.transfers is None and math.isinf(run.duration_s or math.inf):
-        yield NotApplicable("kernel runs in real time", Suggestion({"run.duration": "30s"}))
+        yield NotApplicable("engine kernel runs in real time", Suggestion({"run.duration": "30s"}))
     if run.transfers is not None and run.warmup_s is None:
         yield NotApplicable(
-            "run.transfers are counted after the warm-up, whose end is unknown while kernel runs",
+            "run.transfers are counted after the warm-up, whose end is unknown while engine "
+            "kernel runs",
             Suggestion({"run.warmup": "10s"}),
             Suggestion({"run.duration": "30s"}),
         )
     count = sum(map(count_senders, scenario.populations))
     if count > MAX_FLOWS:
         yield NotApplicable(
-            f"{count} senders: kernel uses a network namespace per sender, at most {MAX_FLOWS}"
+            f"{count} senders: engine kernel uses a network namespace per sender, at most "
+            f"{MAX_FLOWS}"
         )
 
 
@@ -318,7 +321,7 @@ def _find_unsupported_tcp_features(scenario: Scenario, tcp: Tcp) -> Iterator[Not
             )
     if tcp.handshake != "tcp":
         yield NotApplicable(
-            f'tcp.handshake = "{tcp.handshake}": kernel always uses the handshake of TCP',
+            f'tcp.handshake = "{tcp.handshake}": engine kernel always uses the handshake of TCP',
             Suggestion({"tcp.handshake": "tcp"}),
         )
     if tcp.min_rto_s < 0.004:

@@ -112,7 +112,7 @@ def mean_field(scenario: Scenario, options: RunOptions) -> Answer:
     else:
         answer.warn(
             f"each of up to {_max_exactly_simulated_sources(scenario):,} sources is simulated, "
-            "as packet does: equal values of both are no validation; use a "
+            "as engine packet does: equal values of both are no validation; use a "
             "smaller mean_field.flows",
             kind="remark",
         )

@@ -158,11 +158,11 @@ def _goodput_per_class(scenario: Scenario, seen: Snapshot) -> dict[int, Estimate
 
 def _drift_reason(scenario: Scenario) -> str:
     advice = _longer_run_advice(scenario)
-    return f"still drifting: the run begins and ends at different levels; {advice}"
+    return f"still drifting: the values at the start and at the end of the run differ; {advice}"
 
 
 def _correlation_reason(scenario: Scenario) -> str:
-    few = f"it contains fewer than {MIN_INDEPENDENT} independent stretches"
+    few = f"it contains fewer than {MIN_INDEPENDENT} independent periods"
     return f"the run is too short: {few}; {_longer_run_advice(scenario)}"
 
 

@@ -355,7 +355,7 @@ def _rare_loss_warnings(
                 f"too few losses: none, and the queue reached {_largest_queue_text(scenario, seen)}"
             )
         elif count < MIN_EVENTS:
-            where = f"they came in {count} of {units.link('time_ns').size} batches of the run"
+            where = f"they occurred in {count} of {units.link('time_ns').size} batches of the run"
             messages[name] = f"too few {what}: {where}, {MIN_EVENTS} are needed"
     return messages
 
@@ -419,10 +419,10 @@ def _equal_batches_warning(differing_units: int, timeouts: float | None) -> str 
         return None
     if differing_units >= MIN_EVENTS:
         return None
-    differ = "all batches of the run are alike"
+    differ = "all batches of the run are equal"
     if differing_units > 0:
-        differ = f"{_count_text(differing_units, 'batch is', 'batches are')} unlike"
-    return f"too few values: {differ}, {MIN_EVENTS} unlike the rest are needed"
+        differ = f"{_count_text(differing_units, 'batch is', 'batches are')} different"
+    return f"too few values: {differ}, {MIN_EVENTS} that differ from the rest are needed"
 
 
 def _count_text(number: float, what: str, several: str = "") -> str:
@@ -431,7 +431,7 @@ def _count_text(number: float, what: str, several: str = "") -> str:
 
 def _short_run_warnings_by_metric(estimate: Estimate, *, correlated: bool) -> Iterator[str]:
     if estimate.has_few_events and estimate.value != 0.0:
-        yield f"it rests on fewer than {MIN_EVENTS} events"
+        yield f"it is based on fewer than {MIN_EVENTS} events"
     if correlated:
         yield "the run is too short: neighbouring batches are correlated; make it longer"
     if estimate.units >= MIN_UNITS and abs(estimate.bend) > MAX_BEND:
