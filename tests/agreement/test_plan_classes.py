@@ -224,9 +224,9 @@ def test_rate_is_planned_for_a_share_of_files(monkeypatch: pytest.MonkeyPatch) -
     plan = plan_rate_quality(office, share=0.9, above_bps=1e6)
     assert plan.simulated == pytest.approx(12.5e6, rel=0.02)
     text = as_text(plan_parts(plan, office), 100)
-    assert "The bottleneck rate with 90 % of files above 1mbit is" in text
+    assert "The bottleneck rate with 90 % of files above 1 Mbit/s is" in text
     assert "the goodput that 90 % of files reach" in text
-    with pytest.raises(DomainError, match=r"goodput of 9mbit is above"):
+    with pytest.raises(DomainError, match=r"goodput of 9 Mbit/s is above"):
         plan_rate_quality(office, share=0.9, above_bps=9e6)
 
 

@@ -16,8 +16,9 @@ from tcpcast.models.mathis import mathis_rate_pps
 from tcpcast.models.parallel import parallel_throughput
 from tcpcast.models.pftk import throughput
 from tcpcast.plan import Plan, plan_max_loss, plan_streams, verification
-from tcpcast.plan.planned_path import MAX_PACKETS, rate_text
+from tcpcast.plan.planned_path import MAX_PACKETS
 from tcpcast.scenario import Scenario, load
+from tcpcast.units import rate_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -336,7 +337,7 @@ def test_loss_of_the_scenario_is_ignored() -> None:
             50e6,
             "each of 3 flows.* 115 packets .* 8 flows",
         ),
-        ({"network__ingress": {"rate": "10mbit"}}, 50e6, "own link of 10mbit"),
+        ({"network__ingress": {"rate": "10mbit"}}, 50e6, "own link of 10 Mbit/s"),
     ],
 )
 def test_unreachable_goodput_is_rejected(
@@ -350,7 +351,7 @@ def test_suggestion_of_an_error_is_sufficient() -> None:
     for window, flows in ((343, 1), (44, 8)):
         scenario = lossy(tcp__receiver_window=window, traffic__flows=flows)
         assert plan_max_loss(scenario, goodput_bps=50e6).value > 0
-    with pytest.raises(DomainError, match="write a rate of 113mbit"):
+    with pytest.raises(DomainError, match="write a rate of 113 Mbit/s"):
         plan_max_loss(path(), goodput_bps=100e6)
     assert plan_max_loss(path(network__bottleneck__rate="113mbit"), goodput_bps=100e6).value > 0
 

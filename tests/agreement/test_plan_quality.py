@@ -207,7 +207,9 @@ def test_check_has_its_own_replications(
 
 def test_targets_out_of_reach_are_rejected(simulator: Callable[..., list[Scenario]]) -> None:
     simulator(lambda n: 1e5 / n**0.01)
-    with pytest.raises(DomainError, match=r"with a single source: they reach 105\.3kbit, and 50 %"):
+    with pytest.raises(
+        DomainError, match=r"with a single source: they reach 105\.3 kbit/s, and 50 %"
+    ):
         plan_quality(loop(), share=0.95, above_bps=2e5)
     simulator(lambda _: 1e6)
     with pytest.raises(DomainError, match=r"even with 300,000 sources.*--engine mean-field"):
@@ -234,7 +236,7 @@ def test_flat_curve_is_undecided(simulator: Callable[..., list[Scenario]]) -> No
     assert plan.low < 125 < plan.high
     assert plan.scenario is None
     (message,) = (w for w in map(str, plan.warnings) if "undecided" in w)
-    assert "traffic.sources between" in message
+    assert "traffic.sources is only known to be between" in message
     assert "--set run.duration=" in message
     assert "undecided, between" in as_text(plan_parts(plan, scenario), 100)
     assert plan.to_json()["value"] is None

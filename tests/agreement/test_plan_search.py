@@ -196,7 +196,7 @@ def test_scatter_beyond_the_intervals_of_runs_is_reported() -> None:
         assert result is not None
         notes = note_excess_scatter(result)
         assert bool(notes) == is_reported
-        assert not is_reported or "times as widely as their own 95 % intervals:" in notes[0]
+        assert not is_reported or "times as much as their 95 % intervals suggest" in notes[0]
 
 
 def test_each_run_has_its_own_seed(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -365,7 +365,7 @@ def test_check_in_noise_is_undecided_with_a_suggestion(
     assert plan.simulated is None
     assert plan.simulated_undecided
     (message,) = (w for w in map(str, plan.warnings) if "undecided" in w)
-    assert "traffic.sources between" in message
+    assert "traffic.sources is only known to be between" in message
     assert "--set run.transfers=" in message
     assert "by simulation     undecided, between" in as_text(
         plan_parts(plan, load("web-10mbit")), 100

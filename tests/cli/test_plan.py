@@ -60,7 +60,7 @@ web-10mbit: 134 on/off sources, RTT 50 ms, bottleneck 10 Mbit/s, buffer 150
 packets, rfc-newreno
 
 The largest population with 95 % of files above 200kbit is 120 sources, between
-115 and 126, by packet.
+115 and 126, by engine packet.
   by packet         120 sources, between 115 and 126
   by simulation     118 sources (packet +1.7 %)
 
@@ -307,11 +307,11 @@ def test_verification_exit_codes(
         (["users", "web-10mbit", "--above", "1mbit"], ["--share: missing", "--share 95%"]),
         (
             ["users", "web-10mbit", "--rate", "1mbit", "--share", "95%"],
-            ["--share: specifies", "omit one of the two"],
+            ["--share: belongs", "omit one of the two"],
         ),
         (
             ["users", "web-10mbit", "--rate", "1mbit", "--engine", "packet"],
-            ["--engine: specifies"],
+            ["--engine: belongs"],
         ),
         (
             ["users", "web-10mbit", "--share", "95", "--above", "1mbit"],

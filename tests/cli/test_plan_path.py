@@ -102,7 +102,12 @@ FIGURE = {"curve", "isoline"}
             "flows",
             {"streams", "curve"},
         ),
-        (LOSS, "The largest loss for a goodput of 50mbit is ", "1", {"tolerated", "ways", *FIGURE}),
+        (
+            LOSS,
+            "The largest loss for a goodput of 50 Mbit/s is ",
+            "1",
+            {"tolerated", "ways", *FIGURE},
+        ),
         (
             [*LOSS, "--flows", "4", "--rwnd", "256KiB", "--rate", "1gbit", "--mss", "8960"],
             "The largest loss for a goodput of ",

@@ -260,7 +260,8 @@ def test_uncreatable_plot_directory_exits_3(capsys: Capture, tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize(
-    ("name", "hint"), [("bbr", "bbr-bound"), ("cubic", "cubic-response"), ("newreno", "'packet'")]
+    ("name", "hint"),
+    [("bbr", "bbr-bound"), ("cubic", "cubic-response"), ("newreno", "engine packet")],
 )
 def test_engine_name_of_congestion_control_suggests_formula(
     name: str, hint: str, capsys: pytest.CaptureFixture[str]

@@ -126,7 +126,7 @@ def test_many_text_values_give_map() -> None:
 def test_level_outside_values_is_noted() -> None:
     vary = {RTT: "10ms..20ms log 2", LOSS: ["1%", "2%"]}
     figure = draw_figures(vary, {"goodput_bps": [1e3]}, engines="mathis")["goodput_bps"]
-    assert any("no isoline at" in label for label in texts(figure))
+    assert any("no contour line at" in label for label in texts(figure))
 
 
 def test_text_values_are_shown_along_axis() -> None:

@@ -258,8 +258,8 @@ def test_capture_rejects_cross_traffic() -> None:
 @pytest.mark.parametrize(
     ("rows", "error"),
     [
-        ("", "holds no rows"),
-        ("time_s,bytes\n", "holds no rows"),
+        ("", "contains no rows"),
+        ("time_s,bytes\n", "contains no rows"),
         ("1,2,3\n", "line 1: 3 columns; write time_s,bytes"),
         ("time_s,bytes\n1,x\n", 'line 2: "x" is not a number'),
         ("1,-5\n", 'line 1: "-5" is not a number'),

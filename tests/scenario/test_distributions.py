@@ -256,9 +256,9 @@ def test_times_read_from_a_file_are_seconds(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("", "holds no values"),
-        ("value\n", "holds no values"),
-        ("value,weight\n", "holds no values"),
+        ("", "contains no values"),
+        ("value\n", "contains no values"),
+        ("value,weight\n", "contains no values"),
         ("value\nmany\n", 'line 2: "many" is not a number'),
         ("value\nnan\n", "line 2"),
         ("value\ninf\n", "line 2"),

@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
+from tcpcast.units import RATE_LADDER
+
 if TYPE_CHECKING:
     from tcpcast.captures.table import Table
-
-_RATES = ((1e9, "Gbit/s"), (1e6, "Mbit/s"), (1e3, "kbit/s"), (1.0, "bit/s"))
 
 
 def digits(value: float, least: int = 3) -> str:
@@ -21,7 +21,8 @@ def digits(value: float, least: int = 3) -> str:
 
 def rate(bps: float) -> str:
     """Return ``1.43 Mbit/s``."""
-    factor, unit = next((step for step in _RATES if bps >= step[0]), _RATES[-1])
+    steps = [step for step in RATE_LADDER if bps >= step[0]] or RATE_LADDER[:1]
+    factor, unit = steps[-1]
     return f"{digits(bps / factor)} {unit}"
 
 

@@ -91,6 +91,7 @@ class Asked:
         for name in others:
             if self.values[name] is not None:
                 raise TcpcastError(
-                    f"--{name} sets the goodput of files, --rate a mean rate; omit one of the two"
+                    f"--{name}: belongs to a target for files (--share and --above), and --rate "
+                    "is a mean rate; omit one of the two"
                 )
         return {"rate_bps": self.read("rate", parse_rate), **self.transfers}

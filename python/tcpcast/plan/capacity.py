@@ -14,12 +14,13 @@ from tcpcast.errors import DomainError
 from tcpcast.plan.classic_equivalent import PRESET, make_engset_model
 from tcpcast.plan.curve_table import add_curve_table, values_around_answer
 from tcpcast.plan.inverse_question import InverseQuestion
-from tcpcast.plan.planned_path import percent_text, rate_text
+from tcpcast.plan.planned_path import percent_text
 from tcpcast.plan.population_search import make_file_goodput_target
 from tcpcast.plan.search import SearchGoal, solve_from_start
 from tcpcast.plan.varied_classes import RATE, lowest_mean_rate, select_varied_classes
 from tcpcast.plan.verification import STEP, VERIFY_TRANSFERS, PlanSimulations, verify_by_simulation
 from tcpcast.scenario.traffic import MAX_SOURCES
+from tcpcast.units import rate_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

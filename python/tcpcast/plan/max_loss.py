@@ -23,15 +23,14 @@ from tcpcast.plan.planned_path import (
     VALIDATED_LOSS,
     PlannedPath,
     make_planned_path,
-    milliseconds_text,
     percent_text,
     prepare_verification_runs,
-    rate_text,
     share_of_flows_in_rto,
     warn_about_replaced_algorithm_1,
 )
 from tcpcast.plan.search import SearchGoal, solve_from_start
 from tcpcast.plan.verification import PlanSimulations, verify_by_simulation
+from tcpcast.units import rate_text, time_text
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -232,7 +231,7 @@ def _check_target_without_loss(path: PlannedPath, goodput_bps: float) -> None:
     total = f" for each of {path.flows} flows" if path.flows > 1 else ""
     raise DomainError(
         f"{goal} is never reached: {path.window_name} in each RTT of "
-        f"{milliseconds_text(path.rtt_s)} gives {rate_text(each_bps)} of payload{total} "
+        f"{time_text(path.rtt_s)} gives {rate_text(each_bps)} of payload{total} "
         f"without loss; ask for less, or {_alternatives_text(path, goodput_bps, each_bps)}"
     )
 
@@ -244,7 +243,7 @@ def _alternatives_text(path: PlannedPath, goodput_bps: float, each_bps: float) -
     flows = math.floor(flows_exact) + 1
     rtt = path.flows * each_bps / goodput_bps * path.rtt_s
     size = f"{window:,} packets ({bytes_text(window * path.payload_bytes)})"
-    ways = f"take {flows} flows, or an RTT below {milliseconds_text(rtt)}"
+    ways = f"take {flows} flows, or an RTT below {time_text(rtt)}"
     if path.receiver_window_pkts <= path.window_pkts:
         return f"write a window of at least {size}, {ways}"
     return ways
@@ -316,7 +315,7 @@ def _table_of_single_changes(
     half = path.rtt_s / 2
     timer = scenario.populations[0].tcp.timeout_s(half)
     changed = {
-        f"half the RTT: {milliseconds_text(half)}": replace(path, rtt_s=half, t0_s=timer),
+        f"half the RTT: {time_text(half)}": replace(path, rtt_s=half, t0_s=timer),
         f"{2 * path.flows} flows": replace(path, flows=2 * path.flows),
     }
     if path.packet_bytes < JUMBO_BYTES:
@@ -357,7 +356,7 @@ def _recommendation_text(path: PlannedPath, goodput_bps: float, value: float, wa
     held = {
         "bottleneck": "the link has no more capacity for retransmissions",
         "window": "the windows have no more room for retransmissions",
-        None: f"with more loss, {who} with an RTT of {milliseconds_text(path.rtt_s)} is too slow",
+        None: f"with more loss, {who} with an RTT of {time_text(path.rtt_s)} is too slow",
     }[_limit_other_than_loss(path, value, goodput_bps)]
     best = int(np.argmax(ways["loss_ratio"][:2]))
     return (

@@ -71,7 +71,7 @@ class PlannedPath:
         """Description of the limit ``window_pkts``."""
         if self.receiver_window_pkts <= self.own_link_pps * self.rtt_s:
             return f"a window of {self.receiver_window_pkts:,.0f} packets"
-        return f"its own link of {rate_text(self.own_link_pps * 8 * self.packet_bytes)}"
+        return f"its own link of {units.rate_text(self.own_link_pps * 8 * self.packet_bytes)}"
 
     def model_inputs(self) -> dict[str, Any]:
         """Return RTT, T0 and b as arguments of the models."""
@@ -95,8 +95,8 @@ class PlannedPath:
         limit = "unlimited" if math.isinf(window) else f"{window:,.0f} packets"
         loss = f"p {percent_text(self.loss_ratio)}, " if with_loss else ""
         return (
-            f"Inputs of the models: {loss}RTT {milliseconds_text(self.rtt_s)}, T0 "
-            f"{milliseconds_text(self.t0_s)}, b {self.packets_per_ack}, W_max {limit}; "
+            f"Inputs of the models: {loss}RTT {units.time_text(self.rtt_s)}, T0 "
+            f"{units.time_text(self.t0_s)}, b {self.packets_per_ack}, W_max {limit}; "
             f"packets of {self.packet_bytes} B with {self.payload_bytes} B of payload."
         )
 
@@ -197,7 +197,7 @@ def warn_about_replaced_algorithm_1(path: PlannedPath, share: float) -> str:
     """Return the warning that algorithm 1 is replaced, with the reason."""
     return (
         f"algorithm 1 assumes few flows in RTO; here {100 * share:.0f} % of the flows would be "
-        f"(T0 {milliseconds_text(path.t0_s)}, RTT {milliseconds_text(path.rtt_s)}), so it "
+        f"(T0 {units.time_text(path.t0_s)}, RTT {units.time_text(path.rtt_s)}), so it "
         "underestimates the rate: n times PFTK is used instead"
     )
 
@@ -236,16 +236,6 @@ def prepare_verification_runs(  # noqa: PLR0913 - the runs, and what limits them
     return changes_for_runs(path, duration, warm_up), length
 
 
-def rate_text(rate_bps: float) -> str:
-    """Format a rate with four digits and a unit."""
-    return units.format_rate(float(f"{rate_bps:.4g}"))
-
-
 def percent_text(ratio: float) -> str:
     """Format a ratio as a percentage with four digits."""
     return f"{100 * ratio:.4g} %"
-
-
-def milliseconds_text(seconds: float) -> str:
-    """Format a time in ms, or in s from 1 s."""
-    return f"{units.digits(seconds)} s" if seconds >= 1 else f"{1e3 * seconds:.4g} ms"

@@ -14,11 +14,12 @@ from tcpcast.engines import REGISTRY
 from tcpcast.errors import DomainError, NotApplicable, UnknownEngine
 from tcpcast.models.local_loop import threshold_sources
 from tcpcast.plan.inverse_question import InverseQuestion
-from tcpcast.plan.planned_path import percent_text, rate_text
+from tcpcast.plan.planned_path import percent_text
 from tcpcast.plan.search import SearchGoal, SearchResult, solve_between
 from tcpcast.plan.varied_classes import select_varied_classes
 from tcpcast.plan.verification import PlanSimulations
 from tcpcast.scenario.traffic import MAX_SOURCES, OnOff
+from tcpcast.units import rate_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable

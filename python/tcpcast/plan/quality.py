@@ -10,7 +10,7 @@ import numpy as np
 
 from tcpcast import units
 from tcpcast.answer import Metric
-from tcpcast.plan.planned_path import MAX_PACKETS, can_afford_simulation, percent_text, rate_text
+from tcpcast.plan.planned_path import MAX_PACKETS, can_afford_simulation, percent_text
 from tcpcast.plan.population_search import (
     MAX_EXACT,
     SEARCHED,
@@ -33,6 +33,7 @@ from tcpcast.plan.verification import (
     verify_by_simulation,
 )
 from tcpcast.scenario.traffic import MAX_SOURCES
+from tcpcast.units import rate_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

@@ -30,13 +30,13 @@ from tcpcast.plan.planned_path import (
     make_planned_path,
     percent_text,
     prepare_verification_runs,
-    rate_text,
     share_of_flows_in_rto,
     warn_about_replaced_algorithm_1,
 )
 from tcpcast.plan.search import SearchResult
 from tcpcast.plan.verification import PlanSimulations, verify_by_simulation
 from tcpcast.scenario.traffic import MAX_SOURCES
+from tcpcast.units import rate_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

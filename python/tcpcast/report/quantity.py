@@ -25,8 +25,8 @@ UNTRUSTED = "†"
 DOUBTED = "!"
 
 _LADDERS: dict[str, tuple[tuple[float, str], ...]] = {
-    "bit/s": ((1.0, "bit/s"), (1e3, "kbit/s"), (1e6, "Mbit/s"), (1e9, "Gbit/s")),
-    "s": ((1e-6, "µs"), (1e-3, "ms"), (1.0, "s")),
+    "bit/s": units.RATE_LADDER,
+    "s": units.TIME_LADDER,
 }
 _SHORT = {"packet": "pkt", "packet/s": "pkt/s", "count": "", "1": ""}
 _SYMBOLS = {

@@ -165,7 +165,7 @@ def _too_small_linux_keys_text(sizing: PathRequirements) -> str:
         keys = f"{wmem}, and before Linux {WIDER_SINCE} {rmem}"
     else:
         keys = f"{rmem}, {wmem}"
-    rate = units.format_rate(float(f"{sizing.default_rate_bps:.4g}"))
+    rate = units.rate_text(sizing.default_rate_bps)
     return f"{keys}; the default tcp_wmem allows about {rate}"
 
 

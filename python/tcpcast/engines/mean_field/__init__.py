@@ -30,7 +30,7 @@ from tcpcast.scenario.cross_checks import find_stream_hop, get_stream_hops
 from tcpcast.scenario.mean_field import MeanField
 from tcpcast.scenario.queue import FairQueue, Red
 from tcpcast.scenario.traffic import OnOff
-from tcpcast.units import format_duration
+from tcpcast.units import time_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -204,7 +204,7 @@ def _warn_about_unvalidated_scenarios(scenario: Scenario, each: float) -> list[s
     longer_s = max_excess_delay_s(scenario, each)
     if longer_s > MAX_EXCESS_SHARE * min(group.rtt_s for group in scenario.populations):
         warnings.append(
-            f"the idle path is {format_duration(longer_s)} longer than in the scenario, "
+            f"the idle path is {time_text(longer_s)} longer than in the scenario, "
             "which has too little propagation delay; use a larger mean_field.flows"
         )
     return warnings

@@ -27,7 +27,7 @@ from tcpcast.metrics import LOSS_INDICATIONS, METRICS
 from tcpcast.scenario.modern_tcp import RATE_BASED
 from tcpcast.scenario.queue import FairQueue
 from tcpcast.statistics import MIN_EVENTS, MIN_UNITS, too_short
-from tcpcast.units import format_duration
+from tcpcast.units import time_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -462,7 +462,7 @@ def _shorter_than_text(units: CounterUnits, needed_s: float) -> str | None:
     measured_s = float(units.link("time_ns").sum()) * 1e-9
     if measured_s >= needed_s:
         return None
-    measured, needed = (format_duration(float(f"{s:.3g}")) for s in (measured_s, needed_s))
+    measured, needed = (time_text(s) for s in (measured_s, needed_s))
     return f"the run is too short: {measured} were measured, {needed} are needed"
 
 

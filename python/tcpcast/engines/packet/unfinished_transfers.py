@@ -78,7 +78,7 @@ def _replace_by_lower_bound(
         return estimate
     share, at_least = unfinished
     bound_s = at_least if METRICS[name].has_lower_bound else None
-    bound = written.format_duration(float(f"{at_least:.3g}"))
+    bound = written.time_text(at_least)
     warning = (
         f"{UNFINISHED}: {share} had not finished at the end; the mean "
         f"time of all is at least {bound}; make the run longer"
