@@ -14,6 +14,7 @@ from tcpcast.engines.formula.sizing import (
 )
 from tcpcast.engines.stack_support import find_omitted_formulas, omitted_formulas_text
 from tcpcast.errors import SuggestionSyntax
+from tcpcast.limit_names import limit_name
 from tcpcast.report.document import BLANK, Column, Paragraph, Table
 from tcpcast.report.prediction import (
     ANSWER_COLUMNS,
@@ -57,7 +58,6 @@ SHOWN = (*ANSWER_COLUMNS, "total_time_s")
 """Metrics of an answer that the report shows."""
 
 LOSS = "network.bottleneck.loss"
-_LIMITED_BY = {"bottleneck": "link"}
 _KEYS = {
     LOSS: "--loss",
     "network.bottleneck.rate": "--rate",
@@ -211,7 +211,7 @@ def _trust_mark(answer: Answer) -> str:
 
 
 def _limit_name(regime: str) -> str:
-    return _LIMITED_BY.get(regime, regime) or ABSENT
+    return limit_name(regime) or ABSENT
 
 
 def _metric_cell(metric: Metric, factor: float = 1.0) -> str:

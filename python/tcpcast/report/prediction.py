@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from tcpcast.engines.formula.sizing import AMOUNT_BYTES, time_for_amount_s, time_for_amount_text
 from tcpcast.engines.registry import CONTROLS
+from tcpcast.limit_names import with_article
 from tcpcast.report import csv
 from tcpcast.report.json import document
 from tcpcast.report.quantity import amount
@@ -35,12 +36,6 @@ LEADING_TIMES = (SIMULATION, "short", "cardwell")
 """Engines for the transfer time in the headline; the first trusted answer is used."""
 
 SHALLOW_BUFFER = "shallow buffer"
-_REGIMES = {
-    TIMEOUTS: "mostly in timeouts",
-    "cubic": "CUBIC's own region",
-    "Reno-friendly": "CUBIC's Reno-friendly region",
-}
-"""Descriptions of loss regimes in sentences."""
 
 FULL = 0.95
 """Share of a link's or a window's limit from which it counts as the limit of a simulated flow."""
@@ -369,20 +364,15 @@ def _limits_text(prediction: Prediction) -> tuple[str, list[str]]:
     regime = prediction.regime
     possible = {
         "loss": loss_ratio(scenario) > 0,
-        "the window": math.isfinite(window_limit_pps(scenario)),
+        "the receiver window": math.isfinite(window_limit_pps(scenario)),
         "the link": math.isfinite(link_limit_pps(scenario)),
     }
+    limits = {BOTTLENECK: "the link", SHALLOW_BUFFER: "the link", WINDOW: "the receiver window"}
+    limiting = limits.get(regime, "loss")
+    clause = f"limited by {with_article(regime or 'loss')}"
     if regime == WINDOW:
         packets = packets_text(scenario.populations[0].tcp.receiver_window)
-        clause = f"limited by the receiver window ({packets} per round trip)"
-        limiting = "the window"
-    elif regime in {BOTTLENECK, SHALLOW_BUFFER}:
-        limiting, clause = "the link", "limited by the link"
-        if regime == SHALLOW_BUFFER:
-            clause += ", which has a shallow buffer"
-    else:
-        kind = _REGIMES.get(regime, regime)
-        limiting, clause = "loss", f"limited by loss ({kind})" if kind else "limited by loss"
+        clause += f" ({packets} per round trip)"
     return clause, [name for name, exists in possible.items() if exists and name != limiting]
 
 
