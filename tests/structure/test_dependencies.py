@@ -249,7 +249,7 @@ def crates() -> list[str]:
 
 def test_every_crate_has_a_rule() -> None:
     workspace = tomllib.loads((ROOT / "Cargo.toml").read_text())["workspace"]["members"]
-    assert crates() == sorted(member.removeprefix("crates/") for member in workspace)
+    assert workspace == ["crates/*"]
     assert set(crates()) == CRATE_MAY_USE.keys()
 
 
