@@ -181,6 +181,16 @@ def test_headline_omits_formulas_outside_domain(capsys: Capture) -> None:
     assert all("trusted" not in metric for metric in pftk["metrics"].values())
 
 
+@pytest.mark.parametrize(
+    "arguments", [["--loss", "1%"], ["--loss", "30%"], ["--size", "1MB", "--rate", "10mbit"]]
+)
+def test_verdict_in_json_is_the_first_sentence(arguments: list[str], capsys: Capture) -> None:
+    verdict = document(capsys, *arguments)["verdict"]
+    out = " ".join(predict(capsys, *arguments).split())
+    assert verdict.partition("; use")[0] in out
+    assert verdict.split()[0] in {"About", "No", "A"}
+
+
 def test_headline_prefers_simulation(capsys: Capture) -> None:
     result = document(capsys, "--loss", "30%", "--packet")
     rate = next(a for a in result["answers"] if a["engine"] == "packet")["metrics"]["goodput_bps"]

@@ -20,7 +20,7 @@ from tcpcast.report.prediction import (
     ANSWER_COLUMNS,
     LEADING_TIMES,
     SIMULATION,
-    headline,
+    headlines,
     is_trusted,
     leading,
     limit,
@@ -30,7 +30,6 @@ from tcpcast.report.prediction import (
     packets_text,
     rates,
     times,
-    transfer_headline,
     transfer_time,
     window_limit_pps,
 )
@@ -97,10 +96,7 @@ def prediction_parts(prediction: Prediction, *, explain: bool = False) -> list[P
         Append all quantities of each model with their equations, starting with the inputs.
     """
     parts: list[Part] = [Paragraph(path_text(prediction), "aside"), BLANK]
-    headlines = [f(prediction, _Options()) for f in (transfer_headline, headline)]
-    if prediction.timed_by_goodput:  # the transfer time is computed from the goodput
-        headlines.reverse()
-    parts += [Paragraph(text, "heading") for text in headlines if text]
+    parts += [Paragraph(text, "heading") for text in headlines(prediction, _Options())]
     transfer = prediction.transfer
     if transfer is not None and times(transfer):
         parts += [BLANK, _transfer_table(prediction, _times_leading_first(prediction))]

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from tcpcast.engines.formula.sizing import AMOUNT_BYTES, time_for_amount_s, time_for_amount_text
 from tcpcast.engines.registry import CONTROLS
+from tcpcast.errors import SuggestionSyntax
 from tcpcast.limit_names import with_article
 from tcpcast.report import csv
 from tcpcast.report.json import document
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
 
     from tcpcast.answer import Answer, Metric
     from tcpcast.engines.formula.sizing import PathRequirements
-    from tcpcast.errors import SuggestionSyntax
     from tcpcast.report.answers import Answers
     from tcpcast.scenario import Scenario
 
@@ -266,6 +266,17 @@ def link_limit_pps(scenario: Scenario) -> float:
     return scenario.network.bottleneck.rate_bps / (8 * scenario.network.packet_bytes)
 
 
+def headlines(prediction: Prediction, names: SuggestionSyntax) -> list[str]:
+    """Return the sentences about the transfer time and the goodput, the main one first.
+
+    ``names`` is the syntax of the front end for suggestions.
+    """
+    texts = [f(prediction, names) for f in (transfer_headline, headline)]
+    if prediction.timed_by_goodput:  # the transfer time is computed from the goodput
+        texts.reverse()
+    return list(filter(None, texts))
+
+
 def headline(prediction: Prediction, names: SuggestionSyntax) -> str:
     """Return a sentence with the goodput, its limit, and the limits that do not apply.
 
@@ -389,6 +400,7 @@ def _round_to_three_digits(value: float) -> float:
 def prediction_json(prediction: Prediction) -> dict[str, Any]:
     """Return the JSON of ``run --json`` with additional keys.
 
+    ``verdict`` is the main sentence of :func:`headlines`.
     ``limited_by`` is the regime of the leading answer (None if no answer is trusted). ``limits``
     holds the limits by window and link in packets/s, total over all flows (None if unlimited).
     ``transfer`` is the scenario of the answers with ``completion_time_s``.
@@ -397,6 +409,7 @@ def prediction_json(prediction: Prediction) -> dict[str, Any]:
     limits = {"window_pps": window_limit_pps(scenario), "link_pps": link_limit_pps(scenario)}
     result = {
         **document(prediction.answers, scenario),
+        "verdict": next(iter(headlines(prediction, SuggestionSyntax())), None),
         "limited_by": prediction.regime or None,
         "limits": {name: v if math.isfinite(v) else None for name, v in limits.items()},
     }
