@@ -53,7 +53,7 @@ AT_LEAST_THE_GOODPUT = (
     rf"the link carries at most {RATE}",
     rf"the link \({RATE}\) is the limit",
     rf"flows: {RATE} in total",
-    rf"full link at {RATE}",
+    rf"imited by:? (?:the )?link at {RATE}",
     rf"PFTK predicts {RATE}",
     rf"allows up to {RATE}",
 )

@@ -107,9 +107,9 @@ def test_predicted_rates_equal_formulas(capsys: Capture) -> None:
         (
             ["--loss", "1%", "--rate", "1gbit", "--rwnd", "64KiB"],
             "triple duplicates",
-            "limited by loss (triple duplicates), not the window or the link.",
+            "limited by loss (triple duplicates), not the receiver window or the link.",
         ),
-        (["--loss", "9%"], "timeouts", "limited by loss (mostly in timeouts)."),
+        (["--loss", "9%"], "timeouts", "limited by timeouts."),
         (
             ["--loss", "0.001%", "--rwnd", "64KiB"],
             "window",
@@ -181,25 +181,36 @@ def test_headline_omits_formulas_outside_domain(capsys: Capture) -> None:
     assert all("trusted" not in metric for metric in pftk["metrics"].values())
 
 
+@pytest.mark.parametrize(
+    "arguments", [["--loss", "1%"], ["--loss", "30%"], ["--size", "1MB", "--rate", "10mbit"]]
+)
+def test_verdict_in_json_is_the_first_sentence(arguments: list[str], capsys: Capture) -> None:
+    verdict = document(capsys, *arguments)["verdict"]
+    out = " ".join(predict(capsys, *arguments).split())
+    assert verdict.partition("; use")[0] in out
+    assert verdict.split()[0] in {"About", "No", "A"}
+
+
 def test_headline_prefers_simulation(capsys: Capture) -> None:
     result = document(capsys, "--loss", "30%", "--packet")
     rate = next(a for a in result["answers"] if a["engine"] == "packet")["metrics"]["goodput_bps"]
     out = " ".join(predict(capsys, "--loss", "30%", "--packet").split())
-    assert f"About {rate['value'] / 1e3:.3g} kbit/s by simulation; limited by loss" in out
+    assert f"About {rate['value'] / 1e3:.3g} kbit/s by simulation; limited by timeouts" in out
     assert "against the simulation" not in out  # untrusted values are not compared
     assert result["limited_by"] == "timeouts"
 
 
 def test_range_table_and_csv_mark_untrusted_values(capsys: Capture) -> None:
     out = predict(capsys, "--loss", "1%..30%", "--points", "2")
-    low, high = (line.split() for line in out.splitlines() if line.strip().startswith(("1%", "30")))
+    rows = [re.split(r"\s{2,}", line.strip()) for line in out.splitlines()]
+    low, high = [row for row in rows if row[0] in {"1%", "30%"}][:2]
     assert not low[3].endswith("†")
     assert high[1] == "–"
     assert high[2].endswith("†")
-    rows = list(
-        csv.DictReader(io.StringIO(predict(capsys, "--loss", "1%..30%", "--points", "2", "--csv")))
+    cells = csv.DictReader(
+        io.StringIO(predict(capsys, "--loss", "1%..30%", "--points", "2", "--csv"))
     )
-    trusted = {(row["engine"], row["loss_ratio"]): row["trusted"] for row in rows}
+    trusted = {(row["engine"], row["loss_ratio"]): row["trusted"] for row in cells}
     assert trusted["pftk", "0.01"] == "true"
     assert trusted["pftk", "0.3"] == "false"
 
@@ -308,14 +319,14 @@ def test_range_has_row_per_point_including_ends(capsys: Capture) -> None:
     rows = [re.split(r"\s{2,}", line.strip()) for line in out.splitlines()[2:]]
     limits = {row[0]: row[1] for row in rows if row[0].endswith("%")}
     assert limits == {
-        "0.01%": "window",
-        "0.0215%": "window",
-        "0.0464%": "window",
-        "0.1%": "window",
-        "0.215%": "triple duplicates",
-        "0.464%": "triple duplicates",
-        "1%": "triple duplicates",
-        "2.15%": "triple duplicates",
+        "0.01%": "receiver window",
+        "0.0215%": "receiver window",
+        "0.0464%": "receiver window",
+        "0.1%": "receiver window",
+        "0.215%": "loss (triple duplicates)",
+        "0.464%": "loss (triple duplicates)",
+        "1%": "loss (triple duplicates)",
+        "2.15%": "loss (triple duplicates)",
         "4.64%": "timeouts",
         "10%": "timeouts",
     }

@@ -29,7 +29,7 @@ def in_json(capsys: Capture, *arguments: str) -> dict[str, Any]:
     ("stack", "headline"),
     [
         ("linux-reno", "About 32.5 Mbit/s per flow, 520 Mbit/s in total; limited by loss (triple"),
-        ("linux-cubic", "About 113 Mbit/s per flow, 1.8 Gbit/s in total; limited by loss (CUBIC's"),
+        ("linux-cubic", "About 113 Mbit/s per flow, 1.8 Gbit/s in total; limited by loss (CUBIC"),
         ("linux-bbr", "At most 603 Mbit/s per flow, 9.65 Gbit/s in total; limited by the link"),
         ("dctcp", "No formula is reliable for this path; add --packet."),
     ],

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from tcpcast.cli import main
@@ -52,6 +52,12 @@ def plain(tmp_path: Path) -> str:
     return str(tmp_path / "plain.toml")
 
 
+def answers_of(capsys: Capture) -> list[dict[str, Any]]:
+    """Return the rows of the sweep that was printed as JSON."""
+    answers: list[dict[str, Any]] = json.loads(capsys.readouterr().out)["answers"]
+    return answers
+
+
 def test_sweep_table_of_file_is_run_and_printed(file: str, capsys: Capture) -> None:
     assert main(["sweep", file]) == 0
     out = capsys.readouterr().out.splitlines()
@@ -65,7 +71,7 @@ def test_sweep_table_of_file_is_run_and_printed(file: str, capsys: Capture) -> N
 def test_quoted_comma_is_part_of_value(plain: str, capsys: Capture) -> None:
     arguments = ["sweep", plain, "--engine", "pftk", "--json"]
     assert main([*arguments, "--vary", 'name="a,b","c"']) == 0
-    assert [row["name"] for row in json.loads(capsys.readouterr().out)] == ["a,b", "c"]
+    assert [row["name"] for row in answers_of(capsys)] == ["a,b", "c"]
     assert main([*arguments, "--vary", 'name="a,b"']) == 2
     assert "is one value" in capsys.readouterr().err
 
@@ -73,7 +79,7 @@ def test_quoted_comma_is_part_of_value(plain: str, capsys: Capture) -> None:
 def test_vary_accepts_ranges_and_lists(plain: str, capsys: Capture) -> None:
     options = ["--vary", "network.bottleneck.loss=1%, 2%", "--engine", "pftk,mathis", "--json"]
     assert main(["sweep", plain, "--vary", "traffic.flows=1..4 lin 4", *options]) == 0
-    rows = json.loads(capsys.readouterr().out)
+    rows = answers_of(capsys)
     assert len(rows) == 16
     assert {row["traffic.flows"] for row in rows} == {1, 2, 3, 4}
     assert {row["network.bottleneck.loss"] for row in rows} == {0.01, 0.02}
@@ -110,8 +116,12 @@ def test_repeated_sweep_into_directory_reuses_rows(
     for _ in range(2):
         assert main(["sweep", file, "--out", str(tmp_path / "out")]) == 0
         assert capsys.readouterr().out.endswith("3 answered\n")
+    assert main(["sweep", file, "--json"]) == 0
+    verdict = json.loads(capsys.readouterr().out)["verdict"]
     assert main(["sweep", file, "--out", str(tmp_path / "out"), "--json"]) == 0
-    assert json.loads(capsys.readouterr().out)["rows"] == {"answered": 3}
+    summary = json.loads(capsys.readouterr().out)
+    assert summary["rows"] == {"answered": 3}
+    assert summary["verdict"] == verdict
     assert main(["sweep", file, "--seed", "2", "--out", str(tmp_path / "out")]) == 2
     assert "contains another sweep: another scenario: run.seed is 2, in the folder 1" in (
         capsys.readouterr().err
@@ -160,7 +170,7 @@ def test_vary_accepts_toml_syntax(plain: str, capsys: Capture) -> None:
 def test_csv_has_same_rows_and_columns_as_json(plain: str, capsys: Capture) -> None:
     args = ["sweep", plain, "--vary", "network.bottleneck.loss=1%,30%", "--engine", "pftk,engset"]
     assert main([*args, "--json"]) == 0
-    rows = json.loads(capsys.readouterr().out)
+    rows = answers_of(capsys)
     assert main([*args, "--csv"]) == 0
     csv_rows = list(csv.DictReader(capsys.readouterr().out.splitlines()))
     assert [list(row) for row in csv_rows] == [list(row) for row in rows]
@@ -212,10 +222,10 @@ def test_error_for_other_sweep_names_first_different_key(
 def test_vary_sets_latin_and_zip(plain: str, capsys: Capture) -> None:
     arguments = ["sweep", plain, "--engine", "pftk", "--json", "--vary", "network.rtt=10ms..90ms"]
     assert main([*arguments, "--vary", "latin=7"]) == 0
-    assert len(json.loads(capsys.readouterr().out)) == 7
+    assert len(answers_of(capsys)) == 7
     zipped = ["--vary", "traffic.flows=1..10 lin 10", "--vary", "zip=network.rtt,traffic.flows"]
     assert main([*arguments, *zipped]) == 0
-    rows = json.loads(capsys.readouterr().out)
+    rows = answers_of(capsys)
     assert [row["traffic.flows"] for row in rows] == list(range(1, 11))
 
 
@@ -260,7 +270,7 @@ def test_classes_have_columns_and_tables(tmp_path: Path, capsys: Capture) -> Non
     swept = ["sweep", str(path), "--vary", "network.rtt=20ms,40ms", "--engine", "packet"]
     folder = ["--out", str(tmp_path / "out")]
     assert main([*swept, "--json"]) == 0
-    rows = json.loads(capsys.readouterr().out)
+    rows = answers_of(capsys)
     for row in rows:
         of_classes = [row[f"goodput_bps.{name}"] for name in ("old", "new")]
         assert sum(of_classes) == pytest.approx(row["goodput_bps"])

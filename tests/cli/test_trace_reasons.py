@@ -16,9 +16,9 @@ from tcpcast.captures import rows
 from tcpcast.captures.advice import CAUSES, LIMITS, advice
 from tcpcast.captures.groups import WAYS
 from tcpcast.captures.headline import limit_bytes
-from tcpcast.captures.limit_names import LIMIT_NAMES, with_article
 from tcpcast.captures.verdict import STATES
 from tcpcast.cli import main
+from tcpcast.limit_names import LIMIT_NAMES, with_article
 from tcpcast.report import text as on_terminal
 from tcpcast.report.text import BAR, bar
 from tcpcast.report.trace import capture_parts, worst_first
@@ -169,7 +169,7 @@ def test_json_contains_advice() -> None:
     (document,) = capture.to_json()["captures"]
     advice_texts = [row["advice"] for row in document["connections"]]
     assert advice_texts == capture.advice().tolist()
-    assert advice_texts[1].startswith("Limited by: full link 100 % of the time")
+    assert advice_texts[1].startswith("Limited by: link 100 % of the time")
 
 
 @pytest.mark.parametrize("by", WAYS)

@@ -24,6 +24,7 @@ ANSWERING = QUESTION | {
     "models",
     "answer",
     "metrics",
+    "limit_names",
     "intervals",
     "vector_products",
     "statistics",
@@ -51,8 +52,9 @@ MAY_IMPORT = {
     "quantiles": {"errors", "statistics"},
     "drift": {"intervals", "vector_products", "statistics"},
     "metrics": set[str](),
+    "limit_names": set[str](),
     "answer": {"errors", "metrics"},
-    "captures": QUESTION | {"models", "_native"},
+    "captures": QUESTION | {"limit_names", "models", "_native"},
     # The link's process, and its starter, used by engines and commands.
     "emulation": {"errors", "_native"},
     "engines": ANSWERING | {"interrupts", "emulation"},
@@ -247,7 +249,7 @@ def crates() -> list[str]:
 
 def test_every_crate_has_a_rule() -> None:
     workspace = tomllib.loads((ROOT / "Cargo.toml").read_text())["workspace"]["members"]
-    assert crates() == sorted(member.removeprefix("crates/") for member in workspace)
+    assert workspace == ["crates/*"]
     assert set(crates()) == CRATE_MAY_USE.keys()
 
 

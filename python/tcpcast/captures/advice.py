@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from tcpcast.captures import findings, recommendations, verdict
-from tcpcast.captures.limit_names import LIMIT_NAMES
 from tcpcast.captures.predicted_gain import Gains
 from tcpcast.captures.quantity_text import percent
 from tcpcast.captures.service_advice import sentences
+from tcpcast.limit_names import LIMIT_NAMES
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -15,9 +15,9 @@ from tcpcast.captures.advice import Limited, limit_keys, limits
 from tcpcast.captures.between import is_comparable
 from tcpcast.captures.failed import failure_count, main_failure
 from tcpcast.captures.groups import ANY, members
-from tcpcast.captures.limit_names import LIMIT_NAMES, with_article
 from tcpcast.captures.quantity_text import digits, percent, rate, volume
 from tcpcast.captures.service_advice import main_part
+from tcpcast.limit_names import LIMIT_NAMES, with_article
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

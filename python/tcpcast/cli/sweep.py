@@ -21,8 +21,15 @@ from tcpcast.cli.scenario_args import engine_names, read_scenario
 from tcpcast.errors import TcpcastError
 from tcpcast.interrupts import INTERRUPTED
 from tcpcast.report.document import Paragraph
+from tcpcast.report.headline import SWEEP_COLUMNS
 from tcpcast.report.json import encode
-from tcpcast.report.sweep import rows_csv, rows_json, rows_parts, verdict_parts
+from tcpcast.report.sweep import (
+    rows_csv,
+    rows_parts,
+    sweep_json,
+    table_verdict,
+    verdict_parts,
+)
 from tcpcast.report.text import print_parts
 from tcpcast.scenario import Sweep, parse_assignments
 from tcpcast.units import show
@@ -192,20 +199,28 @@ def _strip_quotes(text: str) -> str:
 
 
 def _print_sweep(results: SweepResults, *, as_csv: bool, as_json: bool) -> None:
-    if results.folder is None:
+    if results.folder is not None:
+        _print_summary(results, as_json=as_json)
+    else:
         table = results.to_arrow()
         if as_csv:
             print(rows_csv(table), end="")
         elif as_json:
-            print(rows_json(table))
+            print(sweep_json(table, results.keys))
         else:
             print_parts(verdict_parts(table, results.keys) + rows_parts(table, results.keys))
-    elif as_json:
-        print(encode(results.summary()))
+    _print_warnings(results)
+
+
+def _print_summary(results: SweepResults, *, as_json: bool) -> None:
+    """Print the verdict and the number of rows of a sweep in a folder."""
+    table = results.to_arrow({*results.keys, *SWEEP_COLUMNS})
+    if as_json:
+        verdict = table_verdict(table, results.keys) or None
+        print(encode({"verdict": verdict, **results.summary()}))
     else:
         text = f"{len(results):,} rows in {results.folder}: {results.counts()}"
-        print_parts([Paragraph(text)])
-    _print_warnings(results)
+        print_parts([*verdict_parts(table, results.keys), Paragraph(text)])
 
 
 def _print_warnings(results: SweepResults) -> None:

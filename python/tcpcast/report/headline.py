@@ -35,6 +35,17 @@ MAIN_METRICS = {
 }
 """The metric of the verdict by kind of traffic."""
 
+SWEEP_COLUMNS = (
+    "engine",
+    "untrusted",
+    *(
+        f"{metric}{end}"
+        for metric in MAIN_METRICS.values()
+        for end in ("", "_low", "_high", "_interval_warning")
+    ),
+)
+"""Columns of a sweep that :func:`sweep_verdict` reads, in addition to those of the keys."""
+
 _MAX_CLASSES = 3
 """Maximum classes in a verdict; beyond it, only the largest and the smallest value are named."""
 

@@ -11,6 +11,7 @@ from tcpcast.answer import Metric, warning_severity
 from tcpcast.compare import Difference
 from tcpcast.engines import REGISTRY
 from tcpcast.engines.registry import Formula
+from tcpcast.limit_names import limit_name
 from tcpcast.report.document import BLANK, Code, Column, Document, Heading, Paragraph, Table
 from tcpcast.report.quantity import (
     ABSENT,
@@ -260,6 +261,8 @@ def columns_table(columns: Columns, title: str = "") -> Table:
 def _table_column(name: str, columns: Columns) -> Column:
     column = columns[name]
     if column.dtype.kind in "UO":
+        if name == "regime":
+            return Column("limited by", [limit_name(str(regime)) for regime in column], right=False)
         texts = [str(text) for text in column]
         return Column(label(name), texts, right=False, min_width=_MIN_TEXT_WIDTH)
     scale = _column_scale(name, column)

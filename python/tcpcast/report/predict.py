@@ -14,12 +14,13 @@ from tcpcast.engines.formula.sizing import (
 )
 from tcpcast.engines.stack_support import find_omitted_formulas, omitted_formulas_text
 from tcpcast.errors import SuggestionSyntax
+from tcpcast.limit_names import limit_name
 from tcpcast.report.document import BLANK, Column, Paragraph, Table
 from tcpcast.report.prediction import (
     ANSWER_COLUMNS,
     LEADING_TIMES,
     SIMULATION,
-    headline,
+    headlines,
     is_trusted,
     leading,
     limit,
@@ -29,7 +30,6 @@ from tcpcast.report.prediction import (
     packets_text,
     rates,
     times,
-    transfer_headline,
     transfer_time,
     window_limit_pps,
 )
@@ -57,7 +57,6 @@ SHOWN = (*ANSWER_COLUMNS, "total_time_s")
 """Metrics of an answer that the report shows."""
 
 LOSS = "network.bottleneck.loss"
-_LIMITED_BY = {"bottleneck": "link"}
 _KEYS = {
     LOSS: "--loss",
     "network.bottleneck.rate": "--rate",
@@ -97,10 +96,7 @@ def prediction_parts(prediction: Prediction, *, explain: bool = False) -> list[P
         Append all quantities of each model with their equations, starting with the inputs.
     """
     parts: list[Part] = [Paragraph(path_text(prediction), "aside"), BLANK]
-    headlines = [f(prediction, _Options()) for f in (transfer_headline, headline)]
-    if prediction.timed_by_goodput:  # the transfer time is computed from the goodput
-        headlines.reverse()
-    parts += [Paragraph(text, "heading") for text in headlines if text]
+    parts += [Paragraph(text, "heading") for text in headlines(prediction, _Options())]
     transfer = prediction.transfer
     if transfer is not None and times(transfer):
         parts += [BLANK, _transfer_table(prediction, _times_leading_first(prediction))]
@@ -211,7 +207,7 @@ def _trust_mark(answer: Answer) -> str:
 
 
 def _limit_name(regime: str) -> str:
-    return _LIMITED_BY.get(regime, regime) or ABSENT
+    return limit_name(regime) or ABSENT
 
 
 def _metric_cell(metric: Metric, factor: float = 1.0) -> str:

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from tcpcast.engines.formula.sizing import AMOUNT_BYTES, time_for_amount_s, time_for_amount_text
 from tcpcast.engines.registry import CONTROLS
+from tcpcast.errors import SuggestionSyntax
+from tcpcast.limit_names import with_article
 from tcpcast.report import csv
 from tcpcast.report.json import document
 from tcpcast.report.quantity import amount
@@ -17,7 +19,6 @@ if TYPE_CHECKING:
 
     from tcpcast.answer import Answer, Metric
     from tcpcast.engines.formula.sizing import PathRequirements
-    from tcpcast.errors import SuggestionSyntax
     from tcpcast.report.answers import Answers
     from tcpcast.scenario import Scenario
 
@@ -35,12 +36,6 @@ LEADING_TIMES = (SIMULATION, "short", "cardwell")
 """Engines for the transfer time in the headline; the first trusted answer is used."""
 
 SHALLOW_BUFFER = "shallow buffer"
-_REGIMES = {
-    TIMEOUTS: "mostly in timeouts",
-    "cubic": "CUBIC's own region",
-    "Reno-friendly": "CUBIC's Reno-friendly region",
-}
-"""Descriptions of loss regimes in sentences."""
 
 FULL = 0.95
 """Share of a link's or a window's limit from which it counts as the limit of a simulated flow."""
@@ -271,6 +266,17 @@ def link_limit_pps(scenario: Scenario) -> float:
     return scenario.network.bottleneck.rate_bps / (8 * scenario.network.packet_bytes)
 
 
+def headlines(prediction: Prediction, names: SuggestionSyntax) -> list[str]:
+    """Return the sentences about the transfer time and the goodput, the main one first.
+
+    ``names`` is the syntax of the front end for suggestions.
+    """
+    texts = [f(prediction, names) for f in (transfer_headline, headline)]
+    if prediction.timed_by_goodput:  # the transfer time is computed from the goodput
+        texts.reverse()
+    return list(filter(None, texts))
+
+
 def headline(prediction: Prediction, names: SuggestionSyntax) -> str:
     """Return a sentence with the goodput, its limit, and the limits that do not apply.
 
@@ -369,20 +375,15 @@ def _limits_text(prediction: Prediction) -> tuple[str, list[str]]:
     regime = prediction.regime
     possible = {
         "loss": loss_ratio(scenario) > 0,
-        "the window": math.isfinite(window_limit_pps(scenario)),
+        "the receiver window": math.isfinite(window_limit_pps(scenario)),
         "the link": math.isfinite(link_limit_pps(scenario)),
     }
+    limits = {BOTTLENECK: "the link", SHALLOW_BUFFER: "the link", WINDOW: "the receiver window"}
+    limiting = limits.get(regime, "loss")
+    clause = f"limited by {with_article(regime or 'loss')}"
     if regime == WINDOW:
         packets = packets_text(scenario.populations[0].tcp.receiver_window)
-        clause = f"limited by the receiver window ({packets} per round trip)"
-        limiting = "the window"
-    elif regime in {BOTTLENECK, SHALLOW_BUFFER}:
-        limiting, clause = "the link", "limited by the link"
-        if regime == SHALLOW_BUFFER:
-            clause += ", which has a shallow buffer"
-    else:
-        kind = _REGIMES.get(regime, regime)
-        limiting, clause = "loss", f"limited by loss ({kind})" if kind else "limited by loss"
+        clause += f" ({packets} per round trip)"
     return clause, [name for name, exists in possible.items() if exists and name != limiting]
 
 
@@ -399,6 +400,7 @@ def _round_to_three_digits(value: float) -> float:
 def prediction_json(prediction: Prediction) -> dict[str, Any]:
     """Return the JSON of ``run --json`` with additional keys.
 
+    ``verdict`` is the main sentence of :func:`headlines`.
     ``limited_by`` is the regime of the leading answer (None if no answer is trusted). ``limits``
     holds the limits by window and link in packets/s, total over all flows (None if unlimited).
     ``transfer`` is the scenario of the answers with ``completion_time_s``.
@@ -407,6 +409,7 @@ def prediction_json(prediction: Prediction) -> dict[str, Any]:
     limits = {"window_pps": window_limit_pps(scenario), "link_pps": link_limit_pps(scenario)}
     result = {
         **document(prediction.answers, scenario),
+        "verdict": next(iter(headlines(prediction, SuggestionSyntax())), None),
         "limited_by": prediction.regime or None,
         "limits": {name: v if math.isfinite(v) else None for name, v in limits.items()},
     }

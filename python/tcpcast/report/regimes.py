@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from tcpcast.compare import is_observed
 from tcpcast.errors import SuggestionSyntax
+from tcpcast.limit_names import limit_name
 from tcpcast.output import save_figure
 from tcpcast.report.chart import (
     Axis,
@@ -45,14 +46,6 @@ _SHADES = {
     "timeouts": VERMILION,
     "cubic": BLUE,
     "Reno-friendly": YELLOW,
-}
-_NAMES = {
-    "bottleneck": "limited by\nthe link",
-    "window": "limited by\nthe window",
-    "cubic": "loss, CUBIC's\nown region",
-    "Reno-friendly": "loss, growth\nas Reno",
-    "triple duplicates": "triple\nduplicates",
-    "": "no formula\ntrusted",
 }
 
 
@@ -199,7 +192,7 @@ def _shade_regimes(
         left, right = edges[indices[0]], edges[indices[-1] + 1]
         style = {"color": _SHADES.get(regime, "#bbbbbb"), "alpha": 0.18}
         yield Reference(left, style=style, axis="x", until=right)
-        name = _NAMES.get(regime, regime)
+        name = limit_name(regime).replace(" (", "\n(") or "no formula\ntrusted"
         width = 0.016 * max(map(len, name.split("\n")))  # as a share of the panel
         if math.log(right / left) > width * math.log(losses[-1] / losses[0]):
             position = _geometric_mean(left, right), 0.985

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from tcpcast.metrics import HEADLINE, METRICS
 from tcpcast.report import csv
 from tcpcast.report.document import BLANK, Column, Paragraph, Table
-from tcpcast.report.headline import MAIN_METRICS, short_names, sweep_verdict
+from tcpcast.report.headline import SWEEP_COLUMNS, short_names, sweep_verdict
 from tcpcast.report.quantity import ABSENT, DOUBTED, UNTRUSTED, label, scale_of
 from tcpcast.sweeps.table import WARNING_SUFFIX, group_class_columns, is_metric_column
 from tcpcast.units import digits
@@ -77,14 +77,18 @@ def rows_parts(
     return parts
 
 
-def verdict_parts(table: Any, keys: Iterable[str]) -> list[Part]:
-    """Return the verdict on a ``pyarrow.Table`` of a sweep, if there is one.
+def table_verdict(table: Any, keys: Iterable[str]) -> str:
+    """Return the verdict on a ``pyarrow.Table`` of a sweep; "" if there is none.
 
     Only the columns of the verdict are converted, since a sweep may have hundreds of others.
     """
-    others, metrics = {*keys, "engine", "untrusted"}, tuple(MAIN_METRICS.values())
-    names = [n for n in table.column_names if n in others or n.startswith(metrics)]
-    verdict = sweep_verdict(table.select(names).to_pydict(), list(keys))
+    names = [name for name in table.column_names if name in {*keys, *SWEEP_COLUMNS}]
+    return sweep_verdict(table.select(names).to_pydict(), list(keys))
+
+
+def verdict_parts(table: Any, keys: Iterable[str]) -> list[Part]:
+    """Return the verdict on a ``pyarrow.Table`` of a sweep, if there is one."""
+    verdict = table_verdict(table, keys)
     return [Paragraph(verdict, "heading"), BLANK] if verdict else []
 
 
@@ -139,6 +143,12 @@ def rows_json(table: Any) -> str:
         json.dumps(_finite_or_none(row), default=str, allow_nan=False) for row in table.to_pylist()
     )
     return "[\n" + ",\n".join(rows) + "\n]"
+
+
+def sweep_json(table: Any, keys: Iterable[str]) -> str:
+    """Return ``{"verdict": ..., "answers": [...]}``, one object per row of a sweep."""
+    verdict = json.dumps(table_verdict(table, keys) or None)
+    return f'{{"verdict": {verdict},\n"answers": {rows_json(table)}}}'
 
 
 def _finite_or_none(value: Any) -> Any:

@@ -18,9 +18,9 @@ from tcpcast.captures.headline import (
     limit_bytes,
     transfers,
 )
-from tcpcast.captures.limit_names import LIMIT_NAMES
 from tcpcast.captures.quantity_text import volume
 from tcpcast.captures.selection import tables
+from tcpcast.limit_names import LIMIT_NAMES
 from tcpcast.report import csv
 from tcpcast.report.between import between_parts
 from tcpcast.report.document import ARROW, BLANK, Column, Paragraph, Share

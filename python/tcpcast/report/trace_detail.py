@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from tcpcast.captures.advice import LIMITS
 from tcpcast.captures.congestion_control import BBR, CUBIC, UNKNOWN
-from tcpcast.captures.limit_names import LIMIT_NAMES
 from tcpcast.captures.quantity_text import rate, time, volume
+from tcpcast.limit_names import LIMIT_NAMES
 from tcpcast.report.document import Paragraph, Share
 from tcpcast.report.trace_cells import figure
 

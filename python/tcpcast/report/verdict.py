@@ -8,8 +8,8 @@ import numpy as np
 
 from tcpcast.captures.advice import LIMITS, advice
 from tcpcast.captures.failed import summary
-from tcpcast.captures.limit_names import LIMIT_NAMES
 from tcpcast.captures.quantity_text import rate
+from tcpcast.limit_names import LIMIT_NAMES
 from tcpcast.report.document import Column, Heading, Paragraph, Share, ends_text
 from tcpcast.report.document import Table as Columns
 from tcpcast.report.trace import direction_columns, worst_first

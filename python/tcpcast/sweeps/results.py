@@ -11,7 +11,7 @@ from tcpcast.extras import frame_package
 from tcpcast.sweeps.table import import_sweep_packages, is_metric_column
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Collection, Mapping, Sequence
     from pathlib import Path
 
 
@@ -60,9 +60,15 @@ class SweepResults:
             "interrupted": self.interrupted,
         }
 
-    def to_arrow(self) -> Any:
-        """Return a ``pyarrow.Table`` without empty metric columns."""
-        return read_parts(self.parts)
+    def to_arrow(self, columns: Collection[str] | None = None) -> Any:
+        """Return a ``pyarrow.Table`` without empty metric columns.
+
+        Parameters
+        ----------
+        columns
+            Names of the columns to read; absent ones are ignored. None reads all columns.
+        """
+        return read_parts(self.parts, columns)
 
     def to_pandas(self) -> Any:
         """Return a ``pandas.DataFrame``.
@@ -96,8 +102,10 @@ def count_statuses(
     return dict(counts.most_common())
 
 
-def read_parts(parts: Sequence[bytes | Path]) -> Any:
+def read_parts(parts: Sequence[bytes | Path], columns: Collection[str] | None = None) -> Any:
     """Return parts as one table in order, without empty metric columns.
+
+    ``columns`` are the names of the columns to read; None reads all.
 
     Raises
     ------
@@ -108,7 +116,7 @@ def read_parts(parts: Sequence[bytes | Path]) -> Any:
     tables = []
     for part in parts:
         try:
-            tables.append(_read_part(part))
+            tables.append(_read_part(part, columns))
         except (OSError, arrow.ArrowException) as error:
             raise MachineError(f"{part!s:.200} is not part of a sweep: {error}") from error
     table = arrow.concat_tables(tables) if tables else arrow.table({})
@@ -117,11 +125,12 @@ def read_parts(parts: Sequence[bytes | Path]) -> Any:
     return table.drop_columns(empty).replace_schema_metadata(None)
 
 
-def _read_part(part: bytes | Path, names: Sequence[str] | None = None) -> Any:
-    """Return a part, or some columns of a file."""
+def _read_part(part: bytes | Path, names: Collection[str] | None = None) -> Any:
+    """Return a part, or some of its columns."""
     arrow, parquet = import_sweep_packages("pyarrow", "pyarrow.parquet")
     if isinstance(part, bytes):
-        return arrow.ipc.open_stream(part).read_all()
+        table = arrow.ipc.open_stream(part).read_all()
+        return table.select([n for n in table.column_names if names is None or n in names])
     # read_table would import pyarrow.dataset and pandas; one thread per column would be slower.
     with parquet.ParquetFile(part) as file:
-        return file.read(columns=names, use_threads=False)
+        return file.read(columns=None if names is None else list(names), use_threads=False)

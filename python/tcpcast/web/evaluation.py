@@ -10,6 +10,7 @@ from tcpcast.answer import texts_to_notes, unit_of, warning_severity
 from tcpcast.compare import is_percentage
 from tcpcast.engines import REGISTRY
 from tcpcast.errors import ScenarioError, TcpcastError, refusal_text
+from tcpcast.limit_names import limit_name
 from tcpcast.path.options import PathError
 from tcpcast.report.prediction import limit
 from tcpcast.report.quantity import interval_text, label, scale_of, value_text
@@ -31,8 +32,6 @@ Result = TypeVar("Result")
 CURVE_POINTS = 31
 SLOW_S, SLOW_STEP = 2.0, 4
 """A curve runs slow formulas only at every fourth point, and for at most 2 s."""
-
-_LIMITS = {"bottleneck": "link"}
 
 SHOWN = frozenset({"queue_delay_mean_s", "by_class"})
 """Metrics and tables of a simulation that the verdict may quote, in addition to the question's."""
@@ -281,8 +280,7 @@ def _answer_row(asked: Question, given: Given) -> dict[str, Any]:
 
 def regime(found: Answer, scenario: Scenario) -> str:
     """Return the limit of the rate according to an answer, in the words of the page."""
-    name = limit(found, scenario)
-    return _LIMITS.get(name, name)
+    return limit_name(limit(found, scenario))
 
 
 def shown(name: str, metric: Metric) -> dict[str, Any]:

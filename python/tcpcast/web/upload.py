@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 from tcpcast.captures import trace
 from tcpcast.captures.advice import LIMITS
 from tcpcast.captures.failed import explained, summary
-from tcpcast.captures.limit_names import LIMIT_NAMES
 from tcpcast.captures.quantity_text import percent, rate, time
 from tcpcast.errors import CaptureError
+from tcpcast.limit_names import LIMIT_NAMES
 from tcpcast.sanitize import escape_control_characters
 
 if TYPE_CHECKING:

@@ -294,10 +294,10 @@ impl<'a> TrafficDriver<'a> {
             _ => {
                 let connection = self.connections[number].as_ref();
                 let sender = connection.and_then(|connection| connection.sender.as_ref());
-                if event.events().contains(EpollFlags::EPOLLERR)
-                    && let Some(error) = sender.map_or(Ok(None), TcpStream::take_error)?
-                {
-                    return Err(error);
+                if event.events().contains(EpollFlags::EPOLLERR) {
+                    if let Some(error) = sender.map_or(Ok(None), TcpStream::take_error)? {
+                        return Err(error);
+                    }
                 }
                 self.write_connection(number)
             }

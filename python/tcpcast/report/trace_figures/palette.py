@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from tcpcast.captures.limit_names import LIMIT_NAMES
+from tcpcast.limit_names import LIMIT_NAMES
 from tcpcast.report.chart import lay_out
 from tcpcast.report.chart_text import LABEL
 from tcpcast.report.palette import BLACK, BLUE, GREEN, ORANGE, PURPLE, SKY, VERMILION, YELLOW
