@@ -17,7 +17,7 @@ from tcpcast.engines import REGISTRY, RunOptions, answer
 from tcpcast.engines.formula import FORMULAS
 from tcpcast.errors import NotApplicable, TcpcastError
 from tcpcast.models.pftk import approximate_rate_pps, throughput
-from tcpcast.report.json import document, encode
+from tcpcast.report.json import encode
 from tcpcast.scenario import Scenario, load
 
 PATH = [
@@ -77,7 +77,8 @@ def test_answer_contains_rate_regime_and_all_steps(name: str) -> None:
     assert symbols[0] in {"p", "p_e"}
     assert engine_steps[-1]["symbol"] == "send rate"
     assert engine_steps[-1]["value"] == result["send_rate_pps"]
-    assert json.loads(encode(document([result], scenario)))["answers"][0]["engine"] == name
+    report = encode(tcpcast.Answers([result], scenario).to_json())
+    assert json.loads(report)["answers"][0]["engine"] == name
 
 
 def test_pftk_uses_the_inputs_of_the_scenario() -> None:

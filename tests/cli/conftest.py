@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 import tcpcast
-from tcpcast import engines
+from tcpcast.engines import REGISTRY
 from tcpcast.engines.registry import EngineEntry
 from tcpcast.errors import NotApplicable
 
@@ -39,13 +39,15 @@ def install(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
     def _install(**given: Callable[[Scenario, RunOptions], Answer]) -> None:
         module = ModuleType("synthetic_engines")
         monkeypatch.setitem(sys.modules, "synthetic_engines", module)
-        registry = {}
+        # In place, because modules hold the dictionary. Undo restores the last deleted row first.
+        for name in reversed([*REGISTRY]):
+            monkeypatch.delitem(REGISTRY, name)
         for name, function in given.items():
             setattr(module, name, function)
-            registry[name] = EngineEntry(
+            entry = EngineEntry(
                 "synthetic_engines", name, f"the {name} engine", "everything", "simulation"
             )
-        monkeypatch.setattr(engines, "REGISTRY", registry)
+            monkeypatch.setitem(REGISTRY, name, entry)
 
     return _install
 

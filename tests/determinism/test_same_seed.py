@@ -14,7 +14,7 @@ import pytest
 import tcpcast
 from tcpcast import _native
 from tcpcast.engines.packet.configuration import make_configuration
-from tcpcast.report.json import json_report
+from tcpcast.report.json import encode
 from tcpcast.scenario.aqm import AQM_TABLES
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ def without_wall_time(text: str) -> str:
 
 def document(scenario: tcpcast.Scenario, threads: int | None = None) -> str:
     answers = tcpcast.run(scenario, ["packet"], threads=threads)
-    return without_wall_time(json_report(answers, scenario))
+    return without_wall_time(encode(answers.to_json()))
 
 
 def command(name: str, hash_seed: str) -> str:

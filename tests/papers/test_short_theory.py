@@ -223,7 +223,7 @@ def by_quadrature(t: ShortTransfer, k: int, n: float) -> float:
         start = replace(t, initial_window_pkts=w0, initial_ssthresh_pkts=ss)
         cuts = sorted({0.0, min(timeout_volume_pkts(start), edge), edge, n})
         parts = pairwise(cuts)
-        return sum(float(quad(integrand, a, b, epsrel=1e-5, limit=30)[0]) for a, b in parts)
+        return sum(float(quad(integrand, a, b, epsrel=1e-4, limit=30)[0]) for a, b in parts)
 
     return cache(latency)(k, n, t.initial_window_pkts, t.initial_ssthresh_pkts)
 
@@ -290,7 +290,7 @@ def by_drawing(t: ShortTransfer, k: int, n: float, draws: int, seed: int) -> tup
 )
 def test_recursion_equals_monte_carlo(name: str, size: int, k: int) -> None:
     latency = conditional_latency_s(VARIANTS[name], size, max_losses=k)[k]
-    mean, error = by_drawing(VARIANTS[name], k, size, draws=2000, seed=k)
+    mean, error = by_drawing(VARIANTS[name], k, size, draws=min(2000, 20_000 // k), seed=k)
     assert error < 0.01 * mean
     assert abs(latency - mean) < 4 * error
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from tcpcast.errors import DomainError
 from tcpcast.models.pftk import closed_form_error, timeout_probability, window_chain
@@ -23,6 +23,7 @@ restarts = st.sampled_from(["one", "slow-start", "half"])
 
 
 @given(p=chances, b=acks, window_max=windows, losses=loss_models, after=restarts)
+@example(p=0.9, b=400, window_max=math.inf, losses="independent", after="slow-start")
 def test_distributions_and_means_are_consistent(
     p: float, b: int, window_max: float, losses: Losses, after: AfterTimeout
 ) -> None:

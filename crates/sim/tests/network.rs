@@ -573,8 +573,8 @@ fn any_config() -> impl Strategy<Value = RunConfig> {
             let process = ArrivalProcess::Poisson { rate: 400.0 };
             let cross = cross.map(|stage| CrossConfig {
                 stage: stage.min(usize::from(hop.is_some()) + usize::from(return_link.is_some())),
-                bin: 1,
-                bins: 1,
+                bin: 10 * MILLISECOND,
+                bins: 64,
                 series: 1,
                 process,
             });

@@ -18,7 +18,7 @@ from tcpcast.cli.scenario_args import engine_names, read_scenario
 from tcpcast.cli.streams import ignore_broken_pipe
 from tcpcast.compare import compare_all
 from tcpcast.errors import TcpcastError
-from tcpcast.report.json import encode, json_report
+from tcpcast.report.json import document, encode
 from tcpcast.report.rows import csv_text
 from tcpcast.report.run import run_parts
 from tcpcast.report.summary import with_scenario
@@ -147,7 +147,7 @@ def _print_answers(
         return
 
     if as_json:
-        print(json_report(answers, scenario))
+        print(encode(document(compared, scenario)))
     else:
         print(csv_text(answers), end="")
     notes = with_scenario(answers, scenario)

@@ -67,7 +67,7 @@ class Answers(list[Answer]):
         """Return the output of ``tcpcast run --json`` as a dictionary."""
         from tcpcast.report.json import document  # noqa: PLC0415 - rarely needed
 
-        return document(self, self.scenario)
+        return document(compare_all(self), self.scenario)
 
     def to_pandas(self) -> Any:
         """Return the output of ``tcpcast run --csv`` as a ``pandas.DataFrame``, one row per metric.

@@ -19,7 +19,6 @@ from tcpcast.report.quantity import (
     value_text,
 )
 from tcpcast.report.summary import buffer_text
-from tcpcast.units import digits
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -259,7 +258,7 @@ def sweep_verdict(table: Mapping[str, Sequence[Any]], keys: Sequence[str]) -> st
     scale = scale_of(metric, table[metric][ends[0]])
     names = short_names(keys)
     high, low = (
-        f"{digits(table[metric][at] / scale.factor)} {scale.unit}".strip()
+        scale.text(table[metric][at])
         + f" ({', '.join(f'{names[key]} = {table[key][at]}' for key in keys)})"
         for at in ends
     )

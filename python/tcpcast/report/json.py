@@ -5,32 +5,31 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from tcpcast.compare import compare_all
 from tcpcast.engines.stack_support import find_omitted_formulas
 from tcpcast.metrics import sort_metrics
 from tcpcast.report.headline import run_verdict
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
 
-    from tcpcast.answer import Answer
+    from tcpcast.compare import ComparedAnswers
     from tcpcast.scenario import Scenario
 
 
-def document(answers: Sequence[Answer], scenario: Scenario) -> dict[str, Any]:
+def document(compared: ComparedAnswers, scenario: Scenario) -> dict[str, Any]:
     """Return ``{"scenario": ..., "verdict": ..., "answers": [...]}``, the machine-readable report.
 
     ``left_out`` lists formulas that do not support the stack, if any. Metrics are in the order of
     :data:`tcpcast.metrics.METRICS`, tables and provenance in alphabetical order. The same scenario
     and seed give the same document, except for ``wall_s``.
     """
-    verdict = run_verdict(compare_all(answers), scenario)
+    verdict = run_verdict(compared, scenario)
     report = {
         "scenario": scenario.resolved(),
         "verdict": verdict or None,
-        "answers": [_order_metrics_and_tables(a.to_json()) for a in answers],
+        "answers": [_order_metrics_and_tables(a.to_json()) for a in compared.answers],
     }
-    engines = {answer.engine for answer in answers}
+    engines = {answer.engine for answer in compared.answers}
     left = [
         {"engine": name, "why": reason}
         for reason, names in find_omitted_formulas(scenario, suggestions=True).items()
@@ -38,11 +37,6 @@ def document(answers: Sequence[Answer], scenario: Scenario) -> dict[str, Any]:
         if name not in engines
     ]
     return report | ({"left_out": left} if left else {})
-
-
-def json_report(answers: Sequence[Answer], scenario: Scenario) -> str:
-    """Return :func:`document` as text."""
-    return encode(document(answers, scenario))
 
 
 def encode(value: Any, indent: int = 0) -> str:

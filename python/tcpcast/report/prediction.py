@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from tcpcast.compare import compare_all
 from tcpcast.engines.formula.sizing import AMOUNT_BYTES, time_for_amount_s, time_for_amount_text
 from tcpcast.engines.registry import CONTROLS
 from tcpcast.errors import SuggestionSyntax
@@ -408,7 +409,7 @@ def prediction_json(prediction: Prediction) -> dict[str, Any]:
     scenario = prediction.scenario
     limits = {"window_pps": window_limit_pps(scenario), "link_pps": link_limit_pps(scenario)}
     result = {
-        **document(prediction.answers, scenario),
+        **document(compare_all(prediction.answers), scenario),
         "verdict": next(iter(headlines(prediction, SuggestionSyntax())), None),
         "limited_by": prediction.regime or None,
         "limits": {name: v if math.isfinite(v) else None for name, v in limits.items()},

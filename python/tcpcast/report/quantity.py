@@ -49,6 +49,10 @@ class Scale:
     factor: float
     unit: str
 
+    def text(self, value: float, count: int = 4) -> str:
+        """Return a value of the metric with this unit and ``count`` significant digits."""
+        return f"{units.digits(value / self.factor, count)} {self.unit}".rstrip()
+
 
 def scale_of(metric: str, magnitude: float) -> Scale:
     """Choose a readable unit for a value of this magnitude.
@@ -103,8 +107,7 @@ def amount(value: float, unit: str) -> str:
     """Return a quantity with its unit: ``10 Mbit/s`` for (1e7, "bit/s")."""
     if math.isinf(value):
         return "unlimited"
-    scale = scale_of_unit(unit, value)
-    return f"{units.digits(value / scale.factor, 6)} {scale.unit}".rstrip()
+    return scale_of_unit(unit, value).text(value, 6)
 
 
 def value_text(figure: Metric, scale: Scale) -> str:

@@ -33,7 +33,6 @@ from tcpcast.report.sweep_cells import WIDE, along, by_word, cells
 from tcpcast.report.sweep_titles import title as sweep_title
 from tcpcast.scenario.table import did_you_mean_text
 from tcpcast.sweeps.definition import MAX_KEYS
-from tcpcast.units import digits
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -261,8 +260,7 @@ def _curve_figure(  # noqa: PLR0913, PLR0917 - what to draw, and how
         series += _curve_series(each, x, scale, style, f"{each.word},\n" if several else each.word)
     for level in levels:
         y_level = level / scale.factor
-        text = f"{digits(y_level, 4)} {scale.unit}".rstrip()
-        series.append(Reference(y_level, style={"linestyle": (0, (1, 2))}, name=text))
+        series.append(Reference(y_level, style={"linestyle": (0, (1, 2))}, name=scale.text(level)))
     if any(each.doubted.any() for each in grids):
         series.append(Series([], [], _DOUBTED, _CROSS))
     y = _value_axis(f"{label(metric)}{_unit_suffix(scale)}", grids, levels, scale)
@@ -421,20 +419,14 @@ def _draw_isolines(  # noqa: PLR0913, PLR0917 - what to draw, and how
         wanted = np.asarray(locator.tick_values(norm.vmin, norm.vmax))
     inside = [level for level in wanted if value.min() < level < value.max()]
     if not inside:
-        axes.set_xlabel(
-            f"{x.axis_label}\n{_not_reached(wanted.tolist(), scale)}" if levels else x.axis_label
-        )
+        missing = f"\nno contour line at {', '.join(map(scale.text, sorted(levels)))}" if levels else ""
+        axes.set_xlabel(f"{x.axis_label}{missing}")
         return
     # Over several decades, logarithms are closer to linear between two cells.
     surface, at = (np.ma.log10(value), np.log10(inside)) if log else (value, np.array(inside))
     lines = axes.contour(x.positions, y.positions, surface, levels=at, colors=_INK, linewidths=1.3)
     outline: list[Any] = [withStroke(linewidth=3, foreground=_HALO)]
     lines.set_path_effects(outline)
-    texts = {a: f"{digits(b, 4)} {scale.unit}".rstrip() for a, b in zip(at, inside, strict=True)}
+    texts = {a: scale.text(b * scale.factor) for a, b in zip(at, inside, strict=True)}
     for text in axes.clabel(lines, fmt=texts, fontsize=8):
         text.set_path_effects(outline)
-
-
-def _not_reached(levels: Sequence[float], scale: Scale) -> str:
-    values = ", ".join(f"{digits(level, 4)} {scale.unit}".rstrip() for level in levels)
-    return f"no contour line at {values}"

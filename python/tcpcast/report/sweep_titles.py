@@ -65,10 +65,6 @@ def _usable(each: Cells) -> np.ndarray[Any, np.dtype[np.bool_]]:
     return usable
 
 
-def _value(value: float, scale: Scale) -> str:
-    return f"{digits(value / scale.factor, 3)} {scale.unit}".rstrip()
-
-
 def _span(low: float, high: float, scale: Scale) -> str:
     first, last = (digits(value / scale.factor, 3) for value in (low, high))
     return f"{first} to {last} {scale.unit}".rstrip()
@@ -96,7 +92,7 @@ def _level_text(each: Cells, key: Along, scale: Scale, levels: Sequence[float]) 
                 first -= 1
             if 0 < first < len(sides):
                 at = f"{key.words} \u2265 {key.labels[rows[first]]} {key.unit}".rstrip()
-                return f"is {word} {_value(level, scale)} for {at}"
+                return f"is {word} {scale.text(level, 3)} for {at}"
     return ""
 
 
@@ -119,9 +115,9 @@ def _range_text(each: Cells, key: Along, scale: Scale) -> str:
         return f"does not differ significantly: {span}"
     first, last = int(rows[0]), int(rows[-1])
     if key.quantities and {first, last} == {most, least}:
-        ends = [f"{_value(each.value[i], scale)} ({key.value_text(i)})" for i in (first, last)]
+        ends = [f"{scale.text(each.value[i], 3)} ({key.value_text(i)})" for i in (first, last)]
         return f"{'falls' if first == most else 'rises'} from {ends[0]} to {ends[1]}"
-    ends = [f"{_value(each.value[i], scale)} ({key.value_text(i)})" for i in (least, most)]
+    ends = [f"{scale.text(each.value[i], 3)} ({key.value_text(i)})" for i in (least, most)]
     return f"lies between {ends[0]} and {ends[1]}"
 
 

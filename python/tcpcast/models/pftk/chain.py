@@ -252,7 +252,8 @@ class _PeriodProbabilities:
         return cls(
             windows=w,
             p=p,
-            survival=np.exp(b * kept * (w * (w - 1) / 2)),
+            # With many packets per ACK, exp() is 0 at a window of 2; `period` divides by it.
+            survival=np.maximum(np.exp(b * kept * (w * (w - 1) / 2)), np.finfo(np.float64).tiny),
             lost_in_round=in_round,
             lost_at=at_window,
             lost_in_last=in_last,
