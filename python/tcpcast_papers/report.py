@@ -139,7 +139,7 @@ class Report:
         return Document(self.title, [*parts, Heading("Reproduce"), Code(again)])
 
     def to_json(self) -> dict[str, Any]:
-        """Return the machine-readable report: every row with its published and own value."""
+        """Return the machine-readable report: every row with its published value and tcpcast's."""
         sections = [
             {
                 "title": section.title,

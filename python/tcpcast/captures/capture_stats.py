@@ -53,7 +53,7 @@ CORRELATED = 1.5
 """Ratio of the loss ratio to that of independent losses with the same number of indications above
 which losses are considered correlated."""
 MUCH_CORRELATED = 3.0
-"""Value of :data:`CORRELATED` if there are fewer than :data:`FEW_INDICATIONS`."""
+"""Replaces :data:`CORRELATED` if there are fewer than :data:`FEW_INDICATIONS` loss indications."""
 DELAYED = 1.5
 """Packets per ack from which acks are considered delayed; recoveries without delayed acks have 1.2
 to 1.4."""

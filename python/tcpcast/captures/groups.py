@@ -136,8 +136,9 @@ def _group_sums(connections: Table, group: Column, count: int) -> Table:
 
 
 def _group_means(connections: Table, group: Column, count: int) -> Table:
-    """Return means over known values: RTT by time, T0 by sequences, b by acks, W_max by flow.
+    """Return the means of RTT, T0, b and W_max per group, without unknown values.
 
+    RTTs are weighted by time, T0 by timeout sequences, b by acks; each flow has one W_max.
     ``window_grows_by`` is "packets" if this applies to most acks.
     """
 

@@ -37,7 +37,7 @@ INTERVAL_S = 100
 """Length of the intervals in the paper."""
 
 ARRIVED = 0.5
-"""Assumed share of segments that had arrived among those retransmitted after an RTO without SACK;
+"""Assumed share of the segments retransmitted after an RTO without SACK that had already arrived;
 40 to 60 % in simulations with 2 to 8 % loss."""
 
 NO_LOSS, TD = "-", "TD"

@@ -44,9 +44,9 @@ def columns(found: Mapping[str, Any], limits: Sequence[str]) -> Table:
     """Return the table of directions; ``limits`` names the codes in ``limited_by``.
 
     ``rtt_mean_s`` is the mean over time of RTT samples measured at the tap. If the tap is not at
-    the sender, the minimum round trip between tap and sender and the mean queueing delay there
-    (from timestamps) are added. Without timestamps, the delay is unknown, and ``rtt_lower_bound``
-    is True.
+    the sender, ``rtt_mean_s`` also includes the minimum round-trip time between tap and sender,
+    and the mean queueing delay between them (from timestamps). Without timestamps, this delay is
+    unknown, and ``rtt_lower_bound`` is True.
     """
     table: Table = {
         name: values if isinstance(values, np.ndarray) else text_column(values)

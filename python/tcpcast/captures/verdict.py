@@ -125,7 +125,7 @@ BBR_FULL = 0.8
 """Ratio of rate to link rate, if known, from which BBR fills the link: 0.96 with 3 % loss, where
 the losses are too close for rates between them."""
 INITIAL_WINDOW = 10
-"""Packets (RFC 6928)."""
+"""Initial window in packets (RFC 6928)."""
 ENOUGH_LOSSES = 5
 EXPLAINED = (0.6, 3.0)
 """Range of the ratio of measured to PFTK's rate in which losses explain the rate, if the sender's

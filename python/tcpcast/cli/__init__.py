@@ -67,8 +67,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if given[:1] == ["help"]:
         given = [*given[1:], "--help"]
     # BLAS of numpy starts one thread per core when it is loaded. tcpcast has no large matrices, and
-    # starts 50 ms faster without the threads. It has no plugins for pydantic either, which searches
-    # all installed packages for them. `link` must not change the environment of its programs.
+    # starts 50 ms faster without the threads. pydantic would also search all installed packages
+    # for plugins, which tcpcast does not use. `link` must not change the environment of its
+    # programs.
     if given[:1] != ["link"]:
         os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
         os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")

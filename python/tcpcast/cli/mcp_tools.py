@@ -40,7 +40,8 @@ TABLES = Option(
     f"tables are omitted above {MAX_ROWS} rows.",
     type=list[str],
 )
-"""Argument for the result; no option of the command."""
+"""Argument of a tool that the command does not have as an option; it selects the returned
+tables."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +138,7 @@ def _schema(row: Option) -> dict[str, Any]:
 
 
 def _help(using: Mapping[str, Option], questions: int) -> str:
-    """Return the help of an argument; each text names its questions if they differ."""
+    """Return the help of an argument; different texts of subcommands begin with their names."""
     asking: dict[str, list[str]] = {}
     for question, row in using.items():
         text = f"{row.metavar}: {row.help}" if row.metavar else row.help
@@ -148,7 +149,7 @@ def _help(using: Mapping[str, Option], questions: int) -> str:
 
 
 def _texts(name: str, value: Any, row: Option) -> Iterator[str]:
-    """Yield the values of an argument as an option has them; none if it is omitted."""
+    """Yield the values of an argument as texts of the option; none if it is omitted."""
     if isinstance(value, bool) or value is None:
         if value and row.metavar:
             raise TcpcastError(f"{name}: must be a text or a number, not true")

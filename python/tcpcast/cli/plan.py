@@ -40,7 +40,8 @@ if TYPE_CHECKING:
 app = typer.Typer(cls=Commands)
 
 QUESTIONS: dict[str, tuple[str, tuple[Option, ...]]] = {}
-"""First line of the help, and options without those of all plans, of each plan by its name."""
+"""For each plan, by its name: the first line of its help, and the options that only this plan
+has."""
 
 _EXAMPLES = {"rtt": "100ms", "loss": "0.01%", "rate": "1gbit"}
 

@@ -29,7 +29,7 @@ COLUMNS = {
 """Columns of the table in drawing order."""
 
 BARS = 40
-"""Approximate number of steps in the shown part of a distribution."""
+"""Approximate number of bins in the shown part of a distribution."""
 
 _RARE = 1e-3
 """Probability at both ends of the distribution that is not shown."""
@@ -39,11 +39,11 @@ _WIDE = 4.0
 
 
 def distribution(answer: Answer) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
-    """Return goodput steps and the share of files per 1 % of goodput in each.
+    """Return the edges of goodput bins, and the density of files in each bin.
 
-    The edges have shape ``[steps + 1]``. The steps have about the same ratio. Each edge is a row of
-    the table ``file_goodput_tail``, so that no share is interpolated; each share is divided by the
-    logarithmic width of its step.
+    The density is the share of files per 1 % of goodput. The edges have shape ``[bins + 1]``, and
+    the bins have about the same width on a logarithmic scale. Each edge is a row of the table
+    ``file_goodput_tail``, so that no share is interpolated.
     """
     table = answer.tables["file_goodput_tail"]
     goodput, beyond = table["goodput_bps"], table["by_file"]

@@ -86,7 +86,8 @@ def _window_panel(answer: Answer, scenario: Scenario) -> Drawn:
         line = {"linewidth": 1.1, **style}
         named = "" if name in {each.name for each in series if isinstance(each, Series)} else name
         series.append(Series(edges, of_flow["mean_pkts"], style=line, name=named))
-        if index == 0 or not one:  # bands of several similar flows would hide each other
+        if index == 0 or not one:
+            # Further flows have no bands, because similar flows would hide each other.
             label = "minimum to maximum of a window"
             band = {"color": style["color"], "alpha": 0.18}
             series.append(Band(edges, of_flow["low_pkts"], of_flow["high_pkts"], label, band))

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 FILE = "rate-loss"
 _ROOM = 2.5
-"""Ratio of the end of the goodput axis to the largest goodput."""
+"""The goodput axis ends at this multiple of the largest goodput."""
 _SHADES = {
     "bottleneck": SKY,
     "window": GREEN,

@@ -85,7 +85,7 @@ class Cells:
 
     All arrays have one axis per key. ``value``, ``low`` and ``high`` are NaN if missing. ``marks``
     holds the mark of each uncertain value ("" for others), and ``doubts`` the reason as text.
-    ``word`` is the value of a key of texts that all values share, "" if there is no such key.
+    ``word`` is the common value of a key whose values are texts, "" if there is no such key.
     """
 
     engine: str

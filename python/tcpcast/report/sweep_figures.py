@@ -314,8 +314,8 @@ def _curve_series(
 ) -> Iterator[Drawable]:
     """Yield the values of one engine with intervals, and crosses on values with a warning.
 
-    Formulas are lines without points; simulations have points. Values of a key of texts are not
-    connected.
+    Formulas are lines without points; simulations have points. Points are not connected if the
+    values of the key are texts.
     """
     value, low, high = (part / scale.factor for part in (each.value, each.low, each.high))
     kind = "simulated" if each.simulated else "formula"

@@ -175,7 +175,8 @@ def _option_text(row: Row) -> str:
 
 
 def _model_text(row: Row) -> str:
-    # If the clock of the capture steps back, the data may end before they begin: rate unknown.
+    # If the clock of the capture steps back, the last data may be earlier than the first; the rate
+    # is then unknown.
     if not (_is_known(row["pftk_pps"]) and _is_known(row["send_rate_pps"])):
         return ""
     packet = row["throughput_bps"] / row["send_rate_pps"]

@@ -92,7 +92,8 @@ class Worker:
                 f"this takes more than {limit_s:.0f} s; reduce the size of the question"
             ) from None
         finally:
-            # Otherwise, the next request would receive the response to this one.
+            # Kill the process, because otherwise the next request would receive the response to
+            # this one.
             if self._is_busy:
                 self.kill()
 

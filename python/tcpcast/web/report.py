@@ -38,7 +38,8 @@ def report(request: Mapping[str, Any]) -> dict[str, str]:
     Parameters
     ----------
     request
-        Keys of :func:`tcpcast.web.evaluation.evaluate` and ``curve``, and ``points``, the points
+        The keys of :func:`tcpcast.web.evaluation.evaluate` and
+        :func:`tcpcast.web.evaluation.curve`. In addition ``points``, the points that were
         simulated for the same values.
 
     Raises

@@ -1,4 +1,4 @@
-"""The question which of two groups of flows with different TCPs wins on one bottleneck."""
+"""A question of the page: which of two TCPs gets more of a bottleneck."""
 
 from __future__ import annotations
 
