@@ -15,11 +15,11 @@ import numpy as np
 
 from tcpcast.captures.congestion_control import BBR
 from tcpcast.captures.losses import (
+    flows_sharing_a_link,
     late_packets,
-    loss_evidence,
+    loss_origin_columns,
     needless_packets,
     path_rtt_s,
-    sharing,
 )
 
 if TYPE_CHECKING:
@@ -339,7 +339,7 @@ RULES = (
 """Rules in order of precedence; the first one that holds determines the cause."""
 
 
-def decided(seen: Evidence) -> Column:
+def causes_by_rules(seen: Evidence) -> Column:
     """Return the cause of each direction by the first rule that holds."""
     causes = np.full(seen.away.size, UNKNOWN, dtype="<U18")
     for rule in reversed(RULES):
@@ -347,7 +347,7 @@ def decided(seen: Evidence) -> Column:
     return causes
 
 
-def judged(table: Table, rounds: Table, loss_indications: Table) -> Table:
+def cause_columns(table: Table, rounds: Table, loss_indications: Table) -> Table:
     """Return ``cause`` for each direction, and the evidence derived from several tables.
 
     Parameters
@@ -357,16 +357,16 @@ def judged(table: Table, rounds: Table, loss_indications: Table) -> Table:
     rounds, loss_indications
         Tables of rounds and loss indications.
     """
-    found = loss_evidence(table, rounds, loss_indications)
-    causes = decided(Evidence.of(table | found))
+    found = loss_origin_columns(table, rounds, loss_indications)
+    causes = causes_by_rules(Evidence.of(table | found))
     natural = np.zeros(causes.size, dtype=bool)
     for cause, limits in STATES.items():
         natural |= (causes == cause) & np.isin(table["limited_by"], limits)
-    shared = sharing(table, rounds, loss_indications, np.flatnonzero(causes == LINK))
+    shared = flows_sharing_a_link(table, rounds, loss_indications, np.flatnonzero(causes == LINK))
     return found | shared | {"cause": causes, "cause_evident": ~natural & (causes != UNKNOWN)}
 
 
-def refined(table: Table) -> Table:
+def columns_corrected_by_cause(table: Table) -> Table:
     """Return the columns corrected by the cause, so that no value contradicts it.
 
     Time in states that only look different is moved to the state of the cause. Without a full
