@@ -101,13 +101,13 @@ class Note:
     Parameters
     ----------
     why
-        The text; with ``named``, up to the names of the metrics.
+        The text of the warning, without the names of the metrics at its end if ``named`` is true.
     metrics
         Names of the metrics, or of a table; none if it affects every value.
     kind
         One of the kinds above.
     named
-        True if the text ends with the names of the metrics.
+        Whether the names of the metrics are appended to the text.
     suggestions
         Requests that avoid the problem; front ends write them in their own syntax.
     """
@@ -135,7 +135,7 @@ class Note:
         return fields | ({"suggestions": listed} if listed else {})
 
     def about(self, shown: Collection[str]) -> Note | None:
-        """Return the note without the names of other metrics, None if it affects only others."""
+        """Return the note with only the metrics in ``shown``; None if it affects none of them."""
         if not self.metrics:
             return self
         names = tuple(name for name in self.metrics if name in shown)
@@ -278,7 +278,7 @@ class Answer:
 
     @property
     def withheld(self) -> bool:
-        """True if there are no metrics; ``reason`` states why, tables help to find the cause."""
+        """True if there are no metrics; ``reason`` states why."""
         return self.incomplete_reason is not None and not self.metrics
 
     def __getitem__(self, metric: str) -> float:

@@ -25,7 +25,7 @@ DRIFT_LEVEL = 0.01
 """Share of answers without a trend in which the test may find one."""
 
 MIN_CHANGE = 0.005
-"""A trend that changes a metric by less than this share of its value has no consequences."""
+"""A trend is ignored if it changes a metric by less than this share of its value."""
 
 MIN_CYCLES = 24
 """A run is long if it has this many cycles of a source: an OFF time and the file after it, or for

@@ -57,8 +57,8 @@ GARWOOD: dict[float, tuple[float, float]] = {
 """Both ends of the exact interval of the mean of a Poisson count (Garwood 1936)."""
 
 COSINES = 8
-"""Number of low frequencies for the variance of one run: few enough to include correlations over
-1/30 of the run, enough for a t quantile of 2.31."""
+"""Number of low frequencies for the variance of one run. It is small enough to include
+correlations over 1/30 of the run, and large enough for a t quantile of 2.31."""
 
 
 CORRELATED_Z = 1.282

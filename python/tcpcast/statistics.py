@@ -30,7 +30,7 @@ UNITS = 32
 few enough that a batch is long compared with the correlation time."""
 
 MIN_EVENTS = 10
-"""With fewer events most units are empty, and a t interval is unreliable."""
+"""Minimum number of events for a t interval; with fewer events, most units are empty."""
 
 MIN_UNITS = 16
 """Minimum number of units for a precision."""
@@ -40,7 +40,8 @@ SHORTEST_GROWTH, LONGEST_GROWTH = 1.5, 2.0
 of which may find a half-width that is small by chance; the maximum limits the excess."""
 
 TOO_SHORT_Z = 2.576
-"""Significant lag-1 correlation in standard errors: 0.5 % of independent metrics exceed it."""
+"""Lag-1 correlation, in standard errors, above which units are correlated; 0.5 % of independent
+metrics exceed it."""
 
 TOO_SHORT_LEVEL = 0.02
 """Share of answers with independent units that may be reported as too short. With a separate test

@@ -60,7 +60,8 @@ MEASURES: dict[str, Callable[[Sequence[float]], float]] = {
     "last / first": lambda values: values[-1] / values[0],
     "rises": lambda values: 100 * fmean(b >= a for a, b in pairwise(values)),
 }
-"""Statistics of computed values. The shares, of rows and of rises from row to row, are in %."""
+"""Statistics of computed values. Shares of rows, and shares of increases from one row to the next,
+are in %."""
 
 _PERCENT = ("share above 0", "rises")
 

@@ -77,12 +77,12 @@ def published_text(row: Row) -> str:
 
 
 def own_text(row: Row) -> str:
-    """Return the own value with as many digits as the printed one, or with three."""
+    """Return tcpcast's value with as many digits as the printed one, or with three."""
     return _figure_text(row, row.own)
 
 
 def other_texts(row: Row) -> tuple[str, ...]:
-    """Return further own values with the digits of the row, withheld ones in brackets."""
+    """Return further values of tcpcast with the digits of the row, withheld ones in brackets."""
     texts = [_figure_text(row, figure) for figure in row.others]
     for index, (figure, withheld) in enumerate(zip(row.others, row.withheld, strict=False)):
         if withheld and figure is not None:
@@ -131,7 +131,7 @@ def _to_the_digit(row: Row) -> bool:
 
 
 def cause_text(row: Row) -> str:
-    """Return the own value after the change that explains a difference, or ""."""
+    """Return tcpcast's value after the change that explains a difference, or ""."""
     return "" if row.cause is None else _figure_text(row, row.cause.own)
 
 

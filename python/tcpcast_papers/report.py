@@ -139,7 +139,7 @@ class Report:
         return Document(self.title, [*parts, Heading("Reproduce"), Code(again)])
 
     def to_json(self) -> dict[str, Any]:
-        """Return the machine-readable report: every row with its published and own value."""
+        """Return the machine-readable report: every row with its published value and tcpcast's."""
         sections = [
             {
                 "title": section.title,
@@ -190,10 +190,10 @@ def _spared(section: Section, column: Column) -> Column:
 
 
 def _figures(section: Section) -> Iterator[Part]:
-    from tcpcast.report.figures import inline  # noqa: PLC0415 - matplotlib is slow to import
+    from tcpcast.report.figures import figure_as_svg  # noqa: PLC0415 - matplotlib is slow to import
 
     for drawn in section.figures:
-        yield replace(inline(drawn.path.stem, drawn.figure), caption=section.title)
+        yield replace(figure_as_svg(drawn.path.stem, drawn.figure), caption=section.title)
 
 
 def _row_json(report: Report, section: Section, row: Row) -> dict[str, Any]:

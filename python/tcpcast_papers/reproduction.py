@@ -1,9 +1,9 @@
-"""Results of a reproduction: published and own values side by side, with a verdict per row.
+"""Results of a reproduction: published values and tcpcast's side by side, with a verdict per row.
 
 Each row states whether the two values agree within a :class:`Tolerance`, which the page lists.
 A row has no tolerance and no verdict if the paper prints no value, or if its value is not meant to
-be reproduced. A value that does not agree may have a :class:`Cause`: the own value after one change
-of the simulation, which shows the origin of the difference.
+be reproduced. A value that does not agree may have a :class:`Cause`: tcpcast's value after one
+change of the simulation, which shows the origin of the difference.
 """
 
 from __future__ import annotations
@@ -130,14 +130,14 @@ PRINTED_DIGITS = Tolerance(printed_digits=True)
 
 @dataclass(frozen=True, slots=True)
 class Cause:
-    """A possible reason for a difference, shown by a second own value.
+    """A possible reason for a difference, shown by a second value of tcpcast.
 
     Parameters
     ----------
     reason
         The change in a few words, such as ``the phase of the loop``.
     own
-        Own value after the change, in the unit of the row.
+        tcpcast's value after the change, in the unit of the row.
     """
 
     reason: str
@@ -146,9 +146,8 @@ class Cause:
     def spans(self, own: float, reach: tuple[float, float]) -> bool:
         """Return whether the range from ``own`` to the value of the cause meets ``reach``.
 
-        The cause moves the own value across this range, so it explains every published value
-        inside, including one that the tolerance moves there. It does not explain values
-        outside of the range.
+        The cause moves tcpcast's value across this range, so it explains every published value
+        inside the range, and within the tolerance of its ends. It does not explain other values.
         """
         if not (math.isfinite(own) and math.isfinite(self.own)):
             return False
@@ -158,7 +157,7 @@ class Cause:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A published value and the own value of the same quantity.
+    """A published value, and tcpcast's value of the same quantity.
 
     Parameters
     ----------
@@ -169,7 +168,7 @@ class Row:
     published
         Value as printed, or the range of a statement, or None if the paper prints none.
     own
-        Own value, with ``low`` and ``high`` if it has a 95 % interval.
+        tcpcast's value, with ``low`` and ``high`` if it has a 95 % interval.
     tolerance
         Tolerance; None if the row is only shown.
     settle
@@ -180,7 +179,7 @@ class Row:
     explained_by
         Possible cause of a difference, or None if none is known.
     others
-        Further own values, one for each of the section's ``others``; None for a gap.
+        Further values of tcpcast, one for each of the section's ``others``; None for a gap.
     withheld
         Whether each of ``others`` failed its own tests and is therefore shown in brackets.
     judged
@@ -221,7 +220,7 @@ class Row:
 
     @property
     def difference(self) -> float | None:
-        """Own minus published: percentage points if the unit is %, else a ratio to published."""
+        """Difference from the published value: percentage points for unit %, else relative."""
         if self.published is None or self.own is None:
             return None
         gap = self.own - self.published.value
@@ -260,10 +259,10 @@ class Row:
 
 @dataclass(slots=True)
 class Section:
-    """A table or figure of the paper: rows, own figures and remarks.
+    """A table or figure of the paper: rows, figures by tcpcast, and remarks.
 
-    ``others`` names columns of further own values, which have no verdict. ``claims`` is true for
-    the section with the paper's statements, whose verdicts are counted separately.
+    ``others`` names columns of further values of tcpcast, which have no verdict. ``claims`` is
+    true for the section with the paper's statements, whose verdicts are counted separately.
     """
 
     title: str

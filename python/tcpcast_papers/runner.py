@@ -94,7 +94,7 @@ class Paper(Generic[SampleSizes, Simulated]):
         threads: int | None = None,
         force: bool = False,
     ) -> Report:
-        """Compare the paper's values with own values; run each simulation once.
+        """Compare the paper's values with tcpcast's; run each simulation once.
 
         Parameters
         ----------

@@ -1,8 +1,8 @@
 """Sheets: a table or figure of a paper as data.
 
 A sheet has cases, for example the lines of a CSV file, and quantities. Each quantity computes one
-value per case and reads the published value to compare it with. A claim of a paper is thus one line
-of data with its label, value and tolerance, and a quantity that computes the own value.
+value per case and reads the published value to compare it with. A claim of a paper is thus one
+line of data with its label, value and tolerance, and a quantity that computes tcpcast's value.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class Quantity(Generic[Runs, Case]):
     method
         Last cells of a row's label.
     computed
-        Computes the own value.
+        Computes tcpcast's value.
     published
         Value to compare with, or None.
     tolerance
@@ -60,7 +60,7 @@ class Quantity(Generic[Runs, Case]):
     note
         A comment on the row.
     causes
-        Possible reasons for a difference, each with the own value after one change. The row
+        Possible reasons for a difference, each with tcpcast's value after one change. The row
         states the first that explains the difference.
     unit
         Unit, if it differs from that of the sheet.

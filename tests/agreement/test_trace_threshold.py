@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 import tcpcast
-from tcpcast.captures.growth import growing
-from tcpcast.captures.model_rates import fed
+from tcpcast.captures.growth import window_growth_units
+from tcpcast.captures.model_rates import model_inputs
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -79,7 +79,7 @@ def growth(growths: list[float]) -> Table:
 
 def test_slow_start_shows_the_growth_of_the_window() -> None:
     table = directions(start_growth=[1.0, 0.5, 1.0, np.nan], start_acks=[0.5, 0.5, 1.0, np.nan])
-    result = growing(table, growth([0.0]) | {"direction": np.zeros(30, dtype=np.int64)})
+    result = window_growth_units(table, growth([0.0]) | {"direction": np.zeros(30, dtype=np.int64)})
     # A delayed acknowledgement for two packets is conclusive; one ack per packet is not.
     assert result["window_grows_by"].tolist()[:2] == ["packets", "acks"]
     assert result["window_grows_by"].tolist()[2:] == ["unknown", "unknown"]
@@ -87,7 +87,7 @@ def test_slow_start_shows_the_growth_of_the_window() -> None:
 
 def test_congestion_avoidance_shows_the_growth_except_for_cubic() -> None:
     table = directions(sack=[False, False, True, True])
-    result = growing(table, growth([1.0, 0.5, 1.0, 0.5]))
+    result = window_growth_units(table, growth([1.0, 0.5, 1.0, 0.5]))
     assert result["window_grows_by"].tolist() == ["packets", "acks", "packets", "unknown"]
 
 
@@ -96,7 +96,7 @@ def test_cubic_and_bbr_count_packets_by_default() -> None:
     # In the last direction slow start is conclusive, whatever the identified control.
     table = directions(looks_like=controls, sack=[True] * 5, start_acks=[1.0] * 4 + [0.5])
     table["start_growth"] = np.array([1.0] * 4 + [0.5])
-    result = growing(table, growth([0.5] * 5))
+    result = window_growth_units(table, growth([0.5] * 5))
     assert result["window_grows_by"].tolist() == [
         "unknown",
         "unknown",
@@ -110,4 +110,4 @@ def test_models_use_one_packet_per_ack_if_windows_grow_by_packets() -> None:
     names = ("rtt_mean_s", "t0_s", "w_max_pkts")
     table = directions(**{name: [1.0, 1.0, 1.0] for name in names})
     table["window_grows_by"] = np.array(["packets", "acks", "unknown"])
-    assert fed(table)["packets_per_ack"].tolist() == [1.0, 2.0, 2.0]
+    assert model_inputs(table)["packets_per_ack"].tolist() == [1.0, 2.0, 2.0]

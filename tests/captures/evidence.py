@@ -63,7 +63,7 @@ def measured(folder: Path) -> Iterator[dict[str, Any]]:
         if not case.right:
             continue
         name = f"{case.scenario}-{case.tap}"
-        with patch.object(verdict, "decided", wraps=verdict.decided) as decided:
+        with patch.object(verdict, "decided", wraps=verdict.causes_by_rules) as decided:
             capture = trace(folder / f"{name}.pcap.gz")
         (evidence_rows,) = decided.call_args.args
         index = heaviest(capture)

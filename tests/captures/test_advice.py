@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tcpcast.captures.advice import LIMITS, advice, shares
+from tcpcast.captures.advice import LIMITS, advice, share_of_own_limit
 from tcpcast.captures.predicted_gain import Gains, start_round_trips
 from tcpcast.models.cubic import cubic_response
 from tcpcast.models.parallel import limited_rate_pps
@@ -342,7 +342,7 @@ def test_advice_is_empty_without_limits() -> None:
 def test_every_limit_has_advice() -> None:
     rows = [direction(limit) for limit in LIMITS]
     table = {name: np.concatenate([row[name] for row in rows]) for name in rows[0]}
-    assert shares(table).tolist() == [1.0] * len(LIMITS)
+    assert share_of_own_limit(table).tolist() == [1.0] * len(LIMITS)
     texts = advice(table).tolist()
     assert texts == [sentence(limit) for limit in LIMITS], "a row does not depend on others"
 

@@ -9,13 +9,13 @@ import csv
 from pathlib import Path
 
 from evidence import evidence
-from tcpcast.captures.verdict import decided
+from tcpcast.captures.verdict import causes_by_rules
 
 ROWS = list(csv.DictReader((Path(__file__).parent / "evidence.csv").open(encoding="utf-8")))
 
 
 def test_measured_evidence_gives_the_true_cause() -> None:
-    causes = decided(evidence(ROWS)).tolist()
+    causes = causes_by_rules(evidence(ROWS)).tolist()
     wrong = [
         (row["capture"], row["cause"], verdict)
         for row, verdict in zip(ROWS, causes, strict=True)

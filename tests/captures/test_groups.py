@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tcpcast.captures.groups import groups, host
+from tcpcast.captures.groups import groups, host_address
 from tcpcast.errors import DomainError
 from tcpcast.models.parallel import (
     cumulative_throughput,
@@ -81,8 +81,8 @@ def test_flows_are_grouped_by_host(by: str, expected: dict[tuple[str, str], int]
 
 
 def test_host_is_the_address_without_port() -> None:
-    assert host("10.0.0.1:80") == "10.0.0.1"
-    assert host("[fd00::1]:80") == "fd00::1"
+    assert host_address("10.0.0.1:80") == "10.0.0.1"
+    assert host_address("[fd00::1]:80") == "fd00::1"
 
 
 @pytest.mark.parametrize(

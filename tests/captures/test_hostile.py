@@ -17,13 +17,13 @@ import pytest
 import tcpcast
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tcpcast.captures.flows import chosen
+from tcpcast.captures.flows import select_directions
 from tcpcast.captures.groups import WAYS
-from tcpcast.captures.models import model_tables, modelled
+from tcpcast.captures.models import model_results, model_tables
 from tcpcast.captures.replay import replay
-from tcpcast.captures.selection import of_directions
+from tcpcast.captures.selection import restrict_to_directions
 from tcpcast.errors import CaptureError
-from tcpcast.report.text import laid_out
+from tcpcast.report.text import layout_lines
 from tcpcast.report.trace import capture_parts, csv_lines, json_lines, worst_first
 from tcpcast.report.trace_models import model_parts
 from tcpcast.scenario import Scenario
@@ -98,10 +98,10 @@ def record(  # noqa: PLR0917 - a header's fields
 def all_output(capture: Capture) -> list[str]:
     """Return the complete output about a capture."""
     rows = worst_first(capture.connections)
-    lines = laid_out(
+    lines = layout_lines(
         [
             *capture_parts(capture),
-            *model_parts(capture.connections, modelled(capture, rows), rows.size),
+            *model_parts(capture.connections, model_results(capture, rows), rows.size),
         ],
         1000,
     )
@@ -168,7 +168,9 @@ def test_random_segments_give_consistent_output(seed: int) -> None:
             assert not any(word in line for line in lines), word
         for which in (None, "all"):
             try:
-                written = replay(of_directions(capture, chosen(capture, which)), "again")
+                written = replay(
+                    restrict_to_directions(capture, select_directions(capture, which)), "again"
+                )
             except tcpcast.CaptureError as error:
                 expected = ("no round-trip time", "no connection", "no scenario can be derived")
                 assert any(words in str(error) for words in expected)  # noqa: PT017

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 import tcpcast
-from tcpcast.captures.flows import chosen
+from tcpcast.captures.flows import select_directions
 from tcpcast.captures.models import CALLED, OF_LOSS, lost_ratio, model_errors
 from tcpcast.models.bbr import bbr_bound
 from tcpcast.models.cubic import cubic_response
@@ -187,11 +187,11 @@ def test_connection_argument_selects_directions(capture: Capture) -> None:
         "10.0.0.2:81 > 10.0.0.1:80": [1], "10.0.0.2>10.0.0.1:80": [1, 3],
     }  # fmt: skip
     for argument, rows in cases.items():
-        assert chosen(capture, argument).tolist() == rows, argument
+        assert select_directions(capture, argument).tolist() == rows, argument
     with pytest.raises(tcpcast.CaptureError, match=r"no connection 4 .* a number from 3 to 8"):
-        chosen(capture, 4)
+        select_directions(capture, 4)
     with pytest.raises(tcpcast.CaptureError, match=r'"10\.0\.0\.9".*for example "10\.0'):
-        chosen(capture, "10.0.0.9")
+        select_directions(capture, "10.0.0.9")
 
 
 @pytest.mark.skipif(not SHARED.is_dir(), reason="no shared captures")

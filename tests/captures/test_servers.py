@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from tcpcast.captures import Capture, trace
-from tcpcast.captures.failed import explained
+from tcpcast.captures.failed import failure_sentences
 from verdicts import Verdict, heaviest, verdicts
 
 FOLDERS = [parent / "shared/captures/offload" for parent in Path(__file__).resolve().parents]
@@ -107,7 +107,7 @@ def test_forwarding_host_is_analysed_on_one_interface() -> None:
 def test_unanswered_syn_is_reported() -> None:
     capture = read("synretry-client")
     assert capture.rest["unanswered"] == 1
-    (line,) = explained(capture.failed)
+    (line,) = failure_sentences(capture.failed)
     assert "10.77.2.1:59564 > 10.77.1.99:80: 4 SYNs over 3.05 s without a response" in line
 
 

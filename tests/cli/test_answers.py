@@ -14,7 +14,7 @@ from tcpcast.compare import compare_all
 from tcpcast.report.full_report import run_document
 from tcpcast.report.load_answers import read_saved
 from tcpcast.report.run import remarks
-from tcpcast.report.summary import caveats, worst
+from tcpcast.report.summary import caveats, worst_warnings
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -103,11 +103,11 @@ def test_interval_warning_lists_affected_metrics() -> None:
         "too few files; no interval for the goodput that 95 % reach",
         *("look twice", "no room"),
     ]
-    assert list(map(str, worst(caveats(answer), {"b_s", "c_s"}))) == [
+    assert list(map(str, worst_warnings(caveats(answer), {"b_s", "c_s"}))) == [
         *("no room", "look twice"),
         "the run is too short; check the intervals of b_s",
     ]
-    assert list(map(str, worst(caveats(answer), {"c_s"}))) == ["no room", "look twice"]
+    assert list(map(str, worst_warnings(caveats(answer), {"c_s"}))) == ["no room", "look twice"]
     copied = pickle.loads(pickle.dumps(warning))
     assert (copied, copied.metrics) == (warning, ("a_s", "b_s"))
 

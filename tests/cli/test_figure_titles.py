@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 from tcpcast.engines import REGISTRY
 from tcpcast.report.chart import MAX_LEGEND
 from tcpcast.report.figure_titles import class_title, flow_names
-from tcpcast.report.figures import drawn
+from tcpcast.report.figures import iter_figures
 from tcpcast.report.palette import class_styles, engine_look, stack_colour
 from tcpcast.report.quantity import UNTRUSTED, scale_of
-from tcpcast.report.sweep_cells import Cells, along
+from tcpcast.report.sweep_cells import Cells, swept_key
 from tcpcast.report.sweep_titles import title
 
 from cli.made_up import calculated, simulated
@@ -53,7 +53,7 @@ def is_drawn(number: float, values: np.ndarray[Any, Any]) -> bool:
 
 @pytest.mark.parametrize("answers", [[simulated()], [calculated()], [calculated(), simulated()]])
 def test_numbers_of_messages_are_drawn(scenario: Scenario, answers: list[Answer]) -> None:
-    shown = dict(drawn(answers, scenario))
+    shown = dict(iter_figures(answers, scenario))
     assert set(shown) == {"states", "sharing", "queue"}
     for name, figure in shown.items():
         text = " ".join(figure.get_suptitle().split())
@@ -66,7 +66,7 @@ def test_numbers_of_messages_are_drawn(scenario: Scenario, answers: list[Answer]
 
 
 def test_the_message_about_the_queue_is_its_median(scenario: Scenario) -> None:
-    figure = dict(drawn([simulated()], scenario))["queue"]
+    figure = dict(iter_figures([simulated()], scenario))["queue"]
     (line, *_) = figure.axes[0].lines
     x, above = (np.asarray(each, dtype=float) for each in line.get_data())
     stated = numbers(figure.get_suptitle())[0]
@@ -139,7 +139,7 @@ def curve(values: list[float], half: float, marks: list[str] | None = None) -> C
 
 
 def message(cells: Cells, levels: list[float] | None = None) -> tuple[str, float]:
-    x = along(KEY, [0.001 * (row + 1) for row in range(cells.value.size)], "ratio", "1")
+    x = swept_key(KEY, [0.001 * (row + 1) for row in range(cells.value.size)], "ratio", "1")
     scale = scale_of(METRIC, float(cells.value.max()))
     return title(METRIC, [cells], [x], scale, levels or []), scale.factor
 
@@ -179,7 +179,7 @@ def test_a_level_is_crossed_only_beyond_the_intervals(
 
 
 def test_a_map_names_a_range_only_if_its_ends_differ() -> None:
-    keys = [along(key, [0.01, 0.02], "ratio", "1") for key in (KEY, "network.ack_loss")]
+    keys = [swept_key(key, [0.01, 0.02], "ratio", "1") for key in (KEY, "network.ack_loss")]
     for half, word in ((0.01, "ranges from"), (0.5, "does not differ")):
         flat = curve([2e6, 3e6, 4e6, 4.5e6], half)
         parts = {name: getattr(flat, name).reshape(2, 2) for name in ("value", "low", "high")}

@@ -171,7 +171,7 @@ def test_windows_figure_shows_complete_run_and_every_flow(
 
 def test_window_ranges_include_value_at_interval_start() -> None:
     time, window = np.array([1.0, 1.1, 6.01]), np.array([4, 2, 9])
-    extremes = window_figures.ranges(time, window, 0.0, 8.0)
+    extremes = window_figures.window_ranges(time, window, 0.0, 8.0)
     per_second = window_figures.SPANS // 8
     first, second, third, later = (
         extremes.low[second_index * per_second] for second_index in (0, 1, 3, 7)
@@ -208,7 +208,7 @@ def test_regime_figure_shows_simulated_points(
 
 def test_flow_rates_include_all_packets_of_run() -> None:
     time, sequence = np.array([0.5, 1.5, 2.5, 7.5]), np.array([0, 1, 5, 0])
-    edges, rate = window_figures.rates(time, sequence, 0.0, 8.0)
+    edges, rate = window_figures.send_rates(time, sequence, 0.0, 8.0)
     # Numbers between two recorded ones were also sent; a smaller number starts a connection.
     assert (rate * np.diff(edges)).sum() == pytest.approx(7)
     spans = window_figures.RATE_SPANS // 8

@@ -15,7 +15,7 @@ from tcpcast.engines.file_goodput import (
     goodput_tail_table,
 )
 from tcpcast.report import figures
-from tcpcast.report.goodput_figures import distribution, ends
+from tcpcast.report.goodput_figures import distribution, shown_goodput_range
 from tcpcast.report.run import run_parts
 from tcpcast.report.text import text as plain
 
@@ -78,7 +78,7 @@ def test_file_goodput_figure_matches_recorded_counts(spread: float) -> None:
     assert 0.99 < float(density @ widths) <= 1.0 + 1e-9
     middle = edges[np.searchsorted(np.cumsum(density * widths), 0.5)]
     assert middle == pytest.approx(5e5, rel=0.15 if spread > 0.1 else 0.02)
-    low, high = ends(answer.tables["file_goodput_tail"], ("by_file",))
+    low, high = shown_goodput_range(answer.tables["file_goodput_tail"], ("by_file",))
     assert np.log(high / low) == pytest.approx(2 * 3.1 * spread, rel=0.2, abs=0.03)
 
 
@@ -109,7 +109,7 @@ def test_axis_below_one_decade_has_no_minor_tick_labels(scenario: Scenario) -> N
         "goodput_bps": np.geomspace(2e4, 9e4, 100),
         "by_file": shares,
     }
-    figure = dict(figures.drawn([answer], scenario))["file-goodput"]
+    figure = dict(figures.iter_figures([answer], scenario))["file-goodput"]
     (axes,) = figure.axes
     figure.draw_without_rendering()
     shown = [tick.label1 for tick in axes.xaxis.get_minor_ticks() if tick.label1.get_visible()]

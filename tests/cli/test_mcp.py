@@ -25,9 +25,9 @@ from anyio.from_thread import start_blocking_portal
 from mcp import Client
 from mcp.client.stdio import StdioServerParameters
 from tcpcast.cli import main
-from tcpcast.cli.mcp import MAX_LINE_BYTES, MAX_RUNNING, MAX_WAITING, Calls
-from tcpcast.cli.mcp_tools import MAX_ARGUMENT_BYTES, MAX_ROWS, tools
-from tcpcast.cli.mcp_worker import reduced
+from tcpcast.cli.mcp import MAX_LINE_BYTES, MAX_RUNNING, MAX_WAITING, ToolCalls
+from tcpcast.cli.mcp_tools import MAX_ARGUMENT_BYTES, MAX_ROWS, tools_by_name
+from tcpcast.cli.mcp_worker import reduce_document
 from tcpcast.errors import MachineError
 from tcpcast.scenario import read_packaged_text
 
@@ -203,8 +203,8 @@ def test_simulations_of_a_plan_are_returned_on_request() -> None:
     tables = {"simulated": {"columns": {"buffer_pkts": [10, 20]}}}
     document = {"plan": {"tables": tables, "verified": [{"engine": "packet"}] * 2}}
     expected = {"tables": tables, "verified": [], "omitted": {"verified": 2}}
-    assert reduced(document, MAX_ROWS, []) == {"plan": expected}
-    assert reduced(document, MAX_ROWS, ["verified"]) == document
+    assert reduce_document(document, MAX_ROWS, []) == {"plan": expected}
+    assert reduce_document(document, MAX_ROWS, ["verified"]) == document
 
 
 def test_a_scenario_below_the_folder_is_read(session: Session) -> None:
@@ -406,7 +406,7 @@ def test_further_calls_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     running = 0
     most = 0
 
-    async def run(_self: Calls, _request: dict[str, Any]) -> dict[str, str]:
+    async def run(_self: ToolCalls, _request: dict[str, Any]) -> dict[str, str]:
         nonlocal running, most
         running += 1
         most = max(most, running)
@@ -414,10 +414,10 @@ def test_further_calls_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
         running -= 1
         return {"document": "{}", "messages": ""}
 
-    monkeypatch.setattr(Calls, "_run", run)
+    monkeypatch.setattr(ToolCalls, "_run", run)
 
     async def ask() -> list[Any]:
-        calls = Calls(None, 1.0)
+        calls = ToolCalls(None, 1.0)
         params = type("Params", (), {"name": "predict", "arguments": {"rtt": "50ms"}})
         return await asyncio.gather(*(calls.answer(None, params) for _ in range(50)))  # type: ignore[arg-type]
 
@@ -428,9 +428,13 @@ def test_further_calls_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_arguments_of_tools_are_options_of_the_commands() -> None:
-    request = tools()["plan"].request({"question": "streams", "rate": "1gbit", "verify": True})
+    request = tools_by_name()["plan"].request(
+        {"question": "streams", "rate": "1gbit", "verify": True}
+    )
     assert request["words"] == ["plan", "streams", "--rate=1gbit", "--verify", "--json", "--"]
-    request = tools()["run"].request({"scenario": "-x", "set": ["a=1", "b=2"], "tables": ["queue"]})
+    request = tools_by_name()["run"].request(
+        {"scenario": "-x", "set": ["a=1", "b=2"], "tables": ["queue"]}
+    )
     assert request["words"] == ["run", "--set=a=1", "--set=b=2", "--json", "--", "-x"]
     assert request["tables"] == ["queue"]
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import tcpcast
 from tcpcast import Scenario
-from tcpcast.report.figures import drawn
+from tcpcast.report.figures import iter_figures
 from tcpcast.report.leading import percentile_table
 
 
@@ -53,7 +53,7 @@ def test_classes_have_own_percentiles_and_no_common_mean() -> None:
     assert "ON time  " not in before_classes.partition("percentiles")[0]
     assert "file goodput" not in shown
     assert "shared_rate_bps" not in answers["packet"].tables["states"]
-    figures = [name for name, _ in drawn(answers, MIXED)]
+    figures = [name for name, _ in iter_figures(answers, MIXED)]
     assert "sharing" not in figures
 
 

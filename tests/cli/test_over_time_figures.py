@@ -10,7 +10,7 @@ import pytest
 from tcpcast.cli import main
 from tcpcast.report import figures
 from tcpcast.report.chart import wrapped
-from tcpcast.report.figures import drawn
+from tcpcast.report.figures import iter_figures
 
 from cli.made_up import simulated
 
@@ -52,7 +52,7 @@ def answer(half: float = np.nan) -> Answer:
 
 
 def draw_figure(example: Answer, scenario: Scenario, name: str) -> Figure:
-    return dict(drawn([example], scenario))[name]
+    return dict(iter_figures([example], scenario))[name]
 
 
 def legend(figure: Figure) -> list[str]:
@@ -121,7 +121,7 @@ def test_over_time_is_in_html_report_but_not_in_json(
 
 
 def test_inline_svg_has_coordinates_with_two_decimals(scenario: Scenario) -> None:
-    part = figures.inline("over-time", draw_figure(answer(), scenario, "over-time"))
+    part = figures.figure_as_svg("over-time", draw_figure(answer(), scenario, "over-time"))
     paths = re.findall(r' d="([^"]*)"', part.svg)
     assert paths
     assert not any(re.search(r"\.[0-9]{3}", path) for path in paths)

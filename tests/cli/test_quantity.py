@@ -7,10 +7,10 @@ from tcpcast.answer import UNITS, Metric
 from tcpcast.compare import Difference
 from tcpcast.report.quantity import (
     Scale,
-    amount,
+    amount_text,
     difference_text,
     interval_text,
-    label,
+    metric_words,
     scale_of,
     value_text,
 )
@@ -88,7 +88,7 @@ def test_difference_text_has_percent_or_percentage_points(
 
 
 def test_metrics_have_distinct_labels() -> None:
-    labels = {name: label(name) for name in UNITS}
+    labels = {name: metric_words(name) for name in UNITS}
     assert labels["rtt_mean_s"] == "mean RTT"
     assert labels["queue_max_pkts"] == "max queue"
     assert labels["on_time_s"] == "ON time"
@@ -99,13 +99,13 @@ def test_metrics_have_distinct_labels() -> None:
 
 
 def test_amounts_have_readable_units() -> None:
-    assert amount(10e6, "bit/s") == "10 Mbit/s"
-    assert amount(0.05, "s") == "50 ms"
-    assert amount(float("inf"), "bit/s") == "unlimited"
+    assert amount_text(10e6, "bit/s") == "10 Mbit/s"
+    assert amount_text(0.05, "s") == "50 ms"
+    assert amount_text(float("inf"), "bit/s") == "unlimited"
 
 
 def test_large_amounts_have_no_exponent() -> None:
-    assert amount(1e16, "bit/s") == "10,000,000 Gbit/s"
-    assert amount(86400.0, "s") == "86,400 s"
+    assert amount_text(1e16, "bit/s") == "10,000,000 Gbit/s"
+    assert amount_text(86400.0, "s") == "86,400 s"
     large = load("local-loop", changes={"network.bottleneck.buffer": "2000000pkt"})
     assert "buffer 2,000,000 packets" in describe(large)

@@ -290,7 +290,7 @@ def test_report_of_saved_answers_needs_no_simulation(
     tmp_path: Path, capsys: Output, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     original, rewritten = tmp_path / "a.html", tmp_path / "b.html"
-    monkeypatch.setattr("tcpcast.report.figures.inline", digest_figure)
+    monkeypatch.setattr("tcpcast.report.figures.figure_as_svg", digest_figure)
     saved = saved_answers(tmp_path, capsys, "--html", str(original))
     monkeypatch.setattr("tcpcast.engines.answer", None)
     assert main(["report", str(saved), "--out", str(rewritten)]) in {0, 1}

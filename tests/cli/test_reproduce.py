@@ -10,7 +10,7 @@ import pytest
 from tcpcast.cli import main
 from tcpcast.cli.commands import PAPERS
 from tcpcast.papers import find_paper_packages
-from tcpcast.report.text import laid_out, text
+from tcpcast.report.text import layout_lines, text
 from tcpcast_papers.page import write
 from tcpcast_papers.report import Report
 from tcpcast_papers.reproduction import Cause, Printed, Row, Section, Tolerance
@@ -108,7 +108,7 @@ def test_additional_columns_are_shown_if_terminal_is_wide(
 
 
 def test_only_unexplained_differences_are_highlighted() -> None:
-    lines = laid_out(report(EXPLAINED, DIFFERS).parts(), 130)
+    lines = layout_lines(report(EXPLAINED, DIFFERS).parts(), 130)
     yellow = [line.styled for line in lines if "33m" in line.styled]
     assert len(yellow) == 2  # in the table and in the summary
     assert all("500.0" in line for line in yellow)

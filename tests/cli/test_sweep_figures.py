@@ -10,7 +10,7 @@ import pytest
 import tcpcast
 from tcpcast.cli import main
 from tcpcast.errors import TcpcastError
-from tcpcast.report.sweep_cells import along, cells
+from tcpcast.report.sweep_cells import metric_grids, swept_key
 from tcpcast.report.sweep_figures import drawn_sweep, read_levels
 from tcpcast.sweeps import prepare_sweep
 
@@ -67,8 +67,8 @@ def test_simulated_curves_have_points_and_bands() -> None:
     short = tcpcast.load("lossy-path", changes={"run.duration": "4s", "run.warmup": "1s"})
     results = tcpcast.sweep(short, vary, engines=["pftk", "packet"], replications=3, processes=1)
     table = results.to_arrow().to_pydict()
-    axes = {RTT: along(RTT, table[RTT], "time", "s")}
-    formula, packet = cells(table, "goodput_bps", axes)
+    axes = {RTT: swept_key(RTT, table[RTT], "time", "s")}
+    formula, packet = metric_grids(table, "goodput_bps", axes)
     assert (formula.simulated, packet.simulated) == (False, True)
     assert np.isnan(formula.low).all()
     assert (packet.low < packet.value).all()

@@ -128,7 +128,7 @@ def test_report_lists_inapplicable_and_incomplete_answers() -> None:
 
 
 def test_untrusted_values_are_dimmed_on_colour_terminals(pair: list[Answer]) -> None:
-    lines = text.laid_out(run_parts(compare_all(pair)), 100)
+    lines = text.layout_lines(run_parts(compare_all(pair)), 100)
     assert any("\x1b[2m48.70†\x1b[0m" in line.styled for line in lines)
 
 

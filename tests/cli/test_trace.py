@@ -21,7 +21,7 @@ from tcpcast.captures import rows
 from tcpcast.captures.table import endpoint
 from tcpcast.cli import main
 from tcpcast.report import text as layout
-from tcpcast.report.text import laid_out, text
+from tcpcast.report.text import layout_lines, text
 from tcpcast.report.trace import capture_parts, worst_first
 
 if TYPE_CHECKING:
@@ -208,7 +208,7 @@ def test_layout_time_is_linear_in_rows(
         return width(column)
 
     monkeypatch.setattr(layout, "column_width", count_call)
-    assert len(list(laid_out(capture_parts(capture), 80))) > 2000
+    assert len(list(layout_lines(capture_parts(capture), 80))) > 2000
     assert calls < 100
     (row,) = rows(tcpcast.trace(TRANSFER).connections)
     assert list(rows(capture.connections)) == 2000 * [row]

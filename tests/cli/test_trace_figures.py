@@ -15,14 +15,14 @@ from tcpcast.cli import main
 from tcpcast.report.trace_figures import plot
 from tcpcast.report.trace_figures.direction_data import (
     Direction,
+    file_name_prefixes,
     file_stem,
-    stems,
     worst_directions,
 )
 from tcpcast.report.trace_figures.model import interval_points, model_figures
-from tcpcast.report.trace_figures.over_time import draw_over_time, shares
+from tcpcast.report.trace_figures.over_time import covered_shares, draw_over_time
 from tcpcast.report.trace_figures.palette import CAUSES, LIMITS
-from tcpcast.report.trace_figures.sequence import DETAIL_SENDS, detail, draw_sequence
+from tcpcast.report.trace_figures.sequence import DETAIL_SENDS, detail_span, draw_sequence
 
 matplotlib_text = pytest.importorskip("matplotlib.text")
 matplotlib_figure = pytest.importorskip("matplotlib.figure")
@@ -181,8 +181,8 @@ def test_detail_of_thinned_trail_is_not_longer() -> None:
 def test_detail_without_retransmissions_shows_start() -> None:
     table = trail(1000)
     time = (table["time"] - START) / np.timedelta64(1, "s")
-    assert detail(time, table) == pytest.approx((0.0, DETAIL_SENDS * 0.01))
-    assert detail(time[:300], {name: column[:300] for name, column in table.items()}) is None
+    assert detail_span(time, table) == pytest.approx((0.0, DETAIL_SENDS * 0.01))
+    assert detail_span(time[:300], {name: column[:300] for name, column in table.items()}) is None
 
 
 def test_direction_without_data_has_no_figure() -> None:
@@ -236,9 +236,11 @@ def test_large_window_is_noted_above_axis() -> None:
 
 def test_time_shares_are_split_at_interval_edges() -> None:
     edges = np.linspace(0, 10, 6)
-    result = shares(np.array([4.0, 0.0]), np.array([3.0, 1.0]), edges)
+    result = covered_shares(np.array([4.0, 0.0]), np.array([3.0, 1.0]), edges)
     assert result == pytest.approx([0.5, 0, 1, 0.5, 0])
-    assert shares(np.array([2.0]), np.array([100.0]), edges) == pytest.approx([0, 1, 1, 1, 1])
+    assert covered_shares(np.array([2.0]), np.array([100.0]), edges) == pytest.approx(
+        [0, 1, 1, 1, 1]
+    )
 
 
 def capture_with_intervals(directions: int = 1) -> Capture:
@@ -308,9 +310,9 @@ def test_single_interval_has_no_model_figure() -> None:
 
 def test_figure_file_names_are_unique_and_portable() -> None:
     capture = tcpcast.trace(TRANSFER)
-    assert stems([capture, capture]) == ["transfer", "transfer-2"]
+    assert file_name_prefixes([capture, capture]) == ["transfer", "transfer-2"]
     capture.file = "-"
-    assert stems([capture]) == ["stdin"]
+    assert file_name_prefixes([capture]) == ["stdin"]
     assert file_stem("[fe80::1%eth0]:443") == "fe80-1-eth0_443"
     assert direction().name == "7-10.0.0.1_1025-fd00-2_80"
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 import tcpcast
-from tcpcast.captures.models import CALLED, modelled
+from tcpcast.captures.models import CALLED, model_results
 from tcpcast.cli import main
 from tcpcast.report.text import text
 from tcpcast.report.trace_models import model_parts
@@ -49,7 +49,7 @@ def test_models_option_prints_line_per_model(
 def test_directions_without_loss_are_summarized() -> None:
     capture = tcpcast.trace(TRANSFER)
     capture.connections["loss_indication_ratio"] = np.array([0.0])
-    line = text(model_parts(capture.connections, modelled(capture, np.array([0])), 1)).strip()
+    line = text(model_parts(capture.connections, model_results(capture, np.array([0])), 1)).strip()
     assert line == "1 direction has no loss indication, so models of loss do not apply"
 
 

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 import tcpcast
 from tcpcast.captures import rows
-from tcpcast.captures.selection import TABLES, of_directions, rows_of, tables
+from tcpcast.captures.selection import TABLES, restrict_to_directions, rows_of_direction, tables
 from tcpcast.cli import main
 from tcpcast.report.parquet import write_parquet
 
@@ -72,14 +72,14 @@ def test_unknown_table_is_rejected_with_suggestion(capsys: Output) -> None:
 
 def test_selected_directions_are_renumbered() -> None:
     capture = capture_with_two_directions()
-    second = of_directions(capture, np.array([1]))
+    second = restrict_to_directions(capture, np.array([1]))
     assert second.connections["connection"].tolist() == [9]
     assert second.connection_count == 1
     assert set(second.retransmissions["direction"].tolist()) == {0}
     assert second.retransmissions["time"].size * 2 == capture.retransmissions["time"].size
     assert second.segments == capture.connections["packets"][1]
     assert capture.connections["connection"].size == 2
-    part = rows_of(capture.intervals, 1)
+    part = rows_of_direction(capture.intervals, 1)
     assert "direction" not in part
     assert part["bytes"].sum() == capture.connections["bytes"][1]
 
@@ -134,7 +134,7 @@ def test_parquet_files_equal_tables(tmp_path: Path, capsys: Output) -> None:
 def test_parquet_types_do_not_depend_on_rows(tmp_path: Path) -> None:
     parquet = pytest.importorskip("pyarrow.parquet")
     full = tcpcast.trace(TRANSFER)
-    empty = of_directions(full, np.array([], dtype=np.intp))
+    empty = restrict_to_directions(full, np.array([], dtype=np.intp))
     write_parquet([full], tmp_path / "full")
     write_parquet([empty], tmp_path / "empty")
     for name in TABLES:
@@ -198,7 +198,7 @@ def test_same_capture_as_second_capture_prints_warning(capsys: Output) -> None:
 
 def test_comparison_of_captures_covers_selected_directions() -> None:
     both = tcpcast.trace(TRANSFER, after=TRANSFER)
-    none = of_directions(both, np.array([], dtype=np.intp))
+    none = restrict_to_directions(both, np.array([], dtype=np.intp))
     assert both.between["seen_at_both"].size == 1
     assert not none.between
 

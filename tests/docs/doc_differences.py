@@ -18,11 +18,20 @@ def rows(name: str) -> list[dict[str, str]]:
 
 
 def differences() -> str:
-    """Return, per reason, the number of different values and of captures, and the explanation."""
-    different = rows("trace_differences.csv")
+    """Return, per reason, the number of different values and of captures, and the explanation.
+
+    A reason is left out if it concerns a single capture in which tcpcast is right.
+    """
+    captures: dict[str, list[str]] = {}
+    for row in rows("trace_differences.csv"):
+        captures.setdefault(row["reason"], []).append(row["capture"])
+    in_table = {row["reason"] for row in _expert_counts()}
     return "".join(
-        _item(reason, [row["capture"] for row in different if row["reason"] == reason["reason"]])
+        _item(reason, captures[reason["reason"]])
         for reason in rows("trace_reasons.csv")
+        if len(set(captures[reason["reason"]])) > 1
+        or reason["right"] != "tcpcast"
+        or reason["reason"] in in_table
     )
 
 
@@ -39,20 +48,31 @@ EXPERTS = ROOT / "tests" / "captures"
 
 
 def experts() -> str:
-    """Return one row per capture with the counts of all three programs, and the reasons."""
-    with (EXPERTS / "expert_counts.csv").open(encoding="utf-8", newline="") as content:
-        result = list(csv.DictReader(content))
+    """Return the counts of all three programs, and the reasons of their differences.
+
+    Of several captures with the same reasons, the table has only the first one.
+    """
+    result = _expert_counts()
     figures = list(dict.fromkeys(("zero windows", *(row["figure"] for row in result))))
     lines = [["capture", *figures, "reasons"], ["---", *["---:"] * len(figures), "---"]]
+    shown = set()
     for capture in dict.fromkeys(row["capture"] for row in result):
         its = {row["figure"]: row for row in result if row["capture"] == capture}
+        reasons = ", ".join(dict.fromkeys(row["reason"] for row in its.values() if row["reason"]))
+        if reasons in shown:
+            continue
+        shown.add(reasons)
         cells = [_three(its[figure]) if figure in its else "" for figure in figures]
-        reasons = dict.fromkeys(row["reason"] for row in its.values() if row["reason"])
-        lines.append([f"`{capture.partition('.')[0]}`", *cells, ", ".join(reasons)])
+        lines.append([f"`{capture.partition('.')[0]}`", *cells, reasons])
     table = "".join(f"| {' | '.join(line)} |\n" for line in lines).replace("|  |", "| |")
     with (EXPERTS / "expert_reasons.csv").open(encoding="utf-8", newline="") as content:
         why = [f"- **{row['reason']}**: {row['why']}\n" for row in csv.DictReader(content)]
     return f"{table}\n{''.join(why)}"
+
+
+def _expert_counts() -> list[dict[str, str]]:
+    with (EXPERTS / "expert_counts.csv").open(encoding="utf-8", newline="") as content:
+        return list(csv.DictReader(content))
 
 
 def _three(row: dict[str, str]) -> str:

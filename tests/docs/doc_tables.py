@@ -351,7 +351,7 @@ def stacks() -> str:
     """Return the support of each stack by each engine; equal columns and equal rows are merged."""
     columns: dict[tuple[str, ...], list[str]] = {}
     for stack in STACKS:
-        cells = tuple(_fit(get_stack_support(engine, stack)) for engine in REGISTRY)
+        cells = tuple(_support(get_stack_support(engine, stack)) for engine in REGISTRY)
         columns.setdefault(cells, []).append(f"`{stack}`")
     engines: dict[tuple[str, ...], list[str]] = {}
     for engine, *row in zip(REGISTRY, *columns, strict=True):
@@ -360,10 +360,9 @@ def stacks() -> str:
     return _table(head, [[", ".join(names), *cells] for cells, names in engines.items()])
 
 
-def _fit(get_stack_support: StackSupport) -> str:
-    if get_stack_support.verdict is SupportLevel.REFUSED:
-        return f"refused: {get_stack_support.text}"
-    return get_stack_support.text or "applies"
+def _support(support: StackSupport) -> str:
+    words = {SupportLevel.REFUSED: "refused", SupportLevel.UNCHECKED: "not validated"}
+    return words.get(support.verdict) or support.text or "applies"
 
 
 BEST_FOR = {

@@ -12,7 +12,7 @@ import tcpcast
 from tcpcast.report.quantity import Scale, interval_text
 from tcpcast.scenario.stack_facts import describe_stack
 from tcpcast.scenario.tcp import STACKS
-from tcpcast.web.questions.question_form import typed
+from tcpcast.web.questions.question_form import without_omitted
 from tcpcast.web.questions.winner import WINNER
 from tcpcast.web.simulation import simulate
 
@@ -173,7 +173,7 @@ def test_winner_simulates_deep_buffers_longer(page: Page) -> None:
 
 def test_drifting_shares_have_no_interval() -> None:
     values = {field.name: field.default for field in WINNER.fields} | {"buffer": "16bdp"}
-    tables = typed(dict(WINNER.tables(values)))
+    tables = without_omitted(dict(WINNER.tables(values)))
     tables["run"]["duration"] = "60s"
     (answer,) = tcpcast.run(tcpcast.Scenario.from_dict(tables), ["packet"])
     shares = WINNER.simulated(values, answer)

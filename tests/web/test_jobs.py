@@ -124,7 +124,7 @@ def test_number_of_uploads_is_limited() -> None:
         async with contextlib.AsyncExitStack() as uploads:
             for _ in range(jobs.MAX_RUNNING):
                 await uploads.enter_async_context(queue.upload())
-            with pytest.raises(jobs.Full, match="are running"):
+            with pytest.raises(jobs.TooManyJobs, match="are running"):
                 queue.check_capacity()
         queue.check_capacity()
 

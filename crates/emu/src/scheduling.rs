@@ -8,8 +8,9 @@ use tcpcast_link::time::{MICROSECOND, Nanos};
 /// Requested time slice. A thread with a short slice gets the processor sooner, with an unchanged
 /// share.
 const SLICE: Nanos = 100 * MICROSECOND;
-/// Highest priority below real-time threads, if permitted. The kernel would stop a real-time thread
-/// for 50 ms if the thread used a processor completely.
+/// Highest priority below real-time threads; used only if permitted. A real-time priority would be
+/// worse, because the kernel stops a real-time thread for 50 ms if the thread uses a processor
+/// completely.
 const NICE: i32 = -20;
 
 /// First version of the kernel's `struct sched_attr`.

@@ -39,7 +39,7 @@ const EVENTS: [FlowEvent; 6] = [
 ];
 
 impl FlowEvent {
-    /// Order of simultaneous events; ties are broken at random.
+    /// Rank by which simultaneous events of different kinds are ordered.
     fn rank_at_equal_times(self) -> u64 {
         match self {
             Self::LossFeedback => 0,

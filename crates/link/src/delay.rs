@@ -109,7 +109,8 @@ impl<I, D: RandomSource> DelayLine<I, D> {
         Self { delay, jitter, draws, line, last_due: 0, number: 0 }
     }
 
-    /// Creates an empty line for [`DelayLine::schedule`]: the caller specifies all due times.
+    /// Creates an empty line on which the caller specifies all due times, by
+    /// [`DelayLine::schedule`].
     #[must_use]
     pub fn with_given_due_times(draws: D) -> Self {
         let line = ItemOrder::Overtaking(BinaryHeap::new());

@@ -17,19 +17,19 @@ import numpy as np
 
 from tcpcast import _native
 from tcpcast.captures.advice import advice
-from tcpcast.captures.between import doubts, overall, passed
+from tcpcast.captures.between import between_columns, comparison_warnings, totals_by_order
 from tcpcast.captures.congestion_control import looks_like
-from tcpcast.captures.failed import failed
-from tcpcast.captures.flows import chosen
+from tcpcast.captures.failed import failed_table
+from tcpcast.captures.flows import select_directions
 from tcpcast.captures.groups import groups as grouped
-from tcpcast.captures.growth import growing
+from tcpcast.captures.growth import window_growth_units
 from tcpcast.captures.headline import capture_verdict, captures_verdict, limit_bytes, transfers
-from tcpcast.captures.model_rates import modelled
+from tcpcast.captures.model_rates import rate_columns
 from tcpcast.captures.models import model_errors, model_intervals, models
 from tcpcast.captures.requests import requests
-from tcpcast.captures.services import of_rows, services
+from tcpcast.captures.services import service_of_each_direction, services
 from tcpcast.captures.table import Table, columns, events, intervals, rounds
-from tcpcast.captures.verdict import judged, refined
+from tcpcast.captures.verdict import cause_columns, columns_corrected_by_cause
 from tcpcast.errors import CaptureError
 from tcpcast.units import show
 
@@ -181,7 +181,7 @@ class Capture:
         ----------
         connection
             Selection of directions as for ``--connection`` of ``tcpcast trace``, see
-            :func:`tcpcast.captures.flows.chosen`. None: all directions.
+            :func:`tcpcast.captures.flows.select_directions`. None: all directions.
 
         Returns
         -------
@@ -239,7 +239,7 @@ class Capture:
     def _rows(self, connection: int | str | None) -> np.ndarray[Any, Any]:
         if connection is None:
             return np.arange(self.connections["src"].size)
-        return chosen(self, connection)
+        return select_directions(self, connection)
 
     def to_json(self) -> dict[str, Any]:
         """Return the output of ``tcpcast trace --json`` for this capture."""
@@ -305,15 +305,15 @@ def trace(
     connections |= _verdicts(connections, rounds_found, lost)
     asked = requests(found["talks"], found["requests"])
     served = services(asked)
-    connections["service"] = of_rows(connections, asked, served)
+    connections["service"] = service_of_each_direction(connections, asked, served)
     warnings = [*found["warnings"], *_capture_warnings(connections, found)]
     second = found.get("between")
     between: Table = {}
     if second is not None:
-        columns_between = passed(second)
+        columns_between = between_columns(second)
         connections |= columns_between
-        between = overall(columns_between)
-        warnings += doubts(second)
+        between = totals_by_order(columns_between)
+        warnings += comparison_warnings(second)
     return Capture(
         file=file,
         connections=connections,
@@ -332,7 +332,7 @@ def trace(
         trail=events(found["trail"]),
         requests=asked,
         services=served,
-        failed=failed(found["failed"]),
+        failed=failed_table(found["failed"]),
     )
 
 
@@ -350,11 +350,11 @@ def _check_limits(trail_points: int, max_connections: int | None) -> None:
 def _verdicts(connections: Table, rounds: Table, lost: Table) -> Table:
     """Return the columns of congestion control, models and causes."""
     found = connections | looks_like(connections, rounds)
-    found |= modelled(found)
-    found |= judged(found, rounds, lost)
-    found |= refined(found)
-    found |= growing(found, rounds)
-    return found | modelled(found)
+    found |= rate_columns(found)
+    found |= cause_columns(found, rounds, lost)
+    found |= columns_corrected_by_cause(found)
+    found |= window_growth_units(found, rounds)
+    return found | rate_columns(found)
 
 
 def _eviction_warnings(rest: dict[str, int], most: int) -> list[str]:

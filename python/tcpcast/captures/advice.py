@@ -13,7 +13,7 @@ import numpy as np
 from tcpcast.captures import findings, recommendations, verdict
 from tcpcast.captures.predicted_gain import Gains
 from tcpcast.captures.quantity_text import percent
-from tcpcast.captures.service_advice import sentences
+from tcpcast.captures.service_advice import service_verdicts
 from tcpcast.limit_names import LIMIT_NAMES
 
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ class Limited(NamedTuple):
     then: str
 
 
-def limits(table: Table) -> list[Limited]:
+def limit_of_each_direction(table: Table) -> list[Limited]:
     """Return the limit of each row of ``connections``, which must contain ``limited_by``.
 
     A cause with evidence takes precedence over the sender's state with the largest share of the
@@ -107,13 +107,14 @@ def advice(table: Table, services: Table | None = None) -> np.ndarray[Any, Any]:
     if "limited_by" not in table:
         return said
     more = findings.return_path(table)
-    for row, (limit, share, also, remedy, then) in enumerate(limits(table)):
+    for row, found in enumerate(limit_of_each_direction(table)):
+        limit, share, also, remedy, then = found
         start = " ".join(filter(None, (LIMIT_NAMES[limit], share, also and f"({also})")))
         second = f" {then[:1].upper()}{then[1:]}." if then else ""
         said[row] = f"Limited by: {start}{remedy.evidence}{remedy.rest}{second}{more[row]}"
     if not services:
         return said
-    shared = np.array(["", *sentences(services)], dtype=object)[table["service"] + 1]
+    shared = np.array(["", *service_verdicts(services)], dtype=object)[table["service"] + 1]
     return np.where(table["service"] >= 0, shared, said)
 
 
@@ -131,17 +132,17 @@ def has_evident_cause(table: Table) -> np.ndarray[Any, Any]:
     return np.asarray(table["cause_evident"] & np.isin(table["cause"], list(CAUSES)))
 
 
-def share(table: Table, limit: str) -> np.ndarray[Any, Any]:
+def share_of_limit(table: Table, limit: str) -> np.ndarray[Any, Any]:
     """Return the share of the time of a limit for each row."""
     return table[f"share_{limit}"]
 
 
-def shares(table: Table) -> np.ndarray[Any, Any]:
+def share_of_own_limit(table: Table) -> np.ndarray[Any, Any]:
     """Return the share of the time of the limit of each row (``limited_by``); NaN if unknown."""
     found = np.full(table["src"].size, np.nan)
     for limit in LIMITS:
         rows = table["limited_by"] == limit
-        found[rows] = share(table, limit)[rows]
+        found[rows] = share_of_limit(table, limit)[rows]
     return found
 
 
@@ -152,9 +153,9 @@ def _share_sentences(table: Table, limit: str) -> list[tuple[str, str, str]]:
     """
     if limit == "unknown":
         return [NO_SHARES] * table["src"].size
-    first = share(table, limit)
+    first = share_of_limit(table, limit)
     others = [name for name in LIMITS if name not in (limit, "unknown")]
-    rest = np.nan_to_num(np.stack([share(table, name) for name in others]))
+    rest = np.nan_to_num(np.stack([share_of_limit(table, name) for name in others]))
     second = rest.argmax(axis=0)
     said = []
     for at, value in enumerate(first.tolist()):

@@ -18,7 +18,7 @@ FEW = 0.5
 """Share of packets seen at both taps below which a warning is given."""
 
 
-def passed(found: Mapping[str, Any]) -> Table:
+def between_columns(found: Mapping[str, Any]) -> Table:
     """Return the columns that a second capture adds to the table of directions.
 
     ``packets_seen_before`` and ``packets_seen_after`` count packets, including acks, at the two
@@ -33,13 +33,13 @@ def passed(found: Mapping[str, Any]) -> Table:
     columns["passes"] = np.where(raw["forward"], "before-after", "after-before")
     seen = raw["seen_at_both"] > 0
     with np.errstate(divide="ignore", invalid="ignore"):
-        ratio = np.where(seen, raw["lost_between"] / compared(columns), np.nan)
+        ratio = np.where(seen, raw["lost_between"] / loss_denominators(columns), np.nan)
     transit = {name: raw[name] for name in ("transit_min_s", "transit_mean_s", "transit_max_s")}
     passes = columns.pop("passes")
     return columns | {"loss_ratio_between": ratio} | transit | {"passes": passes}
 
 
-def compared(columns: Table) -> Column:
+def loss_denominators(columns: Table) -> Column:
     """Return the denominator of p_r for each direction.
 
     It is the number of packets at the first tap minus those in flight at the end, or 0 if the
@@ -50,7 +50,7 @@ def compared(columns: Table) -> Column:
     return np.where(columns["seen_at_both"] > 0, first - columns["under_way"], 0)
 
 
-def overall(columns: Table) -> Table:
+def totals_by_order(columns: Table) -> Table:
     """Return totals over all directions seen at both taps, one row per order of the taps."""
     table: dict[str, list[Any]] = {}
     for order in ("before-after", "after-before"):
@@ -58,7 +58,7 @@ def overall(columns: Table) -> Table:
         if not these.any():
             continue
         sums = {name: int(columns[name][these].sum()) for name in COUNTS}
-        known = int(compared(columns)[these].sum())
+        known = int(loss_denominators(columns)[these].sum())
         row = {
             "passes": order,
             **sums,
@@ -81,7 +81,7 @@ def is_comparable(between: Table) -> bool:
     return bool((between["seen_at_both"] >= FEW * first).all())
 
 
-def doubts(found: Mapping[str, Any]) -> list[str]:
+def comparison_warnings(found: Mapping[str, Any]) -> list[str]:
     """Return the warnings about the comparison."""
     raw = found["columns"]
     first = np.where(raw["forward"], raw["packets_seen_before"], raw["packets_seen_after"])

@@ -10,7 +10,7 @@ import numpy as np
 
 from tcpcast.captures.congestion_control import CUBIC
 from tcpcast.captures.link_estimate import growth_pkts, link_bps, queued_at_losses_s
-from tcpcast.captures.model_rates import LEAST_VARIATION_S, cubic_pps, pftk_pps, usable
+from tcpcast.captures.model_rates import LEAST_VARIATION_S, cubic_pps, has_model_inputs, pftk_pps
 from tcpcast.captures.models import lost_ratio
 from tcpcast.captures.selection import tables
 from tcpcast.captures.sender import Sender, first_timeout_s, sender_of
@@ -53,7 +53,7 @@ CORRELATED = 1.5
 """Ratio of the loss ratio to that of independent losses with the same number of indications above
 which losses are considered correlated."""
 MUCH_CORRELATED = 3.0
-"""Value of :data:`CORRELATED` if there are fewer than :data:`FEW_INDICATIONS`."""
+"""Replaces :data:`CORRELATED` if there are fewer than :data:`FEW_INDICATIONS` loss indications."""
 DELAYED = 1.5
 """Packets per ack from which acks are considered delayed; recoveries without delayed acks have 1.2
 to 1.4."""
@@ -158,13 +158,15 @@ class CaptureStats:
     def lost(self) -> float:
         """Random loss ratio of the scenario: losses that queue overflows do not explain."""
         if self.behind_queue and self.lone:
-            return lost_of_all(self.table)
+            return estimated_loss_ratio(self.table)
         if self.elsewhere >= MIN_ELSEWHERE:
-            every = lost_of_all(self.table) if self._recovering else self.lost_independently
+            every = (
+                estimated_loss_ratio(self.table) if self._recovering else self.lost_independently
+            )
             return self.elsewhere * every
         if self.full or self.elsewhere >= 0:
             return 0.0
-        return self.lost_independently if self.correlated else lost_of_all(self.table)
+        return self.lost_independently if self.correlated else estimated_loss_ratio(self.table)
 
     @property
     def behind_queue(self) -> bool:
@@ -201,7 +203,7 @@ class CaptureStats:
             return False
         few = (self.table["td"] + self.table["to"]).sum() < FEW_INDICATIONS
         times = MUCH_CORRELATED if few else CORRELATED
-        return bool(lost_of_all(self.table) > times * self.lost_independently)
+        return bool(estimated_loss_ratio(self.table) > times * self.lost_independently)
 
     @property
     def lost_independently(self) -> float:
@@ -231,7 +233,7 @@ def header_bytes(sender: Sender) -> int:
     return HEADER_BYTES + (TIMESTAMP_BYTES if sender.timestamps else 0)
 
 
-def seen_in(kept: Capture) -> CaptureStats:
+def measure_flows(kept: Capture) -> CaptureStats:
     """Return the statistics of all flows of a capture.
 
     Raises
@@ -239,7 +241,7 @@ def seen_in(kept: Capture) -> CaptureStats:
     CaptureError
         The flows have no round-trip time or no duration.
     """
-    table = _from_the_sender(kept.connections)
+    table = _rtts_as_at_sender(kept.connections)
     together = {name: column[0] for name, column in kept.groups(by="all").items()}
     sender = sender_of(table)
     headers = header_bytes(sender)
@@ -275,11 +277,13 @@ def seen_in(kept: Capture) -> CaptureStats:
     which = "retransmissions" if found.lone else "loss_indications"
     elsewhere = math.nan
     if not found.behind_queue and (found.full or found.link_bps > 0):
-        elsewhere = _elsewhere(queued_at_losses_s(kept, which), high - least)
+        elsewhere = _share_of_losses_without_full_queue(
+            queued_at_losses_s(kept, which), high - least
+        )
     return replace(found, rtt_min_s=least, rtt_high_s=high, elsewhere=elsewhere)
 
 
-def _elsewhere(queued_s: Column, longest_s: float) -> float:
+def _share_of_losses_without_full_queue(queued_s: Column, longest_s: float) -> float:
     """Return the share of losses while the queue was not full; NaN if few losses or no queue."""
     if queued_s.size < FEW_INDICATIONS or not longest_s > 0:
         return math.nan
@@ -302,7 +306,7 @@ def _high_rtt_s(seen: CaptureStats) -> float:
     return float(np.fmin(newest, seen.mean("rtt_undelayed_max_s")))
 
 
-def _from_the_sender(table: Table) -> Table:
+def _rtts_as_at_sender(table: Table) -> Table:
     """Return the table with RTTs corrected to the sender if the tap is elsewhere."""
     away = np.isin(table["tap_side"], ("middle", "receiver"))
     names = ("rtt_min_s", "rtt_p99_s", "rtt_karn_p50_s", "rtt_karn_p99_s", "rtt_undelayed_max_s")
@@ -310,7 +314,7 @@ def _from_the_sender(table: Table) -> Table:
     return {**table, **{name: table[name] + between for name in names}}
 
 
-def lost_of_all(table: Table) -> float:
+def estimated_loss_ratio(table: Table) -> float:
     """Return the estimated loss ratio over all flows."""
     lost = lost_ratio(table)
     known = np.isfinite(lost)
@@ -332,7 +336,7 @@ def predicted_pps(seen: CaptureStats, packets_per_ack: float) -> float:
         "receiver_window_pkts": np.array([window if window >= 1 else math.inf]),
     }
     loss = np.array([float((seen.table["td"] + seen.table["to"]).sum()) / seen.sent])
-    if not usable(loss, given).all() or not packets_per_ack > 0:
+    if not has_model_inputs(loss, given).all() or not packets_per_ack > 0:
         return math.nan
     if get_congestion_control(seen.sender.stack) == CUBIC:
         return float(cubic_pps(loss, given)[0])

@@ -12,7 +12,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tcpcast.captures.model_rates import cubic_pps, fed, measured, pftk_pps, usable
+from tcpcast.captures.model_rates import (
+    cubic_pps,
+    has_model_inputs,
+    measured_loss_and_rate,
+    model_inputs,
+    pftk_pps,
+)
 
 if TYPE_CHECKING:
     from tcpcast.captures.table import Table
@@ -78,11 +84,11 @@ def looks_like(table: Table, rounds: Table) -> Table:
 
 def beyond_losses(table: Table) -> Column:
     """Return a mask of directions with SACK that send more than a loss-based window allows."""
-    ratio, rate = measured(table)
-    given = fed(table) | {"packets_per_ack": np.ones(ratio.size)}
+    ratio, rate = measured_loss_and_rate(table)
+    given = model_inputs(table) | {"packets_per_ack": np.ones(ratio.size)}
     found = np.zeros(ratio.size, dtype=bool)
     enough = table["td"] + table["to"] >= ENOUGH_LOSSES
-    known = usable(ratio, given) & enough & (table["by_sack"] > 0)
+    known = has_model_inputs(ratio, given) & enough & (table["by_sack"] > 0)
     if known.any():
         path = {name: column[known] for name, column in given.items()}
         most = np.fmax(pftk_pps(ratio[known], path), cubic_pps(ratio[known], path))

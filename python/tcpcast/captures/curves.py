@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tcpcast.captures.model_rates import fed
+from tcpcast.captures.model_rates import model_inputs
 from tcpcast.captures.models import INTERVAL_S
 from tcpcast.models.pftk import approximate_rate_pps, td_only_leading_rate_pps, throughput
 
@@ -25,7 +25,7 @@ def mean_path(connections: Table, rows: Counts) -> dict[str, float] | None:
     None if no direction has a round-trip time and a window.
     """
     table = {name: column[rows] for name, column in connections.items()}
-    path, weight = fed(table), table["data_packets"].astype(float)
+    path, weight = model_inputs(table), table["data_packets"].astype(float)
     known = np.isfinite(path["rtt_s"]) & (path["rtt_s"] > 0) & (weight > 0)
     known &= path["receiver_window_pkts"] >= 1
     if not known.any():

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tcpcast.captures.quantity_text import time
-from tcpcast.captures.table import endpoint, moments, text_column
+from tcpcast.captures.table import endpoint, text_column, to_datetimes
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -44,9 +44,9 @@ MAX_LINES = 5
 """Maximum number of kinds with a separate line; the table ``failed`` contains all."""
 
 
-def failed(found: Mapping[str, Any]) -> Table:
+def failed_table(found: Mapping[str, Any]) -> Table:
     """Return the table of failed connections."""
-    table: Table = {"connection": found["connection"], "time": moments(found["time_ns"])}
+    table: Table = {"connection": found["connection"], "time": to_datetimes(found["time_ns"])}
     for end in ("client", "server"):
         table[end] = text_column(endpoint(*given) for given in found[end])
     return table | {
@@ -75,7 +75,7 @@ def main_failure(table: Table, failures: str) -> str:
 
     Examples: ``3 of 5 connections failed: 192.0.2.7:8443 did not respond to the SYN; check ...``.
     """
-    groups = [rows for rows in kinds(table) if table["stage"][rows[0]] not in WITHOUT_LOSS]
+    groups = [rows for rows in rows_by_kind(table) if table["stage"][rows[0]] not in WITHOUT_LOSS]
     if not groups:
         return failures
     part = {name: column[groups[0]] for name, column in table.items()}
@@ -90,7 +90,7 @@ def has_one_kind(counts: Mapping[str, int]) -> bool:
     return kinds + (counts.get("reset_without_loss", 0) > 0) == 1
 
 
-def summary(counts: Mapping[str, int], connections: int) -> str:
+def failure_summary(counts: Mapping[str, int], connections: int) -> str:
     """Return one sentence on all failed connections, or "" if none failed."""
     failures = _failures(counts)
     harmless = counts.get("reset_without_loss", 0)
@@ -103,7 +103,7 @@ def summary(counts: Mapping[str, int], connections: int) -> str:
     return "; ".join(texts)
 
 
-def kinds(table: Table) -> list[list[int]]:
+def rows_by_kind(table: Table) -> list[list[int]]:
     """Return the rows of each server and kind of failure, the worst and most frequent first.
 
     A kind consists of the failure, the side that caused it, and the stage.
@@ -122,9 +122,9 @@ def kinds(table: Table) -> list[list[int]]:
     return sorted(order.values(), key=rank)
 
 
-def explained(table: Table, most: int = MAX_LINES) -> list[str]:
+def failure_sentences(table: Table, most: int = MAX_LINES) -> list[str]:
     """Return one sentence per server and kind of failure, the worst and most frequent first."""
-    groups = kinds(table)
+    groups = rows_by_kind(table)
     lines = [
         _failure_line({name: column[rows] for name, column in table.items()})
         for rows in groups[:most]
@@ -232,7 +232,7 @@ _SENTENCES = {
 }
 
 
-def _blamed(table: Table) -> str:
+def _culprit(table: Table) -> str:
     """Return the side that caused a kind of failure, with its address if there is only one."""
     side = str(table["by"][0])
     ends = set(table[side].tolist())
@@ -245,7 +245,7 @@ _REASON = {
         "firewall"
     ),
     "refused": lambda table: (
-        f"{_blamed(table)} responded to the SYN with a RST; check that a process listens on the "
+        f"{_culprit(table)} responded to the SYN with a RST; check that a process listens on the "
         "port, and the firewall"
     ),
     "half_open": lambda table: (
@@ -253,18 +253,18 @@ _REASON = {
         "SYN's address is forged"
     ),
     "silent": lambda table: (
-        f"{_blamed(table)} stopped responding {STAGES[str(table['stage'][0])]}; check the path, "
+        f"{_culprit(table)} stopped responding {STAGES[str(table['stage'][0])]}; check the path, "
         "the host and the firewall"
     ),
     "reset": lambda table: (
-        f"{_blamed(table)} sent a RST {STAGES[str(table['stage'][0])]}; check the log of the "
+        f"{_culprit(table)} sent a RST {STAGES[str(table['stage'][0])]}; check the log of the "
         f"{table['by'][0]} at that time"
     ),
 }
 """The reason and the first check per kind of failure, as clauses of the verdict."""
 
 
-def keepalives(counts: Mapping[str, int]) -> list[str]:
+def keepalive_sentence(counts: Mapping[str, int]) -> list[str]:
     """Return a sentence on keepalive probes (RFC 9293, 3.8.4), if there are any."""
     probes, lost = counts.get("keep_alives", 0), counts.get("keep_alives_unanswered", 0)
     if not probes:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tcpcast.captures.groups import host
+from tcpcast.captures.groups import host_address
 from tcpcast.errors import CaptureError
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ ALL = "all"
 BETWEEN = " > "
 
 
-def chosen(capture: Capture, connection: int | str | None = None) -> Rows:
+def select_directions(capture: Capture, connection: int | str | None = None) -> Rows:
     """Return the selected rows of ``connections``.
 
     Parameters
@@ -94,11 +94,11 @@ def _matches_address(
     ends: np.ndarray[Any, Any], address: str
 ) -> np.ndarray[Any, np.dtype[np.bool_]]:
     """Return a mask of the ends with this address; without a port, every port matches."""
-    hosts = np.array([host(end) for end in ends.tolist()], dtype=np.str_)
+    hosts = np.array([host_address(end) for end in ends.tolist()], dtype=np.str_)
     return np.asarray((ends == address) | (hosts == address.strip("[]")))
 
 
-def named(capture: Capture, rows: Rows) -> str:
+def describe_directions(capture: Capture, rows: Rows) -> str:
     """Return a name for rows: both ends of a single row, otherwise the number of flows."""
     if rows.size != 1:
         return f"{rows.size} flows"
@@ -106,6 +106,6 @@ def named(capture: Capture, rows: Rows) -> str:
     return f"{table['src'][rows[0]]}{BETWEEN}{table['dst'][rows[0]]}"
 
 
-def since(times: np.ndarray[Any, Any], first: Any) -> np.ndarray[Any, Any]:
+def seconds_since(times: np.ndarray[Any, Any], first: Any) -> np.ndarray[Any, Any]:
     """Return times in seconds since a first time."""
     return np.asarray((times - first).astype(np.int64) * 1e-9)

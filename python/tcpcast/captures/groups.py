@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tcpcast.captures.between import compared
-from tcpcast.captures.model_rates import fed, has_rate, usable
+from tcpcast.captures.between import loss_denominators
+from tcpcast.captures.model_rates import has_model_inputs, has_rate, model_inputs
 from tcpcast.errors import DomainError
 from tcpcast.models.parallel import (
     cumulative_throughput,
@@ -62,16 +62,20 @@ def groups(
     return table | _group_models(table)
 
 
-def host(end: str) -> str:
+def host_address(end: str) -> str:
     """Return the address of ``10.0.0.1:80`` or ``[fd00::1]:80``."""
     return end.rpartition(":")[0].strip("[]")
 
 
-def members(connections: Table, source: str, destination: str) -> Column:
+def group_mask(connections: Table, source: str, destination: str) -> Column:
     """Return a mask of the directions of a group with these ends."""
     ends = zip(connections["src"].tolist(), connections["dst"].tolist(), strict=True)
     return np.array(
-        [source in (ANY, host(a)) and destination in (ANY, host(b)) for a, b in ends], dtype=bool
+        [
+            source in (ANY, host_address(a)) and destination in (ANY, host_address(b))
+            for a, b in ends
+        ],
+        dtype=bool,
     )
 
 
@@ -83,7 +87,8 @@ def _group_keys(connections: Table, by: str) -> tuple[list[tuple[str, str]], Col
     ends = zip(connections["src"].tolist(), connections["dst"].tolist(), strict=True)
     group = [
         numbers.setdefault(
-            (host(a) if sources else ANY, host(b) if destinations else ANY), len(numbers)
+            (host_address(a) if sources else ANY, host_address(b) if destinations else ANY),
+            len(numbers),
         )
         for a, b in ends
     ]
@@ -136,8 +141,9 @@ def _group_sums(connections: Table, group: Column, count: int) -> Table:
 
 
 def _group_means(connections: Table, group: Column, count: int) -> Table:
-    """Return means over known values: RTT by time, T0 by sequences, b by acks, W_max by flow.
+    """Return the means of RTT, T0, b and W_max per group, without unknown values.
 
+    RTTs are weighted by time, T0 by timeout sequences, b by acks; each flow has one W_max.
     ``window_grows_by`` is "packets" if this applies to most acks.
     """
 
@@ -209,7 +215,9 @@ def _group_ratios(connections: Table, group: Column, table: Table) -> Table:
         exact = np.full(count, np.nan)
         if "lost_between" in connections:  # two captures of the same packets
             lost = np.bincount(group, weights=connections["lost_between"], minlength=count)
-            exact = lost / np.bincount(group, weights=compared(connections), minlength=count)
+            exact = lost / np.bincount(
+                group, weights=loss_denominators(connections), minlength=count
+            )
         return {
             "loss_indication_ratio": (table["td"] + table["to"]) / sent,
             "loss_event_ratio_cumulative": table["loss_events"] / sent,
@@ -228,7 +236,7 @@ def _group_models(table: Table) -> Table:
     n is the mean number of flows active at the same time, rounded to an integer.
     """
     count = table["flows"].size
-    path: dict[str, Any] = fed(table)
+    path: dict[str, Any] = model_inputs(table)
     window = path.pop("receiver_window_pkts")
     path["flows"] = np.maximum(np.rint(table["parallel_flows"]), 1)
     p, p_e = table["loss_indication_ratio"], table["loss_event_ratio_cumulative"]
@@ -236,7 +244,7 @@ def _group_models(table: Table) -> Table:
     p_r = np.where(np.isnan(exact), table["loss_ratio_estimate"], exact)
     names = ("parallel_pps", "parallel_cumulative_pps", "multiplied_pftk_pps", "waiting_share")
     found = {name: np.full(count, np.nan) for name in names}
-    known = usable(p, path | {"receiver_window_pkts": window})
+    known = has_model_inputs(p, path | {"receiver_window_pkts": window})
     with np.errstate(divide="ignore", invalid="ignore"):
         most = path["flows"] * window / path["rtt_s"]
     if known.any():

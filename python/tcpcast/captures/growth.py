@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tcpcast.captures.congestion_control import BBR, CUBIC
-from tcpcast.captures.link_estimate import growth_each
+from tcpcast.captures.link_estimate import growth_per_direction_pkts
 
 if TYPE_CHECKING:
     from tcpcast.captures.table import Table
@@ -18,7 +18,7 @@ TELLING = 0.75
 """Maximum acks per acknowledged packet; with more acks, both kinds of growth look the same."""
 
 
-def growing(table: Table, rounds: Table) -> Table:
+def window_growth_units(table: Table, rounds: Table) -> Table:
     """Return ``window_grows_by`` for each direction: ``packets``, ``acks`` or ``unknown``.
 
     PFTK's b is the number of packets per ack, because senders of 1997 increased the window by the
@@ -44,7 +44,7 @@ def growing(table: Table, rounds: Table) -> Table:
     """
     found = np.full(table["src"].size, "unknown", dtype="<U7")
     acks = 1 / np.fmax(np.nan_to_num(table["packets_per_ack"], nan=1.0), 1.0)
-    each = growth_each(rounds, table["segment_bytes"])
+    each = growth_per_direction_pkts(rounds, table["segment_bytes"])
     with np.errstate(invalid="ignore"):
         slow = (acks <= TELLING) & np.isfinite(each)
         by_packets = each >= (1 + acks) / 2

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tcpcast.captures.advice import Limited, limit_keys, limits
+from tcpcast.captures.advice import Limited, limit_keys, limit_of_each_direction
 from tcpcast.captures.between import is_comparable
 from tcpcast.captures.failed import failure_count, main_failure
-from tcpcast.captures.groups import ANY, members
+from tcpcast.captures.groups import ANY, group_mask
 from tcpcast.captures.quantity_text import digits, percent, rate, volume
-from tcpcast.captures.service_advice import main_part
+from tcpcast.captures.service_advice import latency_sentence
 from tcpcast.limit_names import LIMIT_NAMES, with_article
 
 if TYPE_CHECKING:
@@ -73,8 +73,8 @@ def capture_verdict(capture: Capture, groups: Table | None = None) -> str:
     )
     leads, left = is_about_failures(capture), capture.rest.get("directions", 0)
     parts = [
-        main_failure(capture.failed, of_all) if leads else _data(capture, groups),
-        _between(capture.between),
+        main_failure(capture.failed, of_all) if leads else _data_statement(capture, groups),
+        _loss_between_statement(capture.between),
         of_all if failures and not leads else "",
         f"{left:,} more directions with less data are not included" if left else "",
         "only part of the capture was read" if capture.damaged or capture.interrupted else "",
@@ -114,23 +114,25 @@ def transfers(table: Table) -> Table:
     return {name: column[table["service"] < 0] for name, column in table.items()}
 
 
-def _data(capture: Capture, groups: Table | None) -> str:
+def _data_statement(capture: Capture, groups: Table | None) -> str:
     """Return the statement on the data of a capture."""
     table = capture.connections
     if not table["src"].size:
         return _without_data(capture)
     if groups is not None:
-        return _group(table, groups)
+        return _group_statement(table, groups)
     served = table["service"] >= 0
     sizes = np.bincount(table["service"][served], weights=table["bytes"][served])
     separate = transfers(table)
     largest = int(separate["bytes"].max(initial=-1))
     if sizes.size and sizes.max() >= largest:
         row = int(np.argmax(sizes))
-        return main_part({name: column[row] for name, column in capture.services.items()})
+        return latency_sentence({name: column[row] for name, column in capture.services.items()})
     if largest < MOST * separate["bytes"].sum():
-        return _all_transfers(separate)
-    return _transfer(separate, int(np.argmax(separate["bytes"])), capture.connection_count)
+        return _all_transfers_statement(separate)
+    return _transfer_statement(
+        separate, int(np.argmax(separate["bytes"])), capture.connection_count
+    )
 
 
 def _without_data(capture: Capture) -> str:
@@ -144,7 +146,7 @@ def _without_data(capture: Capture) -> str:
     return f"the {f'{count:,} connections carry' if count > 1 else 'connection carries'} no data"
 
 
-def _transfer(table: Table, row: int, connections: int) -> str:
+def _transfer_statement(table: Table, row: int, connections: int) -> str:
     """Return the statement on one direction: bytes, rate, limit and action."""
     source, destination = str(table["src"][row]), str(table["dst"][row])
     sent = volume(float(table["bytes"][row]))
@@ -153,10 +155,10 @@ def _transfer(table: Table, row: int, connections: int) -> str:
     if speed and rate(bps) != rate(float(table["goodput_bps"][row])):
         speed += " with retransmissions"
     most = f"the most data of {connections:,} connections, " if connections > 1 else ""
-    return f"{source} sends {most}{sent} to {destination}{speed}{_limited(table, row)}"
+    return f"{source} sends {most}{sent} to {destination}{speed}{_limit_and_action(table, row)}"
 
 
-def _limited(table: Table, row: int) -> str:
+def _limit_and_action(table: Table, row: int) -> str:
     """Return the limit of a direction with its evidence, and the action."""
     limit, share, also, (evidence, _, action), then = _limit_of(table, row)
     if limit == UNKNOWN:
@@ -167,10 +169,10 @@ def _limited(table: Table, row: int) -> str:
 
 
 def _limit_of(table: Table, row: int) -> Limited:
-    return limits({name: column[[row]] for name, column in table.items()})[0]
+    return limit_of_each_direction({name: column[[row]] for name, column in table.items()})[0]
 
 
-def _all_transfers(table: Table) -> str:
+def _all_transfers_statement(table: Table) -> str:
     """Return the shares of the bytes per limit, and the largest transfer with the main limit."""
     found = limit_bytes(table)
     limit, shares = str(found["limit"][0]), found["byte_share"].tolist()
@@ -186,7 +188,7 @@ def _all_transfers(table: Table) -> str:
     text += f", {part} limited by {with_article(limit)}"
     if len(shares) > 1 and shares[1] >= ALSO:
         text += f", {percent(shares[1])} limited by {with_article(str(found['limit'][1]))}"
-    return f"{text}; for example, {_transfer(table, row, 1)}"
+    return f"{text}; for example, {_transfer_statement(table, row, 1)}"
 
 
 def _largest_limited_by(table: Table, limit: str) -> int:
@@ -195,7 +197,7 @@ def _largest_limited_by(table: Table, limit: str) -> int:
     return int(np.argmax(np.where(rows, table["bytes"], -1)))
 
 
-def _group(table: Table, groups: Table) -> str:
+def _group_statement(table: Table, groups: Table) -> str:
     """Return the statement on the group of flows with the most bytes."""
     row = int(np.argmax(groups["bytes"]))
     ends = str(groups["src"][row]), str(groups["dst"][row])
@@ -206,7 +208,7 @@ def _group(table: Table, groups: Table) -> str:
     most = "the most data of all groups, " if groups["src"].size > 1 else ""
     sent = f"send{'s' if flows == 1 else ''} {most}{volume(float(groups['bytes'][row]))}"
     speed = f" at {rate(bps)}" if math.isfinite(bps) else ""
-    inside = members(table, *ends)
+    inside = group_mask(table, *ends)
     part = {name: column[inside] for name, column in table.items()}
     found = limit_bytes(part)
     limit = str(found["limit"][0])
@@ -218,7 +220,7 @@ def _group(table: Table, groups: Table) -> str:
     return f"{who} {sent}{speed}, {mostly}limited by {with_article(limit)}; {of_one}{action}"
 
 
-def _between(between: Table) -> str:
+def _loss_between_statement(between: Table) -> str:
     """Return the loss between the two taps in the direction with the largest loss ratio."""
     if not between or not np.isfinite(between["loss_ratio_between"]).any():
         return ""

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tcpcast.captures.flows import since
+from tcpcast.captures.flows import seconds_since
 from tcpcast.captures.selection import tables
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ def growth_pkts(rounds: Table | None, segment_bytes: Column) -> float:
     return float(grown[kept].sum() / apart[kept].sum())
 
 
-def growth_each(rounds: Table, segment_bytes: Column) -> Column:
+def growth_per_direction_pkts(rounds: Table, segment_bytes: Column) -> Column:
     """Return :func:`growth_pkts` for each direction, the rows of ``segment_bytes``."""
     kept, grown, apart = _calm_growth(rounds, segment_bytes)
     at = rounds["direction"][1:][kept]
@@ -93,7 +93,7 @@ def link_bps(capture: Capture) -> float:
     full = float((np.nan_to_num(table["share_bottleneck"]) * lived).sum())
     if full < MIN_FULL * lived.sum():
         return math.nan
-    length = float((since(table["start"], table["start"].min()) + lived).max())
+    length = float((seconds_since(table["start"], table["start"].min()) + lived).max())
     together = float(np.nanmean(found)) * max(1.0, float(lived.sum()) / max(length, 1e-9))
     return max(seen, min(together, _busiest_bps(capture)))
 
@@ -107,7 +107,7 @@ def _busiest_bps(capture: Capture) -> float:
     if not rtt > 0:
         return math.inf
     width = BIN_ROUNDS * rtt
-    at = (since(rounds["time"], rounds["time"].min()) // width).astype(np.int64)
+    at = (seconds_since(rounds["time"], rounds["time"].min()) // width).astype(np.int64)
     counted = np.bincount(at, weights=rounds["acked_bytes"])
     busy = counted >= NEAR * np.quantile(counted, BUSY)
     return float(counted[busy].mean()) * 8 / width

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tcpcast.captures.flows import since
+from tcpcast.captures.flows import seconds_since
 
 if TYPE_CHECKING:
     from tcpcast.captures.table import Table
@@ -51,7 +51,7 @@ def late_packets(table: Table) -> Column:
     return np.asarray(table["out_of_order"] + np.where(away, 0, table["late_packets"] + again))
 
 
-def loss_evidence(table: Table, rounds: Table, losses: Table) -> Table:
+def loss_origin_columns(table: Table, rounds: Table, losses: Table) -> Table:
     """Return evidence on the origin of losses for each direction, NaN if unknown.
 
     ``loss_rate_variation`` is the coefficient of variation of the rates acknowledged between
@@ -68,7 +68,7 @@ def loss_evidence(table: Table, rounds: Table, losses: Table) -> Table:
     # Rows of both tables are sorted by direction and time.
     of_rounds, of_losses = (_row_bounds(part["direction"], size) for part in (rounds, losses))
     origin = table["start"][:1]
-    times, lost = (since(part["time"], origin) for part in (rounds, losses))
+    times, lost = (seconds_since(part["time"], origin) for part in (rounds, losses))
     for at in np.flatnonzero(np.diff(of_losses) > 0).tolist():
         its = slice(of_rounds[at], of_rounds[at + 1])
         when = lost[of_losses[at] : of_losses[at + 1]]
@@ -105,7 +105,7 @@ def _rate_variation(acked: Column, losses: Column, rtt: float) -> float:
     return float(rates.std() / rates.mean()) if rates.mean() > 0 else np.nan
 
 
-def sharing(table: Table, rounds: Table, losses: Table, rows: Column) -> Table:
+def flows_sharing_a_link(table: Table, rounds: Table, losses: Table, rows: Column) -> Table:
     """Return the number of flows among rows that share a link, and their total rate in bit/s.
 
     Flows share a link if they lose packets at the same time and their total rate is constant; the
@@ -126,17 +126,17 @@ def sharing(table: Table, rounds: Table, losses: Table, rows: Column) -> Table:
     if not 2 <= rows.size <= MAX_SHARING:
         return found
     origin = table["start"].min()
-    begin = since(table["start"][rows], origin)
+    begin = seconds_since(table["start"][rows], origin)
     end = begin + table["duration_s"][rows]
     first, last, rtt = begin.max(), end.min(), float(np.nanmax(table["rtt_mean_s"][rows]))
     if not last - first > MIN_BINS * BIN_RTTS * rtt:
         return found
     bins = np.arange(first, last, BIN_RTTS * rtt)
     its = np.isin(rounds["direction"], rows)
-    times = since(rounds["time"][its], origin)
+    times = seconds_since(rounds["time"][its], origin)
     acked, _ = np.histogram(times, bins, weights=rounds["acked_bytes"][its])
     lost = np.isin(losses["direction"], rows)
-    when, whose = since(losses["time"][lost], origin), losses["direction"][lost]
+    when, whose = seconds_since(losses["time"][lost], origin), losses["direction"][lost]
     if (
         acked.std() <= CONSTANT * acked.mean()
         and _share_of_common_losses(when, whose, 2 * rtt) >= TOGETHER

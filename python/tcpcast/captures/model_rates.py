@@ -19,18 +19,19 @@ LEAST_VARIATION_S = 0.2
 """Minimum that Linux adds to the RTT for its RTO; determines T0 if there is no timeout."""
 
 
-def modelled(table: Table) -> Table:
+def rate_columns(table: Table) -> Table:
     """Return measured rates and the rates of PFTK (31) and the square-root formula as columns.
 
-    p is ``loss_indication_ratio``, ``td`` + ``to`` per packet sent; :func:`fed` returns the other
-    inputs. Models are NaN if loss or RTT is unknown; the rate of a single data packet is NaN.
+    p is ``loss_indication_ratio``, ``td`` + ``to`` per packet sent; the other inputs are those of
+    :func:`model_inputs`. Models are NaN if loss or RTT is unknown; the rate of a single data packet
+    is NaN.
     """
-    ratio, rate = measured(table)
+    ratio, rate = measured_loss_and_rate(table)
     with np.errstate(divide="ignore", invalid="ignore"):
         retransmitted = table["retransmissions"] / table["data_packets"]
     rates = {name: np.full(ratio.size, np.nan) for name in ("pftk_pps", "mathis_pps")}
-    given = fed(table)
-    known = usable(ratio, given)
+    given = model_inputs(table)
+    known = has_model_inputs(ratio, given)
     if known.any():
         path = {name: column[known] for name, column in given.items()}
         rates["pftk_pps"][known] = pftk_pps(ratio[known], path)
@@ -43,7 +44,7 @@ def modelled(table: Table) -> Table:
     }
 
 
-def measured(table: Table) -> tuple[Column, Column]:
+def measured_loss_and_rate(table: Table) -> tuple[Column, Column]:
     """Return loss indications per packet sent and packets sent per second of each direction."""
     sent = table["data_packets"]
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -51,7 +52,7 @@ def measured(table: Table) -> tuple[Column, Column]:
         return ratio, np.where(has_rate(table), sent / table["duration_s"], np.nan)
 
 
-def fed(table: Table) -> Table:
+def model_inputs(table: Table) -> Table:
     """Return the inputs of path models for each direction, except for its loss.
 
     RTT is ``rtt_mean_s``. b is ``packets_per_ack``, but 1 if there are more acks than packets or if
@@ -72,7 +73,7 @@ def fed(table: Table) -> Table:
 
 
 def pftk_pps(loss: Column, given: Table) -> Column:
-    """Return PFTK's rate (31) in packets/s for losses and inputs as returned by :func:`fed`."""
+    """Return PFTK's rate (31) in packets/s for losses and other :func:`model_inputs`."""
     return throughput(
         rtt_s=given["rtt_s"],
         t0_s=given["t0_s"],
@@ -102,7 +103,7 @@ def mathis_pps(loss: Column, given: Table) -> Column:
     return np.asarray(rate)
 
 
-def usable(loss: Column, given: Table) -> Column:
+def has_model_inputs(loss: Column, given: Table) -> Column:
     """Return a mask of rows to which models of loss apply: 0 < loss < 1, with RTT and window."""
     window = given["receiver_window_pkts"]
     return np.asarray((loss > 0) & (loss < 1) & (given["rtt_s"] > 0) & (window >= 1))

@@ -2,7 +2,7 @@
 
 The method follows section 3 of PFTK: p of the trace or the interval, predicted and sent packets,
 and the average error. RTT, T0, b and W_max always apply to the whole trace
-(:func:`tcpcast.captures.model_rates.fed`), as in the paper's one-hour traces.
+(:func:`tcpcast.captures.model_rates.model_inputs`), as in the paper's one-hour traces.
 """
 
 from __future__ import annotations
@@ -13,8 +13,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tcpcast.captures.flows import since
-from tcpcast.captures.model_rates import cubic_pps, fed, mathis_pps, pftk_pps, usable
+from tcpcast.captures.flows import seconds_since
+from tcpcast.captures.model_rates import (
+    cubic_pps,
+    has_model_inputs,
+    mathis_pps,
+    model_inputs,
+    pftk_pps,
+)
 from tcpcast.errors import DomainError
 from tcpcast.models.bbr import bbr_bound
 from tcpcast.models.cardwell import cardwell_latency
@@ -37,7 +43,7 @@ INTERVAL_S = 100
 """Length of the intervals in the paper."""
 
 ARRIVED = 0.5
-"""Assumed share of segments that had arrived among those retransmitted after an RTO without SACK;
+"""Assumed share of the segments retransmitted after an RTO without SACK that had already arrived;
 40 to 60 % in simulations with 2 to 8 % loss."""
 
 NO_LOSS, TD = "-", "TD"
@@ -89,7 +95,7 @@ def _td_only_pps(loss: Column, path: Table) -> Column:
 
 
 PATH = ("rtt_s", "t0_s", "packets_per_ack", "receiver_window_pkts")
-"""Inputs from :func:`tcpcast.captures.model_rates.fed` in the order of the chain's arguments."""
+"""Inputs from :func:`tcpcast.captures.model_rates.model_inputs`, in the order of the chain."""
 
 OF_LOSS: dict[str, Callable[[Column, Table], Column]] = {
     "pftk": pftk_pps,
@@ -150,8 +156,8 @@ def models(capture: Capture, rows: Column) -> Table:
         inputs are in the domain of the model.
     """
     table = {name: column[rows] for name, column in capture.connections.items()}
-    path, loss = fed(table), table["loss_indication_ratio"]
-    known = usable(loss, path)
+    path, loss = model_inputs(table), table["loss_indication_ratio"]
+    known = has_model_inputs(loss, path)
     rates = {name: np.full(rows.size, np.nan) for name in CALLED}
     given = {name: column[known] for name, column in path.items()}
     for name, rate in OF_LOSS.items():
@@ -172,7 +178,7 @@ def models(capture: Capture, rows: Column) -> Table:
 
 def _domain_masks(table: Table, path: Table, loss: Column) -> Table:
     """Return, for each model, a mask of rows with inputs in its domain."""
-    known = usable(loss, path)
+    known = has_model_inputs(loss, path)
     values = path_values(loss_ratio=loss[known], **{name: path[name][known] for name in PATH})
     values[LOSSES] = loss[known] * table["data_packets"][known]
     found = {name: np.ones(loss.size, dtype=np.bool_) for name in CALLED}
@@ -249,8 +255,8 @@ def model_intervals(capture: Capture, rows: Column) -> Table:
     measured = measured_intervals(capture, rows)
     loss, length = measured["loss_indication_ratio"], measured["length_s"]
     at = measured["direction"]
-    path = fed({name: column[at] for name, column in capture.connections.items()})
-    known = usable(loss, path)
+    path = model_inputs({name: column[at] for name, column in capture.connections.items()})
+    known = has_model_inputs(loss, path)
     predicted = {}
     for name, rate in OF_LOSS.items():
         column = np.full(at.size, np.nan)
@@ -315,7 +321,7 @@ def _longest_timeout_sequences(capture: Capture, table: Table) -> Column:
     timer = again["backoff"] > 0
     direction = again["direction"][timer]
     begin = capture.connections["start"][direction]
-    index = np.floor(since(again["time"][timer], begin) / INTERVAL_S)
+    index = np.floor(seconds_since(again["time"][timer], begin) / INTERVAL_S)
     places = {
         key: place
         for place, key in enumerate(
@@ -374,7 +380,7 @@ def _modelled_intervals_mask(intervals: Table) -> Column:
 
 
 @dataclass(frozen=True, slots=True)
-class Modelled:
+class ModelResults:
     """Results of models for one direction.
 
     ``row`` is the row index in ``connections``, ``rates`` the row of :func:`models`, and
@@ -387,7 +393,7 @@ class Modelled:
     errors: Table
 
 
-def modelled(capture: Capture, order: Column) -> list[Modelled]:
+def model_results(capture: Capture, order: Column) -> list[ModelResults]:
     """Return the results of models for the directions with loss, in order.
 
     Parameters
@@ -402,7 +408,7 @@ def modelled(capture: Capture, order: Column) -> list[Modelled]:
         rows = np.array([row])
         intervals = model_intervals(capture, rows)
         rates = {name: column[0] for name, column in models(capture, rows).items()}
-        found.append(Modelled(row, rates, intervals, model_errors(intervals)))
+        found.append(ModelResults(row, rates, intervals, model_errors(intervals)))
     return found
 
 

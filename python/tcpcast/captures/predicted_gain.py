@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tcpcast.captures.model_rates import cubic_pps, fed, usable
+from tcpcast.captures.model_rates import cubic_pps, has_model_inputs, model_inputs
 from tcpcast.models.parallel import limited_rate_pps, parallel_throughput
 from tcpcast.models.pftk import td_only_rate_pps, throughput, unlimited_window_pkts
 from tcpcast.models.short import ShortTransfer, lossless_latency_s
@@ -58,8 +58,8 @@ class Gains:
     @classmethod
     def of(cls, table: Table) -> Gains:
         """Return the inputs of models for rows of the table of directions."""
-        inputs, loss = fed(table), table["loss_indication_ratio"]
-        known = usable(loss, inputs) & np.isfinite(table["throughput_bps"])
+        inputs, loss = model_inputs(table), table["loss_indication_ratio"]
+        known = has_model_inputs(loss, inputs) & np.isfinite(table["throughput_bps"])
         least, most = CUBIC_REDUCTIONS
         cubic = (table["window_reduction"] > least) & (table["window_reduction"] < most)
         seen = table["bottleneck_rate_bps"]

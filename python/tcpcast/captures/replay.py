@@ -13,11 +13,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tcpcast import units
-from tcpcast.captures.capture_stats import CaptureStats, lost_of_all, seen_in
-from tcpcast.captures.flows import named
+from tcpcast.captures.capture_stats import CaptureStats, estimated_loss_ratio, measure_flows
+from tcpcast.captures.flows import describe_directions
 from tcpcast.captures.quantity_text import percent
 from tcpcast.captures.replay_tcp import FAR, grows_by_acks, tcp_entries, tcp_warnings
-from tcpcast.captures.replay_text import Entry, document, nested, rounded, written_time
+from tcpcast.captures.replay_text import (
+    Entry,
+    entries_as_tables,
+    rounded,
+    time_in_scenario_syntax,
+    toml_document,
+)
 from tcpcast.errors import CaptureError, ScenarioError
 from tcpcast.scenario import Scenario
 
@@ -73,7 +79,8 @@ def replay(kept: Capture, name: str = "replay") -> Replay:
     Parameters
     ----------
     kept
-        A capture with only these flows, see :func:`tcpcast.captures.selection.of_directions`.
+        A capture with only these flows, from
+        :func:`tcpcast.captures.selection.restrict_to_directions`.
     name
         Name of the scenario.
 
@@ -82,7 +89,7 @@ def replay(kept: Capture, name: str = "replay") -> Replay:
     CaptureError
         The flows have no round-trip time or no duration.
     """
-    seen = seen_in(kept)
+    seen = measure_flows(kept)
     entries = [
         Entry("", "name", name),
         *_network_table(seen),
@@ -90,19 +97,19 @@ def replay(kept: Capture, name: str = "replay") -> Replay:
         *tcp_entries(seen),
         *_run_table(seen),
     ]
-    whose = named(kept, np.arange(kept.connections["src"].size))
+    whose = describe_directions(kept, np.arange(kept.connections["src"].size))
     heading = [
         f"{whose} of {kept.file}",
         "Written by tcpcast trace --scenario. Comments state the origin of each value.",
     ]
     warnings = _warnings(seen)
     remarks = [f"Warning: {warning}." for warning in warnings]
-    tables = nested(entries)
+    tables = entries_as_tables(entries)
     try:
         Scenario.from_dict(tables)
     except ScenarioError as error:  # for example, a rate of one packet per hour is too low
         raise CaptureError(f"{kept.file}: no scenario can be derived: {error}") from error
-    return Replay(tables, document([*heading, *remarks], entries), warnings)
+    return Replay(tables, toml_document([*heading, *remarks], entries), warnings)
 
 
 def _network_table(seen: CaptureStats) -> Iterator[Entry]:
@@ -131,7 +138,7 @@ def _network_table(seen: CaptureStats) -> Iterator[Entry]:
             fitting,
             "twice the time of a packet and its ack at this rate, the minimum possible",
         )
-    yield Entry("network", "rtt", written_time(rtt), why)
+    yield Entry("network", "rtt", time_in_scenario_syntax(rtt), why)
     headers = f"{seen.payload} B of payload (largest captured) and {seen.headers} B of headers"
     yield Entry("network", "packet", f"{seen.packet}B", headers)
     at = "network.bottleneck"
@@ -164,7 +171,7 @@ def _usual_rtt(seen: CaptureStats) -> tuple[float, str]:
 
 def _buffer_entry(seen: CaptureStats, at: str) -> Entry:
     """Return the buffer derived from the RTT, or at least 1 BDP if it was never full."""
-    if seen.short and not lost_of_all(seen.table):
+    if seen.short and not estimated_loss_ratio(seen.table):
         return Entry(at, "buffer", "unlimited", "no packet was lost")
     if math.isnan(seen.link_bps) and seen.explained:
         return Entry(at, "buffer", "1bdp", "unknown; the queue is nearly empty at this rate")
@@ -197,7 +204,12 @@ def _traffic_table(seen: CaptureStats) -> Iterator[Entry]:
 
 def _run_table(seen: CaptureStats) -> Iterator[Entry]:
     if not seen.short:
-        yield Entry("run", "duration", written_time(seen.seconds), "time with data in the capture")
+        yield Entry(
+            "run",
+            "duration",
+            time_in_scenario_syntax(seen.seconds),
+            "time with data in the capture",
+        )
         yield Entry("run", "warmup", "0s", "the capture includes slow start")
         many = min(SIMULATED_S / seen.seconds, MAX_PACKETS / seen.sent, MAX_REPLICATIONS)
         if many >= 2:

@@ -9,7 +9,7 @@ import numpy as np
 from tcpcast.captures.capture_stats import DELAYED, CaptureStats, predicted_pps
 from tcpcast.captures.congestion_control import UNKNOWN
 from tcpcast.captures.model_rates import LEAST_VARIATION_S
-from tcpcast.captures.replay_text import Entry, written_time
+from tcpcast.captures.replay_text import Entry, time_in_scenario_syntax
 from tcpcast.captures.sender import first_timeout_s, min_rto_s
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ def _modern_timer_entries(seen: CaptureStats) -> Iterator[Entry]:
     least = min_rto_s(seen.table)
     if least > 0:
         why = "mean first timeout minus mean RTT; usually 200 ms"
-        yield Entry("tcp", "min_rto", written_time(least), why)
+        yield Entry("tcp", "min_rto", time_in_scenario_syntax(least), why)
 
 
 def _classic_entries(seen: CaptureStats) -> Iterator[Entry]:
@@ -76,7 +76,7 @@ def _classic_entries(seen: CaptureStats) -> Iterator[Entry]:
     if not timer > 0:
         timer = seen.rtt_s + LEAST_VARIATION_S
         why = "RTT + 200 ms, as in Linux, because there was no timeout"
-    yield Entry("tcp", "min_rto", written_time(min(timer, 64.0)), why)
+    yield Entry("tcp", "min_rto", time_in_scenario_syntax(min(timer, 64.0)), why)
 
 
 def _delayed_acks_and_reason(seen: CaptureStats) -> tuple[bool, str]:

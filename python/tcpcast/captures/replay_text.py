@@ -27,7 +27,7 @@ class Entry:
     why: str = ""
 
 
-def nested(entries: Sequence[Entry]) -> dict[str, Any]:
+def entries_as_tables(entries: Sequence[Entry]) -> dict[str, Any]:
     """Return entries as nested dicts, like ``tomllib``."""
     tables: dict[str, Any] = {}
     for entry in entries:
@@ -38,7 +38,7 @@ def nested(entries: Sequence[Entry]) -> dict[str, Any]:
     return tables
 
 
-def document(heading: Sequence[str], entries: Sequence[Entry]) -> str:
+def toml_document(heading: Sequence[str], entries: Sequence[Entry]) -> str:
     """Return a TOML document with a heading comment and a comment per entry."""
     lines = [line for text in heading for line in _comment_lines(text)]
     table = ""
@@ -64,7 +64,7 @@ def _entry_lines(entry: Entry) -> list[str]:
     return [side] if len(side) <= WIDTH else [*_comment_lines(entry.why), typed]
 
 
-def written_time(seconds: float) -> str:
+def time_in_scenario_syntax(seconds: float) -> str:
     """Return a time in scenario syntax, rounded."""
     return units.format_duration(rounded(seconds))
 

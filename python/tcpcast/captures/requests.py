@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tcpcast.captures.table import endpoint, moments, text_column
+from tcpcast.captures.table import endpoint, text_column, to_datetimes
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -74,7 +74,7 @@ def requests(talks: Mapping[str, Any], found: Mapping[str, Any]) -> Table:
     _move_window_reduction_time(parts, found, to_client + to_server, service, small)
     return {
         "connection": talks["connection"][talk],
-        "time": moments(found["time_ns"]),
+        "time": to_datetimes(found["time_ns"]),
         **ends,
         "request_bytes": found["request_bytes"],
         "response_bytes": found["response_bytes"],

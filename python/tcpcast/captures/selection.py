@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tcpcast.captures.between import overall
-from tcpcast.captures.services import of_rows, services
+from tcpcast.captures.between import totals_by_order
+from tcpcast.captures.services import service_of_each_direction, services
 
 if TYPE_CHECKING:
     from tcpcast.captures import Capture
@@ -38,7 +38,7 @@ def tables(capture: Capture) -> dict[str, Table]:
     return {name: value for name, value in found.items() if value}
 
 
-def of_directions(capture: Capture, rows: np.ndarray[Any, np.dtype[np.intp]]) -> Capture:
+def restrict_to_directions(capture: Capture, rows: np.ndarray[Any, np.dtype[np.intp]]) -> Capture:
     """Return a capture that is restricted to some directions.
 
     Parameters
@@ -60,9 +60,11 @@ def of_directions(capture: Capture, rows: np.ndarray[Any, np.dtype[np.intp]]) ->
         kept = np.isin(table["connection"], connections["connection"])
         changed[name] = {key: column[kept] for key, column in table.items()}
     changed["services"] = services(changed["requests"])
-    connections["service"] = of_rows(connections, changed["requests"], changed["services"])
+    connections["service"] = service_of_each_direction(
+        connections, changed["requests"], changed["services"]
+    )
     if capture.between:
-        changed["between"] = overall(connections)
+        changed["between"] = totals_by_order(connections)
     return dataclasses.replace(
         capture,
         connections=connections,
@@ -73,7 +75,7 @@ def of_directions(capture: Capture, rows: np.ndarray[Any, np.dtype[np.intp]]) ->
     )
 
 
-def rows_of(table: Table, direction: int) -> Table:
+def rows_of_direction(table: Table, direction: int) -> Table:
     """Return the rows of a table for one direction, without the column ``direction``."""
     kept = table[DIRECTION] == direction
     return {name: column[kept] for name, column in table.items() if name != DIRECTION}

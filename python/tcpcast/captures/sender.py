@@ -75,7 +75,7 @@ def sender_of(table: Table) -> Sender:
     Without SACK, timestamps or a first timeout of RTT + 200 ms distinguish Linux from the senders
     of the papers.
     """
-    control = looks_of(table)
+    control = identified_congestion_control(table)
     stamped = _holds_for_most(
         table, table["timestamps"] | np.isfinite(table["rtt_timestamps_mean_s"])
     )
@@ -93,7 +93,7 @@ def sender_of(table: Table) -> Sender:
     return Sender("rfc-newreno", "neither SACK nor timestamps", timestamps=False)
 
 
-def looks_of(table: Table) -> str:
+def identified_congestion_control(table: Table) -> str:
     """Return the identified congestion control with the most packets.
 
     If too few flows are identified, the median window reduction of many short transfers decides.

@@ -74,13 +74,13 @@ TAPS = {
 """Limitations of each tap."""
 
 
-def sentences(table: Table) -> list[str]:
+def service_verdicts(table: Table) -> list[str]:
     """Return the verdict on each row of ``services``; it begins like the advice on directions."""
     rows = zip(*(column.tolist() for column in table.values()), strict=True)
     return [_service_sentence(dict(zip(table, row, strict=True))) for row in rows]
 
 
-def main_part(row: Row) -> str:
+def latency_sentence(row: Row) -> str:
     """Return the latency of a service in a sentence: the server, the network, and what to change.
 
     ``row`` is a row of ``services``.

@@ -52,7 +52,7 @@ def _dtype(value: Any) -> Any:
     return np.str_ if isinstance(value, str) else np.int64 if isinstance(value, int) else np.float64
 
 
-def of_rows(connections: Table, requests: Table, found: Table) -> Column:
+def service_of_each_direction(connections: Table, requests: Table, found: Table) -> Column:
     """Return the row of ``services`` for each direction, or -1 if it has a separate verdict."""
     shared = found["response_bytes_p50"] <= LONGEST_RESPONSE
     place = {name: at for at, name in enumerate(found["server"].tolist()) if shared[at]}

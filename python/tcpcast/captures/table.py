@@ -44,9 +44,9 @@ def columns(found: Mapping[str, Any], limits: Sequence[str]) -> Table:
     """Return the table of directions; ``limits`` names the codes in ``limited_by``.
 
     ``rtt_mean_s`` is the mean over time of RTT samples measured at the tap. If the tap is not at
-    the sender, the minimum round trip between tap and sender and the mean queueing delay there
-    (from timestamps) are added. Without timestamps, the delay is unknown, and ``rtt_lower_bound``
-    is True.
+    the sender, ``rtt_mean_s`` also includes the minimum round-trip time between tap and sender,
+    and the mean queueing delay between them (from timestamps). Without timestamps, this delay is
+    unknown, and ``rtt_lower_bound`` is True.
     """
     table: Table = {
         name: values if isinstance(values, np.ndarray) else text_column(values)
@@ -55,7 +55,7 @@ def columns(found: Mapping[str, Any], limits: Sequence[str]) -> Table:
     }
     for end in ("src", "dst"):
         table[end] = text_column(endpoint(*given) for given in found[end])
-    table["start"] = moments(found["start_ns"])
+    table["start"] = to_datetimes(found["start_ns"])
     table["limited_by"] = text_column(limits)[found["limited_by"]]
     away = np.isin(table["tap_side"], ("middle", "receiver"))
     queued = table["queue_delay_s"]
@@ -73,7 +73,7 @@ def intervals(found: Mapping[str, Any]) -> Table:
 
 def events(found: Mapping[str, Any]) -> Table:
     """Return a table of events with times."""
-    table: Table = {"direction": found["direction"], "time": moments(found["time_ns"])}
+    table: Table = {"direction": found["direction"], "time": to_datetimes(found["time_ns"])}
     for name, values in found.items():
         if name not in {"direction", "time_ns"}:
             table[name] = values if isinstance(values, np.ndarray) else text_column(values)
@@ -85,7 +85,7 @@ def rounds(found: Mapping[str, Any], limits: Sequence[str]) -> Table:
     return events({**found, "limited_by": text_column(limits)[found["limited_by"]]})
 
 
-def moments(since_1970_ns: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+def to_datetimes(since_1970_ns: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     """Return nanoseconds since 1970 as times."""
     return since_1970_ns.view("datetime64[ns]")
 

@@ -15,11 +15,11 @@ import numpy as np
 
 from tcpcast.captures.congestion_control import BBR
 from tcpcast.captures.losses import (
+    flows_sharing_a_link,
     late_packets,
-    loss_evidence,
+    loss_origin_columns,
     needless_packets,
     path_rtt_s,
-    sharing,
 )
 
 if TYPE_CHECKING:
@@ -125,7 +125,7 @@ BBR_FULL = 0.8
 """Ratio of rate to link rate, if known, from which BBR fills the link: 0.96 with 3 % loss, where
 the losses are too close for rates between them."""
 INITIAL_WINDOW = 10
-"""Packets (RFC 6928)."""
+"""Initial window in packets (RFC 6928)."""
 ENOUGH_LOSSES = 5
 EXPLAINED = (0.6, 3.0)
 """Range of the ratio of measured to PFTK's rate in which losses explain the rate, if the sender's
@@ -339,7 +339,7 @@ RULES = (
 """Rules in order of precedence; the first one that holds determines the cause."""
 
 
-def decided(seen: Evidence) -> Column:
+def causes_by_rules(seen: Evidence) -> Column:
     """Return the cause of each direction by the first rule that holds."""
     causes = np.full(seen.away.size, UNKNOWN, dtype="<U18")
     for rule in reversed(RULES):
@@ -347,7 +347,7 @@ def decided(seen: Evidence) -> Column:
     return causes
 
 
-def judged(table: Table, rounds: Table, loss_indications: Table) -> Table:
+def cause_columns(table: Table, rounds: Table, loss_indications: Table) -> Table:
     """Return ``cause`` for each direction, and the evidence derived from several tables.
 
     Parameters
@@ -357,16 +357,16 @@ def judged(table: Table, rounds: Table, loss_indications: Table) -> Table:
     rounds, loss_indications
         Tables of rounds and loss indications.
     """
-    found = loss_evidence(table, rounds, loss_indications)
-    causes = decided(Evidence.of(table | found))
+    found = loss_origin_columns(table, rounds, loss_indications)
+    causes = causes_by_rules(Evidence.of(table | found))
     natural = np.zeros(causes.size, dtype=bool)
     for cause, limits in STATES.items():
         natural |= (causes == cause) & np.isin(table["limited_by"], limits)
-    shared = sharing(table, rounds, loss_indications, np.flatnonzero(causes == LINK))
+    shared = flows_sharing_a_link(table, rounds, loss_indications, np.flatnonzero(causes == LINK))
     return found | shared | {"cause": causes, "cause_evident": ~natural & (causes != UNKNOWN)}
 
 
-def refined(table: Table) -> Table:
+def columns_corrected_by_cause(table: Table) -> Table:
     """Return the columns corrected by the cause, so that no value contradicts it.
 
     Time in states that only look different is moved to the state of the cause. Without a full

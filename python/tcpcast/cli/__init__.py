@@ -19,7 +19,7 @@ from tcpcast import extras, protected_inputs
 from tcpcast.cli import complete
 from tcpcast.cli.build import TopCommands
 from tcpcast.cli.commands import COMMANDS
-from tcpcast.cli.streams import Stream, abandon, own_streams
+from tcpcast.cli.streams import Stream, redirect_to_null_device, replace_standard_streams
 from tcpcast.errors import MachineError, TcpcastError
 from tcpcast.interrupts import INTERRUPTED, TOO_EARLY, Interrupts
 
@@ -67,12 +67,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if given[:1] == ["help"]:
         given = [*given[1:], "--help"]
     # BLAS of numpy starts one thread per core when it is loaded. tcpcast has no large matrices, and
-    # starts 50 ms faster without the threads. It has no plugins for pydantic either, which searches
-    # all installed packages for them. `link` must not change the environment of its programs.
+    # starts 50 ms faster without the threads. pydantic would also search all installed packages
+    # for plugins, which tcpcast does not use. `link` must not change the environment of its
+    # programs.
     if given[:1] != ["link"]:
         os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
         os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
-    with Interrupts() as seen, own_streams() as out, protected_inputs.input_protection_scope():
+    with (
+        Interrupts() as seen,
+        replace_standard_streams() as out,
+        protected_inputs.input_protection_scope(),
+    ):
         code = _exit_code(lambda: _dispatch(given), seen, out)
         flushed = _exit_code(lambda: _flush(out), seen, out)
     return flushed or code
@@ -108,7 +113,7 @@ def _flush(out: Stream) -> int:
     out.flush()
     if out.error is None:
         return 0
-    abandon(out)
+    redirect_to_null_device(out)
     if isinstance(out.error, BrokenPipeError):
         return 0
     raise MachineError(f"cannot write to standard output: {out.error.strerror or out.error}")

@@ -31,7 +31,7 @@ class TopCommands(Commands):
 
     def get_command(self, _: Any, name: str) -> Any:
         """Return a command with all its options, or None if it does not exist."""
-        return built(name) if name in COMMANDS else None
+        return build_command(name) if name in COMMANDS else None
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         """List the summaries of the commands, without building their options."""
@@ -55,7 +55,7 @@ class WithTail(TyperCommand):
 
 
 @functools.cache
-def built(name: str) -> Any:
+def build_command(name: str) -> Any:
     """Build a command from its declaration."""
     row = COMMANDS[name]
     alone = typer.Typer(rich_markup_mode=None)
@@ -65,29 +65,29 @@ def built(name: str) -> Any:
         alone.add_typer(app, name=name, help=row.summary, epilog=epilog)
     else:
         kind = WithTail if row.has_tail else None
-        alone.command(name, help=row.help, cls=kind, epilog=epilog)(_action(row))
+        alone.command(name, help=row.help, cls=kind, epilog=epilog)(_command_function(row))
     return get_group(alone).commands[name]
 
 
-def _action(row: Command) -> Any:
+def _command_function(row: Command) -> Any:
     """Return the function of a command, with a signature of its options."""
 
     def act(**values: Any) -> None:
         module = importlib.import_module(f"tcpcast.cli.{row.name}")
         getattr(module, row.name)(**values)
 
-    signed(act, row.options)
+    set_signature(act, row.options)
     return act
 
 
-def signed(act: Any, rows: Iterable[Option]) -> None:
+def set_signature(act: Any, rows: Iterable[Option]) -> None:
     """Set the signature that typer reads, with one parameter per option."""
-    parameters = [_parameter(row) for row in rows]
+    parameters = [_typer_parameter(row) for row in rows]
     act.__signature__ = inspect.Signature(parameters)
     act.__annotations__ = {each.name: each.annotation for each in parameters}
 
 
-def _parameter(row: Option) -> inspect.Parameter:
+def _typer_parameter(row: Option) -> inspect.Parameter:
     """Return an option as a parameter for typer."""
     if row is CONTEXT:
         return inspect.Parameter(row.name, inspect.Parameter.KEYWORD_ONLY, annotation=typer.Context)

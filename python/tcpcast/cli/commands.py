@@ -24,7 +24,8 @@ from tcpcast.path.rows import PATH
 
 END = Literal["near", "far"]
 CONTEXT = Option("context", "", "")
-"""Requests the context of the command line, for its own text or for the words after ``--``."""
+"""Marks a command whose function takes the context of the command line: the text of the command
+line, or the words after ``--``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -306,7 +307,8 @@ MCP = Command(
     ),
 )
 PAPERS = ("engset", "pftk", "parallel", "fixed-point", "short", "kernel")
-"""Papers of tcpcast: a search for entry points would delay the help."""
+"""Papers that tcpcast contains. The papers of other packages are not listed, because a search for
+their entry points would delay the help."""
 
 REPRODUCE = Command(
     "reproduce",

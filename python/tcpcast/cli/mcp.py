@@ -11,11 +11,11 @@ import sys
 from typing import TYPE_CHECKING, Any, BinaryIO, NoReturn, cast
 
 import tcpcast
-from tcpcast.cli.mcp_tools import MAX_ARGUMENT_BYTES, MAX_ROWS, Tool, tools
-from tcpcast.cli.mcp_worker import late
+from tcpcast.cli.mcp_tools import MAX_ARGUMENT_BYTES, MAX_ROWS, Tool, tools_by_name
+from tcpcast.cli.mcp_worker import interruption_reason
 from tcpcast.errors import MachineError, TcpcastError, UnitError
 from tcpcast.units import parse_duration
-from tcpcast.web.processes import Overdue, Worker
+from tcpcast.web.processes import TimeLimitExceeded, Worker
 
 if TYPE_CHECKING:
     import anyio
@@ -53,18 +53,18 @@ def mcp(*, folder: str | None, max_wall: str) -> None:
             "the server for agents requires mcp 2, which is not installed: pip install 'mcp>=2,<3'"
         ) from None
     for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, _end)
+        signal.signal(number, _exit_process)
     if sys.stdin is not None and sys.stdin.isatty():
         print("tcpcast: a client starts this server; stop with Ctrl-C", file=sys.stderr)
     try:
-        asyncio.run(_serve(Calls(folder and os.path.realpath(folder), limit_s)))
+        asyncio.run(_serve(ToolCalls(folder and os.path.realpath(folder), limit_s)))
     except* BrokenPipeError:  # the client has ended
         pass
     except* TcpcastError as errors:
         raise _first(errors) from None
 
 
-def _end(*_: object) -> NoReturn:
+def _exit_process(*_: object) -> NoReturn:
     """End this process; its workers end when their standard input does."""
     os._exit(0)
 
@@ -74,7 +74,7 @@ def _first(errors: BaseExceptionGroup[Any]) -> BaseException:
     return _first(first) if isinstance(first, BaseExceptionGroup) else first
 
 
-async def _serve(calls: Calls) -> None:
+async def _serve(calls: ToolCalls) -> None:
     import anyio  # noqa: PLC0415 - requirement of mcp
     from mcp.server import Server  # noqa: PLC0415
     from mcp.server.stdio import stdio_server  # noqa: PLC0415
@@ -87,12 +87,12 @@ async def _serve(calls: Calls) -> None:
         on_list_tools=_list,
         on_call_tool=calls.answer,
     )
-    lines = anyio.wrap_file(cast("Any", Lines(sys.stdin.buffer)))
+    lines = anyio.wrap_file(cast("Any", BoundedLineReader(sys.stdin.buffer)))
     async with stdio_server(stdin=cast("anyio.AsyncFile[str]", lines)) as (read, write):
         await server.run(read, write, server.create_initialization_options())
 
 
-class Lines:
+class BoundedLineReader:
     """Lines of a stream, each at most :data:`MAX_LINE_BYTES` long."""
 
     def __init__(self, stream: BinaryIO) -> None:
@@ -127,12 +127,12 @@ async def _list(
                 input_schema=tool.schema(),
                 annotations=hints,
             )
-            for tool in tools().values()
+            for tool in tools_by_name().values()
         ]
     )
 
 
-class Calls:
+class ToolCalls:
     """Calls of tools, each in its own process.
 
     Parameters
@@ -161,9 +161,11 @@ class Calls:
         return CallToolResult(content=[TextContent(text=text) for text in texts if text])
 
     async def _texts(self, name: str, arguments: dict[str, Any]) -> list[str]:
-        if name not in tools():
-            raise TcpcastError(f"there is no tool {name}; the tools are {', '.join(tools())}")
-        request = self._request(tools()[name], arguments)
+        if name not in tools_by_name():
+            raise TcpcastError(
+                f"there is no tool {name}; the tools are {', '.join(tools_by_name())}"
+            )
+        request = self._request(tools_by_name()[name], arguments)
         if self._pending >= MAX_RUNNING + MAX_WAITING:
             raise TcpcastError(f"{self._pending} calls are running or waiting; call again later")
         self._pending += 1
@@ -188,8 +190,8 @@ class Calls:
         try:
             found: dict[str, str] = await worker.ask(request, limit_s=self._limit_s + GRACE_S)
             return found
-        except Overdue:
-            raise TcpcastError(f"no answer: {late(self._limit_s)}") from None
+        except TimeLimitExceeded:
+            raise TcpcastError(f"no answer: {interruption_reason(self._limit_s)}") from None
         finally:
             with anyio.CancelScope(shield=True):
                 await worker.end()

@@ -40,7 +40,8 @@ TABLES = Option(
     f"tables are omitted above {MAX_ROWS} rows.",
     type=list[str],
 )
-"""Argument for the result; no option of the command."""
+"""Argument of a tool that the command does not have as an option; it selects the returned
+tables."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,8 +74,8 @@ class Tool:
             properties[QUESTION] = {"type": "string", "enum": kinds, "description": about}
         for name in dict.fromkeys(name for rows in self.questions.values() for name in rows):
             using = {q: rows[name] for q, rows in self.questions.items() if name in rows}
-            properties[name] = _schema(next(iter(using.values())))
-            properties[name]["description"] = _help(using, len(self.questions))
+            properties[name] = _value_schema(next(iter(using.values())))
+            properties[name]["description"] = _argument_help(using, len(self.questions))
             if name in self.defaults:
                 properties[name]["default"] = self.defaults[name]
         needed = [
@@ -105,7 +106,9 @@ class Tool:
         rows = self.questions[question]
         for name in given.keys() - rows.keys():
             raise TcpcastError(f"{name}: no such argument; the arguments are {', '.join(rows)}")
-        values = {name: list(_texts(name, given.get(name), row)) for name, row in rows.items()}
+        values = {
+            name: list(_argument_texts(name, given.get(name), row)) for name, row in rows.items()
+        }
         for name, row in rows.items():
             if row.default is REQUIRED and not values[name]:
                 raise TcpcastError(f"{name}: missing; it is required")
@@ -124,7 +127,7 @@ class Tool:
         return {"words": words, "text": text, "tables": tables}
 
 
-def _schema(row: Option) -> dict[str, Any]:
+def _value_schema(row: Option) -> dict[str, Any]:
     """Return the JSON Schema of an option's values."""
     if not row.metavar:
         return {"type": "boolean"}
@@ -136,8 +139,8 @@ def _schema(row: Option) -> dict[str, Any]:
     return {"type": "string"} | ({"enum": list(choices)} if choices else {})
 
 
-def _help(using: Mapping[str, Option], questions: int) -> str:
-    """Return the help of an argument; each text names its questions if they differ."""
+def _argument_help(using: Mapping[str, Option], questions: int) -> str:
+    """Return the help of an argument; different texts of subcommands begin with their names."""
     asking: dict[str, list[str]] = {}
     for question, row in using.items():
         text = f"{row.metavar}: {row.help}" if row.metavar else row.help
@@ -147,8 +150,8 @@ def _help(using: Mapping[str, Option], questions: int) -> str:
     return " ".join(f"For {', '.join(names)}: {text}" for text, names in asking.items())
 
 
-def _texts(name: str, value: Any, row: Option) -> Iterator[str]:
-    """Yield the values of an argument as an option has them; none if it is omitted."""
+def _argument_texts(name: str, value: Any, row: Option) -> Iterator[str]:
+    """Yield the values of an argument as texts of the option; none if it is omitted."""
     if isinstance(value, bool) or value is None:
         if value and row.metavar:
             raise TcpcastError(f"{name}: must be a text or a number, not true")
@@ -159,12 +162,12 @@ def _texts(name: str, value: Any, row: Option) -> Iterator[str]:
         yield str(value)
     elif isinstance(value, list) and row.type == list[str] and not isinstance(row, Argument):
         for each in value:
-            yield from _texts(name, each, replace(row, type=str))
+            yield from _argument_texts(name, each, replace(row, type=str))
     else:
         raise TcpcastError(f"{name}: must be a text or a number, not a list or an object")
 
 
-def _named(rows: Iterable[Option]) -> dict[str, Option]:
+def _options_by_argument(rows: Iterable[Option]) -> dict[str, Option]:
     """Return options by the names of their arguments."""
     return {row.flag.removeprefix("--").replace("-", "_"): row for row in rows}
 
@@ -174,7 +177,7 @@ def _chosen(rows: Iterable[Option], *names: str) -> list[Option]:
 
 
 @functools.cache
-def tools() -> dict[str, Tool]:
+def tools_by_name() -> dict[str, Tool]:
     """Return the tools by name."""
     about = "; ".join(f"{name} ({summary})" for name, summary in packaged_summaries().items())
     scenario_help = (
@@ -188,7 +191,7 @@ def tools() -> dict[str, Tool]:
     def planned(rows: tuple[Option, ...]) -> dict[str, Option]:
         file = {} if not _chosen(rows, "file") else scenario(*_chosen(rows, "file"))
         more = VERIFY, CHANGES, SEED, TABLES
-        return file | _named(row for row in (*rows, *more) if row.name != "file")
+        return file | _options_by_argument(row for row in (*rows, *more) if row.name != "file")
 
     (capture,) = _chosen(TRACE.options, "files")
     capture = replace(capture, help="pcap or pcapng file below the folder of the server.")
@@ -201,11 +204,13 @@ def tools() -> dict[str, Tool]:
             Tool(
                 "trace",
                 TRACE_USE,
-                {"": {"capture": capture, **_named(of_trace)}},
+                {"": {"capture": capture, **_options_by_argument(of_trace)}},
                 {"worst": MAX_ROWS},
             ),
-            Tool("predict", PREDICT_USE, {"": _named([*of_predict, TABLES])}),
-            Tool("run", RUN_USE, {"": {**scenario(FILE), **_named([*of_run, TABLES])}}),
+            Tool("predict", PREDICT_USE, {"": _options_by_argument([*of_predict, TABLES])}),
+            Tool(
+                "run", RUN_USE, {"": {**scenario(FILE), **_options_by_argument([*of_run, TABLES])}}
+            ),
             Tool("plan", PLAN_USE, {name: planned(rows) for name, (_, rows) in QUESTIONS.items()}),
         )
     }

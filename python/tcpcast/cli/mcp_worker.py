@@ -68,10 +68,10 @@ def run_command(request: Mapping[str, Any], send: Send) -> dict[str, str]:  # no
         messages = err.getvalue().strip()
         if code == INTERRUPTED:
             kind = "incomplete" if out.getvalue() else "no"
-            messages = f"{kind} answer: {late(limit_s)}"
+            messages = f"{kind} answer: {interruption_reason(limit_s)}"
         if not out.getvalue():
             raise TcpcastError(messages)
-        found = reduced(json.loads(out.getvalue()), request["rows"], request["tables"])
+        found = reduce_document(json.loads(out.getvalue()), request["rows"], request["tables"])
     except MemoryError:
         raise TcpcastError("out of memory; write a smaller scenario or capture") from None
     document = json.dumps(found, allow_nan=False)
@@ -83,7 +83,7 @@ def run_command(request: Mapping[str, Any], send: Send) -> dict[str, str]:  # no
     return {"document": document, "messages": messages if code else ""}
 
 
-def late(limit_s: float) -> str:
+def interruption_reason(limit_s: float) -> str:
     """Return the reason why a command was interrupted or killed."""
     return f"the time limit of {limit_s:g} s was reached; ask for less, or raise --max-wall"
 
@@ -107,21 +107,21 @@ def _restrict(folder: str | None) -> None:
         resource.setrlimit(resource.RLIMIT_DATA, (allowed, most))
 
 
-def reduced(document: dict[str, Any], rows: int, wanted: list[str]) -> dict[str, Any]:
+def reduce_document(document: dict[str, Any], rows: int, wanted: list[str]) -> dict[str, Any]:
     """Return a document with the verdict first and without long tables.
 
     ``omitted`` of an answer or plan has the number of rows of each table that was left out, and of
     the answers ``verified`` of a plan, which its table ``simulated`` sums up.
     """
     first = {"verdict": document["verdict"]} if "verdict" in document else {}
-    found: dict[str, Any] = _short(first | document, rows, wanted)
+    found: dict[str, Any] = _without_long_tables(first | document, rows, wanted)
     return found
 
 
-def _short(value: Any, rows: int, wanted: list[str]) -> Any:
+def _without_long_tables(value: Any, rows: int, wanted: list[str]) -> Any:
     """Return a value of a document, in which answers and plans have no long tables."""
     if isinstance(value, list):
-        return [_short(each, rows, wanted) for each in value]
+        return [_without_long_tables(each, rows, wanted) for each in value]
     if not isinstance(value, dict):
         return value
     tables = value.get("tables", {})
@@ -134,7 +134,9 @@ def _short(value: Any, rows: int, wanted: list[str]) -> Any:
     if value.get(VERIFIED) and VERIFIED not in wanted:
         omitted[VERIFIED] = len(value[VERIFIED])
         changed[VERIFIED] = []
-    found = {name: _short(each, rows, wanted) for name, each in (value | changed).items()}
+    found = {
+        name: _without_long_tables(each, rows, wanted) for name, each in (value | changed).items()
+    }
     return found | ({"omitted": omitted} if omitted else {})
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from tcpcast.cli.build import signed
+from tcpcast.cli.build import set_signature
 from tcpcast.cli.commands import CONTEXT, PLAN
 from tcpcast.cli.group import Commands
 from tcpcast.cli.options import FILE
@@ -40,7 +40,8 @@ if TYPE_CHECKING:
 app = typer.Typer(cls=Commands)
 
 QUESTIONS: dict[str, tuple[str, tuple[Option, ...]]] = {}
-"""First line of the help, and options without those of all plans, of each plan by its name."""
+"""For each plan, by its name: the first line of its help, and the options that only this plan
+has."""
 
 _EXAMPLES = {"rtt": "100ms", "loss": "0.01%", "rate": "1gbit"}
 
@@ -64,7 +65,7 @@ def _plan(
         def run(context: typer.Context, **values: Any) -> None:
             _run_plan(question, unit, context, values)
 
-        signed(run, (CONTEXT, *rows, *COMMON))
+        set_signature(run, (CONTEXT, *rows, *COMMON))
         run.__doc__ = question.__doc__
         name = question.__name__.replace("_", "-")
         QUESTIONS[name] = (question.__doc__ or "").splitlines()[0], rows
@@ -313,7 +314,7 @@ def _write_reports(
     plan: Plan, scenario: Scenario, context: typer.Context, figure: Path | None
 ) -> None:
     """Write the requested figure and reports, and print their names."""
-    from tcpcast.cli.reports import command_text, write_reports
+    from tcpcast.cli.reports import typed_command_text, write_reports
     from tcpcast.output import save_figure
 
     options = context.params
@@ -325,5 +326,5 @@ def _write_reports(
     if (options["html"], options["markdown"]) != (None, None):
         from tcpcast.report.plan import plan_document
 
-        document = partial(plan_document, plan, scenario, command_text(context))
+        document = partial(plan_document, plan, scenario, typed_command_text(context))
         write_reports(document, options["html"], options["markdown"], force=options["force"])

@@ -29,7 +29,7 @@ from tcpcast.report.predict import (
     refusal_by_option,
 )
 from tcpcast.report.prediction import csv_text, loss_ratio, prediction_json
-from tcpcast.report.summary import caveats, worst
+from tcpcast.report.summary import caveats, worst_warnings
 from tcpcast.report.text import print_parts
 
 if TYPE_CHECKING:
@@ -153,7 +153,7 @@ def _print_json_or_csv(predictions: Sequence[Prediction], *, as_json: bool) -> N
     else:
         print(csv_text(predictions), end="")
     answers = [answer for prediction in predictions for answer in prediction.answers]
-    notes = [(a, caveats(a) if as_json else worst(caveats(a), SHOWN)) for a in answers]
+    notes = [(a, caveats(a) if as_json else worst_warnings(caveats(a), SHOWN)) for a in answers]
     messages = [
         f"{answer.engine}: {text}"
         for answer, own in notes

@@ -9,7 +9,13 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from tcpcast.cli.reports import again_text, check_reports, write_captures, write_reports, write_run
+from tcpcast.cli.reports import (
+    check_reports,
+    reproducing_command,
+    write_captures,
+    write_reports,
+    write_run,
+)
 from tcpcast.cli.run import answers_to, exit_code
 from tcpcast.cli.scenario_args import engine_names, read_scenario
 from tcpcast.cli.sweep import exit_code as sweep_exit_code
@@ -69,7 +75,7 @@ def report(  # noqa: PLR0913 - one parameter per option
     scenario = read_scenario(sources[0], changes, seed)
     names, drawn = engine_names(engine), html is not None
     answers = answers_to(scenario, names, threads, feed, force=force, over_time=drawn)
-    again = again_text(sources[0], answers, changes, seed, feed)
+    again = reproducing_command(sources[0], answers, changes, seed, feed)
     write_run(compare_all(answers), scenario, again, html, markdown, force=force)
     raise typer.Exit(exit_code(answers))
 
@@ -100,7 +106,9 @@ def _write_answers(saved: Path, html: str | None, markdown: str | None, *, force
     # The answers contain the scenario, but not its file name and the options of the command.
     file = f"{answers.scenario.name}.toml"
     feeds = {answer.provenance.get("feed") for answer in answers}
-    rerun = again_text(file, answers, None, None, "measured" if "measured" in feeds else "scenario")
+    rerun = reproducing_command(
+        file, answers, None, None, "measured" if "measured" in feeds else "scenario"
+    )
     again = f"{shlex.join(['tcpcast', 'report', str(saved)])}\n"
     again += f"# to recompute the answers, save the scenario above as {file} and run:\n{rerun}"
     write_run(compare_all(answers), answers.scenario, again, html, markdown, force=force)

@@ -67,7 +67,7 @@ def write_run(  # noqa: PLR0913 - what to write, and where
         write_reports(document, html, markdown, force=force)
 
 
-def again_text(
+def reproducing_command(
     file: str,
     answers: Sequence[Answer],
     changes: Sequence[str] | None,
@@ -86,7 +86,7 @@ _PASSING = {"threads", "as_json", "plot", "form", "force"}
 """Options without effect on reports."""
 
 
-def command_text(context: typer.Context) -> str:
+def typed_command_text(context: typer.Context) -> str:
     """Return the running command as it can be typed again."""
     words = context.command_path.split()
     for parameter in context.command.params:

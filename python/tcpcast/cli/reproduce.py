@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from tcpcast.cli.reports import check_reports, command_text, write_reports
+from tcpcast.cli.reports import check_reports, typed_command_text, write_reports
 from tcpcast.errors import MachineError, TcpcastError
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ def reproduce(  # noqa: PLR0913 - one parameter per option
     if report.page is not None:
         print(f"tcpcast: wrote {report.page}", file=sys.stderr)
     if not report.interrupted and html is not None:
-        document = functools.partial(report.document, command_text(context))
+        document = functools.partial(report.document, typed_command_text(context))
         write_reports(document, html, None, force=force)
     for reason in report.write_errors:
         print(f"tcpcast: {reason}", file=sys.stderr)

@@ -13,7 +13,7 @@ from tcpcast.cli.options import (
     check_one_form,
 )
 from tcpcast.cli.progress import progress_bar
-from tcpcast.cli.reports import again_text, check_reports, write_run
+from tcpcast.cli.reports import check_reports, reproducing_command, write_run
 from tcpcast.cli.scenario_args import engine_names, read_scenario
 from tcpcast.cli.streams import ignore_broken_pipe
 from tcpcast.compare import compare_all
@@ -21,7 +21,7 @@ from tcpcast.errors import TcpcastError
 from tcpcast.report.json import document, encode
 from tcpcast.report.rows import csv_text
 from tcpcast.report.run import run_parts
-from tcpcast.report.summary import with_scenario
+from tcpcast.report.summary import caveats_of_scenario_and_answers
 from tcpcast.report.text import print_parts
 
 if TYPE_CHECKING:
@@ -78,7 +78,7 @@ def run(  # noqa: PLR0913 - one parameter per option
     _print_answers(compared, scenario, as_json=as_json, as_csv=as_csv, every=every)
     if plot is not None:
         _write_figures(answers, scenario, plot, form, force=force)
-    again = again_text(file, answers, changes, seed, feed)
+    again = reproducing_command(file, answers, changes, seed, feed)
     write_run(compared, scenario, again, html, markdown, force=force)
     raise typer.Exit(exit_code(answers))
 
@@ -150,7 +150,7 @@ def _print_answers(
         print(encode(document(compared, scenario)))
     else:
         print(csv_text(answers), end="")
-    notes = with_scenario(answers, scenario)
+    notes = caveats_of_scenario_and_answers(answers, scenario)
     messages = [str(note) for about, note in notes if about is None]
     for answer in answers:
         refusal = [] if answer.applies else [answer.refusal()]

@@ -47,7 +47,7 @@ def read_scenario(
         changed["run.seed"] = seed
     read = partial(load, file)
     if file == STANDARD_INPUT:
-        read = partial(parse_scenario, _typed(), "standard input", folder=Path())
+        read = partial(parse_scenario, _read_standard_input(), "standard input", folder=Path())
     try:
         return read(changes=changed)
     except ScenarioError as error:
@@ -59,7 +59,7 @@ def read_scenario(
             raise error from None
 
 
-def _typed() -> str:
+def _read_standard_input() -> str:
     """Return the text on standard input, or slightly more than the permitted part of it."""
     try:
         return sys.stdin.read(MAX_BYTES + 1) if sys.stdin is not None else ""

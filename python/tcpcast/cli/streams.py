@@ -1,7 +1,7 @@
 """Standard output and standard error that may be closed, full or a broken pipe.
 
-While a command runs, both are replaced (:func:`own_streams`). The replacements escape control
-characters in all texts, so that no name or value can control the terminal: see
+While a command runs, both are replaced (:func:`replace_standard_streams`). The replacements escape
+control characters in all texts, so that no name or value can control the terminal: see
 :mod:`tcpcast.sanitize`. Colours, which need escape sequences, go to the ``styled`` stream below.
 """
 
@@ -80,7 +80,7 @@ class TextStream:
         return getattr(self.styled, name)
 
 
-class Closed:
+class ClosedStream:
     """A stream that was closed before the command began (``>&-``)."""
 
     encoding = "utf-8"
@@ -109,7 +109,7 @@ def ignore_broken_pipe() -> None:
 
 
 @contextmanager
-def own_streams() -> Iterator[Stream]:
+def replace_standard_streams() -> Iterator[Stream]:
     """Replace standard output and standard error, and yield the new standard output."""
     before = sys.stdout, sys.stderr
     _hold_descriptors()
@@ -125,7 +125,7 @@ def own_streams() -> Iterator[Stream]:
 
 def _open(stream: TextIO | None) -> TextIO:
     if stream is None:
-        return cast("TextIO", Closed())
+        return cast("TextIO", ClosedStream())
     if hasattr(stream, "reconfigure"):
         stream.reconfigure(errors="replace")  # for terminals without characters such as ±
     return stream
@@ -141,7 +141,7 @@ def _hold_descriptors() -> None:
                 os.open(os.devnull, os.O_RDONLY)
 
 
-def abandon(stream: Stream) -> None:
+def redirect_to_null_device(stream: Stream) -> None:
     """Redirect a stream to the null device, so that the flush at exit does not fail again."""
     try:
         number = stream.fileno()

@@ -16,7 +16,7 @@ from tcpcast.cli.options import (
     check_one_form,
 )
 from tcpcast.cli.progress import progress_bar
-from tcpcast.cli.reports import check_reports, command_text, write_reports
+from tcpcast.cli.reports import check_reports, typed_command_text, write_reports
 from tcpcast.cli.scenario_args import engine_names, read_scenario
 from tcpcast.errors import TcpcastError
 from tcpcast.interrupts import INTERRUPTED
@@ -81,7 +81,7 @@ def sweep(  # noqa: PLR0913 - one parameter per option
         )
     _print_sweep(results, as_csv=as_csv, as_json=as_json)
     if plan is not None:
-        outputs.write(plan, results, command_text(context))
+        outputs.write(plan, results, typed_command_text(context))
     raise typer.Exit(exit_code(results))
 
 

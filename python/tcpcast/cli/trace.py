@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import typer
 
 from tcpcast.captures import trace as read
-from tcpcast.captures.flows import chosen
-from tcpcast.captures.selection import of_directions
+from tcpcast.captures.flows import select_directions
+from tcpcast.captures.selection import restrict_to_directions
 from tcpcast.cli.options import check_one_form
 from tcpcast.cli.reports import check_reports, write_captures
 from tcpcast.cli.streams import ignore_broken_pipe
@@ -170,7 +170,9 @@ def read_capture(
             file, after=second_capture, trail_points=trail_points, max_connections=max_connections
         )
         if connection is not None:
-            capture = of_directions(capture, chosen(capture, _parse_connection(connection)))
+            capture = restrict_to_directions(
+                capture, select_directions(capture, _parse_connection(connection))
+            )
     except CaptureError as error:
         print(f"tcpcast: {error}", file=sys.stderr)
         return None, error.exit_code
@@ -206,10 +208,10 @@ def _print_text(capture: Capture, *, first: bool, most: int | None, groups: Tabl
 
 def _print_models(capture: Capture, most: int | None) -> None:
     order = worst_first(capture.connections)[:most]
-    from tcpcast.captures.models import modelled  # noqa: PLC0415
+    from tcpcast.captures.models import model_results  # noqa: PLC0415
     from tcpcast.report.trace_models import model_parts  # noqa: PLC0415
 
-    print_parts(model_parts(capture.connections, modelled(capture, order), order.size))
+    print_parts(model_parts(capture.connections, model_results(capture, order), order.size))
 
 
 def _print_data(  # noqa: PLR0913 - what to print

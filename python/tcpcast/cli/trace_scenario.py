@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tcpcast import output
-from tcpcast.captures.flows import chosen
-from tcpcast.captures.selection import of_directions
+from tcpcast.captures.flows import select_directions
+from tcpcast.captures.selection import restrict_to_directions
 from tcpcast.errors import MachineError, TcpcastError
 
 if TYPE_CHECKING:
@@ -45,7 +45,11 @@ def write_scenario(
         return
 
     (capture,) = captures
-    kept = capture if connection is not None else of_directions(capture, chosen(capture))
+    kept = (
+        capture
+        if connection is not None
+        else restrict_to_directions(capture, select_directions(capture))
+    )
     from tcpcast.captures.replay import replay  # noqa: PLC0415
 
     written = replay(kept, Path(target).stem)

@@ -49,15 +49,15 @@ class RunOptions:
     """Options of a run that do not change the results of a complete run.
 
     ``threads`` is the number of worker threads (None: one per core, at most one per replication).
-    ``progress`` is called with the finished share, from 0 to 1. ``deadline`` is the end of several
-    runs that share one ``run.max_wall``, by :func:`time.perf_counter`. ``force`` lets files of
-    ``[[probes.pcap]]`` overwrite any file. ``over_time`` adds the tables of ``packet`` for plots
-    over time and of completion times. Without ``tables``, formulas may leave out the scenario's
-    digest and tables that take as long as their metrics, for callers that show only metrics.
-    ``accept_late`` lets ``kernel`` continue although this machine is too busy for its link. Without
-    ``suggestions`` a refusal has only its reason, which saves checks in a sweep.
-    ``known_suggestions`` caches the checked suggestions by engine and reason, for the other points
-    of a range.
+    ``progress`` is called with the finished share, from 0 to 1. ``deadline`` is the value of
+    :func:`time.perf_counter` at which several runs that share one ``run.max_wall`` must end.
+    ``force`` lets files of ``[[probes.pcap]]`` overwrite any file. ``over_time`` adds the tables
+    of ``packet`` for plots over time and of completion times. If ``tables`` is False, the caller
+    shows only metrics, and formulas may leave out the scenario's digest and the tables that take
+    as long as their metrics. ``accept_late`` lets ``kernel`` continue although this machine is too
+    busy for its link. If ``suggestions`` is False, a refusal contains only its reason, which saves
+    checks in a sweep. ``known_suggestions`` is a cache of checked suggestions by engine and
+    reason, shared by all points of a range.
     """
 
     threads: int | None = None

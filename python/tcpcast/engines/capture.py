@@ -17,15 +17,15 @@ import tcpcast
 from tcpcast import statistics
 from tcpcast.answer import Answer, CaptureInputs, Metric, Status, texts_to_notes
 from tcpcast.captures import trace as read
-from tcpcast.captures.capture_stats import lost_of_all
+from tcpcast.captures.capture_stats import estimated_loss_ratio
 from tcpcast.captures.congestion_control import BBR
-from tcpcast.captures.flows import chosen, named, since
+from tcpcast.captures.flows import describe_directions, seconds_since, select_directions
 from tcpcast.captures.link_estimate import link_bps
 from tcpcast.captures.model_rates import LEAST_VARIATION_S
 from tcpcast.captures.models import INTERVAL_S, OF_LOSS, model_intervals, models
 from tcpcast.captures.models import model_errors as errors_of
 from tcpcast.captures.replay import replay
-from tcpcast.captures.selection import of_directions
+from tcpcast.captures.selection import restrict_to_directions
 from tcpcast.errors import CaptureError, NotApplicable
 from tcpcast.scenario.modern_tcp import get_congestion_control
 
@@ -79,7 +79,7 @@ def trace(scenario: Scenario, options: RunOptions) -> Answer:  # noqa: ARG001 - 
     captured = scenario.captured
     assert captured is not None
     capture = read(captured.file)
-    kept = of_directions(capture, np.sort(chosen(capture, captured.connection)))
+    kept = restrict_to_directions(capture, np.sort(select_directions(capture, captured.connection)))
     together = {name: column[0] for name, column in kept.groups(by="all").items()}
     tables, warnings = _make_replay_scenario(kept)
     answer = Answer(
@@ -93,7 +93,7 @@ def trace(scenario: Scenario, options: RunOptions) -> Answer:  # noqa: ARG001 - 
             "scenario": scenario.digest(),
             "capture": captured.file,
             "sha256": _digest_captures(captured.file),
-            "flows": named(kept, np.arange(kept.connections["src"].size)),
+            "flows": describe_directions(kept, np.arange(kept.connections["src"].size)),
             "interval": f"95 %, jackknife over intervals of {INTERVAL_S} s",
         },
         captured=CaptureInputs(_formula_inputs(kept, together), tables),
@@ -189,7 +189,7 @@ def _estimate_ratios_from_batches(kept: Capture) -> dict[str, Estimate | None]:
 def _sum_by_100_s(kept: Capture) -> dict[str, Column]:
     """Sum the 100 s intervals of all flows that begin in the same 100 s of the capture."""
     table, flows = kept.intervals, kept.connections
-    offset = since(flows["start"], flows["start"].min())
+    offset = seconds_since(flows["start"], flows["start"].min())
     length = float((offset + np.nan_to_num(flows["duration_s"])).max())
     unit = ((offset[table["direction"]] + table["start_s"]) // INTERVAL_S).astype(np.int64)
     count = int(unit.max(initial=-1)) + 1
@@ -206,7 +206,7 @@ def _sum_by_100_s(kept: Capture) -> dict[str, Column]:
 def _capture_tables(kept: Capture) -> dict[str, Table]:
     flows = kept.connections
     rows = np.arange(flows["src"].size)
-    ends = [named(kept, rows[[row]]) for row in rows]
+    ends = [describe_directions(kept, rows[[row]]) for row in rows]
     name = np.array(ends, dtype=np.str_)
     intervals = model_intervals(kept, rows)
     direction = intervals.pop("direction")
@@ -237,7 +237,7 @@ def _formula_inputs(kept: Capture, together: Mapping[str, Any]) -> dict[str, flo
         "flows": max(1, round(float(together["parallel_flows"]))),
         "packets_per_ack": b if str(together["window_grows_by"]) != "packets" else 1.0,
         "w_max_pkts": float(together["w_max_pkts"]),
-        "loss_ratio": lost_of_all(table),
+        "loss_ratio": estimated_loss_ratio(table),
         "rtt_min_s": float(least.min(initial=math.inf)),
         "bottleneck_pps": link_bps(kept) / (8 * float(table["segment_bytes"].max())),
     }

@@ -28,7 +28,8 @@ BUCKETS = _OCTAVES * _PARTS
 """Number of goodput buckets."""
 
 GRID_STEP = 2
-"""Buckets per row of the tail table: 0.8 to 1.6 %."""
+"""Number of buckets per row of the tail table; the goodputs of neighbouring rows differ by 0.8 to
+1.6 %."""
 
 
 def bucket_edges_bps() -> Floats:

@@ -129,7 +129,8 @@ class PluginEntry(EngineEntry):
 def _redirect_output_to_stderr() -> Iterator[None]:
     """Redirect standard output of an engine and its subprocesses to standard error.
 
-    Streams belong to the process, so nothing is redirected outside the main thread.
+    Outside the main thread nothing is redirected, because all threads of a process share its
+    streams.
     """
     if threading.current_thread() is not threading.main_thread():
         yield

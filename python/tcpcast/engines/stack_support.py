@@ -69,8 +69,9 @@ MEASURED: dict[tuple[str, str], str] = {
     ("short", "linux-cubic"): "7 % below to 14 % above packet, within 45 % from 2 to 8 losses",
     ("short", "linux-reno"): "within 15 % of packet, within 45 % from 2 to 8 losses",
 }
-"""Errors within a formula's domain, with inputs from the scenario, over the cells of ``reproduce
-kernel``; for transfers, over the cells of tests/agreement/test_modern_transfers.py."""
+"""Errors of formulas with inputs from the scenario, in the cells of ``reproduce kernel`` that are
+in the formula's domain. Errors for transfers are from the cells of
+tests/agreement/test_modern_transfers.py."""
 
 _UNCHECKED = StackSupport(SupportLevel.UNCHECKED, "applies, but is not validated for this stack")
 _TRAFFIC = {"bulk": (PATH,), "transfers": (TRANSFERS,), "on-off": (USERS, FIXED_POINT, POPULATION)}
@@ -135,8 +136,8 @@ def _get_formula_support(
 def find_omitted_formulas(scenario: Scenario, *, suggestions: bool = False) -> dict[str, list[str]]:
     """Return the formulas that a run leaves out because of the scenario's stack, by reason.
 
-    Only formulas for its kind of traffic; none for a capture, whose stack is unknown. Checking
-    ``suggestions`` takes as long as the formulas.
+    The result includes only formulas for its kind of traffic, and none for a capture, whose stack
+    is unknown. Checking ``suggestions`` takes as long as the formulas.
     """
     if scenario.captured is not None:
         return {}

@@ -26,7 +26,7 @@ from tcpcast.path.run_size import (
     choose_transfer_count,
 )
 from tcpcast.report.answers import Answers
-from tcpcast.report.prediction import SIMULATION, Prediction, leading
+from tcpcast.report.prediction import SIMULATION, Prediction, leading_formula
 from tcpcast.scenario.traffic import MAX_SIZE_PKTS
 
 if TYPE_CHECKING:
@@ -117,7 +117,7 @@ def _simulate_other_buffers(
 
 def _run_formula_with_measured_inputs(steady: Answers) -> Answer | None:
     """Return the first formula with inputs measured by the simulation; None without simulation."""
-    name = leading(steady.scenario)
+    name = leading_formula(steady.scenario)
     simulation = next((each for each in steady if each.engine == SIMULATION), None)
     if simulation is None or not simulation.metrics or not name:
         return None

@@ -55,7 +55,8 @@ LARGEST = 1 - 1e-9
 """Maximum loss of the search: with a loss of 1, no packet arrives."""
 
 ROUNDING = 1e-9
-"""Relative distance from the capacity of windows or link that leaves no room for loss."""
+"""If the target is within this relative distance of the capacity of windows or link, no loss is
+permitted."""
 
 MIN_LOSS = 1e-12
 """Minimum loss of the search by simulation."""
@@ -70,7 +71,8 @@ ROUND_TRIPS = np.geomspace(0.1, 4, 33)
 """RTTs of the isoline as multiples of the path's RTT."""
 
 STEEP = 2.5
-"""Exponent of the goodput in the loss, an upper limit: the square-root formula has 2."""
+"""Upper limit of the exponent of the loss as a function of the goodput: the square-root formula
+has 2."""
 
 RUNS = 8
 """Approximate number of loss ratios that a check simulates."""

@@ -53,7 +53,8 @@ Near the threshold, the queue changes over minutes, and batches of one run under
 """
 
 NEAR = 1.5
-"""Factor below the target within which a goodput is close to it in the number of sources."""
+"""If a goodput is below the target by at most this factor, its number of sources is close to the
+answer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +116,7 @@ class FileGoodputTarget:
 
     @property
     def link(self) -> dict[str, float]:
-        """Return C, I and B for the mean-value models, with I and B of a mean source."""
+        """Inputs of the mean-value models: link rate C, mean OFF time I, mean file size B."""
         network = self.scenario.network
         off_s, size_pkts = self._mean_source()
         return {

@@ -43,10 +43,12 @@ INNER = (0.2, 0.8)
 """Limits of the next relative position in the bracket."""
 
 APART_FROM_END = 1e-3
-"""Relative distance of the search from a real-valued maximum, which is excluded."""
+"""The search stays this relative distance below a maximum that is not a whole number, because the
+maximum itself is excluded."""
 
 CLOSE = 0.1
-"""Distance from the answer, as a share of its interval, within which a run is close enough."""
+"""A run is close enough to the answer if their distance is at most this share of the answer's
+interval."""
 
 CONFIRMED = 3
 """Number of runs on either side of a tight bracket that must agree with its ends."""
@@ -462,7 +464,7 @@ def _simulate_near_answer(runs: PlanSimulations, goal: SearchGoal, window: _FitW
 def _has_decisive_runs_beyond(
     known: list[MeasuredPoint], goal: SearchGoal, left: float, right: float
 ) -> tuple[bool, bool]:
-    """Return for each end of an interval if a run beyond it is decisively on its side."""
+    """Return, per end of an interval, whether a run beyond it is decisively on its side."""
     intervals = [point for point in known if point.low is not None and point.high is not None]
     below = any(p.metric > goal.target for p in intervals if p.value <= left)
     above = any(p.metric < goal.target for p in intervals if p.value >= right)

@@ -129,5 +129,5 @@ class Answers(list[Answer]):
         from tcpcast.report import figures  # noqa: PLC0415
 
         if folder is None:
-            return figures.Figures(figures.drawn(self, self.scenario))
+            return figures.Figures(figures.iter_figures(self, self.scenario))
         return figures.plot(self, self.scenario, folder, force=force, form=form)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 
 from tcpcast.extras import import_matplotlib
-from tcpcast.report.chart_text import LABEL, End, head, label_ends, wrapped
+from tcpcast.report.chart_text import LABEL, EndLabel, label_ends, wrapped, write_head
 from tcpcast.report.palette import (
     CALCULATED,
     COLOURS,
@@ -23,7 +23,7 @@ from tcpcast.report.palette import (
     REFERENCE,
     line_style,
 )
-from tcpcast.report.quantity import amount
+from tcpcast.report.quantity import amount_text
 from tcpcast.report.summary import describe
 from tcpcast.units import digits
 
@@ -114,13 +114,13 @@ class Series:
     name: str = ""
 
     @property
-    def end(self) -> End | None:
+    def end(self) -> EndLabel | None:
         """The direct label at the last known value; None if there is no name or no value."""
         y = np.asarray(self.y, dtype=float)
         known = np.flatnonzero(np.isfinite(y))
         if not self.name or not known.size:
             return None
-        return End(self.name, float(y[known[-1]]), self.style["color"])
+        return EndLabel(self.name, float(y[known[-1]]), self.style["color"])
 
     def draw(self, axes: Axes) -> None:
         """Draw the series over its band."""
@@ -195,9 +195,9 @@ class Reference:
     name: str = ""
 
     @property
-    def end(self) -> End | None:
+    def end(self) -> EndLabel | None:
         """The direct label at the right end; None if there is no name."""
-        return End(self.name, self.value, REFERENCE) if self.name else None
+        return EndLabel(self.name, self.value, REFERENCE) if self.name else None
 
     def draw(self, axes: Axes) -> None:
         """Draw the line or the span."""
@@ -294,7 +294,7 @@ class Axis:
             axis.set_ticks(list(self.ticks), labels=list(self.ticks.values()), **turn)
 
 
-def percent(share: float, _: object = None) -> str:
+def percent_tick(share: float, _: object = None) -> str:
     """Return a share as a tick label in per cent."""
     return f"{100 * share:.9f}".rstrip("0").rstrip(".") + " %"
 
@@ -338,7 +338,7 @@ class Panel:
         self.y.apply(axes, "y")
         axes.set_title(self.title, fontsize=10)
         ends = [getattr(each, "end", None) for each in self.series]
-        label_ends(axes, [end for end in ends if isinstance(end, End)])
+        label_ends(axes, [end for end in ends if isinstance(end, EndLabel)])
         if legend and self.legend is not None and axes.get_legend_handles_labels()[1]:
             axes.legend(**(_LEGEND | self.legend))
 
@@ -394,7 +394,7 @@ class Chart:
             axes.set_axis_off()
             for note in self.notes:
                 note.draw(axes)
-        head(figure, self.title, self.subtitle)
+        write_head(figure, self.title, self.subtitle)
         figure.align_ylabels()
         if self.legend:
             self._draw_legend(figure, all_axes)
@@ -429,11 +429,11 @@ def scenario_chart(
 def setup_text(scenario: Scenario) -> str:
     """Return the name, traffic, path and stack of a scenario, and the duration of its run."""
     duration = scenario.run.duration
-    length = [] if duration is None else [amount(duration, "s")]
+    length = [] if duration is None else [amount_text(duration, "s")]
     return f"{scenario.name}: {', '.join([describe(scenario), *length])}"
 
 
-def end_of(column: ArrayLike) -> float:
+def largest_finite(column: ArrayLike) -> float:
     """Return the largest finite value, or 1 if no value is finite."""
     values = np.asarray(column, dtype=float)
     return float(np.nanmax(values)) if np.isfinite(values).any() else 1.0

@@ -28,7 +28,7 @@ _UNIT = re.compile(r"(?<=\d) (?=%|[kMG]?bit/s|[m\u00b5]?s\b)|(?<=[A-Za-z]) (?=%)
 
 
 @dataclass(frozen=True, slots=True)
-class End:
+class EndLabel:
     """A text to the right of a panel, at a value of its y axis."""
 
     text: str
@@ -36,7 +36,7 @@ class End:
     colour: str
 
 
-def label_ends(axes: Axes, ends: Sequence[End]) -> None:
+def label_ends(axes: Axes, ends: Sequence[EndLabel]) -> None:
     """Write the texts to the right of a panel, one below the other, without overlaps."""
     height = axes.get_window_extent().height * 72 / axes.figure.dpi  # before the layout
     line = _LINE_SPACING * LABEL / max(0.72 * height, 1.0)
@@ -58,7 +58,7 @@ def label_ends(axes: Axes, ends: Sequence[End]) -> None:
         axes.annotate(end.text, (1.0, position - excess), xytext=(4, 0), **style)
 
 
-def head(figure: Figure, title: str, subtitle: str) -> None:
+def write_head(figure: Figure, title: str, subtitle: str) -> None:
     """Write the message of a figure, and below it the set-up, from the left edge.
 
     The size of the figure grows by the height of both texts, so that the panels keep theirs.

@@ -16,7 +16,7 @@ from tcpcast.report.chart import (
     Series,
     fitted_axis,
     line_style,
-    percent,
+    percent_tick,
     scenario_chart,
 )
 from tcpcast.report.completion_figures import WIDE
@@ -86,7 +86,7 @@ def tail(answers: Sequence[Answer], scenario: Scenario) -> Chart:
         series.append(Series(curve["time_s"][shown], longer[shown], name, style, low, high))
     series += _percentile_marks([answer for answer in answers if TABLE not in answer.tables])
     least = min((float(np.min(each.y)) for each in series), default=0.1)
-    y = Axis(f"{subject} that take longer", 0.7 * least, 1, log=True, ticks=percent)
+    y = Axis(f"{subject} that take longer", 0.7 * least, 1, log=True, ticks=percent_tick)
     ends = [
         float(np.min(np.asarray(each.x)[np.asarray(each.y) <= _SLOW], initial=math.inf))
         for each in series

@@ -21,7 +21,7 @@ from tcpcast.report.chart import (
     fitted_axis,
     scenario_chart,
 )
-from tcpcast.report.figure_titles import by_formula, engine_label, lead, short
+from tcpcast.report.figure_titles import answer_of_message, engine_label, formula_clause, short_text
 from tcpcast.report.losses import by_size_and_losses
 from tcpcast.report.palette import BLACK
 
@@ -107,7 +107,7 @@ def _metrics_at(metrics: Mapping[int, Metric], at_sizes: NDArray[np.int64]) -> F
     return np.array([_values_by_size(column, at_sizes) for column in known])
 
 
-def isolated(values: Floats) -> NDArray[np.bool_]:
+def isolated_mask(values: Floats) -> NDArray[np.bool_]:
     """Return a mask of values with a gap on both sides, which a band would not show."""
     finite = np.pad(np.isfinite(values), 1)
     mask: NDArray[np.bool_] = finite[1:-1] & ~finite[:-2] & ~finite[2:]
@@ -141,7 +141,7 @@ def completion_chart(answers: Sequence[Answer], scenario: Scenario) -> Chart:
     # The legend goes below, because bands and lines fill the axes.
     return scenario_chart(
         scenario,
-        _title(lead(answers)),
+        _title(answer_of_message(answers)),
         Axis("size of a transfer (packets)"),
         fitted_axis("completion time (s)", values, WIDE),
         series,
@@ -157,11 +157,11 @@ def _title(answer: Answer) -> str:
     known = [(size, time) for size, time in times if math.isfinite(time)]
     if not known:
         return "Completion times of transfers by size"
-    first, last = (short(time, "s") for _, time in (known[0], known[-1]))
+    first, last = (short_text(time, "s") for _, time in (known[0], known[-1]))
     mean = f"On average, a transfer of {packets_text(known[0][0])} takes {first}"
     if len(known) == 1:
-        return mean + by_formula(answer)
-    return f"{mean}, {packets_text(known[-1][0])} {last}{by_formula(answer)}"
+        return mean + formula_clause(answer)
+    return f"{mean}, {packets_text(known[-1][0])} {last}{formula_clause(answer)}"
 
 
 def _interval_bands(
@@ -169,7 +169,7 @@ def _interval_bands(
 ) -> list[Drawable]:
     """Return the median, and bands from the median to p95 and from p95 to p99."""
     colour = {"color": OBSERVED[0]}
-    lone = isolated(p50)
+    lone = isolated_mask(p50)
     series: list[Drawable] = []
     names = "median to 95 % of transfers", "95 to 99 % of transfers"
     for low, high, alpha, label in ((p50, p95, 0.3, names[0]), (p95, p99, 0.13, names[1])):

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tcpcast.compare import class_metrics, is_observed
-from tcpcast.report.headline import differ
-from tcpcast.report.quantity import amount
+from tcpcast.report.headline import differ_beyond_intervals
+from tcpcast.report.quantity import amount_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -22,15 +22,15 @@ if TYPE_CHECKING:
 KINDS = {"formula": "formula", "simulation": "simulated", "measurement": "measured"}
 
 
-def short(value: float, unit: str) -> str:
+def short_text(value: float, unit: str) -> str:
     """Return a value with three significant digits and its unit."""
-    return amount(float(f"{value:.3g}"), unit)
+    return amount_text(float(f"{value:.3g}"), unit)
 
 
 def span_text(values: Iterable[float], unit: str) -> str:
     """Return the smallest and the largest value, or one text if both look alike."""
     known = list(values)
-    low, high = short(min(known), unit), short(max(known), unit)
+    low, high = short_text(min(known), unit), short_text(max(known), unit)
     return high if low == high else f"{low} to {high}"
 
 
@@ -39,12 +39,12 @@ def engine_label(answer: Answer) -> str:
     return f"{answer.engine} ({KINDS[answer.kind]})"
 
 
-def lead(answers: Sequence[Answer]) -> Answer:
+def answer_of_message(answers: Sequence[Answer]) -> Answer:
     """Return the answer of the message: the first observed one, or else the first."""
     return next((answer for answer in answers if is_observed(answer)), answers[0])
 
 
-def by_formula(answer: Answer) -> str:
+def formula_clause(answer: Answer) -> str:
     """Return the source of a calculated message, or "" for an observed one."""
     return "" if is_observed(answer) else f", by the formula {answer.engine}"
 
@@ -74,12 +74,12 @@ def class_title(answer: Answer, scenario: Scenario) -> str:
         return ""
     known.sort(key=lambda each: -each[1].value)
     (top, most), (bottom, least) = known[0], known[-1]
-    values = f"{short(most.value, 'bit/s')} ({top.name}), {short(least.value, 'bit/s')}"
+    values = f"{short_text(most.value, 'bit/s')} ({top.name}), {short_text(least.value, 'bit/s')}"
     values += f" ({bottom.name})"
-    if not differ(most, least):
+    if not differ_beyond_intervals(most, least):
         return f"No significant difference in goodput: {values}"
     total = sum(value.value for _, value in known)
-    if differ(most, known[1][1]) and total > 0:
+    if differ_beyond_intervals(most, known[1][1]) and total > 0:
         share = f"{100 * most.value / total:.3g} %"
         who = top.name if top.count == 1 else f"The {senders_text([top])} of {top.name}"
         verb = "takes" if top.count == 1 else "take"
@@ -101,8 +101,8 @@ def goodput_title(answer: Answer, scenario: Scenario) -> str:
     who = f"The {senders_text(scenario.populations)}"
     who = who.replace("1 ", "", 1) if count == 1 else who
     verb = "gets" if count == 1 else "together get"
-    of_link = f" of {amount(rate, 'bit/s')}" if np.isfinite(rate) else ""
-    return f"{who} {verb} {short(metric.value, 'bit/s')}{of_link}"
+    of_link = f" of {amount_text(rate, 'bit/s')}" if np.isfinite(rate) else ""
+    return f"{who} {verb} {short_text(metric.value, 'bit/s')}{of_link}"
 
 
 def flow_names(scenario: Scenario, flows: Sequence[int]) -> list[tuple[Population, str]]:

@@ -28,10 +28,16 @@ from tcpcast.report.chart import (
     Reference,
     Series,
     figure_class,
-    percent,
+    percent_tick,
     scenario_chart,
 )
-from tcpcast.report.figure_titles import by_formula, engine_label, lead, senders_text, short
+from tcpcast.report.figure_titles import (
+    answer_of_message,
+    engine_label,
+    formula_clause,
+    senders_text,
+    short_text,
+)
 from tcpcast.report.html import html
 from tcpcast.report.palette import engine_style
 from tcpcast.report.quantity import scale_of_unit
@@ -87,7 +93,9 @@ class Figures(list["Figure"]):
         return f"<Figures: {', '.join(self.names) or 'none'}>"
 
     def _repr_html_(self) -> str:
-        return html(inline(name, figure) for name, figure in zip(self.names, self, strict=True))
+        return html(
+            figure_as_svg(name, figure) for name, figure in zip(self.names, self, strict=True)
+        )
 
 
 def plot(
@@ -141,11 +149,11 @@ def plot(
     output.check_folder(folder)
     return [
         save_figure(figure, Path(folder) / f"{name}.{form}", force=force)
-        for name, figure in drawn(answers, scenario)
+        for name, figure in iter_figures(answers, scenario)
     ]
 
 
-def drawn(answers: Sequence[Answer], scenario: Scenario) -> Iterator[tuple[str, Figure]]:
+def iter_figures(answers: Sequence[Answer], scenario: Scenario) -> Iterator[tuple[str, Figure]]:
     """Yield the name and the figure of each available table, one at a time."""
     for name, chart, table, column in _FIGURES:
         given = [a for a in answers if not a.withheld and _has_rows(a, table, column)]
@@ -184,7 +192,7 @@ def run_figures(form: str = "png") -> list[str]:
     return [f"{name}.{form}" for name, *_ in _FIGURES]
 
 
-def inline(name: str, figure: Figure) -> document.Figure:
+def figure_as_svg(name: str, figure: Figure) -> document.Figure:
     """Return a figure as a part of a report: its SVG, with its title as the caption."""
     svg = output.figure_bytes(figure, "svg", name).decode()
     whole = svg[svg.index("<svg") :]
@@ -235,8 +243,10 @@ def _probability_curves(
 def _states_chart(answers: Sequence[Answer], scenario: Scenario) -> Chart:
     curves, right, floor = _probability_curves(answers, "states", ("active", "probability"))
     x = Axis("users active at the same time", 0, right, whole=True)
-    y = Axis("share of time", floor, 1, log=True, ticks=percent)
-    return scenario_chart(scenario, _states_title(lead(answers), scenario), x, y, curves)
+    y = Axis("share of time", floor, 1, log=True, ticks=percent_tick)
+    return scenario_chart(
+        scenario, _states_title(answer_of_message(answers), scenario), x, y, curves
+    )
 
 
 def _states_title(answer: Answer, scenario: Scenario) -> str:
@@ -249,7 +259,7 @@ def _states_title(answer: Answer, scenario: Scenario) -> str:
     )
     users = f"{low:,} to {high:,}" if high > low else f"{high:,}"
     who = senders_text(scenario.populations)
-    return f"90 % of the time, {users} of {who} are active{by_formula(answer)}"
+    return f"90 % of the time, {users} of {who} are active{formula_clause(answer)}"
 
 
 def _sharing_chart(answers: Sequence[Answer], scenario: Scenario) -> Chart:
@@ -270,7 +280,7 @@ def _sharing_chart(answers: Sequence[Answer], scenario: Scenario) -> Chart:
         curves.append(Series(j, rate / j / scale.factor, "equal shares of the link", dotted))
     x = Axis("users active at the same time", 0, _visible_states(answers) * 1.05, whole=True)
     y = Axis(f"rate of each active user ({scale.unit})", 0, 1.15 * peak / scale.factor)
-    return scenario_chart(scenario, _sharing_title(lead(answers)), x, y, curves)
+    return scenario_chart(scenario, _sharing_title(answer_of_message(answers)), x, y, curves)
 
 
 def _sharing_title(answer: Answer) -> str:
@@ -280,9 +290,12 @@ def _sharing_title(answer: Answer) -> str:
     if not known.any():
         return "Rate of each active user, by the number of active users"
     row = int(np.argmax(np.where(known, table["probability"], -1.0)))
-    number, rate = int(table["active"][row]), short(float(table["shared_rate_bps"][row]), "bit/s")
+    number, rate = (
+        int(table["active"][row]),
+        short_text(float(table["shared_rate_bps"][row]), "bit/s"),
+    )
     who = "With one active user, this user" if number == 1 else f"With {number:,} active, each user"
-    return f"{who} gets {rate}{by_formula(answer)}"
+    return f"{who} gets {rate}{formula_clause(answer)}"
 
 
 def _visible_states(answers: Sequence[Answer]) -> float:
@@ -301,8 +314,10 @@ def _queue_chart(answers: Sequence[Answer], scenario: Scenario) -> Chart:
     if buffer_pkts <= right:
         curves.append(Reference(buffer_pkts, "buffer", axis="x"))
     x = Axis("packets in the queue, with the one in transmission", 0, right)
-    y = Axis("share of time with a longer queue", floor, 1, log=True, ticks=percent)
-    return scenario_chart(scenario, _queue_title(lead(answers), scenario), x, y, curves)
+    y = Axis("share of time with a longer queue", floor, 1, log=True, ticks=percent_tick)
+    return scenario_chart(
+        scenario, _queue_title(answer_of_message(answers), scenario), x, y, curves
+    )
 
 
 def _queue_title(answer: Answer, scenario: Scenario) -> str:
@@ -314,8 +329,8 @@ def _queue_title(answer: Answer, scenario: Scenario) -> str:
             longest = float(np.max(above))
             of_buffer = f" of {buffer_pkts:,.0f}" if np.isfinite(buffer_pkts) else ""
             text = f"{words}, more than {longest:,.0f}{of_buffer} packets are in the queue"
-            return f"{text}{by_formula(answer)}"
-    return f"The queue is empty at least 95 % of the time{by_formula(answer)}"
+            return f"{text}{formula_clause(answer)}"
+    return f"The queue is empty at least 95 % of the time{formula_clause(answer)}"
 
 
 _FIGURES: tuple[tuple[str, Callable[[Sequence[Answer], Scenario], Chart], str, str], ...] = (

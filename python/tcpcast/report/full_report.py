@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 from tcpcast.captures.headline import captures_verdict
 from tcpcast.report.document import Code, Column, Document, Heading, Paragraph, SideBySide, Table
 from tcpcast.report.headline import run_verdict
-from tcpcast.report.leading import leading
-from tcpcast.report.run import answer_tables, origin, remarks, warned
+from tcpcast.report.leading import leading_rows
+from tcpcast.report.run import answer_tables, origin_text, remarks, select_warnings
 from tcpcast.report.side_by_side import KINDS
 from tcpcast.report.summary import describe
 from tcpcast.report.trace import capture_parts
@@ -101,7 +101,7 @@ def _check_parts(compared: ComparedAnswers, scenario: Scenario) -> Iterator[Part
 
 def _all_values_parts(compared: ComparedAnswers, scenario: Scenario) -> Iterator[Part]:
     """Yield all values if the answers above are only a selection."""
-    if len(leading(compared.overall, scenario).rows) == len(compared.overall.rows):
+    if len(leading_rows(compared.overall, scenario).rows) == len(compared.overall.rows):
         return
     yield Heading("All values")
     yield SideBySide(compared.overall)
@@ -109,16 +109,18 @@ def _all_values_parts(compared: ComparedAnswers, scenario: Scenario) -> Iterator
 
 
 def _hidden_warnings(compared: ComparedAnswers, scenario: Scenario) -> Iterator[Part]:
-    _, rest = warned(compared, scenario)
+    _, rest = select_warnings(compared, scenario)
     if rest:
         yield Heading("More warnings")
         yield from rest
 
 
 def _inline_run_figures(compared: ComparedAnswers, scenario: Scenario) -> Iterator[Part]:
-    from tcpcast.report.figures import drawn, inline  # noqa: PLC0415 - matplotlib is slow to import
+    from tcpcast.report.figures import figure_as_svg, iter_figures  # noqa: PLC0415 - matplotlib is slow to import
 
-    shown = [inline(name, figure) for name, figure in drawn(compared.answers, scenario)]
+    shown = [
+        figure_as_svg(name, figure) for name, figure in iter_figures(compared.answers, scenario)
+    ]
     if shown:
         yield Heading("Figures")
         yield Paragraph(
@@ -130,10 +132,10 @@ def _inline_run_figures(compared: ComparedAnswers, scenario: Scenario) -> Iterat
 
 
 def _inline_capture_figures(captures: Sequence[Capture]) -> Iterator[Part]:
-    from tcpcast.report.figures import inline  # noqa: PLC0415 - matplotlib is slow to import
+    from tcpcast.report.figures import figure_as_svg  # noqa: PLC0415 - matplotlib is slow to import
     from tcpcast.report.trace_figures import worst_figures  # noqa: PLC0415
 
-    shown = [inline(name, figure) for name, figure in worst_figures(captures, MAX_DRAWN)]
+    shown = [figure_as_svg(name, figure) for name, figure in worst_figures(captures, MAX_DRAWN)]
     if shown:
         yield Heading("Figures of the worst transfers")
         yield from shown
@@ -150,7 +152,9 @@ def _provenance_parts(compared: ComparedAnswers) -> Iterator[Part]:
             Column("engine", [answer.engine for answer in answered], right=False),
             Column("kind", [KINDS[answer.kind] for answer in answered], right=False),
             Column("version", versions, right=False),
-            Column("run with", [", ".join(origin(answer)) for answer in answered], right=False),
+            Column(
+                "run with", [", ".join(origin_text(answer)) for answer in answered], right=False
+            ),
         ]
     )
     digests = {answer.provenance.get("scenario") for answer in answered} - {None}

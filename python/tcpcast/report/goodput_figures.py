@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tcpcast.compare import is_observed
-from tcpcast.report.chart import Across, Axis, Band, Series, percent, scenario_chart
-from tcpcast.report.figure_titles import engine_label, lead, short
+from tcpcast.report.chart import Across, Axis, Band, Series, percent_tick, scenario_chart
+from tcpcast.report.figure_titles import answer_of_message, engine_label, short_text
 from tcpcast.report.palette import engine_style
 from tcpcast.report.quantity import scale_of_unit
 
@@ -29,7 +29,7 @@ COLUMNS = {
 """Columns of the table in drawing order."""
 
 BARS = 40
-"""Approximate number of steps in the shown part of a distribution."""
+"""Approximate number of bins in the shown part of a distribution."""
 
 _RARE = 1e-3
 """Probability at both ends of the distribution that is not shown."""
@@ -39,22 +39,22 @@ _WIDE = 4.0
 
 
 def distribution(answer: Answer) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
-    """Return goodput steps and the share of files per 1 % of goodput in each.
+    """Return the edges of goodput bins, and the density of files in each bin.
 
-    The edges have shape ``[steps + 1]``. The steps have about the same ratio. Each edge is a row of
-    the table ``file_goodput_tail``, so that no share is interpolated; each share is divided by the
-    logarithmic width of its step.
+    The density is the share of files per 1 % of goodput. The edges have shape ``[bins + 1]``, and
+    the bins have about the same width on a logarithmic scale. Each edge is a row of the table
+    ``file_goodput_tail``, so that no share is interpolated.
     """
     table = answer.tables["file_goodput_tail"]
     goodput, beyond = table["goodput_bps"], table["by_file"]
-    low, high = ends(table, ("by_file",))
+    low, high = shown_goodput_range(table, ("by_file",))
     wanted = np.searchsorted(goodput, np.geomspace(low, high, BARS + 1))
     edges = np.unique(np.clip(wanted, 0, len(goodput) - 1))
     widths = np.diff(np.log(goodput[edges])) / np.log(1.01)
     return goodput[edges], -np.diff(beyond[edges]) / widths
 
 
-def ends(table: Table, columns: Iterable[str]) -> tuple[float, float]:
+def shown_goodput_range(table: Table, columns: Iterable[str]) -> tuple[float, float]:
     """Return the goodput range outside which each column has a probability below ``_RARE``."""
     goodput = table["goodput_bps"]
     known = [table[name] for name in columns if name in table]
@@ -76,8 +76,8 @@ def distribution_chart(answers: Sequence[Answer], scenario: Scenario) -> Chart:
             )
         line = _color_only(style) | {"linewidth": 1.4}
         series.append(Series(edges / factor, shares, engine_label(answer), line))
-    y = Axis("files per 1 % step of goodput", 0, ticks=percent)
-    return scenario_chart(scenario, _title(lead(answers), 0.5, "Half"), x, y, series)
+    y = Axis("files per 1 % step of goodput", 0, ticks=percent_tick)
+    return scenario_chart(scenario, _title(answer_of_message(answers), 0.5, "Half"), x, y, series)
 
 
 def tail_chart(answers: Sequence[Answer], scenario: Scenario) -> Chart:
@@ -98,8 +98,8 @@ def tail_chart(answers: Sequence[Answer], scenario: Scenario) -> Chart:
     for answer in answers:
         colour = _color_only(engine_style(answer.engine, is_observed=True))
         series += _intervals(answer.tables.get("file_goodput", {}), factor, colour)
-    y = Axis("files with a higher goodput", 0, 1, ticks=percent)
-    return scenario_chart(scenario, _title(lead(answers), 0.9, "90 %"), x, y, series)
+    y = Axis("files with a higher goodput", 0, 1, ticks=percent_tick)
+    return scenario_chart(scenario, _title(answer_of_message(answers), 0.9, "90 %"), x, y, series)
 
 
 def _intervals(table: Table, factor: float, colour: Style) -> list[Drawable]:
@@ -118,7 +118,7 @@ def _title(answer: Answer, share: float, words: str) -> str:
     above = table["goodput_bps"][table["by_file"] >= share]
     if not above.size:
         return "Distribution of the goodput of files"
-    return f"{words} of the files get more than {short(float(np.max(above)), 'bit/s')}"
+    return f"{words} of the files get more than {short_text(float(np.max(above)), 'bit/s')}"
 
 
 def _color_only(style: dict[str, Any]) -> dict[str, Any]:
@@ -127,7 +127,7 @@ def _color_only(style: dict[str, Any]) -> dict[str, Any]:
 
 def goodput_axis(answers: Sequence[Answer]) -> tuple[Axis, float]:
     """Return a goodput axis, the same in all figures of the answers, and its unit in bit/s."""
-    both = [ends(answer.tables["file_goodput_tail"], COLUMNS) for answer in answers]
+    both = [shown_goodput_range(answer.tables["file_goodput_tail"], COLUMNS) for answer in answers]
     low, high = min(low for low, _ in both), max(high for _, high in both)
     scale = scale_of_unit("bit/s", high)
     label = f"goodput of a file ({scale.unit})"

@@ -13,7 +13,7 @@ from tcpcast.report.quantity import (
     Scale,
     difference_text,
     interval_text,
-    label,
+    metric_words,
     row_scale,
     scale_of,
     value_text,
@@ -132,7 +132,7 @@ def _competition(compared: ComparedAnswers, scenario: Scenario) -> str:
             return ""
         rated.append((_scaled(figure, 1 / groups[name].count), figure, groups[name]))
     (most, taken, winner), *_, (least, left, loser) = sorted(rated, key=lambda r: -r[0].value)
-    if not differ(most, least):
+    if not differ_beyond_intervals(most, least):
         return ""
     link = scenario.network.bottleneck.rate_bps
     shares = [
@@ -146,7 +146,7 @@ def _competition(compared: ComparedAnswers, scenario: Scenario) -> str:
     buffer = "" if scenario.network.bottleneck.is_policer else f" ({buffer_text(scenario)})"
     first, other = _class_text(winner, loser), _class_text(loser, winner)
     taken_text = f"{_share_text(shares[0])} of the link{buffer}{part}"
-    if differ(most, _scaled(least, MIN_ADVANTAGE)):
+    if differ_beyond_intervals(most, _scaled(least, MIN_ADVANTAGE)):
         return f"{first} takes {taken_text} from {other}, which gets {_share_text(shares[1])}"
     return f"{first} gets {taken_text}, {other} gets {_share_text(shares[1])}"
 
@@ -186,12 +186,12 @@ def _class_clauses(compared: ComparedAnswers, groups: Sequence[Population]) -> s
     stated.sort(key=lambda each: -each[0])
     if len(stated) > _MAX_CLASSES:
         stated = [stated[0], stated[-1]]
-    separate = len(stated) > 1 and differ(stated[0][2], stated[-1][2])
+    separate = len(stated) > 1 and differ_beyond_intervals(stated[0][2], stated[-1][2])
     unclear = "" if separate or len(stated) < 2 else ", no significant difference"
     return "; ".join(clause for _, clause, *_ in stated) + unclear
 
 
-def differ(larger: Metric, smaller: Metric) -> bool:
+def differ_beyond_intervals(larger: Metric, smaller: Metric) -> bool:
     """Return True if two values differ beyond their intervals; those of formulas are exact."""
     if larger.low is None or smaller.high is None:
         return larger.interval_warning is smaller.interval_warning is None
@@ -271,8 +271,8 @@ def sweep_verdict(table: Mapping[str, Sequence[Any]], keys: Sequence[str]) -> st
         )
         for at in ends
     )
-    subject = f"The {label(metric)} "
-    if not differ(largest, smallest):
+    subject = f"The {metric_words(metric)} "
+    if not differ_beyond_intervals(largest, smallest):
         subject += "does not differ significantly: it "
     return f"{subject}lies between {low} and {high}."
 

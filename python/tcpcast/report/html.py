@@ -18,7 +18,13 @@ from tcpcast.report.document import (
     Table,
 )
 from tcpcast.report.quantity import ABSENT, UNTRUSTED, difference_text, row_scale
-from tcpcast.report.side_by_side import KINDS, interval, marked_value, row_name, versus
+from tcpcast.report.side_by_side import (
+    KINDS,
+    difference_heading,
+    interval_cell,
+    marked_value,
+    row_name,
+)
 from tcpcast.sanitize import escape_control_characters
 
 if TYPE_CHECKING:
@@ -123,7 +129,8 @@ def _html_side_by_side(part: SideBySide) -> str:
             f'{shown(engine)}<br/><span class="kind">{KINDS[kind]}</span>', True
         )
     heads += "".join(
-        _html_of_heading(shown(versus(comparison, i)), True) for i in comparison.compared
+        _html_of_heading(shown(difference_heading(comparison, i)), True)
+        for i in comparison.compared
     )
     rows = []
     for row in comparison.rows:
@@ -143,7 +150,7 @@ def _html_side_by_side(part: SideBySide) -> str:
 
 
 def _html_of_value(figure: Metric | None, scale: Scale, kind: Kind) -> str:
-    bounds = interval(figure, scale)
+    bounds = interval_cell(figure, scale)
     suffix = f" <small>{shown(bounds)}</small>" if bounds else ""
     value = marked_value(figure, scale)
     return _html_table_cell(f"{shown(value)}{suffix}", True, value, kind)

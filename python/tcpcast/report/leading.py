@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from tcpcast.metrics import METRICS, PATH
 from tcpcast.report.document import Column, Table
-from tcpcast.report.losses import spread
+from tcpcast.report.losses import evenly_spaced_indices
 from tcpcast.report.quantity import ABSENT, scale_of_unit
 from tcpcast.report.sizes import size_text
 from tcpcast.scenario.classes import has_mixed_files
@@ -28,7 +28,7 @@ _NAMES = {"on_time": "ON time", "connection_rate": "connection rate", "queue": "
 _UNITS = {"packet": "pkt"}
 
 
-def leading(
+def leading_rows(
     comparison: Comparison, scenario: Scenario | None, *, has_classes: bool = False
 ) -> Comparison:
     """Return the leading rows of a comparison; all rows if the kind of traffic is unknown.
@@ -100,7 +100,7 @@ def _sizes_with_percentiles(
     typed: Mapping[int, str],
 ) -> Iterator[list[str]]:
     """Yield one row per size, or evenly selected sizes of a long list."""
-    for row in (rows[index] for index in spread(len(rows))):
+    for row in (rows[index] for index in evenly_spaced_indices(len(rows))):
         low, high = (
             float(table["size_pkts" if "size_pkts" in table else end][row])
             for end in ("low_pkts", "high_pkts")

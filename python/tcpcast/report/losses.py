@@ -22,7 +22,7 @@ MAX_SIZES = 12
 """Maximum number of rows shown; if there are more sizes, they are selected evenly."""
 
 
-def spread(length: int) -> list[int]:
+def evenly_spaced_indices(length: int) -> list[int]:
     """Return evenly spaced indices of a list, including both ends."""
     if length <= MAX_SIZES:
         return list(range(length))
@@ -58,7 +58,7 @@ def _completion_times_table(
 ) -> Table:
     columns = sorted({losses for _, losses in figures})[:MAX_LOSSES]
     all_sizes = sorted({size for size, _ in figures})
-    sizes = [all_sizes[i] for i in spread(len(all_sizes))]
+    sizes = [all_sizes[i] for i in evenly_spaced_indices(len(all_sizes))]
     shown = [figures[s, k].value for s in sizes for k in columns if (s, k) in figures]
     scale = scale_of_unit("s", max((v for v in shown if math.isfinite(v)), default=1.0))
     names = [size_text(size, typed) for size in sizes]

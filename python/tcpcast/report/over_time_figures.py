@@ -14,8 +14,8 @@ from tcpcast.report.chart import (
     Panel,
     Reference,
     Series,
-    end_of,
     fitted_window_axis,
+    largest_finite,
     line_style,
     setup_text,
 )
@@ -86,7 +86,8 @@ def _window_panel(answer: Answer, scenario: Scenario) -> Drawn:
         line = {"linewidth": 1.1, **style}
         named = "" if name in {each.name for each in series if isinstance(each, Series)} else name
         series.append(Series(edges, of_flow["mean_pkts"], style=line, name=named))
-        if index == 0 or not one:  # bands of several similar flows would hide each other
+        if index == 0 or not one:
+            # Further flows have no bands, because similar flows would hide each other.
             label = "minimum to maximum of a window"
             band = {"color": style["color"], "alpha": 0.18}
             series.append(Band(edges, of_flow["low_pkts"], of_flow["high_pkts"], label, band))
@@ -96,7 +97,7 @@ def _window_panel(answer: Answer, scenario: Scenario) -> Drawn:
 
 
 def _rtt_panel(answer: Answer, scenario: Scenario) -> Drawn:
-    largest = end_of(answer.tables["flows_over_time"]["rtt_s"])
+    largest = largest_finite(answer.tables["flows_over_time"]["rtt_s"])
     scale = scale_of_unit("s", largest)
     y = Axis(f"mean RTT\n({scale.unit})", 0, 1.15 * largest / scale.factor)
     return _class_series(answer, scenario, "rtt_s", scale.factor), y
@@ -104,7 +105,7 @@ def _rtt_panel(answer: Answer, scenario: Scenario) -> Drawn:
 
 def _goodput_panel(answer: Answer, scenario: Scenario) -> Drawn:
     rate = scenario.network.bottleneck.rate_bps
-    largest = end_of(answer.tables["flows_over_time"]["goodput_bps"])
+    largest = largest_finite(answer.tables["flows_over_time"]["goodput_bps"])
     scale = scale_of_unit("bit/s", largest)
     series = _class_series(answer, scenario, "goodput_bps", scale.factor)
     top = 1.15 * largest
@@ -117,7 +118,7 @@ def _goodput_panel(answer: Answer, scenario: Scenario) -> Drawn:
 def _queue_panel(answer: Answer, scenario: Scenario) -> Drawn:
     table = answer.tables["queue_over_time"]
     series: list[Drawable] = [_line_series(answer, table, "queue_pkts", 1.0, "", _ALL)]
-    largest = end_of(table["queue_pkts"])
+    largest = largest_finite(table["queue_pkts"])
     buffer_pkts = scenario.buffer_pkts
     top = 1.15 * largest
     if buffer_pkts <= 2 * largest:

@@ -17,10 +17,10 @@ from tcpcast.report.quantity import (
     ABSENT,
     UNTRUSTED,
     Scale,
-    amount,
+    amount_text,
     difference_text,
     interval_text,
-    label,
+    metric_words,
     scale_of,
     scale_of_unit,
     value_text,
@@ -121,11 +121,11 @@ def _inline_figures(plan: Plan, scenario: Scenario) -> Iterator[Part]:
     """Yield the figure of a plan that has a curve."""
     if "curve" not in plan.tables or not all(map(len, plan.tables["curve"].values())):
         return
-    from tcpcast.report.figures import inline  # noqa: PLC0415 - matplotlib is slow to import
+    from tcpcast.report.figures import figure_as_svg  # noqa: PLC0415 - matplotlib is slow to import
     from tcpcast.report.plan_figures import FILES, plan_figure  # noqa: PLC0415
 
     yield Heading("Figure")
-    yield inline(FILES[plan.unit], plan_figure(plan, scenario))
+    yield figure_as_svg(FILES[plan.unit], plan_figure(plan, scenario))
 
 
 def _advice_parts(plan: Plan) -> list[Part]:
@@ -202,7 +202,7 @@ def _metric_line(plan: Plan, metric: Metric | None, fitted: int) -> list[tuple[s
     interval = interval if interval.startswith("±") else interval and f"({interval})"
     shown = " ".join(filter(None, [value_text(metric, scale), interval, scale.unit]))
     how = f"fitted to {fitted} runs" if fitted else "simulated with this answer"
-    return [("", f"{how}: {plan.figure or label(plan.metric)} {shown}")]
+    return [("", f"{how}: {plan.figure or metric_words(plan.metric)} {shown}")]
 
 
 def _relative_error(plan: Plan) -> str:
@@ -236,7 +236,7 @@ def _interval_of_result(plan: Plan) -> str:
 def quantity_text(value: float, unit: str) -> str:
     """Return a plan's answer with its unit, for example "438 packets" or "23.1 Mbit/s"."""
     if unit == "bit/s":
-        return amount(value, unit)
+        return amount_text(value, unit)
     if unit == "1":
         often = f", one packet in {1 / value:,.0f}" if value <= 0.1 else ""
         return f"{100 * value:.4g} %{often}"
@@ -264,7 +264,7 @@ def _table_column(name: str, columns: Columns) -> Column:
         if name == "regime":
             return Column("limited by", [limit_name(str(regime)) for regime in column], right=False)
         texts = [str(text) for text in column]
-        return Column(label(name), texts, right=False, min_width=_MIN_TEXT_WIDTH)
+        return Column(metric_words(name), texts, right=False, min_width=_MIN_TEXT_WIDTH)
     scale = _column_scale(name, column)
     values = [float(v) / scale.factor for v in column]
     sizes = [abs(v) for v in values if math.isfinite(v)]
@@ -273,7 +273,7 @@ def _table_column(name: str, columns: Columns) -> Column:
     if decimals and any(0 < size < 10.0 ** (1 - decimals) for size in sizes):
         # The decimals of the largest value would round the smallest to zero or one digit.
         cells = [digits(v) if math.isfinite(v) else ABSENT for v in values]
-    heading = "\n".join([*label(name).split(), *([f"({scale.unit})"] if scale.unit else [])])
+    heading = "\n".join([*metric_words(name).split(), *([f"({scale.unit})"] if scale.unit else [])])
     return Column(heading, cells, right=True)
 
 

@@ -25,7 +25,7 @@ from tcpcast.report.chart import (
 )
 from tcpcast.report.palette import BLACK, engine_style
 from tcpcast.report.plan import plan_verdict
-from tcpcast.report.quantity import amount, label, scale_of, scale_of_unit
+from tcpcast.report.quantity import amount_text, metric_words, scale_of, scale_of_unit
 from tcpcast.units import digits
 
 if TYPE_CHECKING:
@@ -124,7 +124,7 @@ def _crossing_panel(plan: Plan, metric: str, target: float) -> Panel:
     seen = {name: np.empty(0) for name in (name, metric, "low", "high")}
     seen |= plan.tables.get("simulated", {})
     values = [*(curve[column] for column in columns), seen[metric], np.array([target])]
-    name_of_metric = f"{label(metric)} ({y.unit})"
+    name_of_metric = f"{metric_words(metric)} ({y.unit})"
     up = _value_axis(name_of_metric, np.concatenate(values) / y.factor, shown_target)
     rows = np.array([seen[each] / y.factor for each in (metric, "low", "high")])
     series += _simulated_points(seen[name] / x.factor, rows, up.low or 0.0)
@@ -172,7 +172,7 @@ def _answer_marks(plan: Plan, x: Scale, target: float) -> Iterator[Drawable]:
 def _answer_text(value: float, plan: Plan) -> str:
     """Return an answer with three digits and its unit."""
     if plan.unit == "bit/s":
-        return amount(float(f"{value:.3g}"), "bit/s")
+        return amount_text(float(f"{value:.3g}"), "bit/s")
     if plan.unit == "1":
         return f"{digits(100 * value, 3)} %"
     words = "packets" if plan.unit == "packet" else plan.unit
@@ -202,7 +202,7 @@ def _value_axis(label: str, values: Floats, target: float) -> Axis:
 
 def _target_panel(plan: Plan, target: float, scenario: Scenario) -> Panel:
     """Return the panel with the round-trip times and losses that give the target goodput."""
-    isoline, goodput = plan.tables["isoline"], amount(target, "bit/s")
+    isoline, goodput = plan.tables["isoline"], amount_text(target, "bit/s")
     rtt, loss = 1e3 * isoline["rtt_s"], 100 * isoline["loss_ratio"]
     column = list(plan.tables["curve"])[1]
     model = _MODELS[column.removesuffix("_bps")]

@@ -20,16 +20,16 @@ from tcpcast.report.prediction import (
     ANSWER_COLUMNS,
     LEADING_TIMES,
     SIMULATION,
+    answers_with_rate,
+    answers_with_time,
     headlines,
     is_trusted,
-    leading,
-    limit,
+    leading_formula,
+    limit_of_answer,
     link_limit_pps,
     loss_ratio,
     mean_rate_bps,
     packets_text,
-    rates,
-    times,
     transfer_time,
     window_limit_pps,
 )
@@ -38,12 +38,12 @@ from tcpcast.report.quantity import (
     ABSENT,
     UNTRUSTED,
     Scale,
-    amount,
+    amount_text,
     interval_text,
     scale_of_unit,
     value_text,
 )
-from tcpcast.report.summary import MAX_WARNINGS, buffer_text, with_scenario
+from tcpcast.report.summary import MAX_WARNINGS, buffer_text, caveats_of_scenario_and_answers
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -98,7 +98,7 @@ def prediction_parts(prediction: Prediction, *, explain: bool = False) -> list[P
     parts: list[Part] = [Paragraph(path_text(prediction), "aside"), BLANK]
     parts += [Paragraph(text, "heading") for text in headlines(prediction, _Options())]
     transfer = prediction.transfer
-    if transfer is not None and times(transfer):
+    if transfer is not None and answers_with_time(transfer):
         parts += [BLANK, _transfer_table(prediction, _times_leading_first(prediction))]
     steady = _leading_first(prediction)
     if steady:
@@ -132,9 +132,9 @@ def path_text(prediction: Prediction, without: Iterable[str] = ()) -> str:
     network, tcp = scenario.network, scenario.tcp
     window = tcp.receiver_window
     parts = {
-        "rtt": f"RTT {amount(scenario.rtt_s, 's')}",
+        "rtt": f"RTT {amount_text(scenario.rtt_s, 's')}",
         "loss": f"loss {100 * loss_ratio(scenario):.4g} %",
-        "rate": f"link {amount(network.bottleneck.rate_bps, 'bit/s')}",
+        "rate": f"link {amount_text(network.bottleneck.rate_bps, 'bit/s')}",
         "buffer": buffer_text(scenario) + (" (assumed)" if prediction.is_buffer_assumed else ""),
         "rwnd": "window unlimited" if math.isinf(window) else f"window {packets_text(window)}",
         "mss": f"MSS {scenario.payload_bytes} B",
@@ -148,11 +148,13 @@ def path_text(prediction: Prediction, without: Iterable[str] = ()) -> str:
 
 def _leading_first(prediction: Prediction) -> list[Answer]:
     """Return the answers with a rate: the simulation, the leading formula, then the others."""
-    return _order_by_relevance(rates(prediction.steady), (SIMULATION, leading(prediction.scenario)))
+    return _order_by_relevance(
+        answers_with_rate(prediction.steady), (SIMULATION, leading_formula(prediction.scenario))
+    )
 
 
 def _times_leading_first(prediction: Prediction) -> list[Answer]:
-    return _order_by_relevance(times(prediction.transfer or []), LEADING_TIMES)
+    return _order_by_relevance(answers_with_time(prediction.transfer or []), LEADING_TIMES)
 
 
 def _order_by_relevance(answers: Sequence[Answer], first: Sequence[str]) -> list[Answer]:
@@ -179,7 +181,11 @@ def _rate_table(answers: Sequence[Answer], scenario: Scenario) -> Table:
                     for rate, answer in zip(goodput, answers, strict=True)
                 ],
             ),
-            Column("limited by", [_limit_name(limit(a, scenario)) for a in answers], right=False),
+            Column(
+                "limited by",
+                [_limit_name(limit_of_answer(a, scenario)) for a in answers],
+                right=False,
+            ),
             Column("window\n(pkt)", [_rounded(window) for window in windows]),
         ]
     )
@@ -280,7 +286,7 @@ def _dagger_reasons(prediction: Prediction) -> list[Paragraph]:
 def _warning_parts(prediction: Prediction, *, every: bool = False) -> list[Paragraph]:
     """Return the worst warnings about the shown values, or all; each names all its engines."""
     engines: dict[Note, list[str]] = {}
-    for answer, note in with_scenario(prediction.answers, prediction.scenario):
+    for answer, note in caveats_of_scenario_and_answers(prediction.answers, prediction.scenario):
         about = note.about(SHOWN)
         if about is not None and about.kind != "outside":  # `_dagger_reasons` shows these
             engines.setdefault(about, []).extend([] if answer is None else [answer.engine])
@@ -347,7 +353,7 @@ def _limit_text(scenario: Scenario) -> str:
     payload_bits = 8 * scenario.payload_bytes
     by_name = {"window": window_limit_pps(scenario), "link": link_limit_pps(scenario)}
     limits = [
-        f"{name} {amount(float(f'{pps * payload_bits:.3g}'), 'bit/s')}"
+        f"{name} {amount_text(float(f'{pps * payload_bits:.3g}'), 'bit/s')}"
         for name, pps in by_name.items()
         if math.isfinite(pps)
     ]
@@ -405,7 +411,9 @@ def _point_columns(predictions: Sequence[Prediction]) -> list[Column]:
     varied = [Column(name, [p.point[name] for p in predictions]) for name in predictions[0].point]
     leads = [prediction.lead_time for prediction in predictions]
     limits = [
-        _limit_name(prediction.regime if lead is None else limit(lead, prediction.scenario))
+        _limit_name(
+            prediction.regime if lead is None else limit_of_answer(lead, prediction.scenario)
+        )
         for prediction, lead in zip(predictions, leads, strict=True)
     ]
     return [*varied, Column("limited by", limits, right=False)]
@@ -423,7 +431,7 @@ def _model_columns(predictions: Sequence[Prediction]) -> list[Column]:
 
 
 def _rate_columns(predictions: Sequence[Prediction]) -> list[Column]:
-    every = [a["goodput_bps"] for p in predictions for a in rates(p.steady)]
+    every = [a["goodput_bps"] for p in predictions for a in answers_with_rate(p.steady)]
     leading = [p.goodput_bps for p in predictions]
     unit = scale_of_unit("bit/s", _median(leading) or _median(every))
     columns = []
@@ -437,14 +445,14 @@ def _rate_columns(predictions: Sequence[Prediction]) -> list[Column]:
 
 
 def _rate_cell(prediction: Prediction, engine: str, factor: float) -> str:
-    given = [a for a in rates(prediction.steady) if a.engine == engine]
+    given = [a for a in answers_with_rate(prediction.steady) if a.engine == engine]
     return _rounded(given[0]["goodput_bps"] / factor) + _trust_mark(given[0]) if given else ABSENT
 
 
 def _time_column(predictions: Sequence[Prediction], engine: str) -> Column:
     seconds, marks = [], []
     for prediction in predictions:
-        given = [a for a in times(prediction.transfer or []) if a.engine == engine]
+        given = [a for a in answers_with_time(prediction.transfer or []) if a.engine == engine]
         seconds.append(transfer_time(given[0]).value if given else math.nan)
         marks.append(_trust_mark(given[0]) if given else "")
     unit = scale_of_unit("s", _median(seconds))

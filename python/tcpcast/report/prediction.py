@@ -13,7 +13,7 @@ from tcpcast.errors import SuggestionSyntax
 from tcpcast.limit_names import with_article
 from tcpcast.report import csv
 from tcpcast.report.json import document
-from tcpcast.report.quantity import amount
+from tcpcast.report.quantity import amount_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -109,7 +109,7 @@ class Prediction:
     @property
     def simulated_transfer(self) -> bool:
         """True if a transfer was simulated."""
-        return any(answer.engine == SIMULATION for answer in times(self.transfer or []))
+        return any(answer.engine == SIMULATION for answer in answers_with_time(self.transfer or []))
 
     @property
     def lead(self) -> Answer | None:
@@ -117,13 +117,13 @@ class Prediction:
 
         None if neither is trusted.
         """
-        given = {a.engine: a for a in rates(self.steady) if is_trusted(a)}
-        return given.get(SIMULATION) or given.get(leading(self.scenario))
+        given = {a.engine: a for a in answers_with_rate(self.steady) if is_trusted(a)}
+        return given.get(SIMULATION) or given.get(leading_formula(self.scenario))
 
     @property
     def lead_time(self) -> Answer | None:
         """The answer with the transfer time of the headline; None if no answer is trusted."""
-        given = {a.engine: a for a in times(self.transfer or []) if is_trusted(a)}
+        given = {a.engine: a for a in answers_with_time(self.transfer or []) if is_trusted(a)}
         return next((given[name] for name in LEADING_TIMES if name in given), None)
 
     @property
@@ -145,9 +145,9 @@ class Prediction:
         """True if loss matters, but neither the simulation nor the leading formula is trusted."""
         if self.lead is not None:
             return False
-        named = {a.engine for a in rates(self.steady)}
-        without_formula = not leading(self.scenario) and loss_ratio(self.scenario) > 0
-        return without_formula or leading(self.scenario) in named
+        named = {a.engine for a in answers_with_rate(self.steady)}
+        without_formula = not leading_formula(self.scenario) and loss_ratio(self.scenario) > 0
+        return without_formula or leading_formula(self.scenario) in named
 
     @property
     def regime(self) -> str:
@@ -156,9 +156,9 @@ class Prediction:
         "" if no answer is trusted.
         """
         if not self.steady:
-            return "" if self.lead_time is None else limit(self.lead_time, self.scenario)
+            return "" if self.lead_time is None else limit_of_answer(self.lead_time, self.scenario)
         if self.lead is not None:
-            return limit(self.lead, self.scenario)
+            return limit_of_answer(self.lead, self.scenario)
         if self.untrusted:
             return ""
         window, link = window_limit_pps(self.scenario), link_limit_pps(self.scenario)
@@ -196,18 +196,18 @@ class Prediction:
         return max_pps * 8 * self.scenario.payload_bytes
 
 
-def leading(scenario: Scenario) -> str:
+def leading_formula(scenario: Scenario) -> str:
     """Return the formula for the stack's congestion control, or "" if there is none."""
     control = scenario.tcp.control
     return LEADING if control == "reno" else CONTROLS.get(control, "")
 
 
-def rates(answers: Sequence[Answer]) -> list[Answer]:
+def answers_with_rate(answers: Sequence[Answer]) -> list[Answer]:
     """Return the answers with a send rate."""
     return [a for a in answers if "send_rate_pps" in a.metrics]
 
 
-def times(answers: Sequence[Answer]) -> list[Answer]:
+def answers_with_time(answers: Sequence[Answer]) -> list[Answer]:
     """Return the answers with a completion time."""
     return [a for a in answers if "completion_time_s" in a.metrics]
 
@@ -223,7 +223,7 @@ def is_trusted(answer: Answer) -> bool:
     return all(metric.trusted for metric in metrics if metric is not None)
 
 
-def limit(answer: Answer, scenario: Scenario) -> str:
+def limit_of_answer(answer: Answer, scenario: Scenario) -> str:
     """Return the limit of the rate according to an answer, or "" if the answer does not show it.
 
     For a formula, the limit is its regime. For a simulation, the limit is the link or the window
@@ -286,10 +286,10 @@ def headline(prediction: Prediction, names: SuggestionSyntax) -> str:
     if not prediction.steady:
         return ""
     if prediction.untrusted:
-        return no_rate(prediction, names)
+        return no_rate_sentence(prediction, names)
     flows = prediction.scenario.senders
-    each = amount(_round_to_three_digits(prediction.goodput_bps / flows), "bit/s")
-    total = amount(_round_to_three_digits(prediction.goodput_bps), "bit/s")
+    each = amount_text(_round_to_three_digits(prediction.goodput_bps / flows), "bit/s")
+    total = amount_text(_round_to_three_digits(prediction.goodput_bps), "bit/s")
     rate = each if flows == 1 else f"{each} per flow, {total} in total"
     if prediction.lead is not None and prediction.lead.engine == SIMULATION:
         rate += " by simulation"
@@ -303,7 +303,7 @@ def limits_text(prediction: Prediction) -> str:
     return clause + (f", not {' or '.join(others)}" if others else "")
 
 
-def no_rate(prediction: Prediction, names: SuggestionSyntax) -> str:
+def no_rate_sentence(prediction: Prediction, names: SuggestionSyntax) -> str:
     """Return the sentence for a prediction without a trusted answer."""
     if any(answer.engine == SIMULATION for answer in prediction.steady):
         return "No trusted rate: neither the simulation nor a formula is reliable for this path."
@@ -316,11 +316,11 @@ def transfer_headline(prediction: Prediction, names: SuggestionSyntax) -> str:
     if lead is None:
         if prediction.timed_by_goodput:
             return _goodput_time_sentence(prediction)
-        if not times(prediction.transfer or []):
+        if not answers_with_time(prediction.transfer or []):
             return ""
         reason = "No formula for the transfer time is reliable for this path"
         return f"{reason}; {names.engine(SIMULATION)}."
-    time = amount(_round_to_three_digits(transfer_time(lead).value), "s")
+    time = amount_text(_round_to_three_digits(transfer_time(lead).value), "s")
     by = " by simulation" if lead.engine == SIMULATION else ""
     from_syn = time_with_handshake(prediction)
     time += by + (f", {from_syn}" if from_syn else "")
@@ -332,10 +332,12 @@ def transfer_rates(prediction: Prediction) -> str:
     """Return the mean rate during the transfer, and the rate in the long run; "" for no time."""
     if prediction.lead_time is None:
         return ""
-    mean = amount(_round_to_three_digits(mean_rate_bps(prediction.lead_time, prediction)), "bit/s")
+    mean = amount_text(
+        _round_to_three_digits(mean_rate_bps(prediction.lead_time, prediction)), "bit/s"
+    )
     steady = prediction.goodput_bps / prediction.scenario.senders
     later = (
-        f", {amount(_round_to_three_digits(steady), 'bit/s')} in the long run"
+        f", {amount_text(_round_to_three_digits(steady), 'bit/s')} in the long run"
         if math.isfinite(steady)
         else ""
     )
@@ -361,7 +363,7 @@ def time_with_handshake(prediction: Prediction) -> str:
         or _round_to_three_digits(total.value) == _round_to_three_digits(transfer_time(lead).value)
     ):
         return ""
-    return f"{amount(_round_to_three_digits(total.value), 's')} from the SYN"
+    return f"{amount_text(_round_to_three_digits(total.value), 's')} from the SYN"
 
 
 def mean_rate_bps(answer: Answer, prediction: Prediction) -> float:
@@ -465,7 +467,7 @@ def _csv_rows(predictions: Sequence[Prediction]) -> Iterator[list[Any]]:
             for answer in answers or []:
                 if answers is not None and answer.applies:
                     inputs = _input_columns(prediction, answers is prediction.transfer)
-                    regime = limit(answer, answers.scenario)
+                    regime = limit_of_answer(answer, answers.scenario)
                     trusted, buffer = (
                         is_trusted(answer),
                         _plain_number(answers.scenario.buffer_pkts),

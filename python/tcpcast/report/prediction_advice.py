@@ -14,12 +14,12 @@ from tcpcast.report.prediction import (
     BUFFER_METRICS,
     SIMULATION,
     WINDOW,
+    answers_with_rate,
     is_trusted,
-    leading,
-    limit,
-    rates,
+    leading_formula,
+    limit_of_answer,
 )
-from tcpcast.report.quantity import amount
+from tcpcast.report.quantity import amount_text
 from tcpcast.scenario.loss import Bernoulli
 
 if TYPE_CHECKING:
@@ -46,8 +46,8 @@ TRY_BUFFER = "--buffer 0.25bdp..4bdp"
 
 def advice(prediction: Prediction) -> list[str]:
     """Return which model to trust and why, if trusted models differ."""
-    trusted = {a.engine: a for a in rates(prediction.steady) if is_trusted(a)}
-    name = leading(prediction.scenario)
+    trusted = {a.engine: a for a in answers_with_rate(prediction.steady) if is_trusted(a)}
+    name = leading_formula(prediction.scenario)
     formula, simulation = trusted.get(name), trusted.get(SIMULATION)
     if formula is None:
         return []
@@ -68,7 +68,7 @@ def buffer_advice(prediction: Prediction) -> str:
     simulated = [a for a in answers or [] if a.engine == SIMULATION and a.metrics]
     scenario = prediction.scenario
     if not prediction.is_buffer_assumed:
-        is_ignored = not simulated and leading(scenario) != BOUND
+        is_ignored = not simulated and leading_formula(scenario) != BOUND
         is_finite = math.isfinite(scenario.buffer_pkts)
         return "The formulas ignore --buffer; add --packet." if is_ignored and is_finite else ""
     if not simulated:
@@ -81,7 +81,8 @@ def buffer_advice(prediction: Prediction) -> str:
     if not others or any(answer.incomplete_reason for answer in others.values()):
         return f"{assumed}; a smaller one may give a lower rate: try {TRY_BUFFER}."
     values = [
-        amount(float(f"{a[metric]:.3g}"), unit_of(metric)) for a in (*others.values(), *simulated)
+        amount_text(float(f"{a[metric]:.3g}"), unit_of(metric))
+        for a in (*others.values(), *simulated)
     ]
     if len(set(values)) == 1:
         return f"{assumed}; {' and '.join(others)} give the same result."
@@ -134,7 +135,7 @@ def _cause_of_difference(prediction: Prediction, formula: Answer, simulation: An
     if losses < MIN_EVENTS:
         plural = "" if losses == 1 else "s"
         return f"the simulation has too few losses ({losses:.0f} loss indication{plural})"
-    full = limit(simulation, prediction.scenario) == BOTTLENECK
+    full = limit_of_answer(simulation, prediction.scenario) == BOTTLENECK
     if full and formula.regime != BOTTLENECK:
         return f"the simulated link is full ({simulation['utilisation']:.0%} utilisation)"
     return _input_differences(prediction, formula, simulation) or _random_loss_cause(

@@ -91,7 +91,7 @@ def row_scale(row: ComparisonRow) -> Scale:
     return scale_of_unit(row.unit, largest)
 
 
-def label(metric: str) -> str:
+def metric_words(metric: str) -> str:
     """Return the name of a metric in words: "mean RTT" for ``rtt_mean_s``."""
     if metric in METRICS and METRICS[metric].label:
         return METRICS[metric].label
@@ -103,7 +103,7 @@ def label(metric: str) -> str:
     return " ".join(_SYMBOLS.get(word, word) for word in words)
 
 
-def amount(value: float, unit: str) -> str:
+def amount_text(value: float, unit: str) -> str:
     """Return a quantity with its unit: ``10 Mbit/s`` for (1e7, "bit/s")."""
     if math.isinf(value):
         return "unlimited"
@@ -152,7 +152,7 @@ def difference_text(difference: Difference | None) -> str:
     return f"{shown} {'pp' if difference.points else '%'}"
 
 
-def marks(figures: Iterable[Metric | None]) -> bool:
+def has_untrusted(figures: Iterable[Metric | None]) -> bool:
     """Return True if a value is marked as untrusted."""
     return any(f is not None and not f.trusted for f in figures)
 

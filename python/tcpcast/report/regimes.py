@@ -20,11 +20,11 @@ from tcpcast.report.chart import (
     Series,
     points_of,
 )
-from tcpcast.report.figure_titles import short
-from tcpcast.report.headline import differ
+from tcpcast.report.figure_titles import short_text
+from tcpcast.report.headline import differ_beyond_intervals
 from tcpcast.report.palette import BLUE, GREEN, SKY, VERMILION, YELLOW, engine_style
 from tcpcast.report.predict import path_text
-from tcpcast.report.prediction import LEADING, headline, is_trusted, loss_ratio, rates
+from tcpcast.report.prediction import LEADING, answers_with_rate, headline, is_trusted, loss_ratio
 from tcpcast.report.quantity import scale_of_unit
 from tcpcast.units import digits
 
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 FILE = "rate-loss"
 _ROOM = 2.5
-"""Ratio of the end of the goodput axis to the largest goodput."""
+"""The goodput axis ends at this multiple of the largest goodput."""
 _SHADES = {
     "bottleneck": SKY,
     "window": GREEN,
@@ -94,7 +94,7 @@ def regimes_chart(
     predictions: Sequence[Prediction], mark: float | None, asked: Sequence[Prediction]
 ) -> Chart:
     """Return the chart of :func:`plot_regimes`."""
-    shown = [(p, a) for p in predictions for a in rates(p.steady) if is_trusted(a)]
+    shown = [(p, a) for p in predictions for a in answers_with_rate(p.steady) if is_trusted(a)]
     unit = scale_of_unit("bit/s", max((a["goodput_bps"] for _, a in shown), default=0.0))
     losses = [100 * loss_ratio(p.scenario) for p in predictions]
     series = [
@@ -141,10 +141,10 @@ def _range_title(shown: Sequence[tuple[Prediction, Answer]], asked: Sequence[Pre
             for p, a in shown
             if p.lead is not None and a.engine == p.lead.engine
         ]
-    if len(values) < 2 or not differ(values[0][1], values[-1][1]):
+    if len(values) < 2 or not differ_beyond_intervals(values[0][1], values[-1][1]):
         return ""
     ends = [
-        f"{short(m.value, 'bit/s')} at {digits(100 * p, 3)} % loss"
+        f"{short_text(m.value, 'bit/s')} at {digits(100 * p, 3)} % loss"
         for p, m in values[:: len(values) - 1]
     ]
     return f"The goodput falls from {ends[0]} to {ends[1]}{by}"

@@ -14,11 +14,11 @@ from tcpcast.engines.stack_support import (
 )
 from tcpcast.report.document import BLANK, Paragraph, SideBySide
 from tcpcast.report.headline import run_verdict
-from tcpcast.report.leading import has_too_few, leading, percentile_table
-from tcpcast.report.losses import losses_tables, spread
-from tcpcast.report.quantity import ABSENT, UNTRUSTED, amount, marks
+from tcpcast.report.leading import has_too_few, leading_rows, percentile_table
+from tcpcast.report.losses import evenly_spaced_indices, losses_tables
+from tcpcast.report.quantity import ABSENT, UNTRUSTED, amount_text, has_untrusted
 from tcpcast.report.sizes import size_text, typed_sizes
-from tcpcast.report.summary import MAX_WARNINGS, describe, with_scenario
+from tcpcast.report.summary import MAX_WARNINGS, caveats_of_scenario_and_answers, describe
 from tcpcast.scenario.classes import has_mixed_files
 
 if TYPE_CHECKING:
@@ -72,7 +72,7 @@ def answer_tables(
     overall, typed = compared.overall, typed_sizes(scenario)
     of_traffic = None if every else scenario
     if overall.rows:
-        shown = leading(overall, of_traffic, has_classes=bool(compared.classes))
+        shown = leading_rows(overall, of_traffic, has_classes=bool(compared.classes))
         yield SideBySide(shown)
         more = len(overall.rows) - len(shown.rows)
         if more:
@@ -84,7 +84,7 @@ def answer_tables(
             text = f"{ABSENT}: fewer than 10 values exceed this percentile; run longer"
             yield Paragraph(text, "aside", " ")
     for name, values in compared.classes.items():
-        yield from (BLANK, SideBySide(leading(values, of_traffic), f"class {name}"))
+        yield from (BLANK, SideBySide(leading_rows(values, of_traffic), f"class {name}"))
     if _has_state_shares(compared, of_traffic):
         yield from (BLANK, SideBySide(compared.shares, "file goodput"))
     if compared.sizes.rows:
@@ -96,7 +96,7 @@ def answer_tables(
 def _shown_sizes(sizes: Comparison, typed: Mapping[int, str]) -> Comparison:
     """Return evenly selected sizes, with the sizes in bytes as typed."""
     named = {packets_text(packets): size_text(packets, typed) for packets in typed}
-    rows = (sizes.rows[i] for i in spread(len(sizes.rows)))
+    rows = (sizes.rows[i] for i in evenly_spaced_indices(len(sizes.rows)))
     shown = (replace(row, subject=named.get(row.subject, row.subject)) for row in rows)
     return replace(sizes, rows=tuple(shown))
 
@@ -136,13 +136,13 @@ def remarks(
         yield _note_paragraph(f"vs {name}: difference relative to {name}; pp: percentage points")
     for answer in answers:
         outside = [note for note in answer.notes if note.kind == "outside"]
-        if marks(answer.metrics.values()) and not outside:
+        if has_untrusted(answer.metrics.values()) and not outside:
             reason = "no steady state in" if is_observed(answer) else "outside the domain of"
             if answer.kind == "measurement":
                 reason = "this machine was too busy for"
             yield _note_paragraph(f"{reason} {answer.engine}: shown but not compared", UNTRUSTED)
         yield from (_warning_paragraph(f"{answer.engine}: {text}", UNTRUSTED) for text in outside)
-    first, rest = warned(compared, scenario, every=every)
+    first, rest = select_warnings(compared, scenario, every=every)
     yield from first
     if rest:
         yield _note_paragraph(f"{len(rest)} more warning{'' if len(rest) == 1 else 's'} {others}")
@@ -152,7 +152,7 @@ def remarks(
             yield Paragraph(reason, "", " - ", margin=1)
 
 
-def warned(
+def select_warnings(
     compared: ComparedAnswers, scenario: Scenario | None, *, every: bool = False
 ) -> tuple[list[Paragraph], list[Paragraph]]:
     """Return the warnings to show, and the other warnings.
@@ -162,7 +162,7 @@ def warned(
     """
     partial: list[tuple[str, Note]] = []
     warnings: list[tuple[str, Note]] = []
-    for answer, note in with_scenario(compared.answers, scenario):
+    for answer, note in caveats_of_scenario_and_answers(compared.answers, scenario):
         if note.kind != "outside":
             listed = partial if note.kind == "incomplete" else warnings
             listed.append(("" if answer is None else f"{answer.engine}: ", note))
@@ -182,8 +182,8 @@ def warned(
 
 def _shown_values(compared: ComparedAnswers, scenario: Scenario | None) -> set[str]:
     """Return the names of the metrics and tables that :func:`answer_tables` shows."""
-    of_classes = [leading(values, scenario) for values in compared.classes.values()]
-    overall = leading(compared.overall, scenario, has_classes=bool(of_classes))
+    of_classes = [leading_rows(values, scenario) for values in compared.classes.values()]
+    overall = leading_rows(compared.overall, scenario, has_classes=bool(of_classes))
     shown = {row.metric for table in (overall, *of_classes) for row in table.rows}
     return shown | ({"file_goodput"} if _has_state_shares(compared, scenario) else set())
 
@@ -204,19 +204,19 @@ def _warning_paragraph(text: str, mark: str = "!") -> Paragraph:
 def _origin_lines(compared: ComparedAnswers) -> Paragraph:
     """Return the run time and the origin of each answer."""
     texts = [
-        ", ".join([f"{a.engine} in {amount(float(f'{a.wall_s:.2g}'), 's')}", *origin(a)])
+        ", ".join([f"{a.engine} in {amount_text(float(f'{a.wall_s:.2g}'), 's')}", *origin_text(a)])
         for a in compared.answers
         if a.applies
     ]
     return _note_paragraph("; ".join(texts))
 
 
-def origin(answer: Answer) -> list[str]:
+def origin_text(answer: Answer) -> list[str]:
     """Return seed, replications and warm-up of a simulation."""
     facts = [] if answer.seed is None else [f"seed {answer.seed}"]
     if answer.replications > 1:
         facts.append(f"{answer.replications} replications")
     if answer.warmup_s is not None:
         rule = f" ({answer.warmup_rule})" if answer.warmup_rule else ""
-        facts.append(f"warm-up {amount(answer.warmup_s, 's')}{rule}")
+        facts.append(f"warm-up {amount_text(answer.warmup_s, 's')}{rule}")
     return facts

@@ -10,7 +10,7 @@ from tcpcast.report.quantity import (
     UNTRUSTED,
     difference_text,
     interval_text,
-    label,
+    metric_words,
     row_scale,
     value_text,
 )
@@ -38,16 +38,18 @@ def side_by_side_columns(comparison: Comparison, title: str) -> list[Column]:
         ]
         columns.append(Column(engine, [marked_value(f, scale) for f, scale in given]))
         if i in with_intervals:
-            columns.append(Column("95 %", [interval(f, scale) for f, scale in given], right=False))
+            columns.append(
+                Column("95 %", [interval_cell(f, scale) for f, scale in given], right=False)
+            )
     for i in comparison.compared:
         cells = [difference_text(row.differences[i]) for row in comparison.rows]
-        columns.append(Column(versus(comparison, i), cells))
+        columns.append(Column(difference_heading(comparison, i), cells))
     return columns
 
 
 def row_name(row: ComparisonRow) -> str:
     """Return the name of a row: its subject, or else its metric in words."""
-    return row.subject or label(row.metric)
+    return row.subject or metric_words(row.metric)
 
 
 def marked_value(figure: Metric | None, scale: Scale) -> str:
@@ -57,7 +59,7 @@ def marked_value(figure: Metric | None, scale: Scale) -> str:
     return value_text(figure, scale) + ("" if figure.trusted else UNTRUSTED)
 
 
-def interval(figure: Metric | None, scale: Scale) -> str:
+def interval_cell(figure: Metric | None, scale: Scale) -> str:
     """Return the interval of a value, or "" if there is none."""
     return "" if figure is None else interval_text(figure, scale)
 
@@ -68,11 +70,11 @@ def engines_with_intervals(comparison: Comparison) -> set[int]:
         i
         for row in comparison.rows
         for i, figure in enumerate(row.metrics)
-        if interval(figure, row_scale(row))
+        if interval_cell(figure, row_scale(row))
     }
 
 
-def versus(comparison: Comparison, engine: int) -> str:
+def difference_heading(comparison: Comparison, engine: int) -> str:
     """Return the column heading for the differences between an engine and the reference."""
     assert comparison.reference is not None
     return f"{comparison.engines[engine]}\nvs {comparison.engines[comparison.reference]}"

@@ -15,7 +15,7 @@ from tcpcast.report.chart import (
 )
 from tcpcast.report.palette import BLACK, GREEN, engine_look
 from tcpcast.report.plan import plan_verdict
-from tcpcast.report.quantity import amount, scale_of_unit
+from tcpcast.report.quantity import amount_text, scale_of_unit
 
 if TYPE_CHECKING:
     from tcpcast.plan import Plan
@@ -66,7 +66,7 @@ def _rate_panel(plan: Plan, link_bps: float, x: Axis) -> Panel:
     point = {"color": BLACK, "marker": "o", "linestyle": "none", "zorder": 3}
     series += [
         Series(n, curve[name] / scale.factor, _MODELS[name], colour),
-        Reference(link, f"link, {amount(link_bps, 'bit/s')}"),
+        Reference(link, f"link, {amount_text(link_bps, 'bit/s')}"),
         Series([plan.value], [link], words, point),
         _answer_mark(plan),
     ]

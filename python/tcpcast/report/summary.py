@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from tcpcast import units
 from tcpcast.answer import Note, texts_to_notes, warning_severity
 from tcpcast.compare import packets_text
-from tcpcast.report.quantity import amount
+from tcpcast.report.quantity import amount_text
 from tcpcast.report.sizes import exact_bytes, sizes_text
 from tcpcast.scenario.cross_checks import find_stream_hop, get_stream_hops
 from tcpcast.scenario.rate import TokenBucket
@@ -37,11 +37,11 @@ def describe(scenario: Scenario) -> str:
     if len(people) > 2:
         parts = [f"{sum(p.count for p in people):,} senders in {len(people)} classes"]
     round_trips = sorted(p.rtt_s for p in people)
-    rtt = amount(round_trips[0], "s")
+    rtt = amount_text(round_trips[0], "s")
     if round_trips[-1] > round_trips[0]:
-        rtt += f" to {amount(round_trips[-1], 's')}"
+        rtt += f" to {amount_text(round_trips[-1], 's')}"
     link = scenario.network.bottleneck
-    rate = f"bottleneck {amount(link.rate_bps, 'bit/s')}"
+    rate = f"bottleneck {amount_text(link.rate_bps, 'bit/s')}"
     if link.varying is not None:
         rate += f" ({_varying_rate_text(link.varying)})"
     if len(scenario.network.hops) > 1:
@@ -62,13 +62,13 @@ def describe(scenario: Scenario) -> str:
     return ", ".join([*parts, " and ".join(stacks)])
 
 
-def worst(warnings: Iterable[Note], metrics: Collection[str]) -> list[Note]:
+def worst_warnings(warnings: Iterable[Note], metrics: Collection[str]) -> list[Note]:
     """Return the worst warnings that affect these metrics, the worst first."""
     about = (note.about(metrics) for note in dict.fromkeys(warnings))
     return sorted(filter(None, about), key=warning_severity)[:MAX_WARNINGS]
 
 
-def with_scenario(
+def caveats_of_scenario_and_answers(
     answers: Iterable[Answer], scenario: Scenario | None
 ) -> list[tuple[Answer | None, Note]]:
     """Return pairs of answers and their caveats, preceded by caveats about the scenario.
@@ -122,16 +122,16 @@ def _cross_traffic_rates(scenario: Scenario) -> Iterator[str]:
     for name in sorted(rates, key=lambda name: name != bottleneck):
         where = "" if name == bottleneck else f" at {name}"
         where = " on the return link" if name == RETURN else where
-        yield f"cross traffic {amount(float(f'{rates[name]:.4g}'), 'bit/s')}{where}"
+        yield f"cross traffic {amount_text(float(f'{rates[name]:.4g}'), 'bit/s')}{where}"
 
 
 def _path_extras(network: Network) -> Iterator[str]:
     """Yield jitter, return link and ack loss of the path behind the bottleneck."""
     if network.jitter is not None:
-        mean = amount(network.jitter.distribution.mean_value(), "s")
+        mean = amount_text(network.jitter.distribution.mean_value(), "s")
         yield f"jitter {mean}{' with reordering' if network.jitter.reorder else ''}"
     if network.return_link is not None:
-        yield f"return link {amount(network.return_link.rate_bps, 'bit/s')}"
+        yield f"return link {amount_text(network.return_link.rate_bps, 'bit/s')}"
     if network.ack_loss is not None:
         yield f"ack loss {100 * network.ack_loss.mean_ratio():.4g} %"
 
@@ -167,7 +167,7 @@ def buffer_text(scenario: Scenario) -> str:
         typed = exact_bytes(int(buffer.amount)) if buffer.unit == "bytes" else None
         most = "at most " if typed and scenario.own_packets else ""
         packets = f"{most}{packets_text(scenario.buffer_pkts)}"
-        return f"buffer {typed or amount(buffer.amount, 's')}, {packets}"
+        return f"buffer {typed or amount_text(buffer.amount, 's')}, {packets}"
     unit = {"bdp": "BDP", "packets": "packets"}[buffer.unit]
     if buffer.unit == "packets" and buffer.amount == 1:
         unit = "packet"

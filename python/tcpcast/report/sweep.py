@@ -10,7 +10,7 @@ from tcpcast.metrics import HEADLINE, METRICS
 from tcpcast.report import csv
 from tcpcast.report.document import BLANK, Column, Paragraph, Table
 from tcpcast.report.headline import SWEEP_COLUMNS, short_names, sweep_verdict
-from tcpcast.report.quantity import ABSENT, DOUBTED, UNTRUSTED, label, scale_of
+from tcpcast.report.quantity import ABSENT, DOUBTED, UNTRUSTED, metric_words, scale_of
 from tcpcast.sweeps.table import WARNING_SUFFIX, group_class_columns, is_metric_column
 from tcpcast.units import digits
 
@@ -198,7 +198,7 @@ def _table_columns(
         if name in marks and name in METRICS:
             scale = column_scale(name, values)
             values = [None if value is None else value / scale.factor for value in values]
-            heading = "\n".join(filter(None, [label(name), scale.unit]))
+            heading = "\n".join(filter(None, [metric_words(name), scale.unit]))
         columns.append(_table_column(heading, values, marks.get(name)))
     return columns
 

@@ -35,7 +35,7 @@ _UNITS = {"ratio": "%", "number": "1", "integer": "1"}
 
 
 @dataclass(frozen=True, slots=True)
-class Along:
+class SweptKey:
     """A varied key: its values in order, and their positions on an axis.
 
     ``positions`` holds the values, their decimal logarithms if ``log`` is True, or their indices
@@ -85,7 +85,7 @@ class Cells:
 
     All arrays have one axis per key. ``value``, ``low`` and ``high`` are NaN if missing. ``marks``
     holds the mark of each uncertain value ("" for others), and ``doubts`` the reason as text.
-    ``word`` is the value of a key of texts that all values share, "" if there is no such key.
+    ``word`` is the common value of a key whose values are texts, "" if there is no such key.
     """
 
     engine: str
@@ -103,7 +103,7 @@ class Cells:
         return np.array([bool(mark) for mark in self.marks.flat]).reshape(self.marks.shape)
 
 
-def along(key: str, column: Sequence[Any], kind: str, unit: str) -> Along:
+def swept_key(key: str, column: Sequence[Any], kind: str, unit: str) -> SweptKey:
     """Return the values and axis positions of a key.
 
     Parameters
@@ -121,7 +121,7 @@ def along(key: str, column: Sequence[Any], kind: str, unit: str) -> Along:
         labels = [v if isinstance(v, str) else json.dumps(v) for v in values]
         positions = np.arange(len(values), dtype=float)
         words = key_words(key)
-        return Along(values, positions, labels, key, log=False, quantities=False, words=words)
+        return SweptKey(values, positions, labels, key, log=False, quantities=False, words=words)
     values.sort()
     numbers = np.array(values, dtype=float)
     log = numbers[0] > 0 and numbers[-1] / numbers[0] >= WIDE
@@ -133,11 +133,11 @@ def along(key: str, column: Sequence[Any], kind: str, unit: str) -> Along:
     title = f"{key} ({scale.unit})" if scale.unit else key
     positions = np.log10(numbers) if log else numbers
     how = {"words": key_words(key), "unit": scale.unit.replace("pkt", "packets")}
-    return Along(values, positions, labels, title, log, quantities=True, **how)
+    return SweptKey(values, positions, labels, title, log, quantities=True, **how)
 
 
-def cells(
-    table: Mapping[str, Sequence[Any]], metric: str, axes: Mapping[str, Along]
+def metric_grids(
+    table: Mapping[str, Sequence[Any]], metric: str, axes: Mapping[str, SweptKey]
 ) -> list[Cells]:
     """Return a metric by engine, calculated values first.
 
@@ -161,7 +161,7 @@ def cells(
     return sorted(all_cells, key=lambda each: each.simulated)
 
 
-def by_word(grids: Sequence[Cells], keys: Sequence[Along]) -> list[Cells]:
+def curves_by_text_value(grids: Sequence[Cells], keys: Sequence[SweptKey]) -> list[Cells]:
     """Return one curve over a numeric key for each value of a key of texts.
 
     Empty unless exactly one of two keys is numeric and there are at most :data:`MAX_CURVES`

@@ -25,11 +25,11 @@ from tcpcast.report.chart import (
     figure_class,
     setup_text,
 )
-from tcpcast.report.chart_text import head
+from tcpcast.report.chart_text import write_head
 from tcpcast.report.key_words import key_words
 from tcpcast.report.palette import COLOURS, engine_style, line_style, stack_colour
-from tcpcast.report.quantity import UNTRUSTED, Scale, label, scale_of
-from tcpcast.report.sweep_cells import WIDE, along, by_word, cells
+from tcpcast.report.quantity import UNTRUSTED, Scale, metric_words, scale_of
+from tcpcast.report.sweep_cells import WIDE, curves_by_text_value, metric_grids, swept_key
 from tcpcast.report.sweep_titles import title as sweep_title
 from tcpcast.scenario.table import did_you_mean_text
 from tcpcast.sweeps.definition import MAX_KEYS
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from tcpcast.report.chart import Drawable, Style
-    from tcpcast.report.sweep_cells import Along, Cells
+    from tcpcast.report.sweep_cells import Cells, SweptKey
     from tcpcast.scenario import Scenario
 
     Levels = Mapping[str, Sequence[float]]
@@ -205,12 +205,12 @@ def drawn_sweep(
     columns = table.to_pydict()
     if not columns:
         return
-    axes = {key: along(key, columns[key], *holds) for key, holds in keys.items()}
+    axes = {key: swept_key(key, columns[key], *holds) for key, holds in keys.items()}
     for metric in dict.fromkeys((*HEADLINE, *levels)):
-        grids = cells(columns, metric, axes) if metric in columns else []
+        grids = metric_grids(columns, metric, axes) if metric in columns else []
         if grids:
             keys_of = list(axes.values())
-            curves = by_word(grids, keys_of)
+            curves = curves_by_text_value(grids, keys_of)
             if curves:
                 grids, keys_of = curves, [key for key in keys_of if key.quantities]
             scale = scale_of(metric, _largest_value(grids))
@@ -247,7 +247,7 @@ def _unit_suffix(scale: Scale) -> str:
 def _curve_figure(  # noqa: PLR0913, PLR0917 - what to draw, and how
     heading: Heading,
     grids: Sequence[Cells],
-    keys: Sequence[Along],
+    keys: Sequence[SweptKey],
     metric: str,
     scale: Scale,
     levels: Sequence[float],
@@ -263,7 +263,7 @@ def _curve_figure(  # noqa: PLR0913, PLR0917 - what to draw, and how
         series.append(Reference(y_level, style={"linestyle": (0, (1, 2))}, name=scale.text(level)))
     if any(each.doubted.any() for each in grids):
         series.append(Series([], [], _DOUBTED, _CROSS))
-    y = _value_axis(f"{label(metric)}{_unit_suffix(scale)}", grids, levels, scale)
+    y = _value_axis(f"{metric_words(metric)}{_unit_suffix(scale)}", grids, levels, scale)
     panel = Panel(series, _key_axis(x), y)
     return Chart(title=heading.title, subtitle=heading.setup, panels=[panel], legend="below").draw()
 
@@ -301,19 +301,19 @@ def _value_axis(label: str, grids: Sequence[Cells], levels: Sequence[float], sca
     return Axis(label, low / scale.factor, top)
 
 
-def _key_axis(key: Along) -> Axis:
+def _key_axis(key: SweptKey) -> Axis:
     positions, labels = key.ticks
     turned = not key.quantities and sum(map(len, labels)) > 40
     return Axis(key.axis_label, ticks=dict(zip(positions, labels, strict=True)), turned=turned)
 
 
 def _curve_series(
-    each: Cells, x: Along, scale: Scale, style: Style, word: str
+    each: Cells, x: SweptKey, scale: Scale, style: Style, word: str
 ) -> Iterator[Drawable]:
     """Yield the values of one engine with intervals, and crosses on values with a warning.
 
-    Formulas are lines without points; simulations have points. Values of a key of texts are not
-    connected.
+    Formulas are lines without points; simulations have points. Points are not connected if the
+    values of the key are texts.
     """
     value, low, high = (part / scale.factor for part in (each.value, each.low, each.high))
     kind = "simulated" if each.simulated else "formula"
@@ -340,7 +340,7 @@ def _curve_series(
 def _map_figure(  # noqa: PLR0913, PLR0917 - what to draw, and how
     heading: Heading,
     grids: Sequence[Cells],
-    keys: Sequence[Along],
+    keys: Sequence[SweptKey],
     metric: str,
     scale: Scale,
     levels: Sequence[float],
@@ -353,7 +353,7 @@ def _map_figure(  # noqa: PLR0913, PLR0917 - what to draw, and how
     rows = math.ceil(len(shown) / columns)
     size = 1.4 + 2.9 * columns, 0.9 + 2.7 * rows
     figure = figure_class()(figsize=size, dpi=_DPI, layout="constrained")
-    head(figure, heading.title, heading.setup)
+    write_head(figure, heading.title, heading.setup)
     panels = figure.subplots(rows, columns, squeeze=False, sharex=True, sharey=True)
     values = trusted_values(shown) / scale.factor
     low, high = float(values.min()), float(values.max())
@@ -368,14 +368,14 @@ def _map_figure(  # noqa: PLR0913, PLR0917 - what to draw, and how
     for axes in panels[:, 0]:
         axes.set_ylabel(keys[1].axis_label)
     figure.colorbar(
-        picture, ax=panels, label=f"{label(metric)}{_unit_suffix(scale)}", format="{x:g}"
+        picture, ax=panels, label=f"{metric_words(metric)}{_unit_suffix(scale)}", format="{x:g}"
     )
     if any(each.doubted.any() for each in shown):
         figure.supxlabel(f"x  {_DOUBTED}", fontsize=8, color="#444444")
     return figure
 
 
-def _map_panel(axes: Axes, each: Cells, keys: Sequence[Along], scale: Scale, norm: Any) -> Any:
+def _map_panel(axes: Axes, each: Cells, keys: Sequence[SweptKey], scale: Scale, norm: Any) -> Any:
     x, y = keys
     axes.set_facecolor("#dddddd")  # background of cells without a value
     value = np.ma.masked_invalid(each.value.T / scale.factor)
@@ -398,7 +398,7 @@ def _map_panel(axes: Axes, each: Cells, keys: Sequence[Along], scale: Scale, nor
 def _draw_isolines(  # noqa: PLR0913, PLR0917 - what to draw, and how
     axes: Axes,
     each: Cells,
-    keys: Sequence[Along],
+    keys: Sequence[SweptKey],
     scale: Scale,
     levels: Sequence[float],
     norm: Any,
@@ -419,7 +419,8 @@ def _draw_isolines(  # noqa: PLR0913, PLR0917 - what to draw, and how
         wanted = np.asarray(locator.tick_values(norm.vmin, norm.vmax))
     inside = [level for level in wanted if value.min() < level < value.max()]
     if not inside:
-        missing = f"\nno contour line at {', '.join(map(scale.text, sorted(levels)))}" if levels else ""
+        requested = ", ".join(map(scale.text, sorted(levels)))
+        missing = f"\nno contour line at {requested}" if levels else ""
         axes.set_xlabel(f"{x.axis_label}{missing}")
         return
     # Over several decades, logarithms are closer to linear between two cells.

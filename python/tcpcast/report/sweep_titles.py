@@ -10,21 +10,21 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tcpcast.answer import Metric
-from tcpcast.report.headline import differ
-from tcpcast.report.quantity import UNTRUSTED, label
+from tcpcast.report.headline import differ_beyond_intervals
+from tcpcast.report.quantity import UNTRUSTED, metric_words
 from tcpcast.units import digits
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from tcpcast.report.quantity import Scale
-    from tcpcast.report.sweep_cells import Along, Cells
+    from tcpcast.report.sweep_cells import Cells, SweptKey
 
 
 def title(
     metric: str,
     grids: Sequence[Cells],
-    keys: Sequence[Along],
+    keys: Sequence[SweptKey],
     scale: Scale,
     levels: Sequence[float],
 ) -> str:
@@ -41,7 +41,7 @@ def title(
     levels
         Requested values of the metric.
     """
-    name = label(metric)
+    name = metric_words(metric)
     plain = f"{name} by {' and '.join(key.words for key in keys)}"
     plain = plain[0].upper() + plain[1:]
     if any(each.word for each in grids):
@@ -78,7 +78,7 @@ def _metric(each: Cells, index: Any) -> Metric:
     return Metric(value, low if known else None, high if known else None, interval_warning=doubt)
 
 
-def _level_text(each: Cells, key: Along, scale: Scale, levels: Sequence[float]) -> str:
+def _level_text(each: Cells, key: SweptKey, scale: Scale, levels: Sequence[float]) -> str:
     """Return from which value of the key on the metric is clearly below or above a level."""
     rows = np.flatnonzero(_usable(each)).tolist()
     metrics = [_metric(each, row) for row in rows]
@@ -101,7 +101,7 @@ def _bound(metric: Metric, *, upper: bool) -> float:
     return metric.value if end is None else end
 
 
-def _range_text(each: Cells, key: Along, scale: Scale) -> str:
+def _range_text(each: Cells, key: SweptKey, scale: Scale) -> str:
     """Return the course between both ends, or the largest and the smallest value."""
     usable = np.flatnonzero(_usable(each)).tolist()
     rows = [row for row in usable if _metric(each, row).interval_warning is None]
@@ -110,7 +110,7 @@ def _range_text(each: Cells, key: Along, scale: Scale) -> str:
         return f"is {_span(values.min(), values.max(), scale)}, without reliable intervals"
     values = each.value[rows]
     most, least = int(rows[np.argmax(values)]), int(rows[np.argmin(values)])
-    if not differ(_metric(each, most), _metric(each, least)):
+    if not differ_beyond_intervals(_metric(each, most), _metric(each, least)):
         span = _span(values.min(), values.max(), scale)
         return f"does not differ significantly: {span}"
     first, last = int(rows[0]), int(rows[-1])
@@ -130,12 +130,12 @@ def _map_text(each: Cells, scale: Scale) -> str:
         for find, values in zip((np.argmin, np.argmax), ends, strict=True)
     )
     span = _span(float(each.value[least]), float(each.value[most]), scale)
-    if differ(_metric(each, most), _metric(each, least)):
+    if differ_beyond_intervals(_metric(each, most), _metric(each, least)):
         return f"ranges from {span}"
     return f"does not differ significantly: {span}"
 
 
-def _largest_everywhere(name: str, grids: Sequence[Cells], key: Along) -> str:
+def _largest_everywhere(name: str, grids: Sequence[Cells], key: SweptKey) -> str:
     """Return the word whose values exceed all others at each value of the key, or ""."""
     lead = next((each.engine for each in grids if each.simulated), grids[0].engine)
     curves = [each for each in grids if each.engine == lead]
@@ -145,7 +145,8 @@ def _largest_everywhere(name: str, grids: Sequence[Cells], key: Along) -> str:
         others = [each for each in curves if each is not best]
         pairs = [(best, each, row) for each in others for row in range(len(best.value))]
         if all(
-            one.value[row] > other.value[row] and differ(_metric(one, row), _metric(other, row))
+            one.value[row] > other.value[row]
+            and differ_beyond_intervals(_metric(one, row), _metric(other, row))
             for one, other, row in pairs
         ):
             by = f", by {lead}" if len({each.engine for each in grids}) > 1 else ""

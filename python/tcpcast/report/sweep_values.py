@@ -12,10 +12,10 @@ import numpy as np
 from tcpcast.answer import Metric
 from tcpcast.metrics import HEADLINE
 from tcpcast.report.document import Code, Column, Document, Heading, Paragraph, Table
-from tcpcast.report.quantity import ABSENT, interval_text, label, scale_of, value_text
+from tcpcast.report.quantity import ABSENT, interval_text, metric_words, scale_of, value_text
 from tcpcast.report.summary import MAX_WARNINGS, describe
 from tcpcast.report.sweep import by_class, marks_explained, rows_parts, verdict_parts
-from tcpcast.report.sweep_cells import along, cells
+from tcpcast.report.sweep_cells import metric_grids, swept_key
 from tcpcast.scenario.toml import write_toml
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from tcpcast.report.document import Part
     from tcpcast.report.quantity import Scale
-    from tcpcast.report.sweep_cells import Along, Cells
+    from tcpcast.report.sweep_cells import Cells, SweptKey
     from tcpcast.sweeps.axes import SweepAxis
     from tcpcast.sweeps.definition import FinishedSweep
 
@@ -101,14 +101,14 @@ def _answer_parts(sweep: FinishedSweep, rows: Any) -> Iterator[Part]:
         return
     columns = rows.to_pydict()
     keys = {
-        key: along(key, columns[key], *holds)
+        key: swept_key(key, columns[key], *holds)
         for key, holds in sweep.column_kinds.items()
         if columns
     }
     marks: set[str] = set()
     for group, of_group in {"": columns, **by_class(columns)}.items():
         for metric in HEADLINE:
-            grids = cells(of_group, metric, keys) if metric in of_group else []
+            grids = metric_grids(of_group, metric, keys) if metric in of_group else []
             if grids:
                 yield _metric_table(metric, grids, list(keys.values()), group)
                 marks |= {str(mark) for each in grids for mark in each.marks.flat}
@@ -120,14 +120,16 @@ def _answer_parts(sweep: FinishedSweep, rows: Any) -> Iterator[Part]:
         yield Paragraph("A selection of the values; `tcpcast query` shows all.", "aside")
 
 
-def _shown_indices(keys: Iterable[Along]) -> list[Any]:
+def _shown_indices(keys: Iterable[SweptKey]) -> list[Any]:
     """Return, for each key, evenly spaced indices of the values in a table."""
     sizes = [len(key.values) for key in keys]
     limit = MAX_VALUES[len(sizes)]
     return [np.unique(np.linspace(0, size - 1, min(size, limit)).astype(int)) for size in sizes]
 
 
-def _metric_table(metric: str, grids: Sequence[Cells], keys: Sequence[Along], group: str) -> Table:
+def _metric_table(
+    metric: str, grids: Sequence[Cells], keys: Sequence[SweptKey], group: str
+) -> Table:
     """Return a metric by combination of values, one column per engine, for a class or in total."""
     largest = max(float(np.nanmax(np.abs(each.value))) for each in grids)
     scale = scale_of(metric, largest)
@@ -142,7 +144,7 @@ def _metric_table(metric: str, grids: Sequence[Cells], keys: Sequence[Along], gr
         columns.append(Column(f"{each.engine}\n{kind}", cells_of))
     unit = f" ({scale.unit})" if scale.unit else ""
     of_class = f", class {group}" if group else ""
-    return Table(columns, f"{label(metric)}{of_class}{unit}")
+    return Table(columns, f"{metric_words(metric)}{of_class}{unit}")
 
 
 def _cell_text(each: Cells, indices: tuple[int, ...], scale: Scale) -> str:
@@ -203,7 +205,7 @@ def _column_pairs(rows: Any, first: str, second: str) -> Iterator[tuple[Any, Any
 
 
 def _inline_figures(sweep: FinishedSweep, rows: Any, levels: Levels) -> Iterator[Part]:
-    from tcpcast.report.figures import inline  # noqa: PLC0415 - matplotlib is slow to import
+    from tcpcast.report.figures import figure_as_svg  # noqa: PLC0415 - matplotlib is slow to import
     from tcpcast.report.sweep_figures import drawn_sweep, sweep_setup  # noqa: PLC0415
 
     if not sweep.is_grid:
@@ -212,7 +214,7 @@ def _inline_figures(sweep: FinishedSweep, rows: Any, levels: Levels) -> Iterator
         return
     setup = sweep_setup(sweep.scenario, sweep.column_kinds)
     drawn = drawn_sweep(rows, sweep.column_kinds, setup, levels)
-    shown = [inline(name, figure) for name, figure in drawn]
+    shown = [figure_as_svg(name, figure) for name, figure in drawn]
     if shown:
         yield Heading("Figures")
         yield Paragraph("Formulas are lines; simulations are points with 95 % intervals.", "aside")

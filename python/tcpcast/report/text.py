@@ -31,7 +31,7 @@ from tcpcast.report.document import (
 from tcpcast.report.quantity import ABSENT, UNTRUSTED, difference_text, row_scale
 from tcpcast.report.side_by_side import (
     engines_with_intervals,
-    interval,
+    interval_cell,
     marked_value,
     row_name,
     side_by_side_columns,
@@ -80,7 +80,7 @@ class Line:
         ).rstrip()
 
 
-def laid_out(parts: Iterable[Part], width: int) -> Iterator[Line]:
+def layout_lines(parts: Iterable[Part], width: int) -> Iterator[Line]:
     """Yield parts as lines of at most ``width`` columns, if possible; numbers are not split."""
     for part in parts:
         match part:
@@ -108,7 +108,7 @@ def laid_out(parts: Iterable[Part], width: int) -> Iterator[Line]:
 
 def text(parts: Iterable[Part], width: int = PIPE_WIDTH) -> str:
     """Return parts without colours, ``width`` columns wide."""
-    return "\n".join(line.text for line in laid_out(parts, width))
+    return "\n".join(line.text for line in layout_lines(parts, width))
 
 
 def stdout_width() -> int:
@@ -126,7 +126,7 @@ def print_parts(parts: Iterable[Part]) -> None:
         and os.environ.get("TERM", "") not in {"dumb", "unknown"}
     )
     styled = getattr(sys.stdout, "styled", sys.stdout)
-    for line in laid_out(parts, stdout_width()):
+    for line in layout_lines(parts, stdout_width()):
         print(line.styled if coloured else line.text, file=styled)
 
 
@@ -347,7 +347,7 @@ def _comparison_lines(comparison: Comparison, width: int) -> Iterator[Line]:
         scale = row_scale(row)
         unit = f" ({scale.unit})" if scale.unit else ""
         rows = [
-            (f"  {engine}", marked_value(figure, scale), interval(figure, scale), difference)
+            (f"  {engine}", marked_value(figure, scale), interval_cell(figure, scale), difference)
             for engine, figure, difference in zip(
                 comparison.engines, row.metrics, map(difference_text, row.differences), strict=True
             )

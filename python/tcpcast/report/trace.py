@@ -9,8 +9,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tcpcast.captures import advised_rows, head, rows
-from tcpcast.captures.advice import advice, limit_keys, shares
-from tcpcast.captures.failed import explained, has_one_kind, keepalives, summary
+from tcpcast.captures.advice import advice, limit_keys, share_of_own_limit
+from tcpcast.captures.failed import (
+    failure_sentences,
+    failure_summary,
+    has_one_kind,
+    keepalive_sentence,
+)
 from tcpcast.captures.headline import (
     capture_verdict,
     captures_verdict,
@@ -25,7 +30,7 @@ from tcpcast.report import csv
 from tcpcast.report.between import between_parts
 from tcpcast.report.document import ARROW, BLANK, Column, Paragraph, Share
 from tcpcast.report.document import Table as Columns
-from tcpcast.report.trace_cells import counts, figures, rate_scale
+from tcpcast.report.trace_cells import integer_texts, rate_scale, scaled_number_texts
 from tcpcast.report.trace_detail import MIN_SHARE, detail_parts
 from tcpcast.report.trace_groups import group_parts
 from tcpcast.report.trace_services import service_parts
@@ -192,12 +197,12 @@ def _failure_parts(capture: Capture) -> list[Part]:
     The first sentence is omitted if the verdict says the same.
     """
     parts: list[Part] = []
-    failures = summary(capture.rest, capture.connection_count)
+    failures = failure_summary(capture.rest, capture.connection_count)
     if failures:
         if not (is_about_failures(capture) and has_one_kind(capture.rest)):
             parts.append(Paragraph(f"{failures}.", "warning", "! "))
-        parts += [Paragraph(f"{line}.", "", "  ") for line in explained(capture.failed)]
-    alive = [Paragraph(f"{line}.", "", "  ") for line in keepalives(capture.rest)]
+        parts += [Paragraph(f"{line}.", "", "  ") for line in failure_sentences(capture.failed)]
+    alive = [Paragraph(f"{line}.", "", "  ") for line in keepalive_sentence(capture.rest)]
     return [*parts, *alive]
 
 
@@ -252,13 +257,13 @@ def direction_columns(shown: Table) -> list[Column]:
     rate, model = shown["throughput_bps"], _model_bps(shown)
     scale = rate_scale(np.concatenate([rate, model]))
     columns = [
-        Column("data\npkts", counts(shown["data_packets"])),
-        Column("\nretrans", counts(shown["retransmissions"])),
-        Column("\nTD", counts(shown["td"])),
-        Column("\nTO", counts(shown["to"])),
-        Column("RTT\nms", figures(shown["rtt_mean_s"], 1e3), drop_order=2),
-        Column(f"rate\n{scale.unit}", figures(rate, 1 / scale.factor)),
-        Column(f"PFTK\n{scale.unit}", figures(model, 1 / scale.factor), drop_order=1),
+        Column("data\npkts", integer_texts(shown["data_packets"])),
+        Column("\nretrans", integer_texts(shown["retransmissions"])),
+        Column("\nTD", integer_texts(shown["td"])),
+        Column("\nTO", integer_texts(shown["to"])),
+        Column("RTT\nms", scaled_number_texts(shown["rtt_mean_s"], 1e3), drop_order=2),
+        Column(f"rate\n{scale.unit}", scaled_number_texts(rate, 1 / scale.factor)),
+        Column(f"PFTK\n{scale.unit}", scaled_number_texts(model, 1 / scale.factor), drop_order=1),
     ]
     if "limited_by" in shown:
         columns.append(
@@ -270,7 +275,9 @@ def direction_columns(shown: Table) -> list[Column]:
 def _limit_cells(shown: Table) -> list[str]:
     """Return the limit of each direction, and its share of the time if it is a state."""
     states = shown["limited_by"].tolist()
-    limits = zip(limit_keys(shown).tolist(), states, shares(shown).tolist(), strict=True)
+    limits = zip(
+        limit_keys(shown).tolist(), states, share_of_own_limit(shown).tolist(), strict=True
+    )
     return [
         LIMIT_NAMES[limit] + (f" {100 * part:.0f}%" if _is_timed(limit, state, part) else "")
         for limit, state, part in limits

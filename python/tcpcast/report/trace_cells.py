@@ -35,17 +35,17 @@ def rate_scale(rates: Figures) -> Scale:
     return scale
 
 
-def counts(values: Figures) -> list[str]:
+def integer_texts(values: Figures) -> list[str]:
     """Return integers as texts."""
     return [str(value) for value in values.tolist()]
 
 
-def figures(values: Figures, factor: float = 1.0) -> list[str]:
-    """Return each value times a factor, formatted by :func:`figure`."""
-    return [figure(value * factor) for value in values.tolist()]
+def scaled_number_texts(values: Figures, factor: float = 1.0) -> list[str]:
+    """Return each value times a factor, formatted by :func:`number_text`."""
+    return [number_text(value * factor) for value in values.tolist()]
 
 
-def figure(value: float) -> str:
+def number_text(value: float) -> str:
     """Return a value with three significant digits; integer digits are never rounded."""
     if not math.isfinite(value):
         return ABSENT

@@ -10,7 +10,7 @@ from tcpcast.captures.congestion_control import BBR, CUBIC, UNKNOWN
 from tcpcast.captures.quantity_text import rate, time, volume
 from tcpcast.limit_names import LIMIT_NAMES
 from tcpcast.report.document import Paragraph, Share
-from tcpcast.report.trace_cells import figure
+from tcpcast.report.trace_cells import number_text
 
 if TYPE_CHECKING:
     from tcpcast.report.document import Part
@@ -65,7 +65,7 @@ def _is_known(value: float | None) -> bool:
 
 
 def _in_ms(seconds: float) -> str:
-    return figure(seconds * 1e3)
+    return number_text(seconds * 1e3)
 
 
 def _counted_noun(count: int, one: str) -> str:
@@ -106,7 +106,7 @@ def _loss_text(row: Row) -> str:
         return "no indication"
     text = (
         f"{row['td']:,} TD, {row['to']:,} TO (by PFTK's rule {row['td_paper']:,} and "
-        f"{row['to_paper']:,}), p = {figure(100 * row['loss_indication_ratio'])} %"
+        f"{row['to_paper']:,}), p = {number_text(100 * row['loss_indication_ratio'])} %"
     )
     if row["timeouts"]:
         text += f"; {_counted_noun(row['timeouts'], 'timeout')}"
@@ -134,7 +134,7 @@ def _rtt_text(row: Row) -> str:
 def _window_text(row: Row) -> str:
     parts = []
     if _is_known(row["w_max_pkts"]):
-        window = f"{figure(row['w_max_pkts'])} packets, {volume(row['window_max_bytes'])}"
+        window = f"{number_text(row['w_max_pkts'])} packets, {volume(row['window_max_bytes'])}"
         parts.append(f"W_max {window}")
     if _is_known(row["flight_mean_bytes"]):
         mean, maximum = row["flight_mean_bytes"], row["flight_max_bytes"]
@@ -142,7 +142,7 @@ def _window_text(row: Row) -> str:
     if _is_known(row["initial_window_pkts"]):
         parts.append(f"initial {_counted_noun(int(row['initial_window_pkts']), 'packet')}")
     if _is_known(row["packets_per_ack"]):
-        parts.append(f"{figure(row['packets_per_ack'])} packets per ack{_growth_text(row)}")
+        parts.append(f"{number_text(row['packets_per_ack'])} packets per ack{_growth_text(row)}")
     if row.get("looks_like", UNKNOWN) != UNKNOWN:
         parts.append(_control_text(row))
     return "; ".join(parts)
@@ -154,14 +154,16 @@ def _control_text(row: Row) -> str:
     if control == BBR:
         return "behaves like BBR (losses do not reduce the data in flight); model bbr_bound"
     name, model = ("CUBIC", "cubic") if control == CUBIC else ("Reno", "pftk")
-    return f"behaves like {name} (a loss reduces the window to {figure(factor)}); model {model}"
+    return (
+        f"behaves like {name} (a loss reduces the window to {number_text(factor)}); model {model}"
+    )
 
 
 def _growth_text(row: Row) -> str:
     """Return the input b of PFTK, with a reason if it is not the number of packets per ack."""
     if row["window_grows_by"] == "packets" and row["packets_per_ack"] > 1:
         return ", but the window grows per acked packet (b = 1)"
-    return f" (b = {figure(max(row['packets_per_ack'], 1.0))})"
+    return f" (b = {number_text(max(row['packets_per_ack'], 1.0))})"
 
 
 def _option_text(row: Row) -> str:
@@ -175,7 +177,8 @@ def _option_text(row: Row) -> str:
 
 
 def _model_text(row: Row) -> str:
-    # If the clock of the capture steps back, the data may end before they begin: rate unknown.
+    # If the clock of the capture steps back, the last data may be earlier than the first; the rate
+    # is then unknown.
     if not (_is_known(row["pftk_pps"]) and _is_known(row["send_rate_pps"])):
         return ""
     packet = row["throughput_bps"] / row["send_rate_pps"]

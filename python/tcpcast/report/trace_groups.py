@@ -11,10 +11,10 @@ from tcpcast.captures.predicted_gain import FEW_IN_TIMEOUT
 from tcpcast.report.document import BLANK, Column, Paragraph
 from tcpcast.report.document import Table as Columns
 from tcpcast.report.trace_cells import (
-    counts,
-    figure,
-    figures,
+    integer_texts,
+    number_text,
     rate_scale,
+    scaled_number_texts,
 )
 
 if TYPE_CHECKING:
@@ -53,27 +53,29 @@ def _group_columns(shown: Table) -> list[Column]:
     exact = np.isfinite(shown["loss_ratio"])
     lost = np.where(exact, shown["loss_ratio"], shown["loss_ratio_estimate"])
     marked = [
-        ("" if known else ESTIMATED) + figure(100 * value)
+        ("" if known else ESTIMATED) + number_text(100 * value)
         for known, value in zip(exact.tolist(), lost.tolist(), strict=True)
     ]
     return [
-        Column("\nflows", counts(shown["flows"])),
-        Column("parallel\nflows", figures(shown["parallel_flows"]), drop_order=2),
-        Column("data\npkts", counts(shown["packets_sent"]), drop_order=3),
-        Column("p\n%", figures(shown["loss_indication_ratio"], 100)),
-        Column("p_e\n%", figures(shown["loss_event_ratio_cumulative"], 100)),
+        Column("\nflows", integer_texts(shown["flows"])),
+        Column("parallel\nflows", scaled_number_texts(shown["parallel_flows"]), drop_order=2),
+        Column("data\npkts", integer_texts(shown["packets_sent"]), drop_order=3),
+        Column("p\n%", scaled_number_texts(shown["loss_indication_ratio"], 100)),
+        Column("p_e\n%", scaled_number_texts(shown["loss_event_ratio_cumulative"], 100)),
         Column("p_r\n%", marked),
-        Column("RTT\nms", figures(shown["rtt_mean_s"], 1e3)),
-        Column(f"rate\n{scale.unit}", figures(shown["throughput_bps"], 1 / scale.factor)),
+        Column("RTT\nms", scaled_number_texts(shown["rtt_mean_s"], 1e3)),
+        Column(
+            f"rate\n{scale.unit}", scaled_number_texts(shown["throughput_bps"], 1 / scale.factor)
+        ),
         *(
             Column(
                 f"{name}\n{scale.unit}",
-                figures(rate, 1 / scale.factor),
+                scaled_number_texts(rate, 1 / scale.factor),
                 drop_order=4 if name.startswith("n ") else 0,
             )
             for name, rate in rates.items()
         ),
-        Column("\nJain", figures(shown["jain_index"]), drop_order=1),
+        Column("\nJain", scaled_number_texts(shown["jain_index"]), drop_order=1),
     ]
 
 

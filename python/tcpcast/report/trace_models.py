@@ -12,13 +12,13 @@ from tcpcast.captures.quantity_text import time
 from tcpcast.report.document import ARROW, BLANK, Column, Paragraph
 from tcpcast.report.document import Table as Columns
 from tcpcast.report.quantity import ABSENT, UNTRUSTED
-from tcpcast.report.trace_cells import figure
+from tcpcast.report.trace_cells import number_text
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from tcpcast.captures import Table
-    from tcpcast.captures.models import Modelled
+    from tcpcast.captures.models import ModelResults
     from tcpcast.report.document import Part
 
 MEASURED = "measured"
@@ -26,7 +26,7 @@ MIN_NAME_WIDTH = 16
 """Minimum width of a name on a narrow terminal, which wraps longer names."""
 
 
-def model_parts(connections: Table, modelled: Sequence[Modelled], examined: int) -> list[Part]:
+def model_parts(connections: Table, modelled: Sequence[ModelResults], examined: int) -> list[Part]:
     """Return one table per direction with loss, and the number of the other directions.
 
     Parameters
@@ -49,7 +49,7 @@ def model_parts(connections: Table, modelled: Sequence[Modelled], examined: int)
     return parts
 
 
-def _direction_parts(connections: Table, modelled: Modelled) -> list[Part]:
+def _direction_parts(connections: Table, modelled: ModelResults) -> list[Part]:
     values, errors = modelled.rates, modelled.errors
     measured = float(values["send_rate_pps"])
     rates = {name: float(values[f"{name}_pps"]) for name in CALLED}
@@ -60,7 +60,10 @@ def _direction_parts(connections: Table, modelled: Modelled) -> list[Part]:
         Column("", names, right=False, min_width=MIN_NAME_WIDTH),
         Column(
             "\npackets/s",
-            [figure(measured), *(figure(rate) + marks[name] for name, rate in shown.items())],
+            [
+                number_text(measured),
+                *(number_text(rate) + marks[name] for name, rate in shown.items()),
+            ],
         ),
         Column(
             "relative\nerror",
@@ -91,13 +94,13 @@ def _direction_parts(connections: Table, modelled: Modelled) -> list[Part]:
 
 def _inputs_text(values: dict[str, Any]) -> str:
     window = values["receiver_window_pkts"]
-    w_max = f"{figure(window)} packets" if math.isfinite(window) else "not announced"
-    loss = figure(100 * values["loss_indication_ratio"])
+    w_max = f"{number_text(window)} packets" if math.isfinite(window) else "not announced"
+    loss = number_text(100 * values["loss_indication_ratio"])
     rtt, timer = (
         time(values[name]) if math.isfinite(values[name]) else "unknown"
         for name in ("rtt_s", "t0_s")
     )
-    b = figure(values["packets_per_ack"])
+    b = number_text(values["packets_per_ack"])
     return f"inputs: p = {loss} %, RTT {rtt}, T0 {timer}, b = {b}, W_max {w_max}"
 
 

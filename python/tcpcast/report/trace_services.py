@@ -6,10 +6,10 @@ import math
 from typing import TYPE_CHECKING
 
 from tcpcast.captures.quantity_text import percent, time
-from tcpcast.captures.service_advice import MIN_SHARE, PARTS, TAPS, sentences
+from tcpcast.captures.service_advice import MIN_SHARE, PARTS, TAPS, service_verdicts
 from tcpcast.report.document import BLANK, Column, Paragraph
 from tcpcast.report.document import Table as Columns
-from tcpcast.report.trace_cells import counts, figures
+from tcpcast.report.trace_cells import integer_texts, scaled_number_texts
 
 if TYPE_CHECKING:
     from tcpcast.captures.table import Table
@@ -31,7 +31,7 @@ def service_parts(services: Table, most: int | None) -> list[Part]:
     if most is not None and count > most:
         parts.append(Paragraph(f"… and {count - most:,} more services; --all prints all", mark=" "))
     explained = _first_services(services, EXPLAINED)
-    for index, verdict in enumerate(sentences(explained)):
+    for index, verdict in enumerate(service_verdicts(explained)):
         row = {name: column[index] for name, column in explained.items()}
         parts += [BLANK, Paragraph(f"service {row['server']}", "heading")]
         texts = (_latency_text(row), verdict, TAPS[str(row["tap"])])
@@ -45,12 +45,12 @@ def _first_services(table: Table, most: int | None) -> Table:
 
 def _service_columns(shown: Table) -> list[Column]:
     def ms(name: str) -> list[str]:
-        return figures(shown[name], 1e3)
+        return scaled_number_texts(shown[name], 1e3)
 
     return [
         Column("\nservice", shown["server"].tolist(), right=False),
-        Column("\nconns", counts(shown["connections"])),
-        Column("re-\nquests", counts(shown["requests"])),
+        Column("\nconns", integer_texts(shown["connections"])),
+        Column("re-\nquests", integer_texts(shown["requests"])),
         Column("first byte\n50 % ms", ms("first_byte_p50_s")),
         Column("\n95 %", ms("first_byte_p95_s"), drop_order=2),
         Column("\n99 %", ms("first_byte_p99_s"), drop_order=1),

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tcpcast.captures.advice import LIMITS, advice
-from tcpcast.captures.failed import summary
+from tcpcast.captures.failed import failure_summary
 from tcpcast.captures.quantity_text import rate
 from tcpcast.limit_names import LIMIT_NAMES
 from tcpcast.report.document import Column, Heading, Paragraph, Share, ends_text
@@ -35,7 +35,7 @@ def verdict_parts(captures: Sequence[Capture], most: int) -> Iterator[Part]:
     table = all_directions(captures)
     yield Paragraph(_totals_text(table, len(captures)))
     for capture in captures:
-        failures = summary(capture.rest, capture.connection_count)
+        failures = failure_summary(capture.rest, capture.connection_count)
         if failures:
             yield Paragraph(f"{capture.file}: {failures}.", "warning", "! ")
         if capture.damaged or capture.interrupted:

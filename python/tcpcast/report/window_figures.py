@@ -58,7 +58,9 @@ class Ranges:
     last: Floats
 
 
-def ranges(time_s: NDArray[Any], window_pkts: NDArray[Any], start_s: float, end_s: float) -> Ranges:
+def window_ranges(
+    time_s: NDArray[Any], window_pkts: NDArray[Any], start_s: float, end_s: float
+) -> Ranges:
     """Return the range of a window in each of :data:`SPANS` spans.
 
     Parameters
@@ -83,7 +85,7 @@ def ranges(time_s: NDArray[Any], window_pkts: NDArray[Any], start_s: float, end_
     return Ranges(edges, low, high, final)
 
 
-def rates(
+def send_rates(
     time_s: NDArray[Any], sequence: NDArray[Any], start_s: float, end_s: float
 ) -> tuple[Floats, Floats]:
     """Return the edges of :data:`RATE_SPANS` spans, and the packets sent per second in each.
@@ -167,7 +169,7 @@ def _window_series(
             Series(time, threshold, "slow-start threshold", thin | steps),
             Series(time, window, "window", line | steps),
         ]
-    thresholds, windows = ranges(time, threshold, *span), ranges(time, window, *span)
+    thresholds, windows = window_ranges(time, threshold, *span), window_ranges(time, window, *span)
     length = windows.edges_s[1] - windows.edges_s[0]
     label = f"window, minimum to maximum per {length:.2g} s"
     line, area = {"color": OBSERVED[0], "linewidth": 0.6}, {"color": OBSERVED[2], "alpha": 0.6}
@@ -188,7 +190,7 @@ def rates_chart(answers: Sequence[Answer], scenario: Scenario) -> Chart:
     for flow in np.unique(table["flow"][new])[:_MAX_FLOWS].tolist():
         rows = new & (table["flow"] == flow)
         columns = table["time_s"][rows], table["sequence"][rows]
-        edges, rate = rates(*columns, start, max(end, start + 1e-9))
+        edges, rate = send_rates(*columns, start, max(end, start + 1e-9))
         ((group, name),) = flow_names(scenario, [flow])
         by_flow[name] = group.name, edges, 8 * group.payload_bytes * rate
     scale = scale_of_unit("bit/s", max(float(rate.max()) for *_, rate in by_flow.values()))

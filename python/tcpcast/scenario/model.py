@@ -233,7 +233,7 @@ class Scenario(Table):
 
     @property
     def has_loss_feedback(self) -> bool:
-        """Whether senders have instantaneous loss feedback; classes with and without never mix."""
+        """Whether senders have instantaneous loss feedback; either all classes have it or none."""
         return any(group.tcp.has_loss_feedback for group in self.populations)
 
     @property

@@ -144,7 +144,7 @@ class Network(Table):
         """The hops between the bottleneck and the egress links."""
         return self.hops[self.measured_at + 1 :]
 
-    # Cached: used about a dozen times per answer.
+    # Cached, because it is used about a dozen times per answer.
     @functools.cached_property
     def own_links(self) -> tuple[PathLink, ...]:
         """The forward path of sources that use the network's ingress and egress links."""

@@ -80,7 +80,7 @@ def _set_typed_defaults(definition: dict[str, Any], table: type[Table]) -> None:
 
 
 def _get_default_as_typed(field: Any, default: Any) -> Any:
-    if field.is_required() or field.default is None:  # computed elsewhere
+    if field.is_required() or field.default is None:  # default that is computed from other keys
         return default
     # The alias only matters for the name of a field in a table.
     kind: Any = Annotated[field.annotation, *field.metadata] if field.metadata else field.annotation

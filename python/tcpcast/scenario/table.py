@@ -46,9 +46,9 @@ class ValidationContext:
 
     ``payload_bytes`` converts sizes in bytes to packets (None: unknown). ``folder`` is the base of
     relative file names. ``precision_metric`` is the metric of a bare ``precision``.
-    ``ends_by_itself``: the traffic determines the length of the run. ``class_keys`` are keys set
-    by at least one class, such as ``rtt`` and ``egress.rate``. ``timestamps``: the payload leaves
-    room for that option.
+    ``ends_by_itself`` is True if the traffic determines the length of the run. ``class_keys`` are
+    keys set by at least one class, such as ``rtt`` and ``egress.rate``. ``timestamps`` is True if
+    the payload leaves room for that option.
     """
 
     payload_bytes: int | None = None

@@ -315,7 +315,7 @@ SizeRule = Annotated[
 
 
 class Arrivals(Table):
-    """Start times of transfers in open traffic."""
+    """Random start times of transfers, which do not wait for earlier transfers."""
 
     distribution: Annotated[
         Literal["poisson"],

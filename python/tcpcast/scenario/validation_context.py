@@ -1,4 +1,4 @@
-"""Typed values that the tables of a scenario need from each other during validation."""
+"""Values, as typed, that the tables of a scenario need from each other during validation."""
 
 from __future__ import annotations
 

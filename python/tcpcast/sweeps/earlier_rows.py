@@ -42,7 +42,7 @@ STORED_COLUMNS = ("cell", *AFTER_KEYS)
 
 
 def compute_cell_moves(there: Axes, here: Axes) -> CellMoves | None:
-    """Return the new numbers of a grid's cells in a larger grid, or None if cells are missing.
+    """Return the mapping of a grid's cell numbers to a larger grid, None if that lacks a cell.
 
     Parameters
     ----------

@@ -104,7 +104,7 @@ class SweepFolder:
     def _check_contents(
         self, there: Mapping[str, Any] | None, definition: Mapping[str, Any]
     ) -> CellMoves | None:
-        """Raise if the folder has other contents; return the moves in a grown sweep."""
+        """Return new cell numbers for a smaller sweep in the folder; raise for other contents."""
         if there is not None:
             return (
                 None

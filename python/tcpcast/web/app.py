@@ -20,8 +20,8 @@ from starlette.staticfiles import StaticFiles
 
 from tcpcast.errors import TcpcastError
 from tcpcast.web.guard import Access, Guard
-from tcpcast.web.jobs import Full, Job, Jobs, NoJob
-from tcpcast.web.processes import Died, Models, Overdue
+from tcpcast.web.jobs import Job, Jobs, TooManyJobs, UnknownJob
+from tcpcast.web.processes import FormulaProcess, TimeLimitExceeded, WorkerDied
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable
@@ -34,7 +34,12 @@ MAX_CAPTURE_BYTES = 512 * 2**20
 MAX_NAME = 255
 _INSTEAD = "; read larger captures with: tcpcast trace FILE"
 
-_STATUS: dict[type[Exception], int] = {Full: 429, NoJob: 404, Overdue: 503, Died: 500}
+_STATUS: dict[type[Exception], int] = {
+    TooManyJobs: 429,
+    UnknownJob: 404,
+    TimeLimitExceeded: 503,
+    WorkerDied: 500,
+}
 
 
 def create_app(access: Access) -> ASGIApp:
@@ -75,8 +80,8 @@ class _Page:
     """State shared by the routes: processes for formulas, jobs, and a folder for captures."""
 
     def __init__(self) -> None:
-        self._models = Models()
-        self._curves = Models()  # separate, so that sliders do not wait for curves
+        self._models = FormulaProcess()
+        self._curves = FormulaProcess()  # separate, so that sliders do not wait for curves
         self._jobs = Jobs()
         self._folder: Path | None = None
         self._offered: Any = None

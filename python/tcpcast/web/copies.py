@@ -14,15 +14,15 @@ if TYPE_CHECKING:
 _END = "END_OF_SCENARIO"
 
 
-def shell(words: Sequence[str]) -> str:
+def shell_command(words: Sequence[str]) -> str:
     """Return a command line with these words, quoted for a shell."""
     return shlex.join(words)
 
 
-def run_file(tables: Mapping[str, Any], engines: Sequence[str]) -> str:
+def commands_for_scenario_file(tables: Mapping[str, Any], engines: Sequence[str]) -> str:
     """Return commands that write a scenario file and run it."""
     name = f"{tables['name']}.toml"
-    run = shell(["tcpcast", "run", name, "--engine", ",".join(engines)])
+    run = shell_command(["tcpcast", "run", name, "--engine", ",".join(engines)])
     return f"cat > {shlex.quote(name)} <<'{_END}'\n{write_toml(tables)}{_END}\n{run}"
 
 
@@ -57,7 +57,7 @@ def program_of_buffer(name: str, changes: Mapping[str, Any], loss: float, verify
     )
 
 
-def sets(changes: Mapping[str, Any]) -> list[str]:
+def set_arguments(changes: Mapping[str, Any]) -> list[str]:
     """Return ``--set KEY=VALUE`` for each change."""
     return [word for key, value in changes.items() for word in ("--set", f"{key}={value}")]
 

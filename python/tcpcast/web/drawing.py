@@ -19,7 +19,7 @@ from tcpcast.report.chart import (
     Series,
     line_style,
 )
-from tcpcast.report.figures import inline
+from tcpcast.report.figures import figure_as_svg
 from tcpcast.report.quantity import scale_of
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ def curve_figure(drawn: Mapping[str, Any], points: Sequence[Mapping[str, Any]]) 
         panels=[Panel(series, Axis(across["label"], log=True, ticks=ticks), Axis(label, log=wide))],
         size=_SIZE,
     )
-    return inline(f"{metric['name']}-{across['name']}", chart.draw())
+    return figure_as_svg(f"{metric['name']}-{across['name']}", chart.draw())
 
 
 def curve_scale(drawn: Mapping[str, Any], points: Sequence[Mapping[str, Any]]) -> Scale:

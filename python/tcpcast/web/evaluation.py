@@ -12,20 +12,20 @@ from tcpcast.engines import REGISTRY
 from tcpcast.errors import ScenarioError, TcpcastError, refusal_text
 from tcpcast.limit_names import limit_name
 from tcpcast.path.options import PathError
-from tcpcast.report.prediction import limit
-from tcpcast.report.quantity import interval_text, label, scale_of, value_text
+from tcpcast.report.prediction import limit_of_answer
+from tcpcast.report.quantity import interval_text, metric_words, scale_of, value_text
 from tcpcast.report.summary import caveats, describe
 from tcpcast.scenario.toml import write_toml
 from tcpcast.web.questions import QUESTIONS, Question, question
-from tcpcast.web.questions.fields import FieldError, Values, checked
-from tcpcast.web.questions.question_form import typed
+from tcpcast.web.questions.fields import FieldError, Values, validate_values
+from tcpcast.web.questions.question_form import without_omitted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
     from tcpcast.answer import Answer, Metric, Note
     from tcpcast.scenario import Scenario
-    from tcpcast.web.questions.question_form import Facts, Given
+    from tcpcast.web.questions.question_form import DisplayedAnswer, Facts
 
 Result = TypeVar("Result")
 
@@ -37,7 +37,7 @@ SHOWN = frozenset({"queue_delay_mean_s", "by_class"})
 """Metrics and tables of a simulation that the verdict may quote, in addition to the question's."""
 
 
-def offered() -> list[dict[str, Any]]:
+def describe_questions() -> list[dict[str, Any]]:
     """Return the descriptions of all questions."""
     return [each.describe() for each in QUESTIONS.values()]
 
@@ -61,14 +61,16 @@ def evaluate(request: Mapping[str, Any]) -> dict[str, Any]:
     asked, values = read_request(request)
     without = asked.slow if request.get("quick") is True else ()
     simulated = request.get("simulated") is True
-    return by_field(asked, lambda: _evaluate_question(asked, values, without, simulated))
+    return call_with_field_errors(
+        asked, lambda: _evaluate_question(asked, values, without, simulated)
+    )
 
 
 def _evaluate_question(
     asked: Question, values: Values, without: Collection[str], simulated: bool
 ) -> dict[str, Any]:
     given = asked.formulas(values, without)
-    tables = typed(dict(asked.tables(values)))
+    tables = without_omitted(dict(asked.tables(values)))
     scenario = asked.scenario(values)
     facts = asked.facts(values, given, None)
     rows = [_answer_row(asked, each) for each in given]
@@ -92,7 +94,7 @@ def _evaluate_question(
     }
 
 
-def heading(asked: Question, values: Values, simulated: Answer) -> dict[str, Any]:
+def simulation_heading(asked: Question, values: Values, simulated: Answer) -> dict[str, Any]:
     """Return ``verdict``, ``sentences`` and ``warnings`` of a question after its simulation."""
     given = asked.formulas(values, ())
     facts = asked.facts(values, given, simulated)
@@ -101,15 +103,15 @@ def heading(asked: Question, values: Values, simulated: Answer) -> dict[str, Any
 
 def point_warnings(asked: Question, simulated: Answer) -> list[str]:
     """Return the warnings about the displayed values of a simulation, worst first."""
-    notes = _own_notes(simulated, {asked.metric, "by_class"})
-    return _by_severity(asked, (("", note) for note in notes))
+    notes = _notes_on_values(simulated, {asked.metric, "by_class"})
+    return _sorted_warning_texts(asked, (("", note) for note in notes))
 
 
 def _heading(
     asked: Question,
     facts: Facts,
     scenario: Scenario,
-    given: Sequence[Given],
+    given: Sequence[DisplayedAnswer],
     simulated: Answer | None = None,
 ) -> dict[str, Any]:
     first, *others = filter(None, [facts.verdict, *facts.sentences])
@@ -120,21 +122,23 @@ def _heading(
         (each.name, note)
         for each in given
         if asked.metric in each.answer.metrics
-        for note in _own_notes(each.answer, {asked.metric})
+        for note in _notes_on_values(each.answer, {asked.metric})
     ]
     if simulated is not None:
-        about += [("simulation", note) for note in _own_notes(simulated, SHOWN | {asked.metric})]
-    return {"verdict": first, "sentences": others, "warnings": _by_severity(asked, about)}
+        about += [
+            ("simulation", note) for note in _notes_on_values(simulated, SHOWN | {asked.metric})
+        ]
+    return {"verdict": first, "sentences": others, "warnings": _sorted_warning_texts(asked, about)}
 
 
-def _own_notes(found: Answer, metrics: Collection[str]) -> Iterator[Note]:
+def _notes_on_values(found: Answer, metrics: Collection[str]) -> Iterator[Note]:
     """Yield the warnings about displayed values, without those about the scenario."""
     for note in caveats(found):
         if note.kind != "scenario" and (affected := note.about(metrics)) is not None:
             yield affected
 
 
-def _by_severity(asked: Question, notes: Iterable[tuple[str, Note]]) -> list[str]:
+def _sorted_warning_texts(asked: Question, notes: Iterable[tuple[str, Note]]) -> list[str]:
     """Return the texts of warnings, worst first, each with the names of its models."""
     models: dict[Note, dict[str, None]] = {}
     for name, note in notes:
@@ -160,12 +164,14 @@ def curve(request: Mapping[str, Any]) -> dict[str, Any]:
         As for :func:`evaluate`; or the field has no axis.
     """
     asked, values = read_request(request)
-    return by_field(asked, lambda: _curve_points(asked, values, axis_of(asked, request)))
+    return call_with_field_errors(
+        asked, lambda: _curve_points(asked, values, requested_axis(asked, request))
+    )
 
 
 def _curve_points(asked: Question, values: Values, axis: str) -> dict[str, Any]:
     here = asked.asked(values, axis)
-    texts = along(asked, axis, here, CURVE_POINTS)
+    texts = values_along_axis(asked, axis, here, CURVE_POINTS)
     field = asked.field(axis)
     series: dict[str, list[float | None]] = {}
     trusted: dict[str, list[bool]] = {}
@@ -177,10 +183,10 @@ def _curve_points(asked: Question, values: Values, axis: str) -> dict[str, Any]:
             metric = each.answer.metrics.get(asked.metric)
             if metric is not None:
                 none: list[float | None] = [None] * len(texts)
-                series.setdefault(each.name, none)[at] = finite(metric.value)
+                series.setdefault(each.name, none)[at] = finite_or_none(metric.value)
                 trusted.setdefault(each.name, [False] * len(texts))[at] = metric.trusted
                 amounts = shown_texts.setdefault(each.name, [""] * len(texts))
-                amounts[at] = shown(asked.metric, metric)["text"]
+                amounts[at] = displayed_value(asked.metric, metric)["text"]
     return {
         "across": {"name": axis, "label": field.label},
         "metric": _metric_of_answer(asked.metric),
@@ -201,7 +207,9 @@ def _curve_points(asked: Question, values: Values, axis: str) -> dict[str, Any]:
     }
 
 
-def _formulas_at(asked: Question, values: Values, without: Collection[str]) -> list[Given]:
+def _formulas_at(
+    asked: Question, values: Values, without: Collection[str]
+) -> list[DisplayedAnswer]:
     """Return the formulas' answers at a point of a curve; empty if its values are invalid."""
     try:
         return asked.formulas(values, without)
@@ -215,10 +223,10 @@ def read_request(request: Mapping[str, Any]) -> tuple[Question, Values]:
     values = request.get("values", {})
     if not isinstance(values, dict):
         raise TcpcastError("values: must be an object with a text for each field")
-    return asked, checked(asked.fields, values)
+    return asked, validate_values(asked.fields, values)
 
 
-def axis_of(asked: Question, request: Mapping[str, Any]) -> str:
+def requested_axis(asked: Question, request: Mapping[str, Any]) -> str:
     """Return the field on the axis of a request's curve."""
     axis = request.get("across") or asked.across[0]
     if axis not in asked.across:
@@ -226,7 +234,7 @@ def axis_of(asked: Question, request: Mapping[str, Any]) -> str:
     return str(axis)
 
 
-def along(asked: Question, axis: str, here: str, most: int) -> list[str]:
+def values_along_axis(asked: Question, axis: str, here: str, most: int) -> list[str]:
     """Return values along an axis in order, including the requested value and both ends."""
     field = asked.field(axis)
     steps = [step for step in field.steps if field.number(step) > 0]
@@ -239,7 +247,7 @@ def along(asked: Question, axis: str, here: str, most: int) -> list[str]:
     return [by_number[number] for number in sorted(by_number)]
 
 
-def by_field(asked: Question, function: Callable[[], Result]) -> Result:
+def call_with_field_errors(asked: Question, function: Callable[[], Result]) -> Result:
     """Return the result of a function; an error in it becomes a FieldError."""
     try:
         return function()
@@ -260,7 +268,7 @@ def _field_error(asked: Question, key: str, text: str) -> FieldError:
     return FieldError("" if field is None else field.name, f"{name}: {text}" if name else text)
 
 
-def _answer_row(asked: Question, given: Given) -> dict[str, Any]:
+def _answer_row(asked: Question, given: DisplayedAnswer) -> dict[str, Any]:
     metric, found = asked.metric, given.answer
     refusal = None if found.applies else found.refusal(asked.names)
     entry = REGISTRY[found.engine]
@@ -268,41 +276,41 @@ def _answer_row(asked: Question, given: Given) -> dict[str, Any]:
         "name": given.name,
         "engine": found.engine,
         "what": entry.summary,
-        "regime": regime(found, given.scenario),
+        "regime": limit_in_page_words(found, given.scenario),
         "not_applicable": refusal,
     }
     figure = found.metrics.get(metric)
     if figure is not None:
-        return row | shown(metric, figure)
-    row["not_applicable"] = refusal or f"it does not provide the {label(metric)}"
+        return row | displayed_value(metric, figure)
+    row["not_applicable"] = refusal or f"it does not provide the {metric_words(metric)}"
     return row | {"value": None, "low": None, "high": None, "trusted": True, "text": ""}
 
 
-def regime(found: Answer, scenario: Scenario) -> str:
+def limit_in_page_words(found: Answer, scenario: Scenario) -> str:
     """Return the limit of the rate according to an answer, in the words of the page."""
-    return limit_name(limit(found, scenario))
+    return limit_name(limit_of_answer(found, scenario))
 
 
-def shown(name: str, metric: Metric) -> dict[str, Any]:
+def displayed_value(name: str, metric: Metric) -> dict[str, Any]:
     """Return a value as the commands show it, with the numbers for the curve."""
     scale = scale_of(name, metric.value)
     text = f"{value_text(metric, scale)} {scale.unit}".rstrip()
     return {
-        "value": finite(metric.value),
-        "low": finite(metric.low),
-        "high": finite(metric.high),
+        "value": finite_or_none(metric.value),
+        "low": finite_or_none(metric.low),
+        "high": finite_or_none(metric.high),
         "trusted": metric.trusted,
         "text": text,
         "interval": interval_text(metric, scale),
     }
 
 
-def finite(value: float | None) -> float | None:
+def finite_or_none(value: float | None) -> float | None:
     """Return a finite value, or None, because JSON has no infinity."""
     return None if value is None or not math.isfinite(value) else value
 
 
 def _metric_of_answer(name: str) -> dict[str, Any]:
-    words = label(name)
+    words = metric_words(name)
     unit = "%" if is_percentage(name) else unit_of(name)
     return {"name": name, "label": words[:1].upper() + words[1:], "unit": unit}

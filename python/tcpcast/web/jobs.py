@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from tcpcast.errors import TcpcastError
-from tcpcast.web.processes import Overdue, Worker
+from tcpcast.web.processes import TimeLimitExceeded, Worker
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
@@ -26,11 +26,11 @@ UPLOAD_S = 600.0
 """Maximum duration of an upload in seconds, so that a stalled upload does not keep its file."""
 
 
-class Full(TcpcastError):  # noqa: N818 - the request is valid
+class TooManyJobs(TcpcastError):  # noqa: N818 - the request is valid
     """The maximum number of jobs is running."""
 
 
-class NoJob(TcpcastError):  # noqa: N818 - as above
+class UnknownJob(TcpcastError):  # noqa: N818 - as above
     """There is no job with that name."""
 
 
@@ -95,7 +95,7 @@ class Jobs:
             async with asyncio.timeout(UPLOAD_S):
                 yield
         except TimeoutError:
-            raise Overdue(f"the upload took more than {UPLOAD_S:.0f} s") from None
+            raise TimeLimitExceeded(f"the upload took more than {UPLOAD_S:.0f} s") from None
         finally:
             self._uploads -= 1
 
@@ -103,7 +103,9 @@ class Jobs:
         """Raise Full if no further job can start."""
         running = sum(job.state == "running" for job in self._jobs.values())
         if running + self._uploads >= MAX_RUNNING:
-            raise Full(f"{MAX_RUNNING} jobs are running; cancel one, or wait until one is done")
+            raise TooManyJobs(
+                f"{MAX_RUNNING} jobs are running; cancel one, or wait until one is done"
+            )
 
     def start(self, request: dict[str, Any], after: Callable[[], None] = lambda: None) -> Job:
         """Start a job; ``after`` is called when it has ended for any reason.
@@ -131,7 +133,7 @@ class Jobs:
             The job does not exist, or no longer exists.
         """
         if name not in self._jobs:
-            raise NoJob("no such job; its result may have been deleted")
+            raise UnknownJob("no such job; its result may have been deleted")
         return self._jobs[name]
 
     async def cancel(self, job: Job) -> None:

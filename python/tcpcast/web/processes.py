@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 MAX_LINE_BYTES = 64 * 2**20
 
 
-class Refused(TcpcastError):  # noqa: N818 - the request is invalid
+class InvalidRequest(TcpcastError):  # noqa: N818 - the request is invalid
     """The request is invalid; ``field`` is the field with the error, "" for none."""
 
     def __init__(self, message: str, field: str = "") -> None:
@@ -25,11 +25,11 @@ class Refused(TcpcastError):  # noqa: N818 - the request is invalid
         self.field = field
 
 
-class Overdue(TcpcastError):  # noqa: N818 - as above
+class TimeLimitExceeded(TcpcastError):  # noqa: N818 - as above
     """The calculation exceeded its time limit."""
 
 
-class Died(TcpcastError):  # noqa: N818 - as above
+class WorkerDied(TcpcastError):  # noqa: N818 - as above
     """The process ended without a response, or had an internal error."""
 
 
@@ -88,11 +88,12 @@ class Worker:
             async with asyncio.timeout(limit_s):
                 return await self._ask(request, on_message)
         except TimeoutError:
-            raise Overdue(
+            raise TimeLimitExceeded(
                 f"this takes more than {limit_s:.0f} s; reduce the size of the question"
             ) from None
         finally:
-            # Otherwise, the next request would receive the response to this one.
+            # Kill the process, because otherwise the next request would receive the response to
+            # this one.
             if self._is_busy:
                 self.kill()
 
@@ -111,7 +112,9 @@ class Worker:
                 self._is_busy = False
                 return _result(message)
             on_message(message)
-        raise Died("the calculation ended without a response; the terminal may show the reason")
+        raise WorkerDied(
+            "the calculation ended without a response; the terminal may show the reason"
+        )
 
     def kill(self) -> None:
         """Kill the process immediately."""
@@ -128,13 +131,13 @@ class Worker:
 
 def _result(message: dict[str, Any]) -> Any:
     if "error" in message:
-        raise Refused(message["error"]["message"], message["error"]["field"])
+        raise InvalidRequest(message["error"]["message"], message["error"]["field"])
     if "fault" in message:
-        raise Died(f"internal error of tcpcast: {message['fault']}")
+        raise WorkerDied(f"internal error of tcpcast: {message['fault']}")
     return message["done"]
 
 
-class Models:
+class FormulaProcess:
     """A process that evaluates formulas, one request at a time."""
 
     LIMIT_S = 20.0
@@ -162,7 +165,7 @@ class Models:
             worker = await self._ready()
             try:
                 return await worker.ask(request, limit_s=self.LIMIT_S)
-            except (Overdue, Died):
+            except (TimeLimitExceeded, WorkerDied):
                 await worker.end()
                 self._worker = None
                 raise

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 from tcpcast import output
 from tcpcast.errors import MachineError
 from tcpcast.report.document import Code, Column, Document, Heading, Paragraph, Table
-from tcpcast.report.figures import drawn as drawn_figures
-from tcpcast.report.figures import inline
+from tcpcast.report.figures import figure_as_svg
+from tcpcast.report.figures import iter_figures as drawn_figures
 from tcpcast.report.html import html_page
 from tcpcast.report.quantity import ABSENT, UNTRUSTED
 from tcpcast.report.summary import MAX_WARNINGS
@@ -38,7 +38,8 @@ def report(request: Mapping[str, Any]) -> dict[str, str]:
     Parameters
     ----------
     request
-        Keys of :func:`tcpcast.web.evaluation.evaluate` and ``curve``, and ``points``, the points
+        The keys of :func:`tcpcast.web.evaluation.evaluate` and
+        :func:`tcpcast.web.evaluation.curve`. In addition ``points``, the points that were
         simulated for the same values.
 
     Raises
@@ -145,7 +146,11 @@ def _over_time_parts(request: Mapping[str, Any]) -> Iterator[Part]:
     """Yield figures of the simulated run over time, or of its completion times."""
     try:
         scenario, found = run_over_time(request)
-        shown = [inline(n, drawn) for n, drawn in drawn_figures([found], scenario) if n in _OF_RUNS]
+        shown = [
+            figure_as_svg(n, drawn)
+            for n, drawn in drawn_figures([found], scenario)
+            if n in _OF_RUNS
+        ]
     except MachineError:
         return  # already reported for the curve
     if shown:

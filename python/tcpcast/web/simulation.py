@@ -11,15 +11,15 @@ from tcpcast.engines import RunOptions, answer
 from tcpcast.errors import TcpcastError
 from tcpcast.report.summary import MAX_WARNINGS
 from tcpcast.web.evaluation import (
-    along,
-    axis_of,
-    by_field,
-    finite,
-    heading,
+    call_with_field_errors,
+    displayed_value,
+    finite_or_none,
+    limit_in_page_words,
     point_warnings,
     read_request,
-    regime,
-    shown,
+    requested_axis,
+    simulation_heading,
+    values_along_axis,
 )
 
 if TYPE_CHECKING:
@@ -62,13 +62,13 @@ def simulate(request: Mapping[str, Any], send: Send) -> dict[str, Any]:
         As for a curve; or the simulation does not apply.
     """
     asked, values = read_request(request)
-    axis = axis_of(asked, request)
-    return by_field(asked, lambda: _simulated(asked, values, axis, send))
+    axis = requested_axis(asked, request)
+    return call_with_field_errors(asked, lambda: _simulated(asked, values, axis, send))
 
 
 def _simulated(asked: Question, values: Values, axis: str, send: Send) -> dict[str, Any]:
     here = asked.asked(values, axis)
-    others = along(asked, axis, here, SIMULATED_POINTS - 1)
+    others = values_along_axis(asked, axis, here, SIMULATED_POINTS - 1)
     texts = list(dict.fromkeys([here, *others]))[:SIMULATED_POINTS]
     ends = time.monotonic() + SIMULATE_S
     done = 0
@@ -88,7 +88,7 @@ def _simulated(asked: Question, values: Values, axis: str, send: Send) -> dict[s
         point = _point(asked, at_point, found, axis)
         if at == 0:
             point |= {
-                "heading": heading(asked, at_point, found),
+                "heading": simulation_heading(asked, at_point, found),
                 "over_time": list(_over_time(found, scenario)),
             }
         send({"point": point})
@@ -101,10 +101,12 @@ def _point(asked: Question, values: Values, found: Answer, axis: str) -> dict[st
     return {
         "x": asked.field(axis).number(values[axis]),
         "text": values[axis],
-        "regime": regime(found, asked.scenario(values)),
+        "regime": limit_in_page_words(found, asked.scenario(values)),
         "wall_s": found.wall_s,
         "warnings": point_warnings(asked, found)[:MAX_WARNINGS],
-        "values": [{"name": name, **shown(asked.metric, m)} for name, m in metrics.items()],
+        "values": [
+            {"name": name, **displayed_value(asked.metric, m)} for name, m in metrics.items()
+        ],
     }
 
 
@@ -160,7 +162,7 @@ def _chart(
         places = np.searchsorted(ends, table[across][rows])
         values = np.full((len(columns), len(ends)), np.nan)
         values[:, places] = [table[column][rows] for column in columns]
-        middle, low, high = ([finite(float(v)) for v in row] for row in values)
+        middle, low, high = ([finite_or_none(float(v)) for v in row] for row in values)
         drawn.append({"name": name, "values": middle, "low": low, "high": high})
     x = [float(end) for end in ends]
     return {"label": label, "unit": unit, "across": "Time", "x": x, "lines": drawn, "warmup_s": 0.0}

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from tcpcast.captures import trace
 from tcpcast.captures.advice import LIMITS
-from tcpcast.captures.failed import explained, summary
+from tcpcast.captures.failed import failure_sentences, failure_summary
 from tcpcast.captures.quantity_text import percent, rate, time
 from tcpcast.errors import CaptureError
 from tcpcast.limit_names import LIMIT_NAMES
@@ -25,7 +25,7 @@ MAX_ROWS = 50
 """Maximum number of listed directions, those with the most bytes."""
 
 
-def read(path: str, name: str) -> dict[str, Any]:
+def analyse_upload(path: str, name: str) -> dict[str, Any]:
     """Read a capture and return its directions, those with the most bytes first.
 
     Parameters
@@ -50,8 +50,8 @@ def read(path: str, name: str) -> dict[str, Any]:
     table = capture.connections
     order = (-table["bytes"].astype(float)).argsort(kind="stable")[:MAX_ROWS]
     sentences = capture.advice()
-    failures = [*filter(None, [summary(capture.rest, capture.connection_count)])]
-    failures += explained(capture.failed)
+    failures = [*filter(None, [failure_summary(capture.rest, capture.connection_count)])]
+    failures += failure_sentences(capture.failed)
     return {
         "file": escape_control_characters(name),
         "verdict": escape_control_characters(capture.verdict()),

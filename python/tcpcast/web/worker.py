@@ -76,9 +76,9 @@ def _answer_request(
 
 
 def _offered_questions(request: Mapping[str, Any], send: Send) -> Any:  # noqa: ARG001 - common signature
-    from tcpcast.web.evaluation import offered
+    from tcpcast.web.evaluation import describe_questions
 
-    return offered()
+    return describe_questions()
 
 
 def _evaluate_request(request: Mapping[str, Any], send: Send) -> Any:  # noqa: ARG001
@@ -100,9 +100,9 @@ def _simulate_request(request: Mapping[str, Any], send: Send) -> Any:
 
 
 def _capture_request(request: Mapping[str, Any], send: Send) -> Any:  # noqa: ARG001
-    from tcpcast.web.upload import read
+    from tcpcast.web.upload import analyse_upload
 
-    return read(request["path"], request["name"])
+    return analyse_upload(request["path"], request["name"])
 
 
 def _report_request(request: Mapping[str, Any], send: Send) -> Any:  # noqa: ARG001

@@ -162,7 +162,7 @@ def _table7(runs: Runs) -> Section:
 
 
 def _averages(answer: Answer) -> list[Row]:
-    """Return Table 7's averages over all connections, two of them also from the theory."""
+    """Return Table 7's averages over all connections; the model also computes two of them."""
     line = {each["quantity"]: each for each in published.table(7)}
     size, rtt = line["file size"], line["RTT measured by TCP"]
     on_time = line["ON time"].value("measured"), size.value("measured")

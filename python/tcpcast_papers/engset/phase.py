@@ -19,7 +19,8 @@ if TYPE_CHECKING:
     from tcpcast_papers.engset.settings import Setting
 
 RTO_MS = {"1 ns shorter": 999.999_999, "1.1 ms longer": 1001.1}
-"""Minimum timeouts that expire just before a departure instead of at one (1.2 ms apart)."""
+"""Minimum timeouts that expire just before a departure instead of at the same time; departures are
+1.2 ms apart."""
 
 _QUANTITIES = (
     "TO per dropped packet",

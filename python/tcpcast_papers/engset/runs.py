@@ -25,8 +25,8 @@ class SampleSizes:
     drawn
         Share of the paper's connections, for settings that are only plotted.
     replications
-        Independent runs of each checked setting. The paper's values are from one run and vary;
-        own values should add little to that.
+        Independent runs of each checked setting. The paper's values vary, because each is from one
+        run; the simulated values should vary less.
     sparse
         Whether to plot fewer settings than the paper.
     """

@@ -26,7 +26,8 @@ OFF_MS = 1000.0
 """Mean OFF time of every setting whose ON time is checked."""
 
 RARE = 0.10
-"""Tolerance of a rarer interval, in addition to the range between two printed values."""
+"""Tolerance of the rate of a size interval with fewer files, in addition to the range between two
+printed values."""
 
 
 def interval_tolerance(files_percent: float, *, printed: tuple[float, ...] = ()) -> Tolerance:

@@ -1,4 +1,4 @@
-"""Table 7 and section 10: mean-value formulas with the paper's and with own inputs."""
+"""Table 7 and section 10: mean-value formulas with the paper's and with simulated inputs."""
 
 from __future__ import annotations
 

@@ -40,7 +40,7 @@ WORDS: dict[str, tuple[str, str]] = {
 """Description and unit of each quantity of the tables."""
 
 SHARES = {"g_95": 0.95, "g_90": 0.9, "g_80": 0.8, "g_50": 0.5}
-"""Share of the files that exceeds each level."""
+"""Share of the files whose goodput exceeds the level, by the name of the level."""
 
 RTT_CEILING_S = BUFFER_PKTS / LINK_PPS + PATH_S
 """Maximum RTT by Little's law: a full buffer, served at the link's rate, and the idle path."""

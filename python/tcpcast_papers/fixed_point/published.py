@@ -36,7 +36,7 @@ TABLES: dict[int, str] = {
     6: "Impact of variance, N = 5000",
     7: "Equation (1)",
 }
-"""The tables, with own captions if the paper has none."""
+"""Captions of the tables; some are not from the paper, which has none there."""
 
 CASES: dict[int, int] = {1: 3, 2: 4, 3: 5}
 """The table of each case."""
@@ -49,7 +49,8 @@ LINK_PPS = 100e6 / (8 * 1500)
 """C: the capacity of the shared router, packets/s."""
 BUFFER_PKTS = 10_000
 BACKBONE_BUFFER_S = BUFFER_PKTS * 8 * 1500 / 80e6
-"""Delay of the full buffer of the backbone router, of the same size, at 80 Mbit/s."""
+"""Delay of the backbone router's full buffer at 80 Mbit/s; the buffer is as large as the shared
+router's."""
 MEAN_SIZE_PKTS, MEAN_THINK_S = 50.0, 30.0
 PATH_S = 0.10265
 """RTT of the idle path, including transmission (reconstructed)."""

@@ -255,7 +255,7 @@ def _independent(runs: Runs) -> Section:
 
 
 def _unrounded(row: Row, quantity: str) -> Row:
-    """Check a level with its own digits, because independent values are not rounded up."""
+    """Return a row without the tolerance for rounded-up values, as independent ones are exact."""
     if quantity not in SHARES or row.tolerance is None:
         return row
     return replace(row, tolerance=replace(row.tolerance, between=None))

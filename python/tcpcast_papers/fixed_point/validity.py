@@ -1,4 +1,4 @@
-"""Validity of the fixed point: each of its schemes compared with every flow."""
+"""Validity of the fixed point: each of its schemes compared with a simulation of every flow."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def _untested(names: list[str], answers: dict[int, list[Answer]]) -> list[str]:
 
 
 def _scores(name: str, index: int, rows: list[Row]) -> list[str]:
-    """Return the number of cells in which a scheme agrees with every flow, and other errors."""
+    """Return in how many cells a scheme agrees with every flow's simulation, and other errors."""
     limits = {WORDS[quantity][0]: limit for quantity, limit in WITHIN.items()}
     near, far = 0, []
     for row in rows:
@@ -111,7 +111,8 @@ def _scores(name: str, index: int, rows: list[Row]) -> list[str]:
 def relative_error(exact: float | None, other: float | None) -> float | None:
     """Return a relative error, or None if a value is missing or undefined.
 
-    If every flow has 0 (no loss), the error is 0 for 0, and infinite for any other value.
+    If the exact value is 0 (no loss), the error is 0 for a value of 0 and infinite for any other
+    value.
     """
     if exact is None or other is None or not math.isfinite(other):
         return None

@@ -68,7 +68,7 @@ class Allowed:
     absolute: float = 0.0
 
     def reach(self, kernel: float) -> float:
-        """Return the difference allowed at a value of the kernel, without the intervals."""
+        """Return the allowed difference from this value of the kernel, without the intervals."""
         return self.relative * abs(kernel) + self.absolute
 
 

@@ -64,12 +64,12 @@ class Compared:
 
     @property
     def difference(self) -> float:
-        """The difference, own minus kernel."""
+        """The simulated value minus the kernel's."""
         return math.nan if self.own is None else self.own.value - self.kernel.mean
 
     @property
     def ratio(self) -> float:
-        """Own value divided by the kernel's; ``nan`` if the kernel's is 0."""
+        """The simulated value divided by the kernel's; ``nan`` if the kernel's is 0."""
         if self.own is None or not self.kernel.mean:
             return math.nan
         return self.own.value / self.kernel.mean

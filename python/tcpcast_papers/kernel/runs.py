@@ -29,7 +29,8 @@ class SampleSizes:
     Attributes
     ----------
     loss_runs, queue_runs
-        Independent runs of a cell with random loss, and of any other, each as long as measured.
+        Number of independent runs of a cell with random loss (``loss_runs``) or of another cell
+        (``queue_runs``). Each run is as long as the measurement.
     transfers
         Number of transfers for a cell of short transfers.
     most_packets
@@ -43,7 +44,7 @@ class SampleSizes:
     seed: int = SEED
 
     def replications(self, cell: Cell) -> int:
-        """Return the independent runs of a cell."""
+        """Return the number of independent runs of a cell."""
         return self.loss_runs if cell.kind == LOSS else self.queue_runs
 
 
@@ -54,7 +55,7 @@ LEFT_OUT = "left out of the quick run"
 
 @dataclass(frozen=True, slots=True)
 class CellResult:
-    """Results for a cell: the simulator's answer or a reason for none, and those of the models."""
+    """Results for a cell: the simulator's answer, or why there is none, and the models' answers."""
 
     packet: Answer | None = None
     refusal: str = ""
@@ -83,7 +84,7 @@ class CellJob:
         return max(1e4, rate * seconds * self.sample_sizes.replications(cell) / 12_000)
 
     def run(self, progress: Callable[[float], None]) -> CellResult:
-        """Simulate the cell, and compute the models that a run includes by default."""
+        """Simulate the cell, and compute the formulas that ``tcpcast run`` includes by default."""
         if self.cell.unlike:
             return CellResult(refusal=self.cell.unlike)
         if self.weight > self.sample_sizes.most_packets:

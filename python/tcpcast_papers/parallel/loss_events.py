@@ -3,8 +3,8 @@
 In the paper a lost packet starts an event; packets lost less than an RTT later belong to it. The
 metrics count loss indications of the sender: a fast recovery or a sequence of timeouts, with any
 number of lost packets. The two differ if losses are frequent: a second loss an RTT later, during
-the repair of the first, is another event but no other indication. The same holds for a
-retransmission that is lost after a timeout.
+the repair of the first, is a separate event, but belongs to the same indication. The same holds
+for a retransmission that is lost after a timeout.
 """
 
 from __future__ import annotations

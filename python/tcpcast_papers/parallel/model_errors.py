@@ -52,7 +52,8 @@ RATIOS: dict[str, Callable[[Measured], float]] = {
     "p_r / p": lambda seen: seen.p_r / seen.p,
     "p / p_e": lambda seen: seen.p / seen.p_e,
 }
-"""Lost packets per loss event of a flow, and these per event of all flows combined."""
+"""Ratios of loss measures: lost packets per loss event of a flow, and loss events of single flows
+per loss event of all flows combined."""
 
 FITTED = "fitted timeout"
 """The claim about the timeout for which algorithm 1 is correct, with one row per point."""

@@ -29,7 +29,7 @@ class Rounds:
     duration_s
         Time from the first transmission of a packet to the ack that covers it.
     in_transit_pkts
-        Packets outstanding after it was sent, including itself.
+        Number of packets outstanding after this packet was sent, including the packet itself.
     """
 
     duration_s: Floats

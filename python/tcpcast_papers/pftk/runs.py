@@ -23,7 +23,7 @@ class SampleSizes:
     Parameters
     ----------
     hours
-        Independent traces of an hour for each path; the paper has one of each.
+        Number of independent traces of an hour for each path; the paper has one trace per path.
     calibration_hours
         Length of the traces that calibrate the loss of a path to its p.
     gap_piece_s

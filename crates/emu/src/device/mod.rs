@@ -5,7 +5,9 @@
 //!                                                             veth: sendmmsg
 //! ```
 //!
-//! Both are Ethernet devices between two addresses that are used on no other network.
+//! TAP and veth are Ethernet devices. The host's end and the link's end have fixed MAC addresses
+//! (`HOST_MAC`, `LINK_MAC`), which may be equal for all devices because each is a separate
+//! network.
 
 mod ethernet_frame;
 mod io_uring_batch;

@@ -5,7 +5,7 @@
 //! ```
 //!
 //! Files are timed by their packets at the ends of the link, so the scheduling of this thread does
-//! not affect the times; the scheduling only determines when the next file begins.
+//! not affect the times. It only affects when the next file begins.
 
 use super::connection::{PIECE, SenderStats, TestConnection};
 use super::flow_state::FlowState;

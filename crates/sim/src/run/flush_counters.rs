@@ -1,4 +1,4 @@
-//! Flush of the counters, and conservation checks.
+//! Updates the counters to the current time, and checks the conservation of packets.
 
 use super::Simulation;
 use crate::conservation::ConservationError;

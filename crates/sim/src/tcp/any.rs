@@ -1,5 +1,5 @@
-//! Ends of any TCP variant, for runs that mix classic and modern TCP: the class of a source selects
-//! its variant.
+//! Sender and receiver of any TCP variant, for runs that mix classic and modern TCP. The class of
+//! a source selects its variant.
 
 use super::cc::{Reno, RenoBytes};
 use super::headers::HeadersInFlight;
@@ -33,7 +33,7 @@ pub struct AnySender {
     released: PacketsToSend,
     seeds: Option<RandomStream>,
     opened_at: Option<Nanos>,
-    /// Packets acknowledged when the application went away.
+    /// Number of packets that were acknowledged when the connection was abandoned.
     acked: u64,
     /// Bytes by which the last packet of the next file is below full size.
     last_packet_padding: u32,

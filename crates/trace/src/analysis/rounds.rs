@@ -92,15 +92,16 @@ pub struct Round {
     pub retransmissions: u32,
     /// Maximum bytes in flight.
     pub flight_bytes: u32,
-    /// Maximum bytes in flight of the merged round with the smallest flight.
+    /// Smallest of the merged rounds' maxima of bytes in flight.
     pub(super) flight_min: u32,
     /// Largest receive window, bytes.
     pub window_bytes: u32,
-    /// Sum of the gaps between new data up to [`PROMPT`], µs: the sender was sending, not waiting.
+    /// Sum of those gaps between new data that are at most [`PROMPT`], µs: the sender did not wait
+    /// in them.
     pub(super) sending_us: u32,
     /// Limit with the largest share of the time.
     pub limited_by: TransferLimit,
-    /// True if a queue was standing while acknowledgements arrived at the path's rate.
+    /// True if a queue persisted while acknowledgements arrived at the path's rate.
     pub(super) full: bool,
     /// True if the flight stayed constant for long.
     pub(super) flat: bool,

@@ -88,7 +88,8 @@ fn run_worker<W: WorkerState>(
             batches.extend(iter::once(first).chain(queue.try_iter().take(QUEUED - 1)));
             for mut batch in batches.drain(..) {
                 let results = worker.process_batch(&mut batch);
-                // Fails if the batch is not needed again.
+                // The result is ignored: sending fails only if the pool has ended and does not
+                // reuse batches.
                 let _ = emptied.send(batch);
                 // The receiver is gone if processing was aborted.
                 if !results.is_empty() && sender.send(Ok(results)).is_err() {

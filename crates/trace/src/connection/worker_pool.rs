@@ -1,8 +1,8 @@
 //! Runs analyzers on threads.
 //!
-//! A connection is always analysed by the same thread, which depends on its slot. Steps are sent in
-//! batches, few of which are in progress; reports come back with a sequence number that gives the
-//! order in which connections ended.
+//! A connection is always analysed by the same thread, which depends on its slot. Steps are sent
+//! in batches, of which at most [`IN_PROGRESS`] are in progress per thread. Reports contain a
+//! sequence number that gives the order in which connections ended.
 
 use std::sync::mpsc::{Receiver, channel};
 

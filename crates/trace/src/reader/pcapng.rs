@@ -125,7 +125,7 @@ impl PcapngFormat {
         body: &[u8],
         summary: &mut ReadSummary,
     ) -> Result<Option<BufferedFrame>, DamageKind> {
-        // Length of the body by the block's length, even if less is available.
+        // Body length according to the block's length field, even if fewer bytes are available.
         let room = length as usize - BLOCK_FRAMING;
         let needed = match kind {
             PACKET | OLD_PACKET => 20,

@@ -41,7 +41,8 @@ if TYPE_CHECKING:
     from tcpcast.scenario import Scenario
 
     Goodputs = tuple[int, Counts, Counts, Counts, Counts | Floats]
-    """Slots, and columns: slot, class times pieces and piece, bucket, count."""
+    """Goodput counts of one replication: the number of slots, then four arrays of equal length
+    with the slot, the index of class and piece, the bucket, and the count."""
 
 DEFAULTS = FixedPoint.model_validate({})
 

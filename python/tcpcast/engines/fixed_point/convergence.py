@@ -1,13 +1,13 @@
 """Tests of convergence (INRIA report 4154, section 5.4), because a fixed point may not exist.
 
-*Environment*: over the measurement, the mean file sizes and OFF times of the reference flows are
-within their bounds (by the central limit theorem) of the means of their distributions, and the
-bounds are narrow enough to be meaningful.
+*Environment*: the mean file sizes and OFF times of the reference flows in the measurement are
+close to the means of their distributions. The bounds follow from the central limit theorem, and
+must be narrow enough to be meaningful.
 
-*Fixed point*: reference flows and cross flows agree in rate while on, ON time, own packets in the
-shared router, and losses; and the parameters of the cross flows agree with the values then
-measured. A difference passes up to the tolerance (twice the tolerance for queues and losses), or up
-to its own 95 % interval if that is wider.
+*Fixed point*: reference flows and cross flows agree in four quantities: rate while on, ON time,
+the number of their own packets in the shared router, and losses. The parameters of the cross flows
+agree with the values measured with them. A difference passes up to the tolerance (twice the
+tolerance for queues and losses), or up to its own 95 % interval if that is wider.
 
 *Little's law*, an addition to the report: reference and cross flows may agree and still differ from
 the content of the router. The time of reference packets in it must agree with the mean queue and
@@ -36,10 +36,10 @@ if TYPE_CHECKING:
     from tcpcast.scenario import FixedPoint, Scenario
 
 WIDEST_BOUND = 0.2
-"""Widest bound with which a test can pass; the report's 200 files have 14 %."""
+"""Largest bound with which a test can pass. The report's 200 files have a bound of 14 %."""
 
 UNKNOWN = 0.0
-"""Limit of a test whose bound is wider."""
+"""Limit of a test whose bound is larger, so that it cannot pass."""
 
 MIN_QUEUE_PKTS = 1.0
 MIN_LOSS = 0.01
@@ -109,7 +109,7 @@ class _SumRatio:
 
 @dataclass(frozen=True, slots=True)
 class _ClassTests:
-    """Adds the rows of one class: its index, name and text, the counters of both kinds of flows."""
+    """Tests of one class, which add rows to ``verdict``."""
 
     verdict: ConvergenceResult
     index: int
@@ -209,7 +209,7 @@ class _ClassTests:
         )
 
     def iteration(self, cells: dict[str, float], table: FixedPoint) -> None:
-        """Compare the parameters of the cross flows with the values then measured."""
+        """Compare the parameters of the cross flows with the values measured with them."""
         what, name, above = "time between packets", "gap", "on_time_ns"
         if table.scheme == 2:
             what, name, above = "service time", "service", "service_ns"

@@ -108,7 +108,7 @@ def rtt_and_t0_steps_of_capture(model: str, measured: Answer) -> list[Step]:
 def transfer_scenario_of_capture(
     model: str, scenario: Scenario, measured: Answer | None
 ) -> Scenario:
-    """Return the transfers in a capture as a scenario, or the scenario itself if not a capture.
+    """Return the transfers in a capture as a scenario; other scenarios are returned unchanged.
 
     Raises
     ------
@@ -127,7 +127,7 @@ def transfer_scenario_of_capture(
 
 
 def path_scenario_of_capture(model: str, scenario: Scenario, measured: Answer | None) -> Scenario:
-    """Return the path and link in a capture as a scenario, or the scenario itself if not a capture.
+    """Return the path and link in a capture as a scenario; other scenarios are returned unchanged.
 
     Raises
     ------

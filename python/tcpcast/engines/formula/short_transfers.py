@@ -193,7 +193,8 @@ def _make_model_transfer(scenario: Scenario, rtt_s: float) -> ShortTransfer:
         )
     on = tcp.rules.limited_transmit_on
     limited = LIMITED_TRANSMIT[on] if tcp.limited_transmit else None
-    if limited is not None and limited > threshold:  # no duplicate reaches it below the threshold
+    if limited is not None and limited > threshold:
+        # No duplicate ack below the threshold triggers limited transmit.
         limited = None
     transfer = ShortTransfer(
         rtt_s=rtt_s,

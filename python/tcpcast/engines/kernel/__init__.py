@@ -34,10 +34,10 @@ LATE_AFTER_S = 3.0
 """Time after which a late run ends, unless lateness is accepted."""
 
 BURST_S, MAX_BURST_SHARE = 2e-4, 1e-3
-"""A larger share of packets that are this late increases the rate samples of BBR."""
+"""If a larger share of the packets is this late, the rate samples of BBR are too high."""
 
 MAX_PAUSED_SHARE = 2e-3
-"""A larger share of time in which the link's clock was paused lengthens the queue of BBR."""
+"""If the link's clock was paused for a larger share of the time, BBR's queue is too long."""
 
 MIN_SLOTS = 3
 """Minimum number of snapshots of an incomplete run for results."""

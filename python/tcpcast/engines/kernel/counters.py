@@ -58,7 +58,8 @@ MEASURED = tuple(name for name, row in METRICS.items() if row.counters <= COUNTE
 
 MIN_MSER_SLOTS = 50
 MAX_LIMITED_SHARE = 0.01
-"""Share of time in which a buffer limited a flow above which there is a warning."""
+"""A warning is given if a buffer of the hosts limited a flow for more than this share of the
+time."""
 
 
 def make_flow_counters(outcome: TrafficOutcome) -> Floats:

@@ -1,11 +1,11 @@
 """Engine ``mean-field``: any number of on/off sources at the cost of a few thousand.
 
 R of N sources are simulated at packet level, and each represents k = N/R sources: shared links have
-1/k of the rate and the buffer, links of single sources keep theirs. This preserves means, but the
-fluctuations would be those of R sources, and near saturation, where fluctuations determine queues,
-all results would be wrong. So OFF times end as for every k-th of the N sources, file sizes
-vary accordingly (``crates/sim/src/mean_field``), and every k-th cross packet arrives at shared
-links. Bursts, windows and queues are then nearly as regular as with N sources.
+1/k of the rate and the buffer, links of single sources keep theirs. This preserves means, but not
+fluctuations: those of R sources are larger, and near saturation they determine the queues.
+Therefore OFF times end as for every k-th of the N sources, file sizes vary accordingly
+(``crates/sim/src/population``), and every k-th cross packet arrives at shared links. Bursts,
+windows and queues are then nearly as regular as with N sources.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from tcpcast.scenario.return_path import ReturnLink
 
 MIN_CLASS_SOURCES = 100
-"""A class with fewer simulated sources has a warning, because their number is rounded."""
+"""A class with fewer simulated sources causes a warning, because their number is rounded."""
 
 MIN_SOURCES = 2500
 """With fewer simulated sources the RTT has an error of more than 10 % near saturation."""

@@ -389,7 +389,7 @@ def _warn_about_endless_retransmissions(
     scenario: Scenario, seen: metric_estimates.Snapshot
 ) -> list[str]:
     """Warn if instantaneous loss feedback causes endless retransmissions."""
-    # From counts, because a run in which hardly any file ends has no metric.
+    # Uses counters, because a run in which hardly any file ends has no metrics.
     dropped, arrived = (
         float(seen.units.class_counter(of).sum()) for of in ("queue_drops", "arrived")
     )

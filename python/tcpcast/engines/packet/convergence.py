@@ -24,22 +24,23 @@ if TYPE_CHECKING:
     from tcpcast.statistics import Estimate
 
 LONGER = 4
-"""A run that has not converged should be this many times as long."""
+"""Factor by which the message advises to lengthen a run that has not converged."""
 
 RATES = ("send_rate_pps", "goodput_pps", "goodput_bps")
 """Metrics that classes exchange when their shares of the link change."""
 
 LONGEST_WARM_UP = 1 / 3
-"""If the measured warm-up is a larger share of the run, the run is short for the classes' rates:
-their slowest component is about as slow as their transient."""
+"""If the measured warm-up is a larger share of the run, the run is too short for the rates of
+classes, because their slowest fluctuation takes about as long as their transient."""
 
 MIN_LOSS_CYCLES = 8
-"""Each replication has this many times the time from loss to loss if classes with and without BBR
-share a link: with 4 times, half of the runs of one flow of each missed the true rates by a factor
-of three, without a trend (60 s, 16 BDP, 4 replications)."""
+"""Minimum length of a replication, in mean times between losses, if classes with and without BBR
+share a link. With 4 of them, half of the runs of one flow each missed the true rates by a factor
+of three without showing a trend (60 s, 16 BDP, 4 replications)."""
 
 BBR_CYCLE_S = 10.0
-"""BBR flows empty the queue, and change their shares among one another, this often (PROBE_RTT)."""
+"""Time in seconds between two PROBE_RTT phases, in which BBR flows empty the queue and change
+their shares."""
 
 
 def find_unconverged_metrics(

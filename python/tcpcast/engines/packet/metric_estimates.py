@@ -200,11 +200,11 @@ class CounterUnits:
 class Snapshot:
     """Inputs of metrics and tables at one time of a run.
 
-    ``totals`` are histograms and counts over all replications, ``sources`` packets and ON time in
-    nanoseconds per source (one pair of columns per replication), ``loss_events`` the times of loss
-    events of the aggregate of all flows (None if there were too many to keep), ``goodputs`` the
-    counters of file goodput per slot and replication, ``unfinished`` the transfers in progress at
-    the end, one row per class.
+    ``totals`` contains histograms and counts over all replications. ``sources`` has, for each
+    replication, the packets and the ON time (in nanoseconds) of each source. ``loss_events`` has
+    the times of the loss events of all flows combined; None if there were too many to keep.
+    ``goodputs`` has the counters of file goodput per slot and replication. ``unfinished`` has the
+    transfers in progress at the end, one entry per class.
     """
 
     units: CounterUnits

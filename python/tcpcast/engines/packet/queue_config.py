@@ -33,8 +33,8 @@ DROPS = {
 
 LONGEST_QUEUE_S = 1e8
 MANY_PACKETS = 10**7
-"""Smaller buffers are limited by ``LONGEST_QUEUE_S``. Larger ones need no limit: as many packets as
-fit into memory cannot take as long as the range of the simulator's clock."""
+"""Buffers below this number of packets are limited by ``LONGEST_QUEUE_S``. Larger ones need no
+limit: the packets that fit into memory are transmitted before the simulator's clock ends."""
 
 
 def buffer_capacity(packets: float, rate_bps: float, packet_bytes: int) -> int | None:

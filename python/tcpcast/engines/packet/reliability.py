@@ -56,10 +56,11 @@ MAX_BEND = 0.1
 """Skewness of the batches over ``6 sqrt(batches)`` above which no correction helps."""
 
 MIN_EQUAL_VALUES = 1000
-"""From this many equal observations on, the value is a constant within the rule of three."""
+"""Minimum number of equal observations from which the value is treated as constant, with the
+interval of the rule of three."""
 
 NEAR_LOSS = 0.5
-"""A queue that never exceeded this share of its buffer is far from loss."""
+"""If the queue never exceeded this share of its buffer, it was far from loss."""
 
 PERCENTILES = np.array([0.5, 0.95, 0.99])
 """Percentiles in the tables."""

@@ -76,7 +76,7 @@ def _size_exceeded_once_in(distribution: Distribution[Any], files: float) -> flo
 
 
 def _square_mean_above(distribution: Distribution[Any], minimum: float) -> float:
-    """Return E[X^2; X > least], truncated at the largest size."""
+    """Return E[X^2; X > minimum], truncated at the largest size."""
     times, beyond = _survival_function(distribution, minimum)
     inside = float(np.trapezoid(2.0 * times * beyond, times))
     return minimum**2 * distribution.above(minimum) + inside

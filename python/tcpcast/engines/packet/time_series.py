@@ -33,9 +33,10 @@ MAX_FLOWS = 3
 TRACE_POINTS = 150_000
 """Maximum number of window points."""
 MIN_REPLICATIONS = 3
-"""Intervals from two replications would be so wide that they hide the curve."""
+"""Minimum number of replications for intervals; those of two would be so wide that they hide the
+curve."""
 MAX_SLOTS = 256
-"""More slots could not be distinguished in a plot."""
+"""Maximum number of slots; more could not be distinguished in a plot."""
 MAX_SIZES = 5
 MIN_TRANSFERS = 10
 """Minimum for a distribution of completion times."""
@@ -105,7 +106,7 @@ def time_series_tables(scenario: Scenario, run: _native.Simulation) -> dict[str,
 def _align_replications(courses: Sequence[NDArray[np.uint64]]) -> list[NDArray[np.uint64]]:
     """Return all replications with the widest slots; a short last slot is joined to the previous.
 
-    Sums of queue length times time count modulo 2^64, so differences are accumulated again.
+    Sums of queue length times time wrap at 2^64, so their differences are accumulated again.
     """
     slot = max(int(course[min(1, len(course) - 1), 0]) for course in courses)
     while slot and max(int(course[-1, 0]) for course in courses) > MAX_SLOTS * slot:

@@ -96,7 +96,7 @@ def estimate_mean_time(strata: Sequence[Sequence[TimeSums]]) -> Estimate | None:
 
 
 def _sum_of_cubed_deviations(sizes: Sequence[TimeSums], mean_s: float) -> float:
-    """Return the sum of third powers of deviations, as far as it follows from the loss counts.
+    """Return the part of the sum of cubed deviations that follows from the loss counts.
 
     Times of transfers with the same number of losses are assumed symmetric about their mean.
     """

@@ -20,7 +20,8 @@ MAX_UNFINISHED_SHARE = 0.05
 """Largest share of unfinished transfers for which a mean has no warning."""
 
 MAX_MEAN_RATIO = 1.1
-"""Largest ratio of the lower bound of the mean over all to the mean over finished transfers."""
+"""Largest ratio of two means for which the mean over finished transfers is kept: the lower bound
+of the mean over all transfers, and the mean over finished ones."""
 
 MAX_YOUNG_AGE = 0.1
 """Mean age of the unfinished transfers, as a share of the run, below which the finished transfers

@@ -55,7 +55,8 @@ Losses = Literal["rest-of-round", "independent"]
 AfterTimeout = Literal["one", "slow-start", "half"]
 
 TAIL = 1e-12
-"""An unlimited window is truncated where periods arrive with at most this probability."""
+"""An unlimited window is truncated at the smallest window that a period reaches with at most this
+probability."""
 LARGEST_WINDOW = 2**20
 """Maximum number of windows; more would take seconds and hundreds of megabytes."""
 STATIONARY = 1e-13
@@ -224,15 +225,17 @@ class _PeriodProbabilities:
     survival: Floats
     """G(w)."""
     lost_in_round: Floats
-    """1 - (1-p)^w: probability that a round with w packets has a loss."""
+    """Probability that a round with w packets has a loss: 1 - (1-p)^w."""
     lost_at: Floats
     """Probability that a period that reaches w has its first loss there."""
     lost_in_last: Floats
-    """... in the last of the b rounds, so that W = w + 1."""
+    """Probability that this first loss is in the last of the b rounds, so that W = w + 1."""
     rounds_at: Floats
-    """Mean number of rounds with w in a period that reaches w, including that of the loss."""
+    """Mean number of rounds with a window of w in a period that reaches w, including the round of
+    the loss."""
     slow_reach: Floats
-    """Probability that slow start reaches its round of w without loss; 0 if no round has w."""
+    """Probability that slow start reaches its round with a window of w without loss; 0 if no round
+    has this window."""
     slow_through: Floats
     """Probability that slow start reaches a threshold of w without loss."""
 
@@ -281,7 +284,7 @@ class _PeriodProbabilities:
         return np.asarray((1 - p) / p * (self.lost_in_round - p) / (2 - p))
 
     def period(self, starts: Floats, thresholds: Floats) -> tuple[Floats, Floats]:
-        """Return for each w the probability that a period reaches it, and that slow start does.
+        """Return the probabilities that a period and that its slow start reach each window.
 
         ``starts`` and ``thresholds`` are the distributions of the start of a period: linear growth
         from a window, or slow start up to a threshold. Their total is 1.
@@ -336,7 +339,7 @@ class _PeriodProbabilities:
 
 
 def _map_distribution(distribution: Floats, to: NDArray[np.int64]) -> Floats:
-    """Return the distribution of to[i] if i has ``distribution``."""
+    """Return the distribution of to[i], where i has the distribution ``distribution``."""
     return np.asarray(np.bincount(to, distribution, len(distribution)), dtype=np.float64)
 
 

@@ -280,7 +280,7 @@ class LossStageIntegral:
         """
         if follows is None:
             after = self._nodes.lossless
-            assert after is not None  # present in a stage that begins with one loss
+            assert after is not None  # computed for a stage that begins with one loss
         else:
             assert self._follows is not None
             after = self._follows @ follows

@@ -14,7 +14,11 @@ import numpy as np
 from tcpcast.output import save_figure
 from tcpcast.report.chart import figure_class
 from tcpcast.report.trace import worst_first
-from tcpcast.report.trace_figures.direction_data import direction, stems, worst_directions
+from tcpcast.report.trace_figures.direction_data import (
+    direction_of_row,
+    file_name_prefixes,
+    worst_directions,
+)
 from tcpcast.report.trace_figures.model import model_figures
 from tcpcast.report.trace_figures.over_time import draw_over_time
 from tcpcast.report.trace_figures.sequence import draw_sequence
@@ -66,7 +70,7 @@ def plot(
     blank = blank_figure()
     target = Path(folder)
     written = []
-    for capture, stem in zip(captures, stems(captures), strict=True):
+    for capture, stem in zip(captures, file_name_prefixes(captures), strict=True):
         for name, figure in _figures(capture, blank):
             written.append(save_figure(figure, target / f"{stem}-{name}.{form}", force=force))
     return written
@@ -98,12 +102,12 @@ def _figures(
 def worst_figures(captures: Sequence[Capture], most: int) -> Iterator[tuple[str, Figure]]:
     """Yield the figures of the ``most`` worst directions of all captures, the worst first."""
     blank = blank_figure()
-    names = stems(captures)
+    names = file_name_prefixes(captures)
     table = all_directions(captures)
     starts = np.cumsum([0, *(capture.connections["src"].size for capture in captures)])
     for row in worst_first(table)[:most].tolist():
         index = int(np.searchsorted(starts, row, side="right")) - 1
-        each = direction(captures[index], row - int(starts[index]))
+        each = direction_of_row(captures[index], row - int(starts[index]))
         for name, draw in (("sequence", draw_sequence), ("over-time", draw_over_time)):
             figure = draw(each, blank)
             if figure is not None:

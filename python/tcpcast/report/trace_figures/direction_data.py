@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tcpcast.captures.selection import rows_of, tables
-from tcpcast.report.chart_text import head
-from tcpcast.report.quantity import amount
+from tcpcast.captures.selection import rows_of_direction, tables
+from tcpcast.report.chart_text import write_head
+from tcpcast.report.quantity import amount_text
 from tcpcast.report.trace import worst_first
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ class Direction:
             *_amount("", row["throughput_bps"], "bit/s"),
             *_amount("mean RTT ", row["rtt_mean_s"], "s"),
         ]
-        head(figure, message, "; ".join(facts))
+        write_head(figure, message, "; ".join(facts))
 
     def label_time(self, axes: Axes) -> None:
         """Label the time axis with its unit and the absolute start time."""
@@ -74,10 +74,10 @@ class Direction:
 
 
 def _amount(name: str, value: float, unit: str) -> list[str]:
-    return [name + amount(float(f"{value:.3g}"), unit)] if np.isfinite(value) else []
+    return [name + amount_text(float(f"{value:.3g}"), unit)] if np.isfinite(value) else []
 
 
-def stems(captures: Iterable[Capture]) -> list[str]:
+def file_name_prefixes(captures: Iterable[Capture]) -> list[str]:
     """Return a distinct prefix of file names for each capture, derived from its file name."""
     result: list[str] = []
     for capture in captures:
@@ -91,7 +91,7 @@ def stems(captures: Iterable[Capture]) -> list[str]:
     return result
 
 
-def shown_name(capture: Capture) -> str:
+def file_name(capture: Capture) -> str:
     """Return the file name of a capture without its folder."""
     return PurePath(capture.file).name
 
@@ -107,23 +107,23 @@ def worst_directions(capture: Capture, most: int) -> list[Direction]:
     order = worst_first(capture.connections)
     many = capture.connections["data_packets"][order] >= MIN_PACKETS
     chosen = order[many] if many.any() else order
-    return [direction(capture, row) for row in chosen[:most].tolist()]
+    return [direction_of_row(capture, row) for row in chosen[:most].tolist()]
 
 
-def direction(capture: Capture, row: int) -> Direction:
+def direction_of_row(capture: Capture, row: int) -> Direction:
     """Return the direction in a row of ``connections``."""
     return Direction(
-        file=shown_name(capture),
+        file=file_name(capture),
         row={name: column[row] for name, column in capture.connections.items()},
         by_table={
-            name: rows_of(table, row)
+            name: rows_of_direction(table, row)
             for name, table in tables(capture).items()
             if "direction" in table
         },
     )
 
 
-def spread(values: Floats) -> Sequence[float]:
+def finite_range(values: Floats) -> Sequence[float]:
     """Return the minimum and maximum of the finite values, or 0 and 1 if there are none."""
     known = values[np.isfinite(values)]
     return (float(known.min()), float(known.max())) if known.size else (0.0, 1.0)

@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tcpcast.captures.curves import PFTK, curves, mean_path
-from tcpcast.captures.groups import host
+from tcpcast.captures.groups import host_address
 from tcpcast.captures.models import INTERVAL_S, NO_LOSS, TD, measured_intervals
-from tcpcast.report.chart_text import LABEL, End, head, label_ends
+from tcpcast.report.chart_text import LABEL, EndLabel, label_ends, write_head
 from tcpcast.report.palette import BLUE, GREEN, ORANGE, PURPLE, VERMILION
 from tcpcast.report.trace import worst_first
-from tcpcast.report.trace_figures.direction_data import file_stem, shown_name
+from tcpcast.report.trace_figures.direction_data import file_name, file_stem
 from tcpcast.report.trace_figures.palette import (
     Mark,
-    digits,
-    plain,
+    simplify_axes,
+    three_digits,
 )
 
 if TYPE_CHECKING:
@@ -58,8 +58,8 @@ def model_figures(
             continue
         figure = blank(*SIZE)
         _draw(figure.add_subplot(), points, path)
-        setup = f"{shown_name(capture)}: {' > '.join(ends)}; {_subtitle(points, path)}"
-        head(figure, _title(points, path), setup)
+        setup = f"{file_name(capture)}: {' > '.join(ends)}; {_subtitle(points, path)}"
+        write_head(figure, _title(points, path), setup)
         yield "-".join(map(file_stem, ends)), figure
         drawn += 1
         if drawn == most:
@@ -74,7 +74,10 @@ def _pairs_with_loss(capture: Capture) -> dict[tuple[str, str], Counts]:
     )
     rows: dict[tuple[str, str], list[int]] = {}
     for row in worst_first(connections).tolist():
-        ends = host(str(connections["src"][row])), host(str(connections["dst"][row]))
+        ends = (
+            host_address(str(connections["src"][row])),
+            host_address(str(connections["dst"][row])),
+        )
         rows.setdefault(ends, []).append(row)
     return {
         ends: np.sort(np.array(several))
@@ -115,16 +118,16 @@ def _draw(axes: Axes, points: Table, path: dict[str, float]) -> None:
     ratios = points["loss_indication_ratio"][points["loss_indication_ratio"] > 0]
     across = np.geomspace(ratios.min() / 3, min(0.7, 3 * ratios.max()), 200)
     modelled = curves(across, path)
-    ends: list[End] = []
+    ends: list[EndLabel] = []
     for (name, packets), line in zip(modelled.items(), ("-", "--", ":"), strict=True):
         axes.plot(across, packets, line, color="black", linewidth=1.1)
-        ends.append(End(name, float(packets[-1]), "black"))
+        ends.append(EndLabel(name, float(packets[-1]), "black"))
     # The models extend beyond the measured losses, so only the measured packets set the axis.
     axes.set_ylim(0, 1.5 * points["pkts_in_100_s"].max())
     _loss_axis(axes, float(across[0]), float(across[-1]))
     axes.set_ylabel("packets in 100 s")
     axes.legend(fontsize=LABEL, framealpha=0.9, edgecolor="none", loc="upper right")
-    plain(axes)
+    simplify_axes(axes)
     label_ends(axes, ends)
 
 
@@ -141,12 +144,12 @@ def _title(points: Table, path: dict[str, float]) -> str:
 def _subtitle(points: Table, path: dict[str, float]) -> str:
     facts = [
         *(["hollow: less than 100 s"] if (points["length_s"] < INTERVAL_S).any() else []),
-        f"RTT {digits(path['rtt_s'] * 1e3)} ms",
+        f"RTT {three_digits(path['rtt_s'] * 1e3)} ms",
         f"T0 {path['t0_s']:.3g} s",
         f"{path['packets_per_ack']:.3g} packets per ack",
     ]
     if math.isfinite(path["receiver_window_pkts"]):
-        facts.append(f"largest window {digits(path['receiver_window_pkts'])} packets")
+        facts.append(f"largest window {three_digits(path['receiver_window_pkts'])} packets")
     lossless = int(np.count_nonzero(points["class"] == NO_LOSS))
     if lossless:
         facts.append(f"{lossless} intervals without loss are not drawn")

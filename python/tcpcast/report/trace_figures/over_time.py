@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tcpcast.report.palette import BLUE, REFERENCE
-from tcpcast.report.trace_figures.direction_data import spread
+from tcpcast.report.trace_figures.direction_data import finite_range
 from tcpcast.report.trace_figures.palette import (
     INDICATIONS,
     LIMITS,
     WINDOW,
-    digits,
     legend_above,
-    plain,
+    simplify_axes,
+    three_digits,
 )
 from tcpcast.report.trace_figures.sequence import UNITS
 
@@ -88,7 +88,7 @@ def _edges(direction: Direction, rounds: Table) -> Floats:
 
 
 def _draw_flight(axes: Axes, direction: Direction, edges: Floats, rounds: Table) -> None:
-    peak = spread(rounds["flight_bytes"].astype(float))[1]
+    peak = finite_range(rounds["flight_bytes"].astype(float))[1]
     factor, unit = next(u for u in UNITS if peak >= u[0] or u[0] == 1)
     flight = rounds["flight_bytes"] / factor
     axes.stairs(
@@ -109,20 +109,20 @@ def _draw_flight(axes: Axes, direction: Direction, edges: Floats, rounds: Table)
                 y, across = np.full(times.size, 0.96), axes.get_xaxis_transform()
                 look.mark(axes, times, y, f"{look.label} ({times.size:,})", transform=across)
     legend_above(axes)
-    plain(axes)
+    simplify_axes(axes)
 
 
 def _window_axis(window: Floats, peak: float, unit: str) -> tuple[float, str]:
     """Return the upper end of the flight axis and the label of the receiver window."""
     # Leave space for the marks of losses.
     top, label = 1.25 * peak, "receiver window"
-    high = spread(window)[1]
+    high = finite_range(window)[1]
     if high <= FAR * peak:
         return max(top, 1.2 * high), label
     share = float(np.mean(window > top))
     often = "" if share == 1 else "mostly " if share > 0.5 else "sometimes "
     factor, larger = next(u for u in UNITS if high * _factor(unit) >= u[0] or u[0] == 1)
-    shown = f"{digits(high * _factor(unit) / factor)} {larger}"
+    shown = f"{three_digits(high * _factor(unit) / factor)} {larger}"
     return top, f"{label} ({often}above, up to {shown})"
 
 
@@ -149,9 +149,9 @@ def _draw_rtt(axes: Axes, direction: Direction, time: Floats, rounds: Table) -> 
             color="#444444",
             linewidth=1,
             linestyle="--",
-            label=f"minimum, {digits(minimum)} ms",
+            label=f"minimum, {three_digits(minimum)} ms",
         )
-    high = spread(milliseconds)[1]
+    high = finite_range(milliseconds)[1]
     positive = milliseconds[milliseconds > 0]
     if positive.size and high > WIDE * float(np.median(positive)):
         axes.set_yscale("log")
@@ -163,7 +163,7 @@ def _draw_rtt(axes: Axes, direction: Direction, time: Floats, rounds: Table) -> 
         legend_above(axes)
     else:
         axes.text(0.5, 0.5, "no RTT can be measured", transform=axes.transAxes, ha="center")
-    plain(axes)
+    simplify_axes(axes)
 
 
 def _draw_limits(axes: Axes, direction: Direction, edges: Floats, rounds: Table) -> None:
@@ -178,7 +178,7 @@ def _draw_limits(axes: Axes, direction: Direction, edges: Floats, rounds: Table)
         drawn.append(([limit for limit in totals if limit not in separate], "other", REFERENCE))
     for limits, label, colour in drawn:
         which = np.isin(rounds["limited_by"], limits)
-        share = shares(edges[:-1][which], duration[which], bins)
+        share = covered_shares(edges[:-1][which], duration[which], bins)
         total = sum(totals[limit] for limit in limits)
         name = f"{label} {100 * total:.0f} %" if total >= 0.005 else f"{label} < 1 %"
         axes.stairs(base + share, bins, baseline=base, fill=True, color=colour, label=name)
@@ -190,7 +190,7 @@ def _draw_limits(axes: Axes, direction: Direction, edges: Floats, rounds: Table)
     axes.spines[["top", "right"]].set_visible(False)
 
 
-def shares(start: Floats, duration: Floats, edges: Floats) -> Floats:
+def covered_shares(start: Floats, duration: Floats, edges: Floats) -> Floats:
     """Return the share of each bin between ``edges`` that is covered by non-overlapping spans."""
     order = np.argsort(start, kind="stable")
     # Covered time up to an edge: all spans that started before, except the rest of the last one.

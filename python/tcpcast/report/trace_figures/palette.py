@@ -76,7 +76,7 @@ LIMITS = {limit: (LIMIT_NAMES[limit], colour) for limit, colour in _COLOURS.item
 """Labels and colours of the limits of the rate."""
 
 
-def digits(value: float) -> str:
+def three_digits(value: float) -> str:
     """Return three digits, or all integer digits of a large number."""
     return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3g}"
 
@@ -95,7 +95,7 @@ def legend_above(axes: Axes) -> None:
     )
 
 
-def plain(axes: Axes) -> None:
+def simplify_axes(axes: Axes) -> None:
     """Remove axis offsets and unnecessary spines."""
     for axis in (axes.xaxis, axes.yaxis):
         formatter = axis.get_major_formatter()

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tcpcast.report.chart_text import LABEL, End, label_ends
+from tcpcast.report.chart_text import LABEL, EndLabel, label_ends
 from tcpcast.report.trace_figures.palette import (
     ACK,
     CAUSES,
@@ -16,7 +16,7 @@ from tcpcast.report.trace_figures.palette import (
     WINDOW,
     Mark,
     legend_above,
-    plain,
+    simplify_axes,
 )
 
 if TYPE_CHECKING:
@@ -46,12 +46,12 @@ UNITS = ((1e9, "GB"), (1e6, "MB"), (1e3, "kB"), (1.0, "B"))
 def draw_sequence(direction: Direction, blank: Callable[[float, float], Figure]) -> Figure | None:
     """Return the graph of the transfer and a detail with the most retransmissions."""
     trail = direction.table("trail")
-    if trail is None or not sent(trail).any():
+    if trail is None or not is_transmission(trail).any():
         return None
     time = direction.seconds(trail["time"])
     full = (float(time.min()), float(time.max()))
     thinned = thinning_factor(direction, trail)
-    part = detail(time, trail, max(DETAIL_SENDS // thinned, MIN_DETAIL_SENDS))
+    part = detail_span(time, trail, max(DETAIL_SENDS // thinned, MIN_DETAIL_SENDS))
     figure = blank(WIDTH, 3.6 if part is None else 6.4)
     panels = figure.subplots(1 if part is None else 2, squeeze=False)[:, 0]
     label = "sent" if thinned == 1 else f"sent (one of {thinned})"
@@ -60,7 +60,11 @@ def draw_sequence(direction: Direction, blank: Callable[[float, float], Figure])
     if part is not None:
         _draw(panels[1], time, trail, part, label)
         panels[0].axvspan(*part, color="#f2e6b8", zorder=0)
-        where = "the beginning" if part[0] == time[sent(trail)].min() else "most retransmissions"
+        where = (
+            "the beginning"
+            if part[0] == time[is_transmission(trail)].min()
+            else "most retransmissions"
+        )
         panels[1].set_title(
             f"{where}, {part[0]:.3f} to {part[1]:.3f} s (shaded above)", fontsize=10
         )
@@ -78,7 +82,7 @@ def _title(direction: Direction) -> str:
     return f"{count:,} of {total:,} data packets {'is' if count == 1 else 'are'} retransmitted"
 
 
-def sent(trail: Table) -> np.ndarray[Any, np.dtype[np.bool_]]:
+def is_transmission(trail: Table) -> np.ndarray[Any, np.dtype[np.bool_]]:
     """Return a mask of transmissions, including retransmissions."""
     return np.isin(trail["kind"], ["data", *CAUSES])
 
@@ -90,9 +94,11 @@ def thinning_factor(direction: Direction, trail: Table) -> int:
     return max(1, round(first / max(drawn, 1)))
 
 
-def detail(time: Floats, trail: Table, count: int = DETAIL_SENDS) -> tuple[float, float] | None:
+def detail_span(
+    time: Floats, trail: Table, count: int = DETAIL_SENDS
+) -> tuple[float, float] | None:
     """Return start and end of a detail with ``count`` transmissions; None if all fit."""
-    sends = np.sort(time[sent(trail)])
+    sends = np.sort(time[is_transmission(trail)])
     if sends.size <= MAX_SINGLE_PANEL * count:
         return None
     retransmitted = np.sort(time[np.isin(trail["kind"], list(CAUSES))])
@@ -126,11 +132,11 @@ def _draw(
 ) -> None:
     margin = 0.02 * (span[1] - span[0]) or 0.01
     near = (time >= span[0] - margin) & (time <= span[1] + margin)
-    highest = trail["end_bytes"][near & sent(trail)].max()
-    lowest = trail["start_bytes"][near & sent(trail)].min()
+    highest = trail["end_bytes"][near & is_transmission(trail)].max()
+    lowest = trail["start_bytes"][near & is_transmission(trail)].min()
     factor, unit = next(u for u in UNITS if highest >= u[0] or u[0] == 1)
     low, high = float(lowest) / factor, float(highest) / factor
-    ends: list[End] = []
+    ends: list[EndLabel] = []
     room = 0.06 * (high - low) or 1.0
 
     def of(kinds: str | list[str], where: Any = near) -> tuple[Floats, Floats, Floats]:
@@ -149,7 +155,9 @@ def _draw(
         inside = (end >= low - room) & (end <= high + room) & (x >= span[0]) & (x <= span[1])
         if x.size and (kind == "ack" or inside.any()):
             axes.step(x, end, where="post", color=colour, linewidth=0.9)
-            ends.append(End(label, float(end[inside][-1] if inside.any() else end[-1]), colour))
+            ends.append(
+                EndLabel(label, float(end[inside][-1] if inside.any() else end[-1]), colour)
+            )
     for causes, look in _marks(trail["kind"][near]):
         x, start, end = of(causes)
         _verticals(axes, x, start, end, color=look.colour, linewidth=1.3)
@@ -157,7 +165,7 @@ def _draw(
     axes.set_xlim(span[0] - margin, span[1] + margin)
     axes.set_ylim(low - room, high + room)
     axes.set_ylabel(f"data sent so far ({unit})")
-    plain(axes)
+    simplify_axes(axes)
     label_ends(axes, ends)
 
 

@@ -153,7 +153,7 @@ def _number_steps(field: Field) -> tuple[str, ...]:
     return tuple(["0%", *steps] if field.zero else steps)
 
 
-def checked(fields: tuple[Field, ...], given: Mapping[str, Any]) -> Values:
+def validate_values(fields: tuple[Field, ...], given: Mapping[str, Any]) -> Values:
     """Return the validated values of a question's fields, with defaults for missing ones.
 
     Parameters
@@ -186,7 +186,7 @@ def checked(fields: tuple[Field, ...], given: Mapping[str, Any]) -> Values:
     return result
 
 
-def whole(least: int, most: int) -> Callable[[str], float]:
+def integer_parser(least: int, most: int) -> Callable[[str], float]:
     """Return a parser of integers within bounds."""
 
     def read(text: str) -> float:
@@ -197,7 +197,7 @@ def whole(least: int, most: int) -> Callable[[str], float]:
     return read
 
 
-def write_whole(number: float) -> str:
+def write_integer(number: float) -> str:
     """Format an integer."""
     return f"{number:.0f}"
 

@@ -12,14 +12,20 @@ from tcpcast.engines.formula import FORMULAS
 from tcpcast.engines.registry import USERS as OF_USERS
 from tcpcast.plan import plan_buffer
 from tcpcast.report.plan import plan_verdict
-from tcpcast.report.quantity import amount, interval_text, scale_of, value_text
+from tcpcast.report.quantity import amount_text, interval_text, scale_of, value_text
 from tcpcast.scenario import Scenario
 from tcpcast.scenario.changes import apply_changes
 from tcpcast.scenario.loading import parse_toml, read_packaged_text
-from tcpcast.web.copies import program_of_buffer, program_of_packaged, sets, shell
-from tcpcast.web.questions.fields import Field, stack_field, whole, write_whole
+from tcpcast.web.copies import program_of_buffer, program_of_packaged, set_arguments, shell_command
+from tcpcast.web.questions.fields import Field, integer_parser, stack_field, write_integer
 from tcpcast.web.questions.path import LOSS, RATE, RTT
-from tcpcast.web.questions.question_form import Facts, Given, Question, one, verdict
+from tcpcast.web.questions.question_form import (
+    DisplayedAnswer,
+    Facts,
+    Question,
+    metric_as_dict,
+    verdict,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
@@ -59,8 +65,8 @@ SOURCES = Field(
     label="Users",
     hint="Each user receives files, with think times in between.",
     default="80",
-    read=whole(1, MAX_USERS),
-    write=write_whole,
+    read=integer_parser(1, MAX_USERS),
+    write=write_integer,
     low="1",
     high="1000",
     whole=True,
@@ -156,13 +162,13 @@ def _users_tables(values: Values) -> Mapping[str, Any]:
 
 def _users_formulas(
     values: Values, without: Collection[str], engines: Sequence[str] = _ENGINES
-) -> list[Given]:
+) -> list[DisplayedAnswer]:
     scenario = Scenario.from_dict(_users_tables(values))
     names = [name for name in engines if name not in without]
-    return [Given(a.engine, a, scenario) for a in answer(scenario, names)]
+    return [DisplayedAnswer(a.engine, a, scenario) for a in answer(scenario, names)]
 
 
-def _users_facts(values: Values, given: list[Given], simulated: Answer | None) -> Facts:
+def _users_facts(values: Values, given: list[DisplayedAnswer], simulated: Answer | None) -> Facts:
     first = verdict(Scenario.from_dict(_users_tables(values)), given, simulated, LEADING)
     if not first:
         return Facts("", ["No formula supports this stack; press Simulate."])
@@ -177,7 +183,9 @@ def _engines_of_run(simulated: bool) -> list[str]:
 
 def _users_command(values: Values, simulated: bool) -> str:
     engines = ",".join(_engines_of_run(simulated))
-    return shell(["tcpcast", "run", PACKAGED, *sets(_users_changes(values)), "--engine", engines])
+    return shell_command(
+        ["tcpcast", "run", PACKAGED, *set_arguments(_users_changes(values)), "--engine", engines]
+    )
 
 
 def _users_program(values: Values, simulated: bool) -> str:
@@ -196,7 +204,7 @@ USERS = Question(
     facts=_users_facts,
     command=_users_command,
     program=_users_program,
-    simulated=lambda _, given: one("packet", "connection_rate_bps", given),
+    simulated=lambda _, given: metric_as_dict("packet", "connection_rate_bps", given),
 )
 
 
@@ -228,15 +236,15 @@ def _buffer_tables(values: Values) -> Mapping[str, Any]:
     return _users_tables({**values, "buffer": _plan_answer(values)})
 
 
-def _buffer_formulas(values: Values, without: Collection[str]) -> list[Given]:
+def _buffer_formulas(values: Values, without: Collection[str]) -> list[DisplayedAnswer]:
     return _users_formulas({**values, "buffer": _plan_answer(values)}, without, [LEADING])
 
 
-def _buffer_facts(values: Values, _: list[Given], simulated: Answer | None) -> Facts:
+def _buffer_facts(values: Values, _: list[DisplayedAnswer], simulated: Answer | None) -> Facts:
     plan = _run_plan(values)
     rules = plan.tables["rules"]
     rows = [
-        [str(rule), f"{packets:,.0f} packets", amount(float(f"{delay:.3g}"), "s")]
+        [str(rule), f"{packets:,.0f} packets", amount_text(float(f"{delay:.3g}"), "s")]
         for rule, packets, delay in zip(
             rules["rule"], rules["buffer_pkts"], rules["delay_s"], strict=True
         )
@@ -259,9 +267,9 @@ def _simulated_loss(simulated: Answer | None) -> list[str]:
 
 def _buffer_command(values: Values, simulated: bool) -> str:
     checked = ["--verify"] if simulated else []
-    changes = sets(_plan_changes(values))
+    changes = set_arguments(_plan_changes(values))
     words = ["tcpcast", "plan", "buffer", PACKAGED, "--loss", values["loss"], *changes]
-    return shell([*words, *checked])
+    return shell_command([*words, *checked])
 
 
 def _buffer_program(values: Values, simulated: bool) -> str:
@@ -282,7 +290,7 @@ BUFFERS = Question(
     facts=_buffer_facts,
     command=_buffer_command,
     program=_buffer_program,
-    simulated=lambda _, given: one("packet", "loss_ratio", given),
+    simulated=lambda _, given: metric_as_dict("packet", "loss_ratio", given),
     references=lambda values: {"maximum loss": TARGET.number(values["loss"])},
     asked=_plan_answer,
 )

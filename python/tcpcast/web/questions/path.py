@@ -24,18 +24,25 @@ from tcpcast.report.prediction import (
     SIMULATION,
     Prediction,
     headline,
-    leading,
+    leading_formula,
     limits_text,
-    no_rate,
+    no_rate_sentence,
     time_with_handshake,
     transfer_headline,
     transfer_rates,
 )
-from tcpcast.report.quantity import amount
-from tcpcast.web.copies import program_of_tables, shell
+from tcpcast.report.quantity import amount_text
+from tcpcast.web.copies import program_of_tables, shell_command
 from tcpcast.web.questions.fields import Field, stack_field
 from tcpcast.web.questions.names import PageNames
-from tcpcast.web.questions.question_form import Facts, Given, Question, one, typed, verdict
+from tcpcast.web.questions.question_form import (
+    DisplayedAnswer,
+    Facts,
+    Question,
+    metric_as_dict,
+    verdict,
+    without_omitted,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
@@ -99,13 +106,13 @@ def _traffic_kind(values: Values) -> str:
     return "transfers" if "size" in values else "bulk"
 
 
-def _path_formulas(values: Values, without: Collection[str]) -> list[Given]:
+def _path_formulas(values: Values, without: Collection[str]) -> list[DisplayedAnswer]:
     scenario = _path_scenario(values)
     names = [name for name in select_path_formulas(_traffic_kind(values)) if name not in without]
-    return [Given(a.engine, a, scenario) for a in answer(scenario, names)]
+    return [DisplayedAnswer(a.engine, a, scenario) for a in answer(scenario, names)]
 
 
-def _path_facts(values: Values, given: list[Given], simulated: Answer | None) -> Facts:
+def _path_facts(values: Values, given: list[DisplayedAnswer], simulated: Answer | None) -> Facts:
     """Return the verdict, and the limits as in ``tcpcast predict``."""
     options, point = _path_options(values)
     scenario = _path_scenario(values)
@@ -123,8 +130,8 @@ def _path_facts(values: Values, given: list[Given], simulated: Answer | None) ->
     names = PageNames({})
     if size is None:
         if prediction.untrusted:
-            return Facts("", [no_rate(prediction, names)])
-        first = verdict(scenario, given, simulated, leading(scenario))
+            return Facts("", [no_rate_sentence(prediction, names)])
+        first = verdict(scenario, given, simulated, leading_formula(scenario))
         return Facts(first, [_limits(prediction)] if first else [headline(prediction, names)])
     if prediction.timed_by_goodput:  # the time is derived from the goodput
         return Facts("", [headline(prediction, names), transfer_headline(prediction, names)])
@@ -137,7 +144,7 @@ def _path_facts(values: Values, given: list[Given], simulated: Answer | None) ->
 
 def _limits(prediction: Prediction) -> str:
     flows = prediction.scenario.senders
-    each = amount(float(f"{prediction.goodput_bps / flows:.3g}"), "bit/s")
+    each = amount_text(float(f"{prediction.goodput_bps / flows:.3g}"), "bit/s")
     limits = limits_text(prediction)
     text = f"{each} per flow; {limits}" if flows > 1 else limits
     return f"{text[0].upper()}{text[1:]}."
@@ -150,12 +157,12 @@ def _rates(prediction: Prediction) -> str:
 
 def _predict_command(values: Values, simulated: bool) -> str:
     given = [word for name, text in values.items() for word in (f"--{name}", text)]
-    return shell(["tcpcast", "predict", *given, *(["--packet"] if simulated else [])])
+    return shell_command(["tcpcast", "predict", *given, *(["--packet"] if simulated else [])])
 
 
 def _python_program(values: Values, simulated: bool) -> str:
     names = [*select_path_formulas(_traffic_kind(values)), *(["packet"] if simulated else [])]
-    return program_of_tables(typed(_path_tables(values)), names)
+    return program_of_tables(without_omitted(_path_tables(values)), names)
 
 
 _shared: dict[str, Any] = {
@@ -173,7 +180,7 @@ PATH = Question(
     fields=(RTT, LOSS, RATE, *_COMMON),
     metric="goodput_bps",
     across=("loss", "rtt", "rate"),
-    simulated=lambda _, given: one("packet", "goodput_bps", given),
+    simulated=lambda _, given: metric_as_dict("packet", "goodput_bps", given),
     **_shared,
 )
 
@@ -184,7 +191,7 @@ PARALLEL = Question(
     fields=(FLOWS, RTT, LOSS, RATE, *_COMMON),
     metric="goodput_bps",
     across=("flows", "loss", "rtt"),
-    simulated=lambda _, given: one("packet", "goodput_bps", given),
+    simulated=lambda _, given: metric_as_dict("packet", "goodput_bps", given),
     **_shared,
 )
 
@@ -196,6 +203,6 @@ TRANSFER = Question(
     metric="completion_time_s",
     across=("size", "loss", "rtt"),
     slow=("short",),
-    simulated=lambda _, given: one("packet", "completion_time_s", given),
+    simulated=lambda _, given: metric_as_dict("packet", "completion_time_s", given),
     **_shared,
 )

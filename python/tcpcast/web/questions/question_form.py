@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from tcpcast.web.questions.fields import Field, Values
 
 
-class Given(NamedTuple):
+class DisplayedAnswer(NamedTuple):
     """An answer on the page with its displayed name and its scenario."""
 
     name: str
@@ -81,8 +81,8 @@ class Question:
     metric: str
     across: tuple[str, ...]
     tables: Callable[[Values], Mapping[str, Any]]
-    formulas: Callable[[Values, Collection[str]], list[Given]]
-    facts: Callable[[Values, list[Given], Answer | None], Facts]
+    formulas: Callable[[Values, Collection[str]], list[DisplayedAnswer]]
+    facts: Callable[[Values, list[DisplayedAnswer], Answer | None], Facts]
     command: Callable[[Values, bool], str]
     program: Callable[[Values, bool], str]
     simulated: Callable[[Values, Answer], dict[str, Metric]]
@@ -108,7 +108,7 @@ class Question:
         ScenarioError
             The values do not form a scenario; the message names keys.
         """
-        return Scenario.from_dict(typed(self.tables(values)))
+        return Scenario.from_dict(without_omitted(self.tables(values)))
 
     def describe(self) -> dict[str, Any]:
         """Return the JSON form of the question for the page."""
@@ -123,7 +123,7 @@ class Question:
 
 
 def verdict(
-    scenario: Scenario, given: Sequence[Given], simulated: Answer | None, lead: str = ""
+    scenario: Scenario, given: Sequence[DisplayedAnswer], simulated: Answer | None, lead: str = ""
 ) -> str:
     """Return the verdict of ``tcpcast run`` on these answers.
 
@@ -143,13 +143,13 @@ def verdict(
     return run_verdict(compare_all([*answers, *([simulated] if simulated else [])]), scenario)
 
 
-def typed(tables: Mapping[str, Any]) -> dict[str, Any]:
+def without_omitted(tables: Mapping[str, Any]) -> dict[str, Any]:
     """Return tables without omitted values."""
-    kept = {key: typed(v) if isinstance(v, dict) else v for key, v in tables.items()}
+    kept = {key: without_omitted(v) if isinstance(v, dict) else v for key, v in tables.items()}
     return {key: value for key, value in kept.items() if value is not None and value != {}}
 
 
-def one(name: str, metric: str, answer: Answer) -> dict[str, Metric]:
+def metric_as_dict(name: str, metric: str, answer: Answer) -> dict[str, Metric]:
     """Return a metric of a simulation under one name; empty if it is missing."""
     value = answer.metrics.get(metric)
     return {} if value is None else {name: value}

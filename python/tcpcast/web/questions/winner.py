@@ -1,4 +1,4 @@
-"""The question which of two groups of flows with different TCPs wins on one bottleneck."""
+"""A question of the page: which of two TCPs gets more of a bottleneck."""
 
 from __future__ import annotations
 
@@ -10,13 +10,19 @@ from tcpcast.compare import metric_with_interval
 from tcpcast.engines import REGISTRY, answer
 from tcpcast.errors import UnitError
 from tcpcast.path.prediction import select_path_formulas
-from tcpcast.report.quantity import amount
+from tcpcast.report.quantity import amount_text
 from tcpcast.scenario import Scenario
 from tcpcast.scenario.queue import QUEUE_NAMES
-from tcpcast.web.copies import program_of_tables, run_file
-from tcpcast.web.questions.fields import Field, stack_field, whole, write_whole
+from tcpcast.web.copies import commands_for_scenario_file, program_of_tables
+from tcpcast.web.questions.fields import Field, integer_parser, stack_field, write_integer
 from tcpcast.web.questions.path import LOSS, RATE, RTT
-from tcpcast.web.questions.question_form import Facts, Given, Question, typed, verdict
+from tcpcast.web.questions.question_form import (
+    DisplayedAnswer,
+    Facts,
+    Question,
+    verdict,
+    without_omitted,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
@@ -48,8 +54,8 @@ def _flows_field(group: str) -> Field:
         name=f"flows-{group}",
         label=f"Flows of {group.upper()}",
         default="1",
-        read=whole(1, MAX_FLOWS),
-        write=write_whole,
+        read=integer_parser(1, MAX_FLOWS),
+        write=write_integer,
         low="1",
         high=str(MAX_FLOWS),
         whole=True,
@@ -149,9 +155,9 @@ def _isolated_scenario(values: Values, group: str) -> Scenario:
     )
 
 
-def _winner_formulas(values: Values, without: Collection[str]) -> list[Given]:
+def _winner_formulas(values: Values, without: Collection[str]) -> list[DisplayedAnswer]:
     """Return the formulas' answers for each group alone; no formula supports two TCPs."""
-    Scenario.from_dict(typed(dict(_winner_tables(values))))
+    Scenario.from_dict(without_omitted(dict(_winner_tables(values))))
     found = []
     for group in GROUPS:
         scenario = _isolated_scenario(values, group)
@@ -163,7 +169,8 @@ def _winner_formulas(values: Values, without: Collection[str]) -> list[Given]:
         given = [a for a in answer(scenario, names) if a.applies]
         alone = f"{group.upper()} alone"
         found += [
-            Given(f"{a.engine}, {alone}", _per_flow_rate(a, scenario), scenario) for a in given
+            DisplayedAnswer(f"{a.engine}, {alone}", _per_flow_rate(a, scenario), scenario)
+            for a in given
         ]
     return found
 
@@ -188,9 +195,11 @@ def _payload_share(scenario: Scenario) -> float:
     return scenario.payload_bytes / scenario.network.packet_bytes
 
 
-def _winner_facts(values: Values, _: list[Given], simulated: Answer | None) -> Facts:
-    each = amount(float(f"{_equal_bps(values):.3g}"), "bit/s")
-    first = verdict(Scenario.from_dict(typed(dict(_winner_tables(values)))), [], simulated)
+def _winner_facts(values: Values, _: list[DisplayedAnswer], simulated: Answer | None) -> Facts:
+    each = amount_text(float(f"{_equal_bps(values):.3g}"), "bit/s")
+    first = verdict(
+        Scenario.from_dict(without_omitted(dict(_winner_tables(values)))), [], simulated
+    )
     missing = [] if first else ["No formula predicts how two TCPs share a queue; press Simulate."]
     return Facts(first, [*missing, f"Equal shares are {each} per flow."])
 
@@ -238,8 +247,12 @@ WINNER = Question(
     tables=_winner_tables,
     formulas=_winner_formulas,
     facts=_winner_facts,
-    command=lambda values, _: run_file(typed(dict(_winner_tables(values))), ["packet"]),
-    program=lambda values, _: program_of_tables(typed(dict(_winner_tables(values))), ["packet"]),
+    command=lambda values, _: commands_for_scenario_file(
+        without_omitted(dict(_winner_tables(values))), ["packet"]
+    ),
+    program=lambda values, _: program_of_tables(
+        without_omitted(dict(_winner_tables(values))), ["packet"]
+    ),
     simulated=_simulated_shares,
     references=lambda values: {"equal shares": _equal_bps(values)},
 )

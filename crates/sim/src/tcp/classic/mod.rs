@@ -1,5 +1,5 @@
-//! Reno and NewReno with acknowledgements that consist of one number: the most common and fastest
-//! ends.
+//! Reno and NewReno without SACK and timestamps: the fastest senders and receivers, because an
+//! acknowledgement is a single number.
 
 pub mod cc;
 mod receiver;

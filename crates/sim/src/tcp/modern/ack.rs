@@ -33,7 +33,7 @@ impl Sender {
         self.publish_window(now, probe);
     }
 
-    /// Processes any acknowledgement; gives the same result as the fast path if that applies.
+    /// Processes any acknowledgement. If the fast path applies, its result is the same.
     #[inline(never)]
     pub(super) fn on_ack_slow_path(
         &mut self,
@@ -304,7 +304,7 @@ impl Sender {
     }
 
     /// Grows or reduces the window. `newest` is the send time of the last packet delivered. Each
-    /// step builds its own sample, so unused values are never computed.
+    /// step builds a separate sample, so that unused values are never computed.
     #[inline(always)]
     fn grow_or_reduce_window(&mut self, ctx: &AckContext, newest: Option<Nanos>, stack: &Stack) {
         self.report_losses(ctx.now);

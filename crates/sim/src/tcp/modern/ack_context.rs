@@ -10,14 +10,14 @@ pub(super) struct AckContext {
     pub now: Nanos,
     /// First unacknowledged byte before this acknowledgement.
     pub prior_una: u64,
-    /// Packets outstanding, in flight, delivered and lost before.
+    /// Numbers of packets outstanding, in flight, delivered and lost before this acknowledgement.
     pub prior_out: u32,
     pub prior_in_flight: u32,
     pub prior_delivered: u32,
     pub prior_lost: u64,
-    /// SACKed packets before.
+    /// Number of SACKed packets before this acknowledgement.
     pub prior_sacked: u32,
-    /// End of the highest SACKed packet before.
+    /// End of the highest SACKed packet before this acknowledgement.
     pub prior_highest: u64,
     /// Whether new data is acknowledged cumulatively.
     pub advanced: bool,

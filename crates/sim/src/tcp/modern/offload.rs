@@ -32,7 +32,7 @@ pub(super) enum DeferralReason {
     ByWindow,
     /// The receive window.
     ByReceiver,
-    /// Data written by the application.
+    /// The amount of data written by the application.
     ByData,
 }
 
@@ -140,7 +140,7 @@ impl Sender {
         Some(full.max(MIN_CHUNK)).filter(|&full| full <= room)
     }
 
-    /// Uses the same chunk size for pacing.
+    /// Sets the chunk size of pacing to the chunk size of segmentation offload.
     #[inline(always)]
     pub(super) fn set_pacing_chunk_size(&mut self, stack: &Stack) {
         if stack.offload {

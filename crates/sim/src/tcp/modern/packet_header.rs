@@ -18,7 +18,7 @@ fn expand_byte_near(low: u32, near: u64) -> u64 {
 #[derive(Clone, Copy, Debug, Default)]
 pub struct DataHeader {
     stamps: Timestamps,
-    /// Lower bits of the first byte's sequence number, and the number of bytes.
+    /// Lower bits of the sequence number of the first byte; the next field is the number of bytes.
     start: u32,
     len: u32,
     marks: u32,

@@ -351,8 +351,8 @@ impl Sender {
     /// Whether the acknowledged packet was sent before the first retransmission: RFC 3522.
     pub(super) fn original_was_late(&self, ctx: &AckContext) -> bool {
         match (self.retransmitted_at, ctx.echo) {
-            // Cleared once all data is acknowledged; then it only matters whether any packet was
-            // retransmitted.
+            // This time is cleared when all data is acknowledged; then the result only depends on
+            // whether any packet was retransmitted.
             (None, _) => {
                 self.undo.is_some_and(|undo| undo.unreported == UnreportedRetransmissions::NoneSent)
             }

@@ -8,7 +8,7 @@ pub use reno_bytes::RenoBytes;
 
 use crate::tcp::TcpConfig;
 
-/// Congestion control: events change the window, which is counted in packets.
+/// Congestion control: each event changes the window, which is counted in packets.
 ///
 /// Events are named as in RFC 5681 and RFC 6582. The sender does loss detection, retransmission
 /// and the timer. Add a new algorithm as a file next to `reno.rs`.

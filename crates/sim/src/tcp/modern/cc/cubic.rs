@@ -121,7 +121,7 @@ impl CubicControl {
     fn acks_per_packet_as_reno(&mut self, cwnd: u32) -> Option<u32> {
         let epoch = self.epoch.as_mut()?;
         let each = (cwnd * RENO_SCALE / 8).max(1);
-        // As often as it is exceeded; equality is handled at the next acknowledgement.
+        // Subtracts it as often as it is exceeded; equality is handled at the next acknowledgement.
         if epoch.acked > each {
             let grown = (epoch.acked - 1) / each;
             epoch.acked -= grown * each;
@@ -163,7 +163,7 @@ impl CongestionControl for CubicControl {
         self.tick ^ u64::from(self.w_max) ^ u64::from(begun)
     }
 
-    /// Round-trip times matter in slow start, or if they are a new minimum.
+    /// A round-trip time is needed in slow start, or if it is a new minimum.
     #[inline(always)]
     fn needs_sample(&self, window: &CongestionWindow, rtt: Option<Nanos>) -> bool {
         let in_hystart = !self.exited_slow_start && window.in_slow_start();

@@ -119,7 +119,8 @@ mod tests {
             let (min, more) = (min * MILLISECOND, more * MILLISECOND);
             let end = |rtt| ends_at(BY_DELAY, 16, (min, rtt, 3 * MILLISECOND), false);
             assert_eq!(end(min + more), None);
-            // The ninth acknowledgement of the round: it is compared after eight samples.
+            // The ninth acknowledgement of the round, because the minimum is compared after eight
+            // samples.
             assert_eq!(end(min + more + 1), Some(9 * 3 * MILLISECOND));
         }
     }

@@ -73,8 +73,9 @@ pub struct AckSample {
 }
 
 impl AckSample {
-    /// Rate that Linux computes for each connection, in bytes per second: windows per smoothed
-    /// round-trip time, 2 in the first half of slow start and 1.2 otherwise.
+    /// Pacing rate that Linux computes from the window, in bytes per second: the window divided by
+    /// the smoothed round-trip time, times 2 in the first half of slow start and times 1.2
+    /// otherwise.
     #[inline]
     #[must_use]
     pub fn pacing_rate_of_window(&self, window: &CongestionWindow) -> u64 {
@@ -122,7 +123,7 @@ impl AckSample {
 pub fn window_bytes(window: &CongestionWindow, out: u32, mss: u32) -> u128 {
     let percent = if window.cwnd < window.ssthresh / 2 { 200 } else { 120 };
     let bytes = u128::from(window.cwnd.max(out)) * u128::from(mss);
-    // Percent times hundredths of a second in nanoseconds, which is an integer.
+    // A second in nanoseconds is divided by the 100 of the percentage, because this is exact.
     bytes * percent * u128::from(SECOND / 100)
 }
 

@@ -51,8 +51,8 @@ pub(super) struct DelayedAckState {
     pub interactive: bool,
     /// An unacknowledged packet was pushed or is not full.
     pub pushed: bool,
-    /// If the application reads once per instant: the acknowledgement due after reading. Until then
-    /// `Receiver::due` holds the time of reading.
+    /// Time at which the acknowledgement is due after the application has read, if it reads all
+    /// packets of an instant together. Until then `Receiver::due` is the time of reading.
     pub read: AckDueTime,
 }
 
@@ -89,7 +89,7 @@ impl Receiver {
         }
     }
 
-    /// Whether the due time is when the application reads.
+    /// Whether `Receiver::due` is the time at which the application reads.
     pub(super) fn is_read_pending(&self) -> bool {
         let is_pending = self.delay.read != AckDueTime::NONE && self.delay.read != self.due;
         is_pending && self.due.time_if_later().is_some()

@@ -1,5 +1,5 @@
-//! Aggregation of acknowledgements: the window has room for packets acknowledged in excess of the
-//! bandwidth.
+//! Aggregation of acknowledgements: the window is enlarged by the packets that were acknowledged
+//! faster than the bandwidth estimate.
 
 use super::super::AckSample;
 use super::super::path_model::{AckAggregationEpoch, packets_carried_rounded_down};
@@ -8,7 +8,7 @@ use crate::tcp::modern::stack::MILLISECOND;
 
 /// Half of the filter window: the maximum covers 5 to 10 rounds.
 const ROUNDS: u8 = 5;
-/// Maximum room, as time at the bandwidth.
+/// Maximum enlargement, as time at the bandwidth.
 const MAX_TIME: Nanos = 100 * MILLISECOND;
 
 /// Filter of the excess packets.

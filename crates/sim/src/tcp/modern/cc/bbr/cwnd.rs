@@ -1,4 +1,5 @@
-//! Window: the packets in flight given by the model, with room for delayed acknowledgements.
+//! Window: the target of packets in flight by the model, enlarged because acknowledgements may be
+//! delayed.
 
 use super::super::AckSample;
 use super::{Bbr, BbrMode, INITIAL_CWND, MIN_CWND, packets_carried_rounded_up};

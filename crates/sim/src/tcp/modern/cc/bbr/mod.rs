@@ -33,7 +33,7 @@ use crate::clock::{Nanos, SECOND};
 const HIGH_GAIN: u64 = UNIT * 2885 / 1000 + 1;
 /// Inverse of `HIGH_GAIN`.
 const DRAIN_GAIN: u64 = UNIT * 1000 / 2885;
-/// The window holds two BDPs, for delayed and stretched acknowledgements.
+/// The window is two BDPs, because acknowledgements may be delayed or cover many packets.
 const CWND_GAIN: u64 = 2 * UNIT;
 /// The maximum bandwidth of this many rounds is the bandwidth of the path.
 const BW_ROUNDS: u32 = 10;
@@ -193,7 +193,7 @@ impl CongestionControl for Bbr {
         Self::is_probing_rtt(self)
     }
 
-    /// Each acknowledgement sets rate and window.
+    /// Updates the model, and sets rate and window.
     #[inline(always)]
     fn on_ack(&mut self, window: &mut CongestionWindow, sample: &AckSample) {
         self.update_model(window, sample);
@@ -203,7 +203,7 @@ impl CongestionControl for Bbr {
         self.set_cwnd(window, sample, bw);
     }
 
-    /// A loss does not reduce the window; it is saved, and restored after the recovery.
+    /// A loss does not change the threshold. The window is saved, and restored after the recovery.
     fn ssthresh(&mut self, window: &CongestionWindow) -> u32 {
         self.save_cwnd(window.cwnd);
         window.ssthresh

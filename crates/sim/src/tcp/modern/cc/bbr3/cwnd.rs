@@ -23,7 +23,7 @@ impl Bbr3 {
         self.quantize_inflight(self.bdp_packets(bw, gain))
     }
 
-    /// Window that fills the path, with room for aggregated acknowledgements.
+    /// Window that fills the path, enlarged by the aggregation of acknowledgements.
     fn max_inflight(&self) -> u32 {
         let room = self.extra_acked.max_value() as u32;
         self.quantize_inflight(

@@ -10,8 +10,8 @@
 //!   each of them --no new minimum RTT for 5 s--> ProbeRtt --200 ms at half a BDP--> Cruise
 //! ```
 //!
-//! Bandwidth and window have two bounds. The long-term bound is the volume at which a probe lost
-//! more than 2 %; the short-term bound is the remainder after losses between two probes.
+//! Bandwidth and window have two bounds. The long-term bound is the amount in flight at which a
+//! probe lost more than 2 %. The short-term bound is lowered by losses between two probes.
 
 mod cwnd;
 mod loss;
@@ -280,7 +280,7 @@ impl CongestionControl for Bbr3 {
         true
     }
 
-    /// Each acknowledgement sets rate and window.
+    /// Updates the model, and sets rate and window.
     fn on_ack(&mut self, window: &mut CongestionWindow, sample: &AckSample) {
         self.update_model(window, sample);
         self.pace.init_from_rtt(window.cwnd, sample.srtt);
