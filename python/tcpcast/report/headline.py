@@ -45,7 +45,7 @@ SWEEP_COLUMNS = (
 )
 """Columns of a sweep that :func:`sweep_verdict` reads, in addition to those of the keys."""
 
-_MAX_CLASSES = 3
+MAX_VERDICT_CLASSES = 3
 """Maximum classes in a verdict; beyond it, only the largest and the smallest value are named."""
 
 MIN_ADVANTAGE = 1.1
@@ -182,9 +182,9 @@ def _class_clauses(compared: ComparedAnswers, groups: Sequence[Population]) -> s
             clause = _clause_template(kind, sources[name]).format(text)
             stated.append((figure.value, f"class {name}: {clause}", figure, kind))
     if len({kind for *_, kind in stated}) > 1:
-        return "; ".join(clause for _, clause, *_ in stated[:_MAX_CLASSES])
+        return "; ".join(clause for _, clause, *_ in stated[:MAX_VERDICT_CLASSES])
     stated.sort(key=lambda each: -each[0])
-    if len(stated) > _MAX_CLASSES:
+    if len(stated) > MAX_VERDICT_CLASSES:
         stated = [stated[0], stated[-1]]
     separate = len(stated) > 1 and differ_beyond_intervals(stated[0][2], stated[-1][2])
     unclear = "" if separate or len(stated) < 2 else ", no significant difference"
@@ -223,7 +223,7 @@ def _closest_formula_clause(table: Comparison, metric: str) -> str:
     return f"the formula {engine} differs by {difference_text(difference)}"
 
 
-def sweep_verdict(table: Mapping[str, Sequence[Any]], keys: Sequence[str]) -> str:
+def sweep_verdict(table: Mapping[str, Sequence[Any]], keys: Sequence[str], group: str = "") -> str:
     """Return a sentence with the combinations that have the largest and smallest main metric.
 
     Parameters
@@ -232,6 +232,8 @@ def sweep_verdict(table: Mapping[str, Sequence[Any]], keys: Sequence[str]) -> st
         Columns of the sweep, one row per combination, engine and replication.
     keys
         Column names of the varied keys.
+    group
+        The class of the metrics; "" for those of all classes.
 
     Returns
     -------
@@ -271,7 +273,7 @@ def sweep_verdict(table: Mapping[str, Sequence[Any]], keys: Sequence[str]) -> st
         )
         for at in ends
     )
-    subject = f"The {metric_words(metric)} "
+    subject = f"The {metric_words(metric)} {f'of class {group} ' if group else ''}"
     if not differ_beyond_intervals(largest, smallest):
         subject += "does not differ significantly: it "
     return f"{subject}lies between {low} and {high}."

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any
 from tcpcast.metrics import HEADLINE, METRICS
 from tcpcast.report import csv
 from tcpcast.report.document import BLANK, Column, Paragraph, Table
-from tcpcast.report.headline import SWEEP_COLUMNS, short_names, sweep_verdict
+from tcpcast.report.headline import MAX_VERDICT_CLASSES, SWEEP_COLUMNS, short_names, sweep_verdict
 from tcpcast.report.quantity import ABSENT, DOUBTED, UNTRUSTED, metric_words, scale_of
 from tcpcast.sweeps.table import WARNING_SUFFIX, group_class_columns, is_metric_column
 from tcpcast.units import digits
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Mapping, Sequence
 
     from tcpcast.report.document import Part
     from tcpcast.report.quantity import Scale
@@ -77,16 +77,22 @@ def rows_parts(
     return parts
 
 
-def table_verdict(table: Any, keys: Iterable[str]) -> str:
+def table_verdict(table: Any, keys: Collection[str]) -> str:
     """Return the verdict on a ``pyarrow.Table`` of a sweep; "" if there is none.
 
+    With a few classes, it has one sentence per class.
     Only the columns of the verdict are converted, since a sweep may have hundreds of others.
     """
-    names = [name for name in table.column_names if name in {*keys, *SWEEP_COLUMNS}]
-    return sweep_verdict(table.select(names).to_pydict(), list(keys))
+    names = [n for n in table.column_names if n in keys or n.partition(".")[0] in SWEEP_COLUMNS]
+    columns = table.select(names).to_pydict()
+    classes = by_class(columns)
+    found = [sweep_verdict(each, list(keys), group) for group, each in classes.items()]
+    if all(found) and 1 < len(found) <= MAX_VERDICT_CLASSES:
+        return " ".join(found)
+    return sweep_verdict(columns, list(keys))
 
 
-def verdict_parts(table: Any, keys: Iterable[str]) -> list[Part]:
+def verdict_parts(table: Any, keys: Collection[str]) -> list[Part]:
     """Return the verdict on a ``pyarrow.Table`` of a sweep, if there is one."""
     verdict = table_verdict(table, keys)
     return [Paragraph(verdict, "heading"), BLANK] if verdict else []

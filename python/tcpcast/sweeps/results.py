@@ -66,7 +66,8 @@ class SweepResults:
         Parameters
         ----------
         columns
-            Names of the columns to read; absent ones are ignored. None reads all columns.
+            Names of the columns to read; absent ones are ignored, and a metric includes its values
+            per class. None reads all columns.
         """
         return read_parts(self.parts, columns)
 
@@ -130,7 +131,12 @@ def _read_part(part: bytes | Path, names: Collection[str] | None = None) -> Any:
     arrow, parquet = import_sweep_packages("pyarrow", "pyarrow.parquet")
     if isinstance(part, bytes):
         table = arrow.ipc.open_stream(part).read_all()
-        return table.select([n for n in table.column_names if names is None or n in names])
+        return table.select(_wanted(table.column_names, names))
     # read_table would import pyarrow.dataset and pandas; one thread per column would be slower.
     with parquet.ParquetFile(part) as file:
-        return file.read(columns=None if names is None else list(names), use_threads=False)
+        return file.read(columns=_wanted(file.schema_arrow.names, names), use_threads=False)
+
+
+def _wanted(present: Sequence[str], names: Collection[str] | None) -> list[str]:
+    """Return the columns to read: those with a name, and the same metrics of single classes."""
+    return [n for n in present if names is None or n in names or n.partition(".")[0] in names]
