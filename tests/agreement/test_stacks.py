@@ -107,7 +107,7 @@ def test_one_message_names_all_omitted_formulas() -> None:
     )
     message = omitted_formulas_text(make_scenario("engset", "linux-cubic"), asked=["engset"])
     assert message.endswith(
-        'cubic\'s: restart-sqrt, fair-share, overload-bound (use tcp.stack = "max-plus-reno")'
+        'cubic: restart-sqrt, fair-share, overload-bound (use tcp.stack = "max-plus-reno")'
     )
     assert not omitted_formulas_text(make_scenario("pftk", "linux-reno"))
 

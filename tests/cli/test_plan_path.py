@@ -250,7 +250,7 @@ def test_too_large_check_exits_1_with_warning(capsys: Capture) -> None:
         (["max-loss", "--goodput", "unlimited", "--rtt", "80ms"], ["goodput", "finite"]),
         ([*LOSS, "--flows", "0"], ["--flows", "at least 1"]),
         ([*LOSS, "--flows", "2.5"], ["--flows", "whole"]),
-        ([*LOSS, "--rate", "50mbit"], ["50mbit is never reached", "48.67mbit"]),
+        ([*LOSS, "--rate", "50mbit"], ["50 Mbit/s is never reached", "48.67 Mbit/s"]),
         ([*LOSS, "--rwnd", "64KiB"], ["never reached", "343 packets", "8 flows", "10.28 ms"]),
         (["max-loss", "web-10mbit", "--goodput", "1mbit"], ["bulk"]),
         ([*LOSS, "--set", "network.bottleneck.loss=2%"], ["solves for the loss", "--goodput"]),
