@@ -261,35 +261,6 @@ def replication_mean(
     return ratio(column, share, replications=replications, events=events)
 
 
-def batch_means(series: ArrayLike, batches: int = UNITS) -> Floats:
-    """Return the means of consecutive batches of a series, equal to within one observation.
-
-    Parameters
-    ----------
-    series
-        Observations in order, ``[observations]``, at least as many as ``batches``.
-    batches
-        Number of means, at least 1.
-
-    Returns
-    -------
-    array ``[batches]``, ready for :func:`mean`.
-
-    Raises
-    ------
-    DomainError
-        A series shorter than the number of batches.
-    """
-    column = np.asarray(series, dtype=np.float64)
-    if column.ndim != 1 or not 1 <= batches <= column.size:
-        raise DomainError(
-            f"batches must be between 1 and the length of the series, {column.size}, not {batches}"
-        )
-    edges = _batch_edges(column.size, batches)
-    sums: Floats = np.add.reduceat(column, edges[:-1])
-    return sums / np.diff(edges)
-
-
 def mser5(series: ArrayLike) -> Truncation:
     """Find the end of the warm-up by MSER-5.
 
@@ -362,13 +333,6 @@ def too_short(estimates: Mapping[Named, Estimate | None]) -> frozenset[Named]:
     return frozenset(
         name for name in correlated if (e := estimates[name]) is not None and e.is_correlated
     )
-
-
-def precision_reached(
-    estimates: Mapping[str, Estimate | None], targets: Mapping[str, float]
-) -> bool:
-    """Return True if every target is reached: see :func:`unmet_precision`."""
-    return not unmet_precision(estimates, targets)
 
 
 def unmet_precision(

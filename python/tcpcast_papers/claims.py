@@ -84,7 +84,7 @@ def section(claims: Iterable[Line], sections: Sequence[Section]) -> Section:
     lines = list(claims)
     rows = [_claim_row(line, sections) for line in lines]
     remarks = [_range_remark(reason, lines) for reason in _reasons(lines)]
-    return Section(TITLE, ("place", "statement"), rows, remarks=remarks, claims=True)
+    return Section(TITLE, ("place", "statement"), rows, remarks=remarks)
 
 
 def _reasons(lines: Iterable[Line]) -> list[str]:

@@ -14,7 +14,8 @@ from tcpcast.report.document import Column
 from tcpcast.report.markdown import markdown_table
 from tcpcast.report.quantity import ABSENT, Scale
 
-from tcpcast_papers.reproduction import PRINTED_DIGITS, Printed, Range, Verdict, name
+from tcpcast_papers.claims import TITLE
+from tcpcast_papers.reproduction import PRINTED_DIGITS, Printed, Verdict, name
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -182,7 +183,7 @@ def summary(report: Report) -> str:
     )
     parts = [f"{agree} of {agree + explained + differ + open_} values checked agree"]
     if explained:
-        causes = (row.cause for _, row in report.explained if not _is_claim(row))
+        causes = (row.cause for title, row in report.explained if title != TITLE)
         reasons = "; ".join(dict.fromkeys(cause.reason for cause in causes if cause))
         parts.append(f"{explained} differ for a reason shown ({reasons})")
     if open_:
@@ -190,7 +191,7 @@ def summary(report: Report) -> str:
         parts.append(f"{open_} unsettled ({reason})")
     if wrong:
         parts.append(f"{wrong} inconsistent in the paper")
-    new = sum(not _is_claim(row) for _, row in report.new)
+    new = sum(title != TITLE for title, _ in report.new)
     gone = len(report.gone)
     if differ > new:
         parts.append(_counted(differ - new, "known difference"))
@@ -205,10 +206,6 @@ def _claims(report: Report) -> str:
     counts = {verdict: report.count(verdict, claims=True) for verdict in Verdict}
     parts = [f"{verdict.value} {count}" for verdict, count in counts.items() if count]
     return f" Claims of the paper by verdict: {', '.join(parts)}." if parts else ""
-
-
-def _is_claim(row: Row) -> bool:
-    return isinstance(row.published, Range)
 
 
 def _counted(number: int, what: str) -> str:

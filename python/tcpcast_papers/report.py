@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from tcpcast.report.document import BLANK, Code, Document, Heading, Paragraph, Table
 
+from tcpcast_papers.claims import TITLE
 from tcpcast_papers.page import changed, columns, differing, summary
 from tcpcast_papers.reproduction import Range, Verdict, name
 
@@ -97,8 +98,7 @@ class Report:
 
     def count(self, verdict: Verdict, *, claims: bool = False) -> int:
         """Return the number of values with a verdict, or of the paper's statements."""
-        sections = (section for section in self.sections if section.claims is claims)
-        return sum(row.verdict is verdict for section in sections for row in section.rows)
+        return sum(row.verdict is verdict for title, row in self.rows if (title == TITLE) is claims)
 
     @property
     def is_as_known(self) -> bool:

@@ -261,8 +261,7 @@ class Row:
 class Section:
     """A table or figure of the paper: rows, figures by tcpcast, and remarks.
 
-    ``others`` names columns of further values of tcpcast, which have no verdict. ``claims`` is
-    true for the section with the paper's statements, whose verdicts are counted separately.
+    ``others`` names columns of further values of tcpcast, which have no verdict.
     """
 
     title: str
@@ -271,7 +270,6 @@ class Section:
     figures: list[Plot] = field(default_factory=list)
     remarks: list[str] = field(default_factory=list)
     others: tuple[str, ...] = ()
-    claims: bool = False
 
 
 def name(title: str) -> str:

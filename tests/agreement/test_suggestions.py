@@ -85,8 +85,10 @@ def variants() -> Iterator[tuple[str, Scenario]]:
                 yield f"{kind} classes {own}", Scenario.from_dict(tables)
 
 
-def refusals() -> Iterator[tuple[str, str, Scenario, Answer]]:
-    """Yield each refusal without running engines that accept the scenario."""
+@pytest.fixture(scope="module")
+def refusals() -> list[tuple[str, str, Scenario, Answer]]:
+    """Return each refusal without running engines that accept the scenario."""
+    found = []
     for title, scenario in variants():
         for name, entry in REGISTRY.items():
             try:
@@ -94,9 +96,10 @@ def refusals() -> Iterator[tuple[str, str, Scenario, Answer]]:
             except NotApplicable:
                 (result,) = answer(scenario, [name])
                 assert not result.applies, (title, name)
-                yield title, name, scenario, result
+                found.append((title, name, scenario, result))
             except TcpcastError:
                 assert entry.family != "formula"
+    return found
 
 
 def accepts(name: str, scenario: Scenario, suggestion: Suggestion) -> str | None:
@@ -114,12 +117,13 @@ def accepts(name: str, scenario: Scenario, suggestion: Suggestion) -> str | None
     return next(a.not_applicable for a in answers if a.engine == engine)
 
 
-def test_every_suggestion_of_every_refusal_is_accepted() -> None:
-    listed = list(refusals())
-    assert len(listed) > 1000
+def test_every_suggestion_of_every_refusal_is_accepted(
+    refusals: list[tuple[str, str, Scenario, Answer]],
+) -> None:
+    assert len(refusals) > 1000
     checked: dict[Any, None] = {}
     errors = []
-    for title, name, scenario, refusal in listed:
+    for title, name, scenario, refusal in refusals:
         for suggestion in refusal.suggestions:
             key = (
                 scenario,
@@ -136,10 +140,12 @@ def test_every_suggestion_of_every_refusal_is_accepted() -> None:
     assert not errors, "\n".join(errors)
 
 
-def test_every_refusal_of_a_request_has_a_suggestion() -> None:
+def test_every_refusal_of_a_request_has_a_suggestion(
+    refusals: list[tuple[str, str, Scenario, Answer]],
+) -> None:
     without_suggestion = [
         f"{title}, {name}: {refusal}"
-        for title, name, _, refusal in refusals()
+        for title, name, _, refusal in refusals
         if not refusal.suggestions
     ]
     assert not without_suggestion

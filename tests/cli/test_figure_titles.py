@@ -15,7 +15,7 @@ from tcpcast.engines import REGISTRY
 from tcpcast.report.chart import MAX_LEGEND
 from tcpcast.report.figure_titles import class_title, flow_names
 from tcpcast.report.figures import iter_figures
-from tcpcast.report.palette import class_styles, engine_look, stack_colour
+from tcpcast.report.palette import class_styles, stack_colour
 from tcpcast.report.quantity import UNTRUSTED, scale_of
 from tcpcast.report.sweep_cells import Cells, swept_key
 from tcpcast.report.sweep_titles import title
@@ -111,11 +111,9 @@ def test_a_class_takes_a_share_only_if_the_intervals_are_disjoint() -> None:
 
 
 def test_each_engine_has_a_colour_and_each_class_that_of_its_control() -> None:
-    families: dict[str, list[Any]] = {}
-    for name, entry in REGISTRY.items():
-        families.setdefault(entry.family, []).append(engine_look(name))
-    for looks in families.values():
-        assert len(set(map(str, looks))) == len(looks)
+    looks = [(entry.family, entry.look) for entry in REGISTRY.values()]
+    assert len(set(looks)) == len(looks)
+    assert all(entry.look for entry in REGISTRY.values())
     styles = class_styles(tcpcast.load("cubic-and-bbr").populations)
     assert styles["cubic"]["color"] == stack_colour("linux-cubic")
     assert styles["bbr"]["color"] == stack_colour("linux-bbr") != styles["cubic"]["color"]

@@ -123,8 +123,6 @@ FROM_OUTSIDE = {
 }
 """Packages that may import only these installed packages; others may use any dependency."""
 
-STANDARD = {"__future__"}
-
 
 @cache
 def nodes(path: Path) -> list[ast.AST]:

@@ -150,7 +150,6 @@ class Evidence:
     pacing_gaps: Column
     pacing_variation: Column
     window_filled: Column
-    zero_windows: Column
     round_trips: Column
     packets: Column
     late: Column
@@ -198,7 +197,6 @@ class Evidence:
             pacing_gaps=table["pacing_gaps"],
             pacing_variation=table["pacing_variation"],
             window_filled=filled,
-            zero_windows=table["zero_windows"],
             round_trips=round_trips,
             packets=table["data_packets"],
             late=late_packets(table),

@@ -102,6 +102,7 @@ REGISTRY: dict[str, EngineEntry] = {
         SIMULATION,
         "within its 95 % intervals; the reference for the other engines",
         any_packet_size=True,
+        look=("blue", 0),
     ),
     "mean-field": EngineEntry(
         "tcpcast.engines.mean_field",
@@ -111,6 +112,7 @@ REGISTRY: dict[str, EngineEntry] = {
         POPULATION,
         "populations too large for engine packet; its warnings name the limits",
         runs_by_default=False,
+        look=("green", 1),
     ),
     "fixed-point": EngineEntry(
         "tcpcast.engines.fixed_point",
@@ -120,6 +122,7 @@ REGISTRY: dict[str, EngineEntry] = {
         FIXED_POINT,
         "if it converges; otherwise the values are marked, with the test that failed",
         runs_by_default=False,
+        look=("sky", 2),
     ),
     "kernel": EngineEntry(
         "tcpcast.engines.kernel",
@@ -130,6 +133,7 @@ REGISTRY: dict[str, EngineEntry] = {
         "within its 95 % intervals; not trusted if the machine was too busy",
         runs_by_default=False,
         any_packet_size=True,
+        look=("black", 3),
     ),
     "trace": EngineEntry(
         "tcpcast.engines.capture",
@@ -138,6 +142,7 @@ REGISTRY: dict[str, EngineEntry] = {
         'traffic of kind "capture"',
         CAPTURES,
         "values that one capture point can measure; its warnings name the limits",
+        look=("black", 4),
     ),
 }
 

@@ -55,7 +55,9 @@ class EngineEntry:
 
     ``family`` is one of :data:`FAMILIES`. ``trust`` states when its values can be trusted, for an
     engine without a row in :data:`tcpcast.models.domain.DOMAINS`. ``any_packet_size`` is True if
-    classes may differ in packet size.
+    classes may differ in packet size. ``look`` is the colour in figures, a name in
+    :data:`tcpcast.report.palette.COLOUR_NAMES`, and the index of the marker of observed or of the
+    dash pattern of calculated values; None for engines of other packages.
     """
 
     module: str
@@ -66,6 +68,7 @@ class EngineEntry:
     trust: str = ""
     runs_by_default: bool = True
     any_packet_size: bool = False
+    look: tuple[str, int] | None = None
 
     def trust_text(self, name: str) -> str:
         """Return the conditions for trusting an engine: its ``trust``, or its domain."""

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from tcpcast.engines import REGISTRY
+from tcpcast.scenario.modern_tcp import get_congestion_control
+from tcpcast.scenario.tcp import STACKS
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
@@ -20,28 +24,16 @@ REFERENCE = "#666666"
 MARKERS = "os^Dv"
 LINES: tuple[Any, ...] = ("-", "--", "-.", ":", (0, (6, 1.5, 1.5, 1.5)), (0, (3, 1, 1, 1, 1, 1)))
 
-_ENGINES: dict[str, tuple[str, Any]] = {
-    "packet": (BLUE, "o"),
-    "mean-field": (GREEN, "s"),
-    "fixed-point": (SKY, "^"),
-    "kernel": (BLACK, "D"),
-    "trace": (BLACK, "v"),
-    "engset": (VERMILION, "-"),
-    "restart-sqrt": (PURPLE, "--"),
-    "fair-share": (ORANGE, "-."),
-    "overload-bound": (BLACK, ":"),
-    "pftk": (VERMILION, "-"),
-    "cubic-response": (PURPLE, "--"),
-    "bbr-bound": (ORANGE, "-."),
-    "mathis": (GREEN, ":"),
-    "parallel": (SKY, LINES[4]),
-    "pftk-approx": (VERMILION, ":"),
-    "td-only": (BLACK, "--"),
-    "parallel-cumulative": (SKY, LINES[5]),
-    "short": (VERMILION, "-"),
-    "cardwell": (PURPLE, "--"),
+COLOUR_NAMES = {
+    "blue": BLUE,
+    "green": GREEN,
+    "sky": SKY,
+    "vermilion": VERMILION,
+    "purple": PURPLE,
+    "orange": ORANGE,
+    "black": BLACK,
 }
-"""Colour of each engine, and the marker of observed or the dash pattern of calculated values."""
+"""Colours in the rows of the registry of engines."""
 
 _OTHER = (0, (2, 1))
 """Dash pattern of formulas of other packages."""
@@ -50,21 +42,24 @@ _CONTROLS = {"cubic": BLUE, "bbr": VERMILION, "reno": GREEN, "bbr3": ORANGE, "dc
 """Colour of each congestion control."""
 
 
-def engine_look(name: str) -> tuple[str, Any]:
-    """Return the colour of an engine, and its marker or dash pattern.
-
-    Engines of other packages share the look of the reference lines.
-    """
-    return _ENGINES.get(name, (REFERENCE, "P"))
+def engine_colour(name: str) -> str:
+    """Return the colour of an engine; engines of other packages have that of reference lines."""
+    return str(engine_style(name, is_observed=True)["color"])
 
 
 def engine_style(name: str, *, is_observed: bool) -> dict[str, Any]:
     """Return the style of an engine's values: markers if observed, a line if calculated."""
-    colour, look = engine_look(name)
+    entry = REGISTRY.get(name)
+    look = None if entry is None else entry.look
+    colour = REFERENCE if look is None else COLOUR_NAMES[look[0]]
     if is_observed:
-        marker = look if look in {*MARKERS, "P"} else "o"
+        marker = "P" if look is None else MARKERS[look[1] % len(MARKERS)]
         return {"color": colour, "marker": marker, "linestyle": "none", "markersize": 3.2}
-    return {"color": colour, "linestyle": _OTHER if look == "P" else look, "linewidth": 1.8}
+    return {
+        "color": colour,
+        "linestyle": _OTHER if look is None else LINES[look[1]],
+        "linewidth": 1.8,
+    }
 
 
 def line_style(index: int, colours: Sequence[str] = COLOURS) -> dict[str, Any]:
@@ -84,6 +79,5 @@ def class_styles(groups: Iterable[Population]) -> dict[str, dict[str, Any]]:
 
 
 def stack_colour(name: str) -> str | None:
-    """Return the colour of the congestion control that a stack's name contains, or None."""
-    words = name.split("-")
-    return next((colour for control, colour in _CONTROLS.items() if control in words), None)
+    """Return the colour of a stack's congestion control, or None if no stack has this name."""
+    return _CONTROLS.get(get_congestion_control(name)) if name in STACKS else None

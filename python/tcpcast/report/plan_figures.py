@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tcpcast.answer import Metric
+from tcpcast.engines.registry import CONTROLS
 from tcpcast.report import population_figures, streams
 from tcpcast.report.chart import (
     OBSERVED,
@@ -69,8 +70,6 @@ _MODELS = {
     "bbr": "BBR\u2019s bound",
 }
 """Labels of the model curves in plans for one path, by column."""
-_ENGINES = {"cubic": "cubic-response", "bbr": "bbr-bound"}
-"""Engines of the model curves whose columns have other names."""
 _AT_MODEL = {"color": BLACK, "linewidth": 0.8, "linestyle": "--"}
 _DIAMOND: Style = {"color": BLACK, "marker": "D", "linestyle": "none", "zorder": 20}
 _POINTS = "packet (simulated), 95 % interval"
@@ -139,7 +138,7 @@ def _crossing_panel(plan: Plan, metric: str, target: float) -> Panel:
 def _style(column: str) -> Style:
     """Return the style of a model curve: its engine's, or the first one for a population."""
     name = column.removesuffix("_bps")
-    engine = _ENGINES.get(name, name)
+    engine = CONTROLS.get(name, name)
     return engine_style(engine if name in _MODELS else "engset", is_observed=False)
 
 

@@ -13,7 +13,7 @@ from tcpcast.report.chart import (
     points_of,
     setup_text,
 )
-from tcpcast.report.palette import BLACK, GREEN, engine_look
+from tcpcast.report.palette import BLACK, GREEN, engine_colour
 from tcpcast.report.plan import plan_verdict
 from tcpcast.report.quantity import amount_text, scale_of_unit
 
@@ -58,11 +58,11 @@ def _rate_panel(plan: Plan, link_bps: float, x: Axis) -> Panel:
     series: list[Drawable] = []
     if "pftk_bps" in curve:
         # A broad line stays visible if the other curve covers its centre.
-        broad = {"color": engine_look("pftk")[0], "linewidth": 5, "alpha": 0.5}
+        broad = {"color": engine_colour("pftk"), "linewidth": 5, "alpha": 0.5}
         series.append(Series(n, curve["pftk_bps"] / scale.factor, "n times PFTK", broad))
     (name,) = curve.keys() & _MODELS.keys()
     words = "1 flow fills the link" if plan.value == 1 else f"{plan.value:,.0f} flows fill the link"
-    colour = {"color": engine_look(_ENGINES[name])[0]}
+    colour = {"color": engine_colour(_ENGINES[name])}
     point = {"color": BLACK, "marker": "o", "linestyle": "none", "zorder": 3}
     series += [
         Series(n, curve[name] / scale.factor, _MODELS[name], colour),

@@ -27,6 +27,7 @@ FORMULAS: dict[str, Formula] = {
         family=USERS,
         trust="rates; loss up to 1 %, queue below the buffer",
         source="TCP-Engset, revisited: eq. 1 to 12",
+        look=("vermilion", 0),
     ),
     "mathis": Formula(
         _PATH,
@@ -36,6 +37,7 @@ FORMULAS: dict[str, Formula] = {
         family=PATH,
         source="Mathis, Semke, Mahdavi, Ott 1997; PFTK (20)",
         accepts_measured=True,
+        look=("green", 3),
     ),
     "td-only": Formula(
         _PATH,
@@ -45,6 +47,7 @@ FORMULAS: dict[str, Formula] = {
         family=PATH,
         source="PFTK (18), (19)",
         accepts_measured=True,
+        look=("black", 1),
     ),
     "pftk-approx": Formula(
         _PATH,
@@ -54,6 +57,7 @@ FORMULAS: dict[str, Formula] = {
         family=PATH,
         source="PFTK (32)",
         accepts_measured=True,
+        look=("vermilion", 3),
     ),
     "pftk": Formula(
         _PATH,
@@ -63,6 +67,7 @@ FORMULAS: dict[str, Formula] = {
         family=PATH,
         source="PFTK (31), Q of (23)",
         accepts_measured=True,
+        look=("vermilion", 0),
     ),
     "cubic-response": Formula(
         _PATH,
@@ -73,6 +78,7 @@ FORMULAS: dict[str, Formula] = {
         source="RFC 9438, sections 4.3 and 5",
         accepts_measured=True,
         stack="cubic",
+        look=("purple", 1),
     ),
     "bbr-bound": Formula(
         f"{_HERE}.bbr",
@@ -84,6 +90,7 @@ FORMULAS: dict[str, Formula] = {
         accepts_measured=True,
         stack="bbr",
         is_upper_bound=True,
+        look=("orange", 2),
     ),
     "parallel": Formula(
         _PARALLEL,
@@ -93,6 +100,7 @@ FORMULAS: dict[str, Formula] = {
         family=PATH,
         source="Damjanovic, Welzl, Telek, Heiss 2008: algorithm 1",
         accepts_measured=True,
+        look=("sky", 4),
     ),
     "parallel-cumulative": Formula(
         _PARALLEL,
@@ -102,6 +110,7 @@ FORMULAS: dict[str, Formula] = {
         family=PATH,
         source="Damjanovic, Welzl, Telek, Heiss 2008: algorithm 2",
         accepts_measured=True,
+        look=("sky", 5),
     ),
     "cardwell": Formula(
         f"{_HERE}.cardwell",
@@ -111,6 +120,7 @@ FORMULAS: dict[str, Formula] = {
         family=TRANSFERS,
         source="Cardwell, Savage, Anderson 2000: (25) without (4)",
         accepts_measured=True,
+        look=("purple", 1),
     ),
     "short": Formula(
         f"{_HERE}.short_transfers",
@@ -122,6 +132,7 @@ FORMULAS: dict[str, Formula] = {
         accepts_measured=True,
         controls=("reno", "cubic"),
         tabled=True,
+        look=("vermilion", 0),
     ),
     "restart-sqrt": Formula(
         _LOOP,
@@ -133,6 +144,7 @@ FORMULAS: dict[str, Formula] = {
         source="Baccelli, Hong, Liu 2001: (1)",
         accepts_measured=True,
         stack="max-plus-reno",
+        look=("purple", 1),
     ),
     "fair-share": Formula(
         _LOOP,
@@ -144,6 +156,7 @@ FORMULAS: dict[str, Formula] = {
         source="Baccelli, Hong, Liu 2001: (2)",
         accepts_measured=True,
         stack="max-plus-reno",
+        look=("orange", 2),
     ),
     "overload-bound": Formula(
         _LOOP,
@@ -156,6 +169,7 @@ FORMULAS: dict[str, Formula] = {
         accepts_measured=True,
         stack="max-plus-reno",
         is_upper_bound=True,
+        look=("black", 3),
     ),
 }
 """Every formula engine, in the order of the report's columns."""
