@@ -23,27 +23,27 @@ if TYPE_CHECKING:
     from tcpcast.captures.table import Table
 
 LIMITS: dict[str, Callable[[Gains], list[Remedy]]] = {
-    "application": recommendations.application,
-    "receiver_window": recommendations.receiver_window,
-    "send_buffer": recommendations.send_buffer,
-    "slow_start": recommendations.slow_start,
-    "congestion_window": recommendations.congestion_window,
-    "loss_recovery": recommendations.loss_recovery,
-    "timeout": recommendations.timeout,
-    "bottleneck": recommendations.bottleneck,
-    "unknown": recommendations.unknown,
+    "application": recommendations.remedies_for_application,
+    "receiver_window": recommendations.remedies_for_receiver_window,
+    "send_buffer": recommendations.remedies_for_send_buffer,
+    "slow_start": recommendations.remedies_for_slow_start,
+    "congestion_window": recommendations.remedies_for_congestion_window,
+    "loss_recovery": recommendations.remedies_for_loss_recovery,
+    "timeout": recommendations.remedies_for_timeout,
+    "bottleneck": recommendations.remedies_for_bottleneck,
+    "unknown": recommendations.remedies_for_unknown,
 }
 """States of the sender, and the functions that return their remedies."""
 
 CAUSES: dict[str, Callable[[Gains], list[Remedy]]] = {
-    verdict.APPLICATION: findings.application,
-    verdict.PACING: findings.pacing,
-    verdict.RECEIVER: recommendations.receiver_window,
-    verdict.SHORT_TRANSFER: recommendations.slow_start,
-    verdict.REORDERING: findings.reordering,
-    verdict.POLICER: findings.policer,
-    verdict.LINK: findings.link,
-    verdict.LOSS: recommendations.loss_recovery,
+    verdict.APPLICATION: findings.remedies_for_application,
+    verdict.PACING: findings.remedies_for_pacing,
+    verdict.RECEIVER: recommendations.remedies_for_receiver_window,
+    verdict.SHORT_TRANSFER: recommendations.remedies_for_slow_start,
+    verdict.REORDERING: findings.remedies_for_reordering,
+    verdict.POLICER: findings.remedies_for_policer,
+    verdict.LINK: findings.remedies_for_link,
+    verdict.LOSS: recommendations.remedies_for_loss_recovery,
 }
 """Causes with evidence, and the functions that return the evidence and the remedy."""
 
@@ -51,7 +51,7 @@ ALSO = 0.2
 """Minimum share of the time of a second limit that is named."""
 
 
-class Limited(NamedTuple):
+class NamedLimit(NamedTuple):
     """The limit of a direction: its key, its share of the time, and the remedy.
 
     ``share`` is a text, "" if unknown; ``also`` names a second limit with a large share, or is "".
@@ -63,7 +63,7 @@ class Limited(NamedTuple):
     remedy: Remedy
 
 
-def limit_of_each_direction(table: Table) -> list[Limited]:
+def limit_of_each_direction(table: Table) -> list[NamedLimit]:
     """Return the limit of each row of ``connections``, which must contain ``limited_by``.
 
     A cause with evidence takes precedence over the sender's state with the largest share of the
@@ -81,7 +81,7 @@ def limit_of_each_direction(table: Table) -> list[Limited]:
             shares = [("", "")] * rows.size if of_cause else _share_sentences(part, limit)
             found = zip(rows.tolist(), shares, remedy(Gains.of(part)), strict=True)
             for row, share, each in found:
-                result[row] = Limited(limit, *share, each)
+                result[row] = NamedLimit(limit, *share, each)
     return result
 
 
@@ -93,7 +93,7 @@ def advice(table: Table, services: Table | None = None) -> np.ndarray[Any, Any]:
     said = np.full(table["src"].size, "", dtype=object)
     if "limited_by" not in table:
         return said
-    more = findings.return_path(table)
+    more = findings.return_path_remarks(table)
     for row, (limit, share, also, remedy) in enumerate(limit_of_each_direction(table)):
         start = " ".join(filter(None, (LIMIT_NAMES[limit], share, also and f"({also})")))
         said[row] = f"Limited by: {start}{remedy.evidence}{remedy.rest}{more[row]}"
