@@ -3,7 +3,7 @@
 Files are compared by device and inode, so another name or a link of the same file counts.
 
 A process that answers questions of others (``tcpcast mcp``) restricts its files with
-:func:`restrict`: it then reads only below some folders, and writes nothing.
+:func:`restrict_process`: it then reads only below some folders, and writes nothing.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _refusal = ""
 """Reason and advice of the error for a file elsewhere."""
 
 
-def restrict(*folders: str | os.PathLike[str], refusal: str) -> None:
+def restrict_process(*folders: str | os.PathLike[str], refusal: str) -> None:
     """Restrict this process, until it ends, to files below ``folders``; it can write no file.
 
     Parameters

@@ -40,8 +40,7 @@ SHORTEST_GROWTH, LONGEST_GROWTH = 1.5, 2.0
 of which may find a half-width that is small by chance; the maximum limits the excess."""
 
 TOO_SHORT_Z = 2.576
-"""Lag-1 correlation, in standard errors, above which units are correlated; 0.5 % of independent
-metrics exceed it."""
+"""Limit of the lag-1 correlation, in standard errors; 0.5 % of independent metrics exceed it."""
 
 TOO_SHORT_LEVEL = 0.02
 """Share of answers with independent units that may be reported as too short. With a separate test

@@ -11,7 +11,7 @@ from tcpcast.cli import main
 from tcpcast.errors import DomainError, NotApplicable
 from tcpcast.plan import plan_buffer, verification
 from tcpcast.report.plan import plan_parts
-from tcpcast.report.text import text as as_text
+from tcpcast.report.text import plain_text as as_text
 from tcpcast.scenario import Scenario, load
 
 if TYPE_CHECKING:

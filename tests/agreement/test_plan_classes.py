@@ -21,7 +21,7 @@ from tcpcast.plan import (
 from tcpcast.plan.varied_classes import select_varied_classes
 from tcpcast.plan.verification import merge_run_warnings
 from tcpcast.report.plan import plan_parts
-from tcpcast.report.text import text as as_text
+from tcpcast.report.text import plain_text as as_text
 from tcpcast.scenario import Scenario, load
 
 if TYPE_CHECKING:

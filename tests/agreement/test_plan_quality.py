@@ -14,7 +14,7 @@ from tcpcast.errors import DomainError, NotApplicable, UnknownEngine
 from tcpcast.plan import plan_quality, verification
 from tcpcast.plan.population_search import MIN_FILES, SEARCHED, VERIFIED
 from tcpcast.report.plan import plan_parts
-from tcpcast.report.text import text as as_text
+from tcpcast.report.text import plain_text as as_text
 from tcpcast.scenario import Scenario
 
 if TYPE_CHECKING:

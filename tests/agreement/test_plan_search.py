@@ -14,7 +14,7 @@ from tcpcast.plan.monotone_fit import MeasuredPoint, fit_target_crossing
 from tcpcast.plan.search import UNDECIDED, SearchGoal, solve_from_start
 from tcpcast.plan.verification import PlanSimulations, note_excess_scatter
 from tcpcast.report.plan import plan_parts
-from tcpcast.report.text import text as as_text
+from tcpcast.report.text import plain_text as as_text
 from tcpcast.scenario import Scenario, load
 
 if TYPE_CHECKING:

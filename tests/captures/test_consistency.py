@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 import tcpcast
 from replays import simulated
-from tcpcast.captures import rows
+from tcpcast.captures import iter_plain_rows
 from tcpcast.captures.advice import advice
 from tcpcast.captures.congestion_control import BBR, UNKNOWN
 
@@ -136,7 +136,7 @@ def text_errors(row: dict[str, Any], text: str) -> Iterator[str]:
 def contradictions(capture: Capture) -> list[str]:
     table = capture.connections
     messages = []
-    for row, text in zip(rows(table), advice(table).tolist(), strict=True):
+    for row, text in zip(iter_plain_rows(table), advice(table).tolist(), strict=True):
         errors = [
             *share_errors(row),
             *count_errors(row),

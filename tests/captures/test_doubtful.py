@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 import tcpcast
 from tcpcast.captures.replay import replay
-from tcpcast.report.text import text
+from tcpcast.report.text import plain_text
 from tcpcast.report.trace import capture_parts, json_lines
 
 ROOT = Path(__file__).parents[2]
@@ -70,7 +70,7 @@ def test_single_packet_has_no_rate() -> None:
     (reported,) = json.loads("".join(json_lines([result])))["captures"]
     (row,) = reported["connections"]
     assert [row[name] for name in rates] == [None] * 3
-    output = text(capture_parts(result))
+    output = plain_text(capture_parts(result))
     assert "1 data packet, 237 B" in output
     assert "bit/s" not in output.split("sent")[1]
     with pytest.raises(tcpcast.CaptureError, match="no scenario can be derived"):
@@ -109,7 +109,7 @@ def test_missing_pure_acks_withhold_the_rtt() -> None:
     assert row["rtt_withheld"]
     assert math.isnan(row["rtt_mean_s"])
     assert any("pure acks are missing" in warning for warning in result.warnings)
-    output = " ".join(text(capture_parts(result)).split())
+    output = " ".join(plain_text(capture_parts(result)).split())
     assert "no mean: acks without data are missing from the capture" in output
 
 

@@ -17,7 +17,7 @@ from tcpcast.report.figure_titles import class_title, flow_names
 from tcpcast.report.figures import iter_figures
 from tcpcast.report.palette import class_styles, stack_colour
 from tcpcast.report.quantity import UNTRUSTED, scale_of
-from tcpcast.report.sweep_cells import Cells, swept_key
+from tcpcast.report.sweep_cells import MetricGrid, swept_key
 from tcpcast.report.sweep_titles import title
 
 from cli.made_up import calculated, simulated
@@ -128,15 +128,15 @@ def test_flows_are_named_by_their_class() -> None:
 Values = st.lists(st.floats(1e5, 1e9), min_size=2, max_size=6)
 
 
-def curve(values: list[float], half: float, marks: list[str] | None = None) -> Cells:
+def curve(values: list[float], half: float, marks: list[str] | None = None) -> MetricGrid:
     value = np.array(values)
     low, high = value * (1 - half), value * (1 + half)
     empty = np.full(value.shape, "", dtype=np.object_)
     given_marks = empty if marks is None else np.array(marks, dtype=np.object_)
-    return Cells("packet", True, value, low, high, given_marks, empty)
+    return MetricGrid("packet", True, value, low, high, given_marks, empty)
 
 
-def message(cells: Cells, levels: list[float] | None = None) -> tuple[str, float]:
+def message(cells: MetricGrid, levels: list[float] | None = None) -> tuple[str, float]:
     x = swept_key(KEY, [0.001 * (row + 1) for row in range(cells.value.size)], "ratio", "1")
     scale = scale_of(METRIC, float(cells.value.max()))
     return title(METRIC, [cells], [x], scale, levels or []), scale.factor

@@ -15,9 +15,9 @@ from tcpcast.engines.file_goodput import (
     goodput_tail_table,
 )
 from tcpcast.report import figures
-from tcpcast.report.goodput_figures import distribution, shown_goodput_range
+from tcpcast.report.goodput_figures import goodput_density, shown_goodput_range
 from tcpcast.report.run import run_parts
-from tcpcast.report.text import text as plain
+from tcpcast.report.text import plain_text as plain
 
 from cli.made_up import calculated, simulated
 
@@ -73,7 +73,7 @@ def test_engine_without_file_goodput_is_left_out_of_comparison() -> None:
 @pytest.mark.parametrize("spread", [0.8, 0.01])
 def test_file_goodput_figure_matches_recorded_counts(spread: float) -> None:
     answer = with_files(simulated(), files(spread=spread))
-    edges, density = distribution(answer)
+    edges, density = goodput_density(answer)
     widths = np.diff(np.log(edges)) / np.log(1.01)
     assert 0.99 < float(density @ widths) <= 1.0 + 1e-9
     middle = edges[np.searchsorted(np.cumsum(density * widths), 0.5)]

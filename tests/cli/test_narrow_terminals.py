@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from tcpcast.cli import main
 from tcpcast.cli.commands import COMMANDS
 from tcpcast.report.document import Column, Table
-from tcpcast.report.text import text
+from tcpcast.report.text import plain_text
 from tcpcast.report.trace import capture_parts
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ def test_no_command_splits_a_word(
 def test_addresses_of_a_capture_are_complete(path: Path, width: int) -> None:
     capture = read(path)
     parts = capture_parts(capture, verdict=False)
-    narrow, wide = (words(text(parts, size)) for size in (width, UNLIMITED))
+    narrow, wide = (words(plain_text(parts, size)) for size in (width, UNLIMITED))
     table = capture.connections
     assert {*table["src"].tolist(), *table["dst"].tolist()} <= narrow
     assert narrow <= wide
@@ -86,7 +86,7 @@ def test_a_cell_is_wrapped_only_between_words(cells: list[list[str]], width: int
     rows = [" ".join(cell) for cell in cells]
     columns = [Column("name", rows, False), Column("more", rows, False, min_width=10)]
     ends = [(cell[0], cell[-1]) for cell in cells]
-    shown = text([Table(columns, ends=ends)], width)
+    shown = plain_text([Table(columns, ends=ends)], width)
     assert {word for cell in cells for word in cell} <= set(shown.split())
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from tcpcast.cli import main
 from tcpcast.report import figures
-from tcpcast.report.chart import wrapped
+from tcpcast.report.chart_text import wrap_text
 from tcpcast.report.figures import iter_figures
 
 from cli.made_up import simulated
@@ -128,4 +128,4 @@ def test_inline_svg_has_coordinates_with_two_decimals(scenario: Scenario) -> Non
 
 
 def test_wrapping_keeps_hyphenated_names_and_percentages() -> None:
-    assert wrapped("a link of linux-cubic, 1 %", 18) == "a link of\nlinux-cubic, 1\u00a0%"
+    assert wrap_text("a link of linux-cubic, 1 %", 18) == "a link of\nlinux-cubic, 1\u00a0%"

@@ -15,7 +15,7 @@ from tcpcast.plan import Plan
 from tcpcast.plan.search import SearchResult
 from tcpcast.report.plan import columns_table, plan_parts
 from tcpcast.report.plan_figures import plan_figure
-from tcpcast.report.text import text as as_text
+from tcpcast.report.text import plain_text as as_text
 
 from cli.made_up import simulated
 

@@ -12,7 +12,7 @@ from tcpcast import plan as planning
 from tcpcast.cli import main
 from tcpcast.plan import Plan
 from tcpcast.report.plan import plan_parts, quantity_text
-from tcpcast.report.text import text as as_text
+from tcpcast.report.text import plain_text as as_text
 
 if TYPE_CHECKING:
     from pathlib import Path

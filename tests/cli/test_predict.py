@@ -18,7 +18,7 @@ from tcpcast.path import run_size
 from tcpcast.path.options import CURVE_POINTS, PathOptions, expand_points, make_loss_curve_points
 from tcpcast.path.prediction import select_path_formulas
 from tcpcast.report.document import Column, Paragraph, Table
-from tcpcast.report.text import text
+from tcpcast.report.text import plain_text
 from tcpcast.scenario import Scenario
 from tcpcast.scenario.traffic import KINDS
 
@@ -609,12 +609,12 @@ def test_unwritable_plot_directory_exits_3(tmp_path: Path, capsys: Capture) -> N
 
 def test_text_aligns_columns_and_indents_paragraphs() -> None:
     models = Column("a\nmodel", ["x", "long one"], right=False)
-    assert text([Table([models, Column("rate", ["1", "22"])])]).splitlines() == [
+    assert plain_text([Table([models, Column("rate", ["1", "22"])])]).splitlines() == [
         " a",
         " model     rate",
         "────────────────",
         " x            1",
         " long one    22",
     ]
-    wrapped = text([Paragraph("one two three four five six seven", mark=" ! ")], 20)
+    wrapped = plain_text([Paragraph("one two three four five six seven", mark=" ! ")], 20)
     assert wrapped.splitlines() == [" ! one two three", "   four five six", "   seven"]

@@ -14,7 +14,7 @@ from tcpcast.report.quantity import (
     scale_of,
     value_text,
 )
-from tcpcast.report.summary import describe
+from tcpcast.report.summary import describe_scenario
 from tcpcast.scenario import load
 
 
@@ -108,4 +108,4 @@ def test_large_amounts_have_no_exponent() -> None:
     assert amount_text(1e16, "bit/s") == "10,000,000 Gbit/s"
     assert amount_text(86400.0, "s") == "86,400 s"
     large = load("local-loop", changes={"network.bottleneck.buffer": "2000000pkt"})
-    assert "buffer 2,000,000 packets" in describe(large)
+    assert "buffer 2,000,000 packets" in describe_scenario(large)

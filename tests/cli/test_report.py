@@ -123,7 +123,7 @@ def test_markdown_code_fence_is_longer_than_content() -> None:
 
 
 def test_text_report_escapes_control_characters() -> None:
-    shown = text.text(all_parts(HOSTILE), 60)
+    shown = text.plain_text(all_parts(HOSTILE), 60)
     assert "\x1b" not in shown
     assert "\\x1b]0;t\\x07\\u202e" in shown
 
@@ -354,7 +354,7 @@ def test_limit_shares_are_weighted_by_duration() -> None:
             table[name] = np.array([1.0 if name == f"share_{limit}" else 0.0])
     table = all_directions([one, two])
     assert limit_shares(table)[:2] == [("timeout", 0.75), ("application", 0.25)]
-    verdict = text.text(verdict_parts([one, two], 20))
+    verdict = text.plain_text(verdict_parts([one, two], 20))
     assert verdict.index("1. Timeouts: 1 direction") < verdict.index("2. Application:")
 
 

@@ -10,7 +10,7 @@ import pytest
 from tcpcast.cli import main
 from tcpcast.cli.commands import PAPERS
 from tcpcast.papers import find_paper_packages
-from tcpcast.report.text import layout_lines, text
+from tcpcast.report.text import layout_lines, plain_text
 from tcpcast_papers.page import write
 from tcpcast_papers.report import Report
 from tcpcast_papers.reproduction import Cause, Printed, Row, Section, Tolerance
@@ -76,7 +76,7 @@ def test_json_has_verdict_and_explanation_per_row(
 
 @pytest.mark.parametrize("width", [80, 130])
 def test_summary_lists_differences_with_reasons(width: int) -> None:
-    lines = text(report(AGREES, EXPLAINED, DIFFERS).parts(), width).splitlines()
+    lines = plain_text(report(AGREES, EXPLAINED, DIFFERS).parts(), width).splitlines()
     summary = " ".join(" ".join(lines).split())
     assert (
         "Explained by the phase of the loop, with the value before and after that change: "
@@ -99,7 +99,7 @@ def test_additional_columns_are_shown_if_terminal_is_wide(
     (part,) = result.sections
     part.others = ("fixed point", "every flow")
     part.rows = [replace(row, others=(417.3, None), withheld=(True, False)) for row in part.rows]
-    shown_text = text(result.parts(), width)
+    shown_text = plain_text(result.parts(), width)
     assert ("65 files" in shown_text, "417.3" in shown_text) == (bool(noted), bool(shown))
     assert ("(417.3)" in shown_text) == bool(shown)
     (row, *_) = result.to_json()["sections"][0]["rows"]

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def report_text(answers: list[Answer], width: int, scenario: Scenario | None = None) -> str:
-    return text.text(run_parts(compare_all(answers), scenario), width)
+    return text.plain_text(run_parts(compare_all(answers), scenario), width)
 
 
 WIDE = """\

@@ -17,11 +17,11 @@ import numpy as np
 import pytest
 import tcpcast
 from tcpcast import captures
-from tcpcast.captures import rows
-from tcpcast.captures.table import endpoint
+from tcpcast.captures import iter_plain_rows
+from tcpcast.captures.table import endpoint_text
 from tcpcast.cli import main
 from tcpcast.report import text as layout
-from tcpcast.report.text import layout_lines, text
+from tcpcast.report.text import layout_lines, plain_text
 from tcpcast.report.trace import capture_parts, worst_first
 
 if TYPE_CHECKING:
@@ -161,10 +161,10 @@ def test_bar_length_depends_on_terminal_width(
 @pytest.mark.parametrize("width", [60, 80, 100, 132])
 def test_long_addresses_are_complete(width: int) -> None:
     capture = tcpcast.trace(TRANSFER)
-    source = endpoint("2001:db8:1111:2222:3333:4444:5555:6666", 40000)
+    source = endpoint_text("2001:db8:1111:2222:3333:4444:5555:6666", 40000)
     capture.connections["src"] = np.array([source])
-    capture.connections["dst"] = np.array([endpoint("2001:db8::1", 443)])
-    lines = text(capture_parts(capture, verdict=False), width).splitlines()
+    capture.connections["dst"] = np.array([endpoint_text("2001:db8::1", 443)])
+    lines = plain_text(capture_parts(capture, verdict=False), width).splitlines()
     rows = [line for line in lines if line.startswith(f" {source}")]
     assert len(rows) == (5 if width < 80 else 2 if width < 100 else 1)
     assert sum("[2001:db8::1]:443" in line for line in lines) == len(rows)
@@ -210,8 +210,8 @@ def test_layout_time_is_linear_in_rows(
     monkeypatch.setattr(layout, "column_width", count_call)
     assert len(list(layout_lines(capture_parts(capture), 80))) > 2000
     assert calls < 100
-    (row,) = rows(tcpcast.trace(TRANSFER).connections)
-    assert list(rows(capture.connections)) == 2000 * [row]
+    (row,) = iter_plain_rows(tcpcast.trace(TRANSFER).connections)
+    assert list(iter_plain_rows(capture.connections)) == 2000 * [row]
 
 
 def test_every_connection_column_is_documented() -> None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 import tcpcast
-from tcpcast.captures.curves import curves
+from tcpcast.captures.curves import model_curves
 from tcpcast.cli import main
 from tcpcast.report.trace_figures import plot
 from tcpcast.report.trace_figures.direction_data import (
@@ -291,7 +291,7 @@ def test_model_figure_shows_intervals_and_curves() -> None:
     assert legend(axes) == [
         "no timeout (4)", "single timeouts (2)", "two in sequence (2)", "four or more (2)",
     ]  # fmt: skip
-    assert {text.get_text() for text in axes.texts} <= set(curves(np.array([0.01]), PATH))
+    assert {text.get_text() for text in axes.texts} <= set(model_curves(np.array([0.01]), PATH))
     full, _, td_only = axes.lines[-3:]
     across, packets = np.asarray(full.get_xdata(), dtype=float), np.asarray(full.get_ydata())
     model = tcpcast.models.pftk.throughput(

@@ -11,7 +11,7 @@ import pytest
 import tcpcast
 from tcpcast.captures.models import CALLED, model_results
 from tcpcast.cli import main
-from tcpcast.report.text import text
+from tcpcast.report.text import plain_text
 from tcpcast.report.trace_models import model_parts
 
 if TYPE_CHECKING:
@@ -49,7 +49,9 @@ def test_models_option_prints_line_per_model(
 def test_directions_without_loss_are_summarized() -> None:
     capture = tcpcast.trace(TRANSFER)
     capture.connections["loss_indication_ratio"] = np.array([0.0])
-    line = text(model_parts(capture.connections, model_results(capture, np.array([0])), 1)).strip()
+    line = plain_text(
+        model_parts(capture.connections, model_results(capture, np.array([0])), 1)
+    ).strip()
     assert line == "1 direction has no loss indication, so models of loss do not apply"
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 import tcpcast
-from tcpcast.captures import rows
+from tcpcast.captures import iter_plain_rows
 from tcpcast.captures.advice import CAUSES, LIMITS, advice
 from tcpcast.captures.groups import WAYS
 from tcpcast.captures.headline import limit_bytes
@@ -57,7 +57,7 @@ def capture_with_limits(*shares: dict[str, float]) -> Capture:
 
 
 def text(capture: Capture, width: int, **more: Any) -> list[str]:
-    return on_terminal.text(capture_parts(capture, **more), width).splitlines()
+    return on_terminal.plain_text(capture_parts(capture, **more), width).splitlines()
 
 
 def trace(*arguments: object) -> int:
@@ -86,7 +86,7 @@ def test_limit_has_one_name_in_all_places(limit: str) -> None:
     assert any(re.match(rf" limited by +{name} +100 %", line) for line in lines)
     assert advice(capture.connections)[0].startswith(f"Limited by: {name}")
     assert f"limited by {with_article(limit)}" in verdict or limit == "unknown"
-    (summed,) = rows(limit_bytes(capture.connections))
+    (summed,) = iter_plain_rows(limit_bytes(capture.connections))
     assert summed["limit"] == limit
 
 

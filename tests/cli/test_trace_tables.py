@@ -14,8 +14,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 import tcpcast
-from tcpcast.captures import rows
-from tcpcast.captures.selection import TABLES, restrict_to_directions, rows_of_direction, tables
+from tcpcast.captures import iter_plain_rows
+from tcpcast.captures.selection import (
+    TABLES,
+    restrict_to_directions,
+    rows_of_direction,
+    tables_by_name,
+)
 from tcpcast.cli import main
 from tcpcast.report.parquet import write_parquet
 
@@ -31,7 +36,7 @@ TRANSFER = ROOT / "crates" / "trace" / "tests" / "data" / "transfer.pcap.gz"
 def capture_with_two_directions() -> Capture:
     """Return a capture with two directions that differ only in their connection number."""
     capture = tcpcast.trace(TRANSFER)
-    for table in tables(capture).values():
+    for table in tables_by_name(capture).values():
         length = next(iter(table.values())).size
         for name, column in table.items():
             table[name] = np.concatenate([column, column])
@@ -48,7 +53,7 @@ NO_ROWS = ("services", "failed")
 
 @pytest.mark.parametrize("name", TABLES)
 def test_each_table_is_printed_as_csv_and_json(name: str, capsys: Output) -> None:
-    expected = tables(tcpcast.trace(TRANSFER))[name]
+    expected = tables_by_name(tcpcast.trace(TRANSFER))[name]
     assert main(["trace", str(TRANSFER), str(TRANSFER), "--table", name]) == 0
     csv_rows = list(csv.DictReader(io.StringIO(capsys.readouterr().out)))
     length = next(iter(expected.values())).size
@@ -60,7 +65,9 @@ def test_each_table_is_printed_as_csv_and_json(name: str, capsys: Output) -> Non
     more_tables = ["services", "failed"] if name == "connections" else []
     assert list(capture) == ["file", "verdict", "warnings", "rest", "limits", *more_tables, name]
     # The advice is an additional key of each row.
-    assert [{key: row[key] for key in expected} for row in capture[name]] == list(rows(expected))
+    assert [{key: row[key] for key in expected} for row in capture[name]] == list(
+        iter_plain_rows(expected)
+    )
 
 
 def test_unknown_table_is_rejected_with_suggestion(capsys: Output) -> None:
@@ -112,7 +119,7 @@ def test_parquet_files_equal_tables(tmp_path: Path, capsys: Output) -> None:
     assert main(["trace", str(TRANSFER), str(TRANSFER), "--parquet", str(tmp_path / "out")]) == 0
     out, err = capsys.readouterr()
     assert out.count("TCP segments") == 2
-    expected = tables(tcpcast.trace(TRANSFER))
+    expected = tables_by_name(tcpcast.trace(TRANSFER))
     for name in TABLES:
         path = tmp_path / "out" / f"{name}.parquet"
         assert f"tcpcast: wrote {path}\n" in err
@@ -127,7 +134,7 @@ def test_parquet_files_equal_tables(tmp_path: Path, capsys: Output) -> None:
                 since = frame[column].cast("int64").to_pylist()
                 assert since == 2 * values.astype(np.int64).tolist()
             else:
-                expected_values = [row[column] for row in rows(table)]
+                expected_values = [row[column] for row in iter_plain_rows(table)]
                 assert frame[column].to_pylist() == 2 * expected_values, column
 
 

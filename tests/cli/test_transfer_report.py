@@ -14,8 +14,8 @@ from tcpcast.compare import compare_all
 from tcpcast.report import figures
 from tcpcast.report.figures import plot
 from tcpcast.report.run import run_parts
-from tcpcast.report.summary import describe
-from tcpcast.report.text import text as plain
+from tcpcast.report.summary import describe_scenario
+from tcpcast.report.text import plain_text as plain
 from tcpcast.scenario import Scenario
 
 from cli.made_up import simulated
@@ -143,7 +143,7 @@ def test_summary_shows_size_as_typed(size: Any, expected: str) -> None:
     if isinstance(size, dict):
         tables["traffic"]["arrivals"] = {"distribution": "poisson", "rate": "20/s"}
         tables["run"] = {"duration": "10s"}
-    assert describe(Scenario.from_dict(tables)).startswith(expected)
+    assert describe_scenario(Scenario.from_dict(tables)).startswith(expected)
 
 
 def test_summary_and_report_show_return_path_and_marks() -> None:
@@ -207,7 +207,7 @@ def test_summary_shows_cross_traffic_rate_and_hop(
         "run": {"duration": "30s"},
         "cross": streams,
     }
-    assert expected in describe(Scenario.from_dict(tables))
+    assert expected in describe_scenario(Scenario.from_dict(tables))
 
 
 @pytest.mark.parametrize(
@@ -216,7 +216,7 @@ def test_summary_shows_cross_traffic_rate_and_hop(
 )
 def test_summary_shows_burst_as_typed(burst: str, expected: str) -> None:
     rate = {"network.bottleneck.rate": {"bucket": "20mbit", "burst": burst, "policer": True}}
-    assert expected in describe(tcpcast.load("policed-line", changes=rate))
+    assert expected in describe_scenario(tcpcast.load("policed-line", changes=rate))
 
 
 def test_completion_figure_shows_times_by_size(tmp_path: Path) -> None:

@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from capture_files import CAPTURES, TRANSFER, read
-from tcpcast.captures import rows, trace
+from tcpcast.captures import iter_plain_rows, trace
 from tcpcast.captures.advice import limit_keys
 from tcpcast.captures.headline import capture_verdict, captures_verdict, is_about_failures
 from tcpcast.captures.quantity_text import digits, percent, rate, size, time, volume
 from tcpcast.report.full_report import captures_document
 from tcpcast.report.html import html_page
 from tcpcast.report.markdown import markdown_page
-from tcpcast.report.text import text
+from tcpcast.report.text import plain_text
 from tcpcast.report.trace import capture_parts, json_lines
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ def seen_numbers(capture: Capture) -> set[str]:
     """Return the numbers of the report and the JSON document, without the verdict."""
     (document,) = capture.to_json()["captures"]
     advised = [row["advice"] for row in document["connections"]]
-    report = text(capture_parts(capture, verdict=False), 10_000)
+    report = plain_text(capture_parts(capture, verdict=False), 10_000)
     return numbers("\n".join([report, *advised, *shown_values(document)]))
 
 
@@ -106,7 +106,7 @@ def test_every_output_begins_with_the_verdict() -> None:
         "10.99.0.1:47174 sends 192 KiB to 10.99.0.2:5001 at 424 kbit/s with retransmissions, "
         "limited by the congestion window (71 % of the time; loss recovery 25 %)"
     )
-    assert text(capture_parts(capture), 10_000).splitlines()[0] == verdict
+    assert plain_text(capture_parts(capture), 10_000).splitlines()[0] == verdict
     document = captures_document([capture], "tcpcast report transfer.pcap.gz")
     assert markdown_page(document, "mark").count(verdict.replace("<", "&lt;")) == 1
     assert escape(verdict) in html_page(document, "mark")
@@ -120,7 +120,7 @@ def test_a_group_is_the_subject_if_flows_are_grouped(by: str) -> None:
     capture = trace(TRANSFER)
     groups = capture.groups(by)
     sentence = capture_verdict(capture, groups)
-    (group,) = rows(groups)
+    (group,) = iter_plain_rows(groups)
     ends = {"src": " from 10.99.0.1", "dst": " to 10.99.0.2"}
     for name, words in ends.items():
         assert (words in sentence) == (group[name] != "*")

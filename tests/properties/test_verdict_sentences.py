@@ -12,7 +12,7 @@ from tcpcast.answer import Answer, Metric
 from tcpcast.compare import compare_all
 from tcpcast.report.headline import MIN_ADVANTAGE, run_verdict, sweep_verdict
 from tcpcast.report.run import answer_tables
-from tcpcast.report.text import text
+from tcpcast.report.text import plain_text
 from tcpcast.scenario import Scenario
 
 NUMBER = re.compile(r"(?<![\w.])\d[\d,.]*\d|(?<![\w.])\d")
@@ -61,7 +61,7 @@ def test_verdict_of_a_run_uses_values_of_its_table(
     formula = Answer("pftk", metrics={name: Metric(value.value * ratio)})
     compared = compare_all([formula, simulated])
     sentence = run_verdict(compared, run_scenario)
-    shown = text([*answer_tables(compared, run_scenario)])
+    shown = plain_text([*answer_tables(compared, run_scenario)])
     cells = {number.rstrip(".,") for number in NUMBER.findall(shown.replace("–", " "))}
     assert sentence.count("pftk") == 1
     assert numbers_of(sentence) <= cells, (sentence, shown)
@@ -87,7 +87,7 @@ def test_classes_differ_only_if_their_intervals_are_disjoint(a: Metric, b: Metri
     assert ("no significant difference" in sentence) != disjoint
     if " of the link" in sentence:
         return  # the shares are checked below
-    shown = text([*answer_tables(compared, run_scenario)])
+    shown = plain_text([*answer_tables(compared, run_scenario)])
     cells = {number.rstrip(".,") for number in NUMBER.findall(shown.replace("–", " "))}
     assert numbers_of(sentence) <= cells, (sentence, shown)
 

@@ -281,7 +281,7 @@ fn constant_window_v_sends_packet_n_after_ack_of_packet_n_minus_v() {
         ack_times.push(back);
         rtt_sum += back - ready;
     }
-    let probes = run.flush_counters().unwrap();
+    let probes = run.update_counters().unwrap();
     assert!(ack_times.len() > 1000);
     assert_eq!(probes.counters.total_over_classes(ClassCell::RttSamples), ack_times.len() as u64);
     assert_eq!(probes.counters.total_over_classes(ClassCell::RttSum), rtt_sum);
@@ -346,7 +346,7 @@ fn packets_are_conserved_for_all_schemes_and_queues() {
                     let queue = FairQueue::new(fair(buffers, drop), Some(300));
                     let mut run = FixedPoint::new(&config, &point, queue, 0);
                     run.advance(until(30), &mut RunWatch::without_control());
-                    assert!(run.flush_counters().is_ok());
+                    assert!(run.update_counters().is_ok());
                     let (reference, cross) = (run.probes(), run.cross_probes());
                     for probes in [reference, cross] {
                         assert!(

@@ -75,7 +75,7 @@ impl<Q: QueueDiscipline + Send + Sync> Replication for FixedPoint<Q> {
     }
 
     fn flush(&mut self) -> Result<&Probes, ConservationError> {
-        self.flush_counters()
+        self.update_counters()
     }
 
     fn probes(&self) -> &Probes {

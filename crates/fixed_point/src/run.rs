@@ -342,7 +342,7 @@ impl<Q: QueueDiscipline> FixedPoint<Q> {
     ///
     /// # Errors
     /// Returns [`ConservationError`] if a packet is unaccounted for.
-    pub fn flush_counters(&mut self) -> Result<&Probes, ConservationError> {
+    pub fn update_counters(&mut self) -> Result<&Probes, ConservationError> {
         self.flush_queue();
         self.probes.reference.states = self.probes.reference.population.copy_until(self.now);
         self.probes.snapshot(self.now, true);

@@ -43,8 +43,8 @@ struct Simulation {
 /// Packets and ON times per source.
 type SourceColumns<'py> = (Bound<'py, PyArray1<u64>>, Bound<'py, PyArray1<u64>>);
 
-/// Number of slots, and columns: slot, group (class x number of kinds + kind), bucket, and number
-/// of files.
+/// The number of slots, followed by one array per column: slot, group (class x number of kinds +
+/// kind), bucket, and number of files.
 type GoodputColumns<'py> = (
     usize,
     Bound<'py, PyArray1<u64>>,

@@ -283,7 +283,7 @@ const COUNTS: &[NamedColumn<DirectionRow, u64>] = &[
     ("out_of_window", |row| row.direction.counts.out_of_window),
 ];
 
-/// Columns that may be unknown; NaN if absent.
+/// Columns whose values may be unknown; unknown values are NaN.
 const MEASURES: &[NamedColumn<DirectionRow, Option<f64>>] = &[
     ("duration_s", |row| row.direction.duration_s()),
     ("throughput_bps", |row| row.direction.throughput_bps()),
@@ -330,8 +330,8 @@ const FLAGS: &[NamedColumn<DirectionRow, bool>] = &[
     ("rtt_withheld", |row| row.direction.rtt.withheld),
 ];
 
-/// Maximum number of successive timeouts. If some retransmissions are not listed, the value is at
-/// least the deepest class with a timeout.
+/// Maximum number of successive timeouts. If some retransmissions are not listed, this is a lower
+/// bound, because the counters distinguish only a few numbers of successive timeouts.
 fn max_backoff_of_row(row: &DirectionRow) -> u64 {
     let kept = row
         .direction

@@ -23,12 +23,17 @@ from tcpcast.captures.failed import failed_table
 from tcpcast.captures.flows import select_directions
 from tcpcast.captures.groups import groups as grouped
 from tcpcast.captures.growth import window_growth_units
-from tcpcast.captures.headline import capture_verdict, captures_verdict, limit_bytes, transfers
+from tcpcast.captures.headline import (
+    capture_verdict,
+    captures_verdict,
+    directions_without_service,
+    limit_bytes,
+)
 from tcpcast.captures.model_rates import rate_columns
 from tcpcast.captures.models import model_errors, model_intervals, models
-from tcpcast.captures.requests import requests
-from tcpcast.captures.services import service_of_each_direction, services
-from tcpcast.captures.table import Table, columns, events, intervals, rounds
+from tcpcast.captures.requests import request_table
+from tcpcast.captures.services import service_of_each_direction, service_table
+from tcpcast.captures.table import Table, direction_table, event_table, interval_table, round_table
 from tcpcast.captures.verdict import cause_columns, columns_corrected_by_cause
 from tcpcast.errors import CaptureError
 from tcpcast.units import show
@@ -36,7 +41,7 @@ from tcpcast.units import show
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-__all__ = ["Capture", "Table", "document", "rows", "trace"]
+__all__ = ["Capture", "Table", "iter_plain_rows", "trace", "trace_document"]
 
 STANDARD_INPUT = "-"
 ROWS_AT_A_TIME = 1024
@@ -243,7 +248,7 @@ class Capture:
 
     def to_json(self) -> dict[str, Any]:
         """Return the output of ``tcpcast trace --json`` for this capture."""
-        return document([self])
+        return trace_document([self])
 
 
 def trace(
@@ -299,12 +304,12 @@ def trace(
         if isinstance(error, IsADirectoryError):
             reason = "a folder, not a capture; `tcpcast report` reads all captures in a folder"
         raise CaptureError(reason, file=whose) from error
-    connections = columns(found["connections"], found["limits"])
-    rounds_found = rounds(found["rounds"], found["limits"])
-    lost = events(found["loss_indications"])
+    connections = direction_table(found["connections"], found["limits"])
+    rounds_found = round_table(found["rounds"], found["limits"])
+    lost = event_table(found["loss_indications"])
     connections |= _verdicts(connections, rounds_found, lost)
-    asked = requests(found["talks"], found["requests"])
-    served = services(asked)
+    asked = request_table(found["talks"], found["requests"])
+    served = service_table(asked)
     connections["service"] = service_of_each_direction(connections, asked, served)
     warnings = [*found["warnings"], *_capture_warnings(connections, found)]
     second = found.get("between")
@@ -317,8 +322,8 @@ def trace(
     return Capture(
         file=file,
         connections=connections,
-        intervals=intervals(found["intervals"]),
-        retransmissions=events(found["retransmissions"]),
+        intervals=interval_table(found["intervals"]),
+        retransmissions=event_table(found["retransmissions"]),
         loss_indications=lost,
         rounds=rounds_found,
         frames=found["frames"],
@@ -329,7 +334,7 @@ def trace(
         interrupted=found["interrupted"],
         rest=found["rest"],
         between=between,
-        trail=events(found["trail"]),
+        trail=event_table(found["trail"]),
         requests=asked,
         services=served,
         failed=failed_table(found["failed"]),
@@ -392,16 +397,16 @@ def _name_of(source: str | os.PathLike[str] | bytes) -> str:
         raise CaptureError(f"{source!r} is not a capture; pass a file name or bytes") from None
 
 
-def document(captures: Iterable[Capture]) -> dict[str, Any]:
+def trace_document(captures: Iterable[Capture]) -> dict[str, Any]:
     """Return ``{"verdict": ..., "captures": [...]}`` as in ``tcpcast trace --json``."""
     shown = list(captures)
     return {
         "verdict": captures_verdict(shown),
         "captures": [
             {
-                **head(capture),
-                "services": list(rows(capture.services)),
-                "failed": list(rows(capture.failed)),
+                **capture_keys(capture),
+                "services": list(iter_plain_rows(capture.services)),
+                "failed": list(iter_plain_rows(capture.failed)),
                 "connections": list(advised_rows(capture.connections, capture.services)),
             }
             for capture in shown
@@ -409,23 +414,25 @@ def document(captures: Iterable[Capture]) -> dict[str, Any]:
     }
 
 
-def head(capture: Capture, groups: Table | None = None) -> dict[str, Any]:
+def capture_keys(capture: Capture, groups: Table | None = None) -> dict[str, Any]:
     """Return the keys of a capture in the JSON document that precede its tables."""
     return {
         "file": capture.file,
         "verdict": capture_verdict(capture, groups),
         "warnings": list(capture.warnings),
-        **({"between": list(rows(capture.between))} if capture.between else {}),
+        **({"between": list(iter_plain_rows(capture.between))} if capture.between else {}),
         "rest": dict(capture.rest),
-        "limits": list(rows(limit_bytes(transfers(capture.connections)))),
+        "limits": list(
+            iter_plain_rows(limit_bytes(directions_without_service(capture.connections)))
+        ),
     }
 
 
-def rows(table: Table) -> Iterator[dict[str, Any]]:
+def iter_plain_rows(table: Table) -> Iterator[dict[str, Any]]:
     """Yield each row of a table as a dict of plain values, converting the table in parts."""
     length = next(iter(table.values())).size
     for first in range(0, length, ROWS_AT_A_TIME):
-        part = [plain(column[first : first + ROWS_AT_A_TIME]) for column in table.values()]
+        part = [plain_values(column[first : first + ROWS_AT_A_TIME]) for column in table.values()]
         for row in zip(*part, strict=True):
             yield dict(zip(table, row, strict=True))
 
@@ -436,10 +443,10 @@ def advised_rows(connections: Table, services: Table) -> Iterator[dict[str, Any]
         part = {
             name: column[first : first + ROWS_AT_A_TIME] for name, column in connections.items()
         }
-        yield from rows(part | {"advice": advice(part, services)})
+        yield from iter_plain_rows(part | {"advice": advice(part, services)})
 
 
-def plain(column: np.ndarray[Any, Any]) -> list[Any]:
+def plain_values(column: np.ndarray[Any, Any]) -> list[Any]:
     """Return a column as plain values: times as ISO 8601 in UTC, NaN as None."""
     if column.dtype.kind == "M":
         return [f"{moment}Z" for moment in column.astype(str)]

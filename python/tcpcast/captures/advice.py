@@ -23,27 +23,27 @@ if TYPE_CHECKING:
     from tcpcast.captures.table import Table
 
 LIMITS: dict[str, Callable[[Gains], list[Remedy]]] = {
-    "application": recommendations.application,
-    "receiver_window": recommendations.receiver_window,
-    "send_buffer": recommendations.send_buffer,
-    "slow_start": recommendations.slow_start,
-    "congestion_window": recommendations.congestion_window,
-    "loss_recovery": recommendations.loss_recovery,
-    "timeout": recommendations.timeout,
-    "bottleneck": recommendations.bottleneck,
-    "unknown": recommendations.unknown,
+    "application": recommendations.remedies_for_application,
+    "receiver_window": recommendations.remedies_for_receiver_window,
+    "send_buffer": recommendations.remedies_for_send_buffer,
+    "slow_start": recommendations.remedies_for_slow_start,
+    "congestion_window": recommendations.remedies_for_congestion_window,
+    "loss_recovery": recommendations.remedies_for_loss_recovery,
+    "timeout": recommendations.remedies_for_timeout,
+    "bottleneck": recommendations.remedies_for_bottleneck,
+    "unknown": recommendations.remedies_for_unknown,
 }
 """States of the sender, and the functions that return their remedies."""
 
 CAUSES: dict[str, Callable[[Gains], list[Remedy]]] = {
-    verdict.APPLICATION: findings.application,
-    verdict.PACING: findings.pacing,
-    verdict.RECEIVER: recommendations.receiver_window,
-    verdict.SHORT_TRANSFER: recommendations.slow_start,
-    verdict.REORDERING: findings.reordering,
-    verdict.POLICER: findings.policer,
-    verdict.LINK: findings.link,
-    verdict.LOSS: recommendations.loss_recovery,
+    verdict.APPLICATION: findings.remedies_for_application,
+    verdict.PACING: findings.remedies_for_pacing,
+    verdict.RECEIVER: recommendations.remedies_for_receiver_window,
+    verdict.SHORT_TRANSFER: recommendations.remedies_for_slow_start,
+    verdict.REORDERING: findings.remedies_for_reordering,
+    verdict.POLICER: findings.remedies_for_policer,
+    verdict.LINK: findings.remedies_for_link,
+    verdict.LOSS: recommendations.remedies_for_loss_recovery,
 }
 """Causes with evidence, and the functions that return the evidence and the remedy."""
 
@@ -55,7 +55,7 @@ NO_SHARES = ("", "", "")
 """Shares of a direction without known shares of the time."""
 
 
-class Limited(NamedTuple):
+class NamedLimit(NamedTuple):
     """The limit of a direction: its key, its share of the time, and the remedy.
 
     ``share`` is a text, "" if unknown; ``also`` names a second limit with a large share, and
@@ -69,7 +69,7 @@ class Limited(NamedTuple):
     then: str
 
 
-def limit_of_each_direction(table: Table) -> list[Limited]:
+def limit_of_each_direction(table: Table) -> list[NamedLimit]:
     """Return the limit of each row of ``connections``, which must contain ``limited_by``.
 
     A cause with evidence takes precedence over the sender's state with the largest share of the
@@ -88,7 +88,7 @@ def limit_of_each_direction(table: Table) -> list[Limited]:
             found = zip(rows.tolist(), shares, remedy(Gains.of(part)), strict=True)
             for row, (share, also, second), each in found:
                 then = _second_action(table, row, second) if second else ""
-                result[row] = Limited(limit, share, also, each, then)
+                result[row] = NamedLimit(limit, share, also, each, then)
     return result
 
 
@@ -106,7 +106,7 @@ def advice(table: Table, services: Table | None = None) -> np.ndarray[Any, Any]:
     said = np.full(table["src"].size, "", dtype=object)
     if "limited_by" not in table:
         return said
-    more = findings.return_path(table)
+    more = findings.return_path_remarks(table)
     for row, found in enumerate(limit_of_each_direction(table)):
         limit, share, also, remedy, then = found
         start = " ".join(filter(None, (LIMIT_NAMES[limit], share, also and f"({also})")))

@@ -12,7 +12,7 @@ from tcpcast.captures.congestion_control import CUBIC
 from tcpcast.captures.link_estimate import growth_pkts, link_bps, queued_at_losses_s
 from tcpcast.captures.model_rates import LEAST_VARIATION_S, cubic_pps, has_model_inputs, pftk_pps
 from tcpcast.captures.models import lost_ratio
-from tcpcast.captures.selection import tables
+from tcpcast.captures.selection import tables_by_name
 from tcpcast.captures.sender import Sender, first_timeout_s, sender_of
 from tcpcast.captures.verdict import LINK
 from tcpcast.errors import CaptureError
@@ -80,7 +80,7 @@ class CaptureStats:
     """Link rate in IP bytes, in bit/s."""
     payload: int
     growth_pkts: float
-    elsewhere: float
+    non_queue_loss_share: float
     """Share of the losses while the queue of the link was not full."""
     sender: Sender
 
@@ -94,15 +94,15 @@ class CaptureStats:
         return max(1.0, round(most / self.payload))
 
     @property
-    def explained(self) -> bool:
+    def is_rate_explained(self) -> bool:
         """True if losses, the window or another limit explain the rate without a full link."""
-        idle = self._share(("application",)) > 0.5
-        if idle or (self._share(NO_LINK) > 0.5 and not self._queued):
+        idle = self._time_share(("application",)) > 0.5
+        if idle or (self._time_share(NO_LINK) > 0.5 and not self._has_queue):
             return True
-        return self.windowed or self.lossy_pps <= UNEXPLAINED * self.reached_pps
+        return self.is_window_limited or self.loss_limited_pps <= UNEXPLAINED * self.reached_pps
 
     @property
-    def windowed(self) -> bool:
+    def is_window_limited(self) -> bool:
         """True if the window explains the rate."""
         return self.window_pkts / self.rtt_s <= UNEXPLAINED * self.reached_pps
 
@@ -111,70 +111,74 @@ class CaptureStats:
         """Mean rate of one flow in packets/s."""
         return self.sent / self.seconds / self.flows
 
-    def _share(self, limits: tuple[str, ...]) -> float:
+    def _time_share(self, limits: tuple[str, ...]) -> float:
         """Return the share of time during which any of these limits applied."""
         return float(sum(np.nan_to_num(self.mean(f"share_{limit}")) for limit in limits))
 
     @property
-    def _queued(self) -> bool:
+    def _has_queue(self) -> bool:
         """True if the RTT indicates a queue."""
         return self.rtt_high_s > QUEUED * self.rtt_min_s
 
     @property
-    def short(self) -> bool:
+    def is_short_transfer(self) -> bool:
         """True if this is one short transfer, captured from its handshake to its end."""
         whole = self.table["syn_captured"] & (self.table["end"] == "closed")
         return bool(whole.size == 1 and whole[0] and self.sent <= SHORT_PKTS)
 
     @property
-    def transfers(self) -> int:
+    def transfer_count(self) -> int:
         """Number of sequential connections, each shorter than half of the capture."""
         short = np.nan_to_num(self.table["duration_s"]) < self.seconds / 2
         return int(short.sum()) if short.size > self.flows else 0
 
     @property
-    def headers(self) -> int:
+    def header_bytes(self) -> int:
         """Bytes of IP and TCP headers in a data packet."""
         return header_bytes(self.sender)
 
     @property
-    def packet(self) -> int:
+    def packet_bytes(self) -> int:
         """Bytes of a data packet, including headers."""
-        return self.payload + self.headers
+        return self.payload + self.header_bytes
 
     @property
-    def lossy_pps(self) -> float:
+    def loss_limited_pps(self) -> float:
         """Rate of one flow in packets/s predicted from its losses; NaN if they do not limit it."""
         return math.nan if self.sender.paced else predicted_pps(self, 1.0)
 
     @property
-    def full(self) -> bool:
+    def is_link_full(self) -> bool:
         """True if the link was full."""
         if math.isnan(self.link_bps):
-            return not self.explained
+            return not self.is_rate_explained
         return bool(self.rate_bps >= FULL_SHARE * self.link_bps)
 
     @property
-    def lost(self) -> float:
+    def random_loss_ratio(self) -> float:
         """Random loss ratio of the scenario: losses that queue overflows do not explain."""
-        if self.behind_queue and self.lone:
+        if self.is_tap_behind_queue and self.is_single_paced_flow:
             return estimated_loss_ratio(self.table)
-        if self.elsewhere >= MIN_ELSEWHERE:
+        if self.non_queue_loss_share >= MIN_ELSEWHERE:
             every = (
                 estimated_loss_ratio(self.table) if self._recovering else self.lost_independently
             )
-            return self.elsewhere * every
-        if self.full or self.elsewhere >= 0:
+            return self.non_queue_loss_share * every
+        if self.is_link_full or self.non_queue_loss_share >= 0:
             return 0.0
-        return self.lost_independently if self.correlated else estimated_loss_ratio(self.table)
+        return (
+            self.lost_independently
+            if self.has_correlated_losses
+            else estimated_loss_ratio(self.table)
+        )
 
     @property
-    def behind_queue(self) -> bool:
+    def is_tap_behind_queue(self) -> bool:
         """True if the capture is from the receiver, whose round trips do not include the queue."""
         return bool((self.table["tap_side"] == "receiver").all())
 
     @property
-    def steady(self) -> bool:
+    def is_link_limited(self) -> bool:
         """True if the link, not the losses, determines the rate of the flows."""
         if "cause" not in self.table:
             return False
@@ -183,23 +187,29 @@ class CaptureStats:
     @property
     def _recovering(self) -> bool:
         """True if a single paced flow is in recovery most of the time."""
-        return self.lone and (self.steady or self._share(("loss_recovery",)) > 0.5)
+        return self.is_single_paced_flow and (
+            self.is_link_limited or self._time_share(("loss_recovery",)) > 0.5
+        )
 
     @property
-    def overflows(self) -> bool:
+    def has_queue_overflow(self) -> bool:
         """True if the queue of the link is assumed to have overflowed."""
         lossless = not (self.table["td"] + self.table["to"]).any()
-        return self.full and not lossless and not (self.lone and self.elsewhere > 0.5)
+        return (
+            self.is_link_full
+            and not lossless
+            and not (self.is_single_paced_flow and self.non_queue_loss_share > 0.5)
+        )
 
     @property
-    def lone(self) -> bool:
+    def is_single_paced_flow(self) -> bool:
         """True if there is a single flow whose losses do not determine its rate."""
         return self.sender.paced and self.flows == 1
 
     @property
-    def correlated(self) -> bool:
+    def has_correlated_losses(self) -> bool:
         """True if losses are correlated, that is, several packets are lost together."""
-        if self.full:
+        if self.is_link_full:
             return False
         few = (self.table["td"] + self.table["to"]).sum() < FEW_INDICATIONS
         times = MUCH_CORRELATED if few else CORRELATED
@@ -258,11 +268,11 @@ def measure_flows(kept: Capture) -> CaptureStats:
         rtt_high_s=math.nan,
         link_bps=link_bps(kept) * wire,
         payload=payload,
-        growth_pkts=growth_pkts(tables(kept).get("rounds"), table["segment_bytes"]),
-        elsewhere=math.nan,
+        growth_pkts=growth_pkts(tables_by_name(kept).get("rounds"), table["segment_bytes"]),
+        non_queue_loss_share=math.nan,
         sender=sender,
     )
-    if math.isnan(found.link_bps) and found.lone and found.steady:
+    if math.isnan(found.link_bps) and found.is_single_paced_flow and found.is_link_limited:
         # BBR keeps the link rate during recovery, but no round without losses shows the rate.
         found = replace(found, link_bps=found.rate_bps)
     if not found.rtt_s > 0 or not found.seconds > 0 or not found.rate_bps > 0:
@@ -274,16 +284,14 @@ def measure_flows(kept: Capture) -> CaptureStats:
     least = least if least > 0 else found.rtt_s
     high = float(np.fmax(_high_rtt_s(found), least))
     # A recovery of BBR spans many losses. Losses of several flows are mostly queue drops.
-    which = "retransmissions" if found.lone else "loss_indications"
-    elsewhere = math.nan
-    if not found.behind_queue and (found.full or found.link_bps > 0):
-        elsewhere = _share_of_losses_without_full_queue(
-            queued_at_losses_s(kept, which), high - least
-        )
-    return replace(found, rtt_min_s=least, rtt_high_s=high, elsewhere=elsewhere)
+    which = "retransmissions" if found.is_single_paced_flow else "loss_indications"
+    non_queue = math.nan
+    if not found.is_tap_behind_queue and (found.is_link_full or found.link_bps > 0):
+        non_queue = _non_queue_loss_share(queued_at_losses_s(kept, which), high - least)
+    return replace(found, rtt_min_s=least, rtt_high_s=high, non_queue_loss_share=non_queue)
 
 
-def _share_of_losses_without_full_queue(queued_s: Column, longest_s: float) -> float:
+def _non_queue_loss_share(queued_s: Column, longest_s: float) -> float:
     """Return the share of losses while the queue was not full; NaN if few losses or no queue."""
     if queued_s.size < FEW_INDICATIONS or not longest_s > 0:
         return math.nan

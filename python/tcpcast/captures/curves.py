@@ -36,7 +36,7 @@ def mean_path(connections: Table, rows: Counts) -> dict[str, float] | None:
     }
 
 
-def curves(loss: Floats, path: dict[str, float]) -> dict[str, Floats]:
+def model_curves(loss: Floats, path: dict[str, float]) -> dict[str, Floats]:
     """Return the packets per interval of each model against loss, by the name of the model.
 
     Parameters

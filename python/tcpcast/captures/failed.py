@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tcpcast.captures.quantity_text import time
-from tcpcast.captures.table import endpoint, text_column, to_datetimes
+from tcpcast.captures.table import endpoint_text, text_column, to_datetimes
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -48,7 +48,7 @@ def failed_table(found: Mapping[str, Any]) -> Table:
     """Return the table of failed connections."""
     table: Table = {"connection": found["connection"], "time": to_datetimes(found["time_ns"])}
     for end in ("client", "server"):
-        table[end] = text_column(endpoint(*given) for given in found[end])
+        table[end] = text_column(endpoint_text(*given) for given in found[end])
     return table | {
         "failure": text_column(found["failure"]),
         "by": text_column(found["by"]),
@@ -60,10 +60,10 @@ def failed_table(found: Mapping[str, Any]) -> Table:
 
 def failure_count(counts: Mapping[str, int]) -> int:
     """Return the number of failed connections, without those that a RST closed without loss."""
-    return sum(_failures(counts).values())
+    return sum(_count_by_kind(counts).values())
 
 
-def _failures(counts: Mapping[str, int]) -> dict[str, int]:
+def _count_by_kind(counts: Mapping[str, int]) -> dict[str, int]:
     """Return the number of failed connections per kind."""
     failures = {kind: counts.get(kind, 0) for kind in KINDS}
     failures["reset"] -= counts.get("reset_without_loss", 0)
@@ -86,13 +86,13 @@ def main_failure(table: Table, failures: str) -> str:
 
 def has_one_kind(counts: Mapping[str, int]) -> bool:
     """Return True if all failures, including those without loss of data, are of one kind."""
-    kinds = sum(value > 0 for value in _failures(counts).values())
+    kinds = sum(value > 0 for value in _count_by_kind(counts).values())
     return kinds + (counts.get("reset_without_loss", 0) > 0) == 1
 
 
 def failure_summary(counts: Mapping[str, int], connections: int) -> str:
     """Return one sentence on all failed connections, or "" if none failed."""
-    failures = _failures(counts)
+    failures = _count_by_kind(counts)
     harmless = counts.get("reset_without_loss", 0)
     kinds = [f"{count:,} {KINDS[kind]}" for kind, count in failures.items() if count]
     of_all = f"of {connections:,} connection{_plural_s(connections)}"

@@ -29,7 +29,7 @@ STRETCHED = 2.4
 link of 100 kbit/s. Receivers send one ack per two packets."""
 
 
-def return_path(table: Table) -> list[str]:
+def return_path_remarks(table: Table) -> list[str]:
     """Return a remark on lost acks for each row, or "" if few or none are missing.
 
     A receiver sends at most one ack per packet. If more seem to be missing, the IP identifications
@@ -48,12 +48,12 @@ def return_path(table: Table) -> list[str]:
     ]
 
 
-def application(gains: Gains) -> list[Remedy]:
+def remedies_for_application(gains: Gains) -> list[Remedy]:
     """Return the evidence that the sender had no data although its windows were open."""
     table = gains.table
     ends = []
     dry = table["short_segments"] * path_rtt_s(table) / table["duration_s"]
-    for at, advice in enumerate(recommendations.application(gains)):
+    for at, advice in enumerate(recommendations.remedies_for_application(gains)):
         found = f": it ran out of data {digits(float(dry[at]), 2)} times per RTT"
         if table["tap_side"][at] == "sender":
             own = table["unprompted_bytes"][at] / max(table["unique_bytes"][at], 1)
@@ -64,7 +64,7 @@ def application(gains: Gains) -> list[Remedy]:
     return ends
 
 
-def pacing(gains: Gains) -> list[Remedy]:
+def remedies_for_pacing(gains: Gains) -> list[Remedy]:
     """Return the rate at which the sender paces its data."""
     table = gains.table
     raised = "raise the pacing rate"
@@ -80,7 +80,7 @@ def pacing(gains: Gains) -> list[Remedy]:
     ]
 
 
-def reordering(gains: Gains) -> list[Remedy]:
+def remedies_for_reordering(gains: Gains) -> list[Remedy]:
     """Return the number of late packets and of the retransmissions that they caused."""
     table = gains.table
     ends = []
@@ -95,7 +95,7 @@ def reordering(gains: Gains) -> list[Remedy]:
     return ends
 
 
-def policer(gains: Gains) -> list[Remedy]:
+def remedies_for_policer(gains: Gains) -> list[Remedy]:
     """Return the rate above which packets are dropped, and the queue before the drops."""
     table = gains.table
     ends = []
@@ -117,7 +117,7 @@ def policer(gains: Gains) -> list[Remedy]:
     return ends
 
 
-def link(gains: Gains) -> list[Remedy]:
+def remedies_for_link(gains: Gains) -> list[Remedy]:
     """Return the evidence for a full link, and the number of flows that share it."""
     table, ends = gains.table, []
     for at, now in enumerate(table["goodput_bps"].tolist()):

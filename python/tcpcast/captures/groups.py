@@ -52,7 +52,7 @@ def groups(
         "src": np.array([source for source, _ in ends], dtype=np.str_),
         "dst": np.array([destination for _, destination in ends], dtype=np.str_),
         "flows": np.bincount(group, minlength=count),
-        **_lifetimes(connections, group, count),
+        **_active_times(connections, group, count),
     }
     table |= _group_sums(connections, group, count)
     table |= _group_means(connections, group, count)
@@ -95,7 +95,7 @@ def _group_keys(connections: Table, by: str) -> tuple[list[tuple[str, str]], Col
     return list(numbers), np.array(group, dtype=np.int64)
 
 
-def _lifetimes(connections: Table, group: Column, count: int) -> Table:
+def _active_times(connections: Table, group: Column, count: int) -> Table:
     """Return the active time of each group and the numbers of flows active at the same time."""
     begin = connections["start"].astype(np.int64)
     lived_ns = np.nan_to_num(connections["duration_s"] * 1e9).astype(np.int64)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tcpcast.captures.advice import Limited, limit_keys, limit_of_each_direction
+from tcpcast.captures.advice import NamedLimit, limit_keys, limit_of_each_direction
 from tcpcast.captures.between import is_comparable
 from tcpcast.captures.failed import failure_count, main_failure
 from tcpcast.captures.groups import ANY, group_mask
@@ -109,7 +109,7 @@ def limit_bytes(table: Table) -> Table:
     }
 
 
-def transfers(table: Table) -> Table:
+def directions_without_service(table: Table) -> Table:
     """Return the directions of connections without the verdict of a service."""
     return {name: column[table["service"] < 0] for name, column in table.items()}
 
@@ -123,7 +123,7 @@ def _data_statement(capture: Capture, groups: Table | None) -> str:
         return _group_statement(table, groups)
     served = table["service"] >= 0
     sizes = np.bincount(table["service"][served], weights=table["bytes"][served])
-    separate = transfers(table)
+    separate = directions_without_service(table)
     largest = int(separate["bytes"].max(initial=-1))
     if sizes.size and sizes.max() >= largest:
         row = int(np.argmax(sizes))
@@ -168,7 +168,7 @@ def _limit_and_action(table: Table, row: int) -> str:
     return f", limited by {name}{evidence}; {'; '.join(filter(None, (action, then)))}"
 
 
-def _limit_of(table: Table, row: int) -> Limited:
+def _limit_of(table: Table, row: int) -> NamedLimit:
     return limit_of_each_direction({name: column[[row]] for name, column in table.items()})[0]
 
 

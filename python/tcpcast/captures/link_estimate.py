@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tcpcast.captures.flows import seconds_since
-from tcpcast.captures.selection import tables
+from tcpcast.captures.selection import tables_by_name
 
 if TYPE_CHECKING:
     from tcpcast.captures import Capture, Table
@@ -100,7 +100,7 @@ def link_bps(capture: Capture) -> float:
 
 def _busiest_bps(capture: Capture) -> float:
     """Return the total rate acknowledged in busy times in bit/s; inf if there are no rounds."""
-    rounds: Table | None = tables(capture).get("rounds")
+    rounds: Table | None = tables_by_name(capture).get("rounds")
     if rounds is None or not rounds["acked_bytes"].size:
         return math.inf
     rtt = float(np.nanmean(capture.connections["rtt_mean_s"]))
@@ -126,7 +126,7 @@ def queued_at_losses_s(capture: Capture, which: str) -> Column:
     which
         The table of losses: ``"loss_indications"`` or ``"retransmissions"``.
     """
-    found = tables(capture)
+    found = tables_by_name(capture)
     rounds, losses = found.get("rounds"), found.get(which)
     if rounds is None or losses is None:
         return np.zeros(0)

@@ -22,8 +22,8 @@ LEAST_VARIATION_S = 0.2
 def rate_columns(table: Table) -> Table:
     """Return measured rates and the rates of PFTK (31) and the square-root formula as columns.
 
-    p is ``loss_indication_ratio``, ``td`` + ``to`` per packet sent; the other inputs are those of
-    :func:`model_inputs`. Models are NaN if loss or RTT is unknown; the rate of a single data packet
+    p is ``loss_indication_ratio``, ``td`` + ``to`` per packet sent; :func:`model_inputs` returns
+    the other inputs. Models are NaN if loss or RTT is unknown; the rate of a single data packet
     is NaN.
     """
     ratio, rate = measured_loss_and_rate(table)

@@ -76,7 +76,7 @@ ENABLE_SACK = "enable SACK"
 FASTER_LINK = "only a faster link increases the rate"
 
 
-def application(gains: Gains) -> list[Remedy]:
+def remedies_for_application(gains: Gains) -> list[Remedy]:
     """Return the advice for idle senders, with the rate that the network would have allowed."""
     table = gains.table
     model = gains.pftk_pps() * table["segment_bytes"] * 8
@@ -97,7 +97,7 @@ def application(gains: Gains) -> list[Remedy]:
     return ends
 
 
-def receiver_window(gains: Gains) -> list[Remedy]:
+def remedies_for_receiver_window(gains: Gains) -> list[Remedy]:
     """Return the advice on the receive buffer."""
     largest = gains.table["window_max_bytes"]
     now = np.maximum(largest / np.maximum(gains.table["segment_bytes"], 1), 1.0)
@@ -150,7 +150,7 @@ def _slow_reader_advice(table: Table, at: int) -> Remedy:
     )
 
 
-def send_buffer(gains: Gains) -> list[Remedy]:
+def remedies_for_send_buffer(gains: Gains) -> list[Remedy]:
     """Return the advice on the send buffer."""
     largest = gains.table["flight_max_bytes"]
     now = np.maximum(largest / np.maximum(gains.table["segment_bytes"], 1), 1.0)
@@ -216,7 +216,7 @@ def _larger_window_gain(
     return ends
 
 
-def slow_start(gains: Gains) -> list[Remedy]:
+def remedies_for_slow_start(gains: Gains) -> list[Remedy]:
     """Return the advice on short transfers, with the gain of a larger initial window."""
     table = gains.table
     full = np.maximum(table["segment_bytes"], 1)
@@ -247,13 +247,13 @@ def slow_start(gains: Gains) -> list[Remedy]:
     return ends
 
 
-def congestion_window(gains: Gains) -> list[Remedy]:
+def remedies_for_congestion_window(gains: Gains) -> list[Remedy]:
     """Return the predicted gains of less loss, more flows and a shorter RTT."""
     return _less_loss_gain(gains, [""] * gains.fed.size)
 
 
-def loss_recovery(gains: Gains) -> list[Remedy]:
-    """Return :func:`congestion_window` with the advice to enable SACK, if it is off."""
+def remedies_for_loss_recovery(gains: Gains) -> list[Remedy]:
+    """Return :func:`remedies_for_congestion_window` with the advice to enable SACK if it is off."""
     without = gains.table["syn_captured"] & ~gains.table["sack"]
     sack = f" First {ENABLE_SACK}: without it, only one loss is repaired per round trip."
     return _less_loss_gain(gains, [sack if each else "" for each in without.tolist()])
@@ -276,7 +276,7 @@ def _less_loss_gain(gains: Gains, before: list[str]) -> list[Remedy]:
         every = digits(1 / p[at], 2) if p[at] > FREQUENT else f"{1 / p[at]:,.0f}"
         model = "CUBIC's response function" if gains.cubic[at] else "PFTK"
         if gains.table["looks_like"][at] == BBR:
-            action, end = _rate_follows_path(gains, at)
+            action, end = _losses_hardly_matter_texts(gains, at)
         elif gained[at] < WORTH * gains.table["throughput_bps"][at]:
             full = gains.most_bps[at]
             why = f"the link ({rate(full)})" if math.isfinite(full) else "the receiver's window"
@@ -299,7 +299,7 @@ def _less_loss_gain(gains: Gains, before: list[str]) -> list[Remedy]:
     return ends
 
 
-def _rate_follows_path(gains: Gains, at: int) -> tuple[str, str]:
+def _losses_hardly_matter_texts(gains: Gains, at: int) -> tuple[str, str]:
     """Return the statement that losses hardly affect BBR, without and with its link share."""
     link = gains.most_bps[at]
     share = gains.table["throughput_bps"][at] / link
@@ -341,7 +341,7 @@ def _without_loss_gain(gains: Gains, at: int) -> Remedy:
     )
 
 
-def timeout(gains: Gains) -> list[Remedy]:
+def remedies_for_timeout(gains: Gains) -> list[Remedy]:
     """Return the advice for fewer or shorter timeouts."""
     table = gains.table
     t0, rtt = gains.inputs["t0_s"], gains.inputs["rtt_s"]
@@ -397,7 +397,7 @@ def _gain_sentence(gains: Gains, at: int, factor: float, when: str) -> str:
     return f"; {when}, PFTK predicts {times(factor)} the rate, {rate(after)}"
 
 
-def bottleneck(gains: Gains) -> list[Remedy]:
+def remedies_for_bottleneck(gains: Gains) -> list[Remedy]:
     """Return the advice on a full link, and on its queue if it is too long."""
     table, least = gains.table, gains.rtt_min_s
     seen = np.where(np.isfinite(gains.most_bps), gains.most_bps, table["throughput_bps"])
@@ -422,7 +422,7 @@ def bottleneck(gains: Gains) -> list[Remedy]:
     return ends
 
 
-def unknown(gains: Gains) -> list[Remedy]:
+def remedies_for_unknown(gains: Gains) -> list[Remedy]:
     """Return the advice on a capture that would show the limit."""
     table = gains.table
     ends = []

@@ -115,19 +115,19 @@ def replay(kept: Capture, name: str = "replay") -> Replay:
 def _network_table(seen: CaptureStats) -> Iterator[Entry]:
     rtt, why = seen.rtt_min_s, "minimum RTT measured"
     rate, whence = seen.link_bps, "rate of acks while the path was full"
-    guessed = math.isnan(rate) and seen.explained
+    guessed = math.isnan(rate) and seen.is_rate_explained
     if guessed:
         rtt, why = _usual_rtt(seen)
         rate = NEVER_FULL * seen.rate_bps
         whence = f"{NEVER_FULL} times the measured rate, because the link rate is unknown"
-        if seen.sender.paced and not seen.windowed:
+        if seen.sender.paced and not seen.is_window_limited:
             rate = seen.rate_bps
             whence = (
                 "measured rate, because the link rate is unknown and BBR would fill a faster one"
             )
     elif math.isnan(rate):
         rate, whence = seen.rate_bps, "measured rate, which neither loss nor the window explains"
-    fitting = 2 * 8 * (seen.packet + ACK_BYTES) / rate
+    fitting = 2 * 8 * (seen.packet_bytes + ACK_BYTES) / rate
     if rtt < fitting and guessed:
         rate, whence = (
             rate * fitting / rtt,
@@ -139,21 +139,22 @@ def _network_table(seen: CaptureStats) -> Iterator[Entry]:
             "twice the time of a packet and its ack at this rate, the minimum possible",
         )
     yield Entry("network", "rtt", time_in_scenario_syntax(rtt), why)
-    headers = f"{seen.payload} B of payload (largest captured) and {seen.headers} B of headers"
-    yield Entry("network", "packet", f"{seen.packet}B", headers)
+    headers = f"{seen.payload} B of payload (largest captured) and {seen.header_bytes} B of headers"
+    yield Entry("network", "packet", f"{seen.packet_bytes}B", headers)
     at = "network.bottleneck"
     yield Entry(at, "rate", units.format_rate(rounded(rate)), whence)
     yield _buffer_entry(seen, at)
     lost = "necessary retransmissions per packet sent"
-    if seen.correlated:
+    if seen.has_correlated_losses:
         lost = "independent loss with the same number of indications as the correlated losses"
-    if seen.behind_queue and seen.lone:
+    if seen.is_tap_behind_queue and seen.is_single_paced_flow:
         lost = "BBR keeps its rate, so all losses are assumed to be random"
-    elif seen.elsewhere >= 0 and seen.lost:
-        lost = f"{percent(seen.elsewhere)} of the losses occurred with a queue that was not full"
-    elif seen.full or seen.elsewhere >= 0:
+    elif seen.non_queue_loss_share >= 0 and seen.random_loss_ratio:
+        share = percent(seen.non_queue_loss_share)
+        lost = f"{share} of the losses occurred with a queue that was not full"
+    elif seen.is_link_full or seen.non_queue_loss_share >= 0:
         lost = "all losses are assumed to be queue drops, because the link was full"
-    yield Entry(at, "loss", units.format_ratio(rounded(seen.lost)), lost)
+    yield Entry(at, "loss", units.format_ratio(rounded(seen.random_loss_ratio)), lost)
 
 
 def _usual_rtt(seen: CaptureStats) -> tuple[float, str]:
@@ -171,22 +172,22 @@ def _usual_rtt(seen: CaptureStats) -> tuple[float, str]:
 
 def _buffer_entry(seen: CaptureStats, at: str) -> Entry:
     """Return the buffer derived from the RTT, or at least 1 BDP if it was never full."""
-    if seen.short and not estimated_loss_ratio(seen.table):
+    if seen.is_short_transfer and not estimated_loss_ratio(seen.table):
         return Entry(at, "buffer", "unlimited", "no packet was lost")
-    if math.isnan(seen.link_bps) and seen.explained:
+    if math.isnan(seen.link_bps) and seen.is_rate_explained:
         return Entry(at, "buffer", "1bdp", "unknown; the queue is nearly empty at this rate")
-    if seen.behind_queue:
+    if seen.is_tap_behind_queue:
         return Entry(at, "buffer", "1bdp", "unknown, because the capture is from the receiver")
     link = seen.link_bps if seen.link_bps > 0 else seen.rate_bps
-    queued = round((seen.rtt_high_s - seen.rtt_min_s) * link / (8 * seen.packet)) + 1
-    if not seen.overflows and queued < seen.rtt_min_s * link / (8 * seen.packet):
+    queued = round((seen.rtt_high_s - seen.rtt_min_s) * link / (8 * seen.packet_bytes)) + 1
+    if not seen.has_queue_overflow and queued < seen.rtt_min_s * link / (8 * seen.packet_bytes):
         return Entry(at, "buffer", "1bdp", f"never full; at most {queued} packets were queued")
     why = "99th percentile minus minimum of the RTT, times the rate"
     return Entry(at, "buffer", f"{queued}pkt", why)
 
 
 def _traffic_table(seen: CaptureStats) -> Iterator[Entry]:
-    if seen.short:
+    if seen.is_short_transfer:
         yield Entry("traffic", "kind", "transfers", "one short transfer, captured from SYN to FIN")
         data = math.ceil(float(seen.table["unique_bytes"].sum()) / seen.payload)
         yield Entry("traffic", "size", f"{max(data, 1)}pkt", "data without retransmissions")
@@ -203,7 +204,7 @@ def _traffic_table(seen: CaptureStats) -> Iterator[Entry]:
 
 
 def _run_table(seen: CaptureStats) -> Iterator[Entry]:
-    if not seen.short:
+    if not seen.is_short_transfer:
         yield Entry(
             "run",
             "duration",
@@ -229,10 +230,10 @@ def _warnings(seen: CaptureStats) -> list[str]:
 
 def _other_limits(seen: CaptureStats) -> Iterator[str]:
     """Yield warnings about limits of the flows that the scenario does not include."""
-    if seen.transfers:
+    if seen.transfer_count:
         yield (
-            f"{seen.transfers} of {seen.table['src'].size} connections were shorter than half of "
-            "the capture, but the scenario has flows that never end; for sequential transfers, "
+            f"{seen.transfer_count} of {seen.table['src'].size} connections were shorter than half "
+            "of the capture, but the scenario has flows that never end; for sequential transfers, "
             'write traffic of kind "on-off" or "transfers"'
         )
     left_out = {"share_application": "the application", "share_send_buffer": "the send buffer"}

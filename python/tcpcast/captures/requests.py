@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tcpcast.captures.table import endpoint, text_column, to_datetimes
+from tcpcast.captures.table import endpoint_text, text_column, to_datetimes
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -49,7 +49,7 @@ SIMILAR = 2
 """Maximum ratio of the largest to the smallest response of similar sizes."""
 
 
-def requests(talks: Mapping[str, Any], found: Mapping[str, Any]) -> Table:
+def request_table(talks: Mapping[str, Any], found: Mapping[str, Any]) -> Table:
     """Return the table of requests.
 
     Parameters
@@ -61,7 +61,7 @@ def requests(talks: Mapping[str, Any], found: Mapping[str, Any]) -> Table:
     """
     talk = found["talk"]
     ends = {
-        end: text_column(endpoint(*given) for given in talks[end])[talk]
+        end: text_column(endpoint_text(*given) for given in talks[end])[talk]
         for end in ("client", "server")
     }
     to_client, to_server = talks["to_client_s"][talk], talks["to_server_s"][talk]

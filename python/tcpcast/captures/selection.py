@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tcpcast.captures.between import totals_by_order
-from tcpcast.captures.services import service_of_each_direction, services
+from tcpcast.captures.services import service_of_each_direction, service_table
 
 if TYPE_CHECKING:
     from tcpcast.captures import Capture
@@ -31,7 +31,7 @@ TABLES = (
 """Tables that every capture has."""
 
 
-def tables(capture: Capture) -> dict[str, Table]:
+def tables_by_name(capture: Capture) -> dict[str, Table]:
     """Return all tables of a capture by name, except those that were not requested."""
     names = [field.name for field in dataclasses.fields(capture) if field.type == "Table"]
     found = {name: getattr(capture, name) for name in names}
@@ -51,7 +51,7 @@ def restrict_to_directions(capture: Capture, rows: np.ndarray[Any, np.dtype[np.i
     """
     changed: dict[str, Any] = {
         name: _renumbered(table, rows)
-        for name, table in tables(capture).items()
+        for name, table in tables_by_name(capture).items()
         if DIRECTION in table
     }
     connections = {name: column[rows] for name, column in capture.connections.items()}
@@ -59,7 +59,7 @@ def restrict_to_directions(capture: Capture, rows: np.ndarray[Any, np.dtype[np.i
         table = getattr(capture, name)
         kept = np.isin(table["connection"], connections["connection"])
         changed[name] = {key: column[kept] for key, column in table.items()}
-    changed["services"] = services(changed["requests"])
+    changed["services"] = service_table(changed["requests"])
     connections["service"] = service_of_each_direction(
         connections, changed["requests"], changed["services"]
     )

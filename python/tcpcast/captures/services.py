@@ -35,7 +35,7 @@ NEAR_SHARE = 0.1
 """Maximum share of the round trip between the tap and an end at which it is located."""
 
 
-def services(requests: Table) -> Table:
+def service_table(requests: Table) -> Table:
     """Return one row per service with enough separable requests, the most requests first."""
     names, service = np.unique(requests["server"], return_inverse=True)
     rows = [

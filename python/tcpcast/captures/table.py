@@ -40,7 +40,7 @@ FIRST = (
 """First columns of the table of directions; the others follow in any order."""
 
 
-def columns(found: Mapping[str, Any], limits: Sequence[str]) -> Table:
+def direction_table(found: Mapping[str, Any], limits: Sequence[str]) -> Table:
     """Return the table of directions; ``limits`` names the codes in ``limited_by``.
 
     ``rtt_mean_s`` is the mean over time of RTT samples measured at the tap. If the tap is not at
@@ -54,7 +54,7 @@ def columns(found: Mapping[str, Any], limits: Sequence[str]) -> Table:
         if name not in {"src", "dst", "start_ns"}
     }
     for end in ("src", "dst"):
-        table[end] = text_column(endpoint(*given) for given in found[end])
+        table[end] = text_column(endpoint_text(*given) for given in found[end])
     table["start"] = to_datetimes(found["start_ns"])
     table["limited_by"] = text_column(limits)[found["limited_by"]]
     away = np.isin(table["tap_side"], ("middle", "receiver"))
@@ -65,13 +65,13 @@ def columns(found: Mapping[str, Any], limits: Sequence[str]) -> Table:
     return {name: table[name] for name in dict.fromkeys((*FIRST, *table))}
 
 
-def intervals(found: Mapping[str, Any]) -> Table:
+def interval_table(found: Mapping[str, Any]) -> Table:
     """Return the table of intervals; ``start_s`` is relative to the direction's first data."""
     rest = {name: found[name] for name in found if name not in {"direction", "index"}}
     return {"direction": found["direction"], "start_s": found["index"] * 100, **rest}
 
 
-def events(found: Mapping[str, Any]) -> Table:
+def event_table(found: Mapping[str, Any]) -> Table:
     """Return a table of events with times."""
     table: Table = {"direction": found["direction"], "time": to_datetimes(found["time_ns"])}
     for name, values in found.items():
@@ -80,9 +80,9 @@ def events(found: Mapping[str, Any]) -> Table:
     return table
 
 
-def rounds(found: Mapping[str, Any], limits: Sequence[str]) -> Table:
+def round_table(found: Mapping[str, Any], limits: Sequence[str]) -> Table:
     """Return the table of rounds; ``limits`` names the codes in ``limited_by``."""
-    return events({**found, "limited_by": text_column(limits)[found["limited_by"]]})
+    return event_table({**found, "limited_by": text_column(limits)[found["limited_by"]]})
 
 
 def to_datetimes(since_1970_ns: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
@@ -95,6 +95,6 @@ def text_column(values: Iterable[str]) -> np.ndarray[Any, Any]:
     return np.array(list(values), dtype=np.str_)
 
 
-def endpoint(address: str, port: int) -> str:
+def endpoint_text(address: str, port: int) -> str:
     """Return ``10.0.0.1:80`` or ``[fd00::1]:80``."""
     return f"[{address}]:{port}" if ":" in address else f"{address}:{port}"

@@ -19,7 +19,11 @@ from tcpcast import extras, protected_inputs
 from tcpcast.cli import complete
 from tcpcast.cli.build import TopCommands
 from tcpcast.cli.commands import COMMANDS
-from tcpcast.cli.streams import Stream, redirect_to_null_device, replace_standard_streams
+from tcpcast.cli.streams import (
+    ErrorRecordingStream,
+    redirect_to_null_device,
+    replace_standard_streams,
+)
 from tcpcast.errors import MachineError, TcpcastError
 from tcpcast.interrupts import INTERRUPTED, TOO_EARLY, Interrupts
 
@@ -83,7 +87,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return flushed or code
 
 
-def _exit_code(function: Callable[[], int], seen: Interrupts, out: Stream) -> int:
+def _exit_code(function: Callable[[], int], seen: Interrupts, out: ErrorRecordingStream) -> int:
     """Return the exit code of a function, and print its errors."""
     try:
         return function()
@@ -107,7 +111,7 @@ def _exit_code(function: Callable[[], int], seen: Interrupts, out: Stream) -> in
         return MachineError.exit_code
 
 
-def _flush(out: Stream) -> int:
+def _flush(out: ErrorRecordingStream) -> int:
     """Flush standard output; raise if it has failed, even if the command succeeded."""
     out.ignores_errors = True
     out.flush()
@@ -119,7 +123,7 @@ def _flush(out: Stream) -> int:
     raise MachineError(f"cannot write to standard output: {out.error.strerror or out.error}")
 
 
-def _renamed(command: str, usage: typer.TyperException) -> str | None:
+def _former_option_message(command: str, usage: typer.TyperException) -> str | None:
     """Return the message about an option with a former name, None for other errors."""
     typed = getattr(usage, "option_name", None)
     rows = COMMANDS[command].options if typed and command in COMMANDS else ()
@@ -130,7 +134,7 @@ def _renamed(command: str, usage: typer.TyperException) -> str | None:
 def _dispatch(arguments: list[str]) -> int:
     command = get_command(app)
     if (asked := os.environ.get(complete.VARIABLE)) is not None:
-        return complete.answer(command, asked)
+        return complete.print_completions(command, asked)
     try:
         with command.make_context("tcpcast", list(arguments)) as context:
             command.invoke(context)
@@ -141,7 +145,7 @@ def _dispatch(arguments: list[str]) -> int:
     except typer.TyperException as usage:
         named = f"tcpcast {arguments[0]}" if arguments[0] in COMMANDS else "tcpcast"
         path = getattr(getattr(usage, "ctx", None), "command_path", named)
-        message = _renamed(arguments[0], usage) or usage.format_message()
+        message = _former_option_message(arguments[0], usage) or usage.format_message()
         message = message.replace(": Value error, ", ": ")
         print(f"{path}: {message}", file=sys.stderr)
         print(f"Try '{path} --help'.", file=sys.stderr)

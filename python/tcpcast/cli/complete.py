@@ -13,7 +13,7 @@ VARIABLE = "_TCPCAST_COMPLETE"
 """Environment variable that a shell sets to request completions; its value is the output format."""
 
 
-def answer(command: Any, instruction: str) -> int:
+def print_completions(command: Any, instruction: str) -> int:
     """Print completions for a shell, and return an exit code."""
     from typer import completion
 
@@ -28,7 +28,7 @@ def scenario_files(incomplete: str) -> list[str]:
     names = [name for name in get_packaged_names() if name.startswith(incomplete)]
     folder, _, beginning = incomplete.rpartition("/")
     within = Path(f"{folder}/" if "/" in incomplete else ".")
-    paths = sorted(within.glob(f"{_literal(beginning)}*")) if within.is_dir() else []
+    paths = sorted(within.glob(f"{_escape_glob(beginning)}*")) if within.is_dir() else []
     return names + [
         f"{path}/" if path.is_dir() else str(path)
         for path in paths
@@ -36,7 +36,7 @@ def scenario_files(incomplete: str) -> list[str]:
     ]
 
 
-def _literal(text: str) -> str:
+def _escape_glob(text: str) -> str:
     """Return a glob pattern that matches a text literally."""
     return "".join(f"[{sign}]" if sign in "*?[" else sign for sign in text)
 
@@ -56,22 +56,22 @@ def engine_lists(incomplete: str) -> list[str]:
     ]
 
 
-def keys(incomplete: str) -> list[str]:
+def matching_keys(incomplete: str) -> list[str]:
     """Return the matching keys of a scenario, each with ``=``."""
     from tcpcast.scenario import make_scenario_schema
 
     schema = make_scenario_schema()
-    all_keys = dict.fromkeys(_keys(schema, schema.get("$defs", {}), ""))
+    all_keys = dict.fromkeys(_iter_keys(schema, schema.get("$defs", {}), ""))
     return [f"{key}=" for key in all_keys if key.startswith(incomplete)]
 
 
-def _keys(part: Mapping[str, Any], tables: Mapping[str, Any], above: str) -> Iterator[str]:
+def _iter_keys(part: Mapping[str, Any], tables: Mapping[str, Any], above: str) -> Iterator[str]:
     """Yield the keys of a schema, including those of all kinds of traffic and queues."""
     for name in (part["$ref"],) if "$ref" in part else ():
         table = name.rpartition("/")[2]
-        yield from _keys(tables.get(table, {}), tables, above)
+        yield from _iter_keys(tables.get(table, {}), tables, above)
     for other in (*part.get("anyOf", ()), *part.get("oneOf", ()), *part.get("allOf", ())):
-        yield from _keys(other, tables, above)
+        yield from _iter_keys(other, tables, above)
     for key, inner in part.get("properties", {}).items():
         yield f"{above}{key}"
-        yield from _keys(inner, tables, f"{above}{key}.")
+        yield from _iter_keys(inner, tables, f"{above}{key}.")

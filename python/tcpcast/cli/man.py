@@ -21,10 +21,10 @@ EXIT_STATUS = {
 
 def man() -> None:
     """Print the manual page."""
-    print("\n".join(page()))
+    print("\n".join(manual_page_lines()))
 
 
-def page() -> Iterator[str]:
+def manual_page_lines() -> Iterator[str]:
     """Return the lines of the page, in the macros of man(7)."""
     from typer.main import get_command
 

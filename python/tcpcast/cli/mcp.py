@@ -61,7 +61,7 @@ def mcp(*, folder: str | None, max_wall: str) -> None:
     except* BrokenPipeError:  # the client has ended
         pass
     except* TcpcastError as errors:
-        raise _first(errors) from None
+        raise _first_exception(errors) from None
 
 
 def _exit_process(*_: object) -> NoReturn:
@@ -69,9 +69,9 @@ def _exit_process(*_: object) -> NoReturn:
     os._exit(0)
 
 
-def _first(errors: BaseExceptionGroup[Any]) -> BaseException:
+def _first_exception(errors: BaseExceptionGroup[Any]) -> BaseException:
     first = errors.exceptions[0]
-    return _first(first) if isinstance(first, BaseExceptionGroup) else first
+    return _first_exception(first) if isinstance(first, BaseExceptionGroup) else first
 
 
 async def _serve(calls: ToolCalls) -> None:

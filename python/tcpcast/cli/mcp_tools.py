@@ -172,7 +172,7 @@ def _options_by_argument(rows: Iterable[Option]) -> dict[str, Option]:
     return {row.flag.removeprefix("--").replace("-", "_"): row for row in rows}
 
 
-def _chosen(rows: Iterable[Option], *names: str) -> list[Option]:
+def _options_named(rows: Iterable[Option], *names: str) -> list[Option]:
     return [row for row in rows if row.name in names]
 
 
@@ -189,15 +189,17 @@ def tools_by_name() -> dict[str, Tool]:
         return {SCENARIO: replace(row, help=scenario_help)}
 
     def planned(rows: tuple[Option, ...]) -> dict[str, Option]:
-        file = {} if not _chosen(rows, "file") else scenario(*_chosen(rows, "file"))
+        file = {} if not _options_named(rows, "file") else scenario(*_options_named(rows, "file"))
         more = VERIFY, CHANGES, SEED, TABLES
         return file | _options_by_argument(row for row in (*rows, *more) if row.name != "file")
 
-    (capture,) = _chosen(TRACE.options, "files")
+    (capture,) = _options_named(TRACE.options, "files")
     capture = replace(capture, help="pcap or pcapng file below the folder of the server.")
-    of_trace = _chosen(TRACE.options, "second_capture", "connection", "group_by", "rtt", "worst")
-    of_run = _chosen(RUN.options, "engine", "changes", "seed", "feed")
-    of_predict = _chosen(PREDICT.options, *PATH, "packet", "count")
+    of_trace = _options_named(
+        TRACE.options, "second_capture", "connection", "group_by", "rtt", "worst"
+    )
+    of_run = _options_named(RUN.options, "engine", "changes", "seed", "feed")
+    of_predict = _options_named(PREDICT.options, *PATH, "packet", "count")
     return {
         tool.name: tool
         for tool in (

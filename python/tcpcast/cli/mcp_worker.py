@@ -53,7 +53,7 @@ def run_command(request: Mapping[str, Any], send: Send) -> dict[str, str]:  # no
     TcpcastError
         The command printed no document; the error has its messages.
     """
-    _restrict(request["folder"])
+    _restrict_files_and_memory(request["folder"])
     limit_s = request["limit_s"]
     alarm = threading.Timer(limit_s, _thread.interrupt_main, (signal.SIGTERM,))
     alarm.daemon = True
@@ -88,7 +88,7 @@ def interruption_reason(limit_s: float) -> str:
     return f"the time limit of {limit_s:g} s was reached; ask for less, or raise --max-wall"
 
 
-def _restrict(folder: str | None) -> None:
+def _restrict_files_and_memory(folder: str | None) -> None:
     """Restrict files and memory of this process."""
     from tcpcast.scenario.loading import PACKAGED
 
@@ -100,7 +100,7 @@ def _restrict(folder: str | None) -> None:
         refusal = "no file may be read; start tcpcast mcp with --folder DIR"
     else:
         refusal = f"outside the folder {folder} of tcpcast mcp; name a file below it"
-    protected_inputs.restrict(PACKAGED, *filter(None, [folder]), refusal=refusal)
+    protected_inputs.restrict_process(PACKAGED, *filter(None, [folder]), refusal=refusal)
     if sys.platform != "win32":
         _, most = resource.getrlimit(resource.RLIMIT_DATA)
         allowed = MAX_DATA_BYTES if most == resource.RLIM_INFINITY else min(most, MAX_DATA_BYTES)

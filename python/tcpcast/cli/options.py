@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from tcpcast.cli.complete import engine_lists, keys, scenario_files
+from tcpcast.cli.complete import engine_lists, matching_keys, scenario_files
 from tcpcast.command_option import Argument, Option
 from tcpcast.errors import TcpcastError
 
@@ -20,7 +20,7 @@ CHANGES = Option(
     "Override a key; repeatable.",
     "--set",
     type=list[str],
-    completion=keys,
+    completion=matching_keys,
 )
 ENGINE = Option(
     "engine",

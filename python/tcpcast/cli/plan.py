@@ -23,7 +23,7 @@ from tcpcast.cli.plan_options import (
     PATH_FILE,
     RTT,
     SHARE,
-    Asked,
+    PlanArguments,
 )
 from tcpcast.cli.streams import ignore_broken_pipe
 from tcpcast.command_option import Option
@@ -48,7 +48,7 @@ _EXAMPLES = {"rtt": "100ms", "loss": "0.01%", "rate": "1gbit"}
 
 def _plan(
     example: str, unit: str, *rows: Option
-) -> Callable[[Callable[[Asked], Solved]], Callable[[Asked], Solved]]:
+) -> Callable[[Callable[[PlanArguments], Solved]], Callable[[PlanArguments], Solved]]:
     """Return a decorator for functions that return a solver, its scenario and its target.
 
     Parameters
@@ -61,7 +61,7 @@ def _plan(
         Options in addition to the common ones.
     """
 
-    def decorate(question: Callable[[Asked], Solved]) -> Callable[[Asked], Solved]:
+    def decorate(question: Callable[[PlanArguments], Solved]) -> Callable[[PlanArguments], Solved]:
         def run(context: typer.Context, **values: Any) -> None:
             _run_plan(question, unit, context, values)
 
@@ -82,7 +82,7 @@ def _plan(
     Option("loss", "RATIO", "Maximum loss; default 1%."),
     Option("utilisation", "RATIO", "Minimum utilisation, instead of --loss."),
 )
-def buffer(asked: Asked) -> Solved:
+def buffer(asked: PlanArguments) -> Solved:
     """Find the smallest buffer for a loss or utilisation.
 
     Also lists rules of thumb. For bulk flows, several classes or --utilisation, the answer is
@@ -115,7 +115,7 @@ def buffer(asked: Asked) -> Solved:
     ABOVE,
     Option("engine", "NAME", "Engine for --share: packet, fixed-point or mean-field."),
 )
-def users(asked: Asked) -> Solved:
+def users(asked: PlanArguments) -> Solved:
     """Find the maximum number of users for a target rate.
 
     The target is a mean rate (--rate, by a formula) or a share of fast files (--share and
@@ -139,7 +139,7 @@ def users(asked: Asked) -> Solved:
     SHARE,
     ABOVE,
 )
-def rate(asked: Asked) -> Solved:
+def rate(asked: PlanArguments) -> Solved:
     """Find the link rate that a population needs.
 
     The target is a mean rate (--rate, by a formula) or a share of fast files (--share and
@@ -163,7 +163,7 @@ def rate(asked: Asked) -> Solved:
     Option("loss", "RATIO", "Random loss of data packets."),
     *PATH_ENDS,
 )
-def streams(asked: Asked) -> Solved:
+def streams(asked: PlanArguments) -> Solved:
     """Find the number of parallel flows that fill a link.
 
     Describe the path by --rate, --rtt and --loss, or by a scenario.
@@ -184,7 +184,7 @@ def streams(asked: Asked) -> Solved:
     Option("rate", "RATE", "Link rate; default unlimited."),
     *PATH_ENDS,
 )
-def max_loss(asked: Asked) -> Solved:
+def max_loss(asked: PlanArguments) -> Solved:
     """Find the maximum loss ratio for a goodput.
 
     Also lists changes that raise this maximum. Describe the path by --rtt and other options, or
@@ -198,7 +198,7 @@ def max_loss(asked: Asked) -> Solved:
     return plan_max_loss, scenario, {"goodput_bps": goodput_bps, **_check_of_path(asked, scenario)}
 
 
-def _read_scenario(question: str, asked: Asked) -> Scenario:
+def _read_scenario(question: str, asked: PlanArguments) -> Scenario:
     """Return the scenario; raise if a key was changed that the plan does not use.
 
     A loss that the plan solves for counts as a limit of the flows.
@@ -213,7 +213,9 @@ def _read_scenario(question: str, asked: Asked) -> Scenario:
     return scenario
 
 
-def _path_scenario(question: str, asked: Asked, needed: tuple[str, ...], *more: str) -> Scenario:
+def _path_scenario(
+    question: str, asked: PlanArguments, needed: tuple[str, ...], *more: str
+) -> Scenario:
     """Return the scenario of a path from options, or from a file."""
     from tcpcast.path.options import PathOptions, expand_points, make_bulk_scenario
     from tcpcast.plan.changed_keys import check_changed_keys
@@ -246,7 +248,7 @@ def _path_scenario(question: str, asked: Asked, needed: tuple[str, ...], *more: 
     return scenario
 
 
-def _check_of_path(asked: Asked, scenario: Scenario) -> dict[str, Any]:
+def _check_of_path(asked: PlanArguments, scenario: Scenario) -> dict[str, Any]:
     """Return ``verify``, and the minimum simulated time if ``--set`` specifies it."""
     arguments = asked.given("verify")
     if "run.duration" in asked.changes:
@@ -255,7 +257,10 @@ def _check_of_path(asked: Asked, scenario: Scenario) -> dict[str, Any]:
 
 
 def _run_plan(
-    question: Callable[[Asked], Solved], unit: str, context: typer.Context, values: dict[str, Any]
+    question: Callable[[PlanArguments], Solved],
+    unit: str,
+    context: typer.Context,
+    values: dict[str, Any],
 ) -> None:
     """Solve, print and write a plan; check before the work that files can be written."""
     from tcpcast.cli.progress import progress_bar
@@ -267,7 +272,7 @@ def _run_plan(
     figure = None if values["plot"] is None else _figure_file(unit, values)
     if (values["html"], values["markdown"], figure) != (None, None, None):
         ignore_broken_pipe()
-    asked = Asked(values)
+    asked = PlanArguments(values)
     solve, scenario, target = question(asked)
     with progress_bar(f"simulating: {scenario.name}") as progress:
         options = RunOptions(threads=values["threads"], progress=progress)

@@ -40,7 +40,7 @@ COMMON = (
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class PlanArguments:
     """The options of a plan as typed, by name."""
 
     values: Mapping[str, Any]

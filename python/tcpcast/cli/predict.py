@@ -58,12 +58,12 @@ def predict(  # noqa: PLR0913 - one parameter per option
         _check_plot(options, plot, form, force=force)
         ignore_broken_pipe()
     asked = expand_points(options, count)
-    predictions = _predictions(options, asked, packet=packet, tables=as_json or packet)
+    predictions = _predict_points(options, asked, packet=packet, tables=as_json or packet)
     if as_json or as_csv:
         _print_json_or_csv(predictions, as_json=as_json)
     else:
         _print_text(predictions, explain=explain)
-    if _interrupted(predictions, asked):
+    if _report_interrupt(predictions, asked):
         raise typer.Exit(130)
     if plot is not None:
         _write_figures(options, asked, predictions, plot, form, force=force)
@@ -97,7 +97,7 @@ def _check_plot(options: PathOptions, folder: str, form: str, *, force: bool) ->
     check_figures(folder, [f"{FILE}.{form}"], force=force)
 
 
-def _predictions(
+def _predict_points(
     options: PathOptions, asked: Sequence[Mapping[str, str]], *, packet: bool, tables: bool = False
 ) -> list[Prediction]:
     """Return the predictions at all points, with simulations if ``packet`` is True.
@@ -121,7 +121,9 @@ def _predictions(
     return predictions
 
 
-def _interrupted(predictions: Sequence[Prediction], asked: Sequence[Mapping[str, str]]) -> bool:
+def _report_interrupt(
+    predictions: Sequence[Prediction], asked: Sequence[Mapping[str, str]]
+) -> bool:
     """Return True if the user interrupted, and print the number of finished points on stderr."""
     if len(predictions) < len(asked):
         print(f"tcpcast: interrupted: {len(predictions)} of {len(asked)} points", file=sys.stderr)
@@ -179,7 +181,7 @@ def _write_figures(  # noqa: PLR0913 - what to draw, and where to write it
     given = [loss_ratio(make_bulk_scenario(options, point)) for point in asked]
     steady = replace(options, size=None)
     drawn = make_loss_curve_points(steady, given)
-    curve = _predictions(steady, drawn, packet=False)
+    curve = _predict_points(steady, drawn, packet=False)
     if len(curve) < len(drawn):  # an incomplete curve would be misleading
         raise KeyboardInterrupt
     mark = given[0] if len(given) == 1 else None

@@ -115,11 +115,11 @@ def write_reports(
     """
     mark = output.REPORT.mark.decode()
     if html is not None:
-        _save(html, html_page(document(True), mark), force=force)
+        _write_and_report(html, html_page(document(True), mark), force=force)
     if markdown is not None:
-        _save(markdown, markdown_page(document(False), mark), force=force)
+        _write_and_report(markdown, markdown_page(document(False), mark), force=force)
 
 
-def _save(path: str, text: str, *, force: bool) -> None:
+def _write_and_report(path: str, text: str, *, force: bool) -> None:
     output.write_text(path, text, kind=output.REPORT, force=force)
     print(f"tcpcast: wrote {path}", file=sys.stderr)

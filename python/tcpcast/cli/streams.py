@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 
-class Stream:
+class ErrorRecordingStream:
     """A stream that stores the ``error`` of a failed write.
 
     With ``ignores_errors``, it drops all output after an error, so that a command still writes its
@@ -60,7 +60,7 @@ class Stream:
 class TextStream:
     """The stream for ``print``, which escapes control characters and writes to ``styled``."""
 
-    def __init__(self, styled: Stream) -> None:
+    def __init__(self, styled: ErrorRecordingStream) -> None:
         self.styled = styled
 
     def write(self, text: str) -> int:
@@ -109,21 +109,23 @@ def ignore_broken_pipe() -> None:
 
 
 @contextmanager
-def replace_standard_streams() -> Iterator[Stream]:
+def replace_standard_streams() -> Iterator[ErrorRecordingStream]:
     """Replace standard output and standard error, and yield the new standard output."""
     before = sys.stdout, sys.stderr
     _hold_descriptors()
-    out = Stream(_open(sys.stdout))
+    out = ErrorRecordingStream(_open_stream(sys.stdout))
     sys.stdout = cast("TextIO", TextStream(out))
     # Messages that cannot be printed must not prevent the answer.
-    sys.stderr = cast("TextIO", TextStream(Stream(_open(sys.stderr), ignores_errors=True)))
+    sys.stderr = cast(
+        "TextIO", TextStream(ErrorRecordingStream(_open_stream(sys.stderr), ignores_errors=True))
+    )
     try:
         yield out
     finally:
         sys.stdout, sys.stderr = before
 
 
-def _open(stream: TextIO | None) -> TextIO:
+def _open_stream(stream: TextIO | None) -> TextIO:
     if stream is None:
         return cast("TextIO", ClosedStream())
     if hasattr(stream, "reconfigure"):
@@ -141,7 +143,7 @@ def _hold_descriptors() -> None:
                 os.open(os.devnull, os.O_RDONLY)
 
 
-def redirect_to_null_device(stream: Stream) -> None:
+def redirect_to_null_device(stream: ErrorRecordingStream) -> None:
     """Redirect a stream to the null device, so that the flush at exit does not fail again."""
     try:
         number = stream.fileno()

@@ -11,7 +11,7 @@ from tcpcast.extras import frame_package
 from tcpcast.report.html import html
 from tcpcast.report.rows import COLUMNS, answer_rows
 from tcpcast.report.run import run_parts
-from tcpcast.report.text import text
+from tcpcast.report.text import plain_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -58,7 +58,7 @@ class Answers(list[Answer]):
         return f"<Answers to {self.scenario.name}: {', '.join(a.engine for a in self)}>"
 
     def __str__(self) -> str:
-        return text(run_parts(compare_all(self), self.scenario))
+        return plain_text(run_parts(compare_all(self), self.scenario))
 
     def _repr_html_(self) -> str:
         return html(run_parts(compare_all(self), self.scenario, every=True))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tcpcast.captures import rows
+from tcpcast.captures import iter_plain_rows
 from tcpcast.report.document import Paragraph
 
 if TYPE_CHECKING:
@@ -16,7 +16,7 @@ ORDERS = {"before-after": "towards the second tap", "after-before": "back to the
 def between_parts(between: Table) -> list[Paragraph]:
     """Return one paragraph per direction between the two taps."""
     parts = []
-    for row in rows(between):
+    for row in iter_plain_rows(between):
         first = "before" if row["passes"] == "before-after" else "after"
         ratio = row["loss_ratio_between"]
         in_flight = f", {row['under_way']:,} in flight at the end" if row["under_way"] else ""

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 
 from tcpcast.extras import import_matplotlib
-from tcpcast.report.chart_text import LABEL, EndLabel, label_ends, wrapped, write_head
+from tcpcast.report.chart_text import LABEL, EndLabel, label_ends, wrap_text, write_head
 from tcpcast.report.palette import (
     CALCULATED,
     COLOURS,
@@ -24,7 +24,7 @@ from tcpcast.report.palette import (
     line_style,
 )
 from tcpcast.report.quantity import amount_text
-from tcpcast.report.summary import describe
+from tcpcast.report.summary import describe_scenario
 from tcpcast.units import digits
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ __all__ = [
     "OBSERVED",
     "REFERENCE",
     "line_style",
-    "wrapped",
+    "wrap_text",
 ]
 
 SIZE = (5.6, 3.9)
@@ -181,7 +181,7 @@ def points_of(x: ArrayLike, metrics: Sequence[Metric], factor: float, engine: st
 
 
 @dataclass(frozen=True, slots=True)
-class Reference:
+class ReferenceLine:
     """A line across the panel at a value of an axis, or a span from this value to ``until``.
 
     ``name`` is written at the right end of a line across the y axis, instead of a legend entry.
@@ -211,7 +211,7 @@ class Reference:
 
 
 @dataclass(frozen=True, slots=True)
-class Note:
+class TextNote:
     """A text in a panel, at a position in ``coordinates`` (``xycoords`` of matplotlib)."""
 
     text: str
@@ -225,7 +225,7 @@ class Note:
 
 
 @dataclass(frozen=True, slots=True)
-class Uprights:
+class VerticalLines:
     """Vertical lines between two values, for example intervals."""
 
     x: Any
@@ -239,7 +239,7 @@ class Uprights:
 
 
 @dataclass(frozen=True, slots=True)
-class Across:
+class HorizontalLines:
     """Horizontal lines between two values, for example intervals."""
 
     y: Any
@@ -362,7 +362,7 @@ class Chart:
     share: str = ""
     legend: str = ""
     legend_style: Style = field(default_factory=dict)
-    notes: Sequence[Note] = ()
+    notes: Sequence[TextNote] = ()
 
     def draw(self) -> Figure:
         """Draw the figure.
@@ -430,7 +430,7 @@ def setup_text(scenario: Scenario) -> str:
     """Return the name, traffic, path and stack of a scenario, and the duration of its run."""
     duration = scenario.run.duration
     length = [] if duration is None else [amount_text(duration, "s")]
-    return f"{scenario.name}: {', '.join([describe(scenario), *length])}"
+    return f"{scenario.name}: {', '.join([describe_scenario(scenario), *length])}"
 
 
 def largest_finite(column: ArrayLike) -> float:

@@ -66,7 +66,7 @@ def write_head(figure: Figure, title: str, subtitle: str) -> None:
     """
     width, height = figure.get_size_inches()
     message, setup = (
-        wrapped(text, int(72 * width / (share * size)))
+        wrap_text(text, int(72 * width / (share * size)))
         for text, size, share in ((title, TITLE, 0.585), (subtitle, SUBTITLE, 0.53))
     )
     rows = [text.count("\n") + 1 if text else 0 for text in (message, setup)]
@@ -93,7 +93,7 @@ def figure_annotation(text: str, at: tuple[float, float], **style: Any) -> Any:
     return Annotation(text, at, **style)
 
 
-def wrapped(text: str, width: int) -> str:
+def wrap_text(text: str, width: int) -> str:
     """Wrap a text without breaks inside a hyphenated name or between a number and its unit."""
     lines = textwrap.wrap(_UNIT.sub("\u00a0", text), width, break_on_hyphens=False)
     return "\n".join(lines)

@@ -37,7 +37,7 @@ _SLOW = 0.05
 """Share of the slowest transfers that the message names."""
 
 
-def distribution(answers: Sequence[Answer], scenario: Scenario) -> Chart:
+def cumulative_chart(answers: Sequence[Answer], scenario: Scenario) -> Chart:
     """Return the cumulative distribution of completion times, with 95 % intervals as a band."""
     subject, label = _subject_and_axis_label(scenario)
     curves = list(_distribution_curves(answers))
@@ -71,7 +71,7 @@ def _title(series: Sequence[Series], subject: str) -> str:
     return f"Half of the {subject} finish within {span_text(half, 's')}{sizes}"
 
 
-def tail(answers: Sequence[Answer], scenario: Scenario) -> Chart:
+def tail_chart(answers: Sequence[Answer], scenario: Scenario) -> Chart:
     """Return the share of transfers that take longer than a time.
 
     An answer without a distribution contributes three percentiles for each of several sizes.
@@ -103,13 +103,13 @@ def _percentile_marks(answers: Sequence[Answer]) -> Iterator[Series]:
     """Yield the median, p95 and p99 of some sizes per answer."""
     for answer, colour in zip(answers, OBSERVED * 4, strict=False):
         sizes = answer.tables["by_size"]["size_pkts"]
-        for row, mark in zip(_chosen(len(sizes), answers), MARKERS, strict=False):
+        for row, mark in zip(_spaced_size_indices(len(sizes), answers), MARKERS, strict=False):
             times = [float(answer.tables["by_size"][name][row]) for name in PERCENTILES]
             style = {"color": colour, "marker": mark, "linewidth": 1.2}
             yield Series(times, (0.5, 0.05, 0.01), _curve_label(answer, int(sizes[row])), style)
 
 
-def _chosen(sizes: int, answers: Sequence[Answer]) -> list[int]:
+def _spaced_size_indices(sizes: int, answers: Sequence[Answer]) -> list[int]:
     """Return evenly spaced indices of sizes, so many that the legend has few entries."""
     most = max(1, MAX_LEGEND // len(answers))
     indices: list[int] = np.unique(np.linspace(0, sizes - 1, min(sizes, most)).round()).tolist()
@@ -123,7 +123,7 @@ def _distribution_curves(answers: Sequence[Answer]) -> Iterator[tuple[Table, str
         table = answer.tables[TABLE]
         sizes = table.get("size_pkts")
         distinct = [None] if sizes is None else np.unique(sizes).tolist()
-        for size in (distinct[i] for i in _chosen(len(distinct), answers)):
+        for size in (distinct[i] for i in _spaced_size_indices(len(distinct), answers)):
             chosen = slice(None) if sizes is None else sizes == size
             curve = _prepend_zero({name: column[chosen] for name, column in table.items()})
             style = line_style(next(numbers)) | {"linewidth": 1.4, "drawstyle": "steps-post"}

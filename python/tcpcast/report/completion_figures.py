@@ -17,7 +17,7 @@ from tcpcast.report.chart import (
     Band,
     Chart,
     Series,
-    Uprights,
+    VerticalLines,
     fitted_axis,
     scenario_chart,
 )
@@ -48,21 +48,21 @@ _LEGEND_HEIGHT = 0.5
 """Height of the legend below the axes in inches."""
 
 
-def sizes(answers: Sequence[Answer], requested: Iterable[int]) -> NDArray[np.int64]:
+def all_sizes(answers: Sequence[Answer], requested: Iterable[int]) -> NDArray[np.int64]:
     """Return all requested or reported sizes in ascending order; a curve has gaps elsewhere."""
     reported = {int(s) for answer in answers for s in answer.tables["by_size"]["size_pkts"]}
     return np.array(sorted(reported | set(requested)), dtype=np.int64)
 
 
-def means(answer: Answer, at_sizes: NDArray[np.int64]) -> Floats:
+def mean_times(answer: Answer, at_sizes: NDArray[np.int64]) -> Floats:
     """Return the mean time over all transfers of each size, NaN for sizes without transfers."""
     table = answer.tables["by_size"]
     values = [time.value for time in completion_times(table)]
     return _values_by_size(dict(zip(table["size_pkts"].tolist(), values, strict=True)), at_sizes)
 
 
-def intervals(answer: Answer, at_sizes: NDArray[np.int64]) -> tuple[Floats, Floats]:
-    """Return the bounds of the 95 % intervals of :func:`means`, NaN for sizes without one."""
+def mean_time_intervals(answer: Answer, at_sizes: NDArray[np.int64]) -> tuple[Floats, Floats]:
+    """Return the bounds of the 95 % intervals of :func:`mean_times`, NaN for sizes without one."""
     table = answer.tables["by_size"]
     known, times = table["size_pkts"].tolist(), completion_times(table)
     low, high = (
@@ -72,7 +72,7 @@ def intervals(answer: Answer, at_sizes: NDArray[np.int64]) -> tuple[Floats, Floa
     return _values_by_size(low, at_sizes), _values_by_size(high, at_sizes)
 
 
-def percentiles(answer: Answer, at_sizes: NDArray[np.int64]) -> list[Floats]:
+def percentile_times(answer: Answer, at_sizes: NDArray[np.int64]) -> list[Floats]:
     """Return p50, p95 and p99 at each size; empty if the answer contains only means."""
     table = answer.tables["by_size"]
     if not set(PERCENTILES) <= table.keys():
@@ -126,14 +126,14 @@ def completion_chart(answers: Sequence[Answer], scenario: Scenario) -> Chart:
         if group.traffic.kind == "transfers"
         for size in group.traffic.sizes or ()
     }
-    at_sizes = sizes(answers, requested)
+    at_sizes = all_sizes(answers, requested)
     series: list[Drawable] = []
     values: list[Floats] = []
     ordered = sorted(answers, key=is_observed, reverse=True)
     calculated = [answer for answer in ordered if not is_observed(answer)]
     for answer in ordered:
         line = LINES[calculated.index(answer) % 3] if answer in calculated else ":"
-        quantiles = percentiles(answer, at_sizes) if is_observed(answer) else []
+        quantiles = percentile_times(answer, at_sizes) if is_observed(answer) else []
         series += _interval_bands(answer, at_sizes, *quantiles) if quantiles else []
         curves = _mean_curves(answer, at_sizes)
         series += _mean_series(answer, at_sizes, curves, line, named=answer is ordered[0])
@@ -175,7 +175,9 @@ def _interval_bands(
     for low, high, alpha, label in ((p50, p95, 0.3, names[0]), (p95, p99, 0.13, names[1])):
         style: Style = colour | {"alpha": alpha}
         series.append(Band(at_sizes, low, high, label, style))
-        series.append(Uprights(at_sizes[lone], low[lone], high[lone], style | {"linewidth": 5}))
+        series.append(
+            VerticalLines(at_sizes[lone], low[lone], high[lone], style | {"linewidth": 5})
+        )
     style = colour | {"linewidth": 1.4, "marker": "_", "markersize": 7}
     return [*series, Series(at_sizes, p50, f"_{answer.engine}, median", style)]
 
@@ -183,7 +185,7 @@ def _interval_bands(
 def _mean_curves(answer: Answer, at_sizes: NDArray[np.int64]) -> dict[str, Floats]:
     """Return mean times with their bounds over all transfers and by number of losses."""
     losses = by_losses(answer, at_sizes).items()
-    overall = np.array([means(answer, at_sizes), *intervals(answer, at_sizes)])
+    overall = np.array([mean_times(answer, at_sizes), *mean_time_intervals(answer, at_sizes)])
     return {"mean": overall} | {f"{n} lost": times for n, times in losses}
 
 
@@ -206,7 +208,7 @@ def _mean_series(
         known = np.isfinite(low)
         if known.any():
             bars = colour | {"linewidth": 1}
-            series.append(Uprights(at_sizes[known], low[known], high[known], bars))
+            series.append(VerticalLines(at_sizes[known], low[known], high[known], bars))
         # Curves by number of losses are named at their ends, once if several engines have them.
         labels = {"label": label} if name == "mean" else {"name": name if named else ""}
         series.append(Series(at_sizes, times, style=colour | style, **labels))

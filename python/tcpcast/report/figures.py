@@ -25,7 +25,7 @@ from tcpcast.report.chart import (
     REFERENCE,
     Axis,
     Chart,
-    Reference,
+    ReferenceLine,
     Series,
     figure_class,
     percent_tick,
@@ -312,7 +312,7 @@ def _queue_chart(answers: Sequence[Answer], scenario: Scenario) -> Chart:
     buffer_pkts = scenario.buffer_pkts
     right = min(right, 1.25 * buffer_pkts)
     if buffer_pkts <= right:
-        curves.append(Reference(buffer_pkts, "buffer", axis="x"))
+        curves.append(ReferenceLine(buffer_pkts, "buffer", axis="x"))
     x = Axis("packets in the queue, with the one in transmission", 0, right)
     y = Axis("share of time with a longer queue", floor, 1, log=True, ticks=percent_tick)
     return scenario_chart(
@@ -343,11 +343,11 @@ _FIGURES: tuple[tuple[str, Callable[[Sequence[Answer], Scenario], Chart], str, s
     ("completion", completion_figures.completion_chart, "by_size", "size_pkts"),
     (
         "completion-distribution",
-        completion_distributions.distribution,
+        completion_distributions.cumulative_chart,
         completion_distributions.TABLE,
         "share",
     ),
-    ("completion-tail", completion_distributions.tail, "by_size", "p50"),
+    ("completion-tail", completion_distributions.tail_chart, "by_size", "p50"),
     ("file-goodput", goodput_figures.distribution_chart, "file_goodput_tail", "by_file"),
     ("file-goodput-tail", goodput_figures.tail_chart, "file_goodput_tail", "by_file"),
 )

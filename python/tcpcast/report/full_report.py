@@ -10,7 +10,7 @@ from tcpcast.report.headline import run_verdict
 from tcpcast.report.leading import leading_rows
 from tcpcast.report.run import answer_tables, origin_text, remarks, select_warnings
 from tcpcast.report.side_by_side import KINDS
-from tcpcast.report.summary import describe
+from tcpcast.report.summary import describe_scenario
 from tcpcast.report.trace import capture_parts
 from tcpcast.report.verdict import verdict_parts
 
@@ -46,7 +46,7 @@ def run_document(
     figures
         Draw figures with matplotlib.
     """
-    parts: list[Part] = [Paragraph(f"{describe(scenario)}.")]
+    parts: list[Part] = [Paragraph(f"{describe_scenario(scenario)}.")]
     verdict = run_verdict(compared, scenario)
     parts += [Paragraph(verdict)] if verdict else []
     shown = answer_tables(compared, scenario, others="below")

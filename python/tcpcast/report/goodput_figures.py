@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tcpcast.compare import is_observed
-from tcpcast.report.chart import Across, Axis, Band, Series, percent_tick, scenario_chart
+from tcpcast.report.chart import Axis, Band, HorizontalLines, Series, percent_tick, scenario_chart
 from tcpcast.report.figure_titles import answer_of_message, engine_label, short_text
 from tcpcast.report.palette import engine_style
 from tcpcast.report.quantity import scale_of_unit
@@ -38,7 +38,7 @@ _WIDE = 4.0
 """Ratio of its ends above which a goodput axis is logarithmic."""
 
 
-def distribution(answer: Answer) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
+def goodput_density(answer: Answer) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
     """Return the edges of goodput bins, and the density of files in each bin.
 
     The density is the share of files per 1 % of goodput. The edges have shape ``[bins + 1]``, and
@@ -69,7 +69,7 @@ def distribution_chart(answers: Sequence[Answer], scenario: Scenario) -> Chart:
     series: list[Drawable] = []
     for answer in answers:
         style = engine_style(answer.engine, is_observed=is_observed(answer))
-        edges, shares = distribution(answer)
+        edges, shares = goodput_density(answer)
         if len(answers) == 1:
             series.append(
                 Band(edges / factor, np.zeros_like(shares), shares, "", _color_only(style))
@@ -109,7 +109,7 @@ def _intervals(table: Table, factor: float, colour: Style) -> list[Drawable]:
     known = np.isfinite(table["low"])
     low, high, share = (table[name][known] for name in ("low", "high", "share"))
     style = colour | {"linewidth": 4, "alpha": 0.5, "label": "95 % intervals"}
-    return [Across(share, low / factor, high / factor, style)]
+    return [HorizontalLines(share, low / factor, high / factor, style)]
 
 
 def _title(answer: Answer, share: float, words: str) -> str:

@@ -77,7 +77,7 @@ def run_verdict(compared: ComparedAnswers, scenario: Scenario | None) -> str:
     groups = scenario.populations
     kinds = {group.traffic.kind for group in groups}
     parts = [
-        _competition(compared, scenario) or _class_clauses(compared, groups)
+        _link_shares_clause(compared, scenario) or _class_clauses(compared, groups)
         if len(compared.classes) > 1
         else _overall_clause(compared, groups)
         if len(kinds) == 1
@@ -117,7 +117,7 @@ def _clause_template(kind: str, sources: int) -> str:
     return "a transfer takes {} on average"
 
 
-def _competition(compared: ComparedAnswers, scenario: Scenario) -> str:
+def _link_shares_clause(compared: ComparedAnswers, scenario: Scenario) -> str:
     """Return the shares of the link of the classes with the largest and smallest rate per flow.
 
     "" unless endless flows compete for the whole run and the intervals per flow are disjoint.

@@ -40,7 +40,7 @@ _POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
 
 def html_page(document: Document, mark: str) -> str:
     """Return a report as a complete page; ``mark`` identifies it as written by tcpcast."""
-    title = shown(document.title)
+    title = escaped(document.title)
     return (
         f'<!doctype html>\n{mark}\n<html lang="en"><head><meta charset="utf-8">'
         f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">'
@@ -55,7 +55,7 @@ def html(parts: Iterable[Part]) -> str:
     return "\n".join(filter(None, map(_html_of_part, parts)))
 
 
-def shown(text: object) -> str:
+def escaped(text: object) -> str:
     """Return a text with markup and control characters escaped."""
     return escape(escape_control_characters(str(text)))
 
@@ -77,33 +77,33 @@ def _html_of_part(part: Part) -> str:
             return _html_of_share(part)
         case Figure():
             kind = ' class="wide"' if part.is_wide else ""
-            caption = f"<figcaption>{shown(part.caption)}</figcaption>"
+            caption = f"<figcaption>{escaped(part.caption)}</figcaption>"
             return f"<figure{kind}>{part.svg}{caption}</figure>"
         case Heading() | Code():
             name = f"h{part.level}" if isinstance(part, Heading) else "pre"
-            return f"<{name}>{shown(part.text)}</{name}>"
+            return f"<{name}>{escaped(part.text)}</{name}>"
 
 
 def _html_of_share(part: Share) -> str:
     percent = f"{100 * part.share:.0f} %"
     filled = f'<span class="bar"><span style="width:{100 * part.share:.1f}%"></span></span>'
-    return f'<p class="share"><span>{shown(part.name)}</span> <span>{percent}</span> {filled}</p>'
+    return f'<p class="share"><span>{escaped(part.name)}</span> <span>{percent}</span> {filled}</p>'
 
 
 def _html_of_paragraph(part: Paragraph) -> str:
     if not (part.text or part.lead):
         return ""
     if part.role == "heading":
-        return f"<h3>{shown(part.lead + part.text)}</h3>"
-    mark = f'<span class="mark">{shown(part.mark.strip())}</span> ' if part.mark.strip() else ""
-    lead = f"<strong>{shown(part.lead)}</strong>" if part.lead else ""
+        return f"<h3>{escaped(part.lead + part.text)}</h3>"
+    mark = f'<span class="mark">{escaped(part.mark.strip())}</span> ' if part.mark.strip() else ""
+    lead = f"<strong>{escaped(part.lead)}</strong>" if part.lead else ""
     kind = f' class="{part.role}"' if part.role else ""
-    return f"<p{kind}>{mark}{lead}{shown(part.text)}</p>"
+    return f"<p{kind}>{mark}{lead}{escaped(part.text)}</p>"
 
 
 def _html_of_table(part: Table) -> str:
     columns = part.all_columns
-    heads = "".join(_html_of_heading(shown(column.heading), column.right) for column in columns)
+    heads = "".join(_html_of_heading(escaped(column.heading), column.right) for column in columns)
     rights = [column.right for column in columns]
     rows = [
         "".join(
@@ -117,7 +117,7 @@ def _html_of_table(part: Table) -> str:
 
 def _keep_arrow_with_destination(cell: str) -> str:
     """Return a cell with a non-breaking space between the arrow and the destination."""
-    return shown(cell).replace(shown(ARROW), " &gt;&nbsp;")
+    return escaped(cell).replace(escaped(ARROW), " &gt;&nbsp;")
 
 
 def _html_side_by_side(part: SideBySide) -> str:
@@ -126,23 +126,23 @@ def _html_side_by_side(part: SideBySide) -> str:
     heads = _html_of_heading("", False) + _html_of_heading("unit", False)
     for engine, kind in zip(comparison.engines, kinds, strict=True):
         heads += _html_of_heading(
-            f'{shown(engine)}<br/><span class="kind">{KINDS[kind]}</span>', True
+            f'{escaped(engine)}<br/><span class="kind">{KINDS[kind]}</span>', True
         )
     heads += "".join(
-        _html_of_heading(shown(difference_heading(comparison, i)), True)
+        _html_of_heading(escaped(difference_heading(comparison, i)), True)
         for i in comparison.compared
     )
     rows = []
     for row in comparison.rows:
         scale = row_scale(row)
-        cells = f'<th scope="row" title="{shown(row.metric)}">{shown(row_name(row))}</th>'
-        cells += _html_table_cell(shown(scale.unit), False)
+        cells = f'<th scope="row" title="{escaped(row.metric)}">{escaped(row_name(row))}</th>'
+        cells += _html_table_cell(escaped(scale.unit), False)
         cells += "".join(
             _html_of_value(figure, scale, kind)
             for figure, kind in zip(row.metrics, kinds, strict=True)
         )
         cells += "".join(
-            _html_table_cell(shown(difference_text(row.differences[i])), True)
+            _html_table_cell(escaped(difference_text(row.differences[i])), True)
             for i in comparison.compared
         )
         rows.append(cells)
@@ -151,9 +151,9 @@ def _html_side_by_side(part: SideBySide) -> str:
 
 def _html_of_value(figure: Metric | None, scale: Scale, kind: Kind) -> str:
     bounds = interval_cell(figure, scale)
-    suffix = f" <small>{shown(bounds)}</small>" if bounds else ""
+    suffix = f" <small>{escaped(bounds)}</small>" if bounds else ""
     value = marked_value(figure, scale)
-    return _html_table_cell(f"{shown(value)}{suffix}", True, value, kind)
+    return _html_table_cell(f"{escaped(value)}{suffix}", True, value, kind)
 
 
 def _html_of_heading(inner: str, right: bool) -> str:
@@ -172,7 +172,7 @@ def _html_table_cell(inner: str, right: bool, text: str = "", kind: str = "") ->
 def _table_element(
     title: str, heads: str, rows: Iterable[str], emphasized: Sequence[int] = ()
 ) -> str:
-    caption = f"<caption>{shown(title)}</caption>" if title else ""
+    caption = f"<caption>{escaped(title)}</caption>" if title else ""
     marks = dict.fromkeys(emphasized, ' class="loud"')
     body = "\n".join(f"<tr{marks.get(i, '')}>{row}</tr>" for i, row in enumerate(rows))
     return (

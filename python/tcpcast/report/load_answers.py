@@ -141,7 +141,7 @@ def read_saved(path: Path) -> Answers:
 _INSTEAD = "write the file with tcpcast run FILE --json"
 
 
-def _note(saved: _SavedNote) -> Note:
+def _load_note(saved: _SavedNote) -> Note:
     suggestions = tuple(Suggestion(s.changes, s.engine, s.feed) for s in saved.suggestions)
     metrics = tuple(saved.metrics)
     return Note(saved.why, metrics, kind=saved.kind, named=saved.named, suggestions=suggestions)
@@ -153,7 +153,7 @@ def _load_answer(saved: _SavedAnswer) -> Answer:
     if isinstance(origin.get("fed"), dict) and isinstance(origin.get("replay"), dict):
         captured = CaptureInputs(origin["fed"], origin["replay"])
     regime, steps, domain = origin.get("regime"), origin.get("steps"), origin.get("domain")
-    notes = [_note(note) for note in saved.notes] or texts_to_notes(saved.warnings)
+    notes = [_load_note(note) for note in saved.notes] or texts_to_notes(saved.warnings)
     status = Status.DONE if saved.incomplete_reason is None else Status.PARTIAL
     if saved.not_applicable is not None:
         status = Status.NOT_APPLICABLE

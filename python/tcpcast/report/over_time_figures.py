@@ -12,7 +12,7 @@ from tcpcast.report.chart import (
     Band,
     Chart,
     Panel,
-    Reference,
+    ReferenceLine,
     Series,
     fitted_window_axis,
     largest_finite,
@@ -47,7 +47,9 @@ def over_time(answers: Sequence[Answer], scenario: Scenario) -> Chart:
     shade: list[Drawable] = []
     if answer.warmup_s:
         style = {"color": "#999999", "alpha": 0.18}
-        shade.append(Reference(0, "warm-up, not counted", style, axis="x", until=answer.warmup_s))
+        shade.append(
+            ReferenceLine(0, "warm-up, not counted", style, axis="x", until=answer.warmup_s)
+        )
     panels = []
     for _, draw in tables:
         series, y = draw(answer, scenario)
@@ -110,7 +112,7 @@ def _goodput_panel(answer: Answer, scenario: Scenario) -> Drawn:
     series = _class_series(answer, scenario, "goodput_bps", scale.factor)
     top = 1.15 * largest
     if rate <= 1.3 * largest:
-        series.append(Reference(rate / scale.factor, name="link"))
+        series.append(ReferenceLine(rate / scale.factor, name="link"))
         top = max(top, 1.1 * rate)
     return series, Axis(f"goodput\n({scale.unit})", 0, top / scale.factor)
 
@@ -122,7 +124,7 @@ def _queue_panel(answer: Answer, scenario: Scenario) -> Drawn:
     buffer_pkts = scenario.buffer_pkts
     top = 1.15 * largest
     if buffer_pkts <= 2 * largest:
-        series.append(Reference(buffer_pkts, name="buffer"))
+        series.append(ReferenceLine(buffer_pkts, name="buffer"))
         top = max(top, 1.1 * buffer_pkts)
     return series, Axis("mean queue\n(packets)", 0, top)
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tcpcast import output
-from tcpcast.captures.selection import DIRECTION, TABLES, tables
+from tcpcast.captures.selection import DIRECTION, TABLES, tables_by_name
 from tcpcast.errors import MachineError
 from tcpcast.output import PARQUET
 
@@ -91,7 +91,7 @@ def write_parquet(
     target = Path(folder)
     parts: dict[str, list[Any]] = {}
     for capture in captures:
-        by_name = tables(capture)
+        by_name = tables_by_name(capture)
         for name in (name for name in TABLES if name in by_name):
             parts.setdefault(name, []).append(_to_arrow_table(arrow, capture.file, by_name[name]))
     written = []

@@ -25,7 +25,7 @@ from tcpcast.report.quantity import (
     scale_of_unit,
     value_text,
 )
-from tcpcast.report.summary import MAX_WARNINGS, describe
+from tcpcast.report.summary import MAX_WARNINGS, describe_scenario
 from tcpcast.units import digits
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ _MIN_TEXT_WIDTH = 30
 def plan_parts(plan: Plan, scenario: Scenario) -> list[Part]:
     """Return the report that ``tcpcast plan`` prints."""
     parts: list[Part] = [
-        Paragraph(describe(scenario), lead=f"{scenario.name}: "),
+        Paragraph(describe_scenario(scenario), lead=f"{scenario.name}: "),
         BLANK,
         Paragraph(plan_verdict(plan), "heading"),
         *(Paragraph(f"  {name:<18}{text}") for name, text in _answer_lines(plan)),
@@ -99,7 +99,7 @@ def plan_document(plan: Plan, scenario: Scenario, again: str, figures: bool = Fa
     ]
     warned = [Heading("Check before use")]
     parts: list[Part] = [
-        Paragraph(f"{describe(scenario)}."),
+        Paragraph(f"{describe_scenario(scenario)}."),
         Paragraph(plan_verdict(plan)),
         Heading(plan.question[:1].upper() + plan.question[1:]),
         Table(shown),

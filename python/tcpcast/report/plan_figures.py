@@ -16,11 +16,11 @@ from tcpcast.report.chart import (
     Axis,
     Band,
     Chart,
-    Note,
     Panel,
     Points,
-    Reference,
+    ReferenceLine,
     Series,
+    TextNote,
     points_of,
     setup_text,
 )
@@ -118,7 +118,7 @@ def _crossing_panel(plan: Plan, metric: str, target: float) -> Panel:
         if np.isfinite(curve[column]).any()
     ]
     shown_target = target / y.factor
-    series.append(Reference(shown_target, name=f"target,\n{digits(shown_target)} {y.unit}"))
+    series.append(ReferenceLine(shown_target, name=f"target,\n{digits(shown_target)} {y.unit}"))
     series += _answer_marks(plan, x, shown_target)
     seen = {name: np.empty(0) for name in (name, metric, "low", "high")}
     seen |= plan.tables.get("simulated", {})
@@ -154,7 +154,7 @@ def _answer_marks(plan: Plan, x: Scale, target: float) -> Iterator[Drawable]:
     """Yield marks for the answer of the model and for that of the simulation with its interval."""
     if plan.has_model:
         value = plan.value / x.factor
-        yield Reference(value, style=_AT_MODEL, axis="x")
+        yield ReferenceLine(value, style=_AT_MODEL, axis="x")
         doubt = " (not to be trusted)" if plan.untrusted else ""
         text = f"by the model: {_answer_text(plan.value, plan)}{doubt}"
         yield Series([value], [target], text, _DIAMOND)
@@ -162,10 +162,10 @@ def _answer_marks(plan: Plan, x: Scale, target: float) -> Iterator[Drawable]:
         return
     text = f"by simulation: {_answer_text(plan.simulated, plan)}"
     solid = {"color": OBSERVED[0], "linewidth": 0.8, "linestyle": "-"}
-    yield Reference(plan.simulated / x.factor, text, solid, axis="x")
+    yield ReferenceLine(plan.simulated / x.factor, text, solid, axis="x")
     if plan.simulated_low is not None and plan.simulated_high is not None:
         ends = plan.simulated_low / x.factor, plan.simulated_high / x.factor
-        yield Reference(ends[0], style={"color": OBSERVED[0]}, axis="x", until=ends[1])
+        yield ReferenceLine(ends[0], style={"color": OBSERVED[0]}, axis="x", until=ends[1])
 
 
 def _answer_text(value: float, plan: Plan) -> str:
@@ -213,8 +213,8 @@ def _target_panel(plan: Plan, target: float, scenario: Scenario) -> Panel:
     series: list[Drawable] = [
         Series(rtt, loss, f"{goodput}, {model}", colour | {"linewidth": 1.8}),
         Band(rtt[here], bottom, loss[here], style=colour | {"alpha": 0.12}),
-        Note(f"{goodput} or more", (0.03, 0.06), style={"fontsize": 9}),
-        Reference(own, style={"linewidth": 0.8, "linestyle": "--"}, axis="x"),
+        TextNote(f"{goodput} or more", (0.03, 0.06), style={"fontsize": 9}),
+        ReferenceLine(own, style={"linewidth": 0.8, "linestyle": "--"}, axis="x"),
         Series([own], [100 * plan.value], style=_DIAMOND),
     ]
     if plan.simulated is not None:

@@ -11,11 +11,11 @@ from tcpcast.report.chart import (
     Axis,
     Band,
     Chart,
-    Note,
     Panel,
     Points,
-    Reference,
+    ReferenceLine,
     Series,
+    TextNote,
     setup_text,
 )
 from tcpcast.report.palette import BLACK
@@ -77,7 +77,7 @@ def users_chart(plan: Plan, scenario: Scenario) -> Chart:
         share="x",
         legend="beside",
         legend_style={"loc": "upper left"},
-        notes=[Note("bands: 95 % intervals", (0.03, 0.02), style={"fontsize": 9})],
+        notes=[TextNote("bands: 95 % intervals", (0.03, 0.02), style={"fontsize": 9})],
     )
 
 
@@ -86,9 +86,9 @@ def _answer_marks(plan: Plan) -> list[Drawable]:
     colour = {"color": BLACK}
     if not plan.undecided:
         line = colour | {"linewidth": 0.8, "linestyle": "--"}
-        marks.append(Reference(plan.value, style=line, axis="x"))
+        marks.append(ReferenceLine(plan.value, style=line, axis="x"))
     if plan.low is not None and plan.high is not None:
-        marks.append(Reference(plan.low, style=colour, axis="x", until=plan.high))
+        marks.append(ReferenceLine(plan.low, style=colour, axis="x", until=plan.high))
     return marks
 
 

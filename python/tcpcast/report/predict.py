@@ -33,7 +33,7 @@ from tcpcast.report.prediction import (
     transfer_time,
     window_limit_pps,
 )
-from tcpcast.report.prediction_advice import advice, buffer_advice
+from tcpcast.report.prediction_advice import buffer_advice, model_advice
 from tcpcast.report.quantity import (
     ABSENT,
     UNTRUSTED,
@@ -239,7 +239,7 @@ def _remark_parts(prediction: Prediction, *, every: bool) -> list[Paragraph]:
     """Return the remarks below the tables: limits, advice, warnings, and inapplicable models."""
     texts = [
         _limit_text(prediction.scenario),
-        *advice(prediction),
+        *model_advice(prediction),
         buffer_advice(prediction),
         *_sizing_advice(prediction),
     ]

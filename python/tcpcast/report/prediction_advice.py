@@ -44,7 +44,7 @@ TRY_BUFFER = "--buffer 0.25bdp..4bdp"
 """Option with a range of buffers that shows their effect on a simulation."""
 
 
-def advice(prediction: Prediction) -> list[str]:
+def model_advice(prediction: Prediction) -> list[str]:
     """Return which model to trust and why, if trusted models differ."""
     trusted = {a.engine: a for a in answers_with_rate(prediction.steady) if is_trusted(a)}
     name = leading_formula(prediction.scenario)
@@ -58,7 +58,7 @@ def advice(prediction: Prediction) -> list[str]:
         _rate_too_low_advice(given, formula, best),
     ]
     if simulation is not None:
-        texts.append(difference(prediction, formula, simulation))
+        texts.append(formula_error_text(prediction, formula, simulation))
     return [text for text in texts if text]
 
 
@@ -115,7 +115,7 @@ def _rate_too_low_advice(given: Mapping[str, float], formula: Answer, best: str)
     )
 
 
-def difference(prediction: Prediction, formula: Answer, simulation: Answer) -> str:
+def formula_error_text(prediction: Prediction, formula: Answer, simulation: Answer) -> str:
     """Return the relative error of the formula, with its cause if this run shows one."""
     error = _relative_error(formula, simulation)
     cause = _cause_of_difference(prediction, formula, simulation)

@@ -14,10 +14,10 @@ from tcpcast.output import save_figure
 from tcpcast.report.chart import (
     Axis,
     Chart,
-    Note,
     Panel,
-    Reference,
+    ReferenceLine,
     Series,
+    TextNote,
     points_of,
 )
 from tcpcast.report.figure_titles import short_text
@@ -103,7 +103,7 @@ def regimes_chart(
         *_simulated_points(asked, unit),
     ]
     if mark:
-        series.append(Reference(100 * mark, axis="x"))
+        series.append(ReferenceLine(100 * mark, axis="x"))
     x = Axis("loss (%)", losses[0], losses[-1], log=True)
     goodputs = [a["goodput_bps"] / unit.factor for _, a in shown if a["goodput_bps"] > 0]
     # The names of the regimes are above all curves.
@@ -191,13 +191,13 @@ def _shade_regimes(
         indices = list(group)
         left, right = edges[indices[0]], edges[indices[-1] + 1]
         style = {"color": _SHADES.get(regime, "#bbbbbb"), "alpha": 0.18}
-        yield Reference(left, style=style, axis="x", until=right)
+        yield ReferenceLine(left, style=style, axis="x", until=right)
         name = limit_name(regime).replace(" (", "\n(") or "no formula\ntrusted"
         width = 0.016 * max(map(len, name.split("\n")))  # as a share of the panel
         if math.log(right / left) > width * math.log(losses[-1] / losses[0]):
             position = _geometric_mean(left, right), 0.985
             centred = {"ha": "center", "va": "top", "fontsize": 8}
-            yield Note(name, position, ("data", "axes fraction"), centred)
+            yield TextNote(name, position, ("data", "axes fraction"), centred)
 
 
 def _geometric_mean(low: float, high: float) -> float:

@@ -18,7 +18,7 @@ from tcpcast.report.leading import has_too_few, leading_rows, percentile_table
 from tcpcast.report.losses import evenly_spaced_indices, losses_tables
 from tcpcast.report.quantity import ABSENT, UNTRUSTED, amount_text, has_untrusted
 from tcpcast.report.sizes import size_text, typed_sizes
-from tcpcast.report.summary import MAX_WARNINGS, caveats_of_scenario_and_answers, describe
+from tcpcast.report.summary import MAX_WARNINGS, caveats_of_scenario_and_answers, describe_scenario
 from tcpcast.scenario.classes import has_mixed_files
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ def run_parts(
     """
     parts: list[Part] = []
     if scenario is not None:
-        parts += [Paragraph(describe(scenario), lead=f"{scenario.name}: "), BLANK]
+        parts += [Paragraph(describe_scenario(scenario), lead=f"{scenario.name}: "), BLANK]
         verdict = run_verdict(compared, scenario)
         parts += [Paragraph(verdict), BLANK] if verdict else []
     parts += answer_tables(compared, scenario, every=every)

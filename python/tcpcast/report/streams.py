@@ -8,7 +8,7 @@ from tcpcast.report.chart import (
     Axis,
     Chart,
     Panel,
-    Reference,
+    ReferenceLine,
     Series,
     points_of,
     setup_text,
@@ -46,9 +46,9 @@ def streams_chart(plan: Plan, scenario: Scenario) -> Chart:
     )
 
 
-def _answer_mark(plan: Plan) -> Reference:
+def _answer_mark(plan: Plan) -> ReferenceLine:
     style = {"color": BLACK, "linewidth": 0.8, "linestyle": "--"}
-    return Reference(plan.value, style=style, axis="x")
+    return ReferenceLine(plan.value, style=style, axis="x")
 
 
 def _rate_panel(plan: Plan, link_bps: float, x: Axis) -> Panel:
@@ -66,7 +66,7 @@ def _rate_panel(plan: Plan, link_bps: float, x: Axis) -> Panel:
     point = {"color": BLACK, "marker": "o", "linestyle": "none", "zorder": 3}
     series += [
         Series(n, curve[name] / scale.factor, _MODELS[name], colour),
-        Reference(link, f"link, {amount_text(link_bps, 'bit/s')}"),
+        ReferenceLine(link, f"link, {amount_text(link_bps, 'bit/s')}"),
         Series([plan.value], [link], words, point),
         _answer_mark(plan),
     ]

@@ -28,7 +28,7 @@ MAX_PLACES = 2
 """Maximum number of links with cross traffic in a sentence."""
 
 
-def describe(scenario: Scenario) -> str:
+def describe_scenario(scenario: Scenario) -> str:
     """Return traffic, path and TCP stack in one sentence, or the source of a capture."""
     if scenario.captured is not None:
         return _capture_text(scenario.captured)

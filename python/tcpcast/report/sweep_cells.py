@@ -80,7 +80,7 @@ class SweptKey:
 
 
 @dataclass(frozen=True, slots=True)
-class Cells:
+class MetricGrid:
     """One metric by one engine on the grid of the varied keys.
 
     All arrays have one axis per key. ``value``, ``low`` and ``high`` are NaN if missing. ``marks``
@@ -138,7 +138,7 @@ def swept_key(key: str, column: Sequence[Any], kind: str, unit: str) -> SweptKey
 
 def metric_grids(
     table: Mapping[str, Sequence[Any]], metric: str, axes: Mapping[str, SweptKey]
-) -> list[Cells]:
+) -> list[MetricGrid]:
     """Return a metric by engine, calculated values first.
 
     Parameters
@@ -161,7 +161,7 @@ def metric_grids(
     return sorted(all_cells, key=lambda each: each.simulated)
 
 
-def curves_by_text_value(grids: Sequence[Cells], keys: Sequence[SweptKey]) -> list[Cells]:
+def curves_by_text_value(grids: Sequence[MetricGrid], keys: Sequence[SweptKey]) -> list[MetricGrid]:
     """Return one curve over a numeric key for each value of a key of texts.
 
     Empty unless exactly one of two keys is numeric and there are at most :data:`MAX_CURVES`
@@ -187,7 +187,7 @@ def curves_by_text_value(grids: Sequence[Cells], keys: Sequence[SweptKey]) -> li
     return nonempty if len(nonempty) <= MAX_CURVES else []
 
 
-def _select_slice(each: Cells, axis: int, index: int, label: str) -> Cells:
+def _select_slice(each: MetricGrid, axis: int, index: int, label: str) -> MetricGrid:
     """Return the values at one index of an axis; ``label`` is that index's value."""
     parts = {
         name: np.take(getattr(each, name), index, axis=axis)
@@ -202,7 +202,7 @@ def _engine_cells(
     table: Mapping[str, Sequence[Any]],
     metric: str,
     shape: tuple[int, ...],
-) -> Cells:
+) -> MetricGrid:
     value, low, high = (np.full(shape, np.nan) for _ in range(3))
     marks, doubts = (np.full(shape, "", dtype=np.object_) for _ in range(2))
     none = [None] * len(table[metric])
@@ -218,7 +218,7 @@ def _engine_cells(
         marks[cell] = next((row_marks[row] for row in several if row_marks[row]), "")
         doubts[cell] = next((row_doubts[row] for row in several if row_doubts[row]), "")
     simulated = not isinstance(REGISTRY.get(engine), Formula)
-    return Cells(engine, simulated, value, low, high, marks, doubts)
+    return MetricGrid(engine, simulated, value, low, high, marks, doubts)
 
 
 def _combine_replications(

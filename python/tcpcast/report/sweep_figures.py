@@ -19,9 +19,9 @@ from tcpcast.report.chart import (
     Band,
     Chart,
     Panel,
-    Reference,
+    ReferenceLine,
     Series,
-    Uprights,
+    VerticalLines,
     figure_class,
     setup_text,
 )
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from tcpcast.report.chart import Drawable, Style
-    from tcpcast.report.sweep_cells import Cells, SweptKey
+    from tcpcast.report.sweep_cells import MetricGrid, SweptKey
     from tcpcast.scenario import Scenario
 
     Levels = Mapping[str, Sequence[float]]
@@ -216,22 +216,24 @@ def drawn_sweep(
             scale = scale_of(metric, _largest_value(grids))
             draw = _map_figure if len(keys_of) == MAX_KEYS else _curve_figure
             at = levels.get(metric, ())
-            heading = Heading(sweep_title(metric, grids, list(axes.values()), scale, at), setup)
+            heading = FigureHeading(
+                sweep_title(metric, grids, list(axes.values()), scale, at), setup
+            )
             yield metric, draw(heading, grids, keys_of, metric, scale, at)
 
 
-class Heading(NamedTuple):
+class FigureHeading(NamedTuple):
     """The message of a figure and its set-up."""
 
     title: str
     setup: str
 
 
-def _largest_value(grids: Sequence[Cells]) -> float:
+def _largest_value(grids: Sequence[MetricGrid]) -> float:
     return float(np.max(np.abs(trusted_values(grids))))
 
 
-def trusted_values(grids: Sequence[Cells]) -> Any:
+def trusted_values(grids: Sequence[MetricGrid]) -> Any:
     """Return all finite values, without untrusted ones if others exist."""
     values = np.concatenate([each.value.ravel() for each in grids])
     marks = np.concatenate([each.marks.ravel() for each in grids])
@@ -245,8 +247,8 @@ def _unit_suffix(scale: Scale) -> str:
 
 
 def _curve_figure(  # noqa: PLR0913, PLR0917 - what to draw, and how
-    heading: Heading,
-    grids: Sequence[Cells],
+    heading: FigureHeading,
+    grids: Sequence[MetricGrid],
     keys: Sequence[SweptKey],
     metric: str,
     scale: Scale,
@@ -260,7 +262,8 @@ def _curve_figure(  # noqa: PLR0913, PLR0917 - what to draw, and how
         series += _curve_series(each, x, scale, style, f"{each.word},\n" if several else each.word)
     for level in levels:
         y_level = level / scale.factor
-        series.append(Reference(y_level, style={"linestyle": (0, (1, 2))}, name=scale.text(level)))
+        style = {"linestyle": (0, (1, 2))}
+        series.append(ReferenceLine(y_level, style=style, name=scale.text(level)))
     if any(each.doubted.any() for each in grids):
         series.append(Series([], [], _DOUBTED, _CROSS))
     y = _value_axis(f"{metric_words(metric)}{_unit_suffix(scale)}", grids, levels, scale)
@@ -268,7 +271,7 @@ def _curve_figure(  # noqa: PLR0913, PLR0917 - what to draw, and how
     return Chart(title=heading.title, subtitle=heading.setup, panels=[panel], legend="below").draw()
 
 
-def _styles(grids: Sequence[Cells]) -> list[Style]:
+def _styles(grids: Sequence[MetricGrid]) -> list[Style]:
     """Return one style per curve: a fixed colour per engine, or per word if there are words."""
     words = list(dict.fromkeys(each.word for each in grids))
     known = [stack_colour(word) for word in words]
@@ -285,7 +288,9 @@ def _styles(grids: Sequence[Cells]) -> list[Style]:
     return styles
 
 
-def _value_axis(label: str, grids: Sequence[Cells], levels: Sequence[float], scale: Scale) -> Axis:
+def _value_axis(
+    label: str, grids: Sequence[MetricGrid], levels: Sequence[float], scale: Scale
+) -> Axis:
     """Return an axis from 0 with space above all values, logarithmic for a wide range."""
     values = trusted_values(grids)
     smallest = float(values.min())
@@ -308,7 +313,7 @@ def _key_axis(key: SweptKey) -> Axis:
 
 
 def _curve_series(
-    each: Cells, x: SweptKey, scale: Scale, style: Style, word: str
+    each: MetricGrid, x: SweptKey, scale: Scale, style: Style, word: str
 ) -> Iterator[Drawable]:
     """Yield the values of one engine with intervals, and crosses on values with a warning.
 
@@ -330,7 +335,7 @@ def _curve_series(
         bars = {"linewidth": 1, "label": "95 % intervals of simulations"}
         if x.quantities:
             yield Band(x.positions, low, high, style=colour | {"alpha": 0.25})
-        yield Uprights(x.positions[known], low[known], high[known], colour | bars)
+        yield VerticalLines(x.positions[known], low[known], high[known], colour | bars)
     text = {"name": name} if x.quantities else {"label": name.replace("\n", " ")}
     yield Series(x.positions, value, style=style, **text)
     doubted = each.doubted & np.isfinite(value)
@@ -338,8 +343,8 @@ def _curve_series(
 
 
 def _map_figure(  # noqa: PLR0913, PLR0917 - what to draw, and how
-    heading: Heading,
-    grids: Sequence[Cells],
+    heading: FigureHeading,
+    grids: Sequence[MetricGrid],
     keys: Sequence[SweptKey],
     metric: str,
     scale: Scale,
@@ -375,7 +380,9 @@ def _map_figure(  # noqa: PLR0913, PLR0917 - what to draw, and how
     return figure
 
 
-def _map_panel(axes: Axes, each: Cells, keys: Sequence[SweptKey], scale: Scale, norm: Any) -> Any:
+def _map_panel(
+    axes: Axes, each: MetricGrid, keys: Sequence[SweptKey], scale: Scale, norm: Any
+) -> Any:
     x, y = keys
     axes.set_facecolor("#dddddd")  # background of cells without a value
     value = np.ma.masked_invalid(each.value.T / scale.factor)
@@ -397,7 +404,7 @@ def _map_panel(axes: Axes, each: Cells, keys: Sequence[SweptKey], scale: Scale, 
 
 def _draw_isolines(  # noqa: PLR0913, PLR0917 - what to draw, and how
     axes: Axes,
-    each: Cells,
+    each: MetricGrid,
     keys: Sequence[SweptKey],
     scale: Scale,
     levels: Sequence[float],

@@ -18,12 +18,12 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from tcpcast.report.quantity import Scale
-    from tcpcast.report.sweep_cells import Cells, SweptKey
+    from tcpcast.report.sweep_cells import MetricGrid, SweptKey
 
 
 def title(
     metric: str,
-    grids: Sequence[Cells],
+    grids: Sequence[MetricGrid],
     keys: Sequence[SweptKey],
     scale: Scale,
     levels: Sequence[float],
@@ -47,8 +47,8 @@ def title(
     if any(each.word for each in grids):
         across = next(key for key in keys if key.quantities)
         return _largest_everywhere(name, grids, across) or plain
-    lead = next((each for each in grids if each.simulated and _usable(each).sum() > 1), None)
-    lead = lead or next((each for each in grids if _usable(each).sum() > 1), None)
+    lead = next((each for each in grids if each.simulated and _trusted_mask(each).sum() > 1), None)
+    lead = lead or next((each for each in grids if _trusted_mask(each).sum() > 1), None)
     if lead is None:
         return plain
     by = f", by {lead.engine}" if len(grids) > 1 else ""
@@ -58,19 +58,19 @@ def title(
     return f"The {name} {text or _range_text(lead, keys[0], scale)}{by}"
 
 
-def _usable(each: Cells) -> np.ndarray[Any, np.dtype[np.bool_]]:
+def _trusted_mask(each: MetricGrid) -> np.ndarray[Any, np.dtype[np.bool_]]:
     """Return a mask of the finite and trusted values."""
     usable: np.ndarray[Any, np.dtype[np.bool_]]
     usable = np.isfinite(each.value) & (each.marks != UNTRUSTED)
     return usable
 
 
-def _span(low: float, high: float, scale: Scale) -> str:
+def _value_range_text(low: float, high: float, scale: Scale) -> str:
     first, last = (digits(value / scale.factor, 3) for value in (low, high))
     return f"{first} to {last} {scale.unit}".rstrip()
 
 
-def _metric(each: Cells, index: Any) -> Metric:
+def _metric_at(each: MetricGrid, index: Any) -> Metric:
     low, high = (float(end[index]) for end in (each.low, each.high))
     known = np.isfinite(low) and np.isfinite(high)
     doubt = each.doubts[index] or ("no interval" if each.simulated and not known else None)
@@ -78,14 +78,14 @@ def _metric(each: Cells, index: Any) -> Metric:
     return Metric(value, low if known else None, high if known else None, interval_warning=doubt)
 
 
-def _level_text(each: Cells, key: SweptKey, scale: Scale, levels: Sequence[float]) -> str:
+def _level_text(each: MetricGrid, key: SweptKey, scale: Scale, levels: Sequence[float]) -> str:
     """Return from which value of the key on the metric is clearly below or above a level."""
-    rows = np.flatnonzero(_usable(each)).tolist()
-    metrics = [_metric(each, row) for row in rows]
+    rows = np.flatnonzero(_trusted_mask(each)).tolist()
+    metrics = [_metric_at(each, row) for row in rows]
     for level in levels:
         for word, sides in (
-            ("below", [_bound(m, upper=True) < level for m in metrics]),
-            ("above", [_bound(m, upper=False) > level for m in metrics]),
+            ("below", [_interval_end(m, upper=True) < level for m in metrics]),
+            ("above", [_interval_end(m, upper=False) > level for m in metrics]),
         ):
             first = len(sides)
             while first and sides[first - 1]:
@@ -96,22 +96,24 @@ def _level_text(each: Cells, key: SweptKey, scale: Scale, levels: Sequence[float
     return ""
 
 
-def _bound(metric: Metric, *, upper: bool) -> float:
+def _interval_end(metric: Metric, *, upper: bool) -> float:
     end = metric.high if upper else metric.low
     return metric.value if end is None else end
 
 
-def _range_text(each: Cells, key: SweptKey, scale: Scale) -> str:
+def _range_text(each: MetricGrid, key: SweptKey, scale: Scale) -> str:
     """Return the course between both ends, or the largest and the smallest value."""
-    usable = np.flatnonzero(_usable(each)).tolist()
-    rows = [row for row in usable if _metric(each, row).interval_warning is None]
+    usable = np.flatnonzero(_trusted_mask(each)).tolist()
+    rows = [row for row in usable if _metric_at(each, row).interval_warning is None]
     if len(rows) < 2:
         values = each.value[usable]
-        return f"is {_span(values.min(), values.max(), scale)}, without reliable intervals"
+        return (
+            f"is {_value_range_text(values.min(), values.max(), scale)}, without reliable intervals"
+        )
     values = each.value[rows]
     most, least = int(rows[np.argmax(values)]), int(rows[np.argmin(values)])
-    if not differ_beyond_intervals(_metric(each, most), _metric(each, least)):
-        span = _span(values.min(), values.max(), scale)
+    if not differ_beyond_intervals(_metric_at(each, most), _metric_at(each, least)):
+        span = _value_range_text(values.min(), values.max(), scale)
         return f"does not differ significantly: {span}"
     first, last = int(rows[0]), int(rows[-1])
     if key.quantities and {first, last} == {most, least}:
@@ -121,32 +123,32 @@ def _range_text(each: Cells, key: SweptKey, scale: Scale) -> str:
     return f"lies between {ends[0]} and {ends[1]}"
 
 
-def _map_text(each: Cells, scale: Scale) -> str:
+def _map_text(each: MetricGrid, scale: Scale) -> str:
     """Return the range of the values over two keys, and whether its ends differ."""
-    usable = _usable(each)
+    usable = _trusted_mask(each)
     ends = [np.where(usable, each.value, end) for end in (np.inf, -np.inf)]
     least, most = (
         np.unravel_index(find(values), values.shape)
         for find, values in zip((np.argmin, np.argmax), ends, strict=True)
     )
-    span = _span(float(each.value[least]), float(each.value[most]), scale)
-    if differ_beyond_intervals(_metric(each, most), _metric(each, least)):
+    span = _value_range_text(float(each.value[least]), float(each.value[most]), scale)
+    if differ_beyond_intervals(_metric_at(each, most), _metric_at(each, least)):
         return f"ranges from {span}"
     return f"does not differ significantly: {span}"
 
 
-def _largest_everywhere(name: str, grids: Sequence[Cells], key: SweptKey) -> str:
+def _largest_everywhere(name: str, grids: Sequence[MetricGrid], key: SweptKey) -> str:
     """Return the word whose values exceed all others at each value of the key, or ""."""
     lead = next((each.engine for each in grids if each.simulated), grids[0].engine)
     curves = [each for each in grids if each.engine == lead]
-    if len(curves) < 2 or not all(_usable(each).all() for each in curves):
+    if len(curves) < 2 or not all(_trusted_mask(each).all() for each in curves):
         return ""
     for best in curves:
         others = [each for each in curves if each is not best]
         pairs = [(best, each, row) for each in others for row in range(len(best.value))]
         if all(
             one.value[row] > other.value[row]
-            and differ_beyond_intervals(_metric(one, row), _metric(other, row))
+            and differ_beyond_intervals(_metric_at(one, row), _metric_at(other, row))
             for one, other, row in pairs
         ):
             by = f", by {lead}" if len({each.engine for each in grids}) > 1 else ""

@@ -13,7 +13,7 @@ from tcpcast.answer import Metric
 from tcpcast.metrics import HEADLINE
 from tcpcast.report.document import Code, Column, Document, Heading, Paragraph, Table
 from tcpcast.report.quantity import ABSENT, interval_text, metric_words, scale_of, value_text
-from tcpcast.report.summary import MAX_WARNINGS, describe
+from tcpcast.report.summary import MAX_WARNINGS, describe_scenario
 from tcpcast.report.sweep import by_class, marks_explained, rows_parts, verdict_parts
 from tcpcast.report.sweep_cells import metric_grids, swept_key
 from tcpcast.scenario.toml import write_toml
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from tcpcast.report.document import Part
     from tcpcast.report.quantity import Scale
-    from tcpcast.report.sweep_cells import Cells, SweptKey
+    from tcpcast.report.sweep_cells import MetricGrid, SweptKey
     from tcpcast.sweeps.axes import SweepAxis
     from tcpcast.sweeps.definition import FinishedSweep
 
@@ -57,7 +57,7 @@ def sweep_document(
     rows = sweep.results.to_arrow()
     parts: list[Part] = [
         *verdict_parts(rows, sweep.results.keys),
-        Paragraph(f"{describe(sweep.scenario)}."),
+        Paragraph(f"{describe_scenario(sweep.scenario)}."),
         Paragraph("The varied keys below replace these values.", "aside"),
         Heading("Varied keys"),
         _varied_keys_table(sweep.axes),
@@ -128,7 +128,7 @@ def _shown_indices(keys: Iterable[SweptKey]) -> list[Any]:
 
 
 def _metric_table(
-    metric: str, grids: Sequence[Cells], keys: Sequence[SweptKey], group: str
+    metric: str, grids: Sequence[MetricGrid], keys: Sequence[SweptKey], group: str
 ) -> Table:
     """Return a metric by combination of values, one column per engine, for a class or in total."""
     largest = max(float(np.nanmax(np.abs(each.value))) for each in grids)
@@ -147,7 +147,7 @@ def _metric_table(
     return Table(columns, f"{metric_words(metric)}{of_class}{unit}")
 
 
-def _cell_text(each: Cells, indices: tuple[int, ...], scale: Scale) -> str:
+def _cell_text(each: MetricGrid, indices: tuple[int, ...], scale: Scale) -> str:
     value = float(each.value[indices])
     if not math.isfinite(value):
         return ABSENT

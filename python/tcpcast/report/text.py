@@ -106,7 +106,7 @@ def layout_lines(parts: Iterable[Part], width: int) -> Iterator[Line]:
                 yield from _paragraph_lines(Paragraph(part.caption, "aside"), width)
 
 
-def text(parts: Iterable[Part], width: int = PIPE_WIDTH) -> str:
+def plain_text(parts: Iterable[Part], width: int = PIPE_WIDTH) -> str:
     """Return parts without colours, ``width`` columns wide."""
     return "\n".join(line.text for line in layout_lines(parts, width))
 

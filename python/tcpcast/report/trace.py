@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tcpcast.captures import advised_rows, head, rows
+from tcpcast.captures import advised_rows, capture_keys, iter_plain_rows
 from tcpcast.captures.advice import advice, limit_keys, share_of_own_limit
 from tcpcast.captures.failed import (
     failure_sentences,
@@ -19,12 +19,12 @@ from tcpcast.captures.failed import (
 from tcpcast.captures.headline import (
     capture_verdict,
     captures_verdict,
+    directions_without_service,
     is_about_failures,
     limit_bytes,
-    transfers,
 )
 from tcpcast.captures.quantity_text import volume
-from tcpcast.captures.selection import tables
+from tcpcast.captures.selection import tables_by_name
 from tcpcast.limit_names import LIMIT_NAMES
 from tcpcast.report import csv
 from tcpcast.report.between import between_parts
@@ -76,7 +76,7 @@ def capture_parts(
                 *_direction_table(capture.connections, most),
                 *_omitted_paragraphs(capture.rest),
             ]
-            parts += _limit_bytes(transfers(capture.connections))
+            parts += _limit_bytes(directions_without_service(capture.connections))
             parts += _reason_parts(capture, EXPLAINED)
     if capture.between:
         parts += [BLANK, *between_parts(capture.between)]
@@ -102,13 +102,13 @@ def csv_lines(
     ``groups``, if given, holds one table of flow groups per capture, used instead of ``name``.
     ``most`` is as for :func:`json_lines`.
     """
-    shown = [_first(table, most) for table in groups or ()]
-    shown = shown or [_worst(tables(capture)[name], most) for capture in captures]
+    shown = [_first_rows(table, most) for table in groups or ()]
+    shown = shown or [_worst_rows(tables_by_name(capture)[name], most) for capture in captures]
     advised = name == "connections" and groups is None
     for index, (capture, table) in enumerate(zip(captures, shown, strict=True)):
         if index == 0:
             yield csv.line(["file", *table, *(["advice"] if advised else [])])
-        for row in advised_rows(table, capture.services) if advised else rows(table):
+        for row in advised_rows(table, capture.services) if advised else iter_plain_rows(table):
             yield csv.line([capture.file, *row.values()])
 
 
@@ -128,24 +128,26 @@ def json_lines(
     """
     yield f'{{"verdict": {json.dumps(captures_verdict(captures, groups))}, "captures": ['
     for index, capture in enumerate(captures):
-        first = head(capture, None if groups is None else groups[index])
-        table = tables(capture)[name]
+        first = capture_keys(capture, None if groups is None else groups[index])
+        table = tables_by_name(capture)[name]
         lists = {"services": capture.services, "failed": capture.failed}
         if name == "connections":
-            first |= {each: list(rows(_first(lists[each], most))) for each in lists}
+            first |= {each: list(iter_plain_rows(_first_rows(lists[each], most))) for each in lists}
         if most is not None:
             lists |= {name: table} | ({} if groups is None else {"groups": groups[index]})
-            first["omitted"] = {each: max(0, _length(lists[each]) - most) for each in lists}
+            first["omitted"] = {each: max(0, _row_count(lists[each]) - most) for each in lists}
         yield f'{json.dumps(first)[:-1]}, "{name}": ['
-        table = _worst(table, most)
+        table = _worst_rows(table, most)
         advised = name == "connections"
-        yield from _json_objects(advised_rows(table, capture.services) if advised else rows(table))
+        yield from _json_objects(
+            advised_rows(table, capture.services) if advised else iter_plain_rows(table)
+        )
         if groups is not None:
             yield '], "groups": ['
-            yield from _json_objects(rows(_first(groups[index], most)))
+            yield from _json_objects(iter_plain_rows(_first_rows(groups[index], most)))
         for title, more in ({} if models is None else models[index]).items():
             yield f'], "{title}": ['
-            yield from _json_objects(rows(more))
+            yield from _json_objects(iter_plain_rows(more))
         yield "]}" + ("" if capture is captures[-1] else ",")
     yield "]}"
 
@@ -161,15 +163,15 @@ def _json_objects(objects: Iterable[dict[str, Any]]) -> Iterator[str]:
         yield line
 
 
-def _length(table: Table) -> int:
+def _row_count(table: Table) -> int:
     return next(iter(table.values())).size
 
 
-def _first(table: Table, most: int | None) -> Table:
+def _first_rows(table: Table, most: int | None) -> Table:
     return {name: column[:most] for name, column in table.items()}
 
 
-def _worst(connections: Table, most: int | None) -> Table:
+def _worst_rows(connections: Table, most: int | None) -> Table:
     """Return the worst directions first; all, in the order of the capture, without ``most``."""
     if most is None:
         return connections
@@ -302,7 +304,9 @@ def _reason_parts(capture: Capture, most: int) -> list[Part]:
         order = order[large[order]]
     part = {name: column[order[:most]] for name, column in connections.items()}
     parts: list[Part] = []
-    for row, text in zip(rows(part), advice(part, capture.services).tolist(), strict=True):
+    for row, text in zip(
+        iter_plain_rows(part), advice(part, capture.services).tolist(), strict=True
+    ):
         title = Paragraph(row["src"] + ARROW + row["dst"], "heading")
         if is_single:
             parts += [BLANK, *([title] if order.size > 1 else []), *detail_parts(row, text)]

@@ -40,7 +40,7 @@ def program_of_packaged(name: str, changes: Mapping[str, Any], engines: Sequence
     """Return a program that answers a packaged scenario with some keys changed."""
     return (
         "import tcpcast\n\n"
-        f"{_loaded(name, changes)}"
+        f"{_load_statement(name, changes)}"
         f"answers = tcpcast.run(scenario, {list(engines)!r})\n"
         "print(answers)\n"
     )
@@ -51,7 +51,7 @@ def program_of_buffer(name: str, changes: Mapping[str, Any], loss: float, verify
     checked = ", verify=True" if verify else ""
     return (
         "import tcpcast\nfrom tcpcast.plan import plan_buffer\n\n"
-        f"{_loaded(name, changes)}"
+        f"{_load_statement(name, changes)}"
         f"plan = plan_buffer(scenario, loss={loss!r}{checked})\n"
         "print(plan)\n"
     )
@@ -62,7 +62,7 @@ def set_arguments(changes: Mapping[str, Any]) -> list[str]:
     return [word for key, value in changes.items() for word in ("--set", f"{key}={value}")]
 
 
-def _loaded(name: str, changes: Mapping[str, Any]) -> str:
+def _load_statement(name: str, changes: Mapping[str, Any]) -> str:
     return (
         "scenario = tcpcast.load(\n"
         f"    {name!r},\n    changes=\n{_indented(dict(changes))},\n)\n".replace("=\n    {", "={")

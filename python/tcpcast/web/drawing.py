@@ -15,7 +15,7 @@ from tcpcast.report.chart import (
     Chart,
     Panel,
     Points,
-    Reference,
+    ReferenceLine,
     Series,
     line_style,
 )
@@ -54,10 +54,10 @@ def curve_figure(drawn: Mapping[str, Any], points: Sequence[Mapping[str, Any]]) 
         *_model_curves(drawn, scale),
         *_simulated_points(points, scale),
         *(
-            Reference(value / scale.factor, style={"linestyle": "--"})
+            ReferenceLine(value / scale.factor, style={"linestyle": "--"})
             for value in drawn["references"].values()
         ),
-        Reference(drawn["here"], "current value", axis="x"),
+        ReferenceLine(drawn["here"], "current value", axis="x"),
     ]
     chart = Chart(
         title=f"{metric['label']} by {across['label'].lower()}",

@@ -14,7 +14,7 @@ from tcpcast.limit_names import limit_name
 from tcpcast.path.options import PathError
 from tcpcast.report.prediction import limit_of_answer
 from tcpcast.report.quantity import interval_text, metric_words, scale_of, value_text
-from tcpcast.report.summary import caveats, describe
+from tcpcast.report.summary import caveats, describe_scenario
 from tcpcast.scenario.toml import write_toml
 from tcpcast.web.questions import QUESTIONS, Question, question
 from tcpcast.web.questions.fields import FieldError, Values, validate_values
@@ -80,7 +80,7 @@ def _evaluate_question(
         "title": asked.title,
         "values": values,
         "left_out": list(without),
-        "summary": describe(scenario),
+        "summary": describe_scenario(scenario),
         **_heading(asked, facts, scenario, given),
         "metric": _metric_of_answer(asked.metric),
         "answers": sorted(rows, key=lambda row: (row["value"] is None, not row["trusted"])),

@@ -71,7 +71,7 @@ class Access:
 
     def take(self, token: str | None) -> bool:
         """Return True if the token is valid, and invalidate it."""
-        if not token or self._token is None or not _same(token, self._token):
+        if not token or self._token is None or not _equal_in_constant_time(token, self._token):
             return False
         self._token = None
         return True
@@ -82,14 +82,14 @@ class Access:
             cookie = SimpleCookie(headers.get("cookie", "")).get(self.cookie)
         except CookieError:
             return False
-        return cookie is not None and _same(cookie.value, self._session)
+        return cookie is not None and _equal_in_constant_time(cookie.value, self._session)
 
     def set_cookie(self) -> str:
         """Return the value of the Set-Cookie header for the session."""
         return f"{self.cookie}={self._session}; Path=/; HttpOnly; SameSite=Strict"
 
 
-def _same(one: str, other: str) -> bool:
+def _equal_in_constant_time(one: str, other: str) -> bool:
     return hmac.compare_digest(one.encode(), other.encode())
 
 
@@ -128,21 +128,21 @@ class Guard:
         if scope["path"] == "/" and scope["method"] == "GET" and self._access.take(token):
             return True, None
         if scope["path"].startswith("/api/"):
-            return False, _refused(403, "open the address that tcpcast serve printed")
+            return False, _refusal_response(403, "open the address that tcpcast serve printed")
         return False, HTMLResponse(_LOCKED, 403)
 
     def _foreign(self, headers: Headers, method: str) -> Response | None:
         """Return a response that rejects requests with another host name or from another page."""
         hosts = headers.getlist("host")
         if len(hosts) != 1 or hosts[0].lower() not in self._access.hosts:
-            return _refused(421, "Host: not a name of this server")
+            return _refusal_response(421, "Host: not a name of this server")
         origin = headers.get("origin")
         if origin is None and method not in SAFE:
-            return _refused(403, "Origin: missing")
+            return _refusal_response(403, "Origin: missing")
         if origin is not None and origin not in self._access.origins:
-            return _refused(403, "Origin: requests from other pages are not allowed")
+            return _refusal_response(403, "Origin: requests from other pages are not allowed")
         return None
 
 
-def _refused(status: int, message: str) -> Response:
+def _refusal_response(status: int, message: str) -> Response:
     return JSONResponse({"error": {"message": message, "field": ""}}, status)

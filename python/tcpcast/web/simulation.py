@@ -63,10 +63,10 @@ def simulate(request: Mapping[str, Any], send: Send) -> dict[str, Any]:
     """
     asked, values = read_request(request)
     axis = requested_axis(asked, request)
-    return call_with_field_errors(asked, lambda: _simulated(asked, values, axis, send))
+    return call_with_field_errors(asked, lambda: _simulate_points(asked, values, axis, send))
 
 
-def _simulated(asked: Question, values: Values, axis: str, send: Send) -> dict[str, Any]:
+def _simulate_points(asked: Question, values: Values, axis: str, send: Send) -> dict[str, Any]:
     here = asked.asked(values, axis)
     others = values_along_axis(asked, axis, here, SIMULATED_POINTS - 1)
     texts = list(dict.fromkeys([here, *others]))[:SIMULATED_POINTS]
@@ -85,7 +85,7 @@ def _simulated(asked: Question, values: Values, axis: str, send: Send) -> dict[s
         (found,) = answer(scenario, ["packet"], options)
         if not found.applies:
             raise TcpcastError(found.refusal(asked.names))
-        point = _point(asked, at_point, found, axis)
+        point = _point_as_json(asked, at_point, found, axis)
         if at == 0:
             point |= {
                 "heading": simulation_heading(asked, at_point, found),
@@ -96,7 +96,7 @@ def _simulated(asked: Question, values: Values, axis: str, send: Send) -> dict[s
     return {"points": done, "left_out": len(texts) - done}
 
 
-def _point(asked: Question, values: Values, found: Answer, axis: str) -> dict[str, Any]:
+def _point_as_json(asked: Question, values: Values, found: Answer, axis: str) -> dict[str, Any]:
     metrics = asked.simulated(values, found)
     return {
         "x": asked.field(axis).number(values[axis]),

@@ -48,13 +48,13 @@ def process_requests(actions: Actions) -> None:
             os._exit(0)
 
     lines: SimpleQueue[str] = SimpleQueue()
-    threading.Thread(target=_receive, args=(lines.put,), daemon=True).start()
+    threading.Thread(target=_forward_requests, args=(lines.put,), daemon=True).start()
     while True:
         request = json.loads(lines.get())
         send(_answer_request(actions[request["do"]], request, send))
 
 
-def _receive(put: Callable[[str], None]) -> None:
+def _forward_requests(put: Callable[[str], None]) -> None:
     """Pass on requests, and end the process when the server has ended."""
     for line in sys.stdin:
         put(line)

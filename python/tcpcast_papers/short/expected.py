@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from tcpcast.answer import Metric
 from tcpcast.models.cardwell import cardwell_latency
-from tcpcast.report.chart import Axis, Chart, Panel, Reference
+from tcpcast.report.chart import Axis, Chart, Panel, ReferenceLine
 
 from tcpcast_papers import drawing
 from tcpcast_papers.reproduction import Tolerance
@@ -133,7 +133,7 @@ def _draw9(runs: Runs, folder: Path) -> drawing.Plot:
     ):
         look = {"linestyle": style, "linewidth": 1.4}
         right.append(drawing.curve(SIZES, expected(runs, NEWRENO, method), label, look))
-    left.append(Reference(LARGEST_SHORT_PKTS + 0.5, axis="x"))
+    left.append(ReferenceLine(LARGEST_SHORT_PKTS + 0.5, axis="x"))
     x = Axis(X_LABEL, 0, RIGHT)
     y = Axis("expected latency, s", 0)
     panels = [

@@ -81,7 +81,7 @@ impl<T: Copy> QueueProbe<T> for Vec<Packet<T>> {
 /// `now` never decreases between calls. The caller calls [`QueueDiscipline::dequeue`] whenever the
 /// transmitter is free, so the packet returned by the previous call has left and is no longer held.
 pub trait QueueDiscipline<T> {
-    /// Handles a packet that arrives at `now`. Calls `probe.dropped` if the packet is rejected, and
+    /// Handles a packet that arrives at `now`. Calls `probe.on_drop` if the packet is rejected, and
     /// for each packet that is evicted to make room.
     fn enqueue(
         &mut self,
@@ -90,7 +90,7 @@ pub trait QueueDiscipline<T> {
         probe: &mut impl QueueProbe<T>,
     ) -> EnqueueOutcome;
 
-    /// Returns the packet to transmit at `now`, or `None` if no packet waits. Calls `probe.dropped`
+    /// Returns the packet to transmit at `now`, or `None` if no packet waits. Calls `probe.on_drop`
     /// for each packet dropped at the head.
     fn dequeue(&mut self, now: Nanos, probe: &mut impl QueueProbe<T>) -> Option<Packet<T>>;
 

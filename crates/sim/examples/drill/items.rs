@@ -5,7 +5,7 @@ use super::Stop;
 /// An item of a script.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Item {
-    /// Line number, starting index 1.
+    /// Line number, from 1.
     pub line: usize,
     /// Text without comments.
     pub text: String,

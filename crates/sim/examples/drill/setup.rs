@@ -13,7 +13,7 @@ pub struct Setup {
     /// Window scale that follows from the maximum receive buffer; [`None`] if the script does not
     /// set the buffer. Then the expected scale depends on the host of its author.
     pub window_scale: Option<u8>,
-    /// Minimum number of packets in a min_burst of a paced sender.
+    /// Minimum number of packets in a burst of a paced sender.
     pub min_burst: i64,
     /// Whether we accept an offer of ECN, and whether we offer it.
     pub accepts_ecn: bool,

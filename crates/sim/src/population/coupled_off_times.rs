@@ -9,7 +9,7 @@ use crate::clock::Nanos;
 use crate::traffic::{Distribution, normal_probability_above, normal_quantile};
 use libm::sqrt;
 
-/// Minimum standard deviation of the independent part of OFF times, to avoid a division c zero.
+/// Minimum standard deviation of the independent part of OFF times, to avoid a division by zero.
 const MIN_INDEPENDENT: f64 = 1e-6;
 
 #[derive(Clone, Debug)]

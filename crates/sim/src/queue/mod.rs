@@ -41,7 +41,7 @@ pub enum EnqueueOutcome {
         /// Packet that was evicted to make room.
         evicted: Option<Packet>,
     },
-    /// The packet is dropped, because the buffer is full or early by the discipline.
+    /// The packet is dropped because the buffer is full, or because the discipline drops it early.
     Dropped,
 }
 
@@ -51,9 +51,10 @@ pub trait QueueProbe {
     fn on_queue_length_held(&mut self, packets: usize, until: Nanos);
     /// A packet arrived and found `packets` in the queue.
     fn on_queue_length_seen(&mut self, packets: usize);
-    /// A packet arrived and changed the average length, which the discipline uses, to `packets`.
+    /// A packet arrived and changed the average queue length used by the discipline to `packets`.
     fn on_average_updated(&mut self, _packets: f64) {}
-    /// The packet of the last `queue_seen` is dropped although the buffer is not full.
+    /// The packet of the last [`QueueProbe::on_queue_length_seen`] is dropped although the buffer
+    /// is not full.
     fn on_early_drop(&mut self) {}
     /// An event of a cross packet of a stream.
     fn on_cross_packet(&mut self, _stream: usize, _event: CrossPacketEvent) {}
@@ -175,9 +176,9 @@ pub trait QueueDiscipline {
         0
     }
 
-    /// Waiting time to add to the sum over packets of sources, modulo 2^64, to obtain the sum over
-    /// all packets: waiting times of cross packets up to `now`, plus the times at which cross
-    /// packets evicted packets of sources.
+    /// Waiting times of cross packets up to `now`, plus the times at which cross packets evicted
+    /// packets of sources, modulo 2^64. Added to the sum over the packets of sources, this gives
+    /// the waiting time of all packets.
     fn cross_waiting_time(&self, _now: Nanos) -> u64 {
         0
     }

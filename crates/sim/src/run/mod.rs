@@ -1,11 +1,11 @@
-//! A run: the event loop, its setup (`setup.rs`), the flush of its counters (`flush_counters.rs`),
+//! A run: the event loop, its setup (`setup.rs`), the update of its counters (`counter_update.rs`),
 //! and parallel replications (`replications.rs`).
 //!
 //! The loop takes the next event from the network, finds the source that it concerns (`events.rs`),
 //! and calls the network (`network/`) to process it.
 
+mod counter_update;
 mod events;
-mod flush_counters;
 mod memory_estimate;
 mod replications;
 mod setup;

@@ -24,7 +24,7 @@ pub trait Replication: Send + Sync {
     /// See [`Simulation::advance`].
     fn advance(&mut self, limit: RunLimit, watch: &mut RunWatch<'_>) -> StopReason;
 
-    /// See [`Simulation::flush`].
+    /// See [`Simulation::update_counters`].
     ///
     /// # Errors
     /// [`ConservationError`] if a conservation check fails.
@@ -42,7 +42,7 @@ pub trait Replication: Send + Sync {
     /// Packets and ON time of each source since the warm-up.
     fn records(&self) -> Box<dyn Iterator<Item = &SourceRecord> + '_>;
 
-    /// The capture with this index, if the replication takes it.
+    /// The capture with this index, if the replication records it.
     fn capture_mut(&mut self, _index: usize) -> Option<&mut SimulatedCapture> {
         None
     }
@@ -60,7 +60,7 @@ where
     }
 
     fn flush(&mut self) -> Result<&Probes, ConservationError> {
-        self.flush_counters()
+        self.update_counters()
     }
 
     fn probes(&self) -> &Probes {

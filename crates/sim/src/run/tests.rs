@@ -68,7 +68,7 @@ fn isolated_transfers_wait_for_spurious_packets_to_leave() {
     let config = configuration(Traffic::Transfers { sizes }, 500_000, 9, tcp);
     let mut run = simulation(&config);
     assert_eq!(run.advance(until(30), &mut RunWatch::without_control()), StopReason::Done);
-    let probes = run.flush_counters().unwrap();
+    let probes = run.update_counters().unwrap();
     let sent = probes.counters.total_over_classes(ClassCell::Sent);
     assert!(sent > 10 * 42 + 20, "no spurious retransmissions: {sent}");
     for (row, transfers) in probes.transfers.rows.iter().zip([20_u64, 10]) {
@@ -97,7 +97,7 @@ fn captures_do_not_change_a_run() {
     let queue = create_any_queue(&config, 0);
     let mut watched = Simulation::<Sender<Reno>, _, true, true>::new(&config, queue, 0);
     watched.advance(until(200), &mut RunWatch::without_control());
-    let (bare, watched) = (bare.flush_counters().unwrap(), watched.flush_counters().unwrap());
+    let (bare, watched) = (bare.update_counters().unwrap(), watched.update_counters().unwrap());
     assert!(bare.counters.total_over_classes(ClassCell::Retransmitted) > 0, "nothing was lost");
     assert_eq!(format!("{:?}", bare.counters), format!("{:?}", watched.counters));
     assert_eq!(format!("{:?}", bare.transfers), format!("{:?}", watched.transfers));
@@ -143,12 +143,12 @@ fn flush_checks_little_s_law() {
     let mut run = simulation(&config);
     for until in [SECOND, 7 * SECOND, 20 * SECOND] {
         run.advance(RunLimit { until, ..limit }, &mut RunWatch::without_control());
-        assert!(run.flush_counters().is_ok(), "with packets in the queue");
+        assert!(run.update_counters().is_ok(), "with packets in the queue");
     }
     let queue = Miscounting(DropTail::new(config.buffer), 0);
     let mut run = Simulation::<Sender<Reno>, _, false, false>::new(&config, queue, 0);
     run.advance(limit, &mut RunWatch::without_control());
-    assert!(matches!(run.flush_counters(), Err(ConservationError::Waiting { .. })));
+    assert!(matches!(run.update_counters(), Err(ConservationError::Waiting { .. })));
 }
 
 #[test]
@@ -173,10 +173,10 @@ fn interrupted_setup_continues_with_the_same_result() {
         StopReason::Interrupted
     );
     assert_eq!((stopped.sources.len(), stopped.records().count()), ((1 << 11) - 1, 40_000));
-    assert!(stopped.flush_counters().is_ok());
+    assert!(stopped.update_counters().is_ok());
     assert_eq!(stopped.advance(limit, &mut RunWatch::without_control()), StopReason::Done);
     let (complete, stopped) =
-        (complete.flush_counters().unwrap(), stopped.flush_counters().unwrap());
+        (complete.update_counters().unwrap(), stopped.update_counters().unwrap());
     assert!(complete.counters.total_over_classes(ClassCell::Sent) > 1000);
     assert_eq!(format!("{:?}", complete.counters), format!("{:?}", stopped.counters));
 }
@@ -204,7 +204,7 @@ fn arriving_transfers_reuse_idle_sources_and_stop_at_the_maximum() {
         StopReason::TooManyTransfers
     );
     assert_eq!(run.sources.len(), 200);
-    assert!(run.flush_counters().is_ok());
+    assert!(run.update_counters().is_ok());
     assert_eq!(
         run.advance(until(100_000), &mut RunWatch::without_control()),
         StopReason::TooManyTransfers
@@ -223,7 +223,7 @@ fn time_series_includes_the_warm_up_and_does_not_change_the_run() {
         config.probes.time_series = time_series;
         let mut run = simulation(&config);
         assert_eq!(run.advance(limit, &mut RunWatch::without_control()), StopReason::Done);
-        let probes = run.flush_counters().unwrap();
+        let probes = run.update_counters().unwrap();
         (
             probes.counters.snapshot_rows(),
             probes.time_series.rows(),

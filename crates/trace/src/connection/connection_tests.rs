@@ -535,8 +535,8 @@ fn idle_connections_are_evicted() {
 #[test]
 fn event_quota_limits_all_connections() {
     let mut trace = Trace::new();
-    trace.connections.table_mut().analyzers =
-        Analyzers::new(trace.connections.limits.events, EventQuota::new(5));
+    trace.connections.table_mut().analysis =
+        AnalysisExecutor::new(trace.connections.limits.events, EventQuota::new(5));
     // Each connection has two retransmissions; the first is a loss indication.
     let lossy = |trace: &mut Trace, port: u16| {
         for (ms, n) in [(0.0, 0), (1.0, 1), (2000.0, 0), (2001.0, 1)] {
@@ -737,7 +737,7 @@ proptest! {
             if scarce {
                 // The pool is dissolved during the capture.
                 let quota = EventQuota::new(worker_pool::max_events_in_progress(more.ilog2()) + 5);
-                connections.table_mut().analyzers = Analyzers::new(limits.events, quota);
+                connections.table_mut().analysis = AnalysisExecutor::new(limits.events, quota);
             }
             let mut time = 0_u64;
             for (step, mut segment) in segments.clone() {

@@ -1,8 +1,8 @@
 //! Tracks and analyses the connections of a capture.
 
 mod analysis_batch;
+mod analysis_executor;
 mod analyzer;
-mod analyzers;
 mod connection_state;
 mod segment_encoding;
 mod table;

@@ -241,7 +241,8 @@ impl ReadSummary {
     }
 }
 
-/// Formats a count and its noun, the first word of `text`, without its plural "s" for one.
+/// Formats a count and `text`, whose first word is a plural noun; for a count of 1, the noun loses
+/// its "s".
 fn count_with_noun(count: u64, text: &str) -> String {
     let (first, rest) = text.split_at(text.find(' ').unwrap_or(text.len()));
     let first = if count == 1 { first.trim_end_matches('s') } else { first };

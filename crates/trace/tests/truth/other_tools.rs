@@ -1,5 +1,5 @@
-//! Compares the analysis with tcptrace, tshark and an independent count, and for the same packets
-//! in many containers.
+//! Compares the analysis with tcptrace, tshark and an independent count, and the results for the
+//! same packets in many containers with each other.
 
 use std::collections::HashMap;
 use std::path::Path;

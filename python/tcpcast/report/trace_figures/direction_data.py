@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tcpcast.captures.selection import rows_of_direction, tables
+from tcpcast.captures.selection import rows_of_direction, tables_by_name
 from tcpcast.report.chart_text import write_head
 from tcpcast.report.quantity import amount_text
 from tcpcast.report.trace import worst_first
@@ -117,7 +117,7 @@ def direction_of_row(capture: Capture, row: int) -> Direction:
         row={name: column[row] for name, column in capture.connections.items()},
         by_table={
             name: rows_of_direction(table, row)
-            for name, table in tables(capture).items()
+            for name, table in tables_by_name(capture).items()
             if "direction" in table
         },
     )

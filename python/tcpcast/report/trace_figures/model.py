@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tcpcast.captures.curves import PFTK, curves, mean_path
+from tcpcast.captures.curves import PFTK, mean_path, model_curves
 from tcpcast.captures.groups import host_address
 from tcpcast.captures.models import INTERVAL_S, NO_LOSS, TD, measured_intervals
 from tcpcast.report.chart_text import LABEL, EndLabel, label_ends, write_head
@@ -117,7 +117,7 @@ def _draw(axes: Axes, points: Table, path: dict[str, float]) -> None:
             look.mark(axes, x, y, label, **more)
     ratios = points["loss_indication_ratio"][points["loss_indication_ratio"] > 0]
     across = np.geomspace(ratios.min() / 3, min(0.7, 3 * ratios.max()), 200)
-    modelled = curves(across, path)
+    modelled = model_curves(across, path)
     ends: list[EndLabel] = []
     for (name, packets), line in zip(modelled.items(), ("-", "--", ":"), strict=True):
         axes.plot(across, packets, line, color="black", linewidth=1.1)
@@ -136,7 +136,7 @@ def _title(points: Table, path: dict[str, float]) -> str:
     lossy = points["loss_indication_ratio"] > 0
     full = lossy & (points["length_s"] >= INTERVAL_S)
     chosen = full if full.any() else lossy
-    predicted = curves(points["loss_indication_ratio"][chosen], path)[PFTK]
+    predicted = model_curves(points["loss_indication_ratio"][chosen], path)[PFTK]
     error = float(np.median(np.abs(predicted / points["pkts_in_100_s"][chosen] - 1)))
     return f"PFTK differs from the captured packets by {100 * error:.2g} % in the median"
 

@@ -121,12 +121,12 @@ def _window_axis(window: Floats, peak: float, unit: str) -> tuple[float, str]:
         return max(top, 1.2 * high), label
     share = float(np.mean(window > top))
     often = "" if share == 1 else "mostly " if share > 0.5 else "sometimes "
-    factor, larger = next(u for u in UNITS if high * _factor(unit) >= u[0] or u[0] == 1)
-    shown = f"{three_digits(high * _factor(unit) / factor)} {larger}"
+    factor, larger = next(u for u in UNITS if high * _unit_factor(unit) >= u[0] or u[0] == 1)
+    shown = f"{three_digits(high * _unit_factor(unit) / factor)} {larger}"
     return top, f"{label} ({often}above, up to {shown})"
 
 
-def _factor(unit: str) -> float:
+def _unit_factor(unit: str) -> float:
     return next(factor for factor, name in UNITS if name == unit)
 
 

@@ -118,7 +118,7 @@ def detail_span(
     return float(sends[first[best]]), float(sends[last[best]])
 
 
-def _verticals(axes: Axes, x: Floats, low: Floats, high: Floats, **look: Any) -> None:
+def _draw_vertical_lines(axes: Axes, x: Floats, low: Floats, high: Floats, **look: Any) -> None:
     """Draw vertical lines; for many lines, ``axes.vlines`` takes five times as long."""
     from matplotlib.collections import LineCollection  # noqa: PLC0415 - optional, slow to import
 
@@ -145,10 +145,14 @@ def _draw(
 
     everywhere = np.ones_like(near)
     x, start, end = of("data")
-    _verticals(axes, x, start, end, color=DATA, linewidth=1.3, label=sent_label, zorder=2.2)
+    _draw_vertical_lines(
+        axes, x, start, end, color=DATA, linewidth=1.3, label=sent_label, zorder=2.2
+    )
     x, start, end = of("sacked")
     if x.size:
-        _verticals(axes, x, start, end, color=SACK, linewidth=1.3, alpha=0.8, label="SACK")
+        _draw_vertical_lines(
+            axes, x, start, end, color=SACK, linewidth=1.3, alpha=0.8, label="SACK"
+        )
     # Lines start before the panel and continue after it.
     for kind, colour, label in (("ack", ACK, "acknowledged"), ("window", WINDOW, "window edge")):
         x, _, end = of(kind, everywhere)
@@ -158,9 +162,9 @@ def _draw(
             ends.append(
                 EndLabel(label, float(end[inside][-1] if inside.any() else end[-1]), colour)
             )
-    for causes, look in _marks(trail["kind"][near]):
+    for causes, look in _marks_of_causes(trail["kind"][near]):
         x, start, end = of(causes)
-        _verticals(axes, x, start, end, color=look.colour, linewidth=1.3)
+        _draw_vertical_lines(axes, x, start, end, color=look.colour, linewidth=1.3)
         look.mark(axes, x, (start + end) / 2, f"retransmitted: {look.label} ({x.size:,})")
     axes.set_xlim(span[0] - margin, span[1] + margin)
     axes.set_ylim(low - room, high + room)
@@ -169,7 +173,7 @@ def _draw(
     label_ends(axes, ends)
 
 
-def _marks(kinds: Any) -> list[tuple[list[str], Mark]]:
+def _marks_of_causes(kinds: Any) -> list[tuple[list[str], Mark]]:
     """Return the causes that occur and their marks; rare causes share one if there are many."""
     counts = {cause: int(np.count_nonzero(kinds == cause)) for cause in CAUSES}
     present = [cause for cause, count in counts.items() if count]

@@ -132,17 +132,19 @@ def _path_facts(values: Values, given: list[DisplayedAnswer], simulated: Answer 
         if prediction.untrusted:
             return Facts("", [no_rate_sentence(prediction, names)])
         first = verdict(scenario, given, simulated, leading_formula(scenario))
-        return Facts(first, [_limits(prediction)] if first else [headline(prediction, names)])
+        return Facts(
+            first, [_limits_sentence(prediction)] if first else [headline(prediction, names)]
+        )
     if prediction.timed_by_goodput:  # the time is derived from the goodput
         return Facts("", [headline(prediction, names), transfer_headline(prediction, names)])
     if prediction.lead_time is None:
         text = transfer_headline(prediction, names)
         return Facts("", [text or f"No formula supports this stack; {names.engine(SIMULATION)}."])
     first = verdict(scenario, given, simulated, prediction.lead_time.engine)
-    return Facts(first, [_rates(prediction)])
+    return Facts(first, [_transfer_sentence(prediction)])
 
 
-def _limits(prediction: Prediction) -> str:
+def _limits_sentence(prediction: Prediction) -> str:
     flows = prediction.scenario.senders
     each = amount_text(float(f"{prediction.goodput_bps / flows:.3g}"), "bit/s")
     limits = limits_text(prediction)
@@ -150,7 +152,7 @@ def _limits(prediction: Prediction) -> str:
     return f"{text[0].upper()}{text[1:]}."
 
 
-def _rates(prediction: Prediction) -> str:
+def _transfer_sentence(prediction: Prediction) -> str:
     parts = [transfer_rates(prediction), time_with_handshake(prediction)]
     return "; ".join(filter(None, parts)) + "."
 

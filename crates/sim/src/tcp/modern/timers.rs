@@ -87,8 +87,10 @@ impl Sender {
         }
     }
 
-    /// RFC 8985, section 7.2: two round-trip times, plus the maximum delay of an acknowledgement if
-    /// one packet is outstanding. `restart` if the retransmission timeout would start now.
+    /// Starts the timer of a tail loss probe, if one may be sent; returns whether it was started.
+    /// RFC 8985, section 7.2: the timer is two round-trip times, plus the maximum delay of an
+    /// acknowledgement if one packet is outstanding. `restart`: whether the retransmission timeout
+    /// would start now.
     #[inline(always)]
     pub(super) fn arm_loss_probe_timer(
         &mut self,
@@ -117,20 +119,23 @@ impl Sender {
         true
     }
 
-    /// Packets may still be reordered for `wait`.
+    /// Starts the reordering timer: a missing packet may still be reordered rather than lost for
+    /// `wait`.
     pub(super) fn arm_reordering_timer(&mut self, now: Nanos, wait: Nanos) {
         self.timer =
             TimerPurpose::Reordering(TimerSpan::new(now, (wait + SLACK).min(self.rtt.rto())));
     }
 
-    /// Nothing is outstanding and the window is closed: RFC 9293, section 3.8.6.1.
+    /// Starts the persist timer, when nothing is outstanding and the window is closed: RFC 9293,
+    /// section 3.8.6.1.
     pub(super) fn arm_persist_timer(&mut self, now: Nanos, stack: &Stack) {
         let base = self.rtt.rto().max(stack.min_rto);
         let wait = base.saturating_mul(1 << self.backoff.min(16)).min(stack.max_rto);
         self.timer = TimerPurpose::Persist(TimerSpan::new(now, wait));
     }
 
-    /// The timer expired: call [`Sender::poll_transmit`] for resulting packets.
+    /// Handles the expiry of the timer. Call [`Sender::poll_transmit`] afterwards to send the
+    /// resulting packets.
     pub fn on_deadline(&mut self, now: Nanos, stack: &Stack, probe: &mut impl SenderProbe) {
         match self.timer {
             TimerPurpose::Off => return,
@@ -170,7 +175,7 @@ impl Sender {
         self.forced = Some(ForcedPacket::First);
     }
 
-    /// RFC 8985, section 7.3.
+    /// Requests a tail loss probe: RFC 8985, section 7.3.
     fn on_loss_probe_timer(&mut self, now: Nanos, stack: &Stack, probe: &mut impl SenderProbe) {
         if self.tail_probe.is_none() && self.flight.packets_out() > 0 {
             let len = self.unsent_bytes().min(u64::from(stack.mss));
@@ -189,7 +194,7 @@ impl Sender {
         self.arm_retransmission_timer(now);
     }
 
-    /// RFC 8985, section 6.3.
+    /// Marks the packets that RACK now detects as lost: RFC 8985, section 6.3.
     fn on_reordering_timer(&mut self, now: Nanos, stack: &Stack, probe: &mut impl SenderProbe) {
         let before = self.flight.in_flight();
         let lost_before = self.flight.lost_total;

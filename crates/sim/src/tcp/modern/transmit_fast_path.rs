@@ -1,7 +1,6 @@
-//! Fast path: saves 11 % of the instructions of the bench row of a path of 10 Gbit/s.
-//!
 //! Fast path for the common case: bursts that are empty or consist of full packets of new data. All
-//! other packets are sent one by one: see `transmit.rs`.
+//! other packets are sent one by one: see `transmit.rs`. Saves 11 % of the instructions of the
+//! benchmark with a path of 10 Gbit/s.
 
 use super::outstanding_packet::{OutstandingPacket, PacketMarks};
 use super::segment::{PacketToSend, SendReason};

@@ -20,8 +20,8 @@ use segment_log::{LogChunks, LogState};
 use slot_index::SlotIndex;
 
 use super::MemoryLimits;
+use super::analysis_executor::AnalysisExecutor;
 use super::analyzer::PREFETCHED;
-use super::analyzers::Analyzers;
 use super::connection_state::ConnectionBeginning;
 use crate::analysis::{
     ConnectionEnd, ConnectionReport, EventQuota, RecentSegments, is_copy_of_recent,
@@ -62,7 +62,7 @@ pub(super) struct ConnectionTable {
     /// Buffer for a complete log.
     log_bytes: Vec<u8>,
     free: Vec<usize>,
-    pub(super) analyzers: Analyzers,
+    pub(super) analysis: AnalysisExecutor,
     /// Slot of the last segment.
     latest_slot: usize,
     /// Next slot to be checked for removal.
@@ -94,7 +94,7 @@ impl ConnectionTable {
             chunks: LogChunks::new(),
             log_bytes: Vec::new(),
             free: Vec::new(),
-            analyzers: Analyzers::new(limits.events, EventQuota::new(MAX_EVENTS)),
+            analysis: AnalysisExecutor::new(limits.events, EventQuota::new(MAX_EVENTS)),
             latest_slot: 0,
             sweep_slot: 0,
             hashes,
@@ -120,7 +120,7 @@ impl ConnectionTable {
     /// Starts analysis threads: the largest power of two up to `threads`.
     pub(super) fn start_threads(&mut self, threads: usize) {
         if threads > 0 {
-            self.analyzers.start_threads(threads.ilog2());
+            self.analysis.start_threads(threads.ilog2());
         }
     }
 
@@ -203,7 +203,7 @@ impl ConnectionTable {
         let Some(entry) = self.entries.get_mut(slot) else { return };
         let last = entry.last;
         entry.last = last.max(segment.time);
-        self.analyzers.push_segment(slot, segment, from, last);
+        self.analysis.push_segment(slot, segment, from, last);
     }
 
     /// Appends a segment to the log.
@@ -272,7 +272,7 @@ impl ConnectionTable {
         entry.analyzed = true;
         let LifecycleState { frame, time, points, .. } = *lifecycle;
         let (number, ends) = (entry.number, entry.ends());
-        self.analyzers
+        self.analysis
             .begin_connection(slot, &ConnectionBeginning { number, frame, time, ends, points });
     }
 
@@ -295,7 +295,7 @@ impl ConnectionTable {
             return;
         }
         self.chunks.release_log(&mut entry.log, &mut self.log_bytes);
-        self.analyzers.analyze_log(slot, &self.log_bytes);
+        self.analysis.analyze_log(slot, &self.log_bytes);
         self.log_bytes.clear();
     }
 
@@ -307,7 +307,7 @@ impl ConnectionTable {
     /// Takes the reports of connections that have ended since the last call. Threads may deliver
     /// reports with delay.
     pub(super) fn take_finished(&mut self) -> Vec<ConnectionReport> {
-        std::iter::from_fn(|| self.analyzers.next_report(false)).collect()
+        std::iter::from_fn(|| self.analysis.next_report(false)).collect()
     }
 
     /// Ends the capture. Returns the remaining reports: first of ended connections, then of live
@@ -315,21 +315,21 @@ impl ConnectionTable {
     /// created. `threads`: number of additional threads.
     pub(super) fn finish(mut self, threads: usize) -> impl Iterator<Item = ConnectionReport> {
         if threads > 0 {
-            self.analyzers.restart_threads((threads + 1).ilog2());
+            self.analysis.restart_threads((threads + 1).ilog2());
         }
         let live = |slot: &usize| self.entries[*slot].has_bit(LIVE);
         let mut slots: Vec<_> = (0..self.entries.len()).filter(live).collect();
         slots.sort_by_key(|slot| self.entries[*slot].number);
         let mut left = slots.into_iter();
         std::iter::from_fn(move || {
-            while self.analyzers.wants_reports() {
+            while self.analysis.wants_reports() {
                 let next: Vec<_> = left.by_ref().take(PREFETCHED).collect();
                 if next.is_empty() {
                     break;
                 }
                 self.end_all(&next);
             }
-            self.analyzers.next_report(true)
+            self.analysis.next_report(true)
         })
     }
 
@@ -340,7 +340,7 @@ impl ConnectionTable {
             self.grant_points_if_single(slot);
             self.analyze_slot_log(slot);
             let LifecycleState { end, copies, .. } = self.lifecycle[slot];
-            self.analyzers.end_connection(slot, end, copies);
+            self.analysis.end_connection(slot, end, copies);
         }
     }
 
@@ -440,7 +440,7 @@ impl ConnectionTable {
         self.free.push(slot);
         self.granted_points -= 2 * lifecycle.points;
         let cut = evicted && lifecycle.end == ConnectionEnd::Open;
-        self.analyzers.end_connection(
+        self.analysis.end_connection(
             slot,
             if cut { ConnectionEnd::Evicted } else { lifecycle.end },
             lifecycle.copies,

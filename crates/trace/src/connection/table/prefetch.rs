@@ -100,6 +100,6 @@ impl ConnectionTable {
     pub(super) fn prefetch_for_analysis(&self, slots: &[usize]) {
         let entries = slots.iter().filter_map(|slot| self.entries.get(*slot));
         black_box(self.chunks.prefetch_logs(entries.map(|entry| &entry.log)));
-        self.analyzers.prefetch(slots);
+        self.analysis.prefetch(slots);
     }
 }

@@ -15,7 +15,7 @@ const READ_AHEAD: usize = 256;
 
 /// The local analyzer or worker pool, and its reports in the order in which connections ended.
 #[derive(Debug)]
-pub(super) struct Analyzers {
+pub(super) struct AnalysisExecutor {
     local: Analyzer,
     pool: Option<WorkerPool>,
     quota: Arc<EventQuota>,
@@ -25,7 +25,7 @@ pub(super) struct Analyzers {
     first: u64,
 }
 
-impl Analyzers {
+impl AnalysisExecutor {
     /// Creates a local analyzer, which lists up to `events` events per direction, within the quota.
     pub(super) fn new(events: usize, quota: EventQuota) -> Self {
         let quota = Arc::new(quota);

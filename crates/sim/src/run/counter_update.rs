@@ -15,7 +15,7 @@ impl<S: SendingEnd, Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOP: boo
     ///
     /// # Errors
     /// [`ConservationError`] if a check fails.
-    pub fn flush_counters(&mut self) -> Result<&Probes, ConservationError> {
+    pub fn update_counters(&mut self) -> Result<&Probes, ConservationError> {
         self.flush_queue();
         self.flush_endless_flows();
         self.flush_delivered_by_time();
