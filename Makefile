@@ -25,7 +25,7 @@ BUILT_FROM := pyproject.toml uv.lock Cargo.toml Cargo.lock $(wildcard crates/*/C
 	$(shell find crates/*/src -name '*.rs')
 
 .PHONY: help setup dev check-tools demo test test-rust test-python lint lint-rust lint-python \
-	check-long coverage bench docs site playground docs-update release-check peers clean
+	check-long coverage bench docs site playground screenshots docs-update release-check peers clean
 
 help: ## Show this list.
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 20
@@ -129,6 +129,9 @@ docs: site ## Build the site, and check the docs: links, commands, outputs, tabl
 	.venv/bin/pytest tests/docs
 	cargo test --quiet --locked --workspace --exclude tcpcast-py --doc
 	RUSTDOCFLAGS="-D warnings" cargo doc --quiet --locked --workspace --no-deps
+
+screenshots: site ## Take the screenshots of the docs; needs Chromium.
+	.venv/bin/python docs/screenshots.py out/site
 
 docs-update: $(READY) ## Update the outputs in the docs.
 	.venv/bin/python tests/docs/update.py

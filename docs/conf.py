@@ -52,6 +52,7 @@ html_static_path = ["static"]
 if PLAYGROUND.exists():
     html_static_path += [str(PLAYGROUND), str(PLOTS)]
 html_css_files = ["site.css"]
+html_search_scorer = str(ROOT / "docs" / "search.js")  # order of the results
 html_copy_source = False
 html_show_sourcelink = False
 html_math_renderer = "mathml"

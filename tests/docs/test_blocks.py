@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 KNOWN = {"", "console", "python", "toml", "sh", "text", "json"}
+MAX_SCREENSHOT_BYTES = 1_500_000
 
 
 def name(page: Path) -> str:
@@ -76,7 +77,9 @@ def test_each_figure_is_written_and_shown_by_one_page() -> None:
     drawn = [path for page in pages() for path in figures(page).values()]
     assert len(drawn) == len(set(drawn))
     assert set(drawn) == kept
-    assert {path for page in pages() for path in images(page)} == kept
+    screenshots = {path.resolve() for path in (ROOT / "docs" / "screenshots").iterdir()}
+    assert {path for page in pages() for path in images(page)} == kept | screenshots
+    assert sum(path.stat().st_size for path in screenshots) < MAX_SCREENSHOT_BYTES
 
 
 def test_drawings_are_compared_without_last_digits() -> None:

@@ -48,7 +48,7 @@ def run_document(
     """
     parts: list[Part] = [Paragraph(f"{describe_scenario(scenario)}.")]
     verdict = run_verdict(compared, scenario)
-    parts += [Paragraph(verdict)] if verdict else []
+    parts += [Paragraph(verdict, "heading")] if verdict else []
     shown = answer_tables(compared, scenario, others="below")
     parts += [Heading("Answers"), *shown, *_check_parts(compared, scenario)]
     if figures:

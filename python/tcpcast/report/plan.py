@@ -100,7 +100,7 @@ def plan_document(plan: Plan, scenario: Scenario, again: str, figures: bool = Fa
     warned = [Heading("Check before use")]
     parts: list[Part] = [
         Paragraph(f"{describe_scenario(scenario)}."),
-        Paragraph(plan_verdict(plan)),
+        Paragraph(plan_verdict(plan), "heading"),
         Heading(plan.question[:1].upper() + plan.question[1:]),
         Table(shown),
         *_advice_parts(plan),

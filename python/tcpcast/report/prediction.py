@@ -232,6 +232,8 @@ def limit_of_answer(answer: Answer, scenario: Scenario) -> str:
     """
     if answer.engine != SIMULATION or "send_rate_pps" not in answer.metrics:
         return answer.regime or ""
+    if any(group.traffic.kind != "bulk" for group in scenario.populations):
+        return ""  # a source with pauses or short files has several limits in turn
     values = {name: metric.value for name, metric in answer.metrics.items()}
     if values.get("utilisation", 0.0) >= FULL:
         return BOTTLENECK
@@ -268,10 +270,7 @@ def link_limit_pps(scenario: Scenario) -> float:
 
 
 def headlines(prediction: Prediction, names: SuggestionSyntax) -> list[str]:
-    """Return the sentences about the transfer time and the goodput, the main one first.
-
-    ``names`` is the syntax of the front end for suggestions.
-    """
+    """Return :func:`transfer_headline` and :func:`headline`, the main one first."""
     texts = [f(prediction, names) for f in (transfer_headline, headline)]
     if prediction.timed_by_goodput:  # the transfer time is computed from the goodput
         texts.reverse()

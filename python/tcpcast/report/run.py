@@ -49,7 +49,7 @@ def run_parts(
     if scenario is not None:
         parts += [Paragraph(describe_scenario(scenario), lead=f"{scenario.name}: "), BLANK]
         verdict = run_verdict(compared, scenario)
-        parts += [Paragraph(verdict), BLANK] if verdict else []
+        parts += [Paragraph(verdict, "heading"), BLANK] if verdict else []
     parts += answer_tables(compared, scenario, every=every)
     parts += [
         Paragraph(text, "aside", " ", margin=1) for text in _omitted_engines(compared, scenario)
