@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tcpcast_papers import simulations
+from tcpcast_papers.reproduction import Z95
 from tcpcast_papers.short.published import LOSS
 from tcpcast_papers.short.settings import SIZES
 from tcpcast_papers.simulations import SEED
@@ -30,9 +31,6 @@ BACKOFF: Rules = (("backoff_until", "ack"),)
 """A doubled timeout lasts until the next ack of new data."""
 FRACTIONS: Rules = (*BACKOFF, ("window_unit", "bytes"))
 """As :data:`BACKOFF`, with fractional windows."""
-
-Z95 = 1.959963984540054
-"""Half-width of a normal 95 % interval, in standard deviations."""
 
 FEWEST = 10
 """Minimum number of transfers with a number of losses, to report their mean."""
