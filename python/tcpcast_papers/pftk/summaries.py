@@ -90,7 +90,8 @@ def _checks() -> Section:
         f"In {len(both) - uneven} rows the loss indications are the sum of TD and TO. In the "
         f"other {uneven}, all of Table 2, they are more. It is unknown which value is wrong, so "
         "nothing is corrected, and p uses the column of the loss indications. RTT, T0 and p are "
-        "inputs of the models. T0 of manic to baskerville is 2.305 s here and 2.495 s in another printing.",
+        "inputs of the models. T0 of manic to baskerville is 2.305 s here, 2.495 s in another "
+        "printing.",
         f"Timeouts are {100 * _timeout_share(both):.0f} % of all indications.",
     ]
     return section
