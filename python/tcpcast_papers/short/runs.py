@@ -48,15 +48,18 @@ class SampleSizes:
         Transfers of each size with a checked value.
     counted
         Transfers of each cell of Tables 1 and 2.
+    long_s
+        Time of a long flow in seconds.
     """
 
     drawn: int
     valued: int
     counted: int
+    long_s: float
 
 
-WHOLE = SampleSizes(drawn=200_000, valued=2_000_000, counted=1_000_000)
-QUICK = SampleSizes(drawn=10_000, valued=100_000, counted=100_000)
+WHOLE = SampleSizes(drawn=200_000, valued=2_000_000, counted=1_000_000, long_s=20_000.0)
+QUICK = SampleSizes(drawn=10_000, valued=100_000, counted=100_000, long_s=2_000.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +71,7 @@ class Job:
     transfers: int
     loss: float = LOSS
     rules: Rules = DEFAULT
+    jitter_s: float = 0.0
 
     @property
     def weight(self) -> float:
@@ -82,6 +86,30 @@ class Job:
             seed=SEED,
             loss=self.loss,
             rules=self.rules,
+            jitter_s=self.jitter_s,
+        )
+        return simulations.simulated(scenario, progress)
+
+
+@dataclass(frozen=True, slots=True)
+class BulkJob:
+    """A flow without end, in replications; equal jobs run once."""
+
+    setting: Setting
+    loss: float
+    seconds: float
+    replications: int = 4
+
+    @property
+    def weight(self) -> float:
+        """Approximate number of packets, by the square-root formula."""
+        rate = (1.5 / self.loss) ** 0.5 / self.setting.transfer.rtt_s
+        return rate * self.seconds * self.replications
+
+    def run(self, progress: Callable[[float], None]) -> Answer:
+        """Run the simulation."""
+        scenario = self.setting.long_flow(
+            seconds=self.seconds, replications=self.replications, seed=SEED, loss=self.loss
         )
         return simulations.simulated(scenario, progress)
 
@@ -149,6 +177,10 @@ class Runs(simulations.Runs[SampleSizes]):
     def drawn(self, setting: Setting, rules: Rules = DEFAULT) -> Job:
         """Return the job with all sizes of a setting."""
         return Job(setting, SIZES, self.sample_sizes.drawn, rules=rules)
+
+    def long(self, setting: Setting, loss: float) -> BulkJob:
+        """Return the job of a long flow."""
+        return BulkJob(setting, loss, self.sample_sizes.long_s)
 
     def latency(self, job: Job) -> Latency:
         """Return the latencies by size and losses."""
