@@ -59,8 +59,8 @@ ONE_LOST: Sheet[Runs, Setting] = Sheet(
         ),
     ),
     notes=lambda _: [
-        f"Files of {SIZE_PKTS} packets with one loss: the share with a timeout, times the number of "
-        "packets. By the paper it is 1 with the proposal and an initial window of at least 2: the "
+        f"Files of {SIZE_PKTS} packets with one loss: the share with a timeout, times the number "
+        "of packets. By the paper it is 1 with the proposal and an initial window of at least 2: the "
         "last packet."
     ],
     request=lambda runs: [runs.request(_one_loss_job(runs, setting)) for setting in ONE_LOSS],
@@ -135,7 +135,8 @@ def swapped_share(jitter_s: float) -> float:
 
 def _load_job(runs: Runs, case: LoadCase) -> Job:
     setting, loss, jitter_s = case
-    return Job(setting, SHORT_PKTS, runs.sample_sizes.drawn, loss, jitter_s=jitter_s)
+    sender = replace(setting, jitter_s=jitter_s)
+    return Job(sender, SHORT_PKTS, runs.sample_sizes.drawn, loss)
 
 
 def _retransmitted(runs: Runs, case: LoadCase) -> Metric:

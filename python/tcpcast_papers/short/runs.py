@@ -71,7 +71,6 @@ class Job:
     transfers: int
     loss: float = LOSS
     rules: Rules = DEFAULT
-    jitter_s: float = 0.0
 
     @property
     def weight(self) -> float:
@@ -86,7 +85,6 @@ class Job:
             seed=SEED,
             loss=self.loss,
             rules=self.rules,
-            jitter_s=self.jitter_s,
         )
         return simulations.simulated(scenario, progress)
 

@@ -41,11 +41,14 @@ class Setting:
         Name of its sender: ``"NewReno"``.
     transfer
         Inputs of the model, according to the text: d = 1.
+    jitter_s
+        Mean of an exponential delay behind the link, which reorders packets; the paper has none.
     """
 
     name: str
     sender: str
     transfer: ShortTransfer
+    jitter_s: float = 0.0
 
     @property
     def words(self) -> str:
@@ -72,7 +75,6 @@ class Setting:
         seed: int,
         loss: float = LOSS,
         rules: Sequence[tuple[str, str]] = (),
-        jitter_s: float = 0.0,
     ) -> Scenario:
         """Return the equivalent packet-level scenario.
 
@@ -88,15 +90,13 @@ class Setting:
             p of each packet.
         rules
             Further keys of ``tcp.rules``.
-        jitter_s
-            Mean of an exponential delay behind the link, which reorders packets.
         """
         traffic = {
             "kind": "transfers",
             "size": [f"{size}pkt" for size in sizes_pkts],
             "count": transfers,
         }
-        document = self._document(loss, jitter_s) | {"traffic": traffic, "run": {"seed": seed}}
+        document = self._document(loss) | {"traffic": traffic, "run": {"seed": seed}}
         document["tcp"]["rules"] |= dict(rules)
         return Scenario.model_validate(document)
 
@@ -111,15 +111,15 @@ class Setting:
         traffic = {"kind": "bulk", "flows": 1}
         return Scenario.model_validate(self._document(loss) | {"traffic": traffic, "run": run})
 
-    def _document(self, loss: float, jitter_s: float = 0.0) -> dict[str, Any]:
+    def _document(self, loss: float) -> dict[str, Any]:
         link: dict[str, Any] = {"rate": f"{RATE_MBIT}mbit", "buffer": "unlimited"}
         network: dict[str, Any] = {
             "rtt": f"{RTT_S}s",
             "packet": f"{MSS_BYTES + HEADER_BYTES}B",
             "bottleneck": link | ({"loss": f"{100 * loss:g}%"} if loss else {}),
         }
-        if jitter_s:
-            mean = {"distribution": "exponential", "mean": f"{1e6 * jitter_s:g}us"}
+        if self.jitter_s:
+            mean = {"distribution": "exponential", "mean": f"{1e6 * self.jitter_s:g}us"}
             network["jitter"] = mean | {"reorder": True}
         return {"network": network, "tcp": self._tcp() | {"rules": self._rules()}}
 
