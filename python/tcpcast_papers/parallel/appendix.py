@@ -25,9 +25,20 @@ DELAY_S = 0.03
 
 def _printed_value(line: Line) -> float:
     value = line.value("value")
-    if line["kind"] == "rtt":
+    if line["unit"] == "ms":
         return 1e3 * Point(1, delay_s=value, loss=0.01).rtt_s
     return 100 / Point(1, rate_mbit=int(value)).capacity_pps / DELAY_S
+
+
+def _value_in(unit: str, tolerance: Tolerance) -> Quantity[Runs, Line]:
+    return Quantity(
+        (),
+        lambda _, line: Metric(_printed_value(line)),
+        column("printed"),
+        tolerance,
+        condition=lambda line: line["unit"] == unit,
+        unit=unit,
+    )
 
 
 PRINTED: Sheet[Runs, Line] = Sheet(
@@ -36,17 +47,7 @@ PRINTED: Sheet[Runs, Line] = Sheet(
     "ms",
     lambda line: (line["place"], line["quantity"]),
     lambda _: printed_values(),
-    tuple(
-        Quantity(
-            (),
-            lambda _, line: Metric(_printed_value(line)),
-            column("printed"),
-            tolerance,
-            condition=lambda line, unit=unit: line["unit"] == unit,
-            unit=unit,
-        )
-        for unit, tolerance in (("ms", ROUNDED_TO_TENS), ("%", PRINTED_DIGITS))
-    ),
+    (_value_in("ms", ROUNDED_TO_TENS), _value_in("%", PRINTED_DIGITS)),
     notes=lambda _: [
         "All other results of the paper are plots without values. The paper calls the transmission "
         "times an increase of the RTT, but they are shares of the delay of the shared link."

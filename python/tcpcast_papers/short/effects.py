@@ -60,8 +60,8 @@ ONE_LOST: Sheet[Runs, Setting] = Sheet(
     ),
     notes=lambda _: [
         f"Files of {SIZE_PKTS} packets with one loss: the share with a timeout, times the number "
-        "of packets. By the paper it is 1 with the proposal and an initial window of at least 2: the "
-        "last packet."
+        "of packets. By the paper it is 1 with the proposal and an initial window of at least 2: "
+        "the last packet."
     ],
     request=lambda runs: [runs.request(_one_loss_job(runs, setting)) for setting in ONE_LOSS],
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -101,7 +102,7 @@ class BulkJob:
     @property
     def weight(self) -> float:
         """Approximate number of packets, by the square-root formula."""
-        rate = (1.5 / self.loss) ** 0.5 / self.setting.transfer.rtt_s
+        rate = math.sqrt(1.5 / self.loss) / self.setting.transfer.rtt_s
         return rate * self.seconds * self.replications
 
     def run(self, progress: Callable[[float], None]) -> Answer:
