@@ -12,6 +12,7 @@ from tcpcast_papers.short.expected import REDUCED, as_proposed, reduction
 from tcpcast_papers.short.methods import VARIANTS, by_model, mean_error
 from tcpcast_papers.short.runs import (
     BACKOFF,
+    BulkJob,
     Job,
     Runs,
     SampleSizes,
@@ -32,7 +33,7 @@ from tcpcast_papers.simulations import SEED
 SMALL = SampleSizes(drawn=4_000, valued=4_000, counted=4_000, long_s=500.0)
 
 
-def simulated(*jobs: Job, threads: int | None = None) -> Runs:
+def simulated(*jobs: Job | BulkJob, threads: int | None = None) -> Runs:
     runs = Runs(SMALL, threads)
     for job in jobs:
         runs.request(job)

@@ -45,19 +45,16 @@ def request(runs: Runs) -> list[tuple[Trace, str, tuple[Job[Done], ...]]]:
 
 def sections(runs: Runs, _: pathlib.Path) -> list[Section]:
     """Return the share of timeouts with the threshold of the sender, and with Reno's."""
-    shares = [
-        (row, loss, *(_timeout_percent(runs[job]) for job in jobs))
-        for row, loss, jobs in request(runs)
-    ]
     section = Section(
         "Table 1. The rules of the senders",
         ("trace", "loss", "share of timeouts with"),
         remarks=[*_rules(), REMARK],
     )
-    for row, loss, own, reno in shares:
+    for row, loss, jobs in request(runs):
         note = f"{100 * row.timeout_share:.0f} % in Table 2"
-        for label, value in (("the sender's threshold", own), ("three duplicates", reno)):
-            section.rows.append(Row((row.name, loss, label), "%", None, value, note=note))
+        for rule, job in zip(("the sender's threshold", "three duplicates"), jobs, strict=True):
+            value = _timeout_percent(runs[job])
+            section.rows.append(Row((row.name, loss, rule), "%", None, value, note=note))
     return [section]
 
 

@@ -85,10 +85,10 @@ def _checks() -> Section:
             label = (f"Table {number}", f"{len(rows)} traces", quantity)
             section.rows.append(Row(label, "%", None, share))
     both = [*traces(2), *traces(3)]
-    uneven = sum(each.kinds != each.loss_indications for each in both)
+    wrong = sum(each.kinds != each.loss_indications for each in both)
     section.remarks = [
-        f"In {len(both) - uneven} rows the loss indications are the sum of TD and TO. In the "
-        f"other {uneven}, all of Table 2, they are more. It is unknown which value is wrong, so "
+        f"In {len(both) - wrong} rows the loss indications are the sum of TD and TO. In the "
+        f"other {wrong}, all of Table 2, they are more. It is unknown which value is wrong, so "
         "nothing is corrected, and p uses the column of the loss indications. RTT, T0 and p are "
         "inputs of the models. T0 of manic to baskerville is 2.305 s here, 2.495 s in another "
         "printing.",

@@ -73,8 +73,8 @@ LONG: tuple[LongCase, ...] = tuple(product((NEWRENO, LIMITED, RFC_3042), (0.01, 
 
 def _long_flow(runs: Runs, case: LongCase) -> Metric:
     result = runs[runs.long(*case)].metrics["timeout_share"]
-    ends = (None if end is None else 100 * end for end in (result.low, result.high))
-    return Metric(100 * result.value, *ends)
+    low, high = (None if end is None else 100 * end for end in (result.low, result.high))
+    return Metric(100 * result.value, low, high)
 
 
 LONG_FLOWS: Sheet[Runs, LongCase] = Sheet(
