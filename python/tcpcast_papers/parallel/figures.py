@@ -186,8 +186,11 @@ def _section(figure: Figure, runs: Runs, folder: Path) -> Section:
     pairs = counts(runs, points(figure.setting, runs.sample_sizes))
     seen = [pair.lost for pair in pairs]
     drawn, panels = drawing.panels(1 + len(figure.drawn), width=5.0, height=4.0)
-    curves.draw_rates(panels[0], figure.drawn, seen)
-    curves.draw_ratios(panels[1:], figure.drawn, seen)
+    if figure.setting in REAL_DELAYS_S:
+        curves.draw_by_flows(panels[0], panels[1], (*figure.drawn, PFTK), seen)
+    else:
+        curves.draw_rates(panels[0], figure.drawn, seen)
+        curves.draw_ratios(panels[1:], figure.drawn, seen)
     section.figures.append(drawing.Plot(drawn, folder / figure.file))
     for model in (*figure.drawn, *figure.others):
         section.rows += error_rows(model, pairs)
