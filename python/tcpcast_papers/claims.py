@@ -106,7 +106,7 @@ def _claim_row(line: Line, sections: Sequence[Section]) -> Row:
     there = _matching_rows(line, line["rows"], sections)
     base = _measured(line, "relative_to", sections) if line["relative_to"] else 1.0
     own = _statistic(line, _values(line, there, sections)) / base
-    after = _measured(line, "after", sections) / base if line["after"] else None
+    after = _after(line, sections) / base if line["after"] else None
     single = len(there) == 1 and not line["relative_to"] and not line["of"]
     return Row(
         label,
@@ -135,6 +135,11 @@ def _limit_of_range(text: str, missing: float) -> float:
 def _measured(line: Line, column: str, sections: Sequence[Section]) -> float:
     """Return the statistic of the computed values of the rows that a column selects."""
     return _statistic(line, [row.own for row in _matching_rows(line, line[column], sections)])
+
+
+def _after(line: Line, sections: Sequence[Section]) -> float:
+    rows = _matching_rows(line, line["after"], sections)
+    return _statistic(line, _values(line, rows, sections))
 
 
 def _values(line: Line, rows: Sequence[Row], sections: Sequence[Section]) -> list[float | None]:

@@ -171,7 +171,7 @@ def _source_of_values(rows: list[Row]) -> str:
 
 def summary(report: Report) -> str:
     """Return one sentence: the numbers of values checked, of agreements and of new differences."""
-    agree, explained, differ, open_, wrong = (
+    agree, explained, differ, open_, wrong, unknown = (
         report.count(v)
         for v in (
             Verdict.AGREES,
@@ -179,6 +179,7 @@ def summary(report: Report) -> str:
             Verdict.DIFFERS,
             Verdict.UNSETTLED,
             Verdict.INCONSISTENT,
+            Verdict.UNKNOWN,
         )
     )
     parts = [f"{agree} of {agree + explained + differ + open_} values checked agree"]
@@ -191,6 +192,8 @@ def summary(report: Report) -> str:
         parts.append(f"{open_} unsettled ({reason})")
     if wrong:
         parts.append(f"{wrong} inconsistent in the paper")
+    if unknown:
+        parts.append(f"{unknown} cannot be settled")
     new = sum(title != TITLE for title, _ in report.new)
     gone = len(report.gone)
     if differ > new:

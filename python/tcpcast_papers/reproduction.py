@@ -19,6 +19,10 @@ if TYPE_CHECKING:
     from tcpcast_papers.drawing import Plot
 
 
+Z95 = 1.959963984540054
+"""Half-width of a normal 95 % interval, in standard deviations."""
+
+
 class Verdict(Enum):
     """Outcome of the comparison in a row."""
 

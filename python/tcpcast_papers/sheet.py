@@ -64,6 +64,8 @@ class Quantity(Generic[Runs, Case]):
         states the first that explains the difference.
     unit
         Unit, if it differs from that of the sheet.
+    others
+        Further own values, one for each of the sheet's ``others``.
     """
 
     method: tuple[str, ...]
@@ -74,6 +76,7 @@ class Quantity(Generic[Runs, Case]):
     note: Callable[[Runs, Case], str] = lambda _, __: ""
     causes: tuple[tuple[str, Callable[[Runs, Case], Metric]], ...] = ()
     unit: str = ""
+    others: Callable[[Runs, Case], tuple[float | None, ...]] = lambda _, __: ()
 
     def row(self, runs: Runs, case: Case, label: tuple[str, ...], unit: str) -> Row:
         """Return the row of a case."""
@@ -86,6 +89,7 @@ class Quantity(Generic[Runs, Case]):
             result,
             tolerance=tolerance,
             note=self.note(runs, case),
+            others=self.others(runs, case),
         )
         if published is None:
             return row
@@ -119,6 +123,8 @@ class Sheet(Generic[Runs, Case]):
         Requests the simulations that the sheet needs, except those of other sheets.
     figure
         Draws the figure and names its file in the folder.
+    others
+        Names of the columns of further own values.
     """
 
     title: str
@@ -130,6 +136,7 @@ class Sheet(Generic[Runs, Case]):
     notes: Callable[[Runs], list[str]]
     request: Callable[[Runs], object] | None = None
     figure: Callable[[Runs, Path], Plot] | None = None
+    others: tuple[str, ...] = ()
 
     def sections(self, runs: Runs, folder: Path) -> list[Section]:
         """Return the section, computed from the simulations."""
@@ -140,4 +147,6 @@ class Sheet(Generic[Runs, Case]):
             if quantity.condition(case)
         ]
         figures = [] if self.figure is None else [self.figure(runs, folder)]
-        return [Section(self.title, self.columns, rows, figures, self.notes(runs))]
+        return [
+            Section(self.title, self.columns, rows, figures, self.notes(runs), others=self.others)
+        ]

@@ -24,7 +24,7 @@ from tcpcast_papers.pftk.predictions import (
     of_traces,
 )
 from tcpcast_papers.pftk.published import trace, traces
-from tcpcast_papers.pftk.summaries import COMMON, FITTED, NO_WINDOW, average_error
+from tcpcast_papers.pftk.summaries import COMMON, FITTED, FITTED_FULL, NO_WINDOW, average_error
 
 UNEVEN = {
     "void to ganef": -2,
@@ -109,21 +109,22 @@ def test_manic_to_alps_equals_hand_computed_rate_and_error() -> None:
 
 
 @pytest.mark.parametrize("number", [2, 3])
-def test_fitted_window_minimizes_the_error(number: int) -> None:
+@pytest.mark.parametrize("model", [FULL, APPROXIMATE])
+def test_fitted_window_minimizes_the_error(number: int, model: str) -> None:
     rows = traces(number)
     sent = np.array([row.packets for row in rows])
     seconds = np.array([row.duration_s for row in rows])
 
     def error(windows: object) -> np.ndarray:
-        return errors(MODELS[FULL](of_traces(rows, windows)) * seconds, sent)  # type: ignore[arg-type]
+        return errors(MODELS[model](of_traces(rows, windows)) * seconds, sent)  # type: ignore[arg-type]
 
-    best = error(fitted_windows(rows))
+    best = error(fitted_windows(rows, model))
     for window in (2, 5, 9, 33, 64, np.inf):
         assert np.all(best <= error(window))
-        assert average_error(number, FULL, COMMON) <= error(window).mean()
+        assert average_error(number, model, COMMON) <= error(window).mean()
     # A limit can only reduce rates: if the model underestimates, none is fitted.
-    short = MODELS[FULL](of_traces(rows)) * seconds < sent
-    assert np.array_equal(np.isinf(fitted_windows(rows))[short], short[short])
+    short = MODELS[model](of_traces(rows)) * seconds < sent
+    assert np.array_equal(np.isinf(fitted_windows(rows, model))[short], short[short])
 
 
 @pytest.mark.parametrize("number", [2, 3])
@@ -138,6 +139,22 @@ def test_common_window_error_is_between() -> None:
         assert average_error(number, FULL, FITTED) < one_for_all
         assert one_for_all < average_error(number, FULL, NO_WINDOW)
         assert 2 <= common_window(traces(number)) <= 64
+
+
+def test_each_formula_has_its_own_fit() -> None:
+    own, other = (average_error(2, APPROXIMATE, window) for window in (FITTED, FITTED_FULL))
+    assert (own, other) == pytest.approx((0.191, 0.351), abs=5e-4)
+
+
+def test_table_1_has_the_hosts_of_the_other_tables() -> None:
+    names = [line["host"] for line in published.hosts()]
+    used = {row.line[end] for row in (*traces(2), *traces(3)) for end in ("sender", "receiver")}
+    assert sorted(names) == sorted(used)
+    for line in published.hosts():
+        assert (line["duplicate_threshold"] == "2") == line["system"].startswith("Linux")
+        assert (line["longest_backoff"] == "32") == line["system"].startswith("Irix")
+        assert (line["recovery"] == "tahoe") == line["system"].startswith("SunOS 4")
+    assert all(row.sender["recovery"] == "reno" for row in (*traces(2), *traces(3)))
 
 
 def test_chain_is_more_accurate_than_closed_form_for_hours() -> None:

@@ -22,7 +22,11 @@ TITLES = [
     "Figure 8.",
     "Figure 9.",
     "Figure 10.",
-    "Section 4.",
+    "Section 3.1.",
+    "Section 4.1.",
+    "Section 4.2.",
+    "Section 5.",
+    "Section 4. Errors",
     "Independent values",
 ]
 FIGURES = [*(f"figure{n}.png" for n in (4, 6, 7, 8, 9, 10)), "errors.png"]
@@ -91,14 +95,14 @@ def test_proposal_has_no_latency_peak(quick: Report) -> None:
 
 
 def test_duplicates_round_trip_explains_error_with_one_loss(quick: Report) -> None:
-    part = section(quick, "Section 4.")
+    part = section(quick, "Section 4. Errors")
     for setting in (NEWRENO, LIMITED, PROPOSAL):
         printed, corrected = (own(part, setting.words, "1", by) for by in (AS_PRINTED, MODEL))
         assert corrected < 0.4 * printed
 
 
 def test_refinement_reduces_the_error(quick: Report) -> None:
-    part = section(quick, "Section 4.")
+    part = section(quick, "Section 4. Errors")
     for setting in (NEWRENO, LIMITED, DELAYED):
         for losses in ("2", "3"):
             corrected, refined = (own(part, setting.words, losses, by) for by in (MODEL, REFINED))

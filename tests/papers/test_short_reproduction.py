@@ -1,14 +1,18 @@
 """Reproduction of short transfers: simulated transfers by their losses."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from tcpcast.engines.formula.short_transfers import short
 from tcpcast.models.short import conditional_latency_s
 from tcpcast_papers.short import published
+from tcpcast_papers.short.effects import swapped_share
 from tcpcast_papers.short.expected import REDUCED, as_proposed, reduction
 from tcpcast_papers.short.methods import VARIANTS, by_model, mean_error
 from tcpcast_papers.short.runs import (
     BACKOFF,
+    BulkJob,
     Job,
     Runs,
     SampleSizes,
@@ -16,17 +20,20 @@ from tcpcast_papers.short.runs import (
 )
 from tcpcast_papers.short.settings import (
     ALL,
+    LIMITED,
     NEWRENO,
+    PROPOSAL,
+    RFC_3042,
     SIZES,
     Setting,
 )
 from tcpcast_papers.short.timeouts import SIZE_PKTS, measured_packets, sender
 from tcpcast_papers.simulations import SEED
 
-SMALL = SampleSizes(drawn=4_000, valued=4_000, counted=4_000)
+SMALL = SampleSizes(drawn=4_000, valued=4_000, counted=4_000, long_s=500.0)
 
 
-def simulated(*jobs: Job, threads: int | None = None) -> Runs:
+def simulated(*jobs: Job | BulkJob, threads: int | None = None) -> Runs:
     runs = Runs(SMALL, threads)
     for job in jobs:
         runs.request(job)
@@ -102,6 +109,39 @@ def test_timed_out_packets_are_counted(number: int, index: int) -> None:
     assert result.high > printed - 0.2
     if number == 1:  # with b = 2, a delayed ack keeps the window small
         assert result.low < printed + 0.2
+
+
+def test_only_the_last_packet_times_out_with_the_proposal() -> None:
+    job = Job(PROPOSAL, (SIZE_PKTS,), 200_000, 1e-3)
+    result = measured_packets(simulated(job)[job], 0)
+    assert result.low is not None
+    assert result.high is not None
+    assert result.low < 1.1
+    assert result.high > 0.9
+
+
+def test_limited_transmit_reduces_the_timeouts_of_long_flows() -> None:
+    jobs = [Runs(SMALL).long(setting, 0.05) for setting in (NEWRENO, LIMITED, RFC_3042)]
+    runs = simulated(*jobs)
+    shares = [runs[job].metrics["timeout_share"].value for job in jobs]
+    assert shares == sorted(shares, reverse=True)
+    assert shares[1] < 0.8 * shares[0]
+
+
+def test_reordering_causes_needless_retransmissions_of_the_proposal() -> None:
+    jobs = [Job(replace(each, jitter_s=20e-6), (8,), 4_000, 0.0) for each in (NEWRENO, PROPOSAL)]
+    runs = simulated(*jobs)
+    reno, proposal = (runs[job].metrics["retransmit_ratio"].value for job in jobs)
+    assert 0.003 < proposal < 0.05
+    assert reno < 0.2 * proposal
+
+
+def test_swapped_share_is_the_probability_of_overtaking() -> None:
+    rng = np.random.default_rng(1)
+    delays = rng.exponential(20e-6, (200_000, 2))
+    later = 43.2e-6 + delays[:, 1] < delays[:, 0]
+    assert swapped_share(20e-6) == pytest.approx(later.mean(), abs=0.002)
+    assert swapped_share(0.0) == 0.0
 
 
 def test_mean_error_skips_missing_sizes() -> None:

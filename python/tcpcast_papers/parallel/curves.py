@@ -76,6 +76,25 @@ def draw_ratios(
     panels[0].legend(fontsize=7, framealpha=0.9, edgecolor="none", ncols=2)
 
 
+def draw_by_flows(
+    axes: Axes, ratio_axes: Axes, models: Sequence[Prediction], seen: Sequence[Measured]
+) -> None:
+    """Draw simulated and predicted rates against n, and the models divided by the simulation."""
+    flows = [each.point.flows for each in seen]
+    rates = [each.send_rate_pps for each in seen]
+    axes.plot(flows, rates, linestyle="none", marker="o", color="black", label="simulation")
+    for style, model in zip(drawing.styles(), models, strict=False):
+        label = f"{model.model}, fed with {model.measure}"
+        axes.plot(flows, [model.rate_pps(each) for each in seen], label=label, **style)
+        ratio_axes.plot(flows, ratios(model, seen), label=label, **style)
+    ratio_axes.axhline(1.0, color=drawing.MUTED, linewidth=1.0)
+    for panel, label in ((axes, "packets/s, all flows"), (ratio_axes, "model / simulation")):
+        panel.set_xlabel("n")
+        panel.set_ylabel(label)
+        panel.set_ylim(bottom=0)
+    axes.legend(loc="lower right", fontsize=7, framealpha=0.9, edgecolor="none")
+
+
 def _by_flows(
     model: Prediction, seen: Sequence[Measured]
 ) -> Iterator[tuple[dict[str, Any], int, list[Measured]]]:

@@ -1,16 +1,21 @@
-"""Figures 3 to 13, 16 and 17: points of a set-up, and models with one measure of loss."""
+"""Figures 3 to 17: points of a set-up, and models with one measure of loss."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from tcpcast_papers import drawing
 from tcpcast_papers.parallel import curves, predictions
-from tcpcast_papers.parallel.points import Point
+from tcpcast_papers.parallel.loss_events import (
+    BY_INDICATIONS,
+    LOSS_BINS,
+    by_loss,
+    counts,
+    request_counts,
+)
 from tcpcast_papers.parallel.predictions import (
     ALGORITHM_1,
     ALGORITHM_1_MISFED,
@@ -20,26 +25,27 @@ from tcpcast_papers.parallel.predictions import (
     PFTK,
     PFTK_MISFED,
 )
+from tcpcast_papers.parallel.settings import (
+    DROP_TAIL,
+    IRELAND,
+    RANDOM_30,
+    RANDOM_100,
+    REAL_DELAYS_S,
+    SETTINGS,
+    SPREAD,
+    SPREADS,
+    TEXAS,
+    points,
+)
 from tcpcast_papers.reproduction import Row, Section
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
 
+    from tcpcast_papers.parallel.loss_events import Counts
     from tcpcast_papers.parallel.predictions import Prediction
-    from tcpcast_papers.parallel.runs import Measured, Runs, SampleSizes
-
-RANDOM_30, RANDOM_100, DROP_TAIL = "random loss, 30 ms", "random loss, 100 ms", "drop-tail, 30 ms"
-SPREAD = "drop-tail, round trips spread"
-JITTERS_S = {"drop-tail, jitter 0.5 ms": 0.0005, "drop-tail, jitter 1 ms": 0.001}
-"""Mean of a random delay behind the shared link; the paper has none."""
-JITTER_FLOWS = (10, 100)
-DELAYS_S = {RANDOM_30: 0.03, RANDOM_100: 0.1}
-SPREADS = {DROP_TAIL: 0.0, SPREAD: 0.1}
-"""Relative spread of round trips; in the paper all are equal."""
-
-LOSS_BINS = (0.0, 0.001, 0.01, 0.05, 1.0)
-"""Bins of p for set-ups in which p is a result."""
+    from tcpcast_papers.parallel.runs import Measured, Runs
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,8 +59,7 @@ class Figure:
     file
         Name of the image file.
     setting
-        One of :data:`RANDOM_30`, :data:`RANDOM_100`, :data:`DROP_TAIL`, :data:`SPREAD`, or a key
-        of :data:`JITTERS_S`.
+        One of :data:`~tcpcast_papers.parallel.settings.SETTINGS`.
     drawn
         The models that are plotted, the paper's first.
     others
@@ -125,6 +130,17 @@ FIGURES = (
         (ALGORITHM_2, EQUATION_48),
         (PFTK_MISFED,),
     ),
+    *(
+        Figure(
+            f"Figure {number}",
+            f"Algorithm 2, {setting}",
+            f"figure{number}.png",
+            setting,
+            (ALGORITHM_2,),
+            (ALGORITHM_1, PFTK, PFTK_MISFED),
+        )
+        for number, setting in ((14, IRELAND), (15, TEXAS))
+    ),
     Figure(
         "Figure 16",
         "Algorithm 1 and n times PFTK, fed with p",
@@ -150,27 +166,10 @@ FIGURES = (
 )
 
 
-def points(setting: str, sample_sizes: SampleSizes) -> list[Point]:
-    """Return the points of a set-up, by n, then by increasing loss."""
-    if setting in DELAYS_S:
-        return [
-            Point(n, loss=loss, delay_s=DELAYS_S[setting])
-            for n in sample_sizes.flows
-            for loss in sample_sizes.losses
-        ]
-    spread, jitter_s = SPREADS.get(setting, 0.0), JITTERS_S.get(setting, 0.0)
-    return [
-        Point(n, rate_mbit=rate, spread=spread, jitter_s=jitter_s)
-        for n in sample_sizes.flows
-        for rate in sorted(sample_sizes.rates_mbit)[::-1]
-        if (n > 1 or not spread) and (n in JITTER_FLOWS or not jitter_s)
-    ]
-
-
 def request(runs: Runs) -> None:
     """Request the points of all figures."""
-    for setting in (*DELAYS_S, *SPREADS, *JITTERS_S):
-        runs.request(points(setting, runs.sample_sizes))
+    for setting in SETTINGS:
+        request_counts(runs, points(setting, runs.sample_sizes))
 
 
 def sections(runs: Runs, folder: Path) -> list[Section]:
@@ -179,44 +178,49 @@ def sections(runs: Runs, folder: Path) -> list[Section]:
 
 
 def _section(figure: Figure, runs: Runs, folder: Path) -> Section:
-    section = Section(f"{figure.name}. {figure.title}", ("model", "fed with", "mean |error| over"))
-    seen = [runs[point] for point in points(figure.setting, runs.sample_sizes)]
+    section = Section(
+        f"{figure.name}. {figure.title}",
+        ("model", "fed with", "mean |error| over"),
+        others=(BY_INDICATIONS,),
+    )
+    pairs = counts(runs, points(figure.setting, runs.sample_sizes))
+    seen = [pair.lost for pair in pairs]
     drawn, panels = drawing.panels(1 + len(figure.drawn), width=5.0, height=4.0)
-    curves.draw_rates(panels[0], figure.drawn, seen)
-    curves.draw_ratios(panels[1:], figure.drawn, seen)
+    if figure.setting in REAL_DELAYS_S:
+        curves.draw_by_flows(panels[0], panels[1], (*figure.drawn, PFTK), seen)
+    else:
+        curves.draw_rates(panels[0], figure.drawn, seen)
+        curves.draw_ratios(panels[1:], figure.drawn, seen)
     section.figures.append(drawing.Plot(drawn, folder / figure.file))
     for model in (*figure.drawn, *figure.others):
-        section.rows += error_rows(model, seen, by_asked_loss=figure.setting in DELAYS_S)
+        section.rows += error_rows(model, pairs)
     section.remarks = [_remark(figure, seen)]
     return section
 
 
-def error_rows(model: Prediction, seen: Sequence[Measured], *, by_asked_loss: bool) -> list[Row]:
-    """Return a model's mean absolute error over all points, per n and per loss.
-
-    Parameters
-    ----------
-    model
-        The model.
-    seen
-        The points.
-    by_asked_loss
-        True for rows per configured loss; False for rows per p, in :data:`LOSS_BINS`.
-    """
-    groups = [("all points", list(seen)), *_by_flows(seen)]
-    groups += _by_asked_loss(seen) if by_asked_loss else _by_loss(seen)
+def error_rows(model: Prediction, pairs: list[Counts]) -> list[Row]:
+    """Return a model's mean absolute error over all points, per n and per loss, by both counts."""
     rows = []
-    for name, group in groups:
-        result = 100 * predictions.errors(model, group)
+    for name, group in (("all points", pairs), *_by_flows(pairs), *by_loss(pairs)):
+        seen = [pair.lost for pair in group]
+        result = 100 * predictions.errors(model, seen)
         if not np.isfinite(result).any():
             continue
         kept = result[np.isfinite(result)]
         worst = int(np.nanargmax(np.abs(result)))
         note = f"{kept.mean():+.1f} % on average"
         if len(kept) > 1:
-            note += f", at most {result[worst]:+.0f} % ({described(group[worst])})"
-        own = float(np.abs(kept).mean())
-        rows.append(Row((model.model, model.measure, name), "%", None, own, note=note))
+            note += f", at most {result[worst]:+.0f} % ({described(seen[worst])})"
+        other = predictions.mean_absolute_error(model, [pair.indicated for pair in group])
+        row = Row(
+            (model.model, model.measure, name),
+            "%",
+            None,
+            float(np.abs(kept).mean()),
+            note=note,
+            others=(100 * other,),
+        )
+        rows.append(row)
     return rows
 
 
@@ -227,20 +231,9 @@ def described(seen: Measured) -> str:
     return f"n = {point.flows}, {where}"
 
 
-def _by_flows(seen: Sequence[Measured]) -> Iterator[tuple[str, list[Measured]]]:
-    for n in dict.fromkeys(each.point.flows for each in seen):
-        yield f"n = {n}", [each for each in seen if each.point.flows == n]
-
-
-def _by_asked_loss(seen: Sequence[Measured]) -> Iterator[tuple[str, list[Measured]]]:
-    for loss in dict.fromkeys(each.point.loss for each in seen):
-        yield f"loss {100 * loss:g} %", [each for each in seen if each.point.loss == loss]
-
-
-def _by_loss(seen: Sequence[Measured]) -> Iterator[tuple[str, list[Measured]]]:
-    for low, high in pairwise(LOSS_BINS):
-        name = f"p from {100 * low:g} to {100 * high:g} %"
-        yield name, [each for each in seen if low <= each.p < high]
+def _by_flows(pairs: list[Counts]) -> Iterator[tuple[str, list[Counts]]]:
+    for n in dict.fromkeys(pair.lost.point.flows for pair in pairs):
+        yield f"n = {n}", [pair for pair in pairs if pair.lost.point.flows == n]
 
 
 def _remark(figure: Figure, seen: Sequence[Measured]) -> str:
@@ -254,6 +247,13 @@ def _remark(figure: Figure, seen: Sequence[Measured]) -> str:
     )
     if lossless:
         text += f" {lossless} points without a loss are left out."
+    if figure.setting in REAL_DELAYS_S:
+        text += (
+            " The paper prints no values of its measurements, so this is a stand-in with the RTT "
+            "of its traceroute: senders with SACK and delayed acks on a first link of 10 Mbit/s, "
+            "with a drop-tail queue of one bandwidth-delay product and no other loss. Linux 2.6.17 "
+            "used BIC, the stand-in Reno."
+        )
     if figure.setting in SPREADS:
         timed = 100 * np.array([each.timeout_share for each in seen if each.p <= LOSS_BINS[-2]])
         lost = np.array([each.p_r / each.p for each in seen if each.p > 0])

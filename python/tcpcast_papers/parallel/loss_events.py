@@ -1,4 +1,4 @@
-"""Loss events counted from lost packets, as in the paper, and compared with loss indications.
+"""Loss events counted from lost packets, as in the paper, and loss indications of the senders.
 
 In the paper a lost packet starts an event; packets lost less than an RTT later belong to it. The
 metrics count loss indications of the sender: a fast recovery or a sequence of timeouts, with any
@@ -11,24 +11,19 @@ from __future__ import annotations
 
 from dataclasses import replace
 from itertools import pairwise
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from tcpcast_papers import drawing
-from tcpcast_papers.parallel import curves, figures
-from tcpcast_papers.parallel.figures import DROP_TAIL, RANDOM_30
-from tcpcast_papers.parallel.predictions import (
-    ALGORITHM_1,
-    ALGORITHM_2,
-    PFTK,
-    errors,
-    mean_absolute_error,
-)
+from tcpcast_papers.parallel import curves
+from tcpcast_papers.parallel.predictions import ALGORITHM_1, ALGORITHM_2, PFTK
 from tcpcast_papers.parallel.runs import TRACE_WARMUP_CYCLES, measured
+from tcpcast_papers.parallel.settings import DROP_TAIL, RANDOM_30, points
 from tcpcast_papers.reproduction import Row, Section
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from pathlib import Path
 
     from numpy.typing import NDArray
@@ -38,30 +33,65 @@ if TYPE_CHECKING:
     from tcpcast_papers.parallel.runs import Measured, Runs, SampleSizes
 
     Floats = NDArray[np.float64]
-    Pair = tuple[Measured, Measured]
 
 SETTINGS = (RANDOM_30, DROP_TAIL)
 MODELS = (ALGORITHM_1, PFTK, ALGORITHM_2)
+
+LOSS_BINS = (0.0, 0.001, 0.01, 0.05, 1.0)
+"""Bins of p for set-ups in which p is a result."""
+
+BY_INDICATIONS = "by indications"
+"""Column with values for the loss indications of the senders."""
 
 LONGEST_WARMUP_PKTS = 550_000
 """Maximum packets of a trace, including those that are not counted."""
 FEWEST_LOSSES = 50
 
 
-def points(setting: str, sample_sizes: SampleSizes) -> list[Point]:
-    """Return the points to trace: those with enough losses for the length of a trace."""
-    return [
-        point
-        for point in figures.points(setting, sample_sizes)
-        if TRACE_WARMUP_CYCLES * point.cycle_s * point.rate_pps <= LONGEST_WARMUP_PKTS
+class Counts(NamedTuple):
+    """Measurements of a point with p and p_e counted from lost packets, and by indications."""
+
+    lost: Measured
+    indicated: Measured
+
+
+def is_traced(point: Point, sample_sizes: SampleSizes) -> bool:
+    """Return whether a trace of this length has enough losses."""
+    return (
+        TRACE_WARMUP_CYCLES * point.cycle_s * point.rate_pps <= LONGEST_WARMUP_PKTS
         and point.losses_per_packet * sample_sizes.traced_packets >= FEWEST_LOSSES
-    ]
+    )
 
 
-def request(runs: Runs) -> None:
-    """Request traces of all points at 30 ms that can be traced."""
-    for setting in SETTINGS:
-        runs.request(points(setting, runs.sample_sizes), traced=both_counts)
+def request_counts(runs: Runs, chosen: Iterable[Point]) -> None:
+    """Request points, and traces of those with enough losses."""
+    every = list(chosen)
+    runs.request(every)
+    traced = [point for point in every if is_traced(point, runs.sample_sizes)]
+    runs.request(traced, traced=both_counts)
+
+
+def counts(runs: Runs, chosen: Iterable[Point]) -> list[Counts]:
+    """Return the measurements of points, with the loss events of their traces.
+
+    The traces give the events per lost packet, p / p_r and p_e / p_r, and the longer runs p_r. A
+    point without a trace has so few losses that each is one event: its indications are used.
+    """
+    return [_counted(runs, point) for point in chosen]
+
+
+def _counted(runs: Runs, point: Point) -> Counts:
+    seen = runs[point]
+    if not is_traced(point, runs.sample_sizes):
+        return Counts(seen, seen)
+    traces = [lost for lost, _ in runs.traces(point)]
+    lost = sum(trace.p_r for trace in traces)
+    if not lost:
+        return Counts(seen, seen)
+    p, p_e = (
+        seen.p_r * sum(getattr(trace, name) for trace in traces) / lost for name in ("p", "p_e")
+    )
+    return Counts(replace(seen, p=p, p_e=p_e), seen)
 
 
 def events(times_s: Floats, gap_s: float) -> int:
@@ -93,77 +123,62 @@ def by_lost_packets(point: Point, result: Answer) -> Measured:
         events(np.sort(times[lost & (flows == flow)]), seen.rtt_s) for flow in range(point.flows)
     )
     together = events(np.sort(times[lost]), seen.rtt_s)
-    return replace(seen, p=each / sent, p_e=together / sent)
+    return replace(seen, p=each / sent, p_e=together / sent, p_r=int(lost.sum()) / sent)
 
 
-def both_counts(point: Point, result: Answer) -> Pair:
-    """Return the measurements of a traced run, by loss indications and by lost packets."""
-    return measured(point, result), by_lost_packets(point, result)
+def both_counts(point: Point, result: Answer) -> Counts:
+    """Return the measurements of a traced run, by lost packets and by loss indications."""
+    return Counts(by_lost_packets(point, result), measured(point, result))
+
+
+def by_loss(pairs: list[Counts]) -> list[tuple[str, list[Counts]]]:
+    """Return the points in bins of p, or those with the same random loss, with a name each."""
+    if all(pair.lost.point.loss for pair in pairs):
+        losses = dict.fromkeys(pair.lost.point.loss for pair in pairs)
+        return [
+            (f"loss {100 * loss:g} %", [p for p in pairs if p.lost.point.loss == loss])
+            for loss in losses
+        ]
+    groups = [
+        (f"p from {100 * low:g} to {100 * high:g} %", [p for p in pairs if low <= p.lost.p < high])
+        for low, high in pairwise(LOSS_BINS)
+    ]
+    return [(over, group) for over, group in groups if group]
 
 
 def sections(runs: Runs, folder: Path) -> list[Section]:
-    """Return p and p_e by both counts, and the models' errors with the paper's count."""
+    """Return the ratio of both counts, and the models with loss indications."""
     result = Section(
         "Sections III and IV. Loss events counted from lost packets", ("loss", "over", "of")
     )
     figure, panels = drawing.panels(len(MODELS), len(SETTINGS), width=4.6, height=3.8)
     for index, setting in enumerate(SETTINGS):
-        chosen = points(setting, runs.sample_sizes)
-        pairs = [pair for point in chosen for pair in runs.traces(point)]
-        for over, group in _groups(setting, pairs):
-            result.rows += _measures((setting, over), group) + _errors((setting, over), group)
+        pairs = counts(runs, points(setting, runs.sample_sizes))
+        for over, group in (("all points", pairs), *by_loss(pairs)):
+            result.rows += _ratios((setting, over), group)
         row = panels[index * len(MODELS) : (index + 1) * len(MODELS)]
-        once = pairs[:: runs.sample_sizes.traces]
-        curves.draw_ratios(row, MODELS, [paper for _, paper in once])
+        curves.draw_ratios(row, MODELS, [pair.indicated for pair in pairs])
         row[0].set_ylabel(f"model / simulation, {setting.partition(',')[0]}")
     result.figures.append(drawing.Plot(figure, folder / "loss-events.png"))
     result.remarks = [
         "In the paper a lost packet starts a loss event; others lost within an RTT belong to it. "
-        "All other sections use loss indications of the sender, as PFTK does: a "
-        "fast recovery, or a sequence of timeouts. With frequent loss the paper's count is higher: "
-        "a packet is lost during the repair of another, or a retransmission is lost after a "
-        "timeout.",
-        "These rows are from shorter runs with a record of every packet; for queues, only from "
-        "points with enough losses. Rates, RTT and T are from the same run.",
+        "The figures above use this count, from traces of every packet. PFTK's count, and the "
+        "column *by indications*, are loss indications of the sender: a fast recovery, or a "
+        "sequence of timeouts. With frequent loss the paper's count is higher: a packet is lost "
+        "during the repair of another, or a retransmission is lost after a timeout.",
+        "The figure shows the models with loss indications. Points of a queue with few losses have "
+        "no trace; each of their losses is one event by both counts.",
     ]
     return [result]
 
 
-def _groups(setting: str, pairs: list[Pair]) -> list[tuple[str, list[Pair]]]:
-    groups = [("all points", pairs)]
-    if setting == DROP_TAIL:
-        bins = pairwise(figures.LOSS_BINS)
-        groups += [(f"p {100 * a:g} to {100 * b:g} %", _between(pairs, a, b)) for a, b in bins]
-    else:
-        for loss in dict.fromkeys(own.point.loss for own, _ in pairs):
-            groups.append((f"loss {100 * loss:g} %", [p for p in pairs if p[0].point.loss == loss]))
-    return [(over, group) for over, group in groups if group]
-
-
-def _between(pairs: list[Pair], low: float, high: float) -> list[Pair]:
-    return [pair for pair in pairs if low <= pair[0].p < high]
-
-
-def _measures(where: tuple[str, str], pairs: list[Pair]) -> list[Row]:
+def _ratios(where: tuple[str, str], pairs: list[Counts]) -> list[Row]:
     rows = []
     for name in ("p", "p_e"):
-        result = [(getattr(own, name), getattr(paper, name)) for own, paper in pairs]
-        shares = np.array([100 * paper / own for own, paper in result if own > 0])
+        result = [(getattr(pair.lost, name), getattr(pair.indicated, name)) for pair in pairs]
+        shares = np.array([100 * lost / own for lost, own in result if own > 0])
         if shares.size:
             note = f"{shares.min():.0f} to {shares.max():.0f} %"
             label = (*where, f"{name} by lost packets / by indications")
             rows.append(Row(label, "%", None, float(shares.mean()), note=note))
-    return rows
-
-
-def _errors(where: tuple[str, str], pairs: list[Pair]) -> list[Row]:
-    rows = []
-    for model in MODELS:
-        own, paper = (
-            100 * mean_absolute_error(model, [pair[index] for pair in pairs]) for index in (0, 1)
-        )
-        signed = 100 * errors(model, [pair[1] for pair in pairs])
-        note = f"{np.nanmean(signed):+.1f} % on average; by indications |error| {own:.1f} %"
-        label = (*where, f"mean |error| of {model.model}, by lost packets")
-        rows.append(Row(label, "%", None, paper, note=note))
     return rows

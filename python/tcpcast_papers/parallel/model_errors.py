@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from tcpcast.answer import Metric
 
-from tcpcast_papers.parallel.figures import described, points
+from tcpcast_papers.parallel.figures import described
+from tcpcast_papers.parallel.loss_events import BY_INDICATIONS, counts
 from tcpcast_papers.parallel.predictions import (
     ALGORITHM_1,
     ALGORITHM_1_MISFED,
@@ -21,11 +22,13 @@ from tcpcast_papers.parallel.predictions import (
     mean_absolute_error,
 )
 from tcpcast_papers.parallel.published import model_errors
+from tcpcast_papers.parallel.settings import points
 from tcpcast_papers.sheet import Quantity, Sheet
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from tcpcast_papers.parallel.loss_events import Counts
     from tcpcast_papers.parallel.runs import Measured, Runs
     from tcpcast_papers.published import Line
 
@@ -65,7 +68,17 @@ class Case:
 
     line: Line
     name: str
-    seen: list[Measured]
+    pairs: list[Counts]
+
+    @property
+    def seen(self) -> list[Measured]:
+        """Measurements with loss events counted from lost packets."""
+        return [pair.lost for pair in self.pairs]
+
+    @property
+    def indicated(self) -> list[Measured]:
+        """Measurements with loss indications."""
+        return [pair.indicated for pair in self.pairs]
 
     @property
     def model(self) -> Prediction:
@@ -87,14 +100,18 @@ class Case:
 
 def _cases(runs: Runs) -> Iterator[Case]:
     for line in model_errors():
-        seen = [
-            runs[point]
+        chosen = [
+            point
             for point in points(line["setting"], runs.sample_sizes)
             if _is_within(point.flows, line, "fewest", "most")
         ]
         among = AMONG[line["among"]]
-        seen = [each for each in seen if _is_within(among(each), line, "lowest", "highest")]
-        for group in [[each] for each in seen] if line["claim"] == FITTED else [seen]:
+        pairs = [
+            pair
+            for pair in counts(runs, chosen)
+            if _is_within(among(pair.indicated), line, "lowest", "highest")
+        ]
+        for group in [[pair] for pair in pairs] if line["claim"] == FITTED else [pairs]:
             for name in filter(None, (line["model"], line["other"])):
                 yield Case(line, name, group)
 
@@ -111,13 +128,13 @@ def _is_nearer(case: Case) -> str:
     return f"nearer in {int(better.sum())} of {len(case.seen)} points"
 
 
-def _signed(case: Case) -> np.ndarray:
-    result = 100 * errors(case.model, case.seen)
+def _signed(model: Prediction, seen: list[Measured]) -> np.ndarray:
+    result = 100 * errors(model, seen)
     return result[np.isfinite(result)]
 
 
 def _has_sign(case: Case) -> str:
-    result, claim = _signed(case), case.line["claim"]
+    result, claim = _signed(case.model, case.seen), case.line["claim"]
     sign = 1 if claim == "overestimates" else -1
     return f"{claim} in {int((sign * result > 0).sum())} of {result.size} points"
 
@@ -149,16 +166,17 @@ def fitted_t0_s(seen: Measured) -> float:
 
 def _quantity(
     forms: tuple[str, ...],
-    computed: Callable[[Case], float],
+    computed: Callable[[Case, list[Measured]], float],
     note: Callable[[Case], str],
     unit: str = "%",
 ) -> Quantity[Runs, Case]:
     return Quantity(
         (),
-        lambda _, case: Metric(float(computed(case))),
+        lambda _, case: Metric(float(computed(case, case.seen))),
         condition=lambda case: case.line["claim"] in forms,
         note=lambda _, case: note(case),
         unit=unit,
+        others=lambda _, case: (float(computed(case, case.indicated)),),
     )
 
 
@@ -171,19 +189,21 @@ SHEET: Sheet[Runs, Case] = Sheet(
     (
         _quantity(
             ("nearer", "error"),
-            lambda case: 100 * mean_absolute_error(case.model, case.seen),
+            lambda case, seen: 100 * mean_absolute_error(case.model, seen),
             _is_nearer,
         ),
         _quantity(
-            ("overestimates", "underestimates"), lambda case: _signed(case).mean(), _has_sign
+            ("overestimates", "underestimates"),
+            lambda case, seen: _signed(case.model, seen).mean(),
+            _has_sign,
         ),
         _quantity(
             ("ratio",),
-            lambda case: float(np.mean([RATIOS[case.name](seen) for seen in case.seen])),
+            lambda case, seen: float(np.mean([RATIOS[case.name](each) for each in seen])),
             lambda _: "",
             "ratio",
         ),
-        _quantity((FITTED,), lambda case: 1e3 * fitted_t0_s(case.seen[0]), _fitted, "ms"),
+        _quantity((FITTED,), lambda _, seen: 1e3 * fitted_t0_s(seen[0]), _fitted, "ms"),
     ),
     notes=lambda _: [
         "Rows with nearer points are mean absolute errors of two models for the same points. Rows "
@@ -196,4 +216,5 @@ SHEET: Sheet[Runs, Case] = Sheet(
         "the model is too high if T is several RTTs, as with a minimum timeout of 200 ms on the "
         "shorter path, and about right if T is close to one RTT.",
     ],
+    others=(BY_INDICATIONS,),
 )

@@ -1,4 +1,4 @@
-"""Printed parameters of the paper, points of its claims, and values of its algorithms.
+"""Printed parameters and values of the paper, and the points of its claims.
 
 "The paper" in this package is D. Damjanovic, M. Welzl, M. Telek and W. Heiss, *Extending
 the TCP Steady-State Throughput Equation for Parallel TCP Flows*, 2008. It prints no measured
@@ -25,14 +25,11 @@ CITATION = (
 BOTTLENECKS_MBIT = (1, 2, 4, 8, 16, 32, 64, 128, 200)
 """Section III-B; its next sentence mentions 256 Mbit/s."""
 
-VALUES_RTT_S, VALUES_T0_S, VALUES_PACKETS_PER_ACK = 0.06, 0.24, 2
-VALUES_LOST_PER_EVENT = 2
-
 
 @cache
-def values() -> PublishedTable:
-    """Return values calculated from the appendix before the models were written (not printed)."""
-    return PublishedTable("Values of the appendix", read_lines(_PACKAGE, "values.csv"))
+def printed_values() -> PublishedTable:
+    """Return the values in the text: RTTs, and transmission times at a rate in Mbit/s."""
+    return PublishedTable("Printed values", read_lines(_PACKAGE, "printed.csv"))
 
 
 @cache

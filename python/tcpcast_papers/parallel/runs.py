@@ -14,9 +14,10 @@ if TYPE_CHECKING:
     from tcpcast.answer import Answer
     from tcpcast.scenario import Scenario
 
+    from tcpcast_papers.parallel.loss_events import Counts
     from tcpcast_papers.parallel.points import Point
 
-    Analysis = Callable[[Point, Answer], "tuple[Measured, Measured]"]
+    Analysis = Callable[[Point, Answer], Counts]
 
 SHORTEST_WARMUP_S = 20.0
 WARMUP_CYCLES = 12
@@ -38,6 +39,8 @@ class SampleSizes:
         The n of every figure.
     varied_flows
         The n that are also simulated with other choices.
+    real_flows
+        The n of the stand-ins for real paths.
     losses
         Random losses, as shares.
     rates_mbit
@@ -61,6 +64,7 @@ class SampleSizes:
 
     flows: tuple[int, ...] = (1, 2, 5, 10, 20, 50, 100)
     varied_flows: tuple[int, ...] = (1, 10, 100)
+    real_flows: tuple[int, ...] = tuple(range(1, 11))
     losses: tuple[float, ...] = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1)
     rates_mbit: tuple[int, ...] = BOTTLENECKS_MBIT
     replications: int = 8
@@ -76,6 +80,7 @@ WHOLE = SampleSizes()
 QUICK = SampleSizes(
     flows=(1, 10, 100),
     varied_flows=(1, 10),
+    real_flows=(1, 4, 10),
     losses=(0.001, 0.01, 0.05, 0.1),
     rates_mbit=(1, 8, 64),
     replications=4,
@@ -198,11 +203,11 @@ class TraceJob:
         """Approximate number of packets; a traced packet takes the time of about ten others."""
         return 10.0 * self.traces * self.packets
 
-    def run(self, progress: Callable[[float], None]) -> list[tuple[Measured, Measured]]:
+    def run(self, progress: Callable[[float], None]) -> list[Counts]:
         """Simulate and analyse one trace at a time."""
         return [self._trace(index, progress) for index in range(self.traces)]
 
-    def _trace(self, index: int, progress: Callable[[float], None]) -> tuple[Measured, Measured]:
+    def _trace(self, index: int, progress: Callable[[float], None]) -> Counts:
         result = simulated(
             self._scenario(SEED + index), lambda share: progress((index + share) / self.traces)
         )
@@ -239,9 +244,9 @@ class Runs(Simulations[SampleSizes]):
         result: Measured = self._result((point, False))
         return result
 
-    def traces(self, point: Point) -> list[tuple[Measured, Measured]]:
+    def traces(self, point: Point) -> list[Counts]:
         """Return the analyses of a point's traces; raises as ``__getitem__`` does."""
-        result: list[tuple[Measured, Measured]] = self._result((point, True))
+        result: list[Counts] = self._result((point, True))
         return result
 
     def lengths_s(self, point: Point) -> tuple[float, float]:

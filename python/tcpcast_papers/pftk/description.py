@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tcpcast_papers.pftk import bottlenecks, chain_gap, connections, hours, summaries
+from tcpcast_papers.pftk import bottlenecks, chain_gap, connections, hours, senders, summaries
 from tcpcast_papers.pftk.published import CITATION
 from tcpcast_papers.pftk.runs import QUICK, WHOLE, Runs, SampleSizes
 from tcpcast_papers.runner import Paper, Part
@@ -16,8 +16,8 @@ def _preface(runs: Runs) -> list[str]:
     )
     return [
         f"The paper: {CITATION}. Published are the values of its Tables 2 and 3. "
-        "Predictions and errors are only plotted in the paper, without numbers, "
-        "so nearly all rows have no verdict and are shown for inspection. The models (b = 2) are "
+        "Predictions and errors are only plotted in the paper, without numbers, so rows about them "
+        "have no verdict; the claims refer to them. The models (b = 2) are "
         "compared with the tables directly. The other sections repeat the paper's experiment with "
         "simulated traces, on paths similar to the paper's.",
         f"{quick}The page uses {len(runs)} simulations. Intervals are 95 %, over independent "
@@ -33,6 +33,7 @@ PAPER: Paper[SampleSizes, Runs] = Paper(
     quick=QUICK,
     parts=(
         summaries,
+        senders,
         hours,
         connections,
         Part(

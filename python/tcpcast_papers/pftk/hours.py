@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from tcpcast_papers.pftk.paths import Path
     from tcpcast_papers.pftk.published import Trace
     from tcpcast_papers.pftk.runs import Done, Runs
     from tcpcast_papers.simulations import Job
@@ -51,24 +52,27 @@ FIGURES = {
 """Trace and kind of loss for each figure."""
 
 
+def hour_job(runs: Runs, row: Trace, path: Path) -> TraceJob:
+    """Return the simulation of a path with the p of a trace, in intervals."""
+    sizes = runs.sample_sizes
+    return TraceJob(
+        path,
+        INTERVALS,
+        INTERVAL_S,
+        sizes.hours,
+        weight=row.packets * (sizes.hours + 4 * sizes.calibration_hours),
+        p=row.loss_indication_ratio,
+        calibration_hours=sizes.calibration_hours,
+    )
+
+
 def request(runs: Runs) -> dict[str, list[Job[Done]]]:
     """Request and return the traces with each kind of loss, in the order of Table 2."""
     rows = traces(2)
     windows = simulated_windows(fitted_windows(rows))
     return {
         loss: [
-            runs.request(
-                TraceJob(
-                    path_like(row, loss, window),
-                    INTERVALS,
-                    INTERVAL_S,
-                    runs.sample_sizes.hours,
-                    weight=row.packets
-                    * (runs.sample_sizes.hours + 4 * runs.sample_sizes.calibration_hours),
-                    p=row.loss_indication_ratio,
-                    calibration_hours=runs.sample_sizes.calibration_hours,
-                )
-            )
+            runs.request(hour_job(runs, row, path_like(row, loss, window)))
             for row, window in zip(rows, windows, strict=True)
         ]
         for loss in LOSSES

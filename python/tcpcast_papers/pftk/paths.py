@@ -1,8 +1,8 @@
 """Simulated paths similar to the paper's, with its RTT, T0 and p, and an assumed window.
 
 The hosts and routers of 1997 are not available, but the values in the tables can be simulated. Each
-path is one Reno flow with delayed acks, whose timeout is at least the printed T0 and doubles up to
-64 T0.
+path is one Reno flow with delayed acks and the rules of its sender in Table 1, whose timeout is at
+least the printed T0. All senders of Tables 2 and 3 use Reno: the hosts with Tahoe only receive.
 """
 
 from __future__ import annotations
@@ -30,9 +30,6 @@ GOOD_FACTOR, BAD_FACTOR = 0.4, 3.0
 """Loss in each state, relative to the specified rate."""
 MOST_LOSS = 0.3
 """Maximum loss of a state."""
-
-LONGEST_BACKOFF = 64
-"""Timeouts double up to 64 T0 (section 2.2)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +76,10 @@ class Path:
         Sender's recovery, a value of ``tcp.rules.recovery``.
     delayed_acks
         Whether the receiver acknowledges every second packet.
+    duplicate_threshold
+        Duplicate acks that indicate a loss.
+    longest_backoff
+        Timeouts double up to this multiple of T0 (section 2.2).
     """
 
     name: str
@@ -90,6 +91,8 @@ class Path:
     bottleneck: Bottleneck | None = None
     recovery: str = "reno"
     delayed_acks: bool = True
+    duplicate_threshold: int = 3
+    longest_backoff: int = 64
 
     def at_rate(self, rate: float) -> Path:
         """Return the path with another loss."""
@@ -116,7 +119,8 @@ class Path:
                 "receiver_window": _packets(self.window_pkts),
                 "min_rto": _seconds(self.t0_s),
                 "initial_rto": _seconds(self.t0_s),
-                "max_rto": _seconds(LONGEST_BACKOFF * self.t0_s),
+                "max_rto": _seconds(self.longest_backoff * self.t0_s),
+                "duplicate_threshold": self.duplicate_threshold,
             },
             "probes": {"flows": [0] if traced else []},
             "run": {
@@ -190,8 +194,17 @@ def loss_table(loss: str, rate: float) -> dict[str, Any]:
 
 
 def path_like(row: Trace, loss: str, window_pkts: float) -> Path:
-    """Return a path with a printed trace's RTT and T0; its p is the initial rate."""
-    return Path(row.name, row.rtt_s, row.t0_s, window_pkts, loss, row.loss_indication_ratio)
+    """Return a path with a printed trace's RTT, T0 and sender; its p is the initial rate."""
+    return Path(
+        row.name,
+        row.rtt_s,
+        row.t0_s,
+        window_pkts,
+        loss,
+        row.loss_indication_ratio,
+        duplicate_threshold=int(row.sender["duplicate_threshold"]),
+        longest_backoff=int(row.sender["longest_backoff"]),
+    )
 
 
 SMALLEST_WINDOW, USUAL_WINDOW = 4.0, 32.0

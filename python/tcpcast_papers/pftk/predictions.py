@@ -123,6 +123,24 @@ DRAWN = (FULL, APPROXIMATE, TD_ONLY)
 """The models of Figures 19 and 20."""
 
 
+def full_packets(
+    row: Trace,
+    *,
+    p_factor: float = 1.0,
+    window_pkts: float = np.inf,
+    packets_per_ack: int = PACKETS_PER_ACK,
+) -> float:
+    """Return the packets of the full model for a trace, with ``p_factor`` times its p."""
+    rate = throughput(
+        rtt_s=row.rtt_s,
+        t0_s=row.t0_s,
+        loss_indication_ratio=p_factor * row.loss_indication_ratio,
+        packets_per_ack=packets_per_ack,
+        receiver_window_pkts=window_pkts,
+    ).rate_pps
+    return float(rate) * row.duration_s
+
+
 def chain_rates(rows: Sequence[Trace], windows_pkts: Floats) -> Floats:
     """Return the Markov chain's rate for each trace, in packets/s, ``[traces]``."""
     return np.array(
@@ -143,23 +161,24 @@ def errors(predicted: ArrayLike, observed: ArrayLike) -> Floats:
     return np.abs(np.asarray(predicted, dtype=np.float64) - seen) / seen
 
 
-def fitted_windows(rows: Sequence[Trace]) -> Floats:
-    """Return for each trace the W_max with the smallest error of the full model, ``[traces]``.
+def fitted_windows(rows: Sequence[Trace], model: str = FULL) -> Floats:
+    """Return for each trace the W_max with the smallest error of a model, ``[traces]``.
 
     One of :data:`WINDOWS_PKTS`, or ``inf`` if the model underestimates without a limit.
     """
-    choices = np.array([np.inf, *WINDOWS_PKTS])
-    return np.asarray(choices[_errors_by_window(rows, choices).argmin(axis=0)])
+    return np.asarray(_CHOICES[_errors_by_window(rows, model).argmin(axis=0)])
 
 
-def common_window(rows: Sequence[Trace]) -> float:
-    """Return the W_max with the smallest average error of the full model over traces."""
-    choices = np.array([np.inf, *WINDOWS_PKTS])
-    return float(choices[_errors_by_window(rows, choices).mean(axis=1).argmin()])
+def common_window(rows: Sequence[Trace], model: str = FULL) -> float:
+    """Return the W_max with the smallest average error of a model over traces."""
+    return float(_CHOICES[_errors_by_window(rows, model).mean(axis=1).argmin()])
 
 
-def _errors_by_window(rows: Sequence[Trace], choices: Floats) -> Floats:
-    rates = MODELS[FULL](of_traces(rows, choices[:, None]))
+_CHOICES = np.array([np.inf, *WINDOWS_PKTS])
+
+
+def _errors_by_window(rows: Sequence[Trace], model: str) -> Floats:
+    rates = MODELS[model](of_traces(rows, _CHOICES[:, None]))
     return errors(rates * [row.duration_s for row in rows], [row.packets for row in rows])
 
 

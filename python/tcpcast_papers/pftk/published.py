@@ -2,9 +2,10 @@
 
 "The paper" in this package is J. Padhye, V. Firoiu, D. Towsley and J. Kurose, *Modeling TCP
 throughput: a simple model and its empirical validation*, SIGCOMM 1998. Its Tables 2 and 3 are CSV
-files in ``data`` with one line per trace and the digits as printed; Table 1 lists hosts. The values
-in Figures 7 to 21 are not printed, and the W_max in the titles of Figures 7 to 17 is not in the
-text from which these files were made.
+files in ``data`` with one line per trace and the digits as printed. Table 1 lists hosts and their
+systems; ``table01.csv`` adds the rules of their TCP from section 4. The values in Figures 7 to 21
+are not printed, and the W_max in the titles of Figures 7 to 17 is not in the text from which these
+files were made.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from tcpcast.errors import DomainError
 
-from tcpcast_papers.published import Line, PublishedTable, printed_table
+from tcpcast_papers.published import Line, PublishedTable, printed_table, read_lines
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -63,6 +64,11 @@ class Trace:
         return f"{self.line['sender']} to {self.line['receiver']}"
 
     @property
+    def sender(self) -> Line:
+        """The sender's line of :func:`hosts`."""
+        return hosts().line_with(host=self.line["sender"])
+
+    @property
     def packets(self) -> int:
         """Packets sent, including retransmissions."""
         return int(self.line["packets_sent"])
@@ -96,6 +102,16 @@ class Trace:
     def t0_s(self) -> float:
         """Mean duration of a "single" timeout."""
         return self.line.value("t0_s")
+
+
+@cache
+def hosts() -> PublishedTable:
+    """Return Table 1: hosts and systems, with the rules of their TCP in section 4.
+
+    ``duplicate_threshold`` duplicate acks indicate a loss, timeouts double up to
+    ``longest_backoff`` times the first, and ``recovery`` is Reno's or Tahoe's.
+    """
+    return PublishedTable("Table 1", read_lines("tcpcast_papers.pftk", "table01.csv"))
 
 
 @cache

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tcpcast_papers.published import BOTH
 from tcpcast_papers.runner import Paper
-from tcpcast_papers.short import errors, expected, figures, timeouts, values
+from tcpcast_papers.short import effects, errors, expected, figures, timeouts, values
 from tcpcast_papers.short.published import CITATION
 from tcpcast_papers.short.runs import QUICK, WHOLE, Runs, SampleSizes
 
@@ -36,6 +36,7 @@ PAPER: Paper[SampleSizes, Runs] = Paper(
         *figures.SHEETS,
         expected.FIGURE9,
         expected.FIGURE10,
+        *effects.SHEETS,
         errors.SHEET,
         values.SHEET,
     ),

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from tcpcast_papers import simulations
+from tcpcast_papers.reproduction import Z95
 from tcpcast_papers.short.published import LOSS
 from tcpcast_papers.short.settings import SIZES
 from tcpcast_papers.simulations import SEED
@@ -31,9 +33,6 @@ BACKOFF: Rules = (("backoff_until", "ack"),)
 FRACTIONS: Rules = (*BACKOFF, ("window_unit", "bytes"))
 """As :data:`BACKOFF`, with fractional windows."""
 
-Z95 = 1.959963984540054
-"""Half-width of a normal 95 % interval, in standard deviations."""
-
 FEWEST = 10
 """Minimum number of transfers with a number of losses, to report their mean."""
 
@@ -50,15 +49,18 @@ class SampleSizes:
         Transfers of each size with a checked value.
     counted
         Transfers of each cell of Tables 1 and 2.
+    long_s
+        Time of a long flow in seconds.
     """
 
     drawn: int
     valued: int
     counted: int
+    long_s: float
 
 
-WHOLE = SampleSizes(drawn=200_000, valued=2_000_000, counted=1_000_000)
-QUICK = SampleSizes(drawn=10_000, valued=100_000, counted=100_000)
+WHOLE = SampleSizes(drawn=200_000, valued=2_000_000, counted=1_000_000, long_s=20_000.0)
+QUICK = SampleSizes(drawn=10_000, valued=100_000, counted=100_000, long_s=2_000.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +86,29 @@ class Job:
             seed=SEED,
             loss=self.loss,
             rules=self.rules,
+        )
+        return simulations.simulated(scenario, progress)
+
+
+@dataclass(frozen=True, slots=True)
+class BulkJob:
+    """A flow without end, in replications; equal jobs run once."""
+
+    setting: Setting
+    loss: float
+    seconds: float
+    replications: int = 4
+
+    @property
+    def weight(self) -> float:
+        """Approximate number of packets, by the square-root formula."""
+        rate = math.sqrt(1.5 / self.loss) / self.setting.transfer.rtt_s
+        return rate * self.seconds * self.replications
+
+    def run(self, progress: Callable[[float], None]) -> Answer:
+        """Run the simulation."""
+        scenario = self.setting.long_flow(
+            seconds=self.seconds, replications=self.replications, seed=SEED, loss=self.loss
         )
         return simulations.simulated(scenario, progress)
 
@@ -151,6 +176,10 @@ class Runs(simulations.Runs[SampleSizes]):
     def drawn(self, setting: Setting, rules: Rules = DEFAULT) -> Job:
         """Return the job with all sizes of a setting."""
         return Job(setting, SIZES, self.sample_sizes.drawn, rules=rules)
+
+    def long(self, setting: Setting, loss: float) -> BulkJob:
+        """Return the job of a long flow."""
+        return BulkJob(setting, loss, self.sample_sizes.long_s)
 
     def latency(self, job: Job) -> Latency:
         """Return the latencies by size and losses."""

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 RTT_S = 0.1
 """A propagation delay of 50 ms."""
 
+RATE_MBIT = 100
+
 ACK_TIMER_S = 0.1
 """Default ack delay of ns-2; the paper gives no value."""
 
@@ -39,11 +41,14 @@ class Setting:
         Name of its sender: ``"NewReno"``.
     transfer
         Inputs of the model, according to the text: d = 1.
+    jitter_s
+        Mean of an exponential delay behind the link, which reorders packets; the paper has none.
     """
 
     name: str
     sender: str
     transfer: ShortTransfer
+    jitter_s: float = 0.0
 
     @property
     def words(self) -> str:
@@ -86,22 +91,37 @@ class Setting:
         rules
             Further keys of ``tcp.rules``.
         """
-        link = {"rate": "100mbit", "buffer": "unlimited", "loss": f"{100 * loss:g}%"}
-        document = {
-            "network": {
-                "rtt": f"{RTT_S}s",
-                "packet": f"{MSS_BYTES + HEADER_BYTES}B",
-                "bottleneck": link,
-            },
-            "traffic": {
-                "kind": "transfers",
-                "size": [f"{size}pkt" for size in sizes_pkts],
-                "count": transfers,
-            },
-            "tcp": self._tcp() | {"rules": self._rules() | dict(rules)},
-            "run": {"seed": seed},
+        traffic = {
+            "kind": "transfers",
+            "size": [f"{size}pkt" for size in sizes_pkts],
+            "count": transfers,
         }
+        document = self._document(loss) | {"traffic": traffic, "run": {"seed": seed}}
+        document["tcp"]["rules"] |= dict(rules)
         return Scenario.model_validate(document)
+
+    def long_flow(self, *, seconds: float, replications: int, seed: int, loss: float) -> Scenario:
+        """Return the scenario of a flow without end, with a warm-up of a tenth of the time."""
+        run = {
+            "duration": f"{seconds:g}s",
+            "warmup": f"{seconds / 10:g}s",
+            "replications": replications,
+            "seed": seed,
+        }
+        traffic = {"kind": "bulk", "flows": 1}
+        return Scenario.model_validate(self._document(loss) | {"traffic": traffic, "run": run})
+
+    def _document(self, loss: float) -> dict[str, Any]:
+        link: dict[str, Any] = {"rate": f"{RATE_MBIT}mbit", "buffer": "unlimited"}
+        network: dict[str, Any] = {
+            "rtt": f"{RTT_S}s",
+            "packet": f"{MSS_BYTES + HEADER_BYTES}B",
+            "bottleneck": link | ({"loss": f"{100 * loss:g}%"} if loss else {}),
+        }
+        if self.jitter_s:
+            mean = {"distribution": "exponential", "mean": f"{1e6 * self.jitter_s:g}us"}
+            network["jitter"] = mean | {"reorder": True}
+        return {"network": network, "tcp": self._tcp() | {"rules": self._rules()}}
 
     def _tcp(self) -> dict[str, Any]:
         sender = self.transfer
@@ -139,15 +159,20 @@ DRAWN = (DELAYED, NEWRENO, LIMITED, PROPOSAL)
 
 BY_NAME = {setting.name: setting for setting in DRAWN}
 
-OTHER_WINDOWS = tuple(
-    Setting(
-        f"b = {b}, W0 = {window}",
-        "NewReno",
-        replace(_NEWRENO, acked_packets=b, initial_window_pkts=window),
-    )
-    for b in (1, 2)
-    for window in (1, 4)
+RFC_3042 = Setting(
+    "rfc 3042", "limited transmit by RFC 3042", replace(_NEWRENO, limited_transmit=1)
 )
+"""One new packet on each of the first two duplicates."""
+
+
+def _with_window(b: int, window: int) -> Setting:
+    transfer = replace(_NEWRENO, acked_packets=b, initial_window_pkts=window)
+    return Setting(f"b = {b}, W0 = {window}", "NewReno", transfer)
+
+
+NEWRENO_W3, NEWRENO_W4 = _with_window(1, 3), _with_window(1, 4)
+
+OTHER_WINDOWS = tuple(_with_window(b, window) for b in (1, 2) for window in (1, 4))
 """Section 4.1: smaller and larger initial windows, which have no figure."""
 
 ALL = (*DRAWN, *OTHER_WINDOWS)

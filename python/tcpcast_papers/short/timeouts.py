@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 from tcpcast.answer import Metric
 from tcpcast.models.short import timeout_packets
 
-from tcpcast_papers.reproduction import PRINTED_DIGITS, Tolerance
+from tcpcast_papers.reproduction import PRINTED_DIGITS, Z95, Tolerance
 from tcpcast_papers.sheet import Quantity, Sheet, column, estimate
 from tcpcast_papers.short.published import table
-from tcpcast_papers.short.runs import Z95, Job
+from tcpcast_papers.short.runs import Job
 from tcpcast_papers.short.settings import NEWRENO, Setting
 
 if TYPE_CHECKING:

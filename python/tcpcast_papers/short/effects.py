@@ -1,0 +1,171 @@
+"""Sections 3.1 to 5: one lost packet, long flows, larger windows, and the network load."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from itertools import product
+from typing import TYPE_CHECKING
+
+from tcpcast.answer import Metric
+
+from tcpcast_papers.sheet import Quantity, Sheet
+from tcpcast_papers.short.methods import MODEL, PACKETS, latency
+from tcpcast_papers.short.published import HEADER_BYTES, LOSS, MSS_BYTES
+from tcpcast_papers.short.runs import Job
+from tcpcast_papers.short.settings import (
+    LIMITED,
+    NEWRENO,
+    NEWRENO_W3,
+    NEWRENO_W4,
+    PROPOSAL,
+    RATE_MBIT,
+    RFC_3042,
+    Setting,
+)
+from tcpcast_papers.short.timeouts import RARE_LOSS, SIZE_PKTS, measured_packets
+
+if TYPE_CHECKING:
+    from tcpcast_papers.short.runs import Runs
+
+ONE_LOSS = (
+    NEWRENO,
+    LIMITED,
+    *(
+        Setting(
+            f"proposal {b} {window}",
+            "the proposal",
+            replace(PROPOSAL.transfer, acked_packets=b, initial_window_pkts=window),
+        )
+        for b, window in ((1, 1), (1, 2), (1, 4), (2, 2))
+    ),
+)
+
+
+def _one_loss_job(runs: Runs, setting: Setting) -> Job:
+    return Job(setting, (SIZE_PKTS,), runs.sample_sizes.counted, RARE_LOSS)
+
+
+ONE_LOST: Sheet[Runs, Setting] = Sheet(
+    "Section 3.1. Packets whose loss causes a timeout",
+    ("sender",),
+    "packets",
+    lambda setting: (setting.words,),
+    lambda _: ONE_LOSS,
+    (
+        Quantity(
+            (),
+            lambda runs, setting: measured_packets(runs[_one_loss_job(runs, setting)], 0),
+        ),
+    ),
+    notes=lambda _: [
+        f"Files of {SIZE_PKTS} packets with one loss: the share with a timeout, times the number "
+        "of packets. By the paper it is 1 with the proposal and an initial window of at least 2: "
+        "the last packet."
+    ],
+    request=lambda runs: [runs.request(_one_loss_job(runs, setting)) for setting in ONE_LOSS],
+)
+
+LongCase = tuple[Setting, float]
+"""A sender and a loss."""
+LONG: tuple[LongCase, ...] = tuple(product((NEWRENO, LIMITED, RFC_3042), (0.01, 0.05, 0.1)))
+
+
+def _long_flow(runs: Runs, case: LongCase) -> Metric:
+    result = runs[runs.long(*case)].metrics["timeout_share"]
+    low, high = (None if end is None else 100 * end for end in (result.low, result.high))
+    return Metric(100 * result.value, low, high)
+
+
+LONG_FLOWS: Sheet[Runs, LongCase] = Sheet(
+    "Section 4.2. Share of timeouts of a long flow",
+    ("sender", "loss"),
+    "%",
+    lambda case: (case[0].sender, f"{100 * case[1]:g} %"),
+    lambda _: LONG,
+    (Quantity((), _long_flow),),
+    notes=lambda _: [
+        "Timeouts in percent of the loss indications of one flow without end. With the paper's "
+        "limited transmit two packets are sent on the second duplicate; RFC 3042 sends one on each "
+        "of the first two."
+    ],
+    request=lambda runs: [runs.request(runs.long(*case)) for case in LONG],
+)
+
+LARGER_WINDOWS = (LIMITED, NEWRENO_W3, NEWRENO_W4)
+
+
+def _saving(method: str) -> Quantity[Runs, Setting]:
+    def computed(runs: Runs, setting: Setting) -> Metric:
+        base, changed = (latency(runs, each, method).expected for each in (NEWRENO, setting))
+        ratio = changed[0] / base[0]
+        return Metric(100 * float(1 - ratio.mean()))
+
+    return Quantity((method,), computed)
+
+
+WINDOWS: Sheet[Runs, Setting] = Sheet(
+    "Section 4.1. Limited transmit compared with a larger initial window",
+    ("sender", "by"),
+    "%",
+    lambda setting: (setting.words,),
+    lambda _: LARGER_WINDOWS,
+    tuple(map(_saving, (PACKETS, MODEL))),
+    notes=lambda _: [
+        "Reduction of the expected latency from NewReno with W0 = 2, mean over the sizes 1 to 30."
+    ],
+    request=lambda runs: [
+        runs.request(runs.drawn(setting)) for setting in (NEWRENO, *LARGER_WINDOWS)
+    ],
+)
+
+LoadCase = tuple[Setting, float, float]
+"""A sender, a loss, and the mean of an exponential delay that reorders packets, in seconds."""
+SHORT_PKTS = tuple(range(2, 21))
+"""Sizes to which the proposal applies; a single packet has no duplicates."""
+JITTERS_S = (0.0, 10e-6, 20e-6, 50e-6)
+LOADS: tuple[LoadCase, ...] = tuple(product((NEWRENO, LIMITED, PROPOSAL), (0.0, LOSS), JITTERS_S))
+
+
+def swapped_share(jitter_s: float) -> float:
+    """Return the share of back-to-back packets that overtake each other with this mean delay."""
+    gap_s = 8e-6 * (MSS_BYTES + HEADER_BYTES) / RATE_MBIT
+    return 0.5 * math.exp(-gap_s / jitter_s) if jitter_s else 0.0
+
+
+def _load_job(runs: Runs, case: LoadCase) -> Job:
+    setting, loss, jitter_s = case
+    sender = replace(setting, jitter_s=jitter_s)
+    return Job(sender, SHORT_PKTS, runs.sample_sizes.drawn, loss)
+
+
+def _retransmitted(runs: Runs, case: LoadCase) -> Metric:
+    return Metric(100 * runs[_load_job(runs, case)].metrics["retransmit_ratio"].value)
+
+
+def _latency_note(runs: Runs, case: LoadCase) -> str:
+    return f"mean latency {runs[_load_job(runs, case)].metrics['completion_time_s'].value:.3f} s"
+
+
+LOAD: Sheet[Runs, LoadCase] = Sheet(
+    "Section 5. Network load and reordering",
+    ("sender", "loss", "reordered"),
+    "%",
+    lambda case: (
+        case[0].sender,
+        f"{100 * case[1]:g} %",
+        f"{100 * swapped_share(case[2]):.1f} %",
+    ),
+    lambda _: LOADS,
+    (Quantity((), _retransmitted, note=_latency_note),),
+    notes=lambda _: [
+        f"Retransmissions in percent of the packets, files of {SHORT_PKTS[0]} to {SHORT_PKTS[-1]} "
+        "packets. An exponential delay behind the link reorders packets; the column *reordered* is "
+        "the share of adjacent packets that overtake each other. Without reordering the proposal "
+        "has slightly fewer retransmissions, because timeouts repeat packets that have arrived. "
+        "With reordering its threshold of one duplicate causes needless ones."
+    ],
+    request=lambda runs: [runs.request(_load_job(runs, case)) for case in LOADS],
+)
+
+SHEETS = (ONE_LOST, WINDOWS, LONG_FLOWS, LOAD)
