@@ -142,7 +142,7 @@ class TcpRules(Table):
         default="unlimited",
         examples=[2],
         description=(
-            "maximum number of packets sent at once, in addition to a retransmission in recovery; "
+            "largest burst in packets, in addition to a retransmission in recovery; "
             "2 as tried in the TCP-Engset report (5.4.3)"
         ),
     )

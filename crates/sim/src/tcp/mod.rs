@@ -124,7 +124,7 @@ pub struct TcpConfig {
     pub last_packets_threshold: u32,
     /// Packets sent on duplicates below the threshold.
     pub limited_transmit: LimitedTransmit,
-    /// Largest number of packets sent at once, retransmissions of a recovery not counted;
+    /// Largest burst in packets, in addition to a retransmission in recovery;
     /// `u32::MAX` if unlimited.
     pub max_burst: u32,
     /// Unit in which windows grow and shrink.

@@ -23,7 +23,8 @@ FORMULAS: dict[str, Formula] = {
         f"{_HERE}.engset",
         "engset",
         "TCP-Engset model, revisited: closed form for on/off sources sharing a link",
-        "on/off sources, also in classes, a bottleneck with a rate, Reno or NewReno, no random loss",
+        "on/off sources, one or more classes; a bottleneck with a rate, Reno or NewReno, no random "
+        "loss",
         family=USERS,
         trust="rates (classes: mean sizes within a factor of 3); loss up to 1 %, queue below the "
         "buffer",

@@ -34,7 +34,7 @@ TRUSTED_SIZES = 3.0
 def several_classes(scenario: Scenario, inputs: Sequence[EngsetInputs]) -> Answer:
     """Predict by TCP-Engset for several classes (:func:`tcpcast.models.engset.engset_classes`).
 
-    Metrics are those of one class: rate and ON time over all files. Table ``by_class`` has the
+    The metrics are the same as for one class, with rate and ON time over all files. Table ``by_class`` has the
     values of each class, ``states`` the total number of active sources, ``queue`` the queue.
 
     Raises
@@ -123,8 +123,8 @@ def _warnings(scenario: Scenario, result: ClassesResult) -> list[str]:
     warnings, sizes = [], _sizes(result)
     if not result.link_runs_short:
         warnings.append(
-            "the sources of all classes together never fill the link: the values are those of "
-            "isolated connections, without queueing and loss"
+            "the sources of all classes never fill the link: the values apply to isolated "
+            "connections, without queueing and loss"
         )
     if sizes.max() > TRUSTED_SIZES * sizes.min():
         warnings.append(

@@ -2,7 +2,7 @@
 
 ``path`` and ``flights`` describe one connection on an idle path, ``single`` follows it packet by
 packet, ``shared`` describes N connections on one link, ``classes`` several classes of them.
-Equation, section and table numbers are those of the paper.
+Numbers of equations, sections and tables refer to the paper.
 """
 
 from tcpcast.models.engset.classes import (

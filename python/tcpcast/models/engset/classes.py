@@ -4,7 +4,7 @@ Extends :mod:`.shared` to classes with their own file size, OFF time, RTT, own l
 link is shared by balanced fairness (Bonald and Proutiere, *Insensitive bandwidth sharing in data
 networks*, 2003): each connection gets its peak rate if all together fit, and connections with equal
 peak rates get equal shares. The state probabilities then have a product form. With one class, or
-equal ones, the results are those of :func:`.shared.engset`.
+equal classes, the results equal those of :func:`.shared.engset`.
 """
 
 from __future__ import annotations
@@ -290,7 +290,7 @@ def _wait_s(
 ) -> float:
     """Return the wait per round with which the classes together have this throughput.
 
-    ``bits`` are those of all files of a class, N_k 8 F_k P, and ``cycle_s`` is OFF_k + ON0_k.
+    ``bits`` is the size of all files of a class, N_k 8 F_k P, and ``cycle_s`` is OFF_k + ON0_k.
     """
 
     def excess(wait_s: float) -> float:
