@@ -34,8 +34,9 @@ TRUSTED_SIZES = 3.0
 def several_classes(scenario: Scenario, inputs: Sequence[EngsetInputs]) -> Answer:
     """Predict by TCP-Engset for several classes (:func:`tcpcast.models.engset.engset_classes`).
 
-    The metrics are the same as for one class, with rate and ON time over all files. Table ``by_class`` has the
-    values of each class, ``states`` the total number of active sources, ``queue`` the queue.
+    The metrics are the same as for one class, with rate and ON time over all files. Table
+    ``by_class`` has the values of each class, ``states`` the total number of active sources,
+    ``queue`` the queue.
 
     Raises
     ------
