@@ -8,7 +8,7 @@ packet that the sender sent. Traces of some flows show the effect of other readi
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -19,12 +19,14 @@ from tcpcast_papers.engset.side_by_side import PHASES_MS, at_phase
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
+    from numpy.typing import NDArray
     from tcpcast.answer import Answer
-    from tcpcast.engines.packet.tables import Table
 
     from tcpcast_papers.engset.runs import Runs
     from tcpcast_papers.engset.sample import Read, Sample
     from tcpcast_papers.engset.settings import Setting
+
+    Table = dict[str, NDArray[Any]]
 
 END = 3
 """Packets at the end of a file whose timeouts are TOend."""
