@@ -141,7 +141,6 @@ def test_special_setting_warns_of_its_queue_and_timeouts() -> None:
         ({"network.egress.buffer": "20pkt"}, "window of 44"),
         ({"tcp.delayed_acks": True}, "delays ACKs"),
         ({"tcp.initial_ssthresh": 10}, "slow start"),
-        ({"class": [{"name": "a", "sources": 5}, {"name": "b", "sources": 5}]}, "one class"),
         ({"traffic": {"kind": "bulk", "flows": 3}, "run": {"duration": "10s"}}, "bulk"),
     ],
 )

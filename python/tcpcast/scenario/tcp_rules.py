@@ -17,27 +17,25 @@ MAX_DUPLICATES = 10**6
 RECOVERIES = ("reno", "newreno", "newreno-patient")
 
 
-def _read_last_packets(value: object) -> int | str:
-    if value == "duplicate-threshold":
-        return "duplicate-threshold"
-    try:
-        return units.parse_count(value, minimum=1, maximum=MAX_DUPLICATES)
-    except ValueError as error:
-        raise ValueError(f'{error}, or "duplicate-threshold"') from None
+def _count_or(word: str) -> tuple[PlainValidator, WithJsonSchema]:
+    """Return the annotations of a key whose value is a count or this word."""
+
+    def read(value: object) -> int | str:
+        if value == word:
+            return word
+        try:
+            return units.parse_count(value, minimum=1, maximum=MAX_DUPLICATES)
+        except ValueError as error:
+            raise ValueError(f'{error}, or "{word}"') from None
+
+    count = {"type": "integer", "minimum": 1, "maximum": MAX_DUPLICATES}
+    return PlainValidator(read), WithJsonSchema({"anyOf": [count, {"const": word}]})
 
 
 LastPacketsThreshold = Annotated[
-    int | Literal["duplicate-threshold"],
-    PlainValidator(_read_last_packets),
-    WithJsonSchema(
-        {
-            "anyOf": [
-                {"type": "integer", "minimum": 1, "maximum": MAX_DUPLICATES},
-                {"const": "duplicate-threshold"},
-            ]
-        }
-    ),
+    int | Literal["duplicate-threshold"], *_count_or("duplicate-threshold")
 ]
+MaxBurst = Annotated[int | Literal["unlimited"], *_count_or("unlimited")]
 
 
 class MaxPlusRules(Table):
@@ -140,6 +138,14 @@ class TcpRules(Table):
             "3042), or two on the second"
         ),
     )
+    max_burst: MaxBurst = Field(
+        default="unlimited",
+        examples=[2],
+        description=(
+            "largest burst in packets, in addition to a retransmission in recovery; "
+            "2 as tried in the TCP-Engset report (5.4.3)"
+        ),
+    )
     max_plus: MaxPlusRules | None = Field(
         default=None,
         examples=[{"growth": "every-ack", "timeout": False}],
@@ -162,6 +168,7 @@ _MODERN_RULES = {
     "backoff_until": "an ack of new data ends the doubling",
     "last_packets_threshold": "tail loss probes detect losses of the last packets",
     "limited_transmit_on": "limited transmit follows RFC 3042",
+    "max_burst": "pacing and TSO determine the bursts",
 }
 
 

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from tcpcast.models.engset import EngsetResult
 
     from tcpcast_papers.engset.runs import Runs
+    from tcpcast_papers.published import Line
 
 SIZES_PKTS = (5, 12, 22, 36, 80, 120, 500, 1000)
 RTTS_S = (0.050, 0.300)
@@ -86,9 +87,24 @@ def _full_load(rate_bps: float, size_pkts: int, rtt_s: float) -> EngsetResult:
     )
 
 
-def largest(rate_bps: float) -> tuple[float, int, float]:
-    """Return the largest buffer over the grid of sizes and RTTs, with its size and RTT."""
-    return max((rule_pkts(rate_bps, size, rtt), size, rtt) for size in SIZES_PKTS for rtt in RTTS_S)
+def largest(
+    rule: Callable[[float, int, float], float], rate_bps: float
+) -> tuple[float, int, float]:
+    """Return the largest buffer by a rule over the grid, with its size and RTT."""
+    return max((rule(rate_bps, size, rtt), size, rtt) for size in SIZES_PKTS for rtt in RTTS_S)
+
+
+def _rule_row(label: tuple[str, ...], rate_bps: float, line: Line) -> Row:
+    """Return the largest buffer, rounded up to tens as in print if the rounding is upwards."""
+    printed = line.printed("buffer_pkts")
+    own, size, rtt = largest(_TEXT.get(int(1e-6 * rate_bps), rule_pkts), rate_bps)
+    note = f"largest at F = {size}, RTT = {1e3 * rtt:.0f} ms: {own:.1f}"
+    if line.misprint or printed is None:
+        note = "; ".join(filter(None, (note, line.note)))
+        return Row(label, "packets", printed, own, note=note, judged=line.judged)
+    return Row(
+        label, "packets", printed, 10.0 * math.ceil(own / 10), tolerance=PRINTED_DIGITS, note=note
+    )
 
 
 def sections(_: Runs, __: pathlib.Path) -> list[Section]:
@@ -101,9 +117,7 @@ def sections(_: Runs, __: pathlib.Path) -> list[Section]:
             own = _RULES_S[line["rule"]] * rate / (8 * PACKET_BYTES)
             row = Row(label, "packets", line.printed("buffer_pkts"), own, tolerance=PRINTED_DIGITS)
         else:
-            own, size, rtt = largest(rate)
-            note = f"largest at F = {size}, RTT = {1e3 * rtt:.0f} ms"
-            row = Row(label, "packets", line.printed("buffer_pkts"), own, note=note)
+            row = _rule_row(label, rate, line)
         section.rows.append(row)
     for rate, rule in _TEXT.items():
         section.rows.append(_text_row(rate, rule))

@@ -6,20 +6,13 @@ from typing import TYPE_CHECKING
 
 from tcpcast_papers import drawing
 from tcpcast_papers.engset import published
-from tcpcast_papers.engset.file_sizes import interval_text
+from tcpcast_papers.engset.readings import stalled_readings
+from tcpcast_papers.engset.sample import interval
 from tcpcast_papers.engset.settings import setting
-from tcpcast_papers.engset.shorter_loop import phase_of_the_loop
-from tcpcast_papers.engset.side_by_side import (
-    interval_cells,
-    interval_rate,
-    interval_tolerance,
-    loss_row,
-    on_per_packet_row,
-    rate_row,
-)
+from tcpcast_papers.engset.side_by_side import average_rows, interval_rate, phases
 from tcpcast_papers.engset.size_distributions import SizeDistribution
 from tcpcast_papers.engset.theory import model
-from tcpcast_papers.reproduction import PRINTED_DIGITS, Printed, Row, Section
+from tcpcast_papers.reproduction import PRINTED_DIGITS, Row, Section
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -75,35 +68,36 @@ def _table9(runs: Runs) -> Section:
 
 def _interval_rates(line: Line, runs: Runs) -> list[Row]:
     distribution, buffer = line["distribution"], int(line["buffer_pkts"])
-    each = _setting(distribution, buffer)
-    low, high = int(line["low_pkts"]), line.whole("high_pkts")
-    label = (distribution, str(buffer), interval_text(low, high))
-    cells = interval_cells(runs[each], low)
-    tolerance = interval_tolerance(
-        100 * SizeDistribution.of(each).share(low, high), printed=_printed_rates(line)
-    )
-    rate = Row.of(
+    each, low = _setting(distribution, buffer), int(line["low_pkts"])
+    label = (distribution, str(buffer), published.interval_text(low, line.whole("high_pkts")))
+    sample, causes = runs.sample(each), tuple(phases(runs, each))
+    rate = sample.row(
         (*label, "rate"),
         "kbit/s",
         line.printed("rate_kbps"),
-        interval_rate(cells),
-        tolerance=tolerance,
-        note="; ".join(filter(None, (f"{cells['transfers']:.0f} files", line.note))),
-        explained_by=phase_of_the_loop(runs, each, low),
+        interval_rate(low),
+        between=_printed_rates(line),
+        note=line.note,
+        causes=causes,
     )
-    rows = [rate]
-    if line["stalled_percent"]:
-        stalled = 100 * cells["timeout_time_share"]
-        rows.append(Row((*label, "time in TO"), "%", line.printed("stalled_percent"), stalled))
-    return rows
+    if not line["stalled_percent"]:
+        return [rate]
+    stalled = sample.row(
+        (*label, "time in TO"),
+        "%",
+        line.printed("stalled_percent"),
+        interval(low, "timeout_time_share", 100),
+        causes=(*causes, *stalled_readings(runs, each, low)),
+    )
+    return [rate, stalled]
 
 
 def _printed_rates(line: Line) -> tuple[float, ...]:
-    """Return each value that the paper prints for a line of Table 9: two if Table 8 repeats it."""
-    rates = [line.value("rate_kbps")]
-    if (line["distribution"], line["buffer_pkts"]) == ("EE(7)", "150"):
-        rates.append(published.table(8).line_with(low_pkts=line["low_pkts"]).value("rate_kbps"))
-    return tuple(rates)
+    """Return both values that the paper prints for a rate of Table 9 that Table 8 repeats."""
+    if (line["distribution"], line["buffer_pkts"]) != ("EE(7)", "150"):
+        return ()
+    other = published.table(8).line_with(low_pkts=line["low_pkts"])
+    return line.value("rate_kbps"), other.value("rate_kbps")
 
 
 def _table10(runs: Runs) -> Section:
@@ -111,25 +105,15 @@ def _table10(runs: Runs) -> Section:
     for line in published.table(10):
         label = (line["distribution"], line["buffer_pkts"])
         each = _setting(line["distribution"], int(line["buffer_pkts"]))
-        rate, on_time = line.printed("rate_kbps"), line.printed("on_time_ms")
-        assert rate is not None
-        assert on_time is not None
-        # Table 10 does not print the mean size; it follows from rate and ON time.
-        size = on_time.value * rate.value / (8 * each.packet_bytes)
-        answer = runs[each]
-        section.rows += [
-            rate_row(label, rate, answer),
-            on_per_packet_row(label, (on_time.value, size), answer),
-            loss_row(label, line.printed("loss_percent"), answer),
-        ]
+        section.rows += average_rows(label, line, runs, each, causes=label[0] == "EE(7)")
         if line["theory_loss_percent"]:
             section.rows += _theory_rows(line, label, each)
     section.remarks = [
         "F12-N134-10M2M-R50-W44. The paper's rates and ON times for EE(7) imply mean sizes of "
         "11.88 to 11.94 packets. All are slightly below the mean of the rounded distribution "
         f"({SizeDistribution.of(_setting('EE(7)', 150)).mean():.3f}), so its EE(7) runs probably "
-        "used the same files. Here a mean size that is lower by 0.4 % raises the rate by 0.4 %, "
-        "because the cycle ON + OFF is proportional to the size (last value of the notes).",
+        "used the same files. A mean size that is lower by 0.4 % reduces the cycle ON + OFF by "
+        "0.4 %.",
     ]
     return section
 
@@ -163,14 +147,7 @@ def _surprise(runs: Runs, folder: Path) -> Section:
             rates = [1e-3 * _rate(runs, distribution, b, sources) for b in BUFFERS_PKTS]
             spread[sources, distribution] = 100 * (max(rates) / min(rates) - 1)
             label = (str(sources), distribution, "largest over smallest rate, minus 1")
-            section.rows.append(
-                Row(
-                    label,
-                    "%",
-                    _published_spread(sources, distribution),
-                    spread[sources, distribution],
-                )
-            )
+            section.rows.append(Row(label, "%", None, spread[sources, distribution]))
     section.remarks = [
         "With 134 sources the mean rate hardly depends on the buffer: a large one adds waiting "
         "time, a small one adds recovery time, and both cost the same. At a load of 163.5 % the "
@@ -182,16 +159,6 @@ def _surprise(runs: Runs, folder: Path) -> Section:
         "load.",
     ]
     return section
-
-
-def _published_spread(sources: int, distribution: str) -> Printed | None:
-    if sources != HIGH:
-        return None
-    rates = [
-        line.value("rate_kbps")
-        for line in published.table(10).lines_with(distribution=distribution)
-    ]
-    return Printed(f"{100 * (max(rates) / min(rates) - 1):.1f}")
 
 
 def _rate(runs: Runs, distribution: str, buffer_pkts: int, sources: int) -> float:

@@ -71,7 +71,7 @@ def _share_row(line: Line, runs: Runs) -> Row:
     means = f"mean {line['mean_in_interval_pkts'] or '–'}, own {exact.mean(low, high):.1f}"
     note = f"drawn {drawn:.3g} %; {means}" + (f"; {line.note}" if line.misprint else "")
     return Row(
-        (str(size), distribution, interval_text(low, high)),
+        (str(size), distribution, published.interval_text(low, high)),
         "%",
         line.printed("share_percent"),
         100 * exact.share(low, high),
@@ -84,11 +84,6 @@ def drawn_share(runs: Runs, each: Setting, low_pkts: int) -> float:
     """Return the share of a run's files, in %, in the interval that starts at ``low_pkts``."""
     table = runs[each].tables["by_size"]
     return 100 * float(table["share"][table["low_pkts"] == low_pkts].sum())
-
-
-def interval_text(low_pkts: int, high_pkts: int | None) -> str:
-    """Return an interval as the paper writes it: ``3-6``, ``> 4096``."""
-    return f"> {low_pkts - 1}" if high_pkts is None else f"{low_pkts}-{high_pkts}"
 
 
 def _figure3(runs: Runs, folder: Path) -> Section:

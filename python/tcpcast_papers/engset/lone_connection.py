@@ -14,6 +14,7 @@ from tcpcast.models.engset import (
 )
 
 from tcpcast_papers.engset import published
+from tcpcast_papers.engset.sample import metric
 from tcpcast_papers.engset.settings import setting
 from tcpcast_papers.reproduction import PRINTED_DIGITS, Printed, Row, Section
 
@@ -227,13 +228,13 @@ def _queue_alone(runs: Runs) -> Section:
             )
         )
         line = text.line_with(key=f"single_queue_w{window}_measured")
-        answer = runs[_alone_in_queue(window)]
+        sample = runs.sample(setting(_alone_in_queue(window)))
         section.rows.append(
-            Row.of(
+            sample.row(
                 (line["quantity"],),
                 "packets",
                 Printed(line["value"]),
-                answer.metrics["queue_mean_pkts"],
+                metric("queue_mean_pkts"),
                 note="simulated, exponential sizes",
             )
         )

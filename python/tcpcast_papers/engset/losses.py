@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tcpcast_papers import drawing
-from tcpcast_papers.engset import published
+from tcpcast_papers.engset import published, readings
+from tcpcast_papers.engset.sample import interval, metric, recovery
 from tcpcast_papers.engset.settings import setting
-from tcpcast_papers.engset.shorter_loop import phase_of_the_loop
 from tcpcast_papers.engset.side_by_side import (
-    interval_cells,
+    MEASURED,
+    PHASES_MS,
+    at_phase,
+    average_rows,
     interval_rate,
-    interval_tolerance,
-    loss_row,
-    on_per_packet_row,
-    rate_row,
+    phases,
 )
 from tcpcast_papers.engset.theory import model
 from tcpcast_papers.reproduction import PRINTED_DIGITS, Printed, Row, Section
@@ -27,12 +27,16 @@ if TYPE_CHECKING:
     from tcpcast.answer import Answer
 
     from tcpcast_papers.engset.runs import Runs
+    from tcpcast_papers.engset.sample import Read, Sample
     from tcpcast_papers.engset.settings import Setting
     from tcpcast_papers.published import Line
 
 WIDE = setting("F12-N134-10M2M-R50-EE(7)-W44-B150")
 NARROW = setting("F12-N134-10M2M-R50-EE(7)-W12-B150")
 EXPONENTIAL = setting("F12-N134-10M2M-R50-E-W44-B150")
+RTT_MS, PACKET_MS = 50.0, 1.2
+"""RTT0 of these settings, and the transmission time of a packet."""
+
 _LAST_SHOWN = 140
 _FEWEST_SENT = 200
 
@@ -40,6 +44,7 @@ _FEWEST_SENT = 200
 def request(runs: Runs) -> None:
     """Request the setting with high loss, also with a small window and with exponential sizes."""
     runs.request([WIDE, NARROW, EXPONENTIAL], checked=True)
+    runs.request((at_phase(NARROW, rtt_ms) for rtt_ms in PHASES_MS), checked=True)
 
 
 def sections(runs: Runs, folder: Path) -> list[Section]:
@@ -84,9 +89,13 @@ def _figure14(runs: Runs, folder: Path) -> Section:
     for each in (WIDE, NARROW):
         window = each.receiver_window_pkts
         line = published.text().line_with(key=f"loss_w{window}")
-        printed = Printed(line["value"])
-        section.rows.append(loss_row((str(window),), printed, runs[each]))
-        first, second = _dropped(runs[each], 1), _dropped(runs[each], 2)
+        _, unit, read = MEASURED["loss"]
+        label = (str(window), "loss")
+        row = runs.sample(each).row(
+            label, unit, Printed(line["value"]), read, causes=_causes(runs, each)
+        )
+        section.rows.append(row)
+        first, second = drop_share(runs[each], 1), drop_share(runs[each], 2)
         label = (str(window), "drops of packet 2 per drop of packet 1")
         section.rows.append(Row(label, "1", None, second / first))
     section.remarks = [
@@ -97,104 +106,105 @@ def _figure14(runs: Runs, folder: Path) -> Section:
     return section
 
 
-def _dropped(answer: Answer, sequence: int) -> float:
+def drop_share(answer: Answer, sequence: int) -> float:
+    """Return the share of the packets with a number that were dropped."""
     table = answer.tables["drops_by_sequence"]
     (row,) = np.nonzero(table["sequence"] == sequence)[0]
     return float(table["drops"][row] / table["packets"][row])
 
 
-TABLE7 = {
-    "TO per dropped packet": "timeouts_per_drop",
-    "TOTO per TO": "TOTO_per_timeout",
-    "TDTO per TO": "TDTO_per_timeout",
-    "TObeg per TO": "TObeg_per_timeout",
-    "TOend per TO": "TOend_per_timeout",
-    "TOother per TO": "other_per_timeout",
-    "time TO per TO": "time_per_timeout",
-    "time TO per connection": "timeout_time_per_transfer",
-    "TD per dropped packet": "fast_retransmits_per_drop",
-    "FR per TD": "recoveries_per_fast_retransmit",
-    "packets sent TDFR per FR": "sent_per_recovery",
-    "packets sent on FR per FR": "sent_on_exit_per_recovery",
-    "time TDFR per FR": "time_per_recovery",
-    "time TDFR per connection": "recovery_time_per_transfer",
-    "rate TDFR per FR": "rate_in_recovery",
-    "send rate": "send_rate",
+TABLE7: dict[str, Read] = {
+    "packet drops": metric("loss_ratio", 100),
+    "TO per dropped packet": recovery("timeouts_per_drop", 100),
+    "TOTO per TO": recovery("TOTO_per_timeout", 100),
+    "TDTO per TO": recovery("TDTO_per_timeout", 100),
+    "TObeg per TO": recovery("TObeg_per_timeout", 100),
+    "TOend per TO": recovery("TOend_per_timeout", 100),
+    "TOother per TO": recovery("other_per_timeout", 100),
+    "time TO per TO": recovery("time_per_timeout", 1e3),
+    "time TO per connection": recovery("timeout_time_per_transfer", 1e3),
+    "TD per dropped packet": recovery("fast_retransmits_per_drop", 100),
+    "FR per TD": recovery("recoveries_per_fast_retransmit", 100),
+    "packets sent TDFR per FR": recovery("sent_per_recovery"),
+    "packets sent on FR per FR": recovery("sent_on_exit_per_recovery"),
+    "time TDFR per FR": recovery("time_per_recovery", 1e3),
+    "time TDFR per connection": recovery("recovery_time_per_transfer", 1e3),
+    "rate TDFR per FR": recovery("rate_in_recovery", 1e-3),
+    "send rate": readings.sending_rate(RTT_MS, PACKET_MS),
+    "connection rate": metric("connection_rate_bps", 1e-3),
+    "ON time": metric("on_time_s", 1e3),
+    "file size": metric("mean_size_pkts"),
+    "RTT measured by TCP": metric("rtt_mean_s", 1e3),
 }
-"""The paper's quantities and their names in the simulator's table ``loss_recovery``."""
-
-_FACTORS = {"%": 100.0, "ms": 1e3, "kbit/s": 1e-3, "packets": 1.0}
+"""The paper's quantities in its units, as the simulator defines them."""
 
 
-def recovery_figures(answer: Answer) -> dict[str, float]:
-    """Return the simulator's table ``loss_recovery`` as quantities and units of Table 7."""
-    recovery = answer.tables["loss_recovery"]
-    own = dict(zip(recovery["quantity"].tolist(), recovery["value"].tolist(), strict=True))
-    units = {line["quantity"]: line["unit"] for line in published.table(7)}
-    return {quantity: _FACTORS[units[quantity]] * own[name] for quantity, name in TABLE7.items()}
+def _readings() -> dict[str, dict[str, Read]]:
+    """Return other readings of quantities that the paper does not define."""
+    waited = {readings.SINCE_PACKET: readings.since_packet}
+    classes = {
+        f"{kind} per TO": {name: readings.class_share(kind, name) for name in readings.CLASSES}
+        for kind in ("TObeg", "TOend", "TOother")
+    }
+    sent, on_exit = TABLE7["packets sent TDFR per FR"], TABLE7["packets sent on FR per FR"]
+    return classes | {
+        **{
+            name: {reason: since(TABLE7[name]) for reason, since in waited.items()}
+            for name in ("time TO per TO", "time TO per connection")
+        },
+        "packets sent TDFR per FR": {
+            "packets sent on FR included": lambda answer: sent(answer) + on_exit(answer)
+        },
+        "send rate": {"packets sent per ON time": recovery("send_rate", 1e-3)},
+    }
+
+
+def _causes(
+    runs: Runs, each: Setting, read: dict[str, Read] | None = None
+) -> list[tuple[str, Sample, Read | None]]:
+    """Return the possible causes of a difference: the phase, then other readings."""
+    causes = list(phases(runs, each))
+    for reason, how in (read or {}).items():
+        causes += readings.with_phases(runs, each, reason, how)
+    return causes
 
 
 def _table7(runs: Runs) -> Section:
     section = Section(published.table(7).title, ("quantity",))
-    answer = runs[WIDE]
-    own = recovery_figures(answer)
+    sample, others = runs.sample(WIDE), _readings()
+    result = model(WIDE)
+    theory = {"connection rate": 1e-3 * result.rate_bps, "ON time": 1e3 * result.on_time_s}
     for line in published.table(7):
-        quantity, unit = line["quantity"], line["unit"]
-        if quantity in own:
-            printed = line.printed("measured")
-            section.rows.append(Row((quantity,), unit, printed, own[quantity], note=line.note))
-    section.rows += _averages(answer)
+        name, unit = line["quantity"], line["unit"]
+        row = sample.row(
+            (name,),
+            unit,
+            line.printed("measured"),
+            TABLE7[name],
+            note=line.note,
+            causes=_causes(runs, WIDE, others.get(name)),
+        )
+        section.rows.append(row)
+        if name in theory:
+            label, value = f"theory: {name}", theory[name]
+            printed = line.printed("theory")
+            section.rows.append(Row((label,), unit, printed, value, tolerance=PRINTED_DIGITS))
+        for reading, read in others.get(name, {}).items():
+            section.rows.append(sample.row((f"{name}: {reading}",), unit, None, read))
     section.remarks = [
-        f"{WIDE.name}. Only rate, ON time per packet and loss are checked.",
-        "A timeout of one of the last three packets counts as TOend if the whole file has been "
-        "sent; otherwise a timeout of packet 1 or 2 counts as TObeg. In files of 3 and 4 packets, "
-        "which are nearly all here, many packets qualify for both, and the paper does not state "
-        f"its choice. With these rules TObeg is {own['TObeg per TO']:.1f} % and TOend "
-        f"{own['TOend per TO']:.1f} %.",
-        f"TOTO is {own['TOTO per TO']:.1f} % because of a tie: in this setting a retransmission "
-        "after 1 s reaches the queue at the instant of a departure. Without the tie it is close to "
-        'the printed value, see "The phase of the loop". The tie also explains part of the '
-        "difference in TOother; the rest is not explained.",
+        f"{WIDE.name}. A timeout of one of the last three packets counts as TOend if the whole "
+        "file has been sent; otherwise a timeout of packet 1 or 2 counts as TObeg. In files of 3 "
+        "and 4 packets, which are nearly all here, many packets qualify for both, and the paper "
+        "does not state its choice. The rows with a colon show the other readings that were "
+        "tried, at 50 ms; as causes they are also tried at other phases.",
+        "TOTO depends on a tie: a retransmission after 1 s reaches the queue at the instant of a "
+        'departure, see "The phase of the loop".',
         "The paper's send rate cannot be packets sent per ON time: 154.5 kbit/s and 6.3 % of "
-        "losses give 165 kbit/s.",
+        "losses give 165 kbit/s. It is F 8P/(ON - last RTT), the mean size over the time until the "
+        "last packet is sent: with the printed size, ON time and queue of small files (125.3 "
+        "packets), this is 197.1 kbit/s.",
     ]
     return section
-
-
-def _averages(answer: Answer) -> list[Row]:
-    """Return Table 7's averages over all connections; the model also computes two of them."""
-    line = {each["quantity"]: each for each in published.table(7)}
-    size, rtt = line["file size"], line["RTT measured by TCP"]
-    on_time = line["ON time"].value("measured"), size.value("measured")
-    result = model(WIDE)
-    theory = (
-        ("theory: connection rate", "kbit/s", line["connection rate"], 1e-3 * result.rate_bps),
-        ("theory: ON time", "ms", line["ON time"], 1e3 * result.on_time_s),
-    )
-    return [
-        loss_row((), line["packet drops"].printed("measured"), answer),
-        rate_row((), line["connection rate"].printed("measured"), answer),
-        on_per_packet_row((), on_time, answer),
-        Row.of(
-            ("file size",),
-            "packets",
-            size.printed("measured"),
-            answer.metrics["mean_size_pkts"],
-            note=size.note,
-        ),
-        Row.of(
-            ("RTT measured by TCP",),
-            "ms",
-            rtt.printed("measured"),
-            answer.metrics["rtt_mean_s"],
-            1e3,
-            note=rtt.note,
-        ),
-        *(
-            Row((name,), unit, each.printed("theory"), value, tolerance=PRINTED_DIGITS)
-            for name, unit, each, value in theory
-        ),
-    ]
 
 
 def _figure15(runs: Runs, folder: Path) -> Section:
@@ -222,16 +232,14 @@ def _figure15(runs: Runs, folder: Path) -> Section:
         (WIDE, {1: "", 2: "burst_2_w44", 3: "burst_3_w44"}),
         (NARROW, {7: "burst_7_w12"}),
     ):
-        count, share = _distribution(runs[each], "recovery_sent")
-        sending = share[count > 0].sum()
         for packets, key in bursts.items():
             printed = Printed(published.text().line_with(key=key)["value"]) if key else None
-            own = 100 * float(share[count == packets].sum() / sending)
-            label = (
-                str(each.receiver_window_pkts),
-                f"bursts of {packets} packets, share of all bursts",
+            label = (str(each.receiver_window_pkts), f"bursts of {packets} packets, share of all")
+            section.rows.append(
+                runs.sample(each).row(
+                    label, "%", printed, _burst_share(packets), causes=_causes(runs, each)
+                )
             )
-            section.rows.append(Row(label, "%", printed, own))
     section.remarks = [
         "In the most frequent recovery, of one packet, the final ack leaves one packet fewer than "
         "ssthresh outstanding. The sender then sends one packet if the window becomes ssthresh, "
@@ -239,6 +247,16 @@ def _figure15(runs: Runs, folder: Path) -> Section:
         "paper's 82.8 % of two packets show that its TCP uses slow start, as the own one does.",
     ]
     return section
+
+
+def _burst_share(packets: int) -> Read:
+    """Return a function that reads the share of the bursts with this length, in %."""
+
+    def read(answer: Answer) -> float:
+        count, share = _distribution(answer, "recovery_sent")
+        return 100 * float(share[count == packets].sum() / share[count > 0].sum())
+
+    return read
 
 
 def _distribution(answer: Answer, name: str) -> tuple[np.ndarray, np.ndarray]:
@@ -275,67 +293,59 @@ def _figure16(runs: Runs, folder: Path) -> Section:
 
 def _table8(runs: Runs) -> Section:
     section = Section(published.table(8).title, ("interval", "quantity"))
-    answer = runs[WIDE]
+    sample, causes = runs.sample(WIDE), _causes(runs, WIDE)
     for line in published.table(8):
         if line["low_pkts"]:
-            section.rows += _interval_rates(line, runs)
-        else:
-            section.rows += _heading_rows(line, answer)
+            section.rows += _interval_rows(line, sample, causes)
+            continue
+        section.rows += average_rows(("all",), line, runs, WIDE, causes=True)
+        for name, column, read in (
+            ("mean size", "mean_size_pkts", metric("mean_size_pkts")),
+            ("mean queue", "queue_seen_pkts", metric("queue_mean_pkts")),
+        ):
+            label, printed = ("all", name), line.printed(column)
+            section.rows.append(sample.row(label, "packets", printed, read, causes=causes))
     section.remarks = [
-        f"{WIDE.name}. The tolerance is 5 % for intervals with at least 1 % of the files; for "
-        "rarer sizes, it is 10 % or the range between the values of Tables 8 and 9.",
+        f"{WIDE.name}. A rate that Table 9 prints again agrees between both values.",
     ]
     return section
 
 
-def _heading_rows(line: Line, answer: Answer) -> list[Row]:
-    label = ("all",)
-    size = line.value("mean_size_pkts")
-    on_time_ms = 8 * WIDE.packet_bytes * size / line.value("rate_kbps")
-    return [
-        rate_row(label, line.printed("rate_kbps"), answer),
-        on_per_packet_row(label, (round(on_time_ms, 1), size), answer),
-        Row.of(
-            (*label, "mean queue"),
-            "packets",
-            line.printed("queue_seen_pkts"),
-            answer.metrics["queue_mean_pkts"],
-        ),
-    ]
+_COLUMNS = {
+    "files": ("files_percent", "%", "share", 100),
+    "mean size": ("mean_size_pkts", "packets", "mean_size_pkts", 1),
+    "queue seen": ("queue_seen_pkts", "packets", "queue_seen_mean_pkts", 1),
+    "TO per drop": ("to_per_drop_percent", "%", "timeouts_per_drop", 100),
+    "recovered per drop": ("recovered_per_drop_percent", "%", "recovered_per_drop", 100),
+}
+"""Columns of Table 8: its column, unit, and the simulator's column with its factor."""
 
 
-def _interval_rates(line: Line, runs: Runs) -> list[Row]:
+def _interval_rows(
+    line: Line, sample: Sample, causes: list[tuple[str, Sample, Read | None]]
+) -> list[Row]:
     low = int(line["low_pkts"])
-    cells = interval_cells(runs[WIDE], low)
-    other = published.table(9).line_with(
+    again = published.table(9).line_with(
         distribution="EE(7)", buffer_pkts=150, low_pkts=line["low_pkts"]
     )
-    interval = f"{line['low_pkts']}-{line['high_pkts']}"
-    tolerance = interval_tolerance(
-        line.value("files_percent"), printed=(line.value("rate_kbps"), other.value("rate_kbps"))
-    )
-    rate = Row.of(
-        (interval, "rate"),
+    name = published.interval_text(low, line.whole("high_pkts"))
+    rate = sample.row(
+        (name, "rate"),
         "kbit/s",
         line.printed("rate_kbps"),
-        interval_rate(cells),
-        tolerance=tolerance,
-        note=f"Table 9: {other['rate_kbps']}",
-        explained_by=phase_of_the_loop(runs, WIDE, low),
-    )
-    shown = (
-        ("files", "%", "files_percent", 100 * cells["share"]),
-        ("mean size", "packets", "mean_size_pkts", cells["mean_size_pkts"]),
-        ("queue seen", "packets", "queue_seen_pkts", cells["queue_seen_mean_pkts"]),
-        ("TO per drop", "%", "to_per_drop_percent", 100 * cells["timeouts_per_drop"]),
-        (
-            "recovered per drop",
-            "%",
-            "recovered_per_drop_percent",
-            100 * cells["recovered_per_drop"],
-        ),
+        interval_rate(low),
+        between=(line.value("rate_kbps"), again.value("rate_kbps")),
+        note=f"Table 9: {again['rate_kbps']}",
+        causes=causes,
     )
     rows = [
-        Row((interval, name), unit, line.printed(column), own) for name, unit, column, own in shown
+        sample.row(
+            (name, quantity),
+            unit,
+            line.printed(column),
+            interval(low, own, factor),
+            causes=causes,
+        )
+        for quantity, (column, unit, own, factor) in _COLUMNS.items()
     ]
     return [rate, *rows]

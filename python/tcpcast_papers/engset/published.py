@@ -63,3 +63,8 @@ def table(number: int) -> PublishedTable:
 def text() -> PublishedTable:
     """Return the values in the text, each with a ``key``."""
     return PublishedTable("Figures of the text", read_lines(_PACKAGE, "text.csv"))
+
+
+def interval_text(low_pkts: int, high_pkts: int | None) -> str:
+    """Return an interval as the paper writes it: ``3-6``, ``> 4096``."""
+    return f"> {low_pkts - 1}" if high_pkts is None else f"{low_pkts}-{high_pkts}"

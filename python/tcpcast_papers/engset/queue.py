@@ -9,8 +9,9 @@ import numpy as np
 
 from tcpcast_papers import drawing
 from tcpcast_papers.engset import published
+from tcpcast_papers.engset.sample import metric
 from tcpcast_papers.engset.settings import setting
-from tcpcast_papers.engset.side_by_side import loss_row, rate_row
+from tcpcast_papers.engset.side_by_side import average_rows
 from tcpcast_papers.engset.theory import at_load, model
 from tcpcast_papers.reproduction import PRINTED_DIGITS, Printed, Row, Section
 
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from matplotlib.axes import Axes
+    from tcpcast.answer import Answer
 
     from tcpcast_papers.engset.runs import Runs
     from tcpcast_papers.engset.settings import Setting
@@ -75,9 +77,7 @@ def _table6(runs: Runs) -> Section:
             section.rows += _theory_rows(label, int(line["sources"]))
             continue
         each = _table6_setting(line["source"], int(line["sources"]))
-        answer = runs[each]
-        section.rows.append(rate_row(label, line.printed("rate_kbps"), answer))
-        section.rows.append(loss_row(label, line.printed("loss_percent"), answer))
+        section.rows += average_rows(label, line, runs, each)
     section.rows += _extremes(runs)
     section.remarks = [
         "100M10M2M-R50-WR44-B200, F = 12. With increasing load the rates of all size distributions "
@@ -103,28 +103,31 @@ def _theory_rows(label: tuple[str, ...], sources: int) -> list[Row]:
 
 def _extremes(runs: Runs) -> list[Row]:
     """Return the longest queue and the number of drops that Table 6 gives in parentheses."""
-    longest = published.text().line_with(key="queue_max_82")
-    dropped = published.text().line_with(key="drops_98")
-    few = runs[_table6_setting("E", 98)]
-    # If there are no drops, the answer has no table of drops.
-    table = few.tables.get("drops_by_sequence", {"packets": np.zeros(1), "drops": np.zeros(1)})
-    arrivals, drops = table["packets"].sum(), table["drops"].sum()
-    label = ("82", "E", "longest queue")
+    longest = runs.sample(_table6_setting("E", 82))
+    few = runs.sample(_table6_setting("E", 98))
+    text = published.text()
     return [
-        Row.of(
-            label,
+        longest.row(
+            ("82", "E", "longest queue"),
             "packets",
-            Printed(longest["value"]),
-            runs[_table6_setting("E", 82)].metrics["queue_max_pkts"],
+            Printed(text.line_with(key="queue_max_82")["value"]),
+            metric("queue_max_pkts"),
+            note=f"mean over runs of {100 * longest.share:.3g} % of the paper's length",
         ),
-        Row(
+        few.row(
             ("98", "E", "drops"),
             "packets",
-            Printed(dropped["value"]),
-            float(drops),
-            note=f"of {1e-6 * arrivals:.1f} million packets",
+            Printed(text.line_with(key="drops_98")["value"]),
+            lambda answer: _drops(answer) / few.share,
+            note="scaled to the paper's length",
         ),
     ]
+
+
+def _drops(answer: Answer) -> float:
+    # If there are no drops, the answer has no table of drops.
+    table = answer.tables.get("drops_by_sequence")
+    return 0.0 if table is None else float(table["drops"].sum())
 
 
 def _figure12(runs: Runs, folder: Path) -> Section:
@@ -205,12 +208,12 @@ def _figures(rate_bps: float, utilisation: float, loss_ratio: float | None) -> s
 def _queue_rows(runs: Runs, variants: list[Setting]) -> list[Row]:
     rows = []
     for each in variants:
-        for name, metric, unit, factor in (
+        for name, key, unit, factor in (
             ("mean queue", "queue_mean_pkts", "packets", 1.0),
             ("utilisation", "utilisation", "%", 100.0),
         ):
-            expected = factor * getattr(model(each), metric)
-            result = runs[each].metrics[metric]
+            expected = factor * getattr(model(each), key)
+            result = runs[each].metrics[key]
             rows.append(Row.of((each.name, name), unit, None, result, factor))
             rows.append(Row((each.name, f"model: {name}"), unit, None, expected))
     return rows

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -10,17 +9,19 @@ import numpy as np
 
 from tcpcast_papers import drawing
 from tcpcast_papers.engset import published
+from tcpcast_papers.engset.sample import interval
 from tcpcast_papers.engset.settings import setting
-from tcpcast_papers.engset.side_by_side import interval_cells
 from tcpcast_papers.engset.theory import at_load, model
 from tcpcast_papers.reproduction import Printed, Row, Section
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
     from matplotlib.axes import Axes
 
     from tcpcast_papers.engset.runs import Runs, SampleSizes
+    from tcpcast_papers.engset.sample import Read
     from tcpcast_papers.engset.settings import Setting
     from tcpcast_papers.published import Line
 
@@ -74,6 +75,15 @@ def request(runs: Runs) -> None:
             for window in windows
             for load in WINDOW_LOADS
         )
+    runs.request(_checked(), checked=True)
+
+
+def _checked() -> Iterator[Setting]:
+    """Return the settings of Table 4 and of the model's errors, which are printed."""
+    for window in (44, 12):
+        yield window_setting(12, "EP", window, 1.0)
+        for load in WINDOW_LOADS:
+            yield window_setting(12, "EE(7)", window, load)
 
 
 def sections(runs: Runs, folder: Path) -> list[Section]:
@@ -261,35 +271,23 @@ def _table4(runs: Runs) -> Section:
 
 
 def _table4_rows(line: Line, runs: Runs) -> list[Row]:
-    base = window_setting(12, line["distribution"], 44, 1.0)
-    wide, narrow = (
-        interval_cells(runs[replace(base, receiver_window_pkts=window)], int(line["low_pkts"]))
-        for window in (44, 12)
+    wide, low = window_setting(12, line["distribution"], 44, 1.0), int(line["low_pkts"])
+    label = (line["distribution"], published.interval_text(low, line.whole("high_pkts")))
+    pairs = runs.sample(wide).paired(runs.sample(replace(wide, receiver_window_pkts=12)))
+    shown = (
+        ("files", "files_percent", runs.sample(wide), interval(low, "share", 100)),
+        ("ON time", "on_change_percent", pairs, interval(low, "on_time_s")),
+        ("queue seen", "queue_seen_change_percent", pairs, interval(low, "queue_seen_mean_pkts")),
     )
-    label = (line["distribution"], f"{line['low_pkts']}-{line['high_pkts']}")
-    files = Row((*label, "files"), "%", line.printed("files_percent"), 100 * wide["share"])
-    change, half = _change(wide, narrow)
-    on = Row(
-        (*label, "ON time"),
-        "%",
-        line.printed("on_change_percent"),
-        change,
-        change - half,
-        change + half,
-    )
-    seen = 100 * (wide["queue_seen_mean_pkts"] / narrow["queue_seen_mean_pkts"] - 1)
-    queue = Row((*label, "queue seen"), "%", line.printed("queue_seen_change_percent"), seen)
-    return [files, on, queue]
-
-
-def _change(wide: dict[str, float], narrow: dict[str, float]) -> tuple[float, float]:
-    """Return the change of the ON time in %, and half of its 95 % interval (independent runs)."""
-    ratio = wide["on_time_s"] / narrow["on_time_s"]
-    parts = [
-        (cells["on_time_high_s"] - cells["on_time_low_s"]) / 2 / cells["on_time_s"]
-        for cells in (wide, narrow)
+    return [
+        sample.row((*label, name), "%", line.printed(column), read)
+        for name, column, sample, read in shown
     ]
-    return 100 * (ratio - 1), 100 * ratio * math.hypot(*parts)
+
+
+def _error_of(rate_bps: float) -> Read:
+    """Return a function that reads the error of a predicted rate, in % of the simulated one."""
+    return lambda answer: 100 * (rate_bps / answer["connection_rate_bps"] - 1)
 
 
 def _model_errors(runs: Runs) -> Section:
@@ -300,20 +298,12 @@ def _model_errors(runs: Runs) -> Section:
         for load in WINDOW_LOADS:
             each = window_setting(12, "EE(7)", window, load)
             line = published.text().line_with(key=f"model_error_w{window}_{100 * load:.0f}")
-            measured = runs[each].metrics["connection_rate_bps"]
-            rate = model(each).rate_bps
-            low, high = (
-                None if end is None else 100 * (rate / end - 1)
-                for end in (measured.high, measured.low)
-            )
             section.rows.append(
-                Row(
+                runs.sample(each).row(
                     (f"WR = {window}", f"{100 * load:.0f} %", "model minus simulation"),
                     "%",
                     Printed(line["value"]),
-                    100 * (rate / measured.value - 1),
-                    low,
-                    high,
+                    _error_of(model(each).rate_bps),
                     note=f"N = {each.sources}",
                 )
             )

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from tcpcast_papers.engset.readings import readings_of_trace
+from tcpcast_papers.engset.sample import Sample
 from tcpcast_papers.engset.settings import Setting, setting
 from tcpcast_papers.simulations import SEED, Simulations, simulated
 
@@ -21,50 +23,49 @@ class SampleSizes:
     Parameters
     ----------
     checked
-        Share of the paper's connections, for settings with checked values.
+        Share of the paper's connections in each run of a setting with checked values.
     drawn
         Share of the paper's connections, for settings that are only plotted.
-    replications
-        Independent runs of each checked setting. The paper's values vary, because each is from one
-        run; the simulated values should vary less.
+    seeds
+        Independent runs of each checked setting. Their scatter gives the sampling error of the
+        paper's values, which are from one run.
     sparse
-        Whether to plot fewer settings than the paper.
+        Whether to plot fewer settings than the paper, and fewer phases.
     """
 
-    checked: float = 1.0
+    checked: float = 0.25
     drawn: float = 1.0
-    replications: int = 4
+    seeds: int = 8
     sparse: bool = False
-
-    @property
-    def whole(self) -> bool:
-        """Whether all settings are simulated at the paper's length."""
-        return self.checked >= 1 and self.drawn >= 1 and not self.sparse
 
 
 FULL = SampleSizes()
-QUICK = SampleSizes(checked=0.25, drawn=0.04, replications=1, sparse=True)
+QUICK = SampleSizes(checked=1 / 40, drawn=0.04, sparse=True)
 
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """A setting with numbers of connections and of replications."""
+    """A setting with a number of connections and a seed."""
 
     setting: Setting
     connections: int
-    replications: int = 1
+    seed: int = SEED
 
     @property
     def weight(self) -> float:
         """Data packets of all files, without retransmissions."""
-        return float(self.connections * self.replications * self.setting.mean_size_pkts)
+        return float(self.connections * self.setting.mean_size_pkts)
 
     def run(self, progress: Callable[[float], None]) -> Answer:
         """Simulate it."""
-        scenario = self.setting.scenario(
-            connections=self.connections, replications=self.replications, seed=SEED
-        )
-        return simulated(scenario, progress)
+        scenario = self.setting.scenario(connections=self.connections, seed=self.seed)
+        answer = simulated(scenario, progress)
+        if self.setting.traced > 1:
+            # The traces of all runs need too much memory; only their timeouts are used.
+            answer.tables |= readings_of_trace(answer)
+            answer.tables.pop("sequences")
+            answer.tables.pop("windows")
+        return answer
 
 
 class Runs(Simulations[SampleSizes]):
@@ -77,29 +78,32 @@ class Runs(Simulations[SampleSizes]):
         checked: bool = False,
         connections: int | None = None,
     ) -> None:
-        """Request settings. If one is requested twice, it runs once with the larger length.
+        """Request settings; if one is requested twice, it runs once.
 
         Parameters
         ----------
         settings
             Settings to simulate.
         checked
-            Whether values of these settings are checked, which requires longer runs.
+            Whether values of these settings are checked, which requires a :meth:`sample`.
         connections
             Fixed number of connections, for settings without random variation.
         """
-        share = self.sample_sizes.checked if checked else self.sample_sizes.drawn
-        replications = self.sample_sizes.replications if checked and connections is None else 1
+        sizes = self.sample_sizes
         for each in settings:
-            count = connections or max(1, round(each.connections * share))
-            before = self._jobs.get(each)
-            if isinstance(before, Job):
-                count = max(count, before.connections)
-                replications = max(replications, before.replications)
-            self._jobs[each] = Job(each, count, replications)
+            self._jobs[each] = Job(
+                each, connections or max(1, round(each.connections * sizes.drawn))
+            )
+            for seed in self._seeds if checked else ():
+                count = max(1, round(each.connections * sizes.checked))
+                self._jobs[each, seed] = Job(each, count, seed)
+
+    @property
+    def _seeds(self) -> range:
+        return range(SEED + 1, SEED + 1 + self.sample_sizes.seeds)
 
     def __getitem__(self, wanted: Setting | str) -> Answer:
-        """Return the simulator's answer to a setting or its name.
+        """Return the simulator's answer to a setting or its name, from one run.
 
         Raises
         ------
@@ -108,3 +112,9 @@ class Runs(Simulations[SampleSizes]):
         """
         result: Answer = self._result(setting(wanted) if isinstance(wanted, str) else wanted)
         return result
+
+    def sample(self, each: Setting) -> Sample:
+        """Return the independent runs of a checked setting; raise Unfinished as for one run."""
+        sizes = self.sample_sizes
+        answers = tuple(self._result((each, seed)) for seed in self._seeds)
+        return Sample(answers, sizes.checked, settled=not sizes.sparse)

@@ -22,6 +22,7 @@ for every packet, retransmission timeouts of at least 1 s.
 
 from __future__ import annotations
 
+import math
 import re
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -45,6 +46,9 @@ CONNECTIONS: dict[int, int] = {
 
 MINIMUM_PKTS = 3
 TAIL = "10%"
+
+LOSSY_PKTS = 150
+"""Buffers up to this size overflow so often that timeouts are analysed."""
 
 _RATES = re.compile(r"(?:\d+(?:\.\d+)?[kMG])+")
 _RATE = re.compile(r"(\d+(?:\.\d+)?)([kMG])")
@@ -80,6 +84,7 @@ class Setting:
     buffer_pkts: int | None = None
     packet_bytes: int = 1500
     min_rto_ms: float = 1000.0
+    max_burst_pkts: int | None = None
 
     @property
     def connections(self) -> int:
@@ -130,8 +135,7 @@ class Setting:
                     "size": self._size(),
                 },
                 "tcp": self._tcp(),
-                # Settings with one size serve to follow each packet of a file.
-                "probes": {"flows": [0] if self.distribution == "C" else []},
+                "probes": {"flows": list(range(self.traced))},
                 "run": {
                     "transfers": connections or self.connections,
                     # Longer than slow start of every source, and a small part of the run.
@@ -147,6 +151,13 @@ class Setting:
         traffic = self.scenario().traffic
         assert isinstance(traffic, OnOff)
         return traffic.size
+
+    @property
+    def traced(self) -> int:
+        """Traced flows: files of one size are followed, and the timeouts of a small buffer."""
+        if self.distribution == "C":
+            return 1
+        return min(6, self.sources) if (self.buffer_pkts or math.inf) <= LOSSY_PKTS else 0
 
     @property
     def _special(self) -> bool:
@@ -179,11 +190,14 @@ class Setting:
         return {"distribution": "ee", **size, "c": float(self.distribution[3:-1]), "tail": TAIL}
 
     def _tcp(self) -> dict[str, Any]:
-        return {
+        tcp: dict[str, Any] = {
             "stack": "engset-newreno",
             "receiver_window": self.receiver_window_pkts,
             "min_rto": f"{self.min_rto_ms:.9g}ms",
         }
+        if self.max_burst_pkts is not None:
+            tcp["rules"] = {"max_burst": self.max_burst_pkts}
+        return tcp
 
 
 def setting(name: str) -> Setting:

@@ -1,127 +1,68 @@
-"""Rows that compare a value of the paper with the simulator, and their tolerances."""
+"""Rows that compare a value of the paper with simulations of its setting."""
 
 from __future__ import annotations
 
-import math
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
-import numpy as np
-from tcpcast.answer import Metric
-
-from tcpcast_papers.reproduction import Printed, Row, Tolerance
+from tcpcast_papers.engset.sample import interval, metric
 
 if TYPE_CHECKING:
-    from tcpcast.answer import Answer
+    from collections.abc import Iterator
 
-RATE = Tolerance(relative=0.01)
-"""Tolerance of the connection rate, and of the ON time divided by the run's mean file size."""
+    from tcpcast_papers.engset.runs import Runs
+    from tcpcast_papers.engset.sample import Read, Sample
+    from tcpcast_papers.engset.settings import Setting
+    from tcpcast_papers.published import Line
+    from tcpcast_papers.reproduction import Row
 
-LOSS = Tolerance(relative=0.08, absolute=0.3)
-"""Tolerance of the loss ratio in %: 0.3 percentage points or 8 % of the value."""
+MEASURED = {
+    "rate": ("rate_kbps", "kbit/s", metric("connection_rate_bps", 1e-3)),
+    "ON time": ("on_time_ms", "ms", metric("on_time_s", 1e3)),
+    "loss": ("loss_percent", "%", metric("loss_ratio", 100)),
+}
+"""Averages over all files: column of the tables, unit, and how to read them from an answer."""
 
-COMMON_INTERVAL = Tolerance(relative=0.05)
-"""Tolerance of the rate of a size interval that contains at least 1 % of the files."""
+PHASES_MS = (49.7, 49.8048, 49.4, 49.1)
+"""RTTs that are tried as causes of a difference; 49.8048 ms is without the acks' transmission."""
 
-OFF_MS = 1000.0
-"""Mean OFF time of every setting whose ON time is checked."""
-
-RARE = 0.10
-"""Tolerance of the rate of a size interval with fewer files, in addition to the range between two
-printed values."""
-
-
-def interval_tolerance(files_percent: float, *, printed: tuple[float, ...] = ()) -> Tolerance:
-    """Return the tolerance of a size interval's rate.
-
-    Parameters
-    ----------
-    files_percent
-        Percentage of files in the interval.
-    printed
-        Values that the paper prints for it: two if two tables show the same setting.
-    """
-    if files_percent >= 1:
-        return COMMON_INTERVAL
-    between = (min(printed), max(printed)) if len(printed) > 1 else None
-    return Tolerance(relative=RARE, between=between)
+LOSSY_PKTS = (50, 150)
+"""Buffers of Tables 8 and 9 that overflow; with 750 packets there are hardly any losses."""
 
 
-def rate_row(label: tuple[str, ...], published: Printed | None, answer: Answer) -> Row:
-    """Return the connection rate in kbit/s, checked within 1 %."""
-    metric = answer.metrics["connection_rate_bps"]
-    return Row.of((*label, "rate"), "kbit/s", published, metric, 1e-3, tolerance=RATE)
+def at_phase(each: Setting, rtt_ms: float) -> Setting:
+    """Return the setting with another RTT, which moves its events within a packet's time."""
+    return replace(each, rtt_ms=rtt_ms)
 
 
-def loss_row(label: tuple[str, ...], published: Printed | None, answer: Answer) -> Row:
-    """Return the loss ratio in %, checked within 0.3 points or 8 %."""
-    metric = answer.metrics["loss_ratio"]
-    return Row.of((*label, "loss"), "%", published, metric, 100, tolerance=LOSS)
+def phases(runs: Runs, each: Setting) -> Iterator[tuple[str, Sample, Read | None]]:
+    """Return the setting at other phases, as causes of :meth:`~.Sample.row`; () without losses."""
+    if each.buffer_pkts in LOSSY_PKTS:
+        for rtt_ms in PHASES_MS:
+            yield (
+                f"the phase of the loop, RTT {rtt_ms:g} ms",
+                runs.sample(at_phase(each, rtt_ms)),
+                None,
+            )
 
 
-def on_per_packet_row(
-    label: tuple[str, ...], published: tuple[float, float], answer: Answer
-) -> Row:
-    """Return the ON time divided by the run's own mean file size, checked within 1 %.
-
-    The sizes are random, and the ON time of a run depends on its mean size: the paper prints 927.1
-    ms (F = 11.94) and 917.3 ms (F = 11.88) for one setting. ``published`` is the paper's ON time
-    in ms and its run's mean size in packets.
-
-    If the link is always busy, the cycle of a source is proportional to its file size: ON + OFF
-    = N 8FP/(C U). The note gives the difference of the cycles per packet, which does not depend
-    on the sizes of a particular run.
-    """
-    on_time_ms, size_pkts = published
-    own_ms, own_size = 1e3 * answer["on_time_s"], answer["mean_size_pkts"]
-    rate = answer.metrics["connection_rate_bps"]
-    low = high = None
-    if rate.low is not None and rate.high is not None and rate.low > 0:
-        # ON/F is the packet's bits over the rate: both have the same relative interval.
-        low, high = (own_ms / own_size * rate.value / end for end in (rate.high, rate.low))
-    cycles = (own_ms + OFF_MS) / own_size / ((on_time_ms + OFF_MS) / size_pkts) - 1
-    note = (
-        f"ON time {own_ms:.1f} ms, F = {own_size:.2f}; the paper's {on_time_ms}, {size_pkts:.2f}; "
-        f"ON + OFF per packet {100 * cycles:+.2f} %"
-    )
-    return Row(
-        (*label, "ON time a packet"),
-        "ms",
-        Printed(f"{on_time_ms / size_pkts:.2f}"),
-        own_ms / own_size,
-        low,
-        high,
-        RATE,
-        note=note,
-    )
+def average_rows(
+    label: tuple[str, ...], line: Line, runs: Runs, each: Setting, *, causes: bool = False
+) -> list[Row]:
+    """Return a row for each average of :data:`MEASURED` that the line prints."""
+    tried = tuple(phases(runs, each)) if causes else ()
+    return [
+        runs.sample(each).row((*label, name), unit, line.printed(column), read, causes=tried)
+        for name, (column, unit, read) in MEASURED.items()
+        if line.cells.get(column)
+    ]
 
 
-def interval_cells(answer: Answer, low_pkts: int) -> dict[str, float]:
-    """Return the row of ``by_size`` whose interval starts at ``low_pkts`` packets.
-
-    Every value is nan if the run has no file of that size.
-    """
-    table = answer.tables["by_size"]
-    (result,) = np.nonzero(table["low_pkts"] == low_pkts)
-    return {
-        name: float(column[result[0]]) if len(result) else math.nan
-        for name, column in table.items()
-    }
-
-
-def interval_rate(cells: dict[str, float]) -> Metric | None:
-    """Return the connection rate of a size interval in kbit/s, from :func:`interval_cells`.
+def interval_rate(low_pkts: int) -> Read:
+    """Return a function that reads the mean rate of the files of a size interval, in kbit/s.
 
     Tables 8 and 9 print the mean over connections of size/ON time. It cannot be packets per ON
     time: with the rates of Table 8 that would give a mean ON time of 0.69 s, but Table 10 prints
     0.917 s for the same run.
     """
-    rate = 1e-3 * cells["transfer_rate_mean_bps"]
-    if not math.isfinite(rate):
-        return None
-    # The simulator has no interval for this mean; use the relative interval of the ON time.
-    on, shortest, longest = (cells[f"on_time_{end}s"] for end in ("", "low_", "high_"))
-    if not (math.isfinite(shortest) and math.isfinite(longest)):
-        return Metric(rate)
-    # With few files the ON time's interval can include 0, so the rate has no upper bound.
-    high = rate * on / shortest if shortest > 0 else math.inf
-    return Metric(rate, rate * on / longest, high)
+    return interval(low_pkts, "transfer_rate_mean_bps", 1e-3)

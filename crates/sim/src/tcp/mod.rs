@@ -124,6 +124,9 @@ pub struct TcpConfig {
     pub last_packets_threshold: u32,
     /// Packets sent on duplicates below the threshold.
     pub limited_transmit: LimitedTransmit,
+    /// Largest burst in packets, in addition to a retransmission in recovery;
+    /// `u32::MAX` if unlimited.
+    pub max_burst: u32,
     /// Unit in which windows grow and shrink.
     pub window_unit: WindowUnit,
     /// First congestion window.
@@ -177,6 +180,7 @@ impl Default for TcpConfig {
             duplicate_threshold: 3,
             last_packets_threshold: 3,
             limited_transmit: LimitedTransmit::Off,
+            max_burst: u32::MAX,
             window_unit: WindowUnit::Packets,
             initial_window: 2,
             initial_ssthresh: u32::MAX,

@@ -23,9 +23,11 @@ FORMULAS: dict[str, Formula] = {
         f"{_HERE}.engset",
         "engset",
         "TCP-Engset model, revisited: closed form for on/off sources sharing a link",
-        "one class of on/off sources, a bottleneck with a rate, Reno or NewReno, no random loss",
+        "on/off sources, one or more classes; a bottleneck with a rate, Reno or NewReno, no random "
+        "loss",
         family=USERS,
-        trust="rates; loss up to 1 %, queue below the buffer",
+        trust="rates (classes: mean sizes within a factor of 3); loss up to 1 %, queue below the "
+        "buffer",
         source="TCP-Engset, revisited: eq. 1 to 12",
         look=("vermilion", 0),
     ),

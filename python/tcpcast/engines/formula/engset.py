@@ -22,8 +22,10 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from tcpcast.models.engset import EngsetResult
+    from tcpcast.models.engset import EngsetResult, IsolatedConnection
+    from tcpcast.models.engset.classes import ClassesResult
     from tcpcast.scenario import Scenario, Tcp
+    from tcpcast.scenario.classes import Population
     from tcpcast.scenario.traffic import SizeDistribution
 
 TRUSTED_LOSS = 0.01
@@ -76,15 +78,21 @@ def engset(scenario: Scenario) -> Answer:
     bottleneck, not at a connection's own links) and ``mean_size_pkts``, the mean of the size
     distribution before rounding. Tables ``states`` (active, probability, shared_rate_bps) and
     ``queue`` (queue_pkts, time_above). The provenance contains the intermediate values (ON0, h0, s,
-    h1, h2, ...).
+    h1, h2, ...). With several
+    classes see :func:`.engset_classes.several_classes`.
 
     Raises
     ------
     NotApplicable
         The model does not cover the scenario; the message contains the reason.
     """
+    if len(scenario.populations) > 1:
+        # Few scenarios have classes, and SciPy is slow to import.
+        from tcpcast.engines.formula.engset_classes import several_classes  # noqa: PLC0415
+
+        return several_classes(scenario, class_inputs(scenario))
     result = engset_inputs(scenario).solve()
-    trusted_queue = not _warn_if_queue_exceeds_buffer(result)
+    trusted_queue = not queue_exceeds_buffer(result)
     metrics = {
         "connection_rate_bps": Metric(result.rate_bps),
         "on_time_s": Metric(result.on_time_s),
@@ -108,49 +116,73 @@ def engset(scenario: Scenario) -> Answer:
 
 def check(scenario: Scenario) -> None:
     """Raise NotApplicable unless TCP-Engset covers a scenario, without solving the model."""
-    engset_inputs(scenario)
+    class_inputs(scenario)
 
 
 def engset_inputs(scenario: Scenario) -> EngsetInputs:
-    """Return the inputs of TCP-Engset for a scenario.
+    """Return the inputs of TCP-Engset for a scenario with one class.
 
     Raises
     ------
     NotApplicable
-        Several classes, traffic that is not on/off, a bottleneck without a rate, random loss,
-        delayed ACKs, a buffer on a connection's own link that can overflow, a slow start that
-        ends before the receiver window.
+        Several classes, or as :func:`class_inputs`.
     """
-    traffic = _get_on_off_traffic(scenario)
-    obstacles = list(_find_obstacles(scenario))
+    if len(scenario.populations) > 1:
+        raise NotApplicable(
+            f"TCP-Engset has one class of sources here; the scenario has "
+            f"{len(scenario.populations)}"
+        )
+    return class_inputs(scenario)[0]
+
+
+def class_inputs(scenario: Scenario) -> list[EngsetInputs]:
+    """Return the inputs of TCP-Engset for each class of a scenario.
+
+    Raises
+    ------
+    NotApplicable
+        Traffic that is not on/off, a bottleneck without a rate, random loss, delayed ACKs, a buffer
+        on a connection's own link that can overflow, a slow start that ends before the receiver
+        window.
+    """
+    groups = scenario.populations
+    for group in groups:
+        if not isinstance(group.traffic, OnOff):
+            owner = f"that of class {group.name}" if len(groups) > 1 else "the scenario's"
+            raise NotApplicable(f"TCP-Engset needs on/off traffic; {owner} is {group.traffic.kind}")
+    obstacles = [each for group in groups for each in _find_obstacles(scenario, group)]
     if obstacles:
         reason, _ = obstacles[0]
         together = {key: value for _, changes in obstacles for key, value in changes.items()}
         can_change = all(changes for _, changes in obstacles)
         raise NotApplicable(f"TCP-Engset {reason}", *([Suggestion(together)] if can_change else []))
-    network, tcp, group = scenario.network, scenario.populations[0].tcp, scenario.populations[0]
-    buffer = network.buffer_pkts(network.bottleneck)
     try:
-        path = Path(
-            rtt0_s=group.rtt_s,
-            packet_bytes=network.packet_bytes,
-            bottleneck_bps=network.bottleneck.rate_bps,
-            # All other links of a source limit it like its ingress link.
-            ingress_bps=min(on.link.rate_bps for on in group.links(network)[:-1] if not on.shared),
-            egress_bps=group.egress.rate_bps,
-        )
-        inputs = EngsetInputs(
-            path=path,
-            sources=group.count,
-            mean_off_s=traffic.off.mean_value(),
-            mean_size_pkts=traffic.size.mean_value(),
-            receiver_window_pkts=float(tcp.receiver_window),
-            initial_window_pkts=tcp.initial_window,
-            buffer_pkts=None if math.isinf(buffer) else buffer,
-        )
+        return [_inputs_of_class(scenario, group) for group in scenario.populations]
     except DomainError as error:
         raise NotApplicable(f"TCP-Engset does not cover this path: {error}") from error
-    return inputs
+
+
+def _inputs_of_class(scenario: Scenario, group: Population) -> EngsetInputs:
+    network, tcp, traffic = scenario.network, group.tcp, group.traffic
+    assert isinstance(traffic, OnOff)
+    buffer = network.buffer_pkts(network.bottleneck)
+    path = Path(
+        rtt0_s=group.rtt_s,
+        packet_bytes=group.packet_bytes,
+        bottleneck_bps=network.bottleneck.rate_bps,
+        # All other links of a source limit it like its ingress link.
+        ingress_bps=min(on.link.rate_bps for on in group.links(network)[:-1] if not on.shared),
+        egress_bps=group.egress.rate_bps,
+    )
+    return EngsetInputs(
+        path=path,
+        sources=group.count,
+        mean_off_s=traffic.off.mean_value(),
+        mean_size_pkts=traffic.size.mean_value(),
+        receiver_window_pkts=float(tcp.receiver_window),
+        initial_window_pkts=tcp.initial_window,
+        buffer_pkts=None if math.isinf(buffer) else buffer,
+    )
 
 
 def engset_warnings(scenario: Scenario, result: EngsetResult) -> list[str]:
@@ -162,40 +194,41 @@ def engset_warnings(scenario: Scenario, result: EngsetResult) -> list[str]:
             f"{digits(result.isolated.servers)} at their peak rate: the values are those "
             "of an isolated connection, without queueing and loss"
         )
+    warnings += loss_and_queue_warnings(result)
+    return warnings + path_warnings(scenario.populations[0], result.path, result.isolated)
+
+
+def loss_and_queue_warnings(result: EngsetResult | ClassesResult) -> list[str]:
+    """Return warnings about a loss or a mean queue outside the domain of the model."""
+    warnings = []
     if result.loss_ratio is not None and result.loss_ratio > TRUSTED_LOSS:
         warnings.append(
             f"the predicted loss, {result.loss_ratio:.2%}, is above 1 %: according to its authors, "
             "the model then greatly overestimates the rate; it also omits retransmissions"
         )
-    if _warn_if_queue_exceeds_buffer(result):
+    if queue_exceeds_buffer(result):
         warnings.append(
             f"the model's mean queue, {digits(result.queue_mean_pkts)} packets, is above the "
             f"buffer of {digits(result.buffer_pkts or 0.0, 6)}: the model has no buffer limit"
         )
-    warnings.extend(_warn_about_long_tails(scenario, result))
-    warnings.extend(_warn_about_own_link_queues(scenario, result))
     return warnings
 
 
-def _get_on_off_traffic(scenario: Scenario) -> OnOff:
-    """Return the traffic of the single class of on/off sources."""
-    populations = scenario.populations
-    if len(populations) > 1:
-        raise NotApplicable(
-            f"TCP-Engset has one class of sources; the scenario has {len(populations)}"
-        )
-    traffic = populations[0].traffic
-    if not isinstance(traffic, OnOff):
-        raise NotApplicable(f"TCP-Engset needs on/off traffic; the scenario's is {traffic.kind}")
-    return traffic
+def path_warnings(group: Population, path: Path, isolated: IsolatedConnection) -> list[str]:
+    """Return warnings about long-tailed sizes and queues at a connection's own links."""
+    assert isinstance(group.traffic, OnOff)
+    return [
+        *_warn_about_long_tails(group.traffic.size, group.tcp),
+        *_warn_about_own_link_queues(group.tcp, path, isolated),
+    ]
 
 
 _Obstacle = tuple[str, dict[str, Any]]
 
 
-def _find_obstacles(scenario: Scenario) -> Iterator[_Obstacle]:
+def _find_obstacles(scenario: Scenario, group: Population) -> Iterator[_Obstacle]:
     """Yield obstacles in the network and TCP: the end of a message, and possible changes."""
-    group, tcp, network = scenario.populations[0], scenario.populations[0].tcp, scenario.network
+    tcp, network = group.tcp, scenario.network
     if math.isinf(network.bottleneck.rate_bps):
         rate = {"network.bottleneck.rate": "10mbit"}
         yield "needs a bottleneck with a rate; the scenario's is unlimited", rate
@@ -244,20 +277,20 @@ def _find_tcp_obstacles(tcp: Tcp) -> Iterator[_Obstacle]:
         )
 
 
-def _warn_if_queue_exceeds_buffer(result: EngsetResult) -> bool:
+def queue_exceeds_buffer(result: EngsetResult | ClassesResult) -> bool:
+    """Return True if the mean queue is above the buffer, which the model does not limit."""
     return result.buffer_pkts is not None and result.queue_mean_pkts > result.buffer_pkts
 
 
-def _warn_about_long_tails(scenario: Scenario, result: EngsetResult) -> list[str]:
+def _warn_about_long_tails(size: SizeDistribution, tcp: Tcp) -> list[str]:
     """Warn if sizes have a long tail and slow start extends beyond the mean size (section 5.2)."""
-    size, tcp = _get_on_off_traffic(scenario).size, scenario.populations[0].tcp
     last = 2 * tcp.receiver_window - tcp.initial_window
-    if last <= result.mean_size_pkts or not _has_long_tail(size):
+    if last <= size.mean_value() or not _has_long_tail(size):
         return []
     reach = "never ends" if math.isinf(last) else f"lasts up to packet {digits(last, 6)}"
     return [
         f"file sizes with a long tail ({size.distribution}) and a slow start that {reach}, beyond "
-        f"the mean of {digits(result.mean_size_pkts)}: the model uses only the mean; according to "
+        f"the mean of {digits(size.mean_value())}: the model uses only the mean; according to "
         "its authors, it overestimates the rate by up to 15 to 20 % and underestimates the queue"
     ]
 
@@ -273,10 +306,10 @@ def _has_long_tail(size: SizeDistribution) -> bool:
     return isinstance(size, ExponentialPareto | TwoExponentials | Pareto)
 
 
-def _warn_about_own_link_queues(scenario: Scenario, result: EngsetResult) -> list[str]:
+def _warn_about_own_link_queues(tcp: Tcp, path: Path, isolated: IsolatedConnection) -> list[str]:
     """Warn if connections queue at their own slowest link (sections 4.2 and 4.4)."""
-    tcp, path, warnings = scenario.populations[0].tcp, result.path, []
-    if result.isolated.flights.saturated and path.slowest_delta_s > path.delta_s:
+    warnings = []
+    if isolated.flights.saturated and path.slowest_delta_s > path.delta_s:
         warnings.append(
             "a file of mean size fills its own ingress or egress link: the queue there is neither "
             "in queue_mean_pkts nor in rtt_mean_s"
@@ -318,9 +351,14 @@ def _queue_distribution_table(result: EngsetResult) -> dict[str, NDArray[Any]]:
     end = result.buffer_pkts
     if end is None:
         end = max(result.buffer_for_loss(1e-9), 1.0)
-    step = max(1, math.ceil(end / MAX_QUEUE_ROWS))
-    queue = np.arange(0, math.ceil(end) + step, step)
+    queue = queue_rows(end)
     return {"queue_pkts": queue, "time_above": result.time_above(queue)}
+
+
+def queue_rows(end: float) -> NDArray[np.int64]:
+    """Return the queues of a table of P(Q > x) from 0 to at least ``end`` packets."""
+    step = max(1, math.ceil(end / MAX_QUEUE_ROWS))
+    return np.arange(0, math.ceil(end) + step, step)
 
 
 def _symbol_values(result: EngsetResult) -> dict[str, Any]:

@@ -167,6 +167,9 @@ def _tcp_config(group: Population) -> Config:
         "backoff_until": rules.backoff_until,
         "last_packets_threshold": tcp.last_packets_threshold,
         "limited_transmit": sends,
+        "max_burst": _window_config(
+            math.inf if isinstance(rules.max_burst, str) else rules.max_burst
+        ),
         "window_unit": rules.window_unit,
         "initial_ssthresh": _window_config(tcp.initial_ssthresh),
         "slow_start_at_ssthresh": rules.slow_start_at_ssthresh,

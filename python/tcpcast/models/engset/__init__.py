@@ -1,10 +1,16 @@
 """TCP-Engset, revisited: N on/off TCP sources sharing one link (title of the paper).
 
 ``path`` and ``flights`` describe one connection on an idle path, ``single`` follows it packet by
-packet, ``shared`` describes N connections on one link. Equation, section and table numbers are
-those of the paper.
+packet, ``shared`` describes N connections on one link, ``classes`` several classes of them.
+Numbers of equations, sections and tables refer to the paper.
 """
 
+from tcpcast.models.engset.classes import (
+    ClassesResult,
+    EngsetClass,
+    class_log_probabilities,
+    engset_classes,
+)
 from tcpcast.models.engset.flights import Flights, IsolatedConnection, flights, isolated_connection
 from tcpcast.models.engset.path import Path, Saturation, round_trip_s, window_saturation
 from tcpcast.models.engset.shared import (
@@ -25,6 +31,8 @@ from tcpcast.models.engset.single import (
 )
 
 __all__ = [
+    "ClassesResult",
+    "EngsetClass",
     "EngsetResult",
     "Flights",
     "IsolatedConnection",
@@ -34,7 +42,9 @@ __all__ = [
     "Saturation",
     "buffer_for_loss",
     "buffer_for_loss_plain",
+    "class_log_probabilities",
     "engset",
+    "engset_classes",
     "flights",
     "isolated_connection",
     "lone_queue",

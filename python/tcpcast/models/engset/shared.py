@@ -55,7 +55,7 @@ def state_log_probabilities(
     DomainError
         An argument outside the domain above.
     """
-    count = _check_sources(sources)
+    count = check_sources(sources)
     require_positive("mean_off_s", mean_off_s)
     require_positive("on_time_alone_s", on_time_alone_s)
     require_positive("servers", servers)
@@ -342,8 +342,7 @@ def engset(
     DomainError
         An argument outside the domain above.
     """
-    if buffer_pkts is not None and not buffer_pkts >= 1:
-        raise DomainError(f"buffer_pkts must be at least 1 packet, not {buffer_pkts!r}")
+    check_buffer(buffer_pkts)
     isolated = isolated_connection(
         path=path,
         size_pkts=mean_size_pkts,
@@ -423,7 +422,14 @@ def _mean_with_weights(first: float, second: float | None) -> float:
     return first if second is None else (first + second) / 2
 
 
-def _check_sources(sources: int) -> int:
+def check_buffer(buffer_pkts: float | None) -> None:
+    """Raise DomainError unless a buffer is None (unlimited) or at least 1 packet."""
+    if buffer_pkts is not None and not buffer_pkts >= 1:
+        raise DomainError(f"buffer_pkts must be at least 1 packet, not {buffer_pkts!r}")
+
+
+def check_sources(sources: int) -> int:
+    """Return the number of sources as an int; raise DomainError below 1."""
     count = operator.index(sources)
     if count < 1:
         raise DomainError(f"sources must be at least 1, not {count}")

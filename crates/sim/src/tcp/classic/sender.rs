@@ -385,7 +385,8 @@ impl<C: CongestionControl + Default> Sender<C> {
         if self.next < self.fresh {
             return PacketsToSend::default();
         }
-        debug_assert!(self.next > self.size || self.outstanding_packets() >= self.send_window(tcp));
+        let filled = self.send_window(tcp).min(tcp.max_burst);
+        debug_assert!(self.next > self.size || self.outstanding_packets() >= filled);
         let beyond = self.cc.cwnd().saturating_add(BEYOND_WINDOW).min(tcp.receiver_window);
         let limit = u64::from(self.una) + u64::from(beyond);
         self.send_below(now, limit.min(u64::from(self.next) + max), tcp)
@@ -440,11 +441,9 @@ impl<C: CongestionControl + Default> Sender<C> {
 
     /// Sends all packets that the inflated window and the receiver's buffer allow.
     ///
-    /// The receiver holds all packets above a hole. An unlimited receiver window accepts any number
-    /// of such packets, but buffers of real hosts are sized for twice the window in use (Linux's
-    /// `tcp_rcv_space_adjust`). NewReno repairs one hole per round trip: without this bound it
-    /// could keep sending at the rate before the loss, as long as its new packets cause as many new
-    /// holes.
+    /// The receiver holds all packets above a hole. Buffers of real hosts are sized for twice the
+    /// window in use (Linux's `tcp_rcv_space_adjust`). NewReno repairs one hole per round trip:
+    /// without this bound, it could keep its rate while new packets cause as many new holes.
     fn send_in_recovery(&mut self, now: Nanos, tcp: &TcpConfig) -> PacketsToSend {
         let held = match tcp.receiver_window {
             u32::MAX => self.cc.ssthresh().saturating_mul(2 * MAX_WINDOWS),
@@ -454,10 +453,11 @@ impl<C: CongestionControl + Default> Sender<C> {
         self.send_below(now, limit, tcp)
     }
 
-    /// Sends all packets below `limit`, up to the end of the file.
+    /// Sends all packets below `limit`, up to the end of the file, at most `max_burst`.
     #[inline(always)]
     fn send_below(&mut self, now: Nanos, limit: u64, tcp: &TcpConfig) -> PacketsToSend {
-        let end = limit.min(u64::from(self.size) + 1) as u32;
+        let last = self.size.min(self.next.saturating_add(tcp.max_burst - 1));
+        let end = limit.min(u64::from(last) + 1) as u32;
         if end <= self.next {
             return PacketsToSend::default();
         }

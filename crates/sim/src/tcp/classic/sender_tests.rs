@@ -612,6 +612,19 @@ fn fast_retransmit_sends_new_packets_if_inflated_window_allows() {
 }
 
 #[test]
+fn burst_limit_spreads_packets_over_acks() {
+    let tcp = TcpConfig { max_burst: 2, initial_window: 6, ..newreno() };
+    trace(
+        &tcp,
+        20,
+        "0   start  ->  1 2    |  cwnd 6
+         100 ack 2  ->  3 4    |  cwnd 7 rtt 100
+         100 ack 3  ->  5 6    |  cwnd 8
+         200 ack 7  ->  7 8    |  cwnd 9 rtt 100",
+    );
+}
+
+#[test]
 fn threshold_above_three_allows_two_new_packets() {
     let tcp = TcpConfig {
         duplicate_threshold: 5,

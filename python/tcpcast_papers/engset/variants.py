@@ -1,0 +1,100 @@
+"""Statements without a table: packets paced by the ingress link, and bursts of two packets."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from tcpcast_papers.engset.losses import WIDE, drop_share
+from tcpcast_papers.engset.rates import window_setting
+from tcpcast_papers.engset.sample import interval, metric
+from tcpcast_papers.engset.settings import setting
+from tcpcast_papers.reproduction import Section
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from tcpcast_papers.engset.runs import Runs
+    from tcpcast_papers.engset.settings import Setting
+    from tcpcast_papers.reproduction import Row
+
+BURST_PKTS = 2
+_SMALL = 3
+"""Start of the interval of small files."""
+
+
+def paced(each: Setting) -> Setting:
+    """Return the setting with the rates of 2M10M100M: the ingress link paces the packets."""
+    return replace(each, ingress="2mbit", egress="100mbit")
+
+
+def _figure13() -> Iterator[Setting]:
+    for sources in (66, 98):
+        for tail in ("E-W44", "EE(7)-W44", "EE(7)-W12"):
+            yield setting(f"F12-N{sources}-10M2M-R50-{tail}-B200")
+
+
+def _windows() -> Iterator[tuple[Setting, Setting]]:
+    """Yield the setting of Table 4 with slow egress or ingress links, with both windows."""
+    wide = replace(window_setting(12, "EE(7)", 44, 1.0), egress="2mbit")
+    for each in (wide, paced(wide)):
+        yield each, replace(each, receiver_window_pkts=12)
+
+
+def request(runs: Runs) -> None:
+    """Request the settings and those that they are compared with."""
+    runs.request([WIDE, paced(WIDE), replace(WIDE, max_burst_pkts=BURST_PKTS)], checked=True)
+    for pair in _windows():
+        runs.request(pair, checked=True)
+    for each in _figure13():
+        runs.request([each, paced(each)], checked=True)
+
+
+def sections(runs: Runs, _: Path) -> list[Section]:
+    """Return the section of paced packets and that of limited bursts."""
+    columns = ("setting", "quantity")
+    pacing = Section("Packets paced by the ingress link: 2M10M100M-R50", columns)
+    pacing.rows = [
+        runs.sample(each).row(
+            (each.name, "drops of packet 2 per drop of packet 1"),
+            "1",
+            None,
+            lambda answer: drop_share(answer, 2) / drop_share(answer, 1),
+        )
+        for each in (WIDE, paced(WIDE))
+    ]
+    pacing.rows += _changes(runs, WIDE, paced(WIDE))
+    for each in _figure13():
+        change = runs.sample(paced(each)).paired(runs.sample(each))
+        label = (paced(each).name, "change of the mean queue")
+        pacing.rows.append(change.row(label, "%", None, metric("queue_mean_pkts")))
+    for wide, narrow in _windows():
+        change = runs.sample(wide).paired(runs.sample(narrow))
+        label = (wide.name, "3-6: change of the ON time from WR = 12 to 44")
+        pacing.rows.append(change.row(label, "%", None, interval(_SMALL, "on_time_s")))
+    pacing.remarks = [
+        "The paper prints no numbers for this setting: queues are almost indiscernible from those "
+        "of 10M2M, loss and rate are similar, and the second packet is not dropped more often than "
+        "the first (sections 5.2, 5.4.2 and 5.4.3). Changes are relative to 10M2M.",
+    ]
+    bursts = Section(f"Bursts of at most {BURST_PKTS} packets", columns)
+    bursts.rows = _changes(runs, WIDE, replace(WIDE, max_burst_pkts=BURST_PKTS))
+    bursts.remarks = [
+        f"{WIDE.name} with tcp.rules.max_burst = {BURST_PKTS}. According to section 5.4.3, the "
+        "limit does not improve the performance significantly.",
+    ]
+    return [pacing, bursts]
+
+
+def _changes(runs: Runs, base: Setting, changed: Setting) -> list[Row]:
+    """Return the changes of loss, rate and ON time in %."""
+    change = runs.sample(changed).paired(runs.sample(base))
+    return [
+        change.row((changed.name, f"change of the {name}"), "%", None, metric(key))
+        for name, key in (
+            ("loss", "loss_ratio"),
+            ("rate", "connection_rate_bps"),
+            ("ON time", "on_time_s"),
+        )
+    ]
