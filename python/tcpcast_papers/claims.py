@@ -72,6 +72,13 @@ def read(package: str, runs: str) -> tuple[Line, ...]:
     return lines_of_runs(package, FILE, runs)
 
 
+def expected(line: Line) -> Verdict:
+    """Return the verdict of a claim by its line: with a cause and no verdict, it is explained."""
+    if line["verdict"]:
+        return Verdict(line["verdict"])
+    return Verdict.EXPLAINED if line["cause"] else Verdict.AGREES
+
+
 def section(claims: Iterable[Line], sections: Sequence[Section]) -> Section:
     """Return a section with one row per claim, measured over the rows of the other sections.
 
@@ -97,7 +104,7 @@ def _range_remark(reason: str, lines: Iterable[Line]) -> str:
 
 def _claim_row(line: Line, sections: Sequence[Section]) -> Row:
     label = (line["place"], line["statement"])
-    verdict = Verdict(line["verdict"]) if line["verdict"] else None
+    verdict = expected(line)
     judged = verdict if verdict in JUDGED else None
     note = line["reason"]
     if not line["section"]:

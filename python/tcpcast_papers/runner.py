@@ -207,6 +207,6 @@ def accepted(package: str, runs: str) -> tuple[Accepted, ...]:
     statements = (
         Accepted(claims.TITLE, (line["place"], line["statement"]), line["reason"])
         for line in claims.read(package, runs)
-        if line["verdict"] == Verdict.DIFFERS.value
+        if claims.expected(line) is Verdict.DIFFERS
     )
     return (*values, *statements)
