@@ -183,21 +183,39 @@ def _named(files: Sequence[_File]) -> dict[str, _File]:
         groups[_slug(_place(file))].append(file)
     result: dict[str, _File] = {}
     for place, group in groups.items():
-        keys = [_flat(file.run.scenario.source_tables()[0]) for file in group]
-        for file, own in zip(group, keys, strict=True):
-            others = [each for each in keys if each is not own]
-            differing = [
-                str(value) if key == "name" else f"{key.rpartition('.')[2]} {value}"
-                for key, value in own.items()
-                if any(each.get(key) != value for each in others)
-            ]
-            stem = unique = _slug([place, *differing])
+        tables = [_flat(file.run.scenario.source_tables()[0]) for file in group]
+        keys = _distinguishing_keys(tables)
+        for file, table in zip(group, tables, strict=True):
+            stem = unique = _slug([place, *_words(table, keys)])
             number = 1
             while f"{unique}.toml" in result:
                 number += 1
                 unique = f"{stem}-run{number}"
             result[f"{unique}.toml"] = file
     return result
+
+
+def _distinguishing_keys(tables: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Return keys whose values differ between scenarios, without keys that follow from others."""
+    keys = dict.fromkeys(key for table in tables for key in table)
+    chosen: list[str] = []
+    distinct = 1
+    for key in sorted(keys, key=lambda key: not key.startswith(("name", "network.bottleneck"))):
+        wanted = [*chosen, key]
+        count = len({tuple(str(table.get(each)) for each in wanted) for table in tables})
+        if count > distinct:
+            chosen, distinct = wanted, count
+    return chosen
+
+
+def _words(table: Mapping[str, Any], keys: Iterable[str]) -> Iterator[str]:
+    for key in keys:
+        if key == "name":
+            yield table[key]
+        elif key in table:
+            value = table[key]
+            shown = f"{len(value)}" if isinstance(value, list) else f"{value}"
+            yield f"{key.rpartition('.')[2]} {shown}"
 
 
 def _place(file: _File) -> list[str]:
