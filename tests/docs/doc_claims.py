@@ -33,8 +33,8 @@ def summary(name: str) -> str:
     by_verdict = defaultdict(list)
     for line in lines:
         by_verdict[claims.expected(line)].append(line)
-    counts = ", ".join(f"{len(of)} {verdict.value}" for verdict, of in by_verdict.items())
-    head = f"`tcpcast reproduce {name} --quick` measures {len(lines)} claims: {counts}."
+    counts = ", ".join(f"{verdict.value} {len(of)}" for verdict, of in by_verdict.items())
+    head = f"`tcpcast reproduce {name} --quick` measures {len(lines)} claims, by verdict: {counts}."
     agreeing = by_verdict.pop(Verdict.AGREES)
     items = [
         f"- **{verdict.value}**, {line['place']}: {line['statement']}. {_reason(line)}."
