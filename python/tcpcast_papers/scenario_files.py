@@ -38,8 +38,9 @@ SCENARIO = output.OutputKind("scenario", b"# written by tcpcast reproduce")
 _SCALES = (1.0, 100.0, 1e3, 1e-3, 1e-6)
 """Factors from the units of an answer to those of rows: %, ms, kbit/s and Mbit/s."""
 _MAX_NAME = 80
-_FEW = 1000
-"""Counts up to this limit match by chance."""
+_COINCIDENTAL_DIGITS = 4
+_HEADLINES = ("connection_rate_bps", "completion_time_s", "send_rate_pps")
+"""Metrics that the index shows for a run without rows of its own; otherwise the first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,8 +169,8 @@ def _values(section: Section) -> list[_Value]:
 
 
 def _is_coincidental(value: float) -> bool:
-    """Return whether unrelated numbers often have this value: 0, 1, 100 and other small counts."""
-    return float(_digits(value)).is_integer() and abs(value) < _FEW
+    """Return whether a value has so few digits that unrelated numbers are often equal."""
+    return float(f"{value:.{_COINCIDENTAL_DIGITS - 1}e}") == float(_digits(value))
 
 
 def _digits(value: float) -> str:
@@ -212,8 +213,7 @@ def _words(table: Mapping[str, Any], keys: Iterable[str]) -> Iterator[str]:
     for key in keys:
         if key == "name":
             yield table[key]
-        elif key in table:
-            value = table[key]
+        elif value := table.get(key):
             shown = f"{len(value)}" if isinstance(value, list) else f"{value}"
             yield f"{key.rpartition('.')[2]} {shown}"
 
@@ -259,8 +259,10 @@ def _scenario_text(path: str, file: _File) -> str:
 def _index_lines(path: str, file: _File) -> Iterator[tuple[str, ...]]:
     if not any(metric for _, metric, _ in file.matches):
         titles = "; ".join(map(name, file.titles))
-        metric, number = next(iter(file.run.numbers.items()), ("", math.nan))
-        yield (path, file.run.engine, titles, "", "", "", "", metric, _number_text(number))
+        numbers = file.run.numbers
+        metric = next((each for each in (*_HEADLINES, *numbers) if each in numbers), "")
+        number = _number_text(numbers.get(metric, math.nan))
+        yield (path, file.run.engine, titles, "", "", "", "", metric, number)
     for value, metric, number in file.matches:
         row = value.row
         published = "" if row.published is None else row.published.text
