@@ -146,9 +146,9 @@ class Simulations(Generic[SampleSizes]):
         return row
 
     def runs(self) -> Iterator[tuple[Run, Readers]]:
-        """Yield the runs of all finished simulations, with the readers of their results."""
-        for key, runs in self._runs.items():
-            yield from ((run, self._readers[key]) for run in runs)
+        """Yield the runs of finished simulations, as requested, with the readers of the results."""
+        for key in self._jobs:
+            yield from ((run, self._readers[key]) for run in self._runs.get(key, ()))
 
     def _run(self, key: Hashable) -> Any:
         _runs_of_job.set(runs := [])

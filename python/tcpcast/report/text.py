@@ -228,7 +228,7 @@ def _min_width(columns: Sequence[Column]) -> int:
 
 
 def _wrapped_widths(columns: Sequence[Column], widths: list[int], width: int | None) -> list[int]:
-    """Return the widths of columns, with the widest text columns narrowed as far as necessary."""
+    """Return the widths of columns, with the widest text columns narrowed to equal widths."""
     result = list(widths)
     excess = 0 if width is None else _total_width(widths) - width
     headings = [
@@ -241,7 +241,8 @@ def _wrapped_widths(columns: Sequence[Column], widths: list[int], width: int | N
             if not wide:
                 break
             widest = max(wide, key=result.__getitem__)
-            cut = min(excess, result[widest] - floors[widest])
+            level = max(floors[widest], *(result[i] for i in wide if i != widest), 0)
+            cut = min(excess, max(1, result[widest] - level))
             result[widest], excess = result[widest] - cut, excess - cut
     return result
 
