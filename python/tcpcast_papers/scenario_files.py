@@ -40,7 +40,7 @@ _SCALES = (1.0, 100.0, 1e3, 1e-3, 1e-6)
 _MAX_NAME = 80
 _COINCIDENTAL_DIGITS = 4
 _HEADLINES = ("connection_rate_bps", "completion_time_s", "send_rate_pps")
-"""Metrics that the index shows for a run without rows of its own; otherwise the first."""
+"""Metrics that the index shows for a run without own rows; otherwise the first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,7 +142,7 @@ def _matches(file: _File, values: Iterable[_Value]) -> Iterator[_Match]:
     """Yield the values that are numbers of a run, in a unit of the rows, or depend on it."""
     numbers = {
         _digits(scale * number): (metric, number)
-        for metric, number in reversed(file.run.numbers.items())
+        for metric, number in reversed(list(file.run.numbers.items()))
         for scale in reversed(_SCALES)
         if not _is_coincidental(scale * number)
     }
@@ -231,7 +231,7 @@ def _place(file: _File) -> list[str]:
 
 def _flat(table: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
     """Return the values of nested tables by dotted key."""
-    result = {}
+    result: dict[str, Any] = {}
     for key, value in table.items():
         if isinstance(value, Mapping):
             result |= _flat(value, f"{prefix}{key}.")
@@ -261,8 +261,8 @@ def _index_lines(path: str, file: _File) -> Iterator[tuple[str, ...]]:
         titles = "; ".join(map(name, file.titles))
         numbers = file.run.numbers
         metric = next((each for each in (*_HEADLINES, *numbers) if each in numbers), "")
-        number = _number_text(numbers.get(metric, math.nan))
-        yield (path, file.run.engine, titles, "", "", "", "", metric, number)
+        headline = _number_text(numbers.get(metric, math.nan))
+        yield (path, file.run.engine, titles, "", "", "", "", metric, headline)
     for value, metric, number in file.matches:
         row = value.row
         published = "" if row.published is None else row.published.text

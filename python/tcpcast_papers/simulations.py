@@ -151,7 +151,8 @@ class Simulations(Generic[SampleSizes]):
             yield from ((run, self._readers[key]) for run in self._runs.get(key, ()))
 
     def _run(self, key: Hashable) -> Any:
-        _runs_of_job.set(runs := [])
+        runs: list[Run] = []
+        _runs_of_job.set(runs)
         result = self._jobs[key].run(lambda share: self._report(key, share))
         self._runs[key] = runs
         self._report(key, 1.0)
