@@ -28,7 +28,7 @@ WITH_CLAIMS = tuple(name for name in PAPERS if of_paper(name))
 
 
 def summary(name: str) -> str:
-    """Return the number of claims by verdict, those that do not agree with reasons, and the rest."""
+    """Return the claims by verdict: first those that do not agree, with their reasons."""
     lines = of_paper(name)
     by_verdict = defaultdict(list)
     for line in lines:
