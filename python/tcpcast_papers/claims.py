@@ -20,7 +20,8 @@ joined by " | "; ``*`` matches any text.
 ``range_reason``
     The reason for these limits.
 ``after``, ``cause``
-    Pattern of rows after one named change, which explains a difference. Optional.
+    Pattern of rows after one named change, which explains a difference. Optional; without a
+    verdict, such a claim is listed as explained.
 ``verdict``, ``reason``
     Verdict other than "agrees", with its reason: "differs" for a known difference; "paper
     inconsistent" and "cannot be settled" apply whatever the value is.

@@ -253,7 +253,8 @@ def _scenario_text(path: str, file: _File) -> str:
     titles = "; ".join(file.titles) or "no section"
     tables, _ = file.run.scenario.source_tables()
     command = f"tcpcast run {path} --engine {file.run.engine}"
-    return f"# {titles}\n{SCENARIO.mark.decode()}: {command}\n{write_toml(tables)}"
+    named = {"name": path.removesuffix(".toml")} | tables
+    return f"# {titles}\n{SCENARIO.mark.decode()}: {command}\n{write_toml(named)}"
 
 
 def _index_lines(path: str, file: _File) -> Iterator[tuple[str, ...]]:
