@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import math
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from tcpcast.errors import DomainError
@@ -13,6 +12,9 @@ from tcpcast_papers.page import summary
 from tcpcast_papers.published import Line
 from tcpcast_papers.report import Accepted, Report
 from tcpcast_papers.reproduction import Row, Section, Verdict
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 COLUMNS = (
     "runs place statement section rows of relative_to measure low high range_reason after cause "
