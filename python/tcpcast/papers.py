@@ -3,7 +3,8 @@
 The entry point group ``tcpcast.papers`` contains modules with ``PAPERS``, the title of each paper
 by name, and ``paper(name)``, which returns a function ``reproduce(output, *, quick=False,
 progress=None, threads=None, force=False)``. The function writes a page to the directory ``output``,
-calls ``progress`` with the finished share, 0 to 1, and returns a :class:`Reproduction`.
+calls ``progress`` with the finished share, 0 to 1, and returns a :class:`Reproduction`. For
+``--scenarios`` it receives ``scenarios``, the directory for a scenario file of each simulation.
 """
 
 from __future__ import annotations

@@ -20,7 +20,8 @@ joined by " | "; ``*`` matches any text.
 ``range_reason``
     The reason for these limits.
 ``after``, ``cause``
-    Pattern of rows after one named change, which explains a difference. Optional.
+    Pattern of rows after one named change, which explains a difference. Optional; without a
+    verdict, such a claim is listed as explained.
 ``verdict``, ``reason``
     Verdict other than "agrees", with its reason: "differs" for a known difference; "paper
     inconsistent" and "cannot be settled" apply whatever the value is.
@@ -73,6 +74,13 @@ def read(package: str, runs: str) -> tuple[Line, ...]:
     return lines_of_runs(package, FILE, runs)
 
 
+def expected(line: Line) -> Verdict:
+    """Return the verdict of a claim by its line: with a cause and no verdict, it is explained."""
+    if line["verdict"]:
+        return Verdict(line["verdict"])
+    return Verdict.EXPLAINED if line["cause"] else Verdict.AGREES
+
+
 def section(claims: Iterable[Line], sections: Sequence[Section]) -> Section:
     """Return a section with one row per claim, measured over the rows of the other sections.
 
@@ -98,7 +106,7 @@ def _range_remark(reason: str, lines: Iterable[Line]) -> str:
 
 def _claim_row(line: Line, sections: Sequence[Section]) -> Row:
     label = (line["place"], line["statement"])
-    verdict = Verdict(line["verdict"]) if line["verdict"] else None
+    verdict = expected(line)
     judged = verdict if verdict in JUDGED else None
     note = line["reason"]
     if not line["section"]:

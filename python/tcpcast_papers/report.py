@@ -20,9 +20,6 @@ if TYPE_CHECKING:
 
     from tcpcast_papers.reproduction import Cause, Row, Section
 
-_WORD = 16
-"""Maximum length of a word for which a column of a narrow table stays wide enough."""
-
 
 @dataclass(frozen=True, slots=True)
 class Accepted:
@@ -184,9 +181,13 @@ def _spared(section: Section, column: Column) -> Column:
     """Return a column that wide tables may omit: notes first, then further values."""
     goes = ("note", *section.others)
     spare = goes.index(column.heading) + 1 if column.heading in goes else 0
-    words = (word for cell in (column.heading, *column.cells) for word in cell.split())
-    widest = min(_WORD, max(map(len, words), default=0))
-    return replace(column, drop_order=spare, min_width=0 if column.right else widest)
+    words = [word for cell in (column.heading, *column.cells) for word in cell.split()]
+    widest = max(map(len, words), default=0)
+    heading = column.heading
+    if len(heading) > max(map(len, column.cells), default=0):
+        heading = heading.replace(" ", "\n")
+    least = 0 if column.right else widest
+    return replace(column, heading=heading, drop_order=spare, min_width=least)
 
 
 def _figures(section: Section) -> Iterator[Part]:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 from tcpcast.engines import RunOptions
 
-from tcpcast_papers import claims, drawing, page
+from tcpcast_papers import claims, drawing, page, scenario_files
 from tcpcast_papers.published import BOTH, QUICK, WHOLE, lines_of_runs
 from tcpcast_papers.report import Accepted, Report
 from tcpcast_papers.reproduction import Section, Unfinished, Verdict
@@ -85,7 +85,7 @@ class Paper(Generic[SampleSizes, Simulated]):
     preface: Callable[[Simulated], list[str]]
     unsettled: str = ""
 
-    def reproduce(
+    def reproduce(  # noqa: PLR0913 - one parameter per option
         self,
         output: Path,
         *,
@@ -93,6 +93,7 @@ class Paper(Generic[SampleSizes, Simulated]):
         progress: Callable[[float], None] | None = None,
         threads: int | None = None,
         force: bool = False,
+        scenarios: Path | None = None,
     ) -> Report:
         """Compare the paper's values with tcpcast's; run each simulation once.
 
@@ -108,7 +109,9 @@ class Paper(Generic[SampleSizes, Simulated]):
         threads
             Maximum number of simultaneous simulations (None: one per core); no effect on values.
         force
-            Whether to overwrite files in the folder that are not from a reproduction.
+            Whether to overwrite files in the folders that are not from a reproduction.
+        scenarios
+            Folder for a scenario file of each simulation, and their index; None for no files.
 
         Returns
         -------
@@ -123,38 +126,53 @@ class Paper(Generic[SampleSizes, Simulated]):
         MachineError
             matplotlib is not installed, or the folder cannot be written to.
         TcpcastError
-            The folder contains another ``index.md``, and ``force`` is not set.
+            A folder contains another index, and ``force`` is not set.
         KeyboardInterrupt
             The user pressed Ctrl-C before any section was finished.
         """
         simulations = self.simulations(self.quick if quick else self.whole, threads, progress)
-        return self.report(simulations, output, quick=quick, force=force)
+        return self.report(simulations, output, quick=quick, force=force, scenarios=scenarios)
 
-    def report(self, simulations: Simulated, output: Path, *, quick: bool, force: bool) -> Report:
+    def report(
+        self,
+        simulations: Simulated,
+        output: Path,
+        *,
+        quick: bool,
+        force: bool,
+        scenarios: Path | None = None,
+    ) -> Report:
         """Reproduce the paper with these simulations, like :meth:`reproduce`."""
         RunOptions(threads=simulations.threads)
         page.check_folder(output, force=force)
+        if scenarios is not None:
+            scenario_files.check_folder(scenarios, force=force)
         drawing.panels(1)  # Raise before the simulations if matplotlib is missing.
         for part in self.parts:
             if (request := getattr(part, "request", None)) is not None:
                 request(simulations)
         simulations.simulate()
         sections, interrupted = self._finished(simulations, output)
-        runs = QUICK if quick else WHOLE
-        statements = claims.read(self.package, runs)
+        lines = QUICK if quick else WHOLE
+        statements = claims.read(self.package, lines)
         if statements and not interrupted:
             sections.insert(0, claims.section(statements, sections))
-        if self.unsettled in {runs, BOTH}:
+        if self.unsettled in {lines, BOTH}:
             for section in sections:
                 section.rows = [replace(row, settle=True) for row in section.rows]
         report = Report(
             self.title,
             sections,
             preface=self.preface(simulations),
-            accepted=accepted(self.package, runs),
+            accepted=accepted(self.package, lines),
             interrupted=interrupted,
         )
         try:
+            if scenarios is not None and not interrupted:
+                runs_and_readers = simulations.runs()
+                report.write_errors += scenario_files.write(
+                    runs_and_readers, scenarios, force=force
+                )
             page.write(report, output, force=force)
         except KeyboardInterrupt:
             report.interrupted = True
@@ -167,7 +185,9 @@ class Paper(Generic[SampleSizes, Simulated]):
         interrupted = simulations.interrupted
         for part in self.parts:
             try:
-                result += part.sections(simulations, output)
+                made = list(part.sections(simulations, output))
+                simulations.assign(made)
+                result += made
             except Unfinished:
                 continue
             except KeyboardInterrupt:
@@ -187,6 +207,6 @@ def accepted(package: str, runs: str) -> tuple[Accepted, ...]:
     statements = (
         Accepted(claims.TITLE, (line["place"], line["statement"]), line["reason"])
         for line in claims.read(package, runs)
-        if line["verdict"] == Verdict.DIFFERS.value
+        if claims.expected(line) is Verdict.DIFFERS
     )
     return (*values, *statements)

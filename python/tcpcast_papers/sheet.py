@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from tcpcast.answer import Metric
@@ -141,8 +142,9 @@ class Sheet(Generic[Runs, Case]):
     def sections(self, runs: Runs, folder: Path) -> list[Section]:
         """Return the section, computed from the simulations."""
         rows = [
-            quantity.row(runs, case, self.label(case), self.unit)
+            runs.assigned_row(self.title, partial(quantity.row, runs, case, label, self.unit))
             for case in self.cases(runs)
+            for label in (self.label(case),)
             for quantity in self.quantities
             if quantity.condition(case)
         ]

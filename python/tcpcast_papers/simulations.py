@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import threading
+from collections import defaultdict
 from concurrent.futures import Future, ThreadPoolExecutor, as_completed
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
@@ -13,17 +15,49 @@ from tcpcast.engines import RunOptions, answer
 from tcpcast_papers.reproduction import Unfinished
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable, Sequence
+    from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 
     from tcpcast.answer import Answer
     from tcpcast.scenario import Scenario
 
+    from tcpcast_papers.reproduction import Row, Section
+
 SEED = 1
+_MAX_TABLE_ROWS = 100
+"""Larger tables, such as traces, have no single numbers that a paper prints."""
 
 Result_co = TypeVar("Result_co", covariant=True)
 SampleSizes = TypeVar("SampleSizes")
 Key = TypeVar("Key")
 Result = TypeVar("Result")
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """A run of an engine, and the numbers of its answer by name.
+
+    The name of a number in a table has the column and the first cell of its row, for example
+    ``by_size.completion_time_s, size_pkts 8``.
+    """
+
+    scenario: Scenario
+    engine: str
+    numbers: Mapping[str, float]
+
+
+RowPlace = tuple[str, tuple[str, ...]]
+"""Title of the section and label of a row."""
+
+
+@dataclass(slots=True)
+class Readers:
+    """Sections that read the result of a job, and those rows that are known to depend on it."""
+
+    sections: list[Section] = field(default_factory=list)
+    rows: set[RowPlace] = field(default_factory=set)
+
+
+_runs_of_job: ContextVar[list[Run] | None] = ContextVar("_runs_of_job", default=None)
 
 
 class Job(Protocol[Result_co]):
@@ -60,6 +94,9 @@ class Simulations(Generic[SampleSizes]):
     _jobs: dict[Hashable, Job[Any]] = field(default_factory=dict)
     _done: dict[Hashable, Any] = field(default_factory=dict)
     _shares: dict[Hashable, float] = field(default_factory=dict)
+    _runs: dict[Hashable, list[Run]] = field(default_factory=dict)
+    _read: dict[Hashable, None] = field(default_factory=dict)
+    _readers: defaultdict[Hashable, Readers] = field(default_factory=lambda: defaultdict(Readers))
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _stopped: threading.Event = field(default_factory=threading.Event)
 
@@ -90,10 +127,34 @@ class Simulations(Generic[SampleSizes]):
         """Return the result of a simulation; raise Unfinished if Ctrl-C prevented it."""
         if self.interrupted and key not in self._done:
             raise Unfinished
+        self._read[key] = None
         return self._done[key]
 
+    def assign(self, sections: Sequence[Section]) -> None:
+        """Assign the results that were read since the last call to these sections."""
+        for key in self._read:
+            self._readers[key].sections += sections
+        self._read.clear()
+
+    def assigned_row(self, title: str, compute: Callable[[], Row]) -> Row:
+        """Return the row that ``compute`` returns, and assign the results that it reads to it."""
+        before, self._read = self._read, {}
+        row = compute()
+        for key in self._read:
+            self._readers[key].rows.add((title, row.label))
+        self._read |= before
+        return row
+
+    def runs(self) -> Iterator[tuple[Run, Readers]]:
+        """Yield the runs of finished simulations, as requested, with the readers of the results."""
+        for key in self._jobs:
+            yield from ((run, self._readers[key]) for run in self._runs.get(key, ()))
+
     def _run(self, key: Hashable) -> Any:
+        runs: list[Run] = []
+        _runs_of_job.set(runs)
         result = self._jobs[key].run(lambda share: self._report(key, share))
+        self._runs[key] = runs
         self._report(key, 1.0)
         return result
 
@@ -146,7 +207,27 @@ def simulated(
     (given,) = answer(scenario, [engine], RunOptions(threads=1, progress=progress))
     if given.interrupted:
         raise KeyboardInterrupt
+    record(scenario, engine, dict(_numbers(given)))
     return given
+
+
+def record(scenario: Scenario, engine: str, numbers: Mapping[str, float]) -> None:
+    """Record a run of the current job; jobs that do not call :func:`simulated` call this."""
+    runs = _runs_of_job.get()
+    if runs is not None:
+        runs.append(Run(scenario, engine, numbers))
+
+
+def _numbers(given: Answer) -> Iterator[tuple[str, float]]:
+    yield from ((name, metric.value) for name, metric in given.metrics.items())
+    for table, columns in given.tables.items():
+        first, *others = columns
+        if len(columns[first]) > _MAX_TABLE_ROWS:
+            continue
+        for name in others:
+            if columns[name].dtype.kind in "fiu":
+                for row, value in zip(columns[first], columns[name].tolist(), strict=True):
+                    yield f"{table}.{name}, {first} {row}", float(value)
 
 
 def side_by_side(

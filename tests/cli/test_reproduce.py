@@ -91,7 +91,7 @@ def test_summary_lists_differences_with_reasons(width: int) -> None:
     assert ("65 files; the phase of the loop: 388.9" in table) == (width > 100)
 
 
-@pytest.mark.parametrize(("width", "noted", "shown"), [(150, 1, 1), (88, 0, 1), (60, 0, 0)])
+@pytest.mark.parametrize(("width", "noted", "shown"), [(150, 1, 1), (78, 0, 1), (60, 0, 0)])
 def test_additional_columns_are_shown_if_terminal_is_wide(
     width: int, noted: int, shown: int
 ) -> None:

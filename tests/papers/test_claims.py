@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from tcpcast.errors import DomainError
-from tcpcast_papers import PAPERS, claims
+from tcpcast_papers import PAPERS, claims, paper
 from tcpcast_papers.page import summary
 from tcpcast_papers.published import Line
 from tcpcast_papers.report import Accepted, Report
 from tcpcast_papers.reproduction import Row, Section, Verdict
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 COLUMNS = (
     "runs place statement section rows of relative_to measure low high range_reason after cause "
@@ -120,3 +123,12 @@ def test_claim_of_a_paper_is_complete(line: Line) -> None:
         assert line["range_reason"]
     else:
         assert verdict in {"paper inconsistent", "cannot be settled"}
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", [name for name in PAPERS if name != "kernel"])
+def test_quick_run_gives_the_verdicts_that_the_docs_list(name: str, tmp_path: Path) -> None:
+    report = paper(name)(tmp_path, quick=True)
+    (part,) = (section for section in report.sections if section.claims)
+    lines = claims.read(f"tcpcast_papers.{name.replace('-', '_')}", "quick")
+    assert [row.verdict for row in part.rows] == list(map(claims.expected, lines))

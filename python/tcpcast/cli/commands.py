@@ -325,6 +325,7 @@ REPRODUCE = Command(
         ),
         Option("quick", "", "Use shorter runs, with wider intervals."),
         Option("output", "DIR", "Output folder; default ./PAPER-paper."),
+        Option("scenarios", "DIR", "Write each simulation as a scenario file, and an index.csv."),
         Option(
             "measurements",
             "DIR",

@@ -28,6 +28,7 @@ def reproduce(  # noqa: PLR0913 - one parameter per option
     name: str,
     quick: bool,
     output: str | None,
+    scenarios: str | None,
     measurements: list[str] | None,
     html: str | None,
     as_json: bool,
@@ -37,6 +38,8 @@ def reproduce(  # noqa: PLR0913 - one parameter per option
     """Print computed and published results of a paper side by side, and write a page."""
     folder = Path(output or f"{name}-paper")
     run = _reproduction_of(name, measurements or [])
+    if scenarios is not None:
+        run = functools.partial(run, scenarios=Path(scenarios))
     check_reports(html, None, force=force)
     report = _run_reproduction(run, folder, quick=quick, threads=threads, force=force)
     if as_json:
@@ -49,6 +52,8 @@ def reproduce(  # noqa: PLR0913 - one parameter per option
         print_parts(report.parts())
     if report.page is not None:
         print(f"tcpcast: wrote {report.page}", file=sys.stderr)
+    if scenarios is not None and not report.interrupted:
+        print(f"tcpcast: wrote scenarios and their index.csv to {scenarios}", file=sys.stderr)
     if not report.interrupted and html is not None:
         document = functools.partial(report.document, typed_command_text(context))
         write_reports(document, html, None, force=force)

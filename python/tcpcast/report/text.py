@@ -194,7 +194,8 @@ def _table_lines(part: Table, width: int) -> Iterator[Line]:
         count = len(rest)
         while count > 1 and _min_width([*first, *rest[:count]]) > width:
             count -= 1
-        yield from _grid_lines([*first, *rest[:count]], width, part.emphasized)
+        shown = [*first, *rest[:count]]
+        yield from _grid_lines(shown, width, part.emphasized, balanced=not part.ends)
         rest = rest[count:]
         if rest:
             yield _styled_line("")
@@ -227,8 +228,14 @@ def _min_width(columns: Sequence[Column]) -> int:
     return _total_width([min(w, c.min_width or w) for c in columns for w in [column_width(c)]])
 
 
-def _wrapped_widths(columns: Sequence[Column], widths: list[int], width: int | None) -> list[int]:
-    """Return the widths of columns, with the widest text columns narrowed as far as necessary."""
+def _wrapped_widths(
+    columns: Sequence[Column], widths: list[int], width: int | None, *, balanced: bool
+) -> list[int]:
+    """Return the widths of columns, with the widest text columns narrowed as far as necessary.
+
+    ``balanced`` narrows them to equal widths; otherwise, the widest is narrowed to its minimum
+    first, as for addresses, which then take two lines.
+    """
     result = list(widths)
     excess = 0 if width is None else _total_width(widths) - width
     headings = [
@@ -241,18 +248,26 @@ def _wrapped_widths(columns: Sequence[Column], widths: list[int], width: int | N
             if not wide:
                 break
             widest = max(wide, key=result.__getitem__)
-            cut = min(excess, result[widest] - floors[widest])
+            level = floors[widest]
+            if balanced:
+                others = (result[i] for i in wide if i != widest)
+                level = min(result[widest] - 1, max([level, *others]))
+            cut = min(excess, result[widest] - level)
             result[widest], excess = result[widest] - cut, excess - cut
     return result
 
 
 def _grid_lines(
-    columns: Sequence[Column], width: int | None = None, emphasized: Sequence[int] = ()
+    columns: Sequence[Column],
+    width: int | None = None,
+    emphasized: Sequence[int] = (),
+    *,
+    balanced: bool = True,
 ) -> Iterator[Line]:
     """Yield a table: bottom-aligned headings, a rule, and the rows."""
     all_lines = [_column_lines(column) for column in columns]
     full_widths = [max(map(_text_width, lines)) for lines in all_lines]
-    widths = _wrapped_widths(columns, full_widths, width)
+    widths = _wrapped_widths(columns, full_widths, width, balanced=balanced)
     heights = [column.heading.count("\n") + 1 for column in columns]
     bodies = [
         [_wrapped_cell(cell, room) for cell in lines[own:]]

@@ -58,13 +58,14 @@ def reproduce(  # noqa: PLR0913 - those of every paper, and the measurements
     progress: Callable[[float], None] | None = None,
     threads: int | None = None,
     force: bool = False,
+    scenarios: Path | None = None,
     measurements: Sequence[Path] = (),
 ) -> Report:
     """Simulate the cells of the measurements, and write the page and its data.
 
     Parameters
     ----------
-    output, quick, progress, threads, force
+    output, quick, progress, threads, force, scenarios
         As for :meth:`tcpcast_papers.runner.Paper.reproduce`.
     measurements
         Folders with original files of measurements (:mod:`.measurement_files`); default: the
@@ -81,7 +82,7 @@ def reproduce(  # noqa: PLR0913 - those of every paper, and the measurements
     files.check_folder(output)
     files.check_file(output / DATA_NAME, kind=DATA, force=force)
     runs = KernelRuns(QUICK if quick else WHOLE, threads, progress, cells=cells)
-    report = PAPER.report(runs, output, quick=quick, force=force)
+    report = PAPER.report(runs, output, quick=quick, force=force, scenarios=scenarios)
     if measurements:
         # Cells that were not selected cannot show whether known differences are gone.
         given = {(cell.series, cell.name) for cell in cells}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -237,14 +238,16 @@ def _by_flows(pairs: list[Counts]) -> Iterator[tuple[str, list[Counts]]]:
 
 
 def _remark(figure: Figure, seen: Sequence[Measured]) -> str:
-    widths = np.array([100 * each.half_width for each in seen])
+    widths = np.array([100 * each.half_width for each in seen if math.isfinite(each.half_width)])
     lossless = sum(not figure.drawn[0].applies(each) for each in seen)
     text = (
         "The error is the model's rate, computed from the measured loss, RTT and T, minus the "
         "measured send rate, divided by the latter. The simulated rates have intervals of "
-        f"{np.median(widths):.1f} % (95 %, median of {len(seen)} points; maximum "
+        f"{np.median(widths):.1f} % (95 %, median of {len(widths)} points; maximum "
         f"{widths.max():.0f} %)."
     )
+    if len(widths) < len(seen):
+        text += f" {len(seen) - len(widths)} points have no interval."
     if lossless:
         text += f" {lossless} points without a loss are left out."
     if figure.setting in REAL_DELAYS_S:

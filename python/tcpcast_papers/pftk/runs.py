@@ -85,6 +85,9 @@ class TraceJob:
             replications=self.replications,
             seed=SEED,
         )
+        scenario = path.scenario(replications=self.replications, seed=SEED)
+        length = {"run.duration": f"{self.pieces * self.piece_s:g}s"}
+        simulations.record(scenario.with_changes(length), "packet", result.metrics)
         return Done(path, result)
 
 
@@ -98,6 +101,9 @@ class RoundsJob:
 
     def run(self, progress: Callable[[float], None]) -> Rounds:  # noqa: ARG002 - a short one
         """Simulate it."""
+        length = {"run.duration": f"{self.seconds:g}s"}
+        scenario = self.path.scenario(seed=SEED, traced=True).with_changes(length)
+        simulations.record(scenario, "packet", {})
         return rounds(self.path, seconds=self.seconds, seed=SEED)
 
 

@@ -6,6 +6,7 @@ counters. The pauses do not change the results.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -95,6 +96,18 @@ class Cut:
     def trace_p(self) -> float:
         """Loss indications per packet of the whole trace."""
         return float(self.loss_indications.sum() / self.sent.sum())
+
+    @property
+    def metrics(self) -> dict[str, float]:
+        """Metrics of the engine ``packet`` for the whole trace, by name."""
+        rate_pps = float(self.sent.sum() / (self.sent.size * self.piece_s))
+        indications = self.loss_indications.sum()
+        share = float(self.sequences.sum() / indications) if indications else math.nan
+        return {
+            "loss_indication_ratio": self.trace_p,
+            "send_rate_pps": rate_pps,
+            "timeout_share": share,
+        }
 
 
 def cut(path: Path, *, pieces: int, piece_s: float, replications: int = 1, seed: int = 1) -> Cut:

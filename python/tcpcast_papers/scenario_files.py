@@ -1,0 +1,276 @@
+"""Scenario files of a reproduction, and an index of the rows that each of them serves.
+
+``tcpcast run`` on a written file repeats a simulation of the reproduction with its seed, and gives
+the same numbers. A row belongs to a run if its value is a number of the run's answer, in the unit
+of the row. Rows that combine several numbers, such as errors of a model, name only the section.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+import re
+from collections import defaultdict
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from tcpcast import output
+from tcpcast.errors import MachineError
+from tcpcast.scenario.toml import write_toml
+
+from tcpcast_papers.claims import BETWEEN_LABELS
+from tcpcast_papers.reproduction import name
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+    from pathlib import Path
+
+    from tcpcast_papers.reproduction import Row, Section
+    from tcpcast_papers.simulations import Readers, RowPlace, Run
+
+INDEX_NAME = "index.csv"
+COLUMNS = ("file", "engine", "section", "row", "unit", "published", "own", "metric", "value")
+INDEX = output.OutputKind("table", ",".join(COLUMNS).encode())
+SCENARIO = output.OutputKind("scenario", b"# written by tcpcast reproduce")
+
+_SCALES = (1.0, 100.0, 1e3, 1e-3, 1e-6)
+"""Factors from the units of an answer to those of rows: %, ms, kbit/s and Mbit/s."""
+_MAX_NAME = 80
+_COINCIDENTAL_DIGITS = 4
+_HEADLINES = ("connection_rate_bps", "completion_time_s", "send_rate_pps")
+"""Metrics that the index shows for a run without own rows; otherwise the first."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Value:
+    """A computed value of a row: its own value, a further one, or that after a named change."""
+
+    section: Section
+    row: Row
+    label: tuple[str, ...]
+    own: float
+
+
+_Match = tuple[_Value, str, float]
+"""A value of a row, and the name and value of the same number in the answer of a run; "" and nan if
+the row combines several numbers."""
+
+
+@dataclass(slots=True)
+class _File:
+    """A run to write, with the values that it serves, in the order of the report."""
+
+    run: Run
+    sections: dict[int, Section] = field(default_factory=dict)
+    rows: set[RowPlace] = field(default_factory=set)
+    matches: list[_Match] = field(default_factory=list)
+
+    @property
+    def titles(self) -> list[str]:
+        """Titles of the sections."""
+        return [section.title for section in self.sections.values()]
+
+
+def check_folder(folder: Path, *, force: bool = False) -> None:
+    """Check before the simulations that scenario files can be written to a folder.
+
+    Raises
+    ------
+    TcpcastError
+        The folder contains another ``index.csv``, and ``force`` is not set.
+    MachineError
+        The folder cannot be written.
+    """
+    output.check_folder(folder)
+    output.check_file(folder / INDEX_NAME, kind=INDEX, force=force)
+
+
+def write(runs: Iterable[tuple[Run, Readers]], folder: Path, *, force: bool = False) -> list[str]:
+    """Write a scenario file for each run, and ``index.csv``.
+
+    Parameters
+    ----------
+    runs
+        The runs with the readers of their results.
+    folder
+        Folder of the files; created if necessary. Files of an earlier reproduction are overwritten.
+    force
+        Whether to overwrite any file.
+
+    Returns
+    -------
+    list of str
+        A message for each file that could not be written; the other files are written.
+    """
+    errors: list[str] = []
+    lines: list[tuple[str, ...]] = []
+    for path, file in _named(_files(runs)).items():
+        try:
+            text = _scenario_text(path, file)
+            output.write_text(folder / path, text, kind=SCENARIO, force=force)
+        except MachineError as error:
+            errors.append(str(error))
+        else:
+            lines += _index_lines(path, file)
+    stream = io.StringIO()
+    csv.writer(stream, lineterminator="\n").writerows([COLUMNS, *lines])
+    try:
+        output.write_text(folder / INDEX_NAME, stream.getvalue(), kind=INDEX, force=force)
+    except MachineError as error:
+        errors.append(str(error))
+    return errors
+
+
+def _files(runs: Iterable[tuple[Run, Readers]]) -> list[_File]:
+    """Return the files with their matches; equal scenarios have one file."""
+    files: dict[tuple[str, str], _File] = {}
+    values: dict[int, list[_Value]] = {}
+    for run, readers in runs:
+        file = files.setdefault((run.scenario.digest(), run.engine), _File(run))
+        file.rows |= readers.rows
+        for section in readers.sections:
+            file.sections[id(section)] = section
+            values.setdefault(id(section), _values(section))
+    for file in files.values():
+        file.matches = [match for at in file.sections for match in _matches(file, values[at])]
+    return list(files.values())
+
+
+def _matches(file: _File, values: Iterable[_Value]) -> Iterator[_Match]:
+    """Yield the values that are numbers of a run, in a unit of the rows, or depend on it."""
+    numbers = {
+        _digits(scale * number): (metric, number)
+        for metric, number in reversed(list(file.run.numbers.items()))
+        for scale in reversed(_SCALES)
+        if not _is_coincidental(scale * number)
+    }
+    for value in values:
+        if (found := numbers.get(_digits(value.own))) is not None:
+            yield (value, *found)
+        elif (value.section.title, value.label) in file.rows:
+            yield value, "", math.nan
+
+
+def _values(section: Section) -> list[_Value]:
+    result = []
+    for row in section.rows:
+        further = zip(section.others, row.others, strict=False)
+        values = [(row.label, row.own), *(((*row.label, head), own) for head, own in further)]
+        if (cause := row.explained_by) is not None:
+            values.append(((*row.label, cause.reason), cause.own))
+        result += [
+            _Value(section, row, label, own)
+            for label, own in values
+            if own is not None and math.isfinite(own)
+        ]
+    return result
+
+
+def _is_coincidental(value: float) -> bool:
+    """Return whether a value has so few digits that unrelated numbers are often equal."""
+    return float(f"{value:.{_COINCIDENTAL_DIGITS - 1}e}") == float(_digits(value))
+
+
+def _digits(value: float) -> str:
+    return f"{value:.9e}"
+
+
+def _named(files: Sequence[_File]) -> dict[str, _File]:
+    """Return the files by unique names: section, row, and the keys in which runs of them differ."""
+    groups: defaultdict[str, list[_File]] = defaultdict(list)
+    for file in files:
+        groups[_slug(_place(file))].append(file)
+    result: dict[str, _File] = {}
+    for place, group in groups.items():
+        tables = [_flat(file.run.scenario.source_tables()[0]) for file in group]
+        keys = _distinguishing_keys(tables)
+        for file, table in zip(group, tables, strict=True):
+            stem = unique = _slug([place, *_words(table, keys)])
+            number = 1
+            while f"{unique}.toml" in result:
+                number += 1
+                unique = f"{stem}-run{number}"
+            result[f"{unique}.toml"] = file
+    return result
+
+
+def _distinguishing_keys(tables: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Return keys whose values differ between scenarios, without keys that follow from others."""
+    keys = dict.fromkeys(key for table in tables for key in table)
+    chosen: list[str] = []
+    distinct = 1
+    for key in sorted(keys, key=lambda key: not key.startswith(("name", "network.bottleneck"))):
+        wanted = [*chosen, key]
+        count = len({tuple(str(table.get(each)) for each in wanted) for table in tables})
+        if count > distinct:
+            chosen, distinct = wanted, count
+    return chosen
+
+
+def _words(table: Mapping[str, Any], keys: Iterable[str]) -> Iterator[str]:
+    for key in keys:
+        if key == "name":
+            yield table[key]
+        elif value := table.get(key):
+            shown = f"{len(value)}" if isinstance(value, list) else f"{value}"
+            yield f"{key.rpartition('.')[2]} {shown}"
+
+
+def _place(file: _File) -> list[str]:
+    """Return the section and the cells that the labels of all its rows share."""
+    words = [name(title) for title in file.titles[:1]]
+    if file.matches:
+        section = file.matches[0][0].section
+        labels = [value.label for value, *_ in file.matches if value.section is section]
+        words = [name(section.title)]
+        words += [cell for cell in labels[0] if all(cell in label for label in labels)]
+    return words + [file.run.engine] * (file.run.engine != "packet")
+
+
+def _flat(table: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    """Return the values of nested tables by dotted key."""
+    result: dict[str, Any] = {}
+    for key, value in table.items():
+        if isinstance(value, Mapping):
+            result |= _flat(value, f"{prefix}{key}.")
+        else:
+            result[f"{prefix}{key}"] = value
+    return result
+
+
+def _slug(words: Iterable[str]) -> str:
+    """Return words as the safe name of a file: small letters, digits, dots and hyphens."""
+    text = " ".join(words).lower().replace("%", " percent")
+    slug = re.sub(r"[^a-z0-9.]+", "-", text).strip("-.")
+    if len(slug) > _MAX_NAME:
+        slug = slug[:_MAX_NAME].rpartition("-")[0]
+    return slug or "run"
+
+
+def _scenario_text(path: str, file: _File) -> str:
+    titles = "; ".join(file.titles) or "no section"
+    tables, _ = file.run.scenario.source_tables()
+    command = f"tcpcast run {path} --engine {file.run.engine}"
+    named = {"name": path.removesuffix(".toml")} | tables
+    return f"# {titles}\n{SCENARIO.mark.decode()}: {command}\n{write_toml(named)}"
+
+
+def _index_lines(path: str, file: _File) -> Iterator[tuple[str, ...]]:
+    if not any(metric for _, metric, _ in file.matches):
+        titles = "; ".join(map(name, file.titles))
+        numbers = file.run.numbers
+        metric = next((each for each in (*_HEADLINES, *numbers) if each in numbers), "")
+        headline = _number_text(numbers.get(metric, math.nan))
+        yield (path, file.run.engine, titles, "", "", "", "", metric, headline)
+    for value, metric, number in file.matches:
+        row = value.row
+        published = "" if row.published is None else row.published.text
+        cells = (name(value.section.title), BETWEEN_LABELS.join(value.label), row.unit, published)
+        own = _number_text(value.own)
+        yield (path, file.run.engine, *cells, own, metric, _number_text(number))
+
+
+def _number_text(value: float) -> str:
+    return "" if math.isnan(value) else f"{value:.9g}"

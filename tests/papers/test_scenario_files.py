@@ -1,0 +1,190 @@
+"""Scenario files of a reproduction: ``run`` repeats its simulations with the same numbers."""
+
+from __future__ import annotations
+
+import csv
+import importlib
+import json
+from collections import defaultdict
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from tcpcast.cli import main
+from tcpcast.scenario import Scenario, load
+from tcpcast_papers import PAPERS, scenario_files
+from tcpcast_papers.reproduction import Printed, Row, Section, Tolerance
+from tcpcast_papers.runner import Paper, Part
+from tcpcast_papers.simulations import Readers, Run, Runs, simulated
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from tcpcast.answer import Answer
+
+Capture = pytest.CaptureFixture[str]
+LOSSES = ("0.5%", "1%")
+
+
+def scenario(loss: str) -> Scenario:
+    return Scenario.from_dict(
+        {
+            "name": "a path",
+            "network": {"rtt": "50ms", "bottleneck": {"rate": "10mbit", "loss": loss}},
+            "traffic": {"kind": "bulk", "flows": 1},
+            "tcp": {"stack": "rfc-newreno"},
+            "run": {"duration": "40s", "warmup": "5s", "seed": 3},
+        }
+    )
+
+
+@dataclass(frozen=True)
+class Bulk:
+    """A flow with random loss."""
+
+    loss: str
+    weight: float = 1.0
+
+    def run(self, progress: Callable[[float], None]) -> Answer:
+        return simulated(scenario(self.loss), progress)
+
+
+def sections(runs: Runs[None], _: Path) -> list[Section]:
+    """Return a table in kbit/s, and one with a ratio of both runs."""
+    rates = [runs[Bulk(loss)]["goodput_bps"] / 1e3 for loss in LOSSES]
+    rows = [
+        Row((loss, "rate"), "kbit/s", Printed("1000"), rate, tolerance=Tolerance(relative=10.0))
+        for loss, rate in zip(LOSSES, rates, strict=True)
+    ]
+    ratio = Row(("ratio",), "1", None, rates[0] / rates[1])
+    return [
+        Section("Table 1. Rates", ("loss", "quantity"), rows),
+        Section("Table 2. Ratios", ("quantity",), [ratio]),
+    ]
+
+
+def request(runs: Runs[None]) -> None:
+    for loss in LOSSES:
+        runs.request(Bulk(loss))
+
+
+@pytest.fixture
+def command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., int]:
+    """Return a function that reproduces a paper with two runs into ``runs`` of the folder."""
+    data = tmp_path / "paper_of_two_runs" / "data"
+    data.mkdir(parents=True)
+    (data.parent / "__init__.py").touch()
+    (data / "accepted.csv").write_text("runs,section,row,reason\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    paper: Paper[Any, Any] = Paper(
+        "paper_of_two_runs", "A paper", Runs, None, None, (Part(sections, request),), lambda _: []
+    )
+    monkeypatch.setattr("tcpcast.papers.load_reproduction", lambda _: paper.reproduce)
+    monkeypatch.chdir(tmp_path)
+
+    def run(*options: str) -> int:
+        return main(["reproduce", "engset", "--output", "page", "--scenarios", "runs", *options])
+
+    return run
+
+
+def index(folder: Path) -> list[dict[str, str]]:
+    with (folder / "index.csv").open(encoding="utf-8", newline="") as stream:
+        return list(csv.DictReader(stream))
+
+
+def test_run_of_a_written_file_prints_the_value_of_its_row(
+    command: Callable[..., int], tmp_path: Path, capsys: Capture
+) -> None:
+    assert command() == 0
+    assert "wrote scenarios and their index.csv to runs" in capsys.readouterr().err
+    lines = index(tmp_path / "runs")
+    assert [(line["file"], line["section"], line["row"]) for line in lines] == [
+        ("table-1-0.5-percent-rate.toml", "Table 1", "0.5% | rate"),
+        ("table-1-1-percent-rate.toml", "Table 1", "1% | rate"),
+    ]
+    for line in lines:
+        assert (line["metric"], line["unit"], line["published"]) == (
+            "goodput_bps",
+            "kbit/s",
+            "1000",
+        )
+        assert main(["run", f"runs/{line['file']}", "--engine", line["engine"], "--json"]) == 0
+        (result,) = json.loads(capsys.readouterr().out)["answers"]
+        own = result["metrics"]["goodput_bps"]["value"]
+        assert f"{own:.9g}" == line["value"]
+        assert own == pytest.approx(1e3 * float(line["own"]), rel=1e-8)
+
+
+def test_files_of_an_earlier_reproduction_are_overwritten_but_not_others(
+    command: Callable[..., int], tmp_path: Path, capsys: Capture
+) -> None:
+    assert command() == command() == 0
+    own = tmp_path / "runs" / "table-1-1-percent-rate.toml"
+    own.write_text("# mine\n")
+    assert command() == 3
+    assert f"{own.relative_to(tmp_path)} exists and is not overwritten" in capsys.readouterr().err
+    assert own.read_text() == "# mine\n"
+    # Only the files that were written are listed; the page is complete.
+    assert [line["row"] for line in index(tmp_path / "runs")] == ["0.5% | rate"]
+    assert (tmp_path / "page" / "index.md").exists()
+    assert command("--force") == 0
+    assert load(own) == scenario("1%")
+
+
+def test_foreign_index_is_rejected_before_the_simulations(
+    command: Callable[..., int], tmp_path: Path, capsys: Capture
+) -> None:
+    (tmp_path / "runs").mkdir()
+    (tmp_path / "runs" / "index.csv").write_text("a,b\n")
+    assert command() == 2
+    assert "index.csv exists and is not overwritten" in capsys.readouterr().err
+    assert not (tmp_path / "page").exists()
+
+
+def test_names_are_safe_and_unique(tmp_path: Path) -> None:
+    titles = ["/Table 1. A", "Table 1. B", "/etc/passwd", "Größe: 5 %"]
+    losses = ["1%", "2%", "3%"]
+    section = {title: Section(title) for title in titles}
+    runs = [
+        (Run(scenario(loss), "packet", {}), Readers([section[title]]))
+        for title in titles
+        for loss in losses
+    ]
+    # Equal scenarios have one file, in the order of the first section.
+    assert scenario_files.write(runs, tmp_path / "runs") == []
+    names = {path.name for path in (tmp_path / "runs").glob("*.toml")}
+    assert names == {f"table-1-loss-{loss[0]}-percent.toml" for loss in losses}
+    assert {load(tmp_path / "runs" / name) for name in names} == set(map(scenario, losses))
+    other = Run(scenario("4%"), "packet", {})
+    scenario_files.write([(other, Readers([section[titles[3]]]))], tmp_path / "other")
+    assert [path.name for path in (tmp_path / "other").glob("*.toml")] == ["gr-e-5-percent.toml"]
+
+
+@pytest.mark.parametrize("name", PAPERS)
+def test_lightest_runs_of_a_paper_give_the_same_numbers(name: str, tmp_path: Path) -> None:
+    description = importlib.import_module(f"tcpcast_papers.{name.replace('-', '_')}.description")
+    runs = description.PAPER.simulations(description.PAPER.quick, 2, None)
+    for part in description.PAPER.parts:
+        if (wanted := getattr(part, "request", None)) is not None:
+            wanted(runs)
+    lightest = sorted(runs._jobs, key=lambda key: float(runs._jobs[key].weight))[:6]
+    runs._jobs = {key: runs._jobs[key] for key in lightest}
+    runs.simulate()
+    recorded = list(runs.runs())
+    assert scenario_files.write(recorded, tmp_path) == []
+    expected: defaultdict[str, dict[str, str]] = defaultdict(dict)
+    for line in index(tmp_path):
+        expected[line["file"]][line["metric"]] = line["value"]
+    assert expected
+    for run, _ in recorded:
+        name_of_run = {"name": run.scenario.name}
+        written = (load(tmp_path / file, changes=name_of_run) for file in expected)
+        assert run.scenario in written
+    for file, numbers in expected.items():
+        again = load(tmp_path / file)
+        engine = "fixed-point" if "fixed-point" in file else "packet"
+        answer = simulated(again, lambda _: None, engine=engine)
+        for metric, value in numbers.items():
+            assert metric == "" or f"{answer[metric]:.9g}" == value
