@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import textwrap
-from collections import defaultdict
+from collections import Counter, defaultdict
 from typing import TYPE_CHECKING
 
 from tcpcast_papers import PAPERS, claims
@@ -11,8 +11,6 @@ from tcpcast_papers.published import QUICK
 from tcpcast_papers.reproduction import Verdict
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from tcpcast_papers.published import Line
 
 WIDTH = 105
@@ -28,7 +26,7 @@ WITH_CLAIMS = tuple(name for name in PAPERS if of_paper(name))
 
 
 def summary(name: str) -> str:
-    """Return the claims by verdict: first those that do not agree, with their reasons."""
+    """Return the claims that do not agree, with their reasons, and the places of the others."""
     lines = of_paper(name)
     by_verdict = defaultdict(list)
     for line in lines:
@@ -41,7 +39,9 @@ def summary(name: str) -> str:
         for verdict, of in by_verdict.items()
         for line in of
     ]
-    items += [f"- agrees, {place}: {text}." for place, text in _by_place(agreeing).items()]
+    places = Counter(line["place"] for line in agreeing)
+    agreed = "; ".join(f"{place} ({count})" for place, count in places.items())
+    items.append(f"- agrees, with the number of claims per place: {agreed}.")
     wrapped = ("\n".join(textwrap.wrap(item, WIDTH, subsequent_indent="  ")) for item in items)
     return "\n" + textwrap.fill(head, WIDTH) + "\n\n" + "\n".join(wrapped) + "\n\n"
 
@@ -50,10 +50,3 @@ def _reason(line: Line) -> str:
     if line["cause"]:
         return f"Cause: {line['cause']}"
     return f"{line['reason'][:1].upper()}{line['reason'][1:]}"
-
-
-def _by_place(lines: Iterable[Line]) -> dict[str, str]:
-    places: dict[str, list[str]] = defaultdict(list)
-    for line in lines:
-        places[line["place"]].append(line["statement"])
-    return {place: "; ".join(statements) for place, statements in places.items()}
