@@ -81,8 +81,7 @@ class Capture:
         its requests, and the cause. ``service`` in ``connections`` is a row of this table, or -1.
     failed
         One row per failed connection: ``failure`` is ``unanswered`` (SYNs), ``refused``,
-        ``half_open``, ``silent`` or ``reset``. At most 16,384 rows; ``rest`` has the number
-        of all failed connections.
+        ``half_open``, ``silent`` or ``reset``. At most 16,384 rows; ``rest`` counts all of them.
     frames, segments
         Number of frames, and of TCP segments among them.
     connection_count
@@ -93,12 +92,12 @@ class Capture:
         ``bytes``, ``unique_bytes``, ``retransmissions``, ``td``, ``to`` and ``timeouts`` are totals
         of the others. ``empty_connections``, ``empty_directions`` and ``empty_packets`` count those
         without data. ``unanswered``, ``refused``, ``half_open``, ``reset`` and ``silent`` count
-        failed connections as in the table ``failed``; ``reset_without_loss`` counts the reset ones
-        that were reset after a FIN or after all data were acknowledged. ``keep_alives`` counts
-        probes of idle connections, ``keep_alives_unanswered`` those without a response.
-        ``evicted`` counts connections that were evicted because more than ``max_connections`` were
-        active, ``evicted_single`` those among them with only one packet. ``uncaptured`` counts
-        directions whose data were acknowledged but not captured, ``uncaptured_bytes`` their bytes.
+        failed connections as in the table ``failed``; ``reset_without_loss`` counts connections
+        reset after a FIN or after all data were acknowledged. ``keep_alives`` counts probes of
+        idle connections, ``keep_alives_unanswered`` those without a response. ``evicted`` counts
+        connections that were evicted because more than ``max_connections`` were active,
+        ``evicted_single`` those with only one packet. ``uncaptured`` counts directions whose data
+        were acknowledged but not captured, ``uncaptured_bytes`` their bytes.
     warnings
         Warnings to check before use of the results.
     damaged, interrupted
@@ -416,15 +415,14 @@ def trace_document(captures: Iterable[Capture]) -> dict[str, Any]:
 
 def capture_keys(capture: Capture, groups: Table | None = None) -> dict[str, Any]:
     """Return the keys of a capture in the JSON document that precede its tables."""
+    limits = limit_bytes(directions_without_service(capture.connections))
     return {
         "file": capture.file,
         "verdict": capture_verdict(capture, groups),
         "warnings": list(capture.warnings),
         **({"between": list(iter_plain_rows(capture.between))} if capture.between else {}),
         "rest": dict(capture.rest),
-        "limits": list(
-            iter_plain_rows(limit_bytes(directions_without_service(capture.connections)))
-        ),
+        "limits": list(iter_plain_rows(limits)),
     }
 
 

@@ -17,13 +17,13 @@ from typer.main import get_command
 import tcpcast
 from tcpcast import extras, protected_inputs
 from tcpcast.cli import complete
-from tcpcast.cli.build import TopCommands
 from tcpcast.cli.commands import COMMANDS
 from tcpcast.cli.streams import (
     ErrorRecordingStream,
     redirect_to_null_device,
     replace_standard_streams,
 )
+from tcpcast.cli.typer_commands import TopCommands
 from tcpcast.errors import MachineError, TcpcastError
 from tcpcast.interrupts import INTERRUPTED, TOO_EARLY, Interrupts
 

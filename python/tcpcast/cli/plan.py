@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from tcpcast.cli.build import set_signature
 from tcpcast.cli.commands import CONTEXT, PLAN
 from tcpcast.cli.group import Commands
 from tcpcast.cli.options import FILE
@@ -26,6 +25,7 @@ from tcpcast.cli.plan_options import (
     PlanArguments,
 )
 from tcpcast.cli.streams import ignore_broken_pipe
+from tcpcast.cli.typer_commands import set_signature
 from tcpcast.command_option import Option
 from tcpcast.errors import TcpcastError
 

@@ -235,8 +235,8 @@ def solve_from_start(runs: PlanSimulations, goal: SearchGoal, start: float) -> S
 
     Raises
     ------
-    Stopped, NotApplicable
-        As :meth:`Simulations.measure`.
+    SimulationStopped, NotApplicable
+        As :meth:`PlanSimulations.measure`.
     """
     ends = _bracket_target(runs, goal, start)
     return None if ends is None else solve_between(runs, goal, *ends)
@@ -264,8 +264,8 @@ def solve_between(runs: PlanSimulations, goal: SearchGoal, low: float, high: flo
 
     Raises
     ------
-    Stopped, NotApplicable
-        As :meth:`Simulations.measure`.
+    SimulationStopped, NotApplicable
+        As :meth:`PlanSimulations.measure`.
     """
     low, high = _narrow_bracket(runs, goal, low, high)
     if _is_confirmed(runs, goal, low, high):

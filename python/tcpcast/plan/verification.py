@@ -92,7 +92,7 @@ class PlanSimulations:
 
         Raises
         ------
-        Stopped
+        SimulationStopped
             The run was interrupted, or the time limit reached.
         NotApplicable
             The engine does not cover the scenario, or the run has no data for the quantity.

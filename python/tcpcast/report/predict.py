@@ -148,9 +148,8 @@ def path_text(prediction: Prediction, without: Iterable[str] = ()) -> str:
 
 def _leading_first(prediction: Prediction) -> list[Answer]:
     """Return the answers with a rate: the simulation, the leading formula, then the others."""
-    return _order_by_relevance(
-        answers_with_rate(prediction.steady), (SIMULATION, leading_formula(prediction.scenario))
-    )
+    first = (SIMULATION, leading_formula(prediction.scenario))
+    return _order_by_relevance(answers_with_rate(prediction.steady), first)
 
 
 def _times_leading_first(prediction: Prediction) -> list[Answer]:
@@ -168,6 +167,7 @@ def _rate_table(answers: Sequence[Answer], scenario: Scenario) -> Table:
     unit = scale_of_unit("bit/s", _median(goodput))
     absent = Metric(math.nan)
     windows = [answer.metrics.get("w_at_loss_mean_pkts", absent).value for answer in answers]
+    limits = [_limit_name(limit_of_answer(answer, scenario)) for answer in answers]
     return Table(
         [
             Column("model", [answer.engine for answer in answers], right=False),
@@ -181,11 +181,7 @@ def _rate_table(answers: Sequence[Answer], scenario: Scenario) -> Table:
                     for rate, answer in zip(goodput, answers, strict=True)
                 ],
             ),
-            Column(
-                "limited by",
-                [_limit_name(limit_of_answer(a, scenario)) for a in answers],
-                right=False,
-            ),
+            Column("limited by", limits, right=False),
             Column("window\n(pkt)", [_rounded(window) for window in windows]),
         ]
     )
@@ -409,13 +405,9 @@ def _option_text(match: re.Match[str]) -> str:
 
 def _point_columns(predictions: Sequence[Prediction]) -> list[Column]:
     varied = [Column(name, [p.point[name] for p in predictions]) for name in predictions[0].point]
-    leads = [prediction.lead_time for prediction in predictions]
-    limits = [
-        _limit_name(
-            prediction.regime if lead is None else limit_of_answer(lead, prediction.scenario)
-        )
-        for prediction, lead in zip(predictions, leads, strict=True)
-    ]
+    leads = [(p, p.lead_time) for p in predictions]
+    limits = [p.regime if lead is None else limit_of_answer(lead, p.scenario) for p, lead in leads]
+    limits = [_limit_name(limit) for limit in limits]
     return [*varied, Column("limited by", limits, right=False)]
 
 

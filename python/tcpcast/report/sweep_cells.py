@@ -113,7 +113,7 @@ def swept_key(key: str, column: Sequence[Any], kind: str, unit: str) -> SweptKey
     column
         Value of the key in each row of the table.
     kind, unit
-        Kind of the column by :func:`tcpcast.sweeps.table.kind_of_column`, and its unit.
+        Kind of the column by :func:`tcpcast.sweeps.table.get_column_kind`, and its unit.
     """
     values = list(dict.fromkeys(column))
     quantities = all(isinstance(v, int | float) and not isinstance(v, bool) for v in values)

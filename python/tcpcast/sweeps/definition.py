@@ -67,7 +67,7 @@ class FinishedSweep:
 
 
 def make_finished_sweep(definition: Mapping[str, Any], results: SweepResults) -> FinishedSweep:
-    """Return a sweep from the definition of :func:`tcpcast.sweeps.prepare` and its results."""
+    """Return a sweep from the definition of :func:`prepare_sweep` and its results."""
     engines = definition["engines"]
     return FinishedSweep(
         Scenario.from_dict(definition["scenario"]),

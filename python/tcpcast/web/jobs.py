@@ -84,9 +84,9 @@ class Jobs:
 
         Raises
         ------
-        Full
+        TooManyJobs
             The maximum number of jobs is running.
-        Overdue
+        TimeLimitExceeded
             The upload took too long.
         """
         self.check_capacity()
@@ -112,7 +112,7 @@ class Jobs:
 
         Raises
         ------
-        Full
+        TooManyJobs
             The maximum number of jobs is running.
         """
         self.check_capacity()
@@ -129,7 +129,7 @@ class Jobs:
 
         Raises
         ------
-        NoJob
+        UnknownJob
             The job does not exist, or no longer exists.
         """
         if name not in self._jobs:

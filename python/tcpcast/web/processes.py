@@ -77,11 +77,11 @@ class Worker:
 
         Raises
         ------
-        Refused
+        InvalidRequest
             The request is invalid.
-        Overdue
+        TimeLimitExceeded
             The time limit was exceeded.
-        Died
+        WorkerDied
             The process ended without a response.
         """
         try:

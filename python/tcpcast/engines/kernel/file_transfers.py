@@ -130,7 +130,7 @@ def file_tables(
     scenario
         A scenario with files.
     units
-        Units with the counters of :meth:`Files.put`.
+        Units with the counters of :meth:`FinishedFiles.put`.
     runs
         The files of each replication.
     """

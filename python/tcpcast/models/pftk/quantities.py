@@ -32,7 +32,7 @@ def path_values(
     -------
     dict
         ``loss_ratio``, ``t0_rtts`` and ``timeout_time_share``, the arguments of
-        :func:`tcpcast.models.domain.outside`.
+        :func:`tcpcast.models.domain.outside_domain_reason`.
 
     Raises
     ------
