@@ -30,8 +30,7 @@ def test_sweep_runs_no_code_from_current_directory(tmp_path: Path) -> None:
 
 
 SETTINGS = {
-    "changed": b"lines.linewidth: 20\nfigure.facecolor: red\nsvg.fonttype: path\n",
-    "unknown": b"no.such.key: 1\ntext.usetex: perhaps\n",
+    "changed": b"lines.linewidth: 20\nno.such.key: 1\ntext.usetex: perhaps\n",
     "no text": b"\xff\xfe\x00font.size: 3\n",
 }
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from itertools import product
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -134,28 +135,26 @@ def test_cumulative_model_equals_appendix_values_of_algorithm_2() -> None:
     np.testing.assert_allclose(cumulative(10, p, 2 * p), expected, rtol=0, atol=5.1e-4)
 
 
+POINTS = list(product([1, 2, 3, 10, 100], [1e-6, 0.001, 0.03, 0.1, 0.15]))
+
+
 @pytest.mark.parametrize("b", [1, 2, 3.5])
-@pytest.mark.parametrize("p", [1e-6, 0.001, 0.03, 0.1, 0.15])
-@pytest.mark.parametrize("n", [1, 2, 3, 10, 100])
-def test_per_flow_model_equals_transcribed_algorithm(n: int, p: float, b: float) -> None:
-    assert float(per_flow(n, p, b=b)) == pytest.approx(algorithm_1(n, p, b), rel=1e-10)
-    exact = float(per_flow(n, p, b=b, equations=True))
-    assert exact == pytest.approx(equation_29(n, p, b), rel=1e-9)
+def test_per_flow_model_equals_transcribed_algorithm(b: float) -> None:
+    for n, p in POINTS:
+        assert float(per_flow(n, p, b=b)) == pytest.approx(algorithm_1(n, p, b), rel=1e-10), (n, p)
+        exact = float(per_flow(n, p, b=b, equations=True))
+        assert exact == pytest.approx(equation_29(n, p, b), rel=1e-9), (n, p)
 
 
 @pytest.mark.parametrize("b", [1, 2, 3.5])
 @pytest.mark.parametrize("share", [1, 2, 5.5])
-@pytest.mark.parametrize("p", [1e-6, 0.001, 0.03, 0.1, 0.15])
-@pytest.mark.parametrize("n", [1, 2, 3, 10, 100])
-def test_cumulative_model_equals_transcribed_algorithm(
-    n: int, p: float, share: float, b: float
-) -> None:
-    lost = share * p
-    assert float(cumulative(n, p, lost, b=b)) == pytest.approx(
-        algorithm_2(n, p, lost, b), rel=1e-10
-    )
-    exact = float(cumulative(n, p, lost, b=b, equations=True))
-    assert exact == pytest.approx(equation_48(n, p, lost, b), rel=1e-10)
+def test_cumulative_model_equals_transcribed_algorithm(share: float, b: float) -> None:
+    for n, p in POINTS:
+        lost = share * p
+        rate = float(cumulative(n, p, lost, b=b))
+        assert rate == pytest.approx(algorithm_2(n, p, lost, b), rel=1e-10), (n, p)
+        exact = float(cumulative(n, p, lost, b=b, equations=True))
+        assert exact == pytest.approx(equation_48(n, p, lost, b), rel=1e-10), (n, p)
 
 
 def test_algorithm_and_equations_agree_below_5_percent() -> None:
