@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
+from tcpcast.errors import DomainError
 from tcpcast.models.pftk import chain as chain_module
 from tcpcast.models.pftk import closed_form_error, window_chain
 
@@ -54,7 +55,7 @@ def walk(
     p: float,
     b: int,
     window_max: float,
-    losses: Losses,
+    losses: Losses | float,
     after: AfterTimeout,
     *,
     steps: int,
@@ -90,7 +91,8 @@ def walk(
         if losses == "rest-of-round":
             through = np.minimum(rng.geometric(p, len(hit)) - 1, before)
         else:
-            through = rng.binomial(at - 1 - before, 1 - p) + rng.binomial(before, 1 - p)
+            kept = 1 - (p if losses == "independent" else float(losses))
+            through = rng.binomial(at - 1 - before, kept) + rng.binomial(before, kept)
         rounds[hit] += 1
         sent[hit] += before
         delivered[hit] += through
@@ -125,7 +127,7 @@ def long_walk(
     p: float,
     b: int,
     window_max: float,
-    losses: Losses,
+    losses: Losses | float,
     after: AfterTimeout,
     *,
     steps: int,
@@ -152,7 +154,7 @@ def assert_chain_is_walk(
     p: float,
     b: int,
     window_max: float,
-    losses: Losses,
+    losses: Losses | float,
     after: AfterTimeout,
     *,
     own_error: float = OWN_ERROR,
@@ -177,7 +179,7 @@ def assert_chain_is_walk(
     assert abs(exact.timeout_probability - share) < 5 * error + 1e-5
 
 
-SHORT: list[tuple[float, int, float, Losses, AfterTimeout]] = [
+SHORT: list[tuple[float, int, float, Losses | float, AfterTimeout]] = [
     (0.0005, 2, 32, "rest-of-round", "one"),
     (0.005, 1, math.inf, "rest-of-round", "one"),
     (0.02, 2, 12, "rest-of-round", "one"),
@@ -187,14 +189,36 @@ SHORT: list[tuple[float, int, float, Losses, AfterTimeout]] = [
     (0.1, 1, 12, "independent", "one"),
     (0.05, 2, math.inf, "rest-of-round", "slow-start"),
     (0.05, 1, 12, "independent", "half"),
+    (0.02, 2, math.inf, 0.5, "one"),
+    (0.05, 1, 12, 0.15, "one"),
+    (0.05, 2, 32, 0.0, "one"),
 ]
 
 
 @pytest.mark.parametrize(("p", "b", "window_max", "losses", "after"), SHORT)
 def test_chain_equals_random_walk(
-    p: float, b: int, window_max: float, losses: Losses, after: AfterTimeout
+    p: float, b: int, window_max: float, losses: Losses | float, after: AfterTimeout
 ) -> None:
     assert_chain_is_walk(p, b, window_max, losses, after)
+
+
+def test_burstier_loss_lowers_the_rate() -> None:
+    rates = [
+        float(window_chain(loss_probability=0.02, losses=losses).rate_pps(rtt_s=0.1, t0_s=1))
+        for losses in (0.0, "independent", 0.15, 0.5, 1.0)
+    ]
+    assert rates == sorted(rates, reverse=True)
+    independent, equal = (
+        window_chain(loss_probability=0.02, losses=losses).timeout_probability
+        for losses in ("independent", 0.02)
+    )
+    assert independent == equal
+
+
+@pytest.mark.parametrize("losses", [-0.1, 1.1, math.nan])
+def test_later_loss_is_a_probability(losses: float) -> None:
+    with pytest.raises(DomainError, match="from 0 to 1"):
+        window_chain(loss_probability=0.02, losses=losses)
 
 
 @pytest.mark.long
@@ -211,7 +235,7 @@ def test_chain_equals_random_walk(
 @pytest.mark.parametrize("b", [1, 2])
 @pytest.mark.parametrize("p", [0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1])
 def test_chain_equals_random_walk_over_grid(
-    p: float, b: int, window_max: float, losses: Losses, after: AfterTimeout
+    p: float, b: int, window_max: float, losses: Losses | float, after: AfterTimeout
 ) -> None:
     # With many comparisons some would differ by 1 % by chance.
     assert_chain_is_walk(p, b, window_max, losses, after, own_error=0.002)

@@ -81,12 +81,13 @@ def draw_by_flows(
 ) -> None:
     """Draw simulated and predicted rates against n, and the models divided by the simulation."""
     flows = [each.point.flows for each in seen]
-    rates = [each.send_rate_pps for each in seen]
+    rates = np.array([each.send_rate_pps for each in seen])
     axes.plot(flows, rates, linestyle="none", marker="o", color="black", label="simulation")
     for style, model in zip(drawing.styles(), models, strict=False):
         label = f"{model.model}, fed with {model.measure}"
-        axes.plot(flows, [model.rate_pps(each) for each in seen], label=label, **style)
-        ratio_axes.plot(flows, ratios(model, seen), label=label, **style)
+        shares = ratios(model, seen)
+        axes.plot(flows, shares * rates, label=label, **style)
+        ratio_axes.plot(flows, shares, label=label, **style)
     ratio_axes.axhline(1.0, color=drawing.MUTED, linewidth=1.0)
     for panel, label in ((axes, "packets/s, all flows"), (ratio_axes, "model / simulation")):
         panel.set_xlabel("n")

@@ -10,8 +10,8 @@ as in the paper, in integer packets:
   round X, whose window is w, after k packets of that round. One more round ends the period, with
   the k packets released by their ACKs: X + 1 rounds, and Y = alpha + w - 1 packets (2).
 - Further losses: in the paper, the rest of round X, and in the last round all packets from the
-  first loss on ("rest-of-round"); or each packet independently with probability p ("independent").
-  Both are one loss indication.
+  first loss on ("rest-of-round"); or each packet independently, with probability p ("independent")
+  or another one. All are one loss indication.
 - It is a triple duplicate if at least three packets that are sent after the first lost one, in
   round X or in the last round, are delivered. With "rest-of-round" they can only be in the last
   round, which gives (22). Otherwise it is a timeout. (The text has "higher than three", (22) has
@@ -151,7 +151,7 @@ def window_chain(
     loss_probability: float,
     packets_per_ack: int = 2,
     receiver_window_pkts: float = math.inf,
-    losses: Losses = "rest-of-round",
+    losses: Losses | float = "rest-of-round",
     after_timeout: AfterTimeout = "one",
 ) -> WindowChain:
     """Return the stationary distribution of PFTK's window and derived quantities.
@@ -167,7 +167,9 @@ def window_chain(
         W_max in packets, at least 1, rounded down. ``inf`` for unlimited: the window is truncated
         where periods arrive with a probability of at most 1e-12.
     losses
-        ``"rest-of-round"`` as in the paper, or ``"independent"``.
+        ``"rest-of-round"`` as in the paper, or ``"independent"``; or a number from 0 to 1, the
+        loss probability of each packet after the first lost one in its round and the next: 0 for
+        single losses, more than p for bursts.
     after_timeout
         Start of the period after a timeout. ``"one"``: a window of 1, which grows as in any period.
         ``"slow-start"``: a window of 1 with slow start (w/b per round, rounded up) up to half of
@@ -194,10 +196,10 @@ def window_chain(
     """
     p = float(to_loss_ratio_array("loss_probability", loss_probability))
     b = _require_whole_packets_per_ack(packets_per_ack)
-    _require_one_of("losses", losses, get_args(Losses))
+    later = _later_loss(losses, p)
     _require_one_of("after_timeout", after_timeout, get_args(AfterTimeout))
     walk = _PeriodProbabilities.over(_choose_largest_window(p, b, receiver_window_pkts), p, b)
-    timeout = walk.timeout_given_loss(losses)
+    timeout = walk.timeout_given_loss(later)
     reached, slow = walk.stationary(timeout, after_timeout)
 
     lost, last = walk.losses(reached, slow)
@@ -210,7 +212,7 @@ def window_chain(
         round_distribution=visits / rounds,
         rounds=rounds,
         sent_pkts=(1 - p) / p + dot_product(lost, walk.windows),
-        delivered_pkts=(1 - p) / p + dot_product(lost, walk.delivered_after_loss(losses)),
+        delivered_pkts=(1 - p) / p + dot_product(lost, walk.delivered_after_loss(later)),
         timeout_probability=dot_product(lost, timeout),
         loss_probability=p,
     )
@@ -265,20 +267,23 @@ class _PeriodProbabilities:
             slow_through=np.exp(before[np.searchsorted(path, w)] * kept),
         )
 
-    def timeout_given_loss(self, losses: Losses) -> Floats:
-        """Return the probability of a timeout given a first loss in a round of w."""
-        w, p = self.windows.astype(np.float64), self.p
-        if losses == "rest-of-round":
-            return timeout_share(w, np.asarray(p))
-        # At most two of the w - 1 packets after the first loss, in both rounds, are delivered.
-        n, kept = w - 1, 1 - p
-        few = p * p + n * kept * p + n * (n - 1) / 2 * kept * kept
-        return np.asarray(np.where(w <= 3, 1.0, p ** np.maximum(n - 2, 0) * few))
+    def timeout_given_loss(self, later: float | None) -> Floats:
+        """Return the probability of a timeout given a first loss in a round of w.
 
-    def delivered_after_loss(self, losses: Losses) -> Floats:
+        ``later`` is the loss of each packet after the first lost one, or None for all of them.
+        """
+        w = self.windows.astype(np.float64)
+        if later is None:
+            return timeout_share(w, np.asarray(self.p))
+        # At most two of the w - 1 packets after the first loss, in both rounds, are delivered.
+        n, kept = w - 1, 1 - later
+        few = later * later + n * kept * later + n * (n - 1) / 2 * kept * kept
+        return np.asarray(np.where(w <= 3, 1.0, later ** np.maximum(n - 2, 0) * few))
+
+    def delivered_after_loss(self, later: float | None) -> Floats:
         """Return the mean number of packets after the first lost one that are delivered."""
-        if losses == "independent":
-            return np.asarray((self.windows - 1) * (1 - self.p))
+        if later is not None:
+            return np.asarray((self.windows - 1) * (1 - later))
         # (1-p)(1 - (1-p)^k)/p of the k packets of the last round, averaged over A(w, k).
         p = self.p
         return np.asarray((1 - p) / p * (self.lost_in_round - p) / (2 - p))
@@ -377,6 +382,16 @@ def _require_whole_packets_per_ack(packets_per_ack: float) -> int:
             f"packets_per_ack must be a whole number here, not {b!r}: a window lasts for b rounds"
         )
     return int(b)
+
+
+def _later_loss(losses: Losses | float, p: float) -> float | None:
+    """Return the loss of a packet after the first lost one; None for the rest of the round."""
+    if isinstance(losses, str):
+        _require_one_of("losses", losses, get_args(Losses))
+        return p if losses == "independent" else None
+    if not 0 <= losses <= 1:
+        raise DomainError(f"losses must be from 0 to 1, not {losses!r}")
+    return float(losses)
 
 
 def _require_one_of(name: str, value: str, known: tuple[str, ...]) -> None:
