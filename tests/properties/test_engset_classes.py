@@ -93,7 +93,8 @@ def stationary(classes: list[EngsetClass], rates: Callable[[State], list[float]]
     generator -= np.diag(generator.sum(axis=1))
     equations = np.vstack([generator.T, np.ones(len(states))])
     right = np.append(np.zeros(len(states)), 1.0)
-    return np.linalg.lstsq(equations, right, rcond=None)[0].reshape(shape)
+    solution: np.ndarray = np.linalg.lstsq(equations, right, rcond=None)[0]
+    return solution.reshape(shape)
 
 
 def equal_shares(state: State, peaks: list[float]) -> list[float]:

@@ -125,7 +125,9 @@ class ClassesResult:
     def active_probability(self) -> NDArray[np.float64]:
         """Probabilities of the total number of active sources, shape (sum of N_k + 1,)."""
         totals = np.indices(self.log_probability.shape).sum(axis=0)
-        return np.bincount(totals.ravel(), weights=np.exp(self.log_probability).ravel())
+        probability: NDArray[np.float64] = np.exp(self.log_probability)
+        summed = np.bincount(totals.ravel(), weights=probability.ravel())
+        return summed.astype(np.float64)
 
 
 def class_log_probabilities(
@@ -234,7 +236,7 @@ def engset_classes(
         waits_s = [_wait_s(each, sources * bits, off_s + idle_s, rounds) for each in throughputs]
     queue = fmean(waits_s) / delta_s
     on_s = idle_s + rounds * fmean(waits_s)
-    rate_bps = sum(bits / (idle_s + rounds * each) for each in waits_s) / len(waits_s)
+    rate_bps = np.mean([bits / (idle_s + rounds * each) for each in waits_s], axis=0)
     loss = None
     if buffer_pkts is not None:
         loss = load * math.exp(-buffer_pkts * load / queue) if queue > 0 else 0.0
