@@ -18,7 +18,7 @@ from tcpcast_papers.reproduction import Section, Unfinished, Verdict
 from tcpcast_papers.simulations import Simulations
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Iterator
     from pathlib import Path
 
 SampleSizes = TypeVar("SampleSizes")
@@ -185,9 +185,9 @@ class Paper(Generic[SampleSizes, Simulated]):
         interrupted = simulations.interrupted
         for part in self.parts:
             try:
-                made = list(part.sections(simulations, output))
-                simulations.assign(made)
-                result += made
+                for made in _computed_together(part.sections(simulations, output)):
+                    simulations.assign(made)
+                    result += made
             except Unfinished:
                 continue
             except KeyboardInterrupt:
@@ -196,6 +196,14 @@ class Paper(Generic[SampleSizes, Simulated]):
         if interrupted and not result:
             raise KeyboardInterrupt
         return result, interrupted
+
+
+def _computed_together(sections: Iterable[Section]) -> Iterator[list[Section]]:
+    """Yield a list of sections as it is, and those of an iterator one by one."""
+    if isinstance(sections, list):
+        yield sections
+    else:
+        yield from ([section] for section in sections)
 
 
 def accepted(package: str, runs: str) -> tuple[Accepted, ...]:

@@ -18,7 +18,7 @@ from tcpcast_papers.runner import Paper, Part
 from tcpcast_papers.simulations import Readers, Run, Runs, simulated
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
     from tcpcast.answer import Answer
@@ -70,18 +70,30 @@ def request(runs: Runs[None]) -> None:
 
 
 @pytest.fixture
-def command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., int]:
-    """Return a function that reproduces a paper with two runs into ``runs`` of the folder."""
+def made_up(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Callable[[Callable[..., Any]], Paper[Any, Any]]:
+    """Return a function that returns a paper with these sections and two runs."""
     data = tmp_path / "paper_of_two_runs" / "data"
     data.mkdir(parents=True)
     (data.parent / "__init__.py").touch()
     (data / "accepted.csv").write_text("runs,section,row,reason\n")
     monkeypatch.syspath_prepend(tmp_path)
-    paper: Paper[Any, Any] = Paper(
-        "paper_of_two_runs", "A paper", Runs, None, None, (Part(sections, request),), lambda _: []
-    )
-    monkeypatch.setattr("tcpcast.papers.load_reproduction", lambda _: paper.reproduce)
     monkeypatch.chdir(tmp_path)
+
+    def paper(computed: Callable[..., Any]) -> Paper[Any, Any]:
+        parts = (Part(computed, request),)
+        return Paper("paper_of_two_runs", "A paper", Runs, None, None, parts, lambda _: [])
+
+    return paper
+
+
+@pytest.fixture
+def command(
+    made_up: Callable[..., Paper[Any, Any]], monkeypatch: pytest.MonkeyPatch
+) -> Callable[..., int]:
+    """Return a function that reproduces a paper with two runs into ``runs`` of the folder."""
+    monkeypatch.setattr("tcpcast.papers.load_reproduction", lambda _: made_up(sections).reproduce)
 
     def run(*options: str) -> int:
         return main(["reproduce", "engset", "--output", "page", "--scenarios", "runs", *options])
@@ -141,6 +153,27 @@ def test_foreign_index_is_rejected_before_the_simulations(
     assert command() == 2
     assert "index.csv exists and is not overwritten" in capsys.readouterr().err
     assert not (tmp_path / "page").exists()
+
+
+def test_run_belongs_to_the_section_that_reads_it(
+    made_up: Callable[..., Paper[Any, Any]], tmp_path: Path
+) -> None:
+    def one_by_one(runs: Runs[None], _: Path) -> Iterator[Section]:
+        for number, loss in enumerate(LOSSES, 1):
+            yield Section(f"Figure {number}. Twice the rate", ("loss",), [
+                Row((loss,), "bit/s", None, 2 * runs[Bulk(loss)]["goodput_bps"])
+            ])  # fmt: skip
+
+    for computed, expected in (
+        (one_by_one, ["Figure 1", "Figure 2"]),
+        (lambda *given: list(one_by_one(*given)), ["Figure 1; Figure 2"] * 2),
+    ):
+        made_up(computed).reproduce(tmp_path / "page", scenarios=tmp_path / "runs")
+        lines = index(tmp_path / "runs")
+        assert [line["section"] for line in lines] == expected
+        assert {(line["row"], line["own"], line["metric"]) for line in lines} == {
+            ("", "", "send_rate_pps")
+        }
 
 
 def test_names_are_safe_and_unique(tmp_path: Path) -> None:

@@ -173,9 +173,9 @@ def request(runs: Runs) -> None:
         request_counts(runs, points(setting, runs.sample_sizes))
 
 
-def sections(runs: Runs, folder: Path) -> list[Section]:
-    """Return a section for each figure."""
-    return [_section(figure, runs, folder) for figure in FIGURES]
+def sections(runs: Runs, folder: Path) -> Iterator[Section]:
+    """Yield a section for each figure."""
+    yield from (_section(figure, runs, folder) for figure in FIGURES)
 
 
 def _section(figure: Figure, runs: Runs, folder: Path) -> Section:
