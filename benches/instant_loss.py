@@ -40,6 +40,7 @@ READINGS: dict[str, dict[str, Any]] = {
     "B, longest queue, both": {"ties": "latest", "halve_once": False},
     "B, longest queue, halves with fractions": {"whole_halves": False},
     "B, longest queue, growth with every ack": {"growth": "every-ack"},
+    "B, longest queue, retransmission after a timeout": {"retransmit": True},
 }
 """Readings of the rules: keys of :class:`LocalLoop` or of ``tcp.rules.max_plus``."""
 
@@ -47,7 +48,8 @@ READINGS: dict[str, dict[str, Any]] = {
 def reading(sources: int, keys: Mapping[str, Any], length: Length, seed: int) -> Scenario:
     """Build the local loop with this number of sources and one reading of the rules."""
     title = {key: keys[key] for key in ("rule", "drop", "ties") if key in keys}
-    rules = {key: value for key, value in keys.items() if key not in title}
+    # The independent simulation retransmits nothing.
+    rules = {"retransmit": False} | {k: v for k, v in keys.items() if k not in title}
     loop = LocalLoop(sources, **title).scenario(length, {})
     changes = {f"tcp.rules.max_plus.{key}": value for key, value in rules.items()}
     return loop.with_changes({"run.seed": seed, **changes})

@@ -23,14 +23,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Accepted:
-    """A known difference and its reason.
+    """A known difference and its reason, or known differences of several rows.
 
     Parameters
     ----------
     section
         Name of the section (:func:`name`).
     label
-        Label of the row.
+        Label of the row; a cell ``*`` matches any text.
     reason
         Reason in a few words.
     """
@@ -38,6 +38,14 @@ class Accepted:
     section: str
     label: tuple[str, ...]
     reason: str
+
+    def covers(self, title: str, row: Row) -> bool:
+        """Return whether the row of a section with this title is meant."""
+        return (
+            self.section == name(title)
+            and len(self.label) == len(row.label)
+            and all(cell in {"*", text} for cell, text in zip(self.label, row.label, strict=True))
+        )
 
 
 @dataclass(slots=True)
@@ -79,9 +87,9 @@ class Report:
         An unsettled row counts as different. An interrupted reproduction returns none.
         """
         doubtful = {Verdict.DIFFERS, Verdict.UNSETTLED}
-        there = {(name(title), row.label) for title, row in self.rows if row.verdict in doubtful}
+        there = [(title, row) for title, row in self.rows if row.verdict in doubtful]
         listed = () if self.interrupted else self.accepted
-        return [each for each in listed if (each.section, each.label) not in there]
+        return [each for each in listed if not any(each.covers(*at) for at in there)]
 
     @property
     def explained(self) -> list[tuple[str, Row]]:
@@ -90,8 +98,9 @@ class Report:
 
     def reason(self, title: str, row: Row) -> str | None:
         """Return the reason of a known difference; or None for any other row."""
-        place = (name(title), row.label) if row.verdict is Verdict.DIFFERS else None
-        return next((a.reason for a in self.accepted if (a.section, a.label) == place), None)
+        if row.verdict is not Verdict.DIFFERS:
+            return None
+        return next((a.reason for a in self.accepted if a.covers(title, row)), None)
 
     def count(self, verdict: Verdict, *, claims: bool = False) -> int:
         """Return the number of values with a verdict, or of the paper's statements."""

@@ -25,7 +25,12 @@ MAX_RTT_S = BUFFER_PKTS / CAPACITY_PPS + PATH_S
 """Upper limit of the mean round trip by Little's law with a full buffer."""
 
 
-RULES: dict[str, dict[str, Any]] = {"B": {}, "C": RULE_C}
+RULES: dict[str, dict[str, Any]] = {
+    "B": {"retransmit": False},
+    "B, retransmission": {},
+    "C": RULE_C,
+}
+"""Readings of the rules; after a timeout, the independent simulator retransmits nothing."""
 
 
 @cache
@@ -52,6 +57,16 @@ def test_all_rules_give_equal_values_below_the_threshold(sources: int) -> None:
     assert all(answer["loss_ratio"] == 0 and answer["timeouts"] == 0 for answer in answers)
     values = [(answer["connection_rate_bps"], answer["rtt_mean_s"]) for answer in answers]
     assert values[0] == values[1] == values[2]
+
+
+def test_each_timeout_sends_one_packet_more() -> None:
+    plain, answer = (simulate_loop(10_000, rule, "longest") for rule in ("B", "B, retransmission"))
+    for each, timeouts in ((plain, 0.0), (answer, answer["timeout_ratio"])):
+        share = 1 - each["goodput_pps"] / each["send_rate_pps"]
+        # A lost copy is in both ratios.
+        lost = each["loss_ratio"]
+        assert share == pytest.approx(lost + timeouts * (1 - lost), abs=0.002)
+    assert answer["timeout_ratio"] > plain["timeout_ratio"]
 
 
 @pytest.mark.parametrize("rule", ["B", "C"])

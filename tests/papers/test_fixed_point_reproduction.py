@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from report_parts import check_figure, own, section, without_layout
 from tcpcast.answer import Answer, Metric, Status
-from tcpcast_papers.fixed_point import little
+from tcpcast_papers.fixed_point import little, rates
 from tcpcast_papers.fixed_point.description import PAPER
 from tcpcast_papers.fixed_point.distributions import bursts, exceeding
 from tcpcast_papers.fixed_point.formulas import overload_kbit
@@ -38,6 +38,7 @@ from tcpcast_papers.fixed_point.runs import (
     reference_flows,
     request_fixed_points,
 )
+from tcpcast_papers.fixed_point.schemes import over_seeds
 from tcpcast_papers.fixed_point.settings import Ftp, Length, LocalLoop, Noise
 from tcpcast_papers.fixed_point.tables import SPREADS, case_section, loop_job, spread_job
 from tcpcast_papers.fixed_point.validity import relative_error
@@ -59,6 +60,9 @@ SMALL = SampleSizes(
     curve=(2500, 7500, 10_000),
     blocks_pkts=(5, 20),
     traced_s=40.0,
+    seeds=(1, 2),
+    scheme_tables={1: PAGE_SCHEMES, 3: PAGE_SCHEMES},
+    scanned=Length(10.0, 40.0, 1),
 )
 
 TINY = replace(
@@ -69,6 +73,7 @@ TINY = replace(
     fixed_loop=Iterated(Length(4.0, 1.0, 1), steps=2, step_s=1, references=20),
     ftp=Length(250.0, 100.0, 1),
     traced_s=20.0,
+    scanned=Length(2.0, 1.0, 1),
 )
 """Sample sizes of a few seconds per simulation, for tests of the report's structure."""
 
@@ -85,6 +90,14 @@ TITLES = [
     "Validity of the fixed point",
     "Rules that the paper leaves open",
     "The time scale of the noise",
+    "Schemes of Table 1",
+    "Schemes of Table 3",
+    "Rates and losses",
+    "Retransmission after a timeout",
+    "Timer granularity",
+    "Rounding of file sizes",
+    "Load and buffer of the backbone router at 100 %",
+    "Readings of scheme 1",
 ]
 
 
@@ -125,6 +138,19 @@ def test_readings_of_the_rules_are_distinct_scenarios() -> None:
     assert rules.growth == "every-ack"
 
 
+def test_variants_change_one_parameter() -> None:
+    plain = LocalLoop(5000).scenario(SHORT, {}).resolved()
+    changed = LocalLoop(5000, tick_s=0.5, rounding="down", rule="B, no retransmission")
+    resolved = changed.scenario(SHORT, {}).resolved()
+    assert plain["tcp"]["rules"]["max_plus"]["retransmit"] is True
+    assert resolved["tcp"]["rules"]["max_plus"]["retransmit"] is False
+    assert resolved["tcp"]["rto_granularity"] == "500ms"
+    assert resolved["traffic"]["size_rounding"] == "down"
+    backbone = LocalLoop(2500, noise=Noise(92.5), backbone_pkts=17_000).scenario(SHORT, {})
+    assert backbone.network.hops[0].buffer == 17_000
+    assert Noise(92.5).table()["sd"] == "46.25%"
+
+
 def test_spreads_scale_the_deviations_only() -> None:
     scenario = LocalLoop(5000, size_spread=10, think_spread=5).scenario(SHORT, {})
     traffic = scenario.resolved()["traffic"]
@@ -154,6 +180,26 @@ def test_section_6_has_24_flows_at_100_packets_per_second() -> None:
     fifo = Ftp("fifo", 300, "rfc-newreno").scenario(SHORT, {})
     assert fifo.network.bottleneck.queue == "droptail"
     assert fifo.tcp.stack == "rfc-newreno"
+
+
+def test_rates_of_tables_3_to_6_imply_losses_plus_timeouts() -> None:
+    (part,) = rates.sections(Runs(SMALL), Path())
+    wrong = {row.label[1] for row in part.rows if row.verdict is Verdict.INCONSISTENT}
+    assert wrong == {"FPWI-5", "FPWI-10", "NSFS-150"}
+    assert [row.verdict for row in part.rows[8:]] == [Verdict.AGREES] * 16
+    assert "fails in 5" in part.remarks[0]
+    assert rates.contradiction(1, "FPWI-5") == "the send rate implies 2.80 to 3.26 %"
+
+
+def test_means_over_seeds_have_intervals() -> None:
+    answers = [answer(loss_ratio=loss) for loss in (0.04, 0.05, 0.06)]
+    metric = over_seeds("loss", answers, 100)
+    assert metric is not None
+    assert metric.value == pytest.approx(5.0)
+    # Student's t with two degrees of freedom: 4.303 / sqrt(3).
+    assert metric.high == pytest.approx(5.0 + 4.303 / math.sqrt(3), rel=1e-3)
+    assert over_seeds("loss", answers[:1], 100) == Metric(pytest.approx(4.0))
+    assert over_seeds("rtt", answers, 100) is None
 
 
 def answer(**metrics: float) -> Answer:

@@ -153,6 +153,16 @@ def test_listed_difference_that_is_gone_fails(
     assert "! Table 1, loss, 10: known difference is gone (other rules)" in out
 
 
+def test_star_in_a_listed_difference_matches_any_cell(
+    known: Callable[..., None], command: Callable[..., int], capsys: Capture
+) -> None:
+    known("both,Table 1,loss | *,other rules")
+    assert command(paper(table(1, Figure(90.0), Figure(120.0), Figure(100.0)))) == 0
+    assert "2 known differences, no new differences" in capsys.readouterr().out
+    assert command(paper(table(1, Figure(100.0)))) == 1
+    assert "! Table 1, loss, *: known difference is gone" in capsys.readouterr().out
+
+
 def test_json_contains_reasons_and_gone_differences(
     known: Callable[..., None], command: Callable[..., int], capsys: Capture
 ) -> None:

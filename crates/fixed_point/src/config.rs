@@ -19,12 +19,29 @@ pub enum CrossFlowScheme {
     Windows,
 }
 
+/// Time of the next packet of a cross flow in scheme 1.
+///
+/// The report only states that packets are delayed so that the queues of cross flows and reference
+/// flows are equal in distribution.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum QueueRule {
+    /// A random time after the preceding packet was due: delays do not reduce the rate.
+    Delay,
+    /// A random time after the preceding packet: a delay postpones all later packets.
+    Cap,
+    /// As `Cap`, but also at each departure that leaves fewer packets than a drawn number.
+    Fill,
+}
+
 /// Configuration of a fixed point.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct FixedPointConfig {
     /// Behaviour of cross flows.
     pub scheme: CrossFlowScheme,
+    /// Rule of scheme 1.
+    pub queue_rule: QueueRule,
     /// Whether distributions depend on the number of active flows.
     pub conditional: bool,
     /// Number of moments of the distributions, 1 or 2.

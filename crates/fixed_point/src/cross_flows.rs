@@ -1,6 +1,6 @@
 //! Event handlers of cross flows for all schemes.
 
-use crate::config::CrossFlowScheme;
+use crate::config::{CrossFlowScheme, QueueRule};
 use crate::cross_window::NextAction;
 use crate::flow_events::FlowEvent;
 use crate::reference_flows::{count_off_time, data_packet};
@@ -34,7 +34,7 @@ impl<Q: QueueDiscipline> FixedPoint<Q> {
         }
         probes.reference.population.record_birth(now);
         probes.cross.record_transfer_start(now, &mut flow.record, flow.size);
-        (flow.on, flow.accepted) = (true, 0);
+        (flow.on, flow.accepted, flow.clock) = (true, 0, now);
         flow.lost_downstream.clear();
         self.active += 1;
         if self.scheme == CrossFlowScheme::Windows {
@@ -89,7 +89,9 @@ impl<Q: QueueDiscipline> FixedPoint<Q> {
         let (bin, index) = (self.active_flow_bin(), self.cross_index(id));
         let flow = &mut self.cross[index];
         let gap = self.distributions[flow.record.class()].gap.draw(bin, &mut flow.draws);
-        let due = self.now + seconds_to_nanos(gap).max(1);
+        let since = if self.queue_rule == QueueRule::Delay { flow.clock } else { self.now };
+        flow.clock = since + seconds_to_nanos(gap);
+        let due = flow.clock.max(self.now + 1);
         self.schedule_cross_event(id, due);
     }
 
@@ -110,8 +112,9 @@ impl<Q: QueueDiscipline> FixedPoint<Q> {
         let index = self.cross_index(id);
         self.send_cross_packet(id, 0);
         let is_accepted = self.offer_cross_packet(id, 0);
+        let is_copy = self.draws_timeout(index) && self.rules.retransmit;
         let flow = &mut self.cross[index];
-        flow.accepted += u32::from(is_accepted);
+        flow.accepted += u32::from(is_accepted && !is_copy);
         if flow.accepted == flow.size {
             self.finish_cross_file(id, self.now);
         } else {
@@ -194,7 +197,9 @@ impl<Q: QueueDiscipline> FixedPoint<Q> {
         } else {
             self.enter_cross_hops(id, number);
         }
-        self.draw_timeout(index);
+        if self.draws_timeout(index) {
+            self.cross[index].window.on_timeout(self.rules);
+        }
     }
 
     fn enter_cross_hops(&mut self, id: u32, number: u32) {
@@ -277,13 +282,13 @@ impl<Q: QueueDiscipline> FixedPoint<Q> {
     }
 
     /// Draws a timeout with the frequency measured on reference flows.
-    fn draw_timeout(&mut self, index: usize) {
+    fn draws_timeout(&mut self, index: usize) -> bool {
         let flow = &mut self.cross[index];
         let class = flow.record.class();
-        if self.rules.timeout && flow.draws.draw_chance(self.distributions[class].timeouts) {
-            flow.window.on_timeout(self.rules);
-            self.probes.cross.counters.add_to_class(class, ClassCell::Timeouts, 1);
-        }
+        let expires =
+            self.rules.timeout && flow.draws.draw_chance(self.distributions[class].timeouts);
+        self.probes.cross.counters.add_to_class(class, ClassCell::Timeouts, u64::from(expires));
+        expires
     }
 
     fn on_window_loss(&mut self, index: usize, number: u32) {
@@ -321,10 +326,22 @@ impl<Q: QueueDiscipline> FixedPoint<Q> {
         if arrives {
             self.probes.cross.count_delivery(&flow.record, true);
         }
-        if flow.bound.is_some_and(|bound| flow.inside <= bound) {
-            flow.bound = None;
+        if flow.bound.is_some_and(|bound| flow.inside <= bound) || self.is_queue_too_short(index) {
+            self.cross[index].bound = None;
             self.on_cross_arrival(id);
         }
+    }
+
+    /// Whether a flow sends immediately, because its queue is shorter than a random number drawn
+    /// from the measurements on reference flows.
+    fn is_queue_too_short(&mut self, index: usize) -> bool {
+        let bin = self.active_flow_bin();
+        let flow = &mut self.cross[index];
+        let backlog = &self.distributions[flow.record.class()].own_backlog;
+        self.scheme == CrossFlowScheme::Queues
+            && self.queue_rule == QueueRule::Fill
+            && flow.on
+            && backlog.draw(bin, &mut flow.draws).is_some_and(|bound| flow.inside < bound)
     }
 
     /// Handles the eviction of a packet from the shared router.

@@ -190,10 +190,11 @@ impl CrossFlowWindow {
         }
     }
 
-    /// Handles a timeout.
+    /// Handles a timeout. The copy of the packet is one more packet of the file.
     pub(super) fn on_timeout(&mut self, rules: InstantLoss) {
         self.halve_window(rules);
         self.cwnd = 1.0;
+        self.left = self.left.saturating_add(u32::from(rules.retransmit));
     }
 
     fn halve_window(&mut self, rules: InstantLoss) {

@@ -20,6 +20,7 @@ const RULE_B: InstantLoss = InstantLoss {
     whole_halves: true,
     halve_once: false,
     timeout: true,
+    retransmit: true,
 };
 
 fn class(sources: u32, traffic: Traffic) -> ClassConfig {
@@ -146,6 +147,7 @@ const LOSSY: PerSource = PerSource { rate_bps: 2_000_000, buffer: Some(8), cross
 fn fixed_point_config(scheme: CrossFlowScheme, references: u32) -> FixedPointConfig {
     FixedPointConfig {
         scheme,
+        queue_rule: QueueRule::Delay,
         conditional: false,
         moments: 2,
         references: vec![references],

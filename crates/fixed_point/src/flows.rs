@@ -133,6 +133,8 @@ pub(super) struct CrossFlow {
     pub inside: u32,
     /// The next packet waits until `inside` is at most this bound.
     pub bound: Option<u32>,
+    /// Time at which the last packet was due without delays, or the file start.
+    pub clock: Nanos,
     /// Future arrivals at the shared router after per-source hops: times and packet numbers.
     pub arriving: VecDeque<(Nanos, u32)>,
     pub left_after: LastDepartures,
@@ -160,6 +162,7 @@ impl CrossFlow {
             accepted: 0,
             inside: 0,
             bound: None,
+            clock: 0,
             arriving: VecDeque::new(),
             left_after: path.after.state_of_unused_flow(),
             feedback: PendingLossFeedback::default(),

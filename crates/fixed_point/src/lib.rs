@@ -16,7 +16,7 @@ mod router_recursion;
 mod run;
 mod shared_router;
 
-pub use config::{CrossFlowScheme, FixedPointConfig, STEP_CELLS, StepRow};
+pub use config::{CrossFlowScheme, FixedPointConfig, QueueRule, STEP_CELLS, StepRow};
 pub use replications::{FixedPointReplication, fixed_point_replications};
 pub use router_recursion::{LastDepartures, RouterSeries, SingleFlowRouter};
 pub use run::FixedPoint;

@@ -67,6 +67,9 @@ impl<Q: QueueDiscipline> FixedPoint<Q> {
     }
 
     fn send_reference_packets(&mut self, at: Nanos, id: u32, sent: PacketsToSend) {
+        if sent.retransmit != 0 {
+            self.send_reference_packet(at, id, sent.retransmit | COPY);
+        }
         for number in sent.from..sent.from + sent.count {
             self.send_reference_packet(at, id, number);
         }
@@ -204,6 +207,9 @@ impl<Q: QueueDiscipline> FixedPoint<Q> {
                 return;
             }
         };
+        if is_copy(packet.number()) {
+            return;
+        }
         probes.count_delivery(&flow.record, true);
         flow.record.on_data(arrives, true);
         if *blocks {
@@ -266,9 +272,9 @@ impl<Q: QueueDiscipline> FixedPoint<Q> {
         let off_time = draw_off_time(&traffic[class], coupling, id, &mut flow.off_times);
         probes.reference.record_transfer_end(at, &mut flow.record, flow.size);
         probes.reference.population.record_death(*now);
-        distributions[class]
-            .measured_gap
-            .add_to_sum_only(bin, nanos_to_seconds(at - flow.gap_since));
+        // The copy of a packet that timed out may still be in flight.
+        let rest = nanos_to_seconds(at.saturating_sub(flow.gap_since));
+        distributions[class].measured_gap.add_to_sum_only(bin, rest);
         flow.connected = is_persistent(&traffic[class]);
         flow.size = 0;
         count_off_time(&mut probes.reference, class, off_time);
@@ -286,8 +292,16 @@ pub(super) fn count_off_time(probes: &mut Probes, class: usize, off_time: Nanos)
     }
 }
 
+/// Marks the number of the copy of a packet that timed out. The sender ignores its loss.
+pub(super) const COPY: u32 = 1 << 31;
+
+pub(super) fn is_copy(number: u32) -> bool {
+    number & COPY != 0
+}
+
 pub(super) fn data_packet(source: u32, number: u32) -> Packet {
-    Packet::new(source, 1, number, PacketLabel::new(PacketKind::Data, 0))
+    let kind = if is_copy(number) { PacketKind::Retransmission } else { PacketKind::Data };
+    Packet::new(source, 1, number, PacketLabel::new(kind, 0))
 }
 
 pub(super) fn nanos_to_seconds(span: Nanos) -> f64 {

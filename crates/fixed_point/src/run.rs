@@ -1,7 +1,7 @@
 //! Joint simulation of reference flows (max-plus recursion) and cross flows (by scheme) through one
 //! scheduler. Each step updates the distributions of the cross flows; the measurement follows.
 
-use crate::config::{CrossFlowScheme, FixedPointConfig, StepRow};
+use crate::config::{CrossFlowScheme, FixedPointConfig, QueueRule, StepRow};
 use crate::distributions::{ActiveFlowBinning, CrossFlowDistributions};
 use crate::flow_events::{FlowEvent, FlowEventQueue};
 use crate::flow_probes::FlowProbes;
@@ -23,6 +23,7 @@ use tcpcast_sim::{ConservationError, Packet, RunConfig, RunLimit, RunWatch, Stop
 /// One replication of a fixed point.
 pub struct FixedPoint<Q> {
     pub(super) scheme: CrossFlowScheme,
+    pub(super) queue_rule: QueueRule,
     pub(super) binning: ActiveFlowBinning,
     spec: FixedPointConfig,
     pub(super) tcp: TcpConfig,
@@ -74,6 +75,7 @@ impl<Q: QueueDiscipline> FixedPoint<Q> {
         let behind = config.hops_before.len() + 1;
         let mut run = Self {
             scheme: spec.scheme,
+            queue_rule: spec.queue_rule,
             binning: ActiveFlowBinning { conditional: spec.conditional },
             spec: spec.clone(),
             tcp: config.tcp.clone(),

@@ -259,6 +259,7 @@ fn local_loop() -> (RunConfig, RunLimit) {
         whole_halves: true,
         halve_once: false,
         timeout: true,
+        retransmit: false,
     };
     let config = RunConfig {
         seed: argument(4, 1),

@@ -140,6 +140,8 @@ def remarks(
             reason = "no steady state in" if is_observed(answer) else "outside the domain of"
             if answer.kind == "measurement":
                 reason = "this machine was too busy for"
+            elif "convergence" in answer.tables:
+                reason = "no fixed point in"
             yield _note_paragraph(f"{reason} {answer.engine}: shown but not compared", UNTRUSTED)
         yield from (_warning_paragraph(f"{answer.engine}: {text}", UNTRUSTED) for text in outside)
     first, rest = select_warnings(compared, scenario, every=every)

@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 from pydantic import BeforeValidator, Field, StrictBool
 
 from tcpcast.scenario.quantities import PositiveDuration, Ratio, integer_annotation
-from tcpcast.scenario.table import Table
+from tcpcast.scenario.table import Table, choice_validator
 
 SCHEMES = (0, 1, 2)
 
@@ -32,6 +32,15 @@ class FixedPoint(Table):
         description="model of cross flows: 0, independent times between packets; 1, the same with "
         "delays that limit a flow's packets in the shared router; 2, window flow control with "
         "measured service times",
+    )
+    queue_rule: Annotated[
+        Literal["delay", "cap", "fill"],
+        BeforeValidator(choice_validator("rule", ("delay", "cap", "fill"))),
+    ] = Field(
+        default="delay",
+        examples=["fill"],
+        description="scheme 1: a delay of a packet does not delay later ones (delay), delays all "
+        "later ones (cap), or a flow also sends while its queue is below the drawn number (fill)",
     )
     conditional: StrictBool = Field(
         default=False,

@@ -68,6 +68,11 @@ class MaxPlusRules(Table):
             "reduce the window to one packet when the oldest packet in flight is older than the RTO"
         ),
     )
+    retransmit: StrictBool = Field(
+        default=True,
+        examples=[False],
+        description="retransmit the packet that timed out",
+    )
 
 
 class TcpRules(Table):

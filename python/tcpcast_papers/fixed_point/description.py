@@ -9,9 +9,12 @@ from tcpcast_papers.fixed_point import (
     ftp,
     little,
     open_choices,
+    rates,
+    schemes,
     tables,
     threshold,
     validity,
+    variants,
 )
 from tcpcast_papers.fixed_point.published import CITATION
 from tcpcast_papers.fixed_point.runs import QUICK, WHOLE, Runs, SampleSizes
@@ -25,9 +28,9 @@ def _preface(runs: Runs) -> list[str]:
         f"The paper: {CITATION}. It prints seven tables, and plots the rest.",
         "In 2001 it was not feasible to simulate all flows, so its values are for one exact flow "
         "among simplified ones. *Own* is every flow, packet by packet, with the paper's TCP "
-        "and a 95 % interval. Further columns are own fixed points of the same scenario, with the "
-        "paper's schemes 2 and 1. Values in brackets failed their own tests, or are above "
-        "the threshold.",
+        "and a 95 % interval. The sections *Schemes of Table ...* compare own fixed points with "
+        "the tables, with intervals over seeds. Values in brackets failed their own tests, "
+        "or are above the threshold.",
         f"{quick}The page uses {len(runs)} simulations of about {runs.packets / 1e6:,.0f} million "
         "packets.",
         "Tolerances: 5 % for uncongested columns and the levels g; 10 % in Tables 1 and 6; 3 % for "
@@ -45,7 +48,20 @@ PAPER: Paper[SampleSizes, Runs] = Paper(
     simulations=Runs,
     whole=WHOLE,
     quick=QUICK,
-    parts=(ftp, tables, threshold, formulas, distributions, curves, little, validity, open_choices),
+    parts=(
+        ftp,
+        tables,
+        schemes,
+        rates,
+        threshold,
+        formulas,
+        distributions,
+        curves,
+        little,
+        validity,
+        open_choices,
+        variants,
+    ),
     preface=_preface,
     unsettled=BOTH,
 )

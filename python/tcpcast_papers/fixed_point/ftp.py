@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from tcpcast.answer import Answer
 
+from tcpcast_papers.fixed_point import rates
 from tcpcast_papers.fixed_point.measures import Figures, failed, missing
 from tcpcast_papers.fixed_point.published import table
-from tcpcast_papers.fixed_point.runs import Job, fixed_points, request_fixed_points
+from tcpcast_papers.fixed_point.runs import (
+    PAGE_SCHEMES,
+    Job,
+    fixed_points,
+    request_fixed_points,
+)
 from tcpcast_papers.fixed_point.settings import FTP_FLOWS, Ftp
-from tcpcast_papers.fixed_point.tables import SCHEME_COLUMNS, by_scheme
-from tcpcast_papers.reproduction import Section
+from tcpcast_papers.reproduction import Section, Verdict
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
 
     from tcpcast_papers.fixed_point.runs import Runs, SampleSizes
@@ -22,6 +28,7 @@ if TYPE_CHECKING:
 _NOTHING = Answer("packet")
 
 WITHIN = 0.1
+SCHEME_COLUMNS = tuple(f"scheme {scheme}" for scheme in PAGE_SCHEMES)
 NEWRENO = "rfc-newreno"
 
 
@@ -83,12 +90,13 @@ def request(runs: Runs) -> None:
     """Request every column, its other readings and its fixed point."""
     for column in (each for columns in COLUMNS.values() for each in columns):
         for setting in (column.setting, *(other for _, other in column.others)):
-            runs.request(_job(setting, runs.sample_sizes))
+            runs.request(ftp_job(setting, runs.sample_sizes))
         if column.checked:
-            request_fixed_points(runs, _job(column.setting, runs.sample_sizes))
+            request_fixed_points(runs, ftp_job(column.setting, runs.sample_sizes))
 
 
-def _job(setting: Ftp, sample_sizes: SampleSizes) -> Job:
+def ftp_job(setting: Ftp, sample_sizes: SampleSizes) -> Job:
+    """Return the simulation of a setting of Table 1 or 2."""
     return Job(setting, sample_sizes.ftp)
 
 
@@ -113,6 +121,9 @@ def _section(number: int, runs: Runs) -> Section:
                 line.printed(column.name),
                 relative=WITHIN if column.checked else None,
             )
+            wrong = rates.contradiction(number, column.name) if line["quantity"] == "loss" else ""
+            if wrong and column.checked:
+                row = replace(row, judged=Verdict.INCONSISTENT, note=wrong)
             section.rows.append(row)
     answers = [each for f in figures.values() for each in f.others]
     section.remarks = [*_REMARKS, *_MORE[number], *failed(by_scheme(figures)), *missing(*answers)]
@@ -120,13 +131,22 @@ def _section(number: int, runs: Runs) -> Section:
 
 
 def _figures(column: Column, readings: int, runs: Runs) -> Figures:
-    exact = runs[_job(column.setting, runs.sample_sizes)]
+    exact = runs[ftp_job(column.setting, runs.sample_sizes)]
     if not column.checked:
         return Figures(exact, FTP_FLOWS, others=(_NOTHING,) * (len(SCHEME_COLUMNS) + readings))
-    job = _job(column.setting, runs.sample_sizes)
+    job = ftp_job(column.setting, runs.sample_sizes)
     fixed = fixed_points(runs, job).values()
-    others = [runs[_job(setting, runs.sample_sizes)] for _, setting in column.others]
+    others = [runs[ftp_job(setting, runs.sample_sizes)] for _, setting in column.others]
     return Figures(exact, FTP_FLOWS, others=(*fixed, *others))
+
+
+def by_scheme(figures: Mapping[str, Figures]) -> dict[str, dict[str, Answer]]:
+    """Return the fixed points among the further answers, by scheme and by setting."""
+    return {
+        name.capitalize(): {where: each.others[index] for where, each in figures.items()}
+        for index, name in enumerate(SCHEME_COLUMNS)
+        if all(index < len(each.others) for each in figures.values())
+    }
 
 
 _REMARKS = [

@@ -13,12 +13,9 @@ Table 3: 16 replications of each population, rule B, drops from the longest queu
 from __future__ import annotations
 
 from functools import cache
-from typing import TYPE_CHECKING
 
 from tcpcast_papers.published import PublishedTable, printed_table, read_lines
-
-if TYPE_CHECKING:
-    from tcpcast_papers.reproduction import Printed
+from tcpcast_papers.reproduction import Printed
 
 _PACKAGE = "tcpcast_papers.fixed_point"
 
@@ -79,6 +76,16 @@ def table(number: int) -> PublishedTable:
         The paper has no such table.
     """
     return printed_table(_PACKAGE, TABLES, number)
+
+
+def printed_cells(number: int) -> dict[str, dict[str, Printed]]:
+    """Return the cells of a table by quantity and column."""
+    return {
+        line["quantity"]: {
+            column: Printed(text) for column, text in line.cells.items() if column != "quantity"
+        }
+        for line in table(number)
+    }
 
 
 @cache

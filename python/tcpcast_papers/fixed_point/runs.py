@@ -10,6 +10,7 @@ from tcpcast.answer import Metric
 
 from tcpcast_papers import simulations
 from tcpcast_papers.fixed_point.settings import Length, LocalLoop
+from tcpcast_papers.simulations import SEED
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -24,6 +25,13 @@ SCHEMES: dict[str, dict[str, Any]] = {
     for scheme in (2, 1, 0)
 }
 """The schemes of section 5.3, and their variants that use the number of active flows."""
+
+READINGS: dict[str, dict[str, Any]] = {
+    f"1, {rule}, {references}": {"scheme": 1, "queue_rule": rule, "references": references}
+    for rule in ("delay", "cap", "fill")
+    for references in (250, 20)
+}
+"""Readings of scheme 1 with different numbers of reference flows."""
 
 PAGE_SCHEMES = ("2", "1")
 """Two of the paper's schemes, which every table includes."""
@@ -87,6 +95,11 @@ class SampleSizes:
         n of Figure 11.
     traced_s
         Duration of the trace for Figure 7.
+    seeds, scheme_tables
+        Seeds of the fixed points that are compared with the tables, and keys of :data:`SCHEMES`
+        by table.
+    scanned
+        For scans of parameters.
     """
 
     checked: Length
@@ -99,6 +112,9 @@ class SampleSizes:
     curve: tuple[int, ...]
     blocks_pkts: tuple[int, ...]
     traced_s: float
+    seeds: tuple[int, ...]
+    scheme_tables: dict[int, tuple[str, ...]]
+    scanned: Length
 
 
 WHOLE = SampleSizes(
@@ -106,24 +122,37 @@ WHOLE = SampleSizes(
     varied=Length(500.0, 300.0, 2),
     variance=Length(3000.0, 500.0, 4),
     ftp=Length(10_000.0, 500.0, 4),
-    fixed_loop=Iterated(Length(500.0, 100.0, 2), steps=16, step_s=30, references=250),
+    fixed_loop=Iterated(Length(500.0, 100.0, 1), steps=16, step_s=30, references=250),
     fixed_ftp=Iterated(Length(5000.0, 500.0, 4), steps=16, step_s=300, references=2),
     schemes=tuple(SCHEMES),
     curve=(1000, 2500, 4000, 4500, 5000, 5500, 6000, 7500, 9000, 10_000),
     blocks_pkts=(2, 5, 10, 20, 50),
     traced_s=300.0,
+    seeds=(1, 2, 3, 4),
+    scheme_tables={
+        1: tuple(SCHEMES),
+        2: tuple(SCHEMES),
+        3: tuple(SCHEMES),
+        4: ("2",),
+        5: ("2",),
+        6: PAGE_SCHEMES,
+    },
+    scanned=Length(500.0, 200.0, 2),
 )
 QUICK = SampleSizes(
-    checked=Length(150.0, 80.0, 2),
+    checked=Length(120.0, 80.0, 2),
     varied=Length(100.0, 60.0, 1),
-    variance=Length(200.0, 80.0, 2),
+    variance=Length(120.0, 60.0, 2),
     ftp=Length(1000.0, 200.0, 2),
-    fixed_loop=Iterated(Length(150.0, 80.0, 1), steps=10, step_s=10, references=250),
+    fixed_loop=Iterated(Length(100.0, 80.0, 1), steps=8, step_s=10, references=250),
     fixed_ftp=Iterated(Length(1000.0, 200.0, 2), steps=16, step_s=100, references=2),
     schemes=PAGE_SCHEMES,
     curve=(2500, 5000, 6000, 7500, 10_000),
     blocks_pkts=(5, 20),
     traced_s=120.0,
+    seeds=(1, 2),
+    scheme_tables={1: PAGE_SCHEMES, 2: PAGE_SCHEMES, 3: PAGE_SCHEMES},
+    scanned=Length(80.0, 50.0, 1),
 )
 
 
@@ -138,12 +167,15 @@ class Job:
     length
         Length of the run; for a fixed point, including its iterations.
     scheme
-        A key of :data:`SCHEMES`, or "" for every flow.
+        A key of :data:`SCHEMES` or :data:`READINGS`, or "" for every flow.
+    seed
+        Seed of the random numbers.
     """
 
     setting: LocalLoop | Ftp
     length: Length | Iterated
     scheme: str = ""
+    seed: int = SEED
 
     @property
     def weight(self) -> float:
@@ -155,8 +187,9 @@ class Job:
         if isinstance(self.length, Length):
             scenario = self.setting.scenario(self.length, {})
             return simulations.simulated(scenario, progress)
-        table = SCHEMES[self.scheme] | self.length.table()
+        table = self.length.table() | (SCHEMES | READINGS)[self.scheme]
         scenario = self.setting.scenario(self.length.length, {"fixed_point": table})
+        scenario = scenario.with_changes({"run.seed": self.seed})
         return simulations.simulated(scenario, progress, engine="fixed-point")
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from tcpcast.scenario import Scenario
 
+from tcpcast_papers.fixed_point.published import BUFFER_PKTS
 from tcpcast_papers.simulations import SEED
 
 if TYPE_CHECKING:
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
 RULES: dict[str, dict[str, Any]] = {
     "B": {},
     "B, halved each time": {"halve_once": False},
+    "B, no retransmission": {"retransmit": False},
     "C": {"growth": "every-ack", "whole_halves": False, "timeout": False},
 }
 """Readings of the rules that the paper leaves open, as keys of ``tcp.rules.max_plus``.
@@ -22,6 +24,7 @@ RULES: dict[str, dict[str, Any]] = {
 B: no growth with acks of packets sent before the last halving, and no further halving with their
 losses; windows halved in whole packets; timeouts.
 B, halved each time: each loss halves the window.
+B, no retransmission: a timeout sends nothing.
 C: growth with every ack, fractional windows, no timeouts.
 """
 
@@ -70,7 +73,7 @@ class Noise:
         fitted to the RTT of Table 4 at 2500 users, and to nothing else.
     """
 
-    load_percent: int
+    load_percent: float
     bin_s: float = 0.1
 
     def table(self) -> dict[str, Any]:
@@ -78,7 +81,7 @@ class Noise:
         return {
             "hop": "backbone",
             "model": "fgn",
-            "mean": f"{self.load_percent}%",
+            "mean": f"{self.load_percent:g}%",
             "sd": f"{self.load_percent / 2:g}%",
             "hurst": 0.7,
             "bin": f"{self.bin_s:g}s",
@@ -106,6 +109,12 @@ class LocalLoop:
         Standard deviations divided by means (section 9).
     start
         As ``traffic.start``: ``"equilibrium"`` or ``"silent"``.
+    tick_s
+        Timer granularity (``TCPtick``).
+    rounding
+        Rounding of file sizes, as in ``traffic.size_rounding``.
+    backbone_pkts
+        Buffer of the backbone router.
     block_pkts
         n of the first definition of the instantaneous goodput (section 8).
     traced
@@ -120,6 +129,9 @@ class LocalLoop:
     size_spread: int = 1
     think_spread: int = 1
     start: str = "equilibrium"
+    tick_s: float = 0.0
+    rounding: str = "nearest"
+    backbone_pkts: int = BUFFER_PKTS
     block_pkts: int | None = None
     traced: bool = False
 
@@ -141,6 +153,7 @@ class LocalLoop:
             "tcp": {
                 "stack": "max-plus-reno",
                 "receiver_window": 40,
+                "rto_granularity": f"{self.tick_s:g}s",
                 "rules": {"max_plus": RULES[self.rule]},
             },
             "run": length.table(),
@@ -168,7 +181,7 @@ class LocalLoop:
             "name": "backbone",
             "rate": "80mbit",
             "delay": "10ms",
-            "buffer": "10000pkt",
+            "buffer": f"{self.backbone_pkts}pkt",
             "shared": False,
         }
         hops = [backbone, {"name": "loop", **loop}]
@@ -188,6 +201,7 @@ class LocalLoop:
                 "mean": "50pkt",
                 "sd": f"{SIZE_PKTS * self.size_spread}pkt",
             },
+            "size_rounding": self.rounding,
             "connection": "persistent",
             "start": self.start,
         }

@@ -9,8 +9,6 @@ from tcpcast_papers.fixed_point.measures import (
     RTT_CEILING_S,
     SHARES,
     Figures,
-    failed,
-    missing,
 )
 from tcpcast_papers.fixed_point.published import (
     BACKBONE_BUFFER_S,
@@ -21,15 +19,12 @@ from tcpcast_papers.fixed_point.published import (
     independent_values,
     table,
 )
-from tcpcast_papers.fixed_point.runs import PAGE_SCHEMES, Job, fixed_points, request_fixed_points
+from tcpcast_papers.fixed_point.runs import Job
 from tcpcast_papers.fixed_point.settings import NOISES, LocalLoop
 from tcpcast_papers.reproduction import Section
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
     from pathlib import Path
-
-    from tcpcast.answer import Answer
 
     from tcpcast_papers.fixed_point.runs import Runs, SampleSizes
     from tcpcast_papers.reproduction import Row
@@ -37,8 +32,6 @@ if TYPE_CHECKING:
 WITHIN = 0.05
 WITHIN_VARIANCE = 0.1
 WITHIN_APART = 0.03
-
-SCHEME_COLUMNS = tuple(f"scheme {scheme}" for scheme in PAGE_SCHEMES)
 
 SPREADS = {"1-1": (1, 1), "5-1": (5, 1), "5-5": (5, 5), "10-10": (10, 10)}
 """Standard deviations of burst and think time over their means, in the columns of Table 6."""
@@ -68,26 +61,25 @@ def request(runs: Runs) -> None:
     sample_sizes = runs.sample_sizes
     for case in CASES:
         for sources in POPULATIONS:
-            job = loop_job(case, sources, sample_sizes)
-            runs.request(job)
-            request_fixed_points(runs, job, _schemes(case))
+            runs.request(loop_job(case, sources, sample_sizes))
+    for sources in CONGESTED:
+        runs.request(_independent_job(sources, sample_sizes))
     for column in SPREADS:
-        job = spread_job(column, sample_sizes)
-        runs.request(job)
-        request_fixed_points(runs, job)
+        runs.request(spread_job(column, sample_sizes))
         runs.request(spread_job(column, sample_sizes, start="silent"))
+
+
+def _independent_job(sources: int, sample_sizes: SampleSizes) -> Job:
+    """Return a simulation with the rules of the independent one, which retransmits nothing."""
+    job = loop_job(1, sources, sample_sizes)
+    if sources not in CONGESTED:
+        return job
+    return replace(job, setting=LocalLoop(sources, rule="B, no retransmission"))
 
 
 def loop_figures(runs: Runs, case: int, sources: int) -> Figures:
     """Return the answers for a column of Table 3, 4 or 5."""
-    job = loop_job(case, sources, runs.sample_sizes)
-    fixed = fixed_points(runs, job, _schemes(case))
-    return Figures(
-        runs[job],
-        sources,
-        others=tuple(fixed.values()),
-        one_queue=case == 1,
-    )
+    return Figures(runs[loop_job(case, sources, runs.sample_sizes)], sources, one_queue=case == 1)
 
 
 def sections(runs: Runs, _: Path) -> list[Section]:
@@ -99,43 +91,16 @@ def case_section(runs: Runs, case: int) -> Section:
     """Return Table 3, 4 or 5: the local loop in one of its cases."""
     number = CASES[case]
     figures = {sources: loop_figures(runs, case, sources) for sources in POPULATIONS}
-    section = Section(table(number).title, ("quantity", "N"), others=_column_names(case, figures))
+    others = ("independent",) if case == 1 else ()
+    section = Section(table(number).title, ("quantity", "N"), others=others)
     for line in table(number):
         for sources in POPULATIONS:
             row = _loop_row(figures[sources], case, line["quantity"], sources)
             if case == 1:
                 row = _with_independent_value(row, line["quantity"], sources)
-            elif line["quantity"] in {"loss", "send_rate"}:
-                row = replace(row, others=tuple(None for _ in row.others))
-            section.rows.append(row if section.others else replace(row, others=(), withheld=()))
-    section.remarks = [
-        *_REMARKS[case],
-        *failed(by_scheme({f"N = {sources}": each for sources, each in figures.items()})),
-        *missing(*(answer for each in figures.values() for answer in each.others)),
-    ]
+            section.rows.append(row)
+    section.remarks = list(_REMARKS[case])
     return section
-
-
-def _column_names(case: int, figures: Mapping[int, Figures]) -> tuple[str, ...]:
-    """Return the names of further columns, without fixed points if they do not apply."""
-    if case == 1:
-        return (*SCHEME_COLUMNS, "independent")
-    applies = any(a.not_applicable is None for each in figures.values() for a in each.others)
-    return tuple(f"scheme {scheme}" for scheme in _schemes(case)) if applies else ()
-
-
-def _schemes(case: int) -> tuple[str, ...]:
-    """Return the fixed points of a case: only scheme 2 if there is a backbone router."""
-    return PAGE_SCHEMES if case == 1 else PAGE_SCHEMES[:1]
-
-
-def by_scheme(figures: Mapping[str, Figures]) -> dict[str, dict[str, Answer]]:
-    """Return the fixed points among the further answers, by scheme and by setting."""
-    return {
-        name.capitalize(): {where: each.others[index] for where, each in figures.items()}
-        for index, name in enumerate(SCHEME_COLUMNS)
-        if all(index < len(each.others) for each in figures.values())
-    }
 
 
 def _loop_row(figures: Figures, case: int, quantity: str, sources: int) -> Row:
@@ -184,8 +149,7 @@ _REMARKS = {
         "H = 0.7, and rates below 0 are cut. The paper does not state for how long the noise keeps "
         "a rate. 100 ms are fitted to the RTT at 2500 users, which therefore has no verdict; "
         "see the section on the time scale of the noise for other times. Loss includes both "
-        "routers. A fixed point reports losses of the shared router only; its loss and send rate "
-        "are left out.",
+        "routers.",
     ],
     3: [
         "As Table 4, with the backbone router loaded to 100 %, where its effect depends on its "
@@ -199,18 +163,15 @@ _REMARKS = {
 
 
 def _variance(runs: Runs) -> Section:
-    section = Section(
-        table(6).title, ("quantity", "spread"), others=(*SCHEME_COLUMNS, "fresh start")
-    )
+    section = Section(table(6).title, ("quantity", "spread"), others=("fresh start",))
     figures = {}
     for column in SPREADS:
         job = spread_job(column, runs.sample_sizes)
-        fixed = fixed_points(runs, job)
         fresh = runs[spread_job(column, runs.sample_sizes, start="silent")]
         figures[column] = Figures(
             runs[job],
             THRESHOLD,
-            others=(*fixed.values(), fresh),
+            others=(fresh,),
             one_queue=True,
         )
     for line in table(6):
@@ -230,8 +191,6 @@ def _variance(runs: Runs) -> Section:
         "lasts more than 10,000 s. It loses far more than the paper. It shows the direction of the "
         "effect, but not its size, and does not count as an explanation: the start and the "
         "length of the paper's runs are unknown.",
-        *failed(by_scheme(figures)),
-        *missing(*(answer for each in figures.values() for answer in each.others)),
     ]
     return section
 
@@ -241,15 +200,16 @@ def _independent(runs: Runs) -> Section:
     for quantity in ("loss", "timeouts", "rtt", "goodput", *SHARES):
         for sources in POPULATIONS:
             figures = Figures(
-                runs[loop_job(1, sources, runs.sample_sizes)], sources, one_queue=True
+                runs[_independent_job(sources, runs.sample_sizes)], sources, one_queue=True
             )
             printed = independent_values().line_with(quantity=quantity).printed(str(sources))
             row = figures.row(quantity, (str(sources),), printed, relative=WITHIN_APART)
             section.rows.append(_unrounded(row, quantity))
     section.remarks = [
         "Published here are values of an independent simulation of every flow of Table 3 with the "
-        "same rules, 16 replications of each. Its round trips exclude the wait at the source's "
-        "own link, which own RTTs include.",
+        "same rules, except that a timeout retransmits nothing, 16 replications of each. Own "
+        "values are also without retransmissions. The independent round trips exclude the wait at "
+        "the source's own link, which own RTTs include.",
     ]
     return section
 

@@ -140,6 +140,10 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOP: bool> Network<Q, H
         let arrived = self.now - path.answer_to_event;
         self.totals.received += 1;
         self.report_passage(source, TapPlace::Receiver, arrived, &packet);
+        if S::LOSS_FEEDBACK && packet.kind() == PacketKind::Retransmission {
+            // A copy of a packet that the receiver gets, or whose loss the sender detects.
+            return;
+        }
         if source.received != packet.connection() {
             if S::POLLS && path.tcp.has_handshake() {
                 // A late packet of an earlier connection.

@@ -157,6 +157,7 @@ def native_configuration(scenario: Scenario, table: FixedPoint) -> Config:
     """Return the native configuration of a fixed point."""
     return {
         "scheme": str(table.scheme),
+        "queue_rule": table.queue_rule,
         "conditional": table.conditional,
         "moments": table.moments,
         "references": reference_flow_counts(scenario, table),

@@ -19,6 +19,7 @@ const RULES: InstantLoss = InstantLoss {
     whole_halves: true,
     halve_once: false,
     timeout: true,
+    retransmit: true,
 };
 
 fn tcp(instant: InstantLoss) -> TcpConfig {
@@ -153,22 +154,29 @@ fn acks_of_packets_sent_before_halving_grow_window_by_option() {
 }
 
 #[test]
-fn timeout_reduces_window_to_one_without_retransmission() {
+fn timeout_reduces_window_to_one_and_retransmits_timed_packet() {
     let mut bench = Bench::started(100, tcp(RULES));
     assert_eq!(bench.deadline_ms(), 1000, "before the first sample");
     bench.rounds(3);
     assert_eq!(bench.deadline_ms(), 1300, "sent at 300 ms, plus the minimum of one second");
     let sent = bench.sender.on_timer(13 * SECOND / 10, &bench.tcp, &mut bench.log);
     assert_eq!((packet_range(sent), bench.sender.cwnd, bench.sender.ssthresh), (None, 1.0, 4.0));
+    assert_eq!(sent.retransmit, 8);
     assert_eq!(bench.sender.timer_deadline(), NEVER, "packets in flight are not timed again");
     for number in 8..15 {
         assert_eq!(bench.ack(1400, number), None, "more than a window is still outstanding");
     }
     assert_eq!(bench.ack(1400, 15), Some((16, 16)));
     assert_eq!(bench.sender.timer_deadline(), 1400 * SECOND / 1000 + bench.sender.rto.rto());
+    bench.tcp.instant = Some(InstantLoss { retransmit: false, ..RULES });
+    let again = bench.sender.on_timer(bench.sender.timer_deadline(), &bench.tcp, &mut bench.log);
+    assert_eq!(again.retransmit, 0);
     assert!(matches!(
         bench.log.0[..],
-        [TcpEvent::Timeout { number: 8, window: 8, all_sent: false, .. }]
+        [
+            TcpEvent::Timeout { number: 8, window: 8, all_sent: false, .. },
+            TcpEvent::Timeout { number: 16, window: 1, .. },
+        ]
     ));
     let mut never = Bench::started(100, tcp(InstantLoss { timeout: false, ..RULES }));
     never.rounds(3);

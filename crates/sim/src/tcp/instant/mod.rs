@@ -10,6 +10,10 @@
 //! The window grows as in Reno and is halved at a loss. Rules that the reports leave open are
 //! options: [`InstantLoss`]. The timeout follows RFC 6298, with a sample from every
 //! acknowledgement; a restart after an idle time resets the samples together with the window.
+//!
+//! A timeout retransmits the packet that caused it: in Tables 3 to 6 of the report, 1 - goodput /
+//! send rate equals losses plus timeouts. The original is still in flight, so the copy only uses
+//! capacity: it is not delivered again, has no acknowledgement and no loss feedback.
 
 use super::{
     EchoReceiver, IdleRestart, IdleTime, PacketsToSend, RtoEstimator, SendingEnd, TcpConfig,
@@ -41,8 +45,10 @@ pub struct InstantLoss {
     /// Whether the window is halved only for losses of packets sent after the last halving.
     pub halve_once: bool,
     /// Whether there is a timeout: when the oldest outstanding packet is older than the
-    /// retransmission timeout, the window becomes one packet. Nothing is retransmitted.
+    /// retransmission timeout, the window becomes one packet.
     pub timeout: bool,
+    /// Whether a timeout retransmits this packet.
+    pub retransmit: bool,
 }
 
 impl InstantLoss {
@@ -52,6 +58,7 @@ impl InstantLoss {
         whole_halves: false,
         halve_once: false,
         timeout: false,
+        retransmit: false,
     };
 
     /// Window and threshold after a halving. RFC 5681, equation (4), keeps the threshold at two
@@ -143,8 +150,7 @@ impl InstantFeedbackSender {
     /// Removes a packet from the outstanding packets. Returns its send time, or [`None`] if the
     /// packet was not outstanding.
     fn remove_outstanding(&mut self, number: u32) -> Option<Nanos> {
-        let oldest = self.next - self.sent_at.len() as u32;
-        let index = number.checked_sub(oldest)? as usize;
+        let index = number.checked_sub(self.oldest())? as usize;
         let sent_at = self.sent_at.replace_at(index, GONE)?;
         if sent_at == GONE {
             return None;
@@ -159,10 +165,12 @@ impl InstantFeedbackSender {
     /// Sets the timer for the oldest outstanding packet sent since the last expiry.
     fn set_timer(&mut self, now: Nanos, tcp: &TcpConfig) {
         let timed = tcp.instant.is_some_and(|rules| rules.timeout);
-        let oldest = self.next - self.sent_at.len() as u32;
-        let skipped = self.timed_out.saturating_sub(oldest) as usize;
-        let first =
-            if skipped == 0 { self.sent_at.first() } else { self.first_outstanding_from(skipped) };
+        let skipped = self.untimed_packets();
+        let first = if skipped == 0 {
+            self.sent_at.first()
+        } else {
+            self.sent_at.iter_from(skipped).find(|sent_at| **sent_at != GONE)
+        };
         self.deadline = match first {
             // If the timeout has become shorter, the expiry may lie in the past.
             Some(sent_at) if timed => now.max(sent_at + self.rto.rto()),
@@ -170,8 +178,20 @@ impl InstantFeedbackSender {
         };
     }
 
-    fn first_outstanding_from(&self, index: usize) -> Option<&Nanos> {
-        self.sent_at.iter_from(index).find(|sent_at| **sent_at != GONE)
+    fn oldest(&self) -> u32 {
+        self.next - self.sent_at.len() as u32
+    }
+
+    /// Entries of `sent_at` that were sent before the last expiry.
+    fn untimed_packets(&self) -> usize {
+        self.timed_out.saturating_sub(self.oldest()) as usize
+    }
+
+    /// Number of the oldest outstanding packet sent since the last expiry.
+    fn oldest_timed(&self) -> u32 {
+        let skipped = self.untimed_packets();
+        let gone = self.sent_at.iter_from(skipped).take_while(|sent_at| **sent_at == GONE).count();
+        self.oldest() + (skipped + gone) as u32
     }
 
     fn grow_on_ack(&mut self, number: u32, tcp: &TcpConfig, rules: InstantLoss) {
@@ -297,8 +317,9 @@ impl SendingEnd for InstantFeedbackSender {
         probe: &mut impl TcpProbe,
     ) -> PacketsToSend {
         let Some(rules) = tcp.instant else { return PacketsToSend::default() };
+        let number = self.oldest_timed();
         let timeout = TcpEvent::Timeout {
-            number: self.next - self.sent_at.len() as u32,
+            number,
             left: self.size - self.acked - self.out,
             all_sent: self.acked + self.out == self.size,
             window: self.window_packets(tcp),
@@ -311,7 +332,8 @@ impl SendingEnd for InstantFeedbackSender {
         self.halve_on_loss(rules);
         self.cwnd = 1.0;
         self.timed_out = self.next;
-        let sent = self.send_allowed(now, tcp);
+        let mut sent = self.send_allowed(now, tcp);
+        sent.retransmit = if rules.retransmit { number } else { 0 };
         self.publish_window(now, tcp, probe);
         sent
     }

@@ -1,0 +1,82 @@
+"""Send rates, goodputs and losses of the paper's tables, which imply each other."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tcpcast_papers.fixed_point.measures import WORDS
+from tcpcast_papers.fixed_point.published import printed_cells
+from tcpcast_papers.reproduction import Printed, Row, Section, Tolerance, Verdict
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tcpcast_papers.fixed_point.runs import Runs
+
+TABLES = (1, 2, 3, 4, 5, 6)
+
+
+def implied_loss(sent: Printed, delivered: Printed) -> tuple[float, float, float]:
+    """Return 1 - goodput/send rate in %: its value, and its limits with the rounding of both."""
+    values = (
+        (sent.value, delivered.value),
+        (sent.value - sent.half_digit, delivered.value + delivered.half_digit),
+        (sent.value + sent.half_digit, delivered.value - delivered.half_digit),
+    )
+    value, low, high = (100 * (1 - goodput / rate) for rate, goodput in values)
+    return value, low, high
+
+
+def sections(_: Runs, __: Path) -> list[Section]:
+    """Return the shares that the rates imply, next to losses plus timeouts."""
+    section = Section("Rates and losses", ("table", "column"), others=("loss alone",))
+    section.rows = [row for number in TABLES for row in _rows(number)]
+    outside = sum(
+        not low - 0.005 <= alone <= high + 0.005
+        for row in section.rows
+        if row.label[0] not in {"Table 1", "Table 2"}
+        for alone, low, high in [(row.others[0] or 0.0, row.low or 0.0, row.high or 0.0)]
+    )
+    section.remarks = [
+        "Own is 1 - goodput/send rate of the printed values, with the limits that their rounding "
+        "leaves; published is the sum of the printed losses and timeouts. In Tables 3 to 6 the sum "
+        f"agrees in every column, and the loss alone fails in {outside}: each timeout retransmits "
+        "a packet. The losses of FPWI-5, FPWI-10 and NSFS-150 contradict the rates in their "
+        "columns.",
+    ]
+    return [section]
+
+
+def contradiction(number: int, column: str) -> str:
+    """Return how the rates of a column contradict its losses; "" if they do not."""
+    row = _row(number, column)
+    if row.verdict is not Verdict.INCONSISTENT:
+        return ""
+    return f"the send rate implies {row.low:.2f} to {row.high:.2f} %"
+
+
+def _rows(number: int) -> list[Row]:
+    return [_row(number, column) for column in printed_cells(number)["loss"]]
+
+
+def _row(number: int, column: str) -> Row:
+    rates = ("send_rate_each", "goodput_each") if number in {1, 2} else ("send_rate", "goodput")
+    sent, goodput, loss, timeouts = (
+        printed_cells(number)[name][column] for name in (*rates, "loss", "timeouts")
+    )
+    value, low, high = implied_loss(sent, goodput)
+    total = Printed(f"{loss.value + timeouts.value:.2f}")
+    rounding = Tolerance(absolute=max(high - value, value - low) + 2 * loss.half_digit)
+    wrong = not rounding.admits(value, total)
+    return Row(
+        (f"Table {number}", column),
+        WORDS["loss"][1],
+        total,
+        value,
+        low,
+        high,
+        tolerance=rounding,
+        judged=Verdict.INCONSISTENT if wrong else None,
+        note="the rates contradict the loss" * wrong,
+        others=(loss.value,),
+    )

@@ -1,0 +1,134 @@
+"""Parameters and rules that the paper leaves open: the tables' columns after one change each.
+
+A line of ``variants.csv`` is one simulation of a column of Table 3, 4, 5 or 6. Its section compares
+all values of the column. A value that agrees only after a change is marked as fitted, because a
+setting found by trial explains nothing.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from tcpcast_papers.fixed_point.measures import WORDS, agreement, measure
+from tcpcast_papers.fixed_point.published import table
+from tcpcast_papers.fixed_point.runs import WHOLE, Job, fixed_point, reference_flows
+from tcpcast_papers.fixed_point.settings import LocalLoop, Noise
+from tcpcast_papers.fixed_point.tables import SPREADS, THRESHOLD, WITHIN
+from tcpcast_papers.published import QUICK as QUICK_RUNS
+from tcpcast_papers.published import WHOLE as WHOLE_RUNS
+from tcpcast_papers.published import lines_of_runs
+from tcpcast_papers.reproduction import Row, Section
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tcpcast_papers.fixed_point.runs import Runs
+    from tcpcast_papers.published import Line
+
+FITTED = "agrees; fitted"
+
+
+def _lines(runs: Runs) -> tuple[Line, ...]:
+    of = WHOLE_RUNS if runs.sample_sizes == WHOLE else QUICK_RUNS
+    return lines_of_runs("tcpcast_papers.fixed_point", "variants.csv", of)
+
+
+def _job(line: Line, runs: Runs) -> Job:
+    """Return the simulation of a line; an empty cell is the default."""
+    spread = SPREADS.get(line["sources"])
+    setting = LocalLoop(THRESHOLD if spread else int(line["sources"]), rule=line["rule"])
+    if spread:
+        setting = replace(setting, size_spread=spread[0], think_spread=spread[1])
+    if line["tick"]:
+        setting = replace(setting, tick_s=float(line["tick"]))
+    if line["rounding"]:
+        setting = replace(setting, rounding=line["rounding"])
+    if line["load"]:
+        noise = Noise(float(line["load"]))
+        setting = replace(setting, noise=noise, backbone_pkts=int(line["buffer"]))
+    job = Job(setting, runs.sample_sizes.scanned)
+    return fixed_point(job, runs.sample_sizes, line["reading"]) if line["reading"] else job
+
+
+def request(runs: Runs) -> None:
+    """Request every line."""
+    for line in _lines(runs):
+        runs.request(_job(line, runs))
+
+
+def sections(runs: Runs, _: Path) -> list[Section]:
+    """Return one section per parameter."""
+    titles = dict.fromkeys(line["section"] for line in _lines(runs))
+    return [_section(title, runs) for title in titles]
+
+
+def _section(title: str, runs: Runs) -> Section:
+    section = Section(title, ("quantity", "column", "variant"), remarks=[_REMARKS[title]])
+    lines = [line for line in _lines(runs) if line["section"] == title]
+    quantities = dict.fromkeys(each["quantity"] for line in lines for each in table(_table(line)))
+    section.rows = [
+        row for quantity in quantities for line in lines if (row := _row(quantity, line, runs))
+    ]
+    if any(line["load"] for line in lines):
+        section.remarks += _agreeing(section.rows)
+    return section
+
+
+def _table(line: Line) -> int:
+    return int(line["table"])
+
+
+def _row(quantity: str, line: Line, runs: Runs) -> Row | None:
+    job = _job(line, runs)
+    metric = measure(quantity, reference_flows(runs[job]), job.setting.flows)
+    printed = table(_table(line)).line_with(quantity=quantity).printed(line["sources"])
+    if metric is None or printed is None:
+        return None
+    agrees = agreement(quantity, printed, WITHIN).admits(metric.value, printed)
+    note = FITTED if agrees and line["load"] else ""
+    label = (WORDS[quantity][0], line["sources"], line["variant"])
+    return Row.of(label, WORDS[quantity][1], printed, metric, note=note)
+
+
+def _agreeing(rows: list[Row]) -> list[str]:
+    """Return the number of agreeing values for each column and setting, most first."""
+    counts: dict[tuple[str, ...], int] = {}
+    for row in rows:
+        counts[row.label[1:]] = counts.get(row.label[1:], 0) + (row.note == FITTED)
+    of = len({row.label[0] for row in rows})
+    order = sorted(counts.items(), key=lambda item: -item[1])
+    texts = [f"{where} at {users} users {count}" for (users, where), count in order]
+    return [f"Values that agree within {100 * WITHIN:g} %, of {of}: {'; '.join(texts)}."]
+
+
+_SCAN = (
+    "The digit of the backbone router's rate, its buffer and the time scale of its traffic are not "
+    "legible or not stated. This is a scan of load and buffer with a time scale of 100 ms. It is "
+    "fitted: it shows the settings for which the values agree, and explains nothing."
+)
+_REMARKS = {
+    "Retransmission after a timeout": (
+        "In the paper, 1 - goodput/send rate equals losses plus timeouts: see the section on rates "
+        "and losses. A timeout thus retransmits a packet, although the original is not lost. The "
+        "copies fill the buffer further and cause more timeouts."
+    ),
+    "Timer granularity": (
+        "The paper lists TCPtick as a parameter of the protocol, without its value. The timeout is "
+        "srtt + max(TCPtick, 4 rttvar), at least one second."
+    ),
+    "Rounding of file sizes": (
+        "Sizes are drawn from a continuous distribution. Rounding down leaves half a packet less "
+        "per file: fewer packets between restarts, and a lower load."
+    ),
+    "Load and buffer of the backbone router at 80 %": _SCAN,
+    "Load and buffer of the backbone router at 100 %": _SCAN,
+    "Readings of scheme 1": (
+        "Scheme 1 delays the packets of a cross flow so that its queue has the distribution of the "
+        "reference flow's queue. *delay*: a delayed packet does not delay later ones, so the rate "
+        "is unchanged. *cap*: a delay postpones all later packets. *fill*: a flow also sends "
+        "whenever its queue is below a drawn number. Engine and tables use *delay*, because only "
+        "it has losses and timeouts close to the paper's at 7500 users, and depends least on the "
+        "number of reference flows. No reading gives the paper's RTTs."
+    ),
+}
