@@ -151,7 +151,7 @@ def rows_json(table: Any) -> str:
     return "[\n" + ",\n".join(rows) + "\n]"
 
 
-def sweep_json(table: Any, keys: Iterable[str]) -> str:
+def sweep_json(table: Any, keys: Collection[str]) -> str:
     """Return ``{"verdict": ..., "answers": [...]}``, one object per row of a sweep."""
     verdict = json.dumps(table_verdict(table, keys) or None)
     return f'{{"verdict": {verdict},\n"answers": {rows_json(table)}}}'
