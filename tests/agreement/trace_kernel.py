@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def rows(folder: Path) -> Iterator[list[str]]:
-    """Yield the rows of both tables of ``docs/background/captures-method.md``, cell by cell."""
+    """Yield all possible rows of both tables of ``docs/background/captures-method.md``."""
     with (folder / "truth" / "SUMMARY.csv").open(encoding="utf-8", newline="") as content:
         for truth in csv.DictReader(content):
             yield _emulated(folder / truth["capture"], truth)
