@@ -9,7 +9,13 @@ from tcpcast_papers.engset import published
 from tcpcast_papers.engset.readings import stalled_readings
 from tcpcast_papers.engset.sample import interval
 from tcpcast_papers.engset.settings import setting
-from tcpcast_papers.engset.side_by_side import average_rows, interval_rate, phases
+from tcpcast_papers.engset.side_by_side import (
+    at_phase,
+    average_rows,
+    interval_rate,
+    phases,
+    tried_phases,
+)
 from tcpcast_papers.engset.size_distributions import SizeDistribution
 from tcpcast_papers.engset.theory import model
 from tcpcast_papers.reproduction import PRINTED_DIGITS, Row, Section
@@ -39,6 +45,10 @@ def request(runs: Runs) -> None:
         checked=True,
     )
     runs.request((_setting("EP", b) for b in (50, 150, 750)), checked=True)
+    for each in (_setting(distribution, b) for distribution in DISTRIBUTIONS for b in BUFFERS_PKTS):
+        runs.request(
+            (at_phase(each, rtt_ms) for rtt_ms in tried_phases(each)), checked=True, plotted=False
+        )
     runs.request(
         _setting(distribution, b, MODERATE) for distribution in DISTRIBUTIONS for b in BUFFERS_PKTS
     )
@@ -105,7 +115,7 @@ def _table10(runs: Runs) -> Section:
     for line in published.table(10):
         label = (line["distribution"], line["buffer_pkts"])
         each = _setting(line["distribution"], int(line["buffer_pkts"]))
-        section.rows += average_rows(label, line, runs, each, causes=label[0] == "EE(7)")
+        section.rows += average_rows(label, line, runs, each)
         if line["theory_loss_percent"]:
             section.rows += _theory_rows(line, label, each)
     section.remarks = [

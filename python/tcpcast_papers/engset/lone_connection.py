@@ -60,7 +60,9 @@ _SIZES = (53, 54, 106, 107)
 
 def request(runs: Runs) -> None:
     """Request single connections: exponential sizes for the queue, one size for the timeout."""
-    runs.request((setting(_alone_in_queue(window)) for window in (44, 12)), checked=True)
+    runs.request(
+        (setting(_alone_in_queue(window)) for window in (44, 12)), checked=True, plotted=False
+    )
     runs.request((setting(_of_one_size(size)) for size in _SIZES), connections=100)
 
 

@@ -44,7 +44,7 @@ _FEWEST_SENT = 200
 def request(runs: Runs) -> None:
     """Request the setting with high loss, also with a small window and with exponential sizes."""
     runs.request([WIDE, NARROW, EXPONENTIAL], checked=True)
-    runs.request((at_phase(NARROW, rtt_ms) for rtt_ms in PHASES_MS), checked=True)
+    runs.request((at_phase(NARROW, rtt_ms) for rtt_ms in PHASES_MS), checked=True, plotted=False)
 
 
 def sections(runs: Runs, folder: Path) -> list[Section]:
@@ -298,7 +298,7 @@ def _table8(runs: Runs) -> Section:
         if line["low_pkts"]:
             section.rows += _interval_rows(line, sample, causes)
             continue
-        section.rows += average_rows(("all",), line, runs, WIDE, causes=True)
+        section.rows += average_rows(("all",), line, runs, WIDE)
         for name, column, read in (
             ("mean size", "mean_size_pkts", metric("mean_size_pkts")),
             ("mean queue", "queue_seen_pkts", metric("queue_mean_pkts")),

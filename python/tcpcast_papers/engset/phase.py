@@ -60,9 +60,9 @@ def _variants(sizes: SampleSizes) -> dict[str, Setting]:
 
 def request(runs: Runs) -> None:
     """Request Tables 8 and 9 at other phases, and Table 7 with other timeouts."""
-    runs.request(_variants(runs.sample_sizes).values(), checked=True)
+    runs.request(_variants(runs.sample_sizes).values(), checked=True, plotted=False)
     for rtt_ms in {*_scan(runs.sample_sizes), *PHASES_MS}:
-        runs.request((at_phase(each, rtt_ms) for each in _SETTINGS), checked=True)
+        runs.request((at_phase(each, rtt_ms) for each in _SETTINGS), checked=True, plotted=False)
 
 
 def sections(runs: Runs, _: Path) -> list[Section]:

@@ -75,7 +75,7 @@ def request(runs: Runs) -> None:
             for window in windows
             for load in WINDOW_LOADS
         )
-    runs.request(_checked(), checked=True)
+    runs.request(_checked(), checked=True, plotted=False)
 
 
 def _checked() -> Iterator[Setting]:

@@ -76,6 +76,7 @@ class Runs(Simulations[SampleSizes]):
         settings: Iterable[Setting],
         *,
         checked: bool = False,
+        plotted: bool = True,
         connections: int | None = None,
     ) -> None:
         """Request settings; if one is requested twice, it runs once.
@@ -86,14 +87,16 @@ class Runs(Simulations[SampleSizes]):
             Settings to simulate.
         checked
             Whether values of these settings are checked, which requires a :meth:`sample`.
+        plotted
+            Whether the single run of each setting is needed, for plots and plain values.
         connections
             Fixed number of connections, for settings without random variation.
         """
         sizes = self.sample_sizes
         for each in settings:
-            self._jobs[each] = Job(
-                each, connections or max(1, round(each.connections * sizes.drawn))
-            )
+            if plotted:
+                drawn = connections or max(1, round(each.connections * sizes.drawn))
+                self._jobs[each] = Job(each, drawn)
             for seed in self._seeds if checked else ():
                 count = max(1, round(each.connections * sizes.checked))
                 self._jobs[each, seed] = Job(each, count, seed)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -37,20 +38,21 @@ def at_phase(each: Setting, rtt_ms: float) -> Setting:
 
 def phases(runs: Runs, each: Setting) -> Iterator[tuple[str, Sample, Read | None]]:
     """Return the setting at other phases, as causes of :meth:`~.Sample.row`; () without losses."""
-    if each.buffer_pkts in LOSSY_PKTS:
-        for rtt_ms in PHASES_MS:
-            yield (
-                f"the phase of the loop, RTT {rtt_ms:g} ms",
-                runs.sample(at_phase(each, rtt_ms)),
-                None,
-            )
+    for rtt_ms in tried_phases(each):
+        sample = runs.sample(at_phase(each, rtt_ms))
+        yield f"the phase of the loop, RTT {rtt_ms:g} ms", sample, None
 
 
-def average_rows(
-    label: tuple[str, ...], line: Line, runs: Runs, each: Setting, *, causes: bool = False
-) -> list[Row]:
+def tried_phases(each: Setting) -> tuple[float, ...]:
+    """Return the RTTs that are tried as causes for a setting: one for averages over all files."""
+    if each.distribution != "E" and each.buffer_pkts in LOSSY_PKTS:
+        return PHASES_MS
+    return PHASES_MS[:1] if (each.buffer_pkts or math.inf) <= max(LOSSY_PKTS) else ()
+
+
+def average_rows(label: tuple[str, ...], line: Line, runs: Runs, each: Setting) -> list[Row]:
     """Return a row for each average of :data:`MEASURED` that the line prints."""
-    tried = tuple(phases(runs, each)) if causes else ()
+    tried = tuple(phases(runs, each))
     return [
         runs.sample(each).row((*label, name), unit, line.printed(column), read, causes=tried)
         for name, (column, unit, read) in MEASURED.items()

@@ -44,11 +44,10 @@ def _windows() -> Iterator[tuple[Setting, Setting]]:
 
 def request(runs: Runs) -> None:
     """Request the settings and those that they are compared with."""
-    runs.request([WIDE, paced(WIDE), replace(WIDE, max_burst_pkts=BURST_PKTS)], checked=True)
-    for pair in _windows():
-        runs.request(pair, checked=True)
-    for each in _figure13():
-        runs.request([each, paced(each)], checked=True)
+    settings = [WIDE, paced(WIDE), replace(WIDE, max_burst_pkts=BURST_PKTS)]
+    settings += [each for pair in _windows() for each in pair]
+    settings += [each for base in _figure13() for each in (base, paced(base))]
+    runs.request(settings, checked=True, plotted=False)
 
 
 def sections(runs: Runs, _: Path) -> list[Section]:
