@@ -147,7 +147,7 @@ def test_variants_change_one_parameter() -> None:
     assert resolved["tcp"]["rto_granularity"] == "500ms"
     assert resolved["traffic"]["size_rounding"] == "down"
     backbone = LocalLoop(2500, noise=Noise(92.5), backbone_pkts=17_000).scenario(SHORT, {})
-    assert backbone.network.hops[0].buffer == 17_000
+    assert backbone.network.buffer_pkts(backbone.network.hops[0]) == 17_000
     assert Noise(92.5).table()["sd"] == "46.25%"
 
 

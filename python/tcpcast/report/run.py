@@ -141,7 +141,7 @@ def remarks(
             if answer.kind == "measurement":
                 reason = "this machine was too busy for"
             elif "convergence" in answer.tables:
-                reason = "no fixed point in"
+                reason = "failed convergence tests in"
             yield _note_paragraph(f"{reason} {answer.engine}: shown but not compared", UNTRUSTED)
         yield from (_warning_paragraph(f"{answer.engine}: {text}", UNTRUSTED) for text in outside)
     first, rest = select_warnings(compared, scenario, every=every)

@@ -48,7 +48,7 @@ def sections(_: Runs, __: Path) -> list[Section]:
 
 
 def contradiction(number: int, column: str) -> str:
-    """Return how the rates of a column contradict its losses; "" if they do not."""
+    """Return the contradiction of the rates and losses of a column; "" if there is none."""
     row = _row(number, column)
     if row.verdict is not Verdict.INCONSISTENT:
         return ""

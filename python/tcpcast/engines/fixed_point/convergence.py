@@ -239,13 +239,15 @@ class _ClassTests:
                 "passed": passed,
             }
         )
+        differs = f"{what}{self.of} differs by {100 * difference:+.3g} %"
         if math.isnan(difference):
             self.verdict.failed.append(f"{what}{self.of} was not measured")
         elif limit == UNKNOWN:
-            message = f"{what}{self.of} is not known to {100 * WIDEST_BOUND:g} % accuracy"
-            self.verdict.failed.append(message)
+            self.verdict.failed.append(
+                f"{differs}, known only to {100 * WIDEST_BOUND:g} % or worse"
+            )
         elif not passed:
-            self.verdict.failed.append(f"{what}{self.of} differs by {100 * difference:+.3g} %")
+            self.verdict.failed.append(differs)
 
 
 def run_convergence_tests(
