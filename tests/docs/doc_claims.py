@@ -34,11 +34,15 @@ def summary(name: str) -> str:
     counts = ", ".join(f"{verdict.value} {len(of)}" for verdict, of in by_verdict.items())
     head = f"`tcpcast reproduce {name} --quick` measures {len(lines)} claims, by verdict: {counts}."
     agreeing = by_verdict.pop(Verdict.AGREES)
-    items = [
-        f"- **{verdict.value}**, {line['place']}: {line['statement']}. {_reason(line)}."
-        for verdict, of in by_verdict.items()
-        for line in of
-    ]
+    items = []
+    for verdict, of in by_verdict.items():
+        by_reason = defaultdict(list)
+        for line in of:
+            by_reason[line["place"], _reason(line)].append(line["statement"])
+        items += [
+            f"- **{verdict.value}**, {place}: {'; '.join(statements)}. {reason}."
+            for (place, reason), statements in by_reason.items()
+        ]
     places = Counter(line["place"] for line in agreeing)
     agreed = "; ".join(f"{place} ({count})" for place, count in places.items())
     items.append(f"- agrees, with the number of claims per place: {agreed}.")
