@@ -44,7 +44,7 @@ class _File:
     recovered: bool = False
 
     def send(self, packet: int, time_s: float, again: bool) -> None:
-        # Behind a timeout, retransmissions up to the last packet sent before are no recovery.
+        # After a timeout, retransmissions up to the last packet sent before are no recovery.
         if again and packet != self.timed_out and packet > self.resent_up_to:
             self.recovering.add(packet)
             self.recovered = True

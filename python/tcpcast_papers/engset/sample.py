@@ -1,8 +1,8 @@
 """Independent runs of one setting: rows whose tolerance is the paper's own sampling error.
 
-Each value of the paper is from one run. Its sampling error is that of one of our runs of the same
-length, which the scatter of independent runs gives. A value agrees if a run of this length gives it
-with a probability of 99 %; at 95 %, about ten of two hundred cells would differ by chance.
+Each value of the paper is from one run. Its sampling error equals the error of one of our runs of
+the same length, which the scatter of independent runs gives. A value agrees if a run of this length
+gives it with a probability of 99 %; at 95 %, about ten of two hundred cells would differ by chance.
 """
 
 from __future__ import annotations
