@@ -143,8 +143,8 @@ QUICK = SampleSizes(
     checked=Length(120.0, 80.0, 2),
     varied=Length(100.0, 60.0, 1),
     variance=Length(120.0, 60.0, 2),
-    ftp=Length(1000.0, 200.0, 2),
-    fixed_loop=Iterated(Length(100.0, 80.0, 1), steps=8, step_s=10, references=250),
+    ftp=Length(1000.0, 200.0, 1),
+    fixed_loop=Iterated(Length(80.0, 80.0, 1), steps=6, step_s=10, references=250),
     fixed_ftp=Iterated(Length(1000.0, 200.0, 2), steps=16, step_s=100, references=2),
     schemes=PAGE_SCHEMES,
     curve=(2500, 5000, 6000, 7500, 10_000),
@@ -152,7 +152,7 @@ QUICK = SampleSizes(
     traced_s=120.0,
     seeds=(1, 2),
     scheme_tables={1: PAGE_SCHEMES, 2: PAGE_SCHEMES, 3: PAGE_SCHEMES},
-    scanned=Length(80.0, 50.0, 1),
+    scanned=Length(60.0, 40.0, 1),
 )
 
 
