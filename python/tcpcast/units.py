@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 from tcpcast.errors import UnitError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
 
 NUMBER = r"[0-9][0-9_]*(?:\.[0-9]+)?(?:[eE][+-]?[0-9]{1,3})?"
 """An unsigned decimal number, as a regular expression."""
@@ -339,29 +339,6 @@ def digits(value: float, count: int = 4) -> str:
     if math.isfinite(value) and 10**count <= abs(round(value)) < _MAX_IN_FULL:
         return f"{value:,.0f}"
     return f"{value:,.{count}g}"
-
-
-RATE_LADDER = ((1.0, "bit/s"), (1e3, "kbit/s"), (1e6, "Mbit/s"), (1e9, "Gbit/s"))
-TIME_LADDER = ((1e-6, "µs"), (1e-3, "ms"), (1.0, "s"))
-"""Units in which quantities are shown, each with its size."""
-
-
-def rate_text(rate_bps: float) -> str:
-    """Return a rate for a sentence: ``138.7 Mbit/s``."""
-    return "unlimited" if math.isinf(rate_bps) else _in_ladder(rate_bps, RATE_LADDER)
-
-
-def time_text(seconds: float) -> str:
-    """Return a time for a sentence: ``83.7 ms``."""
-    return _in_ladder(seconds, TIME_LADDER)
-
-
-def _in_ladder(value: float, ladder: Sequence[tuple[float, str]]) -> str:
-    """Return a value in the largest unit in which it is at least 1; 0 is in the basic unit."""
-    basic = next(step for step in ladder if step[0] == 1.0)
-    fitting = [step for step in ladder if step[0] <= abs(value) * (1 + 1e-9)]
-    size, unit = fitting[-1] if fitting else ladder[0] if value else basic
-    return f"{digits(value / size)} {unit}"
 
 
 def exact_decimal(number: float) -> Decimal:

@@ -198,7 +198,8 @@ def test_shared_buffer_agrees_with_table_2(drop: str, buffer: str, rtt_s: float)
     answer = bulk_flows(buffer, drop=drop)
     assert answer["rtt_mean_s"] > 1.1 * rtt_s
     assert answer["rtt_mean_s"] < float(buffer.removesuffix("pkt")) / 100 + 0.05
-    assert answer["goodput_pps"] == within(100.0, 1e-3)
+    # Packets that are retransmitted after a timeout use the rest of the capacity.
+    assert answer["goodput_pps"] == within(100.0, 1e-2)
 
 
 NOTE = {

@@ -169,13 +169,13 @@ def test_rate_is_the_minimum_of_a_non_monotonic_curve() -> None:
         plan = plan_rate(few, rate_bps=target)
         assert plan.value < 1.495e6
         (warning,) = (text for text in map(str, plan.warnings) if "miss the target again" in text)
-        assert re.search(r"up to 1\.[5-9]\d*mbit", warning)
+        assert re.search(r"up to 1\.[5-9]\d* Mbit/s", warning)
     plan = plan_rate(few, rate_bps=500e3)
     assert not any("miss the target again" in text for text in map(str, plan.warnings))
 
 
 def test_impossible_targets_are_rejected(monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(DomainError, match="800kbit"):
+    with pytest.raises(DomainError, match="800 kbit/s"):
         plan_users(web(), rate_bps=900e3)
     with pytest.raises(DomainError, match="unlimited bottleneck"):
         plan_rate(web(), rate_bps=5e6)

@@ -181,8 +181,8 @@ def test_rate_above_the_formula_is_simulated(monkeypatch: pytest.MonkeyPatch) ->
     simulator(monkeypatch, distribution)
     plan = plan_rate(load("office-50mbit"), rate_bps=14e6)
     assert plan.simulated == pytest.approx(280e6, rel=0.1)
-    assert any("engset-newreno" in note and "13.7mbit at most" in note for note in plan.notes)
-    with pytest.raises(DomainError, match=r"16mbit is above .*, 15mbit"):
+    assert any("engset-newreno" in note and "13.7 Mbit/s at most" in note for note in plan.notes)
+    with pytest.raises(DomainError, match=r"16 Mbit/s is above .*, 15 Mbit/s"):
         plan_rate(load("office-50mbit"), rate_bps=16e6)
 
 

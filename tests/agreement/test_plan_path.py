@@ -17,8 +17,8 @@ from tcpcast.models.parallel import parallel_throughput
 from tcpcast.models.pftk import throughput
 from tcpcast.plan import Plan, plan_max_loss, plan_streams, verification
 from tcpcast.plan.planned_path import MAX_PACKETS
+from tcpcast.readable_units import rate_text
 from tcpcast.scenario import Scenario, load
-from tcpcast.units import rate_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -134,7 +134,7 @@ def test_access_links_limit_like_windows() -> None:
     slow = path(network__ingress={"rate": "600kbit"})
     plan = plan_streams(slow)
     assert plan.value == math.ceil(100e6 / 600e3)
-    assert "its own link of 600kbit" in plan.recommendation
+    assert "its own link of 600 kbit/s" in plan.recommendation
 
 
 def test_planned_streams_can_be_one() -> None:
@@ -330,7 +330,7 @@ def test_loss_of_the_scenario_is_ignored() -> None:
         ({}, 0.0, "above 0"),
         ({}, math.inf, "finite"),
         ({}, math.nan, "above 0"),
-        ({"tcp__receiver_window": 44}, 50e6, r"44 packets .* 6\.424mbit .* 343 packets .* 8 flows"),
+        ({"tcp__receiver_window": 44}, 50e6, r"44 packets .* 6\.424 Mbit/s .* 343 packets"),
         ({"tcp__receiver_window": 44}, 44 * PAYLOAD_BITS / 0.08, "45 packets"),
         (
             {"tcp__receiver_window": 44, "traffic__flows": 3},

@@ -104,7 +104,7 @@ def test_other_results_are_unchanged() -> None:
     [
         ({"run.report_at": ["2s", "1s"]}, "are not in ascending order"),
         ({"run.report_at": ["1s"]}, '1s is after the end of the run; write duration = "2s"'),
-        ({"tcp.stack": "max-plus-reno"}, "does not reorder packets"),
+        ({"tcp.stack": "max-plus-reno"}, "does not sort packets"),
         ({"traffic.kind": "transfers"}, "only for flows that never end"),
     ],
 )

@@ -231,7 +231,7 @@ def test_large_window_is_noted_above_axis() -> None:
     figure = draw_over_time(made, blank)
     assert figure is not None
     assert figure.axes[0].get_ylim() == pytest.approx((0, 1.25 * 30))
-    assert legend(figure.axes[0])[1] == "receiver window (above, up to 4 MB)"
+    assert legend(figure.axes[0])[1] == "receiver window (above this axis, up to 4 MB)"
 
 
 def test_time_shares_are_split_at_interval_edges() -> None:

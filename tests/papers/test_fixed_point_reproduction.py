@@ -461,8 +461,9 @@ def test_every_flow_obeys_littles_law(measured: Runs) -> None:
         result, distribution = (
             own(part, name, str(sources)) for name in ("measured", "by Little's law")
         )
-        # Within the wait at a source's own link, and the length of the run.
-        assert distribution - 0.02 < result < distribution + 0.025
+        # Within the wait at a source's own link, and the length of the run. Packets that are pushed
+        # out, and those retransmitted after a timeout, have waited, but have no round trip.
+        assert distribution - 0.05 < result < distribution + 0.025
 
 
 @pytest.mark.long

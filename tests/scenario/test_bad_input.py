@@ -316,7 +316,7 @@ def refused(*assignments: str, name: str = "web-10mbit") -> list[str]:
         ),
         (
             "cross=[{model='poisson',mean='1%',bin='1ms'}]",
-            "cross.0.bin: belongs to a hop with shared = false",
+            "cross.0.bin: is only for hops with shared = false",
         ),
         (
             "cross=[{model='poisson',mean='1%',name='a'},{model='poisson',mean='1%',name='a'}]",

@@ -287,7 +287,7 @@ def test_invalid_recording_is_rejected(tmp_path: Any, rows: str, error: str) -> 
         ),
         (
             NOISE | {"mean": "1kbit", "sd": "1bit", "bin": "0.1ms"},
-            r"cross\.0\.bin: so short that 120,000 bins have only one packet; write 2.4ms",
+            r"so short that 120,000 bins contain one packet on average; write 2.4ms",
         ),
         (SOURCES | {"on": "1ns", "off": "1ns"}, r"cross\.0\.on: is so short that a source"),
         (SOURCES | {"sources": 100_000, "on": "10us"}, r"cross\.0\.on: is so short that a source"),

@@ -490,10 +490,7 @@ def _capture_warnings(connections: Table, found: dict[str, Any]) -> list[str]:
         "data may be sent much later than delayed acks",
     )
     lines += _eviction_warnings(found["rest"], found["max_connections"])
-    add(
-        found["without_trail"],
-        "directions without the requested points over time, because there are too many directions",
-    )
+    add(found["without_trail"], "directions without points over time: there are too many")
     add(found["omitted_events"], "events (retransmissions, losses) counted but not listed")
     add(found["omitted_rounds"], "rounds not listed")
     add(found["omitted_requests"], "requests not included, because there are too many")

@@ -106,9 +106,9 @@ def remedies_for_policer(gains: Gains) -> list[Remedy]:
         action = "raise the policed rate, or shape to it at the sender"
         ends.append(
             Remedy(
-                f": losses occur whenever the rate exceeds about {rate(now)} (variation between "
-                f"losses {percent(table['loss_rate_variation'][at])}), without a queue before them "
-                f"({time(queue)})",
+                f": losses occur whenever the rate exceeds about {rate(now)} (it varies by "
+                f"{percent(table['loss_rate_variation'][at])} between losses), with a short queue "
+                f"before them ({time(queue)})",
                 f". Less loss elsewhere does not increase the rate. First {action}, where a queue "
                 "delays packets instead of dropping them.",
                 action,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from tcpcast.units import RATE_LADDER
+from tcpcast.readable_units import RATE_LADDER
 
 if TYPE_CHECKING:
     from tcpcast.captures.table import Table

@@ -290,7 +290,8 @@ def _less_loss_gain(gains: Gains, before: list[str]) -> list[Remedy]:
             end = (
                 f" {'Then' if start else 'First'} {action}, {rate(gained[at])}, and half "
                 f"the RTT {times(min(near[at], most[at]))}; according to "
-                f"{'n times PFTK' if by_n_times[at] else 'algorithm 1'}, {STREAMS} parallel flows "
+                f"{'n times PFTK' if by_n_times[at] else 'the model of parallel flows'}, "
+                f"{STREAMS} parallel flows "
                 f"give {times(min(many[at], most[at]))}"
                 f"{' (limited by the link)' if too_much[at] else ''}."
             )

@@ -341,8 +341,9 @@ REPRODUCE = Command(
 LINK = Command(
     "link",
     "Run a program over an emulated link; print the link's counters.",
-    "COMMAND runs at the near end, 10.0.0.1; default is a shell, and a single word is a shell "
-    "command. The far end is 10.128.0.1. TCPCAST_PEER and TCPCAST_PEER6 contain the address of the "
+    "COMMAND runs at the near end, 10.0.0.1: without COMMAND, a shell; a COMMAND of one word "
+    "is passed to the shell. The far end is 10.128.0.1. TCPCAST_PEER and TCPCAST_PEER6 contain "
+    "the address of the "
     "other end. Needs Linux; only --nat needs root.",
     "tcpcast link --rtt 60ms --rate 20mbit --buffer 100pkt -- ping -c 3 10.128.0.1",
     (

@@ -35,7 +35,7 @@ FORCE = Option("force", "", "Overwrite any existing file.")
 FEED = Option(
     "feed",
     "WHAT",
-    "Source of the inputs of path formulas: 'scenario', or 'measured' by a simulation.",
+    "Where formulas for a path take loss and RTT from: 'scenario', or 'measured' by a simulation.",
     type=Literal["scenario", "measured"],
     default="scenario",
 )

@@ -137,8 +137,8 @@ def describe_domain(formula: str) -> str:
     if one_of:
         all_of.append(f"either {one_of}")
     bounds = " and ".join(part for part in (", ".join(all_of[:-1]), all_of[-1]) if part)
-    error = "" if domain.error is None else f"error within {100 * domain.error:g} %, "
-    return f"{error}up to {bounds}"
+    error = "" if domain.error is None else f"; error within {100 * domain.error:g} %"
+    return f"valid up to {bounds}{error}"
 
 
 def is_in_domain(formula: str, **values: ArrayLike) -> NDArray[np.bool_]:

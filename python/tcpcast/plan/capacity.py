@@ -19,8 +19,8 @@ from tcpcast.plan.population_search import make_file_goodput_target
 from tcpcast.plan.search import SearchGoal, solve_from_start
 from tcpcast.plan.varied_classes import RATE, lowest_mean_rate, select_varied_classes
 from tcpcast.plan.verification import STEP, VERIFY_TRANSFERS, PlanSimulations, verify_by_simulation
+from tcpcast.readable_units import rate_text
 from tcpcast.scenario.traffic import MAX_SOURCES
-from tcpcast.units import rate_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

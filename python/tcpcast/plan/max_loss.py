@@ -30,7 +30,7 @@ from tcpcast.plan.planned_path import (
 )
 from tcpcast.plan.search import SearchGoal, solve_from_start
 from tcpcast.plan.verification import PlanSimulations, verify_by_simulation
-from tcpcast.units import rate_text, time_text
+from tcpcast.readable_units import rate_text, time_text
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

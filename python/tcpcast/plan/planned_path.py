@@ -12,6 +12,7 @@ from tcpcast.engines.registry import CONTROLS, warn_about_varying_path
 from tcpcast.errors import NotApplicable
 from tcpcast.models.parallel import parallel_throughput
 from tcpcast.models.pftk import throughput
+from tcpcast.readable_units import rate_text, time_text
 
 if TYPE_CHECKING:
     from tcpcast.plan.result import Plan
@@ -71,7 +72,7 @@ class PlannedPath:
         """Description of the limit ``window_pkts``."""
         if self.receiver_window_pkts <= self.own_link_pps * self.rtt_s:
             return f"a window of {self.receiver_window_pkts:,.0f} packets"
-        return f"its own link of {units.rate_text(self.own_link_pps * 8 * self.packet_bytes)}"
+        return f"its own link of {rate_text(self.own_link_pps * 8 * self.packet_bytes)}"
 
     def model_inputs(self) -> dict[str, Any]:
         """Return RTT, T0 and b as arguments of the models."""
@@ -95,8 +96,8 @@ class PlannedPath:
         limit = "unlimited" if math.isinf(window) else f"{window:,.0f} packets"
         loss = f"p {percent_text(self.loss_ratio)}, " if with_loss else ""
         return (
-            f"Inputs of the models: {loss}RTT {units.time_text(self.rtt_s)}, T0 "
-            f"{units.time_text(self.t0_s)}, b {self.packets_per_ack}, W_max {limit}; "
+            f"Inputs of the models: {loss}RTT {time_text(self.rtt_s)}, T0 "
+            f"{time_text(self.t0_s)}, b {self.packets_per_ack}, W_max {limit}; "
             f"packets of {self.packet_bytes} B with {self.payload_bytes} B of payload."
         )
 
@@ -196,8 +197,8 @@ def share_of_flows_in_rto(path: PlannedPath, *, flows: int, loss_ratio: float) -
 def warn_about_replaced_algorithm_1(path: PlannedPath, share: float) -> str:
     """Return the warning that algorithm 1 is replaced, with the reason."""
     return (
-        f"algorithm 1 assumes few flows in RTO; here {100 * share:.0f} % of the flows would be "
-        f"(T0 {units.time_text(path.t0_s)}, RTT {units.time_text(path.rtt_s)}), so it "
+        f"algorithm 1 assumes that few flows are in RTO at the same time, but here it predicts "
+        f"{100 * share:.0f} % (T0 {time_text(path.t0_s)}, RTT {time_text(path.rtt_s)}) and "
         "underestimates the rate: n times PFTK is used instead"
     )
 
@@ -232,7 +233,7 @@ def prepare_verification_runs(  # noqa: PLR0913 - the runs, and what limits them
     duration = max(duration, least_s)
     if not can_afford_simulation(plan, duration * total_pps, instead):
         return None
-    length = f"Simulated: {duration:,.0f} s each, without the first {warm_up:,.0f} s."
+    length = f"Each run takes {duration:,.0f} s; its first {warm_up:,.0f} s are not counted."
     return changes_for_runs(path, duration, warm_up), length
 
 

@@ -18,8 +18,8 @@ from tcpcast.plan.planned_path import percent_text
 from tcpcast.plan.search import SearchGoal, SearchResult, solve_between
 from tcpcast.plan.varied_classes import select_varied_classes
 from tcpcast.plan.verification import PlanSimulations
+from tcpcast.readable_units import rate_text
 from tcpcast.scenario.traffic import MAX_SOURCES, OnOff
-from tcpcast.units import rate_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable

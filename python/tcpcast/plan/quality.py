@@ -32,8 +32,8 @@ from tcpcast.plan.verification import (
     undecided_reason,
     verify_by_simulation,
 )
+from tcpcast.readable_units import rate_text
 from tcpcast.scenario.traffic import MAX_SOURCES
-from tcpcast.units import rate_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

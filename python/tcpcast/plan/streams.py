@@ -35,8 +35,8 @@ from tcpcast.plan.planned_path import (
 )
 from tcpcast.plan.search import SearchResult
 from tcpcast.plan.verification import PlanSimulations, verify_by_simulation
+from tcpcast.readable_units import rate_text
 from tcpcast.scenario.traffic import MAX_SOURCES
-from tcpcast.units import rate_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

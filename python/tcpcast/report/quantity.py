@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from tcpcast import units
+from tcpcast import readable_units, units
 from tcpcast.answer import unit_of
 from tcpcast.compare import is_percentage
 from tcpcast.metrics import METRICS
@@ -25,8 +25,8 @@ UNTRUSTED = "†"
 DOUBTED = "!"
 
 _LADDERS: dict[str, tuple[tuple[float, str], ...]] = {
-    "bit/s": units.RATE_LADDER,
-    "s": units.TIME_LADDER,
+    "bit/s": readable_units.RATE_LADDER,
+    "s": readable_units.TIME_LADDER,
 }
 _SHORT = {"packet": "pkt", "packet/s": "pkt/s", "count": "", "1": ""}
 _SYMBOLS = {

@@ -73,7 +73,7 @@ def find_cross_table_errors(scenario: Scenario) -> list[InitErrorDetails]:
             last = scenario.senders - 1
             message = f"there is no flow {flow}; write from 0 to {last}"
             if last < 0:
-                message = f"there is no flow {flow}: transfers come and go; leave it out"
+                message = f"there is no flow {flow}: each transfer is a new flow; leave it out"
             errors.append(make_error_at(message, "probes", "flows", index))
     errors += _find_report_at_errors(scenario)
     errors += _find_mixed_stack_errors(groups)
@@ -110,8 +110,8 @@ def _find_report_at_errors(scenario: Scenario) -> Iterator[InitErrorDetails]:
         yield make_error_at(message, "run", "report_at")
     elif scenario.has_loss_feedback:
         message = (
-            "counts bytes delivered in order, and max-plus-reno does not reorder packets; leave it "
-            'out, or write tcp.stack = "rfc-newreno"'
+            "counts bytes delivered in order, but the receiver of max-plus-reno does not sort "
+            'packets; leave it out, or write tcp.stack = "rfc-newreno"'
         )
         yield make_error_at(message, "run", "report_at")
     elif times[-1] >= (scenario.run.duration_s or math.inf):

@@ -354,7 +354,7 @@ class TraceCross(Cross):
                 [make_error_at("all are 0; write at least one above 0", "bytes")]
             )
         if self.period is None and not self.times[-1] > self.times[0]:
-            message = 'missing, and one time does not define it; write period = "60s"'
+            message = 'missing, and cannot be derived from equal times; write period = "60s"'
             raise make_validation_error([make_error_at(message, "period")])
         if self.period is not None and self.period <= self.times[-1]:
             last = units.format_duration(self.times[-1])

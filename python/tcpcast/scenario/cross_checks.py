@@ -107,7 +107,7 @@ def _find_stream_errors(scenario: Scenario, stream: Cross) -> Iterator[tuple[str
         key = _get_hop_key(scenario.network, place)
         yield stream.share_key or "", f"cross traffic needs a queue; write {key}.rate"
     if place.shared and stream.has_bin and not stream.is_noise:
-        yield "bin", "belongs to a hop with shared = false; leave it out"
+        yield "bin", "is only for hops with shared = false, and this hop is shared; leave it out"
     if not math.isinf(place.link.rate):
         yield from _find_run_cost_errors(stream, place, scenario.network.packet_bytes)
 
@@ -147,7 +147,8 @@ def _find_run_cost_errors(
             longer = units.format_duration(bin_s)
             yield (
                 "bin",
-                f"so short that {units.digits(bins, 3)} bins have only one packet; write {longer}",
+                f"is so short that {units.digits(bins, 3)} bins contain one packet on average; "
+                f"write {longer}",
             )
     elif isinstance(stream, ParetoCross):
         yield from _find_short_period_errors(stream, pps)

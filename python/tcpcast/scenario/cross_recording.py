@@ -60,7 +60,7 @@ def _read_times_and_bytes(rows: Iterable[list[str]], name: str) -> tuple[list[fl
             raise UnitError(f"{name} has more than {MAX_ROWS} rows; write the bytes of each 10 ms")
     if not times:
         raise UnitError(
-            f"{name} contains no rows; write the header time_s,bytes and rows of numbers"
+            f"{name} contains no rows; write the header line time_s,bytes and rows of numbers"
         )
     return times, sizes
 

@@ -170,7 +170,7 @@ def _read_values_and_weights(
             raise UnitError(f"{name} has more than {MAX_VALUES} values; write a histogram")
     if not values:
         raise UnitError(
-            f"{name} contains no values; write the header value and a column of numbers"
+            f"{name} contains no values; write the header line `value`, and one number per line"
         )
     return values, weights
 

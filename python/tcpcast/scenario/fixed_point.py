@@ -29,8 +29,9 @@ class FixedPoint(Table):
     scheme: Annotated[Literal[0, 1, 2], BeforeValidator(_read_scheme)] = Field(
         default=2,
         examples=[2],
-        description="model of cross flows: 0, independent times between packets; 1, the same with "
-        "delays that limit a flow's packets in the shared router; 2, window flow control with "
+        description="model of cross flows: 0, independent times between packets; 1, as 0, but "
+        "packets are delayed so that a flow has fewer of them in the shared router; 2, window "
+        "flow control with "
         "measured service times",
     )
     queue_rule: Annotated[

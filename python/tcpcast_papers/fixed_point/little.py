@@ -60,6 +60,6 @@ def sections(runs: Runs, _: Path) -> list[Section]:
         "divided by its delivery rate, plus the idle path. Measured RTTs exceed this by the wait "
         "at the source's own link, which receives a whole window in a burst: 1.2 ms per packet. In "
         "overload they are slightly below, because packets that are pushed out of the longest "
-        "queue have also waited, but have no round trip.",
+        "queue or retransmitted after a timeout have also waited, but have no round trip.",
     ]
     return [result]

@@ -6,7 +6,7 @@ import math
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
-from tcpcast import units
+from tcpcast import readable_units, units
 from tcpcast.engines.formula.feed import MIN_LOSS, get_specified_loss
 from tcpcast.models.bbr import TOLERATED_LOSS_RATIO
 from tcpcast.models.cubic import DECREASE, cubic_response
@@ -165,7 +165,7 @@ def _too_small_linux_keys_text(sizing: PathRequirements) -> str:
         keys = f"{wmem}, and before Linux {WIDER_SINCE} {rmem}"
     else:
         keys = f"{rmem}, {wmem}"
-    rate = units.rate_text(sizing.default_rate_bps)
+    rate = readable_units.rate_text(sizing.default_rate_bps)
     return f"{keys}; the default tcp_wmem allows about {rate}"
 
 

@@ -25,12 +25,12 @@ from tcpcast.engines.mean_field.scaling import scale_results
 from tcpcast.engines.packet import simulate_with_configuration
 from tcpcast.engines.packet.memory import check_memory
 from tcpcast.errors import NotApplicable, Suggestion
+from tcpcast.readable_units import time_text
 from tcpcast.scenario.aqm import ManagedQueue
 from tcpcast.scenario.cross_checks import find_stream_hop, get_stream_hops
 from tcpcast.scenario.mean_field import MeanField
 from tcpcast.scenario.queue import FairQueue, Red
 from tcpcast.scenario.traffic import OnOff
-from tcpcast.units import time_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

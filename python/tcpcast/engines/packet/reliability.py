@@ -24,10 +24,10 @@ from tcpcast.engines.packet.convergence import (
 from tcpcast.engines.packet.heavy_tails import warn_about_heavy_tails
 from tcpcast.engines.packet.unfinished_transfers import replace_by_lower_bounds
 from tcpcast.metrics import LOSS_INDICATIONS, METRICS
+from tcpcast.readable_units import time_text
 from tcpcast.scenario.modern_tcp import RATE_BASED
 from tcpcast.scenario.queue import FairQueue
 from tcpcast.statistics import MIN_EVENTS, MIN_UNITS, too_short
-from tcpcast.units import time_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

@@ -6,8 +6,8 @@ import math
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from tcpcast import units as written
 from tcpcast.metrics import METRICS
+from tcpcast.readable_units import time_text
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
@@ -79,7 +79,7 @@ def _replace_by_lower_bound(
         return estimate
     share, at_least = unfinished
     bound_s = at_least if METRICS[name].has_lower_bound else None
-    bound = written.time_text(at_least)
+    bound = time_text(at_least)
     warning = (
         f"{UNFINISHED}: {share} had not finished at the end; the mean "
         f"time of all is at least {bound}; make the run longer"

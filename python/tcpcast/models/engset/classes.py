@@ -208,6 +208,11 @@ def engset_classes(
         Buffer of the multiplexing link, including the packet in transmission, at least 1; None:
         unlimited.
 
+    Returns
+    -------
+    ClassesResult
+        Values of the link, and one value per class in the order of ``classes``.
+
     Raises
     ------
     DomainError

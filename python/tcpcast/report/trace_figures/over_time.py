@@ -123,7 +123,7 @@ def _window_axis(window: Floats, peak: float, unit: str) -> tuple[float, str]:
     often = "" if share == 1 else "mostly " if share > 0.5 else "sometimes "
     factor, larger = next(u for u in UNITS if high * _unit_factor(unit) >= u[0] or u[0] == 1)
     shown = f"{three_digits(high * _unit_factor(unit) / factor)} {larger}"
-    return top, f"{label} ({often}above, up to {shown})"
+    return top, f"{label} ({often}above this axis, up to {shown})"
 
 
 def _unit_factor(unit: str) -> float:
