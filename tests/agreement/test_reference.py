@@ -702,7 +702,7 @@ def small_runs(draw: st.DrawFn) -> Numbers:
             "duplicate_threshold": threshold,
             "last_packets_threshold": draw(st.integers(1, threshold)),
             "limited_transmit": draw(st.sampled_from(["off", "each-duplicate", "on-second"])),
-            "max_burst": None,
+            "max_burst": 1 << 20,
             "window_unit": draw(st.sampled_from(["packets", "bytes"])),
             "initial_window": draw(st.sampled_from([1, 2, 4, 10])),
             "initial_ssthresh": window,

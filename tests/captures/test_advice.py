@@ -228,7 +228,9 @@ def test_advice_predicts_half_loss_half_rtt_and_parallel_flows() -> None:
         "receiver_window_pkts": 100.0,
     }
     four, one = (limited_rate_pps(flows=n, **path) for n in (4, 1))
-    (flows_factor,) = re.findall(r"algorithm 1, 4 parallel flows give ([\d.]+) times", text)
+    (flows_factor,) = re.findall(
+        r"the model of parallel flows, 4 parallel flows give ([\d.]+) times", text
+    )
     assert float(flows_factor) == pytest.approx(float(four / one), abs=0.05)
 
 

@@ -299,7 +299,7 @@ def refused(*assignments: str, name: str = "web-10mbit") -> list[str]:
         ("cross=[{model='trace'}]", 'cross.0.file: missing; write file = "cross.csv"'),
         ("cross=[{model='trace',file='none.csv'}]", "cross.0.file: there is no file none.csv"),
         ("cross=[{model='trace',file='a',times=[1]}]", "cross.0.file: both file and times"),
-        ("cross=[{model='trace',times=[0],bytes=[9]}]", "cross.0.period: missing, and one time"),
+        ("cross=[{model='trace',times=[0],bytes=[9]}]", "cross.0.period: missing, and cannot"),
         ("cross=[{model='trace',times=[0,1],bytes=[0,0]}]", "cross.0.bytes: all are 0"),
         ("cross=[{model='trace',times=[0,1],bytes=[9]}]", "cross.0.bytes: 1 sizes for 2 times"),
         (

@@ -19,7 +19,7 @@ PACKAGE = ROOT / "python" / "tcpcast"
 PAPERS = ROOT / "python" / "tcpcast_papers"
 CRATES = ROOT / "crates"
 
-QUESTION = {"errors", "units", "scenario"}
+QUESTION = {"errors", "units", "readable_units", "scenario"}
 ANSWERING = QUESTION | {
     "models",
     "answer",
@@ -42,6 +42,7 @@ MAY_IMPORT = {
     "extras": {"errors"},
     "protected_inputs": {"errors"},
     "units": {"errors"},
+    "readable_units": {"units"},
     "sanitize": set[str](),
     "output": {"errors", "protected_inputs", "sanitize"},
     "scenario": {"errors", "protected_inputs", "metrics", "units"},
@@ -107,6 +108,7 @@ FROM_OUTSIDE = {
     "protected_inputs": set[str](),
     "extras": {"errors"},
     "units": set[str](),
+    "readable_units": set[str](),
     "output": {"matplotlib"},
     "interrupts": set[str](),
     "forkserver": set[str](),

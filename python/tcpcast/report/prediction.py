@@ -402,9 +402,9 @@ def _round_to_three_digits(value: float) -> float:
 def prediction_json(prediction: Prediction) -> dict[str, Any]:
     """Return the JSON of ``run --json`` with additional keys.
 
-    ``verdict`` is the main sentence of :func:`headlines`; ``limited_by`` is the regime of the leading answer (None if no answer is trusted). ``limits``
-    holds the limits by window and link in packets/s, total over all flows (None if unlimited).
-    ``transfer`` is the scenario of the answers with ``completion_time_s``.
+    ``verdict`` is the main sentence. ``limited_by`` is the regime of the leading answer (None if no
+    answer is trusted). ``limits`` holds the limits of all flows by window and link in packets/s
+    (None if unlimited). ``transfer`` is the scenario of the answers with ``completion_time_s``.
     """
     scenario = prediction.scenario
     limits = {"window_pps": window_limit_pps(scenario), "link_pps": link_limit_pps(scenario)}
