@@ -61,7 +61,7 @@ def test_file_takes_precedence_over_packaged_name(
     assert load("web-10mbit.toml").senders == 1
 
 
-def test_path_loads_with_any_file_name(tmp_path: Path) -> None:
+def test_scenario_file_loads_by_path_object_and_by_string(tmp_path: Path) -> None:
     path = written(tmp_path, "\ufeff" + GOOD)
     assert load(path).senders == load(str(path)).senders == 1
 

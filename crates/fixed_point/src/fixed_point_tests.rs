@@ -230,7 +230,7 @@ proptest! {
 
     /// x(i, n) = max(x(i-1, n) + d, x(i, n-1)) + s
     #[test]
-    fn route_agrees_with_recursion(
+    fn router_series_agrees_with_departure_recursion(
         routers in prop::collection::vec((0_u64..100, 0_u64..100), 0..5),
         gaps in prop::collection::vec(0_u64..150, 1..40),
     ) {
@@ -319,7 +319,7 @@ fn replications_support_all_queues_and_report_cross_flows() {
         assert_eq!(runs.advance(until(20), 2, &RunControl::new(2)), StopReason::Done);
         assert!(runs.flush().is_ok());
         for run in runs.created_replications() {
-            assert_eq!((run.step_rows().len(), run.as_replication().records().count()), (3, 4));
+            assert_eq!((run.step_results().len(), run.as_replication().records().count()), (3, 4));
             assert!(
                 run.cross_probes().counters.total_over_classes(ClassCell::Delivered) > 100,
                 "{queue:?}"
@@ -356,7 +356,7 @@ fn packets_are_conserved_for_all_schemes_and_queues() {
                             "{scheme:?}"
                         );
                     }
-                    assert_eq!(run.step_rows().len(), 5);
+                    assert_eq!(run.step_results().len(), 5);
                 }
             }
         }

@@ -21,7 +21,8 @@ impl<Q: QueueDiscipline> FixedPoint<Q> {
             let traffic = &traffic[flow.record.class()];
             flow.size = draw_size(traffic, coupling, id, &mut flow.sizes);
         }
-        let (size, reuse) = (flow.size, flow.connected && flow.sender.has_numbers_left(flow.size));
+        let (size, reuse) =
+            (flow.size, flow.connected && flow.sender.has_packet_numbers_for(flow.size));
         probes.reference.record_transfer_start(at, &mut flow.record, size);
         flow.gap_since = at;
         flow.connected = true;

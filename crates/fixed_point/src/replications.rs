@@ -1,7 +1,8 @@
 //! Replications of a fixed point with any queue discipline.
 
-use crate::config::{FixedPointConfig, StepRow};
+use crate::config::FixedPointConfig;
 use crate::run::FixedPoint;
+use crate::step_results::ClassStepResult;
 use tcpcast_sim::clock::Nanos;
 use tcpcast_sim::probe::{Probes, SourceRecord};
 use tcpcast_sim::queue::{
@@ -20,8 +21,8 @@ pub trait FixedPointReplication: Replication {
     /// Probes of cross flows, as of the last [`Replication::flush`].
     fn cross_probes(&self) -> &Probes;
 
-    /// See [`FixedPoint::step_rows`].
-    fn step_rows(&self) -> Vec<StepRow>;
+    /// See [`FixedPoint::step_results`].
+    fn step_results(&self) -> Vec<ClassStepResult>;
 }
 
 /// Creates `count` replications of a fixed point.
@@ -104,7 +105,7 @@ impl<Q: QueueDiscipline + Send + Sync> FixedPointReplication for FixedPoint<Q> {
         self.cross_probes()
     }
 
-    fn step_rows(&self) -> Vec<StepRow> {
-        self.step_rows()
+    fn step_results(&self) -> Vec<ClassStepResult> {
+        self.step_results()
     }
 }

@@ -1,13 +1,14 @@
 //! Joint simulation of reference flows (max-plus recursion) and cross flows (by scheme) through one
 //! scheduler. Each step updates the distributions of the cross flows; the measurement follows.
 
-use crate::config::{CrossFlowScheme, FixedPointConfig, QueueRule, StepRow};
+use crate::config::{CrossFlowScheme, FixedPointConfig, QueueRule};
 use crate::distributions::{ActiveFlowBinning, CrossFlowDistributions};
 use crate::flow_events::{FlowEvent, FlowEventQueue};
 use crate::flow_probes::FlowProbes;
 use crate::flows::{ClassPath, CrossFlow, ReferenceFlow};
 use crate::per_source_hops::PerSourceHops;
 use crate::shared_router::{RouterOutcome, SharedRouter};
+use crate::step_results::ClassStepResult;
 use tcpcast_sim::clock::{
     NEVER, Nanos, SECOND, Transmitter, constant_rate_transmitter, seconds_to_nanos,
 };
@@ -50,7 +51,7 @@ pub struct FixedPoint<Q> {
     limit: Nanos,
     boundary: Nanos,
     step: u32,
-    rows: Vec<StepRow>,
+    rows: Vec<ClassStepResult>,
     pub(super) probes: FlowProbes,
     pub(super) router_counters: RouterCounters,
 }
@@ -292,7 +293,7 @@ impl<Q: QueueDiscipline> FixedPoint<Q> {
     /// initial values have no influence. In the second half, the distributions average over all
     /// steps to reduce the variance.
     fn end_step(&mut self) {
-        let rows: Vec<StepRow> = self.current_rows().collect();
+        let rows: Vec<ClassStepResult> = self.current_results().collect();
         self.rows.extend(rows);
         self.step += 1;
         let kept = if 2 * self.step > self.spec.steps { 1.0 } else { 0.0 };
@@ -306,11 +307,11 @@ impl<Q: QueueDiscipline> FixedPoint<Q> {
     }
 
     /// Results of the current step for a class.
-    fn current_row(&self, class: usize) -> StepRow {
+    fn current_class_result(&self, class: usize) -> ClassStepResult {
         let distributions = &self.distributions[class];
         let reference = ClassStats::of_class(&self.probes.reference, class);
         let cross = ClassStats::of_class(&self.probes.cross, class);
-        StepRow {
+        ClassStepResult {
             step: self.step + 1,
             class: class as u32,
             rate: reference.rate,
@@ -328,8 +329,8 @@ impl<Q: QueueDiscipline> FixedPoint<Q> {
         }
     }
 
-    fn current_rows(&self) -> impl Iterator<Item = StepRow> {
-        (0..self.distributions.len()).map(|class| self.current_row(class))
+    fn current_results(&self) -> impl Iterator<Item = ClassStepResult> {
+        (0..self.distributions.len()).map(|class| self.current_class_result(class))
     }
 
     fn flush_queue(&mut self) {
@@ -371,8 +372,8 @@ impl<Q: QueueDiscipline> FixedPoint<Q> {
 
     /// Results per step and class; the last step is the current step or the measurement.
     #[must_use]
-    pub fn step_rows(&self) -> Vec<StepRow> {
-        self.rows.iter().copied().chain(self.current_rows()).collect()
+    pub fn step_results(&self) -> Vec<ClassStepResult> {
+        self.rows.iter().copied().chain(self.current_results()).collect()
     }
 
     /// Probes of reference flows, as of the last update.

@@ -19,7 +19,7 @@ use std::io::BufWriter;
 use std::path::PathBuf;
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
-use tcpcast_fixed_point::{FixedPointConfig, FixedPointReplication, STEP_CELLS, StepRow};
+use tcpcast_fixed_point::{ClassStepResult, FixedPointConfig, FixedPointReplication, STEP_CELLS};
 use tcpcast_sim::probe::{
     BUCKETS_PER_OCTAVE, CLASS_CELLS, GoodputCount, LINK_CELLS, LogHistogram, OCTAVES, PIECES,
     RATE_UNITS, ReplicationTotals, SIZE_CELLS, SequenceEvent, StreamCounters, TIMEOUT_KINDS,
@@ -167,8 +167,8 @@ impl Simulation {
     /// `STEP_CELLS`.
     fn steps<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyArray2<f64>>>> {
         let cells = |run: &dyn FixedPointReplication| {
-            let rows = run.step_rows();
-            let cells: Vec<f64> = rows.iter().flat_map(StepRow::to_cells).collect();
+            let rows = run.step_results();
+            let cells: Vec<f64> = rows.iter().flat_map(ClassStepResult::to_cells).collect();
             PyArray1::from_slice(py, &cells).reshape([rows.len(), STEP_CELLS.len()])
         };
         self.runs.fixed_points().into_iter().map(cells).collect()

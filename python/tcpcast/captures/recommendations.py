@@ -59,10 +59,11 @@ MAX_MIN_RTO_S = 3.0
 
 
 class Remedy(NamedTuple):
-    """The advice on a direction after the name of its limit: the evidence, and the other sentences.
+    """Advice on a direction; the caller writes the name of the limit before it.
 
-    ``action`` is a clause of them: what to change first, or that a change does not help; "" if
-    neither is known.
+    ``evidence`` ends the phrase that names the limit, and ``rest`` has all following text.
+    ``action`` is the recommendation in ``rest`` as a clause of its own: what to change first, or
+    that no change helps; "" if there is no recommendation.
     """
 
     evidence: str
@@ -115,7 +116,7 @@ def remedies_for_receiver_window(gains: Gains) -> list[Remedy]:
 
 
 def has_slow_reader(gains: Gains) -> Column:
-    """Return a mask of rows in which the receiving application fills its buffer of any size."""
+    """Return a mask of rows with a receiving application too slow for any buffer size."""
     closed, largest = gains.table["zero_windows"], gains.table["window_max_bytes"]
     often = closed * gains.table["rtt_mean_s"] >= OFTEN_CLOSED * gains.table["duration_s"]
     smaller = _bytes_per_rtt(gains) < MOSTLY_CLOSED * largest

@@ -77,7 +77,7 @@ TAPS = {
 def service_verdicts(table: Table) -> list[str]:
     """Return the verdict on each row of ``services``; it begins like the advice on directions."""
     rows = zip(*(column.tolist() for column in table.values()), strict=True)
-    return [_service_sentence(dict(zip(table, row, strict=True))) for row in rows]
+    return [_service_verdict(dict(zip(table, row, strict=True))) for row in rows]
 
 
 def latency_sentence(row: Row) -> str:
@@ -107,7 +107,7 @@ def latency_sentence(row: Row) -> str:
     return f"{text}, limited by {NAMES[cause]}: {', '.join(seen)}; {ACTIONS[cause]}"
 
 
-def _service_sentence(row: Row) -> str:
+def _service_verdict(row: Row) -> str:
     cause = row["cause"]
     found = [f"Limited by: {NAMES[cause]}{_evidence_text(row)}.", REMEDIES[cause]]
     if cause == service.NETWORK:

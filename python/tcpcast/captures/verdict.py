@@ -214,11 +214,11 @@ class Evidence:
         )
 
     def mostly(self, *limits: str) -> Column:
-        """Return a mask of rows in which some states of the sender took most of the time."""
+        """Return a mask of rows in which these states took at least :data:`MOSTLY` of the time."""
         return np.asarray(sum(np.nan_to_num(self.shares[name]) for name in limits) >= MOSTLY)
 
     def partly(self, limit: str) -> Column:
-        """Return a mask of rows with a state for part of the time, longer than the idle time."""
+        """Return a mask of rows with a state for :data:`PARTLY` or more, and longer than idle."""
         share, idle = (np.nan_to_num(self.shares[name]) for name in (limit, "application"))
         return np.asarray((share >= PARTLY) & (share > idle))
 
@@ -295,7 +295,10 @@ def _is_link_limited(seen: Evidence) -> Column:
 
 
 def _is_idle(seen: Evidence) -> Column:
-    """Detect rates below the limit by losses, at taps that do not show the sender's states."""
+    """Detect senders far slower than PFTK, which are idle at times.
+
+    Only for taps away from the sender: captures at the sender show idle times directly.
+    """
     return np.asarray(seen.away & (seen.over_model < EXPLAINED[0]))
 
 

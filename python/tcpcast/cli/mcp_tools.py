@@ -55,7 +55,8 @@ class Tool:
     description
         When to use it, and how to read its result.
     questions
-        Arguments of each subcommand, as options by name; "" if there are no subcommands.
+        Options of each subcommand, by argument name. A command without subcommands has the single
+        key "".
     defaults
         Values of omitted arguments that differ from those of the command.
     """
@@ -140,7 +141,10 @@ def _value_schema(row: Option) -> dict[str, Any]:
 
 
 def _argument_help(using: Mapping[str, Option], questions: int) -> str:
-    """Return the help of an argument; different texts of subcommands begin with their names."""
+    """Return the help of an argument.
+
+    A text that does not apply to all subcommands begins with the names of its subcommands.
+    """
     asking: dict[str, list[str]] = {}
     for question, row in using.items():
         text = f"{row.metavar}: {row.help}" if row.metavar else row.help
@@ -151,7 +155,10 @@ def _argument_help(using: Mapping[str, Option], questions: int) -> str:
 
 
 def _argument_texts(name: str, value: Any, row: Option) -> Iterator[str]:
-    """Yield the values of an argument as texts of the option; none if it is omitted."""
+    """Convert the value of an argument to the values of the option on the command line.
+
+    Yields one text per use of the option: "" for a flag, no text if the argument is omitted.
+    """
     if isinstance(value, bool) or value is None:
         if value and row.metavar:
             raise TcpcastError(f"{name}: must be a text or a number, not true")

@@ -74,7 +74,8 @@ def count_goodputs(units: Sequence[ArrayLike], *, replications: int = 1) -> Good
     Parameters
     ----------
     units
-        The goodputs of each unit, bit/s, above 0; values outside the buckets count in the last.
+        The goodputs of each unit, bit/s, above 0. Values outside the range of
+        :func:`bucket_edges_bps` count in the first or last bucket.
     replications
         Number of replications of the units, each with the same number of units.
     """

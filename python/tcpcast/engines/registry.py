@@ -76,7 +76,7 @@ class EngineEntry:
 
         return self.trust or describe_domain(name)
 
-    def is_default_for(self, scenario: Scenario) -> bool:  # noqa: ARG002 - a formula's
+    def is_default_for(self, scenario: Scenario) -> bool:  # noqa: ARG002 - used by subclasses
         """Return True if the engine runs by default."""
         return self.runs_by_default
 

@@ -120,7 +120,7 @@ class PathOptions(PathRows):
         return self.payload_bytes + self._header_bytes
 
     def path(self, point: Mapping[str, str]) -> SimulatedPath:
-        """Return the parameters of a simulation's length at one point of the ranges."""
+        """Return the path at one point of the ranges, to choose the length of its simulation."""
         rtt_s, rate_bps = parse_duration(point["rtt"]), parse_rate(point.get("rate", "unlimited"))
         buffer, packet_bytes, buffer_pkts = _get_buffer(point), self.packet_bytes, 0.0
         if buffer is not None:

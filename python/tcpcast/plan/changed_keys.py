@@ -97,9 +97,10 @@ def check_changed_keys(question: str, changes: Mapping[str, Any], scenario: Scen
 
 
 def note_unused_keys(question: str, scenario: Scenario, changes: Mapping[str, Any]) -> list[str]:
-    """Return a note per reason for which keys of a scenario are unused in a check.
+    """Return one note per reason, which lists the scenario's keys that a check does not use.
 
-    The key that the plan solves for is not listed. Nor are ``changes``: unused ones were rejected.
+    The key that the plan solves for is not listed. Keys of ``changes`` are not listed either,
+    because :func:`check_changed_keys` has rejected unused ones.
     """
     keys_by_reason: dict[str, list[str]] = {}
     for name in ("run", "probes", "tcp"):

@@ -88,11 +88,11 @@ class EngsetModel:
 
     @property
     def notes(self) -> list[str]:
-        """Return the reason for an answer without the model."""
+        """Return a note with the reason if the model cannot answer."""
         return [] if self.inputs is not None else [f"By simulation only: {self.nearby}."]
 
     def remarks(self, warnings: Iterable[str]) -> list[Note]:
-        """Return warnings of the model, as mere remarks if the simulation leads."""
+        """Return warnings of the model as notes, of kind "remark" if the simulation answers."""
         return [Note(text, kind="remark" if self.nearby else "model") for text in warnings]
 
     def answer(

@@ -285,7 +285,7 @@ def _make_search_result(
     runs: PlanSimulations, goal: SearchGoal, window: _FitWindow
 ) -> SearchResult:
     """Return the answer with its interval, limited to the range of runs with intervals."""
-    known, near = simulated_points(runs, goal), window.nearest(runs, goal)
+    known, near = simulated_points(runs, goal), window.nearest_runs(runs, goal)
     fitted = fit_target_crossing(near, goal.target)
     value = window.answer(goal, fitted)
     left, right = (0.0, math.inf) if fitted is None else (fitted.low, fitted.high)
@@ -362,32 +362,32 @@ def _neighbouring_value(goal: SearchGoal, value: float, step: float) -> float:
 
 @dataclass(slots=True)
 class _FitWindow:
-    """Runs near a value for a fit; ``radius`` applies to the value's logarithm."""
+    """Range of values around ``centre`` for a fit; ``radius`` applies to the value's logarithm."""
 
     centre: float
     radius: float
 
-    def inside(self, runs: PlanSimulations, goal: SearchGoal) -> list[MeasuredPoint]:
+    def runs_inside(self, runs: PlanSimulations, goal: SearchGoal) -> list[MeasuredPoint]:
         """Return the runs in the window."""
         reach = REACH * self.radius
         return [
             p for p in simulated_points(runs, goal) if abs(math.log(p.value / self.centre)) <= reach
         ]
 
-    def nearest(self, runs: PlanSimulations, goal: SearchGoal) -> list[MeasuredPoint]:
-        """Return the runs in the window, or the nearest ones if these are too few for a line."""
-        near = self.inside(runs, goal)
+    def nearest_runs(self, runs: PlanSimulations, goal: SearchGoal) -> list[MeasuredPoint]:
+        """Return the runs in the window, or the nearest runs if the window has too few for a fit."""
+        near = self.runs_inside(runs, goal)
         if len(near) >= MIN_POINTS:
             return near
         known = simulated_points(runs, goal)
         return sorted(known, key=lambda p: abs(math.log(p.value / self.centre)))[:MIN_POINTS]
 
     def crossing(self, runs: PlanSimulations, goal: SearchGoal) -> TargetCrossing | None:
-        """Return the crossing of a fit to these runs and the target."""
-        return fit_target_crossing(self.nearest(runs, goal), goal.target)
+        """Return the crossing of the target and a line fitted to the nearest runs."""
+        return fit_target_crossing(self.nearest_runs(runs, goal), goal.target)
 
     def answer(self, goal: SearchGoal, found: TargetCrossing | None) -> float:
-        """Return the permitted value of a crossing, or the centre without one."""
+        """Return the permitted value nearest to a crossing, or to the centre if there is none."""
         return goal.inside(goal.round_value(self.centre if found is None else found.value))
 
     def move(self, runs: PlanSimulations, goal: SearchGoal) -> TargetCrossing | None:
@@ -398,12 +398,12 @@ class _FitWindow:
                 max(found.value / self.centre, math.exp(-self.radius)), math.exp(self.radius)
             )
             self.centre *= times
-        if len(self.inside(runs, goal)) >= LEAST_RUNS:
+        if len(self.runs_inside(runs, goal)) >= LEAST_RUNS:
             doubt = 1.0 if found is None else found.doubt
             wider = WIDER if doubt > STEEP else 1 / WIDER if doubt < STEEP / WIDER**4 else 1.0
             self.radius = min(max(wider * self.radius, NEAREST), FARTHEST)
         # The metric must differ by more than its error; otherwise a random slope ends the search.
-        noise = min(stated_log_error(self.nearest(runs, goal)), FARTHEST)
+        noise = min(stated_log_error(self.nearest_runs(runs, goal)), FARTHEST)
         self.radius = max(self.radius, noise)
         if goal.integer:
             self.radius = max(self.radius, math.log1p(FEW_VALUES / self.centre))
@@ -411,7 +411,7 @@ class _FitWindow:
 
     def unknown(self, runs: PlanSimulations, goal: SearchGoal) -> float | None:
         """Return a value in the window that was not yet simulated, or None."""
-        first = len(self.inside(runs, goal))
+        first = len(self.runs_inside(runs, goal))
         for at in range(len(RADII)):
             share = RADII[(first + at) % len(RADII)]
             value = goal.inside(goal.round_value(self.centre * math.exp(share * self.radius)))
@@ -428,7 +428,7 @@ def _solve_by_fit(runs: PlanSimulations, goal: SearchGoal, low: float, high: flo
     """Simulate near the target until the interval is narrow or the number of runs sufficient."""
     window = _FitWindow(math.sqrt(low * high), max(NEAREST, math.log(high / low) / 2))
     for _ in range(TRIES):
-        found, count = window.move(runs, goal), len(window.inside(runs, goal))
+        found, count = window.move(runs, goal), len(window.runs_inside(runs, goal))
         is_narrow = found is not None and found.high - found.low <= NARROW * found.value
         if count >= ENOUGH or (count >= LEAST_RUNS and is_narrow):
             break

@@ -81,7 +81,7 @@ def distribution_chart(answers: Sequence[Answer], scenario: Scenario) -> Chart:
 
 
 def tail_chart(answers: Sequence[Answer], scenario: Scenario) -> Chart:
-    """Return the chart of the share above a goodput, by each definition."""
+    """Return the chart of the share of files, large files and blocks above each goodput."""
     x, factor = goodput_axis(answers)
     series: list[Drawable] = [
         Series(

@@ -114,7 +114,7 @@ def _cross_traffic_rates(scenario: Scenario) -> Iterator[str]:
     rates: dict[str, float] = {}
     for stream in scenario.cross:
         if (place := find_stream_hop(network, stream)) is not None:
-            mean = stream.mean_bps(place.link.rate, network.packet_bytes)
+            mean = stream.mean_bps(place.link.rate)
             rates[place.name] = rates.get(place.name, 0.0) + mean
     if len(rates) > MAX_PLACES:
         yield f"cross traffic at {len(rates)} hops"

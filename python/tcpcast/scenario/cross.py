@@ -127,7 +127,7 @@ class Cross(Table):
         description="length of an interval of constant rate, for hops with shared = false",
     )
 
-    def mean_bps(self, hop_bps: float, packet_bytes: int) -> float:
+    def mean_bps(self, hop_bps: float) -> float:
         """Return the long-term offered rate in bit/s, before negative rates are cut to 0."""
         raise NotImplementedError
 
@@ -170,7 +170,7 @@ class _MeanRateCross(Cross):
         examples=["80%"], description=("mean rate, or share of the hop's rate")
     )
 
-    def mean_bps(self, hop_bps: float, packet_bytes: int) -> float:  # noqa: ARG002 - a trace's
+    def mean_bps(self, hop_bps: float) -> float:
         """Return the mean in bit/s."""
         return self.mean.bps(hop_bps)
 
@@ -228,7 +228,7 @@ class FgnCross(_MeanRateCross):
         return True
 
     def cut(self, hop_bps: float) -> tuple[float, float]:
-        """Return the share of negative rates, and the resulting mean over the given mean."""
+        """Return the share of negative rates, and the ratio of the mean after cutting to ``mean``."""
         deviations = self.mean.bps(hop_bps) / self.sd.bps(hop_bps)
         below = math.erfc(deviations / math.sqrt(2)) / 2
         density = math.exp(-deviations * deviations / 2) / math.sqrt(2 * math.pi)
@@ -375,7 +375,7 @@ class TraceCross(Cross):
         """Start of the period in seconds: the first time, or 0 if the period is given."""
         return 0.0 if self.period is not None else self.times[0]
 
-    def mean_bps(self, hop_bps: float, packet_bytes: int) -> float:  # noqa: ARG002 - a share's
+    def mean_bps(self, hop_bps: float) -> float:  # noqa: ARG002 - used if the mean is a share
         """Return the bits of a period divided by its length."""
         return 8 * math.fsum(self.sizes) / (self.period_s - self.start_s)
 

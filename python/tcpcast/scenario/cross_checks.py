@@ -231,15 +231,15 @@ def _get_stream_indices_at(scenario: Scenario, place: StreamHop) -> list[int]:
 
 def compute_cross_load_at(scenario: Scenario, place: StreamHop) -> float:
     """Return the total offered load of the streams at a hop as a share of its rate."""
-    rate, packet = place.link.rate, scenario.network.packet_bytes
+    rate = place.link.rate
     streams = (scenario.cross[index] for index in _get_stream_indices_at(scenario, place))
-    return math.fsum(_compute_offered_bps(stream, rate, packet) for stream in streams) / rate
+    return math.fsum(_compute_offered_bps(stream, rate) for stream in streams) / rate
 
 
-def _compute_offered_bps(stream: Cross, hop_bps: float, packet_bytes: int) -> float:
+def _compute_offered_bps(stream: Cross, hop_bps: float) -> float:
     """Return the long-term rate in bit/s, with negative rates of noise cut to 0."""
     kept = stream.cut(hop_bps)[1] if isinstance(stream, FgnCross) else 1.0
-    return kept * stream.mean_bps(hop_bps, packet_bytes)
+    return kept * stream.mean_bps(hop_bps)
 
 
 def warn_about_cross_traffic(scenario: Scenario) -> list[str]:

@@ -214,9 +214,10 @@ class Exponential(Distribution[Quantity]):
 class ExponentialPareto(Distribution[Quantity]):
     """EP: exponential body up to k, Pareto tail of exponent ``alpha`` beyond.
 
-    The survival function is continuous: at k, the body's survival probability equals the tail's
-    share q, so theta = (k - f) / ln(1/q). Then mean = f + theta (1 - q) + q k / (alpha - 1)
-    determines k. With mean 12, f = 3, alpha = 1.5, q = 10 %: k = 17.2.
+    With f = ``minimum``, q = ``tail`` and theta, the scale of the body: P(X > x) is
+    exp(-(x - f) / theta) in the body and q (k/x)^alpha in the tail. Both are q at x = k, so
+    theta = (k - f) / ln(1/q). Then mean = f + theta (1 - q) + q k / (alpha - 1) determines k. With
+    mean 12, f = 3, alpha = 1.5, q = 10 %: k = 17.2.
     """
 
     distribution: Literal["ep"]
@@ -245,7 +246,7 @@ class ExponentialPareto(Distribution[Quantity]):
 
     @property
     def k(self) -> float:
-        """Where the tail begins."""
+        """Value at which the tail begins."""
         share = (1 - self.tail) / math.log(1 / self.tail)
         above = self.mean - self.minimum + share * self.minimum
         return above / (share + self.tail / (self.alpha - 1))
@@ -284,9 +285,10 @@ class ExponentialPareto(Distribution[Quantity]):
 class TwoExponentials(Distribution[Quantity]):
     """EE(c): exponential body up to k = f + (mean - f) / c, exponential tail beyond.
 
-    theta1 = (k - f) / ln(1/q), and mean = f + theta1 (1 - q) + q theta2 fixes theta2, the mean of
-    the tail less k. The paper takes c = 7 for a mean of 12 packets (k = 4.286, theta2 = 84.97)
-    and c = 3.9 for 5.
+    With f = ``minimum``, q = ``tail`` and the scales theta1 of the body and theta2 of the tail:
+    theta1 = (k - f) / ln(1/q), so that the body exceeds k with probability q. Then
+    mean = f + theta1 (1 - q) + q theta2 determines theta2, the mean excess of the tail over k. The
+    paper uses c = 7 for a mean of 12 packets (k = 4.286, theta2 = 84.97), and c = 3.9 for 5.
     """
 
     distribution: Literal["ee"]
@@ -314,7 +316,7 @@ class TwoExponentials(Distribution[Quantity]):
 
     @property
     def k(self) -> float:
-        """Where the tail begins."""
+        """Value at which the tail begins."""
         return self.minimum + (self.mean - self.minimum) / self.c
 
     @property

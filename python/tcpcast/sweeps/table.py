@@ -147,7 +147,7 @@ def is_metric_column(name: str) -> bool:
 
 
 def group_class_columns(names: Sequence[str]) -> dict[str, dict[str, str]]:
-    """Return the columns per class, by class and by column name without the class."""
+    """Return a dictionary per class: names of its metric columns, by their names without the class."""
     columns: dict[str, dict[str, str]] = {}
     for name in names:
         column_of, dot, group = name.partition(".")
@@ -206,7 +206,7 @@ def select_stored_rows(
 
 
 def encode_as_arrow_stream(batch: Any) -> bytes:
-    """Return a batch as an Arrow stream, which needs no encoding."""
+    """Return a batch as an Arrow stream: the columns as they are in memory, without compression."""
     (arrow,) = import_sweep_packages("pyarrow")
     buffer = arrow.BufferOutputStream()
     with arrow.ipc.new_stream(buffer, batch.schema) as writer:

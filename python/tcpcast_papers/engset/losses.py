@@ -140,7 +140,7 @@ TABLE7: dict[str, Read] = {
 
 
 def _readings() -> dict[str, dict[str, Read]]:
-    """Return other readings of quantities that the paper does not define."""
+    """Return other interpretations of quantities that the paper does not define."""
     waited = {readings.SINCE_PACKET: readings.since_packet}
     classes = {
         f"{kind} per TO": {name: readings.class_share(kind, name) for name in readings.CLASSES}
@@ -162,7 +162,7 @@ def _readings() -> dict[str, dict[str, Read]]:
 def _causes(
     runs: Runs, each: Setting, read: dict[str, Read] | None = None
 ) -> list[tuple[str, Sample, Read | None]]:
-    """Return the possible causes of a difference: the phase, then other readings."""
+    """Return the possible causes of a difference: the phase, then other interpretations."""
     causes = list(phases(runs, each))
     for reason, how in (read or {}).items():
         causes += readings.with_phases(runs, each, reason, how)

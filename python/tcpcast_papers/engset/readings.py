@@ -1,8 +1,8 @@
-"""Readings of definitions that the paper does not give: classes of timeouts, and time in timeouts.
+"""Interpretations of terms that the paper does not define: classes of, and time in, timeouts.
 
 The simulator counts a timeout as TOend if the whole file has been sent and one of its last three
 packets timed out, otherwise as TObeg for packets 1 and 2. Time in a timeout begins with the last
-packet that the sender sent. Traces of some flows show the effect of other readings.
+packet that the sender sent. Traces of some flows show the effect of other interpretations.
 """
 
 from __future__ import annotations
@@ -106,7 +106,7 @@ CLASSES: dict[str, Callable[[_Timeout], str]] = {
         end=(t.all_sent and t.is_last) or (t.after_recovery and t.packet > 2)
     ),
 }
-"""Readings of the classes of timeouts that were tried."""
+"""Interpretations of the classes of timeouts that are compared."""
 
 
 def timeouts_of_trace(answer: Answer) -> Iterator[_Timeout]:
@@ -125,7 +125,7 @@ def timeouts_of_trace(answer: Answer) -> Iterator[_Timeout]:
 
 
 def readings_of_trace(answer: Answer) -> dict[str, Table]:
-    """Return the shares of timeouts for each reading, and times in timeouts by size of the file."""
+    """Return the shares of timeouts by interpretation, and times in timeouts by size of the file."""
     timeouts = [each for each in timeouts_of_trace(answer) if each.file.sent_s]
     names, shares = [], []
     for reading, kind in CLASSES.items():
@@ -148,7 +148,7 @@ def readings_of_trace(answer: Answer) -> dict[str, Table]:
 
 
 def class_share(kind: str, reading: str) -> Read:
-    """Return a function that reads the share of a class of timeouts, in %, in a reading."""
+    """Return a function that extracts the share of a class of timeouts, in %, by an interpretation."""
 
     def read(answer: Answer) -> float:
         table = answer.tables["timeout_readings"]
@@ -158,9 +158,9 @@ def class_share(kind: str, reading: str) -> Read:
 
 
 def since_packet(read: Read, low_pkts: int = 1) -> Read:
-    """Return a reading of a time in timeouts that begins when the packet itself was last sent.
+    """Return ``read`` with another interpretation: time in timeouts begins at the packet's last sending.
 
-    ``low_pkts`` is the start of the size interval, 1 for all files.
+    ``read`` extracts a time in timeouts from an answer. ``low_pkts`` is the start of the size interval, 1 for all files.
     """
 
     def longer(answer: Answer) -> float:
@@ -178,7 +178,10 @@ SINCE_PACKET = "time in a timeout begins when the packet itself was last sent"
 def with_phases(
     runs: Runs, each: Setting, reason: str, read: Read
 ) -> Iterator[tuple[str, Sample, Read]]:
-    """Yield a reading as a cause, at the setting's own phase and at others."""
+    """Yield an interpretation as a cause, at the setting's own RTT and at other RTTs.
+
+    Small changes of the RTT shift the phase of the loop (see :mod:`.phase`).
+    """
     yield reason, runs.sample(each), read
     for rtt_ms in PHASES_MS:
         yield f"{reason}, RTT {rtt_ms:g} ms", runs.sample(at_phase(each, rtt_ms)), read
@@ -187,13 +190,13 @@ def with_phases(
 def stalled_readings(
     runs: Runs, each: Setting, low_pkts: int
 ) -> Iterable[tuple[str, Sample, Read]]:
-    """Return the readings of the share of the ON time in timeouts, of a size interval."""
+    """Return another interpretation of the share of the ON time in timeouts, for a size interval."""
     read = since_packet(interval(low_pkts, "timeout_time_share", 100), low_pkts)
     return with_phases(runs, each, SINCE_PACKET, read)
 
 
 def sending_rate(rtt0_ms: float, packet_ms: float) -> Read:
-    """Return a function that reads F 8P/(ON - last RTT) in kbit/s.
+    """Return a function that computes F 8P/(ON - last RTT) from an answer, in kbit/s.
 
     The ON time without the last RTT ends when the last packet is sent (ON_s of section 4.2). The
     last RTT is RTT0 and the queue that packets of a file's size find, averaged over files.

@@ -1,4 +1,4 @@
-"""Statements without a table: packets paced by the ingress link, and bursts of two packets."""
+"""Checks of statements for which the paper has no table: pacing by the ingress link, short bursts."""
 
 from __future__ import annotations
 

@@ -90,7 +90,7 @@ impl RoutingSocket {
         Ok(self.get_interface(name)?.header.index)
     }
 
-    /// Number of received and of sent packets that an interface dropped.
+    /// Number of packets that an interface dropped: received packets, and packets to send.
     pub(super) fn interface_drops(&self, name: &str) -> io::Result<(u64, u64)> {
         let of = |stats: &Stats64| (stats.rx_dropped, stats.tx_dropped);
         let link = self.get_interface(name)?;
@@ -101,8 +101,8 @@ impl RoutingSocket {
         Ok(drops.unwrap_or_default())
     }
 
-    /// Changes an interface and brings it up. `hardware`: its address; disables neighbour
-    /// resolution.
+    /// Sets attributes of an interface and brings it up. If `hardware` is given, it becomes the
+    /// MAC address, and neighbour resolution (ARP) is disabled.
     pub(crate) fn bring_up_interface(
         &self,
         name: &str,

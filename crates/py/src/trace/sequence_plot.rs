@@ -10,7 +10,8 @@ use super::{CaptureResult, DirectionRow, cause_name, flatten_lists, numpy_column
 const MAX_POINTS: usize = 1 << 20;
 
 impl CaptureResult {
-    /// Omits the time-sequence plot of a direction if the limit is exceeded.
+    /// Omits the time-sequence plot of a direction if it would exceed [`MAX_POINTS`], and counts
+    /// plots and points.
     pub(super) fn omit_plot_beyond_limit(&mut self, direction: &mut DirectionReport) {
         if self.points + direction.sequence_plot.len() > MAX_POINTS {
             direction.sequence_plot = Vec::new();
@@ -30,7 +31,7 @@ pub(super) fn plot_points_table<'py>(
         PointKind::Data => "data",
         PointKind::Ack => "ack",
         PointKind::Window => "window",
-        // "sack" is the name of a cause.
+        // Not "sack", because `cause_name` returns it for retransmissions.
         PointKind::Sack => "sacked",
         PointKind::Retransmission(why) => cause_name(why),
     };

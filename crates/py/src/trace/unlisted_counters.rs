@@ -16,22 +16,24 @@ const SPARE: usize = MAX_ROWS / 4;
 /// Maximum number of bytes acknowledged per packet; larger numbers belong to another connection.
 const MAX_ACKED: u64 = 1 << 20;
 
-/// Counters of connections and directions without rows.
+/// Counters of connections and directions that have no rows, and of keepalive probes.
 #[derive(Default)]
 pub(super) struct UnlistedCounters {
     /// Connections without data in either direction.
     empty_connections: u64,
-    /// Directions without data in all connections, and their packets.
+    /// Directions without data.
     empty_directions: u64,
+    /// Packets of these directions.
     empty_packets: u64,
-    /// Connections evicted because too many were open, and the number of these with a single
-    /// packet.
+    /// Connections evicted because too many were open.
     evicted: u64,
+    /// Evicted connections with a single packet.
     evicted_single: u64,
-    /// Keepalive probes of all directions, and the number of unanswered probes.
+    /// Keepalive probes of all directions, with and without rows.
     keep_alives: u64,
+    /// Keepalive probes without an answer.
     keep_alives_unanswered: u64,
-    /// Directions with data but without rows.
+    /// Directions with data but without rows. The next counters are their sums.
     directions: u64,
     packets: u64,
     data_packets: u64,
@@ -41,8 +43,9 @@ pub(super) struct UnlistedCounters {
     td: u64,
     to: u64,
     timeouts: u64,
-    /// Directions whose data were acknowledged but not captured, and the number of these bytes.
+    /// Directions whose data were acknowledged but not captured.
     uncaptured: u64,
+    /// Bytes of these data.
     uncaptured_bytes: u64,
 }
 

@@ -154,7 +154,7 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOP: bool> Network<Q, H
     ) {
         let size = file.packets;
         source.connection &= !IDLE;
-        if !source.sender.has_numbers_left(size) {
+        if !source.sender.has_packet_numbers_for(size) {
             source.connection = source.connection.wrapping_add(1) & !IDLE;
             return self.begin_on_new_connection(source, path, index, file);
         }

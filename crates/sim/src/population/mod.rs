@@ -13,18 +13,18 @@
 //!   the fluctuation of ages.
 //! - Sizes are drawn from a lattice that is as irregular as every `scale`-th of the sorted sizes of
 //!   the population ([`stratified_numbers`]). If OFF times are correlated with sizes, their ends depend on the
-//!   sizes ([`coupled_off_times`]).
+//!   sizes ([`size_correlated_off_times`]).
 //!
 //! Everything else (bursts, windows, queues) is simulated per packet and is as regular as these
 //! inputs.
 
-mod coupled_off_times;
+mod size_correlated_off_times;
 mod stratified_numbers;
 
 use crate::clock::{Nanos, seconds_to_nanos};
 use crate::random::{RandomSource, RandomStream, StreamPurpose};
 use crate::traffic::{Distribution, normal_quantile};
-use coupled_off_times::CoupledOffTimes;
+use size_correlated_off_times::SizeCorrelatedOffTimes;
 use stratified_numbers::StratifiedNumbers;
 pub(crate) use stratified_numbers::draw_gamma;
 
@@ -57,7 +57,7 @@ pub(crate) struct ScaledPopulation {
     gaps: RandomStream,
     sizes: StratifiedNumbers,
     /// Set if OFF times are correlated with the preceding sizes.
-    coupled: Option<CoupledOffTimes>,
+    size_correlated: Option<SizeCorrelatedOffTimes>,
     /// For each OFF time that ends in this step: its index in `idle`, and the expected number of
     /// earlier ends within the step.
     ending: Vec<(usize, f64)>,
@@ -95,7 +95,8 @@ impl ScaledPopulation {
             until_next,
             gaps,
             sizes: StratifiedNumbers::new(scale, stream(StreamPurpose::ScaledSize)),
-            coupled: (coupling != 0.0).then(|| CoupledOffTimes::new(coupling, off, step)),
+            size_correlated: (coupling != 0.0)
+                .then(|| SizeCorrelatedOffTimes::new(coupling, off, step)),
             ending: Vec::new(),
         }
     }
@@ -109,8 +110,8 @@ impl ScaledPopulation {
     /// deviate.
     pub(crate) fn draw_next_size_deviate(&mut self, source: u32) -> f64 {
         let size = normal_quantile(self.sizes.draw_number());
-        if let Some(coupled) = &mut self.coupled {
-            coupled.record_size(source, size);
+        if let Some(off_times) = &mut self.size_correlated {
+            off_times.record_size(source, size);
         }
         size
     }
@@ -148,8 +149,9 @@ impl ScaledPopulation {
     fn find_ending_off_times(&mut self, from: usize, to: usize, mut expected: f64) -> f64 {
         for (index, idle) in (from..to).zip(&self.idle[from..to]) {
             let steps = (self.now - 1 - idle.since) as usize;
-            let coupled = self.coupled.as_mut();
-            let probability = match coupled.and_then(|of| of.end_probability(idle.source, steps)) {
+            let off_times = self.size_correlated.as_mut();
+            let probability = match off_times.and_then(|of| of.end_probability(idle.source, steps))
+            {
                 Some(probability) => probability,
                 None => match self.ends.get(steps) {
                     Some(probability) => *probability,

@@ -128,7 +128,7 @@ fn pairs(distribution: &Distribution, by: f64, scale: f64) -> (Vec<f64>, Vec<f64
 }
 
 #[test]
-fn coupled_off_times_keep_distribution_and_correlation() {
+fn size_correlated_off_times_keep_distribution_and_correlation() {
     for by in [-0.6, 1.0] {
         for scale in [1.0, 25.0] {
             let (sizes, off_times) = pairs(&lognormal(), by, scale);

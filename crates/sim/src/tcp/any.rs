@@ -157,7 +157,7 @@ impl SendingEnd for AnySender {
         }
     }
 
-    fn has_numbers_left(&self, more: u32) -> bool {
+    fn has_packet_numbers_for(&self, more: u32) -> bool {
         each!(&self.end, sender => sender.has_numbers(more), true)
     }
 

@@ -51,8 +51,8 @@ pub trait SendingEnd: Default {
     /// Whether everything has been acknowledged.
     fn is_finished(&self) -> bool;
 
-    /// Whether enough packet numbers are left to send `more` packets.
-    fn has_numbers_left(&self, more: u32) -> bool;
+    /// Whether the connection has enough unused packet numbers for `more` packets.
+    fn has_packet_numbers_for(&self, more: u32) -> bool;
 
     /// Expiry of the timer, [`NEVER`] if it is off.
     fn timer_deadline(&self) -> Nanos;
@@ -307,7 +307,7 @@ impl<C: CongestionControl + Default> SendingEnd for Sender<C> {
         self.finished()
     }
 
-    fn has_numbers_left(&self, more: u32) -> bool {
+    fn has_packet_numbers_for(&self, more: u32) -> bool {
         self.has_numbers(more)
     }
 

@@ -1,4 +1,4 @@
-//! Intervals of 100 seconds, as the paper divides its traces.
+//! Intervals of 100 seconds, into which Padhye, Firoiu, Towsley and Kurose (1998) divide each trace.
 
 use super::loss_indications::LossIndicationCounts;
 use crate::segment::Nanos;
@@ -40,8 +40,8 @@ impl Interval {
         (self.rtt_samples > 0).then(|| self.rtt_sum_s / self.rtt_samples as f64)
     }
 
-    /// The paper's class: `None` without losses, 0 for only TD, k if the deepest timeout sequence
-    /// has depth k.
+    /// Class of the interval by Padhye et al. (1998): `None` without losses, 0 if triple-duplicate
+    /// acks (TD) indicated all losses, k if the longest timeout sequence has k timeouts.
     #[must_use]
     pub fn pftk_class(&self) -> Option<usize> {
         let deepest = self.indications.by_depth.iter().rposition(|count| *count > 0);

@@ -89,7 +89,8 @@ pub struct DirectionCounts {
     pub fin_retransmissions: u64,
     /// Segments reordered before the tap, but sent only once.
     pub out_of_order: u64,
-    /// Packets that, by SACK, reached the receiver after later packets without a retransmission.
+    /// Packets that reached the receiver after later packets (which were SACKed before), but were
+    /// never retransmitted: they were reordered, not lost.
     pub late_packets: u64,
     /// Probes of a closed window, which are not counted as losses.
     pub zero_window_probes: u64,

@@ -202,8 +202,9 @@ pub(super) struct Rounds {
     waiting: bool,
     /// True if the acknowledgement will be a sample by Karn's rule.
     timed: bool,
-    /// Bytes in flight after the segments sent together with the timed one.
-    transit: u64,
+    /// Bytes in flight before the first acknowledgement of the round, including the segments sent
+    /// together with the timed segment; 0 until this acknowledgement.
+    flight_at_first_ack: u64,
     pending: PendingWaits,
     /// True if the receiver sent data since the last acknowledgement or with it, possibly a
     /// request.
@@ -223,8 +224,13 @@ impl Rounds {
     /// Prefetches the fields that most segments change.
     #[inline]
     pub(super) fn prefetch(&self) -> u64 {
-        let words =
-            [self.round.sent_bytes, self.round.parts.rest, self.mark, self.transit, self.samples];
+        let words = [
+            self.round.sent_bytes,
+            self.round.parts.rest,
+            self.mark,
+            self.flight_at_first_ack,
+            self.samples,
+        ];
         let sum = words.iter().fold(0, |sum: u64, word| sum.wrapping_add(*word));
         sum.wrapping_add(self.rows.prefetch())
     }
@@ -257,13 +263,13 @@ impl Rounds {
         self.begin_next_round(new.time, new.end, new.timed);
     }
 
-    /// Attributes the wait after a short segment. If an acknowledgement without a request triggered
-    /// new data while other data were in flight, the application had written the new data before
-    /// the acknowledgement arrived.
+    /// Attributes the wait after a segment below the maximum size, when new data end the wait. The
+    /// sender waited for the application, unless an acknowledgement without a request triggered the
+    /// new data while other data were in flight: then the data had been written before.
     fn attribute_wait_after_short_segment(&mut self, new: &NewData) {
         let short = std::mem::take(&mut self.pending.short);
-        // If the sender is far from the tap, acknowledgements of all data may have passed the tap
-        // without having reached the sender.
+        // At a tap far from the sender, `new.idle` is not reliable: the acknowledgements of all data
+        // may have passed the tap, but not reached the sender.
         let idle = new.idle && new.tap_rtt <= REMOTE;
         if idle || self.peer_data || !new.follows(self.mark) {
             self.round.parts.application += short;
@@ -272,14 +278,15 @@ impl Rounds {
         }
     }
 
-    /// Attributes the pause before the first data after all were acknowledged.
+    /// Attributes a pause without data in flight, when new data end it.
     fn attribute_pause(&mut self, new: &NewData) {
         let pause = new.time.saturating_sub(self.mark);
         if new.follows(self.mark) || new.wait.is_by_receiver() {
             self.attribute_time(new.time, new.wait);
             return;
         }
-        // Acknowledgements in the meantime triggered nothing, so there were no data to send.
+        // The acknowledgements since the last new data triggered no data. So the sender had no data
+        // even before the pause, and the time in `pending.open` is also by the application.
         let parts = &mut self.round.parts;
         let drained = self.pending.open.min(parts.rest);
         parts.rest += new.tap_rtt;
@@ -290,7 +297,7 @@ impl Rounds {
         self.growth.restart_after_idle(pause);
     }
 
-    /// Called when a segment is retransmitted. `before`: the reason for waiting until then.
+    /// Called when a segment is retransmitted. `before`: why the sender had waited before.
     pub(super) fn on_retransmission(
         &mut self,
         time: Nanos,
@@ -343,8 +350,8 @@ impl Rounds {
         self.acks += 1;
         self.round.window_bytes = self.round.window_bytes.max(clamp_to_u32(acked.window));
         self.reductions.on_new_ack(acked.flight, acked.bytes, acked.wait);
-        if self.transit == 0 {
-            self.transit = acked.flight;
+        if self.flight_at_first_ack == 0 {
+            self.flight_at_first_ack = acked.flight;
         }
         if self.waiting && acked.number >= self.target {
             self.end_rtt_sample(acked.time);
@@ -362,7 +369,7 @@ impl Rounds {
         self.round.rtt_samples = 1;
         self.samples += 1;
         self.sample_sum += u128::from(sample);
-        self.correlation.add_pair(sample as f64, self.transit as f64);
+        self.correlation.add_pair(sample as f64, self.flight_at_first_ack as f64);
     }
 
     /// Called when the receiver sends data without acknowledging new data.
@@ -409,7 +416,7 @@ impl Rounds {
             self.store_round();
         }
         self.round = Round::begin(time);
-        self.transit = 0;
+        self.flight_at_first_ack = 0;
         (self.target, self.timed, self.waiting) = (target, timed, true);
     }
 

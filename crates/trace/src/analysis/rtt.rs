@@ -120,8 +120,9 @@ impl SampleStats {
 }
 
 impl RttReport {
-    /// Withholds the RTT if its mean exceeds the longest delay of a receiver on a path with this
-    /// `handshake` RTT: the acknowledgements without data are missing from the capture.
+    /// Withholds the RTT if its mean exceeds the `handshake` RTT by more than the longest time for
+    /// which a receiver may delay an acknowledgement: the capture then lacks the acknowledgements
+    /// without data, and samples end at later acknowledgements with data.
     pub(super) fn withhold_if_late(&mut self, handshake: Option<Nanos>) {
         let path = handshake.map_or(0.0, |rtt| rtt as f64 / 1e9);
         if self.sender.is_some_and(|rtt| rtt.mean_s > path + MAX_DELAYED_S) {

@@ -94,7 +94,7 @@ def _count_fluid_bins_and_series(scenario: Scenario, stream: Cross) -> tuple[int
         return bins, max(MIN_FLUID_SERIES, min(_max_concurrent_sources(scenario), room))
     bins = MAX_FLUID_BINS
     for other in counted:
-        mean = other.mean_bps(place.link.rate_bps, scenario.network.packet_bytes)
+        mean = other.mean_bps(place.link.rate_bps)
         in_bin = mean / (8 * scenario.network.packet_bytes) * other.bin_s
         bins = min(bins, 1 << max(0, math.floor(math.log2(MAX_FLUID_PACKETS / in_bin))))
     return max(MIN_FLUID_BINS, bins), 1
@@ -110,7 +110,7 @@ def _max_concurrent_sources(scenario: Scenario) -> int:
 def _arrival_process_config(scenario: Scenario, stream: Cross, scale: NetworkScale) -> Config:
     packet_bytes, each = scenario.network.packet_bytes, scale.each
     bits, hop_bps = 8 * packet_bytes, _require_stream_hop(scenario, stream).link.rate_bps
-    mean = stream.mean_bps(hop_bps, packet_bytes) / bits
+    mean = stream.mean_bps(hop_bps) / bits
     if isinstance(stream, FgnCross):
         return {
             "model": "fgn",
@@ -191,7 +191,7 @@ def cross_traffic_table(scenario: Scenario, totals: Mapping[str, Any], measured_
             "name": stream.name or f"{stream.model}.{index}",
             "hop": place.name,
             "model": stream.model,
-            "mean_bps": stream.mean_bps(place.link.rate_bps, scenario.network.packet_bytes),
+            "mean_bps": stream.mean_bps(place.link.rate_bps),
         }
         counts = _offered_and_carried_rates(counters, bits / measured_s, place.link.rate_bps)
         rows.append(identity | counts | _noise_rate_statistics(stream, counters[3], bits))

@@ -39,6 +39,9 @@ FULL_SCALE = NetworkScale()
 
 
 def subtract_delays(forward_ns: int, return_ns: int, by: tuple[float, float]) -> tuple[int, int]:
-    """Subtract delays from both directions; a deficit of one is subtracted from the other."""
+    """Subtract delays from the delays of both directions; no result is negative.
+
+    If one direction has a shorter delay than is subtracted, the rest is subtracted from the other.
+    """
     there, back = forward_ns - round(by[0]), return_ns - round(by[1])
     return max(0, there + min(0, back)), max(0, back + min(0, there))

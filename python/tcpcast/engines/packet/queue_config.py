@@ -2,7 +2,8 @@
 
 A discipline is managed if the departure time of a packet is unknown at its arrival, for example
 because packets are dropped or marked in the queue. Every queue of a link with varying rate is
-managed. If the packets of classes differ in size, so are fair queueing and buffers in bytes.
+managed. If the packets of the classes differ in size, queues with fair queueing or with a buffer in
+bytes are also managed.
 """
 
 from __future__ import annotations

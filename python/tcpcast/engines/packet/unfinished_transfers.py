@@ -59,8 +59,8 @@ def replace_by_lower_bounds(
     """Return the estimates, with lower bounds instead of means over too few finished transfers.
 
     A mean is replaced if more than 5 % of the transfers are unfinished, their mean age exceeds 10 %
-    of the run, and either at least half of the transfers are unfinished, or their ages increase the
-    mean over all by more than 10 %.
+    of the run, and either at least half of the transfers are unfinished, or the mean increases by
+    more than 10 % if it includes the unfinished transfers with their ages.
     """
     if not seen.unfinished or scenario.isolated_transfers is not None:
         return estimates
@@ -96,9 +96,9 @@ def has_many_unfinished(scenario: Scenario, seen: Snapshot, classes: Sequence[in
 def _unfinished_share_and_bound(
     scenario: Scenario, seen: Snapshot, classes: Sequence[int], kinds: Collection[str]
 ) -> tuple[str, float] | None:
-    """Return the shares of unfinished transfers as text, and the lower bound of the mean time.
+    """Return the number of unfinished transfers as text, and the lower bound of the mean time.
 
-    None if they are too few, or too young, to make a difference.
+    None if the unfinished transfers are too few, or too young, to affect the mean.
     """
     of_kind = [index for index in classes if scenario.populations[index].traffic.kind in kinds]
     progress = get_unfinished(scenario, seen, of_kind, kinds)

@@ -44,10 +44,11 @@ def overload_goodput_pps(
 
     Notes
     -----
-    Equation (3) of section 10: the share 1 - p of the A of equation (2) arrives. A cycle of a user
-    cannot be shorter than the time in which the link sends one file to every user, so with p = 0 it
-    is an upper bound of the goodput for any sharing. With p above 0 it is lower, and not a bound if
-    packets are lost at the link's own buffer.
+    Equation (3) of section 10: the goodput is (1 - p) A, with the send rate A of equation (2). A
+    cycle of a user (ON and OFF time) cannot be shorter than the time in which the link sends one
+    file to every user. Therefore, with p = 0 the result is an upper bound of the goodput, however
+    the users share the link. With p above 0 the result is lower. If packets are lost at the link's
+    own buffer, they use no capacity, and the result for p above 0 is not an upper bound.
     """
     sent = fair_send_rate_pps(
         sources=sources,

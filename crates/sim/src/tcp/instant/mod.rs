@@ -277,8 +277,8 @@ impl SendingEnd for InstantFeedbackSender {
         self.acked == self.size
     }
 
-    /// Always true: each transfer has its own packet numbers.
-    fn has_numbers_left(&self, _more: u32) -> bool {
+    /// Always true: the packet numbers of each transfer start from the beginning.
+    fn has_packet_numbers_for(&self, _more: u32) -> bool {
         true
     }
 

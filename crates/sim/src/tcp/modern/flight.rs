@@ -301,7 +301,7 @@ impl Flight {
         self.in_order_from = self.in_order_from.max(number);
     }
 
-    /// Appends the packet to the list.
+    /// Appends the packet to the list of packets by time of transmission.
     #[inline]
     fn append_to_send_order(&mut self, number: u32) {
         let last = self.newest;
@@ -316,7 +316,7 @@ impl Flight {
         self.newest = to_link(number);
     }
 
-    /// Removes the packet from the order of sending.
+    /// Removes the packet from the list of packets by time of transmission.
     #[inline]
     pub fn unlink_from_send_order(&mut self, number: u32) {
         if number >= self.in_order_from {

@@ -4,7 +4,7 @@ use std::num::NonZeroU32;
 
 use crate::clock::Nanos;
 
-/// Flags of a packet.
+/// State flags of an outstanding packet.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PacketMarks(u8);
 
@@ -21,7 +21,7 @@ impl PacketMarks {
     pub const APP_LIMITED: Self = Self(16);
     /// The packet ends the stream.
     pub const FIN: Self = Self(32);
-    /// Linked into the order of sending.
+    /// The packet is in the linked list of packets by time of their last transmission.
     pub(super) const LINKED: Self = Self(64);
 
     /// Whether any of `marks` is set.

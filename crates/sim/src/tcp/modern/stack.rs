@@ -229,8 +229,9 @@ pub struct Stack {
     pub linear_syns: u32,
     /// Tick to which timers are rounded up; also the tick of CUBIC's clock.
     pub tick: Nanos,
-    /// Timers use Linux's wheel (`kernel/time/timer.c`): they expire at the next tick, from 63
-    /// ticks at the next multiple of 8 ticks, from 504 of 64, and from 4032 of 512.
+    /// Timers use Linux's wheel (`kernel/time/timer.c`), which delays them to the next multiple of a
+    /// granularity: 1 tick for durations below 63 ticks, 8 ticks below 504, 64 ticks below 4032,
+    /// and 512 ticks for longer durations.
     pub timer_wheel: bool,
     /// Rules of the receiving end.
     pub receiving: ReceiverRules,

@@ -13,7 +13,7 @@ use libm::sqrt;
 const MIN_INDEPENDENT: f64 = 1e-6;
 
 #[derive(Clone, Debug)]
-pub(super) struct CoupledOffTimes {
+pub(super) struct SizeCorrelatedOffTimes {
     correlation: f64,
     independent: f64,
     off: Distribution,
@@ -26,13 +26,15 @@ pub(super) struct CoupledOffTimes {
     sources: Vec<Option<(f64, f64)>>,
 }
 
-impl CoupledOffTimes {
+impl SizeCorrelatedOffTimes {
     pub(super) fn new(correlation: f64, off: &Distribution, step: Nanos) -> Self {
         let independent = sqrt(1.0 - correlation * correlation).max(MIN_INDEPENDENT);
         let (ranks, sources) = (Vec::new(), Vec::new());
-        let mut coupled = Self { correlation, independent, off: off.clone(), step, ranks, sources };
-        coupled.ranks = (0..super::TABLE).map(|steps| coupled.rank_of_duration(steps)).collect();
-        coupled
+        let mut off_times =
+            Self { correlation, independent, off: off.clone(), step, ranks, sources };
+        off_times.ranks =
+            (0..super::TABLE).map(|steps| off_times.rank_of_duration(steps)).collect();
+        off_times
     }
 
     fn rank_of_duration(&self, steps: usize) -> f64 {
