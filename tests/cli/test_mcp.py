@@ -447,7 +447,9 @@ def test_arguments_of_tools_are_options_of_the_commands() -> None:
         (["--folder", "/no/such"], "--folder: /no/such is not a folder"),
     ],
 )
-def test_wrong_options_are_rejected_with_a_message(options: list[str], said: str, capsys: Printed) -> None:
+def test_wrong_options_are_rejected_with_a_message(
+    options: list[str], said: str, capsys: Printed
+) -> None:
     assert main(["mcp", *options]) == 2
     assert said in capsys.readouterr().err
 

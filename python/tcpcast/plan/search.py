@@ -375,7 +375,7 @@ class _FitWindow:
         ]
 
     def nearest_runs(self, runs: PlanSimulations, goal: SearchGoal) -> list[MeasuredPoint]:
-        """Return the runs in the window, or the nearest runs if the window has too few for a fit."""
+        """Return the runs in the window, or the nearest ones if these are too few for a fit."""
         near = self.runs_inside(runs, goal)
         if len(near) >= MIN_POINTS:
             return near

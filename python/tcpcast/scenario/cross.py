@@ -228,7 +228,7 @@ class FgnCross(_MeanRateCross):
         return True
 
     def cut(self, hop_bps: float) -> tuple[float, float]:
-        """Return the share of negative rates, and the ratio of the mean after cutting to ``mean``."""
+        """Return the share of negative rates, and the mean without them divided by ``mean``."""
         deviations = self.mean.bps(hop_bps) / self.sd.bps(hop_bps)
         below = math.erfc(deviations / math.sqrt(2)) / 2
         density = math.exp(-deviations * deviations / 2) / math.sqrt(2 * math.pi)

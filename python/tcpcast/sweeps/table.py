@@ -147,7 +147,7 @@ def is_metric_column(name: str) -> bool:
 
 
 def group_class_columns(names: Sequence[str]) -> dict[str, dict[str, str]]:
-    """Return a dictionary per class: names of its metric columns, by their names without the class."""
+    """Return the columns of each class: their names by the names without the class."""
     columns: dict[str, dict[str, str]] = {}
     for name in names:
         column_of, dot, group = name.partition(".")

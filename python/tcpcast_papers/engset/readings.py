@@ -125,7 +125,7 @@ def timeouts_of_trace(answer: Answer) -> Iterator[_Timeout]:
 
 
 def readings_of_trace(answer: Answer) -> dict[str, Table]:
-    """Return the shares of timeouts by interpretation, and times in timeouts by size of the file."""
+    """Return the shares of timeouts by interpretation, and times in timeouts by file size."""
     timeouts = [each for each in timeouts_of_trace(answer) if each.file.sent_s]
     names, shares = [], []
     for reading, kind in CLASSES.items():
@@ -148,7 +148,7 @@ def readings_of_trace(answer: Answer) -> dict[str, Table]:
 
 
 def class_share(kind: str, reading: str) -> Read:
-    """Return a function that extracts the share of a class of timeouts, in %, by an interpretation."""
+    """Return a function that extracts the share (%) of a class of timeouts."""
 
     def read(answer: Answer) -> float:
         table = answer.tables["timeout_readings"]
@@ -158,9 +158,10 @@ def class_share(kind: str, reading: str) -> Read:
 
 
 def since_packet(read: Read, low_pkts: int = 1) -> Read:
-    """Return ``read`` with another interpretation: time in timeouts begins at the packet's last sending.
+    """Return ``read`` for a time in timeouts that begins at the last transmission of the packet.
 
-    ``read`` extracts a time in timeouts from an answer. ``low_pkts`` is the start of the size interval, 1 for all files.
+    ``read`` extracts a time in timeouts from an answer. ``low_pkts`` is the start of the size
+    interval, 1 for all files.
     """
 
     def longer(answer: Answer) -> float:
@@ -190,7 +191,7 @@ def with_phases(
 def stalled_readings(
     runs: Runs, each: Setting, low_pkts: int
 ) -> Iterable[tuple[str, Sample, Read]]:
-    """Return another interpretation of the share of the ON time in timeouts, for a size interval."""
+    """Return another interpretation of the share of the ON time in timeouts by size."""
     read = since_packet(interval(low_pkts, "timeout_time_share", 100), low_pkts)
     return with_phases(runs, each, SINCE_PACKET, read)
 

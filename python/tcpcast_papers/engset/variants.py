@@ -1,4 +1,4 @@
-"""Checks of statements for which the paper has no table: pacing by the ingress link, short bursts."""
+"""Statements for which the paper has no table: pacing by the ingress link, short bursts."""
 
 from __future__ import annotations
 

@@ -130,7 +130,7 @@ def full_packets(
     window_pkts: float = np.inf,
     packets_per_ack: int = PACKETS_PER_ACK,
 ) -> float:
-    """Return the number of packets by the full model in a trace's time, with p times ``p_factor``."""
+    """Return the packets of the full model in a trace's time, with p times ``p_factor``."""
     rate = throughput(
         rtt_s=row.rtt_s,
         t0_s=row.t0_s,
