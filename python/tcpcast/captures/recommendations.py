@@ -62,7 +62,7 @@ class Remedy(NamedTuple):
     """Advice on a direction; the caller writes the name of the limit before it.
 
     ``evidence`` ends the phrase that names the limit, and ``rest`` has all following text.
-    ``action`` is the recommendation in ``rest`` as a clause of its own: what to change first, or
+    ``action`` is the recommendation in ``rest`` as a separate clause: what to change first, or
     that no change helps; "" if there is no recommendation.
     """
 

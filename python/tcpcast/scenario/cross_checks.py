@@ -122,7 +122,7 @@ def _find_run_cost_errors(
     stream: Cross, place: StreamHop, packet_bytes: int
 ) -> Iterator[tuple[str, str]]:
     """Find streams that would make a run extremely slow."""
-    bps = _compute_offered_bps(stream, place.link.rate, packet_bytes)
+    bps = _compute_offered_bps(stream, place.link.rate)
     share, pps = bps / place.link.rate, bps / (8 * packet_bytes)
     if share > MAX_SHARE:
         yield (
