@@ -17,17 +17,26 @@ TIME_LADDER = ((1e-6, "µs"), (1e-3, "ms"), (1.0, "s"))
 
 def rate_text(rate_bps: float) -> str:
     """Return a rate for a sentence: ``138.7 Mbit/s``."""
-    return "unlimited" if math.isinf(rate_bps) else _in_ladder(rate_bps, RATE_LADDER)
+    return "unlimited" if math.isinf(rate_bps) else _with_unit(rate_bps, RATE_LADDER)
 
 
 def time_text(seconds: float) -> str:
     """Return a time for a sentence: ``83.7 ms``."""
-    return _in_ladder(seconds, TIME_LADDER)
+    return _with_unit(seconds, TIME_LADDER)
 
 
-def _in_ladder(value: float, ladder: Sequence[tuple[float, str]]) -> str:
-    """Return a value in the largest unit in which it is at least 1; 0 is in the basic unit."""
-    basic = next(step for step in ladder if step[0] == 1.0)
-    fitting = [step for step in ladder if step[0] <= abs(value) * (1 + 1e-9)]
-    size, unit = fitting[-1] if fitting else ladder[0] if value else basic
+def readable_unit(value: float, ladder: Sequence[tuple[float, str]]) -> tuple[float, str]:
+    """Return the largest unit in which a value is at least 1, with its size.
+
+    Smaller values have the smallest unit; 0, infinity and NaN have the basic unit.
+    """
+    magnitude = abs(value)
+    if magnitude == 0 or not math.isfinite(magnitude):
+        return next(step for step in ladder if step[0] == 1.0)
+    fitting = [step for step in ladder if step[0] <= magnitude * (1 + 1e-9)]
+    return fitting[-1] if fitting else ladder[0]
+
+
+def _with_unit(value: float, ladder: Sequence[tuple[float, str]]) -> str:
+    size, unit = readable_unit(value, ladder)
     return f"{digits(value / size)} {unit}"

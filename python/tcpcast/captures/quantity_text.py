@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from tcpcast.readable_units import RATE_LADDER
+from tcpcast.readable_units import RATE_LADDER, readable_unit
 
 if TYPE_CHECKING:
     from tcpcast.captures.table import Table
@@ -21,8 +21,7 @@ def digits(value: float, least: int = 3) -> str:
 
 def rate(bps: float) -> str:
     """Return ``1.43 Mbit/s``."""
-    steps = [step for step in RATE_LADDER if bps >= step[0]] or RATE_LADDER[:1]
-    factor, unit = steps[-1]
+    factor, unit = readable_unit(bps, RATE_LADDER)
     return f"{digits(bps / factor)} {unit}"
 
 

@@ -74,11 +74,7 @@ def scale_of_unit(unit: str, magnitude: float) -> Scale:
     ladder = _LADDERS.get(unit)
     if ladder is None:
         return Scale(1.0, _SHORT.get(unit, unit))
-    size = abs(magnitude)
-    fitting = [step for step in ladder if step[0] <= size * (1 + 1e-9)]
-    if size == 0 or not math.isfinite(size):
-        fitting = [step for step in ladder if step[0] == 1.0]
-    return Scale(*(fitting[-1] if fitting else ladder[0]))
+    return Scale(*readable_units.readable_unit(magnitude, ladder))
 
 
 def row_scale(row: ComparisonRow) -> Scale:
