@@ -162,7 +162,7 @@ def class_log_probabilities(
     """
     shape = check_classes(classes)
     link_bps = classes[0].path.bottleneck_bps
-    active = np.indices(shape).reshape(len(shape), -1)
+    active, full = _active_and_full(classes, peak_bps)
     counts = np.array(shape)[:, None] - 1
     ratios = np.array(
         [c.file_bits / (h * c.mean_off_s) for c, h in zip(classes, peak_bps, strict=True)]
@@ -170,7 +170,6 @@ def class_log_probabilities(
     logs: NDArray[np.float64] = (
         gammaln(counts + 1) - gammaln(active + 1) - gammaln(counts - active + 1)
     ).sum(axis=0) + np.log(ratios) @ active
-    full = _wanted_bps(active, peak_bps) > link_bps * (1 + ROUNDING)
     born = np.log([c.file_bits / (c.mean_off_s * link_bps) for c in classes])
     strides = [math.prod(shape[k + 1 :]) for k in range(len(shape))]
     saturated = np.flatnonzero(full)
@@ -267,8 +266,7 @@ def _throughputs_bps(
 ) -> list[float]:
     """Return U1 C and, if the link can be overloaded, U2 C: the throughput by both methods."""
     shape, flat = logs.shape, logs.ravel()
-    active = np.indices(shape).reshape(len(shape), -1)
-    full = _wanted_bps(active, peak_bps) > classes[0].path.bottleneck_bps * (1 + ROUNDING)
+    active, full = _active_and_full(classes, peak_bps)
     probability, offered = np.exp(flat), [c.file_bits / c.mean_off_s for c in classes]
     # In equilibrium as many files start as end, in each class.
     first = sum(
@@ -311,10 +309,13 @@ def _wait_s(
     return float(brentq(excess, 0.0, longest, xtol=1e-15, rtol=1e-14))
 
 
-def _wanted_bps(active: NDArray[np.int64], peak_bps: Sequence[float]) -> NDArray[np.float64]:
-    """Return sum_k j_k h_k of each state, in bit/s."""
-    total: NDArray[np.float64] = np.asarray(peak_bps, dtype=np.float64) @ active
-    return total
+def _active_and_full(
+    classes: Sequence[EngsetClass], peak_bps: Sequence[float]
+) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+    """Return j_k of each state, shape (K, states), and whether sum_k j_k h_k exceeds the link."""
+    active = np.indices([each.sources + 1 for each in classes]).reshape(len(classes), -1)
+    wanted_bps = np.asarray(peak_bps, dtype=np.float64) @ active
+    return active, wanted_bps > classes[0].path.bottleneck_bps * (1 + ROUNDING)
 
 
 def check_classes(classes: Sequence[EngsetClass]) -> tuple[int, ...]:
