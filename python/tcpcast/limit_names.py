@@ -26,33 +26,43 @@ LIMIT_NAMES = {
     "window": RECEIVER_WINDOW,
     "own link": "own link",
     "link full": LINK,
-    "shallow buffer": f"{LINK} (shallow buffer)",
-    "triple duplicates": f"{LOSS} (triple duplicates)",
+    "shallow buffer": LINK,
+    "triple duplicates": LOSS,
     "timeouts": TIMEOUTS,
-    "cubic": f"{LOSS} (CUBIC region)",
-    "Reno-friendly": f"{LOSS} (Reno-friendly region)",
-    "collapse": f"{LOSS} (collapse)",
+    "cubic": LOSS,
+    "Reno-friendly": LOSS,
+    "collapse": LOSS,
     "loss-based competition": "loss-based flows",
 }
 """Name of each state of a sender (``limited_by``), cause (``cause``) and regime (``regime``)."""
 
+_DETAILS = {
+    "shallow buffer": "shallow buffer",
+    "triple duplicates": "triple duplicates",
+    "cubic": "CUBIC region",
+    "Reno-friendly": "Reno-friendly region",
+    "collapse": "collapse",
+}
+"""Details of regimes that have the name of another limit."""
+
 _ARTICLES = {
     "application": "the",
-    "receiver window": "the",
+    RECEIVER_WINDOW: "the",
     "send buffer": "the",
     "congestion window": "the",
-    "link": "the",
+    LINK: "the",
     "own link": "its",
     "policer": "a",
 }
 
 
 def limit_name(limit: str) -> str:
-    """Return the name of a limit; a regime that only one model has is its own name."""
-    return LIMIT_NAMES.get(limit, limit)
+    """Return the name of a limit with its detail; a regime that only one model has is its name."""
+    name, detail = LIMIT_NAMES.get(limit, limit), _DETAILS.get(limit)
+    return f"{name} ({detail})" if detail else name
 
 
 def with_article(limit: str) -> str:
     """Return the name of a limit for a sentence: ``the link (shallow buffer)``."""
-    name = limit_name(limit)
-    return f"{_ARTICLES.get(name.partition(' (')[0], '')} {name}".strip()
+    article = _ARTICLES.get(LIMIT_NAMES.get(limit, limit), "")
+    return f"{article} {limit_name(limit)}".strip()
