@@ -78,8 +78,7 @@ def engset(scenario: Scenario) -> Answer:
     bottleneck, not at a connection's own links) and ``mean_size_pkts``, the mean of the size
     distribution before rounding. Tables ``states`` (active, probability, shared_rate_bps) and
     ``queue`` (queue_pkts, time_above). The provenance contains the intermediate values (ON0, h0, s,
-    h1, h2, ...). With several
-    classes see :func:`.engset_classes.several_classes`.
+    h1, h2, ...). See :func:`.engset_classes.several_classes` for several classes.
 
     Raises
     ------
@@ -129,7 +128,7 @@ def engset_inputs(scenario: Scenario) -> EngsetInputs:
     """
     if len(scenario.populations) > 1:
         raise NotApplicable(
-            f"TCP-Engset has one class of sources here; the scenario has "
+            f"this calculation with TCP-Engset needs one class of sources; the scenario has "
             f"{len(scenario.populations)}"
         )
     return class_inputs(scenario)[0]
