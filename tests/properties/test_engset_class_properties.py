@@ -77,7 +77,7 @@ def test_equal_classes_equal_one_class(
 
 
 def stationary(classes: list[EngsetClass], rates: Callable[[State], list[float]]) -> np.ndarray:
-    """Solve the balance equations of the chain; ``rates`` are those of each class, in bit/s."""
+    """Solve the balance equations of the chain; ``rates`` has the rate of each class in bit/s."""
     shape = tuple(each.sources + 1 for each in classes)
     states = list(itertools.product(*map(range, shape)))
     number = {state: index for index, state in enumerate(states)}
