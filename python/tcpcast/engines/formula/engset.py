@@ -128,8 +128,8 @@ def engset_inputs(scenario: Scenario) -> EngsetInputs:
     """
     if len(scenario.populations) > 1:
         raise NotApplicable(
-            f"this calculation with TCP-Engset needs one class of sources; the scenario has "
-            f"{len(scenario.populations)}"
+            "TCP-Engset can be solved for an input only with one class of sources; the scenario "
+            f"has {len(scenario.populations)}"
         )
     return class_inputs(scenario)[0]
 
