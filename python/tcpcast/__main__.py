@@ -34,7 +34,7 @@ def main() -> int:
         print("tcpcast: the native module is older than crates/; run: make setup", file=sys.stderr)
         return 3
     ignore_interrupts()
-    if "duckdb" not in sys.modules:  # its binding reports uncollected objects at exit
+    if "_duckdb" not in sys.modules:  # its binding reports uncollected objects at exit
         gc.freeze()
     return code
 

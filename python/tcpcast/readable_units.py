@@ -1,4 +1,4 @@
-"""Rates and times with the units of sentences and tables."""
+"""Rates, times and sizes with the units of sentences and tables."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 
 RATE_LADDER = ((1.0, "bit/s"), (1e3, "kbit/s"), (1e6, "Mbit/s"), (1e9, "Gbit/s"))
 TIME_LADDER = ((1e-6, "µs"), (1e-3, "ms"), (1.0, "s"))
+SIZE_LADDER = ((1.0, "byte"), (1e3, "kB"), (1e6, "MB"), (1e9, "GB"))
 """Units in which quantities are shown, each with its size."""
 
 

@@ -62,9 +62,9 @@ def test_sweep_table_of_file_is_run_and_printed(file: str, capsys: Capture) -> N
     assert main(["sweep", file]) == 0
     out = capsys.readouterr().out.splitlines()
     assert out[0].split() == ["rtt", "goodput", "send", "rate"]
-    assert out[1].split() == ["s", "engine", "Mbit/s", "pkt/s"]
+    assert out[1].split() == ["ms", "engine", "Mbit/s", "pkt/s"]
     assert [line.split()[:2] for line in out[3:6]] == [
-        ["0.01", "pftk"], ["0.02", "pftk"], ["0.04", "pftk"],
+        ["10", "pftk"], ["20", "pftk"], ["40", "pftk"],
     ]  # fmt: skip
 
 

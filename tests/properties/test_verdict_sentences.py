@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from tcpcast.answer import Answer, Metric
 from tcpcast.compare import compare_all
 from tcpcast.report.headline import MIN_ADVANTAGE, run_verdict, sweep_verdict
+from tcpcast.report.quantity import scale_of
 from tcpcast.report.run import answer_tables
 from tcpcast.report.text import plain_text
 from tcpcast.scenario import Scenario
@@ -150,15 +151,20 @@ def test_shares_of_the_link_follow_from_the_goodput_of_the_table(
 @given(st.lists(METRIC, min_size=2, max_size=6))
 def test_ends_of_a_sweep_differ_only_if_their_intervals_are_disjoint(rows: list[Metric]) -> None:
     table: dict[str, Any] = {
-        "network.rtt": [f"{10 * index}ms" for index in range(len(rows))],
+        "network.rtt": [0.01 * index for index in range(1, len(rows) + 1)],
         "engine": ["packet"] * len(rows),
         "goodput_bps": [row.value for row in rows],
         "goodput_bps_low": [row.low for row in rows],
         "goodput_bps_high": [row.high for row in rows],
     }
-    sentence = sweep_verdict(table, ["network.rtt"])
+    sentence = sweep_verdict(table, {"network.rtt": "s"})
     high = max(rows, key=lambda row: row.value)
     low = min(rows, key=lambda row: row.value)
+    if " for all values of rtt." in sentence:
+        scale = scale_of("goodput_bps", high.value)
+        assert scale.text(high.value) == scale.text(low.value)
+        return
+    assert f"(rtt = {10 * (rows.index(high) + 1)} ms)." in sentence
     assert high.low is not None
     assert low.high is not None
     assert ("does not differ" in sentence) == (high.low <= low.high)

@@ -11,6 +11,7 @@ from tcpcast.engines import REGISTRY
 from tcpcast.engines.registry import Formula
 from tcpcast.report.quantity import (
     Scale,
+    amount_text,
     difference_text,
     interval_text,
     metric_words,
@@ -223,7 +224,9 @@ def _closest_formula_clause(table: Comparison, metric: str) -> str:
     return f"the formula {engine} differs by {difference_text(difference)}"
 
 
-def sweep_verdict(table: Mapping[str, Sequence[Any]], keys: Sequence[str], group: str = "") -> str:
+def sweep_verdict(
+    table: Mapping[str, Sequence[Any]], keys: Mapping[str, str], group: str = ""
+) -> str:
     """Return a sentence with the combinations that have the largest and smallest main metric.
 
     Parameters
@@ -231,7 +234,7 @@ def sweep_verdict(table: Mapping[str, Sequence[Any]], keys: Sequence[str], group
     table
         Columns of the sweep, one row per combination, engine and replication.
     keys
-        Column names of the varied keys.
+        The varied keys, which are column names, with their units.
     group
         The class of the metrics; "" for those of all classes.
 
@@ -258,10 +261,13 @@ def sweep_verdict(table: Mapping[str, Sequence[Any]], keys: Sequence[str], group
         return ""
     ends = [choose(rows, key=lambda each: each[1])[0] for choose in (max, min)]
     scale = scale_of(metric, table[metric][ends[0]])
+    subject = f"The {metric_words(metric)} {f'of class {group} ' if group else ''}"
+    high, low = (scale.text(table[metric][at]) for at in ends)
     names = short_names(keys)
-    high, low = (
-        scale.text(table[metric][at])
-        + f" ({', '.join(f'{names[key]} = {table[key][at]}' for key in keys)})"
+    if high == low:
+        return f"{subject}is {low} for all values of {' and '.join(names.values())}."
+    high_place, low_place = (
+        ", ".join(f"{names[key]} = {_key_text(table[key][at], keys[key])}" for key in keys)
         for at in ends
     )
     largest, smallest = (
@@ -273,10 +279,15 @@ def sweep_verdict(table: Mapping[str, Sequence[Any]], keys: Sequence[str], group
         )
         for at in ends
     )
-    subject = f"The {metric_words(metric)} {f'of class {group} ' if group else ''}"
     if not differ_beyond_intervals(largest, smallest):
         subject += "does not differ significantly: it "
-    return f"{subject}lies between {low} and {high}."
+    return f"{subject}lies between {low} ({low_place}) and {high} ({high_place})."
+
+
+def _key_text(value: Any, unit: str) -> str:
+    """Return the value of a key with a readable unit: "60 ms" for (0.06, "s")."""
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    return amount_text(value, unit) if is_number else str(value)
 
 
 def short_names(keys: Iterable[str]) -> dict[str, str]:

@@ -27,6 +27,7 @@ DOUBTED = "!"
 _LADDERS: dict[str, tuple[tuple[float, str], ...]] = {
     "bit/s": readable_units.RATE_LADDER,
     "s": readable_units.TIME_LADDER,
+    "byte": readable_units.SIZE_LADDER,
 }
 _SHORT = {"packet": "pkt", "packet/s": "pkt/s", "count": "", "1": ""}
 _SYMBOLS = {

@@ -10,12 +10,19 @@ from tcpcast.metrics import HEADLINE, METRICS
 from tcpcast.report import csv
 from tcpcast.report.document import BLANK, Column, Paragraph, Table
 from tcpcast.report.headline import MAX_VERDICT_CLASSES, SWEEP_COLUMNS, short_names, sweep_verdict
-from tcpcast.report.quantity import ABSENT, DOUBTED, UNTRUSTED, metric_words, scale_of
+from tcpcast.report.quantity import (
+    ABSENT,
+    DOUBTED,
+    UNTRUSTED,
+    metric_words,
+    scale_of,
+    scale_of_unit,
+)
 from tcpcast.sweeps.table import WARNING_SUFFIX, group_class_columns, is_metric_column
 from tcpcast.units import digits
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from tcpcast.report.document import Part
     from tcpcast.report.quantity import Scale
@@ -77,7 +84,7 @@ def rows_parts(
     return parts
 
 
-def table_verdict(table: Any, keys: Collection[str]) -> str:
+def table_verdict(table: Any, keys: Mapping[str, str]) -> str:
     """Return the verdict on a ``pyarrow.Table`` of a sweep; "" if there is none.
 
     With a few classes, it has one sentence per class.
@@ -86,13 +93,13 @@ def table_verdict(table: Any, keys: Collection[str]) -> str:
     names = [n for n in table.column_names if n in keys or n.partition(".")[0] in SWEEP_COLUMNS]
     columns = table.select(names).to_pydict()
     classes = by_class(columns)
-    found = [sweep_verdict(each, list(keys), group) for group, each in classes.items()]
+    found = [sweep_verdict(each, keys, group) for group, each in classes.items()]
     if all(found) and 1 < len(found) <= MAX_VERDICT_CLASSES:
         return " ".join(found)
-    return sweep_verdict(columns, list(keys))
+    return sweep_verdict(columns, keys)
 
 
-def verdict_parts(table: Any, keys: Collection[str]) -> list[Part]:
+def verdict_parts(table: Any, keys: Mapping[str, str]) -> list[Part]:
     """Return the verdict on a ``pyarrow.Table`` of a sweep, if there is one."""
     verdict = table_verdict(table, keys)
     return [Paragraph(verdict, "heading"), BLANK] if verdict else []
@@ -151,7 +158,7 @@ def rows_json(table: Any) -> str:
     return "[\n" + ",\n".join(rows) + "\n]"
 
 
-def sweep_json(table: Any, keys: Collection[str]) -> str:
+def sweep_json(table: Any, keys: Mapping[str, str]) -> str:
     """Return ``{"verdict": ..., "answers": [...]}``, one object per row of a sweep."""
     verdict = json.dumps(table_verdict(table, keys) or None)
     return f'{{"verdict": {verdict},\n"answers": {rows_json(table)}}}'
@@ -186,25 +193,23 @@ def _has_several(table: Any, name: str) -> bool:
     return name in table.column_names and len(set(table[name].to_pylist())) > 1
 
 
-def _column_heading(name: str, keys: Mapping[str, str]) -> str:
-    """Return the short name of a key with its unit, or another column's name."""
-    unit = keys.get(name, "")
-    return "\n".join([short_names(keys).get(name, name), *([] if unit in {"", "1"} else [unit])])
-
-
 def _table_columns(
     table: Mapping[str, Sequence[Any]],
     names: Iterable[str],
     keys: Mapping[str, str],
     marks: Mapping[str, Sequence[str]],
 ) -> list[Column]:
-    columns = []
+    columns, key_names = [], short_names(keys)
     for name in names:
-        values, heading = table[name], _column_heading(name, keys)
+        values, heading = table[name], key_names.get(name, name)
+        scale = None
         if name in marks and name in METRICS:
-            scale = column_scale(name, values)
+            scale, heading = column_scale(name, values), metric_words(name)
+        elif all(isinstance(value, float) for value in values) and keys.get(name):
+            scale = scale_of_unit(keys[name], max(values, default=0.0))
+        if scale is not None:
             values = [None if value is None else value / scale.factor for value in values]
-            heading = "\n".join(filter(None, [metric_words(name), scale.unit]))
+            heading = "\n".join(filter(None, [heading, scale.unit]))
         columns.append(_table_column(heading, values, marks.get(name)))
     return columns
 

@@ -12,7 +12,7 @@ import numpy as np
 from tcpcast.engines import REGISTRY
 from tcpcast.engines.registry import Formula
 from tcpcast.report.key_words import key_words
-from tcpcast.report.quantity import Scale, scale_of_unit
+from tcpcast.report.quantity import scale_of_unit
 from tcpcast.report.sweep import metric_marks
 from tcpcast.statistics import mean
 from tcpcast.sweeps.table import WARNING_SUFFIX
@@ -28,8 +28,6 @@ WIDE = 8.0
 MAX_TICKS = 7
 MAX_CURVES = 8
 """Maximum number of distinguishable lines in one figure."""
-_MANY_BYTES = 1e4
-"""Number of bytes from which a key is shown in kB."""
 _UNITS = {"ratio": "%", "number": "1", "integer": "1"}
 """Units for kinds of keys that have unit 1 or no unit in tables."""
 
@@ -126,8 +124,6 @@ def swept_key(key: str, column: Sequence[Any], kind: str, unit: str) -> SweptKey
     numbers = np.array(values, dtype=float)
     log = numbers[0] > 0 and numbers[-1] / numbers[0] >= WIDE
     scale = scale_of_unit(_UNITS.get(kind, unit), numbers[-1])
-    if scale.unit == "byte" and numbers[-1] >= _MANY_BYTES:
-        scale = Scale(1e3, "kB")
     factor = 0.01 if kind == "ratio" else scale.factor
     labels = [digits(each / factor, 3) for each in numbers]
     title = f"{key} ({scale.unit})" if scale.unit else key
