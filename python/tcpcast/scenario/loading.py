@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import stat
 import tomllib
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -136,16 +137,18 @@ def find_scenario_file(source: str | PathLike[str]) -> Path:
         ) from None
     protect_inputs(path)
     try:
-        if path.is_file():
-            return path
-        is_folder, is_there = path.is_dir(), path.exists()
-    except (OSError, ValueError) as error:
+        mode = path.stat().st_mode
+    except (FileNotFoundError, NotADirectoryError, ValueError):
+        mode = 0
+    except OSError as error:
         raise ScenarioError(f"{source}: cannot be read ({error}); write a file name") from None
+    if stat.S_ISREG(mode):
+        return path
     name = str(source).removesuffix(".toml")
     if name in get_packaged_names():
         return PACKAGED / f"{name}.toml"
-    what = "a pipe or a device, not a scenario file" if is_there else "no such file"
-    if is_folder:
+    what = "a pipe or a device, not a scenario file" if mode else "no such file"
+    if stat.S_ISDIR(mode):
         what = "a folder, not a scenario file" if name else "no name"
     shown = str(source) or units.show(name)
     raise ScenarioError(
