@@ -1,6 +1,6 @@
 """Reproductions of papers: printed tables as data, compared with computed values.
 
-The package uses only the public interface of tcpcast, which finds it through an entry point
+The package uses only the public interface of tcpcast. tcpcast finds it through an entry point
 (:mod:`tcpcast.papers`). Each paper is a package with a module ``description``. Its function
 ``reproduce`` computes the tables and figures of the paper, writes a page into a folder and returns
 a :class:`~tcpcast_papers.report.Report`.

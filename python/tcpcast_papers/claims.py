@@ -1,18 +1,18 @@
-"""Claims of a paper: each statement is a line of data, measured over the rows of the sections.
+"""Claims of a paper: each statement is a line of ``claims.csv``, tested on rows of the report.
 
-A line of ``claims.csv`` has these columns. A pattern selects rows by the cells of their labels,
-joined by " | "; ``*`` matches any text.
+A line has the columns below. A pattern selects rows by the cells of their labels, joined by " | ";
+``*`` matches any text.
 
 ``runs``
-    Reproductions in which the statement is measured: both, whole or quick.
+    Reproductions in which the statement is tested: both, whole or quick.
 ``place``, ``statement``
     Place in the paper, and the statement.
 ``section``, ``rows``
-    Name of the section, and pattern of the rows with the measured value.
+    Name of the section, and pattern of the rows whose values are tested.
 ``of``
-    Column of further values that is measured, such as a scheme; the computed values if empty.
+    Column of the tested values, such as a scheme; empty for the values of tcpcast.
 ``relative_to``
-    Pattern of rows in the same section: the measured value is divided by theirs. Optional.
+    Pattern of rows in the same section, by whose statistic the tested value is divided. Optional.
 ``measure``
     Statistic of the rows, a key of :data:`MEASURES`.
 ``low``, ``high``
@@ -20,8 +20,8 @@ joined by " | "; ``*`` matches any text.
 ``range_reason``
     The reason for these limits.
 ``after``, ``cause``
-    Pattern of rows after one named change, which explains a difference. Optional; without a
-    verdict, such a claim is listed as explained.
+    Pattern of rows that are computed after one change, and the name of this change, which explains
+    a difference. Optional. Without a ``verdict``, the claim is listed as explained.
 ``verdict``, ``reason``
     Verdict other than "agrees", with its reason: "differs" for a known difference; "paper
     inconsistent" and "cannot be settled" apply whatever the value is.
@@ -68,21 +68,21 @@ _PERCENT = ("share above 0", "rises")
 
 
 def read(package: str, runs: str) -> tuple[Line, ...]:
-    """Return the claims of a paper that apply to these reproductions; () if it has none."""
+    """Return the claims of a paper for whole or quick reproductions; () if it has none."""
     if not files(package).joinpath("data", FILE).is_file():
         return ()
     return lines_of_runs(package, FILE, runs)
 
 
 def expected(line: Line) -> Verdict:
-    """Return the verdict of a claim by its line: with a cause and no verdict, it is explained."""
+    """Return the expected verdict of a claim: explained, if its line has a cause but no verdict."""
     if line["verdict"]:
         return Verdict(line["verdict"])
     return Verdict.EXPLAINED if line["cause"] else Verdict.AGREES
 
 
 def section(claims: Iterable[Line], sections: Sequence[Section]) -> Section:
-    """Return a section with one row per claim, measured over the rows of the other sections.
+    """Return a section with one row per claim, computed from the rows of other sections.
 
     Raises
     ------
@@ -141,7 +141,7 @@ def _limit_of_range(text: str, missing: float) -> float:
 
 
 def _measured(line: Line, column: str, sections: Sequence[Section]) -> float:
-    """Return the statistic of the computed values of the rows that a column selects."""
+    """Return the statistic of tcpcast's values over the rows selected by a column's pattern."""
     return _statistic(line, [row.own for row in _matching_rows(line, line[column], sections)])
 
 

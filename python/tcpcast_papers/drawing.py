@@ -47,7 +47,7 @@ def panels(
 
 
 def curve(x: ArrayLike, rows: Floats, label: str = "", style: Style | None = None) -> Drawable:
-    """Return a line of one row of values, or points with interval half-widths in a second row."""
+    """Return a line; points with error bars if a second row contains half-widths of intervals."""
     y, *half = rows
     if not half:
         return Series(x, y, label, style or {})
@@ -74,7 +74,7 @@ class Plot:
 
 
 def styles() -> Iterator[dict[str, Any]]:
-    """Yield a colour and a marker for each series , cyclically."""
+    """Yield a colour and a marker for each series, cyclically."""
     while True:
         for colour, marker in zip(COLOURS, MARKERS, strict=True):
             yield {"color": colour, "marker": marker}

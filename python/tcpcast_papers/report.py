@@ -40,7 +40,7 @@ class Accepted:
     reason: str
 
     def covers(self, title: str, row: Row) -> bool:
-        """Return whether the row of a section with this title is meant."""
+        """Return True if this is the known difference of a row in the section with this title."""
         return (
             self.section == name(title)
             and len(self.label) == len(row.label)

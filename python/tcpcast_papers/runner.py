@@ -199,7 +199,7 @@ class Paper(Generic[SampleSizes, Simulated]):
 
 
 def _computed_together(sections: Iterable[Section]) -> Iterator[list[Section]]:
-    """Yield a list of sections as it is, and those of an iterator one by one."""
+    """Yield a list of sections unchanged, or the sections of an iterator one by one."""
     if isinstance(sections, list):
         yield sections
     else:

@@ -1,4 +1,4 @@
-"""Scenario files of a reproduction, and an index of the rows that each of them serves.
+"""Scenario files of a reproduction, and an index of the rows whose values each file repeats.
 
 ``tcpcast run`` on a written file repeats a simulation of the reproduction with its seed, and gives
 the same numbers. A row belongs to a run if its value is a number of the run's answer, in the unit
@@ -40,12 +40,13 @@ _SCALES = (1.0, 100.0, 1e3, 1e-3, 1e-6)
 _MAX_NAME = 80
 _COINCIDENTAL_DIGITS = 4
 _HEADLINES = ("connection_rate_bps", "completion_time_s", "send_rate_pps")
-"""Metrics that the index shows for a run without own rows; otherwise the first."""
+"""The index shows the first present metric of these for a run that has no row; otherwise, the run's
+first metric."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Value:
-    """A computed value of a row: its own value, a further one, or that after a named change."""
+    """A value that tcpcast computed for a row: the first, a further, or one after a change."""
 
     section: Section
     row: Row
@@ -60,7 +61,7 @@ the row combines several numbers."""
 
 @dataclass(slots=True)
 class _File:
-    """A run to write, with the values that it serves, in the order of the report."""
+    """A run to write, with the values of the report that it repeats, in their order."""
 
     run: Run
     sections: dict[int, Section] = field(default_factory=dict)
@@ -139,7 +140,7 @@ def _files(runs: Iterable[tuple[Run, Readers]]) -> list[_File]:
 
 
 def _matches(file: _File, values: Iterable[_Value]) -> Iterator[_Match]:
-    """Yield the values that are numbers of a run, in a unit of the rows, or depend on it."""
+    """Yield the values that equal a number of the run in some unit, or depend on the run."""
     numbers = {
         _digits(scale * number): (metric, number)
         for metric, number in reversed(list(file.run.numbers.items()))
@@ -178,7 +179,7 @@ def _digits(value: float) -> str:
 
 
 def _named(files: Sequence[_File]) -> dict[str, _File]:
-    """Return the files by unique names: section, row, and the keys in which runs of them differ."""
+    """Return the files by unique names: section, row, and keys that differ between its runs."""
     groups: defaultdict[str, list[_File]] = defaultdict(list)
     for file in files:
         groups[_slug(_place(file))].append(file)

@@ -54,19 +54,19 @@ class Quantity(Generic[Runs, Case]):
     published
         Value to compare with, or None.
     tolerance
-        Tolerance for all cases or per case; None shows the row without a verdict, except for the
-        line of a misprinted value: the paper is inconsistent.
+        Tolerance for all cases or per case; None shows the row without a verdict. For a misprinted
+        value, the verdict is then "paper inconsistent".
     condition
         Selects the cases that have this quantity.
     note
         A comment on the row.
     causes
         Possible reasons for a difference, each with tcpcast's value after one change. The row
-        states the first that explains the difference.
+        states the first reason that explains the difference.
     unit
         Unit, if it differs from that of the sheet.
     others
-        Further own values, one for each of the sheet's ``others``.
+        Further values of tcpcast, one for each of the sheet's ``others``.
     """
 
     method: tuple[str, ...]
@@ -121,11 +121,11 @@ class Sheet(Generic[Runs, Case]):
     notes
         Paragraphs below the table.
     wants
-        Requests the simulations that the sheet needs, except those of other sheets.
+        Requests the simulations that the sheet needs and no other sheet requests.
     figure
         Draws the figure and names its file in the folder.
     others
-        Names of the columns of further own values.
+        Names of the columns of further values of tcpcast.
     """
 
     title: str

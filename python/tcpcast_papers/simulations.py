@@ -24,7 +24,8 @@ if TYPE_CHECKING:
 
 SEED = 1
 _MAX_TABLE_ROWS = 100
-"""Larger tables, such as traces, have no single numbers that a paper prints."""
+"""Maximum number of rows of a table whose numbers are compared with rows of the report; papers
+print no numbers of larger tables, such as traces."""
 
 Result_co = TypeVar("Result_co", covariant=True)
 SampleSizes = TypeVar("SampleSizes")
@@ -51,7 +52,7 @@ RowPlace = tuple[str, tuple[str, ...]]
 
 @dataclass(slots=True)
 class Readers:
-    """Sections that read the result of a job, and those rows that are known to depend on it."""
+    """Sections that read the result of a job, and rows that are known to depend on it."""
 
     sections: list[Section] = field(default_factory=list)
     rows: set[RowPlace] = field(default_factory=set)

@@ -1,6 +1,7 @@
-"""Engines: ways to answer a scenario. A new engine needs a row here and a module next to this one.
+"""Engines: methods that compute the answer of a scenario.
 
-The rows of formulas are in :data:`tcpcast.engines.formula.FORMULAS`.
+A new engine needs an entry in the registry below and a module in this package. The entries of
+formulas are in :data:`tcpcast.engines.formula.FORMULAS`.
 """
 
 from __future__ import annotations
@@ -57,7 +58,7 @@ class RunOptions:
     as long as their metrics. ``accept_late`` lets ``kernel`` continue although this machine is too
     busy for its link. If ``suggestions`` is False, a refusal contains only its reason, which saves
     checks in a sweep. ``known_suggestions`` is a cache of checked suggestions by engine and
-    reason, shared by all points of a range.
+    reason, shared by all points of a sweep.
     """
 
     threads: int | None = None
@@ -159,10 +160,12 @@ def answer(
 ) -> list[Answer]:
     """Answer a scenario by each named engine, in the given order.
 
-    If an engine of another package fails and other engines were requested too, its answer contains
-    the error. If a requested engine does not apply, its answer contains the reason. If ``engines``
-    is None, every quick engine that applies answers, except for models of another stack (for a
-    capture: of another congestion control than the capture appears to have).
+    If ``engines`` is None, every engine is run that runs by default and covers the scenario. Models
+    of another stack are left out; for a capture, models of another congestion control than the
+    capture appears to have.
+
+    If a requested engine does not cover the scenario, its answer contains the reason. If an engine
+    of another package fails and other engines were requested too, its answer contains the error.
 
     Parameters
     ----------
@@ -170,9 +173,9 @@ def answer(
         The scenario, the names of engines, and the options of the run.
     feed
         Source of the inputs of path formulas: ``"scenario"``, or ``"measured"`` for p, RTT and T0
-        of the simulation. ``packet`` then runs first, and its answer is the last one if it was not
-        requested. For traffic of kind ``capture`` the inputs are always the measurements of
-        ``trace``.
+        of the simulation. ``packet`` then runs first. If ``packet`` was not requested, its answer
+        is the last in the list. For traffic of kind ``capture`` the inputs are always the
+        measurements of ``trace``.
 
     Raises
     ------
@@ -281,15 +284,15 @@ def check_feed(feed: str) -> None:
 
 _LOSSES = ("loss_indication_ratio", "loss_event_ratio_cumulative", "loss_ratio")
 _ASSUMED = dict.fromkeys((*_LOSSES, "timeout_ratio"), Metric(0.01)) | {"rtt_mean_s": Metric(0.1)}
-"""Metrics of a simulation with some loss, to check a formula that needs measured inputs."""
+"""Placeholder metrics of a simulation, to check a formula that needs measured inputs."""
 
 
 def check_scenario(
     name: str, scenario: Scenario, other_feed: str = "", *, feed: str = "scenario"
 ) -> None:
-    """Raise NotApplicable unless an engine accepts a scenario, without a simulation or measurement.
+    """Raise NotApplicable unless an engine accepts a scenario; simulates and measures nothing.
 
-    ``other_feed`` replaces ``feed``; with "measured", a simulation with losses is assumed.
+    ``other_feed`` replaces ``feed``; with "measured", placeholder inputs with some loss are used.
     """
     entry = REGISTRY.get(name)
     if entry is None:
@@ -345,7 +348,7 @@ _INSTEAD = {
     "ns2": "; the simulator is engine packet.",
     "simul": "; the simulator is engine packet.",
 }
-"""Alternatives to engines that users expect, by a part of the name."""
+"""Engines to suggest for unknown names, by a part of the name."""
 
 
 def add_plugins() -> list[str]:
@@ -373,7 +376,7 @@ def _add_plugin(name: str) -> bool:
     Raises
     ------
     MachineError
-        It cannot be imported, or tcpcast has an engine with this name.
+        The package cannot be imported, or tcpcast has an engine with this name.
     """
     from tcpcast.engines import plugins  # noqa: PLC0415 - inspects all packages
 

@@ -1,6 +1,6 @@
 """Engine ``trace``: measurements of the flows in a packet capture.
 
-Everything is measured directly, except for intervals, which are estimated from batches of 100 s.
+All values are measured directly; their intervals are estimated from batches of 100 s.
 ``captured.fed`` contains the inputs of path models, and ``captured.replay`` the scenario that
 reproduces the capture.
 """
@@ -156,7 +156,7 @@ def _aggregate_metrics(kept: Capture, together: Mapping[str, Any]) -> dict[str, 
 
 
 def _scale_interval_to(value: float, estimate: Estimate | None) -> Metric:
-    """Scale the interval of an estimate to the value of the full capture."""
+    """Scale an interval from complete batches to the value of the full capture."""
     if estimate is None or estimate.low is None or estimate.high is None or not estimate.value:
         return Metric(value)
     share = value / estimate.value

@@ -36,12 +36,12 @@ ENGINES, MODELS = "tcpcast.engines", "tcpcast.models"
 """Groups of entry points."""
 
 INPUTS = ("loss_indication_ratio", "rtt_s", "t0_s", "packets_per_ack", "receiver_window_pkts")
-"""Parameters that a path model may have: p, RTT, T0, b and W_max."""
+"""Names of the parameters that a path model may have: p, RTT, T0, b and W_max."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PluginEntry(EngineEntry):
-    """A row of the registry from another package; ``package`` is its name and version."""
+    """A registry entry of another package; ``package`` is the package's name and version."""
 
     point: metadata.EntryPoint
     package: str
@@ -78,7 +78,8 @@ class PluginEntry(EngineEntry):
         NotApplicable
             The engine does not cover the scenario.
         MachineError
-            The engine raised an exception of another package; the message contains its location.
+            The engine raised an exception that is not a TcpcastError; the message contains its
+            location.
         TcpcastError
             Its return value is not a valid answer.
         """
@@ -161,7 +162,7 @@ def import_plugin(point: metadata.EntryPoint) -> PluginEntry:
     Raises
     ------
     MachineError
-        It cannot be imported, or is not callable.
+        The package cannot be imported, or the entry point is not callable.
     """
     package = "another package" if point.dist is None else f"{point.dist.name} {point.dist.version}"
     try:
@@ -224,7 +225,7 @@ def _get_model_inputs(name: str, rate_pps: Callable[..., Any]) -> list[str]:
     Raises
     ------
     MachineError
-        It has another required parameter.
+        The model has another required parameter.
     """
     parameters = inspect.signature(rate_pps).parameters.values()
     unknown = [p.name for p in parameters if p.default is p.empty and p.name not in INPUTS]

@@ -23,10 +23,11 @@ if TYPE_CHECKING:
 
 CROSS_OMITTED = "cross traffic is left out: the formula has no cross traffic"
 RETURN_OMITTED = "the return path is left out: in the formula, ACKs neither queue nor get lost"
-"""Warnings of formulas with inputs from a scenario that has features which they lack."""
+"""Warnings about features of a scenario that a formula omits."""
 
 FEED_MEASURED = Suggestion(feed="measured")
-"""Inputs from the simulation, which include the effect of these features on loss and RTT."""
+"""Suggests inputs from a simulation, which include the effects of omitted features on loss and
+RTT."""
 
 
 PATH = "closed formulas for one path"
@@ -55,9 +56,9 @@ class EngineEntry:
 
     ``family`` is one of :data:`FAMILIES`. ``trust`` states when its values can be trusted, for an
     engine without a row in :data:`tcpcast.models.domain.DOMAINS`. ``any_packet_size`` is True if
-    classes may differ in packet size. ``look`` is the colour in figures, a name in
-    :data:`tcpcast.report.palette.COLOUR_NAMES`, and the index of the marker of observed or of the
-    dash pattern of calculated values; None for engines of other packages.
+    classes may differ in packet size. ``look`` is the style in figures, None for engines of other
+    packages: a colour of :data:`tcpcast.report.palette.COLOUR_NAMES`, and the index of a marker
+    (measured and simulated values) or of a dash pattern (calculated values).
     """
 
     module: str
@@ -216,9 +217,9 @@ def _native_version() -> str:
 
 
 def other_congestion_control_refusal(entry: Formula, scenario: Scenario) -> NotApplicable | None:
-    """Return the refusal of a model: a congestion control other than Reno, or a policer.
+    """Return the reason to refuse a model: a congestion control other than Reno, or a policer.
 
-    None if the model applies, and for captures, whose stack is unknown.
+    The result is None if the model applies, and for captures, whose stack is unknown.
     """
     groups = () if scenario.captured is not None else scenario.populations
     if any(group.has_start_or_stop for group in groups):

@@ -48,7 +48,7 @@ class SupportLevel(Enum):
 
 @dataclass(frozen=True, slots=True)
 class StackSupport:
-    """A cell of the table: the verdict, and the error or the reason ("" for none)."""
+    """Support of one stack by one engine: the level, and the known error or the reason, or ""."""
 
     verdict: SupportLevel
     text: str = ""
@@ -69,9 +69,9 @@ MEASURED: dict[tuple[str, str], str] = {
     ("short", "linux-cubic"): "7 % below to 14 % above packet, within 45 % from 2 to 8 losses",
     ("short", "linux-reno"): "within 15 % of packet, within 45 % from 2 to 8 losses",
 }
-"""Errors of formulas with inputs from the scenario, in the cells of ``reproduce kernel`` that are
-in the formula's domain. Errors for transfers are from the cells of
-tests/agreement/test_modern_transfers.py."""
+"""Measured errors of formulas with inputs from the scenario. The comparisons with the kernel use
+the scenarios of ``reproduce kernel`` that are in the formula's domain. The comparisons with packet
+are in tests/agreement/test_modern_transfers.py."""
 
 _UNCHECKED = StackSupport(SupportLevel.UNCHECKED, "applies, but is not validated for this stack")
 _TRAFFIC = {"bulk": (PATH,), "transfers": (TRANSFERS,), "on-off": (USERS, FIXED_POINT, POPULATION)}
@@ -110,7 +110,6 @@ def get_stack_support(engine: str, stack: str) -> StackSupport:
 def _get_formula_support(
     engine: str, entry: Formula, stack: str, *, delayed_acks: bool
 ) -> StackSupport:
-    """Return the first verdict whose condition holds."""
     control, max_plus = get_congestion_control(stack), entry.stack == MAX_PLUS
     of_another = entry.stack in CONTROLS and CONTROLS.get(control) != engine
     refused, stated = SupportLevel.REFUSED, SupportLevel.STATED_ERROR
@@ -136,8 +135,8 @@ def _get_formula_support(
 def find_omitted_formulas(scenario: Scenario, *, suggestions: bool = False) -> dict[str, list[str]]:
     """Return the formulas that a run leaves out because of the scenario's stack, by reason.
 
-    The result includes only formulas for its kind of traffic, and none for a capture, whose stack
-    is unknown. Checking ``suggestions`` takes as long as the formulas.
+    The result includes only formulas for the scenario's kind of traffic, and none for a capture,
+    whose stack is unknown. Checking ``suggestions`` takes as long as the formulas.
     """
     if scenario.captured is not None:
         return {}
@@ -165,12 +164,12 @@ def omitted_formulas_text(*scenarios: Scenario, asked: Collection[str] = ()) -> 
     *scenarios
         Scenarios of one path and its TCP.
     asked
-        Requested engines, which report by themselves that they do not apply.
+        Requested engines; they are left out here, because their own answers contain the reason.
 
     Returns
     -------
     str
-        "" if no model is left out for its window.
+        "" if no model is left out.
     """
     back: dict[tuple[str, ...], list[str]] = {}
     stack = ""

@@ -6,13 +6,13 @@
   not respond to loss, but its bandwidth estimate is a windowed maximum, which it renews by sending
   1.25 times the estimate in one of eight RTTs. Renewal needs 1.25 (1 - p) >= 1, that is, p up to
   1 - 1/1.25 = 0.2 (N. Cardwell on the mailing list bbr-dev).
-- Several BBR flows: each one measures the bandwidth that the others leave in their pauses. The cap
-  of 2 BDP in flight limits them, which leaves a standing queue of one BDP; with a smaller buffer,
-  packets are lost in addition to p (Hock, Bless, Zitterbart: "Experimental evaluation of BBR
-  congestion control", ICNP 2017).
-- With loss-based flows the same cap is the limit: BBR's share of the link does not depend on the
-  number of loss-based flows (Ware, Mukerjee, Seshan, Sherry: "Modeling BBR's interactions with
-  loss-based congestion control", IMC 2019).
+- Several BBR flows: each one measures the bandwidth that the others leave in their pauses. The
+  flows then have the maximum of 2 BDP in flight, which leaves a standing queue of one BDP; with a
+  smaller buffer, packets are lost in addition to p (Hock, Bless, Zitterbart: "Experimental
+  evaluation of BBR congestion control", ICNP 2017).
+- With loss-based flows, BBR is also limited by the maximum of 2 BDP in flight: BBR's share of the
+  link does not depend on the number of loss-based flows (Ware, Mukerjee, Seshan, Sherry: "Modeling
+  BBR's interactions with loss-based congestion control", IMC 2019).
 
 It is an upper bound of the mean of long flows. It omits the start-up, the time with four packets in
 flight to measure the RTT (about 2 %), different RTTs, and policers. It does not apply to later
@@ -128,7 +128,7 @@ def bbr_bound(
         share = np.ones(())
         queue = np.where(several, np.minimum(pipe, buffer), 0.0)
     factor = PROBE_GAIN * (1 - loss)
-    # Not via the factor, which may be rounded below 1 at exactly 0.2.
+    # Compares p: probe_factor may be rounded below 1 at p = 0.2.
     collapsed = loss > TOLERATED_LOSS_RATIO
     shallow = several & (buffer < pipe) & (not beside_loss_based)
     rate = np.where(collapsed, 0.0, capacity * (1 - loss) * share / count)
@@ -145,11 +145,12 @@ def bbr_bound(
 
 
 def _share_beside_loss_based(pipe: Floats, buffer: Floats, count: Floats) -> Floats:
-    """Return the share at which BBR's data in flight reach their cap.
+    """Return BBR's share at which its data in flight reach the maximum of 2 BDP.
 
     Let the other flows have the share x of a full buffer of q packets and of the BDP B. BBR has
-    (1 - x)(q + B) in flight. While it measures the RTT, x q + 4 N packets are queued, and the cap
-    is 2 (1 - x)(x q + 4 N + B). The two are equal at x = 1/2 - B/(2 q) - 4 N/q.
+    (1 - x)(q + B) in flight. While it measures the RTT, x q + 4 N packets are queued, and the
+    maximum is 2 (1 - x)(x q + 4 N + B). The data in flight reach this maximum at x = 1/2 - B/(2 q)
+    - 4 N/q.
     """
     if not np.all(np.isfinite(buffer) & (buffer > pipe)):
         raise DomainError(

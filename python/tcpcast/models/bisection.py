@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 STEPS = 64
-"""Halvings of the range 680 of ln(p/(1-p)), enough for the precision of a float."""
+"""Number of halvings of the searched range of ln(p/(1-p)), enough for the precision of a float."""
 
 
 def largest_loss_ratio(

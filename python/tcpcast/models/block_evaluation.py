@@ -53,9 +53,9 @@ def evaluate_in_blocks(
 
 
 def _flat_view(values: NDArray[Any], shape: tuple[int, ...]) -> tuple[Any, bool]:
-    """Return a sequence whose slices contain the broadcast values in order, without a copy.
+    """Return a sequence whose slices are the broadcast values in order, and whether to slice it.
 
-    Also return False for a single value, which is not expanded.
+    A single value is not expanded and must not be sliced.
     """
     if values.size == 1:
         return values.reshape(()), False

@@ -1,9 +1,9 @@
 """Latency of a transfer with start-up (Cardwell, Savage, Anderson: "Modeling TCP latency", 2000).
 
-The latency of d packets consists of the connection, one slow start until the first loss, the cost
-of that loss, and the remaining data at the rate of PFTK. Equation numbers are from the paper
-(INFOCOM 2000). p is the loss ratio, b the number of packets per ACK, gamma = 1 + 1/b the growth of
-the window per round.
+The latency of d packets consists of the handshake, one slow start until the first loss, the cost of
+that loss, and the time for the remaining data at the rate of PFTK. Equation numbers are from the
+paper (INFOCOM 2000). p is the loss ratio, b the number of packets per ACK, gamma = 1 + 1/b the
+growth of the window per round.
 
 (5) counts the lost packet and equals d + 1 without loss: it is limited to d. The window at the
 first loss (11) is limited to W_max in Q (17). The rate (22) counts the delivered packets of PFTK's
@@ -68,7 +68,7 @@ class CardwellLatency:
 
     @property
     def latency_s(self) -> Floats:
-        """Total latency: the data transfer (25) and the connection."""
+        """Total latency: the data transfer (25) and the handshake."""
         return np.asarray(
             self.connection_s
             + self.slow_start_s
@@ -147,7 +147,7 @@ def cardwell_latency(
     rtt_s, t0_s
         RTT and T0, the mean first timeout, in seconds, above 0.
     loss_ratio
-        p, above 0 and below 1; below 1/2 with a connection.
+        p, above 0 and below 1; below 1/2 if ``connection`` is set.
     initial_window_pkts
         w_1 in packets, at least 1 and finite; W_max caps it.
     packets_per_ack
@@ -158,7 +158,7 @@ def cardwell_latency(
         Mean delay of the first ACK if w_1 is below b, at least 0; by default half of a timer's
         period of 200 ms.
     connection
-        Whether to include the connection. The SYN is lost like data, the SYN-ACK with
+        Whether to include the handshake. The SYN is lost like data, the SYN-ACK with
         ``reverse_loss_ratio``.
     reverse_loss_ratio, syn_timeout_s
         As in :func:`connection_latency_s`. All arrays are broadcast.

@@ -30,9 +30,9 @@ DECREASE = 0.7
 """beta_cubic of RFC 9438 (section 4.6)."""
 
 RANDOM_LOSSES = 1.13
-"""Rate of the window function, with fast convergence, for random losses, relative to its rate for
-losses after equal numbers of packets, as in RFC 9438 (section 5). It does not depend on loss and
-RTT, with which the function scales; see tests/agreement/test_cubic_random_losses.py."""
+"""Rate of the cubic window function at random losses, relative to its rate at periodic losses,
+which RFC 9438 (section 5) assumes. With fast convergence. The ratio does not depend on loss and
+RTT; see tests/agreement/test_cubic_random_losses.py."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -134,7 +134,7 @@ def cubic_tolerated_loss_ratio(
     Returns
     -------
     ndarray
-        p, of the broadcast shape; at most 1, which means any loss.
+        p, of the broadcast shape; 1 if any loss is tolerated.
 
     Raises
     ------

@@ -57,9 +57,9 @@ class FormulaDomain:
     source
         Source of the domain: a paper, or the check that determined it.
     limits
-        Largest value of each quantity, inclusive; all must hold.
+        Largest value of each quantity, inclusive; no value may exceed its limit.
     either
-        Further largest values, of which at least one must hold.
+        Further largest values; at least one value must not exceed its limit.
     """
 
     error: float | None
@@ -111,7 +111,7 @@ def outside_domain_reason(formula: str, **values: float) -> str:
     Parameters
     ----------
     formula
-        The name of an engine; one without a row in :data:`DOMAINS` has no bounds.
+        The name of an engine; an engine without a row in :data:`DOMAINS` has no bounds.
     **values
         The quantities that bound domains, by name; :func:`tcpcast.models.pftk.path_values`
         computes those of one path.

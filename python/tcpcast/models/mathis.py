@@ -1,8 +1,8 @@
 """The square-root law of Mathis, Semke, Mahdavi and Ott (1997), the usual baseline.
 
 B = C / (RTT sqrt(p)) packets/s. The constant C here is sqrt(3/(2b)), for periodic loss and b
-packets per ACK: 1.22 if every packet is acknowledged, 0.87 with delayed ACKs. It has neither
-timeouts nor recovery time, so it overestimates above a few per cent of loss.
+packets per ACK: 1.22 if every packet is acknowledged, 0.87 with delayed ACKs. The law omits
+timeouts and recovery time, so it overestimates the rate above a few per cent of loss.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ def mathis_tolerated_loss_ratio(
     Returns
     -------
     ndarray
-        p, of the broadcast shape; at most 1, which means any loss.
+        p, of the broadcast shape; 1 if any loss is tolerated.
 
     Raises
     ------

@@ -1,11 +1,12 @@
 """Solve for a target: buffer, number of users, link rate, number of flows, or maximum loss.
 
-The first three come from the inverse of TCP-Engset, the other two from the models of a single
-path. No formula gives the number of users with a minimum goodput for most of their files; for this,
-an engine runs one population after another.
+The inverse of TCP-Engset gives the buffer, the number of users and the link rate. Models of a
+single path give the number of flows and the maximum loss. No formula gives the number of users with
+a minimum goodput for most of their files; for this target, an engine simulates one population after
+another.
 
-Each plan can be checked by simulation: the packet engine runs at the answer and next to it, and
-searches its own answer.
+Each plan can be checked by simulation: the packet engine simulates the answer and values near it,
+and searches the value at which the simulation meets the target.
 """
 
 from tcpcast.plan.buffer import plan_buffer

@@ -33,7 +33,8 @@ if TYPE_CHECKING:
 GRID_SIZES_PKTS = (5, 12, 22, 36, 80, 120, 500, 1000)
 GRID_RTTS_S = (0.05, 0.3)
 GRID_WINDOW_PKTS = 44
-"""Receiver window of the grid of section 5.4.1; the paper uses the largest buffer of the grid."""
+"""Receiver window for the grid of section 5.4.1, in packets, which the paper does not state. The
+paper recommends the largest buffer of the grid."""
 
 QUEUEING_DELAY_S = 0.6
 """Queueing delay of the 600 ms rule: a timeout of 1 s leaves 400 ms for the RTT."""
@@ -319,7 +320,7 @@ def _evaluate_rule_grid(inputs: EngsetInputs, loss: float) -> Table:
     rows = []
     for size, rtt in itertools.product(GRID_SIZES_PKTS, GRID_RTTS_S):
         if rtt < inputs.path.delta_s:
-            continue  # the transmission time of one packet is longer
+            continue  # the transmission time of one packet exceeds the RTT
         path = replace(inputs.path, rtt0_s=rtt, ingress_bps=math.inf, egress_bps=math.inf)
         alone = isolated_connection(
             path=path, size_pkts=size, receiver_window_pkts=GRID_WINDOW_PKTS

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 LARGEST_RATE_BPS = 1e15
 FASTEST = "1000gbit"
-"""Rate of an effectively unlimited bottleneck in simulations."""
+"""Rate of a practically unlimited bottleneck in simulations."""
 
 _RATE_OF_LINK: dict[str, Any] = {
     "key": "network.bottleneck.rate",
@@ -76,10 +76,10 @@ def plan_users(  # noqa: PLR0913 - the question, and how to answer it
     Returns
     -------
     Plan
-        The largest N with h >= rate_bps (eq. 10), exactly. Tables: ``model`` (sources,
-        connection_rate_bps, utilisation, loss_ratio) for N - 1, N and N + 1; ``simulated``
-        (sources, connection_rate_bps, low, high); ``curve`` (sources, connection_rate_bps) of the
-        model, for a figure.
+        The largest N whose mean connection rate h (eq. 10) is at least ``rate_bps``. Tables:
+        ``model`` (sources, connection_rate_bps, utilisation, loss_ratio) for N - 1, N and N + 1;
+        ``simulated`` (sources, connection_rate_bps, low, high); ``curve`` (sources,
+        connection_rate_bps) of the model, for a figure.
 
     Raises
     ------
@@ -136,7 +136,7 @@ def plan_rate(  # noqa: PLR0913 - the question, and how to answer it
     ----------
     scenario
         On/off sources, as in :func:`plan_users`. Only the rate of the bottleneck is varied. A
-        given round-trip time stays constant; without one, the delays of the links do.
+        specified round-trip time stays constant. Otherwise, the delays of the links stay constant.
     rate_bps
         Minimum mean connection rate, bit/s, above 0.
     of_class
@@ -150,11 +150,11 @@ def plan_rate(  # noqa: PLR0913 - the question, and how to answer it
     Returns
     -------
     Plan
-        The smallest bottleneck rate with h >= rate_bps (eq. 10), in whole bit/s, with a relative
-        accuracy of 1e-9. Tables: ``model`` (bottleneck_bps, connection_rate_bps, utilisation,
-        loss_ratio) at 95, 100 and 105 % of this rate; ``simulated`` (bottleneck_bps,
-        connection_rate_bps, low, high); ``curve`` (bottleneck_bps, connection_rate_bps) of the
-        model, for a figure.
+        The smallest bottleneck rate at which the mean connection rate h (eq. 10) is at least
+        ``rate_bps``, in whole bit/s, with a relative accuracy of 1e-9. Tables: ``model``
+        (bottleneck_bps, connection_rate_bps, utilisation, loss_ratio) at 95, 100 and 105 % of this
+        rate; ``simulated`` (bottleneck_bps, connection_rate_bps, low, high); ``curve``
+        (bottleneck_bps, connection_rate_bps) of the model, for a figure.
 
     Raises
     ------
@@ -275,7 +275,7 @@ def _make_model_if_reachable(
     easiest: float,
     who: str,
 ) -> EngsetModel:
-    """Return the model; without one if another stack may exceed the model's largest rate."""
+    """Return the model, without ``inputs`` if another stack may exceed the model's largest rate."""
     model, rate_bps = make_engset_model(scenario, vary), question.target
     if model.inputs is None:
         return model
@@ -353,7 +353,7 @@ def _search_by_simulation(
         easiest_runs = replace(runs, answers={})
         maximum = easiest_runs.measure(value)
         interval = easiest_runs.at(value)
-        # Few sources load few files: without an interval, the target may still be reachable.
+        # Few sources transfer few files. A rate without an interval does not exclude the target.
         if interval is not None and interval.high is not None and interval.high < goal.target:
             raise _unreachable_target_error(runs.question, who, maximum)
         result = solve_from_start(runs, goal, goal.inside(start))
@@ -413,8 +413,8 @@ def _find_smallest_meeting_rate(
 ) -> tuple[float, float | None]:
     """Return the smallest rate that meets the target, and the largest higher rate that misses it.
 
-    The formula's rate is a saw-tooth, so it may cross the target several times; the points of the
-    curve show where.
+    The mean connection rate of the formula is a saw-tooth over the bottleneck rate, so it may cross
+    the target several times. All points of the curve are tested.
     """
     value = _search_meeting_rate(reaches, minimum)
     links = values_around_answer(value, minimum=minimum, maximum=LARGEST_RATE_BPS)
@@ -450,7 +450,7 @@ def _bisect_rate(reaches: Callable[[float], bool], low: float, high: float) -> f
 def _find_largest_population(reaches: Callable[[int], bool]) -> int:
     """Return the largest population that meets the target, given that one source meets it.
 
-    The rate never rises with the population.
+    The mean rate never increases with the population.
     """
     low, high = 1, 2
     while reaches(high):

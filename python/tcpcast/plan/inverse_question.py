@@ -25,14 +25,14 @@ class InverseQuestion:
     key, column, unit
         The varied key of the scenario, its column in tables, and its unit.
     metric, target
-        The metric and its target value; NaN if a search compares another quantity.
+        The metric and its target value; NaN if another quantity has the target.
     write
         Function that formats a value for the scenario.
     make_changes
         Function that returns the changes for a value, if more than ``key`` changes.
     read, figure, tables
-        Function that returns the compared quantity of an answer if it is not the metric; its name
-        in reports; the tables of the answer that contain it.
+        For a compared quantity other than the metric: the function that reads it from an answer,
+        its name in reports, and the tables of the answer that it needs.
     """
 
     text: str

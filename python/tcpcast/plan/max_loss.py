@@ -46,10 +46,11 @@ _KEY = "network.bottleneck.loss"
 JUMBO_BYTES = 9000
 
 FINE = 1024
-"""Points of the grid in which a loss is searched; the search repeats between two points."""
+"""Number of points of the grid on which a loss is searched. The search is repeated on a new grid
+between two neighbouring points."""
 
 TOLERANCE = 1e-6
-"""Relative distance of the two points at which the search ends."""
+"""Relative distance of the two neighbouring points at which the search ends."""
 
 LARGEST = 1 - 1e-9
 """Maximum loss of the search: with a loss of 1, no packet arrives."""
@@ -109,9 +110,10 @@ def plan_max_loss(
         PFTK model (31) for one flow, by algorithm 1 of the parallel model for more flows, or, if
         algorithm 1 has many flows in RTO, by n times PFTK with a warning. Tables: ``tolerated``
         (model, loss_ratio, packets_per_loss, rate_bps, regime); ``ways`` (change, loss_ratio,
-        times), the result with one changed parameter; ``simulated`` (loss_ratio, goodput_bps, low,
-        high); for figures ``curve``, the goodput over the loss with one column per model, and
-        ``isoline`` (rtt_s, loss_ratio), the pairs for which the first model has this goodput.
+        times), the result with one changed parameter and its ratio to the answer; ``simulated``
+        (loss_ratio, goodput_bps, low, high); for figures ``curve``, the goodput over the loss with
+        one column per model, and ``isoline`` (rtt_s, loss_ratio), the pairs for which the first
+        model has the target goodput.
 
     Raises
     ------
@@ -266,7 +268,7 @@ def _select_models(path: PlannedPath, goodput_bps: float) -> tuple[list[PathMode
 
 
 def _solve_max_loss(path: PlannedPath, model: PathModel, goodput_bps: float) -> float:
-    """Return the largest p for which (1 - p) times B(p), and times the caps, meets the goodput.
+    """Return the largest p for which (1 - p) times the limited rate B(p) meets the goodput.
 
     For a goodput g, the flows send g/(1 - p), so p is the fixed point of the model's inverse at
     g/(1 - p). The inverse falls with p, so there is exactly one fixed point.

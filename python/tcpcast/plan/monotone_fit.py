@@ -72,7 +72,7 @@ class FittedCurve:
     """A line or parabola through the logarithms of points, over the logarithm of the value.
 
     ``terms`` are the coefficients about ``centre`` in ascending order, ``covariance`` is their
-    covariance matrix, and ``quantile`` that of a 95 % interval.
+    covariance matrix, and ``quantile`` is the half-width of a 95 % interval in standard errors.
     """
 
     centre: float
@@ -81,7 +81,7 @@ class FittedCurve:
     quantile: float
 
     def at(self, value: float) -> tuple[float, float, float]:
-        """Return the metric at a value relative to the target, and its 95 % interval."""
+        """Return the metric at a value and its 95 % interval, both divided by the target."""
         middle, error = self.errors(np.array([math.log(value) - self.centre]))
         half = self.quantile * error
         ends = np.clip([middle, middle - half, middle + half], -LARGEST, LARGEST)
@@ -117,7 +117,8 @@ class TargetCrossing:
     ``low`` to ``high`` contains the crossings of other seeds at 95 %; 0 and infinity if the points
     do not determine whether the curve falls. ``doubt`` is the square of the relative error of the
     slope at 95 %: above 1, the interval is unbounded. ``excess`` is the standard deviation of the
-    points about the curve, relative to that of their own intervals; 0 if they have no intervals.
+    points about the curve, divided by the standard deviation that their own intervals imply; 0 if
+    they have no intervals.
     """
 
     value: float
@@ -140,7 +141,7 @@ def fit_target_crossing(points: Sequence[MeasuredPoint], target: float) -> Targe
 
     Returns
     -------
-    Crossing or None
+    TargetCrossing or None
         The fit is a quasi-Poisson regression of a power of the value: the variance of a metric is
         proportional to its mean, as for a count. (A fit of logarithms would be biased: the mean
         of a logarithm is below the logarithm of the mean.) A significantly curved fit is a

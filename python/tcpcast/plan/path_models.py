@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float64]
 
 MIN_LOSS = 1e-12
-"""Loss that means none, if a link is too slow for the rate."""
+"""Loss ratio that stands for no loss, used if a link is too slow for the rate."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,8 +33,8 @@ class PathModel:
     """A model of loss for a path.
 
     ``inverse`` returns the p at which the flows of the path send a rate in packets/s. ``rate``
-    returns the packets/s of n flows at a p, at most n windows per RTT. ``regime`` returns the
-    name of the flows' limit at a p.
+    returns the packets/s of n flows at a p, at most n windows per RTT. ``regime`` returns the name
+    of what limits the rate at a p, such as timeouts.
     """
 
     name: str

@@ -169,8 +169,8 @@ def choose_run_length(
 def changes_for_runs(path: PlannedPath, duration_s: float, warm_up_s: float) -> dict[str, Any]:
     """Return the changes of a scenario for the runs of a check.
 
-    With classic stacks, slow start ends at PFTK's mean window: the models do not include the
-    recovery from its overshoot. Modern stacks recover quickly with SACK.
+    With classic stacks, slow start ends at PFTK's mean window, because the models do not include
+    the recovery from the overshoot of slow start. Modern stacks recover quickly with SACK.
     """
     changes = {
         "run.duration": units.format_duration(duration_s),

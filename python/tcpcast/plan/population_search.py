@@ -49,7 +49,8 @@ MIN_FILES = 2000
 SEARCHED, VERIFIED = 4, 16
 """Minimum number of replications per population, in the search and in the check.
 
-Near the threshold, the queue changes over minutes, and batches of one run underestimate this.
+Near the threshold, the queue varies over minutes, and batches of one run underestimate this
+variation.
 """
 
 NEAR = 1.5
@@ -196,7 +197,7 @@ def _mean_file_size_pkts(traffic: OnOff) -> float:
 def get_exceeded_goodputs(answer: Answer, name: str | None = None) -> Table | None:
     """Return the goodput that each share of the files exceeds.
 
-    The name selects one of several classes; the default is the lowest goodput.
+    The name selects one of several classes; the default is the lowest goodput of all classes.
     """
     by_class = answer.tables.get("file_goodput_by_class")
     if by_class is None:
@@ -255,7 +256,7 @@ def _choose_engine(name: str | None, threshold: float) -> str:
 
 
 def search_largest_population(target: FileGoodputTarget, runs: PlanSimulations) -> SearchResult:
-    """Return the largest population that meets the target; it is simulated."""
+    """Return the largest population that meets the target, by simulation."""
     return solve_between(runs, target.goal, *_bracket_population(target, runs))
 
 
@@ -289,7 +290,7 @@ def _check_smallest_population(target: FileGoodputTarget, runs: PlanSimulations)
 
 
 def _upper_bound_population(target: FileGoodputTarget) -> int:
-    """Return the population with half the target as mean goodput, by equation (3) inverted."""
+    """Return the population whose mean goodput by equation (3) is half the target."""
     half_pps = target.above_bps / 2 / (8 * target.scenario.network.packet_bytes)
     link = target.link
     excess = link["mean_size_pkts"] / (half_pps * link["mean_off_s"])

@@ -75,7 +75,8 @@ FEW_VALUES = 4
 """Minimum radius in whole values."""
 
 OUTWARD = (1.1, 1.5, 3.0)
-"""Factors of further runs until one has an interval on its side of the target."""
+"""Factors by which further runs are beyond an end of the answer's interval, until the interval of a
+run lies entirely on its side of the target."""
 
 FAINT = 1e-3
 """Share of the target that replaces a metric of 0, which has no logarithm."""
@@ -155,7 +156,7 @@ class SearchGoal:
         return MeasuredPoint(value, self._falling(metric.value), low, high)
 
     def metric(self, middle: float, low: float, high: float) -> Metric:
-        """Return the metric of a point of such a curve; arguments are in units of the target."""
+        """Convert values of a falling curve, relative to the target, to the metric."""
         if self.limit < math.inf:
             middle, high, low = (
                 self.limit - self._distance_from_limit(self.target) * m for m in (middle, low, high)
@@ -193,9 +194,9 @@ class SearchResult:
 
     ``low`` and ``high`` contain the answers of other seeds at 95 %; None if the runs have no
     interval. ``is_open`` is True if no run below the answer, or none above it, has an interval
-    that lies entirely on its side of the target. ``there`` is the metric at the answer, from the
-    run there or from a curve through ``fitted`` runs. The scatter of the runs about the curve is
-    ``excess`` times as wide as their own intervals.
+    that lies entirely on its side of the target. ``there`` is the metric at the answer, from a run
+    at this value or from a curve through ``fitted`` runs. The scatter of the runs about the curve
+    is ``excess`` times as wide as their own intervals.
     """
 
     value: float
@@ -306,7 +307,7 @@ def _make_search_result(
 def _narrow_bracket(
     runs: PlanSimulations, goal: SearchGoal, low: float, high: float
 ) -> tuple[float, float]:
-    """Simulate inside a bracket until it is tight, or an interval at its ends has the target."""
+    """Simulate in a bracket until it is tight, or the interval at an end contains the target."""
     for _ in range(TRIES):
         if high - low <= _is_tight(goal, low) or not _are_decisive(runs, goal, low, high):
             break

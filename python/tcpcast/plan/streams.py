@@ -50,13 +50,14 @@ if TYPE_CHECKING:
 
 MODEL = "plan streams"
 MODELS = {"reno": [PARALLEL, PFTK], "cubic": [CUBIC], "bbr": [BBR]}
-"""Models per congestion control; the first one answers."""
+"""Models per congestion control; the first model gives the answer."""
 CURVE_POINTS = 300
 FREE = 0.8
 """Maximum utilisation at which only loss or windows, not the link, limit the flows."""
 
 FAST_RETRANSMIT_PKTS = 4
-"""A lost packet and three duplicate acks: with fewer in flight, every loss causes a timeout."""
+"""Minimum packets in flight for fast retransmit: the lost packet, and three that cause duplicate
+ACKs."""
 
 _SEND_RATE = "total send rate of all flows, in bits of IP packets, by"
 _COLUMNS = {
@@ -90,9 +91,9 @@ def plan_streams(
         One class of bulk flows over random loss and a bottleneck with a rate. The number of flows
         and the run are ignored. The stack's congestion control determines the models.
     verify
-        Also simulate this number of flows, twice and half as many, or fewer than half if these
-        fill the link. The simulation's answer is the link's rate divided by the rate per flow in
-        the run with the fewest flows; the answer is simulated as well.
+        Also simulate this number of flows, twice and half this number, or fewer than half if half
+        of the flows fill the link. The simulation's answer is the link's rate divided by the rate
+        per flow in the run with the fewest flows. This answer is also simulated.
     least_s
         As in :func:`plan_max_loss`.
     options
@@ -102,13 +103,13 @@ def plan_streams(
     -------
     Plan
         The minimum number of flows whose total rate reaches the link's rate. The model for Reno is
-        algorithm 1 of the model of parallel flows, at most n windows per RTT, or, with a warning,
-        n times PFTK if algorithm 1 would have many flows in RTO. Other models are CUBIC's response
-        function and the bound of BBR.
-        Tables: ``streams`` (flows; the rate by each model, parallel_bps and pftk_bps, cubic_bps or
-        bbr_bps, at most the link's rate; by the model that answers: goodput_bps, gain_bps,
-        competing_bps, limit) and ``curve``, the same columns at more points; ``simulated`` (flows,
-        utilisation, model_bps, goodput_bps, low, high).
+        algorithm 1 of the parallel flows model, limited to n windows per RTT. If algorithm 1 has
+        many flows in RTO, the model is n times PFTK, with a warning. The models for CUBIC and BBR
+        are CUBIC's response function and the bound of BBR. Tables: ``streams`` (flows; the rate by
+        each model, parallel_bps and pftk_bps, cubic_bps or bbr_bps, at most the link's rate; by the
+        model that answers: goodput_bps, gain_bps, competing_bps, limit) and ``curve``, the same
+        columns at more points; ``simulated`` (flows, utilisation, model_bps, goodput_bps, low,
+        high).
 
     Raises
     ------
@@ -134,7 +135,7 @@ def plan_streams(
         unit="flows",
         metric="goodput_bps",
     )
-    # Beyond the maximum number of flows of a scenario, the window does not matter.
+    # A scenario cannot have more flows than this maximum.
     there = None if value > MAX_SOURCES else scenario.with_changes(question.changes(value))
     plan = replace(
         question.plan(),
@@ -218,7 +219,7 @@ def _check_flows_matter(scenario: Scenario) -> Population:
 
 
 def _flow_counts_to_print(value: int) -> list[int]:
-    """Return the numbers of flows to print: one, shares of the answer, the answer, and beyond."""
+    """Return the numbers of flows to print: one, shares of the answer, the answer, and larger."""
     below = (max(1, round(share * value)) for share in (0.1, 0.25, 0.5, 0.75))
     return sorted({1, *below, value, value + 1, 2 * value, 4 * value})
 

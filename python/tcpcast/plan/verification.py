@@ -84,7 +84,7 @@ class PlanSimulations:
 
     @property
     def finished(self) -> dict[float, Answer]:
-        """The answers by ascending value, without a stopped run."""
+        """The answers of complete runs, by ascending value."""
         return {n: each for n, each in sorted(self.answers.items()) if n != self.cut}
 
     def measure(self, value: float) -> float:

@@ -126,7 +126,7 @@ def sweep(  # noqa: PLR0913 - keyword options of the run
 
     Returns
     -------
-    Results
+    SweepResults
         One row per cell, replication and engine; after Ctrl-C, the finished rows.
 
     Raises
@@ -224,7 +224,7 @@ def _check_swept_keys(base: Scenario, grid: SweepGrid) -> None:
         if axis.key == "sweep" or axis.key.startswith("sweep."):
             raise ScenarioError(f"sweep.{axis.key}: a sweep cannot vary [sweep]; leave it out")
         for value in evenly_spaced(axis, TRIED):
-            # Messages that are not the same in all runs depend on other keys.
+            # A message that not all runs have depends on other keys.
             always: dict[InputError, None] | None = None
             for others in ends:
                 errors = _find_errors_of_key(base, axis.key, {**others, axis.key: value})

@@ -1,7 +1,7 @@
 """Columns of Parquet files from lists.
 
-``pyarrow.array`` imports pandas, if installed, to check the type of a list. The import takes a
-worker as long as the simulation of a few cells.
+``pyarrow.array`` imports pandas, if installed, to check the type of a list. This import takes as
+long as the simulation of a few cells.
 """
 
 from __future__ import annotations

@@ -35,14 +35,14 @@ if TYPE_CHECKING:
     """Groups of keys that vary together, each key with its values, as in a definition."""
 
 MAX_ROWS = 100_000
-"""Maximum number of rows of a sweep that can grow, because all rows are in memory."""
+"""Maximum number of rows of a sweep whose rows can be reused, because all rows are in memory."""
 
 STORED_COLUMNS = ("cell", *AFTER_KEYS)
 """Stored columns of a row; the columns of the keys follow from its cell."""
 
 
 def compute_cell_moves(there: Axes, here: Axes) -> CellMoves | None:
-    """Return the mapping of a grid's cell numbers to a larger grid, None if that lacks a cell.
+    """Return the mapping of cell numbers to a larger grid, None if a cell is not in that grid.
 
     Parameters
     ----------
@@ -161,12 +161,12 @@ def _stored_columns(part: Any) -> Any:
 def renumber_notes(
     lines: Sequence[str], moved: CellMoves, replications: int, batch: int
 ) -> Iterator[str]:
-    """Yield the lines of the side file with the new numbers of parts and cells.
+    """Yield the lines of ``_wall.jsonl`` with the new numbers of parts and cells.
 
     Parameters
     ----------
     lines
-        Lines of the side file; a truncated line is omitted.
+        Lines of ``_wall.jsonl``; a truncated line is omitted.
     moved
         New cell number of each old one.
     replications, batch

@@ -193,7 +193,7 @@ class SweepFolder:
             self._note(number, part)
 
     def _note(self, number: int, part: BatchResult) -> None:
-        """Append a line to the side file, on a new line if the last one was truncated."""
+        """Append a line to ``_wall.jsonl``, after a line break if the last line was truncated."""
         now = datetime.now(UTC).isoformat(timespec="seconds")
         rows = [[cell, again, engine, round(s, 6)] for cell, again, engine, s in part.wall]
         line = json.dumps({"part": number, "host": part.host, "date": now, "wall_s": rows})

@@ -145,7 +145,7 @@ def _draw_latin_hypercube(
 
 
 def evenly_spaced(axis: SweepAxis, maximum: int) -> Iterator[Any]:
-    """Yield at most ``most`` evenly spaced values of an axis, including the first and last."""
+    """Yield at most ``maximum`` evenly spaced values of an axis, including the first and last."""
     count = len(axis.values)
     indices = range(count) if count <= maximum else np.linspace(0, count - 1, maximum).astype(int)
     for index in indices:

@@ -24,7 +24,7 @@ _CLOSED = (
     "SET enable_external_access = false",
     "SET lock_configuration = true",
 )
-"""Settings that lock out files, the network and variables of this program."""
+"""Settings that deny queries the access to files, the network and variables of this program."""
 
 
 def query_results(folder: str | PathLike[str], sql: str, *, max_wall_s: float | None = None) -> Any:

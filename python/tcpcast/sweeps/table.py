@@ -46,7 +46,8 @@ PARTS = tuple(f"{name}{suffix}" for name in HEADLINE for suffix in (*NUMBERS, WA
 """Columns of metrics that also exist per class, as ``goodput_bps_low.NAME``."""
 
 _DIGEST, _NO_DIGEST = "tcpcast.digest", b"0" * 64
-"""A Parquet file contains its own SHA-256, computed with zeros instead of the digest."""
+"""Metadata key of a Parquet file's SHA-256, and the zeros that replace it during the
+computation."""
 
 COMPRESSED = 20
 """Minimum number of rows for compression."""

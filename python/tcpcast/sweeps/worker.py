@@ -97,7 +97,7 @@ def answer_batch(
 
     Returns
     -------
-    Part
+    BatchResult
         The rows; a failure is a row with a reason.
 
     Raises

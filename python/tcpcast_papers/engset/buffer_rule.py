@@ -95,7 +95,7 @@ def largest(
 
 
 def _rule_row(label: tuple[str, ...], rate_bps: float, line: Line) -> Row:
-    """Return the largest buffer, rounded up to tens as in print if the rounding is upwards."""
+    """Return the row of the largest buffer, rounded up to tens unless the print is inconsistent."""
     printed = line.printed("buffer_pkts")
     own, size, rtt = largest(_TEXT.get(int(1e-6 * rate_bps), rule_pkts), rate_bps)
     note = f"largest at F = {size}, RTT = {1e3 * rtt:.0f} ms: {own:.1f}"

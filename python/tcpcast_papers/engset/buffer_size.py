@@ -39,7 +39,7 @@ def _setting(distribution: str, buffer_pkts: int, sources: int = HIGH) -> Settin
 
 
 def request(runs: Runs) -> None:
-    """Request Tables 9 and 10, and Table 10 again at a load of 100 %."""
+    """Request the settings of Tables 9 and 10, and those of Table 10 at a load of 100 %."""
     runs.request(
         (_setting(distribution, b) for distribution in DISTRIBUTIONS for b in BUFFERS_PKTS),
         checked=True,
@@ -55,7 +55,7 @@ def request(runs: Runs) -> None:
 
 
 def sections(runs: Runs, folder: Path) -> list[Section]:
-    """Return Tables 9 and 10 and the repetition with 82 sources."""
+    """Return Tables 9 and 10, and Table 10 with 82 sources (a load of 100 %)."""
     return [_table9(runs), _table10(runs), _surprise(runs, folder)]
 
 

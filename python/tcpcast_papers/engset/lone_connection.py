@@ -34,7 +34,7 @@ def special_path() -> Path:
     """Return the special case's path, with RTT0 rounded as in print.
 
     The paper continues its calculation with 341.83 ms (exact: 341.8346 ms). The exact value would
-    change the hundredths of a millisecond of its ON times.
+    change the ON times by some hundredths of a millisecond.
     """
     return Path(
         rtt0_s=0.34183,

@@ -35,7 +35,7 @@ WIDE = setting("F12-N134-10M2M-R50-EE(7)-W44-B150")
 NARROW = setting("F12-N134-10M2M-R50-EE(7)-W12-B150")
 EXPONENTIAL = setting("F12-N134-10M2M-R50-E-W44-B150")
 RTT_MS, PACKET_MS = 50.0, 1.2
-"""RTT0 of these settings, and the transmission time of a packet."""
+"""RTT0 of these settings, and the transmission time of a packet at the bottleneck, in ms."""
 
 _LAST_SHOWN = 140
 _FEWEST_SENT = 200
@@ -107,7 +107,7 @@ def _figure14(runs: Runs, folder: Path) -> Section:
 
 
 def drop_share(answer: Answer, sequence: int) -> float:
-    """Return the share of the packets with a number that were dropped."""
+    """Return the share of packets with this sequence number that were dropped."""
     table = answer.tables["drops_by_sequence"]
     (row,) = np.nonzero(table["sequence"] == sequence)[0]
     return float(table["drops"][row] / table["packets"][row])
@@ -162,7 +162,7 @@ def _readings() -> dict[str, dict[str, Read]]:
 def _causes(
     runs: Runs, each: Setting, read: dict[str, Read] | None = None
 ) -> list[tuple[str, Sample, Read | None]]:
-    """Return the possible causes of a difference: the phase, then other interpretations."""
+    """Return possible causes of a difference: the phase of the loop, other interpretations."""
     causes = list(phases(runs, each))
     for reason, how in (read or {}).items():
         causes += readings.with_phases(runs, each, reason, how)

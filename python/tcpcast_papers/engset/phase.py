@@ -1,11 +1,11 @@
 """The phase of the loop: Tables 7 to 9 with other round-trip times.
 
-With equal round-trip times each packet that an ack releases reaches the full buffer at the same
-phase between two departures: RTT0 minus the transmission time, modulo the transmission time. With
-RTT0 = 50 ms that is 0.8 ms after a departure (they are 1.2 ms apart), and a retransmission 1 s
-later coincides with a departure, which is processed first and frees a slot. It is unknown whether
-the two coincide in the paper's simulator, to the last bit of its clock. Runs at other phases show
-how much the results depend on it.
+With equal round-trip times, each packet that an ack releases arrives at the full buffer at the same
+phase: the same time after the last departure from the bottleneck. This time is RTT0 minus the
+transmission time of a packet, modulo the transmission time of 1.2 ms. With RTT0 = 50 ms it is 0.8
+ms, and a retransmission 1 s later arrives exactly at a departure, which is processed first and
+frees a slot. In the paper's simulator, rounding of the clock may separate the two events. Runs at
+other phases show how much the results depend on the phase.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ if TYPE_CHECKING:
     from tcpcast_papers.published import Line
 
 SCAN_MS = (49.1, 49.2, 49.4, 49.6, 49.7, 49.8048, 49.9, 49.95, 50)
-"""RTTs of the scan: most of a packet's transmission time of 1.2 ms."""
+"""RTTs of the scan. Their range is most of the transmission time of a packet, 1.2 ms."""
 
 RTO_MS = {"1 ns shorter": 999.999_999, "1.1 ms longer": 1001.1}
-"""Minimum timeouts that expire just before a departure instead of at the same time; departures are
+"""Minimum RTOs that expire shortly before a departure instead of at the same time; departures are
 1.2 ms apart."""
 
 _QUANTITIES = ("TO per dropped packet", "TOTO per TO", "time TO per TO", "TD per dropped packet")
@@ -81,7 +81,7 @@ def sections(runs: Runs, _: Path) -> list[Section]:
 
 
 def _differences(runs: Runs, rtt_ms: float) -> list[Row]:
-    """Return the root mean square difference of the printed rates from those at a phase, in %."""
+    """Return the root mean square difference in % between printed rates and rates at a phase."""
     loop = f"RTT {rtt_ms:g} ms"
     what = f"rms difference of the rates, files up to {_RARE} packets"
     rows = []

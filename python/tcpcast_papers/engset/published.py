@@ -3,8 +3,8 @@
 "The paper" in this package is *The TCP-modified Engset Model Revisited*, arXiv:1403.1381 (2014).
 Each of its tables 1 to 10 is a CSV file in ``data`` with one line per printed row or cell and the
 digits as printed. ``text.csv`` holds values in the text. The column ``misprint`` names an error
-in print, ``note`` gives the evidence, and columns that end in ``_corrected`` (in Table 1 the
-position of the row) give the corrected value.
+in print, ``note`` gives the evidence, and columns that end in ``_corrected`` give the corrected
+value (in Table 1, the corrected position of the row).
 """
 
 from __future__ import annotations

@@ -163,7 +163,7 @@ def _figure13(runs: Runs, folder: Path) -> Section:
 
 
 def _queues(title: str, runs: Runs, panels: list[list[Setting]], file: Path) -> Section:
-    """Return the queue in a figure with one panel per setting, and its rows."""
+    """Return a section with a figure of queues, one panel per setting, and its rows."""
     section = Section(title, ("setting", "quantity"))
     figure, axes = drawing.panels(len(panels), width=5.6, height=4.3)
     for panel, variants in zip(axes, panels, strict=True):

@@ -35,7 +35,8 @@ EE = {5: "EE(3.9)", 12: "EE(7)"}
 """The distributions with an exponential tail; the paper gives c only for these two mean sizes."""
 
 REDUCED_WINDOW = {5: 12, 12: 12, 22: 12, 36: 16, 80: 32}
-"""The smallest of the paper's windows that do not change ON0; F = 120 needs all 44 packets."""
+"""Smallest receiver window of the paper with the same ON0 as 44 packets, by mean file size F. For F
+= 120 it is 44 packets."""
 
 _WIDE = {"2M1G": (5, 12, 22), "10M2M": (5, 12, 22, 36, 80, 120), "10M1G": (5, 12, 22, 36, 80, 120)}
 _FEW = {"2M1G": (12,), "10M2M": (12, 36), "10M1G": (5, 22, 120)}
@@ -79,7 +80,7 @@ def request(runs: Runs) -> None:
 
 
 def _checked() -> Iterator[Setting]:
-    """Return the settings of Table 4 and of the model's errors, which are printed."""
+    """Return the settings whose values the paper prints: of Table 4 and of the model's errors."""
     for window in (44, 12):
         yield window_setting(12, "EP", window, 1.0)
         for load in WINDOW_LOADS:
@@ -143,7 +144,7 @@ def _scatter(
 
 
 def _trend(load: np.ndarray, error: np.ndarray) -> tuple[list[float], list[float]]:
-    """Return the mean error of the points nearest to each load."""
+    """Return the loads, and the mean error of the points nearest to each of them."""
     nearest = np.abs(load[:, None] - 100 * np.array(LOADS)).argmin(axis=1)
     used = np.unique(nearest)
     return [100 * LOADS[i] for i in used], [float(error[nearest == i].mean()) for i in used]

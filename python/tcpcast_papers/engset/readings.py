@@ -1,8 +1,8 @@
-"""Interpretations of terms that the paper does not define: classes of, and time in, timeouts.
+"""Interpretations of terms that the paper does not define: classes of timeouts, and time in them.
 
 The simulator counts a timeout as TOend if the whole file has been sent and one of its last three
-packets timed out, otherwise as TObeg for packets 1 and 2. Time in a timeout begins with the last
-packet that the sender sent. Traces of some flows show the effect of other interpretations.
+packets timed out, otherwise as TObeg for packets 1 and 2. Time in a timeout begins when the sender
+sent its last packet. Traces of some flows show the effect of other interpretations.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class _File:
     recovered: bool = False
 
     def send(self, packet: int, time_s: float, again: bool) -> None:
-        # After a timeout, retransmissions up to the last packet sent before are no recovery.
+        # Retransmissions after a timeout, of packets sent before it, are not fast retransmits.
         if again and packet != self.timed_out and packet > self.resent_up_to:
             self.recovering.add(packet)
             self.recovered = True
@@ -158,7 +158,7 @@ def class_share(kind: str, reading: str) -> Read:
 
 
 def since_packet(read: Read, low_pkts: int = 1) -> Read:
-    """Return ``read`` for a time in timeouts that begins at the last transmission of the packet.
+    """Return ``read`` for timeouts whose time begins when the packet itself was last sent.
 
     ``read`` extracts a time in timeouts from an answer. ``low_pkts`` is the start of the size
     interval, 1 for all files.

@@ -1,8 +1,9 @@
 """Independent runs of one setting: rows whose tolerance is the paper's own sampling error.
 
-Each value of the paper is from one run. Its sampling error equals the error of one of our runs of
-the same length, which the scatter of independent runs gives. A value agrees if a run of this length
-gives it with a probability of 99 %; at 95 %, about ten of two hundred cells would differ by chance.
+Each value of the paper is from one run. Its sampling error equals that of a tcpcast run of the same
+length, which is estimated from the scatter of independent runs. A value agrees if a run of this
+length gives it with a probability of 99 %; at 95 %, about ten of two hundred cells would differ by
+chance.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     Read = Callable[[Answer], float]
 
 CONFIDENCE = 0.99
-"""Probability with which a run of the paper's length gives a value within the tolerance."""
+"""Probability that a run of the paper's length gives a value within the tolerance."""
 
 FEWEST = 3
 """Smallest number of runs with a value from which a scatter is calculated."""
@@ -43,10 +44,11 @@ class Sample:
     share
         Length of each run, as a share of the paper's.
     settled
-        Whether the tolerance includes the error of our own mean. Otherwise a value that is
-        outside by less than this error can be unsettled.
+        Whether the tolerance includes the error of the mean over the runs. Otherwise a value that
+        is outside by less than this error can be unsettled.
     base
-        Runs to compare with, one per run: values are then changes in %.
+        Answers of another setting, one per run. The values are then changes relative to these, in
+        %.
     """
 
     answers: tuple[Answer, ...]
@@ -87,8 +89,9 @@ class Sample:
         between
             All values that the paper prints for this quantity, if there are several.
         causes
-            Possible reasons of a difference: the runs after one change, and how to read their
-            value if it is not ``read``. The row states the first that explains the difference.
+            Possible reasons for a difference: each has a name, the runs after one change, and a
+            function that reads their value (None: ``read``). The row states the first reason that
+            explains the difference.
         """
         values = self.values(read)
         if values.size < FEWEST:

@@ -154,7 +154,7 @@ class Setting:
 
     @property
     def traced(self) -> int:
-        """Traced flows: files of one size are followed, and the timeouts of a small buffer."""
+        """Number of traced flows: 0, unless files have one size or the buffer is small."""
         if self.distribution == "C":
             return 1
         return min(6, self.sources) if (self.buffer_pkts or math.inf) <= LOSSY_PKTS else 0

@@ -25,26 +25,26 @@ MEASURED = {
 """Averages over all files: column of the tables, unit, and how to read them from an answer."""
 
 PHASES_MS = (49.7, 49.8048, 49.4, 49.1)
-"""RTTs that are tried as causes of a difference; 49.8048 ms is without the acks' transmission."""
+"""RTTs that are tried as causes of a difference; 49.8048 ms excludes the transmission of acks."""
 
 LOSSY_PKTS = (50, 150)
 """Buffers of Tables 8 and 9 that overflow; with 750 packets there are hardly any losses."""
 
 
 def at_phase(each: Setting, rtt_ms: float) -> Setting:
-    """Return the setting with another RTT, which moves its events within a packet's time."""
+    """Return the setting with another RTT, which changes the phase of the loop."""
     return replace(each, rtt_ms=rtt_ms)
 
 
 def phases(runs: Runs, each: Setting) -> Iterator[tuple[str, Sample, Read | None]]:
-    """Return the setting at other phases, as causes of :meth:`~.Sample.row`; () without losses."""
+    """Yield the setting at other phases, as causes for ``Sample.row``; none without losses."""
     for rtt_ms in tried_phases(each):
         sample = runs.sample(at_phase(each, rtt_ms))
         yield f"the phase of the loop, RTT {rtt_ms:g} ms", sample, None
 
 
 def tried_phases(each: Setting) -> tuple[float, ...]:
-    """Return the RTTs that are tried as causes for a setting: one for averages over all files."""
+    """Return the RTTs that are tried as causes; only one for averages over all files."""
     if each.distribution != "E" and each.buffer_pkts in LOSSY_PKTS:
         return PHASES_MS
     return PHASES_MS[:1] if (each.buffer_pkts or math.inf) <= max(LOSSY_PKTS) else ()
@@ -63,8 +63,8 @@ def average_rows(label: tuple[str, ...], line: Line, runs: Runs, each: Setting) 
 def interval_rate(low_pkts: int) -> Read:
     """Return a function that reads the mean rate of the files of a size interval, in kbit/s.
 
-    Tables 8 and 9 print the mean over connections of size/ON time. It cannot be packets per ON
-    time: with the rates of Table 8 that would give a mean ON time of 0.69 s, but Table 10 prints
+    Tables 8 and 9 print the mean over connections of size/ON time. The rate cannot be packets per
+    ON time: the rates of Table 8 would then give a mean ON time of 0.69 s, but Table 10 prints
     0.917 s for the same run.
     """
     return interval(low_pkts, "transfer_rate_mean_bps", 1e-3)

@@ -28,7 +28,7 @@ _VARIANTS = {
 }
 _PATHS = {5: "10M1G-R50", 12: "10M2M-R50", 120: "10M1G-R50"}
 _DEATHS = 10
-"""Minimum samples of a state, minus 1, for which the paper shows the shared capacity."""
+"""The paper shows the shared capacity of a state only if it has more samples than this."""
 
 
 def _sizes(sample_sizes: SampleSizes) -> tuple[int, ...]:

@@ -43,7 +43,7 @@ def _windows() -> Iterator[tuple[Setting, Setting]]:
 
 
 def request(runs: Runs) -> None:
-    """Request the settings and those that they are compared with."""
+    """Request the changed settings, and the settings with which they are compared."""
     settings = [WIDE, paced(WIDE), replace(WIDE, max_burst_pkts=BURST_PKTS)]
     settings += [each for pair in _windows() for each in pair]
     settings += [each for base in _figure13() for each in (base, paced(base))]
@@ -51,7 +51,7 @@ def request(runs: Runs) -> None:
 
 
 def sections(runs: Runs, _: Path) -> list[Section]:
-    """Return the section of paced packets and that of limited bursts."""
+    """Return the sections on paced packets and on limited bursts."""
     columns = ("setting", "quantity")
     pacing = Section("Packets paced by the ingress link: 2M10M100M-R50", columns)
     pacing.rows = [

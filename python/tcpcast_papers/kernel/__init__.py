@@ -1,7 +1,8 @@
 """Measurements of a real kernel, Linux 6.18 over an emulated link, compared with simulation.
 
-``cells`` holds the measurements as data; ``first_series`` and ``second_series`` parse their
-original files (``measurement_files``). ``scenarios`` converts cells to scenarios of engine
-``packet``, ``agreement`` defines tolerances, and ``runs`` simulates. ``comparison`` and ``models``
-compare simulator and formulas with the kernel, and ``sections`` formats the results.
+``cells`` holds the measurements as data, one cell per set of conditions; ``first_series`` and
+``second_series`` parse their original files (``measurement_files``). ``scenarios`` converts cells
+to scenarios of engine ``packet``, ``agreement`` defines tolerances, and ``runs`` simulates.
+``comparison`` and ``models`` compare simulator and formulas with the kernel, and ``sections``
+formats the results.
 """

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from tcpcast_papers.kernel.cells import Cell
 
 FEW_EPISODES = 20.0
-"""Counts below this number per run may also differ by one episode per run."""
+"""Counts below this number per run have an additional tolerance: one loss episode per run."""
 
 COUNTS = ("loss_indications", "timeouts")
 
@@ -62,7 +62,7 @@ def quantity(name: str) -> Quantity | None:
 
 @dataclass(frozen=True, slots=True)
 class Allowed:
-    """Allowed difference without intervals: a share and an amount."""
+    """Allowed difference without intervals: a share of the kernel's value, and a fixed amount."""
 
     relative: float = 0.0
     absolute: float = 0.0
@@ -161,7 +161,7 @@ def _queue_delay(cell: Cell, answer: Answer) -> Metric | None:
 
 
 def _share(_: Cell, answer: Answer) -> Metric:
-    """Return the share of the first group, with the relative interval of its goodput."""
+    """Return the first group's share of the goodput, with the relative width of its interval."""
     table = answer.tables["by_class"]
     rates = table["goodput_pps"]
     total = float(sum(rates))
@@ -210,4 +210,4 @@ _DERIVED: dict[str, Callable[[Cell, Answer], Metric | None]] = {
     "delivery_time_p99_s": _latest,
     "completions_per_s": _completions,
 }
-"""Functions for quantities that are not metrics of the same name."""
+"""Functions that compute quantities for which there is no metric with the same name."""

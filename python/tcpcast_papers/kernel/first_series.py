@@ -158,7 +158,7 @@ def on_off(series: str, runs: Sequence[Run]) -> Iterator[Cell]:
 
 
 def _cells(runs: Sequence[Run], keys: Sequence[str]) -> Iterator[tuple[Run, list[Run]]]:
-    """Return the runs of each cell, preceded by the first run, in the order of the file."""
+    """Return the first run and all runs of each cell, in the order of the file."""
     result: dict[tuple[str, ...], list[Run]] = {}
     for run in runs:
         result.setdefault(tuple(run.get(key, "") for key in keys), []).append(run)

@@ -24,7 +24,7 @@ MIN_RTO_S = 0.2
 """Time that Linux adds to srtt."""
 
 SHOWN = ("pftk", "parallel", "cubic-response", "bbr-bound")
-"""Models on the page, of all that apply."""
+"""Models that the page shows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,8 +84,8 @@ def _by_scenario(runs: KernelRuns, cell: Cell) -> Iterator[Predicted]:
 def _by_kernel(cell: Cell) -> Iterator[Predicted]:
     """Yield the prediction of the stack's model with the kernel's p, RTT and T0, and b = 1.
 
-    p is the loss indication ratio, RTT the smoothed RTT, T0 that plus 200 ms; the capacity of the
-    link limits the rate.
+    p is the loss indication ratio, RTT is the smoothed RTT, T0 is the smoothed RTT plus 200 ms; the
+    capacity of the link limits the rate.
     """
     stack, measured = cell.groups[0].stack, cell.measured
     p, rtt = measured["loss_indication_ratio"].mean, measured["srtt_s"].mean

@@ -55,7 +55,7 @@ LEFT_OUT = "left out of the quick run"
 
 @dataclass(frozen=True, slots=True)
 class CellResult:
-    """Results for a cell: the simulator's answer, or why there is none, and the models' answers."""
+    """Results for a cell: the simulator's answer, or why it is missing; the models' answers."""
 
     packet: Answer | None = None
     refusal: str = ""

@@ -1,8 +1,9 @@
 """Cells as scenarios of engine ``packet``.
 
 The measurements' RTT is the propagation delay. The link adds the transmission times of a packet and
-of its ack, and 0.07 ms in each direction; its B excludes the packet in service. Long flows have
-the realised random loss, which in a few runs differs from the configured one by up to 10 %.
+of its ack, and 0.07 ms in each direction. Its buffer B does not count the packet in service. Long
+flows have the realised random loss, which in a few runs differs from the configured one by up to 10
+%.
 
 The links of both series drop packets behind the queue. The description of the second series states
 this. In the first series, a BBR flow with a loss of p = .1 sends 0.9 of the link's rate (series B,

@@ -36,7 +36,7 @@ STARTS_S = 2.0
 """Interval in which long flows start uniformly."""
 
 LEAST_STOPS = 3
-"""Minimum number of runs with a link clock that stopped with the host, to use only such runs."""
+"""Number of runs whose link clock stopped together with the host, from which only they are used."""
 
 QUEUES = {"droptail": "droptail", "codel": "codel", "fqcodel": "fq_codel"}
 
@@ -45,8 +45,8 @@ def usable(runs: Sequence[Run]) -> list[Run]:
     """Return the runs of a cell to pool, by the rule of the measurements' own summaries.
 
     Late runs are excluded. If at least three of the others have a link clock that stopped together
-    with the host, only these are used; otherwise, all without a risk of bursts. A cell may be left
-    without runs.
+    with the host, only these runs are used. Otherwise, all runs without a risk of bursts are used.
+    A cell may be left without runs.
     """
     in_time = [run for run in runs if run["late"] == "0"]
     stopped = [run for run in in_time if run["link_clock"] == "stops"]

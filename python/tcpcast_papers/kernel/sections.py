@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from tcpcast_papers.kernel.signs import Signs
 
 SOURCE = "kernel"
-"""Head of the column that shows printed values for a paper."""
+"""Title of the kernel's column; reports on papers have printed values in this column."""
 
 TITLES = {
     "random loss": "Random loss. Long flows",

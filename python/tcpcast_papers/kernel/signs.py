@@ -28,7 +28,7 @@ NEGLIGIBLE = 0.1
 """Differences below this share of the tolerance count for neither side."""
 
 FEWEST = 5
-"""Minimum number of differences for a test: no split of fewer is unlikely."""
+"""Minimum number of differences for a test. With fewer, chance often puts all on one side."""
 
 
 @dataclass(frozen=True, slots=True)

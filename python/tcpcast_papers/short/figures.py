@@ -81,7 +81,7 @@ def peak_pkts(runs: Runs, setting: Setting, method: str) -> float:
 
 
 def _peak(setting: Setting, method: str) -> Quantity[Runs, Line]:
-    # With b = 2 the fluid sends one packet more before its window is 4 than the table's rule.
+    # For b = 2, the fluid's window reaches 4 one packet later than by the rule of the table.
     checked = setting.transfer.acked_packets == 1 and method in {MODEL, PACKETS}
     return Quantity(
         ("peak of one loss", method),

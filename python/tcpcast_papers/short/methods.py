@@ -25,7 +25,8 @@ if TYPE_CHECKING:
 
 AS_PRINTED, MODEL, REFINED = "as printed, d = 0", "d = 1", "refined"
 VARIANTS = (AS_PRINTED, MODEL, REFINED)
-"""With one round trip for the duplicate acks, or none; with shared recovery and backoff."""
+"""Variants of the model: without, and with, a round trip for duplicate acks; and with shared
+recovery, backoff and the ack timer."""
 
 PACKETS, AT_ACKS = "packets", "packets, doubling ends at any ack"
 RULES = {PACKETS: DEFAULT, AT_ACKS: BACKOFF}

@@ -27,14 +27,14 @@ if TYPE_CHECKING:
 Rules = tuple[tuple[str, str], ...]
 
 DEFAULT: Rules = ()
-"""Default TCP: a doubled timeout lasts until a round-trip sample; windows in whole packets."""
+"""Default TCP: a doubled RTO is kept until the next RTT sample; windows are in whole packets."""
 BACKOFF: Rules = (("backoff_until", "ack"),)
-"""A doubled timeout lasts until the next ack of new data."""
+"""A doubled RTO is kept until the next ack of new data."""
 FRACTIONS: Rules = (*BACKOFF, ("window_unit", "bytes"))
 """As :data:`BACKOFF`, with fractional windows."""
 
 FEWEST = 10
-"""Minimum number of transfers with a number of losses, to report their mean."""
+"""Minimum number of transfers with the same number of losses, to report their mean."""
 
 
 @dataclass(frozen=True, slots=True)

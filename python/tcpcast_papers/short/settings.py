@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 RTT_S = 0.1
-"""A propagation delay of 50 ms."""
+"""Twice the propagation delay of 50 ms."""
 
 RATE_MBIT = 100
 
@@ -25,8 +25,8 @@ SIZES = tuple(range(1, 31))
 """The sizes of Figures 4 and 6 to 10, packets."""
 
 LIMITED_TRANSMIT_ON = {None: "second", 1: "each", 2: "second"}
-"""``tcp.rules.limited_transmit_on`` of each dup_LT: two new packets on the second duplicate, as in
-the paper, or one on the first."""
+"""``tcp.rules.limited_transmit_on`` by dup_LT: as in the paper, two new packets on the second
+duplicate ack (2), or a new packet on each duplicate ack (1)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +40,7 @@ class Setting:
     sender
         Name of its sender: ``"NewReno"``.
     transfer
-        Inputs of the model, according to the text: d = 1.
+        Inputs of the model, with d = 1 as in the text: one RTT for the duplicate acks.
     jitter_s
         Mean of an exponential delay behind the link, which reorders packets; the paper has none.
     """
@@ -162,7 +162,7 @@ BY_NAME = {setting.name: setting for setting in DRAWN}
 RFC_3042 = Setting(
     "rfc 3042", "limited transmit by RFC 3042", replace(_NEWRENO, limited_transmit=1)
 )
-"""One new packet on each of the first two duplicates."""
+"""One new packet on each of the first two duplicate acks."""
 
 
 def _with_window(b: int, window: int) -> Setting:

@@ -22,16 +22,16 @@ if TYPE_CHECKING:
     from tcpcast_papers.short.runs import Runs
 
 SIZE_PKTS = 20
-"""More than y_to + dup_t of every cell, including the effect of delayed acks."""
+"""File size, larger than y_to + dup_t in every cell, even with delayed acks."""
 
 RARE_LOSS = 3e-4
-"""Loss so small that hardly any transfer loses two packets."""
+"""Loss ratio so small that hardly any transfer loses two packets."""
 
 SSTHRESH_PKTS = {"slow start": 30, "congestion avoidance": 1}
 """W_SS of each phase."""
 
 LIMITED_TRANSMIT = {"without": None, "with": 2}
-"""dup_LT."""
+"""dup_LT of the columns without and with limited transmit."""
 
 
 def sender(line: Line) -> Setting:
@@ -49,7 +49,7 @@ def sender(line: Line) -> Setting:
 def measured_packets(result: Answer, unprotected_pkts: int) -> Metric:
     """Return y_to of a simulation.
 
-    Of n positions of a lost packet, y_to and the last ``unprotected_pkts`` cause a timeout.
+    A loss causes a timeout if it is one of the first y_to or the last ``unprotected_pkts`` packets.
     """
     timeouts, total = result["to_indications"], result["to_indications"] + result["td_indications"]
     share = timeouts / total

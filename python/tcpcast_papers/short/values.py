@@ -48,7 +48,7 @@ def _recursion(line: Line, *, as_printed: bool) -> Metric:
 
 
 def _has_two_losses(line: Line) -> bool:
-    """Return whether other rules make a difference, which requires two losses."""
+    """Return True for two or more losses: only then do the rules of TCP change the value."""
     return int(line["losses"]) > 1
 
 

@@ -1,9 +1,9 @@
 """Engines that are formulas, which compute the results of a model immediately.
 
-Every formula is a row of :data:`FORMULAS`, under the name of its engine; the registry includes all
-rows. :mod:`.engset` is for shared links, :mod:`.local_loop` for links of very many users.
-:mod:`.path` and :mod:`.parallel` are for bulk flows on one path: :mod:`.feed` provides their
-inputs, and :mod:`.rates` converts their rate to an answer.
+Every formula has an entry in :data:`FORMULAS`, with the name of its engine as the key.
+:mod:`.engset` is for shared links, :mod:`.local_loop` for links of very many users.
+:mod:`.path_formulas` and :mod:`.parallel` are for bulk flows on one path: :mod:`.feed` provides
+their inputs, and :mod:`.rate_answers` converts their rate to an answer.
 """
 
 from __future__ import annotations

@@ -25,12 +25,12 @@ if TYPE_CHECKING:
 
 
 def bbr(scenario: Scenario, measured: Answer | None) -> Answer:
-    """Predict by the bound of BBR, version 1: the link's rate times the share delivered.
+    """Predict by the bound of BBR, version 1: the link's rate times the delivered share.
 
     The loss is always the path's own loss, not the loss of a simulation with another TCP,
-    because BBR causes other losses and queues. A capture has the path of the scenario
-    that reproduces the capture. Metrics: ``send_rate_pps``, ``goodput_pps``, ``goodput_bps``; each
-    is a total over all flows, and the rate of each flow is at most W_max/RTT.
+    because BBR causes other losses and queues. For a capture, the path comes from the scenario that
+    reproduces the capture. Metrics: ``send_rate_pps``, ``goodput_pps`` and ``goodput_bps``, totals
+    over all flows. The rate of each flow is at most W_max/RTT.
 
     Raises
     ------

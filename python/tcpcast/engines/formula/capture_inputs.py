@@ -40,7 +40,7 @@ def _require_capture_inputs(measured: Answer | None) -> CaptureInputs:
 
 
 def get_capture_value(measured: Answer, name: str) -> float | None:
-    """Return an extra result of ``trace``; None if the capture does not show it."""
+    """Return an input measured by ``trace``, by name; None if the capture does not show it."""
     return _require_capture_inputs(measured).fed[name]
 
 

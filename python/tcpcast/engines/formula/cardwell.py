@@ -27,7 +27,7 @@ NAME = "the model of Cardwell, Savage and Anderson"
 
 
 def cardwell(scenario: Scenario, measured: Answer | None) -> Answer:
-    """Predict by the latency model of Cardwell, Savage and Anderson (2000), without connection.
+    """Predict by the latency model of Cardwell, Savage and Anderson (2000), without the handshake.
 
     Metric: ``completion_time_s``, the mean over the sizes, for isolated transfers on the idle path.
     Table ``by_size`` (size_pkts, completion_time_s). The first ACK takes half of

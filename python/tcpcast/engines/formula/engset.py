@@ -32,7 +32,8 @@ TRUSTED_LOSS = 0.01
 """Largest loss that TCP-Engset can predict, according to its authors."""
 
 MAX_STATES = 10_000
-"""Maximum number of sources with a complete table of states; above, improbable ends are omitted."""
+"""Maximum number of sources with a complete table of states. With more sources, improbable states
+at both ends are omitted."""
 
 MAX_QUEUE_ROWS = 2_000
 """Maximum rows of the table of P(Q > x); longer queues have a row per 2, 3, ... packets."""
@@ -86,7 +87,7 @@ def engset(scenario: Scenario) -> Answer:
         The model does not cover the scenario; the message contains the reason.
     """
     if len(scenario.populations) > 1:
-        # Few scenarios have classes, and SciPy is slow to import.
+        # Few scenarios have several classes, and SciPy is slow to import.
         from tcpcast.engines.formula.engset_classes import several_classes  # noqa: PLC0415
 
         return several_classes(scenario, class_inputs(scenario))
@@ -226,7 +227,7 @@ _Obstacle = tuple[str, dict[str, Any]]
 
 
 def _find_obstacles(scenario: Scenario, group: Population) -> Iterator[_Obstacle]:
-    """Yield obstacles in the network and TCP: the end of a message, and possible changes."""
+    """Yield unsupported network and TCP features: the end of a message, and possible changes."""
     tcp, network = group.tcp, scenario.network
     if math.isinf(network.bottleneck.rate_bps):
         rate = {"network.bottleneck.rate": "10mbit"}

@@ -35,8 +35,8 @@ def several_classes(scenario: Scenario, inputs: Sequence[EngsetInputs]) -> Answe
     """Predict by TCP-Engset for several classes (:func:`tcpcast.models.engset.engset_classes`).
 
     The metrics are the same as for one class, with rate and ON time over all files. Table
-    ``by_class`` has the values of each class, ``states`` the total number of active sources,
-    ``queue`` the queue.
+    ``by_class`` has the values of each class, ``states`` has the distribution of the total number
+    of active sources, and ``queue`` has the distribution of the queue.
 
     Raises
     ------
@@ -113,7 +113,7 @@ def _class_table(scenario: Scenario, result: ClassesResult) -> dict[str, NDArray
 
 def _queue_table(result: ClassesResult) -> dict[str, NDArray[Any]]:
     load, mean = result.closed_load, result.queue_mean_pkts
-    # Without a buffer limit, up to the queue that is exceeded for 1e-9 of the time.
+    # Without a buffer limit, the table ends at the queue that is exceeded for 1e-9 of the time.
     end = result.buffer_pkts or max(mean / load * np.log(max(load, 1e-9) / 1e-9), 1.0)
     queue = queue_rows(end)
     above = time_above(queue_pkts=queue, queue_mean_pkts=mean, load=load)

@@ -4,7 +4,7 @@
 ``tcp.min_rto`` and RTT, b is 2 with delayed ACKs, otherwise 1. ``--feed measured``: p, RTT and T0
 are the ``packet`` answer's loss indication ratio, mean RTT and mean first timeout. No link then
 limits the rate, because the measured values already include the effects of links. Traffic of kind
-``capture`` always uses the measurements of engine ``trace`` (:mod:`.captured`).
+``capture`` always uses the measurements of engine ``trace`` (:mod:`.capture_inputs`).
 """
 
 from __future__ import annotations
@@ -140,7 +140,7 @@ _SOME_LOSS = Suggestion({"network.bottleneck.loss": "1%"})
 
 
 def _windows_overflow_queue(scenario: Scenario, group: Population) -> bool:
-    """Return True if the windows of endless flows exceed the path and a queue that only drops."""
+    """Return True if receiver windows exceed the BDP plus the buffer of a link, without ECN."""
     network, tcp = scenario.network, group.tcp
     for on in group.links(network):
         path = on.link.rate_bps * group.rtt_s / (8 * network.packet_bytes)
@@ -258,8 +258,8 @@ def transfer_domain_values(
 ) -> dict[str, float]:
     """Return the quantities that bound the domains of transfer formulas, by name.
 
-    The window grows until the end of the largest transfer or the first loss; no formula has a link
-    that limits it.
+    The window grows until the end of the largest transfer or the first loss. The formulas have no
+    link that limits the window.
     """
     loss, rtt, timer = (float(inputs[symbol]["value"]) for symbol in ("p", "RTT", "T0"))
     group, network = scenario.populations[0], scenario.network
@@ -306,8 +306,8 @@ def missing_latency_s_per_size(
 def find_limiting_link(scenario: Scenario, group: Population) -> LinkCapacity | None:
     """Return the link with the lowest total capacity over all flows; None if no link has a rate.
 
-    With equal links it is the measured one, or else the first. Transfers that arrive at random have
-    a count of 0, but at least one uses each link at a time.
+    Among equal links, the measured link is returned, or else the first. A class with random
+    arrivals has ``count`` 0, but at least one of its transfers uses a link at a time.
     """
     bits = 8 * scenario.network.packet_bytes
     limits = [

@@ -1,6 +1,6 @@
 """Engines of section 10 of INRIA report 4154: mean values of many users on one link.
 
-Their inputs are from the scenario or from its simulation (``--feed measured``), see
+Their inputs come from the scenario or from its simulation (``--feed measured``), see
 :func:`collect_local_loop_inputs`. The formulas predict ``connection_rate_bps``: the rate of a
 user's connection while on.
 """
@@ -72,7 +72,7 @@ def collect_local_loop_inputs(
     """
     group = require_one_class(model_name, scenario, "on-off")
     traffic = group.traffic
-    assert isinstance(traffic, OnOff)  # checked by one_class
+    assert isinstance(traffic, OnOff)  # checked by require_one_class
     bits = 8.0 * scenario.network.packet_bytes
     size, whole = _mean_size_in_full_packets(traffic)
     idle = _specified_p_idle_step(scenario, group, traffic, size)

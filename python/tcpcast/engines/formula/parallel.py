@@ -26,7 +26,8 @@ MAX_ROUNDS = 10_000
 """Maximum iterations for p_e; about ten are enough."""
 
 MAX_WAITING_SHARE = 0.25
-"""Share of flows in RTO at the same time up to which the model's assumption (few) holds (II-A)."""
+"""Maximum share of flows in RTO at the same time: the model assumes few such flows (section
+II-A)."""
 
 
 def parallel(scenario: Scenario, measured: Answer | None) -> Answer:
@@ -69,10 +70,11 @@ def parallel_cumulative(scenario: Scenario, measured: Answer | None) -> Answer:
 
     Metrics: ``send_rate_pps`` B_ext and ``w_at_loss_mean_pkts`` E[W_f] (37).
 
-    With inputs from the scenario, p_r is the specified loss, and p_e follows from it and from the
-    predicted rate: after the first loss of an event, losses in the next RTT (B RTT packets) do not
-    count, and the next loss occurs 1/p_r packets later, so 1/p_e = 1/p_r + B RTT. The paper
-    measures both; this is its definition of p_e applied to independent losses.
+    p_r is the loss ratio of packets, p_e the number of loss events per packet. The paper measures
+    both. With inputs from the scenario, p_r is the specified loss, and p_e follows from the paper's
+    definition, applied to independent losses. After the first loss of an event, losses during one
+    RTT (B RTT packets) belong to this event. The next loss occurs 1/p_r packets later on average,
+    so 1/p_e = 1/p_r + B RTT.
 
     Raises
     ------
@@ -143,8 +145,8 @@ def _solve_cumulative_model(inputs: PathInputs, events: float, lost: float) -> P
 def _solve_loss_event_ratio(inputs: PathInputs, lost: float) -> float:
     """Return the p_e of independent losses that is consistent with its own rate.
 
-    Iterates from p_e = p_r downwards. If many flows are in RTO, there may be several solutions; the
-    largest is returned.
+    The iteration starts at p_e = p_r and decreases p_e. If many flows are in RTO, there may be
+    several solutions; the largest is returned.
     """
     events = lost
     for _ in range(MAX_ROUNDS):

@@ -1,7 +1,7 @@
 """Engines of bulk flows on one path: rate as a function of loss ratio and RTT.
 
 Each engine takes its inputs from :mod:`.feed` and computes the rate of one flow, which
-:mod:`.rates` converts to an answer.
+:mod:`.rate_answers` converts to an answer.
 """
 
 from __future__ import annotations

@@ -50,13 +50,16 @@ ROUND_TRIPS, LOSS_RECOVERY = "round trips", "loss recovery"
 """Regimes: the cause of more than half of the expected latency."""
 
 LIMITED_TRANSMIT = {"each": 1, "second": 2}
-"""dup_LT by ``tcp.rules.limited_transmit_on``; deployed RFC 3042 behaves as 1."""
+"""dup_LT, the duplicate ACK that first triggers limited transmit, by
+``tcp.rules.limited_transmit_on``. RFC 3042 corresponds to 1.
+"""
 
 RFC_3042_PACKETS = 2
 """Maximum number of packets that limited transmit sends."""
 
 TABLED_LOSSES = 10
-"""Last row of the table by losses, unless this many losses are rarer than :data:`RARE`."""
+"""Largest number of losses in table ``by_losses``, unless a smaller number is rarer than
+:data:`RARE`."""
 
 RARE = 1e-3
 
@@ -167,7 +170,7 @@ def _domain_values(scenario: Scenario, inputs: dict[str, Step], sizes: Floats) -
 def _add_handshake_time(scenario: Scenario, expected: Floats, rtt_s: float) -> dict[str, Metric]:
     """Return the time from the SYN, for connections with a TCP handshake.
 
-    The server's SYN-ACK has the loss of its data; the client retransmits its SYN after
+    The server's SYN-ACK is lost as often as its data. The client retransmits its SYN after
     ``tcp.initial_rto``.
     """
     group = scenario.populations[0]
@@ -216,9 +219,9 @@ def _make_model_transfer(scenario: Scenario, rtt_s: float) -> ShortTransfer:
 def _modern_tcp_parameters(scenario: Scenario, rtt_s: float) -> dict[str, Any]:
     """Return the parameters of modern TCP that replace the paper's.
 
-    Growth by acknowledged packets has b = 1 without waiting for ACKs. RACK detects each loss that
-    is followed by a delivered packet; a tail loss probe detects losses of the last packets after
-    two RTTs.
+    If the window grows by the number of acknowledged packets, b is 1, and delayed ACKs do not slow
+    the growth. RACK detects each loss that is followed by a delivered packet. A tail loss probe
+    detects losses of the last packets after two RTTs.
     """
     group = scenario.populations[0]
     tcp, link = group.tcp, find_limiting_link(scenario, group)

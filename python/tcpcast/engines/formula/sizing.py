@@ -180,8 +180,8 @@ def flows_to_fill_text(sizing: PathRequirements) -> str:
 def time_for_amount_s(scenario: Scenario, amount_bytes: float, goodput_bps: float) -> float:
     """Return the time for an amount at a total goodput of all flows; nan if the goodput is not > 0.
 
-    For modern TCP from the first packet: slow start in rounds of full windows until it reaches the
-    goodput. For classic stacks without the start-up.
+    For modern TCP, the time includes slow start, in rounds of full windows until the goodput is
+    reached. For classic stacks, the time excludes the start-up.
     """
     if not (math.isfinite(goodput_bps) and goodput_bps > 0):
         return math.nan

@@ -34,7 +34,8 @@ LATE_AFTER_S = 3.0
 """Time after which a late run ends, unless lateness is accepted."""
 
 BURST_S, MAX_BURST_SHARE = 2e-4, 1e-3
-"""If a larger share of the packets is this late, the rate samples of BBR are too high."""
+"""Lateness of a packet in seconds, and the maximum share of packets with more than this lateness.
+With a larger share, the rate samples of BBR are too high."""
 
 MAX_PAUSED_SHARE = 2e-3
 """If the link's clock was paused for a larger share of the time, BBR's queue is too long."""
@@ -70,7 +71,7 @@ def kernel(scenario: Scenario, options: RunOptions) -> Answer:
     Raises
     ------
     NotApplicable
-        Keys that the kernel or the link does not support; a machine without links.
+        Keys that the kernel or the link does not support; a machine that cannot emulate links.
     """
     check(scenario)
     runs = _ReplicationRunner(scenario, options)

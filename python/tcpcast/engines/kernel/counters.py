@@ -107,7 +107,7 @@ def make_cumulative_counters(
     link = network.bottleneck
     if not math.isinf(link.rate_bps) and link.varying is None:
         busy = carried * 8e9 / link.rate_bps
-        # Packets count when they leave, so the first one may have begun before the run.
+        # A packet counts at its departure, so the transmission of the first may precede the run.
         rows[:, LINK["busy_ns"]] = np.minimum(busy, rows[:, LINK["time_ns"]])
     waited = flows[:, :, FLOW.index("waited_ns")].sum(axis=1)
     # Little's law: packets waiting and in transmission.
@@ -205,7 +205,7 @@ class MeasuredCounters:
 
     @staticmethod
     def _count_waits(runs: Sequence[Sequence[dict[str, Any]]]) -> dict[int, int]:
-        """Return the number of packets per waiting time in steps."""
+        """Return the number of packets per waiting time, a histogram in steps."""
         counts: dict[int, int] = {}
         for snapshot in (snapshot for snapshots in runs for snapshot in snapshots):
             for steps, count in snapshot["waits"]:

@@ -154,7 +154,7 @@ def _concatenate_column(runs: Sequence[FinishedFiles], name: str) -> NDArray[Any
 
 
 def _percentiles(runs: Sequence[FinishedFiles], is_on_off: bool) -> Table:
-    """Return percentiles; nan with fewer than 10 files beyond."""
+    """Return percentiles; nan if fewer than 10 files exceed the percentile."""
     on_s, bits = _concatenate_column(runs, "on_ns") * 1e-9, _concatenate_column(runs, "bits")
     rows = [
         ("on_time" if is_on_off else "completion_time", on_s, "s"),

@@ -99,7 +99,7 @@ class IsolatedTransfers:
         return {"by_size": {name: np.array(values) for name, values in table.items()}}
 
     def _percentiles(self, rows: list[int]) -> Table:
-        """Return p50, p95 and p99 of the completion time; nan with fewer than 10 beyond."""
+        """Return p50, p95 and p99 of the completion time; nan if fewer than 10 times are longer."""
         times = self._of["acked_ns"] - self._of["first_ns"]
         own = [times[self._size == index] for index in rows]
         percentiles = np.array([np.quantile(each, (0.5, 0.95, 0.99)) * 1e-9 for each in own])

@@ -1,11 +1,11 @@
 """Engine ``mean-field``: any number of on/off sources at the cost of a few thousand.
 
-R of N sources are simulated at packet level, and each represents k = N/R sources: shared links have
-1/k of the rate and the buffer, links of single sources keep theirs. This preserves means, but not
-fluctuations: those of R sources are larger, and near saturation they determine the queues.
-Therefore OFF times end as for every k-th of the N sources, file sizes vary accordingly
-(``crates/sim/src/population``), and every k-th cross packet arrives at shared links. Bursts,
-windows and queues are then nearly as regular as with N sources.
+R of N sources are simulated at packet level, and each represents k = N/R sources. Shared links have
+1/k of the rate and the buffer; links of single sources are unchanged. This preserves means, but not
+fluctuations: R sources fluctuate more, and near saturation fluctuations determine the queues.
+Therefore the simulator draws the random inputs for the population of N sources: every k-th end of
+an OFF time, file sizes that are as regular (``crates/sim/src/population``), and every k-th cross
+packet. Bursts, windows and queues are then nearly as regular as with N sources.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ MAX_CROSS_LOSS = 0.01
 """Largest loss ratio of cross packets in a drop-tail queue without a warning."""
 
 MAX_EXCESS_SHARE = 0.005
-"""Largest excess of the idle path, relative to the RTT, without a warning."""
+"""Largest excess delay of the idle path, relative to the RTT, without a warning."""
 
 
 def mean_field(scenario: Scenario, options: RunOptions) -> Answer:
@@ -95,7 +95,7 @@ def mean_field(scenario: Scenario, options: RunOptions) -> Answer:
     check(scenario)
     each = _sources_per_simulated_source(scenario)
     small, configure = _scale_scenario(scenario)
-    # The loss warnings need its tables.
+    # The warnings about losses need the tables.
     answer = simulate_with_configuration(small, replace(options, tables=True), configure)
     answer.engine = "mean-field"
     answer.provenance |= {

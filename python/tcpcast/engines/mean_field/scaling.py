@@ -86,7 +86,7 @@ def _scale_columns(table: Mapping[str, NDArray[Any]], each: float) -> Table:
 
 
 def _scale_hops(table: Mapping[str, NDArray[Any]], scenario: Scenario, each: float) -> Table:
-    """Scale the table of hops; means over the hops of single sources included idle ones."""
+    """Scale the table of hops; means over per-source hops also count the hops without a source."""
     shared = np.array([hop.shared for hop in scenario.network.hops])
     over_all = np.where(shared, 1.0, each)
     scaled = {name: table[name] for name in table}

@@ -49,14 +49,16 @@ LONGEST_RUN_S = 2.0e9
 """Maximum simulated time of a run, whatever its stopping condition."""
 
 MAX_FEEDBACK_LOSS = 0.5
-"""Loss ratio above which instantaneous loss feedback causes most of the losses itself."""
+"""Loss ratio above which a warning is given with instantaneous loss feedback: most losses are then
+caused by immediate retransmissions into a full buffer."""
 
 PILOT_SHARES = (1 / 64, 1 / 32, 1 / 16, 1 / 8, 1 / 4, 1 / 2, 1.0)
 """Lengths of the pilot run that finds the end of the warm-up, as shares of the run."""
 
 PILOT_ENOUGH, PILOT_ENOUGH_OF_CLASSES = 1 / 16, 1 / 4
-"""Minimum length of the last pilot run, as a share of the run. With several classes it is longer:
-their shares drift slowly, and the start of a slow drift looks like a steady state."""
+"""Minimum length of the last pilot run, as a share of the run. With several classes the pilot run
+is longer, because the classes' shares of the link drift slowly, and the start of a slow drift looks
+like a steady state."""
 
 MIN_MSER_SLOTS = 50
 """Minimum number of slots for MSER-5."""
@@ -68,7 +70,7 @@ STOPPED = "stopped "
 
 @dataclass(slots=True)
 class WallTimeLimit:
-    """Remaining wall time of the user's limit, until ``deadline`` (None: unlimited)."""
+    """Wall time limit: ``deadline`` is a ``time.perf_counter`` value (None: unlimited)."""
 
     deadline: float | None
 
@@ -86,7 +88,7 @@ class _WarmUpResult:
 
 
 def check(scenario: Scenario) -> None:
-    """Raise NotApplicable for a capture, and if the sources do not fit into free memory."""
+    """Raise NotApplicable for a capture, or if the sources do not fit into free memory."""
     _check_not_a_capture(scenario)
     packet_sizes.check_packet_sizes(scenario)
     check_memory(scenario, make_configuration(scenario, 0.0))
@@ -107,21 +109,22 @@ def packet(scenario: Scenario, options: RunOptions) -> Answer:
     Parameters
     ----------
     scenario
-        Any scenario except for a capture. Reading a scenario already rejects flows without any
-        limit and runs without an end.
+        Any scenario except for a capture. The scenario reader has already rejected flows without
+        any limit of their rate, and runs without an end.
     options
         Threads and progress; they do not change results.
 
     Returns
     -------
     Answer
-        Every metric with a 95 % interval (see ``statistics.py``), tables, and in ``provenance``
-        the warm-up with its rule and the number of statistical units of the intervals.
+        Every metric with a 95 % interval (see ``statistics.py``), and tables. ``provenance``
+        contains the length of the warm-up, the rule that determined it, and the number of
+        statistical units (batches or replications) of the intervals.
 
     Raises
     ------
     MachineError
-        A capture file cannot be written; raised before the simulation. If writing fails after it,
+        A capture file cannot be written; raised before the simulation. If writing fails later,
         ``write_errors`` of the answer contains the error.
     TcpcastError
         A capture file exists, and ``options.force`` is not set.
@@ -251,9 +254,10 @@ def _find_warm_up(
 ) -> _WarmUpResult:
     """Return the warm-up of the scenario, or determine it by MSER-5 on a pilot run.
 
-    The pilot run is checked while it is short, to detect a short transient, and at each doubling
-    until MSER-5 truncates it in its first half. The latest end of all checks is used. The pilot run
-    uses the random streams of the first replication, so it has the same transient.
+    MSER-5 is first applied while the pilot run is short, to detect a short transient. It is applied
+    again at each doubling of the run, until the end that it finds is in the first half of the run.
+    The latest end of all checks is used. The pilot run uses the random streams of the first
+    replication, so it has the same transient.
     """
     if scenario.run.warmup_s is not None:
         return _WarmUpResult(scenario.run.warmup_s, "given")
@@ -281,7 +285,7 @@ def _find_warm_up(
 
 
 def _find_end_of_transient_s(run: _native.Simulation, scenario: Scenario) -> float | None:
-    """Return the latest end of MSER-5 over all series in seconds; None if any has none."""
+    """Return the latest end that MSER-5 finds in any series, in s; None if one has no end."""
     slot_s, series = metric_estimates.warm_up_series(run, scenario)
     if not series or series[0].size < MIN_MSER_SLOTS:
         return None
@@ -338,7 +342,7 @@ def _warn_if_ended_early(
 def _mark_if_not_in_steady_state(
     answer: Answer, scenario: Scenario, seen: metric_estimates.Snapshot, run: _native.Simulation
 ) -> None:
-    """Mark the values of endless flows that are still in their start-up as untrusted."""
+    """Mark values as untrusted if endless flows are still in their start-up."""
     why = no_steady_state_reason(scenario, seen, run, answer)
     if why is not None:
         answer.stop(why)

@@ -69,8 +69,8 @@ def resolve_capture_path(scenario: Scenario, name: str) -> Path:
 def check_capture_file(scenario: Scenario, file: Path, *, force: bool) -> None:
     """Raise an error, before the simulation, if a capture cannot be written.
 
-    With ``force``, a scenario file may overwrite only captures, because the command line does not
-    name the files.
+    With ``force``, a scenario file may overwrite captures but no other files, because the user did
+    not name the files on the command line.
 
     Raises
     ------

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 def make_class_table(
     groups: Sequence[Population], each: Sequence[Estimates], metrics: Iterable[str]
 ) -> Table:
-    """Return one row per class: its name, its number of senders, its metrics.
+    """Return the table of metrics, with one row per class.
 
     Parameters
     ----------
@@ -36,9 +36,10 @@ def make_class_table(
     Returns
     -------
     dict
-        ``name``, ``sources`` and, per metric, its value, ``_low`` and ``_high``, nan if missing.
-        With several classes also ``_interval_warning`` if any class has one: the reason why an
-        interval is withheld or needs a check, "" if it can be trusted.
+        Columns ``name``, ``sources``, and per metric the value, ``_low`` and ``_high`` (nan if
+        missing), and ``_at_least`` if any class has a lower bound. With several classes, a column
+        ``_interval_warning`` is added to each metric whose interval is withheld or needs a check
+        for any class. It contains the reason, "" for a trusted interval.
     """
     table: Table = {
         "name": np.array([group.name for group in groups]),
@@ -62,6 +63,6 @@ def make_class_table(
 
 
 def get_estimate_part(estimate: Estimate | None, part: str) -> float:
-    """Return ``value``, ``low`` or ``high`` of an estimate, nan if it has none."""
+    """Return ``value``, ``low`` or ``high`` of an estimate, nan if missing."""
     value = getattr(estimate, part, None)
     return math.nan if value is None else float(value)

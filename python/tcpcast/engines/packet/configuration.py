@@ -31,7 +31,8 @@ SIZE_BOUNDS = (2, 6, 14, 30, 62, 128, 256, 512, 1024, 2048, 4096)
 UNLIMITED_WINDOW = 2**32 - 1
 
 TIE_NOISE_NS = 100
-"""Mean delay noise of hosts without noise if there are several classes; packets take far longer."""
+"""Mean delay noise of hosts without specified noise, in ns, used with several classes; far below
+the transmission time of a packet."""
 
 LIMITED_TRANSMIT = {"each": "each-duplicate", "second": "on-second"}
 
@@ -116,7 +117,10 @@ def size_interval_bounds(scenario: Scenario) -> list[int]:
 
 
 def _constant_rate_bps(link: Link) -> int | None:
-    """Return the constant rate of both directions; the queue has rates of the forward path."""
+    """Return the constant rate of both directions in bit/s, None if unlimited.
+
+    Varying rates of the forward path are part of the queue's configuration.
+    """
     return None if math.isinf(link.serial_bps) else max(1, round(link.serial_bps))
 
 
@@ -249,8 +253,8 @@ def _class_config(
 def _host_noise_ns(scenario: Scenario, group: Population) -> int:
     """Return the mean delay noise of a class's hosts.
 
-    Hosts without noise get just enough noise to break ties between classes at random;
-    otherwise, the first class would win all ties.
+    Hosts without specified noise get just enough noise to order simultaneous packets of different
+    classes at random. Otherwise, the first class would always be first.
     """
     is_tied = len(scenario.populations) > 1 and not group.tcp.has_loss_feedback
     return max(to_nanoseconds(group.tcp.host_noise_s), TIE_NOISE_NS if is_tied else 0)

@@ -1,4 +1,4 @@
-"""Withhold intervals of runs that have not converged: they drift, or are correlated too long."""
+"""Withhold intervals of runs that have not converged: values drift, or stay correlated too long."""
 
 from __future__ import annotations
 
@@ -27,16 +27,16 @@ LONGER = 4
 """Factor by which the message advises to lengthen a run that has not converged."""
 
 RATES = ("send_rate_pps", "goodput_pps", "goodput_bps")
-"""Metrics that classes exchange when their shares of the link change."""
+"""Metrics of a class that change if the classes' shares of the link change."""
 
 LONGEST_WARM_UP = 1 / 3
-"""If the measured warm-up is a larger share of the run, the run is too short for the rates of
-classes, because their slowest fluctuation takes about as long as their transient."""
+"""Maximum ratio of the measured warm-up to the run. With a larger ratio, the run is too short for
+the rates of classes: their slowest fluctuation takes about as long as the warm-up."""
 
 MIN_LOSS_CYCLES = 8
 """Minimum length of a replication, in mean times between losses, if classes with and without BBR
-share a link. With 4 of them, half of the runs of one flow each missed the true rates by a factor
-of three without showing a trend (60 s, 16 BDP, 4 replications)."""
+share a link. With only 4 mean times, half of the runs with one flow per class missed the true rates
+by a factor of three, but showed no trend (60 s, buffer 16 BDP, 4 replications)."""
 
 BBR_CYCLE_S = 10.0
 """Time in seconds between two PROBE_RTT phases, in which BBR flows empty the queue and change
@@ -50,7 +50,7 @@ def find_unconverged_metrics(
 
     Jain's index is one number per replication. It drifts if the goodput of any class does.
     """
-    if scenario.isolated_transfers is not None:  # each one starts from the initial state
+    if scenario.isolated_transfers is not None:  # each transfer starts from the initial state
         return {}
     reasons = _find_drifting_or_correlated(scenario, estimates)
     if "jain_index" in estimates:
@@ -69,7 +69,7 @@ def find_unconverged_class_metrics(
 ) -> list[dict[str, str]]:
     """Return :func:`find_unconverged_metrics` for the estimates of each class.
 
-    All classes are tested as one answer, so that many classes do not cause more false alarms.
+    All classes share one significance level, so that many classes do not cause more false alarms.
     """
     if scenario.isolated_transfers is not None:
         return [{} for _ in each]
@@ -86,10 +86,6 @@ def find_unconverged_class_metrics(
 
 
 def _too_short_for_rates_reason(scenario: Scenario, seen: Snapshot) -> str | None:
-    """Return the reason if known time scales make the run too short for the rates of classes.
-
-    Noise may hide a slow component of a short run from the tests of its units.
-    """
     groups = scenario.populations
     if len(groups) == 1:
         return None
@@ -114,12 +110,12 @@ def _too_short_for_rates_reason(scenario: Scenario, seen: Snapshot) -> str | Non
 
 
 def count_loss_indications(units: CounterUnits, numbers: Sequence[int] | None = None) -> float:
-    """Return the number of loss indications of some classes, or of all."""
+    """Return the number of loss indications of the given classes (default: all)."""
     return float(sum(units.class_counter(cell, numbers).sum() for cell in LOSS_INDICATIONS))
 
 
 def _loss_cycle_s(scenario: Scenario, units: CounterUnits) -> float:
-    """Return the longest mean time from loss to loss of a flow whose window ends at losses."""
+    """Return the longest mean time in seconds between losses of an endless flow, excluding BBR."""
     measured_s = 1e-9 * float(units.link("time_ns").sum())
     cycles = [0.0]
     for index, group in enumerate(scenario.populations):

@@ -36,21 +36,22 @@ BINS_UNKNOWN = 2**17
 
 
 MAX_FLUID_BINS, MIN_FLUID_BINS = 2**18, 2**10
-"""Bins of a series that sources read if each source has its own hop."""
+"""Maximum and minimum number of bins of a series if each source has its own hop."""
 
 MIN_FLUID_SERIES, MAX_FLUID_NOISE = 4, 2**20
 """Minimum number of noise series (two independent ones, and each with its sign changed), and
 maximum number of bins of all series, 16 MB."""
 
 MAX_FLUID_PACKETS = 4_000_000
-"""Maximum number of packets from which such a series is counted."""
+"""Maximum number of packets that are counted into the bins of a series, if each source has its own
+hop and the stream is not noise."""
 
 
 def stream_configs(scenario: Scenario, scale: NetworkScale = FULL_SCALE) -> list[Config]:
     """Return the streams in packets and seconds, as the simulator needs them.
 
-    At hops that sources share they are scaled: only every k-th packet is sent, and it has the work
-    of k packets.
+    At shared hops of a network scaled to 1/k, only every k-th packet is sent. It represents k
+    packets on a link with 1/k of the rate.
     """
     configs: list[Config] = []
     for stream in scenario.cross:
@@ -80,9 +81,9 @@ def _require_stream_hop(scenario: Scenario, stream: Cross) -> StreamHop:
 def _count_fluid_bins_and_series(scenario: Scenario, stream: Cross) -> tuple[int, int]:
     """Return the number of bins and of series for sources that each have their own hop.
 
-    Noise series are twice as long as the run, up to a power of two, so that their autocovariances
-    are exact. There are as many as sources, as far as memory allows. All streams at one hop have
-    the same number, the smallest.
+    Noise series are twice as long as the run, rounded up to a power of two, so that their
+    autocovariances are exact. If all streams at the hop are noise, each source has its own series,
+    as far as memory allows; otherwise, all sources share one series.
     """
     place = _require_stream_hop(scenario, stream)
     streams = [other for other in scenario.cross if _require_stream_hop(scenario, other) == place]
@@ -101,7 +102,7 @@ def _count_fluid_bins_and_series(scenario: Scenario, stream: Cross) -> tuple[int
 
 
 def _max_concurrent_sources(scenario: Scenario) -> int:
-    """Return a power of two at or above the number of sources (unknown for arrivals)."""
+    """Return the sources, rounded up to a power of two; the maximum for random arrivals."""
     if any(group.traffic.kind == "transfers" for group in scenario.populations):
         return MAX_FLUID_NOISE
     return 1 << (scenario.senders - 1).bit_length()
@@ -128,7 +129,7 @@ def _arrival_process_config(scenario: Scenario, stream: Cross, scale: NetworkSca
             "on": stream.on,
             "off": stream.off,
             "alpha": stream.alpha,
-            # With few packets per source, their spacing would be random.
+            # In a scaled network each source sends few packets, which would be spaced at random.
             "together": each != 1,
         }
     if isinstance(stream, TraceCross):
@@ -150,7 +151,7 @@ def _recorded_traffic_config(stream: TraceCross, packet_bytes: int, each: float)
 
 
 def count_noise_bins(scenario: Scenario, bin_s: float) -> int:
-    """Return the number of bins of a noise series: those of the run, up to a power of two."""
+    """Return the number of noise bins: enough for the run, rounded up to a power of two."""
     duration = scenario.run.duration_s
     if duration is None:
         return BINS_UNKNOWN

@@ -21,11 +21,7 @@ _STEPS = 100
 
 
 def initial_class_states(scenario: Scenario) -> list[tuple[float, float] | None]:
-    """Return the initial state of each class; None: all sources begin a new OFF time.
-
-    Otherwise, the share of active sources, and the time in seconds within which the rests of their
-    files start: one RTT.
-    """
+    """Return the initial state of each class; None if all its sources begin with a new OFF time."""
     rate = _equilibrium_rate_pps(scenario)
     return [
         (_active_probability(group, group.traffic, rate), group.rtt_s)
@@ -47,7 +43,7 @@ def equilibrium_on_times_s(scenario: Scenario) -> list[float | None]:
 
 
 def _mean_on_time_s(group: Population, size: float, rate_pps: float) -> float:
-    """Return the mean ON time at a rate while active, at least that on the idle path.
+    """Return the mean ON time at a given rate, at least the mean ON time on the idle path.
 
     On the idle path the window doubles per RTT, from the initial to the receiver window.
     """
@@ -65,9 +61,10 @@ def _active_probability(group: Population, traffic: OnOff, rate_pps: float) -> f
 
 
 def _equilibrium_rate_pps(scenario: Scenario) -> float:
-    """Return the rate of an active source that fills the bottleneck, or a higher one if none does.
+    """Return the rate of an active source that fills the bottleneck.
 
-    Packets are weighted by their size relative to ``network.packet``.
+    The result is the link's rate if the sources cannot fill the bottleneck. Packets are weighted by
+    their size relative to ``network.packet``.
     """
     usual = scenario.network.packet_bytes
     capacity = scenario.network.bottleneck.rate_bps / (8 * usual)

@@ -23,7 +23,9 @@ if TYPE_CHECKING:
     Table = dict[str, NDArray[Any]]
     Column = NDArray[np.uint64]
     Replication = tuple[int, Column, Column, Column, Column | NDArray[np.float64]]
-    """Slots, and columns: slot, class times pieces and piece, bucket, count."""
+    """Number of slots, and four columns: slot; index of the class and of :data:`PIECE`, combined to
+    one number; goodput bucket; count.
+    """
 
 PIECE = {name: index for index, name in enumerate(_native.GOODPUT_PIECES)}
 FILES = ("small_file", "large_file")
@@ -79,7 +81,10 @@ def estimate_exceeded_goodputs(scenario: Scenario, seen: Snapshot) -> dict[float
 def sum_goodput_counts(
     replications: Sequence[Replication], classes: Sequence[int], pieces: Sequence[str]
 ) -> GoodputCounts:
-    """Return the counts of some pieces over some classes, split into statistical units."""
+    """Return the goodput counts of some classes, split into statistical units.
+
+    ``pieces`` names the counted items: small files, large files, or blocks of packets.
+    """
     wanted = np.array([index * len(PIECE) + PIECE[piece] for index in classes for piece in pieces])
     chosen = [np.isin(groups, wanted) for _, _, groups, _, _ in replications]
     buckets = [r[3][which].astype(np.intp) for r, which in zip(replications, chosen, strict=True)]

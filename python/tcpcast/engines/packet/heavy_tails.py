@@ -16,14 +16,14 @@ if TYPE_CHECKING:
     from tcpcast.scenario.classes import Population
 
 MAX_UNSEEN_SHARE = 0.1
-"""Intervals need a check if a larger share of the mean square file size is in files so large that
-hardly any occurs in the run."""
+"""Maximum share of the mean square file size that is due to files too large to be expected in the
+run. Above, intervals need a check."""
 
 
 def warn_about_heavy_tails(
     scenario: Scenario, units: CounterUnits, numbers: Sequence[int], *, min_files: int
 ) -> Iterator[tuple[str, bool]]:
-    """Yield a warning if the drawn files cannot represent the distribution, with the difference.
+    """Yield a warning if the drawn files do not represent the distribution, with both means.
 
     Parameters
     ----------
@@ -32,7 +32,7 @@ def warn_about_heavy_tails(
     numbers
         Indices of the classes.
     min_files
-        Minimum number of files for a warning; fewer files cause another one.
+        Minimum number of files for this warning; fewer files cause another warning.
 
     Yields
     ------

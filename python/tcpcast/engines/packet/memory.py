@@ -104,7 +104,7 @@ def check_memory(scenario: Scenario, config: Config) -> None:
     if each <= free:
         fewer = [Suggestion({"run.replications": free // each})]
     elif not scenario.classes and (kind := COUNT_KEYS.get(scenario.traffic.kind)):
-        # Memory per source grows as their number falls, because of a fixed part.
+        # A fixed part of the memory is shared by all sources: fewer sources need more per source.
         limit = int(0.95 * sources * free / each)
         fewer = [Suggestion({f"traffic.{kind}": limit})]
     of = "1 replication" if replications == 1 else f"{replications:,} replications"

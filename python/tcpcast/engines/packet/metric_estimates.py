@@ -38,7 +38,8 @@ SIZE = {name: index for index, name in enumerate(_native.SIZE_CELLS)}
 def unwrap_counters(rows: Counts | Floats) -> Counts | Floats:
     """Return cumulative counters, ``[rows, counters]``, without their wrap-around modulo 2^64.
 
-    The result is an integer array if no counter wrapped. One row adds less than 2^63.
+    The result is an integer array if no counter wrapped. A counter must increase by less than 2^63
+    from row to row.
     """
     if rows.dtype != np.uint64:
         return rows
@@ -51,7 +52,7 @@ def unwrap_counters(rows: Counts | Floats) -> Counts | Floats:
 
 
 class CounterUnits:
-    """Increments of each counter, by name, per statistical unit of a run."""
+    """Increments of each counter, by name, per statistical unit (batch or replication) of a run."""
 
     def __init__(
         self, rows: Sequence[Counts | Floats], classes: int, *, begins_ns: int = 0
@@ -76,7 +77,11 @@ class CounterUnits:
         return 1e-9 * (self._begins_ns + measured_ns)
 
     def on_seconds(self, groups: Sequence[Population]) -> Floats:
-        """Return the active time, ``[units]``; shorter if a single class starts or stops."""
+        """Return the duration of each unit in seconds, ``[units]``.
+
+        If the only class starts or stops during the run, only the time while it is active
+        counts.
+        """
         if len(groups) > 1 or not groups[0].has_start_or_stop:
             return self.link("time_ns") * 1e-9
         span = groups[0].start_s, groups[0].stop_s
@@ -125,7 +130,7 @@ class CounterUnits:
         return total
 
     def event_counter(self, times: Sequence[NDArray[np.int64]]) -> Floats:
-        """Count events by their times in each replication, ns since the warm-up, ``[units]``."""
+        """Count events per unit, ``[units]``; ``times``, one array per replication, are in ns."""
         counts = [
             np.searchsorted(t, ends, "right") for t, ends in zip(times, self._times, strict=True)
         ]
@@ -169,7 +174,7 @@ class CounterUnits:
     def metric(
         self, name: str, classes: Sequence[int] | None = None, *, has_events: bool = True
     ) -> Estimate | None:
-        """Estimate a metric from the counters in its row, for some classes (default: all).
+        """Estimate a metric from its counters in ``METRICS``, for some classes (default: all).
 
         ``has_events`` is False if the counted events cannot occur: a value of 0 is then exact.
         """
@@ -225,7 +230,7 @@ def read_snapshot(scenario: Scenario, run: _native.Simulation) -> Snapshot:
     rows, clocks = run.counters(), run.clocks()
     begins = max(0, clocks[0][0] - int(rows[0][-1, LINK["time_ns"]])) if clocks else 0
     units = CounterUnits(rows, len(scenario.populations), begins_ns=begins)
-    # At most one event per round trip: mean over all replications, to the nearest nanosecond.
+    # At most one loss event per mean RTT over all replications, in whole nanoseconds.
     rtt_sum_ns, samples = (units.class_counter(n).sum() for n in ("rtt_sum_ns", "rtt_samples"))
     events = run.loss_events(round(rtt_sum_ns / max(1.0, samples)))
     return Snapshot(
@@ -479,9 +484,9 @@ def warm_up_series(run: _native.Simulation, scenario: Scenario) -> tuple[float, 
     """Return the slot length in seconds and the series that show the end of the warm-up.
 
     The first series is the mean queue per slot. If no queue can form (unlimited rate, or a
-    policer), it is the number of packets delivered per slot. With several classes, the packets of
-    each class are added: their shares often settle long after the queue. A class that starts or
-    stops during the run is left out. Each series is ``[slots]``.
+    policer), it is the number of packets delivered per slot. With several classes, one series of
+    packets per class is added, because the classes' shares of the link often settle long after the
+    queue. A class that starts or stops during the run is left out. Each series is ``[slots]``.
     """
     rows = unwrap_counters(run.counters()[0])[:-1].astype(np.float64)
     if len(rows) < 2:

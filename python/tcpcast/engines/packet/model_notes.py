@@ -23,11 +23,11 @@ QUEUE_METRICS = (
     "queue_delay_p95_s",
     "queue_delay_p99_s",
 )
-"""Metrics of the bottleneck; a source's own links affect the source, but not these metrics."""
+"""Metrics of the bottleneck, which exclude delay and loss in a source's own links."""
 
 LONGER_RTT = 0.1
-"""A class has a note if its RTT exceeds the base RTT by more than this share, in addition to the
-delay of the bottleneck's queue."""
+"""A class has a note if its RTT, without the queueing delay at the bottleneck, exceeds its base RTT
+by more than this share."""
 
 
 def make_model_notes(scenario: Scenario, seen: Snapshot) -> list[Note]:

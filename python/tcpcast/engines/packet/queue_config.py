@@ -1,4 +1,4 @@
-"""Convert queue disciplines to the simulator's configuration, and determine which ones mark.
+"""Convert queue disciplines to the simulator's configuration, and determine which links mark.
 
 A discipline is managed if the departure time of a packet is unknown at its arrival, for example
 because packets are dropped or marked in the queue. Every queue of a link with varying rate is
@@ -34,8 +34,8 @@ DROPS = {
 
 LONGEST_QUEUE_S = 1e8
 MANY_PACKETS = 10**7
-"""Buffers below this number of packets are limited by ``LONGEST_QUEUE_S``. Larger ones need no
-limit: the packets that fit into memory are transmitted before the simulator's clock ends."""
+"""Buffers below this number of packets are limited by ``LONGEST_QUEUE_S``. Larger buffers need no
+limit: memory then limits the queue before the simulator's clock ends."""
 
 
 def buffer_capacity(packets: float, rate_bps: float, packet_bytes: int) -> int | None:

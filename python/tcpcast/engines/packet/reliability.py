@@ -43,17 +43,18 @@ MIN_FILES = 100
 """Minimum number of files for an interval of a metric of files."""
 
 MIN_REPLICATIONS = 4
-"""Minimum for an interval of a metric that has one value per replication."""
+"""Minimum number of replications for an interval of a metric with one value per replication."""
 
 MIN_RELAXATIONS = 200
-"""Minimum run length, in correlation times of an open queue."""
+"""Minimum run length in correlation times of the queue, for transfers with random arrivals."""
 
 MIN_RARE_RELAXATIONS = 30
-"""Minimum run length for an interval of a quantile of an open queue: its slowest files arrive while
-the queue is long, so the share of time in the tail has to cover this many correlation times."""
+"""Minimum time in the tail of the queue, in its correlation times, for an interval of a goodput
+quantile of transfers with random arrivals: the slowest files arrive while the queue is long."""
 
 MAX_BEND = 0.1
-"""Skewness of the batches over ``6 sqrt(batches)`` above which no correction helps."""
+"""Maximum of skewness / ``(6 sqrt(batches))`` for which the interval can be corrected for the
+skewness of the batches."""
 
 MIN_EQUAL_VALUES = 1000
 """Minimum number of equal observations from which the value is treated as constant, with the
@@ -144,7 +145,7 @@ def _add_warnings(
 def reliable_percentiles(
     percentiles: NDArray[np.float64], files: NDArray[Any]
 ) -> NDArray[np.float64]:
-    """Return the 50th, 95th and 99th percentiles, nan with fewer than 10 files beyond.
+    """Return the 50th, 95th and 99th percentiles; nan if fewer than 10 files exceed the percentile.
 
     Parameters
     ----------
@@ -242,7 +243,7 @@ def _add_batch_warnings(
 
 
 def _rare_timeouts_warning(name: str, units: CounterUnits) -> str | None:
-    """Return a message if the rare packets that wait for a timeout make the batches differ."""
+    """Return a message if batches differ because few packets wait for a timeout."""
     timeouts = float(units.class_counter("timeouts").sum())
     rare = name == "rtt_packet_mean_s" and timeouts > 0.0
     return _rare_timeouts_text(timeouts) if rare else None
@@ -257,8 +258,8 @@ def _rare_timeouts_text(timeouts: float) -> str | None:
 def _rule_of_three_interval(name: str, estimate: Estimate, units: CounterUnits) -> Estimate:
     """Return an interval for a value that was equal in all n observations (rule of three).
 
-    With 95 % confidence, less than 3 / n of all cases have another value. The interval assumes
-    that 3 / n of them do, and that their values differ from the constant by the constant itself.
+    With 95 % confidence, less than a share 3/n of all observations differs from the constant. The
+    interval assumes that this share differs, by as much as the constant itself.
     """
     _, among = METRICS[name].ratio_of
     seen = units.sums(among if among in (SEQUENCES, LOSS_INDICATIONS) else ("arrived",)).sum()
@@ -394,7 +395,7 @@ def count_effective_marks(scenario: Scenario, units: CounterUnits, classes: Sequ
 
 
 def _missing_in_metric(name: str, estimate: Estimate, units: CounterUnits) -> str | None:
-    """Return a message if one metric lacks observations, beyond the needs of all metrics."""
+    """Return a message if the run has too few observations for this metric."""
     timeouts = float(units.class_counter("timeout_sequences").sum())
     losses, row = count_loss_indications(units), METRICS[name]
     is_of_timeouts = row.ratio_of[1] == SEQUENCES
@@ -412,7 +413,7 @@ def _missing_in_metric(name: str, estimate: Estimate, units: CounterUnits) -> st
 
 
 def _equal_batches_warning(differing_units: int, timeouts: float | None) -> str | None:
-    """Return the warning for equal batches, in which too few events differ.
+    """Return the warning if too few batches differ from the rest.
 
     ``timeouts`` is the number of observations if the metric counts timeouts.
     """
@@ -442,7 +443,7 @@ def _short_run_warnings_by_metric(estimate: Estimate, *, correlated: bool) -> It
 def _short_run_warnings(
     scenario: Scenario, units: CounterUnits, classes: Sequence[int]
 ) -> Iterator[tuple[str, bool]]:
-    """Yield a message if batches are not independent, and True if no longer run helps."""
+    """Yield a message if batches are not independent, and True if a longer run would not help."""
     if scenario.isolated_transfers is not None:
         return
     load = scenario.arriving_load
@@ -488,7 +489,7 @@ def _mean_file_cycle_s(scenario: Scenario, units: CounterUnits, index: int) -> f
 
 
 def _queue_relaxation_s(scenario: Scenario, load: float) -> float:
-    """Return the correlation time of an M/G/1 queue, which grows with the load."""
+    """Return the correlation time of an M/G/1 queue in seconds; it grows with the load."""
     bits = [
         group.traffic.mean_size_pkts * 8.0 * group.packet_bytes
         for group in scenario.populations

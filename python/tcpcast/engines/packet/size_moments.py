@@ -30,18 +30,18 @@ def mean_drawn_size_pkts(distribution: Distribution[Any], *, rounded_down: bool 
         Round down; otherwise round to the nearest integer.
     """
     shift = 0.0 if rounded_down else 0.5
-    # The mean is the sum of P(size >= k), the first of which is 1.
+    # The mean is the sum of P(size >= k) over k = 1, 2, ...; the first term is 1.
     small = math.fsum(distribution.above(k - shift) for k in range(2, _SUMMED_ONE_BY_ONE + 1))
-    # The remaining terms as an integral from the beginning of the next term's step.
+    # Approximate the sum of the remaining terms by an integral.
     times, beyond = _survival_function(distribution, _SUMMED_ONE_BY_ONE + 0.5 - shift)
     return 1.0 + small + float(np.trapezoid(beyond, times))
 
 
 def unseen_share_of_square_mean(distribution: Distribution[Any], files: float) -> float:
-    """Return the share of the mean square size in files larger than 1 in ``files``.
+    """Return the share of the mean square size above the size that one of ``files`` files exceeds.
 
-    This number of files hardly ever includes such a size, so the variance of the drawn sizes, and
-    every interval based on it, lacks this share.
+    Larger sizes are rarely drawn, so the variance of the drawn sizes, and every interval based on
+    it, usually lacks this share.
 
     Parameters
     ----------
@@ -53,7 +53,7 @@ def unseen_share_of_square_mean(distribution: Distribution[Any], files: float) -
     Returns
     -------
     float
-        0 to 1; 1 for a distribution without variance, for any number of files.
+        0 to 1; 1 for a distribution with infinite variance.
     """
     if not distribution.has_variance():
         return 1.0

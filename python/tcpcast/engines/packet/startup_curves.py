@@ -37,8 +37,9 @@ def delivered_table(
     -------
     dict
         ``t_s`` after the start of a flow, ``bytes`` as the mean over flows with its interval over
-        replications (``nan`` for a single replication), ``flows``, the number in all replications,
-        and ``class`` with several classes. Times that no flow reached have no row.
+        replications (``nan`` for a single replication), ``flows`` as the number of flows in all
+        replications, and ``class`` if there are several classes. Times that no flow reached have no
+        row.
     """
     rows: list[Row] = []
     first = 0

@@ -20,7 +20,8 @@ LOSSLESS, FIRST_RECOVERY = 0, 1
 """Stages of a flow in ``Simulation.stages``; larger values are later stages."""
 
 FULL = 0.95
-"""A lossless flow is in a steady state at this share of what its window or links allow."""
+"""Minimum rate of a lossless flow in a steady state, as a share of the rate that its receiver
+window or its links allow."""
 
 MAX_UNSETTLED_SHARE = 0.1
 """Largest share of flows without a steady state for which values are kept."""
@@ -71,7 +72,7 @@ def _can_reach_steady_state(group: Population) -> bool:
 def _count_growing_flows(
     stages: np.ndarray[tuple[int], np.dtype[np.uint8]], seen: Snapshot, index: int
 ) -> int:
-    """Count flows whose windows only grew, from the start or over the measured time."""
+    """Count flows without a loss since their start, or during the measured time."""
     indications = seen.units.class_counter("fast_retransmits", [index]).sum()
     indications += seen.units.class_counter("timeout_sequences", [index]).sum()
     beyond = np.count_nonzero(stages > FIRST_RECOVERY) if indications == 0 else 0
@@ -81,7 +82,7 @@ def _count_growing_flows(
 def _is_limited_by_window_or_link(
     scenario: Scenario, group: Population, seen: Snapshot, answer: Answer, index: int
 ) -> bool:
-    """Return True if the flows of a class get all that their windows or the links allow."""
+    """Return True if a class sends as fast as its receiver windows or the links allow."""
     seconds = seen.units.link("time_ns").sum() * 1e-9
     if not seconds:
         return False

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 Table = dict[str, NDArray[Any]]
 
 MIN_DEATHS = 10
-"""Minimum number of deaths for the rate of a state (Engset report, Figure 11)."""
+"""Minimum number of deaths (departures) from a state for its rate (Engset report, Figure 11)."""
 
 LOWS = (1, *(bound + 1 for bound in SIZE_BOUNDS))
 HIGHS = (*SIZE_BOUNDS, 2**32 - 1)
@@ -280,10 +280,10 @@ def _active_sources_table(
 
 
 def _connection_rates_table(seen: Snapshot, bits: float, *, of_sources: bool) -> Table:
-    """Return the mean connection rate by the report's three methods (section 5) and over transfers.
+    """Return the mean connection rate by the Engset report's three methods (section 5).
 
-    Tables 8 and 9 show the mean over transfers, each with its own rate, for a size interval.
-    Arriving transfers have no sources, and hence no mean over sources.
+    A fourth value is the mean of the rates of all transfers, as in Tables 8 and 9 of the report.
+    Transfers with random arrivals have no sources, and hence no mean over sources.
     """
     packets = np.concatenate([column for column, _ in seen.sources]).astype(np.float64)
     on_ns = np.concatenate([column for _, column in seen.sources]).astype(np.float64)

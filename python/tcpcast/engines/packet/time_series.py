@@ -33,13 +33,12 @@ MAX_FLOWS = 3
 TRACE_POINTS = 150_000
 """Maximum number of window points."""
 MIN_REPLICATIONS = 3
-"""Minimum number of replications for intervals; those of two would be so wide that they hide the
-curve."""
+"""Minimum number of replications for intervals. The intervals of two would hide the curve."""
 MAX_SLOTS = 256
 """Maximum number of slots; more could not be distinguished in a plot."""
 MAX_SIZES = 5
 MIN_TRANSFERS = 10
-"""Minimum for a distribution of completion times."""
+"""Minimum number of transfers for a distribution of completion times."""
 
 _SECOND = 1e9
 _LINK_COLUMNS = 2
@@ -47,7 +46,7 @@ _QUANTILE = (1.0 + LEVEL) / 2.0
 
 
 def select_watched_flows(scenario: Scenario) -> list[int]:
-    """Return the flows whose windows are kept: ``probes.flows``, or some of each class."""
+    """Return the flows whose windows are kept: ``probes.flows``, or some flows of each class."""
     if scenario.probes.flows:
         return list(scenario.probes.flows)
     groups = scenario.populations
@@ -66,7 +65,7 @@ def make_configuration_over_time(scenario: Scenario, warmup_s: float) -> Config:
     config = make_configuration(scenario, warmup_s)
     config["probes"]["course"] = True
     if scenario.isolated_transfers is not None:
-        return config  # each starts from the initial state; there is no common time
+        return config  # each transfer starts at time 0; there is no common time
     config["probes"]["traced"] = select_watched_flows(scenario)
     if not scenario.probes.flows:
         config["probes"]["trace_points"] = TRACE_POINTS
@@ -132,7 +131,8 @@ def _estimate_ratios_per_slot(
     Parameters
     ----------
     parts, wholes
-        Numerators and denominators per replication, ``[slots]``; shorter if it ended earlier.
+        Numerators and denominators per replication, ``[slots]``; shorter if the replication ended
+        earlier.
     maximum
         Upper limit of the intervals; the lower limit is 0.
     """

@@ -1,4 +1,4 @@
-"""Transfers in progress at the end of a run, which means over finished transfers omit."""
+"""Transfers in progress at the end of a run, and the bias of means over finished transfers."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ MAX_UNFINISHED_SHARE = 0.05
 """Largest share of unfinished transfers for which a mean has no warning."""
 
 MAX_MEAN_RATIO = 1.1
-"""Largest ratio of two means for which the mean over finished transfers is kept: the lower bound
-of the mean over all transfers, and the mean over finished ones."""
+"""Maximum factor by which the lower bound of the mean over all transfers may exceed the mean over
+finished transfers; above, the lower bound replaces this mean."""
 
 MAX_YOUNG_AGE = 0.1
 """Mean age of the unfinished transfers, as a share of the run, below which the finished transfers
-represent all: transfers that began before the end of the warm-up are also counted when finished."""
+represent all transfers. Transfers that began during the warm-up also count when they finish."""
 
 UNFINISHED = "unfinished transfers"
 """Beginning of the warning of a mean over finished transfers."""
@@ -98,7 +98,7 @@ def _unfinished_share_and_bound(
 ) -> tuple[str, float] | None:
     """Return the number of unfinished transfers as text, and the lower bound of the mean time.
 
-    None if the unfinished transfers are too few, or too young, to affect the mean.
+    The result is None if the unfinished transfers are too few or too young to affect the mean.
     """
     of_kind = [index for index in classes if scenario.populations[index].traffic.kind in kinds]
     progress = get_unfinished(scenario, seen, of_kind, kinds)

@@ -1,7 +1,7 @@
 """TCP-Engset, revisited: N on/off TCP sources sharing one link (title of the paper).
 
 ``path`` and ``flights`` describe one connection on an idle path, ``single`` follows it packet by
-packet, ``shared`` describes N connections on one link, ``classes`` several classes of them.
+packet, ``shared`` describes N connections on one link, ``classes`` several classes of connections.
 Numbers of equations, sections and tables refer to the paper.
 """
 

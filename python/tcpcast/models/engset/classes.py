@@ -2,9 +2,9 @@
 
 Extends :mod:`.shared` to classes with their own file size, OFF time, RTT, own links and window. The
 link is shared by balanced fairness (Bonald and Proutiere, *Insensitive bandwidth sharing in data
-networks*, 2003): each connection gets its peak rate if all together fit, and connections with equal
-peak rates get equal shares. The state probabilities then have a product form. With one class, or
-equal classes, the results equal those of :func:`.shared.engset`.
+networks*, 2003): each connection gets its peak rate if the link can carry all peak rates, and
+connections with equal peak rates get equal shares. The state probabilities then have a product
+form. With one class, or equal classes, the results equal those of :func:`.shared.engset`.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class EngsetClass:
     Parameters
     ----------
     path
-        Its path; rate of the multiplexing link and packet size must be those of all classes.
+        Path of the class. All classes have the same multiplexing link rate and packet size.
     sources
         N_k, at least 1.
     mean_off_s, mean_size_pkts, receiver_window_pkts, initial_window_pkts
@@ -140,7 +140,7 @@ def class_log_probabilities(
 
         p(j) = prod_k binomial(N_k, j_k) (ON0_k/OFF_k)^j_k,
 
-    otherwise C p(j) = sum_k (N_k - j_k + 1) sigma_k/OFF_k p(j - e_k): the link carries C.
+    otherwise C p(j) = sum_k (N_k - j_k + 1) sigma_k/OFF_k p(j - e_k): the link is full.
 
     Parameters
     ----------

@@ -115,7 +115,7 @@ class Path:
         """Delta*: transmission time of a packet on the slowest link, in seconds.
 
         The paper uses the larger of Delta2 and Delta3, because its senders always have 100 Mbit/s.
-        Here the sender's link also counts, so that a slow one paces the connection.
+        Here the sender's link also counts, so that a slow sender's link limits the connection.
         """
         return self.packet_bits / min(self.bottleneck_bps, self.ingress_bps, self.egress_bps)
 
@@ -157,7 +157,7 @@ def window_saturation(*, beta: float, receiver_window_pkts: float) -> Saturation
     Returns
     -------
     Saturation
-        Whether it does, with the ratio that determines it and the queue.
+        Whether the connection saturates the link, the ratio r, and the queue.
 
     Raises
     ------

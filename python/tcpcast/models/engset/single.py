@@ -48,10 +48,11 @@ def lone_queue(
 ) -> LoneQueue:
     """Return the mean queue of one on/off connection on an idle path, by rounds (section 4.4).
 
-    With I window increases among a ACKs, a round adds (a + 1)(I + 1) - 1. This expression covers
-    all three cases of the paper: I(I + 2) with a = I, (I + 1)(I + 2) - 1 if an odd packet ends the
-    file, and I(I + 2) + (I + 1)(F - l_ss) for the saturated round, where l_ss = 2 WR - 2. Upstream
-    links are assumed fast: the packets released by an ACK arrive together.
+    A round with a ACKs, of which I increase the window, adds (a + 1)(I + 1) - 1 to the integral.
+    This expression covers all three cases of the paper: I(I + 2) with a = I, (I + 1)(I + 2) - 1 if
+    an odd packet ends the file, and I(I + 2) + (I + 1)(F - l_ss) for the saturated round, where
+    l_ss = 2 WR - 2. Upstream links are assumed fast: the packets released by an ACK arrive
+    together.
 
     Parameters
     ----------

@@ -10,13 +10,13 @@ a period ends with a loss event. There are two models with different measures of
 
 The default is the algorithms of the appendix as printed, with 1 + 32 p^2 for f(p).
 ``equations=True`` selects the equations of the text: the full f(p) of (23), Q = 1 up to a window of
-3 (26), and at most n flows, not 1, that time out in an event (47). In both, at most n flows wait
-for a timer at the same time: the text allows a number (24) above n, and then a negative rate.
+3 (26), and at most n flows, not 1, that time out in an event (47). Here, at most n flows wait for a
+timer at the same time. In the text, (24) can exceed n, which gives a negative rate.
 
 Misprints: q1 of algorithm 1 lacks the parentheses of (27); the second fraction of (29) is
-subtracted. (27) is *not* 1 at w = 3, as in (26), but 0.70, and stays between 0.70 and 1 below: the
-rate of the algorithm is continuous, the rate of the equations jumps at w = 3. For w <= 1, where
-algorithm 1 takes the power of a negative number, Q is 1, the limit from above.
+subtracted. At w = 3, (27) is 0.70, but (26) is 1; for smaller w, (27) is between 0.70 and 1.
+Therefore the rate of the equations jumps at w = 3, but the rate of the algorithm is continuous. For
+w <= 1, where algorithm 1 takes the power of a negative number, Q is 1, the limit from above.
 
 There is no slow start except for that after a timeout, and no recovery time. The paper has neither
 a receiver window nor a bottleneck: :func:`limited_rate_pps` limits B(n) by both.

@@ -129,9 +129,9 @@ def flows_to_fill(
     Returns
     -------
     ndarray
-        Integers, of the broadcast shape: n whose rate is at least C, while that of n - 1 is below.
-        If B does not increase in n (nearly every flow waits for a timer; the jump at w = 3),
-        another n may exist.
+        Integers, of the broadcast shape: n whose rate is at least C, while the rate of n - 1 flows
+        is below C. Several n may meet this condition if B decreases in n: at the jump at w = 3, or
+        if nearly every flow waits for a timer.
 
     Raises
     ------
@@ -174,8 +174,8 @@ def competing_flow_rate_pps(
     """Return the rate of one flow that shares the bottleneck with ``flows``, in packets/s.
 
     The rate of n + 1 flows divided by n + 1: flows with equal RTT, loss and window have equal
-    shares. Not in the paper, but its assumption (identically distributed loss) applied to the
-    bottleneck.
+    shares. The formula is not in the paper; it applies the paper's assumption (identically
+    distributed loss) to the bottleneck.
 
     Parameters and errors as in :func:`limited_rate_pps`, except that the bottleneck is finite.
     """

@@ -85,7 +85,8 @@ def parallel_throughput(
     Notes
     -----
     For T >= RTT the rate decreases in p. It increases in n, unless the flows hardly send: with T =
-    4 RTT and b = 2, the algorithm gives two flows less than one for p from 0.0933 to 0.0983.
+    4 RTT and b = 2, two flows have a lower total rate than one flow by the algorithm for p from
+    0.0933 to 0.0983.
     """
     n, rtt, t0 = (
         to_flow_count_array(flows),

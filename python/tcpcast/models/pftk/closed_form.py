@@ -215,7 +215,7 @@ def unlimited_rounds(
 def window_limit_loss_ratio(
     *, receiver_window_pkts: ArrayLike, packets_per_ack: ArrayLike = 2
 ) -> NDArray[np.float64]:
-    """Return the loss at which E[W_u] = W_max: below it the window limits, above it loss does.
+    """Return the loss at which E[W_u] = W_max: W_max limits the rate below this loss.
 
     Parameters and errors as in :func:`throughput`; of the broadcast shape. 0 for an unlimited
     window, 1 for a window so small that it limits at any loss.

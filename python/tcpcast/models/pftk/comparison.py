@@ -35,7 +35,7 @@ class ClosedFormError:
     loss_probability, rtt_s, packets_per_ack, receiver_window_pkts
         The axes, one-dimensional.
     t0_s
-        T0 in seconds, the same everywhere.
+        T0 in seconds, the same in the entire grid.
     closed_form_pps
         B(p) of (31).
     chain_pps
@@ -102,7 +102,7 @@ def closed_form_error(
     t0_s
         T0 in seconds.
     losses
-        Losses of the chain.
+        Losses of the chain within a round, as in :func:`window_chain`.
     continuous
         As in :func:`throughput`.
 

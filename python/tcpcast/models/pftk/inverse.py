@@ -43,8 +43,9 @@ def tolerated_loss_ratio(
     -------
     ndarray
         p, of the broadcast shape. 1 if timeouts alone send enough (about 1/(64 T0)), so that any
-        loss is tolerated. If the branches jump down (b above 2), a rate within the jump has the p
-        of the jump; if they jump up, the result is the larger of two p.
+        loss is tolerated. For b above 2 the rate jumps down between the branches of (31); a rate
+        within the jump has the p of the jump. For b below 2 it jumps up, and the result is the
+        larger of two p.
 
     Raises
     ------

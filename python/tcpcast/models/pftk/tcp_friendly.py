@@ -61,7 +61,7 @@ def tcp_friendly_loss_event_ratio(
     t0_s: ArrayLike | None = None,
     packets_per_ack: ArrayLike = 1,
 ) -> NDArray[np.float64]:
-    """Return the p of a rate by RFC 5348's equation, the start of its section 6.3.1; at most 1.
+    """Return the p at which RFC 5348's equation gives a rate (section 6.3.1), at most 1.
 
     ``rate_pps`` in packets/s, above 0; the others and the errors as in
     :func:`tcp_friendly_rate_pps`.

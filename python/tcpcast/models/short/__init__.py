@@ -1,10 +1,10 @@
 """Latency of short transfers given their number of losses (Ayesta and Avrachenkov).
 
-The window grows as a fluid. The first of k losses ends a stretch of y packets and costs a timeout
-or a fast recovery; the rest is a transfer with k - 1 losses from the window after it. The paper's
-quantities are in packets of MSS, windows in packets per RTT. Where the printed recursion
-contradicts its text, the text is used: timeouts cost RTO, not RTT; the three integrals meet at
-n - dup_t; the data before a loss among the last packets take L_0(y).
+The window grows as a fluid. The first of k losses occurs after y of n packets, and costs a timeout
+or a fast recovery. The remaining packets are a transfer with k - 1 losses, which starts with the
+window after the timeout or recovery. Sizes are in packets of MSS, windows in packets per RTT. Where
+the printed recursion contradicts its text, the text is used: timeouts cost RTO, not RTT; the three
+integrals meet at n - dup_t; the data before a loss among the last packets take L_0(y).
 
 Optional additions to the paper: the handshake, the delayed-ACK timer, the doubling of the RTO, and
 a shared recovery for the losses of one flight.

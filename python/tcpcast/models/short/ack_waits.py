@@ -27,10 +27,10 @@ def lossless_latency_s(transfer: ShortTransfer, size_pkts: ArrayLike) -> Floats:
     Returns
     -------
     ndarray
-        Seconds, of the shape of ``size_pkts``. Rounds count fractionally unless ``whole_rounds`` is
-        set: exact at ends of rounds for b = 1, too low between them, where real packets wait for
-        their round. With a delayed-ACK timer, the first ACKs wait for it while the window is below
-        b, and the last ACK unless b divides the remaining packets; no other waits are counted.
+        Seconds, of the shape of ``size_pkts``. Without ``whole_rounds``, a fraction of a round
+        takes a fraction of an RTT. For b = 1 this is exact at the ends of rounds and too low
+        between them. With a delayed-ACK timer, ACKs wait while the window is below b. The last ACK
+        also waits unless b divides the number of remaining packets. No other waits are counted.
 
     Raises
     ------
@@ -48,11 +48,11 @@ def _fluid_latency_s(transfer: ShortTransfer, sizes: Floats) -> Floats:
 
 
 def full_rounds_excess_s(transfer: ShortTransfer, sizes: Floats) -> Floats:
-    """Return the time of full rounds beyond the fluid's; 0 if not ``whole_rounds``.
+    """Return the additional time of full rounds over fractional ones; 0 without ``whole_rounds``.
 
-    The rounds of slow start before the last one, then the remaining packets on the link, and one
-    RTT for the last of them: from a window of a bandwidth-delay product on, the link is always
-    busy.
+    Full rounds consist of the rounds of slow start before the last one, the transmission of the
+    remaining packets on the link, and one RTT for the last packet. The link is always busy once the
+    window reaches a bandwidth-delay product.
     """
     if not transfer.whole_rounds or not sizes.size:
         return np.zeros_like(sizes)
@@ -72,8 +72,8 @@ def rest_latency_s(transfer: ShortTransfer, left: Floats, grown: WindowGrowth) -
     """Return L_0 of the remaining packets after a loss.
 
     At the end, the ACK for b packets waits for the timer unless b divides the remaining packets, a
-    probability of (b - 1)/b; a single retransmission fills a gap, which is acknowledged
-    immediately.
+    probability of (b - 1)/b; a retransmission without further packets fills a gap and is
+    acknowledged immediately.
     """
     latency = transfer.rtt_s * grown.rounds(left, grown.window(left))
     if transfer.delayed_ack_timer_s is None:
@@ -83,15 +83,15 @@ def rest_latency_s(transfer: ShortTransfer, left: Floats, grown: WindowGrowth) -
 
 
 def restart_latency_s(transfer: ShortTransfer, left: Floats, half_window: Floats) -> Floats:
-    """Return L_0 of the remaining packets after a timeout: window 1, W_SS half the window."""
+    """Return L_0 of the remaining packets after a timeout, from a window of 1 with W_SS given."""
     grown = WindowGrowth.of(transfer, np.ones_like(left), np.maximum(half_window, 2.0))
     return rest_latency_s(transfer, left, grown)
 
 
 def _acks_at_the_start(transfer: ShortTransfer, max_window: float) -> list[int]:
-    """Return the packets acknowledged by each ACK of the first rounds that waits for the timer.
+    """Return the total acknowledged packets at each of the first ACKs, which wait for the timer.
 
-    While the window is below b, no ACK covers b packets.
+    ACKs wait while the window is below b, because no ACK covers b packets.
     """
     acks: list[int] = []
     window, total = int(transfer.initial_window_pkts), 0

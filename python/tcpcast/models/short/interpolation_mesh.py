@@ -17,10 +17,10 @@ if TYPE_CHECKING:
 
 
 class InterpolationBlock(NamedTuple):
-    """Values that combine the same number of vector entries each.
+    """N values, each a weighted sum of C entries of a vector.
 
-    ``which`` are the indices of the values, (N,); ``places`` the indices of their entries and
-    ``parts`` the weights of these, (C, N).
+    ``which`` are the indices of the values, (N,); ``places`` the indices of the entries and
+    ``parts`` their weights, both (C, N).
     """
 
     which: Integers
@@ -33,7 +33,8 @@ class InterpolationMesh:
     """Product mesh of remaining packets and window; its values begin at ``offset`` in a vector.
 
     Interpolation is cubic in remaining packets (linear up to ``bent_to``) and linear in the window.
-    Up to dup_t + y_to packets L_k has kinks, at which cubic interpolation would overshoot.
+    Up to dup_t + y_to packets, the latency L_k has kinks, at which cubic interpolation would
+    overshoot.
     """
 
     left: Floats
@@ -119,8 +120,9 @@ def make_graded_mesh(
 class BlockMatrix:
     """A sparse matrix with ``count`` rows, in blocks, for a small number of products.
 
-    It adds in the same order as scipy's, so the results are bit-identical. A product takes several
-    times as long, but the import of scipy's takes as long as about eighty products.
+    It adds in the same order as ``scipy.sparse``, so the results are bit-identical. A product takes
+    several times as long, but the import of ``scipy.sparse`` takes as long as about eighty
+    products.
     """
 
     blocks: list[InterpolationBlock]

@@ -18,13 +18,14 @@ if TYPE_CHECKING:
 LossDistribution = Literal["generalised-poisson", "negative-binomial", "as-printed"]
 
 NEGLIGIBLE = 1e-9
-"""The expected latency stops at the k beyond which p(k) is below this."""
+"""The sum over k of the expected latency ends when p(k) is below this value."""
 
 MAX_LOSSES = 5000
 """Largest k of the recursion; each step takes about 10 to 30 ms."""
 
 log_gamma = np.vectorize(math.lgamma, otypes=[np.float64])
-"""log Gamma(x); the import of scipy's takes longer than the computation of a latency curve."""
+"""log Gamma(x). The import of scipy.special takes longer than the computation of a latency
+curve."""
 
 DISTRIBUTIONS = ("generalised-poisson", "negative-binomial", "as-printed")
 

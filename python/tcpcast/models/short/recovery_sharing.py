@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 MAX_SHARED = 24
-"""Maximum counted losses of one flight: at a loss of p a flight loses about sqrt(p)."""
+"""Maximum counted losses of one flight; at loss ratio p a flight loses about sqrt(p) packets."""
 
 
 class SeparateRecovery:
@@ -37,11 +37,11 @@ class SharedRecovery:
     """Losses of one flight share its recovery; each other loss is in it independently.
 
     When a loss at y is recovered, floor(W_f) - 1 more packets are in flight, on average half a
-    packet less than W_f - 1. Each of the k - 1 other losses is one of these with probability
-    q = (W_f - 3/2)/(n - y). Partial ACKs retransmit j such packets, one per RTT, and the window is
-    halved once; the other losses are later. If fewer than dup of the packets after the loss arrive,
-    the sender times out. It also times out if the retransmitted packet is lost, which has a
-    probability of 1 in n - y + 1 per other loss.
+    packet less than W_f - 1. Each of the k - 1 other losses is one of these packets with
+    probability q = (W_f - 3/2)/(n - y). If j of them are lost, partial ACKs trigger their
+    retransmission, one per RTT, and the window is halved once. The other losses occur later. If
+    fewer than dup of the packets after the loss arrive, the sender times out. It also times out if
+    the retransmitted packet is lost, which has a probability of 1 in n - y + 1 per other loss.
 
     A timeout retransmits the flight from its start, so that its losses have no further cost. Among
     the last packets, with m packets after the lost one, j of them are lost in C(m, j) C(k - 1, j)
@@ -60,14 +60,14 @@ class SharedRecovery:
         behind = np.minimum(2 * window + 1, left)
         resent = np.minimum(np.maximum(2 * half - 1.5, 0.0), again - 1)
         self._share = np.concatenate([rows[0].skipped / left, resent / again])
-        # With at most this many losses in flight there are enough duplicates.
+        # With at most this many losses in flight, enough duplicate ACKs arrive.
         self._spare = np.floor(behind - (transfer.recovery_window_pkts - 1) + 1e-9)
         self._kept = left / (left + 1)  # probability that a loss is not the retransmitted packet
         first = tables.timed_out[0]
         self._halved = BlockMatrix(first.stencil(left + 1, window + 1), len(left))
         ends = np.arange(1.0, tables.tails + 1)
         self._tail = BlockMatrix(first.stencil(ends, np.full_like(ends, 2.0)), len(ends))
-        # L_k, L_(k-1), ...: of the tables, of transfers that time out here, of the last packets.
+        # L_k, L_(k-1), ... of the tables, of transfers that now time out, and of the last packets.
         self._latency = np.zeros((MAX_SHARED + 1, sum(self._cut)))
         self._timed_out = np.zeros((MAX_SHARED + 1, len(left)))
         self._ends = np.zeros((MAX_SHARED + 1, tables.tails))

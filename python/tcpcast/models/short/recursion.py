@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float64]
 
 NEGLIGIBLE_TERM = 1e-7
-"""The sum over k stops above the mean when terms are below this share of it."""
+"""The sum over k stops at the first k above its mean whose term is below this share of the sum."""
 
 
 def _latencies_by_losses(transfer: ShortTransfer, sizes: Floats, losses: int) -> Iterator[Floats]:
@@ -97,8 +97,8 @@ def conditional_latency_s(
     -----
     Unless the transfer specifies otherwise, each loss has its own recovery and every timeout the
     same RTO: the model overestimates for two or more losses of one flight and underestimates for
-    repeated timeouts of the same packet. For k of two and more the integrals have an accuracy of
-    0.1 % (on average 0.01 %, with SACK 0.03 %), for k = 1 better.
+    repeated timeouts of the same packet. For k of two and more, the integrals have an error of at
+    most 0.1 % (on average 0.01 %, with SACK 0.03 %). For k = 1 the error is smaller.
     """
     sizes = file_sizes(size_pkts)
     if not 0 <= max_losses <= MAX_LOSSES or max_losses != int(max_losses):
@@ -170,7 +170,7 @@ def expected_latency_s(
             weight += probability
             if k > mean and np.all(probability * latency < NEGLIGIBLE_TERM * total):
                 break
-    # Only a condition is normalised: the printed distribution may sum to more than 1.
+    # Normalise only conditional means, because the printed distribution may sum to more than 1.
     return resent + (total / weight if given_loss else total).reshape(sizes.shape)
 
 

@@ -1,9 +1,9 @@
 """One stage of a transfer, up to its first loss: the integrals of the recursion as a sparse matrix.
 
-L_k is the mean of a cost plus L_(k-1) after the loss, over the position of the first of k losses.
-The cost of a loss at a position and the state after it do not depend on k, only the density of
-positions does. The positions are therefore chosen once for a range of k, and from k to k + 1 only
-the weights change.
+L_k, the latency with k losses, is a mean over the position of the first loss: its cost plus L_(k-1)
+of the remaining packets. The cost of a loss at a position, and the state after the loss, do not
+depend on k. Only the density of positions does. Therefore the quadrature has the same positions for
+a range of k, and only the weights change from k to k + 1.
 """
 
 from __future__ import annotations
@@ -46,16 +46,18 @@ Up to eight losses L_k has the same accuracy, 0.1 %.
 """
 
 FEW_LOSSES = 40
-"""Up to this number of losses, products take less time than the import of scipy.sparse."""
+"""Up to this number of losses, all products with BlockMatrix take less time than the import of
+scipy.sparse."""
 
 
 @dataclass(frozen=True, slots=True)
 class LatencyMeshes:
-    """Meshes of L_k after a fast recovery (n, W', W') and after a timeout (n, 1, W_SS).
+    """Meshes of L_k over the remaining packets and the window after a loss.
 
-    ``timed_out`` has one mesh per doubling of the RTO. Its second axis is half the window at the
-    loss; W_SS is at least 2. From ``tail``, the vector contains the latencies after a timeout among
-    the last packets, by the number of packets after the lost one.
+    After a fast recovery to a window W', the second axis of ``recovered`` is W'. ``timed_out`` has
+    one mesh per doubling of the RTO; its second axis is half the window at the loss, and W_SS is at
+    least 2. From ``tail``, the vector contains the latencies after a timeout among the last
+    packets, by the number of packets after the lost one.
     """
 
     recovered: InterpolationMesh
@@ -66,7 +68,7 @@ class LatencyMeshes:
     @classmethod
     def of(cls, transfer: ShortTransfer, largest: float, losses: int) -> LatencyMeshes:
         """Return meshes for transfers of up to ``largest`` packets and ``losses`` losses."""
-        top = largest + losses  # each timeout retransmits its packet: n - y + 1
+        top = largest + losses  # each timeout retransmits one packet: n - y + 1
         start = WindowGrowth.of(
             transfer, transfer.initial_window_pkts, transfer.initial_ssthresh_pkts
         )
@@ -81,8 +83,8 @@ class LatencyMeshes:
         left = make_graded_mesh(1, 1.2 * top + 2, step=step, ratio=0.08 * wide, even_to=bent_to)
         after = max(0.5, transfer.decrease)
         recovered = InterpolationMesh(left, _window_nodes(transfer, after * widest), bent_to, 0)
-        # A window too small for recovery is at most half of 1 + dup; a single last packet never
-        # reaches its threshold. A shared recovery also needs smaller windows.
+        # Half of a window too small for recovery is below (1 + dup)/2; a single last packet never
+        # reaches W_SS. A shared recovery also needs smaller windows.
         min_threshold = 0.5 if transfer.shared_recovery else 2.0
         thresholds = np.arange(min_threshold, max(2, needed / 2) + 0.2, 0.25)
         timed_out = [InterpolationMesh(left, thresholds, bent_to, recovered.end)]
@@ -115,7 +117,7 @@ def _window_nodes(transfer: ShortTransfer, widest: float) -> Floats:
 
 @dataclass(frozen=True, slots=True)
 class TransferRows:
-    """Transfers of ``left`` packets, (P,), from the window of ``grown``.
+    """P transfers of ``left`` packets, which start with the window of ``grown``.
 
     None of the first ``skipped`` packets is lost. ``doublings`` is the number of doublings of the
     RTO before the first packet, which is then a retransmission; None at the start and after a fast
@@ -143,12 +145,13 @@ class TransferRows:
 TIMEOUT, RECOVERY, AGAIN, TAIL = range(4)
 
 ORDERS = {TIMEOUT: 6, RECOVERY: 8, AGAIN: 4, TAIL: 5}
-"""Number of nodes per part of the positions, by outcome of the loss; from TAIL: last packets."""
+"""Number of quadrature nodes per part of the positions, by the outcome of the loss. Outcomes from
+TAIL on are losses among the last packets."""
 
 
 @dataclass(frozen=True, slots=True)
 class _LossPositions:
-    """Positions of the first loss with one outcome, for every row: from ``low`` to ``high``."""
+    """Range ``low`` to ``high`` of first losses with the same outcome, one range per row."""
 
     case: int
     low: Floats
@@ -156,11 +159,13 @@ class _LossPositions:
 
 
 def _split_loss_positions(transfer: ShortTransfer, rows: TransferRows) -> Iterator[_LossPositions]:
-    """Yield the parts (0, a), (a, c) and (c, n) of the rows.
+    """Yield the ranges of first losses that end in a timeout or a fast recovery.
 
-    (a, c) is split at kinks of the integrand: where half the window begins to recover the next
-    loss, and where few packets remain to recover it. (c, n) is split by packets if losses of one
-    flight share a recovery. The packet that an RTO retransmits is a separate first part.
+    Losses up to a, at small windows, and after c, among the last packets, end in a timeout. Losses
+    from a to c are recovered. This range is split at kinks of the integrand: half the window begins
+    to suffice for the recovery of the next loss, or too few packets remain for it. The range after
+    c is split by packets if losses of one flight share a recovery. The packet that an RTO
+    retransmits is a separate first range.
     """
     left, kept = rows.left, transfer.unprotected_pkts
     tail = np.maximum(left - kept, 0.0)
@@ -185,14 +190,15 @@ def _split_loss_positions(transfer: ShortTransfer, rows: TransferRows) -> Iterat
 
 
 def _find_kinks(transfer: ShortTransfer, rows: TransferRows) -> list[Floats]:
-    """Return the numbers of sent packets at which the integrand between (a, c) has kinks."""
+    """Return the numbers of sent packets at which the integrand of recovered losses has kinks."""
     grown, left, needed = rows.grown, rows.left, transfer.recovery_window_pkts
     if transfer.sack:
-        # The next loss is recovered; slow start ends; the window is full; no packets remain.
+        # The window suffices to recover the next loss; it is full; slow start ends; too few packets
+        # remain.
         full = [grown.sent_at(window) for window in (needed / transfer.decrease, grown.cap)]
         kept = transfer.unprotected_pkts
         return [*full, grown.slow_pkts(), grown.sent_at_total(left - kept)]
-    # Half of a window minus 1 is at least 1, and from 2 T + 2 on it recovers the next loss.
+    # W/2 - 1 exceeds 1 from W = 4, and suffices to recover the next loss from W = 2 (1 + dup) + 2.
     bends = [grown.sent_at(window) for window in {max(4, needed), 2 * needed + 2}]
     return [*bends, left - last_kink_pkts(transfer)]
 
@@ -201,7 +207,7 @@ def _find_kinks(transfer: ShortTransfer, rows: TransferRows) -> list[Floats]:
 class _QuadratureNodes:
     """Positions of a first loss, (N,): row, remaining share, weight, cost, and state after it.
 
-    ``lossless`` is L_0 after the loss if requested; otherwise ``blocks`` refer to the vector.
+    ``lossless`` is L_0 after the loss if requested. ``blocks`` are the weights of L_(k-1) after it.
     """
 
     row: Integers
@@ -295,12 +301,12 @@ class LossStageIntegral:
 def _gauss_legendre_nodes(order: int) -> tuple[Floats, Floats]:
     """Return the nodes and weights of Gauss-Legendre quadrature, by Newton's method.
 
-    numpy's are in a package of polynomials that takes some ms to import, and are eigenvalues, whose
-    last bits depend on the processor.
+    ``numpy.polynomial`` takes some ms to import, and computes the nodes as eigenvalues, whose last
+    bits depend on the processor.
     """
     k = np.arange(order, 0, -1)
     nodes = np.cos(np.pi * (k - 0.25) / (order + 0.5))
-    for _ in range(6):  # the third step is exact to rounding
+    for _ in range(6):  # the third step already reaches the precision of a float
         before, value = np.ones(order), nodes
         for n in range(2, order + 1):
             before, value = value, ((2 * n - 1) * nodes * value - (n - 1) * before) / n
@@ -363,7 +369,7 @@ def _outcome_after_loss(
     sent: Floats,
     window: Floats,
 ) -> _LossOutcome:
-    """Return the states of transfers after a loss, (P, O) of them."""
+    """Return the outcome of a loss at each of ``[transfers, positions]``."""
     rest = (left - sent).ravel()
     if case == RECOVERY:
         wait = 0.0 if transfer.as_printed else transfer.rtt_s

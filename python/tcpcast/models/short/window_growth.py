@@ -43,20 +43,21 @@ class ShortTransfer:
         RTO is the larger of this and 4 RTT, in seconds; 1 s in the paper (and in RFC 6298).
     as_printed
         The paper's recursion resumes immediately after a fast retransmit. By default the duplicate
-        ACKs take one RTT to return; without it one loss costs 7 to 15 % too little.
+        ACKs take one RTT to return; without this RTT, the latency with one loss is 7 to 15 % too
+        low.
     shared_recovery
         Losses of one flight share its recovery; in the paper each loss has its own.
     backoff
         The RTO doubles if the retransmitted packet is also lost, up to a factor of 64; in the paper
-        it is constant. Without ``shared_recovery`` this makes the model worse, because recoveries
-        counted twice and omitted costs partly cancel.
+        it is constant. Without ``shared_recovery`` the backoff makes the model worse, because its
+        omission partly compensates for recoveries that are counted twice.
     delayed_ack_timer_s
         Time that an ACK waits for more packets if fewer than b arrived, in seconds, above 0; None
         for the paper's fluid, in which no ACK waits. No effect for b = 1.
     sack
         The packets in flight after a loss are delivered during its repair, as with SACK (RFC 6675),
-        and their losses are repaired with it; in the paper they are sent after it. Not with
-        ``shared_recovery``.
+        and their losses are repaired in the same recovery. In the paper, these packets are sent
+        after the recovery. Not with ``shared_recovery``.
     decrease
         Window after a loss, relative to before, above 0 and below 1: 1/2 in the paper, 0.7 for
         CUBIC (RFC 9438, section 4.6). Only with ``sack``.
@@ -70,7 +71,7 @@ class ShortTransfer:
         Capacity of the link in packets/s, above 0: a window of a bandwidth-delay product fills it,
         and with ``whole_rounds`` each packet takes its transmission time. ``inf`` for unlimited.
     handshake
-        Count from the SYN: one more RTT, and in expectations the losses of the handshake.
+        Count from the SYN: one more RTT, and in expected latencies also losses of the handshake.
     syn_timeout_s
         First timeout of the handshake in seconds, above 0; it doubles. 1 s in RFC 6298 (2.1).
 
@@ -220,13 +221,13 @@ class WindowGrowth:
         return np.where(self.start >= window, 0.0, sent)
 
     def slow_pkts(self) -> Floats:
-        """Return the packets sent in slow start; ``inf`` without an end."""
+        """Return the packets sent in slow start; ``inf`` if slow start does not end."""
         return self.b * (self.threshold - self.start)
 
     def sent_at_total(self, packets: Floats) -> Floats:
-        """Return y, the packets sent, so that y + W_f(y) = packets; W_f(y) packets are in flight.
+        """Return the number y of sent packets at which y + W_f(y) = ``packets``.
 
-        Negative if W_0 exceeds ``packets``.
+        W_f(y) packets are then in flight. Negative if W_0 exceeds ``packets``.
         """
         slow = (packets - self.start) * self.b / (self.b + 1)
         # An infinite threshold is never reached, and inf - inf is nan.
@@ -259,16 +260,16 @@ def timeout_volume_pkts(transfer: ShortTransfer) -> float:
 def timeout_packets(transfer: ShortTransfer) -> float:
     """Return y_to as a number of packets whose loss causes a timeout (Tables 1, 2).
 
-    A packet counts if the window is below 1 + dup when it becomes the oldest outstanding one. In
-    slow start the window has grown by the ACKs of earlier packets in its round, one per b packets;
-    in congestion avoidance it grows by 1 every b rounds (a window of 1 after one round). The four
-    entries of the tables for congestion avoidance from W_0 = 1 + dup are printed as 1; by the same
-    rule they are 0.
+    A packet counts if the window is below 1 + dup when the packet becomes the oldest outstanding
+    one. In slow start the window has grown by the ACKs of earlier packets in its round, one per b
+    packets; in congestion avoidance it grows by 1 every b rounds (a window of 1 after one round).
+    The four entries of the tables for congestion avoidance from W_0 = 1 + dup are printed as 1; by
+    the same rule they are 0.
 
     Parameters
     ----------
     transfer
-        Its TCP and path; the size is irrelevant.
+        The TCP and path of the transfer; the size is irrelevant.
 
     Returns
     -------
@@ -302,8 +303,7 @@ def timeout_packets(transfer: ShortTransfer) -> float:
 def least_recoverable_pkts(transfer: ShortTransfer) -> float:
     """Return FileSize_min = y_to + dup_t, below which every loss is a timeout (Figure 5).
 
-    With the proposal for the last packets, dup_t is replaced by 1. In packets, by
-    :func:`timeout_packets` of the same ``transfer``; the latency given one loss has its maximum
-    here.
+    With the proposal for the last packets, dup_t is replaced by 1. The result is in packets, with
+    y_to from :func:`timeout_packets`. At this size the latency given one loss has its maximum.
     """
     return timeout_packets(transfer) + transfer.unprotected_pkts
