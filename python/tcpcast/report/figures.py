@@ -86,7 +86,9 @@ class Figures(list["Figure"]):
         if not isinstance(key, str):
             return super().__getitem__(key)
         if key not in self.names:
-            raise KeyError(f"no figure '{key}'; available: {', '.join(self.names) or 'none'}")
+            raise KeyError(
+                f"there is no figure '{key}'; the figures are {', '.join(self.names) or 'none'}"
+            )
         return self[self.names.index(key)]
 
     def __repr__(self) -> str:
