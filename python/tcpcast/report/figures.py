@@ -315,7 +315,7 @@ def _queue_chart(answers: Sequence[Answer], scenario: Scenario) -> Chart:
     right = min(right, 1.25 * buffer_pkts)
     if buffer_pkts <= right:
         curves.append(ReferenceLine(buffer_pkts, "buffer", axis="x"))
-    x = Axis("packets in the queue, with the one in transmission", 0, right)
+    x = Axis("packets in the queue, including the packet in transmission", 0, right)
     y = Axis("share of time with a longer queue", floor, 1, log=True, ticks=percent_tick)
     return scenario_chart(
         scenario, _queue_title(answer_of_message(answers), scenario), x, y, curves
