@@ -436,6 +436,5 @@ def _verify_by_simulation(
     if plan.leads_by_simulation and plan.simulated is not None:
         plan.recommendation = (
             f"According to the simulation, up to {_loss_ratio_text(plan.simulated)} may be "
-            "lost. The values of the models are not to be trusted, including the effects of "
-            "single changes."
+            "lost. Do not trust the values of the models, including the effects of single changes."
         )

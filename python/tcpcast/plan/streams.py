@@ -367,8 +367,8 @@ def _verify_by_simulation(  # noqa: PLR0913, PLR0917 - the question and the opti
         busy = runs.answers[plan.simulated]["utilisation"]
         plan.recommendation = (
             f"According to the simulation, {_flows_text(round(plan.simulated))} send at the "
-            f"link's rate, and the link is busy {percent_text(busy)} of the time. The values "
-            "of the models are not to be trusted here."
+            f"link's rate, and the link is busy {percent_text(busy)} of the time. Do not "
+            "trust the values of the models here."
         )
 
 

@@ -272,7 +272,7 @@ def _number_validator(what: str, maximum: float) -> BeforeValidator:
             or not isinstance(value, int | float)
             or not 0 <= value <= maximum
         ):
-            needs = f"write a number, 0 to {maximum:g}"
+            needs = f"write a number from 0 to {maximum:g}"
             raise UnitError(f"{units.show(value)} is not a {what}; {needs}")
         return float(value)
 
@@ -281,7 +281,7 @@ def _number_validator(what: str, maximum: float) -> BeforeValidator:
 
 Seconds = Annotated[
     float,
-    _number_validator("time", 1e6),
+    _number_validator("time in seconds", 1e6),
     WithJsonSchema({"type": "number", "minimum": 0, "maximum": 1e6}),
 ]
 CrossBytes = Annotated[

@@ -70,7 +70,8 @@ def _read_jitter(value: object, info: ValidationInfo) -> Jitter:
     if isinstance(value, Jitter):
         return value
     if not isinstance(value, Mapping):
-        message = f'{units.show(value)} is not a table; write {{ distribution = "exponential", mean = "5ms" }}'
+        message = f"{units.show(value)} is not a table; write "
+        message += '{ distribution = "exponential", mean = "5ms" }'
         raise make_validation_error([make_error_at(message, value=value)])
     if "distribution" not in value:
         raise make_validation_error(

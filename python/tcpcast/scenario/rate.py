@@ -172,8 +172,8 @@ def _count_opportunities(words: Iterable[str], where: str) -> PacketOpportunitie
     if not last:
         trace = "the trace" if where == _WRITTEN else where.removesuffix(", line")
         raise UnitError(
-            f"{trace} has no time above 0 ms; write the times at which packets can leave. The trace "
-            "repeats after the last time"
+            f"{trace} has no time above 0 ms; write the times at which packets can leave. The "
+            "trace repeats after the last time"
         )
     return PacketOpportunities(tuple(counts.items()))
 

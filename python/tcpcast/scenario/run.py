@@ -228,7 +228,7 @@ class Run(Table):
     def _check_transfers(self) -> Self:
         ends = "traffic.count sets the number of isolated transfers"
         errors = [
-            make_error_at(f"{ends}; leave it out, or add traffic.arrivals", name)
+            make_error_at(f"{ends}; leave run.{name} out, or add traffic.arrivals", name)
             for name in ("transfers", "duration")
             if getattr(self, name) is not None
         ]
@@ -245,7 +245,7 @@ class PacketCapture(Table):
 
     link: Annotated[
         Literal["sender", "bottleneck-in", "bottleneck-out", "receiver"],
-        BeforeValidator(choice_validator("position of the capture on the path", _LINKS)),
+        BeforeValidator(choice_validator("place to capture", _LINKS)),
     ] = Field(examples=["bottleneck-in"])
     file: Annotated[str, Field(min_length=1, max_length=4096)] = Field(
         examples=["in.pcap"],
