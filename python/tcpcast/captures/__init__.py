@@ -369,9 +369,8 @@ def _eviction_warnings(rest: dict[str, int], most: int) -> list[str]:
         after_one_packet = f" ({single:,} of them had one packet)" if single else ""
         lines.append(
             f"{evicted:,} connection{'' if evicted == 1 else 's'} evicted{after_one_packet}: "
-            f"more than {most:,} connections were active at the same time. Later packets of an "
-            "evicted connection count as a new connection; raise the limit with "
-            "--max-connections"
+            f"more than {most:,} connections were active at the same time. Later packets of "
+            "an evicted connection count as a new connection; raise --max-connections"
         )
     if rest["directions"]:
         lines.append(
@@ -464,10 +463,7 @@ def _capture_warnings(connections: Table, found: dict[str, Any]) -> list[str]:
             first, _, rest = several.partition(" ")
             lines.append(f"{count} {several if count != 1 else f'{first[:-1]} {rest}'}")
 
-    add(
-        int(connections["capture_duplicates"].sum()),
-        "frames captured twice; each counts as one frame",
-    )
+    add(int(connections["capture_duplicates"].sum()), "frames captured twice; counted once")
     add(
         int(connections["missing_bytes"].sum()),
         "bytes acknowledged but missing from the capture; retransmissions may also be missing",
@@ -485,9 +481,8 @@ def _capture_warnings(connections: Table, found: dict[str, Any]) -> list[str]:
     )
     add(
         int(connections["out_of_window"].sum()),
-        "segments with sequence numbers more than 1 GiB outside the window; such segments are "
-        "damaged or from another connection between the same ports, and are counted but not "
-        "analysed",
+        "segments with sequence numbers more than 1 GiB outside the window (damaged, or from "
+        "another connection between the same ports); counted but not analysed",
     )
     add(
         int(connections["rtt_withheld"].sum()),
@@ -495,18 +490,8 @@ def _capture_warnings(connections: Table, found: dict[str, Any]) -> list[str]:
         "acks with data may be sent much later than delayed acks",
     )
     lines += _eviction_warnings(found["rest"], found["max_connections"])
-    add(
-        found["without_trail"],
-        "directions without points for a time-sequence plot, because the capture has too many "
-        "segments",
-    )
-    add(
-        found["omitted_events"],
-        "events (retransmissions, losses) counted but not listed, because the capture has too many",
-    )
-    add(
-        found["omitted_rounds"],
-        "rounds missing from the table of rounds, because the capture has too many",
-    )
+    add(found["without_trail"], "directions without a time-sequence plot: too many points")
+    add(found["omitted_events"], "events (retransmissions, losses) counted, but too many to list")
+    add(found["omitted_rounds"], "rounds missing from the table of rounds: too many to list")
     add(found["omitted_requests"], "requests ignored, because the capture has too many requests")
     return lines

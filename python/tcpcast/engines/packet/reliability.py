@@ -436,10 +436,7 @@ def _short_run_warnings_by_metric(estimate: Estimate, *, correlated: bool) -> It
     if correlated:
         yield "the run is too short: neighbouring batches are correlated; make the run longer"
     if estimate.units >= MIN_UNITS and abs(estimate.bend) > MAX_BEND:
-        yield (
-            "the run is too short: one batch has a much larger effect than all others; "
-            "make the run longer"
-        )
+        yield "the run is too short: one batch outweighs all others; make the run longer"
 
 
 def _short_run_warnings(
