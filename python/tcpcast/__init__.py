@@ -179,4 +179,4 @@ def _raise_not_applicable(scenario: Scenario) -> NoReturn:
 
     refusals = answer(scenario, [name for name, entry in REGISTRY.items() if entry.runs_by_default])
     why = "; ".join(f"{a.engine}: {a.not_applicable}" for a in refusals)
-    raise NotApplicable(f"no engine can answer this scenario. {why}")
+    raise NotApplicable(f"no engine applies to this scenario. {why}")

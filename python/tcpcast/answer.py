@@ -296,11 +296,12 @@ class Answer:
     def _without(self, metric: str) -> str:
         """Return the message for an unknown metric, with suggestions."""
         if not self.applies:
-            return f"{self.engine} has no {metric!r}: it does not apply: {self.not_applicable}"
-        if not self.metrics:
             return (
-                f"{self.engine} has no {metric!r}, nor any other metric: {self.incomplete_reason}"
+                f"{self.engine} has no {metric!r}, because this engine does not apply: "
+                f"{self.not_applicable}"
             )
+        if not self.metrics:
+            return f"{self.engine} has no {metric!r} and no other metric: {self.incomplete_reason}"
         near = [name for name in self.metrics if name.startswith(metric)]
         near = near or difflib.get_close_matches(metric, self.metrics, n=3)
         meant = f"use {' or '.join(map(repr, near))}" if near else None

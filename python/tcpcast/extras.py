@@ -56,5 +56,5 @@ def frame_package(name: str) -> ModuleType:
         return importlib.import_module(name)
     except ImportError as missing:
         raise MachineError(
-            f"to_{name} needs {name}, which is not installed: pip install {name}"
+            f"to_{name} requires {name}, which is not installed: pip install {name}"
         ) from missing

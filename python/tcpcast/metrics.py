@@ -110,8 +110,8 @@ class MetricDefinition:
 METRICS: dict[str, MetricDefinition] = {
     "connection_rate_bps": MetricDefinition(
         unit="bit/s",
-        meaning="rate of a user during a transfer: bytes of all transfers, with headers, / "
-        "sum of their ON times",
+        meaning="rate of a user during a transfer: bytes of all transfers, including "
+        "headers, / sum of their ON times",
         ratio_of=(("transfer_packets",), ("on_time_ns",)),
         file_kinds=("on-off", "transfers"),
         headline_of=("on-off",),
@@ -239,7 +239,7 @@ METRICS: dict[str, MetricDefinition] = {
     ),
     "queue_mean_pkts": MetricDefinition(
         unit="packet",
-        meaning="time average of the queue at the bottleneck, with the packet in transmission",
+        meaning="time average of the queue at the bottleneck, including the packet in transmission",
         ratio_of=(("queue_integral",), ("time_ns",)),
         headline_of=PATH,
         has_precision=True,
@@ -264,13 +264,13 @@ METRICS: dict[str, MetricDefinition] = {
     ),
     "queue_delay_p95_s": MetricDefinition(
         unit="s",
-        meaning="95th percentile of this wait, to 0.8 %",
+        meaning="95th percentile of the wait before transmission at the bottleneck, within 0.8 %",
         headline_of=PATH,
         has_isolated_value=False,
     ),
     "queue_delay_p99_s": MetricDefinition(
         unit="s",
-        meaning="99th percentile of this wait, to 0.8 %",
+        meaning="99th percentile of the wait before transmission at the bottleneck, within 0.8 %",
         headline_of=PATH,
         has_isolated_value=False,
     ),
@@ -284,7 +284,7 @@ METRICS: dict[str, MetricDefinition] = {
     ),
     "rtt_mean_s": MetricDefinition(
         unit="s",
-        meaning="mean of TCP's samples: one packet per window, never a retransmitted one",
+        meaning="mean of TCP's RTT samples: one packet per window, no retransmitted packets",
         ratio_of=(("rtt_sum_ns",), ("rtt_samples",)),
         headline_of=PATH,
         has_precision=True,
@@ -300,7 +300,7 @@ METRICS: dict[str, MetricDefinition] = {
     ),
     "send_rate_pps": MetricDefinition(
         unit="packet/s",
-        meaning="data packets sent by all senders, with retransmissions",
+        meaning="data packets sent by all senders, including retransmissions",
         ratio_of=(("sent",), ("time_ns",)),
         headline_of=("bulk",),
         has_precision=True,
@@ -362,26 +362,25 @@ METRICS: dict[str, MetricDefinition] = {
     ),
     "tail_loss_probes": MetricDefinition(
         unit="count",
-        meaning="tail loss probes, mean over replications; this and the next three metrics "
-        "only with modern stacks",
+        meaning="tail loss probes, mean over replications; only with modern stacks",
         count_of=("tail_loss_probes",),
         is_modern=True,
     ),
     "spurious_recoveries": MetricDefinition(
         unit="count",
-        meaning="fast recoveries that were undone as spurious",
+        meaning="fast recoveries that were undone as spurious; only with modern stacks",
         count_of=("spurious_recoveries",),
         is_modern=True,
     ),
     "spurious_timeouts": MetricDefinition(
         unit="count",
-        meaning="timeouts that were undone as spurious",
+        meaning="timeouts that were undone as spurious; only with modern stacks",
         count_of=("spurious_timeouts",),
         is_modern=True,
     ),
     "spurious_retransmissions": MetricDefinition(
         unit="count",
-        meaning="retransmissions of data that the receiver already had",
+        meaning="retransmissions of data that the receiver already had; only with modern stacks",
         count_of=("spurious_retransmissions",),
         is_modern=True,
     ),
@@ -394,7 +393,7 @@ METRICS: dict[str, MetricDefinition] = {
     ),
     "t0_s": MetricDefinition(
         unit="s",
-        meaning="first timeout of a sequence",
+        meaning="mean first timeout of a timeout sequence",
         ratio_of=(("first_timeout_ns",), ("timeout_sequences",)),
         bursts=("timeout_sequences",),
         can_be_constant=True,
@@ -415,7 +414,8 @@ METRICS: dict[str, MetricDefinition] = {
     ),
     "jain_index": MetricDefinition(
         unit="1",
-        meaning="fairness of the goodput of bulk flows; 1 if equal",
+        meaning="Jain's fairness index of the goodput of bulk flows; 1 if all flows have "
+        "equal goodput",
         headline_of=("bulk",),
         is_index=True,
         needs_all_flows=True,

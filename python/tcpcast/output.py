@@ -259,7 +259,7 @@ def _may_replace(path: Path, kind: OutputKind | None, force: bool) -> bool:
         raise TcpcastError(f"cannot write {path}: it is a device or a pipe; use the name of a file")
     if protected_inputs.is_protected_input(path):
         raise TcpcastError(
-            f"cannot write {path}: the command reads that file; use the name of another file"
+            f"cannot write {path}: this file is an input of the command; use another name"
         )
     if force or (kind is not None and stat.S_ISREG(mode) and _contains_mark(path, kind.mark)):
         return True

@@ -74,6 +74,6 @@ def load_reproduction(name: str) -> Callable[..., Reproduction]:
     if name not in names:
         near = difflib.get_close_matches(name, names, n=1)
         hint = f" Did you mean '{near[0]}'?" if near else ""
-        raise ScenarioError(f"no paper '{name}'.{hint} There are: {', '.join(names)}.")
+        raise ScenarioError(f"no paper '{name}'.{hint} The papers are: {', '.join(names)}.")
     reproduce: Callable[..., Reproduction] = names[name].paper(name)
     return reproduce

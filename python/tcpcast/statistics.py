@@ -455,9 +455,12 @@ def _unmet_reason(estimate: Estimate | None, target: float) -> str | None:
         return f"fewer than {MIN_EVENTS} events"
     relative = estimate.relative_half_width
     if relative > goal:
-        return f"half-width {relative:.3g} of the value, {target:.3g} needed (at most {goal:.3g})"
+        return (
+            f"half-width {relative:.3g} of the value, but a precision of {target:.3g} "
+            f"needs at most {goal:.3g}"
+        )
     if estimate.units < MIN_UNITS:
-        return f"only {estimate.units} units"
+        return f"only {estimate.units} batches"
     if estimate.lag1 * math.sqrt(estimate.pairs) > intervals.CORRELATED_Z:
-        return "its batches are still correlated"
+        return "the batches of the run are still correlated"
     return None

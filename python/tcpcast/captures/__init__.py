@@ -301,7 +301,7 @@ def trace(
         whose = file if after is None or not getattr(error, "after", False) else _name_of(after)
         reason = OS_ERROR.sub("", str(error))
         if isinstance(error, IsADirectoryError):
-            reason = "a folder, not a capture; `tcpcast report` reads all captures in a folder"
+            reason = "a folder, not a capture; to read all captures in it, use `tcpcast report`"
         raise CaptureError(reason, file=whose) from error
     connections = direction_table(found["connections"], found["limits"])
     rounds_found = round_table(found["rounds"], found["limits"])
@@ -347,7 +347,7 @@ def _check_limits(trail_points: int, max_connections: int | None) -> None:
         )
     if not 0 <= trail_points <= _MAX_KEPT:
         raise CaptureError(
-            f"trail_points = {show(trail_points)}: must be between 0 (none) and {_MAX_KEPT}"
+            f"trail_points = {show(trail_points)}: must be between 0 and {_MAX_KEPT}"
         )
 
 
@@ -366,17 +366,17 @@ def _eviction_warnings(rest: dict[str, int], most: int) -> list[str]:
     lines = []
     evicted, single = rest["evicted"], rest["evicted_single"]
     if evicted:
-        after_one_packet = f" ({single:,} of them after one packet)" if single else ""
+        after_one_packet = f" ({single:,} of them had one packet)" if single else ""
         lines.append(
             f"{evicted:,} connection{'' if evicted == 1 else 's'} evicted{after_one_packet}: "
-            f"more than {most:,} were active at the same time; later packets of an evicted "
-            "connection count as a new connection; raise the limit with --max-connections"
+            f"more than {most:,} connections were active at the same time. Later packets of "
+            "an evicted connection count as a new connection; raise --max-connections"
         )
     if rest["directions"]:
         lines.append(
-            f"{rest['directions']:,} directions with the least data have no row; their total is "
-            f"{rest['data_packets']:,} data packets, {rest['bytes']:,} bytes, "
-            f"{rest['retransmissions']:,} packets retransmitted, {rest['timeouts']:,} timeouts"
+            f"the table omits the {rest['directions']:,} directions with the least data; in "
+            f"total, they sent {rest['data_packets']:,} data packets, {rest['bytes']:,} bytes, "
+            f"with {rest['retransmissions']:,} retransmissions and {rest['timeouts']:,} timeouts"
         )
     if rest["uncaptured"]:
         lines.append(
@@ -466,32 +466,32 @@ def _capture_warnings(connections: Table, found: dict[str, Any]) -> list[str]:
     add(int(connections["capture_duplicates"].sum()), "frames captured twice; counted once")
     add(
         int(connections["missing_bytes"].sum()),
-        "bytes acknowledged but not captured; retransmissions may be missing as well",
+        "bytes acknowledged but missing from the capture; retransmissions may also be missing",
     )
     add(
         int((connections["super_segments"] > 0).sum()),
-        "directions with frames larger than the MSS (segmentation offload); such a frame counts as "
-        "its bytes / MSS packets",
+        "directions with frames larger than the MSS (segmentation offload); each such frame "
+        "counts as (bytes / MSS) packets",
     )
     unplaced = np.isnan(connections["handshake_rtt_s"]) & (connections["tap_side"] == "unknown")
     add(
         int(unplaced.sum()),
-        "directions without handshake and timestamps; their RTT covers the whole path only if the "
-        "tap is at the sender",
+        "directions with neither a captured handshake nor TCP timestamps; the measured RTT "
+        "covers the whole path only if the tap is at the sender",
     )
     add(
         int(connections["out_of_window"].sum()),
-        "segments with sequence numbers more than 1 GiB outside the window (from another "
-        "connection between the same ports, or damaged); counted but not analysed",
+        "segments with sequence numbers more than 1 GiB outside the window (damaged, or from "
+        "another connection between the same ports); counted but not analysed",
     )
     add(
         int(connections["rtt_withheld"].sum()),
-        "directions without RTT, because pure acks are missing from the capture, and acks with "
-        "data may be sent much later than delayed acks",
+        "directions without RTT, because acks without data are missing from the capture, and "
+        "acks with data may be sent much later than delayed acks",
     )
     lines += _eviction_warnings(found["rest"], found["max_connections"])
-    add(found["without_trail"], "directions without points over time: there are too many")
-    add(found["omitted_events"], "events (retransmissions, losses) counted but not listed")
-    add(found["omitted_rounds"], "rounds not listed")
-    add(found["omitted_requests"], "requests not included, because there are too many")
+    add(found["without_trail"], "directions without a time-sequence plot: too many points")
+    add(found["omitted_events"], "events (retransmissions, losses) counted, but too many to list")
+    add(found["omitted_rounds"], "rounds missing from the table of rounds: too many to list")
+    add(found["omitted_requests"], "requests ignored, because the capture has too many requests")
     return lines

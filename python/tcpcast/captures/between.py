@@ -94,8 +94,8 @@ def comparison_warnings(found: Mapping[str, Any]) -> list[str]:
     if not raw["seen_at_both"].any():
         add(
             first.size,
-            "directions have no packet at the second tap; check that it captures the same packets "
-            "at the same time, without NAT and segmentation between the taps",
+            "directions have no packet at the second tap; check that both captures are from the "
+            "same time, and that no NAT or segmentation is between the taps",
         )
         return lines
     if not raw["transit_max_s"][raw["seen_at_both"] > 0].any():
@@ -104,21 +104,25 @@ def comparison_warnings(found: Mapping[str, Any]) -> list[str]:
             "one capture"
         )
     unseen = raw["seen_at_both"] == 0
-    add(int(unseen.sum()), "directions missing at the second tap, not counted as lost")
-    add(found["only_after"], "directions seen only at the second tap, ignored")
+    add(
+        int(unseen.sum()),
+        "directions missing at the second tap; their packets do not count as lost",
+    )
+    add(found["only_after"], "directions only at the second tap, which are ignored")
     add(
         int(raw["seen_apart"].sum()),
-        "packets captured before the other capture began, not compared",
+        "packets captured at one tap before the other capture began, which are ignored",
     )
     if raw["seen_at_both"].sum() < FEW * first[~unseen].sum():
         lines.append(
-            "less than half of the packets are at both taps; packets split or merged by a network "
-            "card (TSO, GRO) cannot be matched: capture with these offloads turned off"
+            "fewer than half of the packets appear at both taps. Packets that a network card "
+            "splits or merges (TSO, GRO) cannot be matched: turn these offloads off before you "
+            "capture"
         )
     add(
         found["forgotten"],
-        "packets not found among the next 500,000 packets; they count as lost, even if they "
-        "arrived later",
+        "packets of the first tap not found among the next 500,000 packets of the second tap; "
+        "they count as lost, even if they arrived later",
     )
     add(
         found["dropped"],

@@ -131,7 +131,9 @@ def failure_sentences(table: Table, most: int = MAX_LINES) -> list[str]:
     ]
     if len(groups) > most:
         left = len(groups) - most
-        lines.append(f"{left:,} more kind{_plural_s(left)} of failure; --table failed lists all")
+        lines.append(
+            f"{left:,} more kind{_plural_s(left)} of failure; to list all, add --table failed"
+        )
     return lines
 
 
@@ -166,8 +168,9 @@ def _refused_text(row: Row, _: Table) -> str:
 def _half_open_text(_: Row, table: Table) -> str:
     tries = int(table["tries"].sum())
     return (
-        f"{tries:,} SYN-ACK{_plural_s(tries)} without the client's ack. The ack was lost or took "
-        "another path, the client has terminated, or the SYN's address is forged (a SYN flood)"
+        f"{tries:,} SYN-ACK{_plural_s(tries)} without an ack from the client. The ack was lost "
+        "or took another path, the client has terminated, or the source address of the SYN is "
+        "forged (a SYN flood)"
     )
 
 
@@ -192,9 +195,9 @@ def _reset_text(row: Row, table: Table) -> str:
     text = f"reset by the {row['by']} {STAGES[stage]}"
     if stage == "in_request" and waited >= IDLE_S:
         return (
-            f"{text}, which was sent after {time(waited)} of inactivity: an idle timeout of the "
-            "server, a load balancer or a firewall is shorter than the client's; keepalives "
-            "prevent this"
+            f"{text}. The request was sent after {time(waited)} of inactivity: the server, a "
+            "load balancer or a firewall has a shorter idle timeout than the client; keepalives "
+            "prevent this reset"
         )
     return text + _REASONS.get((stage, str(row["by"])), "")
 
@@ -213,13 +216,15 @@ _REASONS = {
     ("handshake", "client"): ". The client gave up, or is a port scanner",
     ("before_data", "server"): ". The server accepted the connection and closed it immediately, "
     "for example because of a connection limit or an access list",
-    ("idle", "client"): ". No data are lost; probably a client that closes with RST (SO_LINGER 0), "
-    "or a health check",
+    ("idle", "client"): ". No data are lost; probably the client closes connections with RST "
+    "(SO_LINGER 0), or is a health check",
     (
         "idle",
         "server",
-    ): ". No data are lost; probably an idle timeout, or a server that closes with RST",
-    ("after_fin", "client"): ". No data of the client are lost; it closed before reading all data",
+    ): ". No data are lost; probably an idle timeout expired, or the server closes connections "
+    "with RST",
+    ("after_fin", "client"): ". No data from the client are lost; the client closed the "
+    "connection before it had read all data",
 }
 """Likely reasons of a reset by stage and by the side that sent it."""
 
@@ -245,12 +250,12 @@ _REASON = {
         "firewall"
     ),
     "refused": lambda table: (
-        f"{_culprit(table)} responded to the SYN with a RST; check that a process listens on the "
-        "port, and the firewall"
+        f"{_culprit(table)} responded to the SYN with a RST; check the firewall, and that a "
+        "process listens on the port"
     ),
     "half_open": lambda table: (
         f"the SYN-ACK of {table['server'][0]} got no ack; check the return path, and whether the "
-        "SYN's address is forged"
+        "source address of the SYN is forged"
     ),
     "silent": lambda table: (
         f"{_culprit(table)} stopped responding {STAGES[str(table['stage'][0])]}; check the path, "

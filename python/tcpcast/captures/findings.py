@@ -54,12 +54,12 @@ def remedies_for_application(gains: Gains) -> list[Remedy]:
     ends = []
     dry = table["short_segments"] * path_rtt_s(table) / table["duration_s"]
     for at, advice in enumerate(recommendations.remedies_for_application(gains)):
-        found = f": it ran out of data {digits(float(dry[at]), 2)} times per RTT"
+        found = f": the sender ran out of data {digits(float(dry[at]), 2)} times per RTT"
         if table["tap_side"][at] == "sender":
             own = table["unprompted_bytes"][at] / max(table["unique_bytes"][at], 1)
             found += f", and {percent(own)} of the data were not triggered by an ack"
         else:
-            found += "; from this tap, a full send buffer looks the same"
+            found += "; at this tap, a full send buffer would look the same"
         ends.append(advice._replace(evidence=found + advice.evidence))
     return ends
 
@@ -103,12 +103,12 @@ def remedies_for_policer(gains: Gains) -> list[Remedy]:
         queue = table["queue_at_loss_s"][at]
         if table["tap_side"][at] != "sender":
             queue = table["queue_delay_s"][at]
-        action = "raise the policed rate, or shape to it at the sender"
+        action = "raise the rate of the policer, or shape the traffic to this rate at the sender"
         ends.append(
             Remedy(
-                f": losses occur whenever the rate exceeds about {rate(now)} (it varies by "
-                f"{percent(table['loss_rate_variation'][at])} between losses), with a short queue "
-                f"before them ({time(queue)})",
+                f": losses occur whenever the rate exceeds about {rate(now)} (this rate varies "
+                f"by {percent(table['loss_rate_variation'][at])} between losses), and the queue "
+                f"before the losses is short ({time(queue)})",
                 f". Less loss elsewhere does not increase the rate. First {action}, where a queue "
                 "delays packets instead of dropping them.",
                 action,
@@ -133,7 +133,8 @@ def remedies_for_link(gains: Gains) -> list[Remedy]:
         rest = f". {FASTER_LINK.capitalize()}."
         if math.isfinite(queue) and queue > 0:
             rest = (
-                f": according to timestamps, its queue delayed packets by {time(queue)} on average"
+                ": according to timestamps, the queue of the link delayed packets by "
+                f"{time(queue)} on average"
                 if away
                 else f": losses occurred with a full queue, which delayed packets by {time(queue)}"
             ) + rest

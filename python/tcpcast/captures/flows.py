@@ -50,7 +50,9 @@ def select_directions(capture: Capture, connection: int | str | None = None) -> 
     """
     table = capture.connections
     if not table["bytes"].size:
-        raise CaptureError(f"{capture.file}: no connection has data; use another capture")
+        raise CaptureError(
+            f"{capture.file}: no connection in this capture has data; use another capture"
+        )
     if connection is None:
         return np.array([np.argmax(table["bytes"])])
     if connection == ALL:

@@ -76,7 +76,7 @@ def capture_verdict(capture: Capture, groups: Table | None = None) -> str:
         main_failure(capture.failed, of_all) if leads else _data_statement(capture, groups),
         _loss_between_statement(capture.between),
         of_all if failures and not leads else "",
-        f"{left:,} more directions with less data are not included" if left else "",
+        f"{left:,} directions with less data are not included" if left else "",
         "only part of the capture was read" if capture.damaged or capture.interrupted else "",
     ]
     sentence = "; ".join(filter(None, parts)) + "."
@@ -139,7 +139,7 @@ def _without_data(capture: Capture) -> str:
     uncaptured = capture.rest.get("uncaptured_bytes", 0)
     if uncaptured:
         return (
-            f"the capture contains acks of {uncaptured:,} bytes, but not these data; capture both "
+            f"the capture contains acks for {uncaptured:,} bytes, but not the data; capture both "
             "directions"
         )
     count = capture.connection_count
@@ -181,10 +181,10 @@ def _all_transfers_statement(table: Table) -> str:
     if limit == UNKNOWN:
         ends = f"{table['src'][row]} > {table['dst'][row]}"
         return (
-            f"{text}; the capture does not show the limit of {percent(shares[0])} of it; the "
-            f"largest of these transfers is {ends}: {_limit_of(table, row).remedy.action}"
+            f"{text}; for {percent(shares[0])} of these bytes, the capture does not show the "
+            f"limit. The largest such transfer is {ends}: {_limit_of(table, row).remedy.action}"
         )
-    part = "all" if len(shares) == 1 else f"{percent(shares[0])} of it"
+    part = "all" if len(shares) == 1 else f"{percent(shares[0])} of the bytes"
     text += f", {part} limited by {with_article(limit)}"
     if len(shares) > 1 and shares[1] >= ALSO:
         text += f", {percent(shares[1])} limited by {with_article(str(found['limit'][1]))}"
@@ -213,7 +213,7 @@ def _group_statement(table: Table, groups: Table) -> str:
     found = limit_bytes(part)
     limit = str(found["limit"][0])
     if found["byte_share"][0] < MOST or limit == UNKNOWN:
-        return f"{who} {sent}{speed}; the capture does not show one main limit"
+        return f"{who} {sent}{speed}; the capture does not show a main limit"
     action = _limit_of(part, _largest_limited_by(part, limit)).remedy.action
     of_one = "for the largest flow: " if flows > 1 else ""
     mostly = "mostly " if found["limit"].size > 1 else ""
@@ -229,6 +229,6 @@ def _loss_between_statement(between: Table) -> str:
     row = int(np.nanargmax(between["loss_ratio_between"]))
     lost, ratio = int(between["lost_between"][row]), float(between["loss_ratio_between"][row])
     if not lost:
-        return "no packet is lost between the taps"
-    verb = "packet is" if lost == 1 else "packets are"
+        return "no packet was lost between the taps"
+    verb = "packet was" if lost == 1 else "packets were"
     return f"between the taps, {lost:,} {verb} lost ({digits(100 * ratio)} %)"

@@ -71,7 +71,7 @@ class Remedy(NamedTuple):
     action: str = ""
 
 
-UNSURE = ", if the tap is at the sender; otherwise, losses look the same"
+UNSURE = " (losses look the same if the tap is not at the sender)"
 WRITE_EARLIER = "make the sender write earlier or in larger blocks"
 ENABLE_SACK = "enable SACK"
 FASTER_LINK = "only a faster link increases the rate"
@@ -145,8 +145,8 @@ def _slow_reader_advice(table: Table, at: int) -> Remedy:
     action = "make the receiving application read faster"
     return Remedy(
         "",
-        f". It was mostly smaller than its maximum{often}{updates}. First {action}; a larger "
-        "buffer would also fill up.",
+        f". The window was mostly smaller than its maximum{often}{updates}. First {action}; a "
+        "larger buffer would also fill up.",
         f"{action}, because the window closed {times_closed}" if closed else action,
     )
 
@@ -169,7 +169,7 @@ def _larger_window_gain(
     for the buffer), and the Linux setting that limits the buffer.
     """
     window, option, key = keys
-    how = f"with {option}, or {key} with twice the value"
+    how = f"with {option}, or with {key} set to twice the window"
     table = gains.table
     by_loss, by_link = gains.window_for_loss_bytes(), gains.window_for_link_bytes()
     scaling = table["syn_captured"] & np.isnan(table["window_scale"])
@@ -289,12 +289,11 @@ def _less_loss_gain(gains: Gains, before: list[str]) -> list[Remedy]:
             gain = f"half the loss gives {times(min(half[at], most[at]))} the rate"
             action = f"reduce loss: according to {model}, {gain}"
             end = (
-                f" {'Then' if start else 'First'} {action}, {rate(gained[at])}, and half "
-                f"the RTT {times(min(near[at], most[at]))}; according to "
+                f" {'Then' if start else 'First'} {action}, {rate(gained[at])}, and half the RTT "
+                f"gives {times(min(near[at], most[at]))} the rate; according to "
                 f"{'n times PFTK' if by_n_times[at] else 'the model of parallel flows'}, "
-                f"{STREAMS} parallel flows "
-                f"give {times(min(many[at], most[at]))}"
-                f"{' (limited by the link)' if too_much[at] else ''}."
+                f"{STREAMS} parallel flows give {times(min(many[at], most[at]))} the "
+                f"rate{' (limited by the link)' if too_much[at] else ''}."
             )
         seen = f", one loss indication per {every} packets"
         ends.append(Remedy(seen, f".{start}{end}", ENABLE_SACK if start else action))
@@ -313,9 +312,13 @@ def _losses_hardly_matter_texts(gains: Gains, at: int) -> tuple[str, str]:
 def _gain_beyond_model(gains: Gains, at: int, model: str, factor: float) -> tuple[str, str]:
     """Return the statement that the model does not apply, without and with the reason."""
     few = gains.table["td"][at] + gains.table["to"][at] < FEW_LOSSES
-    why = "so few losses" if few else "a sender that reduces its window so little (perhaps BBR)"
-    action = f"no model applies to {why}"
-    end = f": the measured rate is {times(factor)} that of {model}."
+    why = (
+        "the capture contains too few losses"
+        if few
+        else ("losses hardly reduce the window of this sender (perhaps BBR)")
+    )
+    action = f"no model applies, because {why}"
+    end = f"; the measured rate is {times(factor)} the rate of {model}."
     return action, f" {action[:1].upper()}{action[1:]}{end}"
 
 
@@ -416,7 +419,7 @@ def remedies_for_bottleneck(gains: Gains) -> list[Remedy]:
         queue = float(table["rtt_mean_s"][at] / least[at]) if least[at] > 0 else math.nan
         if queue >= FULL_QUEUE:
             end += (
-                f". Its queue increases the mean RTT to {times(queue)} the minimum, "
+                f". The queue of the link increases the mean RTT to {times(queue)} the minimum, "
                 f"{mean_rtt(table, at)} instead of {time(least[at])}. A smaller buffer or AQM "
                 "(fq_codel) avoids this and hardly reduces the rate"
             )

@@ -119,7 +119,9 @@ def _network_table(seen: CaptureStats) -> Iterator[Entry]:
     if guessed:
         rtt, why = _usual_rtt(seen)
         rate = NEVER_FULL * seen.rate_bps
-        whence = f"{NEVER_FULL} times the measured rate, because the link rate is unknown"
+        whence = (
+            f"{NEVER_FULL} times the measured rate, because the capture does not show the link rate"
+        )
         if seen.sender.paced and not seen.is_window_limited:
             rate = seen.rate_bps
             whence = (
@@ -131,12 +133,14 @@ def _network_table(seen: CaptureStats) -> Iterator[Entry]:
     if rtt < fitting and guessed:
         rate, whence = (
             rate * fitting / rtt,
-            "lowest rate at which a packet and its ack take at most half of the RTT",
+            "lowest rate at which the transmission of a packet and its ack takes at most half "
+            "of the RTT",
         )
     elif rtt < fitting:
         rtt, why = (
             fitting,
-            "twice the time of a packet and its ack at this rate, the minimum possible",
+            "twice the transmission time of a packet and its ack at this rate, the smallest RTT "
+            "allowed here",
         )
     yield Entry("network", "rtt", time_in_scenario_syntax(rtt), why)
     headers = f"{seen.payload} B of payload (largest captured) and {seen.header_bytes} B of headers"
@@ -146,12 +150,15 @@ def _network_table(seen: CaptureStats) -> Iterator[Entry]:
     yield _buffer_entry(seen, at)
     lost = "necessary retransmissions per packet sent"
     if seen.has_correlated_losses:
-        lost = "independent loss with the same number of indications as the correlated losses"
+        lost = (
+            "independent loss that causes as many loss indications as the captured, "
+            "correlated losses"
+        )
     if seen.is_tap_behind_queue and seen.is_single_paced_flow:
         lost = "BBR keeps its rate, so all losses are assumed to be random"
     elif seen.non_queue_loss_share >= 0 and seen.random_loss_ratio:
         share = percent(seen.non_queue_loss_share)
-        lost = f"{share} of the losses occurred with a queue that was not full"
+        lost = f"{share} of the losses occurred while the queue was not full"
     elif seen.is_link_full or seen.non_queue_loss_share >= 0:
         lost = "all losses are assumed to be queue drops, because the link was full"
     yield Entry(at, "loss", units.format_ratio(rounded(seen.random_loss_ratio)), lost)
@@ -165,9 +172,9 @@ def _usual_rtt(seen: CaptureStats) -> tuple[float, str]:
     if usual <= MEDIAN_PRECISION * seen.rtt_min_s:
         return (
             seen.rtt_min_s,
-            "minimum RTT measured; equal to the median RTT of acks without delay",
+            "minimum RTT measured; equal to the median RTT of acks that were not delayed",
         )
-    return usual, "median RTT of acks without delay"
+    return usual, "median RTT of acks that were not delayed"
 
 
 def _buffer_entry(seen: CaptureStats, at: str) -> Entry:
@@ -197,7 +204,7 @@ def _traffic_table(seen: CaptureStats) -> Iterator[Entry]:
     why = (
         "as captured"
         if captured == seen.flows
-        else f"mean number of parallel flows, of {captured} captured"
+        else f"mean number of flows at the same time; {captured} flows were captured"
     )
     yield Entry("traffic", "kind", "bulk", "assumes that data were always available")
     yield Entry("traffic", "flows", seen.flows, why)
@@ -224,7 +231,7 @@ def _warnings(seen: CaptureStats) -> list[str]:
     found = [*tcp_warnings(seen), *_other_limits(seen)]
     least = seen.table["rtt_min_s"]
     if least.size > 1 and np.nanmax(least) > FAR * np.nanmin(least):
-        found.append("the flows have different round-trip times; the scenario has a single RTT")
+        found.append("the flows have different round-trip times, but the scenario has one RTT")
     return found
 
 
@@ -232,17 +239,17 @@ def _other_limits(seen: CaptureStats) -> Iterator[str]:
     """Yield warnings about limits of the flows that the scenario does not include."""
     if seen.transfer_count:
         yield (
-            f"{seen.transfer_count} of {seen.table['src'].size} connections were shorter than half "
-            "of the capture, but the scenario has flows that never end; for sequential transfers, "
-            'write traffic of kind "on-off" or "transfers"'
+            f"{seen.transfer_count} of {seen.table['src'].size} connections were shorter than "
+            "half of the capture, but the flows of the scenario never end; for sequential "
+            'transfers, write traffic of kind "on-off" or "transfers"'
         )
     left_out = {"share_application": "the application", "share_send_buffer": "the send buffer"}
     for name, what in left_out.items():
         share = seen.mean(name)
         if share > NOTICED:
             yield (
-                f"the flows were limited by {what} {percent(share)} of the time, which the "
-                "scenario does not include"
+                f"the flows were limited by {what} {percent(share)} of the time; the scenario "
+                "does not include this limit"
             )
     share = seen.mean("share_timeout")
     deepest = int(seen.table["max_backoff"].max())
@@ -254,6 +261,6 @@ def _other_limits(seen: CaptureStats) -> Iterator[str]:
     share = seen.mean("share_receiver_window")
     if share > NOTICED and (seen.table["zero_windows"] > 0).any():
         yield (
-            f"the flows were limited by the receiver window {percent(share)} of the time, and it "
-            "closed temporarily; the scenario always has its largest value"
+            f"the flows were limited by the receiver window {percent(share)} of the time, and "
+            "this window closed temporarily; the scenario always uses the largest window"
         )

@@ -57,7 +57,7 @@ def _window_entry(seen: CaptureStats) -> Entry:
         return Entry("tcp", "receiver_window", "unlimited", why)
     why = "largest announced window in packets"
     if not seen.mean("w_max_pkts") >= 1:
-        why = "not announced; nearly constant amount in flight"
+        why = "not announced; the amount of data in flight is nearly constant"
     return Entry("tcp", "receiver_window", int(most), why)
 
 
@@ -117,7 +117,7 @@ def tcp_warnings(seen: CaptureStats) -> Iterator[str]:
         yield (
             f"an ack covers {acknowledged:.3g} packets, but PFTK agrees better with b = 1 "
             f"({by_bytes:.3g} packets/s per flow instead of {by_acks:.3g}); the window seems to "
-            "grow by acknowledged packets"
+            "grow with the packets acked, not with the acks"
         )
 
 
@@ -129,8 +129,8 @@ def _modern_warnings(seen: CaptureStats) -> Iterator[str]:
     if len(found) > 1:
         which = ", ".join(f"{count} like {name}" for name, count in found.items())
         yield (
-            f"the flows have different congestion controls ({which}); the scenario has "
-            f"{seen.sender.stack} for all"
+            f"the flows have different congestion controls ({which}); in the scenario, all flows "
+            f"have {seen.sender.stack}"
         )
     marked = int(seen.table["window_reductions"].sum())
     if marked:

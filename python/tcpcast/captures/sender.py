@@ -27,7 +27,7 @@ MIN_FLOWS = 20
 _OF_CONTROL = {RENO: "linux-reno", CUBIC: "linux-cubic", BBR: "linux-bbr"}
 _MARK = {
     RENO: "losses halve the window",
-    CUBIC: "losses reduce the window to 0.7",
+    CUBIC: "losses reduce the window to 70 %",
     BBR: "losses do not reduce the data in flight",
 }
 """Evidence for each congestion control."""
@@ -81,11 +81,19 @@ def sender_of(table: Table) -> Sender:
     )
     sack = _holds_for_most(table, table["sack"] | (table["by_sack"] > 0))
     if not sack and not _shows_sack(table):
-        return Sender("linux-cubic", "most common stack; the capture does not show it", stamped)
+        return Sender(
+            "linux-cubic",
+            "most common stack; the capture does not show the stack of the sender",
+            stamped,
+        )
     if sack or control in (CUBIC, BBR):
         if control != UNKNOWN:
             return Sender(_OF_CONTROL[control], f"like {control}: {_MARK[control]}", stamped)
-        return Sender("linux-cubic", "most common stack with SACK; windows are unclear", stamped)
+        return Sender(
+            "linux-cubic",
+            "most common stack with SACK; the windows do not show the congestion control",
+            stamped,
+        )
     if stamped:
         return Sender("linux-reno-classic", "timestamps, but no SACK", stamped)
     if LINUX_TIMER[0] <= timer_beyond_rtt(table) <= LINUX_TIMER[1]:

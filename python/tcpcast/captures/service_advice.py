@@ -90,7 +90,14 @@ def latency_sentence(row: Row) -> str:
     p95 = time(float(row["last_byte_p95_s"]))
     text = f"{count:,} request{'' if count == 1 else 's'} to {row['server']}"
     text += f" take{'s' if count == 1 else ''} {time(mean)} on average and at most {p95} in 95 % of"
-    text += f" cases ({left:,} {'is' if left == 1 else 'are'} not included)" if left else " cases"
+    text += (
+        (
+            f" cases ({left:,} request{'' if left == 1 else 's'} not counted: without a "
+            "response, or overlapping)"
+        )
+        if left
+        else " cases"
+    )
     if cause == service.UNKNOWN:
         return f"{text}; the capture does not show the cause: {ACTIONS[cause]}"
     if cause in {service.RETRANSMISSION, service.HELD}:
@@ -122,10 +129,10 @@ def _evidence_text(row: Row) -> str:
         separable = row["requests"] - row["not_separable"]
         share = row[f"with_{cause}"] / separable
         return (
-            f": it delays {percent(share)} of the requests{_limit_description(cause)}. "
-            "The mean delay over all "
-            f"requests is {time(row[f'{cause}_s'])}; without it, the median latency would be "
-            f"{time(row[f'without_{cause}_p50_s'])} instead of {time(row['last_byte_p50_s'])}"
+            f": this cause delays {percent(share)} of the requests{_limit_description(cause)}. "
+            f"The mean delay over all requests is {time(row[f'{cause}_s'])}; without this delay, "
+            f"the median latency would be {time(row[f'without_{cause}_p50_s'])} instead of "
+            f"{time(row['last_byte_p50_s'])}"
             f"{_server_delay_text(row) if cause == service.HELD else ''}"
         )
     if cause == service.NETWORK:
@@ -151,8 +158,8 @@ def _ways_to_save_round_trips(row: Row) -> list[str]:
     found = []
     if row["requests"] <= MANY_CONNECTIONS * row["connections"]:
         found.append(
-            "Most connections carry one request, so each request needs an additional RTT for the "
-            "handshake; persistent connections avoid it."
+            "Most connections carry one request, so each request needs an additional RTT for "
+            "the handshake; persistent connections avoid this RTT."
         )
     if row["rtt_s"] > 0 and row["network_s"] > SEVERAL * row["rtt_s"]:
         found.append(
@@ -180,6 +187,6 @@ def _slowest_requests(row: Row) -> list[str]:
         return []
     part = row[f"slowest_{cause}_s"]
     return [
-        f"The slowest 5 % take {time(slow)} on average, {time(part)} of it {PARTS[cause]}"
-        f"{'' if cause == row['cause'] else ' (a different cause)'}."
+        f"The slowest 5 % take {time(slow)} on average, {time(part)} of it "
+        f"{PARTS[cause]}{'' if cause == row['cause'] else ', a cause other than the main one'}."
     ]

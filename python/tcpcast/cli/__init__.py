@@ -127,7 +127,7 @@ def _former_option_message(command: str, usage: typer.TyperException) -> str | N
     """Return the message about an option with a former name, None for other errors."""
     typed = getattr(usage, "option_name", None)
     rows = COMMANDS[command].options if typed and command in COMMANDS else ()
-    named = (f"no such option: {typed}; write {row.flag}" for row in rows if row.former == typed)
+    named = (f"there is no option {typed}; write {row.flag}" for row in rows if row.former == typed)
     return next(named, None)
 
 

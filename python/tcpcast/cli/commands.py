@@ -60,7 +60,7 @@ class Command:
 RUN = Command(
     "run",
     "Run a scenario with several engines and compare the answers.",
-    "Without --engine, all engines run that apply and are quick.",
+    "Without --engine, every quick engine that applies to the scenario runs.",
     "tcpcast run web-10mbit --engine packet --set traffic.sources=98",
     (
         FILE,
@@ -82,7 +82,9 @@ RUN = Command(
         ),
         THREADS,
         Option("every", "", "Print all values and warnings.", "--all"),
-        Option("accept_late", "", "Keep kernel results measured on a busy machine."),
+        Option(
+            "accept_late", "", "Accept results of engine kernel even if the machine was too busy."
+        ),
         FORCE,
     ),
 )
@@ -105,14 +107,14 @@ PREDICT = Command(
 )
 PLAN = Command(
     "plan",
-    "Find the buffer, users, rate, streams or loss for a target.",
+    "Find the buffer, number of users, rate, number of streams or loss for a target.",
     "",
     "tcpcast plan buffer web-10mbit --loss 1% --verify",
 )
 SWEEP = Command(
     "sweep",
-    "Run a scenario for all combinations of varied values.",
-    "The varied values come from the table [sweep] of the file, or from --vary.",
+    "Run a scenario with every combination of varied values.",
+    "The varied keys and their values come from the table [sweep] of the file, or from --vary.",
     'tcpcast sweep path.toml --vary "network.rtt=10ms..200ms log 8" --out DIR',
     (
         CONTEXT,
@@ -120,8 +122,8 @@ SWEEP = Command(
         Option(
             "vary",
             "KEY=RANGE",
-            "Vary a key: a range such as network.rtt='10ms..200ms log 8', or values separated by "
-            "commas; repeatable.",
+            "Vary a key over a range, such as network.rtt='10ms..200ms log 8', or over values "
+            "separated by commas; repeatable.",
             type=list[str],
         ),
         ENGINE,
@@ -202,7 +204,7 @@ TRACE = Command(
         Option(
             "second_capture",
             "FILE",
-            "Second capture, behind the bottleneck, to find the losses between the two.",
+            "Capture at a second tap, behind the bottleneck, to find the losses between both taps.",
             former="--after",
         ),
         CSV,
@@ -227,7 +229,8 @@ TRACE = Command(
         Option(
             "rtt",
             "TIME",
-            "With --group-by: losses within this time are one loss event; default the mean RTT.",
+            "With --group-by: losses of a group within this time are one loss event; default "
+            "the mean RTT.",
         ),
         Option("everything", "", "Print all lines, not only the worst 20.", "--all"),
         Option(
@@ -240,8 +243,8 @@ TRACE = Command(
         Option(
             "max_connections",
             "N",
-            "Maximum number of connections in memory; beyond it, idle ones are evicted. Default "
-            "65536.",
+            "Maximum number of connections in memory; above it, idle connections are evicted. "
+            "Default 65536.",
             type=int,
             least=1,
         ),
@@ -262,7 +265,7 @@ TRACE = Command(
 REPORT = Command(
     "report",
     "Write a report on answers, a sweep or captures into one file.",
-    "Options of a simulation apply only if FILE is a scenario.",
+    "--engine, --set, --seed, --feed and --threads apply only if FILE is a scenario.",
     "tcpcast report captures/ --out slow.html",
     (
         Argument(
@@ -294,8 +297,8 @@ SERVE = Command(
 MCP = Command(
     "mcp",
     "Serve predictions and captures as tools for AI agents.",
-    "Speaks the Model Context Protocol over standard input and output; a client such as an editor "
-    "starts it. Writes no files.",
+    "The server speaks the Model Context Protocol over standard input and output. A client, "
+    "such as an editor, starts this command. The server writes no files.",
     "tcpcast mcp --folder captures",
     (
         Option(
@@ -313,8 +316,8 @@ their entry points would delay the help."""
 REPRODUCE = Command(
     "reproduce",
     "Reproduce a paper and compare with its printed results.",
-    "Writes a page (index.md) with figures into a folder. The exit code is 1 if "
-    "a difference is new, or if a known one no longer occurs.",
+    "Writes a page (index.md) with figures into a folder. The exit code is 1 if a difference is "
+    "new, or if a known difference no longer occurs.",
     "tcpcast reproduce engset --quick --output engset-paper",
     (
         CONTEXT,
@@ -341,16 +344,15 @@ REPRODUCE = Command(
 LINK = Command(
     "link",
     "Run a program over an emulated link; print the link's counters.",
-    "COMMAND runs at the near end, 10.0.0.1: without COMMAND, a shell; a COMMAND of one word "
-    "is passed to the shell. The far end is 10.128.0.1. TCPCAST_PEER and TCPCAST_PEER6 contain "
-    "the address of the "
-    "other end. Needs Linux; only --nat needs root.",
+    "COMMAND runs at the near end, 10.0.0.1; a COMMAND of one word is passed to the shell. "
+    "Without COMMAND, a shell starts. The far end is 10.128.0.1. TCPCAST_PEER and TCPCAST_PEER6 "
+    "contain the address of the other end. Requires Linux; only --nat requires root.",
     "tcpcast link --rtt 60ms --rate 20mbit --buffer 100pkt -- ping -c 3 10.128.0.1",
     (
         CONTEXT,
         replace(
             FILE,
-            help="Scenario, of which [network] and run.seed are used; options override it.",
+            help="Scenario that supplies [network] and run.seed; options override its keys.",
             default=None,
             completion=None,
         ),
@@ -381,7 +383,7 @@ LINK = Command(
             "Mean of a random exponential delay on the forward path.",
             keys=("network.jitter", "network.jitter.mean"),
         ),
-        Option("reorder", "", "Let packets overtake each other because of --jitter."),
+        Option("reorder", "", "Let packets with a shorter --jitter delay overtake other packets."),
         Option(
             "sender",
             "near|far",
@@ -413,11 +415,16 @@ LINK = Command(
 )
 NEW = Command(
     "new",
-    "Copy a packaged scenario, or list them.",
+    "Copy a packaged scenario, or list all packaged scenarios.",
     "Writes ./NAME.toml.",
     "tcpcast new web-10mbit",
     (
-        Argument("name", "NAME", "Packaged scenario; without it, all are listed.", default=None),
+        Argument(
+            "name",
+            "NAME",
+            "Packaged scenario; without NAME, all packaged scenarios are listed.",
+            default=None,
+        ),
         FORCE,
     ),
 )

@@ -88,7 +88,7 @@ def _rate_entry(rate: str | None, trace: str | None) -> str | dict[str, str] | N
 def _jitter_table(mean: str | None, *, reorder: bool) -> dict[str, Any] | None:
     if mean is None:
         if reorder:
-            raise TcpcastError("--reorder: requires jitter; add --jitter 5ms")
+            raise TcpcastError("--reorder requires --jitter; add --jitter 5ms")
         return None
     return {"distribution": "exponential", "mean": mean, "reorder": reorder}
 
@@ -144,19 +144,27 @@ def _check_options(scenario: Scenario) -> None:
     if network.hops:
         errors.append(f"network.hop: {only}; use [network.bottleneck] instead")
     if scenario.cross:
-        errors.append(f"cross: {only}; omit [[cross]], and run a program that sends this traffic")
+        errors.append(
+            "cross: a link generates no cross traffic; omit [[cross]], and run a "
+            "program that sends this traffic"
+        )
     if scenario.classes:
-        errors.append(f"class: {only}; omit [[class]]")
+        errors.append("class: a link has no classes of senders; omit [[class]]")
     for name, own in (("ingress", network.ingress), ("egress", network.egress)):
         if own.loss is not None:
-            errors.append(f"network.{name}.loss: {only}; omit this key")
+            errors.append(
+                f"network.{name}.loss: a link loses packets only at the bottleneck; omit this key"
+            )
     if isinstance(network.bottleneck.loss_rule, RestOfRound):
         errors.append(
             "network.bottleneck.loss: a link cannot lose the rest of a round, because it does not "
             'know the rounds of TCP; write "1%"'
         )
     if network.packet_bytes > MAX_PACKET_BYTES:
-        errors.append(f'network.packet: must be at most "{MAX_PACKET_BYTES}B" for a link')
+        errors.append(
+            f'network.packet: "{network.packet_bytes}B" is too large for a link; write '
+            f'at most "{MAX_PACKET_BYTES}B"'
+        )
     if errors:
         raise ScenarioError(*errors)
 
@@ -178,8 +186,8 @@ def _print_counters(outcome: LinkOutcome, statistics: str | None, *, force: bool
         print(f"tcpcast: {line}", file=sys.stderr)
     if outcome.distortion is not None:
         print(
-            f"tcpcast: these numbers are not reliable: {outcome.distortion}; use an idle machine "
-            "or a lower rate",
+            f"tcpcast: the counters above are not reliable: {outcome.distortion}; use an idle "
+            "machine or a lower rate",
             file=sys.stderr,
         )
     if statistics is not None:

@@ -14,7 +14,8 @@ EXIT_STATUS = {
     "0": "done",
     "1": "a requested check failed, or the answer is partial",
     "2": "the command line or the scenario is wrong; the message says what to write instead",
-    "3": "something that the command needs is not there, or the machine was too busy to answer",
+    "3": "a file, program or permission that the command needs is missing, or the machine was "
+    "too busy",
     "130": "interrupted",
 }
 

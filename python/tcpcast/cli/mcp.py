@@ -108,7 +108,7 @@ class BoundedLineReader:
         """
         line = self._stream.readline(MAX_LINE_BYTES + 1)
         if len(line) > MAX_LINE_BYTES:
-            raise TcpcastError(f"a message has more than {MAX_LINE_BYTES:,} bytes; write less")
+            raise TcpcastError(f"a message has more than {MAX_LINE_BYTES:,} bytes; shorten it")
         return line.decode("utf-8", errors="replace")
 
 

@@ -112,7 +112,7 @@ class Tool:
         }
         for name, row in rows.items():
             if row.default is REQUIRED and not values[name]:
-                raise TcpcastError(f"{name}: missing; it is required")
+                raise TcpcastError(f"{name}: missing; this argument is required")
         tables, text = values.pop(TABLES.name, []), ""
         for scenario in values.get(SCENARIO, ()):
             if "\n" in scenario or "=" in scenario:
@@ -227,22 +227,24 @@ def tools_by_name() -> dict[str, Tool]:
 
 TRACE_USE = (
     "Measures why TCP transfers in a packet capture were slow. The answer has one row per "
-    f"direction with data, the worst first (at most {MAX_ROWS} unless worst is given): begin with "
-    "advice and limited_by, and use the share_ columns as shares of the time. Values are "
-    "measurements at one tap; null means unknown. Mention the warnings of the capture; omitted has "
-    "the number of further rows, and connection selects one as SOURCE > DESTINATION."
+    f"direction with data, the worst first (at most {MAX_ROWS} unless worst is given): begin "
+    "with advice and limited_by, and use the share_ columns as shares of the time. Values are "
+    "measurements at one tap; null means unknown. Mention the warnings of the capture. The key "
+    "omitted contains the number of rows left out; to get one of them, set connection to SOURCE "
+    "> DESTINATION."
 )
 PREDICT_USE = (
     "Predicts the rate of a path, or the time of a transfer, from RTT, loss, rate and buffer by "
-    f"formulas; packet adds a simulation. The verdict has the result. {TRUST} {UNITS}"
+    f"formulas; packet adds a simulation. The verdict states the result. {TRUST} {UNITS}"
 )
 RUN_USE = (
     "Answers a scenario (network, users or flows, TCP) by simulation and formulas, for example "
-    f"what each of 60 users of a link gets. The verdict has the result. {TRUST} {UNITS}"
+    f"the goodput of each of 60 users of a link. The verdict states the result. {TRUST} {UNITS}"
 )
 PLAN_USE = (
-    "Solves for the buffer, the number of users, the link rate, the number of parallel streams, or "
-    "the loss that meets a target. The verdict has the result, and whether a model or a simulation "
-    "gave it; verify checks a model by simulation. For users and rate, the target is rate (mean), "
-    f"or share and above (quality). {TRUST} {UNITS}"
+    "Solves for the buffer, the number of users, the link rate, the number of parallel streams, "
+    "or the loss that meets a target. The verdict states the result, and whether it is from a "
+    "model or a simulation; verify checks a model by simulation. For users and rate, the target "
+    f"is either rate (a mean), or share and above (a share of files above a goodput). {TRUST} "
+    f"{UNITS}"
 )

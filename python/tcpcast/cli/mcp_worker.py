@@ -85,7 +85,10 @@ def run_command(request: Mapping[str, Any], send: Send) -> dict[str, str]:  # no
 
 def interruption_reason(limit_s: float) -> str:
     """Return the reason why a command was interrupted or killed."""
-    return f"the time limit of {limit_s:g} s was reached; ask for less, or raise --max-wall"
+    return (
+        f"the time limit of {limit_s:g} s was reached; request fewer points or shorter runs, "
+        "or raise --max-wall"
+    )
 
 
 def _restrict_files_and_memory(folder: str | None) -> None:
@@ -99,7 +102,7 @@ def _restrict_files_and_memory(folder: str | None) -> None:
     if folder is None:
         refusal = "no file may be read; start tcpcast mcp with --folder DIR"
     else:
-        refusal = f"outside the folder {folder} of tcpcast mcp; name a file below it"
+        refusal = f"outside the folder {folder} of tcpcast mcp; name a file in this folder"
     protected_inputs.restrict_process(PACKAGED, *filter(None, [folder]), refusal=refusal)
     if sys.platform != "win32":
         _, most = resource.getrlimit(resource.RLIMIT_DATA)

@@ -17,7 +17,7 @@ FILE = Argument(
 CHANGES = Option(
     "changes",
     "KEY=VALUE",
-    "Override a key; repeatable.",
+    "Override a key of the scenario, such as network.rtt=50ms; repeatable.",
     "--set",
     type=list[str],
     completion=matching_keys,
@@ -29,13 +29,13 @@ ENGINE = Option(
     type=list[str],
     completion=engine_lists,
 )
-SEED = Option("seed", "N", "Override the seed.", type=int)
+SEED = Option("seed", "N", "Override the seed of the simulation (run.seed).", type=int)
 THREADS = Option("threads", "N", "Simulator threads; default one per core.", type=int, least=1)
 FORCE = Option("force", "", "Overwrite any existing file.")
 FEED = Option(
     "feed",
     "WHAT",
-    "Where formulas for a path take loss and RTT from: 'scenario', or 'measured' by a simulation.",
+    "Source of the loss and RTT of path formulas: 'scenario', or 'measured' (by a simulation).",
     type=Literal["scenario", "measured"],
     default="scenario",
 )

@@ -79,21 +79,21 @@ def _plan(
     PLAN.example,
     "packet",
     FILE,
-    Option("loss", "RATIO", "Maximum loss; default 1%."),
-    Option("utilisation", "RATIO", "Minimum utilisation, instead of --loss."),
+    Option("loss", "RATIO", "Maximum loss ratio of the queue; default 1%."),
+    Option("utilisation", "RATIO", "Minimum utilisation of the link, instead of --loss."),
 )
 def buffer(asked: PlanArguments) -> Solved:
     """Find the smallest buffer for a loss or utilisation.
 
-    Also lists rules of thumb. For bulk flows, several classes or --utilisation, the answer is
-    simulated.
+    Also lists rules of thumb. A formula gives the answer; for bulk flows, several classes or
+    --utilisation, a simulation does.
     """
     from tcpcast.plan import plan_buffer
     from tcpcast.units import parse_ratio
 
     targets = asked.given("loss", "utilisation")
     if len(targets) > 1:
-        raise TcpcastError("--loss: --utilisation is another target; leave one of the two out")
+        raise TcpcastError("--loss and --utilisation are both given; omit one of them")
     name = next(iter(targets), "loss")
     target = {name: asked.read(name, parse_ratio, "1%")}
     scenario = _read_scenario("buffer", asked)
@@ -118,8 +118,8 @@ def buffer(asked: PlanArguments) -> Solved:
 def users(asked: PlanArguments) -> Solved:
     """Find the maximum number of users for a target rate.
 
-    The target is a mean rate (--rate, by a formula) or a share of fast files (--share and
-    --above, by simulation).
+    The target is a mean rate (--rate; solved by a formula), or the share of files above a
+    goodput (--share and --above; solved by simulation).
     """
     from tcpcast.plan import plan_quality, plan_users
 
@@ -142,8 +142,8 @@ def users(asked: PlanArguments) -> Solved:
 def rate(asked: PlanArguments) -> Solved:
     """Find the link rate that a population needs.
 
-    The target is a mean rate (--rate, by a formula) or a share of fast files (--share and
-    --above, by simulation).
+    The target is a mean rate (--rate; solved by a formula), or the share of files above a
+    goodput (--share and --above; solved by simulation).
     """
     from tcpcast.plan import plan_rate, plan_rate_quality
 
@@ -225,8 +225,8 @@ def _path_scenario(
     if file is not None:
         for name in given:
             raise TcpcastError(
-                f"--{name.replace('_', '-')}: {file} already describes the path; omit one of the "
-                "two, or change the scenario with --set KEY=VALUE"
+                f"--{name.replace('_', '-')}: the scenario {file} already describes the path; "
+                "omit the option, or change the scenario with --set KEY=VALUE"
             )
         return _read_scenario(question, asked)
     for name in needed:

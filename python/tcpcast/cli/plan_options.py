@@ -17,9 +17,9 @@ if TYPE_CHECKING:
     Parse = Callable[[object], float]
 
 SHARE = Option("share", "RATIO", "Share of files whose goodput must exceed --above.")
-ABOVE = Option("above", "RATE", "Goodput that this share of files must exceed.")
-MEAN_RATE = Option("rate", "RATE", "Minimum mean connection rate.")
-GOODPUT = Option("goodput", "RATE", "Aggregate goodput.", default=REQUIRED)
+ABOVE = Option("above", "RATE", "Goodput that the share of files in --share must exceed.")
+MEAN_RATE = Option("rate", "RATE", "Minimum mean rate of a connection during a transfer.")
+GOODPUT = Option("goodput", "RATE", "Total goodput of all flows.", default=REQUIRED)
 PATH_FILE = replace(FILE, help="Scenario, instead of options that describe the path.", default=None)
 RTT = replace(PATH["rtt"], default=None)
 PATH_ENDS = tuple(PATH[name] for name in ("mss", "rwnd", "delayed_acks", "min_rto", "stack"))
@@ -76,8 +76,8 @@ class PlanArguments:
         missing = [name for name in ("share", "above") if self.values[name] is None]
         if missing:
             raise TcpcastError(
-                f"--{' and --'.join(missing)}: missing; write --share 95% --above 500kbit for the "
-                "goodput that most files reach, or --rate 200kbit for a mean rate"
+                f"--{' and --'.join(missing)}: missing; write --share 95% --above 500kbit if 95 "
+                "% of files must exceed this goodput, or --rate 200kbit for a mean rate"
             )
         return {
             "share": self.read("share", parse_ratio),
@@ -91,7 +91,7 @@ class PlanArguments:
         for name in others:
             if self.values[name] is not None:
                 raise TcpcastError(
-                    f"--{name}: belongs to a target for files (--share and --above), and --rate "
-                    "is a mean rate; omit one of the two"
+                    f"--{name} and --rate cannot be combined, because --{name} is for a target "
+                    "with --share and --above; omit one of them"
                 )
         return {"rate_bps": self.read("rate", parse_rate), **self.transfers}

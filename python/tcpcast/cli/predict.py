@@ -76,12 +76,12 @@ def _check_forms(options: PathOptions, *, explain: bool, as_csv: bool, as_json: 
     if explain and (options.ranges or as_csv or as_json):
         if options.ranges:
             raise TcpcastError(
-                f"--explain explains a single point, but --{options.ranges[0]} is a range; write "
-                "one value"
+                f"--explain needs single values, but --{options.ranges[0]} is a range; write one "
+                "value"
             )
         raise TcpcastError(
-            "--explain prints text and cannot be combined with --csv or --json; --json contains "
-            "all steps in its provenance"
+            "--explain prints text and cannot be combined with --csv or --json; the output of "
+            "--json contains all steps under the key provenance"
         )
 
 
@@ -89,7 +89,10 @@ def _check_plot(options: PathOptions, folder: str, form: str, *, force: bool) ->
     """Raise before the calculation if there is no figure or it cannot be written."""
     for name in options.ranges:
         if name != "loss":
-            raise TcpcastError(f"--plot draws goodput against loss; write one value for --{name}")
+            raise TcpcastError(
+                "--plot draws goodput against loss, so only --loss can be a "
+                f"range; write one value for --{name}"
+            )
 
     from tcpcast.report.figures import check_figures  # noqa: PLC0415
     from tcpcast.report.regimes import FILE  # noqa: PLC0415
@@ -126,7 +129,9 @@ def _report_interrupt(
 ) -> bool:
     """Return True if the user interrupted, and print the number of finished points on stderr."""
     if len(predictions) < len(asked):
-        print(f"tcpcast: interrupted: {len(predictions)} of {len(asked)} points", file=sys.stderr)
+        print(
+            f"tcpcast: interrupted after {len(predictions)} of {len(asked)} points", file=sys.stderr
+        )
         return True
     return any(prediction.interrupted for prediction in predictions)
 

@@ -83,7 +83,7 @@ def report(  # noqa: PLR0913 - one parameter per option
 def _reject_options(given: Mapping[str, object], reason: str) -> None:
     """Raise if an option that requires a scenario was given."""
     for option in [name for name, value in given.items() if value is not None]:
-        raise TcpcastError(f"{option} requires a scenario, but {reason}")
+        raise TcpcastError(f"{option} requires a scenario, but {reason}; omit {option}")
 
 
 def _find_saved_answers(sources: Sequence[str]) -> Path | None:
@@ -96,7 +96,10 @@ def _find_saved_answers(sources: Sequence[str]) -> Path | None:
     """
     files = [Path(source) for source in sources if source != "-" and is_saved(Path(source))]
     if files and len(sources) > 1:
-        raise TcpcastError(f"{files[0]}: a report covers one file of answers, or several captures")
+        raise TcpcastError(
+            f"{files[0]}: saved answers and other files cannot be combined in one "
+            "report; write one report for each"
+        )
     return files[0] if files else None
 
 
@@ -125,7 +128,10 @@ def _find_sweep(sources: Sequence[str]) -> Path | None:
     """
     folders = [Path(source) for source in sources if read_definition(Path(source)) is not None]
     if folders and len(sources) > 1:
-        raise TcpcastError(f"{folders[0]}: a report covers one sweep, or several captures")
+        raise TcpcastError(
+            f"{folders[0]}: a sweep and other files cannot be combined in one "
+            "report; write one report for each"
+        )
     return folders[0] if folders else None
 
 
@@ -172,7 +178,10 @@ def _find_captures(sources: Sequence[str]) -> list[str] | None:
         elif source == "-" or (path.exists() and path.suffix != ".toml"):
             files.append(source)
         elif len(sources) > 1:
-            raise TcpcastError(f"{source}: a report covers one scenario, or several captures")
+            raise TcpcastError(
+                f"{source}: not a capture; a report covers several captures or "
+                "one scenario, but not both"
+            )
         else:
             return None
     return files

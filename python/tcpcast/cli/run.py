@@ -66,7 +66,7 @@ def run(  # noqa: PLR0913 - one parameter per option
     if any(each is not None for each in (plot, html, markdown)):
         ignore_broken_pipe()
     if scenario.sweep is not None:
-        message = "[sweep] is ignored; `tcpcast sweep` runs all its combinations"
+        message = "the table [sweep] is ignored; to run all its combinations, use `tcpcast sweep`"
         print(f"tcpcast: {message}", file=sys.stderr)
     drawn = plot is not None or html is not None
     names = engine_names(engine)
@@ -175,6 +175,8 @@ def _write_figures(
 
     paths = plot(answers, scenario, folder, force=force, form=form)
     if not paths:
-        print("tcpcast: no answer has a table to draw", file=sys.stderr)
+        print(
+            "tcpcast: no figure was written, because no answer has a table to draw", file=sys.stderr
+        )
     for path in paths:
         print(f"tcpcast: wrote {path}", file=sys.stderr)

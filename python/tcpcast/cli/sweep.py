@@ -90,8 +90,8 @@ def _check_forms(out: str | None, *, as_csv: bool, as_json: bool) -> None:
     check_one_form(as_csv=as_csv, as_json=as_json)
     if as_csv and out is not None:
         raise TcpcastError(
-            "--csv prints the rows, but --out writes them into a folder; omit --csv, and print "
-            f'them later: tcpcast query {shlex.quote(out)} "SELECT * FROM sweep" --csv'
+            "--csv and --out cannot be combined; omit --csv, and print the rows later: tcpcast "
+            f'query {shlex.quote(out)} "SELECT * FROM sweep" --csv'
         )
 
 
@@ -155,7 +155,10 @@ class _Outputs:
         setup = sweep_setup(make_finished_sweep(plan.definition, results).scenario, keys)
         paths = plot_sweep(results.to_arrow(), keys, folder, setup=setup, **how)
         if not paths:
-            print("tcpcast: no answer has a metric to draw", file=sys.stderr)
+            print(
+                "tcpcast: no figure was written, because no answer has a metric to draw",
+                file=sys.stderr,
+            )
         for path in paths:
             print(f"tcpcast: wrote {path}", file=sys.stderr)
 
@@ -187,8 +190,8 @@ def _parse_assignment(typed: str) -> tuple[str, Any]:
         return key, value
     if len(parts) == 1:
         raise TcpcastError(
-            f"--vary: {show(typed)} is one value; write --set {key}={text}, or several: "
-            f"--vary {key}={text},..."
+            f"--vary: {show(typed)} is a single value; to set the key, write --set {key}={text}; "
+            f"to vary it, write several values: --vary {key}={text},..."
         )
     return key, [parse_assignments([f"{key}={part}"])[key] for part in parts]
 
@@ -233,4 +236,7 @@ def _print_warnings(results: SweepResults) -> None:
     for status in ("failed", "partial"):
         if status in statuses:
             count = f"{statuses[status]:,} of {len(results):,} rows"
-            print(f"tcpcast: {count} are {status}; see the column reason", file=sys.stderr)
+            print(
+                f"tcpcast: {count} have the status {status}; the column reason shows why",
+                file=sys.stderr,
+            )

@@ -126,11 +126,12 @@ def _check_forms(
     check_one_form(as_csv=as_csv, as_json=as_json)
     if second_capture is not None and len(files) > 1:
         raise TcpcastError(
-            "--second-capture: requires exactly one FILE, the capture at the other tap"
+            "--second-capture requires exactly one FILE, the capture at the first tap"
         )
     if second_capture == "-":
         raise TcpcastError(
-            "--second-capture: cannot be standard input; use - as FILE, or save it to a file"
+            "--second-capture cannot be standard input; write - as FILE instead, or save the "
+            "second capture to a file"
         )
     if files.count("-") > 1:
         raise TcpcastError("standard input can be read only once; write - only once")
@@ -147,7 +148,9 @@ def _check_rows(  # noqa: PLR0913 - options by name
 ) -> None:
     """Raise if options that select rows cannot be combined."""
     if models and as_csv:
-        raise TcpcastError("--models prints text or --json; for tables, use Capture.models()")
+        raise TcpcastError(
+            "--models and --csv cannot be combined; use --json, or Capture.models() in Python"
+        )
     other = {
         "--all": everything,
         "--table": table is not None,
@@ -181,14 +184,14 @@ def read_capture(
         return None, INTERRUPTED
     if capture.interrupted:
         print(
-            f"tcpcast: {file}: interrupted; the results cover only the packets before this point",
+            f"tcpcast: {file}: interrupted; the results cover only the packets read so far",
             file=sys.stderr,
         )
         return capture, INTERRUPTED
     if capture.damaged:
         which = file if second_capture is None else f"{file} or {second_capture}"
         print(
-            f"tcpcast: {which}: damaged; the results cover only the packets before this point",
+            f"tcpcast: {which}: damaged; the results cover only the packets before the damage",
             file=sys.stderr,
         )
     return capture, int(capture.damaged)

@@ -50,7 +50,7 @@ def write_files(
 
         paths += draw(captures, plot, force=force, form=form)
         if not paths:
-            print("tcpcast: no direction has data to draw", file=sys.stderr)
+            print("tcpcast: no figure was written, because no direction has data", file=sys.stderr)
     if parquet is not None and captures:
         paths += write_parquet(captures, parquet, force=force)
     for path in paths:

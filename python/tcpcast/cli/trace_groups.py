@@ -24,7 +24,7 @@ def check_groups(
     if group_by is None:
         if rtt is not None:
             raise TcpcastError(
-                "--rtt is the minimum time between loss events of a group; add --group-by"
+                "--rtt sets the minimum time between loss events of a group; add --group-by"
             )
         return None
     if table is not None:

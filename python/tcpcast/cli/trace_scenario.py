@@ -25,11 +25,14 @@ def check_scenario(target: str | None, files: Sequence[str], *, force: bool) -> 
         raise TcpcastError("--scenario requires exactly one FILE")
     if target in {"", "-"}:
         raise TcpcastError(
-            f'--scenario: "{target}" is not a file name; for example slow.toml (standard output is '
-            "used for the report)"
+            f'--scenario: "{target}" is not a file name; for example slow.toml (standard output '
+            "contains the report)"
         )
     if not Path(target).parent.is_dir():
-        raise MachineError(f"cannot write {target}: there is no folder {Path(target).parent}")
+        raise MachineError(
+            f"cannot write {target}: the folder {Path(target).parent} does not "
+            "exist; create it, or use another name"
+        )
     output.check_file(target, force=force)
 
 

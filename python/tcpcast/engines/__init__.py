@@ -108,7 +108,7 @@ REGISTRY: dict[str, EngineEntry] = {
     "mean-field": EngineEntry(
         "tcpcast.engines.mean_field",
         "mean_field",
-        "a scaled population: a few thousand simulated sources that represent all",
+        "a scaled population: a few thousand simulated sources represent all sources",
         "on/off sources of classic stacks on a drop-tail or fair queue; not run by default",
         POPULATION,
         "populations too large for engine packet; its warnings name the limits",
@@ -118,7 +118,7 @@ REGISTRY: dict[str, EngineEntry] = {
     "fixed-point": EngineEntry(
         "tcpcast.engines.fixed_point",
         "fixed_point",
-        "a few exactly simulated flows; the other flows repeat the values measured on these",
+        "a few flows are simulated exactly; the other flows repeat their measured values",
         "stack max-plus-reno, on/off sources and bulk flows; not run by default",
         FIXED_POINT,
         "if it converges; otherwise the values are marked, with the test that failed",
@@ -384,7 +384,10 @@ def _add_plugin(name: str) -> bool:
     if point is None:
         return False
     if not isinstance(REGISTRY.get(name), plugins.PluginEntry | None):
-        raise MachineError(f"engine '{name}' of {point.value}: tcpcast has an engine '{name}'")
+        raise MachineError(
+            f"engine '{name}' of {point.value}: tcpcast has an engine of this "
+            "name; rename the entry point"
+        )
     REGISTRY[name] = plugins.import_plugin(point)
     return True
 
@@ -400,4 +403,4 @@ def _check_engine_name(name: str) -> None:
     if hint is None:
         near = difflib.get_close_matches(text, names, n=1)
         hint = f"; did you mean '{near[0]}'?" if near else "."
-    raise UnknownEngine(f"no engine '{name}'{hint} There are: {', '.join(names)}.")
+    raise UnknownEngine(f"no engine '{name}'{hint} The engines are: {', '.join(names)}.")

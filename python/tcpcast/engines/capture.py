@@ -43,8 +43,8 @@ MIN_INTERVALS = 5
 """Minimum number of complete batches of 100 s for an interval."""
 
 BBR_SEEN = (
-    "it looks like BBR, whose rate follows the path, not its losses: models of the windows of Reno "
-    "and CUBIC do not describe it"
+    "the sender looks like BBR, whose rate follows the capacity of the path, not the losses; "
+    "the models of Reno's and CUBIC's windows do not apply"
 )
 
 BY_FLOW = (
@@ -57,7 +57,9 @@ BY_FLOW = (
 def check(scenario: Scenario) -> None:
     """Raise NotApplicable unless the traffic is a capture."""
     if scenario.captured is None:
-        raise NotApplicable('trace reads a capture: traffic = { kind = "capture", file = … }')
+        raise NotApplicable(
+            'engine trace needs a capture: traffic = { kind = "capture", file = … }'
+        )
 
 
 def trace(scenario: Scenario, options: RunOptions) -> Answer:  # noqa: ARG001 - an engine's signature
@@ -101,7 +103,7 @@ def trace(scenario: Scenario, options: RunOptions) -> Answer:  # noqa: ARG001 - 
     if capture.damaged or capture.interrupted:
         status = Status.INTERRUPTED if capture.interrupted else Status.PARTIAL
         why = "interrupted" if capture.interrupted else "the capture is damaged"
-        answer.stop(f"{why}: the results cover only the packets before", status)
+        answer.stop(f"{why}: the results cover only the packets before this point", status)
     return answer
 
 

@@ -231,6 +231,7 @@ def _get_model_inputs(name: str, rate_pps: Callable[..., Any]) -> list[str]:
     unknown = [p.name for p in parameters if p.default is p.empty and p.name not in INPUTS]
     if unknown:
         raise MachineError(
-            f"model '{name}' needs {', '.join(unknown)}; its parameters may be {', '.join(INPUTS)}"
+            f"model '{name}' has unknown parameters: {', '.join(unknown)}; a model can have "
+            f"the parameters {', '.join(INPUTS)}"
         )
     return [p.name for p in parameters if p.name in INPUTS]

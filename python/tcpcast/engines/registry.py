@@ -204,7 +204,7 @@ def check_packet_sizes_are_equal(who: str, scenario: Scenario) -> None:
     keys = [f"class.{name}.packet" for name in scenario.own_packets]
     if keys:
         raise NotApplicable(
-            f"{keys[0]}: {who} needs packets of one size, network.packet",
+            f"{keys[0]}: {who} needs packets of one size, which network.packet sets",
             Suggestion(dict.fromkeys(keys)),
         )
 
@@ -228,7 +228,7 @@ def other_congestion_control_refusal(entry: Formula, scenario: Scenario) -> NotA
         return None
     if has_policer_instead_of_queue(entry, scenario):
         return NotApplicable(
-            "it models a queue, but network.bottleneck.rate is a policer, which has none"
+            "it models a queue, but network.bottleneck.rate is a policer, which has no queue"
         )
     if entry.stack in CONTROLS:
         return None
@@ -277,12 +277,12 @@ def warn_about_varying_path(scenario: Scenario, *, accepts_measured: bool) -> li
         mean = rate.mean_text
         if on.link.is_policer:
             warnings.append(
-                f"{key}: the model has its rate, {mean}, but not its drops, which greatly reduce "
-                "the rate of TCP; check with engine packet"
+                f"{key}: the model includes the rate of the policer, {mean}, but not its "
+                "drops, which greatly reduce the rate of TCP; check with engine packet"
                 + (", or --feed measured" if accepts_measured else "")
             )
         else:
-            warnings.append(f"{key}: the model has a link with its mean rate, {mean}")
+            warnings.append(f"{key}: the model has a link with the mean rate, {mean}")
     if network.jitter is not None:
         warnings.append("network.jitter is left out: the RTT of the model has no jitter")
     return warnings

@@ -88,10 +88,14 @@ DOMAINS: Mapping[str, FormulaDomain] = MappingProxyType(
         "pftk-approx": _WITH_TIMEOUTS,
         "pftk": _WITH_TIMEOUTS,
         "cubic-response": FormulaDomain(
-            None, "RFC 9438, section 5, has no timeouts: as the square-root law", {TIMEOUTS: 0.2}
+            None,
+            "RFC 9438, section 5, has no timeouts; bound of the square-root law",
+            {TIMEOUTS: 0.2},
         ),
         "bbr-bound": FormulaDomain(
-            None, "N. Cardwell on the list bbr-dev: above it the estimate collapses", {LOSS: 0.2}
+            None,
+            "N. Cardwell on the list bbr-dev: above this loss, the rate estimate collapses",
+            {LOSS: 0.2},
         ),
         "parallel": FormulaDomain(0.35, _SIMULATED, {WAITING: 0.35, WINDOW: 1.0}),
         "parallel-cumulative": FormulaDomain(0.35, _SIMULATED, {TIMEOUTS: 0.4, WINDOW: 1.0}),
@@ -124,7 +128,10 @@ def outside_domain_reason(formula: str, **values: float) -> str:
     most = " or ".join(_bound_text(name, most) for name, most in passed.items())
     if domain.error is None:
         return f"{actual}, more than {most}"
-    return f"{actual}, more than {most}: up to that, the error is within {100 * domain.error:g} %"
+    return (
+        f"{actual}, more than {most}; up to this limit, the error is within "
+        f"{100 * domain.error:g} %"
+    )
 
 
 def describe_domain(formula: str) -> str:

@@ -57,19 +57,21 @@ class PathRows:
         "Link buffer; default 1bdp.",
         keys=("network.bottleneck.buffer",),
         example="0.25bdp..4bdp",
-        page=FormField("Buffer", "Of the link, such as 64MB, 100pkt or 0.5bdp; 1bdp if empty."),
+        page=FormField("Buffer", "Of the link, such as 64MB, 100pkt or 0.5bdp; if empty, 1bdp."),
     )
     mss: str | None = _row_field(
         "BYTES",
         "Payload of a packet; default 1500 B minus headers.",
         keys=("network.packet",),
-        page=FormField("MSS", "Payload of a packet in bytes; that of 1500 B packets if empty."),
+        page=FormField(
+            "MSS", "Payload of a packet in bytes; if empty, packets have 1500 B including headers."
+        ),
     )
     rwnd: str | None = _row_field(
         "WINDOW",
         "Receiver window; default unlimited.",
         keys=("tcp.receiver_window",),
-        page=FormField("Receiver window", "Such as 64KiB; unlimited if empty."),
+        page=FormField("Receiver window", "Such as 64KiB; if empty, unlimited."),
     )
     flows: str = _row_field(
         "N",
@@ -77,11 +79,11 @@ class PathRows:
         default="1",
         keys=("traffic.flows",),
         example="1..100",
-        page=FormField("Flows", "How many share the path.", "8", "1", "1000"),
+        page=FormField("Flows", "Number of flows that share the path.", "8", "1", "1000"),
     )
     size: str | None = _row_field(
         "SIZE",
-        "Also predict the time of a transfer.",
+        "Also predict the time of a transfer of this size.",
         keys=("traffic.size",),
         example="10KB..1MB",
         page=FormField(
@@ -92,18 +94,18 @@ class PathRows:
             "10MB",
         ),
     )
-    delayed_acks: bool = _row_field("", "Send one ack per two packets.", default=False)
+    delayed_acks: bool = _row_field("", "Use delayed acks: one ack per two packets.", default=False)
     min_rto: str | None = _row_field(
         "TIME",
         "Minimum RTO; the default depends on the stack.",
         keys=("tcp.min_rto",),
-        page=FormField("Minimum RTO", "Such as 200ms; the stack's if empty."),
+        page=FormField("Minimum RTO", "Such as 200ms; if empty, the minimum RTO of the stack."),
     )
     iw: str | None = _row_field(
         "PACKETS",
         "Initial window; the default depends on the stack.",
         keys=("tcp.initial_window",),
-        page=FormField("Initial window", "Packets; the stack's if empty."),
+        page=FormField("Initial window", "In packets; if empty, the initial window of the stack."),
     )
     stack: str | None = _row_field("NAME", "TCP stack; default linux-cubic.", keys=("tcp.stack",))
 

@@ -51,18 +51,19 @@ MAX_PRODUCTS = 64
 ROUNDING = 1e-9
 
 _NOTE_ON_GRID = (
-    "The grid follows section 5.4.1: only this link, a receiver window of 44 packets, and the "
-    "number of sources for an open-loop load of 100 %. The paper does not state how it rounds "
-    "their number, so all three ways are shown. The paper gives 202 packets for 10 Mbit/s: "
-    "B = Q ln(U/L) for files of 500 packets, 50 ms and 3.04 sources, rounded up to 4, gives "
-    "this value, and eq. 13 gives 229.5. Its 417 packets for 50 Mbit/s are eq. 13 with ON2 and "
-    "U2 instead."
+    "The grid follows section 5.4.1 of the TCP-Engset report: only this link, a receiver "
+    "window of 44 packets, and the number of sources N for an open-loop load of 100 %. The "
+    "report does not state how it rounds N, so the grid shows three ways. The report's 202 "
+    "packets for 10 Mbit/s follow from B = Q ln(U/L), with the mean queue Q, the utilisation "
+    "U and the loss ratio L, for files of 500 packets, an RTT of 50 ms, and N = 3.04 rounded "
+    "up to 4; eq. 13 gives 229.5 packets. The report's 417 packets for 50 Mbit/s follow from "
+    "eq. 13 with the second estimates ON2 and U2."
 )
 
 
 _NOTE_ON_ROOT = (
-    "BDP/sqrt(n) (Appenzeller, Keslassy and McKeown 2004) is for n long unsynchronised flows; here "
-    "n is the number of senders."
+    "BDP/sqrt(n) (Appenzeller, Keslassy and McKeown 2004) is for n long, unsynchronised "
+    "flows; the table uses the number of senders as n."
 )
 
 
@@ -189,12 +190,13 @@ def _metric_text(metric: str) -> str:
 def _check_target(scenario: Scenario, metric: str, target: float) -> None:
     written = f"{_metric_text(metric)}: {units.format_ratio(target)}"
     if not 0 < target < 1:
-        raise DomainError(f"{written} is not a target; write one above 0% and below 100%")
+        raise DomainError(f"{written} is not a target; write a ratio above 0% and below 100%")
     loss = scenario.network.bottleneck.loss
     if metric == "loss_ratio" and loss is not None and target <= loss.mean_ratio():
         raise DomainError(
-            f"{written} includes network.bottleneck.loss, {units.format_ratio(loss.mean_ratio())}, "
-            "which no buffer changes; write a larger target, or omit that loss"
+            f"{written} includes network.bottleneck.loss, "
+            f"{units.format_ratio(loss.mean_ratio())}, which no buffer reduces; write a "
+            "larger target, or omit network.bottleneck.loss"
         )
 
 
@@ -227,13 +229,13 @@ def _add_model_buffers(
         "TCP-Engset, maximum over the grid, N rounded up": _max_search_buffer_pkts(
             grid["buffer_ceil_pkts"]
         ),
-        "the same as B = Q ln(U/L)": _max_search_buffer_pkts(grid["plain_ceil_pkts"]),
+        "the same maximum with B = Q ln(U/L)": _max_search_buffer_pkts(grid["plain_ceil_pkts"]),
     }
     plan.tables |= {"rules": _buffer_rules_table(link, of_model), "grid": grid}
     plan.recommendation = _buffer_size_text(link, value)
     plan.notes.append(_NOTE_ON_GRID)
     overload = _warn_about_load(result.offered_load)
-    doubt = "the load is not the one of the paper's rule (100 %)" if overload else ""
+    doubt = "the paper's rule is for an open-loop load of 100 %" if overload else ""
     model.answer(plan, question, scenario, value, doubt)
     plan.warnings += model.remarks(overload)
 
@@ -268,9 +270,9 @@ def _unreachable_target_error(runs: PlanSimulations, goal: SearchGoal) -> Domain
     given = units.format_ratio(float(f"{runs.measure(best.value):.3g}"))
     missed = "above" if goal.rises else "below"
     return DomainError(
-        f"{_metric_text(runs.question.metric)}: {units.format_ratio(goal.target)} is {missed} the "
-        f"values of buffers up to {goal.maximum:,} packets ({given} with {best.value:,.0f} "
-        "packets); give another target"
+        f"{_metric_text(runs.question.metric)}: {units.format_ratio(goal.target)} is {missed} "
+        f"the value of every buffer up to {goal.maximum:,} packets; the nearest is {given}, "
+        f"with {best.value:,.0f} packets; give another target"
     )
 
 
@@ -289,9 +291,10 @@ def _warn_about_load(load: float) -> list[str]:
     if load <= RULE_LOAD:
         return []
     return [
-        f"the open-loop load is {load:.0%}; the paper's rule is for 100 %. Above that eq. 13 "
-        "overestimates the buffer by far: in its Table 10, at 164 %, the loss with 300 packets is "
-        "23.7 % in the model and 0.2 % in simulation"
+        f"the open-loop load is {load:.0%}, but the paper's rule is for 100 %. Above 100 %, "
+        "eq. 13 overestimates the buffer by far: in Table 10 of the paper, at a load of 164 "
+        "%, the loss with a buffer of 300 packets is 23.7 % in the model and 0.2 % in "
+        "simulation"
     ]
 
 
@@ -299,7 +302,7 @@ def _buffer_rules_table(link: _BottleneckParameters, of_model: dict[str, float])
     """Return the buffer and the maximum queueing delay of each rule."""
     rules = {
         **of_model,
-        "600 ms of the link": QUEUEING_DELAY_S / link.delta_s,
+        "600 ms at the rate of the link": QUEUEING_DELAY_S / link.delta_s,
         "bandwidth x 300 ms": BDP_RTT_S / link.delta_s,
         "bandwidth x RTT of this path": link.beta,
         "bandwidth x RTT / sqrt(senders)": link.beta / math.sqrt(link.senders),

@@ -98,7 +98,7 @@ def plan_users(  # noqa: PLR0913 - the question, and how to answer it
         make_changes=growth.changes,
     )
     model = _make_model_if_reachable(
-        scenario, question, _replace_sources, 1, "a single source gets"
+        scenario, question, _replace_sources, 1, "a single source gets only"
     )
     plan = question.plan()
     plan.notes += [*growth.notes("mean rate"), *model.notes]
@@ -112,7 +112,7 @@ def plan_users(  # noqa: PLR0913 - the question, and how to answer it
         runs = PlanSimulations(scenario, question, options, transfers)
         goal = SearchGoal(target=rate_bps, minimum=len(growth.counts), maximum=MAX_SOURCES)
         _search_by_simulation(
-            plan, runs, goal, growth.total, (goal.minimum, "the smallest population gets")
+            plan, runs, goal, growth.total, (goal.minimum, "the smallest population gets only")
         )
         if plan.simulated is not None:
             plan.recommendation = growth.text(plan.simulated)
@@ -234,7 +234,11 @@ def plan_rate_quality(
     runs = replace(files.simulations(lambda _: changes, options), question=question)
     minimum = _min_feasible_rate_bps(scenario)
     _search_rate_by_simulation(
-        plan, runs, start, minimum, f"{percent_text(share)} of files reach without a bottleneck"
+        plan,
+        runs,
+        start,
+        minimum,
+        f"even with an unlimited bottleneck, {percent_text(share)} of files reach only",
     )
     minimum = math.ceil(minimum)
     add_curve_table(
@@ -285,7 +289,10 @@ def _make_model_if_reachable(
     if not model.nearby:
         raise _unreachable_target_error(question, who, peak)
     stack = scenario.populations[0].tcp.stack
-    why = f"{PRESET}, the modelled stack most similar to {stack}, reaches {rate_text(peak)} at most"
+    why = (
+        f"{PRESET}, the stack most similar to {stack} that the model covers, reaches at most "
+        f"{rate_text(peak)}"
+    )
     return replace(model, inputs=None, nearby=why)
 
 
@@ -316,8 +323,8 @@ def _add_model_rate(
     model.answer(plan, question, scenario, value)
     if missed is not None:
         text = (
-            "the formula's mean rate rises in steps and falls between them: some faster links, up "
-            f"to {rate_text(missed)}, miss the target again"
+            "the formula's mean rate rises in steps and falls between these steps: some "
+            f"faster links, up to {rate_text(missed)}, miss the target again"
         )
         plan.warnings += model.remarks([text])
     if value <= math.ceil(minimum):
@@ -468,6 +475,6 @@ def _find_largest_population(reaches: Callable[[int], bool]) -> int:
 def _unreachable_target_error(question: InverseQuestion, who: str, most_bps: float) -> DomainError:
     what = "mean rate" if question.metric == RATE else "goodput"
     return DomainError(
-        f"a {what} of {rate_text(question.target)} is above what {who}, "
-        f"{rate_text(most_bps)}; give a lower rate, or shorten the round trip"
+        f"a {what} of {rate_text(question.target)} cannot be reached: {who} "
+        f"{rate_text(most_bps)}; give a lower rate, or shorten the RTT"
     )

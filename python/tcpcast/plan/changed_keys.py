@@ -14,16 +14,16 @@ if TYPE_CHECKING:
     from tcpcast.scenario import Scenario
 
 _RECORDED = (
-    "a plan writes no traces or captures; leave it out, and use `tcpcast run` with the answer"
+    "a plan writes no time series or captures; leave it out, and use `tcpcast run` with the answer"
 )
 _LENGTH = (
-    "the number of losses determines the length of a check; leave it out, or write "
-    "run.duration, the minimum length"
+    "the number of losses determines the length of the simulations; leave it out, or write "
+    "run.duration for a minimum length"
 )
-_SSTHRESH = "a check uses the mean window of PFTK; leave it out"
-_SOURCES = "the plan solves for their number; leave it out"
+_SSTHRESH = "the simulations start from the mean window of PFTK; leave it out"
+_SOURCES = "the plan solves for the number of sources; leave it out"
 _FLOWS = "the plan solves for the number of flows; leave it out"
-_FILES = "a plan counts whole files; leave it out, and set it for `tcpcast run` at the answer"
+_FILES = "a plan counts whole files; leave it out, and set it in `tcpcast run` with the answer"
 
 _GOODPUT = "the plan solves for the loss; leave it out, and write the goodput as --goodput"
 
@@ -93,7 +93,7 @@ def check_changed_keys(question: str, changes: Mapping[str, Any], scenario: Scen
             why = _too_few_replications_reason(value)
         if why is not None:
             name = "users --share" if question == "quality" else question
-            raise ScenarioError(f"--set {key}: plan {name} does not use it: {why}")
+            raise ScenarioError(f"--set {key}: plan {name} does not use this key: {why}")
 
 
 def note_unused_keys(question: str, scenario: Scenario, changes: Mapping[str, Any]) -> list[str]:

@@ -33,6 +33,6 @@ def formula_untrusted_reason(engine: str, scenario: Scenario, changes: Mapping[s
     if not marked:
         return ""
     return (
-        f"outside the stated range of {engine}: with this answer its {', '.join(marked)} "
+        f"the answer is outside the stated range of {engine}, so its {', '.join(marked)} "
         f"{'are' if len(marked) > 1 else 'is'} not trusted"
     )

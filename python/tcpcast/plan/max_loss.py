@@ -214,7 +214,8 @@ def _insert_placeholder_loss(scenario: Scenario) -> Scenario:
     ]
     if elsewhere:
         raise NotApplicable(
-            f"the plan solves for the loss of the bottleneck; leave {' and '.join(elsewhere)} out"
+            "the plan solves for the loss of the bottleneck, so no other link may lose "
+            f"packets; leave {' and '.join(elsewhere)} out"
         )
     return scenario.with_changes({_KEY: "1%"})
 
@@ -226,17 +227,18 @@ def _check_target_without_loss(path: PlannedPath, goodput_bps: float) -> None:
     if goodput_bps >= link_bps * (1 - ROUNDING):
         needed = rate_text(1.1 * goodput_bps * path.packet_bytes / path.payload_bytes)
         raise DomainError(
-            f"{goal} is never reached: a link of {rate_text(path.link_bps(path.link_pps))} has "
-            f"{rate_text(link_bps)} of payload; ask for less, or write a rate of {needed}"
+            f"{goal} cannot be reached: a link of {rate_text(path.link_bps(path.link_pps))} "
+            f"carries {rate_text(link_bps)} of payload; write a lower goodput, or a link rate "
+            f"of {needed}"
         )
     each_bps = path.goodput_bps(path.window_pkts / path.rtt_s, 0.0)
     if goodput_bps < path.flows * each_bps * (1 - ROUNDING):
         return
     total = f" for each of {path.flows} flows" if path.flows > 1 else ""
     raise DomainError(
-        f"{goal} is never reached: {path.window_name} in each RTT of "
-        f"{time_text(path.rtt_s)} gives {rate_text(each_bps)} of payload{total} "
-        f"without loss; ask for less, or {_alternatives_text(path, goodput_bps, each_bps)}"
+        f"{goal} cannot be reached: {path.window_name}, with an RTT of "
+        f"{time_text(path.rtt_s)}, gives {rate_text(each_bps)} of payload{total} without "
+        f"loss; write a lower goodput, {_alternatives_text(path, goodput_bps, each_bps)}"
     )
 
 
@@ -247,9 +249,9 @@ def _alternatives_text(path: PlannedPath, goodput_bps: float, each_bps: float) -
     flows = math.floor(flows_exact) + 1
     rtt = path.flows * each_bps / goodput_bps * path.rtt_s
     size = f"{window:,} packets ({bytes_text(window * path.payload_bytes)})"
-    ways = f"take {flows} flows, or an RTT below {time_text(rtt)}"
+    ways = f"{flows} flows, or an RTT below {time_text(rtt)}"
     if path.receiver_window_pkts <= path.window_pkts:
-        return f"write a window of at least {size}, {ways}"
+        return f"a window of at least {size}, {ways}"
     return ways
 
 
@@ -319,7 +321,7 @@ def _table_of_single_changes(
     half = path.rtt_s / 2
     timer = scenario.populations[0].tcp.timeout_s(half)
     changed = {
-        f"half the RTT: {time_text(half)}": replace(path, rtt_s=half, t0_s=timer),
+        f"half the RTT ({time_text(half)})": replace(path, rtt_s=half, t0_s=timer),
         f"{2 * path.flows} flows": replace(path, flows=2 * path.flows),
     }
     if path.packet_bytes < JUMBO_BYTES:
@@ -328,7 +330,7 @@ def _table_of_single_changes(
         changed["an ack for every packet"] = replace(path, packets_per_ack=1)
     if math.isfinite(path.receiver_window_pkts):
         wider = 2 * path.receiver_window_pkts
-        changed[f"twice the window: {wider:,.0f} packets"] = replace(
+        changed[f"twice the window ({wider:,.0f} packets)"] = replace(
             path, receiver_window_pkts=wider
         )
     losses = np.array(
@@ -379,9 +381,10 @@ def _make_notes(path: PlannedPath, goodput_bps: float, value: float) -> list[str
     sent = goodput_bps / path.goodput_bps(1, value)
     window = math.ceil(sent * path.rtt_s / path.flows)
     return [
-        "Of the packets sent, (1 - p) are delivered, with one retransmission per loss: "
-        f"{units.digits(sent)} packets/s or {rate_text(path.link_bps(sent))} on the link are "
-        f"{rate_text(goodput_bps)} of payload. Spurious retransmissions after timeouts are extra.",
+        "A share 1 - p of the sent packets is delivered, with one retransmission per loss: "
+        f"{units.digits(sent)} packets/s, or {rate_text(path.link_bps(sent))} on the link, "
+        f"carry {rate_text(goodput_bps)} of payload. Spurious retransmissions after timeouts "
+        "are not included.",
         f"A flow has {_packets_text(window)} ({bytes_text(window * path.payload_bytes)}) in flight "
         "on average; a window of that size leaves no room to recover from losses.",
     ]
@@ -391,7 +394,8 @@ def _make_warnings(value: float) -> list[str]:
     if value <= VALIDATED_LOSS:
         return []
     return [
-        f"a loss of {percent_text(value)} is beyond the 10 % up to which the models are validated"
+        f"the maximum loss of {percent_text(value)} is above 10 %, but the models are "
+        "validated only up to 10 %"
     ]
 
 
@@ -423,7 +427,7 @@ def _verify_by_simulation(
         rate_pps=sent,
         total_pps=RUNS * sent,
         least_s=least_s,
-        instead="such rare losses take too long to simulate: give a lower goodput, or more flows",
+        instead="write a lower goodput or more flows, so that losses are more frequent",
     )
     if check is None:
         return
@@ -433,6 +437,6 @@ def _verify_by_simulation(
     plan.notes.append(check[1])
     if plan.leads_by_simulation and plan.simulated is not None:
         plan.recommendation = (
-            f"Simulated, up to {_loss_ratio_text(plan.simulated)} may be lost. The values of the "
-            "models, here and with one change, are not trusted."
+            f"According to the simulation, up to {_loss_ratio_text(plan.simulated)} may be "
+            "lost. Do not trust the values of the models, including the effects of single changes."
         )

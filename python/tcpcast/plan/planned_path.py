@@ -36,7 +36,7 @@ WARM_UP_RTTS = 20
 VALIDATED_LOSS = 0.1
 """Maximum loss for which the authors validate PFTK and algorithm 1."""
 
-BEYOND_VALIDATED = "a loss beyond 10 %, up to which the models are validated"
+BEYOND_VALIDATED = "the models are validated only up to a loss of 10 %"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,7 +72,9 @@ class PlannedPath:
         """Description of the limit ``window_pkts``."""
         if self.receiver_window_pkts <= self.own_link_pps * self.rtt_s:
             return f"a window of {self.receiver_window_pkts:,.0f} packets"
-        return f"its own link of {rate_text(self.own_link_pps * 8 * self.packet_bytes)}"
+        return (
+            f"the ingress or egress link of {rate_text(self.own_link_pps * 8 * self.packet_bytes)}"
+        )
 
     def model_inputs(self) -> dict[str, Any]:
         """Return RTT, T0 and b as arguments of the models."""
@@ -197,9 +199,10 @@ def share_of_flows_in_rto(path: PlannedPath, *, flows: int, loss_ratio: float) -
 def warn_about_replaced_algorithm_1(path: PlannedPath, share: float) -> str:
     """Return the warning that algorithm 1 is replaced, with the reason."""
     return (
-        f"algorithm 1 assumes that few flows are in RTO at the same time, but here it predicts "
-        f"{100 * share:.0f} % (T0 {time_text(path.t0_s)}, RTT {time_text(path.rtt_s)}) and "
-        "underestimates the rate: n times PFTK is used instead"
+        "algorithm 1 assumes that few flows are in RTO at the same time, but here it "
+        f"predicts {100 * share:.0f} % of the flows (T0 {time_text(path.t0_s)}, RTT "
+        f"{time_text(path.rtt_s)}), so it underestimates the rate; n times PFTK is used "
+        "instead"
     )
 
 
@@ -208,8 +211,8 @@ def can_afford_simulation(plan: Plan, packets: float, instead: str) -> bool:
     if packets <= MAX_PACKETS:
         return True
     plan.warnings.append(
-        f"not checked by simulation: it would take {packets / 1e6:,.0f} million packets, more than "
-        f"the maximum of {MAX_PACKETS / 1e6:,.0f} million; {instead}"
+        f"not checked by simulation: the check would take {packets / 1e6:,.0f} million "
+        f"packets, more than the maximum of {MAX_PACKETS / 1e6:,.0f} million; {instead}"
     )
     return False
 
@@ -233,7 +236,7 @@ def prepare_verification_runs(  # noqa: PLR0913 - the runs, and what limits them
     duration = max(duration, least_s)
     if not can_afford_simulation(plan, duration * total_pps, instead):
         return None
-    length = f"Each run takes {duration:,.0f} s; its first {warm_up:,.0f} s are not counted."
+    length = f"Each simulation lasts {duration:,.0f} s; the first {warm_up:,.0f} s are not counted."
     return changes_for_runs(path, duration, warm_up), length
 
 

@@ -228,7 +228,9 @@ def make_file_goodput_target(  # noqa: PLR0913 - parameters of the question
     """
     growth = select_varied_classes(scenario, grows, plan)
     if math.isinf(scenario.network.bottleneck.rate_bps):
-        raise NotApplicable(f"{plan} needs a shared link; write network.bottleneck.rate")
+        raise NotApplicable(
+            f'{plan} needs a bottleneck with a rate; write network.bottleneck.rate = "10mbit"'
+        )
     if not 0 < share < 1:
         raise DomainError(f"share must be above 0 and below 1, not {share!r}; write 95%")
     if not (above_bps > 0 and math.isfinite(above_bps)):
@@ -299,7 +301,9 @@ def _upper_bound_population(target: FileGoodputTarget) -> int:
 
 def _unlimited_message(target: FileGoodputTarget) -> str:
     other = (
-        ", or for --engine mean-field, which simulates more" if target.engine == "packet" else ""
+        ", or use --engine mean-field, which simulates more sources"
+        if target.engine == "packet"
+        else ""
     )
     return (
         f"{percent_text(target.share)} of the files reach {rate_text(target.above_bps)} even with "
@@ -312,15 +316,16 @@ def _unreachable_message(target: FileGoodputTarget, runs: PlanSimulations) -> st
     assert smallest is not None
     noise = ""
     if smallest.high is not None and smallest.high >= target.above_bps:
-        noise = f" (up to {rate_text(smallest.high)} by the 95 % interval: a longer run decides)"
+        noise = f" (the 95 % interval ends at {rate_text(smallest.high)}; a longer run may decide)"
     beyond = share_of_files_above(runs.answers[target.minimum], target.above_bps)
-    reach = "" if math.isnan(beyond) else f", and {percent_text(beyond)} of them reach the target"
+    reach = (
+        "" if math.isnan(beyond) else (f"; {percent_text(beyond)} of the files reach the target")
+    )
     return (
-        f"{percent_text(target.share)} of the files do not reach {rate_text(target.above_bps)} "
-        f"even with {target.growth.smallest_text}: they reach "
-        f"{rate_text(smallest.value)}{noise}{reach}"
-        "; give a lower rate or a smaller share of the files (small ones end in slow start), or "
-        "shorten the round trip"
+        f"even with {target.growth.smallest_text}, {percent_text(target.share)} of the files "
+        f"reach only {rate_text(smallest.value)}{noise}, not "
+        f"{rate_text(target.above_bps)}{reach}; give a lower rate, or a smaller share of the "
+        "files (small files end in slow start), or shorten the RTT"
     )
 
 
@@ -335,8 +340,8 @@ def result_of_stopped_search(
         raise KeyboardInterrupt
     if not keeps:
         raise NotApplicable(
-            "run.max_wall was reached before any population met the target; write a longer one: "
-            "it limits the total time of all simulations of a plan"
+            "run.max_wall was reached before any population met the target; write a longer "
+            "run.max_wall, which limits the total time of all simulations of a plan"
         )
     beyond = min((n for n in fails if n > max(keeps)), default=None)
     return SearchResult(max(keeps), max(keeps), beyond)

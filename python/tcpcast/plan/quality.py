@@ -146,7 +146,7 @@ def plan_quality(  # noqa: PLR0913 - parameters of the question and of the searc
         result = result_of_stopped_search(target, runs, stop)
         stopped, message, at_least = (
             stop,
-            f"{stop.reason('the search')}: more may be possible",
+            f"{stop.reason('the search')}; more sources may be possible",
             True,
         )
     try:
@@ -246,20 +246,23 @@ def _floats_or_nan(values: Iterable[float | None]) -> NDArray[np.float64]:
 def _make_notes(target: FileGoodputTarget, populations: list[float]) -> list[str]:
     link = target.link
     others = ["cross traffic"] if target.scenario.cross else []
-    others += ["classes that stay"] if target.growth.others else []
+    others += ["classes of constant size"] if target.growth.others else []
     outside = f"; {' and '.join(others)} not included" if others else ""
     mean = len(target.scenario.populations) == 1
     above = f"share above: share of the files above {rate_text(target.above_bps)}"
     return [
-        f"{target.engine} simulated {len(populations)} populations from {populations[0]:,.0f} to "
-        f"{populations[-1]:,.0f}, each with another seed. A curve is fitted to those near the "
-        "answer; the range contains the answers of 95 % of other seeds.",
-        "Goodput of a file: its IP bits over the time from the first packet sent to the last one "
-        f"delivered. g {100 * target.share:.4g}: {percent_text(target.share)} of the files reach "
-        f"it; mean: bits of all files over their total time{f'; {above}' if mean else ''}.",
-        f"The load is relative to the threshold C I / B = {target.threshold:,.0f}: "
-        f"{link['link_pps']:,.0f} packets/s x {units.digits(link['mean_off_s'])} s / "
-        f"{units.digits(link['mean_size_pkts'])} packets{outside}.",
+        f"{target.engine} simulated {len(populations)} populations from {populations[0]:,.0f} "
+        f"to {populations[-1]:,.0f} sources, each with another seed. A curve is fitted to the "
+        "populations near the answer. With other seeds, 95 % of the answers are within the "
+        "stated range.",
+        "Goodput of a file: its IP bits / time from the first packet sent to the last packet "
+        f"delivered. g {100 * target.share:.4g}: goodput that {percent_text(target.share)} of "
+        "the files reach; mean: bits of all files / their total "
+        f"time{f'; {above}' if mean else ''}.",
+        f"The load is the number of sources / the threshold C I / B = {target.threshold:,.0f} "
+        f"sources (link rate {link['link_pps']:,.0f} packets/s x mean OFF time "
+        f"{units.digits(link['mean_off_s'])} s / mean file size "
+        f"{units.digits(link['mean_size_pkts'])} packets){outside}.",
         *target.growth.notes("goodput"),
     ]
 

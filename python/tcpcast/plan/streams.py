@@ -71,8 +71,9 @@ _NOTE_ON_COLUMNS = (
     "for one other flow with the same RTT and loss."
 )
 _NOTE_ON_LOSS = (
-    "p is constant, as on a path with random loss or with the cross traffic of many users. If the "
-    "flows themselves fill a queue, each adds less goodput and more loss."
+    "The models assume that the loss ratio p is constant, as on a path with random loss or "
+    "with the cross traffic of many users. If the flows themselves fill a queue, each "
+    "further flow adds less goodput and more loss."
 )
 
 
@@ -203,18 +204,23 @@ def _check_flows_matter(scenario: Scenario) -> Population:
     loss = get_specified_loss(scenario, people)[0]
     if people.tcp.control == "bbr" and loss > TOLERATED_LOSS_RATIO:
         raise DomainError(
-            "BBR does not keep its rate above a loss of 20 %, where probing no longer renews its "
-            "estimate: "
-            "no number of flows fills the link; write, for example, a loss of 10%"
+            "BBR does not keep its rate above a loss of 20 %, where probing no longer renews "
+            "its rate estimate: no number of flows fills the link; write, for example, a "
+            "loss of 10%"
         )
     if loss > 0:
         return people
     needed = math.ceil(rate / (8 * network.packet_bytes) * people.rtt_s - 1e-9)
     window = scenario.populations[0].tcp.receiver_window
-    flows = f"{math.ceil(needed / window):,} of {window:,.0f} packets" if window < needed else "one"
+    flows = (
+        (f"{math.ceil(needed / window):,} flows with a window of {window:,.0f} packets suffice")
+        if window < needed
+        else "one flow suffices"
+    )
     raise DomainError(
-        f"the loss is 0: without loss a flow grows to its window, and a total window of {needed:,} "
-        f"packets fills the link, so {flows} will suffice; write, for example, a loss of 0.01%"
+        "the loss is 0: without loss, a flow sends its full window per RTT. A total window "
+        f"of {needed:,} packets fills the link, so {flows}; to plan for a path with loss, "
+        "write, for example, a loss of 0.01%"
     )
 
 
@@ -256,32 +262,33 @@ def _recommendation_text(path: PlannedPath, model: PathModel, value: int) -> str
         return rate_text(float(path.goodput_bps(sent, path.loss_ratio)))
 
     left = (
-        f"each further flow only takes rate from others: with {value:,} the goodput of a competing "
-        f"flow is {of_each(value + 1)}, with {2 * value:,} it is {of_each(2 * value + 1)}."
+        f"each further flow only takes rate from others: next to {_flows_text(value)}, a "
+        f"competing flow gets {of_each(value + 1)}; next to {_flows_text(2 * value)}, "
+        f"{of_each(2 * value + 1)}."
     )
     if value == 1:
         return f"One flow fills the link; {left}"
-    holder = f"loss of {percent_text(path.loss_ratio)}"
+    holder = f"a loss of {percent_text(path.loss_ratio)}"
     if model.is_window_limited(path, 1):
         holder = path.window_name
     return (
         f"{value:,} flows fill the link, because {holder} limits the goodput of one flow to "
-        f"{of_each(1)}; beyond {value:,} {left}"
+        f"{of_each(1)}; beyond {value:,} flows, {left}"
     )
 
 
 def _note_flows_by_model(path: PlannedPath, counts: Sequence[int]) -> str:
     """Return a note with the number of flows according to each model."""
     by_cubic = _flows_text(_min_flows_of_model(path, CUBIC))
-    bbr = "BBR, by its bound, with 1 flow"
+    bbr = "for BBR, by its bound, 1 flow"
     if path.loss_ratio > TOLERATED_LOSS_RATIO:
         bbr = "BBR does not keep its rate above a loss of 20 %"
     if path.control != "reno":
-        return f"CUBIC, by its response function (RFC 9438), fills the link with {by_cubic}; {bbr}."
+        return f"For CUBIC, by its response function (RFC 9438), {by_cubic} fill the link; {bbr}."
     by_parallel, by_pftk = map(_flows_text, counts)
     return (
-        f"Algorithm 1 fills the link with {by_parallel}, n times PFTK with {by_pftk}; CUBIC, by "
-        f"its response function (RFC 9438), with {by_cubic}; {bbr}."
+        f"Number of flows that fill the link: by algorithm 1, {by_parallel}; by n times PFTK, "
+        f"{by_pftk}; for CUBIC, by its response function (RFC 9438), {by_cubic}; {bbr}."
     )
 
 
@@ -312,7 +319,7 @@ def _make_warnings(path: PlannedPath, value: int) -> list[str]:
     if share < FAST_RETRANSMIT_PKTS:
         found.append(
             f"per RTT, the link carries {share:.3g} packets of each of {_flows_text(value)}: "
-            "fewer than fast retransmit needs, so a full queue means timeouts"
+            "fewer than fast retransmit needs, so a full queue causes timeouts"
         )
     return found
 
@@ -339,8 +346,7 @@ def _verify_by_simulation(  # noqa: PLR0913, PLR0917 - the question and the opti
         rate_pps=float(rates[0]),
         total_pps=float(rates.sum()),
         least_s=least_s,
-        instead="check a slower link, which proportionally fewer flows fill: write 10 % of its "
-        "rate",
+        instead="to check a slower link, which fewer flows fill, write 10 % of the rate",
     )
     if check is None:
         return
@@ -354,15 +360,16 @@ def _verify_by_simulation(  # noqa: PLR0913, PLR0917 - the question and the opti
     verify_by_simulation(plan, runs, search)
     plan.tables["simulated"] = _compare_with_models(plan, path, model)
     plan.notes.append(
-        f"{check[1]} Its answer: the link's rate divided by the mean rate per flow in the run with "
-        "the fewest flows. model, goodput: delivered payload."
+        f"{check[1]} The answer of the simulation is the link's rate divided by the mean rate "
+        "per flow in the run with the fewest flows. Columns model and goodput: delivered "
+        "payload."
     )
     if plan.leads_by_simulation and plan.simulated is not None:
         busy = runs.answers[plan.simulated]["utilisation"]
         plan.recommendation = (
-            f"Simulated, {_flows_text(round(plan.simulated))} send at the link's rate, which is "
-            f"then busy {percent_text(busy)} of the time. The values of the models are not "
-            "trusted here."
+            f"According to the simulation, {_flows_text(round(plan.simulated))} send at the "
+            f"link's rate, and the link is busy {percent_text(busy)} of the time. Do not "
+            "trust the values of the models here."
         )
 
 

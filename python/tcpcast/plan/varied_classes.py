@@ -73,12 +73,12 @@ class VariedClasses:
         if len(self.counts) + len(self.others) == 1:
             return []
         each = [f"{name} {count:,}" for name, count in self.counts.items()]
-        grows = f"{next(iter(self.counts))} grows"
+        grows = f"Only class {next(iter(self.counts))} grows"
         if len(each) > 1:
             grows = (
                 f"All on/off classes grow in proportion ({', '.join(each)}); --class selects one"
             )
-        stay = ", ".join(f"{name} stays at {count:,}" for name, count in self.others.items())
+        stay = ", ".join(f"class {name} keeps {count:,}" for name, count in self.others.items())
         return [
             f"{'; '.join(filter(None, [grows, stay]))}. The target applies to the class with the "
             f"lowest {figure}."
@@ -110,7 +110,7 @@ def select_varied_classes(scenario: Scenario, name: str | None, plan: str) -> Va
             f'{plan} needs traffic of kind "on-off"; the scenario\'s is "{people[0].traffic.kind}"'
         )
     if name is not None and not scenario.classes:
-        raise DomainError("--class: the scenario has no classes; leave it out")
+        raise DomainError("--class: the scenario has no classes; omit the option")
     if name is not None and name not in counts:
         known = " or ".join(f'"{each}"' for each in counts)
         raise DomainError(f'--class: no class "{name}" with on/off sources; write {known}')

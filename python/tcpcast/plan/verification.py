@@ -141,7 +141,7 @@ class PlanSimulations:
         (result,) = answer(self.scenario.with_changes(changes), [self.engine], self.options)
         if result.not_applicable is not None:
             raise NotApplicable(
-                f"the plan cannot be simulated, {self.engine} does not apply: "
+                f"the plan cannot be simulated, because engine {self.engine} does not apply: "
                 f"{result.not_applicable}"
             )
         return result
@@ -201,8 +201,8 @@ def verify_by_simulation(
     wanted = runs.scenario.run.transfers
     if wanted is not None and wanted > runs.transfers:
         plan.notes.append(
-            f"Simulated: {runs.transfers:,} transfers each, fewer than the {wanted:,} of "
-            f"run.transfers; --set run.transfers={wanted} simulates all."
+            f"Each simulation has {runs.transfers:,} transfers, fewer than run.transfers "
+            f"({wanted:,}); to simulate all, add --set run.transfers={wanted}."
         )
 
 
@@ -229,7 +229,7 @@ def _set_simulated_answer(plan: Plan, runs: PlanSimulations, result: SearchResul
     plan.simulated_low, plan.simulated_high = result.low, result.high
     if result.undecided:
         plan.simulated_undecided = True
-        plan.warnings.insert(0, "by simulation undecided: " + undecided_reason(runs, result))
+        plan.warnings.insert(0, "the simulation is undecided: " + undecided_reason(runs, result))
         return
     plan.answer_by_simulation(result, runs.question.metric)
     plan.notes += note_excess_scatter(result)
@@ -243,8 +243,8 @@ def note_excess_scatter(result: SearchResult) -> list[str]:
         return []
     return [
         f"The {result.fitted} runs near the answer vary {result.excess:.2g} times as much as "
-        "their 95 % intervals suggest, so single rows may exclude the target. The range of the "
-        "answer is computed from this variation instead."
+        "their 95 % intervals suggest, so the intervals of single rows may exclude the "
+        "target. The range of the answer is therefore computed from this variation."
     ]
 
 

@@ -52,7 +52,10 @@ class Answers(list[Answer]):
         for answer in self:
             if answer.engine == key:
                 return answer
-        raise UnknownEngine(f"no answer by '{key}'; available: {', '.join(a.engine for a in self)}")
+        raise UnknownEngine(
+            f"there is no answer by '{key}'; there are answers by "
+            f"{', '.join(a.engine for a in self)}"
+        )
 
     def __repr__(self) -> str:
         return f"<Answers to {self.scenario.name}: {', '.join(a.engine for a in self)}>"

@@ -171,7 +171,7 @@ def _interval_bands(
     colour = {"color": OBSERVED[0]}
     lone = isolated_mask(p50)
     series: list[Drawable] = []
-    names = "median to 95 % of transfers", "95 to 99 % of transfers"
+    names = "median to 95th percentile", "95th to 99th percentile"
     for low, high, alpha, label in ((p50, p95, 0.3, names[0]), (p95, p99, 0.13, names[1])):
         style: Style = colour | {"alpha": alpha}
         series.append(Band(at_sizes, low, high, label, style))

@@ -86,7 +86,9 @@ class Figures(list["Figure"]):
         if not isinstance(key, str):
             return super().__getitem__(key)
         if key not in self.names:
-            raise KeyError(f"no figure '{key}'; available: {', '.join(self.names) or 'none'}")
+            raise KeyError(
+                f"there is no figure '{key}'; the figures are {', '.join(self.names) or 'none'}"
+            )
         return self[self.names.index(key)]
 
     def __repr__(self) -> str:
@@ -313,7 +315,7 @@ def _queue_chart(answers: Sequence[Answer], scenario: Scenario) -> Chart:
     right = min(right, 1.25 * buffer_pkts)
     if buffer_pkts <= right:
         curves.append(ReferenceLine(buffer_pkts, "buffer", axis="x"))
-    x = Axis("packets in the queue, with the one in transmission", 0, right)
+    x = Axis("packets in the queue, including the packet in transmission", 0, right)
     y = Axis("share of time with a longer queue", floor, 1, log=True, ticks=percent_tick)
     return scenario_chart(
         scenario, _queue_title(answer_of_message(answers), scenario), x, y, curves

@@ -102,7 +102,10 @@ def _overall_clause(compared: ComparedAnswers, groups: Sequence[Population]) -> 
         first, last = (_value_with_interval(row, compared.sizes) for row in ends)
         if not first or not last:
             return ""
-        return f"a transfer of {ends[0].subject} takes {first}, one of {ends[1].subject} {last}"
+        return (
+            f"a transfer of {ends[0].subject} takes {first}, and a transfer of "
+            f"{ends[1].subject} takes {last}"
+        )
     row = _find_row(compared.overall, MAIN_METRICS.get(kind, ""))
     stated = _value_with_interval(row, compared.overall)
     return stated and _clause_template(kind, sum(group.count for group in groups)).format(stated)
@@ -188,7 +191,7 @@ def _class_clauses(compared: ComparedAnswers, groups: Sequence[Population]) -> s
     if len(stated) > MAX_VERDICT_CLASSES:
         stated = [stated[0], stated[-1]]
     separate = len(stated) > 1 and differ_beyond_intervals(stated[0][2], stated[-1][2])
-    unclear = "" if separate or len(stated) < 2 else ", no significant difference"
+    unclear = "" if separate or len(stated) < 2 else "; the difference is not significant"
     return "; ".join(clause for _, clause, *_ in stated) + unclear
 
 

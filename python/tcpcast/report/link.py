@@ -17,7 +17,8 @@ def link_lines(outcome: LinkOutcome) -> list[str]:
     if outcome.pauses:
         lines.append(
             f"the link's clock was paused {outcome.pauses} times while this machine was busy, "
-            f"{_duration(outcome.away_ns)} in total, {_duration(outcome.longest_pause_ns)} at most"
+            f"{_duration(outcome.away_ns)} in total, at most "
+            f"{_duration(outcome.longest_pause_ns)} at a time"
         )
     return lines
 
@@ -41,7 +42,7 @@ def _direction_lines(name: str, counts: DirectionCounts, seconds: float) -> list
     return [
         f"{name}: {', '.join(numbers)}; {_rate_text(rate)}",
         f"  queueing delay {wait} on average, {high_wait} at the 95th percentile; "
-        f"late by {late} at the median, {high_late} at the 99th percentile",
+        f"packets late by {late} at the median, {high_late} at the 99th percentile",
     ]
 
 

@@ -41,13 +41,13 @@ _UNITS = {"_bps": "bit/s", "_s": "s", "_pkts": "packet", "_bytes": "B"}
 _RATIOS = ("loss_ratio", "utilisation", "timeout_ratio", "load", "share_above")
 _BOUNDS = {"low", "high"}
 _HEADINGS = {
-    "model": "The model at its answer",
-    "rules": "Rules side by side",
+    "model": "The model near its answer",
+    "rules": "Buffers by different rules",
     "streams": "Rates by the number of flows",
     "tolerated": "Maximum loss by model",
     "curve": "File goodput by the number of sources",
     "ways": "Effect of a single change",
-    "simulated": "Simulated",
+    "simulated": "Simulated values",
     "grid": "Buffer rule by file size and RTT",
 }
 _ORDER = list(_HEADINGS)

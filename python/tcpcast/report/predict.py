@@ -339,7 +339,8 @@ def _refusal_parts(prediction: Prediction) -> list[Paragraph]:
         reason = no_loss if lossless and needs_loss else refusal_by_option(answer)
         by_reason.setdefault(reason, []).append(answer.engine)
     lines = [
-        f"{', '.join(engines)}: does not apply: {reason}" for reason, engines in by_reason.items()
+        f"{', '.join(engines)} {'does' if len(engines) == 1 else 'do'} not apply: {reason}"
+        for reason, engines in by_reason.items()
     ]
     return [Paragraph(text, "aside", " - ") for text in lines]
 

@@ -348,7 +348,7 @@ def _goodput_time_sentence(prediction: Prediction) -> str:
     text = time_for_amount_text(
         prediction.scenario, prediction.amount_bytes, prediction.goodput_bps
     )
-    reason = " It has too many packets for a simulation of the whole transfer."
+    reason = " The transfer has too many packets to simulate it completely."
     return text + reason if text and prediction.too_long else text
 
 

@@ -79,7 +79,7 @@ def buffer_advice(prediction: Prediction) -> str:
     metric = time if prediction.simulated_transfer else rate
     others = {b: a for b, a in prediction.other_buffers.items() if metric in a.metrics}
     if not others or any(answer.incomplete_reason for answer in others.values()):
-        return f"{assumed}; a smaller one may give a lower rate: try {TRY_BUFFER}."
+        return f"{assumed}; a smaller buffer may give a lower rate: try {TRY_BUFFER}."
     values = [
         amount_text(float(f"{a[metric]:.3g}"), unit_of(metric))
         for a in (*others.values(), *simulated)
@@ -128,7 +128,7 @@ def _cause_of_difference(prediction: Prediction, formula: Answer, simulation: An
     seen = simulation.metrics["send_rate_pps"]
     low, high = seen.low, seen.high
     if low is not None and high is not None and low <= formula["send_rate_pps"] <= high:
-        return "within the 95 % interval of the simulation"
+        return "this difference is within the 95 % interval of the simulation"
     from tcpcast.statistics import MIN_EVENTS  # noqa: PLC0415 - imports scipy, slow
 
     losses = _count_loss_indications(simulation)

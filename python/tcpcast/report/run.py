@@ -142,7 +142,9 @@ def remarks(
                 reason = "this machine was too busy for"
             elif "convergence" in answer.tables:
                 reason = "failed convergence tests in"
-            yield _note_paragraph(f"{reason} {answer.engine}: shown but not compared", UNTRUSTED)
+            yield _note_paragraph(
+                f"{reason} {answer.engine}: its values are shown but not compared", UNTRUSTED
+            )
         yield from (_warning_paragraph(f"{answer.engine}: {text}", UNTRUSTED) for text in outside)
     first, rest = select_warnings(compared, scenario, every=every)
     yield from first

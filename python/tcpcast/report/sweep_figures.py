@@ -138,8 +138,9 @@ def check_sweep_figures(
     if len(groups) > MAX_KEYS or any(len(group) > 1 for group in groups):
         keys = ", ".join(key for group in groups for key in group)
         raise TcpcastError(
-            f"--plot supports one or two keys that vary in all combinations, not {keys} (zip and "
-            "latin are not supported); fix the other keys with --set, or plot the output of --out"
+            f"--plot supports one or two keys that vary in all combinations, not {keys} (zip "
+            "and latin are not supported); fix the other keys with --set, or write the "
+            "values with --out and plot them with another program"
         )
     figure_class()
     output.check_folder(folder)

@@ -152,10 +152,13 @@ def _control_text(row: Row) -> str:
     """Return the probable congestion control and the matching model."""
     control, factor = row["looks_like"], row["window_reduction"]
     if control == BBR:
-        return "behaves like BBR (losses do not reduce the data in flight); model bbr_bound"
+        return (
+            "behaves like BBR (losses do not reduce the data in flight); matching model: bbr_bound"
+        )
     name, model = ("CUBIC", "cubic") if control == CUBIC else ("Reno", "pftk")
     return (
-        f"behaves like {name} (a loss reduces the window to {number_text(factor)}); model {model}"
+        f"behaves like {name} (a loss reduces the window to {number_text(factor)} of its "
+        f"size); matching model: {model}"
     )
 
 

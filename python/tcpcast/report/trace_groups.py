@@ -100,8 +100,8 @@ def _note_paragraphs(shown: Table) -> list[Paragraph]:
     if (shown["waiting_share"] > FEW_IN_TIMEOUT).any():
         notes.append(
             Paragraph(
-                "algorithm 1 underestimates groups marked above 25 % of flows in RTO, because it "
-                "assumes that few flows are in RTO",
+                "algorithm 1 underestimates the rate of the marked groups: more than 25 % of "
+                "their flows are in RTO, but it assumes that few flows are",
                 "warning",
                 "check: ",
             )

@@ -35,7 +35,8 @@ class Codel(Table):
     interval: PositiveDuration = Field(
         default=0.1,
         examples=["100ms"],
-        description="time above target before the first drop; about the longest RTT",
+        description="time for which the delay exceeds target before the first drop; about "
+        "the longest RTT",
     )
     ecn: StrictBool = Field(default=True, examples=[False], description=MARKS)
     ce_threshold: PositiveDuration | None = Field(
@@ -55,7 +56,7 @@ class FqCodel(Codel):
 
     kind: Literal["fq_codel"] = Field(description="name of the discipline")  # type: ignore[assignment]
     quantum: Bytes = Field(
-        default=1514, examples=["300B"], description="bytes per flow and round (quantum)"
+        default=1514, examples=["300B"], description="bytes that a flow may send per round"
     )
     flows: Annotated[int, *integer_annotation(1, MAX_FLOWS)] = Field(
         default=1024,
@@ -66,7 +67,9 @@ class FqCodel(Codel):
     @model_validator(mode="after")
     def _check(self) -> Self:
         if not 0 < self.quantum <= MAX_QUANTUM:
-            raise make_validation_error([make_error_at('out of range; write "1514B"', "quantum")])
+            raise make_validation_error(
+                [make_error_at('must be above 0 and at most 1 GB; write "1514B"', "quantum")]
+            )
         return self
 
 
@@ -98,12 +101,12 @@ class Pie(Table):
     alpha: Gain = Field(
         default=0.125,
         examples=[0.125],
-        description="change of probability per second of delay above target",
+        description="increase of the drop probability per second of delay above target",
     )
     beta: Gain = Field(
         default=1.25,
         examples=[1.25],
-        description="change of probability per second of growth in delay",
+        description="increase of the drop probability per second by which the delay grows",
     )
     ecn: StrictBool = Field(
         default=True,

@@ -28,7 +28,7 @@ def _read_capture_name(value: object, info: ValidationInfo) -> str:
     except OSError as error:
         raise UnitError(f"{path} cannot be read ({error}); {needs}") from None
     if not is_file:
-        raise UnitError(f"there is no file {path}; {needs}")
+        raise UnitError(f"the file {path} does not exist; {needs}")
     return str(path)
 
 

@@ -65,8 +65,8 @@ def parse_assignments(assignments: Iterable[str]) -> dict[str, Any]:
         key, equals, text = assignment.partition("=")
         if not equals or not key.strip():
             raise ScenarioError(
-                f"{show(assignment)} changes nothing; write dotted.key=value, "
-                "such as network.bottleneck.buffer=300pkt"
+                f"{show(assignment)} is not an assignment; write KEY=VALUE, such as "
+                "network.bottleneck.buffer=300pkt"
             )
         changes[key.strip()] = _parse_toml_value(text.strip())
     return changes
@@ -139,7 +139,7 @@ def _copy_table_at(tables: dict[str, Any], path: tuple[str, ...], dotted: str) -
         below = table[key] if isinstance(table, list) else table.get(key, {})
         if not isinstance(below, dict | list):
             here = ".".join(path[: depth + 1])
-            message = f"{here} is {show(below)} and not a table; set {here} instead"
+            message = f"{here} is {show(below)}, not a table; set {here} itself"
             raise ScenarioError(InputError(dotted, message))
         table[key] = copy.copy(below)
         table = table[key]

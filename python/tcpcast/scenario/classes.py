@@ -67,12 +67,12 @@ class UserClass(Table):
     start: Duration | None = Field(
         default=None,
         examples=["10s"],
-        description="start of its bulk flows, spread over one RTT; default 0 s",
+        description="start time of the class's bulk flows, spread over one RTT; default 0 s",
     )
     stop: PositiveDuration | None = Field(
         default=None,
         examples=["70s"],
-        description="end of its bulk flows; default never",
+        description="end time of the class's bulk flows; default never",
     )
     ingress: Link = Field(examples=[{"rate": "100mbit"}], description="merged with network.ingress")
     egress: Link = Field(examples=[{"rate": "2mbit"}], description="merged with network.egress")
@@ -185,7 +185,7 @@ def merge_classes(data: Mapping[str, Any], context: ValidationContext) -> dict[s
     laid = dict(data)
     entries = laid.get("class")
     if isinstance(entries, list) and len(entries) > MAX_CLASSES:
-        message = f"has {len(entries)} entries; write at most {MAX_CLASSES}"
+        message = f"has {len(entries)} classes; write at most {MAX_CLASSES} classes"
         raise make_validation_error([make_error_at(message, "class")])
     if isinstance(entries, list):
         laid["class"] = [_merge_class(e, laid) if _is_table(e) else e for e in entries]
@@ -324,17 +324,21 @@ def _find_start_stop_errors(user_class: UserClass) -> list[Any]:
     given = [key for key, value in typed.items() if value is not None]
     traffic = user_class.traffic
     if given and not isinstance(traffic, Bulk):
-        message = 'is for traffic.kind = "bulk"; leave it out'
+        message = 'is only for traffic.kind = "bulk"; leave it out'
         return [make_error_at(message, key) for key in given]
     if "start" in given and isinstance(traffic, Bulk) and traffic.start is not None:
         return [
-            make_error_at("traffic.start also sets the start times; write one of the two", "start")
+            make_error_at(
+                "traffic.start also sets the start times; write only one of the two keys", "start"
+            )
         ]
     if "stop" in given and user_class.stop is not None:
         start = user_class.start or 0.0
         if user_class.stop <= start:
             written = units.format_duration(start)
-            return [make_error_at(f"is not after the start, {written}; write more", "stop")]
+            return [
+                make_error_at(f"must be after the start, {written}; write a later time", "stop")
+            ]
     return []
 
 
@@ -342,7 +346,10 @@ def _find_sender_count_errors(user_class: UserClass) -> list[Any]:
     errors = []
     traffic = user_class.traffic
     if isinstance(traffic, CapturedFlows):
-        message = "a capture has no classes; write it at the top level, without classes"
+        message = (
+            'a capture has no classes; write traffic of kind "capture" at the top '
+            "level, without classes"
+        )
         return [make_error_at(message, "traffic", "kind")]
     key = COUNT_KEYS.get(traffic.kind, "traffic.arrivals")
     for name in COUNT_KEYS.values():
@@ -357,12 +364,16 @@ def _find_sender_count_errors(user_class: UserClass) -> list[Any]:
         if traffic.isolated:
             message = (
                 "isolated transfers cannot share the path with a class; write arrivals = { "
-                'distribution = "poisson", rate = "20/s" }, kind = "on-off" for files in sequence, '
-                "or a scenario for each class"
+                'distribution = "poisson", rate = "20/s" }, or kind = "on-off" for files in '
+                "sequence, or one scenario per class"
             )
             errors.append(make_error_at(message, "traffic", "arrivals"))
     elif traffic.declared is not None:
-        errors.append(make_error_at("given here and in the class's traffic; write it once", key))
+        errors.append(
+            make_error_at(
+                "is also given in the traffic table of the class; write this key once", key
+            )
+        )
     return errors
 
 

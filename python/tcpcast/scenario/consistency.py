@@ -32,7 +32,7 @@ def find_errors_in_classes(scenario: Scenario) -> list[InitErrorDetails]:
         if entry.name in seen:
             below.append(
                 make_error_at(
-                    f'"{entry.name}" is the name of another class; write a new one', "name"
+                    f'"{entry.name}" is the name of another class; write another name', "name"
                 )
             )
         seen.add(entry.name)
@@ -71,9 +71,12 @@ def find_cross_table_errors(scenario: Scenario) -> list[InitErrorDetails]:
     for index, flow in enumerate(scenario.probes.flows):
         if flow >= scenario.senders:
             last = scenario.senders - 1
-            message = f"there is no flow {flow}; write from 0 to {last}"
+            message = f"there is no flow {flow}; write a number from 0 to {last}"
             if last < 0:
-                message = f"there is no flow {flow}: each transfer is a new flow; leave it out"
+                message = (
+                    f"flow {flow} cannot be traced, because each transfer is a new "
+                    "flow; leave this number out"
+                )
             errors.append(make_error_at(message, "probes", "flows", index))
     errors += _find_report_at_errors(scenario)
     errors += _find_mixed_stack_errors(groups)
@@ -84,7 +87,8 @@ def find_cross_table_errors(scenario: Scenario) -> list[InitErrorDetails]:
     if scenario.probes.pcap and instant is not None:
         message = (
             f"{instant.stack} acknowledges every single packet and retransmits nothing, so a "
-            'capture would show no TCP; leave it out, or write stack = "rfc-newreno"'
+            "capture would not show TCP; leave probes.pcap out, or write stack = "
+            '"rfc-newreno"'
         )
         errors.append(make_error_at(message, "probes", "pcap"))
     return errors
@@ -96,7 +100,9 @@ def _find_late_class_starts(scenario: Scenario) -> Iterator[InitErrorDetails]:
     for index, group in enumerate(scenario.classes):
         if group.start is not None and group.start >= end:
             longer = units.format_duration(math.ceil(group.start) + 60)
-            message = f'is after the end of the run; write less, or run.duration = "{longer}"'
+            message = (
+                f'is after the end of the run; write an earlier time, or run.duration = "{longer}"'
+            )
             yield make_error_at(message, "class", index, "start")
 
 
@@ -170,8 +176,8 @@ def _find_return_path_errors(scenario: Scenario) -> Iterator[InitErrorDetails]:
     for key in values if instant is not None else ():
         if values[key] is not None:
             message = (
-                f"{instant} needs every ack, because it has no retransmission timer; leave it out, "
-                'or write tcp.stack = "rfc-newreno"'
+                f"{instant} needs every ack, because this stack has no retransmission timer; "
+                'leave the key out, or write tcp.stack = "rfc-newreno"'
             )
             yield make_error_at(message, "network", key)
 
@@ -186,7 +192,10 @@ def _find_payload_errors(scenario: Scenario) -> list[InitErrorDetails]:
         if packet <= headers:
             is_own = scenario.classes and scenario.classes[index].packet is not None
             key = ("class", index, "packet") if is_own else ("network", "packet")
-            text = f"{packet} B have no room for {headers} B of headers; write more"
+            text = (
+                f"{packet} B are too few for {headers} B of headers and some payload; "
+                "write a larger packet"
+            )
             errors[key] = make_error_at(text, *key)
     return list(errors.values())
 
@@ -216,8 +225,9 @@ def warn_about_idle_red(scenario: Scenario) -> list[str]:
     if red is None or waiting > red.min_threshold_pkts:
         return []
     return [
-        f"RED drops nothing early: at most {waiting:,.0f} packets can queue, and min_threshold is "
-        f"{red.min_threshold_pkts:.4g} packets; write a larger buffer or a lower threshold"
+        f"RED drops nothing early: at most {waiting:,.0f} packets can queue, fewer than "
+        f"min_threshold ({red.min_threshold_pkts:.4g} packets); write a larger buffer or a "
+        "lower threshold"
     ]
 
 
@@ -242,9 +252,9 @@ def warn_about_phase_effects(scenario: Scenario) -> list[str]:
     ):
         return []
     return [
-        f"hosts of {', '.join(group.name for group in exact)} send without random "
-        "delay, so small changes of the RTT decide which flow loses packets at a drop-tail queue "
-        '(phase effect); write tcp.host_noise = "0.1ms", as real hosts have'
+        f"hosts of {', '.join(group.name for group in exact)} send without random delay, so "
+        "small changes of the RTT decide which flow loses packets at a drop-tail queue "
+        '(phase effect); write tcp.host_noise = "0.1ms", a typical value of real hosts'
     ]
 
 
@@ -275,10 +285,10 @@ def warn_about_population(scenario: Scenario, group: Population) -> list[str]:
         )
     if tcp.host_noise > LARGE_NOISE * group.rtt_s:
         texts.append(
-            f"the hosts' mean processing delay (tcp.host_noise) is "
-            f"{units.format_duration(tcp.host_noise)}, the round-trip time is "
-            f"{units.format_duration(group.rtt_s)}: the answer depends on the hosts; write the "
-            'delay of your hosts, or "0s"'
+            "the hosts' mean processing delay (tcp.host_noise) is "
+            f"{units.format_duration(tcp.host_noise)}, compared with a round-trip time of "
+            f"{units.format_duration(group.rtt_s)}, so the answer depends on the hosts; write "
+            'the delay of your hosts, or "0s"'
         )
     if tcp.initial_rto < group.rtt_s:
         texts.append(
@@ -286,5 +296,8 @@ def warn_about_population(scenario: Scenario, group: Population) -> list[str]:
             f"{units.digits(group.rtt_s * 1e3)} ms: every connection starts with a spurious timeout"
         )
     if tcp.initial_window > tcp.receiver_window:
-        texts.append("tcp.initial_window is above tcp.receiver_window, which is then the limit")
+        texts.append(
+            "tcp.initial_window is above tcp.receiver_window, which therefore "
+            "limits the initial window"
+        )
     return texts

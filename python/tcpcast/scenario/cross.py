@@ -77,7 +77,7 @@ def _read_rate_amount(value: object) -> RateAmount:
     if not amount.value > 0:
         raise UnitError(f'{units.show(value)} must be above 0; write "80%" or "8mbit"')
     if math.isinf(amount.value) or (amount.is_share and amount.value > MAX_SHARE):
-        raise UnitError(f'{units.show(value)} is too much; write "80%" or "8mbit"')
+        raise UnitError(f'{units.show(value)} is too large; write "80%" or "8mbit"')
     return amount
 
 
@@ -167,7 +167,7 @@ class _MeanRateCross(Cross):
     """A stream with a given mean rate."""
 
     mean: AmountOfRate = Field(
-        examples=["80%"], description=("mean rate, or share of the hop's rate")
+        examples=["80%"], description=("mean rate, or a share of the hop's rate")
     )
 
     def mean_bps(self, hop_bps: float) -> float:
@@ -213,13 +213,15 @@ class FgnCross(_MeanRateCross):
     model: Literal["fgn"]
     sd: AmountOfRate = Field(
         examples=["40%"],
-        description="standard deviation of the rate in bins, or share of the hop's rate",
+        description="standard deviation of the rate over bins, or a share of the hop's rate",
     )
     hurst: Hurst = Field(
         examples=[0.7], description=("Hurst parameter; above 0.5 for long-range dependence")
     )
     bin: PositiveDuration | None = Field(
-        default=_USUAL_BIN_S, examples=["10ms"], description="interval of constant rate"
+        default=_USUAL_BIN_S,
+        examples=["10ms"],
+        description="length of an interval of constant rate",
     )
 
     @property
@@ -249,9 +251,11 @@ class ParetoCross(_MeanRateCross):
     sources: Annotated[int, *integer_annotation(1, MAX_CROSS_SOURCES)] = Field(
         examples=[50], description="number of on/off sources"
     )
-    on: PositiveDuration = Field(examples=["100ms"], description="mean time on")
-    off: PositiveDuration = Field(examples=["200ms"], description="mean time off")
-    alpha: PlainNumber = Field(default=1.5, examples=[1.5], description="exponent of both tails")
+    on: PositiveDuration = Field(examples=["100ms"], description="mean ON time")
+    off: PositiveDuration = Field(examples=["200ms"], description="mean OFF time")
+    alpha: PlainNumber = Field(
+        default=1.5, examples=[1.5], description="tail exponent of ON and OFF times"
+    )
 
     @model_validator(mode="after")
     def _check(self) -> Self:
@@ -268,7 +272,7 @@ def _number_validator(what: str, maximum: float) -> BeforeValidator:
             or not isinstance(value, int | float)
             or not 0 <= value <= maximum
         ):
-            needs = f"write a number, 0 to {maximum:g}"
+            needs = f"write a number from 0 to {maximum:g}"
             raise UnitError(f"{units.show(value)} is not a {what}; {needs}")
         return float(value)
 
@@ -277,7 +281,7 @@ def _number_validator(what: str, maximum: float) -> BeforeValidator:
 
 Seconds = Annotated[
     float,
-    _number_validator("time", 1e6),
+    _number_validator("time in seconds", 1e6),
     WithJsonSchema({"type": "number", "minimum": 0, "maximum": 1e6}),
 ]
 CrossBytes = Annotated[
@@ -296,8 +300,8 @@ class TraceCross(Cross):
 
     elsewhere: ClassVar[Mapping[str, str]] = {
         **_find_keys_of_other_models("trace"),
-        "mean": "the file has the times; leave it out",
-        "sd": "the file has the bytes; leave it out",
+        "mean": "the file contains the times; leave this key out",
+        "sd": "the file contains the bytes; leave this key out",
     }
 
     model: Literal["trace"]
@@ -328,7 +332,7 @@ class TraceCross(Cross):
         if "file" in data:
             if "times" in data or "bytes" in data:
                 raise make_validation_error(
-                    [make_error_at("both file and times are given; write one", "file")]
+                    [make_error_at("both file and times are given; write only one of them", "file")]
                 )
             folder = get_validation_context(info).folder
             try:
@@ -345,16 +349,20 @@ class TraceCross(Cross):
     def _check(self) -> Self:
         if len(self.sizes) != len(self.times):
             counts = f"{len(self.sizes)} sizes for {len(self.times)} times"
-            raise make_validation_error([make_error_at(f"{counts}; write one for each", "bytes")])
+            raise make_validation_error(
+                [make_error_at(f"{counts}; write one size per time", "bytes")]
+            )
         if any(later < time for time, later in zip(self.times, self.times[1:], strict=False)):
-            message = "are not in ascending order; write them in order"
+            message = "the times are not in ascending order; sort the rows by time"
             raise make_validation_error([make_error_at(message, "times")])
         if not sum(self.sizes) > 0:
             raise make_validation_error(
-                [make_error_at("all are 0; write at least one above 0", "bytes")]
+                [make_error_at("all sizes are 0; write at least one size above 0", "bytes")]
             )
         if self.period is None and not self.times[-1] > self.times[0]:
-            message = 'missing, and cannot be derived from equal times; write period = "60s"'
+            message = (
+                'missing, and cannot be derived, because all times are equal; write period = "60s"'
+            )
             raise make_validation_error([make_error_at(message, "period")])
         if self.period is not None and self.period <= self.times[-1]:
             last = units.format_duration(self.times[-1])

@@ -84,7 +84,7 @@ def find_cross_traffic_errors(scenario: Scenario) -> list[InitErrorDetails]:
         for key, message in _find_stream_errors(scenario, stream):
             errors.append(make_error_at(message, "cross", index, *([key] if key else [])))
         if stream.name in names:
-            message = f'"{stream.name}" is the name of another stream; write a new one'
+            message = f'"{stream.name}" is the name of another stream; write another name'
             errors.append(make_error_at(message, "cross", index, "name"))
         names |= {stream.name} if stream.name else set()
     return errors or [*_find_unshared_hop_errors(scenario), *_find_unbounded_queue_errors(scenario)]
@@ -105,9 +105,12 @@ def _find_stream_errors(scenario: Scenario, stream: Cross) -> Iterator[tuple[str
         return
     if math.isinf(place.link.rate):
         key = _get_hop_key(scenario.network, place)
-        yield stream.share_key or "", f"cross traffic needs a queue; write {key}.rate"
+        yield (
+            stream.share_key or "",
+            (f'cross traffic needs a hop with a rate; write {key}.rate = "10mbit"'),
+        )
     if place.shared and stream.has_bin and not stream.is_noise:
-        yield "bin", "is only for hops with shared = false, and this hop is shared; leave it out"
+        yield "bin", ("is only for hops with shared = false, but this hop is shared; leave it out")
     if not math.isinf(place.link.rate):
         yield from _find_run_cost_errors(stream, place, scenario.network.packet_bytes)
 
@@ -138,7 +141,8 @@ def _find_run_cost_errors(
         shorter = units.format_duration(float(f"{MAX_BIN_PKTS / pps:.2g}"))
         yield (
             "bin",
-            f"contains {pps * stream.bin_s:,.0f} packets; write a shorter bin, about {shorter}",
+            f"a bin contains {pps * stream.bin_s:,.0f} packets, which is too many; write a "
+            f"shorter bin, about {shorter}",
         )
     elif isinstance(stream, FgnCross):
         bins = 1 / (pps * stream.bin_s)
@@ -147,8 +151,8 @@ def _find_run_cost_errors(
             longer = units.format_duration(bin_s)
             yield (
                 "bin",
-                f"is so short that {units.digits(bins, 3)} bins contain one packet on average; "
-                f"write {longer}",
+                f"is so short that there is only one packet per {units.digits(bins, 3)} bins "
+                f"on average; write {longer}",
             )
     elif isinstance(stream, ParetoCross):
         yield from _find_short_period_errors(stream, pps)
@@ -157,7 +161,8 @@ def _find_run_cost_errors(
         if entries > MAX_DRAWS_PER_PKT:
             yield (
                 "bytes",
-                f"only one packet per {units.digits(entries, 3)} entries; write more bytes",
+                f"the recording contains only one packet per {units.digits(entries, 3)} "
+                "entries; write larger sizes",
             )
 
 
@@ -187,8 +192,9 @@ def _find_unshared_hop_errors(scenario: Scenario) -> list[InitErrorDetails]:
         for index in streams:
             if scenario.cross[index].bin_s != first:
                 message = (
-                    f'another stream at "{place.name}" has bins of {units.format_duration(first)}; '
-                    "write the same"
+                    f'another stream at "{place.name}" has bins of '
+                    f"{units.format_duration(first)}; write the same bin for all streams at "
+                    "this hop"
                 )
                 errors.append(make_error_at(message, "cross", index, "bin"))
     return errors
@@ -268,8 +274,9 @@ def _warn_about_negative_rates(scenario: Scenario, index: int) -> Iterator[str]:
     below, kept = stream.cut(place.link.rate)
     if kept > MAX_MEAN_RATIO:
         yield (
-            f"cross.{stream.name or index} has {units.digits(kept, 3)} times the specified mean: "
-            f"{100 * below:.3g} % of its rates are below 0 and cut; write a smaller sd"
+            f"cross.{stream.name or index} has {units.digits(kept, 3)} times the specified "
+            f"mean rate, because {100 * below:.3g} % of the drawn rates are below 0 and set "
+            "to 0; write a smaller sd"
         )
 
 

@@ -52,12 +52,16 @@ def _read_times_and_bytes(rows: Iterable[list[str]], name: str) -> tuple[list[fl
         if not times and [cell.lower() for cell in cells] == _COLUMNS:
             continue
         if len(cells) != len(_COLUMNS):
-            raise UnitError(f"{name}, line {number}: {len(cells)} columns; write time_s,bytes")
+            raise UnitError(
+                f"{name}, line {number}: {len(cells)} columns; write two columns, time_s,bytes"
+            )
         time, size = (_read_number_cell(cell, name, number) for cell in cells)
         times.append(time)
         sizes.append(size)
         if len(times) > MAX_ROWS:
-            raise UnitError(f"{name} has more than {MAX_ROWS} rows; write the bytes of each 10 ms")
+            raise UnitError(
+                f"{name} has more than {MAX_ROWS} rows; add up the bytes of each interval of 10 ms"
+            )
     if not times:
         raise UnitError(
             f"{name} contains no rows; write the header line time_s,bytes and rows of numbers"

@@ -56,6 +56,6 @@ def read_csv(
         with path.open(newline="", encoding="utf-8-sig") as stream:
             return read_rows(csv.reader(stream), name)
     except FileNotFoundError:
-        raise UnitError(f"there is no file {path}; {needs}") from None
+        raise UnitError(f"the file {path} does not exist; {needs}") from None
     except (OSError, UnicodeDecodeError, csv.Error) as error:
         raise UnitError(f"{path} cannot be read as CSV ({error}); {needs}") from None

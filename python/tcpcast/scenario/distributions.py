@@ -67,8 +67,8 @@ def reject_single_time(value: object) -> object:
     table = make_constant_table(value, units.parse_duration)
     if table is not None:
         raise ValueError(
-            f"{units.show(value)} is one time; write {write_value(table)} for all flows, or a list "
-            "with a time for each"
+            f"{units.show(value)} is one time; write {write_value(table)} for all flows, or a "
+            "list with one time per flow"
         )
     return value
 
@@ -238,8 +238,8 @@ class ExponentialPareto(Distribution[Quantity]):
         if self.k <= self.minimum:
             least = self.minimum * (1 + self.tail / (self.alpha - 1))
             raise _make_key_error(
-                f"{self._format(self.mean)} leaves no room for the exponential body; "
-                f"write a mean above {self._format(least)}",
+                f"{self._format(self.mean)} is too small for the exponential body of the "
+                f"distribution; write a mean above {self._format(least)}",
                 "mean",
             )
         return self
@@ -295,7 +295,7 @@ class TwoExponentials(Distribution[Quantity]):
     mean: Quantity
     minimum: Quantity
     c: PlainNumber = Field(
-        examples=[7], description="(mean - minimum) / (k - minimum): larger for a longer tail"
+        examples=[7], description="(mean - minimum) / (k - minimum); a larger c gives a longer tail"
     )
     tail: Ratio = Field(
         default=0.1, examples=["10%"], description="share of all values in the tail"
@@ -308,8 +308,8 @@ class TwoExponentials(Distribution[Quantity]):
         if self.theta2 <= 0:
             least = (1 - self.tail) / math.log(1 / self.tail)
             raise _make_key_error(
-                f"{self.c:g} leaves the tail a mean below k (theta2 = {self.theta2:.4g}); write "
-                f"a c above {least:.4g}",
+                f"{self.c:g} gives the tail a mean below k (theta2 = {self.theta2:.4g}); "
+                f"write a c above {least:.4g}",
                 "c",
             )
         return self
@@ -412,7 +412,7 @@ class Pareto(Distribution[Quantity]):
     def _check(self) -> Self:
         _check_alpha(self.alpha)
         if (self.mean is None) == (self.minimum is None):
-            either = "write either mean or minimum, with alpha"
+            either = "write alpha and either mean or minimum"
             if self.mean is None:
                 raise make_validation_error([make_missing_key_error(f"missing; {either}", "mean")])
             raise _make_key_error(f"both mean and minimum are given; {either}", "mean")

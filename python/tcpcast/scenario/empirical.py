@@ -60,7 +60,11 @@ class Empirical(Distribution[Quantity]):
         if "file" in data:
             if "values" in data or "weights" in data:
                 raise make_validation_error(
-                    [make_error_at("both file and values are given; write one", "file")]
+                    [
+                        make_error_at(
+                            "both file and values are given; write only one of them", "file"
+                        )
+                    ]
                 )
             try:
                 values, data["weights"] = read_empirical(
@@ -87,7 +91,7 @@ class Empirical(Distribution[Quantity]):
             )
         if not sum(self.weights) > 0:
             raise make_validation_error(
-                [make_error_at("all are 0; write at least one above 0", "weights")]
+                [make_error_at("all weights are 0; write at least one weight above 0", "weights")]
             )
         if not self.mean_value() > 0:
             raise make_validation_error(
@@ -161,7 +165,8 @@ def _read_values_and_weights(
                 continue
         if len(cells) != columns or columns > 2:
             raise UnitError(
-                f"{name}, line {number}: {len(cells)} columns; write value, or value,weight"
+                f"{name}, line {number}: {len(cells)} columns; write one column, value, or "
+                "two columns, value,weight"
             )
         numbers = [_read_number_cell(cell, name, number) for cell in cells]
         values.append(numbers[0])

@@ -29,10 +29,9 @@ class FixedPoint(Table):
     scheme: Annotated[Literal[0, 1, 2], BeforeValidator(_read_scheme)] = Field(
         default=2,
         examples=[2],
-        description="model of cross flows: 0, independent times between packets; 1, as 0, but "
-        "packets are delayed so that a flow has fewer of them in the shared router; 2, window "
-        "flow control with "
-        "measured service times",
+        description="model of cross flows: 0, independent times between packets; 1, as "
+        "scheme 0, but packets are delayed, so that each flow has fewer packets "
+        "in the shared router; 2, window flow control with measured service times",
     )
     queue_rule: Annotated[
         Literal["delay", "cap", "fill"],
@@ -40,8 +39,9 @@ class FixedPoint(Table):
     ] = Field(
         default="delay",
         examples=["fill"],
-        description="scheme 1: a delay of a packet does not delay later ones (delay), delays all "
-        "later ones (cap), or a flow also sends while its queue is below the drawn number (fill)",
+        description="for scheme 1: the delay of a packet does not delay later packets "
+        "(delay), or delays all later packets (cap), or a flow also sends while "
+        "its queue is below a drawn number of packets (fill)",
     )
     conditional: StrictBool = Field(
         default=False,
@@ -61,7 +61,8 @@ class FixedPoint(Table):
     references: Annotated[int, *integer_annotation(1, 10**6)] = Field(
         default=100,
         examples=[1],
-        description="reference flows per class, at most a tenth of it; 1 in the report",
+        description="reference flows per class, at most a tenth of the class; 1 in the "
+        "report of Baccelli, Hong and Liu",
     )
     steps: Annotated[int, *integer_annotation(2, 1000)] = Field(
         default=16, examples=[24], description="iterations before the measurement"
@@ -72,5 +73,6 @@ class FixedPoint(Table):
     tolerance: Ratio = Field(
         default=0.05,
         examples=["5%"],
-        description="tolerated difference of rates and times; twice that for queues and losses",
+        description="tolerated relative difference of rates and times; for queues and "
+        "losses, twice this value is tolerated",
     )

@@ -25,7 +25,7 @@ class Hop(Link):
     measured: StrictBool = Field(
         default=False,
         examples=[True],
-        description="hop of the bottleneck metrics; default the slowest shared hop",
+        description="hop that the bottleneck metrics describe; default the slowest shared hop",
     )
     shared: StrictBool = Field(
         default=True,
@@ -50,16 +50,16 @@ def find_hop_errors(hops: Sequence[Hop]) -> list[Any]:
         return []
     errors = []
     if not any(hop.shared for hop in hops):
-        message = "the sources share no hop; leave shared = false out of one, or write [[class]]"
+        message = "the sources share no hop; leave shared = false out at one hop"
         errors.append(make_error_at(message, "hop"))
     names = Counter(hop.name for hop in hops)
     marked = [index for index, hop in enumerate(hops) if hop.measured]
     for index, hop in enumerate(hops):
         if names[hop.name] > 1:
-            message = f'"{hop.name}" is the name of another hop; write a new one'
+            message = f'"{hop.name}" is the name of another hop; write another name'
             errors.append(make_error_at(message, "hop", index, "name"))
         if hop.measured and marked[0] != index:
-            message = "another hop also has measured = true; write it at one hop"
+            message = "another hop also has measured = true; write measured = true at only one hop"
             errors.append(make_error_at(message, "hop", index, "measured"))
         if not hop.shared:
             errors += [
@@ -72,8 +72,8 @@ def find_hop_errors(hops: Sequence[Hop]) -> list[Any]:
             index == first == find_measured_hop(hops)
         ):
             message = (
-                "correlated loss within a round needs the measured hop, with no shared one "
-                'before it; write "1%" here'
+                "correlated loss within a round is possible only at the measured hop, and "
+                'only if no shared hop precedes it; write "1%" here'
             )
             errors.append(make_error_at(message, "hop", index, "loss"))
     return errors
@@ -89,8 +89,8 @@ def _find_unshared_hop_errors(hop: Hop) -> list[tuple[str, str]]:
         errors.append(("queue", message))
     if hop.varying is not None:
         message = (
-            f'a {hop.varying.kind} is for a shared hop; write "10mbit" here, or leave shared = '
-            "false out"
+            f'a {hop.varying.kind} is possible only at a shared hop; write "10mbit" here, or '
+            "leave shared = false out"
         )
         errors.append(("rate", message))
     if hop.measured:

@@ -13,6 +13,7 @@ from pydantic import (
     WithJsonSchema,
 )
 
+from tcpcast import units
 from tcpcast.scenario.distributions import Distribution
 from tcpcast.scenario.quantities import RATIO_SCHEMA, TIME_SCHEMA
 from tcpcast.scenario.table import (
@@ -69,7 +70,8 @@ def _read_jitter(value: object, info: ValidationInfo) -> Jitter:
     if isinstance(value, Jitter):
         return value
     if not isinstance(value, Mapping):
-        message = 'not a table; write { distribution = "exponential", mean = "5ms" }'
+        message = f"{units.show(value)} is not a table; write "
+        message += '{ distribution = "exponential", mean = "5ms" }'
         raise make_validation_error([make_error_at(message, value=value)])
     if "distribution" not in value:
         raise make_validation_error(
@@ -87,7 +89,7 @@ def _read_jitter(value: object, info: ValidationInfo) -> Jitter:
     reorder = value.get("reorder", False)
     if not isinstance(reorder, bool):
         raise make_validation_error(
-            [make_error_at(f"{reorder!r} is not true or false; write true", "reorder")]
+            [make_error_at(f"{units.show(reorder)} is not true or false; write true", "reorder")]
         )
     numbers = {key: number for key, number in value.items() if key != "reorder"}
     return Jitter(_TIMES.validate_python(numbers, context=info.context), reorder)

@@ -120,7 +120,9 @@ def read_buffer(value: object) -> Buffer:
     packets = units.parse_packets(value)
     _check_buffer_size(value, packets)
     if packets != int(packets):
-        raise UnitError(f'{units.show(value)} is not whole packets; write "{int(packets) or 1}pkt"')
+        raise UnitError(
+            f'{units.show(value)} is not a whole number of packets; write "{int(packets) or 1}pkt"'
+        )
     if packets > MAX_BUFFER_PKTS:
         raise UnitError(f'{units.show(value)} is too large; write "unlimited"')
     return Buffer("packets", packets)
@@ -130,7 +132,9 @@ def _read_buffer_time(value: str) -> Buffer:
     seconds = units.parse_duration(value)
     _check_buffer_size(value, seconds)
     if seconds > MAX_BUFFER_S:
-        raise UnitError(f'{units.show(value)} is too long; write "50ms", or "unlimited"')
+        raise UnitError(
+            f'{units.show(value)} is too large for a buffer; write "50ms", or "unlimited"'
+        )
     return Buffer("seconds", seconds)
 
 
@@ -161,7 +165,8 @@ class Link(Table):
     """A link with its queue."""
 
     elsewhere: ClassVar[Mapping[str, str]] = {
-        "measured": "belongs to [[network.hop]] tables; with one bottleneck leave it out",
+        "measured": "belongs to [[network.hop]] tables; leave it out if there is a single "
+        "bottleneck",
         "shared": "belongs to [[network.hop]] tables; here leave it out",
         "name": "belongs to [[network.hop]] tables; here leave it out",
     }
@@ -177,7 +182,7 @@ class Link(Table):
     delay: Duration | None = Field(
         default=None,
         examples=["10ms"],
-        description="one-way propagation, instead of network.rtt",
+        description="one-way propagation delay, instead of network.rtt",
     )
     buffer: BufferSize = Field(
         default=UNLIMITED,
@@ -197,7 +202,7 @@ class Link(Table):
     loss_at: LossPlace = Field(
         default="before",
         examples=["behind"],
-        description="lose packets before the queue, or behind the transmitter",
+        description="position of the random loss: before the queue, or behind the transmitter",
     )
 
     @property
@@ -246,7 +251,7 @@ class Link(Table):
             ("queue", self.queue != "droptail"),
         ):
             if self.is_policer and typed:
-                message = "a policer has no queue; leave this key out, or leave policer = true out"
+                message = "a policer has no queue; leave out either this key or policer = true"
                 raise make_validation_error([make_error_at(message, key)])
         if self.loss_at == "behind":
             self._check_loss_position()
@@ -254,10 +259,12 @@ class Link(Table):
 
     def _check_loss_position(self) -> None:
         if "loss_rule" not in self.model_fields_set:
-            message = 'nothing is lost at random; write loss = "1%", or leave loss_at out'
+            message = 'this link has no random loss; write loss = "1%", or leave loss_at out'
             raise make_validation_error([make_error_at(message, "loss_at")])
         if isinstance(self.loss_rule, RestOfRound):
-            message = 'correlated loss within a round is before the queue; write "before"'
+            message = (
+                'correlated loss within a round always occurs before the queue; write "before"'
+            )
             raise make_validation_error([make_error_at(message, "loss_at")])
 
 

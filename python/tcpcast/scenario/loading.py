@@ -177,7 +177,7 @@ def parse_toml(text: str, where: str) -> dict[str, Any]:
     except tomllib.TOMLDecodeError as error:
         raise ScenarioError(_make_syntax_error(text, where, str(error))) from None
     except RecursionError:
-        raise ScenarioError(f"{where}: nested too deeply; write fewer levels") from None
+        raise ScenarioError(f"{where}: tables are nested too deeply; write fewer levels") from None
     except ValueError as error:
         raise ScenarioError(
             f"{where}: a value is outside the range of TOML ({error}); write a smaller value"
@@ -188,7 +188,8 @@ def _check_toml_size(text: str, where: str) -> None:
     """Reject documents that would take minutes and gigabytes to parse."""
     if text.count("=") > _MAX_KEYS:
         raise ScenarioError(
-            f"{where}: more than {_MAX_KEYS:,} keys; write fewer, or write values to a CSV file"
+            f"{where}: more than {_MAX_KEYS:,} keys; write fewer keys, or write values to a "
+            "CSV file"
         )
     quoted = max((len(_QUOTED_DOT.findall(line)) for line in text.split("\n")), default=0)
     if quoted > _MAX_QUOTED or _DOTTED.search(text):

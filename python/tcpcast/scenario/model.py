@@ -152,7 +152,9 @@ class Scenario(Table):
         """
         if not isinstance(tables, Mapping):
             shown = units.show(tables)
-            raise ScenarioError(f"scenario: {shown} is not a table; write [network] and the rest")
+            raise ScenarioError(
+                f"scenario: {shown} is not a table; write the tables [network], [traffic] and so on"
+            )
         scenario = cls.__new__(cls)
         scenario._read(tables, folder)
         return scenario
@@ -167,7 +169,9 @@ class Scenario(Table):
             errors = convert_to_input_errors(error, _get_entry_names(source), of_classes=of_classes)
             raise ScenarioError(*errors) from None
         except RecursionError:
-            raise ScenarioError("scenario: nested too deeply; write fewer levels") from None
+            raise ScenarioError(
+                "scenario: tables are nested too deeply; write fewer levels"
+            ) from None
         self._input = _ScenarioInput(source, folder, context)
 
     def _with_tables(self, tables: Mapping[str, Any]) -> Self:
@@ -207,7 +211,7 @@ class Scenario(Table):
             return merge_classes(data, get_validation_context(info))
         unused = [name for name in MEASURED_TABLES if name in data]
         if unused:
-            message = f"a capture has its own values; leave out {', '.join(unused)}"
+            message = f"a capture needs no other tables; leave out {', '.join(unused)}"
             raise make_validation_error([make_error_at(message, "traffic", "kind")])
         return {**data, **_PLACEHOLDERS}
 
@@ -424,9 +428,9 @@ class Scenario(Table):
         load = self.arriving_load
         if load is not None and load >= 1:
             texts[
-                f"the offered load of arriving transfers is {units.digits(100 * load, 3)} % of "
-                "the bottleneck's rate: more arrive than complete, and every result grows with "
-                "the length of the run"
+                f"the offered load of arriving transfers is {units.digits(100 * load, 3)} % "
+                "of the bottleneck's rate: more transfers arrive than complete, so every "
+                "result depends on the length of the run"
             ] = None
         for warnings in (warn_about_idle_red, warn_about_cross_traffic, warn_about_phase_effects):
             texts |= dict.fromkeys(warnings(self))

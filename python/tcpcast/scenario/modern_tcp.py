@@ -134,7 +134,10 @@ def find_unsupported_modern_keys(
         message = f"{stack} has a fixed rule: {rule}; {USE_CLASSIC}"
         yield make_error_at(message, "initial_ssthresh")
     if stack != "rfc-sack" and values["ack_timeout"] != preset["ack_timeout"]:
-        message = f"{stack} adapts the delay of acks to the arrivals, from 40 ms; {USE_CLASSIC}"
+        message = (
+            f"{stack} adapts the delay of acks to the times between packets, with a "
+            f"minimum of 40 ms; {USE_CLASSIC}"
+        )
         yield make_error_at(message, "ack_timeout")
     if values["idle_restart"] not in ("rto", "never"):
         message = f'{stack} halves its window for each idle RTO; write "rto" or "never"'

@@ -49,7 +49,7 @@ class Network(Table):
     rtt: PositiveDuration | None = Field(
         default=None,
         examples=["50ms"],
-        description="base RTT of a packet and its ack, with transmission times",
+        description="base RTT of a packet and its ack, including transmission times",
     )
     return_delay: Duration | None = Field(
         default=None,
@@ -72,15 +72,15 @@ class Network(Table):
     jitter: JitterRule | None = Field(
         default=None,
         examples=[{"distribution": "exponential", "mean": "5ms"}],
-        description="distribution of a random delay behind the bottleneck; reorder = true lets "
-        "packets overtake",
+        description="distribution of a random delay behind the bottleneck; with reorder = "
+        "true, packets overtake each other",
     )
     hops: list[Hop] = Field(
         default=[],
         alias="hop",
         max_length=MAX_HOPS,
         examples=[[{"name": "backbone", "rate": "80mbit"}]],
-        description="hops in series, in forward order, instead of bottleneck",
+        description="hops in series on the forward path, instead of bottleneck",
     )
     egress: Link = Field(
         default=Link.model_construct(), examples=[{"rate": "2mbit"}], description="one per receiver"
@@ -290,7 +290,10 @@ class Network(Table):
     def _find_hop_errors(self) -> list[InitErrorDetails]:
         errors = find_hop_errors(self.hops)
         if self.hops and "bottleneck_link" in self.model_fields_set:
-            message = "there are [[network.hop]] tables; write it as one of them"
+            message = (
+                "the scenario has [[network.hop]] tables; write the bottleneck as one "
+                "of these tables"
+            )
             errors.append(make_error_at(message, "bottleneck"))
         return errors
 
@@ -351,7 +354,9 @@ class Network(Table):
             return []
         low = units.format_packets(red.min_threshold_pkts)
         high = units.format_packets(red.max_threshold_pkts)
-        message = f"{high} is not above min_threshold, {low}; write more, or leave it out"
+        message = (
+            f"{high} is not above min_threshold, {low}; write a larger threshold, or leave it out"
+        )
         return [make_error_at(message, *key, "max_threshold")]
 
     def _find_fair_queue_errors(self, link: Link, *above: str | int) -> list[InitErrorDetails]:
@@ -364,8 +369,8 @@ class Network(Table):
             return [make_error_at(message, *key)]
         if queue.quantum is not None and queue.quantum < self.packet:
             message = (
-                f'"{queue.quantum}B" is less than one packet, so some turns would send nothing; '
-                f'write at least "{self.packet}B"'
+                f'"{queue.quantum}B" is less than one packet, so a flow would send nothing in '
+                f'some turns; write at least "{self.packet}B"'
             )
             return [make_error_at(message, *key, "quantum")]
         return []
@@ -374,17 +379,22 @@ class Network(Table):
         """Return the keys of an ingress or egress link that only the bottleneck can have."""
         problems = []
         if isinstance(link.queue, Red):
-            message = 'RED is for the bottleneck, where flows share a queue; write "droptail" here'
+            message = (
+                'RED is only for the bottleneck, where flows share a queue; write "droptail" here'
+            )
             problems.append(("queue", message))
         if isinstance(link.queue, FairQueue):
-            message = 'fair queueing needs several flows; write "droptail" here'
+            message = 'fair queueing needs a link that several flows share; write "droptail" here'
             problems.append(("queue", message))
         if isinstance(link.queue, ManagedQueue):
-            message = f'{link.queue.kind} is for the bottleneck or a shared hop; write "droptail"'
+            message = (
+                f'{link.queue.kind} is only for the bottleneck or a shared hop; write "droptail"'
+            )
             problems.append(("queue", f"{message} here"))
         if link.varying is not None:
             message = (
-                f'a {link.varying.kind} is for the bottleneck or a shared hop; write "10mbit" here'
+                f"a {link.varying.kind} is only for the bottleneck or a shared hop; write "
+                '"10mbit" here'
             )
             problems.append(("rate", message))
         if isinstance(link.loss_rule, RestOfRound):
@@ -437,7 +447,8 @@ class Network(Table):
         if back < smallest - 1e-12:
             return (
                 f"{given} is less than the delays of the links on the return path, "
-                f"{_format_time_rounded_up(smallest)}; write at least that, or shorter delays there"
+                f"{_format_time_rounded_up(smallest)}; write at least this time, or shorter "
+                "delays of these links"
             )
         return None
 
@@ -469,8 +480,8 @@ class Network(Table):
             follows = self.path_rtt_s(ingress, egress, packet_bytes)
             if abs(follows - rtt_s) > 1e-6:
                 return (
-                    f"{units.format_duration(rtt_s)} contradicts the links' delays, which give "
-                    f"{follows * 1e3:.6g}ms; write one or the other"
+                    f"{units.format_duration(rtt_s)} contradicts the links' delays, which "
+                    f"give {follows * 1e3:.6g}ms; write either network.rtt or the delays"
                 )
         return None
 

@@ -98,9 +98,11 @@ def read_window(value: object, info: ValidationInfo) -> float:
     packets = units.parse_packets(value, payload_bytes=get_validation_context(info).payload_bytes)
     in_bytes = isinstance(value, str) and value.strip().endswith("B")
     if packets != int(packets) and not in_bytes:
-        raise UnitError(f"{units.show(value)} is not whole packets; write {max(1, int(packets))}")
+        raise UnitError(
+            f"{units.show(value)} is not a whole number of packets; write {max(1, int(packets))}"
+        )
     if packets < 1:
-        raise UnitError(f"{units.show(value)} is less than one packet; write at least 1")
+        raise UnitError(f'{units.show(value)} is less than one packet; write at least "1pkt"')
     if packets > MAX_WINDOW:
         raise UnitError(f'{units.show(value)} is too large; write "unlimited"')
     return int(packets)

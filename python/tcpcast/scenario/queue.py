@@ -134,10 +134,13 @@ class Red(Table):
     gentle: StrictBool = Field(
         default=True,
         examples=[True],
-        description="beyond max_threshold, raise the probability gradually to 1 at twice that",
+        description="above max_threshold, increase the drop probability gradually, up to 1 "
+        "at twice max_threshold",
     )
     target_delay: PositiveDuration = Field(
-        default=0.005, examples=["5ms"], description="target of the automatic thresholds"
+        default=0.005,
+        examples=["5ms"],
+        description="queueing delay at which the automatic thresholds aim",
     )
     ecn: StrictBool | None = Field(
         default=None,
@@ -231,8 +234,8 @@ class FairQueue(Table):
         default="longest",
         examples=["arriving"],
         description=(
-            "drop policy of a shared buffer: last or first packet of the longest queue, or "
-            "arriving packet"
+            "packet that a full shared buffer drops: the last or first packet of the longest "
+            "queue, or the arriving packet"
         ),
     )
     ties: (
@@ -245,9 +248,8 @@ class FairQueue(Table):
         default=None,
         examples=["random"],
         description=(
-            "which of several equally long queues loses a packet: the latest, or a random one; "
-            "default latest, "
-            "random with max-plus-reno"
+            "which of several equally long queues loses a packet: the queue with the latest "
+            "arrival, or a random queue; default latest, with max-plus-reno random"
         ),
     )
 
@@ -262,21 +264,22 @@ class FairQueue(Table):
     def _check(self) -> Self:
         errors = []
         if self.quantum is not None and self.scheduler != "drr":
-            message = 'belongs to scheduler = "drr"; write that scheduler, or leave it out'
+            message = 'is only for scheduler = "drr"; write this scheduler, or leave quantum out'
             errors.append(make_error_at(message, "quantum"))
         if self.quantum is not None and self.quantum > _MAX_QUANTUM:
-            message = f'out of range; write at most "{units.format_bytes(_MAX_QUANTUM)}"'
+            message = f'is too large; write at most "{units.format_bytes(_MAX_QUANTUM)}"'
             errors.append(make_error_at(message, "quantum"))
         if self.drop != "arriving" and self.buffers == "individual":
             message = (
-                "is for a shared buffer: with per-flow buffers the arriving packet is dropped; "
-                'write buffers = "shared", or leave it out'
+                "is for a shared buffer: with per-flow buffers the arriving packet is "
+                'dropped; write buffers = "shared", or leave drop out'
             )
             errors.append(make_error_at(message, "drop"))
         if self.ties not in (None, "latest") and self.drop == "arriving":
             message = (
-                "selects one of several equally long queues, but this drop policy does not need "
-                'the longest queue; write drop = "longest" or "longest-head", or leave it out'
+                "selects one of several equally long queues, but this drop policy does not "
+                'need the longest queue; write drop = "longest" or "longest-head", or leave '
+                "ties out"
             )
             errors.append(make_error_at(message, "ties"))
         if errors:

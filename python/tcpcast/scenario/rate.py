@@ -166,11 +166,14 @@ def _count_opportunities(words: Iterable[str], where: str) -> PacketOpportunitie
         last, total = ms, total + count
         if total > MAX_OPPORTUNITIES:
             limit = f"{MAX_OPPORTUNITIES:,}"
-            raise UnitError(f"{where} {number}: more than {limit} opportunities; write fewer")
+            raise UnitError(
+                f"{where} {number}: more than {limit} opportunities; write a shorter trace"
+            )
     if not last:
+        trace = "the trace" if where == _WRITTEN else where.removesuffix(", line")
         raise UnitError(
-            f"{where.removesuffix(', line')} has no time above 0 ms; write the times at which "
-            "packets can leave; the trace repeats after the last one"
+            f"{trace} has no time above 0 ms; write the times at which packets can leave. The "
+            "trace repeats after the last time"
         )
     return PacketOpportunities(tuple(counts.items()))
 
@@ -187,7 +190,9 @@ def _validate_opportunities(value: object) -> PacketOpportunities:
     if isinstance(value, PacketOpportunities):
         return value
     if not isinstance(value, str):
-        raise UnitError(f'{units.show(value)} is not a text; write "1 1 5" (milliseconds)')
+        raise UnitError(
+            f'{units.show(value)} is not a text; write times in milliseconds, such as "1 1 5"'
+        )
     return parse_opportunities(value)
 
 
@@ -216,7 +221,7 @@ class OpportunityRate(_VaryingRate):
     ] = Field(
         default=PacketOpportunities(()),
         examples=["1x2 5"],
-        description="times in ms, with x2 for two at a time",
+        description="times in ms; 5x2 stands for two packets at 5 ms",
         json_schema_extra=_remove_default_from_schema,
     )
 
@@ -227,7 +232,11 @@ class OpportunityRate(_VaryingRate):
             return data
         if "opportunities" in data:
             raise make_validation_error(
-                [make_error_at("both trace and opportunities are given; write one", "trace")]
+                [
+                    make_error_at(
+                        "both trace and opportunities are given; write only one of them", "trace"
+                    )
+                ]
             )
         try:
             opportunities = read_opportunities(data["trace"], get_validation_context(info).folder)

@@ -52,7 +52,9 @@ class ReturnLink(Table):
             *first, last = (f'"{name}"' for name in ("droptail", *AQM_TABLES))
             kinds = f"{', '.join(first)} or {last}"
             errors.append(
-                make_error_at(f"{self.queue.kind} is not for acks; write {kinds}", "queue")
+                make_error_at(
+                    f"{self.queue.kind} is not available for acks; write {kinds}", "queue"
+                )
             )
         if errors:
             raise make_validation_error(errors)

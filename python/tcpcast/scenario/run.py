@@ -69,7 +69,7 @@ def _read_precision(value: object, info: ValidationInfo) -> object:
     if not isinstance(value, Mapping):
         return {get_validation_context(info).precision_metric: _read_relative_width(value)}
     if not value:
-        raise ValueError('names no metric; write "1%", or { loss_ratio = "5%" }')
+        raise ValueError('contains no metric; write "1%", or { loss_ratio = "5%" }')
     errors = [
         make_error_at(unknown_word_message("metric", name, PRECISION_METRICS), str(name))
         for name in value
@@ -84,7 +84,7 @@ def _read_relative_width(value: object) -> float:
     ratio = units.parse_ratio(value)
     if ratio < MIN_PRECISION:
         raise ValueError(
-            f'{units.show(value)} is impossible, because numbers have 16 digits; write "1%"'
+            f'{units.show(value)} cannot be reached, because numbers have 16 digits; write "1%"'
         )
     return ratio
 
@@ -121,7 +121,9 @@ Precision = Annotated[
 
 def _check_ascending_times(times: list[float]) -> list[float]:
     if any(later <= time for time, later in itertools.pairwise(times)):
-        raise ValueError('are not in ascending order; write ["100ms", "200ms"], each time once')
+        raise ValueError(
+            'the times are not in ascending order; write each time once, such as ["100ms", "200ms"]'
+        )
     return times
 
 
@@ -152,12 +154,12 @@ class Run(Table):
     duration: RunTime | None = Field(
         default=None,
         examples=["300s"],
-        description="simulated time per replication, with warm-up",
+        description="simulated time per replication, including the warm-up",
     )
     warmup: WarmUp = Field(
         default="mser-5",
         examples=["20s"],
-        description=("end of the warm-up; mser-5 detects it from the queue"),
+        description=("end of the warm-up; with mser-5, the end is detected from the queue"),
     )
     replications: Annotated[int, *integer_annotation(1, 100_000)] = Field(
         default=1, examples=[4], description=("independent runs; with 1, intervals use batch means")
@@ -179,7 +181,8 @@ class Run(Table):
     report_at: ReportTimes | None = Field(
         default=None,
         examples=[["100ms", "1s"]],
-        description="times after the start of bulk flows for the table delivered",
+        description="times after the start of bulk flows at which the table delivered "
+        "reports bytes",
     )
 
     @property
@@ -225,7 +228,7 @@ class Run(Table):
     def _check_transfers(self) -> Self:
         ends = "traffic.count sets the number of isolated transfers"
         errors = [
-            make_error_at(f"{ends}; leave it out, or add traffic.arrivals", name)
+            make_error_at(f"{ends}; leave run.{name} out, or add traffic.arrivals", name)
             for name in ("transfers", "duration")
             if getattr(self, name) is not None
         ]
@@ -246,7 +249,7 @@ class PacketCapture(Table):
     ] = Field(examples=["bottleneck-in"])
     file: Annotated[str, Field(min_length=1, max_length=4096)] = Field(
         examples=["in.pcap"],
-        description="where to write it, in or below the scenario's folder",
+        description="file name, in or below the scenario's folder",
     )
     packets: Annotated[int, *integer_annotation(1, 10**9)] = 1_000_000
 
@@ -294,7 +297,7 @@ class Probes(Table):
     goodput_least: Size = Field(
         default=10,
         examples=["10pkt"],
-        description="files above this size are large",
+        description="size above which a file counts as large",
     )
 
     @model_validator(mode="after")
@@ -306,6 +309,6 @@ class Probes(Table):
             raise make_validation_error([make_error_at(message, "goodput_shares")])
         if self.goodput_least > MAX_GOODPUT_PKTS:
             written = units.format_packets(self.goodput_least)
-            message = f'{written} is above the largest file size; write, for example, "10pkt"'
+            message = f'{written} is above the largest size of a file; write, for example, "10pkt"'
             raise make_validation_error([make_error_at(message, "goodput_least")])
         return self

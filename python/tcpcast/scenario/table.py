@@ -307,7 +307,10 @@ def _reword_error(table: type[Table], error: ErrorDetails) -> InitErrorDetails:
     written = f"; write {example}" if example else ""
     message = f"{show(value)} is not {_expected_type_text(error)}{written}"
     if kind == "list_type" and isinstance(value, Mapping) and _is_list_of_tables(table, location):
-        message = "is one table; write one table per entry, with double brackets as in [[class]]"
+        message = (
+            "is a single table, but must be a list of tables; write each entry with "
+            "double brackets, as in [[class]]"
+        )
     return make_error_at(message, *location, value=value)
 
 

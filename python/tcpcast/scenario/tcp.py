@@ -129,7 +129,8 @@ _OF_THE_STACK = {
     "sack": 'the stack determines SACK; write stack = "linux-reno-classic" for TCP without SACK',
     "rack": 'the stack determines RACK; write stack = "rfc-sack" for TCP without RACK',
     "pacing": 'the stack determines pacing; write stack = "linux-bbr" for paced packets',
-    "congestion_control": 'the stack determines it; write, for example, stack = "linux-cubic"',
+    "congestion_control": "the stack determines the congestion control; write, for example, "
+    'stack = "linux-cubic"',
 }
 """Options of other programs, with messages."""
 
@@ -217,7 +218,10 @@ class Tcp(Table):
         WithJsonSchema(
             {"enum": list(STACKS), "enumDescriptions": [describe_stack(name) for name in STACKS]}
         ),
-    ] = Field(examples=["linux-cubic"], description="preset, below")
+    ] = Field(
+        examples=["linux-cubic"],
+        description="preset of TCP: a kernel's stack, or the TCP of a paper (listed below)",
+    )
     initial_window: Annotated[int, *integer_annotation(1, 10**6)] = Field(
         examples=[2], description="packets sent before the first ack"
     )
@@ -277,8 +281,8 @@ class Tcp(Table):
         default=None,
         examples=["tls13"],
         description=(
-            "packets before the data: none, TCP handshake, or also a full TLS 1.3 or 1.2 "
-            "handshake with certificates"
+            "packets exchanged before the data: none, a TCP handshake, or a TCP and a full "
+            "TLS 1.3 or 1.2 handshake with certificates"
         ),
     )
     ecn: StrictBool | None = Field(
@@ -321,7 +325,9 @@ class Tcp(Table):
             if getattr(self, key) > self.max_rto:
                 largest = units.format_duration(self.max_rto)
                 given = units.format_duration(getattr(self, key))
-                message = f"{given} is above max_rto, {largest}; write less, or raise max_rto"
+                message = (
+                    f"{given} is above max_rto, {largest}; write a shorter time, or raise max_rto"
+                )
                 errors.append(make_error_at(message, key))
         errors += [*self._find_rule_errors(), *self._find_max_plus_errors()]
         if self.is_modern:
@@ -333,9 +339,11 @@ class Tcp(Table):
         return self
 
     def _find_classic_stack_errors(self) -> Iterator[InitErrorDetails]:
-        instead = 'write stack = "linux-reno", or leave it out'
+        instead = 'write stack = "linux-reno", or leave this key out'
         absent = (key for key in ("timestamps", "ecn") if getattr(self, key) is not None)
-        yield from (make_error_at(f"{self.stack} has none; {instead}", key) for key in absent)
+        yield from (
+            make_error_at(f"{self.stack} does not support it; {instead}", key) for key in absent
+        )
         if self.handshake not in (None, "none"):
             yield make_error_at(
                 f"{self.stack} begins with the first data packet; {instead}", "handshake"
@@ -348,13 +356,16 @@ class Tcp(Table):
         if self.last_packets_threshold > self.duplicate_threshold:
             message = (
                 f"{self.last_packets_threshold} is above tcp.duplicate_threshold, "
-                f"{self.duplicate_threshold}, but must not be larger; "
-                f'write at most {self.duplicate_threshold}, or "duplicate-threshold"'
+                f"{self.duplicate_threshold}; write at most {self.duplicate_threshold}, or "
+                '"duplicate-threshold"'
             )
             yield make_error_at(message, "rules", "last_packets_threshold")
         of_preset = STACKS[self.stack].get("rules", {}).get("limited_transmit_on", "each")
         if not self.limited_transmit and self.rules.limited_transmit_on != of_preset:
-            message = "needs tcp.limited_transmit = true; write that as well, or leave it out"
+            message = (
+                "needs tcp.limited_transmit = true; write this key also, or leave "
+                "limited_transmit_on out"
+            )
             yield make_error_at(message, "rules", "limited_transmit_on")
 
     def _find_max_plus_errors(self) -> list[InitErrorDetails]:

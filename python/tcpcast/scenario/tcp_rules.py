@@ -48,7 +48,8 @@ class MaxPlusRules(Table):
         default="after-halving",
         examples=["every-ack"],
         description=(
-            "window growth by acks of packets sent after the last halving, or by all acks"
+            "acks that increase the window: only acks of packets sent after the last "
+            "halving, or all acks"
         ),
     )
     whole_halves: StrictBool = Field(
@@ -80,7 +81,7 @@ class TcpRules(Table):
 
     recovery: Annotated[
         Literal["reno", "newreno", "newreno-patient"],
-        BeforeValidator(choice_validator("kind of recovery", RECOVERIES)),
+        BeforeValidator(choice_validator("recovery rule", RECOVERIES)),
     ] = Field(
         default="newreno",
         examples=["reno"],
@@ -139,8 +140,8 @@ class TcpRules(Table):
         default="each",
         examples=["second"],
         description=(
-            "with limited_transmit: one new packet on each of the first two duplicate acks (RFC "
-            "3042), or two on the second"
+            "with limited_transmit: one new packet on each of the first two duplicate acks "
+            "(RFC 3042), or two new packets on the second duplicate ack"
         ),
     )
     max_burst: MaxBurst = Field(
@@ -170,7 +171,7 @@ _MODERN_RULES = {
     "slow_start_at_ssthresh": "slow start continues below ssthresh",
     "window_unit": "windows are counted in packets",
     "timer_restart": "an ack of new data restarts the timer",
-    "backoff_until": "an ack of new data ends the doubling",
+    "backoff_until": "an ack of new data ends the doubling of the timeout",
     "last_packets_threshold": "tail loss probes detect losses of the last packets",
     "limited_transmit_on": "limited transmit follows RFC 3042",
     "max_burst": "pacing and TSO determine the bursts",
@@ -201,7 +202,7 @@ def find_inapplicable_rules(
 ) -> Iterator[InitErrorDetails]:
     """Find rules that a stack does not have."""
     if stack != MAX_PLUS and rules.max_plus is not None:
-        message = f'belongs to stack = "{MAX_PLUS}"; write that stack, or leave it out'
+        message = f'is only for stack = "{MAX_PLUS}"; write this stack, or leave max_plus out'
         yield make_error_at(message, "rules", "max_plus")
     for key in rules.changed_keys():
         if is_modern:

@@ -146,8 +146,9 @@ class OnOff(Table):
     """
 
     elsewhere: ClassVar[Mapping[str, str]] = {
-        "arrivals": 'belongs to kind = "transfers"; write that kind, or leave it out',
-        "count": 'belongs to kind = "transfers"; write that kind, or run.transfers',
+        "arrivals": 'is only for kind = "transfers"; write this kind, or leave the key out',
+        "count": 'is only for kind = "transfers"; write this kind, or run.transfers instead '
+        "of count",
     }
 
     kind: Literal["on-off"]
@@ -212,11 +213,16 @@ class OnOff(Table):
         if self.size.mean_value() < 1:
             mean = units.format_packets(self.size.mean_value())
             errors.append(
-                make_error_at(f"the mean size, {mean}, is below one packet; write more", "size")
+                make_error_at(
+                    f"the mean size, {mean}, is below one packet; write a larger size", "size"
+                )
             )
         for name, distribution in (("off", self.off), ("size", self.size)):
             if self.correlation and distribution.is_constant():
-                message = f"{name} is constant, so it has no correlation; leave it out"
+                message = (
+                    f"{name} is constant, so sizes and OFF times cannot be correlated; "
+                    "leave correlation out"
+                )
                 errors.append(make_error_at(message, "correlation"))
         if errors:
             raise make_validation_error(errors)
@@ -232,7 +238,12 @@ def _get_start_kind(value: object) -> str:
 Start = Annotated[
     Annotated[TimeDistribution, Tag("a-distribution")]
     | Annotated[list[Duration], Tag("a-list")]
-    | Annotated[Literal["within-rtt"], BeforeValidator(reject_single_time), Tag("a-rule")],
+    | Annotated[
+        Literal["within-rtt"],
+        BeforeValidator(choice_validator("rule for start times", ("within-rtt",))),
+        BeforeValidator(reject_single_time),
+        Tag("a-rule"),
+    ],
     Discriminator(_get_start_kind),
 ]
 
@@ -280,13 +291,13 @@ def _read_transfer_size(value: object, info: ValidationInfo) -> int:
     in_bytes = is_in_bytes(value)
     if not in_bytes and packets != int(packets):
         raise UnitError(
-            f'{units.show(value)} is not whole packets; write "{math.ceil(packets)}pkt"'
+            f'{units.show(value)} is not a whole number of packets; write "{math.ceil(packets)}pkt"'
         )
     if packets == 0:
         raise UnitError(f'{units.show(value)} is not a transfer; write at least "1pkt"')
     if packets > MAX_SIZE_PKTS:
         limit = f"more than {MAX_SIZE_PKTS:,} packets"
-        raise UnitError(f'{units.show(value)} is {limit}; write less, or kind = "bulk"')
+        raise UnitError(f'{units.show(value)} is {limit}; write a smaller size, or kind = "bulk"')
     count = math.ceil(packets)
     return FileInBytes(count, units.parse_bytes(value)) if in_bytes else count
 
@@ -341,7 +352,7 @@ class Transfers(Table):
     elsewhere: ClassVar[Mapping[str, str]] = {
         "sources": "transfers have no number of sources; write count = 1000, or add arrivals",
         "flows": "transfers have no number of flows; write count = 1000, or add arrivals",
-        "off": 'belongs to kind = "on-off"; write that kind, or add arrivals',
+        "off": 'is only for kind = "on-off"; write this kind, or arrivals instead of off',
     }
 
     kind: Literal["transfers"]
@@ -411,7 +422,7 @@ class Transfers(Table):
             written = units.format_packets(twice)
             errors.append(make_error_at(f"{written} is listed twice; write each size once", "size"))
         if not self.isolated and self.count is not None:
-            message = "is for isolated transfers; with arrivals write run.transfers"
+            message = "is only for isolated transfers; with arrivals, write run.transfers instead"
             errors.append(make_error_at(message, "count"))
         if self.total > MAX_ISOLATED_TRANSFERS:
             message = f"{self.total} transfers in total; write at most {MAX_ISOLATED_TRANSFERS}"
@@ -419,7 +430,9 @@ class Transfers(Table):
         if self.mean_size_pkts < 1:
             mean = units.format_packets(self.mean_size_pkts)
             errors.append(
-                make_error_at(f"the mean size, {mean}, is below one packet; write more", "size")
+                make_error_at(
+                    f"the mean size, {mean}, is below one packet; write a larger size", "size"
+                )
             )
         if errors:
             raise make_validation_error(errors)

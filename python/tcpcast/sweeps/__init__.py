@@ -320,7 +320,10 @@ def _finished_parts_text(folder: SweepFolder | None, done: int, batches: int) ->
     """Return the end of an error message: the finished parts of a failed sweep."""
     if folder is None:
         return ""
-    return f"; {done} of {batches} parts are complete in {folder.path}; run it again to continue"
+    return (
+        f"; {done} of {batches} parts are complete in {folder.path}; run the sweep again "
+        "to continue"
+    )
 
 
 def _iter_parts(

@@ -131,8 +131,8 @@ def store_earlier_rows(
     count = sum(parquet.read_metadata(file).num_rows for file in files)
     if count > MAX_ROWS:
         raise TcpcastError(
-            f"{path.parent} has {count:,} rows, and a sweep of more than {MAX_ROWS:,} cannot "
-            "grow; sweep the new values into another --out"
+            f"{path.parent} has {count:,} rows, but only sweeps of up to {MAX_ROWS:,} rows "
+            "can be extended; write the new values to another --out"
         )
     rows = arrow.concat_tables(map(_stored_columns, files)).combine_chunks()
     cells, again = (rows[name].to_numpy() for name in ("cell", "replication"))

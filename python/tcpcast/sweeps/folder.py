@@ -36,7 +36,7 @@ _SWEEP = "tcpcast.sweep"
 """Key of the digest in the metadata of a Parquet file."""
 
 _DIFFERENCES = {
-    "version": "another version of tcpcast ({there}; here it is {here})",
+    "version": "another version of tcpcast ({there}; this is {here})",
     "scenario": "another scenario",
     "tables": "another scenario",
     "axes": "other keys or values",
@@ -230,17 +230,18 @@ def _first_difference_text(what: str, there: Mapping[str, Any], here: Mapping[st
         )
         for key in {**new, **old}:
             if key not in old or key not in new:
-                return f": {key} varies only {'here' if key in new else 'in the folder'}"
+                return f": {key} varies only {'in this sweep' if key in new else 'in the folder'}"
             if old[key] != new[key]:
                 return (
-                    f": {key} has {_values_text(new[key])}, in the folder {_values_text(old[key])}"
+                    f": {key} has {_values_text(new[key])}, but in the folder "
+                    f"{_values_text(old[key])}"
                 )
     if what == "scenario":
         old, new = (dict(iter_values_by_dotted_key(of.get("scenario", {}))) for of in (there, here))
         for key in {**new, **old}:
             if old.get(key) != new.get(key):
                 new_text, old_text = _value_text(new.get(key)), _value_text(old.get(key))
-                return f": {key} is {new_text}, in the folder {old_text}"
+                return f": {key} is {new_text}, but in the folder {old_text}"
     return ""
 
 
@@ -272,7 +273,7 @@ def _lock_file(file: TextIO, folder: Path) -> None:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         raise TcpcastError(
-            f"another sweep is running into {folder}; wait for it, or write another --out"
+            f"another sweep is writing into {folder}; wait until it ends, or write another --out"
         ) from None
     except OSError:  # a file system without locks
         return

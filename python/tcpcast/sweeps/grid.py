@@ -87,8 +87,8 @@ def make_grid(table: Sweep, seed: int) -> SweepGrid:
     grid = SweepGrid(tuple(groups))
     if len(grid) > MAX_CELLS:
         raise ScenarioError(
-            f"sweep: {len(grid):,} combinations; write fewer values, or latin = 1000, for at most "
-            f"{MAX_CELLS:,}"
+            f"sweep: {len(grid):,} combinations are more than {MAX_CELLS:,}; write fewer "
+            "values, or latin = 1000"
         )
     return grid
 
@@ -115,7 +115,9 @@ def _get_zip_groups(
         lengths = {axis.key: len(axis.values) for axis in axes}
         if len(set(lengths.values())) > 1:
             text = ", ".join(f"{key} has {length}" for key, length in lengths.items())
-            raise ScenarioError(f"sweep.zip: {text} values; write equally many for each")
+            raise ScenarioError(
+                f"sweep.zip: {text} values; write the same number of values for each key"
+            )
         zipped |= dict.fromkeys(group, tuple(axes))
     return zipped
 
@@ -131,12 +133,14 @@ def _draw_latin_hypercube(
         return ()
     ranges = [e for key, e in read.items() if isinstance(e, SweepRange) and key not in zipped]
     if not ranges:
-        raise ScenarioError("sweep.latin: no key is a range; write one, or leave latin out")
+        raise ScenarioError(
+            "sweep.latin: no key is a range; write a range for at least one key, or leave latin out"
+        )
     for entry in ranges:
         if entry.points is not None:
             raise ScenarioError(
-                f"sweep.{entry.key}: latin = {latin} is the number of values; leave out the "
-                f"{entry.points} at the end"
+                f"sweep.{entry.key}: latin = {latin} sets the number of values; leave out the "
+                f"{entry.points} at the end of the range"
             )
     random = np.random.default_rng([seed, _LATIN_STREAM])
     parts = random.permuted(np.tile(np.arange(latin), (len(ranges), 1)), axis=1)

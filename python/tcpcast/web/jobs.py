@@ -133,7 +133,7 @@ class Jobs:
             The job does not exist, or no longer exists.
         """
         if name not in self._jobs:
-            raise UnknownJob("no such job; its result may have been deleted")
+            raise UnknownJob("there is no such job; its result may have been deleted")
         return self._jobs[name]
 
     async def cancel(self, job: Job) -> None:

@@ -89,7 +89,8 @@ class Worker:
                 return await self._ask(request, on_message)
         except TimeoutError:
             raise TimeLimitExceeded(
-                f"this takes more than {limit_s:.0f} s; reduce the size of the question"
+                f"the calculation takes more than {limit_s:.0f} s; choose values that need "
+                "less time, such as fewer flows"
             ) from None
         finally:
             # Kill the process, because otherwise the next request would receive the response to

@@ -173,7 +173,7 @@ def _set_metrics_or_withhold(
     warning = "no fixed point"
     if compute_offered_load(scenario) > 1:
         warning = "above the threshold"
-        answer.stop(f"no fixed point exists above the threshold{failed}: {why}; {INSTEAD}")
+        answer.stop(f"no fixed point exists at this load{failed}: {why}; {INSTEAD}")
     elif failed and why:
         answer.stop(f"no fixed point was reached{failed}: {why}; {INSTEAD}")
     elif failed:

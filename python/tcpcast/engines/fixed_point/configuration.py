@@ -30,35 +30,42 @@ LARGEST_SHARE = 10
 def check(scenario: Scenario) -> None:
     """Raise NotApplicable, with suggestions, if a scenario is not supported."""
     if scenario.captured is not None or scenario.isolated_transfers is not None:
-        raise NotApplicable("a fixed point needs competing sources: traffic is on-off or bulk")
+        raise NotApplicable(
+            'a fixed point needs competing sources; write traffic of kind "on-off" or "bulk"'
+        )
     if any(group.tcp.stack != MAX_PLUS for group in scenario.populations):
         other_stack = Suggestion(changes_to_set_stack(scenario, MAX_PLUS))
         raise NotApplicable(
-            "reference flows have instantaneous loss feedback",
+            "the reference flows of a fixed point have instantaneous loss feedback",
             Suggestion(engine="packet") if certain_failure_reason(scenario) else other_stack,
         )
     if scenario.run.transfers is not None or scenario.run.precision is not None:
         raise NotApplicable(
-            "a fixed point needs a fixed duration: run.duration, without precision",
+            "a fixed point needs a fixed duration: run.duration, without run.precision",
             Suggestion({"run.duration": "60s", "run.precision": None}),
         )
     _check_hops(scenario)
     if scenario.network.has_return:
         raise NotApplicable(
-            "ACKs of a fixed point neither queue nor get lost",
+            "in a fixed point, ACKs neither queue nor get lost",
             Suggestion({"network.return": None, "network.ack_loss": None}),
         )
     if any(group.has_start_or_stop for group in scenario.populations):
         spans = {f"class.{g.name}.{key}": None for g in scenario.classes for key in _SPAN}
-        raise NotApplicable("flows of a fixed point are always on", Suggestion(spans))
+        raise NotApplicable("in a fixed point, flows are always on", Suggestion(spans))
     for group in scenario.populations:
         if not isinstance(group.traffic, OnOff | Bulk):
             who = f" of class {group.name}" if scenario.classes else ""
-            raise NotApplicable(f"transfers{who} arrive and end: write on-off or bulk traffic")
+            raise NotApplicable(
+                f"a fixed point does not support transfers{who} that arrive "
+                'and end; write traffic of kind "on-off" or "bulk"'
+            )
         links = (group.ingress, scenario.network.bottleneck, group.egress)
         if any(link.loss is not None for link in links):
             losses = {f"network.{name}.loss": None for name in ("ingress", "bottleneck", "egress")}
-            raise NotApplicable("packets are lost only in the shared queue", Suggestion(losses))
+            raise NotApplicable(
+                "in a fixed point, packets are lost only in the shared queue", Suggestion(losses)
+            )
         own = (group.ingress, group.egress)
         if any(math.isfinite(scenario.network.buffer_pkts(link)) for link in own):
             raise NotApplicable(
@@ -76,23 +83,25 @@ def _check_hops(scenario: Scenario) -> None:
         if hop.shared and index != network.measured_at
     }
     if shared:
-        raise NotApplicable("reference flows share only one router", Suggestion(shared))
+        raise NotApplicable(
+            "the reference flows of a fixed point share only one router", Suggestion(shared)
+        )
     if network.bottleneck.varying is not None:
         raise NotApplicable(
-            "reference flows share a link of constant rate, but network.bottleneck.rate is a "
-            f"{network.bottleneck.varying.kind}",
+            "the reference flows of a fixed point share a link of constant rate, but "
+            f"network.bottleneck.rate is a {network.bottleneck.varying.kind}",
             Suggestion({"network.bottleneck.rate": "10mbit"}),
         )
     if network.jitter is not None:
         raise NotApplicable(
-            "delays of the recursion are constant", Suggestion({"network.jitter": None})
+            "a fixed point has constant delays", Suggestion({"network.jitter": None})
         )
     for stream in scenario.cross:
         place = find_stream_hop(network, stream)
         if place is not None and place.shared:
             raise NotApplicable(
-                "only flows share the router, without cross traffic; put cross traffic at a hop "
-                "with shared = false",
+                "the shared router of a fixed point has no cross traffic; put the cross "
+                "traffic at a hop with shared = false",
                 Suggestion({"cross": None}),
             )
 
@@ -107,7 +116,7 @@ def certain_failure_reason(scenario: Scenario) -> str:
         )
     bulk = any(isinstance(group.traffic, Bulk) for group in scenario.populations)
     if bulk and scenario.senders > 1:
-        return "bulk flows differ from the reference flows for the whole run"
+        return "each bulk flow differs from the reference flows for the whole run"
     return ""
 
 

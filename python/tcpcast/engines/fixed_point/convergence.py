@@ -83,7 +83,9 @@ class _CommonRatio:
 PAIRS = (
     _CommonRatio("rate while on", "transfer_packets", "on_time_ns", 1e9),
     _CommonRatio("time on", "on_time_ns", "transfers", 1e-9),
-    _CommonRatio("own queue", "own_found", "arrived", min_scale=MIN_QUEUE_PKTS, tolerances=2.0),
+    _CommonRatio(
+        "queue at own links", "own_found", "arrived", min_scale=MIN_QUEUE_PKTS, tolerances=2.0
+    ),
     _CommonRatio("loss", "queue_drops", "arrived", min_scale=MIN_LOSS, tolerances=2.0),
 )
 
@@ -244,7 +246,8 @@ class _ClassTests:
             self.verdict.failed.append(f"{what}{self.of} was not measured")
         elif limit == UNKNOWN:
             self.verdict.failed.append(
-                f"{differs}, known only to {100 * WIDEST_BOUND:g} % or worse"
+                f"{differs}, but the interval of this difference is wider than "
+                f"{100 * WIDEST_BOUND:g} %"
             )
         elif not passed:
             self.verdict.failed.append(differs)

@@ -67,9 +67,11 @@ def bbr(scenario: Scenario, measured: Answer | None) -> Answer:
         make_step("W_max", window, "packet", "tcp.receiver_window"),
         make_step("n", flows, "1", "traffic.flows"),
         make_step("C_link", capacity, "packet/s", limit.key),
-        make_step("gain", bound.probe_factor, "1", "1.25 (1-p): below 1 the estimate shrinks"),
         make_step(
-            "standing queue", bound.standing_queue_pkts, "packet", "up to a BDP; 0 for one flow"
+            "gain", bound.probe_factor, "1", "1.25 (1-p); below 1, BBR's rate estimate shrinks"
+        ),
+        make_step(
+            "standing queue", bound.standing_queue_pkts, "packet", "up to 1 BDP; 0 for one flow"
         ),
         make_step("n B", free, "packet/s", "C_link (1-p)"),
         make_step("goodput", goodput, "packet/s", "at most n W_max/RTT (1-p)"),

@@ -19,4 +19,4 @@ def mark_values_outside_domain(answer: Answer) -> None:
     why = outside_domain_reason(answer.engine, **answer.domain)
     if why:
         answer.mark_untrusted()
-        answer.notes.insert(0, Note(f"outside its domain: {why}", kind="outside"))
+        answer.notes.insert(0, Note(f"outside the domain of the model: {why}", kind="outside"))

@@ -129,8 +129,8 @@ def engset_inputs(scenario: Scenario) -> EngsetInputs:
     """
     if len(scenario.populations) > 1:
         raise NotApplicable(
-            "TCP-Engset can be solved for an input only with one class of sources; the scenario "
-            f"has {len(scenario.populations)}"
+            "TCP-Engset can be solved for an input only with one class of sources, but the "
+            f"scenario has {len(scenario.populations)} classes"
         )
     return class_inputs(scenario)[0]
 
@@ -148,7 +148,11 @@ def class_inputs(scenario: Scenario) -> list[EngsetInputs]:
     groups = scenario.populations
     for group in groups:
         if not isinstance(group.traffic, OnOff):
-            owner = f"that of class {group.name}" if len(groups) > 1 else "the scenario's"
+            owner = (
+                f"the traffic of class {group.name}"
+                if len(groups) > 1
+                else ("the traffic of the scenario")
+            )
             raise NotApplicable(f"TCP-Engset needs on/off traffic; {owner} is {group.traffic.kind}")
     obstacles = [each for group in groups for each in _find_obstacles(scenario, group)]
     if obstacles:
@@ -191,8 +195,8 @@ def engset_warnings(scenario: Scenario, result: EngsetResult) -> list[str]:
     if not result.link_runs_short:
         warnings.append(
             f"{result.sources} sources never fill the link, which carries "
-            f"{digits(result.isolated.servers)} at their peak rate: the values are those "
-            "of an isolated connection, without queueing and loss"
+            f"{digits(result.isolated.servers)} sources at their peak rate: the values are "
+            "for an isolated connection, without queueing and loss"
         )
     warnings += loss_and_queue_warnings(result)
     return warnings + path_warnings(scenario.populations[0], result.path, result.isolated)
@@ -209,7 +213,8 @@ def loss_and_queue_warnings(result: EngsetResult | ClassesResult) -> list[str]:
     if queue_exceeds_buffer(result):
         warnings.append(
             f"the model's mean queue, {digits(result.queue_mean_pkts)} packets, is above the "
-            f"buffer of {digits(result.buffer_pkts or 0.0, 6)}: the model has no buffer limit"
+            f"buffer of {digits(result.buffer_pkts or 0.0, 6)} packets, because the model has "
+            "no buffer limit"
         )
     return warnings
 
@@ -231,11 +236,11 @@ def _find_obstacles(scenario: Scenario, group: Population) -> Iterator[_Obstacle
     tcp, network = group.tcp, scenario.network
     if math.isinf(network.bottleneck.rate_bps):
         rate = {"network.bottleneck.rate": "10mbit"}
-        yield "needs a bottleneck with a rate; the scenario's is unlimited", rate
+        yield "needs a bottleneck with a rate, but the scenario's bottleneck is unlimited", rate
     if network.bottleneck.is_policer:
         yield "has a queue, but the scenario's bottleneck is a policer", {}
     if scenario.cross:
-        reason = "has a link without other traffic, but the scenario has cross traffic on it"
+        reason = "has a link without cross traffic, but the scenario has cross traffic"
         yield reason, {"cross": None}
     if network.bottleneck.queue != "droptail":
         kind = network.bottleneck.queue.kind
@@ -244,13 +249,14 @@ def _find_obstacles(scenario: Scenario, group: Population) -> Iterator[_Obstacle
         yield f"has a drop-tail queue, but the scenario's bottleneck has {name}", droptail
     for on in group.links(network):
         if on.link.loss is not None:
-            reason = f"has no random loss, but the scenario has some on the {on.key} link"
+            reason = f"has no random loss, but the scenario has random loss on the {on.key} link"
             yield reason, {f"network.{on.key}.loss": None}
         room = network.buffer_pkts(on.link)
         if not on.measured and room < tcp.receiver_window:
             yield (
-                f"drops nothing on the {on.key} link, but its buffer holds {digits(room, 6)} "
-                f"packets, fewer than a window of {digits(tcp.receiver_window, 6)}",
+                f"drops nothing on the {on.key} link, but this link has a buffer of "
+                f"{digits(room, 6)} packets, smaller than a window of "
+                f"{digits(tcp.receiver_window, 6)} packets",
                 {f"network.{on.key}.buffer": None},
             )
     if isinstance(group.traffic, OnOff) and group.traffic.connection == "persistent":
@@ -271,8 +277,9 @@ def _find_tcp_obstacles(tcp: Tcp) -> Iterator[_Obstacle]:
         yield reason, {"tcp.delayed_acks": False}
     if tcp.initial_ssthresh < tcp.receiver_window:
         yield (
-            f"is in slow start up to the receiver window ({digits(tcp.receiver_window, 6)} "
-            f"packets), but the scenario leaves it at {digits(tcp.initial_ssthresh, 6)}",
+            f"has slow start up to the receiver window ({digits(tcp.receiver_window, 6)} "
+            "packets), but in the scenario slow start ends at "
+            f"{digits(tcp.initial_ssthresh, 6)} packets",
             {"tcp.initial_ssthresh": None},
         )
 
@@ -289,9 +296,10 @@ def _warn_about_long_tails(size: SizeDistribution, tcp: Tcp) -> list[str]:
         return []
     reach = "never ends" if math.isinf(last) else f"lasts up to packet {digits(last, 6)}"
     return [
-        f"file sizes with a long tail ({size.distribution}) and a slow start that {reach}, beyond "
-        f"the mean of {digits(size.mean_value())}: the model uses only the mean; according to "
-        "its authors, it overestimates the rate by up to 15 to 20 % and underestimates the queue"
+        f"file sizes have a long tail ({size.distribution}), and slow start {reach}, beyond "
+        f"the mean size of {digits(size.mean_value())} packets: the model uses only the mean "
+        "size. According to its authors, the model then overestimates the rate by up to 15 "
+        "to 20 % and underestimates the queue"
     ]
 
 
@@ -311,8 +319,8 @@ def _warn_about_own_link_queues(tcp: Tcp, path: Path, isolated: IsolatedConnecti
     warnings = []
     if isolated.flights.saturated and path.slowest_delta_s > path.delta_s:
         warnings.append(
-            "a file of mean size fills its own ingress or egress link: the queue there is neither "
-            "in queue_mean_pkts nor in rtt_mean_s"
+            "a file of mean size fills its own ingress or egress link; queue_mean_pkts and "
+            "rtt_mean_s do not include the queue at this link"
         )
     window = min(tcp.receiver_window, 1000.0)
     sizes, _ = spurious_timeouts(
@@ -325,9 +333,9 @@ def _warn_about_own_link_queues(tcp: Tcp, path: Path, isolated: IsolatedConnecti
     )
     if sizes.size:
         warnings.append(
-            f"at the end of files of {sizes[0]} to {sizes[-1]} packets the RTT exceeds the RTO, "
-            "even without other traffic: a TCP whose timer is not restarted by ACKs, as the "
-            "authors' TCP, then has spurious timeouts, but the model has no timeouts"
+            f"at the end of files of {sizes[0]} to {sizes[-1]} packets the RTT exceeds the "
+            "RTO, even without other traffic. If ACKs do not restart the timer, as in the "
+            "authors' TCP, spurious timeouts follow; the model has no timeouts"
         )
     return warnings
 

@@ -129,10 +129,10 @@ def _warnings(scenario: Scenario, result: ClassesResult) -> list[str]:
         )
     if sizes.max() > TRUSTED_SIZES * sizes.min():
         warnings.append(
-            f"mean file sizes of {digits(sizes.min())} to {digits(sizes.max())} packets: the model "
-            "underestimates the queue that the large files keep, and overestimates the rate of the "
-            f"class with small files; it was compared with simulations up to a ratio of "
-            f"{TRUSTED_SIZES:g}"
+            f"the mean file sizes of the classes range from {digits(sizes.min())} to "
+            f"{digits(sizes.max())} packets: the model underestimates the queue that large "
+            "files cause, and overestimates the rate of the class with small files. The "
+            f"model was compared with simulations up to a size ratio of {TRUSTED_SIZES:g}"
         )
     warnings += loss_and_queue_warnings(result)
     for group, each, one in zip(scenario.populations, result.classes, result.isolated, strict=True):

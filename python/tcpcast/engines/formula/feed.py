@@ -284,11 +284,13 @@ def warn_about_omitted_transfer_features(scenario: Scenario) -> list[str]:
     rules = (on.link.loss for on in group.links(scenario.network))
     if any(loss is not None and not isinstance(loss, Bernoulli) for loss in rules):
         warnings.append(
-            "the model has independent loss per packet, but the specified loss is correlated: p is "
-            "a mean"
+            "the model has independent loss per packet, but the specified loss is "
+            "correlated: p is the mean loss ratio"
         )
     if traffic.arrivals is not None:
-        warnings.append("the model has isolated transfers; in the scenario they share the path")
+        warnings.append(
+            "the model has isolated transfers, but in the scenario transfers share the path"
+        )
     return warnings
 
 

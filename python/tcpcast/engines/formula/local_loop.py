@@ -121,8 +121,8 @@ def restart_sqrt(scenario: Scenario, measured: Answer | None) -> Answer:
         )
     except DomainError:
         raise NotApplicable(
-            "the square root with restarts needs a loss or a restart, but neither loss nor "
-            "restarts after idle times are specified",
+            "the square root with restarts needs loss, or restarts after idle times, but the "
+            "scenario specifies neither",
             Suggestion(feed="measured"),
             Suggestion({"tcp.idle_restart": "10s"}),
         ) from None
@@ -155,8 +155,8 @@ def _warn_about_overload(inputs: LocalLoopInputs) -> list[Note]:
         return []
     share = inputs.packet_bits * _overload_bound_pps(inputs, 0.0) / 1e3
     why = (
-        f"{inputs.sources:,} sources fill the link, but the equation uses the loss and RTT of an "
-        f"idle path: a user's share is {digits(share)} kbit/s (fair-share)"
+        f"{inputs.sources:,} sources fill the link, but the equation uses the loss and RTT of "
+        f"an idle path; according to fair-share, a user gets {digits(share)} kbit/s"
     )
     return [Note(why, kind="model", suggestions=(FEED_MEASURED,))]
 
@@ -271,9 +271,9 @@ def _make_overload_answer(
     warnings = []
     if inputs.loss > 0:
         warnings.append(
-            "the equation counts lost packets as used capacity; packets lost before the link, for "
-            f"example at a full buffer, use none, and the goodput is up to {digits(lossless / 1e3)}"
-            " kbit/s"
+            "the equation counts lost packets as used capacity. Packets that are lost before "
+            "the link, for example at a full buffer, use no capacity; the goodput can then "
+            f"reach {digits(lossless / 1e3)} kbit/s"
         )
     return Answer(
         engine=engine,
@@ -292,7 +292,7 @@ def _mean_size_in_full_packets(traffic: OnOff) -> tuple[float, str]:
     size = traffic.size
     if traffic.size_rounding == "nearest":
         return max(1.0, size.mean_value()), "traffic.size"
-    source = "traffic.size, rounded down to full packets"
+    source = "traffic.size, each size rounded down to full packets"
     if isinstance(size, Constant):
         return max(1.0, float(math.floor(size.value))), source
     if isinstance(size, Empirical):
@@ -300,7 +300,7 @@ def _mean_size_in_full_packets(traffic: OnOff) -> tuple[float, str]:
         cut = math.fsum(max(1, math.floor(v)) * w for v, w in pairs)
         return cut / math.fsum(size.weights), source
     # Rounding down loses half a packet on average if the density is smooth.
-    return max(1.0, size.mean_value() - 0.5), f"{source}: half a packet less"
+    return max(1.0, size.mean_value() - 0.5), (f"{source}, which is half a packet less on average")
 
 
 def _specified_p_idle_step(
@@ -358,6 +358,7 @@ def _warn_if_rate_exceeds_window(scenario: Scenario, rate_pps: float, rtt_s: flo
     if rate_pps <= max_rate:
         return []
     return [
-        f"the formula has no receiver window: a user gets {digits(rate_pps)} packets/s while on, "
-        f"but {window:,.0f} packets per RTT are only {digits(max_rate)}"
+        f"the formula has no receiver window: it predicts {digits(rate_pps)} packets/s for an "
+        f"active user, but a window of {window:,.0f} packets allows only {digits(max_rate)} "
+        "packets/s"
     ]

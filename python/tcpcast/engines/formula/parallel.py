@@ -105,7 +105,7 @@ def parallel_cumulative(scenario: Scenario, measured: Answer | None) -> Answer:
     if measured is None and isinstance(scenario.network.bottleneck.loss, RestOfRound):
         why = (
             "p_r, the share of packets lost, is the specified loss; correlated loss within a "
-            "round adds to it"
+            "round increases p_r"
         )
         answer.warn(Note(why, kind="model", suggestions=(FEED_MEASURED,)))
     return rate_answers.add_loss_metrics(answer, window_pkts=float(result.flow_window_pkts))
@@ -124,8 +124,8 @@ def _make_answer(
     answer.domain |= {WAITING: waiting, WINDOW: used}
     if waiting > MAX_WAITING_SHARE:
         answer.warn(
-            f"assumes few flows are in RTO at the same time; here {100 * waiting:.0f} % are, so it "
-            "underestimates"
+            "the model assumes that few flows are in RTO at the same time, but here it "
+            f"predicts {100 * waiting:.0f} % of the flows, so it underestimates the rate"
         )
     answer.warn(*rate_answers.warn_if_rate_exceeds_window(inputs, rate / inputs.flows))
     return answer
@@ -166,15 +166,17 @@ def _get_measured_loss(scenario: Scenario, measured: Answer) -> tuple[float, flo
     elsewhere = [on.key for on in group.links(scenario.network) if on.link.loss and not on.measured]
     if elsewhere:
         raise NotApplicable(
-            "algorithm 2 needs p_r of the full path, but the simulation measures it at the "
-            "bottleneck; "
-            f"specify the loss there, not on the {' or '.join(elsewhere)} link"
+            "algorithm 2 needs p_r of the full path, but the simulation measures p_r at the "
+            "bottleneck; specify the loss at the bottleneck, not on the "
+            f"{' or '.join(elsewhere)} link"
         )
     losses = []
     for name in ("loss_event_ratio_cumulative", "loss_ratio"):
         value = get_positive_metric(measured, name)
         if value is None:
-            raise NotApplicable(f"algorithm 2 needs {name}, but the simulation has no value for it")
+            raise NotApplicable(
+                f"algorithm 2 needs {name}, but the simulation did not measure this metric"
+            )
         losses.append(value)
     return losses[0], losses[1], "packet: loss_event_ratio_cumulative", "packet: loss_ratio"
 

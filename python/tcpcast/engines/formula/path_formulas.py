@@ -196,7 +196,9 @@ def cubic_response_function(scenario: Scenario, measured: Answer | None) -> Answ
         make_step(
             "W_reno", result.reno_window_pkts, "packet", "sqrt(3/(2p)); RFC 9438, section 4.3"
         ),
-        make_step("W", result.window_pkts, "packet", "the larger, at most W_max"),
+        make_step(
+            "W", result.window_pkts, "packet", "the larger of W_cubic and W_reno, at most W_max"
+        ),
         make_step("B", rate, "packet/s", "W/RTT"),
     ]
     answer = rate_answers.make_answer_from_flow_rate(
@@ -206,5 +208,5 @@ def cubic_response_function(scenario: Scenario, measured: Answer | None) -> Answ
         regime=model.WINDOW if result.window_limited else regime,
         steps=steps,
     )
-    answer.warn(*rate_answers.warn_about_other_stacks("those of CUBIC", "cubic", scenario))
+    answer.warn(*rate_answers.warn_about_other_stacks("CUBIC", "cubic", scenario))
     return answer

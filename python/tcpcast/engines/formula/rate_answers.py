@@ -74,8 +74,9 @@ def warn_if_rate_exceeds_window(inputs: PathInputs, one_pps: float) -> list[str]
     if min(one_pps, inputs.capacity_pps / inputs.flows) <= max_rate:
         return []
     return [
-        f"the model has no receiver window: a flow gets {digits(one_pps)} packets/s, but "
-        f"{digits(inputs.window_pkts, 6)} packets per RTT are only {digits(max_rate)}"
+        f"the model has no receiver window: it predicts {digits(one_pps)} packets/s per flow, "
+        f"but a window of {digits(inputs.window_pkts, 6)} packets allows only "
+        f"{digits(max_rate)} packets/s"
     ]
 
 
@@ -85,4 +86,4 @@ def warn_about_other_stacks(what: str, stack: str, scenario: Scenario) -> list[s
     stack_name = tcp.stack
     if tcp.control == stack or scenario.captured is not None:
         return []
-    return [f"the values here are {what}; the scenario's stack is {stack_name}"]
+    return [f"the values of this model are for {what}, but the scenario's stack is {stack_name}"]

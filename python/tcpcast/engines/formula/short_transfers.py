@@ -154,8 +154,8 @@ def _require_short_transfer(size_pkts: float, loss: float) -> None:
     if mean > MAX_MEAN_LOSSES:
         raise NotApplicable(
             f"the model of short transfers: a transfer of {size_pkts:,.0f} packets loses "
-            f"{mean:,.1f} on average, more than {MAX_MEAN_LOSSES}; use a smaller size, or the "
-            "rate of a bulk flow"
+            f"{mean:,.1f} packets on average, but the model supports at most "
+            f"{MAX_MEAN_LOSSES} losses; use a smaller size, or the rate of a bulk flow"
         )
 
 
@@ -190,8 +190,8 @@ def _make_model_transfer(scenario: Scenario, rtt_s: float) -> ShortTransfer:
     threshold, last = tcp.duplicate_threshold, tcp.last_packets_threshold
     if last not in {1, threshold}:
         raise NotApplicable(
-            "the model of short transfers has either tcp.rules.last_packets_threshold = 1 or no "
-            f"such rule, not {last}",
+            "the model of short transfers does not support tcp.rules.last_packets_threshold "
+            f"= {last}; the rule must be 1 or omitted",
             Suggestion({"tcp.rules.last_packets_threshold": 1}),
         )
     on = tcp.rules.limited_transmit_on
@@ -250,7 +250,12 @@ def _derivation_steps(tcp: Tcp, transfer: ShortTransfer) -> list[Step]:
         if tcp.probes_tails:
             rto = f"a tail loss probe after 2 RTT, at most {rto}"
         todays = [
-            make_step("beta", transfer.decrease, "1", f"{tcp.stack}: window after a loss, share"),
+            make_step(
+                "beta",
+                transfer.decrease,
+                "1",
+                f"{tcp.stack}: share of the window that a loss leaves",
+            ),
             make_step("C_link", transfer.link_pps, "packet/s", "the slowest link"),
         ]
     return [
@@ -265,14 +270,17 @@ def _derivation_steps(tcp: Tcp, transfer: ShortTransfer) -> list[Step]:
         make_step("dup_t", transfer.duplicate_threshold, "1", "tcp.duplicate_threshold"),
         make_step("dup_LT", limited or math.nan, "1", "tcp.limited_transmit: none, 1 or 2"),
         make_step(
-            "e", transfer.unprotected_pkts, "packet", "last packets whose loss ends in a timeout"
+            "e",
+            transfer.unprotected_pkts,
+            "packet",
+            "number of last packets whose loss causes a timeout",
         ),
         make_step("RTO", transfer.rto_s, "s", rto),
         make_step(
             "y_to",
             timeout_packets(transfer),
             "packet",
-            "Tables 1, 2: loss of one of these ends in a timeout",
+            "number of packets whose loss causes a timeout, Tables 1 and 2",
         ),
         make_step("FileSize_min", least_recoverable_pkts(transfer), "packet", "y_to + e"),
     ]
@@ -310,8 +318,8 @@ def _warn_about_omitted_features(transfer: ShortTransfer) -> list[str]:
     warnings = []
     if transfer.limited_transmit and transfer.duplicate_threshold > RFC_3042_PACKETS + 1:
         warnings.append(
-            "the model sends a packet on every duplicate below the threshold, "
-            f"tcp.limited_transmit only on {RFC_3042_PACKETS} of "
-            f"{transfer.duplicate_threshold - 1}: it underestimates"
+            f"the model sends a packet on each of the {transfer.duplicate_threshold - 1} "
+            "duplicate acks below the threshold, but tcp.limited_transmit only on "
+            f"{RFC_3042_PACKETS} of them, so the model underestimates the time"
         )
     return warnings

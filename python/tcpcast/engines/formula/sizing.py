@@ -140,10 +140,11 @@ def path_requirement_texts(sizing: PathRequirements) -> list[str]:
     payload = bytes_text(sizing.full_window_bytes)
     full = f"{_count_text(sizing.full_window_pkts, 'packet')} ({payload} of payload)"
     return [
-        f"BDP {bytes_text(sizing.bdp_bytes)}, {pipe}: {each} needs a window of {window} to fill "
-        f"the link, and of {full} to keep it full when the window is reduced.",
-        f"Linux needs socket buffers of {bytes_text(sizing.socket_buffer_bytes)} for it: "
-        f"{_too_small_linux_keys_text(sizing)}.",
+        f"BDP {bytes_text(sizing.bdp_bytes)}, {pipe}: {each} needs a window of {window} to "
+        f"fill the link, and a window of {full} to keep the link full after a loss reduces "
+        "the window.",
+        "For the larger window, Linux needs socket buffers of "
+        f"{bytes_text(sizing.socket_buffer_bytes)}: {_too_small_linux_keys_text(sizing)}.",
     ]
 
 
@@ -158,23 +159,23 @@ def _too_small_linux_keys_text(sizing: PathRequirements) -> str:
         )
     )
     if needed <= DEFAULT_WMEM[-1]:
-        return "the defaults of tcp_rmem and tcp_wmem allow it"
+        return "the defaults of tcp_rmem and tcp_wmem are large enough"
     if needed <= EARLIER_RMEM:
         keys = wmem
     elif needed <= DEFAULT_RMEM[-1]:
-        keys = f"{wmem}, and before Linux {WIDER_SINCE} {rmem}"
+        keys = f"set {wmem}; before Linux {WIDER_SINCE}, also {rmem}"
     else:
-        keys = f"{rmem}, {wmem}"
+        keys = f"set {rmem} and {wmem}"
     rate = readable_units.rate_text(sizing.default_rate_bps)
-    return f"{keys}; the default tcp_wmem allows about {rate}"
+    return f"{keys}; with the default tcp_wmem, the rate is at most about {rate}"
 
 
 def flows_to_fill_text(sizing: PathRequirements) -> str:
     """Return the numbers of CUBIC and BBR flows that fill the link, as a sentence."""
     cubic = f"{_count_text(sizing.cubic_flows, 'flow')} of CUBIC"
     if sizing.bbr_flows is None:
-        return f"To fill the link: {cubic}; BBR does not sustain its rate above a loss of 20 %."
-    return f"To fill the link: {cubic} or {sizing.bbr_flows} of BBR."
+        return f"To fill the link, use {cubic}; BBR does not sustain its rate above a loss of 20 %."
+    return f"To fill the link, use {cubic} or {sizing.bbr_flows} of BBR."
 
 
 def time_for_amount_s(scenario: Scenario, amount_bytes: float, goodput_bps: float) -> float:
@@ -209,7 +210,7 @@ def time_for_amount_text(scenario: Scenario, amount_bytes: float, goodput_bps: f
     duration = f"{bytes_text(amount_bytes)}{over} takes {_seconds_text(seconds)}"
     tcp = group.tcp
     if not tcp.is_modern:
-        return f"{duration} at this goodput, after the start-up."
+        return f"{duration} at this goodput, not including the start-up."
     return f"{duration} at this goodput, including slow start from {tcp.initial_window} packets."
 
 

@@ -204,8 +204,7 @@ def _add_endless_flow_results(
     limited = counted.limited_ratio()
     if limited > MAX_LIMITED_SHARE:
         answer.warn(
-            f"a buffer of the hosts, not the network, limited the flows for {limited:.1%} of the "
-            "time",
+            f"a socket buffer, not the network, limited the flows for {limited:.1%} of the time",
             kind="model",
         )
     missing = statistics.unmet_precision(estimates, scenario.run.precision or {})
@@ -228,7 +227,10 @@ def warn_about_bbr(scenario: Scenario, provenance: Mapping[str, Any]) -> list[No
         *_warn_about_raised_rate_samples(min(rtts), provenance["lateness_packets"]),
         *_warn_about_pacing_in_pauses(provenance["link"]),
     ]
-    ends = "its queueing delays, RTT and losses are too large: check them on an idle machine"
+    ends = (
+        "the queueing delays, RTT and losses of BBR are therefore too large; check them "
+        "on an idle machine"
+    )
     return [Note(f"bbr: {'; '.join(causes)}; {ends}", kind="check")] if causes else []
 
 
@@ -243,8 +245,8 @@ def _warn_about_raised_rate_samples(rtt_s: float, lateness: Sequence[int]) -> It
     late_s = next(rare, LATENESS_S[-1])
     yield (
         f"{bursts / total:.1%} of the packets were more than {BURST_S * 1000:g} ms late, and "
-        f"ACKs that are {late_s * 1000:g} ms late increase its bandwidth estimate, the largest "
-        f"rate sample, by up to {late_s / max(rtt_s - late_s, late_s):.1%}"
+        f"ACKs that are {late_s * 1000:g} ms late increase BBR's bandwidth estimate (the "
+        f"largest rate sample) by up to {late_s / max(rtt_s - late_s, late_s):.1%}"
     )
 
 
@@ -257,8 +259,8 @@ def _warn_about_pacing_in_pauses(links: Sequence[Mapping[str, int] | None]) -> I
     if away > MAX_PAUSED_SHARE * elapsed:
         yield (
             f"the link was paused for {away / elapsed:.1%} of the time, "
-            f"{away / pauses * 1e-6:.1f} ms per pause on average, but pacing continued and "
-            "lengthened the queue by as much per pause"
+            f"{away / pauses * 1e-6:.1f} ms per pause on average, but BBR's pacing continued, "
+            "and each pause added its length to the queueing delay"
         )
 
 

@@ -17,7 +17,6 @@ from tcpcast.engines.packet.configuration import to_nanoseconds
 from tcpcast.engines.stack_support import KERNEL_STACKS
 from tcpcast.errors import NotApplicable, Suggestion
 from tcpcast.scenario.loss import RestOfRound
-from tcpcast.scenario.modern_tcp import MODERN_PRESETS
 from tcpcast.units import format_duration
 
 if TYPE_CHECKING:
@@ -50,9 +49,9 @@ _OTHER_STACKS = {
 _FIXED = {
     "initial_rto_s": ("initial_rto", "the kernel's first timeout is 1 s"),
     "max_rto_s": ("max_rto", "the kernel doubles timeouts up to 120 s"),
-    "rto_granularity_s": ("rto_granularity", "the kernel's clock determines it"),
+    "rto_granularity_s": ("rto_granularity", "the kernel's clock determines the granularity"),
     "delayed_acks": ("delayed_acks", "the kernel's receiver decides when to delay ACKs"),
-    "limited_transmit": ("limited_transmit", "the kernel always uses it"),
+    "limited_transmit": ("limited_transmit", "the kernel always uses limited transmit"),
 }
 """TCP keys that the kernel determines: attribute, key, and the kernel's behaviour."""
 
@@ -250,7 +249,10 @@ def _find_unsupported_features(scenario: Scenario) -> Iterator[NotApplicable]:
 def _find_unsupported_traffic(scenario: Scenario) -> Iterator[NotApplicable]:
     run, isolated = scenario.run, scenario.isolated_transfers
     if isolated is None and run.transfers is None and math.isinf(run.duration_s or math.inf):
-        yield NotApplicable("engine kernel runs in real time", Suggestion({"run.duration": "30s"}))
+        yield NotApplicable(
+            "engine kernel runs in real time and needs a finite duration",
+            Suggestion({"run.duration": "30s"}),
+        )
     if run.transfers is not None and run.warmup_s is None:
         yield NotApplicable(
             "run.transfers are counted after the warm-up, whose end is unknown while engine "
@@ -267,7 +269,7 @@ def _find_unsupported_traffic(scenario: Scenario) -> Iterator[NotApplicable]:
 
 
 def _find_unsupported_link_features(scenario: Scenario) -> Iterator[NotApplicable]:
-    network, only = scenario.network, "the kernel engine emulates only the bottleneck"
+    network, only = scenario.network, "engine kernel emulates only the bottleneck"
     if network.hops:
         yield NotApplicable(f"network.hop: {only}; use [network.bottleneck] instead")
     if scenario.cross:
@@ -300,7 +302,7 @@ def _find_unsupported_link_features(scenario: Scenario) -> Iterator[NotApplicabl
 
 def _find_unsupported_tcp_features(scenario: Scenario, tcp: Tcp) -> Iterator[NotApplicable]:
     if tcp.stack not in KERNEL_STACKS:
-        fact = _OTHER_STACKS.get(tcp.stack, "the kernel's TCP is modern Linux")
+        fact = _OTHER_STACKS.get(tcp.stack, "the kernel has only modern Linux stacks")
         yield NotApplicable(
             f'tcp.stack = "{tcp.stack}": {fact}',
             *(Suggestion(changes_to_set_stack(scenario, stack)) for stack in KERNEL_STACKS[:2]),
@@ -309,16 +311,13 @@ def _find_unsupported_tcp_features(scenario: Scenario, tcp: Tcp) -> Iterator[Not
     offered = get_kernel_congestion_controls()
     if tcp.control not in offered:
         yield NotApplicable(
-            f'tcp.stack = "{tcp.stack}": this machine\'s kernel does not offer {tcp.control}, only '
-            f"{', '.join(offered) or 'none'}; load its module: modprobe tcp_{tcp.control}"
+            f'tcp.stack = "{tcp.stack}": this machine\'s kernel does not offer {tcp.control}, '
+            f"only {', '.join(offered) or 'none'}; load the module: modprobe tcp_{tcp.control}"
         )
     preset = type(tcp).model_validate({"stack": tcp.stack})
     for attribute, (key, fact) in _FIXED.items():
         if getattr(tcp, attribute) != getattr(preset, attribute):
-            usual = MODERN_PRESETS[tcp.stack][key]
-            yield NotApplicable(
-                f"tcp.{key}: {fact}, which is {usual!r}", Suggestion({f"tcp.{key}": None})
-            )
+            yield NotApplicable(f"tcp.{key}: {fact}", Suggestion({f"tcp.{key}": None}))
     if tcp.handshake != "tcp":
         yield NotApplicable(
             f'tcp.handshake = "{tcp.handshake}": engine kernel always uses the handshake of TCP',
@@ -326,8 +325,8 @@ def _find_unsupported_tcp_features(scenario: Scenario, tcp: Tcp) -> Iterator[Not
         )
     if tcp.min_rto_s < 0.004:
         yield NotApplicable(
-            f"tcp.min_rto = {format_duration(tcp.min_rto_s)}: the kernel's clock has a step of "
-            "4 ms",
+            f"tcp.min_rto = {format_duration(tcp.min_rto_s)}: the kernel's timers have a step "
+            "of 4 ms",
             Suggestion({"tcp.min_rto": "4ms"}),
         )
 

@@ -52,7 +52,7 @@ def mark_late_results(
     rtt_s = min(group.rtt_s for group in scenario.populations)
     held = mean_added_delay_s(rtt_s, outcomes)
     size = (
-        f"it delayed packets by {held * 1000:.2g} ms per RTT on average, {held / rtt_s:.1%} "
+        f"this delayed packets by {held * 1000:.2g} ms per RTT on average, {held / rtt_s:.1%} "
         "of the RTT, so rates, times and delays may be wrong by this percentage"
     )
     answer.mark_untrusted(f"{DOUBT}: {reason}")

@@ -111,9 +111,9 @@ def mean_field(scenario: Scenario, options: RunOptions) -> Answer:
         )
     else:
         answer.warn(
-            f"each of up to {_max_exactly_simulated_sources(scenario):,} sources is simulated, "
-            "as engine packet does: equal values of both are no validation; use a "
-            "smaller mean_field.flows",
+            f"the scenario has at most {_max_exactly_simulated_sources(scenario):,} sources, "
+            "so each source is simulated, as in engine packet; to simulate a scaled "
+            "population, use a smaller mean_field.flows",
             kind="remark",
         )
     return answer
@@ -165,13 +165,16 @@ def _find_unsupported_features(scenario: Scenario) -> Iterator[tuple[str, dict[s
         if not place.shared:
             continue
         if isinstance(queue, Red):
-            reason = "RED averages a queue of single packets, which a scaled queue lacks"
+            reason = (
+                "RED averages the queue in single packets, but a scaled population has "
+                "no single packets"
+            )
             yield reason, {f"{key}.queue": "fq"}
         if isinstance(queue, ManagedQueue):
             reason = f"{queue.kind} in a scaled population has not been validated"
             yield reason, {f"{key}.queue": "fq"}
         if varying:
-            reason = f"a {varying.kind} before a scaled population has not been validated"
+            reason = f"a scaled population behind a {varying.kind} has not been validated"
             yield reason, {f"{key}.rate": "10mbit"}
     if network.jitter is not None:
         yield "jitter in a scaled population has not been validated", {"network.jitter": None}
@@ -204,8 +207,9 @@ def _warn_about_unvalidated_scenarios(scenario: Scenario, each: float) -> list[s
     longer_s = max_excess_delay_s(scenario, each)
     if longer_s > MAX_EXCESS_SHARE * min(group.rtt_s for group in scenario.populations):
         warnings.append(
-            f"the idle path is {time_text(longer_s)} longer than in the scenario, "
-            "which has too little propagation delay; use a larger mean_field.flows"
+            f"the base RTT is {time_text(longer_s)} longer than in the scenario, because the "
+            "transmission of a scaled packet takes longer than the propagation delay can "
+            "offset; use a larger mean_field.flows"
         )
     return warnings
 
@@ -239,8 +243,8 @@ def _warn_about_small_classes(scenario: Scenario, each: float) -> Iterator[str]:
     ]
     if small:
         yield (
-            f"fewer than {MIN_CLASS_SOURCES} sources of class {', '.join(small)} are simulated, a "
-            "rounded number; use a larger mean_field.flows"
+            f"fewer than {MIN_CLASS_SOURCES} sources of class {', '.join(small)} are "
+            "simulated, so their number is rounded coarsely; use a larger mean_field.flows"
         )
 
 
@@ -258,9 +262,9 @@ def _warn_about_full_queue(scenario: Scenario, answer: Answer) -> Iterator[str]:
     if full:
         yield (
             "the engine does not predict how losses of a full drop-tail queue "
-            f"({', '.join(sorted(full))}) divide between the sources and the cross traffic: it "
-            'overestimates loss ratios up to twofold; use queue = "fq" there, or compare a '
-            "smaller population of this scenario with engine packet"
+            f"({', '.join(sorted(full))}) divide between the sources and the cross traffic, "
+            'and overestimates loss ratios by a factor of up to 2; use queue = "fq" at this '
+            "hop, or compare a smaller population of this scenario with engine packet"
         )
 
 

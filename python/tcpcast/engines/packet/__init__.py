@@ -97,8 +97,8 @@ def check(scenario: Scenario) -> None:
 def _check_not_a_capture(scenario: Scenario) -> None:
     if scenario.captured is not None:
         raise NotApplicable(
-            'traffic of kind "capture" is measured, not simulated; for a scenario of it, run '
-            f"tcpcast trace {scenario.captured.file} --scenario NAME.toml",
+            'traffic of kind "capture" is measured, not simulated; to derive a scenario for '
+            f"simulation, run tcpcast trace {scenario.captured.file} --scenario NAME.toml",
             Suggestion(engine="trace"),
         )
 
@@ -294,8 +294,8 @@ def _find_end_of_transient_s(run: _native.Simulation, scenario: Scenario) -> flo
 
 
 NO_WARM_UP = Note(
-    "the run is too short to determine the end of its warm-up (MSER-5): make it longer, or set "
-    "run.warmup",
+    "the run is too short to determine the end of its warm-up (MSER-5); make the run longer, "
+    "or set run.warmup",
     kind="run",
 )
 
@@ -320,8 +320,8 @@ def _warn_if_ended_early(
         answer.stop(f"run.max_wall was reached before {before}")
     elif ended == "crowded":
         answer.stop(
-            "stopped with a million active transfers: more arrive than complete; set a "
-            "lower traffic.arrivals.rate, or a shorter run.duration"
+            "stopped with a million active transfers, because more transfers arrive than "
+            "complete; set a lower traffic.arrivals.rate, or a shorter run.duration"
         )
     elif ended.startswith(STOPPED):
         answer.stop(ended)
@@ -329,7 +329,11 @@ def _warn_if_ended_early(
     elif _has_reached_maximum_without_transfers(scenario, run):
         answer.stop("the transfers were not complete after 63 simulated years")
     elif shortfall:
-        reached = "63 simulated years" if _has_reached_maximum_time(run) else "1000 times the run"
+        reached = (
+            "63 simulated years"
+            if _has_reached_maximum_time(run)
+            else ("1000 times the specified length")
+        )
         answer.stop(f"run.precision was not reached within {reached} ({shortfall})")
     clocks = run.clocks()
     if len(clocks) < scenario.run.replications:
@@ -400,10 +404,10 @@ def _warn_about_endless_retransmissions(
     if not scenario.has_loss_feedback or dropped < MAX_FEEDBACK_LOSS * max(arrived, 1.0):
         return []
     return [
-        'stack "max-plus-reno" has instantaneous loss feedback and retransmits immediately: here '
-        f"{dropped / arrived:.0%} of its packets are lost, because there are more flows than "
-        'packets fit into the buffer; set a larger buffer, or tcp.stack = "rfc-newreno", which '
-        "waits for an RTO"
+        'stack "max-plus-reno" has instantaneous loss feedback and retransmits immediately: '
+        f"here {dropped / arrived:.0%} of its packets are lost, because the buffer holds "
+        "fewer packets than there are flows; set a larger buffer, or tcp.stack = "
+        '"rfc-newreno", which waits for an RTO'
     ]
 
 

@@ -93,16 +93,16 @@ def _too_short_for_rates_reason(scenario: Scenario, seen: Snapshot) -> str | Non
     warm_up_s = seen.units.elapsed_s - measured_s / seen.units.replications
     if scenario.run.warmup_s is None and warm_up_s > LONGEST_WARM_UP * seen.units.elapsed_s:
         advice = _longer_run_advice(scenario)
-        return f"the run is too short: its warm-up takes more than a third; {advice}"
+        return f"the run is too short: its warm-up takes more than a third of the time; {advice}"
     of_bbr = [g for g in groups if g.traffic.kind == "bulk" and g.tcp.control in RATE_BASED]
     if len(of_bbr) > 1 and measured_s < MIN_CYCLES * BBR_CYCLE_S:
-        cycles = f"{MIN_CYCLES} times {BBR_CYCLE_S:g} s, the cycle of BBR's shares"
+        cycles = f"{MIN_CYCLES} cycles of {BBR_CYCLE_S:g} s, in which the shares of BBR flows vary"
         return (
             f"the run is too short: it measures less than {cycles}; {_longer_run_advice(scenario)}"
         )
     each_s, cycle_s = measured_s / seen.units.replications, _loss_cycle_s(scenario, seen.units)
     if of_bbr and each_s < MIN_LOSS_CYCLES * cycle_s:
-        cycles = f"{MIN_LOSS_CYCLES} times {cycle_s:.3g} s, the time from one loss to the next"
+        cycles = f"{MIN_LOSS_CYCLES} times {cycle_s:.3g} s, the mean time between losses of a flow"
         return (
             f"the run is too short: it measures less than {cycles}; {_longer_run_advice(scenario)}"
         )
@@ -159,7 +159,7 @@ def _drift_reason(scenario: Scenario) -> str:
 
 
 def _correlation_reason(scenario: Scenario) -> str:
-    few = f"it contains fewer than {MIN_INDEPENDENT} independent periods"
+    few = f"it contains fewer than {MIN_INDEPENDENT} statistically independent periods"
     return f"the run is too short: {few}; {_longer_run_advice(scenario)}"
 
 

@@ -240,15 +240,16 @@ def warn_about_recordings_and_bins(
         lasts = stream.period_s - stream.start_s
         if lasts < ran_s:
             text = (
-                f"cross.{name} was recorded for {digits(lasts)} s and is repeated through the "
-                f"run's {digits(ran_s)} s"
+                f"the recording of cross.{name} lasts {digits(lasts)} s and is repeated "
+                f"during the {digits(ran_s)} s of the run"
             )
             notes.append(Note(text, kind="remark"))
     for index, noise in enumerate(scenario.cross):
         if noise.is_noise and noise.bin_s > ran_s:
             text = (
-                f"cross.{noise.name or index} has one rate for {digits(noise.bin_s)} s, but the "
-                f"run ends after {digits(ran_s)} s: set a shorter bin, or a longer run"
+                f"the rate of cross.{noise.name or index} changes every {digits(noise.bin_s)} "
+                f"s, but the run ends after {digits(ran_s)} s; set a shorter bin, or a longer "
+                "run"
             )
             notes.append(Note(text, kind="run"))
     return notes

@@ -62,7 +62,7 @@ def _drawn_sizes_message(
     drawn = packets / files
     enough = _files_needed(distribution)
     endless = math.isinf(enough)
-    needed = "no number is enough" if endless else f"about {enough:,.0f} are needed"
+    needed = "no number of files is enough" if endless else f"about {enough:,.0f} are needed"
     text = (
         f"file sizes vary too much for {files:,.0f} files ({needed}): their mean is {drawn:.4g} "
         f"packets, but the mean of the distribution is {expected:.4g} ({drawn / expected - 1:+.1%})"

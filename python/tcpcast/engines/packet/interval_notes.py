@@ -44,8 +44,9 @@ def make_interval_notes(
     if seen.loss_events is None:
         listed.append(
             Note(
-                "loss_event_ratio_cumulative is left out, because a replication has more than "
-                "the 4,194,304 loss indications that are kept: run more and shorter replications",
+                "loss_event_ratio_cumulative is left out, because a replication has more "
+                "than 4,194,304 loss indications, the maximum that is kept; use more and "
+                "shorter replications",
                 ("loss_event_ratio_cumulative",),
                 kind="withheld",
             )

@@ -66,8 +66,9 @@ class MemoryWatch:
         free = read_free_bytes() if gathered > MIN_BYTES else None
         if free is not None and COPIED * gathered > free:
             raise OutOfMemoryError(
-                f"stopped with {gathered / GIB:.3g} GiB of packets in flight and in queues, and "
-                f"{free / GIB:.3g} GiB of memory free; write a smaller buffer, rate or RTT"
+                f"stopped, because packets in flight and in queues use {gathered / GIB:.3g} "
+                f"GiB of memory, and only {free / GIB:.3g} GiB are free; write a smaller "
+                "buffer, rate or RTT"
             )
         if self._progress is not None:
             self._progress(share)
@@ -109,8 +110,9 @@ def check_memory(scenario: Scenario, config: Config) -> None:
         fewer = [Suggestion({f"traffic.{kind}": limit})]
     of = "1 replication" if replications == 1 else f"{replications:,} replications"
     raise NotApplicable(
-        f"{of} of {sources:,} sources would take about {needed / GIB:.3g} GiB of memory, and "
-        f"{free / GIB:.3g} GiB are free; fewer {'replications' if each <= free else 'sources'} fit",
+        f"{of} of {sources:,} sources would take about {needed / GIB:.3g} GiB of memory, but "
+        f"only {free / GIB:.3g} GiB are free; fewer "
+        f"{'replications' if each <= free else 'sources'} fit",
         *fewer,
         Suggestion(engine="mean-field"),
     )

@@ -55,10 +55,10 @@ def _note_ecn_without_marks(
     marking = [on for on in group.links(network) if may_mark_packets(scenario, on.link)]
     suggestions: tuple[Suggestion, ...] = ()
     if not marking:
-        why = "no queue on its path marks packets"
+        why = "no queue on the path marks packets"
         suggestions = (Suggestion({"network.bottleneck.queue": "codel"}),)
     elif all(on.measured for on in marking) and _has_drops_but_no_marks(units, index):
-        why = "the queue dropped packets and marked none"
+        why = "the queue dropped packets but marked none"
     else:
         return
     if group.tcp.control == "dctcp":
@@ -109,8 +109,9 @@ def _note_delays_in_own_links(
     delay = f"the queueing delay of the class's own links{lost}"
     rtt, base = (digits(1e3 * seconds, 3) for seconds in (rtt_s, group.rtt_s))
     yield Note(
-        f"{name}the RTT (mean {rtt} ms, base {base} ms) includes {delay}; metrics of loss, queue "
-        "and queue delay do not, because they are of the bottleneck",
+        f"{name}the RTT (mean {rtt} ms, base {base} ms) includes {delay}; the metrics of "
+        "loss, queue and queueing delay do not include it, because they describe the "
+        "bottleneck",
         QUEUE_METRICS,
         kind="model",
     )

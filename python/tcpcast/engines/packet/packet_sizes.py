@@ -27,18 +27,21 @@ def _find_features_for_one_size(
     """Yield reasons, each with suggested changes."""
     if scenario.has_loss_feedback:
         changes = changes_to_set_stack(scenario, "rfc-newreno")
-        yield "max-plus-reno has packets of one size", Suggestion(changes)
+        yield "max-plus-reno supports only packets of one size", Suggestion(changes)
     network = scenario.network
     if any(link.is_policer for link in (network.bottleneck, *network.hops)):
-        yield ("a policer has packets of one size",)
+        yield ("a policer supports only packets of one size",)
     for hop in network.hops:
         if hop.buffer.unit == "bytes" and not hop.shared:
             key = f"network.hop.{hop.name}.buffer"
             packets = f"{network.buffer_pkts(hop):.0f}pkt"
-            yield f"{key} is in bytes, and each source has its own", Suggestion({key: packets})
+            yield (
+                f"{key} is in bytes, and each source has its own buffer",
+                Suggestion({key: packets}),
+            )
     places = [find_stream_hop(network, stream) for stream in scenario.cross]
     if any(place is not None and not place.shared for place in places):
         yield (
-            "cross traffic at a hop with shared = false has packets of one size",
+            "cross traffic at a hop with shared = false supports only packets of one size",
             Suggestion({"cross": None}),
         )

@@ -358,7 +358,7 @@ def _rare_loss_warnings(
             )
         elif count < MIN_EVENTS:
             where = f"they occurred in {count} of {units.link('time_ns').size} batches of the run"
-            messages[name] = f"too few {what}: {where}, {MIN_EVENTS} are needed"
+            messages[name] = f"too few {what}: {where}, but {MIN_EVENTS} batches are needed"
     return messages
 
 
@@ -423,8 +423,8 @@ def _equal_batches_warning(differing_units: int, timeouts: float | None) -> str 
         return None
     differ = "all batches of the run are equal"
     if differing_units > 0:
-        differ = f"{_count_text(differing_units, 'batch is', 'batches are')} different"
-    return f"too few values: {differ}, {MIN_EVENTS} that differ from the rest are needed"
+        differ = f"{_count_text(differing_units, 'batch differs', 'batches differ')} from the rest"
+    return f"too few different values: {differ}, but {MIN_EVENTS} batches must differ from the rest"
 
 
 def _count_text(number: float, what: str, several: str = "") -> str:
@@ -433,11 +433,11 @@ def _count_text(number: float, what: str, several: str = "") -> str:
 
 def _short_run_warnings_by_metric(estimate: Estimate, *, correlated: bool) -> Iterator[str]:
     if estimate.has_few_events and estimate.value != 0.0:
-        yield f"it is based on fewer than {MIN_EVENTS} events"
+        yield f"the value is based on fewer than {MIN_EVENTS} events"
     if correlated:
-        yield "the run is too short: neighbouring batches are correlated; make it longer"
+        yield "the run is too short: neighbouring batches are correlated; make the run longer"
     if estimate.units >= MIN_UNITS and abs(estimate.bend) > MAX_BEND:
-        yield "the run is too short: one batch differs more than all others; make it longer"
+        yield "the run is too short: one batch outweighs all others; make the run longer"
 
 
 def _short_run_warnings(
@@ -465,7 +465,7 @@ def _shorter_than_text(units: CounterUnits, needed_s: float) -> str | None:
     if measured_s >= needed_s:
         return None
     measured, needed = (time_text(s) for s in (measured_s, needed_s))
-    return f"the run is too short: {measured} were measured, {needed} are needed"
+    return f"the run is too short: it measured {measured}, but {needed} are needed"
 
 
 def _mean_file_cycle_s(scenario: Scenario, units: CounterUnits, index: int) -> float:

@@ -81,8 +81,8 @@ def warn_about_unreached_times(
         return []
     return [
         Note(
-            f"no flow ran for the {missing[0]:g} s of run.report_at, so the table delivered ends "
-            "earlier; write a longer run.duration",
+            f"run.report_at lists {missing[0]:g} s, but no flow ran for this time, so the table "
+            "delivered ends earlier; write a longer run.duration",
             kind="remark",
         )
     ]
