@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import textwrap
-from collections import Counter, defaultdict
+from collections import defaultdict
 from typing import TYPE_CHECKING
 
 from tcpcast_papers import PAPERS, claims
@@ -26,28 +26,31 @@ WITH_CLAIMS = tuple(name for name in PAPERS if of_paper(name))
 
 
 def summary(name: str) -> str:
-    """Return the claims that do not agree, with their reasons, and the places of the others."""
+    """Return the claims that do not agree, by reason, and the places of the others."""
     lines = of_paper(name)
     by_verdict = defaultdict(list)
     for line in lines:
         by_verdict[claims.expected(line)].append(line)
     counts = ", ".join(f"{verdict.value} {len(of)}" for verdict, of in by_verdict.items())
-    head = f"`tcpcast reproduce {name} --quick` measures {len(lines)} claims, by verdict: {counts}."
+    head = f"`tcpcast reproduce {name} --quick` measures {len(lines)} claims: {counts}."
     agreeing = by_verdict.pop(Verdict.AGREES)
     items = []
     for verdict, of in by_verdict.items():
-        by_reason = defaultdict(list)
+        by_reason: dict[str, dict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
         for line in of:
-            by_reason[line["place"], _reason(line)].append(line["statement"])
+            by_reason[_reason(line)][line["place"]].append(line["statement"])
         items += [
-            f"- **{verdict.value}**, {place}: {'; '.join(statements)}. {reason}."
-            for (place, reason), statements in by_reason.items()
+            f"- **{verdict.value}**, {_by_place(places)}. {reason}."
+            for reason, places in by_reason.items()
         ]
-    places = Counter(line["place"] for line in agreeing)
-    agreed = "; ".join(f"{place} ({count})" for place, count in places.items())
-    items.append(f"- agrees, with the number of claims per place: {agreed}.")
+    agreed = ", ".join(dict.fromkeys(line["place"] for line in agreeing))
+    items.append(f"- **agrees**: {agreed}.")
     wrapped = ("\n".join(textwrap.wrap(item, WIDTH, subsequent_indent="  ")) for item in items)
     return "\n" + textwrap.fill(head, WIDTH) + "\n\n" + "\n".join(wrapped) + "\n\n"
+
+
+def _by_place(places: dict[str, list[str]]) -> str:
+    return "; ".join(f"{place}: {'; '.join(of)}" for place, of in places.items())
 
 
 def _reason(line: Line) -> str:
