@@ -2,8 +2,8 @@
 //! documentation.
 //!
 //! The caller writes JSON to the buffer that [`input`] returns, calls [`run`], and
-//! reads JSON of the returned length at [`output`]. The request is [`Request`], the answer
-//! [`Answer`], or `{"error": "..."}`. A run uses one thread and no clock.
+//! reads JSON of the returned length at [`output`]. The request is `Request`, the answer
+//! `Answer`, or `{"error": "..."}`. A run uses one thread and no clock.
 
 use serde::{Deserialize, Serialize};
 use std::sync::{Mutex, MutexGuard, PoisonError};
