@@ -1,4 +1,4 @@
-"""tcpcast predicts TCP performance: one scenario, several engines, one type of answer."""
+"""tcpcast predicts TCP performance: several engines answer the same scenario."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ def run(  # noqa: PLR0913 - options of the run, by keyword
     over_time: bool = False,
     accept_late: bool = False,
 ) -> Answers:
-    """Answer a scenario by each named engine.
+    """Run engines on a scenario, and return their answers.
 
     Parameters
     ----------
@@ -118,14 +118,14 @@ def run(  # noqa: PLR0913 - options of the run, by keyword
         file.
     engines
         Names as ``tcpcast engines`` lists them, such as ``["engset", "packet"]``, or one name.
-        None: every quick engine that applies, except for models of another stack.
+        None: every applicable engine that runs by default, except for models of another stack.
     threads
         Worker threads of the simulator, 1 or more; None: one per core. Results do not depend on it.
     progress
         Called with the finished share, 0 to 1, of the running engine.
     feed
-        Source of the inputs of path formulas: ``"scenario"``, the specified loss, RTT and minimum
-        RTO; or ``"measured"``, the values of a simulation, whose answer is also returned.
+        Source of the inputs of path formulas. ``"scenario"`` means the specified loss, RTT and
+        minimum RTO. ``"measured"`` means the values of a simulation, whose answer is also returned.
 
     force
         Whether files of ``[[probes.pcap]]`` may overwrite existing files.
@@ -133,8 +133,8 @@ def run(  # noqa: PLR0913 - options of the run, by keyword
         Whether the answer of ``packet`` contains the tables from which :meth:`Answers.plot` draws
         the run over time and the distribution of completion times.
     accept_late
-        Whether ``kernel`` continues although this machine is too busy for its link: its results are
-        then marked as untrusted. Otherwise it ends after some seconds.
+        Whether ``kernel`` continues if this machine is too busy to emulate its link on time; the
+        results are then marked as untrusted. Otherwise, ``kernel`` stops after some seconds.
 
     Returns
     -------
@@ -144,15 +144,15 @@ def run(  # noqa: PLR0913 - options of the run, by keyword
     Raises
     ------
     ScenarioError
-        Neither a scenario nor a valid argument of :func:`load`.
+        ``scenario`` is neither a scenario nor a valid argument of :func:`load`.
     UnknownEngine
-        Unknown name of an engine.
+        An engine name is unknown.
     DomainError
         ``threads`` is not an integer of at least 1.
     NotApplicable
         No engine was named and none applies; the message contains the reasons.
     TcpcastError
-        Unknown ``feed``.
+        The value of ``feed`` is unknown.
     """
     from tcpcast.engines import RunOptions, answer  # noqa: PLC0415 - as in __getattr__
     from tcpcast.report.answers import Answers  # noqa: PLC0415

@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 def main() -> int:
     """Run the command line of this process, and return its exit code."""
     exit_on_interrupt()
-    # Imports create up to 100,000 permanent objects. Garbage collection at every 700 of them would
-    # take 10 % of the run time; none is needed at exit either.
+    # Imports create up to 100,000 permanent objects. A garbage collection per 700 objects would
+    # take 10 % of the run time. Garbage collection at exit is not needed either.
     gc.set_threshold(100_000, 10, 10)
     if may_need_worker_processes(" ".join(sys.argv[1:]).replace("=", " ")):
         from tcpcast import forkserver  # noqa: PLC0415 - see above
@@ -50,8 +50,8 @@ def is_native_module_stale(package: Path) -> bool:
 def may_need_worker_processes(typed: str) -> bool:
     """Return True if the command line looks like a sweep that simulates.
 
-    This check runs before the argument parser is imported, which takes as long as the imports of
-    workers. If it misses a sweep, the command starts the forkserver itself.
+    This check runs before the import of the argument parser, which takes as long as the imports of
+    workers. If the check misses a sweep, the command starts the forkserver itself.
     """
     simulates = "packet" in typed or "--engine" not in typed
     is_excluded = any(option in typed for option in ("--processes 1", "--dask", "--help"))

@@ -1,6 +1,6 @@
 """Answers: named metrics with unit and interval, tables, warnings and provenance.
 
-Every engine returns an :class:`Answer`, so that any two answers can be compared.
+Every engine returns an :class:`Answer`, so that the answers of all engines can be compared.
 """
 
 from __future__ import annotations
@@ -32,16 +32,16 @@ class Metric:
     value
         The value, in the unit of :data:`UNITS`.
     low, high
-        The 95 % interval; ``None`` for formulas and for extremes.
+        The 95 % interval; ``None`` for formulas, and for minima and maxima.
     trusted
-        False outside the domain of a formula, and for a simulation without a steady state: the
-        value is shown with a dagger, but never compared or used as a headline.
+        False outside the domain of a formula, and for a simulation without a steady state.
+        Untrusted values are shown with a dagger, but not compared or used as a headline.
     unit
         Unit of a metric that is not in :data:`UNITS`; if empty, the name's suffix determines it
         (see :func:`unit_of`).
     interval_warning
-        Reason why the interval is withheld or needs a check; None if it can be trusted, or if none
-        is expected.
+        Reason why the interval is withheld or needs a check; None for a reliable interval, or if no
+        interval is expected.
     at_least
         A lower bound, if the value itself is withheld (nan).
     """
@@ -56,7 +56,7 @@ class Metric:
 
     @property
     def lacking(self) -> str | None:
-        """Missing observations because of which there is no interval, such as "too few files"."""
+        """Reason for a missing interval, such as "too few files"."""
         if self.interval_warning is None or self.low is not None:
             return None
         return self.interval_warning.partition(":")[0]
@@ -71,7 +71,7 @@ def unit_of(name: str, metric: Metric | None = None) -> str:
     Parameters
     ----------
     name
-        Name of the metric; those of :data:`UNITS` have the unit there.
+        Name of the metric. If :data:`UNITS` contains the name, it also gives the unit.
     metric
         The metric in an answer, which may contain its unit. Otherwise the suffix of the name
         determines it, such as ``_bps`` or ``_s``; without a known suffix the unit is 1.
@@ -86,10 +86,10 @@ def unit_of(name: str, metric: Metric | None = None) -> str:
 NoteKind = Literal[
     "incomplete", "file", "outside", "scenario", "model", "run", "check", "withheld", "remark"
 ]
-"""Kinds of notes, worst first: reasons why an answer is incomplete, files that were not written,
-values outside the domain of a formula, a scenario without a steady state, a feature that the model
-lacks, a run that is too short for every interval, intervals that need a check, withheld intervals,
-anything else."""
+"""Kinds of notes in descending order of severity: reasons why an answer is incomplete, files that
+were not written, values outside the domain of a formula, a scenario without a steady state, a
+feature that the model lacks, a run that is too short for every interval, intervals that need a
+check, withheld intervals, other notes."""
 
 _KINDS: tuple[NoteKind, ...] = get_args(NoteKind)
 
@@ -101,15 +101,17 @@ class Note:
     Parameters
     ----------
     why
-        The text of the warning, without the names of the metrics at its end if ``named`` is true.
+        The text of the warning. If ``named`` is True, the text does not contain the names of the
+        metrics.
     metrics
-        Names of the metrics, or of a table; none if it affects every value.
+        Names of the affected metrics or of an affected table; empty if the note affects every
+        value.
     kind
-        One of the kinds above.
+        A value of :data:`NoteKind`.
     named
-        Whether the names of the metrics are appended to the text.
+        Whether the full text ends with the names of the metrics.
     suggestions
-        Requests that avoid the problem; front ends write them in their own syntax.
+        Requests that avoid the problem; each front end writes the requests in its syntax.
     """
 
     why: str
@@ -148,14 +150,14 @@ def texts_to_notes(texts: Iterable[str | Note], kind: NoteKind = "model") -> lis
 
 
 def warning_severity(warning: Note | str) -> tuple[int, int]:
-    """Return a key that sorts warnings, worst first; texts of a plan come before notes."""
+    """Return a key to sort warnings by descending severity; texts of a plan come before notes."""
     if isinstance(warning, str):
         return 0, 0
     return _KINDS.index(warning.kind), -len(warning.metrics)
 
 
 class Status(Enum):
-    """How an answer ended; ``Answer.reason`` states why it is incomplete."""
+    """How the run behind an answer ended; ``Answer.reason`` states why the answer is incomplete."""
 
     DONE = "answered"
     PARTIAL = "partial"
@@ -176,10 +178,11 @@ Kind = Literal["formula", "simulation", "measurement"]
 
 @dataclass(frozen=True, slots=True)
 class CaptureInputs:
-    """Inputs of formulas that a capture shows in addition to the metrics of its answer.
+    """Inputs of formulas that are measured in a capture, in addition to the metrics of its answer.
 
-    ``fed`` contains quantities by name, None if the capture does not show one; ``replay`` contains
-    the tables of the scenario that reproduces the capture, empty if there is none.
+    ``fed`` contains quantities by name, None if the capture does not reveal a quantity. ``replay``
+    contains the tables of the scenario that reproduces the capture; empty if no scenario could be
+    derived.
     """
 
     fed: dict[str, float | None]
@@ -190,20 +193,21 @@ class CaptureInputs:
 class Answer:
     """The results of one engine for one scenario.
 
-    ``engine`` is its name, ``status`` how it ended, ``reason`` why it is incomplete or does not
-    apply, with ``suggestions`` of requests that the engine accepts, and ``wall_s`` its run time in
-    seconds. ``metrics`` maps the names of :data:`UNITS` to values, ``tables`` maps a table's name
-    to its columns (numpy arrays of equal length), and ``notes`` are warnings about the results.
-    ``write_errors`` are errors of output files.
+    ``engine`` is the name of the engine, ``status`` states how its run ended, and ``wall_s`` is its
+    run time in seconds. ``reason`` states why the answer is incomplete or the engine does not
+    apply; ``suggestions`` are requests that the engine accepts. ``metrics`` maps the names of
+    :data:`UNITS` to values, ``tables`` maps a table's name to its columns (numpy arrays of equal
+    length), and ``notes`` are warnings about the results. ``write_errors`` are errors of output
+    files.
 
-    ``kind`` states whether it was calculated, simulated or measured. For formulas, ``regime`` is
-    the limit of the rate or the largest part of the time, ``steps`` all quantities that lead to the
-    result, and ``domain`` the quantities that bound the validated domain, by name. For simulations,
-    ``seed`` and ``replications`` are the parameters of the run, ``warmup_s`` is the length of the
-    warm-up (None if there is none) by ``warmup_rule``, and ``measured_s`` the time after it, summed
-    over replications. For captures, ``captured`` holds the inputs of the formulas. In JSON these
-    fields are in ``provenance``, which records the origin of the answer; no program needs to read
-    it.
+    ``kind`` states whether the answer was calculated, simulated or measured. For formulas,
+    ``regime`` is the limit of the rate or the largest part of the time, ``steps`` are all
+    intermediate quantities, and ``domain`` holds by name the quantities that bound the validated
+    domain. For simulations, ``seed`` and ``replications`` are the parameters of the run,
+    ``warmup_s`` is the length of the warm-up (None without warm-up), chosen by ``warmup_rule``, and
+    ``measured_s`` is the time after the warm-up, summed over replications. For captures,
+    ``captured`` holds the inputs of the formulas. In JSON, these fields are in ``provenance``,
+    which records the origin of the answer for people.
     """
 
     engine: str
@@ -261,7 +265,7 @@ class Answer:
         self.notes += texts_to_notes(texts, kind)
 
     def stop(self, why: str, status: Status = Status.PARTIAL) -> None:
-        """Record why the answer is incomplete; reasons are joined, an interrupt has priority."""
+        """Record why the answer is incomplete: join reasons; an interrupt has priority."""
         self.reason = f"{self.reason}; {why}" if self.reason else why
         if not self.interrupted:
             self.status = status
@@ -278,7 +282,7 @@ class Answer:
 
     @property
     def withheld(self) -> bool:
-        """True if there are no metrics; ``reason`` states why."""
+        """True if the answer has no metrics; ``reason`` states why."""
         return self.incomplete_reason is not None and not self.metrics
 
     def __getitem__(self, metric: str) -> float:
@@ -287,7 +291,7 @@ class Answer:
         Raises
         ------
         UnknownMetric
-            The answer has no metric of that name (also a KeyError).
+            The answer has no metric of that name. The exception is also a KeyError.
         """
         if metric not in self.metrics:
             raise UnknownMetric(self._without(str(metric)))
@@ -340,7 +344,7 @@ class Answer:
             "tables": {name: {"columns": _columns_as_json(t)} for name, t in self.tables.items()},
             "provenance": self.provenance | self._inputs(),
         }
-        if self.notes:  # the same warnings, with the fields that reports select by
+        if self.notes:  # the warnings with the fields by which reports select
             body["notes"] = [note.to_json() for note in self.notes]
         if self.incomplete_reason is not None:
             body["incomplete_reason"] = self.incomplete_reason

@@ -1,4 +1,4 @@
-"""Options as rows, from which the command line, the page and messages derive."""
+"""Definitions of options, from which the command line, the web page and messages derive."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ REQUIRED: Any = ...
 
 @dataclass(frozen=True, slots=True)
 class FormField:
-    """Facts about an option that only its field on the page needs.
+    """Properties of an option that only its field on the web page needs.
 
     Attributes
     ----------
     label, hint
-        Name of the field, and its meaning.
+        Label of the field, and explanation.
     default
-        Its first value; "" if the field may be empty.
+        Initial value; "" if the field may be empty.
     low, high
         Ends of the slider, as typed; "" without a slider.
     zero
@@ -49,23 +49,23 @@ class Option:
     help
         Line of ``--help``.
     spelled
-        Option as typed, if it does not follow from the name.
+        Spelling of the option on the command line, if it does not follow from the name.
     former
-        Former spelling; its error suggests the present one.
+        Former spelling of the option, whose use is an error that suggests the present spelling.
     type
-        Type of the value: text, or True and False for an option without a value, unless set.
+        Type of the value; by default text or, for an option without a value, bool.
     default
         Value without the option.
     least
         Minimum of a number.
     completion
-        Function from the beginning of a value to complete values.
+        Function from the beginning of a value to its completions.
     keys
         Keys of the scenario that the option sets.
     example
         Range of values, for messages.
     page
-        Facts about the field of the page, if it has one.
+        Properties of the field on the web page, if the option has a field.
     """
 
     name: str
@@ -97,7 +97,7 @@ class Option:
 
 @dataclass(frozen=True, slots=True)
 class Argument(Option):
-    """A value that is typed without the name of an option."""
+    """A positional argument."""
 
     default: Any = REQUIRED
 

@@ -1,10 +1,10 @@
 """Comparison of answers: one row per metric, one column per engine, and relative differences.
 
-The reference is the last answer of an engine in :data:`EXACT`, otherwise the last answer that was
-simulated or measured or has intervals, otherwise the last answer. The difference of another engine
-is ``(engine - reference) / reference``. For ratios that are read as percentages (unit "1", except
-for fairness) it is ``engine - reference`` in percentage points, because "3 % more than 2 % loss" is
-ambiguous. Untrusted values are shown but never compared.
+The reference is the last answer of an engine in :data:`EXACT`. Without such an answer, it is the
+last answer that was simulated or measured or has intervals, or else the last answer. The difference
+of another engine is ``(engine - reference) / reference``. For ratios shown as percentages (unit
+"1", except for fairness), the difference is ``engine - reference`` in percentage points, because "3
+% more than 2 % loss" is ambiguous. Untrusted values are shown but never compared.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from tcpcast.answer import Answer, Kind
 
 EXACT = frozenset({"packet", "trace"})
-"""Engines that are the reference of others, in any position."""
+"""Engines whose answer is the reference in any position of the list."""
 
 TOO_FEW_FILES = "too few files"
 TOO_FEW_VALUES = "too few values"
@@ -37,8 +37,8 @@ _Key = TypeVar("_Key")
 class Difference:
     """Difference of a value from the reference.
 
-    ``amount`` is a share of the reference, or a difference of ratios if ``points`` is set: 0.012
-    then means +1.2 percentage points.
+    ``amount`` is a share of the reference. If ``points`` is True, it is a difference of two ratios:
+    0.012 means +1.2 percentage points.
     """
 
     amount: float
@@ -53,7 +53,7 @@ class ComparisonRow:
     metrics: tuple[Metric | None, ...]
     differences: tuple[Difference | None, ...]
     subject: str = ""
-    """Subject of the values, if a comparison has several rows of one metric."""
+    """Subject of the row, for example a size, if a comparison has several rows of one metric."""
 
     @property
     def unit(self) -> str:
@@ -63,7 +63,7 @@ class ComparisonRow:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """Rows in report order; ``reference`` is an index of ``engines``, None for a single engine."""
+    """Rows in report order; ``reference`` is an index in ``engines``, None for a single engine."""
 
     engines: tuple[str, ...]
     reference: int | None
@@ -109,7 +109,7 @@ def compare(answers: Sequence[Answer]) -> Comparison:
     Parameters
     ----------
     answers
-        One answer per engine; those that do not apply are left out.
+        One answer per engine; answers that do not apply are omitted.
 
     Returns
     -------
@@ -127,9 +127,8 @@ def compare_classes(answers: Sequence[Answer]) -> dict[str, Comparison]:
     Returns
     -------
     dict
-        Comparisons by class, in the order of the first answer with the class, over the engines that
-        distinguish classes; empty with fewer than two classes. A value is trusted if its engine
-        trusts the same metric overall.
+        Comparisons by class, over the engines that distinguish classes; empty with fewer than two
+        classes. A value of a class is trusted if the metric is trusted for all classes in total.
     """
     applicable = [a for a in _select_answers_with_metrics(answers) if "by_class" in a.tables]
     by_class = [class_metrics(a) for a in applicable]
@@ -166,7 +165,7 @@ def packets_text(packets: float) -> str:
 
 
 def has_completion_times(table: Mapping[str, np.ndarray[Any, Any]], *keys: str) -> bool:
-    """Return True if a table lists mean completion times by these columns."""
+    """Return True if a table contains mean completion times and the columns ``keys``."""
     return {*keys, "completion_time_s"} <= table.keys()
 
 
@@ -192,7 +191,7 @@ def completion_times(table: Mapping[str, np.ndarray[Any, Any]]) -> list[Metric]:
 def metric_with_interval(
     value: float, low: float, high: float, lacking: str | None = TOO_FEW_FILES
 ) -> Metric:
-    """Return a row's value; if its interval is nan, ``lacking`` is the reason."""
+    """Return a value with its interval; if the interval is nan, ``lacking`` is the reason."""
     if math.isnan(low):
         return Metric(value, interval_warning=lacking)
     return Metric(value, low, high)
@@ -204,8 +203,8 @@ def compare_shares(answers: Sequence[Answer]) -> Comparison:
     Returns
     -------
     Comparison
-        One row per share that at least one answer has, the largest first, over the engines that
-        have any; values in the unit of ``connection_rate_bps``.
+        One row per share of files in at least one answer, in descending order, over the engines
+        with such percentiles. Values are in the unit of ``connection_rate_bps``.
     """
     with_shares = [a for a in _select_answers_with_metrics(answers) if "file_goodput" in a.tables]
     by_share = [_goodput_by_share(a) for a in with_shares]
@@ -240,7 +239,7 @@ def reference_index(answers: Sequence[Answer]) -> int | None:
 
 
 def is_observed(answer: Answer) -> bool:
-    """Return True if an answer was simulated or measured rather than calculated."""
+    """Return True if an answer was simulated or measured instead of calculated."""
     if answer.kind != "formula":
         return True
     return any(m.low is not None for m in answer.metrics.values())
@@ -269,7 +268,7 @@ def _compare_by_subject(
     figures: Sequence[Mapping[_Key, Metric]],
     subjects: Mapping[_Key, str],
 ) -> Comparison:
-    """Compare one metric over several subjects, in their order; ``figures`` is one per answer."""
+    """Compare one metric for several subjects; ``figures`` has one mapping per answer."""
     reference = reference_index(answers)
     rows = tuple(
         _make_row(name, tuple(each.get(key) for each in figures), reference, subject)
@@ -286,7 +285,7 @@ def _make_comparison(
 
 
 def _answer_kind(answer: Answer) -> Kind:
-    """Return an answer's kind; an answer of another package with intervals was simulated."""
+    """Return the kind of an answer; answers of plugins with intervals count as simulated."""
     return "simulation" if answer.kind == "formula" and is_observed(answer) else answer.kind
 
 
@@ -331,7 +330,7 @@ def class_metrics(answer: Answer) -> dict[str, dict[str, Metric]]:
     table = answer.tables["by_class"]
     metrics = [name for name in table if name in METRICS]
     files = table.get("mean_size_pkts", [0.0] * len(table["name"]))
-    # A class without files, for example of endless flows, has no times of files.
+    # A class without files, for example with endless flows, has no completion times.
     return {
         str(label): {
             name: _metric_from_cell(answer, table, name, row)
@@ -360,7 +359,7 @@ def _metric_from_cell(
 
 
 def _interval_warning(table: Mapping[str, np.ndarray[Any, Any]], name: str, row: int) -> str | None:
-    """Return the reason for a missing interval; None if unknown or if none is expected."""
+    """Return the reason for a missing interval; None if unknown or if no interval is expected."""
     if f"{name}_interval_warning" in table:
         return str(table[f"{name}_interval_warning"][row]) or None
     is_of_files = any(each in table and row.file_kinds for each, row in METRICS.items())

@@ -1,9 +1,9 @@
-"""Tests of metrics for a trend, and for correlation that leaves too few independent units.
+"""Statistical tests of metrics: for a trend, and for correlation that leaves few independent units.
 
-A queue settles in seconds, while the shares of classes with different TCPs drift for minutes. The
-interval of such a metric describes the run and not the steady state. Both tests use the
-pseudo-values of the metric itself, and both have known error rates if nothing drifts. Their limits
-are in ``docs/background/statistics.md``.
+A queue reaches its steady state in seconds, while the shares of classes with different TCP stacks
+may drift for minutes. The interval of a drifting metric describes the run instead of the steady
+state. Both tests use the pseudo-values of the metric, and have known error rates without drift.
+Limits of the tests are in ``docs/background/statistics.md``.
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ if TYPE_CHECKING:
     from tcpcast.statistics import Estimate
 
 DRIFT_LEVEL = 0.01
-"""Share of answers without a trend in which the test may find one."""
+"""Share of answers without a trend in which the test may report a trend."""
 
 MIN_CHANGE = 0.005
 """A trend is ignored if it changes a metric by less than this share of its value."""
 
 MIN_CYCLES = 24
-"""A run is long if it has this many cycles of a source: an OFF time and the file after it, or for
-endless flows the time from one loss to the next."""
+"""Minimum number of cycles of a source in a long run. A cycle is an OFF time and the next file or,
+for endless flows, the time from one loss to the next."""
 
 MIN_INDEPENDENT = 12
-"""Minimum number of independent units behind an interval, if its units are correlated."""
+"""Minimum number of independent units for an interval from correlated units."""
 
 
 def find_drifting_metrics(estimates: Mapping[Named, Estimate | None]) -> frozenset[Named]:
@@ -41,8 +41,8 @@ def find_drifting_metrics(estimates: Mapping[Named, Estimate | None]) -> frozens
     Parameters
     ----------
     estimates
-        All estimates of one answer, by metric (and class); their number sets the level of each
-        single test, see :func:`tcpcast.intervals.select_significant_tests`.
+        All estimates of one answer, by metric (and class). The number of estimates determines the
+        level of each test, see :func:`tcpcast.intervals.select_significant_tests`.
     """
     levels = {}
     for name, e in estimates.items():
@@ -54,13 +54,14 @@ def find_drifting_metrics(estimates: Mapping[Named, Estimate | None]) -> frozens
 
 
 def find_trend(units: Floats, replications: int) -> tuple[float, float]:
-    """Test for a trend that all replications share; return its level and the size of the change.
+    """Test for a trend common to all replications; return its p-value and the size of the change.
 
-    A trend from the start to the end of a run is in its lowest cosine coefficient, half a wave over
-    the run. Without a trend, the lowest coefficients of a long run have equal variances. The test
-    compares the square of the lowest one, averaged over the replications, with the others. This is
-    Geweke's comparison of the start and the end with a smooth weight, and with the variance at low
-    frequencies. Periodic behaviour within the run has no influence on it.
+    A trend from the start to the end of a run changes the lowest cosine coefficient (half a wave
+    over the run). Without a trend, the lowest coefficients of a long run have equal variances. The
+    test compares the square of the lowest coefficient, averaged over the replications, with the
+    squares of the next ones. It is Geweke's comparison of start and end, but with a smooth weight
+    and the variance at low frequencies. Periodic behaviour within the run does not influence the
+    test.
 
     Parameters
     ----------
@@ -76,7 +77,7 @@ def find_trend(units: Floats, replications: int) -> tuple[float, float]:
     table = (units - units.mean()).reshape(replications, -1)
     length = table.shape[1]
     cosines = min(length - 1, COSINES)
-    # Replications that start in phase are copies, so they add no degrees of freedom.
+    # Replications may be nearly identical, so they add no degrees of freedom.
     freedom = min(replications * cosines, COSINES) - 1
     if cosines < 1 or freedom < 1:
         return 1.0, 0.0
@@ -94,8 +95,8 @@ def find_trend(units: Floats, replications: int) -> tuple[float, float]:
 def count_independent_units(units: Floats, replications: int) -> float:
     """Return the effective number of independent units.
 
-    The number of units divided by the correlation time in units: one plus twice the sum of the
-    autocorrelations before the first that is not positive.
+    The result is the number of units divided by the correlation time in units. The correlation time
+    is one plus twice the sum of the autocorrelations up to the last one before a non-positive one.
     """
     table = (units - units.mean()).reshape(replications, -1)
     variance = float((table**2).sum())

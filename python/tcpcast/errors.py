@@ -21,7 +21,7 @@ class UnitError(TcpcastError, ValueError):
 
 
 class InputError(NamedTuple):
-    """One fault of a scenario: the dotted key, "" for none, and what is wrong with its value."""
+    """One error of a scenario: the dotted key ("" without a key), and the message."""
 
     key: str
     message: str
@@ -37,7 +37,7 @@ class ScenarioError(TcpcastError, ValueError):
     Parameters
     ----------
     *faults
-        One line of the message each; a text is a fault without a key.
+        Errors, each with one line of the message; a text is an error without a key.
     """
 
     def __init__(self, *errors: InputError | str) -> None:
@@ -45,7 +45,7 @@ class ScenarioError(TcpcastError, ValueError):
         self.errors = [f if isinstance(f, InputError) else InputError("", f) for f in errors]
 
     def renamed(self, names: Mapping[str, str]) -> ScenarioError:
-        """Return the error with other names of keys, such as option names."""
+        """Return the error with keys replaced, for example by option names."""
         return ScenarioError(*(f._replace(key=names.get(f.key, f.key)) for f in self.errors))
 
 
@@ -57,7 +57,7 @@ class CaptureError(TcpcastError, ValueError):
     reason
         The error.
     file
-        The name of the file, with which the message begins; "" if the reason contains it.
+        The name of the file, at the beginning of the message; "" if the reason contains it.
     """
 
     def __init__(self, reason: str, *, file: str = "") -> None:
@@ -71,16 +71,16 @@ class DomainError(TcpcastError, ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Suggestion:
-    """A request that may get an answer where another one was refused.
+    """A changed request that an engine may accept, although it refused the original request.
 
     Parameters
     ----------
     changes
         New values by dotted key, as ``Scenario.with_changes`` takes them; None removes the key.
     engine
-        Another engine, "" for the same one.
+        Another engine; "" for the same engine.
     feed
-        Another ``feed``, "" for the same one.
+        Another ``feed``; "" for the same ``feed``.
     """
 
     changes: Mapping[str, Any] = field(default_factory=dict, hash=False)
@@ -113,7 +113,7 @@ class SuggestionSyntax:
         return f"{self.key(key)} = {json.dumps(value)}"
 
     def text(self, suggestions: Iterable[Suggestion]) -> str:
-        """Return suggestions as the end of a sentence, "" for none."""
+        """Return suggestions as the end of a sentence; "" without suggestions."""
         return ", or ".join(dict.fromkeys(" and ".join(self._parts(each)) for each in suggestions))
 
     def _parts(self, suggestion: Suggestion) -> Iterator[str]:
@@ -161,11 +161,11 @@ class _UnknownName(TcpcastError, KeyError):  # noqa: N818 - as below
 
 
 class UnknownEngine(_UnknownName):
-    """An engine name that is not in the registry, or that has no answer here."""
+    """An engine name that is not in the registry, or without an answer in a list of answers."""
 
 
 class UnknownMetric(_UnknownName):
-    """A metric that an answer does not have; the message contains similar or all names."""
+    """A metric that an answer does not have; the message contains similar names or all names."""
 
 
 class QueryStopped(TcpcastError):  # noqa: N818 - incomplete rather than a fault

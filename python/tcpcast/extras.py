@@ -15,20 +15,20 @@ if TYPE_CHECKING:
     from types import ModuleType
 
 is_own_process = False
-"""True in a process of the command or the page; False if a script imports the package."""
+"""True in a process of the command or the web page; False if a script imports the package."""
 
 
 def import_matplotlib() -> None:
     """Import matplotlib, with its default settings in a process of tcpcast.
 
-    matplotlib reads ``matplotlibrc`` in the current directory, then the user's. Plots of a command
-    must not depend on either, so the directory of the packaged defaults is current during the
-    import. Scripts keep their settings.
+    matplotlib reads ``matplotlibrc`` in the current directory, or else that of the user. Plots of a
+    command must not depend on these files, so the import runs in the directory of matplotlib's
+    default file. In scripts, user settings apply.
 
     Raises
     ------
     MachineError
-        It is not installed, or a settings file cannot be read.
+        matplotlib is not installed, or a settings file cannot be read.
     """
     try:
         spec = None if "matplotlib" in sys.modules else importlib.util.find_spec("matplotlib")
@@ -50,7 +50,7 @@ def frame_package(name: str) -> ModuleType:
     Raises
     ------
     MachineError
-        It is not installed.
+        The package is not installed.
     """
     try:
         return importlib.import_module(name)

@@ -1,4 +1,4 @@
-"""Forkserver of worker processes, which imports their modules while this process plans."""
+"""Forkserver of worker processes, which imports their modules in parallel with this process."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def start_forkserver() -> None:
     if len(os.sched_getaffinity(0)) == 1:
         return
     get_start_context()
-    # Only this process handles Ctrl-C; workers inherit that SIGINT is ignored.
+    # Only this process handles Ctrl-C; the forkserver and its workers ignore SIGINT.
     before = signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
         with use_safe_import_path():

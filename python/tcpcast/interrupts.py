@@ -1,8 +1,8 @@
-"""Ctrl-C and SIGTERM: both end a command with the finished results.
+"""Handling of Ctrl-C and SIGTERM, which end a command with the finished results.
 
-A handler raises KeyboardInterrupt at any point of the command. During an import it may be converted
-to another exception, or be dropped by a callback of the import. So the handler also records it, and
-it is raised again before a long computation.
+A handler raises KeyboardInterrupt at any point of the command. During an import, the exception may
+be converted or dropped by a callback. Therefore the handler also records the signal, and the
+exception is raised again before a long computation.
 """
 
 # Only fast imports here: until this module is loaded, Ctrl-C is not handled.
@@ -91,6 +91,6 @@ def _exit(*_: object) -> NoReturn:
     """Print a message and end the process without cleanup."""
     try:  # noqa: SIM105 - contextlib is a slow import
         os.write(2, f"{TOO_EARLY}\n".encode())
-    except OSError:  # closed
+    except OSError:  # standard error is closed
         pass
     os._exit(INTERRUPTED)

@@ -1,8 +1,8 @@
 """Half-widths of 95 % intervals: long-run variance, skewness, and counts of rare events.
 
-The units come from :func:`tcpcast.statistics.blocks`: consecutive batches of one replication,
-then of the next. The reasons of each rule and the measured coverage of the intervals are in
-``docs/background/statistics.md``.
+Units are the rows returned by :func:`tcpcast.statistics.blocks`: consecutive batches of the first
+replication, then of the next one. The reasons for each rule and the measured coverage of the
+intervals are in ``docs/background/statistics.md``.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ STUDENT: dict[float, float] = dict(
         start=1,
     )
 )
-"""Student's t quantile of these intervals by degrees of freedom. This table and the next avoid the
-import of ``scipy.special``, which takes as long as simulating ten minutes of a path."""
+"""Student's t quantile for 95 % intervals, by degrees of freedom. This table and :data:`GARWOOD`
+avoid the import of ``scipy.special``, which takes as long as simulating ten minutes of a path."""
 
 GARWOOD: dict[float, tuple[float, float]] = {
     1: (0.025317807984289897, 5.571643390938898),
@@ -54,16 +54,17 @@ GARWOOD: dict[float, tuple[float, float]] = {
     8: (3.4538321767485023, 15.763189220193313),
     9: (4.115373097378334, 17.084803451419166),
 }
-"""Both ends of the exact interval of the mean of a Poisson count (Garwood 1936)."""
+"""Both ends of the exact interval of the mean of a Poisson count, by count (Garwood 1936)."""
 
 COSINES = 8
-"""Number of low frequencies for the variance of one run. It is small enough to include
+"""Number of low frequencies for the variance of one run. The number is small enough to include
 correlations over 1/30 of the run, and large enough for a t quantile of 2.31."""
 
 
 CORRELATED_Z = 1.282
-"""Lag-1 correlation of units, in standard errors, above which a slow component is possible; 10 % of
-metrics with independent units exceed it. A run with a precision then continues."""
+"""Lag-1 correlation of units, in standard errors, above which a slow component is possible. 10 % of
+metrics with independent units exceed this limit. A run with a requested precision continues above
+the limit."""
 
 
 def variance_of_mean(
@@ -73,8 +74,9 @@ def variance_of_mean(
 
     The variance of the mean of a long series follows from its spectral density at frequency 0. It
     is estimated by the mean square of the lowest cosine coefficients of each replication, about 8
-    in total, and of the means of the replications. They include slow fluctuations, which faster
-    ones hide in the correlation of neighbours, and negative correlations, as of a link's output.
+    in total, and of the means of the replications. These coefficients include slow fluctuations,
+    which faster fluctuations hide in the correlation of neighbours. They also include negative
+    correlations, for example in the output of a link.
 
     Parameters
     ----------
@@ -112,7 +114,7 @@ def lowest_cosines(length: int, cosines: int) -> Floats:
 
 
 def _mean(units: Floats) -> float:
-    """Return the mean of units; ``numpy.mean`` is several times slower for so few."""
+    """Return the mean of units; ``numpy.mean`` is several times slower for few units."""
     return float(np.add.reduce(units)) / units.size
 
 
@@ -139,13 +141,14 @@ def half_widths(
     units, replications
         See :func:`variance_of_mean`.
     max_freedom
-        Maximum degrees of freedom of the units, if some of them contain no information.
+        Maximum degrees of freedom, lower if some units contain no information.
     skewed
-        Their :func:`skewness`.
+        Result of :func:`skewness` for the units.
     correlated
-        Whether neighbours correlate, possibly by a slow component. Its variance rises towards
-        frequency 0, and the mean over all frequencies underestimates it. The interval of half as
-        many frequencies is then also computed, and the wider one is returned.
+        Whether neighbouring units correlate, possibly by a slow component. The spectral density of
+        a slow component rises towards frequency 0, so its mean over all frequencies is too small.
+        The interval by half as many frequencies is then also computed, and the wider interval is
+        returned.
     """
     cosines = (COSINES, COSINES // 2) if correlated else (COSINES,)
     variances = (variance_of_mean(units, replications, most) for most in cosines)
@@ -209,7 +212,7 @@ def _garwood_interval(count: float) -> tuple[float, float]:
 def include_poisson_interval(
     count: float, total: float, low: float, high: float
 ) -> tuple[float, float]:
-    """Widen an interval to cover the exact one of a Poisson count (Garwood 1936)."""
+    """Widen an interval to include the exact interval of a Poisson count (Garwood 1936)."""
     if count == 0.0:
         return 0.0, -math.log(1.0 - LEVEL) / total
     exact_low, exact_high = (end / total for end in _garwood_interval(count))
@@ -230,17 +233,17 @@ def neighbour_correlation(units: Floats, replications: int) -> tuple[float, int]
 
 
 def select_significant_tests(levels: Mapping[Named, float], share: float) -> frozenset[Named]:
-    """Return the significant tests of several, with a limited false discovery rate.
+    """Return the names of the significant tests, with a limited false discovery rate.
 
-    With many tests, small levels occur by chance: with k tests, the i-th smallest level must be
-    below ``i / k`` of ``share``, or a larger level must satisfy its condition.
+    With many tests, small p-values occur by chance. Therefore, with k tests, the i-th smallest
+    p-value is significant if it or a larger p-value satisfies p_i <= share * i / k.
 
     Parameters
     ----------
     levels
-        The significance of each test, by its name.
+        The p-value of each test, by the name of the test.
     share
-        Maximum share of false discoveries; without any effect, the probability of a discovery.
+        Maximum expected share of false discoveries.
 
     References
     ----------

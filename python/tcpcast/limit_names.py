@@ -1,4 +1,4 @@
-"""Names of the limits of a transfer, the same in all outputs for people."""
+"""Names of the limits of a transfer for all outputs that people read."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ _DETAILS = {
     "Reno-friendly": "Reno-friendly region",
     "collapse": "collapse",
 }
-"""Details of regimes that have the name of another limit."""
+"""Text in parentheses for regimes that share the name of another limit."""
 
 _ARTICLES = {
     "application": "the",
@@ -57,7 +57,7 @@ _ARTICLES = {
 
 
 def limit_name(limit: str) -> str:
-    """Return the name of a limit with its detail; a regime that only one model has is its name."""
+    """Return the name of a limit with its detail; a limit without a name is returned unchanged."""
     name, detail = LIMIT_NAMES.get(limit, limit), _DETAILS.get(limit)
     return f"{name} ({detail})" if detail else name
 

@@ -1,7 +1,7 @@
-"""Registry of metrics: one row per metric, in report order.
+"""Registry of metrics: one definition per metric, in report order.
 
-All tables about metrics derive from these rows: units and meanings, the estimators of the packet
-engine, the warnings about their intervals, the first metrics of a report, the metrics for which a
+All tables about metrics derive from these definitions: units and meanings, the estimators of the
+packet engine, the warnings about intervals, the first metrics of a report, the metrics for which a
 precision can be requested, and the scaling of a population.
 """
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 Counters = tuple[str, ...]
-"""Names of the simulator's counters, which are summed."""
+"""Names of counters of the simulator, whose sum is used."""
 
 LOSS_INDICATIONS: Counters = ("fast_retransmits", "timeout_sequences")
 
@@ -25,49 +25,50 @@ PATH = ("path",)
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class MetricDefinition:
-    """All facts about one metric.
+    """Definition of one metric.
 
     Parameters
     ----------
     unit, meaning
-        The unit as answers name it, and the definition.
+        The unit as in answers, and the definition in words.
     label
         The name in reports, if it is not derived from the metric's name.
     exceeds_one
         Whether a ratio can exceed 1.
     is_index
-        Whether a metric of unit "1" is not read as a percentage.
+        Whether a metric of unit "1" is not shown as a percentage.
     ratio_of
-        Counters of the numerator and of the denominator; ``time_ns`` means the time in which the
-        flows are on.
+        Counters of the numerator and of the denominator; ``time_ns`` is the time in which flows are
+        active.
     count_of
-        Counters of a number per replication.
+        Counters whose sum per replication is the value.
     is_modern
-        Whether only the modern stacks have the count.
+        Whether only modern stacks have the counters.
     counts_events
-        Whether the numerator counts events: its interval then needs several of them.
+        Whether the numerator counts events; the interval then needs a minimum number of events.
     can_be_constant
-        Whether batches of a run may be equal by chance, although the metric varies.
+        Whether batches of a run may be equal although the metric varies.
     bursts
-        Counters of the events that a full queue causes in bursts; the interval needs several.
+        Counters of the events that a full queue causes in bursts; the interval needs several
+        bursts.
     file_kinds
         Kinds of traffic whose finished files or transfers enter the mean.
     has_lower_bound
-        Whether the ages of unfinished transfers give a lower bound of the mean: such a time ends at
-        the last acknowledgement, like the ages.
+        Whether the ages of unfinished transfers give a lower bound of the mean, because the
+        measured times end at the last acknowledgement, as the ages do.
     has_isolated_value
-        Whether transfers that run one at a time have a value. Otherwise it depends on the list of
-        sizes, or on the pauses between transfers.
+        Whether isolated transfers have a value that does not depend on the list of sizes or on the
+        pauses between transfers.
     headline_of
         Kinds of traffic whose report begins with the metric, or :data:`PATH`.
     has_precision
         Whether a precision can be requested.
     precision_of
-        Kind of traffic for which a precision without a metric's name means this one.
+        Kind of traffic for which a precision without the name of a metric refers to this metric.
     is_extensive
         Whether the value is a sum over sources, and grows with the population.
     needs_all_flows
-        Whether a simulation of only some of the flows has no value.
+        Whether the metric has no value if only some of the flows are simulated.
     """
 
     unit: str

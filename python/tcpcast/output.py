@@ -1,4 +1,4 @@
-"""Output files: existing files of the user are kept, and no incomplete file is left.
+"""Writes output files without damage to existing files, and without incomplete files.
 
 The same rules hold for every file that a command or a Python function writes:
 
@@ -35,12 +35,12 @@ if TYPE_CHECKING:
 
 _HEAD, _TAIL = 4096, 65536
 _TICK = r"$\mathdefault"
-"""Prefix of labels that matplotlib writes at logarithmic axes."""
+"""Prefix of tick labels that matplotlib writes on logarithmic axes."""
 
 
 @dataclass(frozen=True, slots=True)
 class OutputKind:
-    """A kind of files that tcpcast writes, and the ``mark``, bytes that each of them contains.
+    """A kind of files that tcpcast writes; each contains the bytes ``mark``.
 
     The mark is searched in the first 4 KiB and the last 64 KiB of a file.
     """
@@ -68,8 +68,8 @@ _METADATA: dict[str, dict[str, Any]] = {
 _MAX_LINKS = 40
 """Maximum number of symbolic links in a path, as in Linux."""
 _MAX_POINTS = 250
-"""Maximum points of one curve with markers (20 times as many without); in SVG, more are drawn as an
-image."""
+"""Maximum number of points of a curve with markers (20 times as many without markers). In SVG, a
+curve with more points becomes an image."""
 
 
 def check_file(path: str | Path, *, kind: OutputKind | None = None, force: bool = False) -> None:
@@ -80,7 +80,7 @@ def check_file(path: str | Path, *, kind: OutputKind | None = None, force: bool 
     path
         The file's name as typed, relative to the current directory.
     kind
-        Files of this kind that tcpcast wrote may be overwritten; None: no file may.
+        Kind of existing files that may be overwritten if tcpcast wrote them; None for no files.
     force
         Whether any file may be overwritten.
 
@@ -107,9 +107,9 @@ def check_folder(folder: str | Path) -> None:
     Raises
     ------
     TcpcastError
-        It is a symbolic link; the message contains its target.
+        The directory is a symbolic link; the message contains its target.
     MachineError
-        It is a file, or it can neither be created nor written.
+        The path is a file, or the directory cannot be created or written.
     """
     given = Path(_checked_name(folder))
     if given.is_symlink():
@@ -123,10 +123,10 @@ def check_folder(folder: str | Path) -> None:
 def atomic_file(
     path: str | Path, *, kind: OutputKind | None = None, force: bool = False
 ) -> Iterator[Path]:
-    """Yield a new, empty file in the directory of ``path``; after the block it is renamed to it.
+    """Yield a new, empty file in the directory of ``path``; rename it to ``path`` after the block.
 
-    If the block fails, or the name is taken meanwhile, the new file is removed and an existing file
-    is kept. Missing directories are created.
+    If the block fails, or a file of this name is created meanwhile, the new file is removed and the
+    existing file is kept. Missing directories are created.
 
     Parameters
     ----------
@@ -184,14 +184,14 @@ def save_figure(figure: Figure, path: Path, *, force: bool = False) -> Path:
 def figure_bytes(figure: Figure, format_name: str, name: str) -> bytes:
     """Return a figure as the contents of a file; ``name`` makes identifiers in SVG unique.
 
-    Text in SVG stays text, and curves with very many points become images.
+    In SVG, text remains text, and curves with very many points become images.
     """
     from matplotlib import rc_context  # noqa: PLC0415 - optional, and slow to import
 
     _escape_texts(figure)
     written = io.BytesIO()
     with rc_context({"svg.hashsalt": name, "svg.fonttype": "none"}), warnings.catch_warnings():
-        # Suppress warnings about characters that are not in the font and become boxes.
+        # Suppress warnings about characters that are missing in the font.
         warnings.filterwarnings("ignore", message="Glyph .* missing from")
         if format_name == "svg":
             _draw_many_as_image(figure)
@@ -277,7 +277,7 @@ def is_of_kind_or_absent(path: Path, kind: OutputKind) -> bool:
 def _leads_to_device(path: Path) -> bool:
     """Return True for a link to a device, a pipe, or a descriptor such as ``/dev/stdout``.
 
-    A descriptor may be a regular file, so the names of the links also count.
+    A descriptor may be a regular file; therefore the names in the chain of links are also checked.
     """
     step = path.absolute()
     for _ in range(_MAX_LINKS):
@@ -294,7 +294,7 @@ def _leads_to_device(path: Path) -> bool:
 def _contains_mark(path: Path, mark: bytes) -> bool:
     """Return True if a file contains the mark of a kind; False if it cannot be read."""
     try:
-        # The file may have become a pipe or a link since the check.
+        # The file may have been replaced by a pipe or a link since the check.
         unblocked = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
         with open(os.open(path, unblocked), "rb") as file:
             head = file.read(_HEAD)
@@ -333,10 +333,10 @@ def _rename_to_final_name(temporary: Path, path: Path, *, replaces: bool) -> Non
         os.replace(temporary, path)
         return
     try:
-        os.link(temporary, path)  # unlike a rename, this replaces nothing
+        os.link(temporary, path)  # unlike a rename, a link never replaces a file
     except FileExistsError:
         raise
-    except OSError:  # a file system without links, such as FAT
+    except OSError:  # a file system without hard links, such as FAT
         if os.path.lexists(path):
             raise
         os.rename(temporary, path)

@@ -1,10 +1,11 @@
-"""Papers that can be reproduced, found by the entry points of installed packages.
+"""Reproducible papers, found by the entry points of installed packages.
 
-The entry point group ``tcpcast.papers`` contains modules with ``PAPERS``, the title of each paper
-by name, and ``paper(name)``, which returns a function ``reproduce(output, *, quick=False,
-progress=None, threads=None, force=False)``. The function writes a page to the directory ``output``,
-calls ``progress`` with the finished share, 0 to 1, and returns a :class:`Reproduction`. For
-``--scenarios`` it receives ``scenarios``, the directory for a scenario file of each simulation.
+The entry point group ``tcpcast.papers`` contains modules. Each module has ``PAPERS``, a mapping
+from names to titles of papers, and ``paper(name)``, which returns a function ``reproduce(output, *,
+quick=False, progress=None, threads=None, force=False)``. The function writes a page to the
+directory ``output``, calls ``progress`` with the finished share, 0 to 1, and returns a
+:class:`Reproduction`. With ``--scenarios``, the function receives ``scenarios``, a directory for
+the scenario file of each simulation.
 """
 
 from __future__ import annotations
@@ -54,7 +55,7 @@ class Reproduction(Protocol):
 
 @functools.cache
 def find_paper_packages() -> dict[str, Any]:
-    """Return the package of each paper by name; the first of a name is used."""
+    """Return the module of each paper by name; the first module with a name has priority."""
     packages: dict[str, Any] = {}
     for point in metadata.entry_points(group=GROUP):
         package = point.load()

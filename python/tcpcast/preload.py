@@ -1,6 +1,6 @@
 """Imports of worker processes, done once in the forkserver from which all workers are forked.
 
-Only the forkserver imports this module. Without it, each worker would need half a second.
+Only the forkserver imports this module. Otherwise, each worker would need half a second to start.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ _ANY = {
     "traffic": {"kind": "bulk", "flows": 1},
     "run": {"duration": "2s", "warmup": "1s"},
 }
-with suppress(MachineError, MemoryError):  # the sweep itself reports both errors
-    # Many caches are filled at first use.
+with suppress(MachineError, MemoryError):  # the sweep reports these errors
+    # The first use fills many caches.
     plan = prepare_sweep(Scenario.from_dict(_ANY), {"network.rtt": ["20ms"]}, engines="packet")
     answer_batch(plan.spec, plan.variants(0))
 

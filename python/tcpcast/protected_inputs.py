@@ -1,9 +1,9 @@
 """Input files of a command, which no output may overwrite, not even with ``--force``.
 
-Files are compared by device and inode, so another name or a link of the same file counts.
+Files are compared by device and inode, so other names of a file and links are also protected.
 
-A process that answers questions of others (``tcpcast mcp``) restricts its files with
-:func:`restrict_process`: it then reads only below some folders, and writes nothing.
+A process that handles requests of other programs (``tcpcast mcp``) calls :func:`restrict_process`.
+It can then read only below some folders, and write no files.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ if TYPE_CHECKING:
     Name = str | os.PathLike[str] | int
 
 _remembered: ContextVar[set[tuple[int, int]] | None] = ContextVar("_remembered", default=None)
-"""Device and inode of each file; None in a script, which may overwrite its own files."""
+"""Device and inode of each protected file; None in a script, which may overwrite its inputs."""
 _readable: tuple[str, ...] | None = None
 """Folders below which this process may read, without symbolic links; None: everywhere."""
 _refusal = ""
-"""Reason and advice of the error for a file elsewhere."""
+"""Reason and advice in the error for a file outside the folders."""
 
 
 def restrict_process(*folders: str | os.PathLike[str], refusal: str) -> None:
@@ -37,7 +37,8 @@ def restrict_process(*folders: str | os.PathLike[str], refusal: str) -> None:
     folders
         The folders; symbolic links are resolved.
     refusal
-        Reason and advice of the error for a file elsewhere, after its name.
+        Reason and advice in the error for a file outside the folders; the name of the file precedes
+        it.
     """
     global _readable, _refusal
     _readable, _refusal = tuple(map(os.path.realpath, folders)), refusal
@@ -59,12 +60,12 @@ def input_protection_scope() -> Iterator[None]:
 
 
 def protect_inputs(*files: Name) -> None:
-    """Protect input files of the current command, by name or descriptor, as far as they exist.
+    """Protect the existing ones of these input files, given by name or descriptor.
 
     Raises
     ------
     TcpcastError
-        This process is restricted, and a file is outside its folders, or not a regular file.
+        This process is restricted, and a file is outside the permitted folders or not regular.
     """
     for file in files:
         _check_readable(file)
@@ -83,7 +84,7 @@ def is_protected_input(file: Name) -> bool:
 
 
 def _check_readable(file: Name) -> None:
-    """Raise if this process may not read a file; its reader reports a missing file."""
+    """Raise if this process may not read a file; a missing file is not an error here."""
     if _readable is None:
         return
     if isinstance(file, int):
@@ -92,7 +93,7 @@ def _check_readable(file: Name) -> None:
         target = os.path.realpath(file)
         is_below = any(os.path.commonpath((target, folder)) == folder for folder in _readable)
         mode = os.stat(target).st_mode if is_below and os.path.exists(target) else stat.S_IFREG
-    except (OSError, ValueError):  # no file can have this name, or it vanished
+    except (OSError, ValueError):  # the name is not possible, or the file has been removed
         is_below, mode = False, stat.S_IFREG
     if not is_below:
         raise TcpcastError(f"{os.fsdecode(file)}: {_refusal}")

@@ -1,9 +1,10 @@
-"""Quantiles of values that were counted in buckets, with 95 % intervals.
+"""Quantiles with 95 % intervals, computed from values counted in buckets.
 
-The share beyond a value is a ratio of counts over units (:func:`tcpcast.statistics.blocks`), so it
-has the interval of any ratio, including correlation and rare events. The interval of a quantile
-contains the values for which that interval includes the given share: the test at each value,
-inverted. This assumes nothing about the density, and values may be discrete.
+The share of values above a limit is a ratio of counts over units
+(:func:`tcpcast.statistics.blocks`), so :func:`tcpcast.statistics.ratio` computes its interval,
+including correlation and rare events. The interval of a quantile contains the limits for which the
+interval of the share includes the given share (an inverted test). This assumes nothing about the
+density, and values may be discrete.
 """
 
 from __future__ import annotations
@@ -24,7 +25,8 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
 CLOSE = 1e-4
-"""Accuracy of the ends of intervals, relative to the distance to the smallest or largest value."""
+"""Accuracy of the ends of intervals, relative to their distance to the smallest or largest
+value."""
 
 
 def estimate_exceeded_value(
@@ -41,16 +43,16 @@ def estimate_exceeded_value(
         Ends of the buckets in ascending order, ``[buckets + 1]``, in the unit of the values. Within
         a bucket, values are assumed to be spread evenly.
     share
-        Above 0 and below 1: 0.95 gives the 5 % quantile.
+        Share of the values above the result, above 0 and below 1: 0.95 gives the 5 % quantile.
     replications
         Number of replications of the units, each with the same number of units.
 
     Returns
     -------
     Estimate, or None
-        Without an interval if fewer than 10 values are on the rarer side of the quantile, or if
-        the units give none. ``value`` is nan if fewer than one value is on that side. None if
-        nothing was counted.
+        The estimate has no interval if fewer than 10 values are on the rarer side of the quantile,
+        or if :func:`tcpcast.statistics.ratio` has no interval. ``value`` is nan if fewer than one
+        value is on the rarer side. None if nothing was counted.
 
     Raises
     ------
@@ -70,7 +72,7 @@ def estimate_exceeded_value(
         return None
     whole = np.concatenate(([0.0], np.cumsum(table.sum(axis=0))))
     rarer = min(share, 1.0 - share) * total
-    if rarer < 1.0:  # not even one value is on the rarer side
+    if rarer < 1.0:  # fewer than one value is on the rarer side
         return Estimate(math.nan, None, None, math.inf, int(np.count_nonzero(of_unit)))
     value = _interpolate_value(whole, ends, (1.0 - share) * total)
     below = np.column_stack((np.zeros(len(table)), np.cumsum(table, axis=1)))
@@ -91,7 +93,7 @@ def estimate_exceeded_value(
 
 @dataclass(frozen=True, slots=True)
 class _ExceedanceTest:
-    """Test whether a share of all may exceed a value, by the interval of the share above it."""
+    """Test whether a given share of values may exceed a limit, by the interval of the share."""
 
     below: NDArray[np.float64]
     """Number of values of each unit below each edge, ``[units, buckets + 1]``."""
@@ -100,7 +102,7 @@ class _ExceedanceTest:
     replications: int
 
     def beyond(self, value: float) -> Estimate | None:
-        """Estimate the share on the rarer side, whose events determine the interval."""
+        """Estimate the share of values on the rarer side of the quantile beyond a limit."""
         upper = min(int(np.searchsorted(self.edges, value, side="right")), len(self.edges) - 1)
         inside = (value - self.edges[upper - 1]) / (self.edges[upper] - self.edges[upper - 1])
         below = self.below[:, upper - 1] + inside * (
@@ -162,7 +164,7 @@ def tail_shares(counts: ArrayLike) -> NDArray[np.float64]:
     total = float(column.sum())
     if column.ndim != 1 or total <= 0.0:
         raise DomainError("tail_shares: nothing was counted; give one column of counts, not all 0")
-    # Summed from the end, so that small shares keep their precision.
+    # Sum from the end, so that small shares keep their precision.
     beyond: NDArray[np.float64] = np.cumsum(column[::-1])[::-1] / total
     return beyond
 
@@ -189,9 +191,9 @@ def _check_arguments(
 def _interpolate_value(
     whole: NDArray[np.float64], edges: NDArray[np.float64], wanted: float
 ) -> float:
-    """Return the value with ``wanted`` counts below; ``whole`` is the number below each edge."""
+    """Return the value with ``wanted`` values below it; ``whole`` is the number below each edge."""
     after = int(np.searchsorted(whole, wanted, side="left"))
-    if after == 0:  # all are above the first bucket that is not empty
+    if after == 0:  # lower edge of the first non-empty bucket
         after = int(np.searchsorted(whole, 0.0, side="right"))
         return float(edges[after - 1])
     after = min(after, len(whole) - 1)

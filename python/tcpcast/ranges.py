@@ -1,4 +1,4 @@
-"""A value or a range of values: ``--loss 1%``, ``--loss 0.01%..10%``, ``"10ms..200ms log 8"``."""
+"""Reads values and ranges: ``--loss 1%``, ``--loss 0.01%..10%``, ``"10ms..200ms log 8"``."""
 
 # ruff: noqa: PLC0415 - slow modules are imported when the command runs, not for its help
 from __future__ import annotations
@@ -49,17 +49,17 @@ def expand_range(
     text
         One value, or ``LOW..HIGH``.
     points
-        Number of values of a range, at least 2: both ends as typed, and values with equal ratios
-        between them, rounded to three digits (to integers if only those are allowed).
+        Number of values of a range, at least 2. The ends are as typed. The values between them have
+        equal ratios, rounded to three digits (to integers if ``quantity.whole``).
     linear
-        Equal steps instead of equal ratios; the range may then begin at 0.
+        Values have equal differences instead of equal ratios; the range may then begin at 0.
     exact
-        More than three digits if neighbours would otherwise coincide.
+        Values have more than three digits if neighbouring values would otherwise be equal.
 
     Raises
     ------
     UnitError
-        A value that cannot be parsed, a range without an end or in descending order; the message
+        A value cannot be parsed, or a range lacks an end or is in descending order. The message
         begins with the option.
     """
     if ".." not in text:
@@ -113,7 +113,7 @@ def _split_range(quantity: Quantity, text: str) -> tuple[str, str]:
     elif not parts[0]:
         what = "has no beginning"
     elif parts[1].endswith("%") and not parts[0].endswith("%"):
-        # 0.01..10% would begin at 1 %, which is hardly ever intended.
+        # 0.01..10% would mean 1 % to 10 %, which is hardly ever intended.
         what = f"has a percentage at only one end; write {parts[0]}%..{parts[1]}"
         raise UnitError(f"{quantity.option}: {show(text)} {what}")
     else:

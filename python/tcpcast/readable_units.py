@@ -1,4 +1,4 @@
-"""Rates, times and sizes with the units of sentences and tables."""
+"""Rates, times and sizes as texts in readable units."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 RATE_LADDER = ((1.0, "bit/s"), (1e3, "kbit/s"), (1e6, "Mbit/s"), (1e9, "Gbit/s"))
 TIME_LADDER = ((1e-6, "µs"), (1e-3, "ms"), (1.0, "s"))
 SIZE_LADDER = ((1.0, "byte"), (1e3, "kB"), (1e6, "MB"), (1e9, "GB"))
-"""Units in which quantities are shown, each with its size."""
+"""Units of sizes: size in bytes, and symbol."""
 
 
 def rate_text(rate_bps: float) -> str:
@@ -27,9 +27,10 @@ def time_text(seconds: float) -> str:
 
 
 def readable_unit(value: float, ladder: Sequence[tuple[float, str]]) -> tuple[float, str]:
-    """Return the largest unit in which a value is at least 1, with its size.
+    """Return the size and the symbol of the largest unit in which a value is at least 1.
 
-    Smaller values have the smallest unit; 0, infinity and NaN have the basic unit.
+    For values below 1 in every unit, return the smallest unit; for 0, infinity and NaN, the unit of
+    size 1.
     """
     magnitude = abs(value)
     if magnitude == 0 or not math.isfinite(magnitude):

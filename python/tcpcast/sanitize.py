@@ -1,7 +1,8 @@
-"""Escape control characters in external text (file names, values), so that a terminal is safe.
+"""Escapes control characters in external text (file names, values) to protect the terminal.
 
-Escape sequences can move a cursor and set titles and clipboards; direction marks (U+202E) can hide
-the real name of a file. All printed text passes :func:`escape_control_characters`, also in plots.
+Escape sequences can move the cursor and set titles and clipboards; direction marks (U+202E) can
+hide the real name of a file. :func:`escape_control_characters` is applied to all printed text and
+to plots.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ _BYTES = range(0xDC80, 0xDD00)
 def escape_control_characters(text: str) -> str:
     r"""Return a text in which invisible characters are escaped, for example as ``\x1b``.
 
-    A byte of a file name that is not UTF-8 is written as that byte, ``\xff``.
+    Bytes of a file name that are not UTF-8 are written as ``\xff``.
     """
     return _HIDDEN.sub(_escape_character, text)
 

@@ -1,8 +1,8 @@
 """Statistics of simulated metrics: intervals, end of the warm-up, and stopping rule.
 
-:func:`blocks` splits cumulative counters, recorded at equally long slots, into about 32 units,
-:func:`ratio` estimates a ratio of counters with a 95 % interval, :func:`mser5` finds the end of the
-warm-up. Reasons and measured coverage: ``docs/background/statistics.md``.
+:func:`blocks` splits cumulative counters, recorded in equally long time slots, into about 32 units.
+:func:`ratio` estimates a ratio of counters with a 95 % interval. :func:`mser5` finds the end of the
+warm-up. Reasons and measured coverage are in ``docs/background/statistics.md``.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 Floats = NDArray[np.float64]
 
 UNITS = 32
-"""Batches over all replications of an answer: enough for a t quantile near the normal one (2.04),
-few enough that a batch is long compared with the correlation time."""
+"""Number of batches over all replications of an answer. The number is large enough for a t quantile
+(2.04) near the normal quantile, and small enough for batches longer than the correlation time."""
 
 MIN_EVENTS = 10
 """Minimum number of events for a t interval; with fewer events, most units are empty."""
@@ -36,28 +36,29 @@ MIN_UNITS = 16
 """Minimum number of units for a precision."""
 
 SHORTEST_GROWTH, LONGEST_GROWTH = 1.5, 2.0
-"""Limits of the growth of a run between two checks. The minimum limits the number of checks, each
-of which may find a half-width that is small by chance; the maximum limits the excess."""
+"""Minimum and maximum factor by which a run grows between two checks. The minimum limits the number
+of checks, because each check may find a half-width that is small by chance. The maximum limits the
+time beyond the required length."""
 
 TOO_SHORT_Z = 2.576
-"""Limit of the lag-1 correlation, in standard errors; 0.5 % of independent metrics exceed it."""
+"""Limit of the lag-1 correlation in standard errors; 0.5 % of independent series exceed it."""
 
 TOO_SHORT_LEVEL = 0.02
-"""Share of answers with independent units that may be reported as too short. With a separate test
-for each of twenty metrics it would be larger, and would grow with their number."""
+"""Share of answers with independent units that may be reported as too short. Separate tests of each
+metric would have a share that grows with the number of metrics."""
 
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
     """A ``value`` with its 95 % interval.
 
-    ``low`` and ``high`` are None, and ``half_width`` is infinite, if the data give no interval (one
-    unit contains the full denominator). ``half_width`` is the larger half-width of the interval,
+    If the data give no interval (one unit contains the full denominator), ``low`` and ``high`` are
+    None, and ``half_width`` is infinite. ``half_width`` is the larger half-width of the interval,
     before ``low`` and ``high`` are limited to possible values. ``units`` counts units whose
-    denominator is not 0. ``lag1`` is the correlation of neighbouring units of one replication and
-    ``pairs`` the number of such pairs. ``has_few_events`` is True for fewer than :data:`MIN_EVENTS`
-    events. ``bend`` is the skewness of the units over ``6 sqrt(units)``. ``differing_units`` counts
-    the units that differ from the most frequent ratio, None if no ratio occurs twice.
+    denominator is not 0. ``lag1`` is the correlation of neighbouring units within replications,
+    over ``pairs`` pairs. ``has_few_events`` is True for fewer than :data:`MIN_EVENTS` events.
+    ``bend`` is the skewness of the units divided by ``6 sqrt(units)``. ``differing_units`` counts
+    the units that differ from the most frequent ratio; None if no ratio occurs twice.
     ``interval_warning`` is the reason why the interval needs a check or is withheld;
     ``is_permanent`` is True if a longer run would not help. ``at_least`` is a lower bound if the
     value itself is withheld. ``pseudo`` contains the jackknife pseudo-values, ``[units]``, of
@@ -82,12 +83,12 @@ class Estimate:
 
     @property
     def is_correlated(self) -> bool:
-        """Whether the run is too short for this interval; :func:`too_short` tests several."""
+        """True if the run is too short for this interval; :func:`too_short` combines such tests."""
         return self.lag1 * math.sqrt(self.pairs) > TOO_SHORT_Z
 
     @property
     def relative_half_width(self) -> float:
-        """Half-width over value; 0 for a constant, infinite for a value of 0 with a width."""
+        """Half-width divided by value; 0 for a constant, infinite for value 0 with an interval."""
         if self.half_width == 0.0:
             return 0.0
         return self.half_width / abs(self.value) if self.value else math.inf
@@ -104,7 +105,7 @@ class Estimate:
 
 @dataclass(frozen=True, slots=True)
 class Truncation:
-    """End of the warm-up: the first ``index`` observations are left out.
+    """End of the warm-up: the first ``index`` observations are omitted.
 
     ``is_found`` is False if the series is too short.
     """
@@ -116,15 +117,16 @@ class Truncation:
 def blocks(counters: Sequence[ArrayLike], *, totals: Sequence[ArrayLike] | None = None) -> Floats:
     """Split the snapshots of all replications into about 32 units.
 
-    Each of ``R`` replications is split into ``ceil(32 / R)`` batches of slots, equal to within one
-    slot, or is one unit if ``R >= 32``. With fewer slots than batches, each slot is a batch.
+    Each of ``R`` replications is split into ``ceil(32 / R)`` batches of slots; the numbers of slots
+    differ by at most one. If ``R >= 32``, each replication is one unit. With fewer slots than
+    batches, each slot is a batch.
 
     Parameters
     ----------
     counters
-        One array per replication, ``[slots + 1, counters]``, cumulative: the first row contains the
-        values at the end of the warm-up (zeros), then one row per end of a slot. All arrays have
-        the same columns.
+        One array of cumulative counters per replication, ``[slots + 1, counters]``. The first row
+        contains the values at the end of the warm-up (zeros), each further row the values at the
+        end of a slot. All arrays have the same columns.
     totals
         One array per replication, ``[counters]``: the counters at the end of the run. The last
         batch includes the time after the last complete slot. None: the run ended on the last slot.
@@ -138,7 +140,7 @@ def blocks(counters: Sequence[ArrayLike], *, totals: Sequence[ArrayLike] | None 
     Raises
     ------
     DomainError
-        No replication, no slot and no total, or arrays of different widths.
+        There are no replications, neither slots nor totals, or arrays of different widths.
     """
     tables = [np.asarray(table, dtype=np.float64) for table in counters]
     if not tables:
@@ -171,10 +173,10 @@ def ratio(
 ) -> Estimate | None:
     """Estimate a ratio of sums with a 95 % jackknife interval.
 
-    The value is the plain ratio of the sums, so that it agrees with the counters in the tables; the
-    bias correction of the jackknife is far below the half-width and is left out. The interval is
-    computed from the pseudo-values, with their long-run variance and a correction for their
-    skewness. ``low`` is at least 0 if no numerator is negative.
+    The value is the plain ratio of the sums, so that it agrees with the counters in the tables. The
+    bias correction of the jackknife is omitted, because it is far below the half-width. The
+    interval is computed from the pseudo-values, with their long-run variance and a correction for
+    their skewness. ``low`` is at least 0 if no numerator is negative.
 
     Parameters
     ----------
@@ -184,12 +186,13 @@ def ratio(
     replications
         Number of replications of the units, each with the same number of units.
     events
-        The numerator counts events. With fewer than 10 events the interval also covers the exact
-        Poisson interval; without events it is 0 to ``-ln(0.05) / sum(denominators)`` (rule of
-        three), which holds for independent events. ``has_few_events`` is set in both cases.
+        True if the numerator counts events. With fewer than 10 events, the interval also covers the
+        exact Poisson interval. Without events, the interval is 0 to ``-ln(0.05) /
+        sum(denominators)`` (rule of three, for independent events). In both cases,
+        ``has_few_events`` is True.
     maximum
-        Largest possible long-run value, such as 1 for a share; ``high`` does not exceed it unless
-        the value does: packets dropped in a short run may have been sent before it.
+        Largest possible long-term value, such as 1 for a share. ``high`` does not exceed it, unless
+        the value does: packets dropped in a short run may have been sent before the run.
 
     Returns
     -------
@@ -199,8 +202,8 @@ def ratio(
     Raises
     ------
     DomainError
-        Different shapes, values that are not finite, a negative denominator, or units that do not
-        divide among the replications.
+        Shapes differ, a value is not finite, a denominator is negative, or the number of units is
+        not a multiple of ``replications``.
 
     References
     ----------
@@ -250,7 +253,7 @@ def mean(values: ArrayLike, *, replications: int = 1) -> Estimate | None:
 def replication_mean(
     values: ArrayLike, *, replications: int = 1, events: bool = False
 ) -> Estimate | None:
-    """Estimate the mean over replications of a replication's total, such as its timeouts.
+    """Estimate the mean over replications of a total per replication, such as timeouts.
 
     ``values`` is a column of :func:`blocks`, ``[units]``; for the other
     parameters see :func:`ratio`.
@@ -263,11 +266,11 @@ def replication_mean(
 def mser5(series: ArrayLike) -> Truncation:
     """Find the end of the warm-up by MSER-5.
 
-    The series is averaged in groups of five. The first ``d`` averages are left out so that
-    ``sum((z - mean(z))**2) / m**2`` of the remaining ``m`` is minimal. If the minimum is in the
-    second half of the series, the series is too short: ``is_found`` is False, and ``index`` is the
-    best within the first half. At least the last five averages are kept, because fewer could be
-    equal by chance.
+    The series is averaged in groups of five. The first ``d`` averages are left out so that ``sum((z
+    - mean(z))**2) / m**2`` of the remaining ``m`` is minimal. If the minimum is in the second half
+    of the series, the series is too short: ``is_found`` is False, and ``index`` is the best index
+    in the first half. At least the last five averages are kept, because fewer could be equal by
+    chance.
 
     Parameters
     ----------
@@ -282,7 +285,7 @@ def mser5(series: ArrayLike) -> Truncation:
     Raises
     ------
     DomainError
-        Fewer than 50 observations, or one that is not finite.
+        There are fewer than 50 observations, or an observation is not finite.
 
     References
     ----------
@@ -294,7 +297,7 @@ def mser5(series: ArrayLike) -> Truncation:
     if column.ndim != 1 or column.size < 50 or not np.isfinite(column).all():
         raise DomainError(f"mser5: {column.size} observations; give at least 50 finite ones")
     z = column[: column.size // 5 * 5].reshape(-1, 5).mean(axis=1)
-    z = z - z[z.size // 2 :].mean()  # sums of squares of a large mean would lose precision
+    z = z - z[z.size // 2 :].mean()  # a large mean would reduce the precision of sums of squares
     left = np.arange(z.size, 0, -1)
     sums, squares = np.cumsum(z[::-1])[::-1], np.cumsum((z * z)[::-1])[::-1]
     spread = np.maximum(squares - sums**2 / left, 0.0) / left.astype(np.float64) ** 2
@@ -308,7 +311,7 @@ def mser5(series: ArrayLike) -> Truncation:
 def correlated(units: ArrayLike, *, replications: int = 1) -> bool:
     """Return True if neighbouring units are correlated, which means that the run is too short.
 
-    ``units``, ``[units]``, are in order of time, equally many for each of ``replications``. The
+    ``units``, ``[units]``, are in order of time, with an equal number per replication. The
     test of the lag-1 correlation within replications is one-sided at a level of 0.5 %.
     :attr:`Estimate.is_correlated` is the same test on the pseudo-values of a ratio.
     """
@@ -320,7 +323,7 @@ def correlated(units: ArrayLike, *, replications: int = 1) -> bool:
 def too_short(estimates: Mapping[Named, Estimate | None]) -> frozenset[Named]:
     """Return the metrics of one answer, ``estimates``, whose units are significantly correlated.
 
-    Combines the tests by :func:`tcpcast.intervals.select_significant_tests`; each metric must
+    :func:`tcpcast.intervals.select_significant_tests` combines the tests; each returned metric must
     also satisfy :attr:`Estimate.is_correlated`.
     """
     levels = {
@@ -354,7 +357,7 @@ def unmet_precision(
     Returns
     -------
     dict
-        Reason by metric, in the order of ``targets``; empty if all are reached.
+        Reason by metric, in the order of ``targets``; empty if all targets are reached.
 
     Raises
     ------
@@ -370,9 +373,10 @@ def next_length(
 ) -> float | None:
     """Return the required length of the run at the next check, or None if it may stop.
 
-    The length that the half-widths need (they shrink with its square root), limited to 1.5 to 2
-    times the present length. The caller rounds it to its unit. A metric that can never reach its
-    target (loss if nothing is lost) never stops, so the caller needs a limit.
+    Half-widths shrink with the square root of the length. The result is the length at which all
+    targets are expected to be reached, limited to 1.5 to 2 times the present length; the caller
+    rounds it. Some metrics can never reach their target (for example loss, if nothing is lost), so
+    the caller needs a limit.
 
     Parameters
     ----------
@@ -381,7 +385,7 @@ def next_length(
     estimates, targets
         As for :func:`unmet_precision`.
     """
-    # Permanent warnings are not a reason to continue.
+    # A longer run does not remove permanent warnings.
     fixable = {
         name: replace(e, interval_warning=None) if e is not None and e.is_permanent else e
         for name, e in estimates.items()
@@ -397,7 +401,7 @@ def next_length(
             if estimate is None or estimate.has_few_events
             else estimate.relative_half_width
         )
-        # A goal may be so close to 0 that the square overflows.
+        # For targets close to 0, the square would overflow.
         missed = min(lacking / _max_relative_half_width(targets[name]), LONGEST_GROWTH)
         growth = max(growth, 1.05 * missed**2)
     return length * min(growth, LONGEST_GROWTH)
@@ -427,14 +431,14 @@ def _pseudo_values(y: Floats, x: Floats) -> Floats:
     n, total, sum_y = len(x), float(x.sum()), y.sum()
     without = (sum_y - y) / (total - x)
     pseudo: Floats = n * (sum_y / total) - (n - 1) * without
-    # Rounding errors must not look like variance or, worse, like correlation.
+    # Rounding errors must not count as variance or correlation.
     if np.ptp(pseudo) <= 1e-11 * n * np.abs(pseudo).max():
         return np.full_like(pseudo, pseudo.mean())
     return pseudo
 
 
 def _differing_units(y: Floats, x: Floats) -> int | None:
-    """Count the units that differ from the most frequent ratio, None if no ratio occurs twice."""
+    """Count the units that differ from the most frequent ratio; None if no ratio occurs twice."""
     seen = x > 0.0
     ratios = np.round(y[seen] / x[seen], 12)
     commonest = max(Counter(ratios.tolist()).values())

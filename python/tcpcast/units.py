@@ -62,7 +62,7 @@ LARGEST_BYTES = Decimal(10**15)
 LARGEST_PACKETS = Decimal(10**12)
 
 _RATE = re.compile(r"(?i:([kmg]?)bit(?:/s)?)|([kKmMgG]?)b/s")
-"""Bits: ``Mbit``, ``Mbit/s``, or ``Mb/s`` with a lower-case b; bare ``mbps`` is bytes in tc."""
+"""Units of rates: ``Mbit``, ``Mbit/s``, or ``Mb/s`` with a lower-case b."""
 
 _BYTE_RATE = re.compile(r"(?:([kKmMgG])(i?))?(?:B|b|[bB]yte|[bB]ytes)(?:ps|/s)")
 _TIME_NAMES = {
@@ -106,8 +106,8 @@ def parse_rate(value: object) -> float:
     Raises
     ------
     UnitError
-        No unit, a unit of bytes, a bare ``mbps`` (tc reads it as bytes, most people as bits), a
-        rate outside 1 bit/s to 1e13 bit/s.
+        The text has no unit, a unit of bytes, or ``mbps`` (bytes in tc, bits for most people); or
+        the rate is outside 1 bit/s to 1e13 bit/s.
     """
     if value == "unlimited":
         return math.inf
@@ -127,7 +127,7 @@ def parse_duration(value: object, *, example: str = "50ms") -> float:
     value
         A text with one of the units ns, us, ms, s, min, h; optional for 0.
     example
-        The time that an error suggests; its unit is suggested for a number without one.
+        The time that an error suggests; for a number without a unit, the error suggests its unit.
 
     Returns
     -------
@@ -137,7 +137,7 @@ def parse_duration(value: object, *, example: str = "50ms") -> float:
     Raises
     ------
     UnitError
-        No unit, an unknown one, a negative time, one above 1e8 s.
+        The text has no unit or an unknown unit, or the time is negative or above 1e8 s.
     """
     number, unit = _split_quantity(value, "time", f'"{example}"', zero_needs_no_unit=True)
     if unit and unit not in TIME_UNITS:
@@ -152,8 +152,8 @@ def parse_bytes(value: object) -> int:
     Parameters
     ----------
     value
-        A text with one of the units B, kB, KB, MB, GB, TB (powers of ten), KiB, MiB, GiB, TiB (of
-        two).
+        A text with one of the units B, kB, KB, MB, GB, TB (powers of ten), KiB, MiB, GiB, TiB
+        (powers of two).
 
     Returns
     -------
@@ -163,7 +163,8 @@ def parse_bytes(value: object) -> int:
     Raises
     ------
     UnitError
-        No unit, a unit of bits, a negative size, or a size that is not a whole number of bytes.
+        The text has no unit or a unit of bits, or the size is negative or not a whole number of
+        bytes.
     """
     number, unit = _split_quantity(value, "size in bytes", '"1500B"')
     if unit not in BYTE_UNITS:
@@ -182,7 +183,7 @@ def parse_packets(value: object, *, payload_bytes: int | None = None) -> float:
     value
         A number (packets), or a text in pkt or in a unit of bytes.
     payload_bytes
-        Application bytes per packet; without it a size in bytes is an error.
+        Application bytes per packet; if None, a size in bytes is an error.
 
     Returns
     -------
@@ -192,7 +193,8 @@ def parse_packets(value: object, *, payload_bytes: int | None = None) -> float:
     Raises
     ------
     UnitError
-        An unknown unit, a negative size, bytes where no packet size is known.
+        The unit is unknown, the size is negative, or ``payload_bytes`` is missing for a size in
+        bytes.
     """
     number, unit = _split_quantity(value, "size", '"12pkt"', bare=True)
     if unit in ("", "pkt"):
@@ -217,12 +219,12 @@ def parse_ratio(value: object) -> float:
     Returns
     -------
     float
-        From 0 to 1.
+        Ratio from 0 to 1.
 
     Raises
     ------
     UnitError
-        Outside 0 to 1, or a unit other than ``%``.
+        The ratio is outside 0 to 1, or has a unit other than ``%``.
     """
     number, unit = _split_quantity(value, "ratio", '"1%"', bare=True)
     if unit not in ("", "%"):
@@ -251,7 +253,7 @@ def parse_per_second(value: object) -> float:
     Raises
     ------
     UnitError
-        No slash and unit, or not positive.
+        The text lacks the slash or the unit, or the frequency is not positive.
     """
     number, unit = _split_quantity(value, "frequency", '"20/s"')
     period = unit.removeprefix("/").strip()
@@ -263,14 +265,14 @@ def parse_per_second(value: object) -> float:
 
 
 def parse_count(value: object, *, minimum: int, maximum: int) -> int:
-    """Parse a count: 134, or 2e5 as a float without a fraction.
+    """Parse a count: 134, or a float without a fraction, such as 2e5.
 
     Parameters
     ----------
     value
         A number without unit.
     minimum, maximum
-        The range allowed, both ends included.
+        Smallest and largest permitted count.
 
     Returns
     -------
@@ -280,7 +282,7 @@ def parse_count(value: object, *, minimum: int, maximum: int) -> int:
     Raises
     ------
     UnitError
-        Not a number, not an integer, out of range.
+        The value is not a number, not an integer, or out of range.
     """
     if isinstance(value, str):
         raise UnitError(f"{show(value)} is a text; write a whole number without quotes")
@@ -342,7 +344,7 @@ def digits(value: float, count: int = 4) -> str:
 
 
 def exact_decimal(number: float) -> Decimal:
-    """Return the shortest decimal that rounds to this float: 0.1, not 0.1000000000000000055."""
+    """Return the shortest decimal that rounds to a float: 0.1 instead of 0.1000000000000000055."""
     return Decimal(repr(float(number)))
 
 
@@ -490,7 +492,7 @@ def _in_range(
 
 
 def _format_in_unit(number: float, units: Mapping[str, Decimal]) -> str:
-    """Format a number in the largest of the units, given in descending order, that is <= it."""
+    """Format a number in the largest unit that is at most the number; units are descending."""
     decimal = exact_decimal(number)
     for unit, scale in units.items():
         if abs(decimal) >= scale:

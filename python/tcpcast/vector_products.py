@@ -1,6 +1,6 @@
 """Sums of products with bit-identical results on every processor.
 
-The operator ``@`` calls BLAS, whose order of additions depends on the processor.
+The operator ``@`` calls BLAS, whose order of additions (and rounding) depends on the processor.
 """
 
 from __future__ import annotations

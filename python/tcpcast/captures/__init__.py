@@ -46,9 +46,9 @@ __all__ = ["Capture", "Table", "iter_plain_rows", "trace", "trace_document"]
 STANDARD_INPUT = "-"
 ROWS_AT_A_TIME = 1024
 _MAX_KEPT = 1_000_000_000
-"""Maximum number of followed connections, and of points kept per direction."""
+"""Upper bound of ``max_connections`` and of ``trail_points``."""
 OS_ERROR = re.compile(r" \(os error \d+\)$")
-"""Suffix that the Rust core appends to messages of the system."""
+"""Suffix of messages of the operating system in errors from the Rust core."""
 
 
 @dataclass(slots=True)
@@ -65,36 +65,40 @@ class Capture:
     connections
         One row per direction with data, in the order of the connections' first segments.
     intervals
-        Intervals of 100 s of each direction; ``direction`` is a row of ``connections``.
+        One row per direction and interval of 100 s; ``direction`` is a row index of
+        ``connections``.
     retransmissions
         One row per retransmitted segment, with the cause.
     loss_indications
         One row per loss indication, ``td`` or ``to``.
     rounds
-        One row per round (from the transmission of a segment to its acknowledgement), with its
-        limit; at most 2048 rows per direction. In longer transfers, a row combines several
-        consecutive rounds.
+        One row per round (from the transmission of a segment to its acknowledgement), with the
+        limit of the rate. A direction has at most 2048 rows; in longer transfers, a row combines
+        several consecutive rounds.
     requests
         One row per request and response: latency at the client and its components.
     services
         One row per server address and port with at least three separable requests: latency over all
-        its requests, and the cause. ``service`` in ``connections`` is a row of this table, or -1.
+        these requests, and its cause. ``service`` in ``connections`` is a row index of this table,
+        or -1.
     failed
         One row per failed connection: ``failure`` is ``unanswered`` (SYNs), ``refused``,
-        ``half_open``, ``silent`` or ``reset``. At most 16,384 rows; ``rest`` counts all of them.
+        ``half_open``, ``silent`` or ``reset``. The table has at most 16,384 rows; ``rest`` counts
+        all failed connections.
     frames, segments
         Number of frames, and of TCP segments among them.
     connection_count
         Number of connections, including those without data.
     rest
-        Totals of everything without a row. If there are more than 65,536 directions with data,
-        those with the most bytes have rows; ``directions``, ``packets``, ``data_packets``,
-        ``bytes``, ``unique_bytes``, ``retransmissions``, ``td``, ``to`` and ``timeouts`` are totals
-        of the others. ``empty_connections``, ``empty_directions`` and ``empty_packets`` count those
-        without data. ``unanswered``, ``refused``, ``half_open``, ``reset`` and ``silent`` count
-        failed connections as in the table ``failed``; ``reset_without_loss`` counts connections
-        reset after a FIN or after all data were acknowledged. ``keep_alives`` counts probes of
-        idle connections, ``keep_alives_unanswered`` those without a response. ``evicted`` counts
+        Totals of directions and connections that have no row. If there are more than 65,536
+        directions with data, only the directions with the most bytes have rows; ``directions``,
+        ``packets``, ``data_packets``, ``bytes``, ``unique_bytes``, ``retransmissions``, ``td``,
+        ``to`` and ``timeouts`` are totals of the other directions. ``empty_connections`` and
+        ``empty_directions`` count connections and directions without data, ``empty_packets`` their
+        packets. ``unanswered``, ``refused``, ``half_open``, ``reset`` and ``silent`` count failed
+        connections as in the table ``failed``; ``reset_without_loss`` counts connections reset
+        after a FIN or after all data were acknowledged. ``keep_alives`` counts probes of idle
+        connections, ``keep_alives_unanswered`` those without a response. ``evicted`` counts
         connections that were evicted because more than ``max_connections`` were active,
         ``evicted_single`` those with only one packet. ``uncaptured`` counts directions whose data
         were acknowledged but not captured, ``uncaptured_bytes`` their bytes.
@@ -104,12 +108,12 @@ class Capture:
         True if the file is damaged or the user interrupted the analysis; the results then cover
         only the packets before this point.
     between
-        With a second capture, one row per direction between the two taps; otherwise empty.
+        With a second capture, one row per order of the two taps on the path; otherwise empty.
     trail
         Points of a time-sequence plot, if requested: ``kind`` is ``data``, ``ack``, ``window``,
-        ``sacked`` (by the receiver) or the cause of a retransmission. Bytes count from the first
-        byte of the direction. If there are too many points, only every second, fourth etc. point of
-        a kind is kept.
+        ``sacked`` (by the receiver) or the cause of a retransmission. Sequence numbers are relative
+        to the first byte of the direction. If there are too many points, only every second, fourth
+        etc. point of a kind is kept.
     """
 
     file: str
@@ -140,10 +144,10 @@ class Capture:
         )
 
     def advice(self) -> np.ndarray[Any, Any]:
-        """Return, for each direction, one sentence on why it was slow and what to change first.
+        """Return one sentence per direction: why it was slow, and what to change first.
 
-        Predicted values in the sentences come from models with measured inputs. Directions of a
-        service have the verdict on the service.
+        Predicted values in the sentences come from models with measured inputs. For directions of a
+        service, the sentence is the verdict on the service.
         """
         return advice(self.connections, self.services)
 
@@ -265,21 +269,21 @@ def trace(
         Path of a pcap or pcapng file, optionally compressed by gzip or zstd; ``"-"`` for standard
         input; or the content of such a file as bytes.
     after
-        A capture of the same packets at a second tap. It adds the loss (``loss_ratio_between``,
-        p_r) and the transit times between the taps to each direction. The clocks may differ.
+        A capture of the same packets at a second tap; the clocks may differ. Each direction then
+        has the loss between the taps (``loss_ratio_between``, p_r) and the transit times.
     trail_points
         Approximate number of points per direction in ``trail`` for a time-sequence plot; 0 for
         none.
     max_connections
         Maximum number of connections followed at the same time, at least 1; None means 65,536
-        (about 3 kB each). If there are more, a closed connection, one with a single packet, or the
-        one idle for longest is evicted.
+        (about 3 kB each). Beyond this number, connections are evicted: first closed ones, then
+        those with a single packet, then those idle for longest.
 
     Returns
     -------
     Capture
-        Tables of numpy columns. If the file is damaged, they cover the part before the damage, and
-        ``damaged`` and ``warnings`` report it.
+        Tables of numpy columns. If the file is damaged, the tables cover the part before the
+        damage, and ``damaged`` and ``warnings`` report the damage.
 
     Raises
     ------
@@ -352,7 +356,7 @@ def _check_limits(trail_points: int, max_connections: int | None) -> None:
 
 
 def _verdicts(connections: Table, rounds: Table, lost: Table) -> Table:
-    """Return the columns of congestion control, models and causes."""
+    """Return the columns with congestion control, model rates and causes."""
     found = connections | looks_like(connections, rounds)
     found |= rate_columns(found)
     found |= cause_columns(found, rounds, lost)
@@ -414,7 +418,7 @@ def trace_document(captures: Iterable[Capture]) -> dict[str, Any]:
 
 
 def capture_keys(capture: Capture, groups: Table | None = None) -> dict[str, Any]:
-    """Return the keys of a capture in the JSON document that precede its tables."""
+    """Return the keys of a capture that precede its tables in the JSON document."""
     limits = limit_bytes(directions_without_service(capture.connections))
     return {
         "file": capture.file,
@@ -455,7 +459,7 @@ def plain_values(column: np.ndarray[Any, Any]) -> list[Any]:
 
 
 def _capture_warnings(connections: Table, found: dict[str, Any]) -> list[str]:
-    """Return the warnings about the results that the Rust core does not report."""
+    """Return the warnings that Python adds to the warnings of the Rust core."""
     lines = []
 
     def add(count: int, several: str) -> None:

@@ -33,7 +33,7 @@ LIMITS: dict[str, Callable[[Gains], list[Remedy]]] = {
     "bottleneck": recommendations.remedies_for_bottleneck,
     "unknown": recommendations.remedies_for_unknown,
 }
-"""States of the sender, and the functions that return their remedies."""
+"""Function that returns the remedies, for each limit that is a state of the sender."""
 
 CAUSES: dict[str, Callable[[Gains], list[Remedy]]] = {
     verdict.APPLICATION: findings.remedies_for_application,
@@ -45,21 +45,21 @@ CAUSES: dict[str, Callable[[Gains], list[Remedy]]] = {
     verdict.LINK: findings.remedies_for_link,
     verdict.LOSS: recommendations.remedies_for_loss_recovery,
 }
-"""Causes with evidence, and the functions that return the evidence and the remedy."""
+"""Function that returns evidence and remedy, for each cause that needs evidence."""
 
 ALSO = 0.2
-"""Minimum share of the time of a second limit that is named."""
+"""Minimum share of the time for a second limit to be named."""
 
 
 NO_SHARES = ("", "", "")
-"""Shares of a direction without known shares of the time."""
+"""Texts of a direction without known shares of the time."""
 
 
 class NamedLimit(NamedTuple):
     """The limit of a direction: its key, its share of the time, and the remedy.
 
-    ``share`` is a text, "" if unknown; ``also`` names a second limit with a large share, and
-    ``then`` is the action against it; both are "" without such a limit.
+    ``share`` is a text, "" if unknown. ``also`` names a second limit with a large share, and
+    ``then`` is the action against it; without such a limit, both are "".
     """
 
     limit: str
@@ -70,7 +70,7 @@ class NamedLimit(NamedTuple):
 
 
 def limit_of_each_direction(table: Table) -> list[NamedLimit]:
-    """Return the limit of each row of ``connections``, which must contain ``limited_by``.
+    """Return the limit of each row of ``connections``; ``limited_by`` is required.
 
     A cause with evidence takes precedence over the sender's state with the largest share of the
     time.
@@ -101,7 +101,7 @@ def _second_action(table: Table, row: int, limit: str) -> str:
 def advice(table: Table, services: Table | None = None) -> np.ndarray[Any, Any]:
     """Return the advice for each row of ``connections``; empty if the limit is unknown.
 
-    Directions of connections with requests have the verdict on their service.
+    For directions of services, the advice is the verdict on the service.
     """
     said = np.full(table["src"].size, "", dtype=object)
     if "limited_by" not in table:
@@ -119,7 +119,7 @@ def advice(table: Table, services: Table | None = None) -> np.ndarray[Any, Any]:
 
 
 def limit_keys(table: Table) -> np.ndarray[Any, Any]:
-    """Return the cause of each row if there is evidence for it, otherwise ``limited_by``."""
+    """Return the cause of each row if there is evidence for a cause, otherwise ``limited_by``."""
     if "cause" not in table:
         return table["limited_by"]
     return np.where(has_evident_cause(table), table["cause"], table["limited_by"])
@@ -133,12 +133,12 @@ def has_evident_cause(table: Table) -> np.ndarray[Any, Any]:
 
 
 def share_of_limit(table: Table, limit: str) -> np.ndarray[Any, Any]:
-    """Return the share of the time of a limit for each row."""
+    """Return the share of the time with a given limit for each row."""
     return table[f"share_{limit}"]
 
 
 def share_of_own_limit(table: Table) -> np.ndarray[Any, Any]:
-    """Return the share of the time of the limit of each row (``limited_by``); NaN if unknown."""
+    """Return the share of the time with the limit ``limited_by`` of each row; NaN if unknown."""
     found = np.full(table["src"].size, np.nan)
     for limit in LIMITS:
         rows = table["limited_by"] == limit

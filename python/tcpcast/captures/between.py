@@ -21,12 +21,12 @@ FEW = 0.5
 def between_columns(found: Mapping[str, Any]) -> Table:
     """Return the columns that a second capture adds to the table of directions.
 
-    ``packets_seen_before`` and ``packets_seen_after`` count packets, including acks, at the two
-    taps in the time that both captures cover. ``lost_between`` counts packets seen only at the
-    first tap on the path, ``under_way`` packets in flight at the end of the other capture.
-    ``loss_ratio_between`` (p_r) is the ratio of lost packets to packets not in flight at the end.
-    Transit times are differences of the taps' clocks in seconds. ``passes`` is the order of the
-    taps.
+    ``packets_seen_before`` and ``packets_seen_after`` count packets, including ACKs, at the two
+    taps in the time that both captures cover. ``lost_between`` counts packets that only the first
+    tap on the path captured. ``under_way`` counts packets that were between the taps when the
+    capture at the second tap ended. ``loss_ratio_between`` (p_r) is the number of lost packets
+    divided by the number of the other packets. Transit times are clock differences in seconds.
+    ``passes`` is the order of the taps.
     """
     raw = found["columns"]
     columns: Table = {name: raw[name] for name in COUNTS}
@@ -42,8 +42,8 @@ def between_columns(found: Mapping[str, Any]) -> Table:
 def loss_denominators(columns: Table) -> Column:
     """Return the denominator of p_r for each direction.
 
-    It is the number of packets at the first tap minus those in flight at the end, or 0 if the
-    direction is not seen at both taps.
+    The denominator is the number of packets at the first tap, without packets in flight at the end.
+    It is 0 if the direction is not seen at both taps.
     """
     forward = columns["passes"] == "before-after"
     first = np.where(forward, columns["packets_seen_before"], columns["packets_seen_after"])
@@ -51,7 +51,7 @@ def loss_denominators(columns: Table) -> Column:
 
 
 def totals_by_order(columns: Table) -> Table:
-    """Return totals over all directions seen at both taps, one row per order of the taps."""
+    """Return totals over all directions seen at both taps: one row per order of the taps."""
     table: dict[str, list[Any]] = {}
     for order in ("before-after", "after-before"):
         these = (columns["passes"] == order) & (columns["seen_at_both"] > 0)
@@ -75,7 +75,7 @@ def totals_by_order(columns: Table) -> Table:
 
 
 def is_comparable(between: Table) -> bool:
-    """Return True if enough packets of each order are at both taps to trust the loss."""
+    """Return True if both taps captured enough common packets, per order, to trust the loss."""
     forward = between["passes"] == "before-after"
     first = np.where(forward, between["packets_seen_before"], between["packets_seen_after"])
     return bool((between["seen_at_both"] >= FEW * first).all())
@@ -133,7 +133,7 @@ def comparison_warnings(found: Mapping[str, Any]) -> list[str]:
 
 
 def _clock_warnings(least_s: float | None, most_s: float | None) -> list[str]:
-    """Return a warning with the minimum offset between the clocks, if it is not 0."""
+    """Return a warning with the minimum offset between the clocks if the offset is not 0."""
     if least_s is not None and least_s > 0:
         ahead, sign = least_s, "ahead of"
     elif most_s is not None and most_s < 0:

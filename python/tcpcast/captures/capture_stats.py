@@ -1,4 +1,4 @@
-"""Statistics of captured flows, from which a scenario is derived to replay them."""
+"""Statistics of captured flows, from which ``trace --replay`` derives a scenario."""
 
 from __future__ import annotations
 
@@ -26,37 +26,37 @@ if TYPE_CHECKING:
     Column = np.ndarray[Any, Any]
 
 SHORT_PKTS = 1000
-"""Maximum packets of a transfer that is replayed as a transfer, if captured completely."""
+"""Maximum number of packets of a completely captured transfer that is replayed as a transfer."""
 
 FULL_SHARE = 0.95
 """Share of the link's rate above which all losses are assumed to be queue drops."""
 
 STEADY = 0.8
 """Ratio of mean to maximum flight size above which a constant window is assumed to be the limit.
-It is about 0.9 with such a window, and 0.2 to 0.4 if losses reduce the window."""
+The ratio is about 0.9 with a constant window, and 0.2 to 0.4 if losses reduce the window."""
 UNEXPLAINED = 2.0
-"""Modelled rate over the measured one above which the capture does not show the limit."""
+"""Ratio of modelled to measured rate above which the capture does not show the limit."""
 
 OVERFLOWS = 0.8
-"""Share of the longest queue from which a loss is assumed to be a queue overflow."""
+"""Share of the maximum queue above which a loss is assumed to be a queue overflow."""
 MIN_ELSEWHERE = 0.2
-"""If the share of losses at shorter queues is smaller, they also count as overflows, because with
-BBR up to 20 % of the overflow losses occur at shorter queues."""
+"""Minimum share of losses at shorter queues for them to count as random losses. With BBR, up to 20
+% of the overflow losses occur at shorter queues."""
 
 NO_LINK = ("application", "receiver_window", "send_buffer", "slow_start", "timeout")
-"""Limits that imply, if they apply most of the time, that the link is not the limit."""
+"""Limits that exclude the link as the limit if they apply most of the time."""
 
 QUEUED = 1.5
 """Ratio of RTT to minimum RTT from which a queue is assumed."""
 
 CORRELATED = 1.5
-"""Ratio of the loss ratio to that of independent losses with the same number of indications above
-which losses are considered correlated."""
+"""Losses are considered correlated above this ratio of the measured loss ratio to the loss ratio of
+independent losses with the same number of loss indications."""
 MUCH_CORRELATED = 3.0
 """Replaces :data:`CORRELATED` if there are fewer than :data:`FEW_INDICATIONS` loss indications."""
 DELAYED = 1.5
-"""Packets per ack from which acks are considered delayed; recoveries without delayed acks have 1.2
-to 1.4."""
+"""Packets per ACK above which ACKs are considered delayed. In recoveries without delayed ACKs, the
+value is 1.2 to 1.4."""
 DELAYED_ACK_S = 0.04
 """Initial and minimum ack delay of Linux."""
 FEW_INDICATIONS = 20
@@ -86,7 +86,7 @@ class CaptureStats:
 
     @property
     def window_pkts(self) -> float:
-        """The window announced, or the constant flight size; NaN if the capture shows neither."""
+        """The announced receiver window, or a constant flight size; NaN if both are unknown."""
         announced = self.mean("w_max_pkts")
         most, usual = self.mean("flight_max_bytes"), self.mean("flight_mean_bytes")
         if announced >= 1 or not usual >= STEADY * most:
@@ -95,7 +95,7 @@ class CaptureStats:
 
     @property
     def is_rate_explained(self) -> bool:
-        """True if losses, the window or another limit explain the rate without a full link."""
+        """True if losses, the window or another limit than the link explain the rate."""
         idle = self._time_share(("application",)) > 0.5
         if idle or (self._time_share(NO_LINK) > 0.5 and not self._has_queue):
             return True
@@ -117,7 +117,7 @@ class CaptureStats:
 
     @property
     def _has_queue(self) -> bool:
-        """True if the RTT indicates a queue."""
+        """True if the RTT indicates a queue on the path."""
         return self.rtt_high_s > QUEUED * self.rtt_min_s
 
     @property
@@ -128,7 +128,7 @@ class CaptureStats:
 
     @property
     def transfer_count(self) -> int:
-        """Number of sequential connections, each shorter than half of the capture."""
+        """Number of sequential connections if each is shorter than half of the capture."""
         short = np.nan_to_num(self.table["duration_s"]) < self.seconds / 2
         return int(short.sum()) if short.size > self.flows else 0
 
@@ -174,7 +174,7 @@ class CaptureStats:
 
     @property
     def is_tap_behind_queue(self) -> bool:
-        """True if the capture is from the receiver, whose round trips do not include the queue."""
+        """True if the capture is from behind the queue, so that measured RTTs do not include it."""
         return bool((self.table["tap_side"] == "receiver").all())
 
     @property
@@ -186,7 +186,7 @@ class CaptureStats:
 
     @property
     def _recovering(self) -> bool:
-        """True if a single paced flow is in recovery most of the time."""
+        """True for a single paced flow that is in recovery most of the time."""
         return self.is_single_paced_flow and (
             self.is_link_limited or self._time_share(("loss_recovery",)) > 0.5
         )
@@ -217,10 +217,11 @@ class CaptureStats:
 
     @property
     def lost_independently(self) -> float:
-        """Independent loss per packet that causes the measured number of loss indications.
+        """Loss probability of independent losses with the measured number of loss indications.
 
-        One indication covers all losses in a window of E[W] packets, that is, 1 + E[W] times the
-        loss. If losses do not determine the window, the mean data in flight is used instead.
+        One loss indication covers all losses in a window of E[W] packets, which is 1 + E[W] times
+        the loss probability on average. If losses do not determine the window, the mean data in
+        flight replaces E[W].
         """
         seen = float((self.table["td"] + self.table["to"]).sum()) / self.sent
         if not 0 < seen < 1:
@@ -273,7 +274,7 @@ def measure_flows(kept: Capture) -> CaptureStats:
         sender=sender,
     )
     if math.isnan(found.link_bps) and found.is_single_paced_flow and found.is_link_limited:
-        # BBR keeps the link rate during recovery, but no round without losses shows the rate.
+        # BBR sends at the link rate during recovery, but the rate is not visible without losses.
         found = replace(found, link_bps=found.rate_bps)
     if not found.rtt_s > 0 or not found.seconds > 0 or not found.rate_bps > 0:
         raise CaptureError(
@@ -283,7 +284,7 @@ def measure_flows(kept: Capture) -> CaptureStats:
     least = found.mean("rtt_min_s")
     least = least if least > 0 else found.rtt_s
     high = float(np.fmax(_high_rtt_s(found), least))
-    # A recovery of BBR spans many losses. Losses of several flows are mostly queue drops.
+    # With BBR, one loss indication covers many losses, so count retransmissions.
     which = "retransmissions" if found.is_single_paced_flow else "loss_indications"
     non_queue = math.nan
     if not found.is_tap_behind_queue and (found.is_link_full or found.link_bps > 0):
@@ -292,19 +293,19 @@ def measure_flows(kept: Capture) -> CaptureStats:
 
 
 def _non_queue_loss_share(queued_s: Column, longest_s: float) -> float:
-    """Return the share of losses while the queue was not full; NaN if few losses or no queue."""
+    """Return the share of losses while the queue was not full; NaN with few losses or no queue."""
     if queued_s.size < FEW_INDICATIONS or not longest_s > 0:
         return math.nan
     return float((queued_s < OVERFLOWS * longest_s).mean())
 
 
 def _high_rtt_s(seen: CaptureStats) -> float:
-    """Return the RTT with a full queue: the 99th percentile without the delay of acks.
+    """Return the RTT in seconds with a full queue: the 99th percentile without ACK delays.
 
-    RTT samples of the newest data (without retransmissions) are rare when a queue overflows,
-    because recoveries follow. If the percentile over all samples exceeds theirs by more than a
-    delayed ack, the difference is the queue. A single packet may be acknowledged after a delay, so
-    with delayed acks the maximum over acks of several packets is the upper limit.
+    RTT samples of new data are rare when a queue overflows, because recoveries follow. If the 99th
+    percentile over all samples exceeds that of the new data by more than an ACK delay, the
+    difference is queueing delay. With delayed ACKs, the result is at most the maximum over ACKs of
+    several packets, because the ACK of a single packet may be delayed.
     """
     every, newest = seen.mean("rtt_p99_s"), seen.mean("rtt_karn_p99_s")
     if every - newest > DELAYED_ACK_S:
@@ -315,7 +316,7 @@ def _high_rtt_s(seen: CaptureStats) -> float:
 
 
 def _rtts_as_at_sender(table: Table) -> Table:
-    """Return the table with RTTs corrected to the sender if the tap is elsewhere."""
+    """Return the table with RTTs as the sender would measure them, for a tap elsewhere."""
     away = np.isin(table["tap_side"], ("middle", "receiver"))
     names = ("rtt_min_s", "rtt_p99_s", "rtt_karn_p50_s", "rtt_karn_p99_s", "rtt_undelayed_max_s")
     between = np.where(away, table["tap_to_sender_s"], 0.0)
@@ -332,9 +333,10 @@ def estimated_loss_ratio(table: Table) -> float:
 
 
 def predicted_pps(seen: CaptureStats, packets_per_ack: float) -> float:
-    """Return one flow's rate predicted from its losses, in packets/s; NaN if none was lost.
+    """Return the rate of one flow in packets/s, predicted from its losses; NaN without losses.
 
-    The model is CUBIC's response function for CUBIC senders, otherwise PFTK with the given b.
+    The model is CUBIC's response function for CUBIC senders, otherwise PFTK with b =
+    ``packets_per_ack``.
     """
     timer, window = first_timeout_s(seen.table), seen.window_pkts
     given: Table = {

@@ -1,9 +1,9 @@
 """Identification of the congestion control of a direction from its windows.
 
 Reno halves its window at a loss (RFC 5681); CUBIC reduces it to 0.7 (RFC 9438, section 4.6). BBR
-paces at a rate and probes with it, so its data in flight decrease periodically in rounds without
-loss. With Reno and CUBIC this does not happen while the window is the limit. BBR also sends more
-than a loss-based window allows.
+varies its pacing rate in probing cycles, so that its data in flight decrease periodically in rounds
+without loss. With Reno and CUBIC, data in flight do not decrease without loss while the window is
+the limit. BBR also sends more than a loss-based window allows.
 """
 
 from __future__ import annotations
@@ -30,27 +30,28 @@ RENO, CUBIC, BBR, UNKNOWN = "reno", "cubic", "bbr", "unknown"
 HALVED = (0.4, 0.54)
 KEPT = (0.6, 0.82)
 NOT_CUT = 0.9
-"""Median ratio of the windows after and before a loss for Reno, CUBIC and BBR. A ratio between the
-first two ranges is ambiguous: it occurs with windows of a few packets because of rounding."""
+"""Median ratio of the windows after and before a loss: range for Reno, range for CUBIC, and minimum
+for BBR. Between the ranges of Reno and CUBIC, the ratio is ambiguous because of rounding in small
+windows."""
 
 MIN_PAIRS = 20
 """Minimum number of pairs of calm rounds to decide whether the data in flight decrease without
 loss."""
 FALLING = 0.05
-"""Share of the pairs of calm rounds with a decrease from which the sender is considered BBR, which
-drains in one of eight probing phases. Captures of Reno and CUBIC of Linux have less than 0.01."""
+"""Minimum share of pairs of calm rounds with a decrease for BBR, which drains in one of the eight
+phases of its cycle. Captures of Linux with Reno and CUBIC have less than 0.01."""
 FALL, FALL_PKTS = 0.05, 1.5
 """Minimum decrease from one round to the next: relative, and in packets."""
 
 BEYOND = 1.8
-"""Ratio of the rate to the larger rate of PFTK (with b = 1) and CUBIC's response function from
-which the sender is not loss-based. Simulated Reno and CUBIC have at most 1.22, BBR 2 to 13 if
-losses are frequent for its window."""
+"""Minimum ratio of the measured rate to the larger rate of PFTK (b = 1) and CUBIC's response
+function for a sender that is not loss-based. In simulations, the ratio is at most 1.22 for Reno and
+CUBIC, and 2 to 13 for BBR with frequent losses."""
 ENOUGH_LOSSES = 20
-"""Minimum number of loss indications; with fewer, chance or slow start determines the rate."""
+"""Minimum number of loss indications to compare the measured rate with loss-based models."""
 
 FALLS_OF_A_MARK = 2
-"""Rounds with a decrease after an ECN mark: the round of the reduction and the next one."""
+"""Number of rounds in which data in flight may decrease after an ECN mark."""
 
 _HELD_BY_OTHERS = ("application", "receiver_window", "send_buffer", "timeout", "unknown")
 
@@ -68,8 +69,8 @@ def looks_like(table: Table, rounds: Table) -> Table:
     Notes
     -----
     Windows are visible only near the sender. ``reno`` and ``cubic`` require calm rounds between
-    losses, because otherwise BBR may look like either. ``reno`` includes NewReno with and without
-    SACK. Later versions of BBR react to losses and may not be identified.
+    losses, because otherwise BBR may look like Reno or CUBIC. ``reno`` includes NewReno with and
+    without SACK. Later versions of BBR react to losses and may not be identified.
     """
     falling = falling_share(table, rounds)
     with np.errstate(invalid="ignore"):
@@ -99,10 +100,9 @@ def beyond_losses(table: Table) -> Column:
 def falling_share(table: Table, rounds: Table) -> Column:
     """Return the share of pairs of calm rounds in which the data in flight decrease.
 
-    A pair is calm if it and the round before were limited only by congestion control and have no
-    retransmission; the round before is included because the flight still decreases after a
-    recovery. NaN if there are too few pairs, or if the decreases may be reactions to ECN marks
-    (flag CWR).
+    A pair is calm if congestion control is the only limit and no segment is retransmitted, in both
+    rounds and in the round before them: data in flight still decrease after a recovery. NaN if
+    there are too few pairs, or if decreases may be reactions to ECN marks (flag CWR).
     """
     size = table["src"].size
     flight = rounds["flight_bytes"].astype(np.float64)

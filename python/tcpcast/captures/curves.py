@@ -1,4 +1,4 @@
-"""Curves of models over loss for the path of a capture, drawn behind the measured points."""
+"""Curves of models over loss for the path of a capture, for figures with measured points."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ PFTK = "PFTK (31)"
 
 
 def mean_path(connections: Table, rows: Counts) -> dict[str, float] | None:
-    """Return the inputs of models: means over directions, weighted by packets sent.
+    """Return the inputs of models: means over the directions ``rows``, weighted by packets sent.
 
-    None if no direction has a round-trip time and a window.
+    None if no direction has both a round-trip time and a window.
     """
     table = {name: column[rows] for name, column in connections.items()}
     path, weight = model_inputs(table), table["data_packets"].astype(float)

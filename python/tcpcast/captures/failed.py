@@ -1,4 +1,4 @@
-"""Failed connections: what happened, at which stage, and what to check."""
+"""Failed connections: the kind of failure, the stage of the connection, and advice."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ KINDS = {
     "silent": "silent",
     "reset": "reset",
 }
-"""Names of the kinds of failures in sentences, the worst first."""
+"""Phrases for the kinds of failures, in descending order of severity."""
 
 STAGES = {
     "handshake": "during the handshake",
@@ -59,7 +59,7 @@ def failed_table(found: Mapping[str, Any]) -> Table:
 
 
 def failure_count(counts: Mapping[str, int]) -> int:
-    """Return the number of failed connections, without those that a RST closed without loss."""
+    """Return the number of failed connections, except for resets without loss of data."""
     return sum(_count_by_kind(counts).values())
 
 
@@ -71,7 +71,7 @@ def _count_by_kind(counts: Mapping[str, int]) -> dict[str, int]:
 
 
 def main_failure(table: Table, failures: str) -> str:
-    """Return the worst and most frequent failure, after a clause with the number of failures.
+    """Return ``failures`` (a clause with their number) and the most severe and frequent failure.
 
     Examples: ``3 of 5 connections failed: 192.0.2.7:8443 did not respond to the SYN; check ...``.
     """
@@ -104,7 +104,7 @@ def failure_summary(counts: Mapping[str, int], connections: int) -> str:
 
 
 def rows_by_kind(table: Table) -> list[list[int]]:
-    """Return the rows of each server and kind of failure, the worst and most frequent first.
+    """Return row indices per server and kind, sorted by severity, then frequency.
 
     A kind consists of the failure, the side that caused it, and the stage.
     """
@@ -123,7 +123,7 @@ def rows_by_kind(table: Table) -> list[list[int]]:
 
 
 def failure_sentences(table: Table, most: int = MAX_LINES) -> list[str]:
-    """Return one sentence per server and kind of failure, the worst and most frequent first."""
+    """Return one sentence per server and kind of failure, sorted by severity, then frequency."""
     groups = rows_by_kind(table)
     lines = [
         _failure_line({name: column[rows] for name, column in table.items()})
@@ -226,7 +226,7 @@ _REASONS = {
     ("after_fin", "client"): ". No data from the client are lost; the client closed the "
     "connection before it had read all data",
 }
-"""Likely reasons of a reset by stage and by the side that sent it."""
+"""Likely reasons of a reset, by stage of the connection and side that sent the RST."""
 
 _SENTENCES = {
     "unanswered": _unanswered_syn_text,
@@ -238,7 +238,7 @@ _SENTENCES = {
 
 
 def _culprit(table: Table) -> str:
-    """Return the side that caused a kind of failure, with its address if there is only one."""
+    """Return the side that caused a kind of failure, with its address if it is unique."""
     side = str(table["by"][0])
     ends = set(table[side].tolist())
     return f"the {side} {ends.pop()}" if len(ends) == 1 else f"the {side}s"
@@ -266,7 +266,7 @@ _REASON = {
         f"{table['by'][0]} at that time"
     ),
 }
-"""The reason and the first check per kind of failure, as clauses of the verdict."""
+"""Reason and first check for each kind of failure, as clauses of the verdict."""
 
 
 def keepalive_sentence(counts: Mapping[str, int]) -> list[str]:

@@ -1,6 +1,6 @@
-"""Sentences of verdicts with a cause other than a sender state: evidence and what to change.
+"""Advice on causes that are not sender states: evidence, and what to change.
 
-Each function receives the rows with one cause and returns a ``Remedy`` for each row.
+Each function receives the directions with one cause, and returns a ``Remedy`` for each row.
 """
 
 from __future__ import annotations
@@ -18,22 +18,22 @@ if TYPE_CHECKING:
     from tcpcast.captures.table import Table
 
 FULL_QUEUE = 1.0
-"""Ratio of queueing delay to minimum RTT from which a shorter queue is advised."""
+"""Minimum ratio of queueing delay to minimum RTT for the advice to shorten the queue."""
 
 
 MISSING_ACKS = 0.2
-"""Share of missing acks from which the return path is named; Linux captures have 0.33 with 30 %
-ack loss, and none if no ack is lost."""
+"""Minimum share of missing ACKs for a remark on the return path. Captures of Linux have a share of
+0.33 with 30 % ACK loss, and 0 without ACK loss."""
 STRETCHED = 2.4
-"""Packets per ack from which many acks may be missing: 2.6 with 30 % ack loss, 4.0 with a return
-link of 100 kbit/s. Receivers send one ack per two packets."""
+"""Minimum number of packets per ACK that indicates many missing ACKs. The number is 2.6 with 30 %
+ACK loss, and 4.0 with a return link of 100 kbit/s. Receivers send one ACK per two packets."""
 
 
 def return_path_remarks(table: Table) -> list[str]:
-    """Return a remark on lost acks for each row, or "" if few or none are missing.
+    """Return a remark on lost ACKs for each row, or "" if few or no ACKs are missing.
 
-    A receiver sends at most one ack per packet. If more seem to be missing, the IP identifications
-    are shared with other connections, so the row gets no remark.
+    Gaps in the IP identifications indicate missing ACKs. If the total exceeds one ACK per packet,
+    other connections use the same identifications, so the row gets no remark.
     """
     missing, seen = table["missing_acks"], table["acks"] + table["duplicate_acks"]
     many = (missing >= MISSING_ACKS * (missing + seen)) & (table["packets_per_ack"] >= STRETCHED)
@@ -81,7 +81,7 @@ def remedies_for_pacing(gains: Gains) -> list[Remedy]:
 
 
 def remedies_for_reordering(gains: Gains) -> list[Remedy]:
-    """Return the number of late packets and of the retransmissions that they caused."""
+    """Return the numbers of late packets, and of retransmissions that late packets caused."""
     table = gains.table
     ends = []
     counts = zip(late_packets(table).tolist(), table["retransmissions"].tolist(), strict=True)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     Rows = np.ndarray[tuple[int], np.dtype[np.intp]]
 
 ALL = "all"
-"""Selects every connection in its direction with the most data."""
+"""Value that selects every connection in its direction with the most data."""
 
 BETWEEN = " > "
 
@@ -29,12 +29,12 @@ def select_directions(capture: Capture, connection: int | str | None = None) -> 
     capture
         The capture.
     connection
-        None: the direction with the most data. A number: the connection with this number in the
-        column ``connection``, in its direction with the most data. ``"all"``: every connection in
-        its direction with the most data. Otherwise addresses with or without port:
-        ``"10.0.0.1:5001"``, ``"10.0.0.1"`` or ``"10.0.0.1 > 10.0.0.2:80"``; they select all
-        directions from the first and, if given, to the second address. A single address that sends
-        no data selects all directions to it.
+        None selects the direction with the most data. A number selects the connection with this
+        number in the column ``connection``, and ``"all"`` every connection; of each connection,
+        only the direction with the most data. Addresses with or without port, such as
+        ``"10.0.0.1:5001"`` or ``"10.0.0.1 > 10.0.0.2:80"``, select all directions from the first
+        and, if given, to the second address. A single address that sends no data selects all
+        directions to this address.
 
     Raises
     ------
@@ -80,7 +80,7 @@ def _flows_between(capture: Capture, words: str) -> Rows:
     kept = _matches_address(capture.connections["src"], source)
     if arrow:
         kept &= _matches_address(capture.connections["dst"], destination)
-    elif not kept.any():  # an address that only receives, for example a client
+    elif not kept.any():  # the address only receives data, for example a client
         kept = _matches_address(capture.connections["dst"], source)
     if kept.any():
         return np.flatnonzero(kept)
@@ -95,13 +95,13 @@ def _flows_between(capture: Capture, words: str) -> Rows:
 def _matches_address(
     ends: np.ndarray[Any, Any], address: str
 ) -> np.ndarray[Any, np.dtype[np.bool_]]:
-    """Return a mask of the ends with this address; without a port, every port matches."""
+    """Return a mask of the end points that match an address; without a port, any port matches."""
     hosts = np.array([host_address(end) for end in ends.tolist()], dtype=np.str_)
     return np.asarray((ends == address) | (hosts == address.strip("[]")))
 
 
 def describe_directions(capture: Capture, rows: Rows) -> str:
-    """Return a name for rows: both ends of a single row, otherwise the number of flows."""
+    """Return a name for directions: the end points of a single one, otherwise their number."""
     if rows.size != 1:
         return f"{rows.size} flows"
     table = capture.connections

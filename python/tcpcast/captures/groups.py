@@ -1,8 +1,10 @@
 """Groups of flows: loss, rates, and models of parallel flows.
 
-There are three measures of loss, as in Damjanovic et al. (2008), each per packet sent: p, loss
-indications of all flows; p_e, loss events of the group treated as one flow, at most one per RTT;
-p_r, lost packets.
+Damjanovic et al. (2008) define three loss measures, each per packet sent:
+
+- p: loss indications of all flows
+- p_e: loss events of the group treated as one flow, at most one per RTT
+- p_r: lost packets
 """
 
 from __future__ import annotations
@@ -27,12 +29,13 @@ if TYPE_CHECKING:
     Column = np.ndarray[Any, Any]
 
 ANY = "*"
-"""End of a group that includes any host."""
+"""End point of a group that includes any host."""
 MOST = 0.5
-"""Share of acks above which the window growth of their flows applies to the group."""
+"""Minimum share of a group's ACKs in flows with one kind of window growth, to apply it to the
+group."""
 
 _LATEST_NS = np.iinfo(np.int64).max
-"""Latest time that a table can hold, in nanoseconds since 1970."""
+"""Latest time that a table can represent, in nanoseconds since 1970."""
 
 WAYS = ("all", "pair", "source", "destination")
 """Ways to group directions by hosts; ports are ignored."""
@@ -68,7 +71,7 @@ def host_address(end: str) -> str:
 
 
 def group_mask(connections: Table, source: str, destination: str) -> Column:
-    """Return a mask of the directions of a group with these ends."""
+    """Return a mask of the directions in the group with this source and destination."""
     ends = zip(connections["src"].tolist(), connections["dst"].tolist(), strict=True)
     return np.array(
         [
@@ -80,7 +83,7 @@ def group_mask(connections: Table, source: str, destination: str) -> Column:
 
 
 def _group_keys(connections: Table, by: str) -> tuple[list[tuple[str, str]], Column]:
-    """Return the ends of each group in the order of appearance, and the group of each direction."""
+    """Return the end points of each group, and the group index of each direction."""
     sources = by in ("pair", "source")
     destinations = by in ("pair", "destination")
     numbers: dict[tuple[str, str], int] = {}
@@ -106,11 +109,11 @@ def _active_times(connections: Table, group: Column, count: int) -> Table:
         starts, ends = begin[order[rows]], end[order[rows]]
         first[at] = starts[0]
         reached = np.maximum.accumulate(ends)
-        # Each flow adds the time that no earlier flow covers.
+        # Each flow adds the time that earlier flows do not cover.
         before = np.concatenate([starts[:1], reached[:-1]])
         active[at] = np.maximum(ends - np.maximum(starts, before), 0).sum()
         alive = np.arange(1, starts.size + 1) - np.searchsorted(np.sort(ends), starts, "right")
-        most[at] = max(alive.max(), 1)  # a flow with one packet has no duration
+        most[at] = max(alive.max(), 1)  # 1 for flows with one packet, which have no duration
     with np.errstate(divide="ignore", invalid="ignore"):
         lived = np.bincount(group, weights=(end - begin) / 1e9, minlength=count)
         together = np.where(active > 0, lived / (active / 1e9), 1.0)
@@ -144,7 +147,7 @@ def _group_means(connections: Table, group: Column, count: int) -> Table:
     """Return the means of RTT, T0, b and W_max per group, without unknown values.
 
     RTTs are weighted by time, T0 by timeout sequences, b by acks; each flow has one W_max.
-    ``window_grows_by`` is "packets" if this applies to most acks.
+    ``window_grows_by`` is "packets" if this growth applies to most ACKs.
     """
 
     def mean(values: Column, weights: Column) -> Column:
@@ -172,8 +175,8 @@ def _group_means(connections: Table, group: Column, count: int) -> Table:
 def _loss_events(connections: Table, indications: Table, group: Column, apart_s: Column) -> Column:
     """Count the loss events of each group treated as one flow; NaN if not all times are kept.
 
-    As in the simulator, the first indication counts, and then each one that follows the last
-    counted one after an RTT or later.
+    As in the simulator, the first indication counts, and each later one that is at least one RTT
+    after the last counted indication.
     """
     rows = indications["direction"]
     kept = np.bincount(rows, minlength=group.size)
@@ -194,7 +197,7 @@ def _count_separate_times(times: Column, apart: int) -> int:
     at, count = 0, 0
     while at < times.size:
         count += 1
-        # Python integers, because the sum of a late time and a long RTT may exceed 64 bits.
+        # Python integers, because the sum of time and RTT may exceed 64 bits.
         after = int(times[at]) + max(apart, 1)
         at = int(np.searchsorted(times, after, "left")) if after <= _LATEST_NS else times.size
     return count
@@ -231,7 +234,7 @@ def _group_ratios(connections: Table, group: Column, table: Table) -> Table:
 
 
 def _group_models(table: Table) -> Table:
-    """Return the rates of algorithms 1 and 2 and of n times PFTK, at most n windows per RTT.
+    """Return the rates by algorithms 1 and 2 and n times PFTK, at most n windows per RTT.
 
     n is the mean number of flows active at the same time, rounded to an integer.
     """

@@ -1,4 +1,4 @@
-"""Detection of window growth by acknowledged packets or by acks."""
+"""Detects whether the window grows per acknowledged packet or per ACK."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ if TYPE_CHECKING:
     Column = np.ndarray[Any, Any]
 
 TELLING = 0.75
-"""Maximum acks per acknowledged packet; with more acks, both kinds of growth look the same."""
+"""Maximum ACKs per acknowledged packet; with more ACKs, both kinds of growth look alike."""
 
 
 def window_growth_units(table: Table, rounds: Table) -> Table:
     """Return ``window_grows_by`` for each direction: ``packets``, ``acks`` or ``unknown``.
 
-    PFTK's b is the number of packets per ack, because senders of 1997 increased the window by the
-    same amount for each ack. Linux and other senders with RFC 3465 increase it by the number of
-    acknowledged packets. In this case b = 1, regardless of the number of acks.
+    In PFTK, b is the number of packets per ACK, because senders of 1997 increased the window by the
+    same amount per ACK. Linux and other senders with RFC 3465 increase the window by the number of
+    acknowledged packets; then b = 1, regardless of the number of ACKs.
 
     Parameters
     ----------
@@ -34,13 +34,17 @@ def window_growth_units(table: Table, rounds: Table) -> Table:
 
     Notes
     -----
-    An unrestricted slow start decides, if captured: the flight grows by ``start_growth`` bytes per
-    acknowledged byte, which is 1 for growth by packets and ``start_acks`` (acks per packet) for
-    growth by acks. Otherwise, congestion avoidance decides: one packet per round, or 1/b. CUBIC
-    grows by about half a packet in its Reno-friendly region, so with SACK, less than one packet is
-    inconclusive. If neither decides, a sender with SACK that ``looks_like`` CUBIC (RFC 9438,
-    section 4) or BBR counts packets. This occurs because Linux receivers acknowledge every packet
-    in slow start, for which both kinds of growth are the same.
+    The first conclusive criterion decides:
+
+    1. An unrestricted slow start: data in flight grow by ``start_growth`` bytes per acknowledged
+       byte. This is 1 for growth by packets, and ``start_acks`` (ACKs per packet) for growth by
+       ACKs.
+    2. Congestion avoidance: growth of one packet per round, or 1/b. With SACK, less than one packet
+       is inconclusive, because CUBIC grows by about half a packet in its Reno-friendly region.
+    3. A sender with SACK that ``looks_like`` CUBIC (RFC 9438, section 4) or BBR counts packets.
+
+    The third criterion is needed because Linux receivers acknowledge every packet in slow start, so
+    that both kinds of growth are equal.
     """
     found = np.full(table["src"].size, "unknown", dtype="<U7")
     acks = 1 / np.fmax(np.nan_to_num(table["packets_per_ack"], nan=1.0), 1.0)

@@ -26,15 +26,15 @@ if TYPE_CHECKING:
     from tcpcast.captures.table import Table
 
 MOST = 0.5
-"""Share of the bytes from which one transfer represents a capture, and share of the connections
-from which failures do."""
+"""Minimum share of the bytes for one transfer to be the subject of the verdict, and minimum share
+of the connections for failures to be the subject."""
 ALSO = 0.2
-"""Minimum share of the bytes of a second limit that is named."""
+"""Minimum share of the bytes for a second limit to be named."""
 UNKNOWN = "unknown"
 
 
 def captures_verdict(captures: Sequence[Capture], groups: Sequence[Table] | None = None) -> str:
-    """Return the verdict on the capture with the most data, with its name if there are others."""
+    """Return the verdict on the capture with the most data; it names the file among several."""
     if not captures:
         return ""
     sizes = [int(capture.connections["bytes"].sum()) for capture in captures]
@@ -52,9 +52,9 @@ def captures_verdict(captures: Sequence[Capture], groups: Sequence[Table] | None
 def capture_verdict(capture: Capture, groups: Table | None = None) -> str:
     """Return the main result of a capture as a sentence.
 
-    The subject is the failure of most connections, or else the service or the transfer with the
-    most bytes; if no transfer has half of the bytes, the subject is all transfers. No cause is
-    stated if it is unknown.
+    The subject is the failure of connections if at least half of them fail. Otherwise, it is the
+    service or the transfer with the most bytes or, if no transfer has half of the bytes, all
+    transfers. An unknown cause is not stated.
 
     Parameters
     ----------
@@ -91,9 +91,9 @@ def is_about_failures(capture: Capture) -> bool:
 
 
 def limit_bytes(table: Table) -> Table:
-    """Return the bytes per limit of some directions, the most bytes first.
+    """Return the bytes per limit of some directions, sorted by bytes.
 
-    Columns: ``limit`` (a value of ``limited_by``, or a cause that is not among them),
+    Columns: ``limit`` (a value of ``limited_by``, or a cause that is not a sender state),
     ``directions``, ``bytes`` and ``byte_share``.
     """
     names = {name: key for key, name in reversed(LIMIT_NAMES.items())}
@@ -110,7 +110,7 @@ def limit_bytes(table: Table) -> Table:
 
 
 def directions_without_service(table: Table) -> Table:
-    """Return the directions of connections without the verdict of a service."""
+    """Return the directions that do not belong to a service."""
     return {name: column[table["service"] < 0] for name, column in table.items()}
 
 

@@ -16,19 +16,20 @@ if TYPE_CHECKING:
     Column = np.ndarray[Any, Any]
 
 MIN_ROUNDS = 20
-"""Minimum number of calm rounds to determine the growth of a window."""
+"""Minimum number of calm rounds (without loss) to determine the growth of a window."""
 BIN_ROUNDS = 20
-"""Length of a bin of acknowledged bytes, in round trips."""
+"""Length in round trips of a time bin of acknowledged bytes."""
 BUSY = 0.99
-"""Quantile of the bins that represents a busy time; the maximum may be an outlier."""
+"""Quantile of the rates in time bins that represents the link rate; the maximum may be an
+outlier."""
 MIN_FULL = 0.01
-"""Minimum share of the time of several flows with a full link."""
+"""Minimum share of the time with a full link for a measured rate of several flows."""
 NEAR = 0.9
-"""Share of this quantile from which a bin is busy; the mean of busy bins is the link rate."""
+"""Minimum share of this quantile for a bin to be busy; the mean over busy bins is the link rate."""
 
 
 def growth_pkts(rounds: Table | None, segment_bytes: Column) -> float:
-    """Return the growth of the flight per round of congestion avoidance in packets, NaN if unseen.
+    """Return the growth of the flight per round of congestion avoidance in packets, or NaN.
 
     Only rounds without loss that the congestion window limited are used. The growth is 1 if windows
     grow by acknowledged packets, and 1/b if they grow by acks.
@@ -60,7 +61,7 @@ def growth_per_direction_pkts(rounds: Table, segment_bytes: Column) -> Column:
 
 
 def _calm_growth(rounds: Table, segment_bytes: Column) -> tuple[Column, Column, Column]:
-    """Return a mask of usable pairs of rounds, their growth in packets, and distance in rounds."""
+    """Return a mask of usable pairs of rounds, their growth in packets, and distances in rounds."""
     payload = segment_bytes[rounds["direction"]][1:]
     calm = (rounds["limited_by"] == "congestion_window") & (rounds["retransmissions"] == 0)
     grown = np.diff(rounds["flight_bytes"]) / np.fmax(payload, 1)
@@ -78,9 +79,10 @@ def _calm_growth(rounds: Table, segment_bytes: Column) -> tuple[Column, Column, 
 def link_bps(capture: Capture) -> float:
     """Return the payload rate of the shared link in bit/s; NaN if it is unknown.
 
-    A single flow measures it while the path is full. Several flows measure only their shares, and
-    rarely all at the same time, so their total is limited by the rate acknowledged in busy times.
-    Rates measured only for a short time, for example in a burst, are ignored.
+    A single flow receives the link rate while the path is full. Several flows receive only shares,
+    rarely measured at the same time, so the sum of their rates is limited by the total rate
+    acknowledged in busy times. Rates measured only for a short time, for example in a burst, are
+    ignored.
     """
     table = capture.connections
     found = table.get("bottleneck_rate_bps")
@@ -116,7 +118,7 @@ def _busiest_bps(capture: Capture) -> float:
 def queued_at_losses_s(capture: Capture, which: str) -> Column:
     """Return the queueing delay at each loss in seconds: the RTT above its minimum.
 
-    The RTT is the longer one of the round of the loss and the round before. Rounds without RTT are
+    The RTT is the maximum over the round of the loss and the round before. Rounds without RTT are
     ignored; without rounds, the result is empty.
 
     Parameters

@@ -14,19 +14,20 @@ if TYPE_CHECKING:
     Column = np.ndarray[Any, Any]
 
 MIN_LOSSES = 4
-"""Minimum number of loss indications to evaluate the rate between them."""
+"""Minimum number of loss indications to compare the rates between losses."""
 APART_RTTS = 3
-"""Distance in RTTs below which losses are one event."""
+"""Distance in RTTs below which losses belong to one event."""
 MAX_SHARING = 1000
 """Maximum number of flows examined for a shared link."""
 BIN_RTTS = 10
-"""Length of a bin for the total bytes of all flows, in RTTs."""
+"""Length in RTTs of a time bin for the total bytes of all flows."""
 MIN_BINS = 4
 CONSTANT = 0.2
-"""Maximum variation of the total rate of flows that share a link. Four flows at one link have 0.07
-in total, and 0.3 each."""
+"""Maximum coefficient of variation of the total rate of flows that share a link. For four flows on
+one link, it is 0.07 for the total rate, and 0.3 for each flow."""
 TOGETHER = 0.5
-"""Minimum share of losses with a loss of another flow within two RTTs."""
+"""Minimum share of losses with a loss of another flow within two RTTs, for flows that share a
+link."""
 
 
 def path_rtt_s(table: Table) -> Column:
@@ -43,8 +44,9 @@ def needless_packets(table: Table) -> Column:
 def late_packets(table: Table) -> Column:
     """Return the number of reordered packets.
 
-    A tap that is not at the sender sees them directly. At the sender, SACK shows those that were
-    not retransmitted; the others were retransmitted unnecessarily, but not because of a timeout.
+    A tap behind the sender captures reordered packets directly. At the sender, SACK reveals
+    reordered packets that were not retransmitted; the other ones are unnecessary retransmissions
+    without a timeout.
     """
     away = np.isin(table["tap_side"], ("receiver", "middle"))
     again = np.fmax(needless_packets(table) - table["timeouts"], 0)
@@ -86,7 +88,7 @@ def _row_bounds(directions: Column, size: int) -> Column:
 
 
 def _rtt_at_losses(times: Column, rtt: Column, losses: Column) -> float:
-    """Return the median over losses of the longer RTT of the loss's round and the one before."""
+    """Return the median RTT at losses: for each loss, the longer RTT of its and the last round."""
     timed = np.isfinite(rtt)
     if not timed.any():
         return np.nan
@@ -106,10 +108,10 @@ def _rate_variation(acked: Column, losses: Column, rtt: float) -> float:
 
 
 def flows_sharing_a_link(table: Table, rounds: Table, losses: Table, rows: Column) -> Table:
-    """Return the number of flows among rows that share a link, and their total rate in bit/s.
+    """Return the number of flows among ``rows`` that share a link, and their total rate in bit/s.
 
-    Flows share a link if they lose packets at the same time and their total rate is constant; the
-    rate of a single flow varies too much. Otherwise ``sharing_flows`` is 0 and ``sharing_bps`` NaN.
+    Flows share a link if they lose packets at the same time, and if their total rate is constant
+    although the rate of each flow varies. Otherwise ``sharing_flows`` is 0 and ``sharing_bps`` NaN.
 
     Parameters
     ----------
@@ -147,7 +149,7 @@ def flows_sharing_a_link(table: Table, rounds: Table, losses: Table, rows: Colum
 
 
 def _share_of_common_losses(times: Column, whose: Column, within: float) -> float:
-    """Return the share of losses with a loss of another flow within a time."""
+    """Return the share of losses with a loss of another flow at most ``within`` seconds apart."""
     order = np.argsort(times, kind="stable")
     times, whose = times[order], whose[order]
     near = np.zeros(times.size, dtype=bool)

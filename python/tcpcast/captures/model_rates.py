@@ -1,4 +1,4 @@
-"""Rates of models with the measured values of a direction as inputs."""
+"""Rates of models whose inputs are the measured values of a direction."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ if TYPE_CHECKING:
     Column = np.ndarray[Any, Any]
 
 LEAST_VARIATION_S = 0.2
-"""Minimum that Linux adds to the RTT for its RTO; determines T0 if there is no timeout."""
+"""Minimum in seconds that Linux adds to the RTT for its RTO; determines T0 without a timeout."""
 
 
 def rate_columns(table: Table) -> Table:
-    """Return measured rates and the rates of PFTK (31) and the square-root formula as columns.
+    """Return as columns: measured rates, and rates of PFTK (31) and the square-root formula.
 
     p is ``loss_indication_ratio``, ``td`` + ``to`` per packet sent; :func:`model_inputs` returns
-    the other inputs. Models are NaN if loss or RTT is unknown; the rate of a single data packet
-    is NaN.
+    the other inputs. Rates of models are NaN if loss or RTT is unknown; the measured rate of a
+    single data packet is NaN.
     """
     ratio, rate = measured_loss_and_rate(table)
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -55,9 +55,9 @@ def measured_loss_and_rate(table: Table) -> tuple[Column, Column]:
 def model_inputs(table: Table) -> Table:
     """Return the inputs of path models for each direction, except for its loss.
 
-    RTT is ``rtt_mean_s``. b is ``packets_per_ack``, but 1 if there are more acks than packets or if
-    ``window_grows_by`` is "packets". W_max is ``w_max_pkts``, unlimited if unknown. T0 is ``t0_s``,
-    or RTT + 200 ms, as in Linux, if there was no timeout.
+    RTT is ``rtt_mean_s``. b is ``packets_per_ack``, or 1 if there are more ACKs than packets or
+    ``window_grows_by`` is "packets". W_max is ``w_max_pkts``, or unlimited if unknown. T0 is
+    ``t0_s``; without a timeout, it is RTT + 200 ms as in Linux.
     """
     rtt, timer, window = table["rtt_mean_s"], table["t0_s"], table["w_max_pkts"]
     measured = np.fmax(table["packets_per_ack"], 1.0)

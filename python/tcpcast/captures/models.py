@@ -1,8 +1,8 @@
-"""Models and measurements side by side, for the whole trace and for each 100 s.
+"""Models and measurements side by side, for a whole capture and for intervals of 100 s.
 
-The method follows section 3 of PFTK: p of the trace or the interval, predicted and sent packets,
-and the average error. RTT, T0, b and W_max always apply to the whole trace
-(:func:`tcpcast.captures.model_rates.model_inputs`), as in the paper's one-hour traces.
+The method follows section 3 of the PFTK paper, which compares predicted and sent packets and
+defines the average error. p is measured per capture or per interval. RTT, T0, b and W_max are
+always measured over the whole capture (:func:`tcpcast.captures.model_rates.model_inputs`).
 """
 
 from __future__ import annotations
@@ -40,19 +40,19 @@ if TYPE_CHECKING:
     Column = np.ndarray[Any, Any]
 
 INTERVAL_S = 100
-"""Length of the intervals in the paper."""
+"""Length of the intervals in seconds, as in the PFTK paper."""
 
 ARRIVED = 0.5
-"""Assumed share of the segments retransmitted after an RTO without SACK that had already arrived;
-40 to 60 % in simulations with 2 to 8 % loss."""
+"""Among the segments that a sender without SACK retransmits after an RTO, the assumed share that
+had already arrived. In simulations with 2 to 8 % loss, the share is 40 to 60 %."""
 
 NO_LOSS, TD = "-", "TD"
-"""Classes of intervals without timeouts; the others are T0 (single timeouts), T1 (two in sequence)
-etc."""
+"""Classes of intervals without timeouts. The other classes are T0 (single timeouts), T1 (two
+timeouts in sequence) etc."""
 
 
 def _pftk_by_bytes(loss: Column, path: Table) -> Column:
-    """Assume a window that grows by acknowledged packets (RFC 3465, Linux), so b = 1."""
+    """Return PFTK's rate with b = 1: the window grows by acknowledged packets (RFC 3465, Linux)."""
     return pftk_pps(loss, path | {"packets_per_ack": np.ones(loss.size)})
 
 
@@ -67,7 +67,7 @@ def _pftk_approximate_pps(loss: Column, path: Table) -> Column:
 
 
 def _chain_pps(loss: Column, path: Table) -> Column:
-    """Solve the Markov chain for each direction, with b rounded to an integer."""
+    """Return the rate by the Markov chain for each direction, with b rounded to an integer."""
     rows = zip(loss, *(path[name] for name in PATH), strict=True)
     return np.array([_chain_of_direction(*map(float, row)) for row in rows])
 
@@ -81,7 +81,7 @@ def _chain_of_direction(
             packets_per_ack=max(1, round(acknowledged)),
             receiver_window_pkts=most,
         )
-    except DomainError:  # with very small loss, an unlimited window has too many states
+    except DomainError:  # too many states: an unlimited window with very small loss
         return math.nan
     return float(chain.rate_pps(rtt_s=rtt, t0_s=timer))
 
@@ -95,7 +95,8 @@ def _td_only_pps(loss: Column, path: Table) -> Column:
 
 
 PATH = ("rtt_s", "t0_s", "packets_per_ack", "receiver_window_pkts")
-"""Inputs from :func:`tcpcast.captures.model_rates.model_inputs`, in the order of the chain."""
+"""Inputs from :func:`tcpcast.captures.model_rates.model_inputs`, in the order of chain
+arguments."""
 
 OF_LOSS: dict[str, Callable[[Column, Table], Column]] = {
     "pftk": pftk_pps,
@@ -119,7 +120,8 @@ DOMAIN_OF = {
     "bbr_bound": "bbr-bound",
     "cardwell": "cardwell",
 }
-"""Engine whose domain applies to each model; the chain has the losses and timeouts of PFTK."""
+"""Engine whose domain applies to each model; the Markov chain assumes PFTK's losses and
+timeouts."""
 
 CALLED = {
     "pftk": "PFTK, full (31)",
@@ -152,7 +154,7 @@ def models(capture: Capture, rows: Column) -> Table:
         ``packets_per_ack``, ``receiver_window_pkts``); the measured ``send_rate_pps``; and one
         column per model in packets/s, including retransmissions, NaN if the model does not apply.
         ``bbr_bound_pps`` is the link rate, if known. ``cardwell_pps`` is the number of packets sent
-        divided by the latency of the model. Columns such as ``pftk_trusted`` are True if the
+        divided by the latency in Cardwell's model. Columns such as ``pftk_trusted`` are True if the
         inputs are in the domain of the model.
     """
     table = {name: column[rows] for name, column in capture.connections.items()}
@@ -204,10 +206,10 @@ def _bbr_bound_pps(table: Table) -> Column:
 
 
 def lost_ratio(table: Table) -> Column:
-    """Return packets lost per packet sent, from two taps or estimated from retransmissions.
+    """Return lost packets per packet sent, measured by two taps or estimated.
 
-    The estimate excludes unnecessary retransmissions. Without SACK, all packets in flight at an RTO
-    are retransmitted; :data:`ARRIVED` is the share assumed to have arrived.
+    The estimate is the number of retransmissions without unnecessary ones. Without SACK, all
+    packets in flight at an RTO are retransmitted; the share :data:`ARRIVED` is assumed unnecessary.
     """
     needless = table["spurious_dsack"] + table["spurious_eifel"] + table["dsack_unexplained"]
     needless = needless + np.where(table["sack"], 0.0, ARRIVED * table["after_timeout"])
@@ -218,7 +220,7 @@ def lost_ratio(table: Table) -> Column:
 
 
 def _cardwell_pps(table: Table, loss: Column, path: Table) -> Column:
-    """Return packets sent divided by the latency of the data, including slow start."""
+    """Return packets sent divided by the latency in Cardwell's model, which includes slow start."""
     sent = table["data_packets"].astype(np.float64)
     with np.errstate(divide="ignore", invalid="ignore"):
         size = np.ceil(sent * table["unique_bytes"] / table["bytes"])
@@ -237,7 +239,7 @@ def _cardwell_pps(table: Table, loss: Column, path: Table) -> Column:
 
 
 def model_intervals(capture: Capture, rows: Column) -> Table:
-    """Return the packets sent and the packets predicted in each 100 s of directions.
+    """Return the packets sent and the packets predicted in each interval of 100 s.
 
     Parameters
     ----------
@@ -250,7 +252,7 @@ def model_intervals(capture: Capture, rows: Column) -> Table:
     -------
     dict
         The columns of :func:`measured_intervals`, and one column per model, for example
-        ``pftk_pkts``: the model's rate times the length.
+        ``pftk_pkts``: the model's rate times the interval length.
     """
     measured = measured_intervals(capture, rows)
     loss, length = measured["loss_indication_ratio"], measured["length_s"]
@@ -266,7 +268,7 @@ def model_intervals(capture: Capture, rows: Column) -> Table:
 
 
 def measured_intervals(capture: Capture, rows: Column) -> Table:
-    """Return the intervals of 100 s of directions with the paper's classification.
+    """Return the intervals of 100 s of directions, each with its class as in the PFTK paper.
 
     Parameters
     ----------
@@ -278,10 +280,10 @@ def measured_intervals(capture: Capture, rows: Column) -> Table:
     Returns
     -------
     dict
-        ``direction``; ``start_s`` since the direction's first data; ``length_s`` (the last interval
-        is shorter); ``class``: ``-`` without loss, ``TD`` without timeouts, ``T0`` with single
-        timeouts, ``T1`` with two timeouts in sequence, etc.; ``loss_indication_ratio`` of the
-        interval; and ``sent_pkts``.
+        ``direction``; ``start_s`` since the direction's first data; ``length_s`` (shorter for the
+        last interval); ``class`` (``-`` without loss, ``TD`` with loss but without timeouts, ``T0``
+        with single timeouts, ``T1`` with two timeouts in sequence, etc.); ``loss_indication_ratio``
+        of the interval; and ``sent_pkts``.
     """
     kept = np.isin(capture.intervals["direction"], rows)
     table = {name: column[kept] for name, column in capture.intervals.items()}
@@ -313,7 +315,7 @@ def _interval_classes(capture: Capture, table: Table) -> Column:
 def _longest_timeout_sequences(capture: Capture, table: Table) -> Column:
     """Return the length of the longest sequence of timeouts in each interval.
 
-    It comes from the list of retransmissions, or from the counters if the list is incomplete.
+    The source is the list of retransmissions, or the counters if the list is incomplete.
     """
     with np.errstate(divide="ignore", invalid="ignore"):
         implied = np.ceil(table["timeouts"] / np.fmax(table["to"], 1))
@@ -338,10 +340,10 @@ def _longest_timeout_sequences(capture: Capture, table: Table) -> Column:
 
 
 def model_errors(intervals: Table) -> Table:
-    """Return the paper's average error of each model over the intervals of each direction.
+    """Return PFTK's average error of each model over the intervals of each direction.
 
-    The error is the mean of abs(predicted - sent) / sent over complete intervals of 100 s with a
-    loss indication. A direction shorter than 100 s is one interval.
+    The error is the mean of abs(predicted - sent) / sent over complete intervals of 100 s with at
+    least one loss indication. A direction shorter than 100 s has one interval.
 
     Parameters
     ----------
@@ -352,7 +354,7 @@ def model_errors(intervals: Table) -> Table:
     -------
     dict
         ``direction``, the number of ``intervals`` used, and one column per model: 0.3 is an error
-        of 30 %. NaN if there is no such interval.
+        of 30 %. NaN without such an interval.
     """
     directions = np.unique(intervals["direction"])
     counted = _modelled_intervals_mask(intervals)
@@ -373,7 +375,7 @@ def model_errors(intervals: Table) -> Table:
 
 
 def _modelled_intervals_mask(intervals: Table) -> Column:
-    """Return a mask of intervals that have a model and are complete, or single and incomplete."""
+    """Return a mask of complete or sole intervals of directions with a model."""
     whole = intervals["length_s"] >= INTERVAL_S
     alone = ~np.isin(intervals["direction"], intervals["direction"][whole])
     return np.asarray((whole | alone) & np.isfinite(intervals["pftk_pkts"]))
@@ -415,7 +417,7 @@ def model_results(capture: Capture, order: Column) -> list[ModelResults]:
 def model_tables(capture: Capture) -> dict[str, Table]:
     """Return the tables ``models``, ``model_intervals`` and ``model_errors`` of all directions.
 
-    ``direction`` is a row of ``connections``.
+    ``direction`` is a row index of ``connections``.
     """
     every = np.arange(capture.connections["src"].size)
     intervals = model_intervals(capture, every)

@@ -20,14 +20,14 @@ if TYPE_CHECKING:
     Column = np.ndarray[Any, Any]
 
 FEW_IN_TIMEOUT = 0.25
-"""Maximum share of flows in RTO for algorithm 1, which assumes few (section II-A)."""
+"""Maximum share of flows in RTO for algorithm 1, which assumes a small share (section II-A)."""
 CUBIC_REDUCTIONS = (0.6, 0.85)
-"""Median ratio of the windows after and before a loss of CUBIC senders (0.7 in RFC 9438)."""
+"""Range of the median ratio of the windows after and before a loss for CUBIC (RFC 9438: 0.7)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Gains:
-    """Rows of the table of directions, and the effect of a changed input on their rate.
+    """Inputs of models for some directions; methods predict the effect of changed inputs.
 
     The rate of a model differs from the measured rate, so the predicted gain is the ratio of the
     model's rates after and before the change. It is NaN for rows without loss, RTT or window.
@@ -43,9 +43,9 @@ class Gains:
     cubic
         Mask of rows of CUBIC senders.
     most_bps
-        The bottleneck's rate if known, otherwise inf.
+        The rate of the bottleneck in bit/s if known, otherwise inf.
     rtt_min_s
-        The minimum RTT of the whole path, regardless of the tap.
+        The minimum RTT of the whole path in seconds, regardless of the tap.
     """
 
     table: Table
@@ -101,7 +101,7 @@ class Gains:
         return np.asarray(factor / self.pftk_pps())
 
     def loss_limited(self, **changed: Any) -> Column:
-        """Return the factor for changed loss or RTT by CUBIC's response function or PFTK."""
+        """Return the rate ratio for changed loss or RTT, by CUBIC's response function or PFTK."""
         factor = self.pftk(**changed)
         chosen = self.fed & self.cubic
         if chosen.any():
@@ -110,7 +110,7 @@ class Gains:
         return factor
 
     def beyond_model(self) -> Column:
-        """Return the ratio of the measured rate to the model's rate of :meth:`loss_limited`."""
+        """Return the measured rate divided by the rate of the model in :meth:`loss_limited`."""
         model = self.pftk_pps()
         chosen = self.fed & self.cubic
         if chosen.any():
@@ -120,8 +120,8 @@ class Gains:
     def several_flows(self, flows: int) -> tuple[Column, Column]:
         """Return the gain of parallel flows, and a mask of rows that use n times PFTK.
 
-        The other rows use algorithm 1. It assumes few flows in RTO; if it returns more, n times
-        PFTK is used instead, a gain of n.
+        The other rows use algorithm 1, which assumes few flows in RTO. If its result has more flows
+        in RTO, n times PFTK is used, which means a gain of n.
         """
         factor = np.full(self.fed.size, np.nan)
         by_n_times = np.zeros(self.fed.size, dtype=bool)
@@ -140,7 +140,7 @@ class Gains:
         return np.asarray(np.fmin(self.table["throughput_bps"] * factor, self.most_bps))
 
     def window_for_loss_bytes(self) -> Column:
-        """Return E[W_u] (30) in bytes, the window from which loss is the limit."""
+        """Return E[W_u] (30) in bytes, the window above which loss is the limit."""
         window = np.full(self.fed.size, np.nan)
         if self.fed.any():
             given = self._given({})
@@ -151,7 +151,7 @@ class Gains:
         return np.asarray(window * self.table["segment_bytes"])
 
     def window_for_link_bytes(self) -> Column:
-        """Return the bottleneck's rate times the minimum RTT in bytes; NaN if it is unknown."""
+        """Return the rate of the bottleneck times the minimum RTT in bytes; NaN if unknown."""
         return np.where(np.isinf(self.most_bps), np.nan, self.most_bps) * self.rtt_min_s / 8
 
     def _given(self, changed: dict[str, Any]) -> dict[str, Any]:
@@ -170,7 +170,7 @@ class Gains:
 
 @lru_cache(maxsize=4096)
 def start_round_trips(size_pkts: int, initial_window_pkts: int, window_pkts: float) -> int:
-    """Return L_0/RTT of the short transfer model, rounded up: round trips of a lossless transfer.
+    """Return the round trips of a lossless transfer: L_0/RTT of the short-transfer model.
 
     Parameters
     ----------

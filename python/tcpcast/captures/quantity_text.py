@@ -26,7 +26,7 @@ def rate(bps: float) -> str:
 
 
 def size(octets: float) -> str:
-    """Return ``64 KiB``, rounded up, because sizes in advice are minimum values."""
+    """Return ``64 KiB``, rounded up for advice on minimum sizes."""
     if octets >= 1 << 20:
         return f"{math.ceil(10 * octets / (1 << 20)) / 10:,.4g} MiB"
     if octets >= 1 << 10:

@@ -1,6 +1,6 @@
 """Recommendations for each limit of a direction, with the gain predicted by models.
 
-Each function receives the rows with one limit and returns a :class:`Remedy` for each row.
+Each function receives the directions with one limit, and returns a :class:`Remedy` for each.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ STREAMS = 4
 INITIAL_WINDOWS = (10, 32)
 """Recommended initial windows in packets: RFC 6928, and a value used by large services."""
 FULL_QUEUE = 2.0
-"""Ratio of RTT to minimum RTT above which the queue is longer than needed for a full link."""
+"""Ratio of RTT to minimum RTT above which the queue is unnecessarily long."""
 MOSTLY_FULL = 0.8
 """Ratio of mean rate to link rate below which other limits are mentioned."""
 FEW_PACKETS = 10
@@ -34,32 +34,33 @@ FEW_PACKETS = 10
 FAST_RETRANSMIT_PKTS = 4
 """Minimum packets in flight for a fast retransmit: a lost packet and three duplicate acks."""
 NEEDLESS = 0.5
-"""Share of unnecessary retransmissions from which the timer is the problem."""
+"""Minimum share of unnecessary retransmissions for the advice that the RTO is too short."""
 BEYOND = 2.5
 """Ratio of the measured to the predicted rate above which the model does not apply."""
 FEW_LOSSES = 20
-"""Number of loss indications below which chance or slow start determines the rate."""
+"""Minimum number of loss indications for a comparison of measured and predicted rates."""
 OUTAGE = 4
-"""Number of consecutive timeouts from which an outage of the path is assumed."""
+"""Minimum number of consecutive timeouts that indicate an outage of the path."""
 FREQUENT = 0.1
-"""Loss ratio above which the mean distance between losses is shown with a decimal."""
+"""Loss ratio above which the mean number of packets between losses is shown with a decimal."""
 UNSCALED = 65_535
 """Maximum window without scaling in bytes (RFC 7323)."""
 MOSTLY_CLOSED = 0.5
-"""Ratio of bytes sent per RTT to the largest window below which a window that closed was mostly
-smaller."""
+"""Ratio of bytes sent per RTT to the largest window, below which a window that reached zero was
+mostly smaller than its maximum."""
 OFTEN_CLOSED = 0.2
-"""Zero windows per round trip from which the receiver is slow; a receiver that reads 50 kB every
-100 ms has 0.51."""
+"""Minimum number of zero windows per round trip that indicates a slow receiver. A receiver that
+reads 50 kB every 100 ms causes 0.51."""
 BEYOND_WINDOW = 1.5
-"""Ratio of bytes sent per RTT to the largest window above which a few long rounds dominate the mean
-RTT."""
+"""Ratio of bytes sent per RTT to the largest window, above which a few long rounds dominate the
+mean RTT."""
 MAX_MIN_RTO_S = 3.0
-"""Largest plausible minimum RTO: the standard minimum is 1 s, the initial RTO 3 s (RFC 6298)."""
+"""Largest plausible minimum RTO in seconds. RFC 6298 has a minimum of 1 s, and 3 s as initial
+RTO."""
 
 
 class Remedy(NamedTuple):
-    """Advice on a direction; the caller writes the name of the limit before it.
+    """Advice on a direction; the caller prepends the name of the limit.
 
     ``evidence`` ends the phrase that names the limit, and ``rest`` has all following text.
     ``action`` is the recommendation in ``rest`` as a separate clause: what to change first, or
@@ -116,7 +117,7 @@ def remedies_for_receiver_window(gains: Gains) -> list[Remedy]:
 
 
 def has_slow_reader(gains: Gains) -> Column:
-    """Return a mask of rows with a receiving application too slow for any buffer size."""
+    """Return a mask of rows with a receiving application that is too slow for any buffer size."""
     closed, largest = gains.table["zero_windows"], gains.table["window_max_bytes"]
     often = closed * gains.table["rtt_mean_s"] >= OFTEN_CLOSED * gains.table["duration_s"]
     smaller = _bytes_per_rtt(gains) < MOSTLY_CLOSED * largest
@@ -163,10 +164,10 @@ def remedies_for_send_buffer(gains: Gains) -> list[Remedy]:
 def _larger_window_gain(
     gains: Gains, largest: Column, keys: tuple[str, str, str], factor: Column
 ) -> list[Remedy]:
-    """Return the advice to raise a window of ``largest`` bytes as far as loss or the link allows.
+    """Return the advice to raise a window above ``largest`` bytes, as far as loss or link allow.
 
-    ``keys`` holds the name of the window, the socket option that sets it (Linux doubles the value
-    for the buffer), and the Linux setting that limits the buffer.
+    ``keys`` holds the name of the window, the socket option of the buffer (Linux doubles its
+    value), and the Linux setting that limits the buffer.
     """
     window, option, key = keys
     how = f"with {option}, or with {key} set to twice the window"
@@ -186,7 +187,7 @@ def _larger_window_gain(
             ends.append(Remedy(start, f". First {raised} {how}.", raised))
             continue
         start += f" per RTT of {mean_rtt(table, at)}"
-        is_loss = loss <= link  # otherwise the link is the next limit, or neither is known
+        is_loss = loss <= link  # otherwise the link is the next limit, or both are unknown
         goal, needed = (loss, by_loss[at]) if is_loss else (link, by_link[at])
         if not math.isfinite(goal):
             gain = f"twice the window gives twice the rate, {rate(2 * now)}"
@@ -301,7 +302,7 @@ def _less_loss_gain(gains: Gains, before: list[str]) -> list[Remedy]:
 
 
 def _losses_hardly_matter_texts(gains: Gains, at: int) -> tuple[str, str]:
-    """Return the statement that losses hardly affect BBR, without and with its link share."""
+    """Return statements that losses hardly affect BBR: one without and one with its link share."""
     link = gains.most_bps[at]
     share = gains.table["throughput_bps"][at] / link
     used = f"; it uses {percent(min(share, 1.0))} of the link ({rate(link)})" if share > 0 else ""
@@ -310,7 +311,7 @@ def _losses_hardly_matter_texts(gains: Gains, at: int) -> tuple[str, str]:
 
 
 def _gain_beyond_model(gains: Gains, at: int, model: str, factor: float) -> tuple[str, str]:
-    """Return the statement that the model does not apply, without and with the reason."""
+    """Return two statements that the model does not apply: a short one, and one with the reason."""
     few = gains.table["td"][at] + gains.table["to"][at] < FEW_LOSSES
     why = (
         "the capture contains too few losses"

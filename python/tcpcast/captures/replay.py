@@ -1,7 +1,7 @@
-"""Conversion of a capture to a scenario that engines can predict.
+"""Converts a capture to a scenario that engines can simulate.
 
-A comment states the origin of each value. If a capture does not show a value, a value with the
-least effect on the result is chosen, and the comment states this.
+The scenario has a comment on the origin of each value. If a capture does not reveal a value, the
+scenario has the value with the least effect on results, and the comment states this.
 """
 
 from __future__ import annotations
@@ -37,21 +37,21 @@ ACK_BYTES = 40
 TRANSFERS = 1000
 
 NEVER_FULL = 10
-"""Assumed ratio of an unknown link's rate to the measured rate."""
+"""Ratio of the assumed rate of an unknown link to the measured rate."""
 
 SIMULATED_S = 1000.0
 MAX_PACKETS = 2e6
 MAX_REPLICATIONS = 32
-"""Limits of the replications of a short capture, which narrow the intervals."""
+"""Limits of the number of replications; short captures need many for narrow intervals."""
 
 MEDIAN_PRECISION = 1.016
-"""Ratio of median to minimum RTT up to which they may be equal."""
+"""Ratio of median to minimum RTT up to which both RTTs are considered equal."""
 
 OUTAGE = 4
 """Number of consecutive timeouts from which an outage of the path is assumed."""
 
 NOTICED = 0.2
-"""Minimum share of the time of a limit that a warning names."""
+"""Minimum share of the time for a limit to be named in a warning."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +79,7 @@ def replay(kept: Capture, name: str = "replay") -> Replay:
     Parameters
     ----------
     kept
-        A capture with only these flows, from
+        A capture restricted to these flows by
         :func:`tcpcast.captures.selection.restrict_to_directions`.
     name
         Name of the scenario.
@@ -107,7 +107,7 @@ def replay(kept: Capture, name: str = "replay") -> Replay:
     tables = entries_as_tables(entries)
     try:
         Scenario.from_dict(tables)
-    except ScenarioError as error:  # for example, a rate of one packet per hour is too low
+    except ScenarioError as error:  # for example, because a rate of one packet per hour is too low
         raise CaptureError(f"{kept.file}: no scenario can be derived: {error}") from error
     return Replay(tables, toml_document([*heading, *remarks], entries), warnings)
 
@@ -165,7 +165,7 @@ def _network_table(seen: CaptureStats) -> Iterator[Entry]:
 
 
 def _usual_rtt(seen: CaptureStats) -> tuple[float, str]:
-    """Return the RTT of a path with an unknown queue, and its origin."""
+    """Return the RTT for a path with an unknown queue, and the origin of the value."""
     usual = seen.mean("rtt_karn_p50_s")
     if not (seen.sender.todays or grows_by_acks(seen)) or not usual > 0:
         return seen.rtt_s, "mean RTT measured; the link was not full, so no queue is simulated"
@@ -178,7 +178,7 @@ def _usual_rtt(seen: CaptureStats) -> tuple[float, str]:
 
 
 def _buffer_entry(seen: CaptureStats, at: str) -> Entry:
-    """Return the buffer derived from the RTT, or at least 1 BDP if it was never full."""
+    """Return the buffer derived from the RTT; at least 1 BDP if the buffer was never full."""
     if seen.is_short_transfer and not estimated_loss_ratio(seen.table):
         return Entry(at, "buffer", "unlimited", "no packet was lost")
     if math.isnan(seen.link_bps) and seen.is_rate_explained:
@@ -236,7 +236,7 @@ def _warnings(seen: CaptureStats) -> list[str]:
 
 
 def _other_limits(seen: CaptureStats) -> Iterator[str]:
-    """Yield warnings about limits of the flows that the scenario does not include."""
+    """Yield warnings about limits of the captured flows that the scenario does not include."""
     if seen.transfer_count:
         yield (
             f"{seen.transfer_count} of {seen.table['src'].size} connections were shorter than "

@@ -1,4 +1,4 @@
-"""The ``tcp`` table of a scenario for a capture: the nearest stack and measured deviations."""
+"""The ``tcp`` table of a scenario for a capture: the most similar stack, and measured values."""
 
 from __future__ import annotations
 
@@ -16,23 +16,25 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 GROWTH = 0.75
-"""Window growth per round in packets below which windows grow by acks (1/b); otherwise by
-acknowledged packets (1)."""
+"""Growth in packets per round below which windows are assumed to grow by ACKs (1/b per round);
+above it, by acknowledged packets (1 per round)."""
 
 ROOMY = 2.0
-"""Ratio of the largest announced window to the largest flight from which it is not a limit."""
+"""Minimum ratio of the largest announced window to the largest flight for a window without
+effect."""
 
 CUBIC_REDUCTION = (0.6, 0.8)
-"""Factor by which a loss reduces CUBIC's window: 0.7; 0.5 with Reno, larger with BBR."""
+"""Range of the factor by which a loss reduces CUBIC's window: 0.7 (Reno: 0.5, BBR: larger)."""
 
 FAR = 1.25
-"""Ratio of the larger to the smaller value above which two values differ."""
+"""Ratio of the larger to the smaller value above which two values are considered different."""
 
 
 def tcp_entries(seen: CaptureStats) -> Iterator[Entry]:
     """Yield the values of the table ``tcp``.
 
-    Modern stacks have the delayed acks and timers of Linux; classic stacks have the measured ones.
+    Modern stacks have the delayed ACKs and timers of Linux; classic stacks have the measured
+    delayed ACKs and timers.
     """
     yield Entry("tcp", "stack", seen.sender.stack, seen.sender.why)
     if seen.sender.todays and not seen.sender.timestamps:
@@ -91,8 +93,8 @@ def _delayed_acks_and_reason(seen: CaptureStats) -> tuple[bool, str]:
 def grows_by_acks(seen: CaptureStats) -> bool:
     """Return True if windows grow by acks instead of acknowledged packets.
 
-    Modern senders count acknowledged packets, although CUBIC grows by only half a packet per round
-    in its Reno-friendly region.
+    Modern senders count acknowledged packets; their growth is not a criterion, because CUBIC grows
+    by only half a packet per round in its Reno-friendly region.
     """
     return bool(seen.growth_pkts < GROWTH and not seen.sender.todays)
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 WIDTH = 100
 MIN_COLUMN = 30
-"""Column at which comments begin, unless the value is longer."""
+"""Minimum column at which comments begin."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,7 @@
 """Requests and responses: latency and its components.
 
-A request begins with new data from the client, its response with the next data from the server.
-Times are those at the client: for other taps, the minimum round trip between tap and client is
+A request begins with new data from the client; its response begins with the next data from the
+server. Times apply to the client: for other taps, the minimum round trip between tap and client is
 added. The latency is the sum of four components:
 
 ``server``
@@ -34,19 +34,20 @@ if TYPE_CHECKING:
     Column = np.ndarray[Any, Any]
 
 INITIAL_WINDOW = 10
-"""Segments of a response that fit in one flight if losses have not reduced the window (RFC
-6928)."""
+"""Number of segments of a response that fit in one flight if losses have not reduced the window
+(RFC 6928)."""
 STRETCHED = 0.1
-"""Additional round trips of a response from which losses are assumed to have reduced the window.
-Measured with 2 % loss: 0.3 to 0.5, or 1 with another flight; without loss: 0.01."""
+"""Minimum number of additional round trips of a response that indicates a window reduced by losses.
+Measured values are 0.3 to 0.5 with 2 % loss (1 with another flight), and 0.01 without loss."""
 ENOUGH = 3
 """Minimum number of requests before any loss to determine the usual duration of a response."""
 LONG = 0.9
-"""Quantile of these durations that is the usual duration, because responses differ in size."""
+"""Quantile of the durations before any loss that is the usual duration; responses differ in
+size."""
 SHORT = 0.05
 """Quantile of all durations that is the usual duration if responses have similar sizes."""
 SIMILAR = 2
-"""Maximum ratio of the largest to the smallest response of similar sizes."""
+"""Maximum ratio of the largest to the smallest response for responses of similar sizes."""
 
 
 def request_table(talks: Mapping[str, Any], found: Mapping[str, Any]) -> Table:
@@ -98,7 +99,7 @@ def _latency_parts(
     left = whole.copy()
     parts: Table = {}
     server = np.maximum(found["answer_s"] - np.nan_to_num(to_server), 0.0) + found["pauses_s"]
-    # Retransmissions and held segments take precedence, because the server's time may be a guess.
+    # Retransmissions and held segments have priority, because the server time may be inexact.
     wanted = {"retransmission_s": found["repair_s"], "held_s": found["held_s"], "server_s": server}
     for name, value in wanted.items():
         parts[name] = np.minimum(value, left)
@@ -111,7 +112,7 @@ def _latency_parts(
 def _move_window_reduction_time(
     parts: Table, found: Mapping[str, Any], rtt: Column, service: Column, small: Column
 ) -> None:
-    """Move the time due to windows reduced by losses from ``network`` to ``retransmission``.
+    """Move the time that reduced windows cost from ``network`` to ``retransmission``.
 
     A response within the initial window is sent in one flight, unless losses have reduced the
     window; then it takes another round trip, or is paced more slowly. Requests of the same service
@@ -138,9 +139,9 @@ def _move_window_reduction_time(
 def _usual_transfer_s(untouched: Column, every: Column, sizes: Column) -> float:
     """Return the usual time between first and last byte of small responses without losses.
 
-    If the tap is not at the server, it does not see losses at the end of a response, so the window
-    may be reduced before the first visible loss. Therefore, the shortest of similar responses are
-    also considered.
+    A tap that is not at the server misses losses at the end of a response, so the window may be
+    reduced before the first visible loss. Therefore, the shortest of similar responses are also
+    considered.
     """
     found = []
     if untouched.size >= ENOUGH:

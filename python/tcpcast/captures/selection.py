@@ -28,7 +28,7 @@ TABLES = (
     "retransmissions",
     "loss_indications",
 )
-"""Tables that every capture has."""
+"""Names of the tables that every capture has."""
 
 
 def tables_by_name(capture: Capture) -> dict[str, Table]:

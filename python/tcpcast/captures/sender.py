@@ -1,4 +1,4 @@
-"""Choice of the stack that is most similar to the senders of a capture."""
+"""Selects the stack that is most similar to the senders of a capture."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ if TYPE_CHECKING:
     Column = np.ndarray[Any, Any]
 
 LINUX_TIMER = (0.15, 0.3)
-"""Range of first timeout minus RTT in seconds with Linux, which adds 200 ms; the RTO of RFC 6298 is
-at least 1 s."""
+"""Range of first timeout minus RTT in seconds for Linux, whose RTO is the RTT plus at least 200 ms.
+By RFC 6298, the RTO is at least 1 s."""
 
 TELLING = 0.2
-"""Minimum share of packets in flows with an identified congestion control for a decision."""
+"""Minimum share of packets in flows with identified congestion control, to choose a stack by it."""
 MIN_FLOWS = 20
-"""Minimum number of short transfers to identify the congestion control by few losses per flow."""
+"""Minimum number of short transfers to identify the congestion control if each has few losses."""
 
 _OF_CONTROL = {RENO: "linux-reno", CUBIC: "linux-cubic", BBR: "linux-bbr"}
 _MARK = {
@@ -30,11 +30,11 @@ _MARK = {
     CUBIC: "losses reduce the window to 70 %",
     BBR: "losses do not reduce the data in flight",
 }
-"""Evidence for each congestion control."""
+"""Text on the evidence for each congestion control."""
 
 
 class Sender(NamedTuple):
-    """The TCP of the senders.
+    """The TCP stack of the captured senders.
 
     Attributes
     ----------
@@ -52,7 +52,7 @@ class Sender(NamedTuple):
 
     @property
     def todays(self) -> bool:
-        """True for a modern Linux stack, which has its own timers and delayed acks."""
+        """True for a modern Linux stack, which has Linux's timers and delayed ACKs."""
         return is_modern(self.stack)
 
     @property
@@ -71,9 +71,9 @@ def sender_of(table: Table) -> Sender:
 
     Notes
     -----
-    SACK is visible only in handshakes and recoveries; without both, a modern stack is assumed.
-    Without SACK, timestamps or a first timeout of RTT + 200 ms distinguish Linux from the senders
-    of the papers.
+    SACK is visible only in handshakes and recoveries. If a capture has neither, a modern stack is
+    assumed. Without SACK, timestamps or a first timeout of RTT + 200 ms distinguish Linux from the
+    senders of the papers.
     """
     control = identified_congestion_control(table)
     stamped = _holds_for_most(
@@ -114,7 +114,7 @@ def identified_congestion_control(table: Table) -> str:
 
 
 def _control_by_reductions(table: Table) -> str:
-    """Return the congestion control by the median window reduction; "unknown" for few flows."""
+    """Return the congestion control that matches the median window reduction, or "unknown"."""
     left = table["window_reduction"][np.isfinite(table["window_reduction"])]
     if left.size < MIN_FLOWS:
         return UNKNOWN
@@ -141,17 +141,17 @@ def _by_sequence(values: Column, table: Table) -> float:
 
 
 def min_rto_s(table: Table) -> float:
-    """Return the minimum RTO of a Linux sender in seconds; NaN if it may be the default of 200 ms.
+    """Return the minimum RTO of a Linux sender in seconds; NaN if the default, 200 ms, is possible.
 
-    The RTO of Linux exceeds the RTT by at least its minimum, and by more if the RTT varies, so only
-    a shorter time indicates a smaller minimum.
+    The RTO of Linux exceeds the RTT by at least the minimum RTO, and by more if the RTT varies.
+    Therefore only an excess below 200 ms proves a smaller minimum.
     """
     beyond = timer_beyond_rtt(table)
     return max(beyond, 0.004) if beyond < LINUX_TIMER[0] else math.nan
 
 
 def _shows_sack(table: Table) -> bool:
-    """Return True if the capture would show SACK, in handshakes or at losses."""
+    """Return True if SACK would be visible in the capture, in handshakes or at losses."""
     return bool((table["syn_captured"] | (table["td"] > 0)).any())
 
 

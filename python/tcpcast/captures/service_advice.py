@@ -20,7 +20,7 @@ NAMES = {
     service.NETWORK: "the network",
     service.UNKNOWN: "unknown",
 }
-"""Names of causes in sentences."""
+"""Phrases for causes in sentences."""
 
 PARTS = {
     service.SERVER: "server",
@@ -28,7 +28,7 @@ PARTS = {
     service.RETRANSMISSION: "retransmission",
     service.HELD: "Nagle and delayed acks",
 }
-"""Names of the components of a latency in sentences."""
+"""Phrases for the components of a latency in sentences."""
 
 ACTIONS = {
     service.RETRANSMISSION: "find where packets are lost, with a second capture at the other end "
@@ -38,7 +38,7 @@ ACTIONS = {
     service.NETWORK: "use fewer or shorter round trips",
     service.UNKNOWN: "capture from the start of connections",
 }
-"""First changes, as clauses."""
+"""Clauses that state what to change first, by cause."""
 
 REMEDIES = {
     service.RETRANSMISSION: f"First {ACTIONS[service.RETRANSMISSION]}. Fewer losses help more than "
@@ -52,15 +52,15 @@ REMEDIES = {
 }
 
 MIN_SHARE = 0.005
-"""Minimum share of the mean latency of a component that is named."""
+"""Minimum share of the mean latency for a component to be named."""
 DELAYED = 0.25
-"""Share of the held time due to delayed acks from which delayed acks are mentioned."""
+"""Minimum share of the held time due to delayed ACKs for them to be mentioned."""
 MANY_CONNECTIONS = 1.5
-"""Requests per connection up to which most connections are considered to carry one request."""
+"""Maximum number of requests per connection for the advice to reuse connections."""
 SEVERAL = 1.5
-"""Round trips in the network from which a response takes several."""
+"""Minimum number of round trips in the network for the advice to save round trips."""
 SLOWER = 1.5
-"""Ratio of the mean of the slowest requests to the overall mean from which they are described."""
+"""Minimum ratio of the mean of the slowest requests to the overall mean to describe them."""
 
 TAPS = {
     "client": "The tap is at the clients: the server's time includes queues on the path, and a "
@@ -71,17 +71,17 @@ TAPS = {
     "the server, and packets lost before the tap are visible only as gaps.",
     "unknown": "",
 }
-"""Limitations of each tap."""
+"""Sentences on the limitations of each location of the tap."""
 
 
 def service_verdicts(table: Table) -> list[str]:
-    """Return the verdict on each row of ``services``; it begins like the advice on directions."""
+    """Return the verdict on each row of ``services``, in the style of the advice on directions."""
     rows = zip(*(column.tolist() for column in table.values()), strict=True)
     return [_service_verdict(dict(zip(table, row, strict=True))) for row in rows]
 
 
 def latency_sentence(row: Row) -> str:
-    """Return the latency of a service in a sentence: the server, the network, and what to change.
+    """Return a sentence with the latency of a service, its components, and what to change.
 
     ``row`` is a row of ``services``.
     """
@@ -123,7 +123,7 @@ def _service_verdict(row: Row) -> str:
 
 
 def _evidence_text(row: Row) -> str:
-    """Return the numbers that show the cause."""
+    """Return a clause with the measured values that prove the cause."""
     cause, mean = row["cause"], row["mean_s"]
     if cause in {service.RETRANSMISSION, service.HELD}:
         separable = row["requests"] - row["not_separable"]

@@ -1,4 +1,4 @@
-"""Services: all requests to one address and port, their latency and its cause."""
+"""Services: latency of all requests to one address and port, and the cause of this latency."""
 
 from __future__ import annotations
 
@@ -17,26 +17,26 @@ SERVER = "server"
 NETWORK = "network"
 UNKNOWN = "unknown"
 PARTS = (SERVER, NETWORK, RETRANSMISSION, HELD)
-"""Components of a latency, in the order of the columns."""
+"""Components of the latency, in the order of the columns."""
 
 QUANTILES = {"p50": 0.5, "p95": 0.95, "p99": 0.99}
 MIN_REQUESTS = 3
-"""Minimum number of separable requests of a service with a row and a common verdict."""
+"""Minimum number of separable requests for a service to have a row and a verdict."""
 LONGEST_RESPONSE = 1 << 20
-"""Median response size in bytes above which connections are transfers with separate verdicts."""
+"""Median response size in bytes above which connections count as transfers instead of a service."""
 NOTICEABLE = 0.1
-"""Share of the median latency from which losses or held segments are the cause. They can be
-avoided, while a round trip and the server's work cannot."""
+"""Minimum share of the median latency for losses or held segments to be the cause. They have
+priority, because they are avoidable, unlike a round trip and the work of the server."""
 ENOUGH = 20
-"""Minimum number of requests to analyse the slowest separately."""
+"""Minimum number of requests to analyse the slowest requests separately."""
 MIN_RTT_S = 50e-6
-"""RTT below which both ends are near the tap, in one machine or rack."""
+"""RTT in seconds below which both end points are near the tap, in one machine or rack."""
 NEAR_SHARE = 0.1
-"""Maximum share of the round trip between the tap and an end at which it is located."""
+"""Maximum share of the RTT between the tap and an end point for a tap at this end point."""
 
 
 def service_table(requests: Table) -> Table:
-    """Return one row per service with enough separable requests, the most requests first."""
+    """Return one row per service with enough separable requests, sorted by number of requests."""
     names, service = np.unique(requests["server"], return_inverse=True)
     rows = [
         _service_row(str(name), {key: column[service == at] for key, column in requests.items()})
@@ -53,7 +53,7 @@ def _dtype(value: Any) -> Any:
 
 
 def service_of_each_direction(connections: Table, requests: Table, found: Table) -> Column:
-    """Return the row of ``services`` for each direction, or -1 if it has a separate verdict."""
+    """Return the row index in ``services`` for each direction, or -1 without a service."""
     shared = found["response_bytes_p50"] <= LONGEST_RESPONSE
     place = {name: at for at, name in enumerate(found["server"].tolist()) if shared[at]}
     numbers, firsts = np.unique(requests["connection"], return_index=True)
@@ -119,7 +119,7 @@ def _tap_of_service(good: Table) -> str:
 
 
 def _cause_of_service(row: dict[str, Any]) -> str:
-    """Return the cause of the typical latency; avoidable causes take precedence."""
+    """Return the cause of the median latency; avoidable causes have priority."""
     median = row["last_byte_p50_s"]
     for part in (RETRANSMISSION, HELD):
         if median - row[f"without_{part}_p50_s"] >= NOTICEABLE * median > 0:
@@ -131,7 +131,7 @@ def _cause_of_service(row: dict[str, Any]) -> str:
 
 
 def _slowest_cause(row: dict[str, Any]) -> str:
-    """Return the component with the largest excess over the mean in the slowest requests, or ""."""
+    """Return the component that increases most in the slowest requests, or ""."""
     more = {part: row[f"slowest_{part}_s"] - row[f"{part}_s"] for part in PARTS}
     if not np.isfinite(sum(more.values())):
         return ""

@@ -1,4 +1,4 @@
-"""Conversion of the results of the Rust core to tables of numpy columns."""
+"""Converts the results of the Rust core to tables of numpy columns."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ FIRST = (
     "duration_s",
     "end",
 )
-"""First columns of the table of directions; the others follow in any order."""
+"""First columns of the table of directions; the order of the other columns is unspecified."""
 
 
 def direction_table(found: Mapping[str, Any], limits: Sequence[str]) -> Table:

@@ -1,9 +1,9 @@
-"""Determination of the cause of each direction's rate by rules over measured evidence.
+"""Determines the cause that limits the rate of each direction, by rules on measured evidence.
 
 A rule consists of a cause and the required evidence. The first rule that holds decides. If no rule
-holds, the cause is ``unknown``, because a wrong verdict is worse than none. Every threshold is a
-constant with the values measured on both sides of it, in captures of a Linux kernel with a known
-cause, at the sender, in the middle and at the receiver.
+holds, the cause is ``unknown``. Every threshold is a constant. Its docstring states the values
+measured on both sides of the threshold, in captures of Linux with known causes, at the sender, in
+the middle of the path and at the receiver.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ CONGESTION_WINDOW = "congestion_window"
 UNKNOWN = "unknown"
 
 UNSEEN = (APPLICATION, PACING, REORDERING, SEND_BUFFER)
-"""Causes for which flights do not show the congestion control and the link rate."""
+"""Causes for which data in flight do not reveal the congestion control and the link rate."""
 
 STATES = {
     APPLICATION: ("application",),
@@ -55,7 +55,7 @@ STATES = {
     LOSS: ("congestion_window", "loss_recovery"),
     CONGESTION_WINDOW: ("congestion_window", "loss_recovery"),
 }
-"""States of the sender that imply each cause; in other states, it needs further evidence."""
+"""States of the sender that imply a cause; in other states, the cause needs further evidence."""
 
 MOVED = {
     APPLICATION: (("send_buffer", "congestion_window", "bottleneck"), "application"),
@@ -63,83 +63,87 @@ MOVED = {
     REORDERING: (("bottleneck",), "congestion_window"),
     LINK: (("congestion_window", "loss_recovery"), "bottleneck"),
 }
-"""States that only look different because of a cause, and the state that replaces them."""
+"""By cause: states that the analysis detects by mistake, and the state that replaces them."""
 
 CUT = ("congestion_window", "loss_recovery")
-"""Limits that losses explain."""
+"""States of the sender that losses explain."""
 
 MOSTLY = 0.5
-"""Share of the time from which a state of the sender decides."""
+"""Minimum share of the time for a state of the sender to be the cause."""
 PARTLY = 0.3
-"""Lower share for a full receive window or send buffer: without losses, because the congestion
-window grows until another limit applies; and at taps away from the sender, which do not see the
-time until a window update reaches the sender. Slow readers have 0.42 to 0.56, other causes at most
-0.01."""
+"""Lower minimum share for a full receive window or send buffer. It applies without losses, because
+the congestion window grows until another limit applies. It also applies at taps away from the
+sender, which miss the time until a window update reaches the sender. Slow readers have a share of
+0.42 to 0.56, other causes at most 0.01."""
 RUNS_DRY = 0.5
-"""Non-full segments per RTT from which the sender runs out of data. Writes of 64 kB every 50 ms
-have 0.85, 16 kB every 10 ms 0.94; a full send buffer 0.10, a full link 0.04."""
+"""Minimum number of non-full segments per RTT for a sender that runs out of data. The number is
+0.85 for writes of 64 kB every 50 ms, 0.94 for writes of 16 kB every 10 ms, 0.10 for a full send
+buffer, and 0.04 for a full link."""
 UNPROMPTED = 0.3
-"""Share of new bytes not triggered by an ack: applications 0.61 or more, other limits up to 0.24, a
-send buffer 0.51 (but it does not run dry)."""
+"""Minimum share of new bytes not triggered by an ACK, for an application limit. Applications have
+0.61 or more, other limits up to 0.24. A full send buffer has 0.51, but few non-full segments."""
 DRAINED = 0.55
-"""Ratio of mean to maximum flight up to which the flight drains between writes, which indicates an
-application limit: 0.38 to 0.5. A full send buffer has 0.63 or more."""
+"""Maximum ratio of mean to maximum flight for an application limit, with which data in flight drain
+between writes. Application limits have 0.38 to 0.5, a full send buffer 0.63 or more."""
 EVEN = 0.05
-"""Variation of the gaps between bursts not triggered by acks: 0.001 to 0.043 for a sender with a
-pacing rate; 0.10 or more for a link, 0.13 for BBR."""
+"""Maximum coefficient of variation of the gaps between bursts not triggered by ACKs, for a sender
+with a pacing rate. Such senders have 0.001 to 0.043, links 0.10 or more, BBR 0.13."""
 ENOUGH_GAPS = 50
 WINDOW_FILLED = (0.8, 1.1)
-"""Ratio of bytes per RTT to the receiver's largest window if the window is the limit."""
+"""Range of the ratio of bytes per RTT to the largest receiver window, if the window is the
+limit."""
 ENOUGH_LATE = 10
 LATE = 0.005
-"""Share of reordered packets: 0.046 to 0.048 with 5 % reordering, otherwise below 0.002."""
+"""Minimum share of reordered packets. Captures with 5 % reordering have 0.046 to 0.048, captures
+without reordering below 0.002."""
 POLICED = 0.18
-"""Variation of the rate between losses: 0.044 to 0.136 for a policer, 0.29 or more for random
-bursts of loss (Flach et al., An Internet-wide analysis of traffic policing, 2016, section 3)."""
+"""Maximum coefficient of variation of the rate between losses, for a policer. Policers have 0.044
+to 0.136, random bursts of loss 0.29 or more (Flach et al., An Internet-wide analysis of traffic
+policing, 2016, section 3)."""
 POLICED_LOSSES = 5
 """Minimum number of loss indications to determine a policed rate."""
 BBR_POLICED = 0.06
-"""Share of BBR's packets dropped by a policer: 0.08 to 0.10. With 1 and 3 % random loss, which does
-not affect BBR's rate, 0.01 to 0.04 are lost."""
+"""Minimum share of lost packets of BBR for a policer. With a policer, BBR loses 0.08 to 0.10; with
+1 and 3 % random loss, which does not affect BBR's rate, 0.01 to 0.04."""
 NO_QUEUE = 0.12
-"""Ratio of queueing delay at losses to RTT below which there is no queue. Policers have 0.003 to
-0.07, links with a buffer of 25 % of the RTT 0.27 to 0.33."""
+"""Ratio of queueing delay at losses to RTT below which the path has no queue. Policers have 0.003
+to 0.07, links with a buffer of 25 % of the RTT 0.27 to 0.33."""
 NO_QUEUE_AWAY = 0.06
-"""Ratio of the mean queueing delay by timestamps to RTT below which there is no queue. Policers
-have 0.004 to 0.04, links with a buffer of 25 % of the RTT 0.09 or more."""
+"""Ratio of mean queueing delay, measured by timestamps, to RTT below which the path has no queue.
+Policers have 0.004 to 0.04, links with a buffer of 25 % of the RTT 0.09 or more."""
 QUEUE = 0.22
-"""Ratio of queueing delay to RTT from which losses occur with a full queue. Links have 0.27 or
-more, losses without a full link 0.01 to 0.18."""
+"""Minimum ratio of queueing delay to RTT for losses at a full queue. Full links have 0.27 or more,
+losses without a full link 0.01 to 0.18."""
 STANDING = 0.5
-"""Ratio of median to minimum RTT, minus 1, from which there is a standing queue. Four and five
-flows at one link have 0.7 or more, random loss at most 0.24."""
+"""Minimum of median RTT / minimum RTT - 1 for a standing queue. Four and five flows on one link
+have 0.7 or more, random loss at most 0.24."""
 ALONE = 0.65
-"""Ratio of rate to link rate, if known, of a single flow at a full link: 0.73 or more. With random
-loss, a delayed ack or a burst looks like a queue: 0.31 to 0.61."""
+"""Minimum ratio of rate to link rate, if known, for a single flow on a full link. Full links have
+0.73 or more. Random loss has 0.31 to 0.61; there, a delayed ACK or a burst looks like a queue."""
 LONG_QUEUE = 1.0
-"""Ratio of queueing delay to RTT from which a link is full, regardless of other evidence: 0.46 with
-5 % reordered packets, 1.9 with a full link and some reordered packets."""
+"""Minimum ratio of queueing delay to RTT for a full link regardless of other evidence. The ratio is
+0.46 with 5 % reordered packets, and 1.9 with a full link and some reordered packets."""
 BBR_STEADY = 0.2
-"""Variation of the rate between losses below which BBR keeps the link rate."""
+"""Coefficient of variation of the rate between losses below which BBR sends at the link rate."""
 BBR_FULL = 0.8
-"""Ratio of rate to link rate, if known, from which BBR fills the link: 0.96 with 3 % loss, where
-the losses are too close for rates between them."""
+"""Minimum ratio of rate to link rate, if known, with which BBR fills the link. The ratio is 0.96
+with 3 % loss, where losses are too close to measure rates between them."""
 INITIAL_WINDOW = 10
 """Initial window in packets (RFC 6928)."""
 ENOUGH_LOSSES = 5
 EXPLAINED = (0.6, 3.0)
-"""Range of the ratio of measured to PFTK's rate in which losses explain the rate, if the sender's
-window is unknown. Random loss has 1.0 to 2.0, links 0.8 or more; a paced sender 0.32, an idle
-sender 0.43."""
+"""Range of the ratio of measured rate to PFTK's rate in which losses explain the rate, if the
+sender's window is unknown. The ratio is 1.0 to 2.0 for random loss, 0.8 or more for full links,
+0.32 for a paced sender, and 0.43 for an idle sender."""
 MIN_PACKETS = 10
-"""Minimum packets of a transfer for a verdict."""
+"""Minimum number of packets of a transfer for a verdict."""
 LONG = 1000
-"""Maximum packets of a short transfer."""
+"""Maximum number of packets of a short transfer."""
 
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """Measured evidence on each direction, one column per fact; NaN or False if unknown."""
+    """Columns with measured evidence on each direction; NaN or False if unknown."""
 
     limited_by: Column
     shares: dict[str, Column]
@@ -164,7 +168,7 @@ class Evidence:
     usual_queue: Column
     """Ratio of median to minimum RTT, minus 1."""
     queue: Column
-    """Ratio of queueing delay to RTT: at losses, or by timestamps away from the sender."""
+    """Ratio of queueing delay to RTT: at losses or, for taps not at the sender, by timestamps."""
     bbr: Column
     link_used: Column
     """Ratio of rate to link rate, if known."""
@@ -214,11 +218,11 @@ class Evidence:
         )
 
     def mostly(self, *limits: str) -> Column:
-        """Return a mask of rows in which these states took at least :data:`MOSTLY` of the time."""
+        """Return a mask of rows with a time share of these states of at least :data:`MOSTLY`."""
         return np.asarray(sum(np.nan_to_num(self.shares[name]) for name in limits) >= MOSTLY)
 
     def partly(self, limit: str) -> Column:
-        """Return a mask of rows with a state for :data:`PARTLY` or more, and longer than idle."""
+        """Return a mask of rows with a state for at least :data:`PARTLY`, and longer than idle."""
         share, idle = (np.nan_to_num(self.shares[name]) for name in (limit, "application"))
         return np.asarray((share >= PARTLY) & (share > idle))
 
@@ -273,7 +277,7 @@ def _is_reordered(seen: Evidence) -> Column:
 
 
 def _is_policed(seen: Evidence) -> Column:
-    """Detect losses above a rate without a queue before them (Flach et al., 2016)."""
+    """Detect losses above a certain rate without a queue before each loss (Flach et al., 2016)."""
     none = seen.queue <= np.where(seen.away, NO_QUEUE_AWAY, NO_QUEUE)
     dropped = ~seen.bbr | (seen.lost >= BBR_POLICED * seen.packets)
     return np.asarray(_has_one_rate(seen) & none & dropped & ~_is_idle(seen))
@@ -309,7 +313,7 @@ def _rate_varies(seen: Evidence) -> Column:
 
 
 def _is_loss_limited(seen: Evidence) -> Column:
-    """Detect losses that reduce the congestion window, or at other taps explain the rate."""
+    """Detect losses that reduce the congestion window or, at other taps, explain the rate."""
     low, high = EXPLAINED
     explained = seen.away & (seen.over_model >= low) & (seen.over_model <= high)
     explained &= ~(seen.rate_variation <= POLICED)
@@ -337,7 +341,7 @@ RULES = (
     Rule(LOSS, _is_loss_limited),
     Rule(CONGESTION_WINDOW, lambda seen: np.isin(seen.limited_by, CUT)),
 )
-"""Rules in order of precedence; the first one that holds determines the cause."""
+"""Rules in order of precedence; the first rule that holds determines the cause."""
 
 
 def causes_by_rules(seen: Evidence) -> Column:
@@ -349,7 +353,7 @@ def causes_by_rules(seen: Evidence) -> Column:
 
 
 def cause_columns(table: Table, rounds: Table, loss_indications: Table) -> Table:
-    """Return ``cause`` for each direction, and the evidence derived from several tables.
+    """Return the column ``cause``, and columns of evidence that require several tables.
 
     Parameters
     ----------
@@ -368,10 +372,10 @@ def cause_columns(table: Table, rounds: Table, loss_indications: Table) -> Table
 
 
 def columns_corrected_by_cause(table: Table) -> Table:
-    """Return the columns corrected by the cause, so that no value contradicts it.
+    """Return corrected columns, so that no value contradicts the cause.
 
-    Time in states that only look different is moved to the state of the cause. Without a full
-    window, congestion control and link rate are unknown.
+    Time in states detected by mistake (:data:`MOVED`) is added to the state of the cause. If no
+    window is full, congestion control and link rate become unknown.
     """
     causes = table["cause"]
     changed = {
@@ -388,6 +392,6 @@ def columns_corrected_by_cause(table: Table) -> Table:
     unseen = np.isin(causes, UNSEEN)
     control = np.where(unseen, UNKNOWN, table["looks_like"])
     seen = table["bottleneck_rate_bps"]
-    # The link carried the goodput; np.maximum keeps NaN.
+    # The link rate is at least the goodput; np.maximum keeps NaN.
     link = np.where(unseen, np.nan, np.maximum(seen, np.nan_to_num(table["goodput_bps"])))
     return changed | {"looks_like": control, "bottleneck_rate_bps": link}

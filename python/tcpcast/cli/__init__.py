@@ -1,7 +1,7 @@
 """The command line: one module per command, data on stdout, messages on stderr.
 
-Exit codes: 0 done; 1 a requested check failed or the answer is partial; 2 usage or scenario error;
-3 environment; 130 interrupted. A broken pipe is not an error: 0.
+Exit codes: 0 success; 1 a requested check failed or the answer is partial; 2 error in usage or
+scenario; 3 error of the environment; 130 interrupted. A broken pipe is not an error.
 """
 
 # Commands import modules when they run, so that `tcpcast --help` loads nothing slow.
@@ -70,10 +70,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     given = list(sys.argv[1:] if arguments is None else arguments)
     if given[:1] == ["help"]:
         given = [*given[1:], "--help"]
-    # BLAS of numpy starts one thread per core when it is loaded. tcpcast has no large matrices, and
-    # starts 50 ms faster without the threads. pydantic would also search all installed packages
-    # for plugins, which tcpcast does not use. `link` must not change the environment of its
-    # programs.
+    # When numpy is loaded, BLAS starts one thread per core. tcpcast has no large matrices, and
+    # starts 50 ms faster without these threads. pydantic would search all installed packages for
+    # plugins, which tcpcast does not use. `link` passes the environment to programs, so it must not
+    # change.
     if given[:1] != ["link"]:
         os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
         os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
@@ -92,7 +92,7 @@ def _exit_code(function: Callable[[], int], seen: Interrupts, out: ErrorRecordin
     try:
         return function()
     except TcpcastError as error:
-        text = str(error).replace("\n", "\n  ")  # a scenario reports all its errors, one per line
+        text = str(error).replace("\n", "\n  ")  # scenario errors have one line each
         print(f"tcpcast: {text}", file=sys.stderr)
         return error.exit_code
     except MemoryError:
@@ -124,7 +124,7 @@ def _flush(out: ErrorRecordingStream) -> int:
 
 
 def _former_option_message(command: str, usage: typer.TyperException) -> str | None:
-    """Return the message about an option with a former name, None for other errors."""
+    """Return the message about an option's former name, or None for other errors."""
     typed = getattr(usage, "option_name", None)
     rows = COMMANDS[command].options if typed and command in COMMANDS else ()
     named = (f"there is no option {typed}; write {row.flag}" for row in rows if row.former == typed)

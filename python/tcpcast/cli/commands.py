@@ -1,4 +1,4 @@
-"""Commands as rows: help and options are here, and the module of a command does the work."""
+"""Tables of commands with help and options; each command is implemented in a separate module."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ from tcpcast.path.rows import PATH
 
 END = Literal["near", "far"]
 CONTEXT = Option("context", "", "")
-"""Marks a command whose function takes the context of the command line: the text of the command
-line, or the words after ``--``."""
+"""Marks a command whose function takes the context of the command line as an argument. The context
+contains the text of the command line and the words after ``--``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,11 +35,11 @@ class Command:
     Attributes
     ----------
     name, summary, details
-        Name, first paragraph and further paragraphs of the help.
+        Name of the command, and first and further paragraphs of its help.
     example
-        Command line at the end of the help.
+        Example command line at the end of the help.
     options
-        Its arguments and options, in the order of the help.
+        Arguments and options, in the order of the help.
     has_tail
         True if the command takes words after ``--``.
     """

@@ -42,7 +42,7 @@ def _escape_glob(text: str) -> str:
 
 
 def engine_lists(incomplete: str) -> list[str]:
-    """Return the typed list extended by each matching engine, including those of other packages."""
+    """Return the typed list, extended by each matching engine, including engines of plugins."""
     from tcpcast.engines import REGISTRY
     from tcpcast.engines.plugins import find_plugin_entry_points
 

@@ -16,5 +16,5 @@ def completion(*, shell: str) -> None:
     script = shells.get_completion_script(  # type: ignore[attr-defined]
         prog_name="tcpcast", complete_var=VARIABLE, shell=shell
     )
-    # zsh may load the file as the function _tcpcast on first use, which must then complete as well.
+    # zsh may load the file as the function _tcpcast on first use; then it must also complete.
     print(script.replace(_DEFINED, _DEFINED_OR_ASKED))

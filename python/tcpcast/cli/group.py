@@ -1,4 +1,4 @@
-"""A group of commands that suggests the nearest name for an unknown one."""
+"""A command group for typer that suggests the nearest name for an unknown command."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ MAX_SUMMARY = 1000
 
 
 class Commands(TyperGroup):
-    """A group of commands that suggests the nearest name for an unknown one."""
+    """A command group that suggests the nearest name for an unknown command."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> Any:
         """Parse the arguments; without arguments, print the help and exit with status 2."""

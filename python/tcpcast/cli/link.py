@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from tcpcast.emulation.outcome import LinkOutcome
 
 KEYS = {row.name: row.keys[0] for row in LINK.options if row.keys}
-"""Scenario key that each option of the link sets."""
+"""Scenario key for each option that describes the link."""
 
 MAX_BYTES = 256 * 2**20
 """Maximum memory in bytes for packets on the link."""
@@ -94,7 +94,7 @@ def _jitter_table(mean: str | None, *, reorder: bool) -> dict[str, Any] | None:
 
 
 def _program_arguments(command: Sequence[str]) -> list[str]:
-    """Return the command at the near end: a shell, a shell command or a program."""
+    """Return the arguments of the program at the near end, by default a shell."""
     if not command:
         return [os.environ.get("SHELL") or "/bin/sh"]
     return ["/bin/sh", "-c", command[0]] if len(command) == 1 else list(command)
@@ -125,7 +125,7 @@ def _link_scenario(
 
 
 def _link_tables(changed: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the tables of a link without a file; a link with a rate has a buffer of 1 BDP."""
+    """Return the tables of a link without a scenario file; the default buffer is 1 BDP."""
     limited = "network.bottleneck.rate" in changed
     return {
         "name": "link",
@@ -196,7 +196,7 @@ def _print_counters(outcome: LinkOutcome, statistics: str | None, *, force: bool
 
 
 def _exit_code(outcome: LinkOutcome) -> int:
-    """Return the program's status, or 3 if it succeeded but the link was emulated too late."""
+    """Return the program's status; 3 if the program succeeded but the emulation was late."""
     if outcome.status == 0 and outcome.distortion is not None:
         return MachineError.exit_code
     return outcome.status

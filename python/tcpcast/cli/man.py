@@ -1,6 +1,6 @@
 """``tcpcast man``: the manual page, with the texts of ``--help``."""
 
-# ruff: noqa: PLC0415 - all commands are built, only for this page
+# ruff: noqa: PLC0415 - slow modules are needed only for this page
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any

@@ -29,11 +29,11 @@ if TYPE_CHECKING:
 
 MAX_RUNNING = 2
 MAX_WAITING = 8
-"""Maximum number of calls that wait; further ones are refused."""
+"""Maximum number of waiting calls; further calls are refused."""
 GRACE_S = 10.0
 """Time in seconds after the time limit for a command to return its finished results."""
 MAX_LINE_BYTES = 16 * 2**20
-"""Maximum length of a message of the client."""
+"""Maximum length of a message from the client in bytes."""
 
 
 def mcp(*, folder: str | None, max_wall: str) -> None:
@@ -75,7 +75,7 @@ def _first_exception(errors: BaseExceptionGroup[Any]) -> BaseException:
 
 
 async def _serve(calls: ToolCalls) -> None:
-    import anyio  # noqa: PLC0415 - requirement of mcp
+    import anyio  # noqa: PLC0415 - installed with mcp
     from mcp.server import Server  # noqa: PLC0415
     from mcp.server.stdio import stdio_server  # noqa: PLC0415
 
@@ -99,7 +99,7 @@ class BoundedLineReader:
         self._stream = stream
 
     def readline(self) -> str:
-        """Return the next line, "" at the end.
+        """Return the next line, or "" at the end of the stream.
 
         Raises
         ------
@@ -133,7 +133,7 @@ async def _list(
 
 
 class ToolCalls:
-    """Calls of tools, each in its own process.
+    """Runs each call of a tool in a separate process.
 
     Parameters
     ----------

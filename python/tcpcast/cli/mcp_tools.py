@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 MAX_ARGUMENT_BYTES = 2**20
 """Maximum size of the arguments of a call, as JSON text."""
 MAX_ROWS = 20
-"""Rows of a table, and directions of a capture, unless an argument requests more."""
+"""Default maximum number of rows of a table, and of directions of a capture."""
 QUESTION, SCENARIO = "question", "scenario"
 EXAMPLE = "office-50mbit"
 """Packaged scenario that is the example of the syntax."""
@@ -40,8 +40,7 @@ TABLES = Option(
     f"tables are omitted above {MAX_ROWS} rows.",
     type=list[str],
 )
-"""Argument of a tool that the command does not have as an option; it selects the returned
-tables."""
+"""Argument of tools that selects the returned tables; the commands have no such option."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +54,7 @@ class Tool:
     description
         When to use it, and how to read its result.
     questions
-        Options of each subcommand, by argument name. A command without subcommands has the single
+        Options by argument name, for each subcommand. A command without subcommands has the single
         key "".
     defaults
         Values of omitted arguments that differ from those of the command.
@@ -97,8 +96,8 @@ class Tool:
         Raises
         ------
         TcpcastError
-            An argument is missing or unknown, or its value has another type; the command checks
-            everything else.
+            An argument is missing or unknown, or its value has a wrong type. The command checks the
+            values.
         """
         given = {**self.defaults, **arguments}
         question = "" if "" in self.questions else given.pop(QUESTION, None)
@@ -143,7 +142,7 @@ def _value_schema(row: Option) -> dict[str, Any]:
 def _argument_help(using: Mapping[str, Option], questions: int) -> str:
     """Return the help of an argument.
 
-    A text that does not apply to all subcommands begins with the names of its subcommands.
+    A text that applies to only some subcommands begins with their names.
     """
     asking: dict[str, list[str]] = {}
     for question, row in using.items():

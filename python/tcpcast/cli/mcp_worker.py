@@ -1,7 +1,7 @@
 """A worker process of ``tcpcast mcp`` that runs one command and returns its JSON document.
 
-The process reads files only below the folder of the server, and writes none. Its memory is limited,
-and the command is interrupted at the time limit, so that it returns the finished results.
+The process reads files only below the folder of the server, and writes no files. Its memory is
+limited. At the time limit, the command is interrupted, so that it returns the finished results.
 """
 
 # ruff: noqa: PLC0415 - the time limit includes imports
@@ -32,10 +32,10 @@ if TYPE_CHECKING:
 
 MAX_RESULT_BYTES = 256 * 2**10
 MAX_DATA_BYTES = 2 * 2**30
-"""Memory limit of a call, without the code of libraries."""
+"""Memory limit of a call in bytes, without the code of libraries."""
 VERIFIED = "verified"
 MAX_REQUESTED_ROWS = 5_000
-"""Maximum rows of a requested table."""
+"""Maximum number of rows of a requested table."""
 
 
 def run_command(request: Mapping[str, Any], send: Send) -> dict[str, str]:  # noqa: ARG001
@@ -51,7 +51,7 @@ def run_command(request: Mapping[str, Any], send: Send) -> dict[str, str]:  # no
     Raises
     ------
     TcpcastError
-        The command printed no document; the error has its messages.
+        The command printed no document; the error contains the messages of the command.
     """
     _restrict_files_and_memory(request["folder"])
     limit_s = request["limit_s"]
@@ -113,8 +113,8 @@ def _restrict_files_and_memory(folder: str | None) -> None:
 def reduce_document(document: dict[str, Any], rows: int, wanted: list[str]) -> dict[str, Any]:
     """Return a document with the verdict first and without long tables.
 
-    ``omitted`` of an answer or plan has the number of rows of each table that was left out, and of
-    the answers ``verified`` of a plan, which its table ``simulated`` sums up.
+    Each answer or plan gets a key ``omitted`` with the number of rows of each omitted table. In a
+    plan, the list ``verified`` is also omitted, because the table ``simulated`` summarises it.
     """
     first = {"verdict": document["verdict"]} if "verdict" in document else {}
     found: dict[str, Any] = _without_long_tables(first | document, rows, wanted)
@@ -122,7 +122,7 @@ def reduce_document(document: dict[str, Any], rows: int, wanted: list[str]) -> d
 
 
 def _without_long_tables(value: Any, rows: int, wanted: list[str]) -> Any:
-    """Return a value of a document, in which answers and plans have no long tables."""
+    """Return a value of a document without the long tables of answers and plans."""
     if isinstance(value, list):
         return [_without_long_tables(each, rows, wanted) for each in value]
     if not isinstance(value, dict):

@@ -1,4 +1,4 @@
-"""``tcpcast new``: a ready-made scenario to start from."""
+"""``tcpcast new``: copies a packaged scenario for editing."""
 
 from __future__ import annotations
 

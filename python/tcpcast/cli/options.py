@@ -1,4 +1,4 @@
-"""Rows of options that several commands share."""
+"""Definitions of options that several commands share."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def check_one_form(*, as_csv: bool, as_json: bool) -> None:
     Raises
     ------
     TcpcastError
-        Both are requested.
+        Both formats are requested.
     """
     if as_csv and as_json:
         raise TcpcastError("--csv and --json are both given; write one of them")

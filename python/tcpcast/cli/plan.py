@@ -1,4 +1,4 @@
-"""``tcpcast plan``: which buffer, how many users, what rate, how many flows, what loss."""
+"""``tcpcast plan``: solves for a buffer, users, a rate, parallel flows or a loss."""
 
 # ruff: noqa: PLC0415 - slow modules are imported when the command runs
 from __future__ import annotations
@@ -40,8 +40,7 @@ if TYPE_CHECKING:
 app = typer.Typer(cls=Commands)
 
 QUESTIONS: dict[str, tuple[str, tuple[Option, ...]]] = {}
-"""For each plan, by its name: the first line of its help, and the options that only this plan
-has."""
+"""First line of the help, and specific options, of each plan by its name."""
 
 _EXAMPLES = {"rtt": "100ms", "loss": "0.01%", "rate": "1gbit"}
 
@@ -199,9 +198,9 @@ def max_loss(asked: PlanArguments) -> Solved:
 
 
 def _read_scenario(question: str, asked: PlanArguments) -> Scenario:
-    """Return the scenario; raise if a key was changed that the plan does not use.
+    """Return the scenario; raise if ``--set`` changes a key that the plan does not use.
 
-    A loss that the plan solves for counts as a limit of the flows.
+    If the plan solves for a loss, the loss counts as a limit of the flows.
     """
     from tcpcast.cli.scenario_args import read_scenario
     from tcpcast.plan.changed_keys import check_changed_keys
@@ -234,12 +233,12 @@ def _path_scenario(
             raise TcpcastError(
                 f"--{name}: missing; write --{name} {_EXAMPLES[name]}, or name a scenario"
             )
-    # If the plan solves for the loss, the scenario needs a placeholder.
+    # If the plan solves for the loss, the scenario needs a placeholder loss.
     options = PathOptions(**{"loss": "1%", **given})
     for name in options.ranges:
         raise TcpcastError(f"--{name}: must be one value; only `tcpcast predict` supports ranges")
     (point,) = expand_points(options, None)
-    # No time limit: formulas do not need one, and the losses determine the duration of a check.
+    # Formulas need no time limit, and the losses determine the duration of a simulated check.
     changed = {"run.max_wall": "unlimited", **asked.changes}
     if seed is not None:
         changed["run.seed"] = seed
@@ -262,7 +261,7 @@ def _run_plan(
     context: typer.Context,
     values: dict[str, Any],
 ) -> None:
-    """Solve, print and write a plan; check before the work that files can be written."""
+    """Solve, print and write a plan; first check that files can be written."""
     from tcpcast.cli.progress import progress_bar
     from tcpcast.cli.reports import check_reports
     from tcpcast.engines import RunOptions
@@ -290,7 +289,7 @@ def _run_plan(
 
 
 def _figure_file(unit: str, values: dict[str, Any]) -> Path:
-    """Return the path of the figure; raise if it cannot be written."""
+    """Return the path of the figure; raise if the file cannot be written."""
     from tcpcast.report.figures import check_figures
     from tcpcast.report.plan_figures import FILES
 

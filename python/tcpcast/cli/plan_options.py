@@ -1,4 +1,4 @@
-"""Options of plans and their values."""
+"""Options of ``tcpcast plan`` and their values."""
 
 # ruff: noqa: PLC0415 - slow modules are imported when the command runs
 from __future__ import annotations
@@ -51,7 +51,7 @@ class PlanArguments:
 
     @property
     def changes(self) -> dict[str, Any]:
-        """Scenario keys changed by ``--set``, with their values."""
+        """New values by scenario key, from ``--set``."""
         from tcpcast.scenario import parse_assignments
 
         return parse_assignments(self.values["changes"] or ())
@@ -85,7 +85,7 @@ class PlanArguments:
         }
 
     def mean_rate(self, *others: str) -> dict[str, Any]:
-        """Return the mean rate; raise if one of the options ``others`` of a quality was given."""
+        """Return the target ``--rate``; raise if options ``others`` of another target are given."""
         from tcpcast.units import parse_rate
 
         for name in others:

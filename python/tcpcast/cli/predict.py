@@ -1,4 +1,4 @@
-"""``tcpcast predict``: one path, predicted by all formulas that apply."""
+"""``tcpcast predict``: predictions for one path by all applicable formulas."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def _check_forms(options: PathOptions, *, explain: bool, as_csv: bool, as_json: 
 
 
 def _check_plot(options: PathOptions, folder: str, form: str, *, force: bool) -> None:
-    """Raise before the calculation if there is no figure or it cannot be written."""
+    """Raise before the calculation if no figure applies or the file cannot be written."""
     for name in options.ranges:
         if name != "loss":
             raise TcpcastError(
@@ -103,9 +103,9 @@ def _check_plot(options: PathOptions, folder: str, form: str, *, force: bool) ->
 def _predict_points(
     options: PathOptions, asked: Sequence[Mapping[str, str]], *, packet: bool, tables: bool = False
 ) -> list[Prediction]:
-    """Return the predictions at all points, with simulations if ``packet`` is True.
+    """Return the predictions for all combinations of ranges, with simulations if requested.
 
-    An interrupt returns the finished points, or raises if there is none.
+    After an interrupt, return the finished predictions, or raise if there are none.
     """
     predictions: list[Prediction] = []
     known: dict[tuple[str, str], tuple[Suggestion, ...]] = {}
@@ -127,7 +127,7 @@ def _predict_points(
 def _report_interrupt(
     predictions: Sequence[Prediction], asked: Sequence[Mapping[str, str]]
 ) -> bool:
-    """Return True if the user interrupted, and print the number of finished points on stderr."""
+    """Return True if the user interrupted, and print the number of finished predictions."""
     if len(predictions) < len(asked):
         print(
             f"tcpcast: interrupted after {len(predictions)} of {len(asked)} points", file=sys.stderr
@@ -139,7 +139,7 @@ def _report_interrupt(
 def _progress_of_point(
     progress: Callable[[float], None] | None, done: int, points: int
 ) -> Callable[[float], None] | None:
-    """Return a function that converts the progress of one point to the progress of all."""
+    """Return a function that converts the progress of one prediction to the total progress."""
     if progress is None:
         return None
     return lambda share: progress((done + share) / points)
@@ -182,12 +182,12 @@ def _write_figures(  # noqa: PLR0913 - what to draw, and where to write it
     *,
     force: bool,
 ) -> None:
-    """Run the formulas for many losses around the requested ones, and draw the goodput."""
+    """Run the formulas for many losses around the requested losses, and draw the goodput."""
     given = [loss_ratio(make_bulk_scenario(options, point)) for point in asked]
     steady = replace(options, size=None)
     drawn = make_loss_curve_points(steady, given)
     curve = _predict_points(steady, drawn, packet=False)
-    if len(curve) < len(drawn):  # an incomplete curve would be misleading
+    if len(curve) < len(drawn):  # interrupted; an incomplete curve would be misleading
         raise KeyboardInterrupt
     mark = given[0] if len(given) == 1 else None
     from tcpcast.report.regimes import plot_regimes  # noqa: PLC0415

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 def progress_bar(label: str) -> Iterator[Callable[[float], None] | None]:
     """Yield a function to call with the finished share, 0 to 1; None unless stderr is a terminal.
 
-    The bar appears with the first call, so that a fast formula shows none, and disappears at the
+    The bar appears with the first call, so that fast formulas show no bar. It disappears at the
     end.
     """
     if not sys.stderr.isatty():

@@ -162,7 +162,7 @@ def _find_captures(sources: Sequence[str]) -> list[str] | None:
     Raises
     ------
     TcpcastError
-        A folder has no captures, or there are other sources besides a scenario.
+        A folder contains no captures, or a scenario is combined with other sources.
     """
     files: list[str] = []
     for source in sources:

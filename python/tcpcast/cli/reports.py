@@ -1,4 +1,4 @@
-"""Writing of reports: HTML with figures, Markdown without."""
+"""Writes reports: HTML with figures, Markdown without figures."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def write_captures(
     *,
     force: bool,
 ) -> None:
-    """Write the reports on captures, and print their names; ``again`` is the command's words."""
+    """Write the reports on captures, and print their file names; ``again`` reproduces them."""
     if captures and (html, markdown) != (None, None):
         from tcpcast.report.full_report import captures_document  # noqa: PLC0415
 
@@ -87,7 +87,7 @@ _PASSING = {"threads", "as_json", "plot", "form", "force"}
 
 
 def typed_command_text(context: typer.Context) -> str:
-    """Return the running command as it can be typed again."""
+    """Return the running command line, quoted for a shell."""
     words = context.command_path.split()
     for parameter in context.command.params:
         value = context.params.get(parameter.name or "")

@@ -1,4 +1,4 @@
-"""``tcpcast reproduce``: printed results of a paper and results of tcpcast side by side."""
+"""``tcpcast reproduce``: published results of a paper and results of tcpcast side by side."""
 
 # ruff: noqa: PLC0415 - slow modules are imported when the command runs
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from tcpcast.papers import Reproduction
 
 MEASURED = "kernel"
-"""Name of measurements by the authors of tcpcast; further measurement files can be added."""
+"""Name of the kernel measurements by the authors of tcpcast; users can add measurement files."""
 
 
 def reproduce(  # noqa: PLR0913 - one parameter per option

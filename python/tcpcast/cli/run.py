@@ -126,7 +126,7 @@ def answers_to(  # noqa: PLR0913 - how to run, by name
 
 
 def _print_duration(scenario: Scenario) -> None:
-    """Print the duration of a run with the kernel, which sends in real time."""
+    """Print the expected duration of a run with the kernel, which takes real time."""
     from tcpcast.engines.kernel import estimate_duration_s  # noqa: PLC0415 - loads the simulator
 
     expected, limit = estimate_duration_s(scenario), scenario.run.max_wall_s

@@ -1,4 +1,4 @@
-"""The scenario and the engines of a command line."""
+"""Reads the scenario and the engines from command-line arguments."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def read_scenario(
 
 
 def _read_standard_input() -> str:
-    """Return the text on standard input, or slightly more than the permitted part of it."""
+    """Return the text on standard input, or its beginning if it exceeds the permitted size."""
     try:
         return sys.stdin.read(MAX_BYTES + 1) if sys.stdin is not None else ""
     except UnicodeDecodeError:

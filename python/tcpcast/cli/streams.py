@@ -1,8 +1,8 @@
-"""Standard output and standard error that may be closed, full or a broken pipe.
+"""Replacements of standard output and standard error, which may be closed, full or broken pipes.
 
-While a command runs, both are replaced (:func:`replace_standard_streams`). The replacements escape
+:func:`replace_standard_streams` replaces both streams while a command runs. The replacements escape
 control characters in all texts, so that no name or value can control the terminal: see
-:mod:`tcpcast.sanitize`. Colours, which need escape sequences, go to the ``styled`` stream below.
+:mod:`tcpcast.sanitize`. Texts with colours are written to the underlying stream ``styled``.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 class ErrorRecordingStream:
     """A stream that stores the ``error`` of a failed write.
 
-    With ``ignores_errors``, it drops all output after an error, so that a command still writes its
-    files after a broken pipe; otherwise, it raises the error.
+    With ``ignores_errors``, the stream drops all output after an error, so that a command still
+    writes its files after a broken pipe. Otherwise, the stream raises the error.
     """
 
     def __init__(self, under: TextIO, *, ignores_errors: bool = False) -> None:
@@ -129,12 +129,12 @@ def _open_stream(stream: TextIO | None) -> TextIO:
     if stream is None:
         return cast("TextIO", ClosedStream())
     if hasattr(stream, "reconfigure"):
-        stream.reconfigure(errors="replace")  # for terminals without characters such as ±
+        stream.reconfigure(errors="replace")  # for encodings without characters such as ±
     return stream
 
 
 def _hold_descriptors() -> None:
-    """Occupy the descriptors of closed streams, so that opened files do not receive output."""
+    """Occupy the file descriptors of closed streams, so that no opened file gets their number."""
     for number, stream in enumerate((sys.stdin, sys.stdout, sys.stderr)):
         if stream is None:
             try:

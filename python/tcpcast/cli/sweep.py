@@ -1,4 +1,4 @@
-"""``tcpcast sweep``: a scenario over a grid of values, each cell answered by several engines."""
+"""``tcpcast sweep``: runs several engines for each combination of varied values."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def sweep(  # noqa: PLR0913 - one parameter per option
     as_csv: bool,
     as_json: bool,
 ) -> None:
-    """Print the table of a sweep or write it into a folder, and write figures and reports."""
+    """Run a sweep, print its table or write it into a folder, and write figures and reports."""
     _check_forms(out, as_csv=as_csv, as_json=as_json)
     scenario = read_scenario(file, changes, seed)
     varied = dict(map(_parse_assignment, vary or ()))
@@ -164,7 +164,7 @@ class _Outputs:
 
 
 def exit_code(results: SweepResults) -> int:
-    """Return 130 if interrupted, 2 if no cell was answered, 1 if a row is incomplete, else 0."""
+    """Return 130 if interrupted, 2 without any answer, 1 if a row is incomplete, otherwise 0."""
     if results.interrupted:
         return INTERRUPTED
     statuses = results.statuses

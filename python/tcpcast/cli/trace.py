@@ -29,13 +29,13 @@ if TYPE_CHECKING:
 
 INTERRUPTED = 130
 WORST = 20
-"""Rows of a table without ``--all``."""
+"""Maximum number of rows of a table without ``--all``."""
 MAX_DIGITS = 19
-"""Maximum digits of a connection number."""
+"""Maximum number of digits of a connection number."""
 TRAIL_POINTS = 40_000
-"""Points of a direction's trail for a figure."""
+"""Points of the sequence plot of a direction in figures of ``--plot``."""
 REPORT_POINTS = 8_000
-"""Points of a direction's trail for a figure in a report."""
+"""Points of the sequence plot of a direction in a report."""
 
 
 def trace(  # noqa: PLR0913 - one parameter per option
@@ -107,7 +107,7 @@ def _command_again(
     max_connections: int | None,
     out: Sequence[str],
 ) -> list[str]:
-    """Return the words of the command that reproduces the report."""
+    """Return the command that reproduces the report, as a list of arguments."""
     given = {
         "--second-capture": second_capture,
         "--connection": connection,
@@ -167,7 +167,7 @@ def read_capture(
     trail_points: int,
     max_connections: int | None,
 ) -> tuple[Capture | None, int]:
-    """Read one capture; print errors and return None, so that other files can still be read."""
+    """Read one capture; after an error, print it and return None."""
     try:
         capture = read(
             file, after=second_capture, trail_points=trail_points, max_connections=max_connections
@@ -179,7 +179,7 @@ def read_capture(
     except CaptureError as error:
         print(f"tcpcast: {error}", file=sys.stderr)
         return None, error.exit_code
-    except KeyboardInterrupt:  # the results of other files are still printed
+    except KeyboardInterrupt:  # the results of the other files are still printed
         print(f"tcpcast: {file}: interrupted before a result was available", file=sys.stderr)
         return None, INTERRUPTED
     if capture.interrupted:
@@ -198,7 +198,7 @@ def read_capture(
 
 
 def _parse_connection(connection: str) -> int | str:
-    """Return a connection as a number if it is one, otherwise as text."""
+    """Return a connection number as int, and addresses as text."""
     return (
         int(connection) if connection.isdecimal() and len(connection) < MAX_DIGITS else connection
     )

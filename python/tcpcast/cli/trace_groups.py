@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 def check_groups(
     group_by: str | None, rtt: str | None, table: str | None
 ) -> Callable[[Capture], Table] | None:
-    """Return a function that groups the flows of a capture, or None without ``--group-by``.
+    """Return a function that groups the flows of a capture; None without ``--group-by``.
 
     Raises before a capture is read if the options are invalid.
     """

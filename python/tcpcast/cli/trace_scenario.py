@@ -1,4 +1,4 @@
-"""``tcpcast trace --scenario``: conversion of a capture to a scenario."""
+"""``tcpcast trace --scenario``: converts a capture to a scenario."""
 
 from __future__ import annotations
 
@@ -41,8 +41,8 @@ def write_scenario(
 ) -> None:
     """Write the scenario of a capture, and print warnings about differences.
 
-    The scenario covers the direction with the most data, or the selected ``connection``, to which
-    the capture is already restricted.
+    The scenario covers the direction with the most data or, if ``connection`` is given, all
+    directions of the capture, which is already restricted.
     """
     if target is None or not captures:
         return

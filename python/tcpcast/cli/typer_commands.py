@@ -1,4 +1,4 @@
-"""Construction of typer commands from declarations."""
+"""Builds typer commands from the declarations in :mod:`tcpcast.cli.commands`."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class WithTail(TyperCommand):
     """A command that stores the words after ``--`` in ``args`` of its context."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Parse the words before ``--``, and store the others."""
+        """Parse the words before ``--``, and store the words after it."""
         end = args.index("--") if "--" in args else len(args)
         super().parse_args(ctx, args[:end])
         ctx.args = tail = args[end + 1 :]
@@ -88,7 +88,7 @@ def set_signature(act: Any, rows: Iterable[Option]) -> None:
 
 
 def _typer_parameter(row: Option) -> inspect.Parameter:
-    """Return an option as a parameter for typer."""
+    """Return the function parameter from which typer builds an option."""
     if row is CONTEXT:
         return inspect.Parameter(row.name, inspect.Parameter.KEYWORD_ONLY, annotation=typer.Context)
     facts: dict[str, Any] = {"help": row.help, "autocompletion": row.completion, "min": row.least}

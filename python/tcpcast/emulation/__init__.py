@@ -1,1 +1,1 @@
-"""An emulated link for real programs: a process in separate namespaces, and its results."""
+"""An emulated link for real programs: runs in a process in separate namespaces."""

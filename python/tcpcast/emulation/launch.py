@@ -1,7 +1,8 @@
-"""Start the process of a link, and ensure that it ends.
+"""Starts the process of an emulated link, and ensures that it ends.
 
-The process has its own namespaces and ends when its pipe closes, which the kernel also does if
-this process is killed. All other processes of the namespaces end with its first child.
+The process of the link has separate namespaces and ends when its pipe closes; the kernel closes the
+pipe if this process is killed. The first child of the process is init of the PID namespace, so all
+other processes in the namespace end with it.
 """
 
 from __future__ import annotations
@@ -25,7 +26,8 @@ _MODULE = "tcpcast.emulation.link_process"
 _LEFT_TO_PROGRAMS = [
     getattr(signal, name) for name in ("SIGINT", "SIGQUIT") if hasattr(signal, name)
 ]
-"""Signals of the terminal that only the programs at the link handle; the link then reports."""
+"""Signals of the terminal that only the programs at the link handle, so that the link can report
+its counters after they end."""
 
 
 def run_link(link: Mapping[str, Any]) -> LinkOutcome:
@@ -41,8 +43,8 @@ def run_link(link: Mapping[str, Any]) -> LinkOutcome:
     Raises
     ------
     MachineError
-        The system is not Linux, there are no namespaces, a program does not exist, or the process
-        was killed.
+        The system is not Linux, namespaces are not available, a program does not exist, or the
+        process was killed.
     """
     if sys.platform != "linux":
         raise MachineError("a link needs Linux network namespaces; this system is not Linux")
@@ -72,7 +74,7 @@ def start_link(
 ) -> Iterator[tuple[Iterator[tuple[str, str]], subprocess.Popen[bytes]]]:
     """Start a link's process with a request, and yield its messages and the process.
 
-    The process is ended when the context is left, even if it did not finish.
+    When the context is left, the process is terminated if it is still running.
     """
     request, lifeline, result = os.pipe(), os.pipe(), os.pipe()
     ends = (request[0], lifeline[0], result[1])
@@ -108,7 +110,7 @@ def _ignore_terminal_signals() -> Iterator[None]:
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    # A handler function, because the programs would inherit SIG_IGN.
+    # A handler function instead of SIG_IGN, because programs would inherit SIG_IGN.
     before = {number: signal.signal(number, lambda *_: None) for number in _LEFT_TO_PROGRAMS}
     try:
         yield

@@ -1,6 +1,6 @@
 """Main program of a link's process, started only by :mod:`tcpcast.emulation.launch`.
 
-It is a separate process because it leaves its network namespace; the caller stays in its own.
+A separate process is necessary because it changes its network namespace.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Counters of a link after programs ran over it."""
+"""Counters of an emulated link after its programs have ended."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ class DirectionCounts:
     """Packets, IP bytes and times in nanoseconds of one direction.
 
     ``entered`` = ``delivered`` + ``full_drops`` + ``early_drops`` + ``random_drops`` +
-    ``machinery_drops`` + ``in_transit``. ``wait_*`` is the time before transmission of delivered
-    packets, ``late_*`` the delay of their delivery beyond the emulated time.
+    ``machinery_drops`` + ``in_transit``. For delivered packets, ``wait_*`` is the time before
+    transmission, and ``late_*`` the delay of the delivery beyond the emulated time.
     """
 
     entered: int
@@ -42,8 +42,9 @@ class DirectionCounts:
 class LinkOutcome:
     """Results of a link and of the program at its near end.
 
-    ``near_to_far`` and ``far_to_near`` are the directions. ``distortion`` is the reason not to
-    trust the numbers, or None. ``away_ns`` is the time for which the link's clock was paused.
+    ``near_to_far`` and ``far_to_near`` are the counters of both directions. ``distortion`` is the
+    reason not to trust the counters, or None. ``away_ns`` is the time in nanoseconds for which the
+    clock of the link was paused.
     """
 
     status: int

@@ -1,4 +1,4 @@
-"""Run a scenario's flows over a link, and collect the counters."""
+"""Runs the flows of a scenario over an emulated link, and collects counters."""
 
 from __future__ import annotations
 
@@ -25,14 +25,15 @@ TRANSFER = (
     *("flow", "number", "bytes", "opened_ns", "first_ns", "delivered_ns", "acked_ns"),
     *("arrived", "drops", "retransmitted"),
 )
-"""Columns of a file's row: the number of its flow, its number among the flow's files, and times
-on the link's clock."""
+"""Columns of a row for one file: the number of the flow, the number of the file within the flow,
+and times on the clock of the link."""
 
 LATENESS_S = (1e-4, 2e-4, 5e-4, 1e-3, 2e-3, 5e-3)
-"""Upper limits of the lateness histogram in seconds; a last bin has all later packets."""
+"""Upper limits of the bins of the lateness histogram in seconds; the last bin is unlimited."""
 
 WAIT_STEP_S = 2e-5
-"""Unit of ``waits`` in a snapshot, whose pairs are a number of steps and a number of packets."""
+"""Step in seconds of the waiting times in a snapshot: ``waits`` holds pairs of a number of steps
+and a number of packets."""
 
 
 @dataclass(slots=True)
@@ -40,10 +41,10 @@ class TrafficOutcome:
     """Results of a run of flows.
 
     ``snapshots`` are in chronological order, ``transfers`` are rows with the columns of
-    :data:`TRANSFER`. ``punctuality`` is the link's last report of ``elapsed_ns``, ``away_ns`` (its
-    clock was paused), ``late_ns`` (sum over all packets) and ``lateness`` (packets per bin of
-    :data:`LATENESS_S`). ``ended`` is the link's final report, or None if the run was stopped early.
-    ``distortion`` is the reason not to trust the numbers, or None.
+    :data:`TRANSFER`. ``punctuality`` is the last report of the link: ``elapsed_ns``, ``away_ns``
+    (time with a paused clock), ``late_ns`` (sum over all packets) and ``lateness`` (packets per bin
+    of :data:`LATENESS_S`). ``ended`` is the final report of the link, or None if the run was
+    stopped early. ``distortion`` is the reason not to trust the counters, or None.
     """
 
     snapshots: list[dict[str, Any]] = field(default_factory=list)
@@ -57,7 +58,7 @@ class TrafficOutcome:
 
     @property
     def lateness(self) -> list[int]:
-        """Number of packets per lateness, in the bins of :data:`LATENESS_S`."""
+        """Number of packets in each bin of :data:`LATENESS_S`."""
         return list(self.punctuality.get("lateness", [0] * (len(LATENESS_S) + 1)))
 
 
@@ -71,14 +72,13 @@ def run_traffic(
     traffic
         Argument of ``_native.run_traffic``.
     advanced
-        Called with the current results, after each snapshot or transfer and twice per second. If
-        it returns a text, the run stops, and the text is stored in ``cut``.
+        Function called with the current results after each snapshot or transfer, and twice per
+        second. If the function returns a text, the run stops, and the text is stored in ``cut``.
 
     Raises
     ------
     MachineError
-        The system is not Linux, there are no namespaces, or a system call failed; the message has
-        the reason.
+        The system is not Linux, namespaces are not available, or a system call failed.
     """
     if sys.platform != "linux":
         raise MachineError("a link needs Linux network namespaces; this system is not Linux")

@@ -105,7 +105,7 @@ class EngineEntry:
         self,
         scenario: Scenario,
         options: RunOptions,
-        measured: Answer | None,  # noqa: ARG002 - a formula's
+        measured: Answer | None,  # noqa: ARG002 - used by subclasses
     ) -> Answer:
         """Answer a scenario; ``measured`` is the simulator's answer, for formulas.
 

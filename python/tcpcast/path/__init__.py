@@ -1,1 +1,1 @@
-"""A single path given by options or ranges of them, and the predictions of all models for it."""
+"""Predictions of all models for a single path, which options (values or ranges) describe."""

@@ -48,13 +48,13 @@ CURVE_REACH = 30.0
 MAX_DRAWN_LOSS = 0.5
 LOSSES_OF_PATHS = (1e-6, 0.1)
 PACKET_BYTES = 1500
-"""Default length of a packet."""
+"""Default length of a packet in bytes."""
 
 DEFAULT_BUFFER = "1bdp"
-"""Buffer of a link with a rate, unless an option sets it."""
+"""Default buffer of a link with a rate."""
 
 RANGED = tuple(name for name, row in PATH.items() if row.example)
-"""Options that accept a range, in the order of the table's columns."""
+"""Options that accept a range, in the order of columns in the table of predictions."""
 
 OPTIONS = option_names(PATH.values())
 """Options by key of the scenario, for messages."""
@@ -69,7 +69,7 @@ _SOME_LIMIT = (
 
 
 class _Flags(SuggestionSyntax):
-    """Form of a suggestion on a command line with the options of a path."""
+    """Syntax of suggestions on a command line with the options of a path."""
 
     def assignment(self, key: str, value: Any) -> str:
         """Return the option for a key."""
@@ -100,7 +100,7 @@ class PathOptions(PathRows):
 
     @property
     def _header_bytes(self) -> int:
-        """Header bytes per packet of the stack; for an unknown stack, those of most stacks."""
+        """Header bytes per packet of the stack; for an unknown stack, the number of most stacks."""
         tcp = {} if self.stack is None else {"stack": self.stack}
         return HEADER_BYTES + (TIMESTAMP_BYTES if has_timestamps(tcp) else 0)
 
@@ -120,7 +120,7 @@ class PathOptions(PathRows):
         return self.payload_bytes + self._header_bytes
 
     def path(self, point: Mapping[str, str]) -> SimulatedPath:
-        """Return the path at one point of the ranges, to choose the length of its simulation."""
+        """Return the path for one set of values, to choose the length of its simulation."""
         rtt_s, rate_bps = parse_duration(point["rtt"]), parse_rate(point.get("rate", "unlimited"))
         buffer, packet_bytes, buffer_pkts = _get_buffer(point), self.packet_bytes, 0.0
         if buffer is not None:
@@ -138,7 +138,7 @@ class PathOptions(PathRows):
         )
 
     def tables(self, point: Mapping[str, str]) -> dict[str, Any]:
-        """Return the scenario's tables without the traffic at one point of the ranges."""
+        """Return the tables of the scenario for one set of values, without the traffic."""
         rate = point.get("rate")
         bottleneck = {"loss": point.get("loss"), "rate": rate, "buffer": _get_buffer(point)}
         tcp = {
@@ -182,7 +182,7 @@ def has_default_buffer(options: PathOptions, point: Mapping[str, str]) -> bool:
 
 
 def expand_points(options: PathOptions, per_range: int | None) -> list[dict[str, str]]:
-    """Return the points of the ranges, as values by option; without ranges, one point.
+    """Return all combinations of values from the ranges, each as values by option.
 
     Parameters
     ----------
@@ -216,7 +216,7 @@ def expand_points(options: PathOptions, per_range: int | None) -> list[dict[str,
 
 
 def make_loss_curve_points(options: PathOptions, losses: Sequence[float]) -> list[dict[str, str]]:
-    """Return points for a curve over loss: around one loss, or over the range of several.
+    """Return sets of values for a curve over loss: around one loss, or across several losses.
 
     Parameters
     ----------
@@ -242,12 +242,12 @@ def _expand_ranges(options: PathOptions) -> dict[str, str]:
 
 
 def make_bulk_scenario(options: PathOptions, point: Mapping[str, str]) -> Scenario:
-    """Return the path with flows that never end.
+    """Return the scenario of the path with flows that never end.
 
     Raises
     ------
     UnitError, ScenarioError
-        A value is out of range, or nothing limits the flows; the message has the option.
+        A value is out of range, or nothing limits the flows. The message names the option.
     """
     if has_no_rate_limit(options, point):
         prefix = f"{point['loss']} means no loss, and " if "loss" in point else ""
@@ -269,7 +269,7 @@ def read_transfer_size_pkts(options: PathOptions, point: Mapping[str, str]) -> f
 
 
 def make_transfer_scenario(options: PathOptions, point: Mapping[str, str]) -> Scenario:
-    """Return the path with isolated transfers of ``--size``.
+    """Return the scenario of the path with isolated transfers of ``--size``.
 
     Raises
     ------
@@ -297,7 +297,7 @@ def _make_scenario(tables: Mapping[str, Any]) -> Scenario:
 
 
 def has_no_rate_limit(options: PathOptions, point: Mapping[str, str]) -> bool:
-    """Return True if neither loss nor link nor window limits endless flows."""
+    """Return True if loss, link and window do not limit endless flows."""
     lossless = parse_ratio(point.get("loss", "0%")) < MIN_LOSS
     unlimited = (point.get("rate", "unlimited"), options.rwnd or "unlimited")
     return lossless and set(unlimited) == {"unlimited"}
@@ -327,7 +327,7 @@ def _make_buffer_quantity(options: PathOptions) -> Quantity:
     ends = (options.buffer or DEFAULT_BUFFER).split("..")
     try:
         buffer_units = {read_buffer(end).unit for end in ends if end.strip()}
-    except UnitError:  # raised again with the option's name when the values are read
+    except UnitError:  # raised again, with the name of the option, when the values are read
         buffer_units = set()
     if len(buffer_units) > 1:
         example = PATH["buffer"].example
@@ -404,7 +404,7 @@ def _read_count(example: str, text: str, most: int) -> int:
 
 
 def _convert_window(text: str | None) -> int | str | None:
-    """Convert a bare number, which the scenario reads as packets."""
+    """Convert a window as typed: a bare number becomes an int, which means packets."""
     return int(text) if text is not None and re.fullmatch(r"[0-9]{1,18}", text) else text
 
 

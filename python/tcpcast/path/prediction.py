@@ -1,4 +1,4 @@
-"""Results of all formulas, and optionally of the simulation, for one point of a path."""
+"""Predictions of all formulas, and optionally of the simulation, for one set of path options."""
 
 from __future__ import annotations
 
@@ -47,11 +47,11 @@ def predict_point(
     packet: bool = False,
     how: RunOptions | None = None,
 ) -> Prediction:
-    """Run all formulas, and optionally a simulation, at one point.
+    """Run all formulas, and optionally a simulation, for one set of values.
 
-    An interrupted simulation prevents further ones. The simulation of a single point is repeated
-    with :data:`OTHER_BUFFERS` if the buffer is the default. If only its size limits a transfer,
-    there is no long-term rate. The time of a transfer with more packets than scenarios support is
+    After an interrupted simulation, no further simulation runs. Without ranges, a simulation with
+    the default buffer is repeated with :data:`OTHER_BUFFERS`. A transfer that only its size limits
+    has no long-term rate. If a transfer has more packets than scenarios support, its time is
     computed from the long-term rate.
     """
     how = how or RunOptions()
@@ -90,7 +90,7 @@ def predict_point(
 def _count_simulated_packets(
     options: PathOptions, point: Mapping[str, str], size_pkts: float | None
 ) -> float:
-    """Return the number of packets of a simulation."""
+    """Return the number of packets in a simulation, over all replications."""
     if size_pkts is not None:
         return size_pkts * choose_transfer_count(size_pkts)
     path = options.path(point)
@@ -100,7 +100,7 @@ def _count_simulated_packets(
 def _simulate_other_buffers(
     prediction: Prediction, progress: Callable[[float], None] | None
 ) -> dict[str, Answer]:
-    """Return the simulations with other buffers; {} unless all of them finish."""
+    """Return the simulations with other buffers by buffer; empty unless all of them finish."""
     answers = prediction.transfer if prediction.simulated_transfer else prediction.steady
     assert answers is not None
     if any(answer.incomplete_reason for answer in answers):
@@ -116,7 +116,7 @@ def _simulate_other_buffers(
 
 
 def _run_formula_with_measured_inputs(steady: Answers) -> Answer | None:
-    """Return the first formula with inputs measured by the simulation; None without simulation."""
+    """Return the leading formula with inputs from the simulation; None without a simulation."""
     name = leading_formula(steady.scenario)
     simulation = next((each for each in steady if each.engine == SIMULATION), None)
     if simulation is None or not simulation.metrics or not name:

@@ -1,4 +1,4 @@
-"""Option rows of a single path, for ``predict``, ``plan``, ``link`` and the web page."""
+"""Definitions of the options of a single path, for several commands and the web page."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tcpcast.command_option import REQUIRED, FormField, Option
 
 
 def _row_field(metavar: str, help_text: str, *, default: Any = None, **facts: Any) -> Any:
-    """Return a field of :class:`PathRows` with its row as metadata."""
+    """Return a field of :class:`PathRows` with the definition of its option as metadata."""
     row = Option("", metavar, help_text, default=default, **facts)
     metadata = {"row": row}
     if default is REQUIRED:
@@ -111,4 +111,4 @@ class PathRows:
 
 
 PATH = {each.name: replace(each.metadata["row"], name=each.name) for each in fields(PathRows)}
-"""Rows of a path by name, in the order of ``predict --help``."""
+"""Definitions of the options by name, in the order of ``predict --help``."""

@@ -14,18 +14,20 @@ from tcpcast.units import LARGEST_TIME
 
 DURATION_S = 300.0
 DURATION_RTTS = 1000.0
-"""Minimum duration of a simulation, in seconds and in RTTs."""
+"""Minimum duration of a simulation in RTTs."""
 
 LOSSES = 400.0
-"""Approximate minimum number of losses under random loss: with few losses, their random times
-determine the measured rate."""
+"""Approximate minimum number of losses in a simulation with random loss. With fewer losses, the
+measured rate depends much on their random times."""
 
 HEAVY_LOSS, RARELY_SENT = 0.1, 100.0
-"""Loss above which flows are mostly in RTO, and factor by which runs of few flows are longer."""
+"""Loss ratio above which flows are mostly in RTO, and factor by which runs of few flows are
+longer."""
 
 MAX_PACKETS = 2e7
 MIN_SHARE = 0.2
-"""Minimum share of the duration to which runs of modern TCP with many packets are shortened."""
+"""Minimum share of the duration for runs of modern TCP, which are shortened if they have many
+packets."""
 
 MAX_TRANSFERRED_PKTS = 1e8
 TRANSFERS, MIN_TRANSFERS = 1000, 20
@@ -33,15 +35,15 @@ TRANSFERS, MIN_TRANSFERS = 1000, 20
 transfers, but an interval requires the minimum."""
 
 MAX_SIMULATED_PKTS = 2e7
-"""Maximum number of packets of a simulated transfer: simulating larger ones takes minutes, and
-their rate is the long-term rate."""
+"""Maximum number of packets of a simulated transfer. Simulations of larger transfers take minutes,
+and their rate is the long-term rate."""
 
 MAX_COMPARED_PKTS = 6e7
-"""Maximum number of packets of simulations that are repeated with other buffers, about 15 s."""
+"""Maximum number of packets (about 15 s) of a simulation that is repeated with other buffers."""
 
 MAX_WALL = "30s"
 MAX_WALL_MODERN = "120s"
-"""Time limit of runs with modern TCP, which is reached only on a busy machine."""
+"""Time limit of runs with modern TCP; only busy machines reach it."""
 
 
 @dataclass(frozen=True, kw_only=True)  # without slots because of cached properties
@@ -61,9 +63,9 @@ class SimulatedPath:
 
     @cached_property
     def loss_limited_pps(self) -> float:
-        """Total packets per second of all flows by a formula; inf if the loss is 0.
+        """Total packets per second of all flows, limited by loss; inf if the loss is 0.
 
-        The formula is CUBIC's response function, or for Reno the square root of 3/(2p).
+        The formula is CUBIC's response function or, for Reno, sqrt(3/(2p)) per RTT.
         """
         control = get_congestion_control(self.stack)
         if self.loss_ratio < MIN_LOSS or self.rtt_s <= 0 or control in RATE_BASED:
@@ -81,10 +83,10 @@ class SimulatedPath:
 
     @property
     def cycle_s(self) -> float:
-        """Time between two losses of a flow at a full buffer in seconds; 0 if there are none.
+        """Time in seconds between two losses of a flow at a full buffer; 0 if no such loss occurs.
 
-        Reno's window grows by one packet per RTT, in total by half of its maximum. CUBIC takes its
-        time K (RFC 9438, section 4.2) or the time of Reno, whichever is shorter.
+        Between losses, Reno's window grows by half of its maximum, one packet per RTT. CUBIC needs
+        the time K (RFC 9438, section 4.2), or Reno's time if it is shorter.
         """
         control = get_congestion_control(self.stack)
         full_pkts = self.link_pps * self.rtt_s + self.buffer_pkts

@@ -45,7 +45,8 @@ class Answers(list[Answer]):
         Raises
         ------
         UnknownEngine
-            No answer by that engine; the message lists the engines. Also a KeyError.
+            The list has no answer by that engine; the message lists the engines. The exception is
+            also a KeyError.
         """
         if not isinstance(key, str):
             return super().__getitem__(key)
@@ -111,8 +112,8 @@ class Answers(list[Answer]):
         Parameters
         ----------
         folder
-            Folder for the files. Figures of earlier runs are overwritten, any other file only with
-            ``force``. None returns the figures, and a notebook shows them.
+            Folder for the files. Figures of earlier runs are overwritten, other files only with
+            ``force``. If None, the figures are returned instead of written; a notebook shows them.
         force
             Overwrite files that are not figures of tcpcast.
         form

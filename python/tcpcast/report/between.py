@@ -14,7 +14,7 @@ ORDERS = {"before-after": "towards the second tap", "after-before": "back to the
 
 
 def between_parts(between: Table) -> list[Paragraph]:
-    """Return one paragraph per direction between the two taps."""
+    """Return one paragraph per direction between the two capture points."""
     parts = []
     for row in iter_plain_rows(between):
         first = "before" if row["passes"] == "before-after" else "after"

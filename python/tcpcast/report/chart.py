@@ -56,12 +56,12 @@ SIZE = (5.6, 3.9)
 MAX_LEGEND = 5
 """Maximum number of entries of a legend."""
 MAX_NARROW = 6.0
-"""Width in inches up to which texts are readable if a telephone shows the whole figure."""
+"""Maximum width in inches of a figure whose texts are readable at the width of a telephone."""
 _DPI = 150
 _WIDE_WINDOWS = 15.0
 _LEGEND: Style = {"frameon": False, "fontsize": LABEL}
 _TWO_COLUMNS = 70
-"""Number of characters up to which a legend below all panels has two entries per row."""
+"""Maximum length in characters of two entries in one row of a legend below all panels."""
 
 
 def figure_class() -> type[Figure]:
@@ -115,7 +115,7 @@ class Series:
 
     @property
     def end(self) -> EndLabel | None:
-        """The direct label at the last known value; None if there is no name or no value."""
+        """Text next to the last known value; None if there is no name or no value."""
         y = np.asarray(self.y, dtype=float)
         known = np.flatnonzero(np.isfinite(y))
         if not self.name or not known.size:
@@ -139,7 +139,7 @@ class Series:
 
 @dataclass(frozen=True, slots=True)
 class Band:
-    """The area between two curves; ``x`` holds bin edges if it is one element longer."""
+    """The area between ``low`` and ``high``; ``x`` holds bin edges if it is one element longer."""
 
     x: ArrayLike
     low: ArrayLike
@@ -158,7 +158,7 @@ class Band:
 
 @dataclass(frozen=True, slots=True)
 class Points:
-    """Values with error bars; ``rows`` holds values, lower and upper bounds (NaN for no bound)."""
+    """Values with error bars; ``rows`` holds values, lower and upper bounds (NaN if unknown)."""
 
     x: ArrayLike
     rows: Sequence[ArrayLike] | Floats
@@ -182,9 +182,9 @@ def points_of(x: ArrayLike, metrics: Sequence[Metric], factor: float, engine: st
 
 @dataclass(frozen=True, slots=True)
 class ReferenceLine:
-    """A line across the panel at a value of an axis, or a span from this value to ``until``.
+    """A line across the panel at one axis value, or a shaded span from this value to ``until``.
 
-    ``name`` is written at the right end of a line across the y axis, instead of a legend entry.
+    ``name`` is written at the right end of a horizontal line, instead of a legend entry.
     """
 
     value: float
@@ -196,7 +196,7 @@ class ReferenceLine:
 
     @property
     def end(self) -> EndLabel | None:
-        """The direct label at the right end; None if there is no name."""
+        """Text at the right end of the line; None if there is no name."""
         return EndLabel(self.name, self.value, REFERENCE) if self.name else None
 
     def draw(self, axes: Axes) -> None:
@@ -308,7 +308,7 @@ def fitted_axis(label: str, values: Iterable[ArrayLike], ratio: float) -> Axis:
 
 
 def fitted_window_axis(label: str, windows: ArrayLike, typical: float) -> Axis:
-    """Return an axis up to the largest window, logarithmic if it is far above the typical one."""
+    """Return an axis up to the largest window, logarithmic if that is far above ``typical``."""
     peak = float(np.max(windows, initial=1.0))
     if peak > _WIDE_WINDOWS * typical:
         return Axis(label, 0.8, 1.6 * peak, log=True, ticks="{x:,.0f}")
@@ -345,12 +345,12 @@ class Panel:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Chart:
-    """A figure of panels, row by row.
+    """A figure with a grid of panels, listed row by row.
 
-    ``title`` is the message, ``subtitle`` the set-up; both are above all panels. ``share`` names
-    the axes that all panels share ("x", "y" or "xy"); a shared x axis is labelled once. ``legend``
-    places one legend for all panels: "below" them, or "beside" the last one, in the unused grid
-    cell that also shows ``notes``.
+    ``title`` states the main result, ``subtitle`` the scenario; both are above all panels.
+    ``share`` names the axes that all panels share ("x", "y" or "xy"); a shared x axis is labelled
+    once. ``legend`` places one legend for all panels: "below" the panels, or "beside" the last
+    panel, in the unused grid cell that also shows ``notes``.
     """
 
     panels: Sequence[Panel]

@@ -1,4 +1,4 @@
-"""Texts around the panels of a figure: the message, the set-up, and direct labels of lines."""
+"""Texts around the panels of a figure: title, subtitle, and labels at the right ends of lines."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ if TYPE_CHECKING:
     Style = dict[str, Any]
 
 TITLE, SUBTITLE, LABEL = 11.5, 9.0, 9.0
-"""Font sizes of the message, the set-up, and the legends and direct labels, in points."""
+"""Font sizes in points: the title, the subtitle, and the texts of legends and line ends."""
 _LINE_SPACING = 1.25
 _UNIT = re.compile(r"(?<=\d) (?=%|[kMG]?bit/s|[m\u00b5]?s\b)|(?<=[A-Za-z]) (?=%)")
-"""Spaces before units, at which no line ends."""
+"""Spaces before units, where a text must not wrap."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +38,7 @@ class EndLabel:
 
 def label_ends(axes: Axes, ends: Sequence[EndLabel]) -> None:
     """Write the texts to the right of a panel, one below the other, without overlaps."""
-    height = axes.get_window_extent().height * 72 / axes.figure.dpi  # before the layout
+    height = axes.get_window_extent().height * 72 / axes.figure.dpi  # height before the layout
     line = _LINE_SPACING * LABEL / max(0.72 * height, 1.0)
     limits = np.array(axes.get_ylim(), dtype=float)
     to_axis = axes.transScale.transform
@@ -59,10 +59,10 @@ def label_ends(axes: Axes, ends: Sequence[EndLabel]) -> None:
 
 
 def write_head(figure: Figure, title: str, subtitle: str) -> None:
-    """Write the message of a figure, and below it the set-up, from the left edge.
+    """Write the title and the subtitle of a figure, aligned to its left edge.
 
-    The size of the figure grows by the height of both texts, so that the panels keep theirs.
-    Characters are about half as wide as their font size.
+    The height of the figure grows by the height of both texts, so that the panels keep their
+    height. The width of a character is estimated as half the font size.
     """
     width, height = figure.get_size_inches()
     message, setup = (

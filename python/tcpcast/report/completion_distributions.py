@@ -1,4 +1,4 @@
-"""Figures of the distribution of completion times: cumulative share, and share above a time."""
+"""Figures of completion times: the share of transfers up to a time, and the share above it."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 TABLE = "completion_distribution"
 _SLOW = 0.05
-"""Share of the slowest transfers that the message names."""
+"""Share of the slowest transfers that the title names."""
 
 
 def cumulative_chart(answers: Sequence[Answer], scenario: Scenario) -> Chart:
@@ -59,7 +59,7 @@ def cumulative_chart(answers: Sequence[Answer], scenario: Scenario) -> Chart:
 
 
 def _title(series: Sequence[Series], subject: str) -> str:
-    """Return the time within which half of the transfers finish, by size if there are several."""
+    """Return a title with the median completion time, for each size if there are several sizes."""
     half = [
         float(np.asarray(each.x)[np.searchsorted(np.asarray(each.y), 50)])
         for each in series
@@ -72,7 +72,7 @@ def _title(series: Sequence[Series], subject: str) -> str:
 
 
 def tail_chart(answers: Sequence[Answer], scenario: Scenario) -> Chart:
-    """Return the share of transfers that take longer than a time.
+    """Return the chart of the share of transfers above each completion time.
 
     An answer without a distribution contributes three percentiles for each of several sizes.
     """
@@ -100,7 +100,7 @@ def tail_chart(answers: Sequence[Answer], scenario: Scenario) -> Chart:
 
 
 def _percentile_marks(answers: Sequence[Answer]) -> Iterator[Series]:
-    """Yield the median, p95 and p99 of some sizes per answer."""
+    """Yield the median, p95 and p99 of the completion times of some sizes, for each answer."""
     for answer, colour in zip(answers, OBSERVED * 4, strict=False):
         sizes = answer.tables["by_size"]["size_pkts"]
         for row, mark in zip(_spaced_size_indices(len(sizes), answers), MARKERS, strict=False):
@@ -110,7 +110,7 @@ def _percentile_marks(answers: Sequence[Answer]) -> Iterator[Series]:
 
 
 def _spaced_size_indices(sizes: int, answers: Sequence[Answer]) -> list[int]:
-    """Return evenly spaced indices of sizes, so many that the legend has few entries."""
+    """Return evenly spaced indices of sizes, few enough for a short legend."""
     most = max(1, MAX_LEGEND // len(answers))
     indices: list[int] = np.unique(np.linspace(0, sizes - 1, min(sizes, most)).round()).tolist()
     return [int(index) for index in indices]

@@ -1,4 +1,4 @@
-"""Figure of completion time against transfer size: percentiles and means, with gaps."""
+"""Figure of completion time against transfer size: percentiles and means."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ _LEGEND_HEIGHT = 0.5
 
 
 def all_sizes(answers: Sequence[Answer], requested: Iterable[int]) -> NDArray[np.int64]:
-    """Return all requested or reported sizes in ascending order; a curve has gaps elsewhere."""
+    """Return all sizes in packets that are requested or in an answer, in ascending order."""
     reported = {int(s) for answer in answers for s in answer.tables["by_size"]["size_pkts"]}
     return np.array(sorted(reported | set(requested)), dtype=np.int64)
 
@@ -62,7 +62,7 @@ def mean_times(answer: Answer, at_sizes: NDArray[np.int64]) -> Floats:
 
 
 def mean_time_intervals(answer: Answer, at_sizes: NDArray[np.int64]) -> tuple[Floats, Floats]:
-    """Return the bounds of the 95 % intervals of :func:`mean_times`, NaN for sizes without one."""
+    """Return the bounds of the 95 % intervals of :func:`mean_times`, NaN for missing intervals."""
     table = answer.tables["by_size"]
     known, times = table["size_pkts"].tolist(), completion_times(table)
     low, high = (
@@ -87,8 +87,8 @@ def percentile_times(answer: Answer, at_sizes: NDArray[np.int64]) -> list[Floats
 def by_losses(answer: Answer, at_sizes: NDArray[np.int64]) -> dict[int, Floats]:
     """Return the mean times by number of losses, up to :data:`MAX_LOSSES`.
 
-    Each array has three rows: the means, and the lower and upper bounds of their 95 % intervals,
-    NaN for sizes without one.
+    Each array has three rows: the means, and the lower and upper bounds of their 95 % intervals. A
+    missing value is NaN.
     """
     table = answer.tables.get("by_losses", {})
     enough = table["transfers"] >= MIN_TRANSFERS if "transfers" in table else None
@@ -100,7 +100,7 @@ def by_losses(answer: Answer, at_sizes: NDArray[np.int64]) -> dict[int, Floats]:
 
 
 def _metrics_at(metrics: Mapping[int, Metric], at_sizes: NDArray[np.int64]) -> Floats:
-    """Return values and bounds, shape ``[3, sizes]``, NaN for unknown ones."""
+    """Return values, lower and upper bounds, shape ``[3, sizes]``, NaN if unknown."""
     rows = [(metric.value, metric.low, metric.high) for metric in metrics.values()]
     columns = np.array(rows, dtype=float).reshape(-1, 3).T
     known = [dict(zip(metrics, column.tolist(), strict=True)) for column in columns]
@@ -108,7 +108,7 @@ def _metrics_at(metrics: Mapping[int, Metric], at_sizes: NDArray[np.int64]) -> F
 
 
 def isolated_mask(values: Floats) -> NDArray[np.bool_]:
-    """Return a mask of values with a gap on both sides, which a band would not show."""
+    """Return a mask of single values between two gaps, which a line or a band would not show."""
     finite = np.pad(np.isfinite(values), 1)
     mask: NDArray[np.bool_] = finite[1:-1] & ~finite[:-2] & ~finite[2:]
     return mask

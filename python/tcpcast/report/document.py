@@ -31,7 +31,7 @@ class Heading:
 
 @dataclass(frozen=True, slots=True)
 class Paragraph:
-    """A text with a role.
+    """A text, with ``role`` as its style.
 
     ``mark`` precedes the first line; the other lines are indented to align with the text. ``lead``
     is an emphasized beginning. ``margin`` is the number of terminal columns left free at the right.
@@ -66,8 +66,8 @@ class Table:
     """Columns with the same number of cells.
 
     ``ends`` holds source and destination of each row; a narrow terminal shows them on two lines. If
-    it is still too narrow, the remaining columns follow below, after a repetition of the first
-    ``repeated`` columns. ``emphasized`` lists rows to highlight.
+    the terminal is still too narrow, the remaining columns follow below, after a repetition of the
+    first ``repeated`` columns. ``emphasized`` lists rows to highlight.
     """
 
     columns: Sequence[Column]

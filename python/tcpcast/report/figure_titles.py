@@ -1,4 +1,4 @@
-"""Messages of figures, built from the values that a figure shows.
+"""Titles of figures; each states the main result, computed from the shown values.
 
 A difference is named only if the 95 % intervals are disjoint.
 """
@@ -28,7 +28,7 @@ def short_text(value: float, unit: str) -> str:
 
 
 def span_text(values: Iterable[float], unit: str) -> str:
-    """Return the smallest and the largest value, or one text if both look alike."""
+    """Return the smallest and the largest value as text, or one of them if both texts are equal."""
     known = list(values)
     low, high = short_text(min(known), unit), short_text(max(known), unit)
     return high if low == high else f"{low} to {high}"
@@ -40,12 +40,12 @@ def engine_label(answer: Answer) -> str:
 
 
 def answer_of_message(answers: Sequence[Answer]) -> Answer:
-    """Return the answer of the message: the first observed one, or else the first."""
+    """Return the answer for the title: the first simulated or measured one, or else the first."""
     return next((answer for answer in answers if is_observed(answer)), answers[0])
 
 
 def formula_clause(answer: Answer) -> str:
-    """Return the source of a calculated message, or "" for an observed one."""
+    """Return the name of the formula behind a title, or "" if its values are observed."""
     return "" if is_observed(answer) else f", by the formula {answer.engine}"
 
 
@@ -57,7 +57,7 @@ def senders_text(groups: Sequence[Population], number: int | None = None) -> str
 
 
 def class_title(answer: Answer, scenario: Scenario) -> str:
-    """Return which class gets most of the goodput, or that the intervals overlap.
+    """Return the title that names the class with the largest goodput, or that intervals overlap.
 
     "" unless at least two classes have a trusted goodput.
     """
@@ -92,7 +92,7 @@ def _is_usable(metric: Metric) -> bool:
 
 
 def goodput_title(answer: Answer, scenario: Scenario) -> str:
-    """Return the total goodput of all flows, if it is trusted, otherwise ""."""
+    """Return the title with the total goodput of all flows, or "" if it is not trusted."""
     metric = answer.metrics.get("goodput_bps")
     if metric is None or not _is_usable(metric):
         return ""

@@ -178,7 +178,8 @@ def check_figures(folder: str | Path, names: Iterable[str] = (), *, force: bool 
     Raises
     ------
     TcpcastError
-        A file with such a name is not a figure of tcpcast, or the folder is a symbolic link.
+        An existing file with one of the names is not a figure of tcpcast, or the folder is a
+        symbolic link.
     MachineError
         matplotlib is not installed, or the folder cannot be written.
     """
@@ -227,7 +228,7 @@ def _answer_curves(answers: Sequence[Answer], table: str, curve: Curve) -> list[
 def _probability_curves(
     answers: Sequence[Answer], table: str, columns: tuple[str, str]
 ) -> tuple[list[Drawable], float, float]:
-    """Return curves for a logarithmic axis, their right end, and the lowest value to show.
+    """Return curves for a logarithmic axis, the largest x value, and the lowest value to show.
 
     The axes end slightly beyond the simulated values, because the tail of a formula may extend to
     1e-300.
@@ -252,7 +253,7 @@ def _states_chart(answers: Sequence[Answer], scenario: Scenario) -> Chart:
 
 
 def _states_title(answer: Answer, scenario: Scenario) -> str:
-    """Return the middle 90 % of the distribution of active users."""
+    """Return the title with the range of active users between the 5th and 95th percentile."""
     table = answer.tables["states"]
     below = np.cumsum(table["probability"])
     low, high = (
@@ -286,7 +287,7 @@ def _sharing_chart(answers: Sequence[Answer], scenario: Scenario) -> Chart:
 
 
 def _sharing_title(answer: Answer) -> str:
-    """Return the rate at the number of active users with the largest probability."""
+    """Return the title with the rate for the number of active users of highest probability."""
     table = answer.tables["states"]
     known = (table["active"] > 0) & np.isfinite(table["shared_rate_bps"])
     if not known.any():
@@ -323,7 +324,7 @@ def _queue_chart(answers: Sequence[Answer], scenario: Scenario) -> Chart:
 
 
 def _queue_title(answer: Answer, scenario: Scenario) -> str:
-    """Return the queue length that is exceeded half of the time, or else 5 % of the time."""
+    """Return the title with the median queue length, or the 95th percentile if the median is 0."""
     table, buffer_pkts = answer.tables["queue"], scenario.buffer_pkts
     for share, words in ((0.5, "Half of the time"), (0.05, "5 % of the time")):
         above = table["queue_pkts"][table["time_above"] >= share]

@@ -100,7 +100,7 @@ def _check_parts(compared: ComparedAnswers, scenario: Scenario) -> Iterator[Part
 
 
 def _all_values_parts(compared: ComparedAnswers, scenario: Scenario) -> Iterator[Part]:
-    """Yield all values if the answers above are only a selection."""
+    """Yield a section with all values if the summary omits some."""
     if len(leading_rows(compared.overall, scenario).rows) == len(compared.overall.rows):
         return
     yield Heading("All values")

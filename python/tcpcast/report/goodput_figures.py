@@ -35,7 +35,7 @@ _RARE = 1e-3
 """Probability at both ends of the distribution that is not shown."""
 
 _WIDE = 4.0
-"""Ratio of its ends above which a goodput axis is logarithmic."""
+"""Ratio of largest to smallest goodput above which the axis is logarithmic."""
 
 
 def goodput_density(answer: Answer) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
@@ -113,7 +113,7 @@ def _intervals(table: Table, factor: float, colour: Style) -> list[Drawable]:
 
 
 def _title(answer: Answer, share: float, words: str) -> str:
-    """Return the highest goodput in the table that at least this share of all files exceeds."""
+    """Return the title with the highest tabulated goodput that ``share`` of all files exceeds."""
     table = answer.tables["file_goodput_tail"]
     above = table["goodput_bps"][table["by_file"] >= share]
     if not above.size:
@@ -126,7 +126,7 @@ def _color_only(style: dict[str, Any]) -> dict[str, Any]:
 
 
 def goodput_axis(answers: Sequence[Answer]) -> tuple[Axis, float]:
-    """Return a goodput axis, the same in all figures of the answers, and its unit in bit/s."""
+    """Return the goodput axis for all figures of the answers, and its unit in bit/s."""
     both = [shown_goodput_range(answer.tables["file_goodput_tail"], COLUMNS) for answer in answers]
     low, high = min(low for low, _ in both), max(high for _, high in both)
     scale = scale_of_unit("bit/s", high)

@@ -47,10 +47,10 @@ SWEEP_COLUMNS = (
 """Columns of a sweep that :func:`sweep_verdict` reads, in addition to those of the keys."""
 
 MAX_VERDICT_CLASSES = 3
-"""Maximum classes in a verdict; beyond it, only the largest and the smallest value are named."""
+"""Number of classes above which a verdict names only those with largest and smallest value."""
 
 MIN_ADVANTAGE = 1.1
-"""Ratio of goodputs per flow, beyond the intervals, from which a class takes from another."""
+"""Minimum ratio of goodputs per flow to state that one class takes the link from another."""
 
 
 def run_verdict(compared: ComparedAnswers, scenario: Scenario | None) -> str:
@@ -174,7 +174,7 @@ def _share_text(share: Metric) -> str:
 
 
 def _class_clauses(compared: ComparedAnswers, groups: Sequence[Population]) -> str:
-    """Return one statement per class, largest value first, or only two if there are many."""
+    """Return one statement per class, largest value first; for many classes, the two extremes."""
     kinds = {group.name: group.traffic.kind for group in groups}
     sources = {group.name: group.count for group in groups}
     stated: list[tuple[float, str, Metric, str]] = []
@@ -196,7 +196,7 @@ def _class_clauses(compared: ComparedAnswers, groups: Sequence[Population]) -> s
 
 
 def differ_beyond_intervals(larger: Metric, smaller: Metric) -> bool:
-    """Return True if two values differ beyond their intervals; those of formulas are exact."""
+    """Return True if two values differ beyond their intervals; values of formulas have none."""
     if larger.low is None or smaller.high is None:
         return larger.interval_warning is smaller.interval_warning is None
     return larger.low > smaller.high
@@ -239,7 +239,7 @@ def sweep_verdict(
     keys
         The varied keys, which are column names, with their units.
     group
-        The class of the metrics; "" for those of all classes.
+        The class of the metrics; "" for the totals of all classes.
 
     Returns
     -------
@@ -294,7 +294,7 @@ def _key_text(value: Any, unit: str) -> str:
 
 
 def short_names(keys: Iterable[str]) -> dict[str, str]:
-    """Return the last part of each key's name, or the full name if another key ends alike."""
+    """Return the last part of each key's name, or the full name if two last parts are equal."""
     last = {key: key.rpartition(".")[2] for key in keys}
     alike = list(last.values())
     return {key: name if alike.count(name) == 1 else key for key, name in last.items()}
@@ -319,7 +319,7 @@ def _reference_value(row: ComparisonRow | None, table: Comparison) -> Metric | N
 
 
 def _lead_index(row: ComparisonRow | None, table: Comparison) -> int | None:
-    """Return the index of the answer that the verdict quotes: trusted rather than untrusted."""
+    """Return the index of the answer that the verdict quotes; trusted answers are preferred."""
     if row is None:
         return None
     given = [index for index, metric in enumerate(row.metrics) if metric is not None]

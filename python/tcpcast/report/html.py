@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from tcpcast.report.quantity import Scale
 
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
-"""Forbids scripts and external resources, even if a name in the report contains markup."""
+"""Content security policy: no scripts and no external resources."""
 
 
 def html_page(document: Document, mark: str) -> str:

@@ -42,7 +42,7 @@ def document(compared: ComparedAnswers, scenario: Scenario) -> dict[str, Any]:
 def encode(value: Any, indent: int = 0) -> str:
     """Return JSON with one line per key, and lists of numbers on one line.
 
-    The output is ASCII: it does not depend on the locale, and no name in it can control a terminal.
+    The output is ASCII, so that it does not depend on the locale, and escapes control characters.
 
     Raises
     ------
@@ -62,7 +62,7 @@ def encode(value: Any, indent: int = 0) -> str:
 
 
 def _fits_on_one_line(value: Mapping[str, Any]) -> bool:
-    """Return True for a metric: a few plain values that fit on one line."""
+    """Return True for the object of a metric, which is short enough for one line."""
     return "value" in value and not any(isinstance(v, dict | list) for v in value.values())
 
 

@@ -1,4 +1,4 @@
-"""Everyday words for the keys of a scenario, for the axes of figures."""
+"""Axis labels for the keys of a scenario."""
 
 from __future__ import annotations
 
@@ -21,5 +21,5 @@ _WORDS = {
 
 
 def key_words(key: str) -> str:
-    """Return the words for a key, by default the last part of its name."""
+    """Return the axis label of a key, by default the last part of its name."""
     return _WORDS.get(key) or key.rpartition(".")[2].replace("_", " ")

@@ -1,4 +1,4 @@
-"""The leading rows of a report: the most important values for the kind of traffic."""
+"""Selection of the table rows with the most important metrics for each kind of traffic."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ def leading_rows(
 ) -> Comparison:
     """Return the leading rows of a comparison; all rows if the kind of traffic is unknown.
 
-    Means over the files of all classes are omitted if the classes have different files and
-    ``has_classes`` is True, that is, if the classes have separate rows.
+    ``has_classes`` is True if each class has separate rows. Means over the files of all classes are
+    then omitted if the file sizes of the classes differ much.
     """
     groups = () if scenario is None else scenario.populations
     kinds = {group.traffic.kind for group in groups} & {"on-off", "transfers", "bulk"}
@@ -54,7 +54,7 @@ def leading_rows(
 def percentile_table(answers: Sequence[Answer], typed: Mapping[int, str]) -> Table | None:
     """Return p50, p95 and p99 of each quantity with a distribution, or None if there is none.
 
-    ``typed`` maps sizes in packets to sizes as typed in bytes.
+    ``typed`` maps sizes in packets to the sizes in bytes that the user typed.
     """
     rows = [
         row for answer in answers if not answer.withheld for row in _percentile_rows(answer, typed)
@@ -80,7 +80,7 @@ def _percentile_rows(answer: Answer, typed: Mapping[int, str]) -> Iterator[list[
         name = _NAMES.get(quantity, quantity.replace("_", " "))
         yield _percentile_row(f"{name}, {of_class}" if of_class else name, unit, answer, values)
     sizes = answer.tables.get("by_size", {})
-    if "class" in table:  # the rows by size are totals of all classes
+    if "class" in table:  # rows by size are totals over all classes
         return
     if set(PERCENTILES) <= sizes.keys():
         yield from _sizes_with_percentiles(
@@ -99,7 +99,7 @@ def _sizes_with_percentiles(
     answer: Answer,
     typed: Mapping[int, str],
 ) -> Iterator[list[str]]:
-    """Yield one row per size, or evenly selected sizes of a long list."""
+    """Yield one row per size; of many sizes, only some evenly spaced ones."""
     for row in (rows[index] for index in evenly_spaced_indices(len(rows))):
         low, high = (
             float(table["size_pkts" if "size_pkts" in table else end][row])
@@ -110,7 +110,7 @@ def _sizes_with_percentiles(
 
 
 def _sizes_text(low: float, high: float, typed: Mapping[int, str]) -> str:
-    """Return a size in packets, or an interval of sizes."""
+    """Return the text of a size in packets, or of an interval of sizes."""
     if high >= LARGEST_SIZE:
         return f"{low:,.0f} packets or more"
     if low == high:

@@ -1,4 +1,4 @@
-"""The summary of an emulated link after the programs over it have ended."""
+"""The summary of an emulated link, printed when the programs that use it have ended."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Loading of answers that ``tcpcast run --json`` wrote, to produce a report from them."""
+"""Loads answers from the output of ``tcpcast run --json``, to produce a report from them."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _Value = int | float | bool | str | None
 
 
 class _Saved(BaseModel):
-    """An object of the document; unknown fields of a later version are ignored."""
+    """Base of the JSON objects; unknown fields, which a later version may write, are ignored."""
 
     model_config = ConfigDict(extra="ignore", frozen=True)
 
@@ -94,7 +94,7 @@ def is_saved(path: Path) -> bool:
         with path.open("rb") as file:
             return file.read(1) == b"{"
     except OSError:
-        return False  # the function that reads the file reports the error
+        return False  # read_saved() reports the error
 
 
 def read_saved(path: Path) -> Answers:
@@ -192,7 +192,7 @@ _FIELDS = (
 
 
 def _kind_of_answer(saved: _SavedAnswer) -> Kind:
-    """Return the kind of an answer; for an unregistered engine, guessed from its intervals."""
+    """Return the kind of an answer; for an unknown engine, "simulation" if it has intervals."""
     entry = REGISTRY.get(saved.engine)
     if entry is None:
         simulated = any(metric.low is not None for metric in saved.metrics.values())

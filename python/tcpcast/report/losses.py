@@ -16,10 +16,10 @@ if TYPE_CHECKING:
     from tcpcast.answer import Answer, Metric
 
 MAX_LOSSES = 4
-"""Columns shown: 0, 1, 2 and 3 losses; the table of the answer contains all."""
+"""Number of columns shown: 0, 1, 2 and 3 losses. The table in the answer has more."""
 
 MAX_SIZES = 12
-"""Maximum number of rows shown; if there are more sizes, they are selected evenly."""
+"""Maximum number of rows shown; of more sizes, evenly spaced ones are selected."""
 
 
 def evenly_spaced_indices(length: int) -> list[int]:
@@ -33,7 +33,7 @@ def losses_tables(answers: Sequence[Answer], typed: Mapping[int, str]) -> list[T
     """Return one table per answer with completion times by size and losses.
 
     Answers without losses are omitted, because the table of sizes contains the same values.
-    ``typed`` maps sizes in packets to sizes as typed in bytes.
+    ``typed`` maps sizes in packets to the sizes in bytes that the user typed.
     """
     given = [(a, figures) for a in answers if (figures := by_size_and_losses(a))]
     return [

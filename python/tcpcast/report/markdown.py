@@ -92,6 +92,6 @@ def _markdown_rows(columns: Sequence[Column], escape: Callable[[str], str]) -> l
 
 
 def _fenced_code(text: str) -> str:
-    """Return a text as a code block with a fence longer than any run of ticks in it."""
+    """Return a text as a code block; the fence is longer than any sequence of backticks inside."""
     fence = "`" * (1 + max([2, *(len(ticks) for ticks in _TICKS.findall(text))]))
     return f"{fence}\n{text.rstrip()}\n{fence}"

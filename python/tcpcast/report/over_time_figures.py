@@ -70,7 +70,7 @@ def over_time(answers: Sequence[Answer], scenario: Scenario) -> Chart:
 
 
 def _window_panel(answer: Answer, scenario: Scenario) -> Drawn:
-    """Return the mean window of each traced flow and its range in each time slot."""
+    """Return the panel with the mean, minimum and maximum window of each traced flow per slot."""
     table = answer.tables["windows_over_time"]
     names = _class_names(scenario)
     one = len(names) == 1
@@ -89,7 +89,7 @@ def _window_panel(answer: Answer, scenario: Scenario) -> Drawn:
         named = "" if name in {each.name for each in series if isinstance(each, Series)} else name
         series.append(Series(edges, of_flow["mean_pkts"], style=line, name=named))
         if index == 0 or not one:
-            # Further flows have no bands, because similar flows would hide each other.
+            # In one class, only the first flow has a band: bands of similar flows overlap.
             label = "minimum to maximum of a window"
             band = {"color": style["color"], "alpha": 0.18}
             series.append(Band(edges, of_flow["low_pkts"], of_flow["high_pkts"], label, band))

@@ -33,7 +33,7 @@ COLOUR_NAMES = {
     "orange": ORANGE,
     "black": BLACK,
 }
-"""Colours in the rows of the registry of engines."""
+"""Colours by the names that the registry of engines uses."""
 
 _OTHER = (0, (2, 1))
 """Dash pattern of formulas of other packages."""
@@ -43,7 +43,7 @@ _CONTROLS = {"cubic": BLUE, "bbr": VERMILION, "reno": GREEN, "bbr3": ORANGE, "dc
 
 
 def engine_colour(name: str) -> str:
-    """Return the colour of an engine; engines of other packages have that of reference lines."""
+    """Return the colour of an engine; engines of other packages have the colour of references."""
     return str(engine_style(name, is_observed=True)["color"])
 
 
@@ -68,7 +68,7 @@ def line_style(index: int, colours: Sequence[str] = COLOURS) -> dict[str, Any]:
 
 
 def class_styles(groups: Iterable[Population]) -> dict[str, dict[str, Any]]:
-    """Return one line style per class: the colour of its congestion control if all differ."""
+    """Return one line style per class, with the congestion control's colour if all differ."""
     several = list(groups)
     controls = [group.tcp.control for group in several]
     distinct = len(set(controls)) == len(controls) and set(controls) <= _CONTROLS.keys()

@@ -63,9 +63,9 @@ def write_parquet(
 ) -> list[Path]:
     """Write each table of captures into a separate file, for example ``connections.parquet``.
 
-    Each table begins with the column ``file``. ``connections`` numbers its rows in ``direction``;
-    join it with the other tables on ``file`` and ``direction``. Times are timestamps in UTC;
-    missing values are null.
+    Each table begins with the column ``file``. The table ``connections`` has one row per direction,
+    numbered in the column ``direction``; join it with the other tables on ``file`` and
+    ``direction``. Times are timestamps in UTC; missing values are null.
 
     Parameters
     ----------
@@ -116,7 +116,7 @@ def _to_arrow_table(arrow: ModuleType, file: str, table: Table) -> Any:
 
 
 def _to_arrow_column(arrow: ModuleType, values: np.ndarray[Any, Any]) -> Any:
-    """Return a column, whose type does not depend on the presence of rows."""
+    """Return values as an Arrow array; the type is the same for an empty array."""
     if values.dtype.kind == "M":
         return arrow.array(values).cast(arrow.timestamp("ns", tz="UTC"))
     if values.dtype.kind == "U":

@@ -1,4 +1,4 @@
-"""A plan as parts of a report: the answers of model and simulation, and tables."""
+"""A plan as parts of a report: the values from model and simulation, and tables."""
 
 from __future__ import annotations
 
@@ -138,7 +138,7 @@ def _advice_parts(plan: Plan) -> list[Part]:
 
 def _table_parts(plan: Plan) -> Iterator[Part]:
     """Yield the tables of a plan for display."""
-    # If another table shows selected rows of the curve, the full curve is only for the figure.
+    # The full curve is only for the figure if another table shows selected rows of it.
     only_drawn = {"curve"} if plan.target is not None or "streams" in plan.tables else set()
     for name in sorted((set(plan.tables) - only_drawn) & set(_ORDER), key=_ORDER.index):
         columns = plan.tables[name]
@@ -147,7 +147,7 @@ def _table_parts(plan: Plan) -> Iterator[Part]:
 
 
 def _remark_parts(plan: Plan) -> Iterator[Paragraph]:
-    """Yield the reason why the model is untrusted, the notes, and the worst warnings."""
+    """Yield the reason to distrust the model, the notes, and the most severe warnings."""
     worst = list(map(str, sorted(plan.warnings, key=warning_severity)))
     left = len(worst) - MAX_WARNINGS
     more = [f"{left} more warning{'s' * (left > 1)} with --json"] if left > 0 else []
@@ -164,7 +164,7 @@ def _remark_parts(plan: Plan) -> Iterator[Paragraph]:
 
 
 def _answer_lines(plan: Plan) -> list[tuple[str, str]]:
-    """Return one or two answers, the more reliable first, each with its simulated metric."""
+    """Return the answers of simulation and model, more reliable one first, as label and text."""
     simulated = _simulation_lines(plan)
     if not plan.has_model:
         return simulated or [("by simulation", "unknown")]
@@ -194,7 +194,7 @@ def _simulation_lines(plan: Plan) -> list[tuple[str, str]]:
 
 
 def _metric_line(plan: Plan, metric: Metric | None, fitted: int) -> list[tuple[str, str]]:
-    """Return a line with the value of the target metric at an answer, if it is known."""
+    """Return a line with the value of the target metric for an answer, if it is known."""
     if metric is None:
         return []
     scale = scale_of(plan.metric, metric.value)
@@ -215,7 +215,7 @@ def _interval_clause(
 ) -> str:
     """Return the interval of an answer, or "" if it is unknown or has no width.
 
-    ``counted`` omits the unit, which the preceding answer already shows.
+    ``counted`` omits the unit, because the text before the interval already shows it.
     """
     if low is None or high is None or low == high:
         return ""
@@ -285,7 +285,7 @@ def _interval_column(name: str, columns: Columns) -> Column:
 
 
 def _decimals(sizes: list[float]) -> int:
-    """Return the decimals that give the largest value four digits; 0 for integers."""
+    """Return the number of decimals for four digits of the largest value; 0 for integers."""
     largest = max(sizes, default=0.0)
     if largest == 0 or all(size == int(size) for size in sizes):
         return 0

@@ -54,7 +54,7 @@ FILES = {
     "sources": population_figures.FILE,
     "flows": streams.FILE,
 }
-"""Name of the figure of a plan, by the unit of its answer."""
+"""File name of a plan's figure, by the unit of the planned quantity."""
 
 _KEYS = {
     "packet": ("buffer", "packets"),
@@ -79,8 +79,8 @@ def plan_figure(plan: Plan, scenario: Scenario) -> Figure:
     """Return the figure of a plan, drawn by matplotlib.
 
     Models are lines, simulated values are points with 95 % intervals. The answers are marked where
-    they meet the target. For a loss, a second panel shows the isoline: the round-trip times and
-    losses that give exactly the target goodput.
+    they meet the target. If the planned quantity is a loss probability, a second panel shows the
+    pairs of round-trip time and loss that give exactly the target goodput.
 
     Raises
     ------
@@ -103,7 +103,7 @@ def plan_figure(plan: Plan, scenario: Scenario) -> Figure:
 
 
 def _crossing_panel(plan: Plan, metric: str, target: float) -> Panel:
-    """Return the target metric against the planned quantity, with the crossing of the target."""
+    """Return the panel with the target metric against the planned quantity, and both answers."""
     curve = plan.tables["curve"]
     name, *columns = curve
     x, y = _scale_of_key(plan, curve[name]), scale_of(metric, target)
@@ -136,7 +136,7 @@ def _crossing_panel(plan: Plan, metric: str, target: float) -> Panel:
 
 
 def _style(column: str) -> Style:
-    """Return the style of a model curve: its engine's, or the first one for a population."""
+    """Return the style of a model curve: the style of its engine, or the first for populations."""
     name = column.removesuffix("_bps")
     engine = CONTROLS.get(name, name)
     return engine_style(engine if name in _MODELS else "engset", is_observed=False)
@@ -151,7 +151,7 @@ def _scale_of_key(plan: Plan, values: Any) -> Scale:
 
 
 def _answer_marks(plan: Plan, x: Scale, target: float) -> Iterator[Drawable]:
-    """Yield marks for the answer of the model and for that of the simulation with its interval."""
+    """Yield marks for the model's answer, and for the simulated answer with its interval."""
     if plan.has_model:
         value = plan.value / x.factor
         yield ReferenceLine(value, style=_AT_MODEL, axis="x")
@@ -169,7 +169,7 @@ def _answer_marks(plan: Plan, x: Scale, target: float) -> Iterator[Drawable]:
 
 
 def _answer_text(value: float, plan: Plan) -> str:
-    """Return an answer with three digits and its unit."""
+    """Return an answer with three significant digits and its unit."""
     if plan.unit == "bit/s":
         return amount_text(float(f"{value:.3g}"), "bit/s")
     if plan.unit == "1":
@@ -179,7 +179,7 @@ def _answer_text(value: float, plan: Plan) -> str:
 
 
 def _simulated_points(x: Floats, rows: Floats, bottom: float) -> Iterator[Drawable]:
-    """Yield simulated points, and triangles at the bottom of the axis for points below it."""
+    """Yield simulated points; a triangle at the bottom marks a point below the axis range."""
     inside = rows[0] >= bottom
     if inside.any():
         yield Points(x[inside], np.maximum(rows, bottom)[:, inside], _POINTS)

@@ -38,9 +38,10 @@ FILE = "users"
 
 
 def users_chart(plan: Plan, scenario: Scenario) -> Chart:
-    """Return loss, timeouts, RTT, mean goodput and goodput percentiles against users.
+    """Return the chart of five panels against users, from loss to goodput percentiles.
 
-    The five panels correspond to figure 10 of INRIA report 4154.
+    The panels are loss, timeouts, RTT, mean goodput and goodput percentiles, as in figure 10 of
+    INRIA report 4154.
     """
     curve = plan.tables["curve"]
     few = curve["sources"].max() < MILLION
@@ -93,7 +94,7 @@ def _answer_marks(plan: Plan) -> list[Drawable]:
 
 
 def _model_curves(plan: Plan, names: dict[str, str], factor: float) -> list[Drawable]:
-    """Return curves with labels and, if available, 95 % intervals."""
+    """Return model curves with labels and, if available, 95 % intervals."""
     curve, ends = plan.tables["curve"], plan.tables.get("curve_intervals", {})
     series: list[Drawable] = []
     for index, (name, label) in enumerate(names.items()):

@@ -1,4 +1,4 @@
-"""The report of ``tcpcast predict``: a headline, a table and remarks, or a table of ranges."""
+"""The report of ``tcpcast predict``: headline, table and remarks, or one table for ranges."""
 
 from __future__ import annotations
 
@@ -70,14 +70,14 @@ _KEYS = {
     "traffic.flows": "--flows",
     "traffic.size": "--size",
 }
-"""Command-line option of each scenario key that ``--explain`` names."""
+"""Command-line options by scenario key, for suggestions and for ``--explain``."""
 
 
 class _Options(SuggestionSyntax):
     """Suggestions as command-line options of ``predict``."""
 
     def engine(self, name: str) -> str:
-        """Return the option that adds the simulation; formulas always run."""
+        """Return the option that enables an engine; formulas are always enabled."""
         return "add --packet" if name == SIMULATION else super().engine(name)
 
     def assignment(self, key: str, value: Any) -> str:
@@ -86,7 +86,7 @@ class _Options(SuggestionSyntax):
 
 
 def prediction_parts(prediction: Prediction, *, explain: bool = False) -> list[Part]:
-    """Return the answers at one point as parts of a report.
+    """Return the prediction for one set of inputs as parts of a report.
 
     Parameters
     ----------
@@ -112,10 +112,10 @@ def prediction_parts(prediction: Prediction, *, explain: bool = False) -> list[P
 
 
 def range_parts(predictions: Sequence[Prediction]) -> list[Part]:
-    """Return the answers at all points of the ranges as one table.
+    """Return the predictions for all combinations of the ranges as one table.
 
-    Each row shows one point: the varied values, the limit, and the goodput by each model. On a
-    narrow terminal, the remaining models follow below, after a repetition of the points.
+    Each row shows one combination: the varied values, the limit, and the goodput by each model. On
+    a narrow terminal, the remaining models follow below, after a repetition of the varied values.
     """
     first = predictions[0]
     varied = " and ".join("RTT" if name == "rtt" else name for name in first.point)
@@ -127,7 +127,7 @@ def range_parts(predictions: Sequence[Prediction]) -> list[Part]:
 
 
 def path_text(prediction: Prediction, without: Iterable[str] = ()) -> str:
-    """Return the path on one line and mark assumed values; omit the parts in ``without``."""
+    """Return the path as one line that marks assumed values and omits the parts in ``without``."""
     scenario = prediction.scenario
     network, tcp = scenario.network, scenario.tcp
     window = tcp.receiver_window
@@ -147,7 +147,7 @@ def path_text(prediction: Prediction, without: Iterable[str] = ()) -> str:
 
 
 def _leading_first(prediction: Prediction) -> list[Answer]:
-    """Return the answers with a rate: the simulation, the leading formula, then the others."""
+    """Return the answers with a rate: simulation, leading formula, then the other formulas."""
     first = (SIMULATION, leading_formula(prediction.scenario))
     return _order_by_relevance(answers_with_rate(prediction.steady), first)
 
@@ -157,7 +157,7 @@ def _times_leading_first(prediction: Prediction) -> list[Answer]:
 
 
 def _order_by_relevance(answers: Sequence[Answer], first: Sequence[str]) -> list[Answer]:
-    """Return trusted answers before the others; within each group, the engines in ``first``."""
+    """Return answers sorted: trusted before untrusted, then the engines in ``first``."""
     ranks = {name: rank for rank, name in enumerate(first)}
     return sorted(answers, key=lambda a: (not is_trusted(a), ranks.get(a.engine, len(first))))
 
@@ -222,7 +222,7 @@ def _metric_cell(metric: Metric, factor: float = 1.0) -> str:
 
 
 def _rounded(value: float) -> str:
-    """Return a number with three significant digits; integer digits are never rounded."""
+    """Return a number with three significant digits, or rounded to an integer if it has more."""
     if not math.isfinite(value):
         return ABSENT
     if value == 0:
@@ -250,7 +250,7 @@ def _remark_parts(prediction: Prediction, *, every: bool) -> list[Paragraph]:
 
 
 def _sizing_advice(prediction: Prediction) -> list[str]:
-    """Return the windows and flows that fill the link, and the time of a transfer."""
+    """Return advice: windows and numbers of flows that fill the link, and the transfer time."""
     sizing = prediction.sizing
     if sizing is None:
         return []
@@ -280,11 +280,11 @@ def _dagger_reasons(prediction: Prediction) -> list[Paragraph]:
 
 
 def _warning_parts(prediction: Prediction, *, every: bool = False) -> list[Paragraph]:
-    """Return the worst warnings about the shown values, or all; each names all its engines."""
+    """Return the most severe or all warnings about shown values; each names all its engines."""
     engines: dict[Note, list[str]] = {}
     for answer, note in caveats_of_scenario_and_answers(prediction.answers, prediction.scenario):
         about = note.about(SHOWN)
-        if about is not None and about.kind != "outside":  # `_dagger_reasons` shows these
+        if about is not None and about.kind != "outside":  # shown by `_dagger_reasons`
             engines.setdefault(about, []).extend([] if answer is None else [answer.engine])
     ordered = sorted(engines, key=warning_severity)
     lines = []
@@ -300,7 +300,7 @@ def _warning_parts(prediction: Prediction, *, every: bool = False) -> list[Parag
 
 
 def _range_remarks(predictions: Sequence[Prediction]) -> list[Paragraph]:
-    """Return each distinct warning and refusal over all points."""
+    """Return the distinct warnings and refusals of all predictions."""
     lines = {line.text: line for line in _omitted_models(predictions[0])}
     for prediction in predictions:
         for line in _refusal_parts(prediction):
@@ -327,7 +327,7 @@ def _scenarios_of(prediction: Prediction) -> list[Scenario]:
 
 
 def _refusal_parts(prediction: Prediction) -> list[Paragraph]:
-    """Return the models that do not apply, with reasons; models with one reason share a line."""
+    """Return inapplicable models with reasons; models with the same reason share a line."""
     by_reason: dict[str, list[str]] = {}
     lossless = loss_ratio(prediction.scenario) == 0
     others = {why for each in _scenarios_of(prediction) for why in find_omitted_formulas(each)}
@@ -335,7 +335,7 @@ def _refusal_parts(prediction: Prediction) -> list[Paragraph]:
         if answer.applies or answer.reason in others:
             continue
         needs_loss = any(each.changes.keys() == {LOSS} for each in answer.suggestions)
-        no_loss = "there is no random loss"  # one text instead of a different one per model
+        no_loss = "there is no random loss"  # one text for all models
         reason = no_loss if lossless and needs_loss else refusal_by_option(answer)
         by_reason.setdefault(reason, []).append(answer.engine)
     lines = [
@@ -381,7 +381,7 @@ def _explanation_parts(answer: Answer) -> list[Paragraph]:
 
 
 def _missing_value_text(entry: Mapping[str, str]) -> str:
-    """Return the cell of a quantity without a value; for a window this means unlimited."""
+    """Return the text of a quantity without a value: for a window, that it is unlimited."""
     return "unlimited" if entry["unit"] == "packet" else ABSENT
 
 
@@ -413,7 +413,7 @@ def _point_columns(predictions: Sequence[Prediction]) -> list[Column]:
 
 
 def _model_columns(predictions: Sequence[Prediction]) -> list[Column]:
-    """Return times and mean rates if a transfer size is given, otherwise the rate of each model."""
+    """Return columns: times and mean rates if a transfer size is given, otherwise model rates."""
     if predictions[0].size_pkts is None:
         return _rate_columns(predictions)
     engines = _engines_of_rows(_times_leading_first(p) for p in predictions)
@@ -431,7 +431,7 @@ def _rate_columns(predictions: Sequence[Prediction]) -> list[Column]:
     for name in _engines_of_rows(map(_leading_first, predictions)):
         cells = [_rate_cell(prediction, name, unit.factor) for prediction in predictions]
         columns.append(Column(_column_heading(name, unit), cells))
-    if not columns:  # no model gives a rate; only the window and the link limit it
+    if not columns:  # no model gives a rate, because only window and link limit it
         cells = [_rounded(p.goodput_bps / unit.factor) for p in predictions]
         columns.append(Column(f"at most\n({unit.unit})", cells))
     return columns
@@ -454,7 +454,7 @@ def _time_column(predictions: Sequence[Prediction], engine: str) -> Column:
 
 
 def _goodput_time_column(predictions: Sequence[Prediction]) -> Column:
-    """Return times derived from the goodput, for points without a trusted transfer model."""
+    """Return transfer times derived from the goodput, if no transfer model is trusted."""
     seconds = [p.time_by_goodput_s for p in predictions]
     unit = scale_of_unit("s", _median(seconds))
     return Column(f"by\ngoodput\n({unit.unit})", [_rounded(s / unit.factor) for s in seconds])
@@ -480,7 +480,7 @@ def _mean_columns(predictions: Sequence[Prediction]) -> list[Column]:
 
 
 def _engines_of_rows(answers: Iterable[Sequence[Answer]]) -> list[str]:
-    """Return the names of all engines with an answer at any point, in order of appearance."""
+    """Return the names of all engines in at least one prediction, in order of appearance."""
     return list(dict.fromkeys(answer.engine for given in answers for answer in given))
 
 
@@ -490,6 +490,6 @@ def _column_heading(engine: str, unit: Scale) -> str:
 
 
 def _median(values: Sequence[float]) -> float:
-    """Return the median of the finite values, which determines the unit of a column."""
+    """Return the median of the finite values; it determines the unit of a column."""
     finite = sorted(value for value in values if math.isfinite(value))
     return finite[len(finite) // 2] if finite else 0.0

@@ -39,10 +39,10 @@ LEADING_TIMES = (SIMULATION, "short", "cardwell")
 SHALLOW_BUFFER = "shallow buffer"
 
 FULL = 0.95
-"""Share of a link's or a window's limit from which it counts as the limit of a simulated flow."""
+"""Share of the link rate or window limit from which a simulated flow counts as limited by it."""
 
 BUFFER_METRICS = ("goodput_bps", "completion_time_s")
-"""Metrics that are also simulated with other buffers."""
+"""Metrics that the comparison with other buffer sizes shows."""
 
 POINT_COLUMNS = ("rtt_s", "loss_ratio", "rate_bps", "window_pkts", "flows", "size_pkts")
 ANSWER_COLUMNS = (
@@ -52,12 +52,12 @@ ANSWER_COLUMNS = (
     "timeout_share",
     "completion_time_s",
 )
-"""Columns of the CSV after the inputs; values are totals over all flows."""
+"""Columns of the CSV output after the inputs; rates are totals over all flows."""
 
 
 @dataclass(frozen=True, slots=True)
 class Prediction:
-    """The answers at one point.
+    """The answers for one set of inputs.
 
     Attributes
     ----------
@@ -66,7 +66,7 @@ class Prediction:
     transfer
         Answers for one transfer; None if no size is given.
     point
-        Values of the options that were given as ranges.
+        Values of the options that were given as ranges, by option.
     fed
         The leading formula with inputs measured in the simulation of ``steady``; None without a
         simulation.
@@ -94,7 +94,7 @@ class Prediction:
 
     @property
     def answers(self) -> list[Answer]:
-        """All answers; a model that applies to neither question appears once."""
+        """All answers; a model that refuses both steady state and transfer appears once."""
         transfer = [] if self.transfer is None else list(self.transfer)
         given = {a.engine for a in transfer if a.applies}
         kept = [a for a in self.steady if a.applies or a.engine not in given]
@@ -113,7 +113,7 @@ class Prediction:
 
     @property
     def lead(self) -> Answer | None:
-        """The answer with the rate of the headline: simulation, or else the leading formula.
+        """The answer whose rate the headline shows: simulation, or else the leading formula.
 
         None if neither is trusted.
         """
@@ -122,7 +122,7 @@ class Prediction:
 
     @property
     def lead_time(self) -> Answer | None:
-        """The answer with the transfer time of the headline; None if no answer is trusted."""
+        """The answer whose transfer time the headline shows; None if no answer is trusted."""
         given = {a.engine: a for a in answers_with_time(self.transfer or []) if is_trusted(a)}
         return next((given[name] for name in LEADING_TIMES if name in given), None)
 
@@ -151,7 +151,7 @@ class Prediction:
 
     @property
     def regime(self) -> str:
-        """The limit of the rate by the leading answer, or else the lower of window and link limit.
+        """The limit of the rate in the leading answer, or else the lower of window and link limit.
 
         "" if no answer is trusted.
         """
@@ -172,19 +172,19 @@ class Prediction:
 
     @property
     def amount_bytes(self) -> float:
-        """Amount for which a time is reported: the transfer size, or 1 GB if no size is given."""
+        """Payload in bytes for which a time is reported: the transfer size, or 1 GB by default."""
         if self.size_pkts is None:
             return AMOUNT_BYTES
         return float(math.ceil(self.size_pkts) * self.scenario.payload_bytes)
 
     @property
     def scenario(self) -> Scenario:
-        """The path, with flows that never end."""
+        """The scenario of the steady state: the path with flows that never end."""
         return self.steady.scenario
 
     @property
     def goodput_bps(self) -> float:
-        """Total goodput of all flows by the leading answer, or else the limit by window and link.
+        """Total goodput of all flows in the leading answer, or else the limit by window and link.
 
         NaN if no answer is trusted.
         """
@@ -233,7 +233,7 @@ def limit_of_answer(answer: Answer, scenario: Scenario) -> str:
     if answer.engine != SIMULATION or "send_rate_pps" not in answer.metrics:
         return answer.regime or ""
     if any(group.traffic.kind != "bulk" for group in scenario.populations):
-        return ""  # a source with pauses or short files has several limits in turn
+        return ""  # the limit changes over time for sources with OFF times or short files
     values = {name: metric.value for name, metric in answer.metrics.items()}
     if values.get("utilisation", 0.0) >= FULL:
         return BOTTLENECK
@@ -260,7 +260,7 @@ def loss_ratio(scenario: Scenario) -> float:
 
 
 def window_limit_pps(scenario: Scenario) -> float:
-    """Return the limit by receiver windows, W_max/RTT times flows, in packets/s; may be inf."""
+    """Return the number of flows times W_max/RTT in packets/s; inf without a window limit."""
     return scenario.senders * scenario.populations[0].tcp.receiver_window / scenario.rtt_s
 
 
@@ -270,7 +270,7 @@ def link_limit_pps(scenario: Scenario) -> float:
 
 
 def headlines(prediction: Prediction, names: SuggestionSyntax) -> list[str]:
-    """Return :func:`transfer_headline` and :func:`headline`, the main one first."""
+    """Return the texts of :func:`transfer_headline` and :func:`headline`, main result first."""
     texts = [f(prediction, names) for f in (transfer_headline, headline)]
     if prediction.timed_by_goodput:  # the transfer time is computed from the goodput
         texts.reverse()
@@ -278,7 +278,7 @@ def headlines(prediction: Prediction, names: SuggestionSyntax) -> list[str]:
 
 
 def headline(prediction: Prediction, names: SuggestionSyntax) -> str:
-    """Return a sentence with the goodput, its limit, and the limits that do not apply.
+    """Return a sentence with the goodput, the limit that applies, and the limits that do not.
 
     ``names`` is the syntax of the front end for suggestions.
     """
@@ -297,7 +297,7 @@ def headline(prediction: Prediction, names: SuggestionSyntax) -> str:
 
 
 def limits_text(prediction: Prediction) -> str:
-    """Return a clause with the limit of the rate, and the limits that do not apply."""
+    """Return a clause with the limit that applies, and the limits that do not."""
     clause, others = _limits_text(prediction)
     return clause + (f", not {' or '.join(others)}" if others else "")
 
@@ -328,7 +328,7 @@ def transfer_headline(prediction: Prediction, names: SuggestionSyntax) -> str:
 
 
 def transfer_rates(prediction: Prediction) -> str:
-    """Return the mean rate during the transfer, and the rate in the long run; "" for no time."""
+    """Return a clause with the mean rate of the transfer and the long-term rate, or ""."""
     if prediction.lead_time is None:
         return ""
     mean = amount_text(
@@ -344,7 +344,7 @@ def transfer_rates(prediction: Prediction) -> str:
 
 
 def _goodput_time_sentence(prediction: Prediction) -> str:
-    """Return the transfer time derived from the goodput, and why the transfer is not simulated."""
+    """Return a sentence with the time derived from the goodput, and why it is not simulated."""
     text = time_for_amount_text(
         prediction.scenario, prediction.amount_bytes, prediction.goodput_bps
     )
@@ -353,7 +353,7 @@ def _goodput_time_sentence(prediction: Prediction) -> str:
 
 
 def time_with_handshake(prediction: Prediction) -> str:
-    """Return the time from the SYN, or "" if the handshake does not change the rounded time."""
+    """Return the time including handshake, or "" if the rounded time does not change."""
     lead = prediction.lead_time
     total = None if lead is None else lead.metrics.get("total_time_s")
     if (
@@ -395,7 +395,7 @@ def packets_text(number: float) -> str:
 
 
 def _round_to_three_digits(value: float) -> float:
-    """Round to three significant digits, the most that a formula justifies."""
+    """Round to three significant digits; formulas do not justify more."""
     return float(f"{value:.3g}")
 
 
@@ -404,7 +404,8 @@ def prediction_json(prediction: Prediction) -> dict[str, Any]:
 
     ``verdict`` is the main sentence. ``limited_by`` is the regime of the leading answer (None if no
     answer is trusted). ``limits`` holds the limits of all flows by window and link in packets/s
-    (None if unlimited). ``transfer`` is the scenario of the answers with ``completion_time_s``.
+    (None if unlimited). ``transfer`` is the scenario for the answers that contain
+    ``completion_time_s``.
     """
     scenario = prediction.scenario
     limits = {"window_pps": window_limit_pps(scenario), "link_pps": link_limit_pps(scenario)}
@@ -440,7 +441,7 @@ def _buffer_json(prediction: Prediction) -> dict[str, Any]:
 
 
 def _time_of(prediction: Prediction) -> dict[str, float | None]:
-    """Return an amount of payload and its transfer time at the leading goodput."""
+    """Return a payload size and its transfer time at the goodput of the leading answer."""
     seconds = time_for_amount_s(
         prediction.scenario, prediction.amount_bytes, prediction.goodput_bps
     )
@@ -449,11 +450,11 @@ def _time_of(prediction: Prediction) -> dict[str, float | None]:
 
 
 def csv_text(predictions: Sequence[Prediction]) -> str:
-    """Return CSV with one row per point and model: inputs in SI units, engine, regime and metrics.
+    """Return CSV with one row per set of inputs and model: inputs, engine, regime and metrics.
 
-    ``goodput_bps`` is the total payload rate of all flows; ``regime`` is empty for models without
-    one; ``trusted`` is false outside a formula's domain. A model that does not apply at a point has
-    no row for that point.
+    Inputs are in SI units. ``goodput_bps`` is the total payload rate of all flows. ``regime`` is
+    empty for models without regimes. ``trusted`` is false outside a formula's domain. An
+    inapplicable model has no row.
     """
     head = [*POINT_COLUMNS, "engine", "regime", *ANSWER_COLUMNS, "trusted", "buffer_pkts"]
     return csv.encode(head, _csv_rows(predictions))

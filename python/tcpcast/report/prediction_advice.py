@@ -32,13 +32,13 @@ WITHOUT_TIMEOUTS = ("mathis", "td-only")
 PARALLEL = ("parallel", "parallel-cumulative")
 
 MIN_DIFFERENCE = 0.2
-"""Relative difference between models from which the advice states which model to trust."""
+"""Minimum relative difference between models for the advice which model to trust."""
 
 EXPLAINED = 0.5
-"""Measured inputs explain a difference if they reduce it to at most this share."""
+"""Simulated inputs explain a difference between models if they reduce it to this share."""
 
 MIN_INPUT_CHANGE = 0.05
-"""Relative difference from which a measured input is named as different from the specified one."""
+"""Minimum relative difference between a simulated and a specified input to be named."""
 
 TRY_BUFFER = "--buffer 0.25bdp..4bdp"
 """Option with a range of buffers that shows their effect on a simulation."""
@@ -63,7 +63,7 @@ def model_advice(prediction: Prediction) -> list[str]:
 
 
 def buffer_advice(prediction: Prediction) -> str:
-    """Return the effect of an assumed buffer on a simulation, or "" if neither applies."""
+    """Return the effect of an assumed buffer on a simulation, or "" without such a simulation."""
     answers = prediction.transfer if prediction.simulated_transfer else prediction.steady
     simulated = [a for a in answers or [] if a.engine == SIMULATION and a.metrics]
     scenario = prediction.scenario
@@ -91,7 +91,7 @@ def buffer_advice(prediction: Prediction) -> str:
 
 
 def _rate_too_high_advice(given: Mapping[str, float], formula: Answer, best: str) -> str:
-    """Return a sentence on the models without timeouts that overestimate."""
+    """Return a sentence on the models that overestimate the rate because they omit timeouts."""
     bound = (1 + MIN_DIFFERENCE) * given[formula.engine]
     high = [n for n in WITHOUT_TIMEOUTS if given.get(n, 0.0) > bound]
     if not high or formula.regime in {WINDOW, BOTTLENECK}:
@@ -102,7 +102,7 @@ def _rate_too_high_advice(given: Mapping[str, float], formula: Answer, best: str
 
 
 def _rate_too_low_advice(given: Mapping[str, float], formula: Answer, best: str) -> str:
-    """Return a sentence on the models of parallel flows that overestimate timeouts."""
+    """Return a sentence on the models that underestimate the rate of parallel flows."""
     bound = (1 - 2 * MIN_DIFFERENCE) * given[formula.engine]
     low = [n for n in PARALLEL if given.get(n, math.inf) < bound]
     if not low:
@@ -116,7 +116,7 @@ def _rate_too_low_advice(given: Mapping[str, float], formula: Answer, best: str)
 
 
 def formula_error_text(prediction: Prediction, formula: Answer, simulation: Answer) -> str:
-    """Return the relative error of the formula, with its cause if this run shows one."""
+    """Return the relative error of the formula, and the cause of the error if it is known."""
     error = _relative_error(formula, simulation)
     cause = _cause_of_difference(prediction, formula, simulation)
     suffix = f": {cause}" if cause else ""
@@ -124,7 +124,7 @@ def formula_error_text(prediction: Prediction, formula: Answer, simulation: Answ
 
 
 def _cause_of_difference(prediction: Prediction, formula: Answer, simulation: Answer) -> str:
-    """Return the first cause of the difference that this run shows, or ""."""
+    """Return the first cause that the simulation confirms for the difference, or ""."""
     seen = simulation.metrics["send_rate_pps"]
     low, high = seen.low, seen.high
     if low is not None and high is not None and low <= formula["send_rate_pps"] <= high:
@@ -166,7 +166,7 @@ def _count_loss_indications(simulation: Answer) -> float:
 
 
 def _input_differences(prediction: Prediction, formula: Answer, simulation: Answer) -> str:
-    """Return the inputs with different simulated values, if they explain the difference."""
+    """Return the inputs whose specified and simulated values differ, if this is the cause."""
     fed = prediction.fed
     remaining = math.inf if fed is None else _relative_error(fed, simulation)
     if fed is None or abs(remaining) > EXPLAINED * abs(_relative_error(formula, simulation)):
@@ -192,6 +192,6 @@ def _relative_error(formula: Answer, simulation: Answer) -> float:
 
 
 def _input_value(answer: Answer, symbol: str) -> float:
-    """Return a quantity of a model by its symbol, or NaN if it does not exist."""
+    """Return a quantity of a model by its symbol, or NaN if the model has no such quantity."""
     steps = answer.steps
     return next((float(s["value"]) for s in steps if s["symbol"] == symbol), math.nan)

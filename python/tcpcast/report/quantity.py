@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from tcpcast.compare import ComparisonRow, Difference
 
 SMALLEST_FIXED = 1e-4
-"""Smaller values are shown with an exponent."""
+"""Values below this limit are shown with an exponent."""
 
 ABSENT = "–"
 UNTRUSTED = "†"
@@ -108,7 +108,7 @@ def amount_text(value: float, unit: str) -> str:
 
 
 def value_text(figure: Metric, scale: Scale) -> str:
-    """Return the value without interval, with digits that fit the interval (four without one)."""
+    """Return the value only; the interval determines its digits (four without an interval)."""
     if figure.at_least is not None:
         bound = figure.at_least / scale.factor
         return f"≥ {_fixed_decimals(bound, _decimals(bound, None))}"
@@ -128,7 +128,7 @@ def interval_text(figure: Metric, scale: Scale) -> str:
     """
     half = _half_width(figure, scale)
     if half is None or figure.low is None or figure.high is None:
-        # `value_text` returns the reason if there is no value either.
+        # Without a value, `value_text` returns the reason.
         has_value = math.isfinite(figure.value) or figure.at_least is not None
         return figure.lacking or "" if has_value else ""
     value, low, high = (v / scale.factor for v in (figure.value, figure.low, figure.high))
@@ -139,7 +139,7 @@ def interval_text(figure: Metric, scale: Scale) -> str:
 
 
 def difference_text(difference: Difference | None) -> str:
-    """Return a relative difference ("+2.1 %") or one in percentage points ("+1.2 pp")."""
+    """Return a difference as text, relative ("+2.1 %") or in percentage points ("+1.2 pp")."""
     if difference is None:
         return ""
     percent = 100 * difference.amount
@@ -162,7 +162,7 @@ def _half_width(figure: Metric, scale: Scale) -> float | None:
 
 
 def _half_width_text(value: float, half: float, decimals: int) -> str:
-    """Return a half-width with the decimals of its value, or for example "<0.001" if smaller."""
+    """Return a half-width with these decimals, or for example "<0.001" if it rounds to 0."""
     form = f",.{decimals}f"
     smallest = 10.0**-decimals
     if 0.0 < abs(value) < SMALLEST_FIXED:
@@ -175,8 +175,7 @@ def _half_width_text(value: float, half: float, decimals: int) -> str:
 def _decimals(value: float, half: float | None) -> int:
     leading = math.floor(math.log10(abs(value))) if value else 0
     if half:
-        # Two significant digits of the half-width, but at most six of the value, because more
-        # digits are not useful even if the interval is very narrow.
+        # Two significant digits of the half-width, but at most six of the value.
         return max(0, min(1 - math.floor(math.log10(half)), 5 - leading))
     return max(0, 3 - leading)
 

@@ -1,4 +1,4 @@
-"""The figure of one path: goodput against loss by each model, with shaded regimes."""
+"""The figure of ``tcpcast predict``: goodput against loss by each model, with shaded regimes."""
 
 from __future__ import annotations
 
@@ -58,19 +58,19 @@ def plot_regimes(  # noqa: PLR0913 - what to draw, and where to write it
     force: bool = False,
     form: str = "png",
 ) -> Path:
-    """Write ``rate-loss.png``: total goodput of all flows against loss, both logarithmic.
+    """Write ``rate-loss.png``: total goodput of all flows against loss, on logarithmic axes.
 
     Parameters
     ----------
     predictions
-        Answers for the same path, in ascending order of loss.
+        Predictions for the same path, in ascending order of loss.
     folder
         Folder for the file, created if it does not exist. A figure of an earlier run is
         overwritten.
     asked
-        Answers at the requested losses; simulated values are drawn as points with 95 % intervals.
+        Predictions at the requested losses; simulated values are points with 95 % intervals.
     mark
-        The requested loss, marked by a line; None for a range.
+        The requested loss, marked by a line; None if a range of losses is requested.
     force
         Overwrite an existing file, even if tcpcast did not create it.
     form
@@ -126,7 +126,7 @@ def _marked_title(mark: float, asked: Sequence[Prediction]) -> str:
 
 
 def _range_title(shown: Sequence[tuple[Prediction, Answer]], asked: Sequence[Prediction]) -> str:
-    """Return the goodput at the smallest and the largest loss, simulated if possible."""
+    """Return the title with the goodput at smallest and largest loss, simulated if possible."""
     values = [
         (loss_ratio(p.scenario), a.metrics["goodput_bps"])
         for p in asked

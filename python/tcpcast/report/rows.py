@@ -16,10 +16,10 @@ if TYPE_CHECKING:
 
 
 class AnswerRow(NamedTuple):
-    """A metric of an engine's answer.
+    """One metric of an answer.
 
     ``of_class`` is empty for the total of all sources. ``value``, ``low`` and ``high`` are in
-    ``unit``; ``low`` and ``high`` are None if there is none. ``trusted`` is False outside the
+    ``unit``; ``low`` and ``high`` are None without an interval. ``trusted`` is False outside the
     domain of a formula and for a simulation without a steady state. ``interval_warning`` is the
     reason why an interval is withheld or should be checked.
     """

@@ -40,8 +40,8 @@ def run_parts(
     compared
         The answers of the engines side by side.
     scenario
-        The scenario, if known; it is summarised above the tables, which then show only the leading
-        values for its kind of traffic.
+        The scenario, if known. It is summarised above the tables, and the tables show only the most
+        important metrics for its kind of traffic.
     every
         Show all values.
     """
@@ -65,9 +65,9 @@ def answer_tables(
     every: bool = False,
     others: str = "with --all",
 ) -> Iterator[Part]:
-    """Yield the tables of answers with all values, or the leading values if a scenario is given.
+    """Yield the tables of answers: all metrics, or the important ones if a scenario is given.
 
-    ``others`` states where the reader finds the omitted values.
+    ``others`` is the text that states where the omitted metrics are.
     """
     overall, typed = compared.overall, typed_sizes(scenario)
     of_traffic = None if every else scenario
@@ -94,7 +94,7 @@ def answer_tables(
 
 
 def _shown_sizes(sizes: Comparison, typed: Mapping[int, str]) -> Comparison:
-    """Return evenly selected sizes, with the sizes in bytes as typed."""
+    """Return the rows of some evenly spaced sizes, labelled with the sizes in bytes as typed."""
     named = {packets_text(packets): size_text(packets, typed) for packets in typed}
     rows = (sizes.rows[i] for i in evenly_spaced_indices(len(sizes.rows)))
     shown = (replace(row, subject=named.get(row.subject, row.subject)) for row in rows)
@@ -127,8 +127,8 @@ def remarks(
 ) -> Iterator[Paragraph]:
     """Yield the notes below the tables: explained marks, warnings, and inapplicable engines.
 
-    Only the worst warnings are included, unless ``every`` is True; ``others`` states where the
-    reader finds the others.
+    Only the most severe warnings are included, unless ``every`` is True. ``others`` is the text
+    that states where the omitted warnings are.
     """
     answers = compared.answers
     if compared.overall.reference is not None:
@@ -161,7 +161,7 @@ def select_warnings(
 ) -> tuple[list[Paragraph], list[Paragraph]]:
     """Return the warnings to show, and the other warnings.
 
-    The first list holds the reasons for incomplete answers and the worst warnings that affect
+    The first list holds the reasons for incomplete answers and the most severe warnings about
     values in the tables; with ``every``, it holds all warnings.
     """
     partial: list[tuple[str, Note]] = []

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from tcpcast.report.quantity import Scale
 
 KINDS = {"formula": "formula", "simulation": "simulated", "measurement": "measured"}
-"""Name of each kind of answer in a column heading."""
+"""Words for each kind of answer in a column heading."""
 
 
 def side_by_side_columns(comparison: Comparison, title: str) -> list[Column]:
@@ -48,7 +48,7 @@ def side_by_side_columns(comparison: Comparison, title: str) -> list[Column]:
 
 
 def row_name(row: ComparisonRow) -> str:
-    """Return the name of a row: its subject, or else its metric in words."""
+    """Return the label of a row: its subject, or else its metric in words."""
     return row.subject or metric_words(row.metric)
 
 

@@ -1,4 +1,4 @@
-"""Texts for file sizes: bytes as typed and packets, if a scenario specifies bytes."""
+"""Texts for file sizes in packets, and also in bytes as typed if a scenario specifies bytes."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _DECIMALS = 1000
 
 
 def exact_bytes(size: int) -> str:
-    """Return bytes exactly, in the unit with the shortest text: ``64 KiB``."""
+    """Return a size in bytes as text without rounding, in the shortest unit: ``64 KiB``."""
     texts = [f"{size:,} B"]
     for unit in _UNITS:
         amount = Fraction(size) / int(BYTE_UNITS[unit])
@@ -36,8 +36,8 @@ def size_text(packets: int, typed: Mapping[int, str]) -> str:
 
 
 def typed_sizes(scenario: Scenario | None) -> dict[int, str]:
-    """Return a mapping from packets to bytes as typed, for listed transfer sizes in bytes."""
-    # If classes have different packet sizes, a number of packets is not a unique size.
+    """Return the sizes in bytes as typed, by size in packets, of listed transfer sizes."""
+    # With different packet sizes per class, a number of packets has no unique size in bytes.
     groups = () if scenario is None or scenario.own_packets else scenario.populations
     listed = (p.traffic.sizes or [] for p in groups if p.traffic.kind == "transfers")
     return {

@@ -1,4 +1,4 @@
-"""The figure of parallel flows: their total rate, and the remaining rate of a competing flow."""
+"""The figure of a plan for parallel flows: their total rate, and the rate of a competing flow."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _ENGINES = {"parallel_bps": "parallel", "cubic_bps": "cubic-response", "bbr_bps"
 
 
 def streams_chart(plan: Plan, scenario: Scenario) -> Chart:
-    """Return the total rate against the number of flows, and below it the competing flow's rate."""
+    """Return two panels against the number of flows: total rate, and rate of a competing flow."""
     flows = plan.tables["curve"]["flows"]
     x = Axis("parallel flows", 0, float(flows[-1]))
     return Chart(

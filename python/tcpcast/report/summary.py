@@ -29,7 +29,7 @@ MAX_PLACES = 2
 
 
 def describe_scenario(scenario: Scenario) -> str:
-    """Return traffic, path and TCP stack in one sentence, or the source of a capture."""
+    """Return traffic, path and TCP stack in one sentence; for a capture, its source."""
     if scenario.captured is not None:
         return _capture_text(scenario.captured)
     people = scenario.populations
@@ -63,7 +63,7 @@ def describe_scenario(scenario: Scenario) -> str:
 
 
 def worst_warnings(warnings: Iterable[Note], metrics: Collection[str]) -> list[Note]:
-    """Return the worst warnings that affect these metrics, the worst first."""
+    """Return the most severe warnings about these metrics, in descending order of severity."""
     about = (note.about(metrics) for note in dict.fromkeys(warnings))
     return sorted(filter(None, about), key=warning_severity)[:MAX_WARNINGS]
 
@@ -86,7 +86,7 @@ def caveats_of_scenario_and_answers(
 
 
 def caveats(answer: Answer) -> list[Note]:
-    """Return the reason why an answer is incomplete, its warnings, and its write errors."""
+    """Return the notes on an answer: why it is incomplete, its warnings, and its write errors."""
     partial = (
         []
         if answer.incomplete_reason is None
@@ -126,7 +126,7 @@ def _cross_traffic_rates(scenario: Scenario) -> Iterator[str]:
 
 
 def _path_extras(network: Network) -> Iterator[str]:
-    """Yield jitter, return link and ack loss of the path behind the bottleneck."""
+    """Yield texts on jitter, return link and ACK loss of a path."""
     if network.jitter is not None:
         mean = amount_text(network.jitter.distribution.mean_value(), "s")
         yield f"jitter {mean}{' with reordering' if network.jitter.reorder else ''}"

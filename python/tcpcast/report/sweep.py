@@ -34,7 +34,7 @@ MEANINGS = {
     UNTRUSTED: "outside the domain of the formula, or no steady state",
     DOUBTED: "no interval, or an interval that should be checked",
 }
-"""Marks of values in sweeps."""
+"""Meanings of the marks of values in sweeps."""
 
 _MIN_TEXT_WIDTH = 30
 """Minimum width of a text column, whose cells are wrapped."""
@@ -50,10 +50,10 @@ def rows_parts(
     table
         A ``pyarrow.Table``.
     keys
-        The varied keys with their units; the table then shows them with the engine, its status and
-        the leading metrics. None shows all columns.
+        The varied keys with their units. If given, the table shows these keys, the engine, its
+        status and the most important metrics. None shows all columns.
     more
-        How to get the rows that do not fit in the table.
+        Text that states how to get the rows that do not fit in the table.
     """
     names = table.column_names
     if keys is not None and names:
@@ -87,8 +87,8 @@ def rows_parts(
 def table_verdict(table: Any, keys: Mapping[str, str]) -> str:
     """Return the verdict on a ``pyarrow.Table`` of a sweep; "" if there is none.
 
-    With a few classes, it has one sentence per class.
-    Only the columns of the verdict are converted, since a sweep may have hundreds of others.
+    With a few classes, the verdict has one sentence per class. Only the columns that it needs are
+    converted, since a sweep may have hundreds of others.
     """
     names = [n for n in table.column_names if n in keys or n.partition(".")[0] in SWEEP_COLUMNS]
     columns = table.select(names).to_pydict()
@@ -106,14 +106,14 @@ def verdict_parts(table: Any, keys: Mapping[str, str]) -> list[Part]:
 
 
 def _headline_metrics(table: Any) -> list[str]:
-    """Return the metrics that the table shows; rates of all flows only without files."""
+    """Return the metrics that the table shows; rates of all flows only if no files are loaded."""
     shown = [name for name in HEADLINE if name in table.column_names]
     has_files = any(name in shown and METRICS[name].file_kinds for name in HEADLINE)
     return [name for name in shown if not has_files or "bulk" not in METRICS[name].headline_of]
 
 
 def by_class(table: Mapping[str, Sequence[Any]]) -> dict[str, dict[str, Sequence[Any]]]:
-    """Return the columns of a sweep for each class, without other classes and totals."""
+    """Return the columns of each class by class name, without totals."""
     common = {name: column for name, column in table.items() if not is_metric_column(name)}
     return {
         group: common | {name: table[column] for name, column in names.items()}
@@ -165,7 +165,7 @@ def sweep_json(table: Any, keys: Mapping[str, str]) -> str:
 
 
 def _finite_or_none(value: Any) -> Any:
-    """Return a value with NaN and infinity, which SQL may return, replaced by None."""
+    """Return a value, or None for NaN and infinity, which SQL may return."""
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     if isinstance(value, dict):

@@ -36,9 +36,9 @@ _UNITS = {"ratio": "%", "number": "1", "integer": "1"}
 class SweptKey:
     """A varied key: its values in order, and their positions on an axis.
 
-    ``positions`` holds the values, their decimal logarithms if ``log`` is True, or their indices
-    if they are not quantities. ``labels`` holds the tick labels and ``unit`` their unit. ``title``
-    is the name of the key with its unit, ``words`` an everyday name without a unit.
+    ``positions`` holds the values, their decimal logarithms if ``log`` is True, or their indices if
+    they are not quantities. ``labels`` holds the tick labels and ``unit`` their unit. ``title`` is
+    the name of the key with its unit, ``words`` a readable name without a unit.
     """
 
     values: Sequence[Any]
@@ -52,11 +52,11 @@ class SweptKey:
 
     @property
     def axis_label(self) -> str:
-        """The everyday name with the unit."""
+        """The readable name with the unit."""
         return f"{self.words} ({self.unit})" if self.unit else self.words
 
     def value_text(self, index: int) -> str:
-        """Return the name and the value at an index, for a sentence; a text needs no name."""
+        """Return the value at an index for a sentence, with the name of the key before numbers."""
         if not self.quantities:
             return self.labels[index]
         return f"{self.words} {self.labels[index]} {self.unit}".rstrip()
@@ -79,11 +79,11 @@ class SweptKey:
 
 @dataclass(frozen=True, slots=True)
 class MetricGrid:
-    """One metric by one engine on the grid of the varied keys.
+    """The values of one metric by one engine, for all combinations of the varied keys.
 
     All arrays have one axis per key. ``value``, ``low`` and ``high`` are NaN if missing. ``marks``
     holds the mark of each uncertain value ("" for others), and ``doubts`` the reason as text.
-    ``word`` is the common value of a key whose values are texts, "" if there is no such key.
+    ``word`` is the value of the key of texts that this curve belongs to, or "".
     """
 
     engine: str
@@ -111,7 +111,7 @@ def swept_key(key: str, column: Sequence[Any], kind: str, unit: str) -> SweptKey
     column
         Value of the key in each row of the table.
     kind, unit
-        Kind of the column by :func:`tcpcast.sweeps.table.get_column_kind`, and its unit.
+        Kind of the column from :func:`tcpcast.sweeps.table.get_column_kind`, and its unit.
     """
     values = list(dict.fromkeys(column))
     quantities = all(isinstance(v, int | float) and not isinstance(v, bool) for v in values)
@@ -135,7 +135,7 @@ def swept_key(key: str, column: Sequence[Any], kind: str, unit: str) -> SweptKey
 def metric_grids(
     table: Mapping[str, Sequence[Any]], metric: str, axes: Mapping[str, SweptKey]
 ) -> list[MetricGrid]:
-    """Return a metric by engine, calculated values first.
+    """Return one grid of a metric per engine; formulas come first.
 
     Parameters
     ----------
@@ -144,7 +144,7 @@ def metric_grids(
     metric
         A name of :data:`tcpcast.answer.UNITS`.
     axes
-        The varied keys and their axes.
+        The varied keys with their axes.
     """
     shape = tuple(len(axis.values) for axis in axes.values())
     indices = [{value: index for index, value in enumerate(a.values)} for a in axes.values()]
@@ -158,7 +158,7 @@ def metric_grids(
 
 
 def curves_by_text_value(grids: Sequence[MetricGrid], keys: Sequence[SweptKey]) -> list[MetricGrid]:
-    """Return one curve over a numeric key for each value of a key of texts.
+    """Return one curve over a numeric key for each value of a key whose values are texts.
 
     Empty unless exactly one of two keys is numeric and there are at most :data:`MAX_CURVES`
     curves.
@@ -166,7 +166,7 @@ def curves_by_text_value(grids: Sequence[MetricGrid], keys: Sequence[SweptKey]) 
     Parameters
     ----------
     grids
-        A metric by engine over both keys.
+        One grid per engine over both keys.
     keys
         The keys in the order of the axes.
     """
@@ -184,7 +184,7 @@ def curves_by_text_value(grids: Sequence[MetricGrid], keys: Sequence[SweptKey]) 
 
 
 def _select_slice(each: MetricGrid, axis: int, index: int, label: str) -> MetricGrid:
-    """Return the values at one index of an axis; ``label`` is that index's value."""
+    """Return the values at one index of an axis; ``label`` is the text of the key at this index."""
     parts = {
         name: np.take(getattr(each, name), index, axis=axis)
         for name in ("value", "low", "high", "marks", "doubts")

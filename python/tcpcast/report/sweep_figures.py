@@ -1,4 +1,4 @@
-"""Figures of a sweep: curves over one varied key, heat maps with isolines over two."""
+"""Figures of a sweep: curves over one varied key, or heat maps with isolines over two keys."""
 
 from __future__ import annotations
 
@@ -61,9 +61,9 @@ _PARSERS: dict[str, Callable[[str], float]] = {
     "1": units.parse_ratio,
     "packet": units.parse_packets,
 }
-"""Parser of a level by the unit of the metric; other levels are plain numbers."""
+"""Parser of a level for each unit of a metric; for other units, levels are plain numbers."""
 _INK, _HALO = "#010101", "#fefefe"
-"""Colours of isolines, which stay the same on a dark page, as do the colours of the map."""
+"""Colours of isolines; they and the colours of the map do not change on a dark page."""
 _CROSS = {"linestyle": "none", "marker": "x", "color": REFERENCE, "markersize": 6}
 _DOUBTED = "not to be trusted, or without a reliable interval"
 
@@ -79,7 +79,7 @@ def read_levels(typed: Iterable[str]) -> dict[str, list[float]]:
     Raises
     ------
     TcpcastError
-        The metric is unknown, or the value is not in its unit.
+        A metric is unknown, or a level is not in the unit of its metric.
     """
     levels: dict[str, list[float]] = {}
     for text in typed:
@@ -130,8 +130,8 @@ def check_sweep_figures(
     Raises
     ------
     TcpcastError
-        More than two keys vary, keys do not vary in all combinations, or a file that is not a
-        figure of tcpcast already exists.
+        More than two keys vary; keys vary in parallel instead of in all combinations; or an
+        existing file is not a figure of tcpcast.
     MachineError
         matplotlib is not installed, or the folder cannot be written.
     """
@@ -159,11 +159,12 @@ def plot_sweep(  # noqa: PLR0913 - what to draw, and where to write it
     form: str = "png",
     force: bool = False,
 ) -> list[Path]:
-    """Write one figure per leading metric of a sweep and per metric with levels.
+    """Write one figure for each main metric of a sweep, and for each metric with levels.
 
-    Over one key, the figure has one line per engine, with intervals as bands. Over two numeric
-    keys, it has one heat map with isolines per engine. If one of two keys has texts as values, it
-    has one line per text and engine. Formulas are lines without points; simulations have points.
+    With one varied key, a figure has one line per engine, with intervals as bands. With two numeric
+    keys, the figure has one heat map with isolines per engine. If the values of one of two keys are
+    texts, the figure has one line per text and engine. Formulas are lines without points;
+    simulations have points.
 
     Parameters
     ----------
@@ -174,7 +175,7 @@ def plot_sweep(  # noqa: PLR0913 - what to draw, and where to write it
     folder
         Folder for the files, for example ``goodput_bps.png``.
     setup
-        Set-up of the sweep, for the subtitle.
+        Scenario and varied keys, for the subtitle.
     levels
         Values of metrics, in their units, at which a line is drawn.
     form
@@ -224,7 +225,7 @@ def drawn_sweep(
 
 
 class FigureHeading(NamedTuple):
-    """The message of a figure and its set-up."""
+    """The title and the subtitle of a figure."""
 
     title: str
     setup: str
@@ -235,7 +236,7 @@ def _largest_value(grids: Sequence[MetricGrid]) -> float:
 
 
 def trusted_values(grids: Sequence[MetricGrid]) -> Any:
-    """Return all finite values, without untrusted ones if others exist."""
+    """Return the finite trusted values, or all finite values if none is trusted."""
     values = np.concatenate([each.value.ravel() for each in grids])
     marks = np.concatenate([each.marks.ravel() for each in grids])
     finite = np.isfinite(values)
@@ -273,7 +274,7 @@ def _curve_figure(  # noqa: PLR0913, PLR0917 - what to draw, and how
 
 
 def _styles(grids: Sequence[MetricGrid]) -> list[Style]:
-    """Return one style per curve: a fixed colour per engine, or per word if there are words."""
+    """Return one style per curve: the colour shows the engine, or the value of a key of texts."""
     words = list(dict.fromkeys(each.word for each in grids))
     known = [stack_colour(word) for word in words]
     distinct = None not in known and len(set(known)) == len(words)
@@ -385,7 +386,7 @@ def _map_panel(
     axes: Axes, each: MetricGrid, keys: Sequence[SweptKey], scale: Scale, norm: Any
 ) -> Any:
     x, y = keys
-    axes.set_facecolor("#dddddd")  # background of cells without a value
+    axes.set_facecolor("#dddddd")  # grey for cells without a value
     value = np.ma.masked_invalid(each.value.T / scale.factor)
     picture = axes.pcolormesh(x.edges, y.edges, value, cmap="cividis", norm=norm)
     across, up = np.meshgrid(x.positions, y.positions)

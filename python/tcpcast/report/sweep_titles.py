@@ -1,4 +1,4 @@
-"""Messages of the figures of a sweep, built from the drawn values.
+"""Titles of the figures of a sweep, computed from the drawn values.
 
 A difference is named only if the 95 % intervals are disjoint; untrusted values are never named.
 """
@@ -28,7 +28,7 @@ def title(
     scale: Scale,
     levels: Sequence[float],
 ) -> str:
-    """Return the message of the figure of one metric.
+    """Return the title of the figure of one metric.
 
     Parameters
     ----------
@@ -79,7 +79,7 @@ def _metric_at(each: MetricGrid, index: Any) -> Metric:
 
 
 def _level_text(each: MetricGrid, key: SweptKey, scale: Scale, levels: Sequence[float]) -> str:
-    """Return from which value of the key on the metric is clearly below or above a level."""
+    """Return a clause with the key value from which the metric stays below or above a level."""
     rows = np.flatnonzero(_trusted_mask(each)).tolist()
     metrics = [_metric_at(each, row) for row in rows]
     for level in levels:
@@ -102,7 +102,7 @@ def _interval_end(metric: Metric, *, upper: bool) -> float:
 
 
 def _range_text(each: MetricGrid, key: SweptKey, scale: Scale) -> str:
-    """Return the course between both ends, or the largest and the smallest value."""
+    """Return a clause with the values at both ends of the key, or the extreme values."""
     usable = np.flatnonzero(_trusted_mask(each)).tolist()
     rows = [row for row in usable if _metric_at(each, row).interval_warning is None]
     if len(rows) < 2:
@@ -124,7 +124,7 @@ def _range_text(each: MetricGrid, key: SweptKey, scale: Scale) -> str:
 
 
 def _map_text(each: MetricGrid, scale: Scale) -> str:
-    """Return the range of the values over two keys, and whether its ends differ."""
+    """Return a clause with the range over two keys, and whether its ends differ significantly."""
     usable = _trusted_mask(each)
     ends = [np.where(usable, each.value, end) for end in (np.inf, -np.inf)]
     least, most = (
@@ -138,7 +138,7 @@ def _map_text(each: MetricGrid, scale: Scale) -> str:
 
 
 def _largest_everywhere(name: str, grids: Sequence[MetricGrid], key: SweptKey) -> str:
-    """Return the word whose values exceed all others at each value of the key, or ""."""
+    """Return the curve (text or engine) that is largest at every value of the key, or ""."""
     lead = next((each.engine for each in grids if each.simulated), grids[0].engine)
     curves = [each for each in grids if each.engine == lead]
     if len(curves) < 2 or not all(_trusted_mask(each).all() for each in curves):

@@ -35,7 +35,7 @@ MAX_VALUES = {1: 40, 2: 6}
 _NUMBER = re.compile(r"[0-9][0-9.,]*")
 
 MAX_REMARKS = 12
-"""Maximum number of reasons listed, those with the most rows first."""
+"""Maximum number of listed messages; the most frequent ones come first."""
 
 
 def sweep_document(
@@ -130,7 +130,7 @@ def _shown_indices(keys: Iterable[SweptKey]) -> list[Any]:
 def _metric_table(
     metric: str, grids: Sequence[MetricGrid], keys: Sequence[SweptKey], group: str
 ) -> Table:
-    """Return a metric by combination of values, one column per engine, for a class or in total."""
+    """Return one metric as a table: one row per combination of values, one column per engine."""
     largest = max(float(np.nanmax(np.abs(each.value))) for each in grids)
     scale = scale_of(metric, largest)
     shown = list(product(*_shown_indices(keys)))
@@ -160,7 +160,7 @@ def _cell_text(each: MetricGrid, indices: tuple[int, ...], scale: Scale) -> str:
 
 
 def _warning_parts(sweep: FinishedSweep, rows: Any) -> Iterator[Part]:
-    """Yield reasons for missing answers and warnings, those with the most rows first."""
+    """Yield reasons for missing answers, and warnings, each list sorted by frequency."""
     texts: list[str] = []
     if sweep.results.interrupted:
         done, total = sweep.results.done, sweep.results.batches
@@ -184,9 +184,9 @@ def _warning_parts(sweep: FinishedSweep, rows: Any) -> Iterator[Part]:
 
 
 def _count_by_text(messages: Sequence[tuple[str, str]]) -> list[str]:
-    """Return distinct messages with their number of rows, the most frequent first.
+    """Return distinct messages, each with its number of rows, the most frequent first.
 
-    Messages that differ only in numbers are counted together and shown by the first of them.
+    Messages that differ only in numbers count as equal; the first of them is shown.
     """
     grouped: dict[tuple[str, str], list[str]] = {}
     for subject, text in messages:

@@ -22,11 +22,11 @@ PIPE_WIDTH = 100
 
 
 MIN_WIDTH = 40
-"""Minimum width in columns; a narrower terminal wraps the lines, but no number is split."""
+"""Minimum width of the layout in columns; a narrower terminal itself wraps the lines."""
 
 
 class _Console(Console):
-    """Escapes control characters."""
+    """A console of rich that escapes control characters."""
 
     def on_broken_pipe(self) -> NoReturn:
         """Raise, because rich would exit with status 1."""

@@ -1,8 +1,9 @@
 """A report as lines of text for a terminal, with its width and colours.
 
-This module does not import rich, because the import takes as long as all formulas of a path. The
-rules are the same as in :mod:`tcpcast.report.terminal`: ``COLUMNS`` sets the width, or else the
-terminal, or 100 columns for a pipe. With ``NO_COLOR`` or without a terminal, there are no escapes.
+This module does not import rich, because the import takes longer than all formulas of ``predict``.
+The rules are the same as in :mod:`tcpcast.report.terminal`. The width is ``COLUMNS``, or else that
+of the terminal, or else 100 columns. With ``NO_COLOR`` or without a terminal, the output contains
+no escape sequences.
 """
 
 from __future__ import annotations
@@ -50,9 +51,9 @@ if TYPE_CHECKING:
 PIPE_WIDTH = 100
 MIN_WIDTH = 20
 BAR = 32
-"""Characters of a bar for a share of 1."""
+"""Length in characters of a bar for a share of 1."""
 MIN_BAR = 8
-"""If there is space for fewer characters, no bar is drawn."""
+"""Minimum space in characters for a bar; with less space, only the number is printed."""
 EIGHTHS = " ▏▎▍▌▋▊▉█"
 _STYLES: dict[Role, Style] = {"heading": "bold", "aside": "dim", "warning": "yellow"}
 _ESCAPES = {"bold": "\033[1m", "dim": "\033[2m", "yellow": "\033[33m"}
@@ -141,7 +142,7 @@ def column_width(column: Column) -> int:
 
 
 def bar(share: float, length: int = BAR) -> str:
-    """Return a bar for a share of ``length`` characters, rounded to eighths of a character."""
+    """Return a bar that fills a share of ``length`` characters, rounded to an eighth character."""
     eighths = round(8 * length * share)
     return (EIGHTHS[8] * (eighths // 8) + EIGHTHS[eighths % 8]).rstrip()
 
@@ -202,12 +203,12 @@ def _table_lines(part: Table, width: int) -> Iterator[Line]:
 
 
 def _fitting_columns(part: Table, width: int) -> list[Column]:
-    """Return the columns to show, without those that do not fit."""
+    """Return the columns of a table without the optional columns that do not fit."""
     columns = list(part.columns)
     if not part.ends:
         return _drop_columns(columns, width)
     ends = part.all_columns[0]
-    if table_width([ends, *columns]) > width:  # addresses on two lines, but never truncated
+    if table_width([ends, *columns]) > width:  # source and destination on two lines
         two_lines = [f"{source}{ARROW}".rstrip() for source, _ in part.ends]
         room = max(map(_text_width, (ends.heading, *two_lines, *(to for _, to in part.ends))))
         ends = replace(ends, min_width=room)
@@ -231,10 +232,10 @@ def _min_width(columns: Sequence[Column]) -> int:
 def _wrapped_widths(
     columns: Sequence[Column], widths: list[int], width: int | None, *, balanced: bool
 ) -> list[int]:
-    """Return the widths of columns, with the widest text columns narrowed as far as necessary.
+    """Return column widths; the widest text columns are narrowed until the table fits.
 
-    ``balanced`` narrows them to equal widths; otherwise, the widest is narrowed to its minimum
-    first, as for addresses, which then take two lines.
+    With ``balanced``, they are narrowed to equal widths. Otherwise, the widest column is first
+    narrowed to its minimum width, so that for example addresses take two lines.
     """
     result = list(widths)
     excess = 0 if width is None else _total_width(widths) - width
@@ -375,7 +376,7 @@ def _comparison_lines(comparison: Comparison, width: int) -> Iterator[Line]:
         yield _styled_line(escape_control_characters(name), "bold")
         if narrow:
             widths = _list_widths(rows)
-        # Few rows have both an interval and a difference, so in little space these columns overlap.
+        # In a narrow table, intervals and differences share a column: few rows have both.
         shared = widths[2] + len(_GAP) + widths[3]
         room = min(shared, width - widths[0] - widths[1] - 2 * len(_GAP))
         for engine, value, bounds, difference in rows:

@@ -44,15 +44,15 @@ if TYPE_CHECKING:
     Figures = np.ndarray[Any, Any]
 
 WORST = ("timeouts", "retransmissions", "zero_windows", "bytes")
-"""Directions are sorted by these columns, the largest first."""
+"""Sort keys for the worst directions first: these columns, in descending order."""
 EXPLAINED = 3
 """Number of directions with advice on why they were slow."""
 LIMIT_WIDTH = 11
-"""Minimum width of the limits in a table; the longest name has two lines of at most this width."""
+"""Minimum width of the column of limits; the longest name fits in two lines of this width."""
 SEVERAL = 3
-"""Minimum number of transfers from which limits are shown by bytes."""
+"""Minimum number of transfers for bars of bytes per limit."""
 WORTH_DETAIL = 0.1
-"""Minimum share of the larger direction's bytes from which a direction is shown in detail."""
+"""Minimum share of the bytes of the larger direction for a detailed report."""
 
 
 def capture_parts(
@@ -61,7 +61,7 @@ def capture_parts(
     """Return the report on a capture: verdict, contents, table, reasons for slowness, and warnings.
 
     At most ``most`` rows are shown (None: all). The table shows the groups of flows in ``groups``,
-    if given, instead of directions. ``verdict`` is False if the verdict is shown before.
+    if given, instead of directions. ``verdict`` is False if another part shows the verdict.
     """
     parts: list[Part] = [Paragraph(capture_verdict(capture, groups), "heading")] if verdict else []
     parts += [BLANK, Paragraph(_size_text(capture)), *_failure_parts(capture)]
@@ -122,9 +122,9 @@ def json_lines(
 ) -> Iterator[str]:
     """Yield a table as lines of one JSON document, one line per row.
 
-    ``groups`` (one table of flow groups per capture) and the tables of ``models`` follow it. With
-    ``most``, each table has only this number of rows, the worst directions first, and ``omitted``
-    has the number of other rows of each table.
+    ``groups`` (one table of flow groups per capture) and the tables of ``models`` follow. With
+    ``most``, each table contains at most this number of rows, worst directions first, and
+    ``omitted`` contains the number of omitted rows per table.
     """
     yield f'{{"verdict": {json.dumps(captures_verdict(captures, groups))}, "captures": ['
     for index, capture in enumerate(captures):
@@ -172,7 +172,7 @@ def _first_rows(table: Table, most: int | None) -> Table:
 
 
 def _worst_rows(connections: Table, most: int | None) -> Table:
-    """Return the worst directions first; all, in the order of the capture, without ``most``."""
+    """Return the ``most`` worst directions, worst first; None: all, in the capture's order."""
     if most is None:
         return connections
     order = worst_first(connections)[:most]
@@ -180,7 +180,7 @@ def _worst_rows(connections: Table, most: int | None) -> Table:
 
 
 def worst_first(connections: Table) -> Figures:
-    """Return the row indices of a table in the order of the report."""
+    """Return the row indices of a table of directions, worst direction first."""
     keys = [-connections[name] for name in reversed(WORST)]
     return np.lexsort(keys)
 
@@ -194,9 +194,9 @@ def _size_text(capture: Capture) -> str:
 
 
 def _failure_parts(capture: Capture) -> list[Part]:
-    """Return a sentence on failed connections, one sentence per kind, and one on keepalives.
+    """Return sentences on failed connections in total, per kind of failure, and on keepalives.
 
-    The first sentence is omitted if the verdict says the same.
+    The sentence on the total is omitted if the verdict contains it.
     """
     parts: list[Part] = []
     failures = failure_summary(capture.rest, capture.connection_count)
@@ -232,7 +232,7 @@ def _limit_bytes(table: Table) -> list[Part]:
 
 
 def _omitted_paragraphs(rest: dict[str, int]) -> list[Paragraph]:
-    """Return the totals of directions that have no row because there are too many."""
+    """Return a paragraph with totals of the directions that the table omits."""
     lines = []
     if rest.get("directions"):
         lines.append(
@@ -275,7 +275,7 @@ def direction_columns(shown: Table) -> list[Column]:
 
 
 def _limit_cells(shown: Table) -> list[str]:
-    """Return the limit of each direction, and its share of the time if it is a state."""
+    """Return the main limit of each direction, with its share of the time if known."""
     states = shown["limited_by"].tolist()
     limits = zip(
         limit_keys(shown).tolist(), states, share_of_own_limit(shown).tolist(), strict=True
@@ -293,7 +293,7 @@ def _is_timed(limit: str, state: str, share: float) -> bool:
 
 
 def _reason_parts(capture: Capture, most: int) -> list[Part]:
-    """Return the advice on the worst directions, or all details if there is one connection."""
+    """Return advice on the worst directions, or all details of a single connection."""
     connections = capture.connections
     order = worst_first(connections)
     is_single = capture.connection_count == 1
@@ -316,7 +316,7 @@ def _reason_parts(capture: Capture, most: int) -> list[Part]:
 
 
 def _is_explained_elsewhere(capture: Capture) -> Figures:
-    """Return a mask of directions that belong to a service or failed after one data packet."""
+    """Return a mask of directions in services, and of those that failed after one data packet."""
     connections = capture.connections
     failed = np.isin(connections["connection"], capture.failed["connection"])
     few: Figures = failed & (connections["data_packets"] == 1)

@@ -46,7 +46,7 @@ def scaled_number_texts(values: Figures, factor: float = 1.0) -> list[str]:
 
 
 def number_text(value: float) -> str:
-    """Return a value with three significant digits; integer digits are never rounded."""
+    """Return a value with three significant digits, or all integer digits if it has more."""
     if not math.isfinite(value):
         return ABSENT
     if value == 0:

@@ -1,4 +1,4 @@
-"""The details of a direction, for a capture of one connection."""
+"""The detailed report on one direction, for captures with one connection."""
 
 from __future__ import annotations
 
@@ -163,7 +163,7 @@ def _control_text(row: Row) -> str:
 
 
 def _growth_text(row: Row) -> str:
-    """Return the input b of PFTK, with a reason if it is not the number of packets per ack."""
+    """Return the text on PFTK's input b; it explains a b that differs from the packets per ACK."""
     if row["window_grows_by"] == "packets" and row["packets_per_ack"] > 1:
         return ", but the window grows per acked packet (b = 1)"
     return f" (b = {number_text(max(row['packets_per_ack'], 1.0))})"
@@ -180,8 +180,7 @@ def _option_text(row: Row) -> str:
 
 
 def _model_text(row: Row) -> str:
-    # If the clock of the capture steps back, the last data may be earlier than the first; the rate
-    # is then unknown.
+    # The rate is unknown if the clock of the capture stepped back during the transfer.
     if not (_is_known(row["pftk_pps"]) and _is_known(row["send_rate_pps"])):
         return ""
     packet = row["throughput_bps"] / row["send_rate_pps"]

@@ -23,12 +23,12 @@ if TYPE_CHECKING:
     from tcpcast.report.trace_cells import Figures
 
 ESTIMATED = "~"
-"""Mark of an estimated p_r."""
+"""Mark of a p_r (loss probability within a loss event) that is only estimated."""
 MODELS = {"alg. 1": "parallel", "alg. 2": "parallel_cumulative", "n × PFTK": "multiplied_pftk"}
 
 
 def group_parts(groups: Table, most: int | None = None) -> list[Part]:
-    """Return a table with one row per group, the most loss events first, and explanations."""
+    """Return a table of groups, sorted by the number of loss events, and explanations."""
     order = np.lexsort((-groups["bytes"], -groups["td"] - groups["to"]))[:most]
     shown = {name: column[order] for name, column in groups.items()}
     ends = [

@@ -23,11 +23,11 @@ if TYPE_CHECKING:
 
 MEASURED = "measured"
 MIN_NAME_WIDTH = 16
-"""Minimum width of a name on a narrow terminal, which wraps longer names."""
+"""Minimum width of the column of names; a narrow terminal wraps longer names."""
 
 
 def model_parts(connections: Table, modelled: Sequence[ModelResults], examined: int) -> list[Part]:
-    """Return one table per direction with loss, and the number of the other directions.
+    """Return one table per direction with loss, and the number of directions without a table.
 
     Parameters
     ----------
@@ -115,7 +115,7 @@ def _error_cell(errors: Table, name: str) -> str:
 
 
 def _interval_class_parts(intervals: Table) -> Paragraph:
-    """Return the number of intervals per class of the longest sequence of timeouts."""
+    """Return the number of intervals per interval class of PFTK (section 3), such as T0."""
     names, counted = np.unique(intervals["class"], return_counts=True)
     order = np.lexsort((names, np.char.startswith(names, "T0"), ~np.char.startswith(names, "TD")))
     parts = [

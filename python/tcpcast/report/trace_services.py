@@ -1,4 +1,4 @@
-"""Services of a capture as parts of a report: request latency, its components, and verdicts."""
+"""Services of a capture as parts of a report: request latency, its components, and advice."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def _service_columns(shown: Table) -> list[Column]:
 
 
 def _latency_text(row: Table) -> str:
-    """Return the components of the mean latency, and the number of excluded requests."""
+    """Return a sentence with the components of the mean latency, and the excluded requests."""
     mean = float(row["mean_s"])
     components = []
     for part, name in PARTS.items():

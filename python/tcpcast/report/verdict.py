@@ -1,4 +1,4 @@
-"""The verdict over captures: retransmissions, limits, and what to change first."""
+"""The verdict over captures: retransmissions, limits, and the most important changes."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 MAX_CHANGES = 3
 """Maximum number of limits with advice."""
 MIN_SHARE = 0.01
-"""Minimum share of the total time with a bar."""
+"""Minimum share of the total time for a limit to have a bar."""
 
 
 def verdict_parts(captures: Sequence[Capture], most: int) -> Iterator[Part]:
@@ -78,7 +78,7 @@ def all_services(captures: Sequence[Capture]) -> Table:
 
 
 def limit_shares(table: Table) -> list[tuple[str, float]]:
-    """Return pairs of limit and share of the known time, the longest first."""
+    """Return pairs of limit and share of the time with a known limit, largest share first."""
     if "limited_by" not in table:
         return []
     lasted = np.nan_to_num(table["duration_s"])
@@ -104,7 +104,7 @@ def _totals_text(table: Table, files: int) -> str:
 
 
 def _change_parts(table: Table, services: Table, limits: Sequence[str]) -> Iterator[Part]:
-    """Yield advice for the limits with the most time, by the example of the longest direction."""
+    """Yield advice for the limits with the largest shares; each cites its longest direction."""
     number = 0
     for limit in limits:
         rows = np.flatnonzero(table["limited_by"] == limit)

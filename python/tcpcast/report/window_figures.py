@@ -1,4 +1,4 @@
-"""Figures of congestion windows and rates over a run: all changes, or ranges per time span."""
+"""Figures of congestion windows and rates over a run."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float64]
 
 MAX_CHANGES = 800
-"""If there are more changes, the range in each time span is drawn instead of each change."""
+"""Number of changes of a window above which only its range per time span is drawn."""
 
 SPANS = 400
 RATE_SPANS = 80
@@ -46,7 +46,7 @@ _MAX_FLOWS = 6
 
 @dataclass(frozen=True, slots=True)
 class Ranges:
-    """The minimum, maximum and last window in each of several equal spans.
+    """The minimum, maximum and last window in each of several equal time spans.
 
     ``edges_s`` has shape ``[spans + 1]``. A span without a change has the previous window; spans
     before the first change are NaN.
@@ -72,7 +72,7 @@ def window_ranges(
     """
     edges = np.linspace(start_s, end_s, SPANS + 1)
     window = np.asarray(window_pkts, dtype=np.float64)
-    # Number of changes before each edge; the last of them is valid at the edge.
+    # Number of changes before each edge; the window of the last change applies at the edge.
     before = np.searchsorted(time_s, edges[:-1], side="right")
     until = np.searchsorted(time_s, edges[1:], side="right")
     known = until > 0
@@ -93,8 +93,9 @@ def send_rates(
     Parameters
     ----------
     time_s, sequence
-        Time and number of new packets of a flow, in order of time. Packets may be missing, because
-        numbers are consecutive. A smaller number indicates a new connection.
+        Send time and sequence number of new packets of a flow, in order of time. Some packets may
+        be missing: numbers are consecutive, so that they give the count. A smaller number indicates
+        a new connection.
     start_s, end_s
         Start of the first span and end of the last span.
     """
@@ -106,7 +107,7 @@ def send_rates(
 
 
 def windows_chart(answers: Sequence[Answer], scenario: Scenario) -> Chart:
-    """Return one panel with window and threshold for each of the first traced flows."""
+    """Return one panel with cwnd and ssthresh for each of the first traced flows."""
     answer = answers[0]
     table = answer.tables["windows"]
     traced = np.unique(table["flow"])
@@ -146,7 +147,7 @@ def median_window(time_s: Floats, window_pkts: Floats, end_s: float) -> float:
 
 
 def _windows_title(medians: Sequence[tuple[str, float]]) -> str:
-    """Return the range of the median windows of flows, by class if there are several."""
+    """Return the title with the median windows of the flows, per class if there are several."""
     by_class: dict[str, list[float]] = {}
     for name, value in medians:
         by_class.setdefault(name, []).append(value)
@@ -206,6 +207,6 @@ def rates_chart(answers: Sequence[Answer], scenario: Scenario) -> Chart:
 
 
 def _rates_title(rates: Sequence[Floats]) -> str:
-    """Return the mean rate of each flow over the figure."""
+    """Return the title with the mean rate of each flow."""
     who = "The flow sends" if len(rates) == 1 else "Each of these flows sends"
     return f"{who} {span_text([float(rate.mean()) for rate in rates], 'bit/s')} on average"

@@ -1,4 +1,4 @@
-"""The scenario: network, traffic, TCP and run, the input of every engine."""
+"""The scenario, which is the input of every engine: network, traffic, TCP and run."""
 
 from tcpcast.scenario.aqm import Codel, FqCodel, HeadDrop, Pie
 from tcpcast.scenario.captured_flows import CapturedFlows

@@ -1,4 +1,4 @@
-"""Active queue management: CoDel, FQ-CoDel and PIE with ECN marks, and head-drop."""
+"""Queue disciplines: CoDel, FQ-CoDel and PIE, each with ECN marks, and head-drop."""
 
 from typing import Annotated, Literal, Self
 

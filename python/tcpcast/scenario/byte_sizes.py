@@ -1,7 +1,7 @@
 """File sizes in packets that also keep the size in bytes if it was given in bytes.
 
-All code uses the number of packets. Modern stacks send the exact number of bytes: the last packet
-of a file contains the remaining bytes.
+All code uses the number of packets. In addition, modern stacks send the exact number of bytes: the
+last packet of a file may be smaller.
 """
 
 from typing import Self
@@ -10,7 +10,7 @@ from tcpcast import units
 
 
 class SizeInBytes(float):
-    """Number of packets, not rounded, for a size of ``data_bytes``."""
+    """Number of packets, not rounded, for a payload of ``data_bytes``."""
 
     data_bytes: int
 
@@ -27,17 +27,17 @@ class FileInBytes(int):
     data_bytes: int
 
     def __new__(cls, packets: int, data_bytes: int = 0) -> Self:
-        """Create the number of packets for ``data_bytes``; the last packet may not be full."""
+        """Create the number of packets for a payload of ``data_bytes``."""
         size = super().__new__(cls, packets)
         size.data_bytes = data_bytes
         return size
 
     def packets(self, payload_bytes: int) -> int:
-        """Return the number of packets with this payload that the file needs."""
+        """Return the number of packets of the file with ``payload_bytes`` per full packet."""
         return -(-self.data_bytes // payload_bytes)
 
     def padding_bytes(self, payload_bytes: int) -> int:
-        """Return the difference between a full packet and the last packet in bytes."""
+        """Return the bytes by which the last packet is smaller than a full packet."""
         return self.packets(payload_bytes) * payload_bytes - self.data_bytes
 
 

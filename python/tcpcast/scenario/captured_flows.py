@@ -1,4 +1,4 @@
-"""Traffic that was measured: flows of a packet capture."""
+"""Measured traffic: flows of a packet capture."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -56,7 +56,7 @@ ConnectionChoice = Annotated[
         }
     ),
 ]
-"""Selected connections of a capture: a number, or end points."""
+"""A selected connection of a capture: its number, or its end points."""
 
 
 class CapturedFlows(Table):

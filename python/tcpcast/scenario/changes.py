@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Container, Iterable, Iterator
 
 _INSTEAD = {("run", "transfers"): "duration", ("run", "duration"): "transfers"}
-"""Exclusive keys: setting one removes the other."""
+"""Mutually exclusive keys: setting the first key of an item removes the second."""
 
 _DEEPEST = 32
 """Maximum number of parts of a dotted key; no key has this many."""
@@ -31,7 +31,7 @@ _LISTS = {
 def iter_values_by_dotted_key(
     table: Mapping[str, Any], whole: Container[str] = (), above: str = ""
 ) -> Iterator[tuple[str, Any]]:
-    """Yield all values of nested tables by dotted key; lists, and keys in ``whole``, are values."""
+    """Yield all values of nested tables by dotted key; lists and keys in ``whole`` stay whole."""
     for key, value in table.items():
         name = f"{above}{key}"
         if isinstance(value, Mapping) and name not in whole:
@@ -46,14 +46,14 @@ def parse_assignments(assignments: Iterable[str]) -> dict[str, Any]:
     Parameters
     ----------
     assignments
-        Each a dotted key, ``=``, and a value: a TOML value if it can be parsed as one (``44``,
-        ``true``, ``{ distribution = "constant", value = "12pkt" }``), otherwise a text
+        Each argument has a dotted key, ``=``, and a value. A value that cannot be parsed as TOML
+        (``44``, ``true``, ``{ distribution = "constant", value = "12pkt" }``) is a text
         (``300pkt``, ``1%``).
 
     Returns
     -------
     dict
-        The values by dotted key, as in ``with_changes``; the last value of a key counts.
+        The values by dotted key, as in ``with_changes``; the last value of a repeated key counts.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Classes of users: ``[[class]]`` tables merged with the top level, and resolved populations."""
+"""Classes of users: reads ``[[class]]`` tables, which inherit keys from the top-level tables."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -47,10 +47,10 @@ _NAMING_KEYS = ("kind", "distribution", "model")
 
 
 class UserClass(Table):
-    """A class of users; omitted keys have the values of the top level.
+    """A class of users; omitted keys have the values of the top-level tables.
 
-    A table with a kind, distribution or model replaces the top level's table. Other tables
-    override it key by key.
+    A table of the class with a kind, distribution or model replaces the top-level table. Other
+    tables of the class override the top-level table key by key.
     """
 
     name: Name = Field(examples=["far"], description="name in tables")
@@ -90,7 +90,7 @@ class UserClass(Table):
 def _read_with_own_payload(
     value: Any, handler: ValidatorFunctionWrapHandler, info: ValidationInfo
 ) -> Any:
-    """Read a class; its sizes in bytes are divided by the payload of its own packets and TCP."""
+    """Read a class; sizes in bytes are divided by the payload per packet of this class."""
     context, tcp = get_validation_context(info), as_table(value).get("tcp")
     timestamps = context.timestamps if tcp is None else has_timestamps(as_table(tcp))
     payload = context.payload_bytes
@@ -120,7 +120,7 @@ ClassEntry = Annotated[UserClass, WrapValidator(_read_with_own_payload)]
 
 @dataclass(frozen=True, slots=True)
 class Population:
-    """Identical users: a class with its inherited values, or all users without classes.
+    """Identical users: a class with its inherited values or, without classes, all users.
 
     ``rtt_s`` is the base round-trip time, including transmission times; ``forward_delay_s`` and
     ``return_delay_s`` are its propagation delays.
@@ -174,13 +174,13 @@ def merge_classes(data: Mapping[str, Any], context: ValidationContext) -> dict[s
     Returns
     -------
     dict
-        A copy with complete classes. If the top level's traffic or TCP is incomplete because
-        classes set the missing keys, the table of a class replaces it.
+        A copy with complete classes. If the traffic or TCP table of the top level is incomplete
+        because classes set the missing keys, a complete table of a class replaces it.
 
     Raises
     ------
     ValidationError
-        More than :data:`MAX_CLASSES` classes; no class is then read.
+        There are more than :data:`MAX_CLASSES` classes; the check precedes the reading of classes.
     """
     laid = dict(data)
     entries = laid.get("class")
@@ -204,7 +204,7 @@ def _substitute_tables(laid: Mapping[str, Any], context: ValidationContext) -> d
         if valid is not None:
             tables["traffic"] = valid
         elif candidates and "traffic" not in laid:
-            tables["traffic"] = candidates[0]  # its errors are reported at the class
+            tables["traffic"] = candidates[0]  # errors of this table are reported for the class
     tcp = laid.get("tcp")
     if (
         _is_table(tcp)
@@ -261,7 +261,7 @@ def _merge_class(entry: Mapping[str, Any], scenario: Mapping[str, Any]) -> dict[
         laid.setdefault("rtt", network["rtt"])
     laid["traffic"] = override_table(scenario.get("traffic", {}), entry.get("traffic", {}))
     if "tcp" in entry:
-        # Only typed keys are inherited; the preset of the class's stack fills in the others.
+        # Only typed keys are inherited; the preset of the class's stack sets the other keys.
         above, own = scenario.get("tcp", {}), entry["tcp"]
         if _is_table(above) and _is_table(own) and "stack" in own:
             above = get_inherited_keys(above, own["stack"])
@@ -287,7 +287,7 @@ def _is_table(value: object) -> TypeGuard[Mapping[str, Any]]:
 
 
 def find_class_errors(user_class: UserClass, network: Network) -> list[Any]:
-    """Return contradictions between the valid tables of one class."""
+    """Return contradictions between tables of one class that are valid on their own."""
     errors = _find_sender_count_errors(user_class) + _find_start_stop_errors(user_class)
     links = user_class.ingress, user_class.egress
     packet = get_packet_bytes(user_class, network)
@@ -430,7 +430,7 @@ def make_sole_population(
 
 
 MIXED_SIZES = 4.0
-"""Minimum ratio of two classes' mean file sizes at which a mean over both describes neither."""
+"""Ratio of the mean file sizes of two classes above which means over all files are omitted."""
 
 
 def has_mixed_files(populations: Sequence[Population]) -> bool:

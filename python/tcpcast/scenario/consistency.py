@@ -1,4 +1,4 @@
-"""Checks across several valid tables: errors, and warnings about the results."""
+"""Checks for contradictions between valid tables, and warnings about the results."""
 
 from __future__ import annotations
 
@@ -127,9 +127,9 @@ def _find_report_at_errors(scenario: Scenario) -> Iterator[InitErrorDetails]:
 
 
 def _find_mixed_stack_errors(groups: list[Population]) -> list[InitErrorDetails]:
-    """Find classes with a kind of sender that cannot be combined with the first class."""
+    """Find classes with senders that cannot be combined with the senders of the first class."""
     first, errors = groups[0].tcp, []
-    # With modern TCP in the run, each source has a receiver of its own kind.
+    # In runs with modern TCP, each source has a receiver of the matching kind.
     alike = any(group.tcp.is_modern for group in groups)
     for index, group in enumerate(groups):
         units = group.tcp.rules.window_unit, first.rules.window_unit
@@ -151,7 +151,7 @@ def _find_mixed_stack_errors(groups: list[Population]) -> list[InitErrorDetails]
 
 
 def _find_aqm_errors(scenario: Scenario) -> list[InitErrorDetails]:
-    """Find queues that control senders by drops if senders replace each drop immediately."""
+    """Find queues with AQM whose senders retransmit each dropped packet immediately."""
     instant = next((g.tcp.stack for g in scenario.populations if g.tcp.has_loss_feedback), None)
     network, errors = scenario.network, []
     links: list[tuple[tuple[str | int, ...], Link]] = [(("bottleneck",), network.bottleneck_link)]
@@ -169,7 +169,7 @@ def _find_aqm_errors(scenario: Scenario) -> list[InitErrorDetails]:
 
 
 def _find_return_path_errors(scenario: Scenario) -> Iterator[InitErrorDetails]:
-    """Find delays or losses of acks if senders have no timer to recover from a lost ack."""
+    """Find ACK delays or ACK losses with senders that have no timer to recover from a lost ACK."""
     instant = next((g.tcp.stack for g in scenario.populations if g.tcp.has_loss_feedback), None)
     network = scenario.network
     values = {RETURN: network.return_link, "ack_loss": network.ack_loss}
@@ -220,7 +220,7 @@ def _has_unlimited_window_growth(scenario: Scenario) -> bool:
 
 
 def warn_about_idle_red(scenario: Scenario) -> list[str]:
-    """Warn if RED never drops early because its average, of queued packets, stays too low."""
+    """Warn if RED never drops early because its average queue stays below the minimum threshold."""
     red, waiting = scenario.network.red_parameters(), scenario.buffer_pkts - 1
     if red is None or waiting > red.min_threshold_pkts:
         return []
@@ -232,11 +232,11 @@ def warn_about_idle_red(scenario: Scenario) -> list[str]:
 
 
 LARGE_NOISE = 0.1
-"""Mean lateness of a host as a share of the round-trip time, above which results depend on it."""
+"""Share of the round-trip time above which the mean of ``tcp.host_noise`` affects results."""
 
 
 def warn_about_phase_effects(scenario: Scenario) -> list[str]:
-    """Warn if phase effects determine the shares at a full queue because hosts have no noise."""
+    """Warn if phase effects determine the shares of the link because hosts have no noise."""
     network, groups = scenario.network, scenario.populations
     endless = [group for group in groups if isinstance(group.traffic, Bulk)]
     exact = [

@@ -48,11 +48,11 @@ class RateAmount:
     is_share: bool
 
     def bps(self, hop_bps: float) -> float:
-        """Return the rate in bit/s at a hop with the given rate."""
+        """Return the rate in bit/s at a hop with the rate ``hop_bps``."""
         return self.value * hop_bps if self.is_share else self.value
 
     def __str__(self) -> str:
-        """Write it as people type it."""
+        """Format the amount as in a scenario."""
         return (units.format_ratio if self.is_share else units.format_rate)(self.value)
 
 
@@ -128,12 +128,12 @@ class Cross(Table):
     )
 
     def mean_bps(self, hop_bps: float) -> float:
-        """Return the long-term offered rate in bit/s, before negative rates are cut to 0."""
+        """Return the long-term offered rate in bit/s, without the cut of negative rates."""
         raise NotImplementedError
 
     @property
     def share_key(self) -> str | None:
-        """Key whose value is a share of the hop's rate, or None."""
+        """The key whose value is given as a share of the hop's rate, or None."""
         for key in ("mean", "sd"):
             amount = getattr(self, key, None)
             if isinstance(amount, RateAmount) and amount.is_share:
@@ -142,7 +142,7 @@ class Cross(Table):
 
     @property
     def has_bin(self) -> bool:
-        """Whether the length of a bin was given."""
+        """True if the length of a bin is given."""
         return self.bin is not None
 
     @property
@@ -152,7 +152,7 @@ class Cross(Table):
 
     @property
     def is_noise(self) -> bool:
-        """Whether the rate is random noise, drawn per bin."""
+        """True if the rate is random noise, drawn per bin."""
         return False
 
     @model_validator(mode="after")
@@ -180,11 +180,11 @@ _KEYS_OF = {
     "pareto": ("sources", "on", "off", "alpha"),
     "trace": ("file", "times", "bytes", "period", "offset"),
 }
-"""Keys that only one model has."""
+"""Keys of each model that no other model has."""
 
 
 def _find_keys_of_other_models(model: str) -> dict[str, str]:
-    """Return messages for the keys of other models."""
+    """Return messages by key, for the keys that belong to other models."""
     return {
         key: f'belongs to model = "{other}", not "{model}"; leave it out'
         for other, keys in _KEYS_OF.items()
@@ -230,7 +230,7 @@ class FgnCross(_MeanRateCross):
         return True
 
     def cut(self, hop_bps: float) -> tuple[float, float]:
-        """Return the share of negative rates, and the mean without them divided by ``mean``."""
+        """Return the share of negative rates, and the mean after the cut divided by ``mean``."""
         deviations = self.mean.bps(hop_bps) / self.sd.bps(hop_bps)
         below = math.erfc(deviations / math.sqrt(2)) / 2
         density = math.exp(-deviations * deviations / 2) / math.sqrt(2 * math.pi)
@@ -241,8 +241,8 @@ class ParetoCross(_MeanRateCross):
     """On/off sources with a constant rate while on, and Pareto ON and OFF times.
 
     The mean rate of a source is ``mean`` / ``sources``; while on, it sends at ``(on + off) / on``
-    times this rate. All sources start in equilibrium. Their sum has a Hurst exponent of
-    (3 - alpha) / 2 on long time scales.
+    times this rate. All sources start in equilibrium. On long time scales, the total rate has a
+    Hurst exponent of (3 - alpha) / 2.
     """
 
     elsewhere: ClassVar[Mapping[str, str]] = _find_keys_of_other_models("pareto")
@@ -292,7 +292,7 @@ CrossBytes = Annotated[
 
 
 class TraceCross(Cross):
-    """A recording: numbers of bytes at given times, repeated until the run ends.
+    """Replay of a recording of times and bytes, repeated until the run ends.
 
     The file has the columns ``time_s`` and ``bytes`` with ascending times; its name is relative
     to the scenario's folder. The resolved scenario contains the rows and does not need the file.
@@ -372,7 +372,7 @@ class TraceCross(Cross):
 
     @property
     def period_s(self) -> float:
-        """Length of the recording in seconds; the default ends one mean gap after the last time."""
+        """Length of one repetition in seconds; by default, the last time plus one mean gap."""
         if self.period is not None:
             return self.period
         first, last = self.times[0], self.times[-1]
@@ -380,11 +380,11 @@ class TraceCross(Cross):
 
     @property
     def start_s(self) -> float:
-        """Start of the period in seconds: the first time, or 0 if the period is given."""
+        """Start of the repeated period in seconds: the first time, or 0 if the period is given."""
         return 0.0 if self.period is not None else self.times[0]
 
     def mean_bps(self, hop_bps: float) -> float:  # noqa: ARG002 - used if the mean is a share
-        """Return the bits of a period divided by its length."""
+        """Return the bits of the recording divided by ``period_s``."""
         return 8 * math.fsum(self.sizes) / (self.period_s - self.start_s)
 
 

@@ -26,7 +26,7 @@ BOTTLENECK = "bottleneck"
 """Name of the shared hop in a network without ``[[network.hop]]`` tables."""
 
 MAX_GAP_S = 1e9
-"""Maximum mean time between packets of a stream."""
+"""Maximum mean time between packets of a stream in seconds."""
 
 MAX_BIN_PKTS = 30_000
 """Maximum number of packets per bin at a hop with ``shared = false``."""
@@ -35,21 +35,21 @@ MAX_BINS_PER_PKT = 1e4
 """Maximum number of noise bins per packet."""
 
 MAX_MEAN_RATIO = 1.05
-"""Resulting mean over given mean from which a warning reports the cut negative rates."""
+"""Ratio of resulting to given mean above which a warning reports the cut negative rates."""
 
 MAX_DRAWS_PER_PKT = 1e5
 """Maximum number of ON and OFF times, or of entries of a recording, per packet."""
 
 MIN_ON_S = 0.5e-9
-"""Minimum ON time: shorter times round to 0 ns, so that a source never sends a packet."""
+"""Minimum ON time in seconds; shorter times round to 0 ns, so that no packet is ever sent."""
 
 MAX_FIRST_DRAWS = 1e8
-"""Maximum number of ON and OFF times of all sources until each has sent its first packet."""
+"""Maximum number of ON and OFF times of all sources until each source has sent a packet."""
 
 
 @dataclass(frozen=True, slots=True)
 class StreamHop:
-    """A hop for cross traffic; ``stage`` is its index from 0 along the forward path."""
+    """A hop for cross traffic; ``stage`` is the index of the hop along the forward path, from 0."""
 
     stage: int
     name: str
@@ -58,7 +58,7 @@ class StreamHop:
 
 
 def get_stream_hops(network: Network) -> list[StreamHop]:
-    """Return the possible hops of streams: those of the forward path, then the return link."""
+    """Return the hops that can carry cross traffic: the forward path, then the return link."""
     hops = [StreamHop(index, hop.name, hop, hop.shared) for index, hop in enumerate(network.hops)]
     hops = hops or [StreamHop(0, BOTTLENECK, network.bottleneck, shared=True)]
     if network.return_link is not None:
@@ -67,7 +67,7 @@ def get_stream_hops(network: Network) -> list[StreamHop]:
 
 
 def find_stream_hop(network: Network, stream: Cross) -> StreamHop | None:
-    """Return the hop of a stream (default: the bottleneck), or None if there is no such hop."""
+    """Return the hop of a stream, by default the bottleneck; None if the named hop is unknown."""
     known = get_stream_hops(network)
     if stream.hop is None:
         return known[network.measured_at]
@@ -75,7 +75,7 @@ def find_stream_hop(network: Network, stream: Cross) -> StreamHop | None:
 
 
 def find_cross_traffic_errors(scenario: Scenario) -> list[InitErrorDetails]:
-    """Return contradictions between valid streams and the rest of the scenario."""
+    """Return contradictions between cross traffic and other tables of the scenario."""
     if not scenario.cross:
         return []
     errors = []
@@ -168,7 +168,7 @@ def _find_run_cost_errors(
 
 def _find_short_period_errors(stream: ParetoCross, pps: float) -> Iterator[tuple[str, str]]:
     """Find ON and OFF times that are too short for ``pps`` packets per second."""
-    # Most Pareto times are close to the minimum, which is this factor below the mean.
+    # Most Pareto times are close to the minimum, which is this share of the mean.
     least_share = (stream.alpha - 1) / stream.alpha
     cycles = stream.sources / pps / (stream.on + stream.off) / least_share
     if cycles > min(MAX_DRAWS_PER_PKT, MAX_FIRST_DRAWS / stream.sources):
@@ -243,7 +243,7 @@ def compute_cross_load_at(scenario: Scenario, place: StreamHop) -> float:
 
 
 def _compute_offered_bps(stream: Cross, hop_bps: float) -> float:
-    """Return the long-term rate in bit/s, with negative rates of noise cut to 0."""
+    """Return the long-term offered rate in bit/s, after negative rates of noise are cut to 0."""
     kept = stream.cut(hop_bps)[1] if isinstance(stream, FgnCross) else 1.0
     return kept * stream.mean_bps(hop_bps)
 
@@ -266,7 +266,7 @@ def warn_about_cross_traffic(scenario: Scenario) -> list[str]:
 
 
 def _warn_about_negative_rates(scenario: Scenario, index: int) -> Iterator[str]:
-    """Warn about noise with many negative rates, because cutting them raises the mean."""
+    """Warn about noise with many negative rates: the cut to 0 raises the mean."""
     stream = scenario.cross[index]
     place = find_stream_hop(scenario.network, stream)
     if not isinstance(stream, FgnCross) or place is None:
@@ -281,7 +281,7 @@ def _warn_about_negative_rates(scenario: Scenario, index: int) -> Iterator[str]:
 
 
 def get_recorded_streams(scenario: Scenario) -> list[tuple[str, TraceCross]]:
-    """Return the names and streams of recordings."""
+    """Return the key and the stream of each recording."""
     return [
         (stream.name or str(index), stream)
         for index, stream in enumerate(scenario.cross)

@@ -1,4 +1,4 @@
-"""Recorded traffic: a CSV file of times and bytes."""
+"""Reads recorded cross traffic: a CSV file of times and bytes."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def read_recording(name: object, folder: Path | None) -> tuple[list[float], list
     Returns
     -------
     times_s, sizes
-        Of equal length, at least one and at most 100,000.
+        Times in seconds and sizes in bytes: two lists of equal length, 1 to 100,000.
 
     Raises
     ------

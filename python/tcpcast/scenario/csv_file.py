@@ -1,4 +1,4 @@
-"""CSV files of a scenario: open them, with error messages that say what to write instead."""
+"""Opens CSV files of a scenario; the error messages state what to write instead."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def read_csv(
     path = (folder or Path()) / name
     protect_inputs(path)
     try:
-        # Devices and pipes may have no end, and no end of a line.
+        # Reading a device or a pipe may never end.
         if path.exists() and not path.is_file():
             raise UnitError(f"{path} is not a file; {needs}")
         with path.open(newline="", encoding="utf-8-sig") as stream:

@@ -1,8 +1,8 @@
 """Distributions of OFF times, start times and file sizes.
 
-Times are in seconds and sizes in packets; the formulas are the same. EP and EE are the file-size
-distributions of the TCP-Engset paper (section 3.2): an exponential body from the minimum f to k,
-and a tail beyond k that contains the share q of all files.
+Times are in seconds and sizes in packets. EP and EE are the file-size distributions of the
+TCP-Engset paper (section 3.2). They have an exponential body from the minimum f to k, and a tail
+beyond k that contains the share q of all files.
 """
 
 import math
@@ -40,7 +40,7 @@ _EXAMPLES: dict[str, tuple[Any, Any]] = {
 
 
 def guess_distribution_table(typed: object) -> dict[str, Any] | None:
-    """Return the table that a text such as ``2MB pareto 1.5`` probably means, or None."""
+    """Return the table for a text such as ``2MB pareto 1.5``, as a suggestion, or None."""
     words = typed.split() if isinstance(typed, str) else []
     means = [word for word in words if word[0].isdigit() and word[-1].isalpha()]
     distributions = [word for word in words if word in {"exponential", "pareto"}]
@@ -63,7 +63,7 @@ def make_constant_table(typed: object, read: Callable[[object], float]) -> dict[
 
 
 def reject_single_time(value: object) -> object:
-    """Reject a single time: start times are a distribution or a list."""
+    """Reject a single time, because start times must be a distribution or a list."""
     table = make_constant_table(value, units.parse_duration)
     if table is not None:
         raise ValueError(
@@ -74,7 +74,7 @@ def reject_single_time(value: object) -> object:
 
 
 def read_any_size(typed: object) -> float:
-    """Read a size in packets or bytes; the result for bytes depends on an arbitrary payload."""
+    """Read a size in packets or bytes; bytes are converted with an arbitrary payload size."""
     return units.parse_packets(typed, payload_bytes=1)
 
 
@@ -122,7 +122,7 @@ class Distribution(Table, Generic[Quantity]):
 
     @property
     def is_in_bytes(self) -> bool:
-        """Whether any size was given in bytes; drawn sizes are then whole bytes."""
+        """True if a parameter is given in bytes; drawn sizes are then whole bytes."""
         given = [getattr(self, name) for name in type(self).model_fields]
         lists = [value if isinstance(value, list) else [value] for value in given]
         return any(isinstance(size, SizeInBytes) for sizes in lists for size in sizes)
@@ -136,7 +136,7 @@ class Distribution(Table, Generic[Quantity]):
         raise NotImplementedError
 
     def has_variance(self) -> bool:
-        """Return True if the variance is finite; otherwise means converge slowly."""
+        """Return True if the variance is finite."""
         return True
 
     def is_constant(self) -> bool:
@@ -144,7 +144,7 @@ class Distribution(Table, Generic[Quantity]):
         return False
 
     def parameters(self) -> dict[str, Any]:
-        """Return the parameters of the simulator: the name, and numbers in seconds or packets."""
+        """Return the parameters for the simulator: the name, and numbers in seconds or packets."""
         raise NotImplementedError
 
     def _format(self, number: float) -> str:
@@ -214,10 +214,10 @@ class Exponential(Distribution[Quantity]):
 class ExponentialPareto(Distribution[Quantity]):
     """EP: exponential body up to k, Pareto tail of exponent ``alpha`` beyond.
 
-    With f = ``minimum``, q = ``tail`` and theta, the scale of the body: P(X > x) is
-    exp(-(x - f) / theta) in the body and q (k/x)^alpha in the tail. Both are q at x = k, so
-    theta = (k - f) / ln(1/q). Then mean = f + theta (1 - q) + q k / (alpha - 1) determines k. With
-    mean 12, f = 3, alpha = 1.5, q = 10 %: k = 17.2.
+    Let f = ``minimum``, q = ``tail``, and theta the scale of the body. P(X > x) is exp(-(x - f) /
+    theta) in the body and q (k/x)^alpha in the tail. Both expressions are q at x = k, so theta = (k
+    - f) / ln(1/q). Then mean = f + theta (1 - q) + q k / (alpha - 1) determines k. For example,
+    mean 12, f = 3, alpha = 1.5 and q = 10 % give k = 17.2.
     """
 
     distribution: Literal["ep"]
@@ -271,7 +271,7 @@ class ExponentialPareto(Distribution[Quantity]):
         return self.alpha > 2
 
     def parameters(self) -> dict[str, Any]:
-        """Return minimum, k, theta, alpha and the tail's share."""
+        """Return minimum, k, theta, alpha and ``tail``."""
         return {
             "distribution": self.distribution,
             "minimum": self.minimum,
@@ -285,10 +285,10 @@ class ExponentialPareto(Distribution[Quantity]):
 class TwoExponentials(Distribution[Quantity]):
     """EE(c): exponential body up to k = f + (mean - f) / c, exponential tail beyond.
 
-    With f = ``minimum``, q = ``tail`` and the scales theta1 of the body and theta2 of the tail:
-    theta1 = (k - f) / ln(1/q), so that the body exceeds k with probability q. Then
-    mean = f + theta1 (1 - q) + q theta2 determines theta2, the mean excess of the tail over k. The
-    paper uses c = 7 for a mean of 12 packets (k = 4.286, theta2 = 84.97), and c = 3.9 for 5.
+    Let f = ``minimum``, q = ``tail``, theta1 the scale of the body, and theta2 the scale of the
+    tail. P(X > k) = q gives theta1 = (k - f) / ln(1/q). Then mean = f + theta1 (1 - q) + q theta2
+    determines theta2, the mean excess of the tail over k. The paper uses c = 7 for a mean of 12
+    packets (k = 4.286, theta2 = 84.97), and c = 3.9 for 5.
     """
 
     distribution: Literal["ee"]
@@ -326,7 +326,7 @@ class TwoExponentials(Distribution[Quantity]):
 
     @property
     def theta2(self) -> float:
-        """Mean of the tail less k."""
+        """Scale of the exponential tail."""
         body = self.theta1 * (1 - self.tail)
         return (self.mean - self.minimum - body) / self.tail
 
@@ -341,7 +341,7 @@ class TwoExponentials(Distribution[Quantity]):
         return math.exp(-max(0.0, value - self.minimum) / self.theta1)
 
     def parameters(self) -> dict[str, Any]:
-        """Return minimum, k, theta1, theta2 and the tail's share."""
+        """Return minimum, k, theta1, theta2 and ``tail``."""
         return {
             "distribution": self.distribution,
             "minimum": self.minimum,
@@ -391,7 +391,7 @@ class Lognormal(Distribution[Quantity]):
         return math.erfc(standard / math.sqrt(2)) / 2
 
     def parameters(self) -> dict[str, Any]:
-        """Return mu and sigma of the logarithm, and the minimum."""
+        """Return minimum, mu and sigma."""
         return {
             "distribution": self.distribution,
             "mu": self.mu,
@@ -450,7 +450,7 @@ class Pareto(Distribution[Quantity]):
 
 
 class Constant(Distribution[Quantity]):
-    """Always the same value."""
+    """A constant."""
 
     distribution: Literal["constant"]
     value: Quantity
@@ -487,7 +487,7 @@ class Uniform(Distribution[Quantity]):
         return self
 
     def mean_value(self) -> float:
-        """Return the middle."""
+        """Return the mean, (low + high) / 2."""
         return (self.low + self.high) / 2
 
     def above(self, value: float) -> float:

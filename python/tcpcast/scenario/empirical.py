@@ -41,9 +41,9 @@ Weight = Annotated[
 class Empirical(Distribution[Quantity]):
     """A list of values with weights.
 
-    The file has the column ``value`` and optionally ``weight`` (or ``probability``): plain
-    numbers, seconds for times and packets for sizes. Its name is relative to the scenario's
-    folder. The resolved scenario contains the values and does not need the file.
+    A CSV file of values has the column ``value`` and optionally ``weight`` (or ``probability``).
+    Values are plain numbers: times in seconds, sizes in packets. The file name is relative to the
+    scenario's folder. The resolved scenario contains the values and does not need the file.
     """
 
     distribution: Literal["empirical"]
@@ -138,7 +138,7 @@ def read_empirical(name: object, folder: Path | None) -> tuple[list[float], list
     Returns
     -------
     values, weights
-        Of equal length, at least one and at most 100,000.
+        Two lists of equal length, 1 to 100,000.
 
     Raises
     ------

@@ -20,10 +20,10 @@ class FixedPoint(Table):
     """Parameters of the fixed point: reference flows simulated among synthetic cross flows.
 
     ``scheme`` and ``conditional`` are defined in INRIA report 4154, section 5.3. The cross flows
-    follow distributions measured on the reference flows, of which ``moments`` moments are kept.
-    Each class has ``references`` reference flows, at most 10 % of its flows; the report uses 1.
-    ``steps`` iterations of length ``step`` precede the measurement. Differences up to
-    ``tolerance`` count as converged.
+    follow distributions measured on the reference flows; only the first ``moments`` moments are
+    fitted. Each class has ``references`` reference flows, at most 10 % of its flows; the report
+    uses 1. ``steps`` iterations of length ``step`` precede the measurement. The fixed point has
+    converged if the remaining differences are at most ``tolerance``.
     """
 
     scheme: Annotated[Literal[0, 1, 2], BeforeValidator(_read_scheme)] = Field(

@@ -14,9 +14,9 @@ from tcpcast.scenario.table import make_error_at
 
 
 class Hop(Link):
-    """A link shared by all sources, or with ``shared = False`` one link per source.
+    """A link that all sources share or, with ``shared = False``, one link per source.
 
-    A hop per source models access routers with one user each; it has drop-tail queues.
+    One link per source models access routers with one user each; it has drop-tail queues.
     """
 
     name: Name = Field(
@@ -35,9 +35,9 @@ class Hop(Link):
 
 
 def find_measured_hop(hops: Sequence[Hop]) -> int:
-    """Return the index of the measured hop: marked as such, or the slowest shared hop.
+    """Return the index of the hop marked as measured, or else of the slowest shared hop.
 
-    The first of several candidates counts; without candidates, the result is 0.
+    Among several candidates, the first is returned; without candidates, the result is 0.
     """
     marked = [index for index, hop in enumerate(hops) if hop.measured]
     shared = [(hop.rate, index) for index, hop in enumerate(hops) if hop.shared]
@@ -45,7 +45,7 @@ def find_measured_hop(hops: Sequence[Hop]) -> int:
 
 
 def find_hop_errors(hops: Sequence[Hop]) -> list[Any]:
-    """Return contradictions between valid hops."""
+    """Return contradictions between hops that are valid on their own."""
     if not hops:
         return []
     errors = []

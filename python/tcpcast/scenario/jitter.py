@@ -55,7 +55,7 @@ _SCHEMA: dict[str, Any] = {
     "required": ["distribution"],
     "additionalProperties": False,
 }
-"""Keys of all distributions of times."""
+"""JSON Schema of jitter, with the keys of all distributions of times."""
 
 
 @dataclass(frozen=True, slots=True)

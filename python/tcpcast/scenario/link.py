@@ -37,16 +37,15 @@ MAX_BUFFER_S = 3600.0
 class Buffer:
     """Buffer limit of a queue, including the packet in transmission.
 
-    ``unit`` is ``"packets"``, ``"bytes"``, ``"bdp"`` (multiples of link rate times
-    ``network.rtt``), ``"seconds"`` (multiples of the link rate) or ``"unlimited"`` with an
-    ``amount`` of inf.
+    ``unit`` is ``"packets"``, ``"bytes"``, ``"bdp"`` (link rate times ``network.rtt``),
+    ``"seconds"`` (data that the link sends in one second), or ``"unlimited"`` with ``amount`` inf.
     """
 
     unit: Literal["packets", "bytes", "bdp", "seconds", "unlimited"]
     amount: float
 
     def packets(self, *, packet_bytes: int, rate_bps: float, rtt_s: float) -> float:
-        """Return the number of data packets that fit.
+        """Return the number of data packets that fit in the buffer.
 
         Parameters
         ----------
@@ -72,11 +71,11 @@ class Buffer:
 
     @property
     def needs_rate(self) -> bool:
-        """Whether the number of packets depends on the link's rate."""
+        """True if the number of packets depends on the link rate."""
         return self.unit in {"bdp", "seconds"}
 
     def __str__(self) -> str:
-        """Write it as people type it."""
+        """Format the buffer as in a scenario."""
         if self.unit == "unlimited":
             return "unlimited"
         if self.unit == "seconds":
@@ -106,7 +105,7 @@ def read_buffer(value: object) -> Buffer:
             raise UnitError(f'{units.show(value)} is out of range; write "1bdp"')
         return Buffer("bdp", amount)
     if not isinstance(value, str) or not any(c.isalpha() for c in value):
-        # A bare number could mean packets or bytes; 0 is wrong in both cases.
+        # Check 0 first: it is wrong in every unit. Other bare numbers need a unit.
         number = units.parse_packets(value)
         _check_buffer_size(value, number)
         written = f'"{units.format_packets(number)}", "200KB", "1bdp" or "unlimited"'
@@ -224,19 +223,19 @@ class Link(Table):
     def serial_bps(self) -> float:
         """Transmission rate of a single packet on an idle link in bit/s, or inf.
 
-        inf for token buckets, which send immediately while they have tokens, and for packet
-        opportunities, where the time is spent in the queue.
+        The rate is inf for token buckets, which send immediately while they have tokens. It is also
+        inf for packet opportunities, because a packet then waits for them in the queue.
         """
         return self.rate if self.varying is None else math.inf
 
     @property
     def is_policer(self) -> bool:
-        """Whether the link is a policer, which has no queue."""
+        """True if the link is a policer, which has no queue."""
         return isinstance(self.rate_rule, TokenBucket) and self.rate_rule.policer
 
     @property
     def delay_s(self) -> float | None:
-        """One-way propagation in seconds, or None if the round-trip time is given instead."""
+        """One-way propagation delay in seconds, or None if ``network.rtt`` is given instead."""
         return self.delay
 
     @property
@@ -272,8 +271,8 @@ class Link(Table):
 class PathLink:
     """A link on the path of a data packet.
 
-    ``key`` is its key within ``network``. All sources use a ``shared`` link; the ``measured``
-    link is the bottleneck of the metrics.
+    ``key`` is the key of the link within ``network``. All sources use a ``shared`` link. Metrics of
+    the bottleneck refer to the ``measured`` link.
     """
 
     key: str

@@ -1,4 +1,4 @@
-"""Reading a scenario from a file, or by the name of a packaged one."""
+"""Reads a scenario from a file or by the name of a packaged scenario."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ PACKAGED = Path(__file__).parent.parent / "scenarios"
 MAX_BYTES = 16 * 2**20
 _MAX_KEYS = 100_000
 _DOTTED = re.compile(r"(?<![\w-])(?:[\w-]++[ \t]*+\.[ \t]*+){32}", re.ASCII)
-"""A dotted key with too many parts: tomllib's time and memory grow with their square."""
+"""A dotted key with 32 or more parts; the cost in tomllib grows with the square of the number."""
 _QUOTED_DOT = re.compile(r"""["'][ \t]*+\.""")
 _MAX_QUOTED = 100
-"""Maximum number of dots after quotes per line, a similar limit for quoted keys."""
+"""Maximum number of dots after quotes per line: the limit of parts for quoted keys."""
 _PLACE = re.compile(r"\s*\(at (?:line (\d+), column (\d+)|end of document)\)$")
 _TWICE = re.compile(r"overwrite|twice|mutate")
 _UNQUOTED = re.compile(rf"=\s*({NUMBER}\s*[A-Za-zµ%/]+)\s*(?:[,}}#]|$)")

@@ -40,7 +40,7 @@ class Bernoulli(Table):
 
 
 class GilbertElliott(Table):
-    """Loss in bursts from a chain with a good and a bad state.
+    """Loss in bursts: a Markov chain with a good and a bad state.
 
     After each packet, the state changes with probability ``to_bad`` (from good) or ``to_good``
     (from bad). ``loss_good`` and ``loss_bad`` are the loss probabilities in the two states.
@@ -65,13 +65,13 @@ class GilbertElliott(Table):
         return self
 
     def mean_ratio(self) -> float:
-        """Return the share of packets lost in the long run."""
+        """Return the long-term share of lost packets."""
         bad = self.to_bad / (self.to_bad + self.to_good)
         return (1 - bad) * self.loss_good + bad * self.loss_bad
 
 
 class RestOfRound(Table):
-    """Correlated loss within a round: after the first loss, the rest of the flow's round is lost.
+    """Correlated loss: after the first loss in a round of a flow, the rest of the round is lost.
 
     This is the loss model of PFTK (Padhye, Firoiu, Towsley and Kurose 1998, section 2.1), with
     its p as ``rate``. Losses in different rounds are independent.
@@ -94,7 +94,7 @@ class RestOfRound(Table):
     def mean_ratio(self) -> float:
         """Return ``rate``, PFTK's p.
 
-        The share of lost packets is larger and depends on the number of packets per round.
+        The share of lost packets is larger than p, and depends on the number of packets per round.
         """
         return self.rate
 

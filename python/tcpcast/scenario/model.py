@@ -1,4 +1,4 @@
-"""The scenario model: the input of every engine."""
+"""Class Scenario, the input of every engine."""
 
 import functools
 import hashlib
@@ -74,7 +74,7 @@ _PLACEHOLDERS = {"network": {"rtt": "1s"}, "run": {"duration": "1s"}}
 
 
 class _ScenarioInput(NamedTuple):
-    """Input of a scenario: tables as typed, folder of relative file names, validation context."""
+    """Input of a scenario: tables as typed, base folder of file names, validation context."""
 
     source: dict[str, Any]
     folder: Path | None
@@ -183,7 +183,7 @@ class Scenario(Table):
         return scenario
 
     def _reuse_unchanged_tables(self, tables: Mapping[str, Any]) -> Self | None:
-        """Return a scenario that reuses unchanged tables; None if all must be validated."""
+        """Return a scenario that reuses unchanged tables; None if all tables must be validated."""
         own = self._input
         try:
             source = copy_as_plain_tables(tables, own.source)
@@ -222,7 +222,7 @@ class Scenario(Table):
             raise make_validation_error(errors)
         return self
 
-    # Cached: it is used for each metric of each class, and resolves all classes each time.
+    # Cached, because each metric of each class uses it.
     @functools.cached_property
     def populations(self) -> list[Population]:
         """Classes with their inherited values; without classes, one population of all senders."""
@@ -237,12 +237,12 @@ class Scenario(Table):
 
     @property
     def has_loss_feedback(self) -> bool:
-        """Whether senders have instantaneous loss feedback; either all classes have it or none."""
+        """True if senders have instantaneous loss feedback, which all classes have or none."""
         return any(group.tcp.has_loss_feedback for group in self.populations)
 
     @property
     def is_modern(self) -> bool:
-        """Whether any sender has a modern stack."""
+        """True if at least one sender has a modern stack."""
         return any(group.tcp.is_modern for group in self.populations)
 
     @property
@@ -258,7 +258,7 @@ class Scenario(Table):
 
     @property
     def has_random_loss(self) -> bool:
-        """Whether any link on the forward path has random loss."""
+        """True if at least one link on the forward path has random loss."""
         return any(
             on.link.loss is not None for p in self.populations for on in p.links(self.network)
         )
@@ -295,8 +295,8 @@ class Scenario(Table):
     def rtt_s(self) -> float:
         """Base round-trip time in seconds: one packet and its ack on the idle path.
 
-        It is ``network.rtt`` or follows from the links' delays; if only classes have a round-trip
-        time, it is the value of the first class.
+        The value is ``network.rtt``, or follows from the delays of the links. If only classes have
+        a round-trip time, the value is the first class's.
         """
         return self.network.rtt_s if self.network.has_rtt else self.populations[0].rtt_s
 
@@ -304,8 +304,7 @@ class Scenario(Table):
     def buffer_pkts(self) -> float:
         """Buffer of the bottleneck in data packets, including the packet in transmission, or inf.
 
-        A buffer in bytes holds more packets if packets are small: the result is the number of the
-        smallest packets of any class.
+        For a buffer in bytes, the result is the number of packets of the smallest packet size.
         """
         buffer = self.network.bottleneck.buffer
         if self.own_packets and buffer.unit == "bytes" and not self.network.bottleneck.is_policer:
@@ -318,10 +317,10 @@ class Scenario(Table):
         Parameters
         ----------
         changes
-            New values by dotted key, as for ``--set``, for example
-            ``{"network.bottleneck.buffer": "300pkt", "class.far.rtt": "300ms"}``. Derived values
-            (a preset's defaults, a buffer of ``1bdp``) are computed again. In a network with
-            hops, ``network.bottleneck`` is the measured hop.
+            New values by dotted key, as for ``--set``, for example ``{"network.bottleneck.buffer":
+            "300pkt", "class.far.rtt": "300ms"}``. Derived values (a preset's defaults, a buffer of
+            ``1bdp``) are computed again. In a network with hops, keys of ``network.bottleneck``
+            change the measured hop.
 
         Raises
         ------
@@ -350,7 +349,7 @@ class Scenario(Table):
         return self._with_tables({**source, "sweep": merged})
 
     def source_tables(self) -> tuple[dict[str, Any], str | None]:
-        """Return the tables as typed, and the absolute directory that relative file names refer to.
+        """Return the tables as typed, and the absolute base directory of relative file names.
 
         ``from_dict`` creates the same scenario from these two values in another process or on
         another machine.
@@ -366,7 +365,7 @@ class Scenario(Table):
         return (self._input.folder or Path()) / name
 
     def _apply_to_measured_hop(self, changes: Mapping[str, Any]) -> dict[str, Any]:
-        """Apply changes of the bottleneck to the measured hop if the network has hops.
+        """Apply changes of ``network.bottleneck`` to the measured hop if the network has hops.
 
         The hop is then marked as measured, because new rates could select another hop.
         """
@@ -395,7 +394,7 @@ class Scenario(Table):
         return tables
 
     def _resolved_network(self, table: dict[str, Any]) -> dict[str, Any]:
-        """Omit either the bottleneck or the hops, and mark the measured hop."""
+        """Return the network table with either bottleneck or hops; mark the measured hop."""
         unused = "bottleneck" if table["hop"] else "hop"
         used = {key: value for key, value in table.items() if key != unused}
         if table["hop"]:
@@ -419,7 +418,7 @@ class Scenario(Table):
         return "sha256:" + hashlib.sha256(text.encode()).hexdigest()
 
     def warnings(self) -> list[str]:
-        """Return reasons why answers to this scenario may mislead, as texts."""
+        """Return warnings: reasons why answers to this scenario may be misleading."""
         return list(self._warnings)
 
     @functools.cached_property
@@ -446,7 +445,7 @@ class Scenario(Table):
         return hash(self.digest())
 
     def __repr__(self) -> str:
-        """Return the name, the senders, the bottleneck's rate and the RTT on one line."""
+        """Return name, number of senders, rate of the bottleneck and RTT on one line."""
         if self.captured is not None:
             return f"<Scenario {self.name}: capture {self.captured.file}>"
         kinds = ", ".join(

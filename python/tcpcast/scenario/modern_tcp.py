@@ -37,15 +37,15 @@ _MODERN_ONLY = {"timestamps", "handshake", "ecn"}
 """Keys that only modern stacks have."""
 
 _CLASSIC_VALUES = {*_CLASSIC_ONLY, "ack_timeout", "idle_restart", "limited_transmit", "rules"}
-"""Keys with values that only classic stacks support."""
+"""Keys for which some or all values are supported only by classic stacks."""
 
 MODERN_PRESETS: dict[str, dict[str, Any]] = {
-    # Linux 6 with its defaults, and with other congestion controls.
+    # Linux 6 with defaults, and Linux 6 with other congestion controls.
     "linux-cubic": _LINUX,
     "linux-reno": _LINUX,
-    # BBR, version 1, with pacing by TCP itself.
+    # BBR version 1, paced by TCP instead of a queue discipline.
     "linux-bbr": _LINUX,
-    # SACK, DSACK, RACK, tail loss probes and F-RTO are off; reordering is fixed at 3.
+    # Without SACK, DSACK, RACK, TLP and F-RTO; the reordering degree is fixed at 3.
     "linux-reno-classic": _LINUX,
     # RFC 6675 with rescue retransmissions, over RFC 5681 and RFC 6298.
     "rfc-sack": _LINUX
@@ -60,7 +60,7 @@ MODERN_PRESETS: dict[str, dict[str, Any]] = {
     },
     # BBR version 3 (draft-ietf-ccwg-bbr-06) with the Linux defaults.
     "bbr3": _LINUX,
-    # RFC 8257 with the Linux defaults; without marks, it halves at losses like Reno.
+    # RFC 8257 with the Linux defaults; losses without marks halve the window as in Reno.
     "dctcp": _LINUX | {"ecn": True},
 }
 """Default values of the modern presets."""
@@ -77,7 +77,7 @@ CONTROLS = {
 """Congestion control of each modern stack; classic stacks use Reno."""
 
 RATE_BASED = {"bbr", "bbr3"}
-"""Congestion controls that follow the delivery rate: losses do not end their growth."""
+"""Congestion controls that follow the delivery rate, so that losses do not limit their window."""
 
 DEFAULT_STACK = "linux-cubic"
 """Default preset: the stack of most current servers and phones."""
@@ -100,7 +100,7 @@ def get_congestion_control(stack: str) -> str:
 
 
 def has_timestamps(tcp: Mapping[str, Any]) -> bool:
-    """Return True if packets have timestamps, given the TCP table as typed."""
+    """Return True if packets have the timestamp option; ``tcp`` is the table as typed."""
     stack = tcp.get("stack", DEFAULT_STACK)
     preset = MODERN_PRESETS.get(stack, {}) if isinstance(stack, str) else {}
     return bool(preset) and tcp.get("timestamps", preset["timestamps"]) is True
@@ -127,7 +127,7 @@ def drop_classic_keys(tables: dict[str, Any]) -> dict[str, Any]:
 def find_unsupported_modern_keys(
     stack: str, values: Mapping[str, Any]
 ) -> Iterator[InitErrorDetails]:
-    """Find keys that a modern stack does not support; ``values`` has the preset's format."""
+    """Find keys that a modern stack does not support; ``values`` has the format of a preset."""
     preset = MODERN_PRESETS[stack]
     if values["initial_ssthresh"] != preset["initial_ssthresh"]:
         rule = "slow start ends at a loss or by its own rules"

@@ -24,4 +24,4 @@ Title = Annotated[str, Field(pattern=_TITLE, max_length=MAX_TITLE_LENGTH)]
 """Name of a scenario."""
 
 Name = Annotated[str, Field(pattern=_NAME, max_length=MAX_NAME_LENGTH)]
-"""Name of an entry, used in keys and tables."""
+"""Name of a class, hop or cross-traffic stream, used in keys and tables."""

@@ -33,7 +33,7 @@ NO_RTT = 'missing; write rtt = "50ms", or a delay for each link'
 
 _TIMES = {"rtt", "ingress.delay", "egress.delay"}
 _RATES = {"ingress.rate", "egress.rate"}
-"""Keys of classes that affect their round-trip times."""
+"""Keys of a class that affect its round-trip time."""
 
 
 class Network(Table):
@@ -41,9 +41,9 @@ class Network(Table):
 
     The hops are either ``bottleneck`` or a list of ``hop`` in the order of the forward path. The
     propagation delay is given either by ``rtt`` or by the one-way ``delay`` of the links. ``rtt``
-    is the base round-trip time of one packet and its ack, including transmission times; each
-    direction has half of the propagation delay. ``return_delay`` is the propagation delay of a
-    return path that is longer or shorter than the forward path.
+    is the base round-trip time of one packet and its ACK, including transmission times; its
+    propagation delay is divided equally between both directions. ``return_delay`` is the
+    propagation delay of a return path that is longer or shorter than the forward path.
     """
 
     rtt: PositiveDuration | None = Field(
@@ -107,7 +107,7 @@ class Network(Table):
 
     @property
     def has_return(self) -> bool:
-        """Whether acks share a link with a rate and a queue."""
+        """True if the ACKs of all sources share a link with a rate and a queue."""
         return self.return_link is not None or self.ack_loss is not None
 
     @property
@@ -126,7 +126,7 @@ class Network(Table):
 
     @property
     def bottleneck(self) -> Link:
-        """The measured hop: among several, the one marked as measured or the slowest shared one."""
+        """The measured hop: the hop marked as measured, or else the slowest shared hop."""
         return self.hops[self.measured_at] if self.hops else self.bottleneck_link
 
     @property
@@ -147,7 +147,7 @@ class Network(Table):
     # Cached, because it is used about a dozen times per answer.
     @functools.cached_property
     def own_links(self) -> tuple[PathLink, ...]:
-        """The forward path of sources that use the network's ingress and egress links."""
+        """The forward path of sources without ingress and egress links of their class."""
         measured = self.measured_at
         between = [
             PathLink(f"hop.{hop.name}", hop, hop.shared, index == measured)
@@ -166,12 +166,12 @@ class Network(Table):
 
     @property
     def packet_bytes(self) -> int:
-        """Size of a data packet on the wire."""
+        """Size of a data packet on the wire in bytes."""
         return self.packet
 
     @property
     def ack_bytes(self) -> int:
-        """Size of an ack on the wire."""
+        """Size of an ACK on the wire in bytes."""
         return self.ack
 
     @property
@@ -194,7 +194,7 @@ class Network(Table):
 
     @property
     def has_rtt(self) -> bool:
-        """Whether the network has a round-trip time; otherwise each class has its own."""
+        """True if the network has a round-trip time; otherwise each class sets one."""
         return self.rtt is not None or self.has_delays
 
     def transmission_s(self, ingress: Link, egress: Link, packet_bytes: int) -> float:
@@ -214,7 +214,7 @@ class Network(Table):
         return math.fsum(on.link.delay or 0.0 for on in self.links(ingress, egress))
 
     def path_rtt_s(self, ingress: Link, egress: Link, packet_bytes: int) -> float:
-        """Return the base round-trip time according to the links' delays."""
+        """Return the base round-trip time in seconds, computed from the delays of the links."""
         there, back = self.delays_s(ingress, egress), self._return_delay_s(ingress, egress)
         return there + back + self.transmission_s(ingress, egress, packet_bytes)
 
@@ -277,7 +277,7 @@ class Network(Table):
         return errors
 
     def _get_rtt_key(self) -> str | None:
-        """Return a key whose meaning depends on ``rtt``, or None."""
+        """Return a key of the network that requires ``rtt``, or None."""
         for key, link in self._links_with_keys():
             if link.buffer.unit == "bdp":
                 return ".".join(map(str, (*key, "buffer")))
@@ -330,8 +330,8 @@ class Network(Table):
     def red_parameters(self, link: Link | None = None) -> RedParameters | None:
         """Return the RED parameters of a shared link as numbers, or None if it has no RED.
 
-        The default link is the bottleneck. Its propagation delay is its ``delay`` or, with
-        ``rtt``, the remaining delay of the path.
+        The default link is the bottleneck. The estimate uses the ``delay`` of the link or, if
+        ``rtt`` is given, the remaining delay of the path.
         """
         link = link or self.bottleneck
         if not isinstance(link.queue, Red):
@@ -344,7 +344,7 @@ class Network(Table):
         return link.queue.parameters(packets_per_second=rate, delay_s=delay_s)
 
     def _find_red_errors(self, link: Link, *above: str | int) -> list[InitErrorDetails]:
-        """Find errors of a link's RED in an otherwise valid network."""
+        """Find errors of the RED parameters of a link in an otherwise valid network."""
         key = (*above, "queue")
         if isinstance(link.queue, Red) and math.isinf(link.rate):
             message = 'RED needs a link with a rate; write rate = "10mbit"'
@@ -407,13 +407,13 @@ class Network(Table):
     ) -> tuple[float, float, float]:
         """Return the base RTT and its forward and return propagation delays, in seconds.
 
-        ``rtt_s`` is the given time, or None if the links have delays. ``return_delay`` applies to
-        ``ingress`` and ``egress`` of the network: the return path of a class with longer links is
-        longer by the same delays, and with a class's own round-trip time, the return path keeps
-        its share of the propagation delay.
+        ``rtt_s`` is the given RTT, or None if the links have delays. ``return_delay`` is valid for
+        the ``ingress`` and ``egress`` links of the network. If the links of a class are longer, its
+        return path is longer by the same delays. If a class has a separate RTT, its return path
+        keeps its share of the propagation delay.
         """
         if rtt_s is None:
-            # Summed rather than subtracted, to avoid rounding errors in typed delays.
+            # A sum instead of a difference avoids rounding errors in typed delays.
             there = self.delays_s(ingress, egress)
             rtt_s = self.path_rtt_s(ingress, egress, packet_bytes)
             return rtt_s, there, self._return_delay_s(ingress, egress)
@@ -434,7 +434,7 @@ class Network(Table):
     def return_problem(
         self, rtt_s: float | None, ingress: Link, egress: Link, packet_bytes: int
     ) -> str | None:
-        """Return the error of ``return_delay`` over these links, or None."""
+        """Return the error message for ``return_delay`` with these links, or None."""
         if self.return_delay is None:
             return None
         given = units.format_duration(self.return_delay)
@@ -442,7 +442,8 @@ class Network(Table):
         if there < 0:
             largest = units.format_duration(math.floor((there + back) * 1e7) / 1e7)
             return f"{given} is more than the total propagation delay; write at most {largest}"
-        # Acks traverse the ingress and egress links and the other hops in reverse.
+        # ACKs traverse the ingress link, the egress link and all hops but the bottleneck in
+        # reverse.
         smallest = self.delays_s(ingress, egress) - (self.bottleneck.delay or 0.0)
         if back < smallest - 1e-12:
             return (
@@ -453,7 +454,7 @@ class Network(Table):
         return None
 
     def buffer_problem(self, link: Link) -> str | None:
-        """Return the error of a link's buffer for these packets, or None."""
+        """Return the error message for a link's buffer with this packet size, or None."""
         if link.buffer.needs_rate and math.isinf(link.rate):
             what = "a bandwidth-delay product" if link.buffer.unit == "bdp" else "a buffer in time"
             return f'{what} needs a rate; write rate = "10mbit"'
@@ -464,9 +465,9 @@ class Network(Table):
     def rtt_problem(
         self, rtt_s: float, ingress: Link, egress: Link, packet_bytes: int, *, delays_count: bool
     ) -> str | None:
-        """Return the error of a round-trip time over these links, or None.
+        """Return the error message for a round-trip time with these links, or None.
 
-        With ``delays_count``, the links' delays must give the same time.
+        With ``delays_count``, the round-trip time must equal that computed from the links' delays.
         """
         smallest = self.transmission_s(ingress, egress, packet_bytes)
         if rtt_s < smallest:
@@ -487,5 +488,5 @@ class Network(Table):
 
 
 def _format_time_rounded_up(seconds: float) -> str:
-    """Format a time rounded up to 0.1 us, so that the suggested value is sufficient."""
+    """Format a time rounded up to 0.1 us, so that a suggested minimum is valid."""
     return units.format_duration(math.ceil(seconds * 1e7) / 1e7)

@@ -1,4 +1,4 @@
-"""Types of scenario values, with conversion from and to typed texts."""
+"""Types of scenario values; each reads and formats values as users type them."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _SIGNLESS = rf"^\s*\+?{units.NUMBER}\s*"
 
 
 def _quantity_schema(pattern: str, example: str, *words: str) -> dict[str, Any]:
-    """Return the JSON Schema of a quantity with a unit, or one of ``words``."""
+    """Return the JSON Schema of a quantity with a unit; ``words`` are permitted alternatives."""
     text = {"type": "string", "pattern": pattern, "examples": [example]}
     return {"anyOf": [text, {"enum": list(words)}]} if words else text
 
@@ -129,7 +129,7 @@ Rate = Annotated[
 """Rate in bit/s; inf for an unlimited link."""
 
 _RUN_TIME = "60s"
-"""Example of a time in the order of a run."""
+"""Example of the duration of a run."""
 
 Duration = Annotated[
     float,
@@ -137,7 +137,7 @@ Duration = Annotated[
     PlainSerializer(units.format_duration, return_type=str),
     WithJsonSchema({"anyOf": [TIME_SCHEMA, {"const": 0}]}),
 ]
-"""Seconds, 0 included."""
+"""A time in seconds, 0 or more."""
 
 PositiveDuration = Annotated[
     float,
@@ -145,7 +145,7 @@ PositiveDuration = Annotated[
     PlainSerializer(units.format_duration, return_type=str),
     WithJsonSchema(TIME_SCHEMA),
 ]
-"""Seconds, above 0."""
+"""A time in seconds, above 0."""
 
 Lateness = Annotated[
     float,
@@ -153,7 +153,7 @@ Lateness = Annotated[
     PlainSerializer(units.format_duration, return_type=str),
     WithJsonSchema({"anyOf": [TIME_SCHEMA, {"const": 0}]}),
 ]
-"""Seconds in the order of a host's lateness, 0 included."""
+"""A time in seconds, 0 or more; examples in messages are host delays of about 0.1 ms."""
 
 RunTime = Annotated[
     float,
@@ -161,7 +161,7 @@ RunTime = Annotated[
     PlainSerializer(units.format_duration, return_type=str),
     WithJsonSchema(TIME_SCHEMA),
 ]
-"""Seconds in the order of a run, above 0."""
+"""A time in seconds, above 0; examples in messages are durations of runs."""
 
 TimeLimit = Annotated[
     float,
@@ -169,7 +169,7 @@ TimeLimit = Annotated[
     PlainSerializer(_format_time_limit, return_type=str),
     WithJsonSchema({"anyOf": [TIME_SCHEMA, {"const": "unlimited"}]}),
 ]
-"""Seconds, above 0; inf for no limit."""
+"""A time in seconds, above 0; inf for no limit."""
 
 Size = Annotated[
     float,
@@ -177,7 +177,7 @@ Size = Annotated[
     PlainSerializer(write_size, return_type=str),
     WithJsonSchema(_quantity_or_number_schema(PACKETS_SCHEMA)),
 ]
-"""Packets, not rounded. A size given in bytes is converted by the payload and keeps its bytes."""
+"""A size in packets, not rounded. A size typed in bytes also keeps the number of bytes."""
 
 Ratio = Annotated[
     float,

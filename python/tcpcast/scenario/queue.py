@@ -1,6 +1,6 @@
-"""Queue disciplines of a link: drop-tail, random early detection as in ns-2, fair queueing.
+"""Queue disciplines of a link: drop-tail, random early detection (RED), fair queueing.
 
-Active queue management is in :mod:`.aqm`.
+CoDel, FQ-CoDel, PIE and head-drop are in :mod:`.aqm`.
 """
 
 import math
@@ -161,10 +161,10 @@ class Red(Table):
     def parameters(self, *, packets_per_second: float, delay_s: float) -> RedParameters:
         """Return all parameters as numbers.
 
-        As in ``REDQueue::initialize_params`` of ns-2 2.35 (queue/red.cc), with C
-        packets per second: ``min_th = max(5, target_delay C / 2)``, ``max_th = 3 min_th`` and
-        ``w = 1 - exp(-1 / (10 R C))`` with an estimated round-trip time
-        ``R = max(0.1 s, 3 (delay + 1/C))``.
+        The defaults follow ``REDQueue::initialize_params`` in ns-2 2.35 (queue/red.cc). With
+        C packets per second, they are ``min_th = max(5, target_delay C / 2)``, ``max_th = 3
+        min_th`` and ``w = 1 - exp(-1 / (10 R C))``. The estimated round-trip time is ``R = max(0.1
+        s, 3 (delay + 1/C))``.
 
         Parameters
         ----------
@@ -296,11 +296,11 @@ def _has_required_keys(name: str) -> bool:
 
 
 QUEUE_NAMES = tuple(name for name in _NAMES if not _has_required_keys(name))
-"""Disciplines that can be given as a word, because all keys of their tables have defaults."""
+"""Disciplines that can be given by name alone, because all keys of their tables have defaults."""
 
 
 def _read_queue(value: object) -> object:
-    """Convert a word such as ``"red"`` to its table, and a drop-tail table to its word."""
+    """Convert a name such as ``"red"`` to a table, and a drop-tail table to ``"droptail"``."""
     if isinstance(value, Red | FairQueue | ManagedQueue):
         return value
     # A list rather than a set, because the value may not be hashable.
@@ -317,7 +317,7 @@ def _get_queue_kind(value: object) -> str:
 
 
 def add_queue_words_to_schema(schema: dict[str, Any]) -> None:
-    """Add the words, and drop-tail as a table, to the JSON Schema."""
+    """Add the names of disciplines, and drop-tail as a table, to the JSON Schema."""
     tables = [part for part in schema.pop("oneOf") if "$ref" in part]
     droptail = {
         "type": "object",

@@ -34,7 +34,7 @@ from tcpcast.scenario.table import (
 )
 
 OPPORTUNITY_BYTES = 1500
-"""IP bytes that can leave per line of a trace."""
+"""Bytes of one packet opportunity (a line of a trace), including the IP header."""
 
 MAX_OPPORTUNITIES = 2_000_000
 _MAX_MS = 2**32 - 1
@@ -94,9 +94,9 @@ class TokenBucket(_VaryingRate):
 
 @dataclass(frozen=True, slots=True)
 class PacketOpportunities:
-    """Times in whole milliseconds at which packets can leave, each with a number of packets.
+    """Pairs of a time in whole milliseconds and the number of packets that can leave then.
 
-    ``pairs`` is not empty and has ascending times. The last time is the period of repetition.
+    ``pairs`` is not empty and sorted by time. The sequence repeats with the last time as period.
     """
 
     pairs: tuple[tuple[int, int], ...]
@@ -114,19 +114,19 @@ class PacketOpportunities:
 
 @functools.lru_cache(maxsize=4)
 def parse_opportunities(text: str) -> PacketOpportunities:
-    """Read opportunities that are written out: ``"1 1 5"``, or ``"1x2 5"``.
+    """Read a text of opportunities: times in ms, such as ``"1 1 5"`` or, shorter, ``"1x2 5"``.
 
     Raises
     ------
     UnitError
-        A word is not a time in milliseconds, times are not in order, or there are none or too
-        many.
+        A word is not a time in milliseconds, times are not in order, or the text has no or too many
+        opportunities.
     """
     return _count_opportunities(text.split(), _WRITTEN)
 
 
 def read_opportunities(name: object, folder: Path | None) -> PacketOpportunities:
-    """Read a trace of packet opportunities, the format of mahimahi and other emulators.
+    """Read a trace of packet opportunities in the format of the emulator mahimahi.
 
     A line is a time in whole milliseconds at which one packet can leave; empty lines are ignored.
 
@@ -140,8 +140,8 @@ def read_opportunities(name: object, folder: Path | None) -> PacketOpportunities
     Raises
     ------
     UnitError
-        The file does not exist, a line is not a time or is before the previous line, there are
-        more than 2,000,000 lines, or none above 0 ms. The message contains the line number.
+        The file does not exist, a line is not a time, times are not in order, the file has more
+        than 2,000,000 lines, or no time is above 0 ms. The message contains the line number.
     """
     return read_csv(name, folder, _NEEDS, _read_opportunity_lines)
 
@@ -179,7 +179,7 @@ def _count_opportunities(words: Iterable[str], where: str) -> PacketOpportunitie
 
 
 def _parse_opportunity(word: str, *, written: bool) -> tuple[int, int]:
-    """Read a time and its number of packets; only ``written`` texts may have a number."""
+    """Read a time and its number of packets, which is permitted only if ``written`` is True."""
     match = re.fullmatch(r"(\d{1,10})(x[1-9]\d{0,6})?", word, re.ASCII)
     if match is None or int(match[1]) > _MAX_MS or (match[2] and not written):
         raise UnitError(f"{units.show(word)} is not a whole number of milliseconds; write 12")
@@ -197,14 +197,14 @@ def _validate_opportunities(value: object) -> PacketOpportunities:
 
 
 def _remove_default_from_schema(schema: dict[str, Any]) -> None:
-    """Remove the default, a placeholder for a trace, from the JSON Schema."""
+    """Remove the default of the trace, which is a placeholder, from the JSON Schema."""
     schema.pop("default", None)
 
 
 class OpportunityRate(_VaryingRate):
     """Packets of 1500 bytes leave at the times of a trace, which repeats.
 
-    The resolved scenario contains the opportunities and does not need the file.
+    The resolved scenario contains the opportunities, so that it does not need the file.
     """
 
     trace: str | None = Field(

@@ -1,4 +1,4 @@
-"""Tables that a scenario requires, depending on its traffic: for reading and for JSON Schema."""
+"""Rules for required tables, which depend on the traffic, also as JSON Schema."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ MEASURED_TABLES = ("network", "tcp", "run", "probes", "mean_field", "fixed_point
 
 
 def add_required_tables_to_schema(schema: dict[str, Any]) -> None:
-    """Add the required tables to the JSON Schema: a capture requires only ``traffic``."""
+    """Add the required tables to the JSON Schema; for a capture, this is only ``traffic``."""
     kind = {"required": ["kind"], "properties": {"kind": {"const": CAPTURE}}}
     schema["if"] = {"properties": {"traffic": kind}, "required": ["traffic"]}
     schema["then"] = {"properties": dict.fromkeys(MEASURED_TABLES, False)}

@@ -1,4 +1,4 @@
-"""The return path: one link with a separate rate and buffer, shared by all acks."""
+"""The return path as a link with a separate rate and buffer."""
 
 import math
 from typing import Self
@@ -16,7 +16,7 @@ RETURN = "return"
 
 
 class ReturnLink(Table):
-    """The link that the acks of all sources share, instead of the reverse bottleneck."""
+    """The link that the ACKs of all sources share, instead of a return path without a queue."""
 
     rate: Rate = Field(examples=["1mbit"], description="rate of IP bytes")
     buffer: BufferSize = Field(

@@ -45,7 +45,7 @@ MAX_TRANSFERS = 10**12
 MAX_GOODPUT_PKTS = 10**9
 MAX_SEED = 2**63 - 1
 MIN_PRECISION = 2.0**-52
-"""Minimum relative width of an interval: the distance of adjacent floating-point numbers."""
+"""Minimum relative width of an interval: the relative resolution of floating-point numbers."""
 _LINKS = ("sender", "bottleneck-in", "bottleneck-out", "receiver")
 
 
@@ -63,7 +63,7 @@ def _write_warmup(value: float | str) -> str:
 
 
 def _read_precision(value: object, info: ValidationInfo) -> object:
-    """Convert a bare ``"1%"`` to a precision of the scenario's main metric."""
+    """Convert a text such as ``"1%"`` to a precision of the scenario's main metric."""
     if value is None:
         return None
     if not isinstance(value, Mapping):
@@ -137,9 +137,9 @@ ReportTimes = Annotated[
 class Run(Table):
     """Length and number of replications, and the seed.
 
-    ``transfers`` is the number of transfers completed after the warm-up, ``duration`` the
-    simulated time including the warm-up, both per replication. Isolated transfers need neither,
-    because their number is given and they have no warm-up.
+    Both lengths are per replication: ``transfers`` is the number of transfers completed after the
+    warm-up, and ``duration`` is the simulated time including the warm-up. Isolated transfers need
+    no length, because the traffic gives their number.
     """
 
     model_config = ConfigDict(json_schema_extra=_exclude_both_lengths_in_schema)
@@ -192,7 +192,7 @@ class Run(Table):
 
     @property
     def warmup_s(self) -> float | None:
-        """Duration of the warm-up in seconds; None: MSER-5 determines it from a run."""
+        """Duration of the warm-up in seconds; None if MSER-5 determines it from a run."""
         return None if isinstance(self.warmup, str) else self.warmup
 
     @property
@@ -272,8 +272,8 @@ Share = Annotated[
 class Probes(Table):
     """Additional recorded data: windows of selected flows, and captured packets.
 
-    For the goodput of files, which users notice: the minimum for given shares of the files, and
-    the distribution over blocks of packets, files and large files.
+    Further keys select results on the goodput of files: the minimum for given shares of the files,
+    and the distribution over files, large files and blocks of packets.
     """
 
     flows: list[Annotated[int, *integer_annotation(0, 10**7 - 1)]] = Field(

@@ -17,8 +17,8 @@ _OVERLAID = ("ingress", "egress", "traffic")
 def make_scenario_schema() -> dict[str, Any]:
     """Return the JSON Schema (draft 2020-12) of a scenario as typed.
 
-    It contains keys, types, units and defaults. Rules across several keys (a minimum below the
-    mean, a round-trip time above the transmission times) are checked only when a scenario is read.
+    The schema contains keys, types, units and defaults. Rules across several keys are checked only
+    when a scenario is read, for example that a minimum is below the mean.
     """
     schema = _rename_definitions_to_titles(
         Scenario.model_json_schema(by_alias=True, mode="validation")
@@ -39,7 +39,7 @@ def make_scenario_schema() -> dict[str, Any]:
 
 
 def _require_traffic_without_classes(schema: dict[str, Any], partial: dict[str, Any]) -> None:
-    """Require complete traffic at the top level only in scenarios without classes."""
+    """Require a complete traffic table at the top level only in scenarios without classes."""
     traffic = schema["properties"]["traffic"]
     text = "traffic of all senders, or the keys that classes share"
     own = {"description": text, "examples": traffic["examples"]}
@@ -51,7 +51,7 @@ def _require_traffic_without_classes(schema: dict[str, Any], partial: dict[str, 
 
 
 def _rename_definitions_to_titles(schema: dict[str, Any]) -> dict[str, Any]:
-    """Rename definitions to their titles: pydantic's names of distributions are too long."""
+    """Rename definitions to their titles, because pydantic's names of distributions are long."""
     text = json.dumps(schema)
     for name, definition in schema["$defs"].items():
         title = definition["title"]
@@ -80,16 +80,16 @@ def _set_typed_defaults(definition: dict[str, Any], table: type[Table]) -> None:
 
 
 def _get_default_as_typed(field: Any, default: Any) -> Any:
-    if field.is_required() or field.default is None:  # default that is computed from other keys
+    if field.is_required() or field.default is None:  # default computed from other keys
         return default
-    # The alias only matters for the name of a field in a table.
+    # The annotation without the field's alias, which names only the field.
     kind: Any = Annotated[field.annotation, *field.metadata] if field.metadata else field.annotation
     adapter: TypeAdapter[Any] = TypeAdapter(kind)
     return adapter.dump_python(field.default, by_alias=True, exclude_none=True)
 
 
 def _make_keys_optional(schema: dict[str, Any], definitions: dict[str, Any]) -> dict[str, Any]:
-    """Return a schema in which all keys are optional, for tables merged with the top level.
+    """Return a schema in which all keys are optional, because a class inherits omitted keys.
 
     Referenced tables are copied under a name that ends in Overlay.
     """
@@ -104,7 +104,7 @@ def _make_keys_optional(schema: dict[str, Any], definitions: dict[str, Any]) -> 
     for word in ("required", "discriminator", "default"):
         partial.pop(word, None)
     if "oneOf" in partial:
-        # Without the key that selects one of them, several alternatives may match.
+        # Without the selecting key, several alternatives may match.
         partial["anyOf"] = partial.pop("oneOf")
     for word in ("anyOf", "allOf"):
         if word in partial:

@@ -1,4 +1,4 @@
-"""Descriptions of the stacks, for the schema, the page and the tables of the documentation."""
+"""Descriptions of the stacks for the JSON Schema, the web page and the documentation."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ CLASSIC_RECOVERY = {
         "times out"
     ),
 }
-"""Fast recovery of the classic stacks, which have Reno's window without SACK."""
+"""Fast recovery of the classic stacks, which use Reno's congestion control without SACK."""
 
 PAPERS = {
     "engset-newreno": "TCP-Engset report",
@@ -63,7 +63,7 @@ PAPERS = {
     "short-newreno": "Ayesta and Avrachenkov, section 4",
     "max-plus-reno": "Baccelli, Hong and Liu (INRIA report 4154)",
 }
-"""Papers of the stacks that reproduce their experiments."""
+"""Paper by name of the stack that reproduces its experiments."""
 
 
 def describe_stack(name: str) -> str:

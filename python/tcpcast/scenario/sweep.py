@@ -45,8 +45,9 @@ def _add_varied_keys_to_schema(schema: dict[str, Any]) -> None:
 class Sweep(Table):
     """Parameters of ``tcpcast sweep``: each additional key is a dotted key of the scenario.
 
-    Its value is a range, ``"10ms..200ms log 8"``, or a list of values. All combinations of values
-    are run, except for keys that are paired by ``zip`` or sampled by ``latin``.
+    The value of a varied key is a range, ``"10ms..200ms log 8"``, or a list. All combinations of
+    values are run, except for keys in ``zip`` (varied in parallel) or ``latin`` (Latin hypercube
+    samples).
     """
 
     model_config = ConfigDict(extra="allow", json_schema_extra=_add_varied_keys_to_schema)

@@ -37,7 +37,7 @@ TableT = TypeVar("TableT", bound="Table")
 _NO_TABLES = frozenset(
     ("droptail", *("a-distribution", "a-list", "a-rule", "a-size", "a-rate", "a-bucket", "a-trace"))
 )
-"""Names of union members that are not tables with a selecting key (see ``Tag``)."""
+"""Tags of union members that have no selecting key (see ``pydantic.Tag``)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +48,7 @@ class ValidationContext:
     relative file names. ``precision_metric`` is the metric of a bare ``precision``.
     ``ends_by_itself`` is True if the traffic determines the length of the run. ``class_keys`` are
     keys set by at least one class, such as ``rtt`` and ``egress.rate``. ``timestamps`` is True if
-    the payload leaves room for that option.
+    packets have the timestamp option, which reduces the payload.
     """
 
     payload_bytes: int | None = None
@@ -60,7 +60,7 @@ class ValidationContext:
 
 
 def get_validation_context(info: ValidationInfo) -> ValidationContext:
-    """Return the context of a validation, or an empty one for a table built on its own."""
+    """Return the context of a validation, or an empty context for a separately built table."""
     return info.context if isinstance(info.context, ValidationContext) else ValidationContext()
 
 
@@ -102,26 +102,26 @@ def as_table(value: object) -> Mapping[str, Any]:
 
 
 def empty_list() -> list[Any]:
-    """Return an empty list; pydantic inspects the signature, which it cannot do for ``list``."""
+    """Return an empty list; pydantic needs a signature, which ``list`` does not have."""
     return []
 
 
 def make_error_at(
     message: str, *location: str | int, value: object = None, kind: str = _ERROR
 ) -> InitErrorDetails:
-    """Describe an error at a location relative to the present table."""
-    # Without a context, the template is not formatted, so braces in the message are safe.
+    """Return an error at a location relative to the table that is validated."""
+    # Without arguments, pydantic does not format the template, so braces are safe.
     texts: Any = kind, message
     return InitErrorDetails(type=PydanticCustomError(*texts), loc=location, input=value)
 
 
 def make_missing_key_error(message: str, *location: str | int) -> InitErrorDetails:
-    """Describe a missing key at a location relative to the present table."""
+    """Return the error of a missing key at a location relative to the table that is validated."""
     return make_error_at(message, *location, kind=_MISSING)
 
 
 def make_missing_kind_error(value: Mapping[str, Any], key: str, example: str) -> InitErrorDetails:
-    """Describe the missing key that selects the kind of a table; ``law`` is its former name."""
+    """Return the error of a missing key that selects the kind of a table."""
     if "law" in value:
         return make_error_at(f"unknown key; write {key} = {show(value['law'])}", "law")
     return make_missing_key_error(f"missing; write {key} = {example}", key)
@@ -133,7 +133,7 @@ def has_only_missing_keys(error: ValidationError) -> bool:
 
 
 def prepend_location(detail: InitErrorDetails, *above: str | int) -> InitErrorDetails:
-    """Prepend a location to that of an error."""
+    """Return an error with keys prepended to its location."""
     return {**detail, "loc": (*above, *detail["loc"])}
 
 
@@ -150,7 +150,8 @@ def get_all_subclasses(base: type[Table]) -> list[type[Table]]:
 def get_union_member_names() -> frozenset[str]:
     """Return the names of union members, which pydantic inserts into the location of an error.
 
-    They are not keys. The name of a table is the only permitted value of its selecting key.
+    The names are not keys of the scenario. For a table, the name is the value of its selecting key,
+    such as ``kind``.
     """
     words = (
         typing.get_args(field.annotation)
@@ -162,7 +163,7 @@ def get_union_member_names() -> frozenset[str]:
 
 
 EntryNames = Mapping[tuple[str, ...], Sequence[str | None]]
-"""Names of the entries of lists of tables, by the list's location; None for entries without one."""
+"""Names of the entries of each list of tables, by location of the list; None if unnamed."""
 
 
 def convert_to_input_errors(
@@ -178,13 +179,13 @@ def convert_to_input_errors(
         Names of the classes and hops in order, for keys such as ``class.far`` instead of
         ``class.1``.
     of_classes
-        True if only classes have traffic: errors at the top level then repeat their errors.
+        True if only classes have traffic, so that errors of the top level repeat errors of classes.
 
     Returns
     -------
     list of InputError
-        Dotted keys with messages. An error that a class inherited from the top level is listed
-        once. If there are too many, the last entry has no key and states the number of others.
+        Dotted keys with messages. An error that a class inherits from the top level is listed once.
+        If there are too many errors, the last entry has no key and states the number of the others.
     """
     messages: dict[tuple[tuple[int | str, ...], str], None] = {}
     members = get_union_member_names()
@@ -205,7 +206,7 @@ def convert_to_input_errors(
 def _remove_union_member_names(
     location: tuple[int | str, ...], members: frozenset[str]
 ) -> tuple[int | str, ...]:
-    """Remove names of union members; ``transfers`` below ``run`` is a key."""
+    """Remove names of union members from a location, except for the key ``run.transfers``."""
     pairs = zip(("", *location), location, strict=False)
     return tuple(p for above, p in pairs if p not in members or (above, p) == ("run", "transfers"))
 
@@ -233,7 +234,7 @@ def choice_validator(what: str, words: Sequence[str]) -> Callable[[object], str]
 
 
 def unknown_word_message(what: str, word: object, known: Sequence[str]) -> str:
-    """Return the message for an unknown word, with a suggestion."""
+    """Return the message for an unknown value, with a suggestion."""
     return (
         f"{show(word)} is not a {what}{did_you_mean_text(word, known)}; write {_join_quoted(known)}"
     )

@@ -77,32 +77,31 @@ _NS2_2008: dict[str, Any] = {
     "rto_granularity": "10ms",
     "ack_timeout": "100ms",
 }
-"""Defaults of Agent/TCP/Newreno and of the sinks in ns-2 of 2008, from ns-default.tcl of 2.34,
-which lists changes with dates."""
+"""Defaults of Agent/TCP/Newreno and of the sinks in ns-2 of 2008
+(source: ns-default.tcl of version 2.34, which lists changes with dates)."""
 
 PRESETS: dict[str, dict[str, Any]] = {
     # Fast recovery ends at the first new ack (RFC 5681).
     "rfc-reno": _RFC | {"rules": {"recovery": "reno"}},
-    # Partial acks retransmit and the timer restarts at every retransmission in recovery: RFC 6582
-    # section 4 calls this slow-but-steady, the TCP-Engset paper impatient.
+    # The timer restarts at every retransmission in recovery. RFC 6582 section 4 calls this
+    # slow-but-steady; the TCP-Engset paper calls this impatient.
     "rfc-newreno": _RFC,
-    # The timer is set only at the first retransmission of a recovery, so a long recovery times
-    # out: the RFC's own impatient variant also resets it at the first partial ack.
+    # The timer starts only at the first retransmission of a recovery, so a long recovery times out.
+    # The impatient variant of RFC 6582 also restarts it at the first partial ACK.
     "rfc-newreno-patient": _RFC | {"rules": {"recovery": "newreno-patient"}},
     # Reno's window with instantaneous loss feedback: INRIA report 4154, sections 4, 5 and 7.
-    # Details that the report omits are as in the full simulation with which it is compared.
     MAX_PLUS: _RFC | {"initial_window": 1, "initial_rto": "3s", "idle_restart": "10s"},
-    # The TCP-Engset report. Section 3.1: the timer is set on each packet sent, not restarted by
-    # acks alone. Figure 15 shows, without explanation, two packets sent when a recovery ends.
+    # TCP-Engset report: each sent packet starts the timer, and ACKs do not restart it (section
+    # 3.1). Two packets are sent at the end of recovery (figure 15).
     "engset-newreno": _RFC | {"rules": {"timer_restart": "send", "slow_start_at_ssthresh": True}},
-    # Padhye, Firoiu, Towsley and Kurose: Reno with delayed acks; timeouts double up to 64 times
-    # the first timeout (section 2.2).
+    # Padhye, Firoiu, Towsley and Kurose, section 2.2: Reno with delayed ACKs; consecutive timeouts
+    # double up to 64 times the first.
     "pftk-reno": _RFC | {"delayed_acks": True, "rules": {"recovery": "reno"}},
     # The paper on parallel flows mentions no changes of ns-2's defaults. But its window must be
-    # unlimited: the 20 packets of ns-2 would limit every flow at low loss.
+    # unlimited: ns-2's 20 packets would limit every flow at low loss.
     "parallel-newreno": _RFC | _NS2_2008 | {"rules": {"recovery": "newreno-patient"}},
-    # Ayesta and Avrachenkov, section 4; limited transmit as in their section 2.1. The ack delay
-    # is ns-2's default, because the paper states none.
+    # Ayesta and Avrachenkov, section 4; limited transmit as in section 2.1. The ACK delay is ns-2's
+    # default, because the paper states no ACK delay.
     "short-newreno": _RFC
     | {
         "initial_ssthresh": 30,
@@ -120,10 +119,10 @@ _NOT_MAX_PLUS = ("delayed_acks", "duplicate_threshold", "limited_transmit")
 """Keys that have no effect for senders with instantaneous loss feedback."""
 
 _FORMULAS = {"cubic": "cubic-response", "bbr": "bbr-bound"}
-"""Formula engines for stacks that are not simulated, by a part of the stack's name."""
+"""Formula engines to suggest for unknown stacks, by a part of the typed name."""
 
 _LATER_BBR = ".*bbr[^0-9a-z]?v?[^0-9a-z]?[23].*"
-"""Other names of BBR version 2 or 3."""
+"""Pattern of other names for BBR version 2 or 3."""
 
 _OF_THE_STACK = {
     "sack": 'the stack determines SACK; write stack = "linux-reno-classic" for TCP without SACK',
@@ -132,7 +131,7 @@ _OF_THE_STACK = {
     "congestion_control": "the stack determines the congestion control; write, for example, "
     'stack = "linux-cubic"',
 }
-"""Options of other programs, with messages."""
+"""Messages for keys that are settings of other programs."""
 
 
 def _read_ssthresh(value: object, info: ValidationInfo) -> float | str:
@@ -177,7 +176,7 @@ IdleRestart = Annotated[
 
 
 def _make_keys_optional_in_schema(schema: dict[str, Any]) -> None:
-    """Make all keys optional in the JSON Schema, because the preset fills in omitted keys."""
+    """Make all keys optional in the JSON Schema, because the preset sets omitted keys."""
     schema.pop("required", None)
     for name, value in drop_classic_keys(STACKS[DEFAULT_STACK]).items():
         schema["properties"][name]["default"] = value
@@ -414,7 +413,7 @@ class Tcp(Table):
     def timeout_s(self, rtt_s: float) -> float:
         """Return the first timeout of a sequence on a path with a constant RTT, in seconds.
 
-        RFC 6298 takes the larger of ``min_rto`` and the round-trip time, Linux their sum.
+        The timeout is the maximum of ``min_rto`` and the RTT (RFC 6298), or their sum (Linux).
         """
         if self.adds_min_rto:
             return rtt_s + self.min_rto
@@ -432,7 +431,7 @@ class Tcp(Table):
 
     @property
     def probes_tails(self) -> bool:
-        """Whether RACK and tail loss probes detect losses (RFC 8985)."""
+        """True if the sender detects losses by RACK and tail loss probes (RFC 8985)."""
         return self.has_sack and self.stack != "rfc-sack"
 
     @property
@@ -442,13 +441,13 @@ class Tcp(Table):
 
     @property
     def last_packets_threshold(self) -> int:
-        """Duplicate acks that indicate the loss of one of the last packets of a transfer."""
+        """Number of duplicate ACKs that indicate the loss of one of a transfer's last packets."""
         last = self.rules.last_packets_threshold
         return self.duplicate_threshold if isinstance(last, str) else last
 
     @property
     def ack_timeout_s(self) -> float:
-        """Maximum delay of an ack in seconds, if the receiver delays acks."""
+        """Maximum delay of an ACK in seconds; relevant if the receiver delays ACKs."""
         return self.ack_timeout
 
     @property
@@ -468,7 +467,7 @@ class Tcp(Table):
 
     @property
     def has_loss_feedback(self) -> bool:
-        """Whether senders are notified of each loss when it occurs."""
+        """True if senders have instantaneous loss feedback."""
         return self.stack == MAX_PLUS
 
     @property
@@ -478,5 +477,5 @@ class Tcp(Table):
 
     @property
     def host_noise_s(self) -> float:
-        """Mean delay of a host in handling a packet or a pacing timer, in seconds."""
+        """Mean delay in seconds until a host handles a packet or a pacing timer."""
         return self.host_noise

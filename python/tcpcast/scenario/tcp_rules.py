@@ -1,4 +1,4 @@
-"""Table ``[tcp.rules]``: details of TCP for experiments; each paper's preset sets its own."""
+"""Table ``[tcp.rules]``: details of TCP that the presets of papers set."""
 
 from collections.abc import Iterator
 from typing import Annotated, Any, Literal
@@ -18,7 +18,7 @@ RECOVERIES = ("reno", "newreno", "newreno-patient")
 
 
 def _count_or(word: str) -> tuple[PlainValidator, WithJsonSchema]:
-    """Return the annotations of a key whose value is a count or this word."""
+    """Return the annotations of a key whose value is a count or ``word``."""
 
     def read(value: object) -> int | str:
         if value == word:
@@ -189,7 +189,8 @@ def drop_inapplicable_rules(
 ) -> dict[str, Any]:
     """Return the rules that apply to a classic stack.
 
-    The preset's own recovery is omitted, so that a class with another stack does not inherit it.
+    The recovery of the preset itself is omitted, so that a class with another stack does not
+    inherit it.
     """
     known = {"max_plus"} if stack == MAX_PLUS else set(_CLASSIC)
     if rules.get("recovery") == preset.get("recovery", _DEFAULTS.recovery):
@@ -200,7 +201,7 @@ def drop_inapplicable_rules(
 def find_inapplicable_rules(
     stack: str, rules: TcpRules, *, is_modern: bool
 ) -> Iterator[InitErrorDetails]:
-    """Find rules that a stack does not have."""
+    """Find rules that do not apply to a stack."""
     if stack != MAX_PLUS and rules.max_plus is not None:
         message = f'is only for stack = "{MAX_PLUS}"; write this stack, or leave max_plus out'
         yield make_error_at(message, "rules", "max_plus")

@@ -9,7 +9,7 @@ from typing import Any
 _BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
 _ESCAPES = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\t": "\\t", "\r": "\\r"}
 _WITH_HEADERS = ("network", "tcp")
-"""Tables whose own tables have headers."""
+"""Tables whose subtables have headers."""
 _CONTROL = re.compile(r'["\\\x00-\x1f\x7f]')
 
 

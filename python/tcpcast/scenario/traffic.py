@@ -141,8 +141,8 @@ def _read_correlation(value: object) -> float:
 class OnOff(Table):
     """Sources that alternate between an OFF time and sending a file.
 
-    With ``start = "silent"``, all sources start with a full OFF time; with ``"equilibrium"``,
-    they start with the remaining part of an OFF time or of a file.
+    With ``start = "silent"``, each source starts with a full OFF time. With ``"equilibrium"``, it
+    starts with the remaining part of an OFF time or of a file.
     """
 
     elsewhere: ClassVar[Mapping[str, str]] = {
@@ -196,7 +196,7 @@ class OnOff(Table):
 
     @property
     def sources(self) -> int:
-        """Number of sources; 0 at the top level if classes have the numbers."""
+        """Number of sources; 0 for the top-level table if classes set the numbers."""
         return self.declared or 0
 
     @property
@@ -268,7 +268,7 @@ class Bulk(Table):
 
     @property
     def flows(self) -> int:
-        """Number of flows; 0 at the top level if classes have the numbers."""
+        """Number of flows; 0 for the top-level table if classes set the numbers."""
         return self.declared or 0
 
     @property
@@ -278,12 +278,12 @@ class Bulk(Table):
 
     @property
     def start(self) -> Distribution[Any] | list[float] | None:
-        """Distribution of start times, times in seconds, or None: uniformly within one RTT."""
+        """Distribution of start times, or a list in seconds, or None for uniform within one RTT."""
         return None if isinstance(self.start_rule, str) else self.start_rule
 
 
 def _read_transfer_size(value: object, info: ValidationInfo) -> int:
-    """Read the size of a transfer: whole packets, or bytes, whose last packet may not be full."""
+    """Read the size of a transfer in whole packets or in bytes."""
     distribution = guess_distribution_table(value)
     if distribution is not None:
         raise UnitError(f"{units.show(value)} is not a size; write {write_value(distribution)}")
@@ -308,7 +308,7 @@ TransferSize = Annotated[
     PlainSerializer(write_size, return_type=str),
     WithJsonSchema({"anyOf": [PACKETS_SCHEMA, {"type": "integer", "minimum": 1}]}),
 ]
-"""Whole packets; a size given in bytes keeps its bytes."""
+"""A size in whole packets; a size typed in bytes also keeps the number of bytes."""
 
 
 def _get_size_kind(value: object) -> str:
@@ -343,10 +343,9 @@ class Arrivals(Table):
 class Transfers(Table):
     """Single transfers: isolated transfers on an idle path, or arrivals on a shared path.
 
-    Without ``arrivals``, ``count`` transfers of each size run sequentially, each with a new
-    connection, after the last packet of the previous one. With ``arrivals``, transfers start at
-    random times in separate connections and share the network; ``size`` is one size, a list of
-    equally likely sizes, or a distribution.
+    Without ``arrivals``, ``count`` transfers of each size run sequentially on new connections. With
+    ``arrivals``, transfers start at random times in separate connections and share the network;
+    ``size`` is one size, a list of equally likely sizes, or a distribution.
     """
 
     elsewhere: ClassVar[Mapping[str, str]] = {

@@ -1,4 +1,4 @@
-"""Values, as typed, that the tables of a scenario need from each other during validation."""
+"""Values that the validation of a scenario's table needs from other tables."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def make_context(source: Mapping[str, Any], folder: Path | None) -> ValidationCo
         payload = 0
     metrics = {row.precision_of: name for name, row in METRICS.items() if row.precision_of}
     metric = metrics.get(str(get_traffic_kind(source)), metrics["on-off"])
-    # A wrong packet size is reported at its key; sizes in bytes then use an arbitrary payload.
+    # With a wrong packet size, which is an error elsewhere, use an arbitrary payload.
     payload = payload if payload > 0 else 1460
     return ValidationContext(
         payload, folder, metric, ends_by_itself(source), get_class_keys(source), timestamps
@@ -35,7 +35,7 @@ def make_context(source: Mapping[str, Any], folder: Path | None) -> ValidationCo
 
 
 def get_traffic_kind(data: Mapping[str, Any]) -> object:
-    """Return the kind of traffic of the top level, otherwise of the first class."""
+    """Return the kind of traffic of the top-level table, or else of the first class."""
     tables = [data.get("traffic"), *(entry.get("traffic") for entry in _get_class_tables(data))]
     return next((as_table(table)["kind"] for table in tables if "kind" in as_table(table)), None)
 

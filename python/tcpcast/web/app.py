@@ -1,4 +1,4 @@
-"""The routes of the page: static files, questions, jobs and uploads."""
+"""The HTTP routes of the page: static files, questions, jobs and uploads."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ class _Page:
 
     def __init__(self) -> None:
         self._models = FormulaProcess()
-        self._curves = FormulaProcess()  # separate, so that sliders do not wait for curves
+        self._curves = FormulaProcess()  # separate process, so that sliders do not wait for curves
         self._jobs = Jobs()
         self._folder: Path | None = None
         self._offered: Any = None
@@ -128,7 +128,7 @@ class _Page:
         return handle
 
     def _points(self, body: dict[str, Any]) -> list[dict[str, Any]]:
-        """Return the points simulated by the job that a request names."""
+        """Return the points that the job named in a request has simulated."""
         name = body.get("job")
         return self._jobs.find(name).points if isinstance(name, str) else []
 
@@ -168,7 +168,7 @@ class _Page:
 
 
 async def _receive(request: Request, write: Callable[[bytes], Any]) -> None:
-    """Write a body as it arrives, and refuse it as soon as it is too long."""
+    """Write the body of a request as it arrives; raise as soon as it is too long."""
     size = 0
     length = request.headers.get("content-length", "0")
     if length.isdecimal() and int(length) > MAX_CAPTURE_BYTES:

@@ -1,4 +1,4 @@
-"""Texts to copy from the page: a command, a Python program, or a scenario for the same answer."""
+"""Texts to copy from the page: a command and a Python program that give the same answer."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def commands_for_scenario_file(tables: Mapping[str, Any], engines: Sequence[str]
 
 
 def program_of_tables(tables: Mapping[str, Any], engines: Sequence[str]) -> str:
-    """Return a program that contains a scenario and answers it."""
+    """Return a program that contains a scenario and runs engines on it."""
     return (
         "import tcpcast\n\n"
         f"scenario = tcpcast.Scenario.from_dict(\n{_indented(dict(tables))}\n)\n"
@@ -37,7 +37,7 @@ def program_of_tables(tables: Mapping[str, Any], engines: Sequence[str]) -> str:
 
 
 def program_of_packaged(name: str, changes: Mapping[str, Any], engines: Sequence[str]) -> str:
-    """Return a program that answers a packaged scenario with some keys changed."""
+    """Return a program that runs engines on a packaged scenario with changed keys."""
     return (
         "import tcpcast\n\n"
         f"{_load_statement(name, changes)}"
@@ -47,7 +47,7 @@ def program_of_packaged(name: str, changes: Mapping[str, Any], engines: Sequence
 
 
 def program_of_buffer(name: str, changes: Mapping[str, Any], loss: float, verify: bool) -> str:
-    """Return a program that plans a buffer."""
+    """Return a program that computes the buffer for a loss."""
     checked = ", verify=True" if verify else ""
     return (
         "import tcpcast\nfrom tcpcast.plan import plan_buffer\n\n"

@@ -1,4 +1,4 @@
-"""The curve of the page as a figure: one line per model, simulated points with intervals."""
+"""Draws the curve of the page: one line per model, and simulated points with intervals."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Evaluation of the page's questions: verdict, answers of all models, and curves."""
+"""Computes the answers to the page's questions: verdict, values of all models, and curves."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ Result = TypeVar("Result")
 
 CURVE_POINTS = 31
 SLOW_S, SLOW_STEP = 2.0, 4
-"""A curve runs slow formulas only at every fourth point, and for at most 2 s."""
+"""Limits of slow formulas in a curve: maximum total time in seconds, and step between points."""
 
 SHOWN = frozenset({"queue_delay_mean_s", "by_class"})
-"""Metrics and tables of a simulation that the verdict may quote, in addition to the question's."""
+"""Metrics and tables of a simulation that the verdict may quote, besides the question's metric."""
 
 
 def describe_questions() -> list[dict[str, Any]]:
@@ -48,8 +48,8 @@ def evaluate(request: Mapping[str, Any]) -> dict[str, Any]:
     Parameters
     ----------
     request
-        ``question``, ``values`` (texts by field), ``simulated`` (True to include the simulation in
-        the texts to copy) and ``quick`` (True to omit slow formulas).
+        Keys: ``question``, ``values`` (texts by field), ``simulated`` (True if the texts to copy
+        must include the simulation) and ``quick`` (True to omit slow formulas).
 
     Raises
     ------
@@ -95,14 +95,14 @@ def _evaluate_question(
 
 
 def simulation_heading(asked: Question, values: Values, simulated: Answer) -> dict[str, Any]:
-    """Return ``verdict``, ``sentences`` and ``warnings`` of a question after its simulation."""
+    """Return ``verdict``, ``sentences`` and ``warnings`` for a question with a simulated answer."""
     given = asked.formulas(values, ())
     facts = asked.facts(values, given, simulated)
     return _heading(asked, facts, asked.scenario(values), given, simulated)
 
 
 def point_warnings(asked: Question, simulated: Answer) -> list[str]:
-    """Return the warnings about the displayed values of a simulation, worst first."""
+    """Return the warnings about the displayed values of a simulation, most severe first."""
     notes = _notes_on_values(simulated, {asked.metric, "by_class"})
     return _sorted_warning_texts(asked, (("", note) for note in notes))
 
@@ -139,7 +139,7 @@ def _notes_on_values(found: Answer, metrics: Collection[str]) -> Iterator[Note]:
 
 
 def _sorted_warning_texts(asked: Question, notes: Iterable[tuple[str, Note]]) -> list[str]:
-    """Return the texts of warnings, worst first, each with the names of its models."""
+    """Return the texts of warnings, most severe first, each with the names of its models."""
     models: dict[Note, dict[str, None]] = {}
     for name, note in notes:
         models.setdefault(note, {})[name] = None
@@ -156,12 +156,12 @@ def curve(request: Mapping[str, Any]) -> dict[str, Any]:
     Parameters
     ----------
     request
-        Keys of :func:`evaluate`, and ``across``, the field; default: the question's first axis.
+        Keys of :func:`evaluate`, and ``across``, the field; by default, the question's first axis.
 
     Raises
     ------
     FieldError, TcpcastError
-        As for :func:`evaluate`; or the field has no axis.
+        As for :func:`evaluate`; or a curve over this field is not possible.
     """
     asked, values = read_request(request)
     return call_with_field_errors(
@@ -210,7 +210,7 @@ def _curve_points(asked: Question, values: Values, axis: str) -> dict[str, Any]:
 def _formulas_at(
     asked: Question, values: Values, without: Collection[str]
 ) -> list[DisplayedAnswer]:
-    """Return the formulas' answers at a point of a curve; empty if its values are invalid."""
+    """Return the answers of formulas at a point of a curve; empty if the values are invalid."""
     try:
         return asked.formulas(values, without)
     except TcpcastError:
@@ -227,7 +227,7 @@ def read_request(request: Mapping[str, Any]) -> tuple[Question, Values]:
 
 
 def requested_axis(asked: Question, request: Mapping[str, Any]) -> str:
-    """Return the field on the axis of a request's curve."""
+    """Return the name of the field that a requested curve varies."""
     axis = request.get("across") or asked.across[0]
     if axis not in asked.across:
         raise TcpcastError(f"across: must be one of {', '.join(asked.across)}")
@@ -248,7 +248,7 @@ def values_along_axis(asked: Question, axis: str, here: str, most: int) -> list[
 
 
 def call_with_field_errors(asked: Question, function: Callable[[], Result]) -> Result:
-    """Return the result of a function; an error in it becomes a FieldError."""
+    """Return the result of a function; raise FieldError for an error that names a field."""
     try:
         return function()
     except FieldError:
@@ -287,12 +287,12 @@ def _answer_row(asked: Question, given: DisplayedAnswer) -> dict[str, Any]:
 
 
 def limit_in_page_words(found: Answer, scenario: Scenario) -> str:
-    """Return the limit of the rate according to an answer, in the words of the page."""
+    """Return the limit of the rate according to an answer, as text for the page."""
     return limit_name(limit_of_answer(found, scenario))
 
 
 def displayed_value(name: str, metric: Metric) -> dict[str, Any]:
-    """Return a value as the commands show it, with the numbers for the curve."""
+    """Return a value as text, as commands print it, and as numbers for the curve."""
     scale = scale_of(name, metric.value)
     text = f"{value_text(metric, scale)} {scale.unit}".rstrip()
     return {

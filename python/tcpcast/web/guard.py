@@ -1,7 +1,7 @@
-"""Access control: only the browser that opened the start URL, and only from the page itself.
+"""Access control: admits only the browser that opened the start URL, and only its page.
 
-Other programs on this machine can reach the port, and so can any web page in a browser. The check
-of ``Host`` prevents DNS rebinding (foreign names that resolve to 127.0.0.1), the check of
+Other programs on this machine can reach the port, and so can other web pages in the browser. The
+check of ``Host`` prevents DNS rebinding (foreign names that resolve to 127.0.0.1), the check of
 ``Origin`` prevents requests from other pages, and the cookie excludes clients that have not opened
 the start URL.
 """
@@ -66,7 +66,7 @@ class Access:
 
     @property
     def start_url(self) -> str:
-        """The address that opens the page, once."""
+        """The URL that opens the page; valid only once."""
         return f"{self.url}{self._token}"
 
     def take(self, token: str | None) -> bool:
@@ -119,7 +119,7 @@ class Guard:
         await (refusal or self._app)(scope, receive, guarded)
 
     def _judge(self, scope: Scope) -> tuple[bool, Response | None]:
-        """Return True if the request opens the start URL, and a response if it is rejected."""
+        """Return True for a valid start URL; and the response if the request is rejected."""
         headers = Headers(scope=scope)
         refusal = self._foreign(headers, scope["method"])
         if refusal is not None or self._access.has_session(headers):

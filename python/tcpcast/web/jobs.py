@@ -1,4 +1,4 @@
-"""Long calculations (simulations and captures) with progress, cancellation and a limit."""
+"""Jobs: long calculations (simulations and captures) with progress and a time limit."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ LIMIT_S = 120.0
 """Maximum duration of a job in seconds."""
 
 UPLOAD_S = 600.0
-"""Maximum duration of an upload in seconds, so that a stalled upload does not keep its file."""
+"""Maximum duration of an upload in seconds, after which its file is deleted."""
 
 
 class TooManyJobs(TcpcastError):  # noqa: N818 - the request is valid
@@ -38,8 +38,8 @@ class UnknownJob(TcpcastError):  # noqa: N818 - as above
 class Job:
     """A calculation.
 
-    ``state`` is ``running``, ``done``, ``failed`` or ``cancelled``; ``points`` holds the results so
-    far.
+    ``state`` is ``running``, ``done``, ``failed`` or ``cancelled``; ``points`` holds the finished
+    results.
     """
 
     name: str
@@ -100,7 +100,7 @@ class Jobs:
             self._uploads -= 1
 
     def check_capacity(self) -> None:
-        """Raise Full if no further job can start."""
+        """Raise TooManyJobs if no further job can start."""
         running = sum(job.state == "running" for job in self._jobs.values())
         if running + self._uploads >= MAX_RUNNING:
             raise TooManyJobs(
@@ -108,7 +108,7 @@ class Jobs:
             )
 
     def start(self, request: dict[str, Any], after: Callable[[], None] = lambda: None) -> Job:
-        """Start a job; ``after`` is called when it has ended for any reason.
+        """Start a job; ``after`` is called when the job has ended for any reason.
 
         Raises
         ------
@@ -142,7 +142,7 @@ class Jobs:
             job.task.cancel()
             with contextlib.suppress(asyncio.CancelledError):
                 await job.task
-        if job.state == "running":  # the task had not started
+        if job.state == "running":  # the task has not started
             job.state = "cancelled"
 
     async def end(self) -> None:

@@ -1,4 +1,4 @@
-"""Worker processes, which handle one request at a time and can be killed."""
+"""Worker processes; each handles one request at a time and can be killed."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ MAX_LINE_BYTES = 64 * 2**20
 
 
 class InvalidRequest(TcpcastError):  # noqa: N818 - the request is invalid
-    """The request is invalid; ``field`` is the field with the error, "" for none."""
+    """The request is invalid; ``field`` is the field with the error, or ""."""
 
     def __init__(self, message: str, field: str = "") -> None:
         super().__init__(message)
@@ -42,13 +42,13 @@ class Worker:
 
     @classmethod
     async def start(cls, module: str = "tcpcast.web.worker") -> Worker:
-        """Start a process; it imports modules when a request needs them."""
+        """Start a process, which imports modules only when a request needs them."""
         process = await asyncio.create_subprocess_exec(
             *(sys.executable, "-P", "-m", module),
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
             limit=MAX_LINE_BYTES,
-            start_new_session=True,  # only the server receives Ctrl-C, and then ends the process
+            start_new_session=True,  # Ctrl-C reaches only the server, which then ends the process
         )
         return cls(process)
 
@@ -69,7 +69,7 @@ class Worker:
         Parameters
         ----------
         request
-            ``do`` and its arguments.
+            The name of the calculation in ``do``, and its arguments.
         limit_s
             Time limit in seconds, after which the process is killed.
         on_message
@@ -93,8 +93,7 @@ class Worker:
                 "less time, such as fewer flows"
             ) from None
         finally:
-            # Kill the process, because otherwise the next request would receive the response to
-            # this one.
+            # Kill the process; otherwise, the next request would receive this response.
             if self._is_busy:
                 self.kill()
 
@@ -126,7 +125,7 @@ class Worker:
         """Kill the process and wait until it has ended."""
         self.kill()
         await self._process.wait()
-        # Otherwise, the pipes would stay open until garbage collection.
+        # Close the pipes now instead of at garbage collection.
         self._process._transport.close()  # type: ignore[attr-defined]
 
 

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     Points = Sequence[Mapping[str, Any]]
 
 _OF_RUNS = {"over-time", "completion-distribution"}
-"""Figures of a simulated run in the report."""
+"""Names of the figures of a simulated run in the report."""
 
 _COPIES = (("Command", "command"), ("Python", "python"), ("Scenario", "scenario"))
 
@@ -39,18 +39,18 @@ def report(request: Mapping[str, Any]) -> dict[str, str]:
     ----------
     request
         The keys of :func:`tcpcast.web.evaluation.evaluate` and
-        :func:`tcpcast.web.evaluation.curve`. In addition ``points``, the points that were
-        simulated for the same values.
+        :func:`tcpcast.web.evaluation.curve`, and ``points``, the points simulated for the same
+        values.
 
     Raises
     ------
     FieldError, TcpcastError
-        As for these functions.
+        As for these two functions.
     """
     simulated = request.get("points", [])
     points = sorted(simulated, key=lambda point: float(point["x"]))
     result = evaluate({**request, "simulated": bool(points)})
-    for point in simulated[:1]:  # the first point has the current values
+    for point in simulated[:1]:  # the first point is simulated with the current values
         result |= point["heading"]
     drawn = curve(request)
     parts: list[Part] = [

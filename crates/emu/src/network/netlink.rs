@@ -102,7 +102,7 @@ impl RoutingSocket {
     }
 
     /// Sets attributes of an interface and brings it up. If `hardware` is given, it becomes the
-    /// MAC address, and neighbour resolution (ARP) is disabled.
+    /// MAC address, and neighbour resolution (ARP, NDP) is disabled.
     pub(crate) fn bring_up_interface(
         &self,
         name: &str,

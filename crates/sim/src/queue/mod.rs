@@ -4,8 +4,9 @@ mod any;
 mod cross_statistics;
 mod fair;
 mod fifo;
+mod link_rate;
 mod managed;
-mod shaping;
+mod policer;
 
 pub use any::AnyQueue;
 pub use fair::{BufferAssignment, DropPolicy, FairConfig, FairQueue, TieBreakRule};
@@ -16,7 +17,8 @@ pub use tcpcast_link::queue as disciplines;
 pub use tcpcast_link::queue::RedConfig;
 
 pub use cross_statistics::{CrossPacketEvent, CrossRateCounters};
-pub use shaping::{LinkLoad, LinkRate, PolicerConfig, PolicerQueue};
+pub use link_rate::{LinkLoad, LinkRate};
+pub use policer::{PolicerConfig, PolicerQueue};
 /// Token buckets and traces of packet opportunities.
 pub use tcpcast_link::transmit::{OpportunityTrace, TokenRate};
 

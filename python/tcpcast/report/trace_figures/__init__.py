@@ -1,7 +1,7 @@
 """Figures of captures: segments, limits and models.
 
-``direction`` collects the data of one direction, ``sequence`` draws its segments, ``over_time``
-its data in flight, RTT and limits, and ``model`` the packets per 100 s against their loss.
+``direction_data`` collects the data of one direction. ``sequence`` draws segments, ``over_time``
+data in flight, RTT and limits, and ``model`` packets per 100 s against loss.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def plot(
       receiver window
     - ``...-over-time.png`` per direction: bytes in flight, RTT, and the limits of the rate
     - ``...-model.png`` per pair of hosts with loss in at least two intervals of 100 s: packets
-      against loss, with the models, like figures 7 to 17 of PFTK
+      against loss, with the models, like figures 7 to 17 of the PFTK paper
 
     Parameters
     ----------
@@ -77,7 +77,7 @@ def plot(
 
 
 def blank_figure() -> Callable[[float, float], Figure]:
-    """Return a function that creates an empty figure of a width and a height in inches."""
+    """Return a function that creates an empty figure from its width and height in inches."""
     new_figure = figure_class()
 
     def blank(width: float, height: float) -> Figure:

@@ -54,7 +54,7 @@ class Direction:
         return since
 
     def add_title(self, figure: Figure, message: str) -> None:
-        """Write the message, the direction and its main results above a figure."""
+        """Write the message as title, and below it the direction and its main results."""
         row = self.row
         facts = [
             f"{self.file}: {row['src']} > {row['dst']}",
@@ -97,13 +97,13 @@ def file_name(capture: Capture) -> str:
 
 
 def file_stem(text: str) -> str:
-    """Return a text in a form that is valid in file names on every system."""
+    """Return a text without characters that some systems forbid in file names."""
     port = re.sub(r":(\d+)$", r"_\1", text)
     return re.sub(r"[^\w.-]+", "-", port.replace("[", "").replace("]", ""))
 
 
 def worst_directions(capture: Capture, most: int) -> list[Direction]:
-    """Return the worst directions in the order of the report, without those of a few packets."""
+    """Return the ``most`` worst directions, worst first, without directions of few packets."""
     order = worst_first(capture.connections)
     many = capture.connections["data_packets"][order] >= MIN_PACKETS
     chosen = order[many] if many.any() else order

@@ -1,4 +1,4 @@
-"""Packets per 100 s against their loss, with the models, like figures 7 to 17 of PFTK."""
+"""Figure of packets per 100 s against loss, like figures 7 to 17 of the PFTK paper."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     Counts = np.ndarray[Any, np.dtype[np.int64]]
 
 SHORTEST_S = 10.0
-"""Minimum length of an incomplete last interval, which is drawn as a hollow mark."""
+"""Minimum length in seconds of an incomplete last interval; its mark is hollow."""
 MIN_INTERVALS = 2
 SIZE = (5.8, 4.2)
 
@@ -43,13 +43,13 @@ CLASSES = {
     ("T2",): Mark("three in sequence", PURPLE, "D"),
     (): Mark("four or more", ORANGE, "v"),
 }
-"""Intervals without timeouts, with single timeouts, with two in sequence etc. (PFTK, section 3)."""
+"""Interval classes of PFTK (section 3), by the longest sequence of timeouts: none, one, two etc."""
 
 
 def model_figures(
     capture: Capture, blank: Callable[[float, float], Figure], most: int
 ) -> Iterator[tuple[str, Figure]]:
-    """Yield a name and a figure for each pair of hosts with enough intervals, the worst first."""
+    """Yield a name and a figure for each pair of hosts with enough lossy intervals."""
     connections = capture.connections
     drawn = 0
     for ends, rows in _pairs_with_loss(capture).items():
@@ -67,7 +67,7 @@ def model_figures(
 
 
 def _pairs_with_loss(capture: Capture) -> dict[tuple[str, str], Counts]:
-    """Return the rows of each pair of hosts with enough lossy intervals, the worst first."""
+    """Return row indices for each pair of hosts with enough lossy intervals, worst pair first."""
     connections, table = capture.connections, capture.intervals
     lossy = np.bincount(
         table["direction"], weights=table["td"] + table["to"] > 0, minlength=connections["src"].size
@@ -87,10 +87,10 @@ def _pairs_with_loss(capture: Capture) -> dict[tuple[str, str], Counts]:
 
 
 def interval_points(capture: Capture, rows: Counts) -> Table:
-    """Return the intervals of directions, including incomplete last intervals if long enough.
+    """Return the intervals of directions, including sufficiently long incomplete last intervals.
 
-    The table of :func:`tcpcast.captures.models.measured_intervals` is extended by a column
-    ``pkts_in_100_s``, which is scaled up for shorter intervals.
+    The result is the table of :func:`tcpcast.captures.models.measured_intervals` with an additional
+    column ``pkts_in_100_s``, scaled up for shorter intervals.
     """
     measured = measured_intervals(capture, rows)
     kept = (measured["length_s"] >= SHORTEST_S) & (measured["sent_pkts"] > 0)
@@ -122,7 +122,7 @@ def _draw(axes: Axes, points: Table, path: dict[str, float]) -> None:
     for (name, packets), line in zip(modelled.items(), ("-", "--", ":"), strict=True):
         axes.plot(across, packets, line, color="black", linewidth=1.1)
         ends.append(EndLabel(name, float(packets[-1]), "black"))
-    # The models extend beyond the measured losses, so only the measured packets set the axis.
+    # Only measured points set the axis, because the model curves extend beyond them.
     axes.set_ylim(0, 1.5 * points["pkts_in_100_s"].max())
     _loss_axis(axes, float(across[0]), float(across[-1]))
     axes.set_ylabel("packets in 100 s")
@@ -132,7 +132,7 @@ def _draw(axes: Axes, points: Table, path: dict[str, float]) -> None:
 
 
 def _title(points: Table, path: dict[str, float]) -> str:
-    """Return the median relative error of PFTK in complete intervals with loss."""
+    """Return the title with the median relative error of PFTK over complete lossy intervals."""
     lossy = points["loss_indication_ratio"] > 0
     full = lossy & (points["length_s"] >= INTERVAL_S)
     chosen = full if full.any() else lossy

@@ -1,4 +1,4 @@
-"""Bytes in flight, RTT and the limits of the rate over time, in three panels."""
+"""Figure of bytes in flight, RTT and the limits of the rate over time, in three panels."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 SIZE = (5.8, 6.0)
 MAX_LIMITS = 5
-"""Maximum number of limits with a separate colour; the shortest others are drawn together."""
+"""Maximum number of limits with a separate colour; the shortest limits share one colour."""
 BINS = 160
 """Number of time bins for the shares of the limits."""
 FAR = 3.0
@@ -66,7 +66,7 @@ def draw_over_time(direction: Direction, blank: Callable[[float, float], Figure]
 
 
 def _title(direction: Direction, rounds: Table) -> str:
-    """Return the limit with the largest share of the time."""
+    """Return the title with the limit that applied for the largest share of the time."""
     given = {name: float(direction.row[f"share_{name}"]) for name in _limits(rounds)}
     known = {name: share for name, share in given.items() if name != "unknown" and share > 0}
     if not known:
@@ -82,7 +82,7 @@ def _limits(rounds: Table) -> list[str]:
 
 
 def _edges(direction: Direction, rounds: Table) -> Floats:
-    """Return the start times of all rounds and the end of the last; a round ends at the next."""
+    """Return the start times of all rounds, and the end of the last round."""
     time = direction.seconds(rounds["time"])
     return np.append(time, time[-1] + np.nan_to_num(rounds["duration_s"][-1]))
 
@@ -193,7 +193,7 @@ def _draw_limits(axes: Axes, direction: Direction, edges: Floats, rounds: Table)
 def covered_shares(start: Floats, duration: Floats, edges: Floats) -> Floats:
     """Return the share of each bin between ``edges`` that is covered by non-overlapping spans."""
     order = np.argsort(start, kind="stable")
-    # Covered time up to an edge: all spans that started before, except the rest of the last one.
+    # Time covered before an edge: all spans started before it, minus the part after the edge.
     begun = np.concatenate([[0.0], np.cumsum(duration[order])])
     index = np.searchsorted(start[order], edges, "right")
     last = np.maximum(index - 1, 0)

@@ -55,10 +55,10 @@ CAUSES = {
 """Marks of retransmitted segments by cause."""
 
 OTHER = Mark("other causes", BLACK, "*")
-"""Mark of the rare causes if there are too many for a legend."""
+"""Common mark of the rarest causes if the legend has no space for all."""
 
 INDICATIONS = {"td": Mark("fast recoveries", BLUE, "v"), "to": Mark("timeouts", VERMILION, "X")}
-"""Marks of loss indications, PFTK's TD and TO."""
+"""Marks of loss indications: fast recoveries (PFTK's TD) and timeouts (PFTK's TO)."""
 
 _COLOURS = {
     "application": SKY,
@@ -77,7 +77,7 @@ LIMITS = {limit: (LIMIT_NAMES[limit], colour) for limit, colour in _COLOURS.item
 
 
 def three_digits(value: float) -> str:
-    """Return three digits, or all integer digits of a large number."""
+    """Return a number with three significant digits, or all integer digits if it has more."""
     return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3g}"
 
 

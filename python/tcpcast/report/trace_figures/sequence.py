@@ -34,17 +34,17 @@ WIDTH = 5.8
 MAX_CAUSES = 3
 """Maximum number of causes with separate marks; the rarest others share one mark."""
 DETAIL_SENDS = 240
-"""Transmissions in a detail panel; fewer if the trail is thinned out."""
+"""Number of transmissions in a detail panel; fewer if the sequence plot is thinned out."""
 MIN_DETAIL_SENDS = 60
 MAX_DETAIL_SHARE = 0.25
-"""Maximum length of the detail as a share of the total time."""
+"""Maximum time span of the detail panel as a share of the total time."""
 MAX_SINGLE_PANEL = 1.6
-"""A transfer of up to this multiple of a detail needs no second panel."""
+"""Size of a transfer, as a multiple of a detail panel, up to which there is no detail panel."""
 UNITS = ((1e9, "GB"), (1e6, "MB"), (1e3, "kB"), (1.0, "B"))
 
 
 def draw_sequence(direction: Direction, blank: Callable[[float, float], Figure]) -> Figure | None:
-    """Return the graph of the transfer and a detail with the most retransmissions."""
+    """Draw a panel of the transfer, and a detail panel where retransmissions are most frequent."""
     trail = direction.table("trail")
     if trail is None or not is_transmission(trail).any():
         return None
@@ -75,7 +75,7 @@ def draw_sequence(direction: Direction, blank: Callable[[float, float], Figure])
 
 
 def _title(direction: Direction) -> str:
-    """Return the number of retransmitted packets."""
+    """Return the title with the number of retransmitted packets."""
     count, total = direction.row["retransmissions"], direction.row["data_packets"]
     if not count:
         return f"None of the {total:,} data packets is retransmitted"
@@ -88,7 +88,7 @@ def is_transmission(trail: Table) -> np.ndarray[Any, np.dtype[np.bool_]]:
 
 
 def thinning_factor(direction: Direction, trail: Table) -> int:
-    """Return the number of new segments sent per new segment in the trail."""
+    """Return the number of new segments sent per new segment in the thinned-out table."""
     first = int(direction.row["data_packets"] - direction.row["retransmissions"])
     drawn = int(np.count_nonzero(trail["kind"] == "data"))
     return max(1, round(first / max(drawn, 1)))
@@ -97,14 +97,14 @@ def thinning_factor(direction: Direction, trail: Table) -> int:
 def detail_span(
     time: Floats, trail: Table, count: int = DETAIL_SENDS
 ) -> tuple[float, float] | None:
-    """Return start and end of a detail with ``count`` transmissions; None if all fit."""
+    """Return start and end of a detail panel with ``count`` transmissions; None if all fit."""
     sends = np.sort(time[is_transmission(trail)])
     if sends.size <= MAX_SINGLE_PANEL * count:
         return None
     retransmitted = np.sort(time[np.isin(trail["kind"], list(CAUSES))])
     if not retransmitted.size:
         return float(sends[0]), float(sends[count])
-    # Candidates contain ``count`` transmissions and start a few before a retransmission.
+    # Candidates contain ``count`` transmissions; count/6 of them precede a retransmission.
     first = np.maximum(np.searchsorted(sends, retransmitted) - count // 6, 0)
     last = np.minimum(first + count, sends.size - 1)
     before, through = (
@@ -174,7 +174,7 @@ def _draw(
 
 
 def _marks_of_causes(kinds: Any) -> list[tuple[list[str], Mark]]:
-    """Return the causes that occur and their marks; rare causes share one if there are many."""
+    """Return the causes that occur, and their marks; rare causes may share a mark."""
     counts = {cause: int(np.count_nonzero(kinds == cause)) for cause in CAUSES}
     present = [cause for cause, count in counts.items() if count]
     if len(present) <= MAX_CAUSES:

@@ -29,7 +29,7 @@ FIRST_STACKS = (
 """The most common stacks, listed before the stacks of papers."""
 
 Values = dict[str, str]
-"""Values as typed, by field; empty fields are absent."""
+"""Values as typed, by field name; empty fields are absent."""
 
 
 class FieldError(TcpcastError):
@@ -47,7 +47,7 @@ class Field:
     Attributes
     ----------
     name, label, hint
-        Name in the state of the page, label, and explanation.
+        Name in the URL state of the page, label, and explanation.
     default
         Initial value; "" for an optional field.
     read, write
@@ -55,7 +55,7 @@ class Field:
     low, high
         Ends of the slider, as typed; "" for no slider.
     whole, zero
-        True if only integers are valid, and if the slider begins at zero.
+        ``whole`` is True if only integers are valid, ``zero`` if the slider begins at zero.
     choices
         Valid texts of a choice, each with a description, which may be "".
     keys
@@ -137,7 +137,7 @@ class Field:
 
 
 def _ratio_steps(step: float, value: float) -> float:
-    """Return the distance of two values on a logarithmic slider; zero is nearest to zero."""
+    """Return the distance of a slider step from a value on a logarithmic scale."""
     if step <= 0 or value <= 0:
         return 0.0 if step == value else 1e9 + abs(step - value)
     return step / value - 1 if step > value else value / step - 1
@@ -166,7 +166,7 @@ def validate_values(fields: tuple[Field, ...], given: Mapping[str, Any]) -> Valu
     Raises
     ------
     FieldError
-        A value is not a text or is invalid, or the question has no such field.
+        A value is not a text or is invalid, or the question has no field with a given name.
     """
     known = {field.name: field for field in fields}
     for name, text in given.items():

@@ -1,4 +1,4 @@
-"""Questions about users who share a link: goodput per user, and the required buffer."""
+"""Questions of the page about users who share a link: goodput per user, and required buffer."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from tcpcast.web.questions.fields import Values
 
 PACKAGED = "web-10mbit"
-"""The packaged scenario that both questions are based on."""
+"""The packaged scenario on which both questions are based."""
 
 MAX_USERS = 20_000
 CONNECTIONS = 20_000
@@ -43,7 +43,7 @@ CONNECTIONS = 20_000
 
 MAX_WALL = "20s"
 LEADING = "engset"
-"""Formula of the verdict on users; also the model of plans."""
+"""Formula for the verdict on users, and model of the plan for a buffer."""
 
 _ENGINES = [name for name, entry in FORMULAS.items() if entry.family == OF_USERS]
 
@@ -210,7 +210,7 @@ USERS = Question(
 
 
 def _plan_changes(values: Values) -> dict[str, Any]:
-    """Return the changes for a plan, without the buffer, which is its answer."""
+    """Return the changes to the scenario of a plan, without the buffer, which the plan computes."""
     left = {"network.bottleneck.buffer", "run.transfers", "run.max_wall"}
     return {key: value for key, value in _users_changes(values).items() if key not in left}
 
@@ -219,7 +219,7 @@ def _run_plan(values: Values) -> Plan:
     return _plan_of_values(tuple(sorted(values.items())))
 
 
-@functools.lru_cache(maxsize=64)  # a curve needs the same plan at each point
+@functools.lru_cache(maxsize=64)  # all points of a curve need the same plan
 def _plan_of_values(given: tuple[tuple[str, str], ...]) -> Plan:
     values = {name: text for name, text in given if name != "buffer"}
     tables = apply_changes(
@@ -229,7 +229,7 @@ def _plan_of_values(given: tuple[tuple[str, str], ...]) -> Plan:
 
 
 def _plan_answer(values: Values, axis: str = "buffer") -> str:
-    """Return the buffer on the axis of a curve, by default the planned buffer."""
+    """Return the current value on the axis of a curve; for ``buffer``, the planned buffer."""
     return values.get(axis) or f"{_run_plan(values).value:.0f}pkt"
 
 

@@ -1,4 +1,4 @@
-"""Suggestions in the words of the page: labels of fields and the button for a simulation."""
+"""Wording of suggestions on the page: labels of fields, and the button for a simulation."""
 
 from __future__ import annotations
 
@@ -25,19 +25,19 @@ class PageNames(SuggestionSyntax):
         self._labels = labels
 
     def engine(self, name: str) -> str:
-        """Return the action that starts the simulation."""
+        """Return the text of the action that starts the simulation."""
         return "press Simulate" if name == SIMULATION else super().engine(name)
 
     def key(self, key: str) -> str:
-        """Return the field of a key."""
+        """Return the label of the field for a key."""
         return f'"{self._labels[key]}"'
 
     def assignment(self, key: str, value: Any) -> str:
-        """Return the field of a key with its value."""
+        """Return the label of the field for a key, with a value."""
         return f"{value} for {self.key(key)}"
 
     def text(self, suggestions: Iterable[Suggestion]) -> str:
-        """Return the suggestions that the page has controls for."""
+        """Return the suggestions that the user can follow on the page, as text."""
         return super().text(each for each in suggestions if self._has_controls(each))
 
     def _has_controls(self, suggestion: Suggestion) -> bool:

@@ -1,4 +1,4 @@
-"""Questions about one path: a single flow, parallel flows, and a transfer."""
+"""Questions of the page about one path: a single flow, parallel flows, and a transfer."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ _COMMON = (stack_field(), *map(_path_field, ("buffer", "rwnd", "mss", "iw", "min
 
 
 def _path_options(values: Values) -> tuple[PathOptions, dict[str, str]]:
-    """Return the path as options of ``tcpcast predict``, and its single point."""
+    """Return the path as options of ``tcpcast predict``, and its values."""
     given: dict[str, Any] = {name.replace("-", "_"): text for name, text in values.items()}
     options = PathOptions(**given)
     return options, {name: values[name] for name in RANGED if name in values}
@@ -97,7 +97,7 @@ def _path_scenario(values: Values) -> Scenario:
 
 
 def _path_tables(values: Values) -> Mapping[str, Any]:
-    _path_scenario(values)  # reports errors with their options
+    _path_scenario(values)  # raises errors that name the options
     make = make_transfer_tables if "size" in values else make_bulk_tables
     return make(*_path_options(values))
 
@@ -135,7 +135,7 @@ def _path_facts(values: Values, given: list[DisplayedAnswer], simulated: Answer 
         return Facts(
             first, [_limits_sentence(prediction)] if first else [headline(prediction, names)]
         )
-    if prediction.timed_by_goodput:  # the time is derived from the goodput
+    if prediction.timed_by_goodput:  # the transfer time is derived from the goodput
         return Facts("", [headline(prediction, names), transfer_headline(prediction, names)])
     if prediction.lead_time is None:
         text = transfer_headline(prediction, names)

@@ -29,8 +29,8 @@ class DisplayedAnswer(NamedTuple):
 class Facts(NamedTuple):
     """Sentences above the answers.
 
-    ``verdict`` is the main result; if it is "", the first of the other ``sentences`` replaces it.
-    ``warnings`` come from a plan, and ``table`` is an optional table (caption, columns, rows).
+    ``verdict`` is the main result; if it is "", the first of ``sentences`` is shown as the main
+    result. ``warnings`` come from a plan. ``table`` is an optional table (caption, columns, rows).
     """
 
     verdict: str
@@ -46,24 +46,24 @@ class Question:
     Attributes
     ----------
     name, title, hint
-        Name in the state of the page, title, and explanation.
+        Name in the URL state of the page, title, and explanation.
     fields
         Input fields.
     metric
         The metric that is compared and drawn.
     across
-        Fields that can be the axis of a curve; the first is the default.
+        Names of the fields that a curve can vary; the first name is the default.
     axes
-        Fields that occur only as an axis, with computed values.
+        Fields that are not inputs, but can be the axis of a curve; their values are computed.
     tables
-        Function from values to the tables of a scenario, as typed; None for omitted values.
+        Function from values to the tables of a scenario, with None for omitted values.
     formulas
         Function from values and names of omitted formulas to the answers of the other formulas.
     slow
         Names of formulas that are too slow for an update while a slider moves.
     facts
         Function from values, answers of formulas, and the answer of the simulation (None before a
-        simulation) to the facts above the answers.
+        simulation) to the :class:`Facts`.
     simulated
         Function from values and a simulation's answer to metrics by displayed name.
     references
@@ -97,7 +97,7 @@ class Question:
 
     @property
     def names(self) -> PageNames:
-        """Form of suggestions with the labels of the fields."""
+        """Wording of suggestions with the labels of the fields."""
         return PageNames({key: field.label for field in self.fields for key in field.keys})
 
     def scenario(self, values: Values) -> Scenario:
@@ -139,7 +139,7 @@ def verdict(
     def rank(answer: Answer) -> tuple[bool, bool]:
         return all(metric.trusted for metric in answer.metrics.values()), answer.engine == lead
 
-    answers.sort(key=rank)  # the last one is quoted
+    answers.sort(key=rank)  # the verdict quotes the last answer
     return run_verdict(compare_all([*answers, *([simulated] if simulated else [])]), scenario)
 
 
@@ -150,6 +150,6 @@ def without_omitted(tables: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def metric_as_dict(name: str, metric: str, answer: Answer) -> dict[str, Metric]:
-    """Return a metric of a simulation under one name; empty if it is missing."""
+    """Return ``{name: metric}`` from a simulation's answer; empty if the metric is missing."""
     value = answer.metrics.get(metric)
     return {} if value is None else {name: value}

@@ -1,4 +1,4 @@
-"""A question of the page: which of two TCPs gets more of a bottleneck."""
+"""A question of the page: which of two TCP stacks gets the larger share of a bottleneck."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ if TYPE_CHECKING:
 GROUPS = ("a", "b")
 DURATION_S, MAX_WALL = 80.0, "30s"
 SETTLED_BDP = 2.0
-"""Buffer in BDP above which the duration increases in proportion, because shares converge
-slowly."""
+"""Buffer in BDP above which the simulated duration is proportional to the buffer, because shares
+converge slowly."""
 
 MAX_FLOWS = 100
 
@@ -142,7 +142,7 @@ def _winner_tables(values: Values) -> Mapping[str, Any]:
 
 
 def _isolated_scenario(values: Values, group: str) -> Scenario:
-    """Return the scenario of one group alone on the link, which formulas support."""
+    """Return a scenario with only one group on the link, because formulas support one stack."""
     network = {"rtt": values[f"rtt-{group}"], "bottleneck": _bottleneck_table(values)}
     return Scenario.from_dict(
         {
@@ -156,7 +156,7 @@ def _isolated_scenario(values: Values, group: str) -> Scenario:
 
 
 def _winner_formulas(values: Values, without: Collection[str]) -> list[DisplayedAnswer]:
-    """Return the formulas' answers for each group alone; no formula supports two TCPs."""
+    """Return the answers of formulas for each group without the other group."""
     Scenario.from_dict(without_omitted(dict(_winner_tables(values))))
     found = []
     for group in GROUPS:

@@ -277,7 +277,7 @@ impl SendingEnd for InstantFeedbackSender {
         self.acked == self.size
     }
 
-    /// Always true: the packet numbers of each transfer start from the beginning.
+    /// Always true: the packets of each transfer are numbered from 1.
     fn has_packet_numbers_for(&self, _more: u32) -> bool {
         true
     }

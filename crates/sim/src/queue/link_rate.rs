@@ -1,14 +1,10 @@
-//! Link rates, including varying ones, and the policer.
+//! Link rates, constant and varying, and the load of a link with a varying rate.
 
-use super::{EnqueueOutcome, QueueDiscipline, QueueProbe};
-use crate::clock::{Nanos, Transmitter};
-use crate::packet::Packet;
 use serde::Deserialize;
 use std::num::NonZeroU64;
 use std::sync::Arc;
 use tcpcast_link::transmit::{
-    AnyTransmitter, ConstantRate, OpportunityTrace, Policer, TokenBucket, TokenRate,
-    TraceTransmitter,
+    AnyTransmitter, ConstantRate, OpportunityTrace, TokenBucket, TokenRate, TraceTransmitter,
 };
 
 /// Bytes per packet opportunity of a trace, IP header included, as in the emulators that defined
@@ -70,71 +66,3 @@ impl LinkLoad {
         Self { bytes: self.bytes - before.bytes, capacity: self.capacity - before.capacity }
     }
 }
-
-/// Token bucket and packet length of a policer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct PolicerConfig {
-    /// Token bucket.
-    pub tokens: TokenRate,
-    /// Bytes per packet.
-    pub packet_bytes: u32,
-}
-
-/// A policer: packets that find too few tokens are dropped, and no packet waits.
-#[derive(Clone, Debug)]
-pub struct PolicerQueue {
-    policer: Policer,
-    config: PolicerConfig,
-    bytes: u64,
-}
-
-impl PolicerQueue {
-    /// Creates a policer with a full bucket.
-    #[must_use]
-    pub fn new(config: PolicerConfig) -> Self {
-        Self { policer: Policer::new(config.tokens), config, bytes: 0 }
-    }
-}
-
-impl QueueDiscipline for PolicerQueue {
-    fn enqueue(
-        &mut self,
-        now: Nanos,
-        _packet: &Packet,
-        _link: &mut Transmitter,
-        probe: &mut impl QueueProbe,
-    ) -> EnqueueOutcome {
-        probe.on_queue_length_seen(0);
-        if !self.policer.allows_packet(now, self.config.packet_bytes) {
-            return EnqueueOutcome::Dropped;
-        }
-        self.bytes += u64::from(self.config.packet_bytes);
-        EnqueueOutcome::Departs { leaves: now, backlog: 0 }
-    }
-
-    fn advance_to(&mut self, _now: Nanos, _probe: &mut impl QueueProbe) {}
-
-    fn reset_for_next_transfer(&mut self) {
-        self.policer.refill();
-    }
-
-    fn held_packets(&self) -> usize {
-        0
-    }
-
-    fn sum_of_remaining_times(&self, _now: Nanos) -> Nanos {
-        0
-    }
-
-    fn link_load_until(&self, now: Nanos) -> Option<LinkLoad> {
-        Some(LinkLoad {
-            bytes: self.bytes,
-            capacity: self.config.tokens.bytes_generated_until(now),
-        })
-    }
-}
-
-#[cfg(test)]
-#[path = "shaping_tests.rs"]
-mod tests;
