@@ -450,7 +450,7 @@ def refused(*assignments: str, name: str = "web-10mbit") -> list[str]:
         ),
         (
             "network.ingress.queue=red",
-            "network.ingress.queue: RED is only for the bottleneck, where flows share a queue; write",
+            "network.ingress.queue: RED is only for the bottleneck, where flows share a",
         ),
         (
             "network.egress.queue={kind='red'}",
@@ -557,7 +557,7 @@ def refused(*assignments: str, name: str = "web-10mbit") -> list[str]:
         ("network.egress.loss_at=behind", "network.egress.loss_at: this link has no random loss"),
         (
             "network.bottleneck={loss={model='rest-of-round',rate='1%'},loss_at='behind'}",
-            "network.bottleneck.loss_at: correlated loss within a round always occurs before the queue",
+            "network.bottleneck.loss_at: correlated loss within a round always occurs before",
         ),
         (
             "network.bottleneck.loss={model='rest-of-round',rate='100%'}",

@@ -96,7 +96,8 @@ def test_invalid_packet_size_is_rejected() -> None:
         'class.small.packet: "2000B" is more than network.packet; write at most "1500B" here'
     )
     assert refused({KEY: "45B"}) == (
-        "class.small.packet: 45 B are too few for 52 B of headers and some payload; write a larger packet"
+        "class.small.packet: 45 B are too few for 52 B of headers and some payload; write "
+        "a larger packet"
     )
     assert refused({KEY: "40B"}).startswith('class.small.packet: "40B" is not the size of')
     assert refused({KEY: 200}).startswith("class.small.packet: ")

@@ -235,7 +235,10 @@ def test_only_isolated_transfers_can_be_traced() -> None:
     (line,) = refused(tables(size="3pkt") | {"probes": {"flows": [1]}})
     assert line == "probes.flows.0: there is no flow 1; write a number from 0 to 0"
     (line,) = refused(tables(size="3pkt", arrivals=ARRIVALS) | {"probes": {"flows": [0]}})
-    assert line == "probes.flows.0: there is no flow 0: each transfer is a new flow; leave it out"
+    assert line == (
+        "probes.flows.0: flow 0 cannot be traced, because each transfer is a new flow; leave this "
+        "number out"
+    )
 
 
 def test_overload_by_arrivals_has_a_warning() -> None:
