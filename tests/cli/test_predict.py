@@ -170,7 +170,10 @@ def test_headline_omits_formulas_outside_domain(capsys: Capture) -> None:
         out = " ".join(predict(capsys, "--loss", loss).split())
         assert "No formula is reliable for this path; add --packet." in out
         assert "About" not in out
-        assert f"outside its domain: a loss of {loss.rstrip('%')} %, more than 10 %" in out
+        assert (
+            f"outside the domain of the model: a loss of {loss.rstrip('%')} %, more than 10 %"
+            in out
+        )
         result = document(capsys, "--loss", loss)
         assert result["limited_by"] is None
         for row in result["answers"]:

@@ -55,7 +55,7 @@ def test_report_of_sweep_directory_equals_sweep_report(tmp_path: Path, capsys: C
     assert main(["report", str(folder), "--seed", "3", "--out", str(second)]) == 2
     assert "--seed requires a scenario, but" in capsys.readouterr().err
     assert main(["report", str(folder), str(first), "--out", str(second)]) == 2
-    assert "a report covers one sweep" in capsys.readouterr().err
+    assert "a sweep and other files cannot be combined" in capsys.readouterr().err
 
 
 def test_report_of_incomplete_sweep_notes_missing_batches(tmp_path: Path) -> None:
