@@ -78,7 +78,7 @@ def test_retransmission_is_the_cause_if_losses_raise_the_median() -> None:
     assert 1e3 * services["without_retransmission_p50_s"][0] == pytest.approx(35, abs=0.01)
     advice = set(capture.advice().tolist())
     (sentence,) = advice
-    assert sentence.startswith("Limited by: retransmission of lost packets: it delays 60 %")
+    assert sentence.startswith("Limited by: retransmission of lost packets: this cause delays 60 %")
     assert "would be 35.0 ms instead of 285 ms" in sentence
 
 

@@ -293,7 +293,7 @@ def test_memory_is_limited(session: Session) -> None:
     found = session.document(
         "run", scenario="web-10mbit", engine="packet", set="traffic.sources=10000000"
     )
-    assert "and 1.9" in found["answers"][0]["not_applicable"]
+    assert "but only 1.9" in found["answers"][0]["not_applicable"]
 
 
 def test_without_a_folder_no_file_is_read_and_long_calls_end_with_what_is_finished(

@@ -134,7 +134,7 @@ def test_engines_lists_plugins_and_reports_broken_ones(site: Path) -> None:
             3,
         ),
         ("broken", "cannot be imported", 3),
-        ("pip", "no engine 'pip'; did you mean 'pipe'? There are: engset,", 2),
+        ("pip", "no engine 'pip'; did you mean 'pipe'? The engines are: engset,", 2),
         ("nobody", "trace, pipe, lost,", 2),
     ],
 )
