@@ -233,14 +233,14 @@ def test_results_are_independent_of_threads() -> None:
 @pytest.mark.parametrize(
     ("changes", "reason"),
     [
-        ({"tcp.stack": "max-plus-reno"}, "max-plus-reno has packets of one size"),
+        ({"tcp.stack": "max-plus-reno"}, "max-plus-reno supports only packets of one size"),
         (
             {
                 "network.bottleneck": {
                     "rate": {"bucket": "10mbit", "burst": "30KB", "policer": True},
                 }
             },
-            "a policer has packets of one size",
+            "a policer supports only packets of one size",
         ),
         (
             {
@@ -261,7 +261,7 @@ def test_results_are_independent_of_threads() -> None:
                 ],
                 "cross": [{"model": "poisson", "mean": "20%", "hop": "own"}],
             },
-            "cross traffic at a hop with shared = false has packets of one size",
+            "cross traffic at a hop with shared = false supports only packets of one size",
         ),
     ],
 )

@@ -77,7 +77,10 @@ def test_zero_correlation_keeps_the_random_draws() -> None:
 def test_constant_size_rejects_correlation(size: dict[str, Any]) -> None:
     with pytest.raises(ScenarioError) as error:
         make_scenario(0.5, size=size)
-    expected = "traffic.correlation: size is constant, so it has no correlation; leave it out"
+    expected = (
+        "traffic.correlation: size is constant, so sizes and OFF times cannot be correlated; leave "
+        "correlation out"
+    )
     assert str(error.value) == expected
     assert make_scenario(0.0, size=size)
     assert make_scenario(0.5, size={"distribution": "empirical", "values": ["3pkt", "5pkt"]})

@@ -138,7 +138,7 @@ def test_class_that_stops_in_the_warm_up_leaves_the_link() -> None:
     ("entry", "traffic", "message"),
     [
         ({"stop": "0s"}, {}, "stop"),
-        ({"start": "9s", "stop": "8s"}, {}, "is not after the start, 9s"),
+        ({"start": "9s", "stop": "8s"}, {}, "must be after the start, 9s"),
         ({"start": "1s"}, {"start": ["3s"]}, "traffic.start also sets the start times"),
     ],
 )

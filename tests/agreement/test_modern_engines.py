@@ -44,7 +44,7 @@ def test_formulas_answer_for_the_window_that_they_model(stack: str, formulas: se
 
 
 def test_reno_model_suggests_an_engine_for_other_windows() -> None:
-    reno = "it models the window of Reno, but the scenario's stack is linux-cubic; "
+    reno = "the formula models the window of Reno, but the scenario's stack is linux-cubic; "
     assert run_engines("linux-cubic", ["pftk"])["pftk"].not_applicable == (
         reno + 'use engine cubic-response, or write tcp.stack = "linux-reno"'
     )
@@ -87,4 +87,4 @@ def test_scaled_and_iterated_engines_are_not_applicable() -> None:
     result = {a.engine: a for a in tcpcast.run(scenario, ["mean-field", "fixed-point", "engset"])}
     assert "has not been validated for modern TCP" in (result["mean-field"].not_applicable or "")
     assert "instantaneous loss feedback" in (result["fixed-point"].not_applicable or "")
-    assert "it models the window of Reno" in (result["engset"].not_applicable or "")
+    assert "the formula models the window of Reno" in (result["engset"].not_applicable or "")

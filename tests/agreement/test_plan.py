@@ -377,5 +377,7 @@ def test_simulation_agrees_on_the_buffer_of_table_10() -> None:
 
 @pytest.mark.parametrize("loss", [0.0, 1.0])
 def test_invalid_target_loss_is_reported_as_typed(loss: float) -> None:
-    with pytest.raises(DomainError, match=r"^loss: (0|100)% is not a target; write one above 0%"):
+    with pytest.raises(
+        DomainError, match=r"^loss: (0|100)% is not a target; write a ratio above 0%"
+    ):
         plan_buffer(load("web-10mbit"), loss=loss)

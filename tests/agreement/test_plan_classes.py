@@ -113,7 +113,7 @@ def test_split_adds_up_and_keeps_all_classes() -> None:
 def test_classes_that_cannot_grow_are_rejected(capsys: Capture) -> None:
     with pytest.raises(DomainError, match=r'no class "middle".* write "near" or "far"'):
         plan_users(load("two-classes"), rate_bps=1e5, grows="middle")
-    with pytest.raises(DomainError, match="no classes; leave it out"):
+    with pytest.raises(DomainError, match="no classes; omit the option"):
         plan_users(load("web-10mbit"), rate_bps=1e5, grows="near")
     with pytest.raises(NotApplicable, match='needs traffic of kind "on-off"'):
         plan_users(load("lossy-path"), rate_bps=1e5)
@@ -245,10 +245,10 @@ def test_warnings_of_runs_are_counted_by_kind() -> None:
 def test_three_worst_warnings_are_shown() -> None:
     kinds: Any = ("remark", "withheld", "check", "run")
     warnings: list[Note | str] = [Note(kind, kind=kind) for kind in kinds]
-    warnings.append("by simulation undecided: noise")
+    warnings.append("the simulation is undecided: noise")
     plan = Plan("a question", 10, "sources", warnings=warnings)
     lines = as_text(plan_parts(plan, load("web-10mbit")), 100).splitlines()
     shown = [line for line in lines if line.startswith(" ! ")]
-    assert [line[3:] for line in shown] == ["by simulation undecided: noise", "run", "check"]
+    assert [line[3:] for line in shown] == ["the simulation is undecided: noise", "run", "check"]
     assert lines[-1].strip() == "2 more warnings with --json"
     assert math.isfinite(plan.value)

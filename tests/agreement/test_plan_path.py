@@ -134,7 +134,7 @@ def test_access_links_limit_like_windows() -> None:
     slow = path(network__ingress={"rate": "600kbit"})
     plan = plan_streams(slow)
     assert plan.value == math.ceil(100e6 / 600e3)
-    assert "its own link of 600 kbit/s" in plan.recommendation
+    assert "the ingress or egress link of 600 kbit/s" in plan.recommendation
 
 
 def test_planned_streams_can_be_one() -> None:
@@ -295,7 +295,7 @@ def test_suggested_changes_are_sufficient() -> None:
         "2 flows",
         "packets of 9000 B",
         "an ack for every packet",
-        "twice the window: 800 packets",
+        "twice the window (800 packets)",
     ]
     np.testing.assert_allclose(suggestions["times"], suggestions["loss_ratio"] / plan.value)
     assert (suggestions["times"] >= 1).all()
@@ -351,7 +351,7 @@ def test_suggestion_of_an_error_is_sufficient() -> None:
     for window, flows in ((343, 1), (44, 8)):
         scenario = lossy(tcp__receiver_window=window, traffic__flows=flows)
         assert plan_max_loss(scenario, goodput_bps=50e6).value > 0
-    with pytest.raises(DomainError, match="write a rate of 113 Mbit/s"):
+    with pytest.raises(DomainError, match="a link rate of 113 Mbit/s"):
         plan_max_loss(path(), goodput_bps=100e6)
     assert plan_max_loss(path(network__bottleneck__rate="113mbit"), goodput_bps=100e6).value > 0
 

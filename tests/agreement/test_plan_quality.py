@@ -437,7 +437,9 @@ def test_check_of_many_packets_has_fewer_replications_or_none(
     plan = plan_quality(longer, share=0.5, above_bps=4e5, verify=True)
     assert plan.simulated is None
     assert {s.run.replications for s in scenarios[before:]} == {1, SEARCHED}
-    assert "not checked by simulation: it would take 600 million packets" in str(plan.warnings[-1])
+    assert "not checked by simulation: the check would take 600 million packets" in str(
+        plan.warnings[-1]
+    )
     assert "run.duration" in str(plan.warnings[-1])
     counted = loop({"run": {"transfers": 5_000_000, "warmup": "20s"}})
     plan = plan_quality(counted, share=0.5, above_bps=4e7, verify=True)

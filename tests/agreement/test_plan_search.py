@@ -377,6 +377,8 @@ def test_fewer_transfers_than_requested_have_a_warning(monkeypatch: pytest.Monke
     web = load("web-10mbit")
     plan = plan_users(web, rate_bps=700e3, verify=True)
     assert {s.run.transfers for s in scenarios} == {50_000}
-    assert any("50,000 transfers each, fewer than the 200,000" in note for note in plan.notes)
+    assert any(
+        "50,000 transfers, fewer than run.transfers (200,000)" in note for note in plan.notes
+    )
     full: dict[str, Any] = {"verify": True, "transfers": 200_000}
     assert plan_users(web, rate_bps=700e3, **full).notes == []

@@ -80,7 +80,7 @@ def test_too_small_keys_are_named_with_the_version(
     result = sizing(rate=rate, rtt="100ms", flows=1)
     (message,) = path_requirement_texts(result)[1:]
     if wmem is None:
-        assert "the defaults of tcp_rmem and tcp_wmem allow it" in message
+        assert "the defaults of tcp_rmem and tcp_wmem are large enough" in message
         return
     assert f"net.ipv4.tcp_wmem=4096 16384 {wmem}" in message
     assert ("net.ipv4.tcp_rmem" in message) == (rmem is not None)
@@ -101,7 +101,7 @@ def test_cubic_streams_follow_the_response_function() -> None:
     assert result.bbr_flows == 1
     assert (
         flows_to_fill_text(result)
-        == f"To fill the link: {result.cubic_flows} flows of CUBIC or 1 of BBR."
+        == f"To fill the link, use {result.cubic_flows} flows of CUBIC or 1 of BBR."
     )
 
 
@@ -115,7 +115,7 @@ def test_transfer_time_of_an_amount_excludes_start_up_if_classic() -> None:
     classic = path(stack="rfc-newreno")
     assert (
         time_for_amount_text(classic, 1e9, 1e9)
-        == "1 GB over 16 flows takes 8 s at this goodput, after the start-up."
+        == "1 GB over 16 flows takes 8 s at this goodput, not including the start-up."
     )
     assert time_for_amount_text(classic, 1e9, float("nan")) == ""
 

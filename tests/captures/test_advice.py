@@ -113,7 +113,7 @@ def test_application_limit_is_not_attributed_to_network() -> None:
 
 def test_application_limit_is_conditional_if_tap_is_unknown() -> None:
     unknown = sentence("application", tap_side="unknown")
-    assert "if the tap is at the sender" in unknown
+    assert "if the tap is not at the sender" in unknown
     assert "if the tap" not in sentence("application")
 
 
@@ -132,7 +132,8 @@ def test_recommended_receiver_window_covers_link_bdp() -> None:
     link = {"bottleneck_rate_bps": 20e6, "loss_indication_ratio": 0.0}
     text = sentence("receiver_window", window_max_bytes=60_000, w_max_pkts=60.0, **link)
     assert (
-        "to at least 220 KiB with SO_RCVBUF, or tcp_rmem with twice the value: then the" in text
+        "to at least 220 KiB with SO_RCVBUF, or with tcp_rmem set to twice the window: then the"
+        in text
     )  # 20e6 * 0.09 / 8
     assert "window scaling" not in text
     unscaled = sentence("receiver_window", window_scale=np.nan, **link)
@@ -196,7 +197,7 @@ def test_high_loss_is_shown_as_fractional_packets_per_indication() -> None:
 
 def test_predicted_gains_are_limited_by_the_link() -> None:
     text = sentence("congestion_window", bottleneck_rate_bps=690_000.0)
-    assert "half the loss gives 1.1 times the rate, 690 kbit/s, and half the RTT 1.1" in text
+    assert "half the loss gives 1.1 times the rate, 690 kbit/s, and half the RTT gives 1.1" in text
     assert "4 parallel flows give 1.1 times" in text
     assert text.endswith("(limited by the link).")
 
@@ -219,7 +220,7 @@ def test_advice_predicts_half_loss_half_rtt_and_parallel_flows() -> None:
     text = sentence("congestion_window")
     assert "one loss indication per 100 packets" in text
     assert kbps(text) == pytest.approx(600 * pftk(loss=0.005) / pftk(), rel=0.01)
-    (rtt_factor,) = re.findall(r"half the RTT ([\d.]+) times", text)
+    (rtt_factor,) = re.findall(r"half the RTT gives ([\d.]+) times", text)
     assert float(rtt_factor) == pytest.approx(pftk(rtt=0.05) / pftk(), abs=0.05)
     path: dict[str, Any] = {
         "rtt_s": 0.1,
@@ -265,10 +266,10 @@ def test_less_loss_is_limited_by_link_and_receiver_window() -> None:
 def test_sender_far_from_pftk_gets_no_prediction() -> None:
     rate = 4 * pftk()
     text = sentence("congestion_window", send_rate_pps=rate, throughput_bps=8000 * rate)
-    assert "the measured rate is 4.0 times that of PFTK." in text
+    assert "the measured rate is 4.0 times the rate of PFTK." in text
     assert "reduce loss" not in text
     few = sentence("congestion_window", send_rate_pps=rate, throughput_bps=8000 * rate, td=5, to=1)
-    assert "No model applies to so few losses" in few
+    assert "No model applies, because the capture contains too few losses" in few
 
 
 def test_bbr_gets_no_prediction_for_less_loss() -> None:

@@ -108,7 +108,7 @@ def test_missing_pure_acks_withhold_the_rtt() -> None:
     row = {name: column[0] for name, column in result.connections.items()}
     assert row["rtt_withheld"]
     assert math.isnan(row["rtt_mean_s"])
-    assert any("pure acks are missing" in warning for warning in result.warnings)
+    assert any("acks without data are missing" in warning for warning in result.warnings)
     output = " ".join(plain_text(capture_parts(result)).split())
     assert "no mean: acks without data are missing from the capture" in output
 

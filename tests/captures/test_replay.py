@@ -230,4 +230,7 @@ def test_outages_and_zero_windows_have_warnings(tmp_path: Path) -> None:
     table["share_receiver_window"][:], table["zero_windows"][:] = 0.5, 9
     text = " ".join(replay(capture, "again").warnings)
     assert "up to 6 consecutive timeouts; the scenario does not include this outage" in text
-    assert "limited by the receiver window 50 % of the time, and it closed temporarily" in text
+    assert (
+        "limited by the receiver window 50 % of the time, and this window closed temporarily"
+        in text
+    )

@@ -162,7 +162,7 @@ def table(*rows: dict[str, Any]) -> Table:
         ({"looks_like": "reno", "to": 4, "t0_s": 0.31}, "linux-reno-classic", "timeouts"),
         ({"looks_like": "reno", "to": 4, "t0_s": 1.0}, "rfc-newreno", "neither"),
         ({"looks_like": "reno"}, "rfc-newreno", "neither"),
-        ({"syn_captured": False, "td": 0}, "linux-cubic", "does not show it"),
+        ({"syn_captured": False, "td": 0}, "linux-cubic", "does not show the stack"),
     ],
 )
 def test_most_similar_stack_is_selected(row: dict[str, Any], stack: str, word: str) -> None:

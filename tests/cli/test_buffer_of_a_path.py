@@ -79,7 +79,7 @@ def test_long_simulation_is_not_repeated_with_other_buffers(
 ) -> None:
     monkeypatch.setattr(run_size, "MAX_COMPARED_PKTS", 1000)
     shown = text(capsys, "--packet")
-    assert "a smaller one may give a lower rate: try --buffer 0.25bdp..4bdp." in shown
+    assert "a smaller buffer may give a lower rate: try --buffer 0.25bdp..4bdp." in shown
 
 
 def test_buffer_option_without_simulation_prints_note(capsys: Capture) -> None:

@@ -224,7 +224,9 @@ OUTSIDE = [
 
 @pytest.mark.parametrize("path", OUTSIDE)
 def test_files_outside_the_folder_are_refused(session: Session, folder: Path, path: str) -> None:
-    expected = f"tcpcast: {path}: outside the folder {folder} of tcpcast mcp; name a file below it"
+    expected = (
+        f"tcpcast: {path}: outside the folder {folder} of tcpcast mcp; name a file in this folder"
+    )
     assert session.error("trace", capture=path) == expected
 
 
@@ -291,7 +293,7 @@ def test_memory_is_limited(session: Session) -> None:
     found = session.document(
         "run", scenario="web-10mbit", engine="packet", set="traffic.sources=10000000"
     )
-    assert "and 1.9" in found["answers"][0]["not_applicable"]
+    assert "but only 1.9" in found["answers"][0]["not_applicable"]
 
 
 def test_without_a_folder_no_file_is_read_and_long_calls_end_with_what_is_finished(
@@ -398,7 +400,7 @@ def test_a_message_without_an_end_is_not_stored() -> None:
     client.process.stdin.write(b"x" * (MAX_LINE_BYTES + 1))
     _, err = client.process.communicate(timeout=20)
     assert client.process.returncode == 2
-    assert err.decode() == "tcpcast: a message has more than 16,777,216 bytes; write less\n"
+    assert err.decode() == "tcpcast: a message has more than 16,777,216 bytes; shorten it\n"
 
 
 def test_further_calls_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -287,7 +287,7 @@ def test_input_capture_is_not_overwritten(option: str, cwd: Path, capsys: Text) 
         ):
             assert main(["trace", *read, option, target, "--force"]) == 2
             out, err = capsys.readouterr()
-            assert (out, "the command reads that file" in err) == ("", True)
+            assert (out, "this file is an input of the command" in err) == ("", True)
     assert capture.read_bytes() == before
     assert (cwd / "link").is_symlink()
 
@@ -302,7 +302,7 @@ def test_file_on_standard_input_is_not_overwritten(capsys: Text) -> None:
         finally:
             os.dup2(before, 0)
             os.close(before)
-    assert "the command reads that file" in capsys.readouterr().err
+    assert "this file is an input of the command" in capsys.readouterr().err
 
 
 def write_scenario(capture: str, folder: Path = Path()) -> str:
@@ -328,7 +328,7 @@ def test_input_scenario_is_not_overwritten(cwd: Path, capsys: Text) -> None:
         (cwd / "own.md").unlink(missing_ok=True)
         (cwd / "own.md").symlink_to(file)
         assert main([*command, "--force"]) == 2, command
-        assert "the command reads that file" in capsys.readouterr().err
+        assert "this file is an input of the command" in capsys.readouterr().err
     assert main([*run, "--html", "again.html"]) == 0
     assert main([*run, "--html", "again.html"]) == 2  # the capture exists
     assert main([*run, "--html", "again.html", "--force"]) == 0

@@ -128,9 +128,13 @@ def test_engines_lists_plugins_and_reports_broken_ones(site: Path) -> None:
     ("name", "words", "code"),
     [
         ("lost", "it must return tcpcast.Answer", 2),
-        ("odd", "needs temperature; its parameters may be loss_indication_ratio, rtt_s", 3),
+        (
+            "odd",
+            "has unknown parameters: temperature; a model can have the parameters loss_indication_",
+            3,
+        ),
         ("broken", "cannot be imported", 3),
-        ("pip", "no engine 'pip'; did you mean 'pipe'? There are: engset,", 2),
+        ("pip", "no engine 'pip'; did you mean 'pipe'? The engines are: engset,", 2),
         ("nobody", "trace, pipe, lost,", 2),
     ],
 )

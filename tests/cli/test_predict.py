@@ -170,7 +170,10 @@ def test_headline_omits_formulas_outside_domain(capsys: Capture) -> None:
         out = " ".join(predict(capsys, "--loss", loss).split())
         assert "No formula is reliable for this path; add --packet." in out
         assert "About" not in out
-        assert f"outside its domain: a loss of {loss.rstrip('%')} %, more than 10 %" in out
+        assert (
+            f"outside the domain of the model: a loss of {loss.rstrip('%')} %, more than 10 %"
+            in out
+        )
         result = document(capsys, "--loss", loss)
         assert result["limited_by"] is None
         for row in result["answers"]:
@@ -561,7 +564,7 @@ def test_interrupted_range_prints_completed_points(
         assert len(json.loads(out)["points"]) == 2
     else:
         assert len({row["loss_ratio"] for row in csv.DictReader(io.StringIO(out))}) == 2
-    assert "interrupted: 2 of 4 points" in err
+    assert "interrupted after 2 of 4 points" in err
     assert not (tmp_path / "none").exists()
 
 

@@ -123,7 +123,7 @@ def test_repeated_sweep_into_directory_reuses_rows(
     assert summary["rows"] == {"answered": 3}
     assert summary["verdict"] == verdict
     assert main(["sweep", file, "--seed", "2", "--out", str(tmp_path / "out")]) == 2
-    assert "contains another sweep: another scenario: run.seed is 2, in the folder 1" in (
+    assert "contains another sweep: another scenario: run.seed is 2, but in the folder 1" in (
         capsys.readouterr().err
     )
 
@@ -133,7 +133,7 @@ def test_failed_rows_are_reported_and_exit_1(plain: str, capsys: Capture) -> Non
     rtts = ["--vary", "network.rtt=50ms,200ms"]
     assert main(["sweep", plain, *rates, *rtts, "--engine", "pftk"]) == 1
     out, err = capsys.readouterr()
-    assert "1 of 4 rows are failed; see the column reason" in err
+    assert "1 of 4 rows have the status failed; the column reason shows why" in err
     assert "failed" in out
 
 
@@ -156,7 +156,7 @@ def test_missing_packages_are_named(
 
 def test_run_ignores_sweep_table_with_note(file: str, capsys: Capture) -> None:
     assert main(["run", file, "--engine", "pftk"]) == 0
-    assert "`tcpcast sweep` runs all its combinations" in capsys.readouterr().err
+    assert "to run all its combinations, use `tcpcast sweep`" in capsys.readouterr().err
 
 
 def test_vary_accepts_toml_syntax(plain: str, capsys: Capture) -> None:
@@ -206,13 +206,13 @@ def test_error_for_other_sweep_names_first_different_key(
         (losses, ": network.bottleneck.loss varies only here"),
         (
             ["--vary", "network.rtt=50ms,95ms,99ms"],
-            '3 values, "50ms" to "99ms", in the folder 2 values',
+            '3 values, "50ms" to "99ms", but in the folder 2 values',
         ),
         (
             [*rtts, "--set", "traffic.flows=2"],
-            ": traffic.flows is 2, in the folder 1; write another",
+            ": traffic.flows is 2, but in the folder 1; write another",
         ),
-        ([*rtts, "--set", "tcp.receiver_window=9"], 'is 9, in the folder "unlimited"'),
+        ([*rtts, "--set", "tcp.receiver_window=9"], 'is 9, but in the folder "unlimited"'),
     ):
         capsys.readouterr()
         assert main([*arguments, *changed]) == 2

@@ -37,7 +37,9 @@ def test_sweep_writes_html_and_markdown_reports(tmp_path: Path, capsys: Capture)
     assert any(line.startswith("| 40 | 0.1 | 106.4 |") for line in lines)
     assert "12 rows: 12 answered." in lines
     assert '"network.rtt" = ["10ms", "40ms", "160ms"]' in lines
-    assert any("outside its domain" in line and "rows, for example" in line for line in lines)
+    assert any(
+        "outside the domain of the model" in line and "rows, for example" in line for line in lines
+    )
     command_line = next(
         line for line in lines if line.strip().startswith("tcpcast sweep lossy-path")
     )
@@ -55,7 +57,7 @@ def test_report_of_sweep_directory_equals_sweep_report(tmp_path: Path, capsys: C
     assert main(["report", str(folder), "--seed", "3", "--out", str(second)]) == 2
     assert "--seed requires a scenario, but" in capsys.readouterr().err
     assert main(["report", str(folder), str(first), "--out", str(second)]) == 2
-    assert "a report covers one sweep" in capsys.readouterr().err
+    assert "a sweep and other files cannot be combined" in capsys.readouterr().err
 
 
 def test_report_of_incomplete_sweep_notes_missing_batches(tmp_path: Path) -> None:
@@ -110,5 +112,5 @@ def test_sweep_report_shows_three_worst_warnings(tmp_path: Path) -> None:
     command = ["sweep", "lossy-path", "--vary", "network.bottleneck.loss=20%,30%"]
     assert main([*command, "--engine", engines, "--markdown", str(page)]) == 0
     lines = page.read_text(encoding="utf-8").splitlines()
-    assert sum("rows, for example: outside its domain" in line for line in lines) == 3
+    assert sum("rows, for example: outside the domain of the model" in line for line in lines) == 3
     assert any(line.endswith("more in the columns reason and warnings") for line in lines)

@@ -39,7 +39,7 @@ WIDE = """\
  transfers                     –  200,000
 
    vs packet: difference relative to packet; pp: percentage points
- † outside the domain of engset: shown but not compared
+ † outside the domain of engset: its values are shown but not compared
  ! engset: loss is above 1 %
  ! packet: only 3 timeouts were seen
    engset in 0 s; packet in 1.9 s, seed 1"""

@@ -251,7 +251,10 @@ def test_packets_before_damage_are_analysed(damaged: Path, capsys: Output) -> No
 
 def test_error_for_directory_suggests_report(tmp_path: Path, capsys: Output) -> None:
     assert trace(tmp_path) == 2
-    assert "a folder, not a capture; `tcpcast report`" in capsys.readouterr().err
+    assert (
+        "a folder, not a capture; to read all captures in it, use `tcpcast report`"
+        in capsys.readouterr().err
+    )
 
 
 @pytest.mark.parametrize(

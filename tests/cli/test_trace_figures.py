@@ -359,7 +359,9 @@ def test_capture_without_data_prints_note_instead_of_figures(
     assert not (tmp_path / "none").exists()
     trace_files = pytest.importorskip("tcpcast.cli.trace_files")
     trace_files.write_files([capture], str(tmp_path / "none"), "png", None, force=False)
-    assert capsys.readouterr().err == "tcpcast: no direction has data to draw\n"
+    assert (
+        capsys.readouterr().err == "tcpcast: no figure was written, because no direction has data\n"
+    )
 
 
 def test_missing_matplotlib_is_reported_before_reading(tmp_path: Path) -> None:

@@ -48,8 +48,8 @@ def test_port_scan_has_bounded_memory_and_summary() -> None:
     left = FLOWS // 2 - 65_536
     assert f"… and {left:,} with less data, total: {left:,} data packets" in output
     assert f"{FLOWS * 3 // 2:,} directions without data: {FLOWS // 2:,} packets" in output
-    assert re.search(r"[\d,]+ connections evicted \([\d,]+ of them after one packet\)", output)
-    assert "raise the limit with --max-connections" in output
+    assert re.search(r"[\d,]+ connections evicted \([\d,]+ of them had one packet\)", output)
+    assert "raise --max-connections" in output
 
 
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="no /proc here")
@@ -84,7 +84,7 @@ def test_evicted_connections_are_reported(tmp_path: Path, capsys: Printed) -> No
     out, err = capsys.readouterr()
     (capture,) = json.loads(out)["captures"]
     assert capture["rest"]["evicted"] == capture["rest"]["evicted_single"] == 900
-    assert "900 connections evicted (900 of them after one packet): more than 100" in err
+    assert "900 connections evicted (900 of them had one packet): more than 100" in err
     assert "cut in two" not in out + err
     assert main(["trace", "--max-connections", "0", str(file)]) == 2
 

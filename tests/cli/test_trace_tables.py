@@ -183,14 +183,14 @@ def test_invalid_output_is_rejected_before_reading(tmp_path: Path, capsys: Outpu
         assert option in message
         assert "no capture" not in message
     assert main(["trace", str(missing), "--scenario", str(tmp_path / "none" / "a.toml")]) == 3
-    assert "there is no folder" in capsys.readouterr().err
+    assert "does not exist; create it" in capsys.readouterr().err
     assert main(["trace", str(missing), "--scenario", "-"]) == 2
     assert "standard output" in capsys.readouterr().err
 
 
 def test_models_cannot_be_combined_with_table(capsys: Output) -> None:
     assert main(["trace", str(TRANSFER), "--models", "--table", "rounds"]) == 2
-    assert "--models prints text or --json" in capsys.readouterr().err
+    assert "--models cannot be combined with --csv or --table" in capsys.readouterr().err
 
 
 def test_very_long_connection_number_is_rejected(capsys: Output) -> None:

@@ -264,7 +264,7 @@ def test_percentile_bands_have_gaps_for_missing_sizes(
         assert drawn[[0, 1, 3, 5]] == pytest.approx(values)
     labels = [text.get_text() for text in saved[0].legends[0].get_texts()]
     assert not any("95 % interval" in label for label in labels)  # the table has no intervals
-    assert {"median to 95 % of transfers", "95 to 99 % of transfers"} <= set(labels)
+    assert {"median to 95th percentile", "95th to 99th percentile"} <= set(labels)
     tail = saved[1].axes[0].lines
     assert [line.get_label() for line in tail][:2] == ["packet, 1 packet", "packet, 2 packets"]
     assert np.asarray(tail[0].get_xdata()) == pytest.approx([0.1, 0.2, 0.3])

@@ -330,7 +330,7 @@ def test_late_link_ends_early_and_its_results_are_marked(
     assert (rate.low, rate.high, rate.trusted, rate.lacking) == (None, None, False, "late link")
     # 0.67 s of 10 s: a round trip of 20 ms takes longer by 0.67/9.33.
     [message] = answer.warnings
-    assert message.startswith(f"{LATE}: it delayed packets by 1.4 ms per RTT on average, 7.2% of")
+    assert message.startswith(f"{LATE}: this delayed packets by 1.4 ms per RTT on average, 7.2% of")
 
 
 def test_late_results_are_kept_with_accept_late(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -369,7 +369,7 @@ def test_late_bbr_run_has_a_warning_of_rate_samples(monkeypatch: pytest.MonkeyPa
     [message] = [w for w in late.warnings if "more than 0.2 ms late" in w]
     assert message.startswith("bbr: 1.0% of the packets were")
     # Half a millisecond of a round trip of 20.
-    assert "ACKs that are 0.5 ms late increase its bandwidth estimate" in message
+    assert "ACKs that are 0.5 ms late increase BBR's bandwidth estimate" in message
     assert "by up to 2.6%" in message
     assert "the link was paused for 1.0% of the time, 2.0 ms per pause" in message
     # 100 packets per 0.1 s; each waited for 10 ms.

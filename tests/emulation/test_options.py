@@ -76,8 +76,14 @@ def test_options_override_the_scenario(links: list[dict[str, Any]], tmp_path: Pa
         (["--rtt", "60ms", "--reorder"], "--reorder: requires jitter"),
         (["--rtt", "60ms", "--queue", "fq_codel"], "--queue: fq_codel needs a link with a rate"),
         (["--rtt", "60ms", "--jitter", "5"], "--jitter"),
-        (["--rtt", "60ms", "--set", "network.packet=9000B"], "network.packet: must be at most"),
-        (["--rtt", "60ms", "--set", "network.ingress.loss=1%"], "network.ingress.loss: a link is"),
+        (
+            ["--rtt", "60ms", "--set", "network.packet=9000B"],
+            'network.packet: "9000B" is too large',
+        ),
+        (
+            ["--rtt", "60ms", "--set", "network.ingress.loss=1%"],
+            "network.ingress.loss: a link loses",
+        ),
     ],
 )
 def test_invalid_options_are_rejected_by_name(

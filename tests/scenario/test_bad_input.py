@@ -110,11 +110,11 @@ def refused(*assignments: str, name: str = "web-10mbit") -> list[str]:
         ),
         (
             "tcp.rules.limited_transmit_on=second",
-            "tcp.rules.limited_transmit_on: needs tcp.limited_transmit = true; write that as well",
+            "tcp.rules.limited_transmit_on: needs tcp.limited_transmit = true; write this key also",
         ),
         (
             "tcp.rules.recovery=sack",
-            'tcp.rules.recovery: "sack" is not a kind of recovery; write "reno", "newreno" or',
+            'tcp.rules.recovery: "sack" is not a recovery rule; write "reno", "newreno" or',
         ),
         ("tcp.rules=send", 'tcp.rules: "send" is not a table; write { recovery = "reno" }'),
         (
@@ -149,7 +149,7 @@ def refused(*assignments: str, name: str = "web-10mbit") -> list[str]:
         ),
         (
             "traffic.size={distribution='pareto',alpha=2}",
-            "traffic.size.mean: missing; write either mean or",
+            "traffic.size.mean: missing; write alpha and either mean or",
         ),
         (
             "traffic.size={distribution='pareto',alpha=2,mean=3,minimum=1}",
@@ -159,7 +159,7 @@ def refused(*assignments: str, name: str = "web-10mbit") -> list[str]:
         ("traffic.size={distribution='pareto',alpha=2,mean=0}", "traffic.size.mean: "),
         (
             "traffic.size={distribution='ep',mean=3.5,minimum=3}",
-            "traffic.size.mean: 3.5pkt leaves no room",
+            "traffic.size.mean: 3.5pkt is too small for the exponential body",
         ),
         ("traffic.size={distribution='ep',mean=12,minimum=3,tail='0%'}", "traffic.size.tail: "),
         ("traffic.size={distribution='ep',mean=12,minimum=3,tail=1}", "traffic.size.tail: "),
@@ -169,7 +169,7 @@ def refused(*assignments: str, name: str = "web-10mbit") -> list[str]:
         ),
         (
             "traffic.size={distribution='ee',mean=12,minimum=3,c=0.3}",
-            "traffic.size.c: 0.3 leaves the tail a mean below k",
+            "traffic.size.c: 0.3 gives the tail a mean below k",
         ),
         ("traffic.size={distribution='lognormal',mean=12,sd=0}", "traffic.size.sd: "),
         (
@@ -191,7 +191,7 @@ def refused(*assignments: str, name: str = "web-10mbit") -> list[str]:
         ),
         (
             "class={name='a'}",
-            "class: is one table; write one table per entry",
+            "class: is a single table, but must be a list of tables",
         ),
         (
             "traffic.size=12pkt",
@@ -254,7 +254,7 @@ def refused(*assignments: str, name: str = "web-10mbit") -> list[str]:
             "traffic.size.file: both file and",
         ),
         # Cross traffic.
-        ("cross={}", "cross: is one table; write one table per entry"),
+        ("cross={}", "cross: is a single table, but must be a list of tables"),
         (
             "cross=[{}]",
             'cross.0.model: missing; write model = "fgn", "poisson", "pareto" or "trace"',
@@ -272,9 +272,9 @@ def refused(*assignments: str, name: str = "web-10mbit") -> list[str]:
         ("cross=[{model='poisson',mean='0%'}]", 'cross.0.mean: "0%" must be above 0'),
         (
             "cross=[{model='poisson',mean='unlimited'}]",
-            'cross.0.mean: "unlimited" is too much',
+            'cross.0.mean: "unlimited" is too large',
         ),
-        ("cross=[{model='poisson',mean='20000%'}]", 'cross.0.mean: "20000%" is too much'),
+        ("cross=[{model='poisson',mean='20000%'}]", 'cross.0.mean: "20000%" is too large'),
         (
             "cross=[{model='poisson',mean='3%',sd='4%'}]",
             'cross.0.sd: belongs to model = "fgn", not',
@@ -297,18 +297,21 @@ def refused(*assignments: str, name: str = "web-10mbit") -> list[str]:
             "cross.0.alpha: 1 gives times with an infinite mean",
         ),
         ("cross=[{model='trace'}]", 'cross.0.file: missing; write file = "cross.csv"'),
-        ("cross=[{model='trace',file='none.csv'}]", "cross.0.file: there is no file none.csv"),
+        (
+            "cross=[{model='trace',file='none.csv'}]",
+            "cross.0.file: the file none.csv does not exist",
+        ),
         ("cross=[{model='trace',file='a',times=[1]}]", "cross.0.file: both file and times"),
         ("cross=[{model='trace',times=[0],bytes=[9]}]", "cross.0.period: missing, and cannot"),
-        ("cross=[{model='trace',times=[0,1],bytes=[0,0]}]", "cross.0.bytes: all are 0"),
+        ("cross=[{model='trace',times=[0,1],bytes=[0,0]}]", "cross.0.bytes: all sizes are 0"),
         ("cross=[{model='trace',times=[0,1],bytes=[9]}]", "cross.0.bytes: 1 sizes for 2 times"),
         (
             "cross=[{model='trace',times=[1,0],bytes=[9,9]}]",
-            "cross.0.times: are not in ascending order",
+            "cross.0.times: the times are not in ascending order",
         ),
         (
             "cross=[{model='trace',times=['x'],bytes=[9]}]",
-            'cross.0.times.0: "x" is not a time; write a',
+            'cross.0.times.0: "x" is not a time in seconds; write a',
         ),
         (
             "cross=[{model='trace',times=[0,1],bytes=[9,9],period='1s'}]",
@@ -322,12 +325,12 @@ def refused(*assignments: str, name: str = "web-10mbit") -> list[str]:
             "cross=[{model='poisson',mean='1%',name='a'},{model='poisson',mean='1%',name='a'}]",
             'cross.1.name: "a" is the name of another stream',
         ),
-        ("tcp.timestamps=true", "tcp.timestamps: rfc-newreno has none; write stack"),
+        ("tcp.timestamps=true", "tcp.timestamps: rfc-newreno does not support it; write stack"),
         ("tcp.handshake=true", "tcp.handshake: "),
         ("tcp.handshake=tcp", "tcp.handshake: rfc-newreno begins with the first data packet"),
         (
             "traffic.kind=capture",
-            "traffic.kind: a capture has its own values; leave out network, tcp, run",
+            "traffic.kind: a capture needs no other tables; leave out network, tcp, run",
         ),
         ("tcp.idle_restart=10", "tcp.idle_restart: "),
         ("tcp.idle_restart=srtt", "tcp.idle_restart: "),
@@ -339,7 +342,7 @@ def refused(*assignments: str, name: str = "web-10mbit") -> list[str]:
             "fixed_point.reference=1",
             'fixed_point.reference: unknown key; did you mean "references"?',
         ),
-        ("tcp.rules.max_plus={}", 'tcp.rules.max_plus: belongs to stack = "max-plus-reno"'),
+        ("tcp.rules.max_plus={}", 'tcp.rules.max_plus: is only for stack = "max-plus-reno"'),
         (
             "tcp={stack='max-plus-reno',rules={max_plus={growth='none'}}}",
             "tcp.rules.max_plus.growth: ",
@@ -355,7 +358,7 @@ def refused(*assignments: str, name: str = "web-10mbit") -> list[str]:
         ("traffic.size_rounding=up", 'traffic.size_rounding: "up" is not a rounding'),
         (
             "traffic.arrivals={distribution='poisson',rate='20/s'}",
-            'traffic.arrivals: belongs to kind = "transfers"',
+            'traffic.arrivals: is only for kind = "transfers"',
         ),
         # Active queue management.
         (
@@ -372,7 +375,7 @@ def refused(*assignments: str, name: str = "web-10mbit") -> list[str]:
         ),
         (
             "network.bottleneck.queue={kind='fq_codel',quantum='0B'}",
-            'network.bottleneck.queue.quantum: out of range; write "1514B"',
+            'network.bottleneck.queue.quantum: must be above 0 and at most 1 GB; write "1514B"',
         ),
         (
             "network.bottleneck.queue={kind='codel',rules='bsd'}",
@@ -384,9 +387,12 @@ def refused(*assignments: str, name: str = "web-10mbit") -> list[str]:
         ),
         (
             "network.ingress.queue=fq_codel",
-            "network.ingress.queue: fq_codel is for the bottleneck or a shared hop; write",
+            "network.ingress.queue: fq_codel is only for the bottleneck or a shared hop; write",
         ),
-        ("tcp.ecn=true", 'tcp.ecn: rfc-newreno has none; write stack = "linux-reno", or leave'),
+        (
+            "tcp.ecn=true",
+            'tcp.ecn: rfc-newreno does not support it; write stack = "linux-reno", or leave',
+        ),
         # RED.
         (
             "network.bottleneck.queue={kind='red',min=5}",
@@ -444,9 +450,12 @@ def refused(*assignments: str, name: str = "web-10mbit") -> list[str]:
         ),
         (
             "network.ingress.queue=red",
-            "network.ingress.queue: RED is for the bottleneck, where flows share a queue; write",
+            "network.ingress.queue: RED is only for the bottleneck, where flows share a",
         ),
-        ("network.egress.queue={kind='red'}", "network.egress.queue: RED is for the bottleneck"),
+        (
+            "network.egress.queue={kind='red'}",
+            "network.egress.queue: RED is only for the bottleneck",
+        ),
         (
             "tcp.stack=cubic",
             'tcp.stack: "cubic" is not a stack; write "linux-cubic" (formula: engine '
@@ -466,7 +475,7 @@ def refused(*assignments: str, name: str = "web-10mbit") -> list[str]:
         ("tcp.pacing=true", "tcp.pacing: the stack determines pacing; write stack"),
         (
             "tcp.congestion_control=bbr",
-            "tcp.congestion_control: the stack determines it; write, for example, stack",
+            "tcp.congestion_control: the stack determines the congestion control; write",
         ),
         (
             "tcp={stack='bbr3', ecn=true}",
@@ -501,7 +510,10 @@ def refused(*assignments: str, name: str = "web-10mbit") -> list[str]:
             "tcp.rules.last_packets_threshold: 2 is above tcp.duplicate_threshold, 1",
         ),
         ("run.duration=10s", "run.warmup: 20s is not below the duration, 10s"),
-        ("probes.flows=[134]", "probes.flows.0: there is no flow 134; write from 0 to 133"),
+        (
+            "probes.flows=[134]",
+            "probes.flows.0: there is no flow 134; write a number from 0 to 133",
+        ),
         # Extreme values.
         (
             "traffic.sources=20000000",
@@ -539,13 +551,13 @@ def refused(*assignments: str, name: str = "web-10mbit") -> list[str]:
         ("network.bottleneck.loss_at=after", "network.bottleneck.loss_at: "),
         (
             "network.bottleneck.loss_at=behind",
-            'network.bottleneck.loss_at: nothing is lost at random; write loss = "1%", or leave '
+            'network.bottleneck.loss_at: this link has no random loss; write loss = "1%", or leave '
             "loss_at out",
         ),
-        ("network.egress.loss_at=behind", "network.egress.loss_at: nothing is lost at random"),
+        ("network.egress.loss_at=behind", "network.egress.loss_at: this link has no random loss"),
         (
             "network.bottleneck={loss={model='rest-of-round',rate='1%'},loss_at='behind'}",
-            "network.bottleneck.loss_at: correlated loss within a round is before the queue",
+            "network.bottleneck.loss_at: correlated loss within a round always occurs before",
         ),
         (
             "network.bottleneck.loss={model='rest-of-round',rate='100%'}",
@@ -568,7 +580,10 @@ def refused(*assignments: str, name: str = "web-10mbit") -> list[str]:
             "network.egress.loss: correlated loss within a round is for the bottleneck only",
         ),
         ("run.precision=0%", "run.precision: "),
-        ("run.precision=1e-300", "run.precision: 1e-300 is impossible, because numbers have 16"),
+        (
+            "run.precision=1e-300",
+            "run.precision: 1e-300 cannot be reached, because numbers have 16",
+        ),
         ("run.precision={}", "run.precision: "),
         (
             "run.precision={loss_rate='1%'}",
@@ -622,13 +637,13 @@ def refused(*assignments: str, name: str = "web-10mbit") -> list[str]:
         ("probes.goodput_least='1s'", "probes.goodput_least: "),
         (
             "probes.goodput_least=1e10",
-            "probes.goodput_least: 10000000000pkt is above the largest file size; write, for "
+            "probes.goodput_least: 10000000000pkt is above the largest size of a file; write, for "
             'example, "10pkt"',
         ),
         # Changes of missing tables.
         (
             "network.rtt.x=3",
-            'network.rtt.x: network.rtt is "50ms" and not a table; set network.rtt instead',
+            'network.rtt.x: network.rtt is "50ms", not a table; set network.rtt itself',
         ),
         ("class.far.rtt=3s", "class.far.rtt: the scenario has no classes"),
     ],
@@ -733,7 +748,7 @@ def test_network_without_rtt_and_delays_is_rejected() -> None:
 
 @pytest.mark.parametrize("assignment", ["traffic.sources", "=3", " = 3", ""])
 def test_assignments_without_key_or_equals_sign_are_rejected(assignment: str) -> None:
-    with pytest.raises(ScenarioError, match=r"changes nothing; write dotted\.key=value"):
+    with pytest.raises(ScenarioError, match=r"is not an assignment; write KEY=VALUE"):
         parse_assignments([assignment])
 
 

@@ -57,7 +57,7 @@ def test_capture_connection_selection(typed: object, meant: object, folder: Path
 @pytest.mark.parametrize(
     ("traffic", "line"),
     [
-        ({"file": "fast.pcap"}, "traffic.file: there is no file "),
+        ({"file": "fast.pcap"}, "traffic.file: the file "),
         ({"file": 3}, "traffic.file: 3 is not a file name; write file = "),
         ({"file": ""}, 'traffic.file: "" is not a file name'),
         ({"connection": -1}, "traffic.connection: -1 is too small"),

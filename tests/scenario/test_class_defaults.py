@@ -156,7 +156,7 @@ def test_top_level_stack_is_optional_if_each_class_has_one() -> None:
     pftk = one_class("pftk", 'tcp = { stack = "pftk-reno" }', BULK)
     assert [g.tcp.stack for g in populations(top + reno + pftk)] == ["rfc-reno", "pftk-reno"]
     (only,) = refused(top + reno + one_class("other", BULK))
-    assert only.startswith("tcp.ack_timeout: linux-cubic adapts the delay of acks to the arrivals")
+    assert only.startswith("tcp.ack_timeout: linux-cubic adapts the delay of acks to the times")
 
 
 def test_sizes_in_bytes_use_the_payload_of_the_class() -> None:

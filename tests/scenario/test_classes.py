@@ -204,7 +204,7 @@ def test_changes_of_missing_classes_are_rejected(change: str, message: str) -> N
         ),
         (
             'name = "a"\nsources = 3\ntraffic = { sources = 4 }',
-            "class.a.sources: given here and in the class's traffic; write it once",
+            "class.a.sources: is also given in the traffic table of the class; write this key once",
         ),
         ('name = "a"\nsources = 0', "class.a.sources: 0 is too small; write at least 1"),
         ('name = "a"\nrate = "1mbit"', 'class.a.rate: unknown key; write "ingress.rate" or'),
@@ -226,7 +226,7 @@ def test_changes_of_missing_classes_are_rejected(change: str, message: str) -> N
         ),
         (
             'name = "a"\n[[class]]\nname = "a"',
-            'class.1.name: "a" is the name of another class; write a new',
+            'class.1.name: "a" is the name of another class; write another',
         ),
         (
             'name = "a"\nsources = 9000000\n[[class]]\nname = "b"\nsources = 9000000',
@@ -252,7 +252,7 @@ def test_too_many_classes_are_rejected_before_reading(monkeypatch: pytest.Monkey
 
     monkeypatch.setattr("tcpcast.scenario.classes._merge_class", read)
     (only,) = refused("".join(f'[[class]]\nname = "c{n}"\n' for n in range(1001)))
-    assert only == "class: has 1001 entries; write at most 1000"
+    assert only == "class: has 1001 classes; write at most 1000 classes"
 
 
 def test_inherited_error_is_reported_once() -> None:

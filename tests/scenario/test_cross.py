@@ -106,7 +106,7 @@ def test_series_with_many_packets_are_shorter() -> None:
         (
             NOISE,
             {"rate": "unlimited"},
-            "cross traffic needs a queue; write network.hop.acc",
+            "cross traffic needs a hop with a rate; write network.hop.acc",
         ),
         (
             NOISE | {"mean": "100%"},
@@ -195,8 +195,8 @@ def test_noise_with_many_negative_rates_has_a_warning() -> None:
     assert scenario(NOISE | {"mean": "5mbit", "sd": "2.5mbit"}).warnings() == []
     (warning,) = scenario(NOISE | {"mean": "5mbit", "sd": "5mbit"}).warnings()
     assert warning == (
-        "cross.noise has 1.08 times the specified mean: 15.9 % of its rates are below 0 "
-        "and cut; write a smaller sd"
+        "cross.noise has 1.08 times the specified mean rate, because 15.9 % of the drawn rates "
+        "are below 0 and set to 0; write a smaller sd"
     )
     # Extreme permitted values.
     for sd in ("1e-300%", "1bit"):
@@ -239,8 +239,8 @@ def test_bin_longer_than_run_is_reported() -> None:
         scenario(NOISE | {"bin": "100s"}, run={"duration": "2s", "warmup": "1s"}), ["packet"]
     )
     assert (
-        "cross.noise has one rate for 100 s, but the run ends after 2 s: set a shorter bin, "
-        "or a longer run"
+        "the rate of cross.noise changes every 100 s, but the run ends after 2 s; set a shorter "
+        "bin, or a longer run"
     ) in answer.warnings
 
 
@@ -260,10 +260,13 @@ def test_capture_rejects_cross_traffic() -> None:
     [
         ("", "contains no rows"),
         ("time_s,bytes\n", "contains no rows"),
-        ("1,2,3\n", "line 1: 3 columns; write time_s,bytes"),
+        ("1,2,3\n", "line 1: 3 columns; write two columns, time_s,bytes"),
         ("time_s,bytes\n1,x\n", 'line 2: "x" is not a number'),
         ("1,-5\n", 'line 1: "-5" is not a number'),
-        ("1,5\n" * 100_001, "has more than 100000 rows; write the bytes of each 10 ms"),
+        (
+            "1,5\n" * 100_001,
+            "has more than 100000 rows; add up the bytes of each interval of 10 ms",
+        ),
     ],
 )
 def test_invalid_recording_is_rejected(tmp_path: Any, rows: str, error: str) -> None:
@@ -283,11 +286,11 @@ def test_invalid_recording_is_rejected(tmp_path: Any, rows: str, error: str) -> 
         (RECORDING | {"bytes": [0, 0, 1e-9]}, r"less than one packet in 30 years"),
         (
             {"model": "trace", "times": [0], "bytes": [0.01], "period": "1us"},
-            r"cross\.0\.bytes: only one packet per 150,000 entries; write more",
+            r"cross\.0\.bytes: the recording contains only one packet per 150,000 entries; write",
         ),
         (
             NOISE | {"mean": "1kbit", "sd": "1bit", "bin": "0.1ms"},
-            r"so short that 120,000 bins contain one packet on average; write 2.4ms",
+            r"so short that there is only one packet per 120,000 bins on average; write 2.4ms",
         ),
         (SOURCES | {"on": "1ns", "off": "1ns"}, r"cross\.0\.on: is so short that a source"),
         (SOURCES | {"sources": 100_000, "on": "10us"}, r"cross\.0\.on: is so short that a source"),
@@ -312,5 +315,8 @@ def test_packets_per_bin_are_limited() -> None:
     network = {"rtt": "50ms", "hop": HOPS}
     fast = {"model": "poisson", "mean": "12mbit", "hop": "access"}
     scenario(fast | {"bin": "30s"}, network=network)
-    with pytest.raises(ScenarioError, match=r"bin: contains 3,600,000 packets; .* about 30s"):
+    with pytest.raises(
+        ScenarioError,
+        match=r"bin: a bin contains 3,600,000 packets, which is too many; .* about 30s",
+    ):
         scenario(fast | {"bin": "1h"}, network=network)

@@ -266,7 +266,7 @@ def test_times_read_from_a_file_are_seconds(tmp_path: Path) -> None:
         ("value,weight\n3\n", "line 2: 1 columns"),
         ("1,2,3\n", "line 1: 3 columns"),
         ("size\n3\n", 'line 1: "size"'),
-        ("value,weight\n3,0\n", "write at least one above 0"),
+        ("value,weight\n3,0\n", "write at least one weight above 0"),
         ("value\n0\n", "mean is 0"),
         ("value\n" + "1\n" * 100_001, "more than 100000 values"),
     ],

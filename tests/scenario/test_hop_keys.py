@@ -124,13 +124,13 @@ def test_changes_select_hop_by_name_index_or_bottleneck() -> None:
     [
         (
             [ACCESS],
-            "network.hop: the sources share no hop; leave shared = false out of one",
+            "network.hop: the sources share no hop; leave shared = false out at one hop",
         ),
-        ([LOOP, LOOP], 'network.hop.0.name: "loop" is the name of another hop; write a new one'),
+        ([LOOP, LOOP], 'network.hop.0.name: "loop" is the name of another hop; write another name'),
         (
             [LOOP | {"measured": True}, BACKBONE | {"measured": True}],
-            "network.hop.backbone.measured: another hop also has measured = true; write it at one "
-            "hop",
+            "network.hop.backbone.measured: another hop also has measured = true; write "
+            "measured = true at only one hop",
         ),
         (
             [LOOP, ACCESS | {"measured": True}],
@@ -143,12 +143,12 @@ def test_changes_select_hop_by_name_index_or_bottleneck() -> None:
         ),
         (
             [LOOP, BACKBONE | {"loss": {"model": "rest-of-round", "rate": "1%"}, "rate": "1gbit"}],
-            "network.hop.backbone.loss: correlated loss within a round needs the measured hop",
+            "network.hop.backbone.loss: correlated loss within a round is possible only at",
         ),
         (
             [LOOP, BACKBONE | {"loss": {"model": "rest-of-round", "rate": "1%"}}],
-            "network.hop.backbone.loss: correlated loss within a round needs the measured hop, "
-            "with no shared one before it",
+            "network.hop.backbone.loss: correlated loss within a round is possible only at "
+            "the measured hop, and only if no shared hop precedes it",
         ),
         (
             [LOOP, {"name": "red", "queue": "red"}],
@@ -178,11 +178,16 @@ def test_each_error_gives_one_line(hops: list[dict[str, Any]], line: str) -> Non
 
 def test_hops_and_bottleneck_are_exclusive() -> None:
     both = error_of(LOOP, bottleneck={"rate": "10mbit"})
-    assert both == ("network.bottleneck: there are [[network.hop]] tables; write it as one of them")
+    assert both == (
+        "network.bottleneck: the scenario has [[network.hop]] tables; write the bottleneck "
+        "as one of these tables"
+    )
     for key, value in {"measured": True, "shared": False, "name": "access"}.items():
         line = error_of(bottleneck={"rate": "10mbit", key: value})
         assert line == f"network.bottleneck.{key}: belongs to [[network.hop]] tables; " + (
-            "with one bottleneck leave it out" if key == "measured" else "here leave it out"
+            "leave it out if there is a single bottleneck"
+            if key == "measured"
+            else "here leave it out"
         )
 
 

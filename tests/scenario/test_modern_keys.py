@@ -120,16 +120,16 @@ def test_payload_excludes_the_timestamp_option() -> None:
         ({"tcp.rules.recovery": "reno"}, "tcp.rules.recovery: linux-cubic has a fixed rule"),
         (
             {"tcp.ack_timeout": "1s"},
-            "tcp.ack_timeout: linux-cubic adapts the delay of acks to the arrivals",
+            "tcp.ack_timeout: linux-cubic adapts the delay of acks to the times",
         ),
         (
             {"tcp.rules.limited_transmit_on": "second"},
             "tcp.rules.limited_transmit_on: linux-cubic has a fixed rule: limited transmit",
         ),
         ({"tcp.idle_restart": "3s"}, "tcp.idle_restart: linux-cubic halves its window"),
-        ({"tcp.rules.max_plus": {}}, 'tcp.rules.max_plus: belongs to stack = "max-plus-reno"'),
+        ({"tcp.rules.max_plus": {}}, 'tcp.rules.max_plus: is only for stack = "max-plus-reno"'),
         ({"tcp.ecn": 1}, "tcp.ecn: "),
-        ({"tcp": CLASSIC | {"ecn": True}}, "tcp.ecn: rfc-newreno has none; write stack"),
+        ({"tcp": CLASSIC | {"ecn": True}}, "tcp.ecn: rfc-newreno does not support it; write stack"),
         (
             {"tcp": CLASSIC | {"handshake": "tcp"}},
             "tcp.handshake: rfc-newreno begins with the first data",
@@ -137,9 +137,9 @@ def test_payload_excludes_the_timestamp_option() -> None:
         ({"tcp.handshake": "quic"}, "tcp.handshake"),
         (
             {"tcp": CLASSIC | {"timestamps": True}},
-            "tcp.timestamps: rfc-newreno has none; write stack",
+            "tcp.timestamps: rfc-newreno does not support it; write stack",
         ),
-        ({"network.packet": "52B"}, "network.packet: 52 B have no room for 52 B of headers"),
+        ({"network.packet": "52B"}, "network.packet: 52 B are too few for 52 B of headers"),
     ],
 )
 def test_unsupported_keys_of_stack_are_rejected(changes: dict[str, Any], line: str) -> None:

@@ -59,7 +59,7 @@ packet = "200B"
 """
 
 KEY = "class.small.packet"
-ONE_SIZE = "needs packets of one size, network.packet"
+ONE_SIZE = "needs packets of one size, which network.packet sets"
 
 
 def scenario(text: str, **changes: Any) -> Scenario:
@@ -96,7 +96,8 @@ def test_invalid_packet_size_is_rejected() -> None:
         'class.small.packet: "2000B" is more than network.packet; write at most "1500B" here'
     )
     assert refused({KEY: "45B"}) == (
-        "class.small.packet: 45 B have no room for 52 B of headers; write more"
+        "class.small.packet: 45 B are too few for 52 B of headers and some payload; write "
+        "a larger packet"
     )
     assert refused({KEY: "40B"}).startswith('class.small.packet: "40B" is not the size of')
     assert refused({KEY: 200}).startswith("class.small.packet: ")

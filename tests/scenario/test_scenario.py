@@ -255,7 +255,7 @@ def test_single_start_time_is_rejected() -> None:
     assert str(caught.value) == (
         'traffic.start: "1s" is one time; write { distribution = "constant", value = "1s" } '
         "for all flows, "
-        "or a list with a time for each"
+        "or a list with one time per flow"
     )
 
 

@@ -112,13 +112,16 @@ def test_size_distribution_requires_arrivals() -> None:
     ("traffic", "line"),
     [
         ({}, 'traffic.size: missing; write size = ["1pkt", "8pkt", "100KB"]'),
-        ({"size": "2.5pkt"}, 'traffic.size: "2.5pkt" is not whole packets; write "3pkt"'),
+        (
+            {"size": "2.5pkt"},
+            'traffic.size: "2.5pkt" is not a whole number of packets; write "3pkt"',
+        ),
         ({"size": "0pkt"}, 'traffic.size: "0pkt" is not a transfer; write at least "1pkt"'),
         ({"size": "0B"}, 'traffic.size: "0B" is not a transfer; write at least "1pkt"'),
         (
             {"size": "2000000000pkt"},
             'traffic.size: "2000000000pkt" is more than 1,000,000,000 packets; '
-            'write less, or kind = "bulk"',
+            'write a smaller size, or kind = "bulk"',
         ),
         ({"size": []}, "traffic.size: has 0 entries; write at least 1"),
         ({"size": ["1pkt", "12ms"]}, 'traffic.size.1: "12ms" is not a size'),
@@ -136,7 +139,7 @@ def test_size_distribution_requires_arrivals() -> None:
         ),
         (
             {"size": "1pkt", "count": 3, "arrivals": ARRIVALS},
-            "traffic.count: is for isolated transfers; with arrivals write run.trans",
+            "traffic.count: is only for isolated transfers; with arrivals, write run.trans",
         ),
         (
             {"size": "1pkt", "sources": 3},
@@ -146,7 +149,7 @@ def test_size_distribution_requires_arrivals() -> None:
             {"size": "1pkt", "flows": 3},
             "traffic.flows: transfers have no number of flows; write count",
         ),
-        ({"size": "1pkt", "off": {}}, 'traffic.off: belongs to kind = "on-off"'),
+        ({"size": "1pkt", "off": {}}, 'traffic.off: is only for kind = "on-off"'),
         (
             {"size": "2MB pareto 1.3", "count": 3},
             'traffic.size: "2MB pareto 1.3" is not a size; write { distribution = "pareto", '
@@ -230,9 +233,12 @@ def test_only_isolated_transfers_can_be_traced() -> None:
     alone = Scenario.from_dict(tables(size="3pkt") | {"probes": {"flows": [0]}})
     assert alone.probes.flows == [0]
     (line,) = refused(tables(size="3pkt") | {"probes": {"flows": [1]}})
-    assert line == "probes.flows.0: there is no flow 1; write from 0 to 0"
+    assert line == "probes.flows.0: there is no flow 1; write a number from 0 to 0"
     (line,) = refused(tables(size="3pkt", arrivals=ARRIVALS) | {"probes": {"flows": [0]}})
-    assert line == "probes.flows.0: there is no flow 0: each transfer is a new flow; leave it out"
+    assert line == (
+        "probes.flows.0: flow 0 cannot be traced, because each transfer is a new flow; leave this "
+        "number out"
+    )
 
 
 def test_overload_by_arrivals_has_a_warning() -> None:

@@ -129,7 +129,7 @@ def test_bbr_classes_need_many_cycles() -> None:
     it."""
     short = goodputs_of("2 bbr + 2 bbr", seed=4)
     assert np.isnan(short["goodput_bps_low"]).all()
-    reason = "the run is too short: it measures less than 24 times 10 s"
+    reason = "the run is too short: it measures less than 24 cycles of 10 s"
     assert any(warning.startswith(reason) for warning in short["goodput_bps_interval_warning"])
     assert np.isfinite(goodputs_of("2 bbr + 2 bbr", 2, duration="1000s")["goodput_bps_low"]).any()
 

@@ -72,7 +72,7 @@ def test_nearly_equal_timeouts_have_no_interval() -> None:
 
 @pytest.mark.parametrize(
     ("distribution", "message"),
-    [("Pareto 1.5", "no number is enough"), ("lognormal sd 10", "are needed")],
+    [("Pareto 1.5", "no number of files is enough"), ("lognormal sd 10", "are needed")],
 )
 def test_heavy_tail_has_a_note_with_the_sampled_mean(distribution: str, message: str) -> None:
     scenario = tcpcast.load("web-10mbit").with_changes(
@@ -112,7 +112,7 @@ def test_precision_is_not_reached_with_a_flagged_interval() -> None:
     short = good.with_warning("the run is too short")
     assert unmet_precision({"loss_ratio": short}, target) == {"loss_ratio": "the run is too short"}
     assert next_length(100.0, {"loss_ratio": short}, target) == 150.0
-    endless = good.with_warning("no number is enough", is_permanent=True)
+    endless = good.with_warning("no number of files is enough", is_permanent=True)
     assert unmet_precision({"loss_ratio": endless}, target)
     assert next_length(100.0, {"loss_ratio": endless}, target) is None
 

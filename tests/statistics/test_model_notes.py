@@ -48,7 +48,7 @@ def test_sender_that_requires_marks_has_a_note_if_no_queue_marks(
 def test_queue_that_could_mark_but_drops_is_named() -> None:
     red = {"kind": "red", "ecn": False}
     (note,) = notes("dctcp", {"bottleneck": QUEUE | {"queue": red}})
-    assert "no queue on its path marks" in str(note)
+    assert "no queue on the path marks" in str(note)
 
 
 def test_bbr3_has_a_note_that_it_was_not_compared() -> None:

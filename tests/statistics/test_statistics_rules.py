@@ -371,7 +371,10 @@ def test_all_reasons_to_continue_are_reported() -> None:
     }
     reasons = unmet_precision(estimates, dict.fromkeys([*estimates, "absent"], 0.01))
     assert list(reasons) == ["wide", "few", "units", "slow", "none", "nothing", "absent"]
-    assert reasons["wide"] == "half-width 0.5 of the value, 0.01 needed (at most 0.0099)"
+    assert (
+        reasons["wide"]
+        == "half-width 0.5 of the value, but a precision of 0.01 needs at most 0.0099"
+    )
     assert "10 events" in reasons["few"]
     assert "8 units" in reasons["units"]
     assert "correlated" in reasons["slow"]

@@ -34,7 +34,7 @@ def test_mean_over_survivors_is_replaced_by_a_lower_bound() -> None:
     assert on_time.low is None
     assert on_time.interval_warning is not None
     assert (
-        f"{unfinished:.0f} of {finished + unfinished:.0f} had not finished"
+        f"{unfinished:.0f} of {finished + unfinished:.0f} transfers had not finished"
         in on_time.interval_warning
     )
     # The finished transfers took 3.5 ms; the unfinished ones are older.

@@ -105,5 +105,5 @@ def test_address_without_scheduler_is_reported(
         raise OSError("Timed out trying to connect")
 
     monkeypatch.setattr(distributed, "Client", raise_timeout)
-    with pytest.raises(MachineError, match="no Dask scheduler answers at tcp://127"):
+    with pytest.raises(MachineError, match="no Dask scheduler responds at tcp://127"):
         tcpcast.sweep(path, VARY, engines="pftk", dask="tcp://127.0.0.1:9")

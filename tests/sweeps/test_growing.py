@@ -158,7 +158,9 @@ def test_growth_rejects_too_many_rows(
 ) -> None:
     tcpcast.sweep(path, FEW, out=tmp_path / "out", **HOW)
     monkeypatch.setattr(earlier_rows, "MAX_ROWS", 11)
-    with pytest.raises(TcpcastError, match="12 rows, and a sweep of more than 11 cannot grow"):
+    with pytest.raises(
+        TcpcastError, match="12 rows, but only sweeps of up to 11 rows can be extended"
+    ):
         tcpcast.sweep(path, MORE, out=tmp_path / "out", **HOW)
 
 

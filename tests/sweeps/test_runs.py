@@ -229,7 +229,7 @@ def test_sweep_rejects_folder_with_other_files_or_running_sweep(
     plan = prepare_sweep(path, VARY, engines="pftk")
     with (
         SweepFolder(tmp_path / "out").locked(plan.definition, plan.batches),
-        pytest.raises(TcpcastError, match="another sweep is running"),
+        pytest.raises(TcpcastError, match="another sweep is writing"),
     ):
         tcpcast.sweep(path, VARY, engines="pftk", out=tmp_path / "out")
 

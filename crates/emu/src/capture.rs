@@ -34,7 +34,7 @@ impl ThreadedWriter {
 
     fn send_buffer(&mut self) -> io::Result<()> {
         let buffer = std::mem::replace(&mut self.buffer, Vec::with_capacity(BUFFER_BYTES));
-        let slow = || io::Error::other("the disk is too slow for the capture, or full");
+        let slow = || io::Error::other("the disk is full, or too slow for the capture");
         match &self.full {
             Some(full) => full.try_send(buffer).map_err(|_| slow()),
             None => Ok(()),

@@ -119,9 +119,7 @@ def _network_table(seen: CaptureStats) -> Iterator[Entry]:
     if guessed:
         rtt, why = _usual_rtt(seen)
         rate = NEVER_FULL * seen.rate_bps
-        whence = (
-            f"{NEVER_FULL} times the measured rate, because the capture does not show the link rate"
-        )
+        whence = f"{NEVER_FULL} times the measured rate, because the link rate is unknown"
         if seen.sender.paced and not seen.is_window_limited:
             rate = seen.rate_bps
             whence = (
@@ -133,14 +131,12 @@ def _network_table(seen: CaptureStats) -> Iterator[Entry]:
     if rtt < fitting and guessed:
         rate, whence = (
             rate * fitting / rtt,
-            "lowest rate at which the transmission of a packet and its ack takes at most half "
-            "of the RTT",
+            "lowest rate at which a packet and its ack are transmitted in half of the RTT",
         )
     elif rtt < fitting:
         rtt, why = (
             fitting,
-            "twice the transmission time of a packet and its ack at this rate, the smallest RTT "
-            "allowed here",
+            "twice the transmission time of a packet and its ack at this rate",
         )
     yield Entry("network", "rtt", time_in_scenario_syntax(rtt), why)
     headers = f"{seen.payload} B of payload (largest captured) and {seen.header_bytes} B of headers"
@@ -150,10 +146,7 @@ def _network_table(seen: CaptureStats) -> Iterator[Entry]:
     yield _buffer_entry(seen, at)
     lost = "necessary retransmissions per packet sent"
     if seen.has_correlated_losses:
-        lost = (
-            "independent loss that causes as many loss indications as the captured, "
-            "correlated losses"
-        )
+        lost = "independent loss with as many loss indications as the correlated losses"
     if seen.is_tap_behind_queue and seen.is_single_paced_flow:
         lost = "BBR keeps its rate, so all losses are assumed to be random"
     elif seen.non_queue_loss_share >= 0 and seen.random_loss_ratio:

@@ -149,7 +149,8 @@ def _check_rows(  # noqa: PLR0913 - options by name
     """Raise if options that select rows cannot be combined."""
     if models and as_csv:
         raise TcpcastError(
-            "--models and --csv cannot be combined; use --json, or Capture.models() in Python"
+            "--models cannot be combined with --csv or --table; use --json, or "
+            "Capture.models() in Python"
         )
     other = {
         "--all": everything,

@@ -84,7 +84,7 @@ class EngineEntry:
     def check_packets(self, scenario: Scenario) -> None:
         """Raise NotApplicable if a class has a packet size that the engine does not support."""
         if not self.any_packet_size:
-            check_packet_sizes_are_equal("it", scenario)
+            check_packet_sizes_are_equal("the formula", scenario)
 
     def load(self) -> Callable[..., Any]:
         """Import the module of the engine and return its function."""
@@ -228,7 +228,7 @@ def other_congestion_control_refusal(entry: Formula, scenario: Scenario) -> NotA
         return None
     if has_policer_instead_of_queue(entry, scenario):
         return NotApplicable(
-            "it models a queue, but network.bottleneck.rate is a policer, which has no queue"
+            "the formula models a queue, but a policer (network.bottleneck.rate) has no queue"
         )
     if entry.stack in CONTROLS:
         return None
@@ -239,7 +239,7 @@ def other_congestion_control_refusal(entry: Formula, scenario: Scenario) -> NotA
         return None
     formula = CONTROLS.get(others[0].control, "") if entry.family == PATH else ""
     return NotApplicable(
-        f"it models the window of Reno, but the scenario's stack is {others[0].stack}",
+        f"the formula models the window of Reno, but the scenario's stack is {others[0].stack}",
         *([Suggestion(engine=formula)] if formula else []),
         Suggestion(changes_to_set_stack(scenario, presets_covered_by_reno_model(entry)[0])),
     )

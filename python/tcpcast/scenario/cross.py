@@ -353,7 +353,7 @@ class TraceCross(Cross):
                 [make_error_at(f"{counts}; write one size per time", "bytes")]
             )
         if any(later < time for time, later in zip(self.times, self.times[1:], strict=False)):
-            message = "the times are not in ascending order; sort the rows by time"
+            message = "the times are not in ascending order; write them sorted by time"
             raise make_validation_error([make_error_at(message, "times")])
         if not sum(self.sizes) > 0:
             raise make_validation_error(

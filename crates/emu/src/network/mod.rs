@@ -120,7 +120,7 @@ impl EmulatedHost {
         self.namespace.run_within(|| {
             for (name, value) in sysctls {
                 fs::write(format!("/proc/sys/net/ipv4/{name}"), value).map_err(|error| {
-                    io::Error::other(format!("net.ipv4.{name} cannot be {value}: {error}"))
+                    io::Error::other(format!("cannot set net.ipv4.{name} to {value}: {error}"))
                 })?;
             }
             let Some((window, min_rto_ms)) = route else { return Ok(()) };

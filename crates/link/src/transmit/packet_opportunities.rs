@@ -31,7 +31,7 @@ pub enum TraceError {
         line: usize,
     },
     /// The last time, which is the period, is 0.
-    #[error("the trace ends at 0 ms; its last line is the period and must be at least 1")]
+    #[error("the trace ends at 0 ms; the last line sets its period and must be at least 1 ms")]
     NoLength,
 }
 

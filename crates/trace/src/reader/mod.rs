@@ -308,10 +308,10 @@ fn describe_magic(magic: [u8; 4]) -> &'static str {
     match &magic {
         b"snoo" => "a snoop capture; convert it with editcap",
         b"btsn" => "a Bluetooth capture",
-        [b'B', b'Z', b'h', _] => "compressed by bzip2",
-        [0xfd, b'7', b'z', b'X'] => "compressed by xz",
-        [0x04, 0x22, 0x4d, 0x18] => "compressed by lz4",
-        [b'P', b'K', 3, 4] => "a zip archive",
+        [b'B', b'Z', b'h', _] => "compressed by bzip2; decompress the file first",
+        [0xfd, b'7', b'z', b'X'] => "compressed by xz; decompress the file first",
+        [0x04, 0x22, 0x4d, 0x18] => "compressed by lz4; decompress the file first",
+        [b'P', b'K', 3, 4] => "a zip archive; extract the capture first",
         _ if magic.iter().all(|&byte| byte.is_ascii_graphic() || byte.is_ascii_whitespace()) => {
             "text; write captures with tcpdump -w"
         }

@@ -87,7 +87,7 @@ pub enum DamageKind {
     #[error("a block declares an invalid length of {0} bytes")]
     BlockLength(u32),
     /// Leading and trailing length of a block differ.
-    #[error("a block of {0} bytes ends with the length {1}")]
+    #[error("a block declares {0} bytes at its start, but {1} bytes at its end")]
     Trailer(u32, u32),
     /// Block too short for its fields.
     #[error("a block of type {0} is too short for its fields")]
@@ -187,8 +187,8 @@ impl ReadSummary {
         warn(self.skipped.fragments, "fragments skipped: only the first has a TCP header");
         warn(
             self.skipped.repeated,
-            "segments repeated in the same order: the file contains a copy of a part of \
-             itself; counted once",
+            "segments repeated in the same order, because the file contains a part of itself twice; \
+             counted once",
         );
         let interfaces = &self.other_interfaces;
         warn(
@@ -197,7 +197,7 @@ impl ReadSummary {
         );
         warn(
             self.tunnelled,
-            &format!("segments inside tunnels ({}): addresses are the inner ones", self.tunnels),
+            &format!("segments inside tunnels ({}): the inner addresses are used", self.tunnels),
         );
         warn(
             self.cut_options,
@@ -207,8 +207,8 @@ impl ReadSummary {
         warn(self.wrong_lengths, "frames longer than recorded: the IP length was used");
         warn(
             self.too_late,
-            "frames stamped after the year 2262: that year was used; the clock or the resolution of the \
-             capture's interface is wrong",
+            "frames with a timestamp after the year 2262, which was used instead; the clock or the timestamp \
+             resolution of the capture's interface is wrong",
         );
         warn(self.untimed, "frames without timestamp: the previous timestamp was used");
         if self.backwards > 0 {

@@ -424,7 +424,7 @@ def _equal_batches_warning(differing_units: int, timeouts: float | None) -> str 
     differ = "all batches of the run are equal"
     if differing_units > 0:
         differ = f"{_count_text(differing_units, 'batch differs', 'batches differ')} from the rest"
-    return f"too few different values: {differ}, but {MIN_EVENTS} batches must differ from the rest"
+    return f"too few values: {differ}, but {MIN_EVENTS} batches must differ from the rest"
 
 
 def _count_text(number: float, what: str, several: str = "") -> str:
