@@ -235,7 +235,7 @@ def _add_model_buffers(
     overload = _warn_about_load(result.offered_load)
     doubt = "the load is not the one of the paper's rule (100 %)" if overload else ""
     model.answer(plan, question, scenario, value, doubt)
-    plan.warnings += model.remarks(overload)
+    plan.warnings += model.warnings_as_notes(overload)
 
 
 def _search_by_simulation(
