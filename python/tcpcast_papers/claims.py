@@ -91,11 +91,11 @@ def section(claims: Iterable[Line], sections: Sequence[Section]) -> Section:
     """
     lines = list(claims)
     rows = [_claim_row(line, sections) for line in lines]
-    remarks = [_range_remark(reason, lines) for reason in _reasons(lines)]
+    remarks = [_range_remark(reason, lines) for reason in _list_range_reasons(lines)]
     return Section(TITLE, ("place", "statement"), rows, remarks=remarks)
 
 
-def _reasons(lines: Iterable[Line]) -> list[str]:
+def _list_range_reasons(lines: Iterable[Line]) -> list[str]:
     return list(dict.fromkeys(line["range_reason"] for line in lines if line["range_reason"]))
 
 
@@ -112,9 +112,9 @@ def _claim_row(line: Line, sections: Sequence[Section]) -> Row:
     if not line["section"]:
         return Row(label, "", None, None, note=note, judged=judged)
     there = _matching_rows(line, line["rows"], sections)
-    base = _measured(line, "relative_to", sections) if line["relative_to"] else 1.0
+    base = _statistic_of_rows(line, "relative_to", sections) if line["relative_to"] else 1.0
     own = _statistic(line, _values(line, there, sections)) / base
-    after = _after(line, sections) / base if line["after"] else None
+    after = _statistic_after_change(line, sections) / base if line["after"] else None
     single = len(there) == 1 and not line["relative_to"] and not line["of"]
     return Row(
         label,
@@ -140,12 +140,12 @@ def _limit_of_range(text: str, missing: float) -> float:
     return float(text) if text else missing
 
 
-def _measured(line: Line, column: str, sections: Sequence[Section]) -> float:
+def _statistic_of_rows(line: Line, column: str, sections: Sequence[Section]) -> float:
     """Return the statistic of tcpcast's values over the rows selected by a column's pattern."""
     return _statistic(line, [row.own for row in _matching_rows(line, line[column], sections)])
 
 
-def _after(line: Line, sections: Sequence[Section]) -> float:
+def _statistic_after_change(line: Line, sections: Sequence[Section]) -> float:
     rows = _matching_rows(line, line["after"], sections)
     return _statistic(line, _values(line, rows, sections))
 

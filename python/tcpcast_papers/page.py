@@ -118,13 +118,13 @@ def difference_text(row: Row) -> str:
 
     Return "" for a formula that gives every printed digit: the rest is rounding in print.
     """
-    if row.difference is None or _to_the_digit(row):
+    if row.difference is None or _has_all_printed_digits(row):
         return ""
     points = row.unit == "%"
     return quantity.difference_text(Difference(row.difference / (100 if points else 1), points))
 
 
-def _to_the_digit(row: Row) -> bool:
+def _has_all_printed_digits(row: Row) -> bool:
     exact = row.tolerance is not None and row.tolerance.printed_digits
     if not exact or not isinstance(row.published, Printed) or row.own is None:
         return False
@@ -215,7 +215,7 @@ def _counted(number: int, what: str) -> str:
     return f"{number or 'no'} {what}{'' if number == 1 else 's'}"
 
 
-def differing(report: Report) -> dict[str, list[str]]:
+def explained_difference_lines(report: Report) -> dict[str, list[str]]:
     """Return the differences with known reasons: lines under a heading for each reason."""
     lines: dict[str, list[str]] = {}
     for title, row in report.explained:
@@ -233,7 +233,7 @@ def differing(report: Report) -> dict[str, list[str]]:
     return lines
 
 
-def changed(report: Report) -> list[str]:
+def new_difference_lines(report: Report) -> list[str]:
     """Return lines for the new differences and for the known ones that are gone."""
     return [
         *(_row_with_values(title, row) for title, row in report.new),
@@ -260,8 +260,8 @@ def markdown(report: Report, folder: Path) -> str:
     """Return the report as Markdown, with links to the figures relative to ``folder``."""
     lines = [f"# {report.title}", "", *(line for p in report.preface for line in (p, ""))]
     lines += [summary(report), ""]
-    lines += [line for each in changed(report) for line in (f"**{each}**", "")]
-    for heading, rows in differing(report).items():
+    lines += [line for each in new_difference_lines(report) for line in (f"**{each}**", "")]
+    for heading, rows in explained_difference_lines(report).items():
         lines += [heading, "", *(f"- {row}" for row in rows), ""]
     lines += [
         f"- [{s.title}](#{_anchor_of_title(s.title)}){_verdict_counts(s)}" for s in report.sections

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from tcpcast.report.document import BLANK, Code, Document, Heading, Paragraph, Table
 
 from tcpcast_papers.claims import TITLE
-from tcpcast_papers.page import changed, columns, differing, summary
+from tcpcast_papers.page import columns, explained_difference_lines, new_difference_lines, summary
 from tcpcast_papers.reproduction import Range, Verdict, name
 
 if TYPE_CHECKING:
@@ -120,7 +120,7 @@ class Report:
         parts: list[Part] = [Paragraph(self.title, "heading"), BLANK]
         for section in self.sections:
             parts += [Paragraph(section.title, "heading"), *_section(self, section), BLANK]
-        for heading, rows in differing(self).items():
+        for heading, rows in explained_difference_lines(self).items():
             parts += [Paragraph(heading), *(Paragraph(row, mark="  ") for row in rows), BLANK]
         return [*parts, *_verdict(self)]
 
@@ -135,7 +135,7 @@ class Report:
             Whether the page contains figures.
         """
         parts: list[Part] = [*map(Paragraph, self.preface), *_verdict(self)]
-        for heading, rows in differing(self).items():
+        for heading, rows in explained_difference_lines(self).items():
             parts += [Paragraph(heading), *(Paragraph(row, mark="- ") for row in rows)]
         for section in self.sections:
             parts.append(Heading(section.title))
@@ -174,19 +174,19 @@ class Report:
 
 def _verdict(report: Report) -> Iterator[Part]:
     yield Paragraph(summary(report), "heading")
-    yield from (Paragraph(line, "warning", "! ") for line in changed(report))
+    yield from (Paragraph(line, "warning", "! ") for line in new_difference_lines(report))
 
 
 def _section(report: Report, section: Section) -> Iterator[Part]:
     if section.rows:
         new = {id(row) for _, row in report.new}
         loud = [at for at, row in enumerate(section.rows) if id(row) in new]
-        shown = [_spared(section, column) for column in columns(section)]
+        shown = [_with_drop_order(section, column) for column in columns(section)]
         yield Table(shown, repeated=len(section.columns), emphasized=loud)
     yield from map(Paragraph, section.remarks)
 
 
-def _spared(section: Section, column: Column) -> Column:
+def _with_drop_order(section: Section, column: Column) -> Column:
     """Return a column that wide tables may omit: notes first, then further values."""
     goes = ("note", *section.others)
     spare = goes.index(column.heading) + 1 if column.heading in goes else 0

@@ -107,7 +107,7 @@ def write(runs: Iterable[tuple[Run, Readers]], folder: Path, *, force: bool = Fa
     """
     errors: list[str] = []
     lines: list[tuple[str, ...]] = []
-    for path, file in _named(_files(runs)).items():
+    for path, file in _assign_file_names(_files(runs)).items():
         try:
             text = _scenario_text(path, file)
             output.write_text(folder / path, text, kind=SCENARIO, force=force)
@@ -178,17 +178,17 @@ def _digits(value: float) -> str:
     return f"{value:.9e}"
 
 
-def _named(files: Sequence[_File]) -> dict[str, _File]:
+def _assign_file_names(files: Sequence[_File]) -> dict[str, _File]:
     """Return the files by unique names: section, row, and keys that differ between its runs."""
     groups: defaultdict[str, list[_File]] = defaultdict(list)
     for file in files:
-        groups[_slug(_place(file))].append(file)
+        groups[_slug(_section_and_row_text(file))].append(file)
     result: dict[str, _File] = {}
     for place, group in groups.items():
         tables = [_flat(file.run.scenario.source_tables()[0]) for file in group]
         keys = _distinguishing_keys(tables)
         for file, table in zip(group, tables, strict=True):
-            stem = unique = _slug([place, *_words(table, keys)])
+            stem = unique = _slug([place, *_key_values_text(table, keys)])
             number = 1
             while f"{unique}.toml" in result:
                 number += 1
@@ -210,7 +210,7 @@ def _distinguishing_keys(tables: Sequence[Mapping[str, Any]]) -> list[str]:
     return chosen
 
 
-def _words(table: Mapping[str, Any], keys: Iterable[str]) -> Iterator[str]:
+def _key_values_text(table: Mapping[str, Any], keys: Iterable[str]) -> Iterator[str]:
     for key in keys:
         if key == "name":
             yield table[key]
@@ -219,7 +219,7 @@ def _words(table: Mapping[str, Any], keys: Iterable[str]) -> Iterator[str]:
             yield f"{key.rpartition('.')[2]} {shown}"
 
 
-def _place(file: _File) -> list[str]:
+def _section_and_row_text(file: _File) -> list[str]:
     """Return the section and the cells that the labels of all its rows share."""
     words = [name(title) for title in file.titles[:1]]
     if file.matches:

@@ -33,7 +33,7 @@ def lossy(**changes: Any) -> Scenario:
 
 
 def run_engine(engine: str, scenario: Scenario, measured: Answer | None = None) -> Answer:
-    return REGISTRY[engine].ask(scenario, RunOptions(), measured)
+    return REGISTRY[engine].run(scenario, RunOptions(), measured)
 
 
 def measurement(**metrics: float) -> Answer:

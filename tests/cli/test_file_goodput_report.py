@@ -40,7 +40,7 @@ def with_files(answer: Answer, counts: GoodputCounts) -> Answer:
 
 
 def test_report_has_file_goodput_percentiles_of_all_engines() -> None:
-    one = GoodputCounts(0, files(2).everywhere()[np.newaxis])
+    one = GoodputCounts(0, files(2).sum_over_units()[np.newaxis])
     answers = [with_files(calculated(), one), with_files(simulated(), files())]
     lines = plain(run_parts(compare_all(answers))).splitlines()
     (heading,) = [index for index, line in enumerate(lines) if line.startswith(" file goodput")]
@@ -63,7 +63,7 @@ def test_engine_without_file_goodput_is_left_out_of_comparison() -> None:
     assert comparison.engines == ("packet", "packet")
     assert [row.subject for row in comparison.rows] == ["5th percentile", "50th percentile"]
     assert all(row.differences[0] is not None for row in comparison.rows)
-    one = GoodputCounts(0, files().everywhere()[np.newaxis])
+    one = GoodputCounts(0, files().sum_over_units()[np.newaxis])
     (single_run, _) = compare_shares([with_files(simulated(), one)]).rows
     metric = single_run.metrics[0]
     assert metric is not None

@@ -29,7 +29,7 @@ def make_entry(
 
 def run_plugin(given: Any, monkeypatch: pytest.MonkeyPatch, **attributes: Any) -> Answer:
     row = make_entry(lambda *_: given, monkeypatch, **attributes)
-    return row.ask(tcpcast.load("one-path"), RunOptions(), None)
+    return row.run(tcpcast.load("one-path"), RunOptions(), None)
 
 
 def answer_with(metric: Any, name: str = "goodput_bps", **more: Any) -> Answer:
@@ -172,7 +172,7 @@ def test_plugin_exception_is_reported_with_file_and_line(monkeypatch: pytest.Mon
         raise ValueError("inside")
 
     with pytest.raises(MachineError, match=rf"failed: ValueError: inside \({__file__}, line"):
-        make_entry(broken, monkeypatch).ask(tcpcast.load("one-path"), RunOptions(), None)
+        make_entry(broken, monkeypatch).run(tcpcast.load("one-path"), RunOptions(), None)
 
 
 class UnreadableError(Exception):
@@ -202,7 +202,7 @@ def test_text_of_plugin_exception_is_shortened(
         raise fault
 
     with pytest.raises(MachineError, match=f"failed: {words} ") as caught:
-        make_entry(broken, monkeypatch).ask(tcpcast.load("one-path"), RunOptions(), None)
+        make_entry(broken, monkeypatch).run(tcpcast.load("one-path"), RunOptions(), None)
     assert len(str(caught.value)) < 1000
 
 
@@ -241,7 +241,7 @@ def test_plugin_can_reject_scenario_as_not_applicable(monkeypatch: pytest.Monkey
         raise NotApplicable("it needs rain")
 
     with pytest.raises(NotApplicable, match=r"^it needs rain$"):
-        make_entry(refuses, monkeypatch).ask(tcpcast.load("one-path"), RunOptions(), None)
+        make_entry(refuses, monkeypatch).run(tcpcast.load("one-path"), RunOptions(), None)
 
 
 @pytest.mark.parametrize("units", [5, {"heaps": 1}, ["heaps"]])

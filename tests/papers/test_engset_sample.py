@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from tcpcast.answer import Answer, Metric
-from tcpcast_papers.engset import readings
+from tcpcast_papers.engset import interpretations
 from tcpcast_papers.engset.sample import Sample, interval, metric, recovery
 from tcpcast_papers.reproduction import Printed, Verdict
 
@@ -101,7 +101,7 @@ LOST_SECOND = traced(
 
 
 def test_timeouts_of_a_trace() -> None:
-    first, second = readings.timeouts_of_trace(LOST_SECOND)
+    first, second = interpretations.timeouts_of_trace(LOST_SECOND)
     assert (first.packet, first.size, first.all_sent, first.repeated) == (2, 3, True, False)
     assert first.waited_s == pytest.approx(1.0)
     assert first.packet_waited_s == pytest.approx(1.2)
@@ -111,15 +111,15 @@ def test_timeouts_of_a_trace() -> None:
 
 def test_readings_classify_a_timeout_of_packet_2_of_3() -> None:
     answer = LOST_SECOND
-    answer.tables |= readings.readings_of_trace(answer)
+    answer.tables |= interpretations.classify_traced_timeouts(answer)
     shares = {
-        reading: [readings.class_share(kind, reading)(answer) for kind in ("TObeg", "TOend")]
-        for reading in readings.CLASSES
+        reading: [interpretations.class_share(kind, reading)(answer) for kind in ("TObeg", "TOend")]
+        for reading in interpretations.CLASSES
     }
     assert shares.pop("TObeg before TOend") == [50, 0]
     assert set(map(tuple, shares.values())) == {(0, 50)}
     # 3.2 s in timeouts if they begin with the packet itself, instead of 3.0 s.
-    longer = readings.since_packet(lambda _: 3.0, low_pkts=3)
+    longer = interpretations.count_since_last_transmission(lambda _: 3.0, low_pkts=3)
     assert longer(answer) == pytest.approx(3.2)
 
 
@@ -132,7 +132,7 @@ def test_timeout_behind_fast_retransmit_is_in_recovery() -> None:
         (2.0, 5, "retransmitted"),
         (3.0, 5, "timeout"),
     )
-    first, second = readings.timeouts_of_trace(answer)
+    first, second = interpretations.timeouts_of_trace(answer)
     assert first.in_recovery
     # Packet 5 was resent after the timeout, not in a recovery.
     assert not second.in_recovery
@@ -147,4 +147,4 @@ def test_sending_rate_ends_with_the_last_packet() -> None:
         tables={"by_size": {"share": np.array([1.0]), "queue_seen_mean_pkts": np.array([125.3])}},
     )
     # The numbers of Tables 7 and 8 give the printed 197.0 kbit/s.
-    assert readings.sending_rate(50, 1.2)(answer) == pytest.approx(197.0, abs=0.2)
+    assert interpretations.sending_rate(50, 1.2)(answer) == pytest.approx(197.0, abs=0.2)

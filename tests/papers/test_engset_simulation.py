@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from report_parts import check_figure, section
 from tcpcast_papers import paper
-from tcpcast_papers.engset.readings import SINCE_PACKET
+from tcpcast_papers.engset.interpretations import SINCE_PACKET
 from tcpcast_papers.report import Report
 from tcpcast_papers.reproduction import PRINTED_DIGITS, Row, Verdict
 

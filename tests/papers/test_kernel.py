@@ -183,7 +183,7 @@ def test_usable_pools_runs_like_the_measurements(clocks: str, left: int) -> None
         }
         for clock in clocks
     ]
-    assert len(second_series.usable(runs)) == left
+    assert len(second_series.select_usable_runs(runs)) == left
 
 
 def test_models_use_kernel_inputs_b_of_1_and_t0_above_srtt() -> None:

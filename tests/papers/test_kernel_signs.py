@@ -80,6 +80,6 @@ def test_buffers_below_one_bdp_are_a_separate_group() -> None:
 
 
 def test_report_shows_corrected_and_uncorrected_probability() -> None:
-    note = sections.side(Signs(("group",), 7, 0, GROUPS)).note
+    note = sections.sign_test_row(Signs(("group",), 7, 0, GROUPS)).note
     assert note == "7 above, 0 below, p = 0.016, corrected for 20 groups 0.31"
     assert math.isclose(Signs(("group",), 7, 0, GROUPS).probability, 2 / 2**7)

@@ -53,7 +53,7 @@ def test_all_cells_except_two_follow_the_rule(number: int) -> None:
 
 @pytest.mark.parametrize("setting", [NEWRENO, LIMITED, DELAYED], ids=lambda setting: setting.name)
 def test_minimum_file_size_in_text_equals_the_tables(setting: Setting) -> None:
-    line = published.least().line_with(setting=setting.name)
+    line = published.read_min_file_sizes().line_with(setting=setting.name)
     assert line.value("least_pkts") == least_recoverable_pkts(setting.transfer)
     assert line.note
 

@@ -8,7 +8,7 @@ from tcpcast.engines.formula.short_transfers import short
 from tcpcast.models.short import conditional_latency_s
 from tcpcast_papers.short import published
 from tcpcast_papers.short.effects import swapped_share
-from tcpcast_papers.short.expected import REDUCED, as_proposed, reduction
+from tcpcast_papers.short.expected import REDUCED, combine_with_proposal, reduction
 from tcpcast_papers.short.methods import VARIANTS, by_model, mean_error
 from tcpcast_papers.short.runs import (
     BACKOFF,
@@ -163,7 +163,7 @@ def test_reduction_has_an_interval() -> None:
 
 
 def test_proposal_applies_to_ten_kilobytes() -> None:
-    mixed = as_proposed(np.zeros(30), np.ones(30))
+    mixed = combine_with_proposal(np.zeros(30), np.ones(30))
     assert mixed.tolist() == [1.0] * 20 + [0.0] * 10
 
 

@@ -305,11 +305,11 @@ def check_scenario(
     elif (other_feed or feed) == "measured":
         REGISTRY["packet"].check(scenario)
         measured = Answer("packet", metrics=dict(_ASSUMED))
-        entry.ask(scenario, RunOptions(tables=False), measured)
+        entry.run(scenario, RunOptions(tables=False), measured)
     elif entry.has_check():
         entry.check(scenario)
     else:
-        entry.ask(scenario, RunOptions(tables=False), None)
+        entry.run(scenario, RunOptions(tables=False), None)
 
 
 def _run_engine(
@@ -326,7 +326,7 @@ def _run_engine(
     started = time.perf_counter()
     try:
         entry.check_packets(scenario)
-        result = entry.ask(scenario, options, measured)
+        result = entry.run(scenario, options, measured)
     except NotApplicable as why:
         result = Answer(name, status=Status.NOT_APPLICABLE, reason=why.reason)
         result.suggestions = why.suggestions

@@ -61,7 +61,7 @@ class GoodputCounts:
         """Number of counted goodputs."""
         return float(self.counts.sum())
 
-    def everywhere(self) -> Floats:
+    def sum_over_units(self) -> Floats:
         """Return the counts over all units in all buckets, ``[BUCKETS]``."""
         whole = np.zeros(BUCKETS)
         whole[self.first : self.first + self.counts.shape[1]] = self.counts.sum(axis=0)
@@ -151,7 +151,7 @@ def goodput_tail_table(pieces: dict[str, GoodputCounts]) -> Table:
         ``goodput_bps`` covers the range of the counts and is a part of a fixed grid, the same in
         every answer. Each value is the end of a bucket, so the probabilities are exact counts.
     """
-    known = {name: c.everywhere() for name, c in pieces.items() if c.total > 0}
+    known = {name: c.sum_over_units() for name, c in pieces.items() if c.total > 0}
     if not known:
         return {}
     occupied = np.flatnonzero(np.sum(list(known.values()), axis=0))

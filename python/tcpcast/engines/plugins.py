@@ -70,7 +70,7 @@ class PluginEntry(EngineEntry):
         with self._wrap_plugin_errors():
             accepts(scenario)
 
-    def ask(self, scenario: Scenario, options: RunOptions, measured: Answer | None) -> Answer:
+    def run(self, scenario: Scenario, options: RunOptions, measured: Answer | None) -> Answer:
         """Answer a scenario.
 
         Raises
@@ -83,13 +83,13 @@ class PluginEntry(EngineEntry):
         TcpcastError
             Its return value is not a valid answer.
         """
-        given = self._given(scenario, options, measured)
+        given = self._call_plugin(scenario, options, measured)
         try:
             answer = validate_plugin_answer(given, self.units)
         except TcpcastError as error:
             raise TcpcastError(f"engine '{self.point.name}' of {self.package} {error}") from error
         except Exception as error:
-            raise self._failed(error) from error
+            raise self._plugin_error(error) from error
         answer.engine = self.point.name
         answer.provenance = {
             **answer.provenance,
@@ -98,7 +98,7 @@ class PluginEntry(EngineEntry):
         }
         return answer
 
-    def _given(self, scenario: Scenario, options: RunOptions, measured: Answer | None) -> Any:
+    def _call_plugin(self, scenario: Scenario, options: RunOptions, measured: Answer | None) -> Any:
         function = self.load()
         with self._wrap_plugin_errors():
             if self.is_model:
@@ -114,11 +114,11 @@ class PluginEntry(EngineEntry):
         except TcpcastError as error:
             if has_short_text(error):
                 raise
-            raise self._failed(error) from error
+            raise self._plugin_error(error) from error
         except (Exception, SystemExit) as error:
-            raise self._failed(error) from error
+            raise self._plugin_error(error) from error
 
-    def _failed(self, error: BaseException) -> MachineError:
+    def _plugin_error(self, error: BaseException) -> MachineError:
         frame = traceback.extract_tb(error.__traceback__)[-1]
         return MachineError(
             f"engine '{self.point.name}' of {self.package} failed: {exception_text(error)} "
@@ -211,7 +211,7 @@ def _answer_by_path_model(
     if not rate >= 0:
         raise DomainError(f"model '{name}' returned {rate}; it must return packets per second")
     steps = [
-        *inputs.used("p", "RTT", "T0", "b", "W_max", "n"),
+        *inputs.select_steps("p", "RTT", "T0", "b", "W_max", "n"),
         make_step("B", rate, "packet/s", name),
     ]
     return rate_answers.make_answer_from_flow_rate(

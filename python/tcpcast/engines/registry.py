@@ -101,7 +101,7 @@ class EngineEntry:
         """Return True if the engine can be checked without a run."""
         return hasattr(importlib.import_module(self.module), "check")
 
-    def ask(
+    def run(
         self,
         scenario: Scenario,
         options: RunOptions,
@@ -161,7 +161,7 @@ class Formula(EngineEntry):
         """
         return self.stack in {"reno": ("",), "bbr": ("bbr",)}.get(control, ("", "cubic"))
 
-    def ask(
+    def run(
         self,
         scenario: Scenario,
         options: RunOptions,

@@ -67,7 +67,7 @@ class FormulaDomain:
     limits: Mapping[str, float]
     either: Mapping[str, float] = field(default_factory=dict)
 
-    def passed(self, **values: float) -> dict[str, float]:
+    def exceeded_bounds(self, **values: float) -> dict[str, float]:
         """Return the bounds that the values exceed, {} inside; missing values exceed none."""
         exceeded = {
             name: limits for name, limits in self.limits.items() if values.get(name, 0) > limits
@@ -121,7 +121,7 @@ def outside_domain_reason(formula: str, **values: float) -> str:
         computes those of one path.
     """
     domain = DOMAINS.get(formula)
-    passed = {} if domain is None else domain.passed(**values)
+    passed = {} if domain is None else domain.exceeded_bounds(**values)
     if domain is None or not passed:
         return ""
     actual = " and ".join(_value_text(name, values[name]) for name in passed)
@@ -157,7 +157,8 @@ def is_in_domain(formula: str, **values: ArrayLike) -> NDArray[np.bool_]:
     domain = DOMAINS.get(formula)
     rows = zip(*(array.ravel().tolist() for array in arrays), strict=True)
     inside = [
-        domain is None or not domain.passed(**dict(zip(values, r, strict=True))) for r in rows
+        domain is None or not domain.exceeded_bounds(**dict(zip(values, r, strict=True)))
+        for r in rows
     ]
     return np.array(inside, dtype=np.bool_).reshape(arrays[0].shape)
 

@@ -122,7 +122,7 @@ def _run_formula_with_measured_inputs(steady: Answers) -> Answer | None:
     if simulation is None or not simulation.metrics or not name:
         return None
     try:
-        return REGISTRY[name].ask(steady.scenario, RunOptions(), simulation)
+        return REGISTRY[name].run(steady.scenario, RunOptions(), simulation)
     except NotApplicable:
         return None
 

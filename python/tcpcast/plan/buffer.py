@@ -237,7 +237,7 @@ def _add_model_buffers(
     overload = _warn_about_load(result.offered_load)
     doubt = "the paper's rule is for an open-loop load of 100 %" if overload else ""
     model.answer(plan, question, scenario, value, doubt)
-    plan.warnings += model.remarks(overload)
+    plan.warnings += model.warnings_as_notes(overload)
 
 
 def _search_by_simulation(

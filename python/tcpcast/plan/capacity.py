@@ -326,7 +326,7 @@ def _add_model_rate(
             "the formula's mean rate rises in steps and falls between these steps: some "
             f"faster links, up to {rate_text(missed)}, miss the target again"
         )
-        plan.warnings += model.remarks([text])
+        plan.warnings += model.warnings_as_notes([text])
     if value <= math.ceil(minimum):
         plan.warnings.append(
             "a slower bottleneck would suffice, but then the transmission time of one packet "

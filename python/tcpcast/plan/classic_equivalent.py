@@ -91,7 +91,7 @@ class EngsetModel:
         """Return a note with the reason if the model cannot answer."""
         return [] if self.inputs is not None else [f"By simulation only: {self.nearby}."]
 
-    def remarks(self, warnings: Iterable[str]) -> list[Note]:
+    def warnings_as_notes(self, warnings: Iterable[str]) -> list[Note]:
         """Return warnings of the model as notes, of kind "remark" if the simulation answers."""
         return [Note(text, kind="remark" if self.nearby else "model") for text in warnings]
 
@@ -105,7 +105,7 @@ class EngsetModel:
     ) -> None:
         """Add the model's answer to a plan, with warnings and the reason not to trust it."""
         plan.value = value
-        plan.warnings += self.remarks(engset_warnings(self.scenario, self.at(value)))
+        plan.warnings += self.warnings_as_notes(engset_warnings(self.scenario, self.at(value)))
         plan.untrusted = (
             self.nearby
             or doubt

@@ -58,6 +58,6 @@ class InverseQuestion:
             {self.key: self.write(value)} if self.make_changes is None else self.make_changes(value)
         )
 
-    def measured(self, answer: Answer) -> Metric | None:
+    def read_quantity(self, answer: Answer) -> Metric | None:
         """Return the compared quantity of an answer, or None."""
         return answer.metrics.get(self.metric) if self.read is None else self.read(answer)

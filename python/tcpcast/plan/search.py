@@ -410,7 +410,7 @@ class _FitWindow:
             self.radius = max(self.radius, math.log1p(FEW_VALUES / self.centre))
         return self.crossing(runs, goal)
 
-    def unknown(self, runs: PlanSimulations, goal: SearchGoal) -> float | None:
+    def unsimulated_value(self, runs: PlanSimulations, goal: SearchGoal) -> float | None:
         """Return a value in the window that was not yet simulated, or None."""
         first = len(self.runs_inside(runs, goal))
         for at in range(len(RADII)):
@@ -433,7 +433,7 @@ def _solve_by_fit(runs: PlanSimulations, goal: SearchGoal, low: float, high: flo
         is_narrow = found is not None and found.high - found.low <= NARROW * found.value
         if count >= ENOUGH or (count >= LEAST_RUNS and is_narrow):
             break
-        value = window.unknown(runs, goal)
+        value = window.unsimulated_value(runs, goal)
         if value is None:
             break
         simulate_if_possible(runs, value)

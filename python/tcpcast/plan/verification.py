@@ -120,7 +120,7 @@ class PlanSimulations:
 
     def at(self, value: float) -> Metric | None:
         """Return the simulated quantity at a value, with its interval."""
-        return self.question.measured(self.answers[value])
+        return self.question.read_quantity(self.answers[value])
 
     @property
     def known(self) -> dict[float, Metric]:

@@ -158,7 +158,7 @@ def _stored_columns(part: Any) -> Any:
         return file.read(columns=kept, use_threads=False)
 
 
-def renumber_notes(
+def renumber_wall_times(
     lines: Sequence[str], moved: CellMoves, replications: int, batch: int
 ) -> Iterator[str]:
     """Yield the lines of ``_wall.jsonl`` with the new numbers of parts and cells.

@@ -19,7 +19,7 @@ from tcpcast import output, units
 from tcpcast.errors import MachineError, TcpcastError
 from tcpcast.output import PARQUET
 from tcpcast.scenario.changes import iter_values_by_dotted_key
-from tcpcast.sweeps.earlier_rows import compute_cell_moves, renumber_notes, store_earlier_rows
+from tcpcast.sweeps.earlier_rows import compute_cell_moves, renumber_wall_times, store_earlier_rows
 from tcpcast.sweeps.table import read_intact_metadata
 
 if TYPE_CHECKING:
@@ -148,16 +148,18 @@ class SweepFolder:
             if parts or earlier_rows is not None:
                 with output.atomic_file(aside, kind=PARQUET) as temporary:
                     store_earlier_rows(parts, earlier_rows, moved, temporary, {_SWEEP: new})
-            self._move_notes(definition, moved)
+            self._renumber_wall_times(definition, moved)
         self._write_definition(definition, force=True)
         for part in self.parts():
             part.unlink()
 
-    def _move_notes(self, definition: Mapping[str, Any], moved: CellMoves) -> None:
+    def _renumber_wall_times(self, definition: Mapping[str, Any], moved: CellMoves) -> None:
         path = self.path / WALL
         if path.is_file():
             lines = path.read_text(encoding="utf-8").splitlines()
-            notes = renumber_notes(lines, moved, definition["replications"], definition["batch"])
+            notes = renumber_wall_times(
+                lines, moved, definition["replications"], definition["batch"]
+            )
             output.write_text(path, "".join(f"{line}\n" for line in notes), force=True)
 
     def earlier(self, digest: str) -> Path | None:
@@ -190,9 +192,9 @@ class SweepFolder:
         with output.atomic_file(self.part(number), kind=PARQUET) as temporary:
             temporary.write_bytes(part.data)
         if part.wall:
-            self._note(number, part)
+            self._append_wall_times(number, part)
 
-    def _note(self, number: int, part: BatchResult) -> None:
+    def _append_wall_times(self, number: int, part: BatchResult) -> None:
         """Append a line to ``_wall.jsonl``, after a line break if the last line was truncated."""
         now = datetime.now(UTC).isoformat(timespec="seconds")
         rows = [[cell, again, engine, round(s, 6)] for cell, again, engine, s in part.wall]

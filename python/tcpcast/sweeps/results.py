@@ -131,12 +131,14 @@ def _read_part(part: bytes | Path, names: Collection[str] | None = None) -> Any:
     arrow, parquet = import_sweep_packages("pyarrow", "pyarrow.parquet")
     if isinstance(part, bytes):
         table = arrow.ipc.open_stream(part).read_all()
-        return table.select(_wanted(table.column_names, names))
+        return table.select(_select_column_names(table.column_names, names))
     # read_table would import pyarrow.dataset and pandas; one thread per column would be slower.
     with parquet.ParquetFile(part) as file:
-        return file.read(columns=_wanted(file.schema_arrow.names, names), use_threads=False)
+        return file.read(
+            columns=_select_column_names(file.schema_arrow.names, names), use_threads=False
+        )
 
 
-def _wanted(present: Sequence[str], names: Collection[str] | None) -> list[str]:
+def _select_column_names(present: Sequence[str], names: Collection[str] | None) -> list[str]:
     """Return the columns to read: those with a name, and the same metrics of single classes."""
     return [n for n in present if names is None or n in names or n.partition(".")[0] in names]

@@ -6,16 +6,16 @@ from typing import TYPE_CHECKING
 
 from tcpcast_papers import drawing
 from tcpcast_papers.engset import published
-from tcpcast_papers.engset.readings import stalled_readings
-from tcpcast_papers.engset.sample import interval
-from tcpcast_papers.engset.settings import setting
-from tcpcast_papers.engset.side_by_side import (
+from tcpcast_papers.engset.comparison_rows import (
     at_phase,
     average_rows,
     interval_rate,
     phases,
     tried_phases,
 )
+from tcpcast_papers.engset.interpretations import timeout_share_causes
+from tcpcast_papers.engset.sample import interval
+from tcpcast_papers.engset.settings import setting
 from tcpcast_papers.engset.size_distributions import SizeDistribution
 from tcpcast_papers.engset.theory import model
 from tcpcast_papers.reproduction import PRINTED_DIGITS, Row, Section
@@ -56,7 +56,7 @@ def request(runs: Runs) -> None:
 
 def sections(runs: Runs, folder: Path) -> list[Section]:
     """Return Tables 9 and 10, and Table 10 with 82 sources (a load of 100 %)."""
-    return [_table9(runs), _table10(runs), _surprise(runs, folder)]
+    return [_table9(runs), _table10(runs), _rate_by_buffer_section(runs, folder)]
 
 
 def _table9(runs: Runs) -> Section:
@@ -97,7 +97,7 @@ def _interval_rates(line: Line, runs: Runs) -> list[Row]:
         "%",
         line.printed("stalled_percent"),
         interval(low, "timeout_time_share", 100),
-        causes=(*causes, *stalled_readings(runs, each, low)),
+        causes=(*causes, *timeout_share_causes(runs, each, low)),
     )
     return [rate, stalled]
 
@@ -142,7 +142,7 @@ def _theory_rows(line: Line, label: tuple[str, ...], each: Setting) -> list[Row]
     ]
 
 
-def _surprise(runs: Runs, folder: Path) -> Section:
+def _rate_by_buffer_section(runs: Runs, folder: Path) -> Section:
     section = Section(
         "The surprising observation of Table 10: delay and loss compensate each other",
         ("N", "distribution", "quantity"),

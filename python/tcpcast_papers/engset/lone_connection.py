@@ -45,13 +45,13 @@ def special_path() -> Path:
     )
 
 
-def _alone_in_queue(window: int) -> str:
+def _name_exponential_size_setting(window: int) -> str:
     # The rates of bottleneck and egress are exchanged, so that the measured queue belongs to the
     # bottleneck. For a single connection the order of the links makes no other difference.
     return f"F347-N1-128k1.5M-D300-E-W{window}-P576"
 
 
-def _of_one_size(size_pkts: int) -> str:
+def _name_fixed_size_setting(size_pkts: int) -> str:
     return f"F{size_pkts}-N1-1.5M128k-D300-C-W44-P576"
 
 
@@ -61,14 +61,16 @@ _SIZES = (53, 54, 106, 107)
 def request(runs: Runs) -> None:
     """Request single connections: exponential sizes for the queue, one size for the timeout."""
     runs.request(
-        (setting(_alone_in_queue(window)) for window in (44, 12)), checked=True, plotted=False
+        (setting(_name_exponential_size_setting(window)) for window in (44, 12)),
+        checked=True,
+        plotted=False,
     )
-    runs.request((setting(_of_one_size(size)) for size in _SIZES), connections=100)
+    runs.request((setting(_name_fixed_size_setting(size)) for size in _SIZES), connections=100)
 
 
 def sections(runs: Runs, _: pathlib.Path) -> list[Section]:
     """Return Tables 2 and 3 and the values of sections 4.2 and 4.4."""
-    return [_table2(), _table3(), _special(runs), _queue_alone(runs)]
+    return [_table2(), _table3(), _special_case_section(runs), _lone_queue_section(runs)]
 
 
 def _table2() -> Section:
@@ -122,7 +124,11 @@ def _table3() -> Section:
         for name, own in (("m", result.rounds), ("n", result.tail_pkts)):
             corrected = line.printed(f"{name}_corrected")
             wrong = line[name] != line[f"{name}_corrected"]
-            note = f"printed {line[name]}: {line.note}" if wrong else f"{_at(beta, window)}"
+            note = (
+                f"printed {line[name]}: {line.note}"
+                if wrong
+                else f"{_beta_and_window_text(beta, window)}"
+            )
             label = (line["mean_size_pkts"], line["condition"], name)
             section.rows.append(
                 Row(label, "1", corrected, float(own), tolerance=PRINTED_DIGITS, note=note)
@@ -134,16 +140,16 @@ def _table3() -> Section:
     return section
 
 
-def _at(beta: float, window: int) -> str:
+def _beta_and_window_text(beta: float, window: int) -> str:
     return f"at beta* = {beta:.1f}, WR = {window}"
 
 
-def _special(runs: Runs) -> Section:
+def _special_case_section(runs: Runs) -> Section:
     path = special_path()
     wide = isolated_connection(path=path, size_pkts=347, receiver_window_pkts=44)
     narrow = isolated_connection(path=path, size_pkts=347, receiver_window_pkts=8)
     again = wide.queue_rounds * path.rtt0_s + wide.queue_tail_pkts * path.slowest_delta_s
-    scenario_rtt = setting(_of_one_size(54)).scenario().populations[0].rtt_s
+    scenario_rtt = setting(_name_fixed_size_setting(54)).scenario().populations[0].rtt_s
     section = Section("Section 4.2. The special case and its spurious timeouts", ("quantity",))
     own = {
         "special_rtt": 1e3 * scenario_rtt,
@@ -176,7 +182,7 @@ def _special(runs: Runs) -> Section:
 def _timeouts_text(runs: Runs) -> str:
     parts = []
     for size in _SIZES:
-        answer = runs[_of_one_size(size)]
+        answer = runs[_name_fixed_size_setting(size)]
         timeouts = answer["timeouts"] / answer["transfers"]
         parts.append(f"{timeouts:.3g} timeouts per file of {size}")
     return ", ".join(parts)
@@ -188,7 +194,7 @@ def first_timeout(runs: Runs, size_pkts: int) -> float | None:
     The simulated sequence trace contains every retransmission. A single connection on the path has
     no losses, so the spurious timeout causes the first retransmission of a transfer.
     """
-    trace = runs[_of_one_size(size_pkts)].tables["sequences"]
+    trace = runs[_name_fixed_size_setting(size_pkts)].tables["sequences"]
     again = trace["sequence"][trace["event"] == "timeout"]
     return float(again[0]) if len(again) else None
 
@@ -205,7 +211,7 @@ def _text_row(key: str, own: float | None, note: str = "") -> Row:
     )
 
 
-def _queue_alone(runs: Runs) -> Section:
+def _lone_queue_section(runs: Runs) -> Section:
     section = Section("Section 4.4. The queue of a single connection", ("quantity",))
     text = published.text()
     for window in (44, 12):
@@ -230,7 +236,7 @@ def _queue_alone(runs: Runs) -> Section:
             )
         )
         line = text.line_with(key=f"single_queue_w{window}_measured")
-        sample = runs.sample(setting(_alone_in_queue(window)))
+        sample = runs.sample(setting(_name_exponential_size_setting(window)))
         section.rows.append(
             sample.row(
                 (line["quantity"],),

@@ -7,10 +7,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tcpcast_papers import drawing
-from tcpcast_papers.engset import published, readings
-from tcpcast_papers.engset.sample import interval, metric, recovery
-from tcpcast_papers.engset.settings import setting
-from tcpcast_papers.engset.side_by_side import (
+from tcpcast_papers.engset import interpretations, published
+from tcpcast_papers.engset.comparison_rows import (
     MEASURED,
     PHASES_MS,
     at_phase,
@@ -18,6 +16,8 @@ from tcpcast_papers.engset.side_by_side import (
     interval_rate,
     phases,
 )
+from tcpcast_papers.engset.sample import interval, metric, recovery
+from tcpcast_papers.engset.settings import setting
 from tcpcast_papers.engset.theory import model
 from tcpcast_papers.reproduction import PRINTED_DIGITS, Printed, Row, Section
 
@@ -130,7 +130,7 @@ TABLE7: dict[str, Read] = {
     "time TDFR per FR": recovery("time_per_recovery", 1e3),
     "time TDFR per connection": recovery("recovery_time_per_transfer", 1e3),
     "rate TDFR per FR": recovery("rate_in_recovery", 1e-3),
-    "send rate": readings.sending_rate(RTT_MS, PACKET_MS),
+    "send rate": interpretations.sending_rate(RTT_MS, PACKET_MS),
     "connection rate": metric("connection_rate_bps", 1e-3),
     "ON time": metric("on_time_s", 1e3),
     "file size": metric("mean_size_pkts"),
@@ -141,9 +141,11 @@ TABLE7: dict[str, Read] = {
 
 def _readings() -> dict[str, dict[str, Read]]:
     """Return other interpretations of quantities that the paper does not define."""
-    waited = {readings.SINCE_PACKET: readings.since_packet}
+    waited = {interpretations.SINCE_PACKET: interpretations.count_since_last_transmission}
     classes = {
-        f"{kind} per TO": {name: readings.class_share(kind, name) for name in readings.CLASSES}
+        f"{kind} per TO": {
+            name: interpretations.class_share(kind, name) for name in interpretations.CLASSES
+        }
         for kind in ("TObeg", "TOend", "TOother")
     }
     sent, on_exit = TABLE7["packets sent TDFR per FR"], TABLE7["packets sent on FR per FR"]
@@ -165,7 +167,7 @@ def _causes(
     """Return possible causes of a difference: the phase of the loop, other interpretations."""
     causes = list(phases(runs, each))
     for reason, how in (read or {}).items():
-        causes += readings.with_phases(runs, each, reason, how)
+        causes += interpretations.with_phases(runs, each, reason, how)
     return causes
 
 

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tcpcast_papers.engset import published
+from tcpcast_papers.engset.comparison_rows import LOSSY_PKTS, PHASES_MS, at_phase, interval_rate
 from tcpcast_papers.engset.losses import TABLE7, WIDE
-from tcpcast_papers.engset.side_by_side import LOSSY_PKTS, PHASES_MS, at_phase, interval_rate
 from tcpcast_papers.reproduction import Row, Section
 
 if TYPE_CHECKING:

@@ -9,9 +9,9 @@ import numpy as np
 
 from tcpcast_papers import drawing
 from tcpcast_papers.engset import published
+from tcpcast_papers.engset.comparison_rows import average_rows
 from tcpcast_papers.engset.sample import metric
 from tcpcast_papers.engset.settings import setting
-from tcpcast_papers.engset.side_by_side import average_rows
 from tcpcast_papers.engset.theory import at_load, model
 from tcpcast_papers.reproduction import PRINTED_DIGITS, Printed, Row, Section
 
@@ -78,7 +78,7 @@ def _table6(runs: Runs) -> Section:
             continue
         each = _table6_setting(line["source"], int(line["sources"]))
         section.rows += average_rows(label, line, runs, each)
-    section.rows += _extremes(runs)
+    section.rows += _max_queue_and_drop_rows(runs)
     section.remarks = [
         "100M10M2M-R50-WR44-B200, F = 12. With increasing load the rates of all size distributions "
         "approach the rate of the model. Its loss above 1 % is far too high, as its authors state.",
@@ -101,7 +101,7 @@ def _theory_rows(label: tuple[str, ...], sources: int) -> list[Row]:
     ]
 
 
-def _extremes(runs: Runs) -> list[Row]:
+def _max_queue_and_drop_rows(runs: Runs) -> list[Row]:
     """Return the longest queue and the number of drops that Table 6 gives in parentheses."""
     longest = runs.sample(_table6_setting("E", 82))
     few = runs.sample(_table6_setting("E", 98))
@@ -118,20 +118,20 @@ def _extremes(runs: Runs) -> list[Row]:
             ("98", "E", "drops"),
             "packets",
             Printed(text.line_with(key="drops_98")["value"]),
-            lambda answer: _drops(answer) / few.share,
+            lambda answer: _count_drops(answer) / few.share,
             note="scaled to the paper's length",
         ),
     ]
 
 
-def _drops(answer: Answer) -> float:
+def _count_drops(answer: Answer) -> float:
     # If there are no drops, the answer has no table of drops.
     table = answer.tables.get("drops_by_sequence")
     return 0.0 if table is None else float(table["drops"].sum())
 
 
 def _figure12(runs: Runs, folder: Path) -> Section:
-    section = _queues(
+    section = _queue_figure_section(
         "Figure 12. P(Q > x) with a limited buffer at a load of 100 %",
         runs,
         _figure12_panels(),
@@ -148,7 +148,7 @@ def _figure12(runs: Runs, folder: Path) -> Section:
 
 
 def _figure13(runs: Runs, folder: Path) -> Section:
-    section = _queues(
+    section = _queue_figure_section(
         "Figure 13. Queue at a moderate and at a high load, B = 200",
         runs,
         _figure13_panels(),
@@ -162,7 +162,9 @@ def _figure13(runs: Runs, folder: Path) -> Section:
     return section
 
 
-def _queues(title: str, runs: Runs, panels: list[list[Setting]], file: Path) -> Section:
+def _queue_figure_section(
+    title: str, runs: Runs, panels: list[list[Setting]], file: Path
+) -> Section:
     """Return a section with a figure of queues, one panel per setting, and its rows."""
     section = Section(title, ("setting", "quantity"))
     figure, axes = drawing.panels(len(panels), width=5.6, height=4.3)
@@ -183,13 +185,15 @@ def _draw_queue(axes: Axes, runs: Runs, variants: list[Setting]) -> None:
         result.time_above(x),
         color="black",
         linewidth=1.4,
-        label=f"model: {_figures(result.rate_bps, result.utilisation, result.loss_ratio)}",
+        label=f"model: {_legend_text(result.rate_bps, result.utilisation, result.loss_ratio)}",
     )
     for each, style in zip(variants, drawing.styles(), strict=False):
         answer = runs[each]
         table = answer.tables["queue"]
         seen = drawing.positive(table["queue_pkts"], table["time_above"])
-        shown = _figures(answer["connection_rate_bps"], answer["utilisation"], answer["loss_ratio"])
+        shown = _legend_text(
+            answer["connection_rate_bps"], answer["utilisation"], answer["loss_ratio"]
+        )
         name = f"{each.distribution}, W{each.receiver_window_pkts}: {shown}"
         axes.plot(*drawing.thin(*seen), linewidth=1.0, markersize=3, label=name, **style)
     drawing.tail(axes, floor=1e-6, right=1.02 * base.buffer_pkts)
@@ -200,7 +204,7 @@ def _draw_queue(axes: Axes, runs: Runs, variants: list[Setting]) -> None:
     axes.legend(frameon=False, fontsize=7, loc="lower left")
 
 
-def _figures(rate_bps: float, utilisation: float, loss_ratio: float | None) -> str:
+def _legend_text(rate_bps: float, utilisation: float, loss_ratio: float | None) -> str:
     loss = f"{100 * loss_ratio:.2g}" if loss_ratio is not None else "–"
     return f"h {1e-3 * rate_bps:.1f}k, U {100 * utilisation:.1f} %, L {loss} %"
 

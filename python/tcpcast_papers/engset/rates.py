@@ -76,10 +76,10 @@ def request(runs: Runs) -> None:
             for window in windows
             for load in WINDOW_LOADS
         )
-    runs.request(_checked(), checked=True, plotted=False)
+    runs.request(_settings_with_printed_values(), checked=True, plotted=False)
 
 
-def _checked() -> Iterator[Setting]:
+def _settings_with_printed_values() -> Iterator[Setting]:
     """Return the settings whose values the paper prints: of Table 4 and of the model's errors."""
     for window in (44, 12):
         yield window_setting(12, "EP", window, 1.0)
@@ -116,8 +116,10 @@ def _figure8(runs: Runs, folder: Path) -> Section:
                     points[name].append((100 * result.offered_load, 100 * (rate / measured - 1)))
     figure, panels = drawing.panels(2, width=5.0, share_y=True)
     for name, style in zip(("h1", "h2"), drawing.styles(), strict=False):
-        _scatter(panels[0], points[name], name, style)
-    _scatter(panels[1], points["h"], "h, their mean", {"color": "#009E73", "marker": "^"})
+        _draw_points_and_trend(panels[0], points[name], name, style)
+    _draw_points_and_trend(
+        panels[1], points["h"], "h, their mean", {"color": "#009E73", "marker": "^"}
+    )
     for axes in panels:
         axes.axhline(0, color=drawing.MUTED, linewidth=0.8)
         axes.set_xlabel("open-loop load (%)")
@@ -134,16 +136,16 @@ def _figure8(runs: Runs, folder: Path) -> Section:
     return section
 
 
-def _scatter(
+def _draw_points_and_trend(
     axes: Axes, points: list[tuple[float, float]], name: str, style: dict[str, Any]
 ) -> None:
     load, error = np.array(points).T
     axes.plot(load, error, linestyle="none", markersize=3.5, label=name, alpha=0.75, **style)
-    middles, means = _trend(load, error)
+    middles, means = _mean_error_by_load(load, error)
     axes.plot(middles, means, color=style["color"], linewidth=1.6)
 
 
-def _trend(load: np.ndarray, error: np.ndarray) -> tuple[list[float], list[float]]:
+def _mean_error_by_load(load: np.ndarray, error: np.ndarray) -> tuple[list[float], list[float]]:
     """Return the loads, and the mean error of the points nearest to each of them."""
     nearest = np.abs(load[:, None] - 100 * np.array(LOADS)).argmin(axis=1)
     used = np.unique(nearest)
@@ -156,7 +158,7 @@ def _error_rows(points: dict[str, list[tuple[float, float]]]) -> list[Row]:
         load, error = np.array(pairs).T
         rows += [
             Row((f"{middle:.0f} %", f"mean error of {name}"), "%", None, mean)
-            for middle, mean in zip(*_trend(load, error), strict=True)
+            for middle, mean in zip(*_mean_error_by_load(load, error), strict=True)
         ]
     return rows
 
@@ -286,7 +288,7 @@ def _table4_rows(line: Line, runs: Runs) -> list[Row]:
     ]
 
 
-def _error_of(rate_bps: float) -> Read:
+def _prediction_error_reader(rate_bps: float) -> Read:
     """Return a function that reads the error of a predicted rate, in % of the simulated one."""
     return lambda answer: 100 * (rate_bps / answer["connection_rate_bps"] - 1)
 
@@ -304,7 +306,7 @@ def _model_errors(runs: Runs) -> Section:
                     (f"WR = {window}", f"{100 * load:.0f} %", "model minus simulation"),
                     "%",
                     Printed(line["value"]),
-                    _error_of(model(each).rate_bps),
+                    _prediction_error_reader(model(each).rate_bps),
                     note=f"N = {each.sources}",
                 )
             )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from tcpcast_papers.engset.readings import readings_of_trace
+from tcpcast_papers.engset.interpretations import classify_traced_timeouts
 from tcpcast_papers.engset.sample import Sample
 from tcpcast_papers.engset.settings import Setting, setting
 from tcpcast_papers.simulations import SEED, Simulations, simulated
@@ -62,7 +62,7 @@ class Job:
         answer = simulated(scenario, progress)
         if self.setting.traced > 1:
             # The traces of all runs need too much memory; only their timeouts are used.
-            answer.tables |= readings_of_trace(answer)
+            answer.tables |= classify_traced_timeouts(answer)
             answer.tables.pop("sequences")
             answer.tables.pop("windows")
         return answer

@@ -24,7 +24,7 @@ _SMALL = 3
 """Start of the interval of small files."""
 
 
-def paced(each: Setting) -> Setting:
+def paced_setting(each: Setting) -> Setting:
     """Return the setting with the rates of 2M10M100M: the ingress link paces the packets."""
     return replace(each, ingress="2mbit", egress="100mbit")
 
@@ -38,15 +38,15 @@ def _figure13() -> Iterator[Setting]:
 def _windows() -> Iterator[tuple[Setting, Setting]]:
     """Yield the setting of Table 4 with slow egress or ingress links, with both windows."""
     wide = replace(window_setting(12, "EE(7)", 44, 1.0), egress="2mbit")
-    for each in (wide, paced(wide)):
+    for each in (wide, paced_setting(wide)):
         yield each, replace(each, receiver_window_pkts=12)
 
 
 def request(runs: Runs) -> None:
     """Request the changed settings, and the settings with which they are compared."""
-    settings = [WIDE, paced(WIDE), replace(WIDE, max_burst_pkts=BURST_PKTS)]
+    settings = [WIDE, paced_setting(WIDE), replace(WIDE, max_burst_pkts=BURST_PKTS)]
     settings += [each for pair in _windows() for each in pair]
-    settings += [each for base in _figure13() for each in (base, paced(base))]
+    settings += [each for base in _figure13() for each in (base, paced_setting(base))]
     runs.request(settings, checked=True, plotted=False)
 
 
@@ -61,12 +61,12 @@ def sections(runs: Runs, _: Path) -> list[Section]:
             None,
             lambda answer: drop_share(answer, 2) / drop_share(answer, 1),
         )
-        for each in (WIDE, paced(WIDE))
+        for each in (WIDE, paced_setting(WIDE))
     ]
-    pacing.rows += _changes(runs, WIDE, paced(WIDE))
+    pacing.rows += _changes(runs, WIDE, paced_setting(WIDE))
     for each in _figure13():
-        change = runs.sample(paced(each)).paired(runs.sample(each))
-        label = (paced(each).name, "change of the mean queue")
+        change = runs.sample(paced_setting(each)).paired(runs.sample(each))
+        label = (paced_setting(each).name, "change of the mean queue")
         pacing.rows.append(change.row(label, "%", None, metric("queue_mean_pkts")))
     for wide, narrow in _windows():
         change = runs.sample(wide).paired(runs.sample(narrow))

@@ -92,7 +92,7 @@ _STARTUP_SHARE, _STARTUP_S = 0.05, 0.0015
 def allowed(cell: Cell, name: str) -> Allowed | None:
     """Return the tolerance of a quantity of a cell, or None if it is not compared."""
     if cell.kind == STARTUP:
-        return Allowed(absolute=_of_curve(cell, name))
+        return Allowed(absolute=_startup_curve_tolerance(cell, name))
     if cell.kind == TRANSFERS:
         lossless = not cell.loss and name != "delivery_time_p99_s"
         return _LOSSLESS if lossless else _FILES.get(name)
@@ -105,7 +105,7 @@ def allowed(cell: Cell, name: str) -> Allowed | None:
     return Allowed(usual.relative, 1.0) if usual and few else usual
 
 
-def _of_curve(cell: Cell, name: str) -> float:
+def _startup_curve_tolerance(cell: Cell, name: str) -> float:
     """Return 5 % of the delivered bytes or the rise of the curve in 1.5 ms, whichever is larger."""
     curve = [(0.0, 0.0)] + [
         (time, result.mean)
@@ -179,7 +179,7 @@ def _indications(_: Cell, answer: Answer) -> Metric | None:
     return Metric(value, value - half, value + half)
 
 
-def _latest(cell: Cell, answer: Answer) -> Metric:
+def _completion_time_p99(cell: Cell, answer: Answer) -> Metric:
     """Return the 99th percentile of the completion time minus the return path of the last ack."""
     ack_s = (1e-3 * cell.groups[0].rtt_ms + LINK_S) / 2 + 8 * ACK_BYTES / cell.rate_bps
     return Metric(float(answer.tables["by_size"]["p99"][0]) - ack_s)
@@ -207,7 +207,7 @@ _DERIVED: dict[str, Callable[[Cell, Answer], Metric | None]] = {
     "queue_delay_s": _queue_delay,
     "share": _share,
     "loss_indications": _indications,
-    "delivery_time_p99_s": _latest,
+    "delivery_time_p99_s": _completion_time_p99,
     "completions_per_s": _completions,
 }
 """Functions that compute quantities for which there is no metric with the same name."""

@@ -42,10 +42,10 @@ PAPER: Paper[SampleSizes, KernelRuns] = Paper(
     whole=WHOLE,
     quick=QUICK,
     parts=(
-        Part(sections.counted, KernelRuns.request_all),
-        Part(sections.of_kinds),
-        Part(sections.of_signs),
-        Part(sections.of_models),
+        Part(sections.summary_section, KernelRuns.request_all),
+        Part(sections.kind_sections),
+        Part(sections.sign_test_section),
+        Part(sections.model_section),
     ),
     preface=_preface,
 )

@@ -41,7 +41,7 @@ LEAST_STOPS = 3
 QUEUES = {"droptail": "droptail", "codel": "codel", "fqcodel": "fq_codel"}
 
 
-def usable(runs: Sequence[Run]) -> list[Run]:
+def select_usable_runs(runs: Sequence[Run]) -> list[Run]:
     """Return the runs of a cell to pool, by the rule of the measurements' own summaries.
 
     Late runs are excluded. If at least three of the others have a link clock that stopped together
@@ -58,7 +58,7 @@ def usable(runs: Sequence[Run]) -> list[Run]:
 def long_flows(series: str, runs: Sequence[Run]) -> Iterator[Cell]:
     """Return the cells of ``F1``, ``F2``, ``F4`` and ``F6``."""
     for name, every in _cells(runs).items():
-        same = usable(every)
+        same = select_usable_runs(every)
         if not same:
             continue
         first = same[0]
@@ -121,7 +121,7 @@ def _of_several(same: Sequence[Run]) -> dict[str, Measured]:
 def startup(series: str, runs: Sequence[Run]) -> Iterator[Cell]:
     """Return the cells of ``F3_startup``: bytes delivered at times after the accept."""
     for name, every in _cells(runs).items():
-        same = usable(every)
+        same = select_usable_runs(every)
         if not same:
             continue
         first = same[0]

@@ -39,7 +39,7 @@ SIGNS = "Signs. Share of values above the kernel's, of those that differ"
 COLUMNS = ("series", "cell", "quantity")
 
 
-def counted(runs: KernelRuns, _: Path) -> list[Section]:
+def summary_section(runs: KernelRuns, _: Path) -> list[Section]:
     """Return the summary: the numbers of values that agree, by kind and quantity."""
     section = Section("Summary. Numbers of values that agree")
     for row in comparison.summary(compared(runs)):
@@ -54,7 +54,7 @@ def counted(runs: KernelRuns, _: Path) -> list[Section]:
     return [section]
 
 
-def of_kinds(runs: KernelRuns, _: Path) -> list[Section]:
+def kind_sections(runs: KernelRuns, _: Path) -> list[Section]:
     """Return a section for each kind of cells, with one row per quantity."""
     lines = compared(runs)
     result = []
@@ -65,13 +65,13 @@ def of_kinds(runs: KernelRuns, _: Path) -> list[Section]:
     return result
 
 
-def of_signs(runs: KernelRuns, _: Path) -> list[Section]:
+def sign_test_section(runs: KernelRuns, _: Path) -> list[Section]:
     """Return the sign test: the share of values above the kernel, with one row per group."""
-    rows = [side(each) for each in signs.signs(compared(runs))]
+    rows = [sign_test_row(each) for each in signs.signs(compared(runs))]
     return [Section(SIGNS, ("kind", "quantity", "stack", "queue", "buffer"), rows)] if rows else []
 
 
-def side(each: Signs) -> Row:
+def sign_test_row(each: Signs) -> Row:
     """Return the row of a group, with its probability before and after Bonferroni's correction."""
     return Row(
         each.group,
@@ -118,13 +118,13 @@ def _text(value: float, digits: int = 4) -> str:
     return f"{value:.{max(0, digits - 1 - math.floor(math.log10(abs(value))))}f}"
 
 
-def of_models(runs: KernelRuns, _: Path) -> list[Section]:
+def model_section(runs: KernelRuns, _: Path) -> list[Section]:
     """Return the models and the kernel side by side, without a verdict."""
     every = models.predicted(runs)
     section = Section(
         "Models. Formulas compared with the kernel",
         ("model", "fed by", "series", "cell"),
-        [_predicted(each) for each in every],
+        [_prediction_row(each) for each in every],
     )
     section.remarks = [
         f"- {model}, with inputs from the {feed}, {stack}: {median} of the kernel's rate ({span}) "
@@ -134,7 +134,7 @@ def of_models(runs: KernelRuns, _: Path) -> list[Section]:
     return [section]
 
 
-def _predicted(each: Predicted) -> Row:
+def _prediction_row(each: Predicted) -> Row:
     scale, unit = (1e-6, "Mbit/s") if each.unit == "bit/s" else (1.0, each.unit)
     return Row(
         (each.model, each.feed, each.cell.series, each.cell.name),

@@ -95,7 +95,7 @@ LONG_FLOWS: Sheet[Runs, LongCase] = Sheet(
 LARGER_WINDOWS = (LIMITED, NEWRENO_W3, NEWRENO_W4)
 
 
-def _saving(method: str) -> Quantity[Runs, Setting]:
+def _latency_reduction_quantity(method: str) -> Quantity[Runs, Setting]:
     def computed(runs: Runs, setting: Setting) -> Metric:
         base, changed = (latency(runs, each, method).expected for each in (NEWRENO, setting))
         ratio = changed[0] / base[0]
@@ -110,7 +110,7 @@ WINDOWS: Sheet[Runs, Setting] = Sheet(
     "%",
     lambda setting: (setting.words,),
     lambda _: LARGER_WINDOWS,
-    tuple(map(_saving, (PACKETS, MODEL))),
+    tuple(map(_latency_reduction_quantity, (PACKETS, MODEL))),
     notes=lambda _: [
         "Reduction of the expected latency from NewReno with W0 = 2, mean over the sizes 1 to 30."
     ],

@@ -44,7 +44,7 @@ def _quantity(variant: str) -> Quantity[Runs, Case]:
     return Quantity((variant,), lambda runs, case: _error(runs, case, variant), note=note)
 
 
-def _gain(runs: Runs) -> str:
+def _refinement_effect_text(runs: Runs) -> str:
     gains = []
     for packets, words in ((AT_ACKS, "at any ack"), (PACKETS, "by default")):
         for losses in (2, 3):
@@ -95,7 +95,7 @@ SHEET: Sheet[Runs, Case] = Sheet(
         "and adds the ack timer if b = 2; its timeouts double while the same packet is lost again, "
         "and are reset for the next one. With the proposal this does not help: a few packets with "
         "two or three losses still have a timeout, and cannot share a recovery.",
-        _gain(runs),
+        _refinement_effect_text(runs),
     ],
     request=lambda runs: [
         runs.request(runs.drawn(setting, rules)) for setting in ALL for rules in (DEFAULT, BACKOFF)

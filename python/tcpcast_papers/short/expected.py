@@ -64,7 +64,7 @@ def cardwell() -> Floats:
     return np.asarray(result.latency_s)[None]
 
 
-def as_proposed(limited: Floats, proposal: Floats) -> Floats:
+def combine_with_proposal(limited: Floats, proposal: Floats) -> Floats:
     """Return the proposal's curve, with limited transmit only above 10 kB."""
     return np.where(np.array(SIZES) <= LARGEST_SHORT_PKTS, proposal, limited)
 
@@ -76,7 +76,7 @@ def expected(runs: Runs, sender: Setting, method: str) -> Floats:
     own = latency(runs, sender, method).expected
     if sender is not PROPOSAL:
         return own
-    return as_proposed(latency(runs, LIMITED, method).expected, own)
+    return combine_with_proposal(latency(runs, LIMITED, method).expected, own)
 
 
 def at_size(curve: Floats, place: int) -> Metric:
@@ -193,7 +193,7 @@ def _reduction(runs: Runs, setting: Setting, given: str, method: str) -> Floats:
     return 100 * reduction(base, changed)
 
 
-def _reduced(
+def _reduction_quantity(
     label: str, given: str, method: str, published: str, tolerance: Limit
 ) -> Quantity[Runs, Line]:
     return Quantity(
@@ -239,12 +239,12 @@ FIGURE10: Sheet[Runs, Line] = Sheet(
     (
         # The refined model is not the paper's.
         *(
-            _reduced(given, given, method, "percent", tolerance)
+            _reduction_quantity(given, given, method, "percent", tolerance)
             for given in GIVEN
             for method, tolerance in ((PACKETS, ROUNDED), (MODEL, ROUNDED), (REFINED, None))
         ),
         *(
-            _reduced(
+            _reduction_quantity(
                 "one loss, independent value",
                 "one loss",
                 method,

@@ -21,7 +21,7 @@ from tcpcast_papers.short.methods import (
     VARIANTS,
     latency,
 )
-from tcpcast_papers.short.published import least
+from tcpcast_papers.short.published import read_min_file_sizes
 from tcpcast_papers.short.settings import BY_NAME, PROPOSAL, SIZES
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from tcpcast_papers.short.runs import Runs
     from tcpcast_papers.short.settings import Setting
 
-LOOKS = {
+PLOT_STYLES = {
     AS_PRINTED: {"linestyle": ":", "color": drawing.MUTED, "linewidth": 1.2},
     MODEL: {"linestyle": "-", "color": "black", "linewidth": 1.2},
     REFINED: {"linestyle": "--", "color": "black", "linewidth": 1.2},
@@ -95,7 +95,7 @@ def _peak(setting: Setting, method: str) -> Quantity[Runs, Line]:
 def _panel(runs: Runs, setting: Setting, losses: int) -> Panel:
     points = {"linewidth": 1, "color": drawing.COLOURS[losses]}
     curves = [(PACKETS, PACKETS, points)]
-    curves += [(each, f"model, {each}", style) for each, style in LOOKS.items()]
+    curves += [(each, f"model, {each}", style) for each, style in PLOT_STYLES.items()]
     return Panel(
         [
             drawing.curve(SIZES, latency(runs, setting, method).given[losses], label, style)
@@ -128,4 +128,4 @@ def _notes(runs: Runs, setting: Setting) -> list[str]:
     return notes
 
 
-SHEETS = tuple(map(_sheet, least()))
+SHEETS = tuple(map(_sheet, read_min_file_sizes()))

@@ -73,7 +73,7 @@ def engset(scenario: Scenario) -> Answer:
     bottleneck, not at a connection's own links) and ``mean_size_pkts``, the mean of the size
     distribution before rounding. Tables ``states`` (active, probability, shared_rate_bps) and
     ``queue`` (queue_pkts, time_above). The provenance contains the intermediate values (ON0, h0, s,
-    h1, h2, ...). See :func:`.engset_classes.several_classes` for several classes.
+    h1, h2, ...). See :func:`.engset_classes.engset_of_classes` for several classes.
 
     Raises
     ------
@@ -82,9 +82,9 @@ def engset(scenario: Scenario) -> Answer:
     """
     if len(scenario.populations) > 1:
         # Few scenarios have several classes, and SciPy is slow to import.
-        from tcpcast.engines.formula.engset_classes import several_classes  # noqa: PLC0415
+        from tcpcast.engines.formula.engset_classes import engset_of_classes  # noqa: PLC0415
 
-        return several_classes(scenario, class_inputs(scenario))
+        return engset_of_classes(scenario, class_inputs(scenario))
     result = engset_inputs(scenario).solve()
     trusted_queue = not queue_exceeds_buffer(result)
     metrics = {

@@ -31,7 +31,7 @@ TRUSTED_SIZES = 3.0
 """Largest ratio of the mean file sizes of two classes for which rates are trusted."""
 
 
-def several_classes(scenario: Scenario, inputs: Sequence[EngsetInputs]) -> Answer:
+def engset_of_classes(scenario: Scenario, inputs: Sequence[EngsetInputs]) -> Answer:
     """Predict by TCP-Engset for several classes (:func:`tcpcast.models.engset.engset_classes`).
 
     The metrics are the same as for one class, with rate and ON time over all files. Table

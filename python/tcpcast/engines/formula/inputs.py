@@ -62,7 +62,7 @@ class PathInputs:
         )
         return {name: float(value) for name, value in values.items()}
 
-    def used(self, *symbols: str) -> list[Step]:
+    def select_steps(self, *symbols: str) -> list[Step]:
         """Return the derivation steps of some inputs, in the given order."""
         return [self.steps[symbol] for symbol in symbols]
 

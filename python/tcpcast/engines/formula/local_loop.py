@@ -44,7 +44,7 @@ class LocalLoopInputs:
     loss: float
     steps: dict[str, Step]
 
-    def used(self, *symbols: str) -> list[Step]:
+    def select_steps(self, *symbols: str) -> list[Step]:
         """Return the derivation steps of some inputs, in the given order."""
         return [self.steps[symbol] for symbol in symbols]
 
@@ -111,7 +111,7 @@ def restart_sqrt(scenario: Scenario, measured: Answer | None) -> Answer:
         As for :func:`collect_local_loop_inputs`; also without any cause of window reductions.
     """
     inputs = collect_local_loop_inputs("the square root with restarts", scenario, measured)
-    used = inputs.used("p_loss", "p_to", "p_idle", "RTT", "MSS")
+    used = inputs.select_steps("p_loss", "p_to", "p_idle", "RTT", "MSS")
     lost, timeouts, idle, rtt = (entry["value"] for entry in used[:4])
     try:
         rate = float(
@@ -263,7 +263,7 @@ def _make_overload_answer(
     """Return the common part of the answers of (2) and (3)."""
     lossless = inputs.packet_bits * _overload_bound_pps(inputs, 0.0)
     steps = [
-        *inputs.used("N", "B", "I", "C", "p_loss"),
+        *inputs.select_steps("N", "B", "I", "C", "p_loss"),
         make_step("N*", threshold, "1", "C I/B, the threshold"),
         make_step("load", inputs.sources / threshold, "1", "N B/(C I)"),
         make_step("g at p = 0", lossless, "bit/s", "B/(N B/C - I): lost packets use no capacity"),

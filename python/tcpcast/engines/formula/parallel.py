@@ -50,7 +50,7 @@ def parallel(scenario: Scenario, measured: Answer | None) -> Answer:
         packets_per_ack=inputs.packets_per_ack,
     )
     steps = [
-        *inputs.used("p", "RTT", "T0", "b", "n"),
+        *inputs.select_steps("p", "RTT", "T0", "b", "n"),
         make_step("E[X]", result.rounds, "round", "(17)"),
         make_step("E[W_f]", result.flow_window_pkts, "packet", "2 n E[X]/b, (25)"),
         make_step("Q_TO", result.timeouts_per_event, "1", "(27)"),
@@ -92,7 +92,7 @@ def parallel_cumulative(scenario: Scenario, measured: Answer | None) -> Answer:
     steps = [
         make_step("p_e", events, "1", sources[0]),
         make_step("p_r", lost, "1", sources[1]),
-        *inputs.used("RTT", "T0", "b", "n"),
+        *inputs.select_steps("RTT", "T0", "b", "n"),
         make_step("j", result.flows_hit, "flow", "min(n, p_r/p_e)"),
         make_step("E[X]", result.rounds, "round", "(43)"),
         make_step("E[W]", result.window_pkts, "packet", "all flows, (40)"),

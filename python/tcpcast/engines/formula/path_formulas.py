@@ -49,7 +49,7 @@ def pftk(scenario: Scenario, measured: Answer | None) -> Answer:
     branch = "W_max, as E[W_u] >= W_max" if limited else "E[W_u], as E[W_u] < W_max"
     rounds = "b W_max/8 + (1-p)/(p W_max) + 1, section 2.3" if limited else "b E[W]/2, (15)"
     steps = [
-        *inputs.used("p", "RTT", "T0", "b", "W_max", "n"),
+        *inputs.select_steps("p", "RTT", "T0", "b", "W_max", "n"),
         make_step("E[W_u]", result.unlimited_window_pkts, "packet", "(30)"),
         make_step("E[W]", result.window_pkts, "packet", branch),
         make_step("E[X]", result.rounds, "round", rounds),
@@ -86,7 +86,7 @@ def pftk_approximate(scenario: Scenario, measured: Answer | None) -> Answer:
     max_rate = inputs.window_pkts / inputs.rtt_s
     regime = model.TIMEOUTS if waiting > 0.5 else model.TRIPLE_DUPLICATES
     steps = [
-        *inputs.used("p", "RTT", "T0", "b", "W_max", "n"),
+        *inputs.select_steps("p", "RTT", "T0", "b", "W_max", "n"),
         make_step("RTT sqrt(2bp/3)", growing_s, "s", "growing, per packet: (20)"),
         make_step(
             "T0 min(1, 3 sqrt(3bp/8)) p (1+32p^2)",
@@ -122,7 +122,7 @@ def td_only(scenario: Scenario, measured: Answer | None) -> Answer:
     window = float(model.unlimited_window_pkts(**given))
     rate = float(model.td_only_rate_pps(rtt_s=inputs.rtt_s, **given))
     steps = [
-        *inputs.used("p", "RTT", "b", "n"),
+        *inputs.select_steps("p", "RTT", "b", "n"),
         make_step("E[W]", window, "packet", "(13)"),
         make_step("E[X]", model.unlimited_rounds(**given), "round", "b E[W]/2, (15)"),
         make_step("B(p)", rate, "packet/s", "(18), (19)"),
@@ -155,7 +155,7 @@ def mathis(scenario: Scenario, measured: Answer | None) -> Answer:
     )
     max_rate = inputs.window_pkts / inputs.rtt_s
     steps = [
-        *inputs.used("p", "RTT", "b", "W_max", "n"),
+        *inputs.select_steps("p", "RTT", "b", "W_max", "n"),
         make_step("C", constant, "1", "sqrt(3/(2b)): periodic loss"),
         make_step("C/(RTT sqrt(p))", free, "packet/s", "Mathis et al. 1997; PFTK (20)"),
         make_step(
@@ -189,7 +189,7 @@ def cubic_response_function(scenario: Scenario, measured: Answer | None) -> Answ
     rate = float(result.rate_pps)
     regime = RENO_FRIENDLY if result.reno_friendly else CUBIC
     steps = [
-        *inputs.used("p", "RTT", "W_max", "n"),
+        *inputs.select_steps("p", "RTT", "W_max", "n"),
         make_step(
             "W_cubic", result.cubic_window_pkts, "packet", "RFC 9438, section 5: beta 0.7, C 0.4"
         ),

@@ -76,7 +76,7 @@ def kernel(scenario: Scenario, options: RunOptions) -> Answer:
     check(scenario)
     runs = _ReplicationRunner(scenario, options)
     with _temporary_capture_path(scenario, options) as place:
-        outcomes = runs.all(place)
+        outcomes = runs.run_all(place)
     return _make_answer(scenario, outcomes, accept_late=options.accept_late)
 
 
@@ -104,7 +104,7 @@ class _ReplicationRunner:
         self._deadline = options.compute_deadline(scenario)
         self._done = 0
 
-    def all(self, capture: str | None) -> list[TrafficOutcome]:
+    def run_all(self, capture: str | None) -> list[TrafficOutcome]:
         """Run all replications, until one is incomplete or distorted."""
         outcomes: list[TrafficOutcome] = []
         for number in range(self._scenario.run.replications):
@@ -114,7 +114,7 @@ class _ReplicationRunner:
                 side = {"sender": "near", "receiver": "far"}
                 arguments["capture"] = (side[self._scenario.probes.pcap[0].link], capture)
             try:
-                outcomes.append(run_traffic(arguments, self._advanced))
+                outcomes.append(run_traffic(arguments, self._report_progress))
             except MachineError as error:
                 raise NotApplicable(f"this machine cannot emulate the link: {error}") from error
             if outcomes[-1].cut is not None or self._is_too_late(outcomes[-1]):
@@ -124,7 +124,7 @@ class _ReplicationRunner:
     def _is_too_late(self, outcome: TrafficOutcome) -> bool:
         return outcome.distortion is not None and not self._options.accept_late
 
-    def _advanced(self, outcome: TrafficOutcome) -> str | None:
+    def _report_progress(self, outcome: TrafficOutcome) -> str | None:
         """Report the progress; return the reason to end the run early, if any."""
         scenario, isolated = self._scenario, self._scenario.isolated_transfers
         if isolated is not None:

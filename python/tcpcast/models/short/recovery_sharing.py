@@ -28,7 +28,7 @@ class SeparateRecovery:
     def __init__(self, tables: LatencyMeshes) -> None:
         self._single = tables.timed_out[0].offset
 
-    def follows(self, latency: Floats) -> Floats:
+    def latency_vector(self, latency: Floats) -> Floats:
         """Return the vector of L_k; ``latency`` contains the values of all tables in order."""
         return np.append(latency, latency[self._single])
 
@@ -76,7 +76,7 @@ class SharedRecovery:
         self._in_flight[0] = 1
         self._losses = 0
 
-    def follows(self, latency: Floats) -> Floats:
+    def latency_vector(self, latency: Floats) -> Floats:
         """Return the vector of L_k from its values; must be called for k = 0, 1, 2, ..."""
         here, here_and_again = self._cut[0], sum(self._cut)
         fewer = self._in_flight[:, :here].copy(), self._timed_out

@@ -51,7 +51,7 @@ def _latencies_by_losses(transfer: ShortTransfer, sizes: Floats, losses: int) ->
     paying: SeparateRecovery | SharedRecovery = SeparateRecovery(tables)
     if transfer.shared_recovery:
         paying = SharedRecovery(transfer, tables, tabulated)
-        paying.follows(
+        paying.latency_vector(
             np.concatenate([rest_latency_s(transfer, rows.left, rows.grown) for rows in tabulated])
         )
     started = TransferRows(sizes, grown, np.zeros_like(sizes))
@@ -66,7 +66,7 @@ def _latencies_by_losses(transfer: ShortTransfer, sizes: Floats, losses: int) ->
         if k < losses:  # the last k needs no tables
             others = others or [ask(rows) for rows in tabulated]
             tables_of_k = [stage.latency(k, follows) for stage in others]
-            follows = paying.follows(np.concatenate(tables_of_k))
+            follows = paying.latency_vector(np.concatenate(tables_of_k))
 
 
 def conditional_latency_s(

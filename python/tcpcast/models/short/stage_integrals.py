@@ -218,7 +218,7 @@ class _QuadratureNodes:
     blocks: list[InterpolationBlock]
 
     @classmethod
-    def joined(cls, groups: list[_QuadratureNodes]) -> _QuadratureNodes:
+    def concatenate(cls, groups: list[_QuadratureNodes]) -> _QuadratureNodes:
         """Concatenate the nodes of all groups."""
         row, share, weight, cost = (
             np.concatenate([getattr(group, name) for group in groups])
@@ -265,7 +265,7 @@ class LossStageIntegral:
             for part in _split_loss_positions(transfer, rows)
             if np.any(part.high > part.low)
         ]
-        nodes = _QuadratureNodes.joined(groups)
+        nodes = _QuadratureNodes.concatenate(groups)
         follows = None
         if most > 1:
             size = tables.tail + tables.tails

@@ -108,7 +108,7 @@ class ShortTransfer:
         require_positive("syn_timeout_s", self.syn_timeout_s)
         if self.delayed_ack_timer_s is not None:
             require_positive("delayed_ack_timer_s", self.delayed_ack_timer_s)
-        self._check_todays()
+        self._check_modern_parameters()
         require_window("initial_window_pkts", self.initial_window_pkts)
         if self.initial_window_pkts == math.inf:
             raise DomainError("initial_window_pkts must be finite")
@@ -124,7 +124,7 @@ class ShortTransfer:
                     f"({self.duplicate_threshold}), not {self.limited_transmit}"
                 )
 
-    def _check_todays(self) -> None:
+    def _check_modern_parameters(self) -> None:
         """Check the parameters of modern TCP, which the paper lacks."""
         if not self.link_pps > 0:
             raise DomainError(f"link_pps must be above 0, not {self.link_pps!r}")

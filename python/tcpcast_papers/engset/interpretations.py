@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tcpcast_papers.engset.comparison_rows import PHASES_MS, at_phase
 from tcpcast_papers.engset.published import INTERVALS
 from tcpcast_papers.engset.sample import interval
-from tcpcast_papers.engset.side_by_side import PHASES_MS, at_phase
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -124,7 +124,7 @@ def timeouts_of_trace(answer: Answer) -> Iterator[_Timeout]:
             file.send(packet, time_s, event == "retransmitted")
 
 
-def readings_of_trace(answer: Answer) -> dict[str, Table]:
+def classify_traced_timeouts(answer: Answer) -> dict[str, Table]:
     """Return the shares of timeouts by interpretation, and times in timeouts by file size."""
     timeouts = [each for each in timeouts_of_trace(answer) if each.file.sent_s]
     names, shares = [], []
@@ -157,7 +157,7 @@ def class_share(kind: str, reading: str) -> Read:
     return read
 
 
-def since_packet(read: Read, low_pkts: int = 1) -> Read:
+def count_since_last_transmission(read: Read, low_pkts: int = 1) -> Read:
     """Return ``read`` for timeouts whose time begins when the packet itself was last sent.
 
     ``read`` extracts a time in timeouts from an answer. ``low_pkts`` is the start of the size
@@ -188,11 +188,11 @@ def with_phases(
         yield f"{reason}, RTT {rtt_ms:g} ms", runs.sample(at_phase(each, rtt_ms)), read
 
 
-def stalled_readings(
+def timeout_share_causes(
     runs: Runs, each: Setting, low_pkts: int
 ) -> Iterable[tuple[str, Sample, Read]]:
     """Return another interpretation of the share of the ON time in timeouts by size."""
-    read = since_packet(interval(low_pkts, "timeout_time_share", 100), low_pkts)
+    read = count_since_last_transmission(interval(low_pkts, "timeout_time_share", 100), low_pkts)
     return with_phases(runs, each, SINCE_PACKET, read)
 
 
