@@ -191,8 +191,9 @@ def figure_bytes(figure: Figure, format_name: str, name: str) -> bytes:
     _escape_texts(figure)
     written = io.BytesIO()
     with rc_context({"svg.hashsalt": name, "svg.fonttype": "none"}), warnings.catch_warnings():
-        # Suppress warnings about characters that are missing in the font.
+        # About characters that are missing in the font, and panels without space for all labels.
         warnings.filterwarnings("ignore", message="Glyph .* missing from")
+        warnings.filterwarnings("ignore", message="constrained_layout not applied")
         if format_name == "svg":
             _draw_many_as_image(figure)
         figure.savefig(written, format=format_name, metadata=_METADATA[format_name])

@@ -80,12 +80,14 @@ def check_folder(folder: Path, *, force: bool = False) -> None:
     Raises
     ------
     TcpcastError
-        The folder contains another ``index.csv``, and ``force`` is not set.
+        The folder contains another ``index.csv`` or scenario, and ``force`` is not set.
     MachineError
         The folder cannot be written.
     """
     output.check_folder(folder)
     output.check_file(folder / INDEX_NAME, kind=INDEX, force=force)
+    for scenario in folder.glob("*.toml"):
+        output.check_file(scenario, kind=SCENARIO, force=force)
 
 
 def write(runs: Iterable[tuple[Run, Readers]], folder: Path, *, force: bool = False) -> list[str]:

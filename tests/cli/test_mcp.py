@@ -25,7 +25,7 @@ from anyio.from_thread import start_blocking_portal
 from mcp import Client
 from mcp.client.stdio import StdioServerParameters
 from tcpcast.cli import main
-from tcpcast.cli.mcp import MAX_LINE_BYTES, MAX_RUNNING, MAX_WAITING, ToolCalls
+from tcpcast.cli.mcp import INVALID_REQUEST, MAX_LINE_BYTES, MAX_RUNNING, MAX_WAITING, ToolCalls
 from tcpcast.cli.mcp_tools import MAX_ARGUMENT_BYTES, MAX_ROWS, tools_by_name
 from tcpcast.cli.mcp_worker import reduce_document
 from tcpcast.errors import MachineError
@@ -389,9 +389,27 @@ def test_a_cancelled_call_ends_its_worker_and_the_next_one_is_answered() -> None
     client.call(2, "predict", rtt="50ms", loss="1%")
     assert client.receive()["id"] == 2
     assert client.process.stdin is not None
-    client.process.stdin.write(b"not JSON\n")
     out, err = client.process.communicate(timeout=20)
     assert (client.process.returncode, out, err) == (0, b"", b"")
+
+
+def test_an_invalid_message_has_an_error_with_its_id() -> None:
+    client = Raw()
+    assert client.process.stdin is not None
+    for line, number in (
+        (b"not JSON", None),
+        (b"[" * 100_000, None),
+        (b'{"jsonrpc":"2.0","id":true}', None),
+        (b'{"jsonrpc":"2.0","id":5,"method":"tools/call","params":[]}', 5),
+        (rb'{"jsonrpc":"2.0","id":"a","method":"x","params":{"a":"\ud800"}}', "a"),
+    ):
+        client.process.stdin.write(line + b"\n")
+        client.process.stdin.flush()
+        reply = client.receive()
+        assert (reply["id"], reply["error"]["code"]) == (number, INVALID_REQUEST)
+    client.call(2, "predict", rtt="50ms", loss="1%")
+    assert "result" in client.receive()
+    client.process.communicate(timeout=20)
 
 
 def test_a_message_without_an_end_is_not_stored() -> None:

@@ -18,8 +18,11 @@ from tcpcast.units import parse_duration
 from tcpcast.web.processes import TimeLimitExceeded, Worker
 
 if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
     import anyio
     from mcp.server import ServerRequestContext
+    from mcp.shared.message import SessionMessage
     from mcp.types import (
         CallToolRequestParams,
         CallToolResult,
@@ -34,6 +37,9 @@ GRACE_S = 10.0
 """Time in seconds after the time limit for a command to return its finished results."""
 MAX_LINE_BYTES = 16 * 2**20
 """Maximum length of a message from the client in bytes."""
+INVALID_REQUEST = -32600
+"""Error code of JSON-RPC 2.0 for a message that is not a valid request."""
+_NOT_A_MESSAGE = "not a valid message of JSON-RPC 2.0; write one JSON object per line, in UTF-8"
 
 
 def mcp(*, folder: str | None, max_wall: str) -> None:
@@ -87,9 +93,48 @@ async def _serve(calls: ToolCalls) -> None:
         on_list_tools=_list,
         on_call_tool=calls.answer,
     )
-    lines = anyio.wrap_file(cast("Any", BoundedLineReader(sys.stdin.buffer)))
-    async with stdio_server(stdin=cast("anyio.AsyncFile[str]", lines)) as (read, write):
+    replies: asyncio.Queue[SessionMessage] = asyncio.Queue()
+    lines = cast(
+        "anyio.AsyncFile[str]", _valid_messages(BoundedLineReader(sys.stdin.buffer), replies)
+    )
+    async with stdio_server(stdin=lines) as (read, write), anyio.create_task_group() as tasks:
+        tasks.start_soon(_forward, replies, write)
         await server.run(read, write, server.create_initialization_options())
+        tasks.cancel_scope.cancel()
+
+
+async def _valid_messages(
+    reader: BoundedLineReader, replies: asyncio.Queue[SessionMessage]
+) -> AsyncIterator[str]:
+    """Yield the messages of the client; reply to invalid ones, which the SDK would drop."""
+    import anyio  # noqa: PLC0415 - installed with mcp
+    from mcp.shared.message import SessionMessage  # noqa: PLC0415
+    from mcp.types import ErrorData, JSONRPCError, jsonrpc_message_adapter  # noqa: PLC0415
+
+    async for line in anyio.wrap_file(cast("Any", reader)):
+        try:
+            jsonrpc_message_adapter.validate_json(line, by_name=False)
+        except ValueError:
+            error = ErrorData(code=INVALID_REQUEST, message=_NOT_A_MESSAGE)
+            reply = JSONRPCError(jsonrpc="2.0", id=_request_id(line), error=error)
+            await replies.put(SessionMessage(reply))
+        else:
+            yield line
+
+
+def _request_id(line: str) -> int | str | None:
+    """Return the id of a request that is invalid for another reason; None without a valid id."""
+    try:
+        identifier = json.loads(line)["id"]
+    except (ValueError, RecursionError, TypeError, LookupError):
+        return None
+    is_valid = isinstance(identifier, int | str) and not isinstance(identifier, bool)
+    return identifier if is_valid else None
+
+
+async def _forward(replies: asyncio.Queue[SessionMessage], write: Any) -> NoReturn:
+    while True:
+        await write.send(await replies.get())
 
 
 class BoundedLineReader:

@@ -52,7 +52,7 @@ def reproduce(  # noqa: PLR0913 - one parameter per option
         print_parts(report.parts())
     if report.page is not None:
         print(f"tcpcast: wrote {report.page}", file=sys.stderr)
-    if scenarios is not None and not report.interrupted:
+    if scenarios is not None and not (report.interrupted or report.write_errors):
         print(f"tcpcast: wrote scenarios and their index.csv to {scenarios}", file=sys.stderr)
     if not report.interrupted and html is not None:
         document = functools.partial(report.document, typed_command_text(context))

@@ -62,8 +62,10 @@ def read_scenario(
 def _read_standard_input() -> str:
     """Return the text on standard input, or its beginning if it exceeds the permitted size."""
     try:
-        return sys.stdin.read(MAX_BYTES + 1) if sys.stdin is not None else ""
-    except UnicodeDecodeError:
+        text = sys.stdin.read(MAX_BYTES + 1) if sys.stdin is not None else ""
+        text.encode()  # standard input may replace invalid bytes by surrogates
+        return text
+    except UnicodeError:
         raise ScenarioError("standard input: not a text; write a scenario in TOML") from None
 
 
