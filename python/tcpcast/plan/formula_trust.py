@@ -26,8 +26,8 @@ def formula_untrusted_reason(engine: str, scenario: Scenario, changes: Mapping[s
     """
     try:
         there = scenario.with_changes(changes)
-    except ScenarioError:  # outside the range of the scenario's key
-        return ""
+    except ScenarioError as error:
+        return f"no scenario can have this answer: {error}"
     (found,) = answer(there, [engine])
     marked = [name for name, metric in found.metrics.items() if not metric.trusted]
     if not marked:
