@@ -1,11 +1,16 @@
 """Table ``[fixed_point]``: additional parameters of engine ``fixed-point``."""
 
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self
 
-from pydantic import BeforeValidator, Field, StrictBool
+from pydantic import BeforeValidator, Field, StrictBool, model_validator
 
 from tcpcast.scenario.quantities import PositiveDuration, Ratio, integer_annotation
-from tcpcast.scenario.table import Table, choice_validator
+from tcpcast.scenario.table import (
+    Table,
+    choice_validator,
+    make_error_at,
+    make_validation_error,
+)
 
 SCHEMES = (0, 1, 2)
 
@@ -76,3 +81,10 @@ class FixedPoint(Table):
         description="tolerated relative difference of rates and times; for queues and "
         "losses, twice this value is tolerated",
     )
+
+    @model_validator(mode="after")
+    def _check_queue_rule(self) -> Self:
+        if self.queue_rule != "delay" and self.scheme != 1:
+            error = make_error_at("applies to scheme 1 only; leave it out", "queue_rule")
+            raise make_validation_error([error])
+        return self

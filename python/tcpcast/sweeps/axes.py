@@ -21,7 +21,7 @@ EXAMPLE = '"10ms..200ms log 8"'
 
 _SPACING = re.compile(r"\.\.\s*[0-9]\S*\s+([a-z]+)\s*$")
 """An unknown word after the ends of a range, where ``log`` or ``lin`` is expected."""
-_SPACING_AND_COUNT = re.compile(r"\s(log|lin)$|\s(?:(log|lin)\s+)?([0-9]{1,9})$")
+_SPACING_AND_COUNT = re.compile(r"\s(log|lin)$|\s(?:(log|lin)\s+)?([0-9]{1,18})$")
 
 
 @dataclass(frozen=True, slots=True)
