@@ -18,7 +18,7 @@ import numpy as np
 from tcpcast import _native
 from tcpcast.captures.advice import advice
 from tcpcast.captures.between import between_columns, comparison_warnings, totals_by_order
-from tcpcast.captures.congestion_control import looks_like
+from tcpcast.captures.congestion_control import identify_congestion_control
 from tcpcast.captures.failed import failed_table
 from tcpcast.captures.flows import select_directions
 from tcpcast.captures.groups import groups as grouped
@@ -293,7 +293,7 @@ def trace(
     """
     _check_limits(trail_points, max_connections)
     content = isinstance(source, bytes)
-    file = _name_of(source)
+    file = _capture_name(source)
     try:
         found = _native.read_trace(
             None if file == STANDARD_INPUT and not content else source,
@@ -302,7 +302,9 @@ def trace(
             max_connections,
         )
     except (OSError, ValueError) as error:
-        whose = file if after is None or not getattr(error, "after", False) else _name_of(after)
+        whose = (
+            file if after is None or not getattr(error, "after", False) else _capture_name(after)
+        )
         reason = OS_ERROR.sub("", str(error))
         if isinstance(error, IsADirectoryError):
             reason = "a folder, not a capture; `tcpcast report` reads all captures in a folder"
@@ -310,7 +312,7 @@ def trace(
     connections = direction_table(found["connections"], found["limits"])
     rounds_found = round_table(found["rounds"], found["limits"])
     lost = event_table(found["loss_indications"])
-    connections |= _verdicts(connections, rounds_found, lost)
+    connections |= _add_cause_columns(connections, rounds_found, lost)
     asked = request_table(found["talks"], found["requests"])
     served = service_table(asked)
     connections["service"] = service_of_each_direction(connections, asked, served)
@@ -355,9 +357,9 @@ def _check_limits(trail_points: int, max_connections: int | None) -> None:
         )
 
 
-def _verdicts(connections: Table, rounds: Table, lost: Table) -> Table:
+def _add_cause_columns(connections: Table, rounds: Table, lost: Table) -> Table:
     """Return the columns with congestion control, model rates and causes."""
-    found = connections | looks_like(connections, rounds)
+    found = connections | identify_congestion_control(connections, rounds)
     found |= rate_columns(found)
     found |= cause_columns(found, rounds, lost)
     found |= columns_corrected_by_cause(found)
@@ -391,7 +393,7 @@ def _eviction_warnings(rest: dict[str, int], most: int) -> list[str]:
     return lines
 
 
-def _name_of(source: str | os.PathLike[str] | bytes) -> str:
+def _capture_name(source: str | os.PathLike[str] | bytes) -> str:
     if isinstance(source, bytes):
         return "<bytes>"
     try:

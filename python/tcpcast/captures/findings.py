@@ -9,7 +9,7 @@ import math
 from typing import TYPE_CHECKING
 
 from tcpcast.captures import recommendations
-from tcpcast.captures.losses import late_packets, path_rtt_s
+from tcpcast.captures.losses import path_rtt_s, reordered_packets
 from tcpcast.captures.quantity_text import digits, percent, rate, time
 from tcpcast.captures.recommendations import FASTER_LINK, Remedy
 
@@ -84,7 +84,7 @@ def remedies_for_reordering(gains: Gains) -> list[Remedy]:
     """Return the numbers of late packets, and of retransmissions that late packets caused."""
     table = gains.table
     ends = []
-    counts = zip(late_packets(table).tolist(), table["retransmissions"].tolist(), strict=True)
+    counts = zip(reordered_packets(table).tolist(), table["retransmissions"].tolist(), strict=True)
     for at, (late, again) in enumerate(counts):
         action = "find the parallel links or the queue that reorders packets of one flow"
         seen = (

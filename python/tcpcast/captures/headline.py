@@ -118,7 +118,7 @@ def _data_statement(capture: Capture, groups: Table | None) -> str:
     """Return the statement on the data of a capture."""
     table = capture.connections
     if not table["src"].size:
-        return _without_data(capture)
+        return _no_data_statement(capture)
     if groups is not None:
         return _group_statement(table, groups)
     served = table["service"] >= 0
@@ -135,7 +135,7 @@ def _data_statement(capture: Capture, groups: Table | None) -> str:
     )
 
 
-def _without_data(capture: Capture) -> str:
+def _no_data_statement(capture: Capture) -> str:
     uncaptured = capture.rest.get("uncaptured_bytes", 0)
     if uncaptured:
         return (
