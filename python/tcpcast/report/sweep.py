@@ -10,7 +10,7 @@ from tcpcast.metrics import HEADLINE, METRICS
 from tcpcast.report import csv
 from tcpcast.report.document import BLANK, Column, Paragraph, Table
 from tcpcast.report.headline import MAX_VERDICT_CLASSES, SWEEP_COLUMNS, short_names, sweep_verdict
-from tcpcast.report.quantity import ABSENT, DOUBTED, UNTRUSTED, metric_words, scale_of
+from tcpcast.report.quantity import ABSENT, DOUBTED, UNTRUSTED, metric_words, scale_for_metric
 from tcpcast.sweeps.table import WARNING_SUFFIX, group_class_columns, is_metric_column
 from tcpcast.units import digits
 
@@ -212,7 +212,7 @@ def _table_columns(
 def column_scale(metric: str, values: Iterable[float | None]) -> Scale:
     """Return a readable unit for the largest value of a metric."""
     sizes = (abs(value) for value in values if value is not None and math.isfinite(value))
-    return scale_of(metric, max(sizes, default=0.0))
+    return scale_for_metric(metric, max(sizes, default=0.0))
 
 
 def _table_column(heading: str, values: Sequence[Any], marks: Sequence[str] | None) -> Column:

@@ -281,12 +281,12 @@ def _limit_cells(shown: Table) -> list[str]:
         limit_keys(shown).tolist(), states, share_of_own_limit(shown).tolist(), strict=True
     )
     return [
-        LIMIT_NAMES[limit] + (f" {100 * part:.0f}%" if _is_timed(limit, state, part) else "")
+        LIMIT_NAMES[limit] + (f" {100 * part:.0f}%" if _has_time_share(limit, state, part) else "")
         for limit, state, part in limits
     ]
 
 
-def _is_timed(limit: str, state: str, share: float) -> bool:
+def _has_time_share(limit: str, state: str, share: float) -> bool:
     """Return True if the limit is a state of the sender with a known share of the time."""
     same = LIMIT_NAMES[limit] == LIMIT_NAMES[state]
     return same and state != "unknown" and math.isfinite(share)

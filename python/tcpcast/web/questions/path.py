@@ -135,7 +135,7 @@ def _path_facts(values: Values, given: list[DisplayedAnswer], simulated: Answer 
         return Facts(
             first, [_limits_sentence(prediction)] if first else [headline(prediction, names)]
         )
-    if prediction.timed_by_goodput:  # the transfer time is derived from the goodput
+    if prediction.has_time_from_goodput:  # the transfer time is derived from the goodput
         return Facts("", [headline(prediction, names), transfer_headline(prediction, names)])
     if prediction.lead_time is None:
         text = transfer_headline(prediction, names)
