@@ -12,7 +12,7 @@ from replays import FAST, OF_WHAT_IF, rate, simulated, what_if
 from tcpcast.captures.capture_stats import measure_flows
 from tcpcast.captures.link_estimate import link_bps
 from tcpcast.captures.replay import replay
-from tcpcast.captures.sender import identify_sender
+from tcpcast.captures.sender_stack import identify_sender
 from tcpcast.scenario import Scenario
 
 if TYPE_CHECKING:

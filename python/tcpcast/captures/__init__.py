@@ -17,12 +17,11 @@ import numpy as np
 
 from tcpcast import _native
 from tcpcast.captures.advice import advice
-from tcpcast.captures.between import between_columns, comparison_warnings, totals_by_order
+from tcpcast.captures.cause_rules import cause_columns, columns_corrected_by_cause
 from tcpcast.captures.congestion_control import identify_congestion_control
-from tcpcast.captures.failed import failed_table
+from tcpcast.captures.failed_connections import failed_table
 from tcpcast.captures.flows import select_directions
 from tcpcast.captures.groups import groups as grouped
-from tcpcast.captures.growth import window_growth_units
 from tcpcast.captures.headline import (
     capture_verdict,
     captures_verdict,
@@ -34,7 +33,8 @@ from tcpcast.captures.models import model_errors, model_intervals, models
 from tcpcast.captures.requests import request_table
 from tcpcast.captures.services import service_of_each_direction, service_table
 from tcpcast.captures.table import Table, direction_table, event_table, interval_table, round_table
-from tcpcast.captures.verdict import cause_columns, columns_corrected_by_cause
+from tcpcast.captures.tap_comparison import between_columns, comparison_warnings, totals_by_order
+from tcpcast.captures.window_growth import window_growth_units
 from tcpcast.errors import CaptureError
 from tcpcast.units import show
 

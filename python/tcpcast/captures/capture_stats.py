@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tcpcast.captures.cause_rules import LINK
 from tcpcast.captures.congestion_control import CUBIC
 from tcpcast.captures.link_estimate import growth_pkts, link_bps, queued_at_losses_s
 from tcpcast.captures.model_rates import LEAST_VARIATION_S, cubic_pps, has_model_inputs, pftk_pps
 from tcpcast.captures.models import measured_loss_ratio
 from tcpcast.captures.selection import tables_by_name
-from tcpcast.captures.sender import Sender, first_timeout_s, identify_sender
-from tcpcast.captures.verdict import LINK
+from tcpcast.captures.sender_stack import Sender, first_timeout_s, identify_sender
 from tcpcast.errors import CaptureError
 from tcpcast.models.pftk import unlimited_window_pkts
 from tcpcast.scenario.modern_tcp import TIMESTAMP_BYTES, get_congestion_control

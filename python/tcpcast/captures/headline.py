@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tcpcast.captures.advice import NamedLimit, limit_keys, limit_of_each_direction
-from tcpcast.captures.between import is_comparable
-from tcpcast.captures.failed import failure_count, main_failure
+from tcpcast.captures.failed_connections import failure_count, main_failure
 from tcpcast.captures.groups import ANY, group_mask
 from tcpcast.captures.quantity_text import digits, percent, rate, volume
 from tcpcast.captures.service_advice import latency_sentence
+from tcpcast.captures.tap_comparison import is_comparable
 from tcpcast.limit_names import LIMIT_NAMES, with_article
 
 if TYPE_CHECKING:

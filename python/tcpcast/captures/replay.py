@@ -17,7 +17,7 @@ from tcpcast.captures.capture_stats import CaptureStats, estimated_loss_ratio, m
 from tcpcast.captures.flows import describe_directions
 from tcpcast.captures.quantity_text import percent
 from tcpcast.captures.replay_tcp import FAR, grows_by_acks, tcp_entries, tcp_warnings
-from tcpcast.captures.replay_text import (
+from tcpcast.captures.replay_toml import (
     Entry,
     entries_as_tables,
     rounded,

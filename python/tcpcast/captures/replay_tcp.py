@@ -9,8 +9,8 @@ import numpy as np
 from tcpcast.captures.capture_stats import DELAYED, CaptureStats, predicted_pps
 from tcpcast.captures.congestion_control import UNKNOWN
 from tcpcast.captures.model_rates import LEAST_VARIATION_S
-from tcpcast.captures.replay_text import Entry, time_in_scenario_syntax
-from tcpcast.captures.sender import first_timeout_s, min_rto_s
+from tcpcast.captures.replay_toml import Entry, time_in_scenario_syntax
+from tcpcast.captures.sender_stack import first_timeout_s, min_rto_s
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

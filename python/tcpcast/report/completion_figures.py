@@ -22,8 +22,8 @@ from tcpcast.report.chart import (
     scenario_chart,
 )
 from tcpcast.report.figure_titles import answer_for_title, engine_label, formula_clause, short_text
-from tcpcast.report.losses import by_size_and_losses
 from tcpcast.report.palette import BLACK
+from tcpcast.report.times_by_losses import by_size_and_losses
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

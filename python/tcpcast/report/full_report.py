@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from tcpcast.captures.headline import captures_verdict
 from tcpcast.report.document import Code, Column, Document, Heading, Paragraph, SideBySide, Table
 from tcpcast.report.headline import run_verdict
-from tcpcast.report.leading import select_main_rows
+from tcpcast.report.main_metrics import select_main_rows
 from tcpcast.report.run import answer_tables, origin_text, remarks, select_warnings
 from tcpcast.report.side_by_side import KINDS
 from tcpcast.report.summary import describe_scenario

@@ -9,7 +9,7 @@ import numpy as np
 
 from tcpcast.answer import Metric
 from tcpcast.engines.registry import CONTROLS
-from tcpcast.report import population_figures, streams
+from tcpcast.report import population_figures, streams_figure
 from tcpcast.report.chart import (
     OBSERVED,
     SIZE,
@@ -52,7 +52,7 @@ FILES = {
     "bit/s": "rate",
     "1": "loss",
     "sources": population_figures.FILE,
-    "flows": streams.FILE,
+    "flows": streams_figure.FILE,
 }
 """File name of a plan's figure, by the unit of the planned quantity."""
 
@@ -88,7 +88,9 @@ def plan_figure(plan: Plan, scenario: Scenario) -> Figure:
         matplotlib is not installed.
     """
     if plan.target is None:
-        chart = streams.streams_chart if plan.unit == "flows" else population_figures.users_chart
+        chart = (
+            streams_figure.streams_chart if plan.unit == "flows" else population_figures.users_chart
+        )
         return chart(plan, scenario).draw()
     panels = [_target_metric_panel(plan, *plan.target)]
     if "isoline" in plan.tables:

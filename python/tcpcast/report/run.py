@@ -13,12 +13,12 @@ from tcpcast.engines.stack_support import (
     omitted_formulas_text,
 )
 from tcpcast.report.document import BLANK, Paragraph, SideBySide
+from tcpcast.report.file_sizes import size_text, typed_byte_sizes
 from tcpcast.report.headline import run_verdict
-from tcpcast.report.leading import has_too_few, percentile_table, select_main_rows
-from tcpcast.report.losses import evenly_spaced_indices, losses_tables
+from tcpcast.report.main_metrics import has_too_few, percentile_table, select_main_rows
 from tcpcast.report.quantity import ABSENT, UNTRUSTED, amount_text, has_untrusted
-from tcpcast.report.sizes import size_text, typed_byte_sizes
 from tcpcast.report.summary import MAX_WARNINGS, caveats_of_scenario_and_answers, describe_scenario
+from tcpcast.report.times_by_losses import evenly_spaced_indices, losses_tables
 from tcpcast.scenario.classes import has_mixed_files
 
 if TYPE_CHECKING:

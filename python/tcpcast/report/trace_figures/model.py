@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tcpcast.captures.curves import PFTK, mean_model_inputs, model_curves
 from tcpcast.captures.groups import host_address
+from tcpcast.captures.model_curves import PFTK, mean_model_inputs, model_curves
 from tcpcast.captures.models import INTERVAL_S, NO_LOSS, TD, measured_intervals
 from tcpcast.report.chart_text import LABEL, EndLabel, label_line_ends, write_titles
 from tcpcast.report.palette import BLUE, GREEN, ORANGE, PURPLE, VERMILION

@@ -16,7 +16,12 @@ from tcpcast.report.quantity import amount_text, interval_text, scale_for_metric
 from tcpcast.scenario import Scenario
 from tcpcast.scenario.changes import apply_changes
 from tcpcast.scenario.loading import parse_toml, read_packaged_text
-from tcpcast.web.copies import program_of_buffer, program_of_packaged, set_arguments, shell_command
+from tcpcast.web.copied_texts import (
+    program_of_buffer,
+    program_of_packaged,
+    set_arguments,
+    shell_command,
+)
 from tcpcast.web.questions.fields import Field, integer_parser, stack_field, write_integer
 from tcpcast.web.questions.path import LOSS, RATE, RTT
 from tcpcast.web.questions.question_form import (

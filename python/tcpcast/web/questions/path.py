@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from tcpcast.engines import answer
+from tcpcast.path.option_definitions import PATH as ROWS
 from tcpcast.path.options import (
     RANGED,
     PathOptions,
@@ -18,7 +19,6 @@ from tcpcast.path.options import (
     read_transfer_size_pkts,
 )
 from tcpcast.path.prediction import select_path_formulas
-from tcpcast.path.rows import PATH as ROWS
 from tcpcast.report.answers import Answers
 from tcpcast.report.prediction import (
     SIMULATION,
@@ -32,7 +32,7 @@ from tcpcast.report.prediction import (
     transfer_rates,
 )
 from tcpcast.report.quantity import amount_text
-from tcpcast.web.copies import program_of_tables, shell_command
+from tcpcast.web.copied_texts import program_of_tables, shell_command
 from tcpcast.web.questions.fields import Field, stack_field
 from tcpcast.web.questions.names import PageNames
 from tcpcast.web.questions.question_form import (

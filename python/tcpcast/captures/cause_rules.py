@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from tcpcast.captures.congestion_control import BBR
-from tcpcast.captures.losses import (
+from tcpcast.captures.loss_evidence import (
     flows_sharing_a_link,
     loss_origin_columns,
     path_rtt_s,

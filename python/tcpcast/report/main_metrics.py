@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 from tcpcast.metrics import METRICS, PATH
 from tcpcast.report.document import Column, Table
-from tcpcast.report.losses import evenly_spaced_indices
+from tcpcast.report.file_sizes import size_text
 from tcpcast.report.quantity import ABSENT, scale_for_unit
-from tcpcast.report.sizes import size_text
+from tcpcast.report.times_by_losses import evenly_spaced_indices
 from tcpcast.scenario.classes import has_mixed_files
 from tcpcast.units import digits
 

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from tcpcast.compare import completion_times, has_completion_times
 from tcpcast.report.document import Column, Table
+from tcpcast.report.file_sizes import size_text
 from tcpcast.report.quantity import ABSENT, scale_for_unit, value_text
-from tcpcast.report.sizes import size_text
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
