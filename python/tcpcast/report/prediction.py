@@ -452,9 +452,8 @@ def _transfer_time_json(prediction: Prediction) -> dict[str, float | None]:
 def csv_text(predictions: Sequence[Prediction]) -> str:
     """Return CSV with one row per set of inputs and model: inputs, engine, regime and metrics.
 
-    Inputs are in SI units. ``goodput_bps`` is the total payload rate of all flows. ``regime`` is
-    empty for models without regimes. ``trusted`` is false outside a formula's domain. An
-    inapplicable model has no row.
+    Inputs are in SI units; ``goodput_bps`` is the total payload rate. ``regime`` is empty for
+    models without regimes, ``trusted`` false outside a domain. An inapplicable model has no row.
     """
     head = [*POINT_COLUMNS, "engine", "regime", *ANSWER_COLUMNS, "trusted", "buffer_pkts"]
     return csv.encode(head, _csv_rows(predictions))
