@@ -294,10 +294,10 @@ class Answer:
             The answer has no metric of that name. The exception is also a KeyError.
         """
         if metric not in self.metrics:
-            raise UnknownMetric(self._without(str(metric)))
+            raise UnknownMetric(self._unknown_metric_text(str(metric)))
         return self.metrics[metric].value
 
-    def _without(self, metric: str) -> str:
+    def _unknown_metric_text(self, metric: str) -> str:
         """Return the message for an unknown metric, with suggestions."""
         if not self.applies:
             return (

@@ -106,8 +106,7 @@ def parse_rate(value: object) -> float:
     Raises
     ------
     UnitError
-        The text has no unit, a unit of bytes, or ``mbps`` (bytes in tc, bits for most people); or
-        the rate is outside 1 bit/s to 1e13 bit/s.
+        The text has no unit, a unit of bytes or ``mbps``, or is outside 1 bit/s to 1e13 bit/s.
     """
     if value == "unlimited":
         return math.inf
@@ -137,7 +136,7 @@ def parse_duration(value: object, *, example: str = "50ms") -> float:
     Raises
     ------
     UnitError
-        The text has no unit or an unknown unit, or the time is negative or above 1e8 s.
+        The text has no or an unknown unit, or the time is negative or above 1e8 s.
     """
     number, unit = _split_quantity(value, "time", f'"{example}"', zero_needs_no_unit=True)
     if unit and unit not in TIME_UNITS:
@@ -152,8 +151,7 @@ def parse_bytes(value: object) -> int:
     Parameters
     ----------
     value
-        A text with one of the units B, kB, KB, MB, GB, TB (powers of ten), KiB, MiB, GiB, TiB
-        (powers of two).
+        A text in B, kB, KB, MB, GB, TB (powers of ten), or KiB, MiB, GiB, TiB (powers of two).
 
     Returns
     -------

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 import tcpcast
-from tcpcast.captures.congestion_control import falling_share, looks_like
+from tcpcast.captures.congestion_control import flight_decrease_share, identify_congestion_control
 from tcpcast.scenario import Scenario
 
 if TYPE_CHECKING:
@@ -93,7 +93,7 @@ PROBING = [100, 125, 75, 100, 100, 100, 100, 100] * 6
 def test_reduction_and_falling_flights_identify_the_control(
     reduction: float, flights: list[int], control: str
 ) -> None:
-    result = looks_like(**directions(reduction, flights, "congestion_window"))
+    result = identify_congestion_control(**directions(reduction, flights, "congestion_window"))
     assert result["looks_like"].tolist() == [control]
 
 
@@ -109,7 +109,7 @@ def test_reduction_and_falling_flights_identify_the_control(
 def test_rate_above_the_loss_limit_identifies_bbr(changed: dict[str, Any], control: str) -> None:
     table = directions(0.7, RISING, "congestion_window")
     table["table"] |= {name: np.array([value]) for name, value in changed.items()}
-    assert looks_like(**table)["looks_like"].tolist() == [control]
+    assert identify_congestion_control(**table)["looks_like"].tolist() == [control]
 
 
 def test_flights_reduced_by_ecn_marks_are_ignored() -> None:
@@ -117,7 +117,7 @@ def test_flights_reduced_by_ecn_marks_are_ignored() -> None:
     table = directions(np.nan, PROBING, "congestion_window")
     for marks, control in ((2, "bbr"), (12, "unknown")):
         table["table"]["window_reductions"] = np.array([marks])
-        assert looks_like(**table)["looks_like"].tolist() == [control]
+        assert identify_congestion_control(**table)["looks_like"].tolist() == [control]
 
 
 @pytest.mark.parametrize("stack", ["linux-cubic", "linux-reno"])
@@ -137,4 +137,4 @@ def test_bbr_is_identified_at_frequent_losses(loss: str, tmp_path: Path) -> None
 
 
 def test_rounds_limited_by_other_causes_are_ignored() -> None:
-    assert np.isnan(falling_share(**directions(0.5, PROBING, "application"))).all()
+    assert np.isnan(flight_decrease_share(**directions(0.5, PROBING, "application"))).all()

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 from unittest.mock import patch
 
 import numpy as np
-from tcpcast.captures import trace, verdict
-from tcpcast.captures.verdict import Evidence
+from tcpcast.captures import cause_rules, trace
+from tcpcast.captures.cause_rules import Evidence
 from verdicts import heaviest, verdicts
 
 if TYPE_CHECKING:
@@ -63,7 +63,9 @@ def measured(folder: Path) -> Iterator[dict[str, Any]]:
         if not case.right:
             continue
         name = f"{case.scenario}-{case.tap}"
-        with patch.object(verdict, "decided", wraps=verdict.causes_by_rules) as decided:
+        with patch.object(
+            cause_rules, "causes_by_rules", wraps=cause_rules.causes_by_rules
+        ) as decided:
             capture = trace(folder / f"{name}.pcap.gz")
         (evidence_rows,) = decided.call_args.args
         index = heaviest(capture)

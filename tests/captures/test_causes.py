@@ -9,7 +9,7 @@ import csv
 from pathlib import Path
 
 from evidence import evidence
-from tcpcast.captures.verdict import causes_by_rules
+from tcpcast.captures.cause_rules import causes_by_rules
 
 ROWS = list(csv.DictReader((Path(__file__).parent / "evidence.csv").open(encoding="utf-8")))
 

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import tcpcast
 from tcpcast.captures.flows import select_directions
-from tcpcast.captures.models import CALLED, OF_LOSS, lost_ratio, model_errors
+from tcpcast.captures.models import CALLED, OF_LOSS, measured_loss_ratio, model_errors
 from tcpcast.models.bbr import bbr_bound
 from tcpcast.models.cubic import cubic_response
 from tcpcast.models.pftk import throughput, window_chain
@@ -83,7 +83,7 @@ def test_models_use_measured_inputs(capture: Capture) -> None:
 def test_bbr_bound_follows_the_link_rate(capture: Capture) -> None:
     table = capture.connections
     table["bottleneck_rate_bps"] = np.array([8e6])
-    lost = float(lost_ratio(table)[0])
+    lost = float(measured_loss_ratio(table)[0])
     bound = bbr_bound(bottleneck_pps=8e6 / (8 * 1448), rtt_s=table["rtt_min_s"][0], loss_ratio=lost)
     assert capture.models()["bbr_bound_pps"][0] == pytest.approx(bound.rate_pps / (1 - lost))
 
@@ -96,15 +96,15 @@ def test_loss_models_are_nan_without_loss(capture: Capture) -> None:
 
 def test_spurious_retransmissions_are_not_losses(capture: Capture) -> None:
     table = capture.connections
-    assert lost_ratio(table)[0] == 9 / 136
+    assert measured_loss_ratio(table)[0] == 9 / 136
     table["spurious_dsack"] = np.array([4])
-    assert lost_ratio(table)[0] == 5 / 136
+    assert measured_loss_ratio(table)[0] == 5 / 136
     table["after_timeout"] = np.array([2])
-    assert lost_ratio(table)[0] == 5 / 136
+    assert measured_loss_ratio(table)[0] == 5 / 136
     table["sack"] = np.array([False])
-    assert lost_ratio(table)[0] == 4 / 136
+    assert measured_loss_ratio(table)[0] == 4 / 136
     # A second tap measures the loss ratio.
-    assert lost_ratio(table | {"loss_ratio_between": np.array([0.02])})[0] == 0.02
+    assert measured_loss_ratio(table | {"loss_ratio_between": np.array([0.02])})[0] == 0.02
 
 
 def test_interval_class_is_its_deepest_timeout(capture: Capture) -> None:

@@ -12,7 +12,7 @@ from replays import FAST, OF_WHAT_IF, rate, simulated, what_if
 from tcpcast.captures.capture_stats import measure_flows
 from tcpcast.captures.link_estimate import link_bps
 from tcpcast.captures.replay import replay
-from tcpcast.captures.sender import sender_of
+from tcpcast.captures.sender_stack import identify_sender
 from tcpcast.scenario import Scenario
 
 if TYPE_CHECKING:
@@ -166,7 +166,7 @@ def table(*rows: dict[str, Any]) -> Table:
     ],
 )
 def test_most_similar_stack_is_selected(row: dict[str, Any], stack: str, word: str) -> None:
-    sender = sender_of(table(row))
+    sender = identify_sender(table(row))
     assert sender.stack == stack
     assert word in sender.why
     assert sender.timestamps == row.get("timestamps", False)
@@ -175,8 +175,8 @@ def test_most_similar_stack_is_selected(row: dict[str, Any], stack: str, word: s
 def test_flow_with_most_packets_determines_stack(tmp_path: Path) -> None:
     cubic = {"looks_like": "cubic", "sack": True, "timestamps": True}
     bbr = {"looks_like": "bbr", "sack": True, "data_packets": 1000}
-    assert sender_of(table(cubic, cubic, bbr)).stack == "linux-bbr"
-    assert not sender_of(table(cubic, bbr)).timestamps
+    assert identify_sender(table(cubic, cubic, bbr)).stack == "linux-bbr"
+    assert not identify_sender(table(cubic, bbr)).timestamps
     _, _, capture = captured(tmp_path, {"traffic.flows": 2, "run.duration": "60s"})
     capture.connections["looks_like"] = np.array(["cubic", "bbr"])
     text = " ".join(replay(capture).warnings)
@@ -192,8 +192,8 @@ def test_many_short_transfers_identify_the_stack_jointly(
 ) -> None:
     transfer = {"sack": True, "window_reduction": window_reduction}
     outlier = {"sack": True, "looks_like": "bbr"}
-    assert sender_of(table(*[transfer] * 30, outlier)).stack == stack
-    assert sender_of(table(*[transfer] * 10)).stack == "linux-cubic"
+    assert identify_sender(table(*[transfer] * 30, outlier)).stack == stack
+    assert identify_sender(table(*[transfer] * 10)).stack == "linux-cubic"
 
 
 def test_short_sequential_files_have_a_warning(tmp_path: Path) -> None:
@@ -208,7 +208,7 @@ def test_short_sequential_files_have_a_warning(tmp_path: Path) -> None:
 
 def test_timestamps_are_detected_without_handshake() -> None:
     row = {"rtt_timestamps_mean_s": 0.1, "syn_captured": False, "td": 0}
-    assert sender_of(table(row)).timestamps
+    assert identify_sender(table(row)).timestamps
 
 
 def test_min_rto_is_set_only_if_shorter_than_linux(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from tcpcast.captures import Capture, trace
-from tcpcast.captures.failed import failure_sentences
+from tcpcast.captures.failed_connections import failure_sentences
 from verdicts import Verdict, heaviest, verdicts
 
 FOLDERS = [parent / "shared/captures/offload" for parent in Path(__file__).resolve().parents]

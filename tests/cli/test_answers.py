@@ -12,7 +12,7 @@ import tcpcast
 from tcpcast.answer import Answer, Metric, Note, texts_to_notes
 from tcpcast.compare import compare_all
 from tcpcast.report.full_report import run_document
-from tcpcast.report.load_answers import read_saved
+from tcpcast.report.load_answers import read_saved_answers
 from tcpcast.report.run import remarks
 from tcpcast.report.summary import caveats, worst_warnings
 
@@ -150,5 +150,5 @@ def test_saved_answers_keep_notes(tmp_path: Path) -> None:
     answers[0].notes = warned_answer().notes
     path = tmp_path / "answers.json"
     path.write_text(json.dumps(answers.to_json()))
-    (read,) = read_saved(path)
+    (read,) = read_saved_answers(path)
     assert read.notes == answers[0].notes

@@ -16,7 +16,7 @@ from tcpcast.report.chart import MAX_LEGEND
 from tcpcast.report.figure_titles import class_title, flow_names
 from tcpcast.report.figures import iter_figures
 from tcpcast.report.palette import class_styles, stack_colour
-from tcpcast.report.quantity import UNTRUSTED, scale_of
+from tcpcast.report.quantity import UNTRUSTED, scale_for_metric
 from tcpcast.report.sweep_cells import MetricGrid, swept_key
 from tcpcast.report.sweep_titles import title
 
@@ -138,7 +138,7 @@ def curve(values: list[float], half: float, marks: list[str] | None = None) -> M
 
 def message(cells: MetricGrid, levels: list[float] | None = None) -> tuple[str, float]:
     x = swept_key(KEY, [0.001 * (row + 1) for row in range(cells.value.size)], "ratio", "1")
-    scale = scale_of(METRIC, float(cells.value.max()))
+    scale = scale_for_metric(METRIC, float(cells.value.max()))
     return title(METRIC, [cells], [x], scale, levels or []), scale.factor
 
 
@@ -183,7 +183,7 @@ def test_a_map_names_a_range_only_if_its_ends_differ() -> None:
         parts = {name: getattr(flat, name).reshape(2, 2) for name in ("value", "low", "high")}
         marks = np.full((2, 2), "", dtype=np.object_)
         cells = replace(flat, **parts, marks=marks, doubts=marks)
-        text = title(METRIC, [cells], keys, scale_of(METRIC, 4e6), [])
+        text = title(METRIC, [cells], keys, scale_for_metric(METRIC, 4e6), [])
         assert text.startswith(f"The goodput {word}")
         assert numbers(text) == [2, 4.5]
 

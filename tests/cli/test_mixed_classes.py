@@ -8,7 +8,7 @@ import pytest
 import tcpcast
 from tcpcast import Scenario
 from tcpcast.report.figures import iter_figures
-from tcpcast.report.leading import percentile_table
+from tcpcast.report.main_metrics import percentile_table
 
 
 def on_off(size: str, off: str) -> dict[str, Any]:

@@ -10,7 +10,7 @@ import pytest
 import typer
 from tcpcast.cli.commands import COMMANDS, CONTEXT
 from tcpcast.command_option import Argument
-from tcpcast.path.rows import PATH
+from tcpcast.path.option_definitions import PATH
 
 
 def value_type(annotation: object) -> object:

@@ -11,7 +11,7 @@ from tcpcast.report.quantity import (
     difference_text,
     interval_text,
     metric_words,
-    scale_of,
+    scale_for_metric,
     value_text,
 )
 from tcpcast.report.summary import describe_scenario
@@ -36,7 +36,7 @@ from tcpcast.scenario import load
     ],
 )
 def test_unit_depends_on_magnitude(metric: str, size: float, scale: Scale) -> None:
-    assert scale_of(metric, size) == scale
+    assert scale_for_metric(metric, size) == scale
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,7 @@ from tcpcast.report.answers import Answers
 from tcpcast.report.document import Code, Column, Document, Figure, Heading, Paragraph, Share, Table
 from tcpcast.report.full_report import captures_document, run_document
 from tcpcast.report.html import html_page
-from tcpcast.report.load_answers import read_saved
+from tcpcast.report.load_answers import read_saved_answers
 from tcpcast.report.markdown import markdown_page
 from tcpcast.report.run import run_parts
 from tcpcast.report.verdict import all_directions, limit_shares, verdict_parts
@@ -310,7 +310,7 @@ def test_saved_answers_are_read_without_loss(scenario: Scenario, tmp_path: Path)
     answers = Answers([one, other, refused], scenario)
     path = tmp_path / "answers.json"
     path.write_text(json.dumps(answers.to_json()))
-    saved = read_saved(path)
+    saved = read_saved_answers(path)
     assert saved.scenario == scenario
     assert [answer.kind for answer in saved] == ["formula", "simulation", "formula"]
     assert saved.to_json() == answers.to_json()

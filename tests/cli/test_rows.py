@@ -7,7 +7,7 @@ import csv
 import polars as pl
 import pytest
 import tcpcast
-from tcpcast.report.rows import COLUMNS, csv_text
+from tcpcast.report.metric_rows import COLUMNS, csv_text
 
 pandas = pytest.importorskip("pandas")
 

@@ -11,7 +11,7 @@ import tcpcast
 from tcpcast.cli import main
 from tcpcast.errors import TcpcastError
 from tcpcast.report.sweep_cells import metric_grids, swept_key
-from tcpcast.report.sweep_figures import drawn_sweep, read_levels
+from tcpcast.report.sweep_figures import iter_sweep_figures, read_levels
 from tcpcast.sweeps import prepare_sweep
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ def draw_figures(
     results = tcpcast.sweep("lossy-path", vary, processes=1, **options)
     kinds = prepare_sweep("lossy-path", vary, **options).spec.kinds
     keys = {key: (kind, results.keys[key]) for key, kind in kinds.items()}
-    return dict(drawn_sweep(results.to_arrow(), keys, "lossy-path", levels))
+    return dict(iter_sweep_figures(results.to_arrow(), keys, "lossy-path", levels))
 
 
 def texts(figure: Figure) -> set[str]:
@@ -76,7 +76,9 @@ def test_simulated_curves_have_points_and_bands() -> None:
     rows = [value for engine, rtt, value in where if (engine, rtt) == ("packet", 0.02)]
     assert len(rows) == 3
     assert packet.value[0] == pytest.approx(np.mean(rows))
-    figure = dict(drawn_sweep(results.to_arrow(), {RTT: ("time", "s")}, "x", {}))["goodput_bps"]
+    figure = dict(iter_sweep_figures(results.to_arrow(), {RTT: ("time", "s")}, "x", {}))[
+        "goodput_bps"
+    ]
     (panel,) = figure.axes
     line = next(curve for curve in panel.lines if str(curve.get_label()).startswith("_packet"))
     assert line.get_marker() == "o"

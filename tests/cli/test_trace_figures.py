@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 import tcpcast
-from tcpcast.captures.curves import model_curves
+from tcpcast.captures.model_curves import model_curves
 from tcpcast.cli import main
 from tcpcast.report.trace_figures import plot
 from tcpcast.report.trace_figures.direction_data import (
@@ -368,7 +368,7 @@ def test_missing_matplotlib_is_reported_before_reading(tmp_path: Path) -> None:
     code = f"""
 import sys
 sys.modules["matplotlib"] = None
-from tcpcast.captures.curves import model_curves
+from tcpcast.captures.model_curves import model_curves
 from tcpcast.cli import main
 sys.exit(main(["trace", {str(tmp_path / "none.pcap")!r}, "--plot", {str(tmp_path)!r}]))
 """

@@ -14,9 +14,9 @@ import pytest
 import tcpcast
 from tcpcast.captures import iter_plain_rows
 from tcpcast.captures.advice import CAUSES, LIMITS, advice
+from tcpcast.captures.cause_rules import STATES
 from tcpcast.captures.groups import WAYS
 from tcpcast.captures.headline import limit_bytes
-from tcpcast.captures.verdict import STATES
 from tcpcast.cli import main
 from tcpcast.limit_names import LIMIT_NAMES, with_article
 from tcpcast.report import text as on_terminal

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from tcpcast.answer import Answer, Metric
 from tcpcast.compare import compare_all
 from tcpcast.report.headline import MIN_ADVANTAGE, run_verdict, sweep_verdict
-from tcpcast.report.quantity import scale_of
+from tcpcast.report.quantity import scale_for_metric
 from tcpcast.report.run import answer_tables
 from tcpcast.report.text import plain_text
 from tcpcast.scenario import Scenario
@@ -161,7 +161,7 @@ def test_ends_of_a_sweep_differ_only_if_their_intervals_are_disjoint(rows: list[
     high = max(rows, key=lambda row: row.value)
     low = min(rows, key=lambda row: row.value)
     if " for all values of rtt." in sentence:
-        scale = scale_of("goodput_bps", high.value)
+        scale = scale_for_metric("goodput_bps", high.value)
         assert scale.text(high.value) == scale.text(low.value)
         return
     assert f"(rtt = {10 * (rows.index(high) + 1)} ms)." in sentence

@@ -12,8 +12,8 @@ import tcpcast
 from tcpcast.report.quantity import Scale, interval_text
 from tcpcast.scenario.stack_facts import describe_stack
 from tcpcast.scenario.tcp import STACKS
+from tcpcast.web.questions.competing_stacks import WINNER
 from tcpcast.web.questions.question_form import without_omitted
-from tcpcast.web.questions.winner import WINNER
 from tcpcast.web.simulation import simulate
 
 if TYPE_CHECKING:

@@ -17,12 +17,11 @@ import numpy as np
 
 from tcpcast import _native
 from tcpcast.captures.advice import advice
-from tcpcast.captures.between import between_columns, comparison_warnings, totals_by_order
-from tcpcast.captures.congestion_control import looks_like
-from tcpcast.captures.failed import failed_table
+from tcpcast.captures.cause_rules import cause_columns, columns_corrected_by_cause
+from tcpcast.captures.congestion_control import identify_congestion_control
+from tcpcast.captures.failed_connections import failed_table
 from tcpcast.captures.flows import select_directions
 from tcpcast.captures.groups import groups as grouped
-from tcpcast.captures.growth import window_growth_units
 from tcpcast.captures.headline import (
     capture_verdict,
     captures_verdict,
@@ -34,7 +33,8 @@ from tcpcast.captures.models import model_errors, model_intervals, models
 from tcpcast.captures.requests import request_table
 from tcpcast.captures.services import service_of_each_direction, service_table
 from tcpcast.captures.table import Table, direction_table, event_table, interval_table, round_table
-from tcpcast.captures.verdict import cause_columns, columns_corrected_by_cause
+from tcpcast.captures.tap_comparison import between_columns, comparison_warnings, totals_by_order
+from tcpcast.captures.window_growth import window_growth_units
 from tcpcast.errors import CaptureError
 from tcpcast.units import show
 
@@ -65,8 +65,7 @@ class Capture:
     connections
         One row per direction with data, in the order of the connections' first segments.
     intervals
-        One row per direction and interval of 100 s; ``direction`` is a row index of
-        ``connections``.
+        One row per direction and interval of 100 s; ``direction`` is an index in ``connections``.
     retransmissions
         One row per retransmitted segment, with the cause.
     loss_indications
@@ -90,18 +89,17 @@ class Capture:
     connection_count
         Number of connections, including those without data.
     rest
-        Totals of directions and connections that have no row. If there are more than 65,536
-        directions with data, only the directions with the most bytes have rows; ``directions``,
-        ``packets``, ``data_packets``, ``bytes``, ``unique_bytes``, ``retransmissions``, ``td``,
-        ``to`` and ``timeouts`` are totals of the other directions. ``empty_connections`` and
-        ``empty_directions`` count connections and directions without data, ``empty_packets`` their
-        packets. ``unanswered``, ``refused``, ``half_open``, ``reset`` and ``silent`` count failed
-        connections as in the table ``failed``; ``reset_without_loss`` counts connections reset
-        after a FIN or after all data were acknowledged. ``keep_alives`` counts probes of idle
-        connections, ``keep_alives_unanswered`` those without a response. ``evicted`` counts
-        connections that were evicted because more than ``max_connections`` were active,
-        ``evicted_single`` those with only one packet. ``uncaptured`` counts directions whose data
-        were acknowledged but not captured, ``uncaptured_bytes`` their bytes.
+        Totals of directions and connections without a row. At most 65,536 directions with data have
+        rows, those with the most bytes; ``directions``, ``packets``, ``data_packets``, ``bytes``,
+        ``unique_bytes``, ``retransmissions``, ``td``, ``to`` and ``timeouts`` are totals of the
+        others. ``empty_connections``, ``empty_directions`` and ``empty_packets`` count connections,
+        directions and packets without data. ``unanswered``, ``refused``, ``half_open``, ``reset``
+        and ``silent`` count failed connections as in the table ``failed``; ``reset_without_loss``
+        counts connections reset after a FIN or after all data were acknowledged. ``keep_alives``
+        counts probes of idle connections, ``keep_alives_unanswered`` those without a response.
+        ``evicted`` counts connections that were evicted because more than ``max_connections`` were
+        active, ``evicted_single`` those with only one packet. ``uncaptured`` counts directions
+        whose data were acknowledged but not captured, ``uncaptured_bytes`` their bytes.
     warnings
         Warnings to check before use of the results.
     damaged, interrupted
@@ -269,21 +267,20 @@ def trace(
         Path of a pcap or pcapng file, optionally compressed by gzip or zstd; ``"-"`` for standard
         input; or the content of such a file as bytes.
     after
-        A capture of the same packets at a second tap; the clocks may differ. Each direction then
-        has the loss between the taps (``loss_ratio_between``, p_r) and the transit times.
+        A capture of the same packets at a second tap; clocks may differ. Directions then have the
+        loss between the taps (``loss_ratio_between``, p_r) and transit times.
     trail_points
         Approximate number of points per direction in ``trail`` for a time-sequence plot; 0 for
         none.
     max_connections
         Maximum number of connections followed at the same time, at least 1; None means 65,536
-        (about 3 kB each). Beyond this number, connections are evicted: first closed ones, then
-        those with a single packet, then those idle for longest.
+        (about 3 kB each). Beyond, closed, single-packet or longest idle connections are evicted.
 
     Returns
     -------
     Capture
-        Tables of numpy columns. If the file is damaged, the tables cover the part before the
-        damage, and ``damaged`` and ``warnings`` report the damage.
+        Tables of numpy columns. If the file is damaged (``damaged``, ``warnings``), the tables
+        cover only the part before the damage.
 
     Raises
     ------
@@ -293,7 +290,7 @@ def trace(
     """
     _check_limits(trail_points, max_connections)
     content = isinstance(source, bytes)
-    file = _name_of(source)
+    file = _file_name(source)
     try:
         found = _native.read_trace(
             None if file == STANDARD_INPUT and not content else source,
@@ -302,7 +299,7 @@ def trace(
             max_connections,
         )
     except (OSError, ValueError) as error:
-        whose = file if after is None or not getattr(error, "after", False) else _name_of(after)
+        whose = file if after is None or not getattr(error, "after", False) else _file_name(after)
         reason = OS_ERROR.sub("", str(error))
         if isinstance(error, IsADirectoryError):
             reason = "a folder, not a capture; to read all captures in it, use `tcpcast report`"
@@ -310,7 +307,7 @@ def trace(
     connections = direction_table(found["connections"], found["limits"])
     rounds_found = round_table(found["rounds"], found["limits"])
     lost = event_table(found["loss_indications"])
-    connections |= _verdicts(connections, rounds_found, lost)
+    connections |= _add_cause_columns(connections, rounds_found, lost)
     asked = request_table(found["talks"], found["requests"])
     served = service_table(asked)
     connections["service"] = service_of_each_direction(connections, asked, served)
@@ -355,9 +352,9 @@ def _check_limits(trail_points: int, max_connections: int | None) -> None:
         )
 
 
-def _verdicts(connections: Table, rounds: Table, lost: Table) -> Table:
+def _add_cause_columns(connections: Table, rounds: Table, lost: Table) -> Table:
     """Return the columns with congestion control, model rates and causes."""
-    found = connections | looks_like(connections, rounds)
+    found = connections | identify_congestion_control(connections, rounds)
     found |= rate_columns(found)
     found |= cause_columns(found, rounds, lost)
     found |= columns_corrected_by_cause(found)
@@ -391,7 +388,7 @@ def _eviction_warnings(rest: dict[str, int], most: int) -> list[str]:
     return lines
 
 
-def _name_of(source: str | os.PathLike[str] | bytes) -> str:
+def _file_name(source: str | os.PathLike[str] | bytes) -> str:
     if isinstance(source, bytes):
         return "<bytes>"
     try:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from tcpcast.captures import findings, recommendations, verdict
+from tcpcast.captures import cause_remedies, cause_rules, limit_remedies
 from tcpcast.captures.predicted_gain import Gains
 from tcpcast.captures.quantity_text import percent
 from tcpcast.captures.service_advice import service_verdicts
@@ -19,31 +19,31 @@ from tcpcast.limit_names import LIMIT_NAMES
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from tcpcast.captures.recommendations import Remedy
+    from tcpcast.captures.limit_remedies import Remedy
     from tcpcast.captures.table import Table
 
 LIMITS: dict[str, Callable[[Gains], list[Remedy]]] = {
-    "application": recommendations.remedies_for_application,
-    "receiver_window": recommendations.remedies_for_receiver_window,
-    "send_buffer": recommendations.remedies_for_send_buffer,
-    "slow_start": recommendations.remedies_for_slow_start,
-    "congestion_window": recommendations.remedies_for_congestion_window,
-    "loss_recovery": recommendations.remedies_for_loss_recovery,
-    "timeout": recommendations.remedies_for_timeout,
-    "bottleneck": recommendations.remedies_for_bottleneck,
-    "unknown": recommendations.remedies_for_unknown,
+    "application": limit_remedies.remedies_for_application,
+    "receiver_window": limit_remedies.remedies_for_receiver_window,
+    "send_buffer": limit_remedies.remedies_for_send_buffer,
+    "slow_start": limit_remedies.remedies_for_slow_start,
+    "congestion_window": limit_remedies.remedies_for_congestion_window,
+    "loss_recovery": limit_remedies.remedies_for_loss_recovery,
+    "timeout": limit_remedies.remedies_for_timeout,
+    "bottleneck": limit_remedies.remedies_for_bottleneck,
+    "unknown": limit_remedies.remedies_for_unknown,
 }
 """Function that returns the remedies, for each limit that is a state of the sender."""
 
 CAUSES: dict[str, Callable[[Gains], list[Remedy]]] = {
-    verdict.APPLICATION: findings.remedies_for_application,
-    verdict.PACING: findings.remedies_for_pacing,
-    verdict.RECEIVER: recommendations.remedies_for_receiver_window,
-    verdict.SHORT_TRANSFER: recommendations.remedies_for_slow_start,
-    verdict.REORDERING: findings.remedies_for_reordering,
-    verdict.POLICER: findings.remedies_for_policer,
-    verdict.LINK: findings.remedies_for_link,
-    verdict.LOSS: recommendations.remedies_for_loss_recovery,
+    cause_rules.APPLICATION: cause_remedies.remedies_for_application,
+    cause_rules.PACING: cause_remedies.remedies_for_pacing,
+    cause_rules.RECEIVER: limit_remedies.remedies_for_receiver_window,
+    cause_rules.SHORT_TRANSFER: limit_remedies.remedies_for_slow_start,
+    cause_rules.REORDERING: cause_remedies.remedies_for_reordering,
+    cause_rules.POLICER: cause_remedies.remedies_for_policer,
+    cause_rules.LINK: cause_remedies.remedies_for_link,
+    cause_rules.LOSS: limit_remedies.remedies_for_loss_recovery,
 }
 """Function that returns evidence and remedy, for each cause that needs evidence."""
 
@@ -106,7 +106,7 @@ def advice(table: Table, services: Table | None = None) -> np.ndarray[Any, Any]:
     said = np.full(table["src"].size, "", dtype=object)
     if "limited_by" not in table:
         return said
-    more = findings.return_path_remarks(table)
+    more = cause_remedies.return_path_remarks(table)
     for row, found in enumerate(limit_of_each_direction(table)):
         limit, share, also, remedy, then = found
         start = " ".join(filter(None, (LIMIT_NAMES[limit], share, also and f"({also})")))

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tcpcast.captures.cause_rules import LINK
 from tcpcast.captures.congestion_control import CUBIC
 from tcpcast.captures.link_estimate import growth_pkts, link_bps, queued_at_losses_s
 from tcpcast.captures.model_rates import LEAST_VARIATION_S, cubic_pps, has_model_inputs, pftk_pps
-from tcpcast.captures.models import lost_ratio
+from tcpcast.captures.models import measured_loss_ratio
 from tcpcast.captures.selection import tables_by_name
-from tcpcast.captures.sender import Sender, first_timeout_s, sender_of
-from tcpcast.captures.verdict import LINK
+from tcpcast.captures.sender_stack import Sender, first_timeout_s, identify_sender
 from tcpcast.errors import CaptureError
 from tcpcast.models.pftk import unlimited_window_pkts
 from tcpcast.scenario.modern_tcp import TIMESTAMP_BYTES, get_congestion_control
@@ -99,15 +99,15 @@ class CaptureStats:
         idle = self._time_share(("application",)) > 0.5
         if idle or (self._time_share(NO_LINK) > 0.5 and not self._has_queue):
             return True
-        return self.is_window_limited or self.loss_limited_pps <= UNEXPLAINED * self.reached_pps
+        return self.is_window_limited or self.loss_limited_pps <= UNEXPLAINED * self.mean_flow_pps
 
     @property
     def is_window_limited(self) -> bool:
         """True if the window explains the rate."""
-        return self.window_pkts / self.rtt_s <= UNEXPLAINED * self.reached_pps
+        return self.window_pkts / self.rtt_s <= UNEXPLAINED * self.mean_flow_pps
 
     @property
-    def reached_pps(self) -> float:
+    def mean_flow_pps(self) -> float:
         """Mean rate of one flow in packets/s."""
         return self.sent / self.seconds / self.flows
 
@@ -145,7 +145,7 @@ class CaptureStats:
     @property
     def loss_limited_pps(self) -> float:
         """Rate of one flow in packets/s predicted from its losses; NaN if they do not limit it."""
-        return math.nan if self.sender.paced else predicted_pps(self, 1.0)
+        return math.nan if self.sender.is_rate_based else predicted_pps(self, 1.0)
 
     @property
     def is_link_full(self) -> bool:
@@ -161,13 +161,15 @@ class CaptureStats:
             return estimated_loss_ratio(self.table)
         if self.non_queue_loss_share >= MIN_ELSEWHERE:
             every = (
-                estimated_loss_ratio(self.table) if self._recovering else self.lost_independently
+                estimated_loss_ratio(self.table)
+                if self._is_recovering
+                else self.independent_loss_ratio
             )
             return self.non_queue_loss_share * every
         if self.is_link_full or self.non_queue_loss_share >= 0:
             return 0.0
         return (
-            self.lost_independently
+            self.independent_loss_ratio
             if self.has_correlated_losses
             else estimated_loss_ratio(self.table)
         )
@@ -185,7 +187,7 @@ class CaptureStats:
         return bool(((self.table["cause"] == LINK) & self.table["cause_evident"]).all())
 
     @property
-    def _recovering(self) -> bool:
+    def _is_recovering(self) -> bool:
         """True for a single paced flow that is in recovery most of the time."""
         return self.is_single_paced_flow and (
             self.is_link_limited or self._time_share(("loss_recovery",)) > 0.5
@@ -204,7 +206,7 @@ class CaptureStats:
     @property
     def is_single_paced_flow(self) -> bool:
         """True if there is a single flow whose losses do not determine its rate."""
-        return self.sender.paced and self.flows == 1
+        return self.sender.is_rate_based and self.flows == 1
 
     @property
     def has_correlated_losses(self) -> bool:
@@ -213,10 +215,10 @@ class CaptureStats:
             return False
         few = (self.table["td"] + self.table["to"]).sum() < FEW_INDICATIONS
         times = MUCH_CORRELATED if few else CORRELATED
-        return bool(estimated_loss_ratio(self.table) > times * self.lost_independently)
+        return bool(estimated_loss_ratio(self.table) > times * self.independent_loss_ratio)
 
     @property
-    def lost_independently(self) -> float:
+    def independent_loss_ratio(self) -> float:
         """Loss probability of independent losses with the measured number of loss indications.
 
         One loss indication covers all losses in a window of E[W] packets, which is 1 + E[W] times
@@ -227,7 +229,7 @@ class CaptureStats:
         if not 0 < seen < 1:
             return math.inf
         window = float(unlimited_window_pkts(loss_indication_ratio=seen, packets_per_ack=1.0))
-        if self.sender.paced:
+        if self.sender.is_rate_based:
             window = self.mean("flight_mean_bytes") / self.payload
         most = self.window_pkts
         return seen / max(1 - seen * (min(window, most) if most >= 1 else window), 0.5)
@@ -252,9 +254,9 @@ def measure_flows(kept: Capture) -> CaptureStats:
     CaptureError
         The flows have no round-trip time or no duration.
     """
-    table = _rtts_as_at_sender(kept.connections)
+    table = _correct_rtts_to_sender(kept.connections)
     together = {name: column[0] for name, column in kept.groups(by="all").items()}
-    sender = sender_of(table)
+    sender = identify_sender(table)
     headers = header_bytes(sender)
     payload = int(np.clip(table["segment_bytes"].max(), 1, 65535 - headers))
     wire = (payload + headers) / payload
@@ -283,7 +285,7 @@ def measure_flows(kept: Capture) -> CaptureStats:
         )
     least = found.mean("rtt_min_s")
     least = least if least > 0 else found.rtt_s
-    high = float(np.fmax(_high_rtt_s(found), least))
+    high = float(np.fmax(_full_queue_rtt_s(found), least))
     # With BBR, one loss indication covers many losses, so count retransmissions.
     which = "retransmissions" if found.is_single_paced_flow else "loss_indications"
     non_queue = math.nan
@@ -299,7 +301,7 @@ def _non_queue_loss_share(queued_s: Column, longest_s: float) -> float:
     return float((queued_s < OVERFLOWS * longest_s).mean())
 
 
-def _high_rtt_s(seen: CaptureStats) -> float:
+def _full_queue_rtt_s(seen: CaptureStats) -> float:
     """Return the RTT in seconds with a full queue: the 99th percentile without ACK delays.
 
     RTT samples of new data are rare when a queue overflows, because recoveries follow. If the 99th
@@ -315,7 +317,7 @@ def _high_rtt_s(seen: CaptureStats) -> float:
     return float(np.fmin(newest, seen.mean("rtt_undelayed_max_s")))
 
 
-def _rtts_as_at_sender(table: Table) -> Table:
+def _correct_rtts_to_sender(table: Table) -> Table:
     """Return the table with RTTs as the sender would measure them, for a tap elsewhere."""
     away = np.isin(table["tap_side"], ("middle", "receiver"))
     names = ("rtt_min_s", "rtt_p99_s", "rtt_karn_p50_s", "rtt_karn_p99_s", "rtt_undelayed_max_s")
@@ -325,7 +327,7 @@ def _rtts_as_at_sender(table: Table) -> Table:
 
 def estimated_loss_ratio(table: Table) -> float:
     """Return the estimated loss ratio over all flows."""
-    lost = lost_ratio(table)
+    lost = measured_loss_ratio(table)
     known = np.isfinite(lost)
     if not known.any():
         return 0.0

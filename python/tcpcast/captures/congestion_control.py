@@ -56,7 +56,7 @@ FALLS_OF_A_MARK = 2
 _HELD_BY_OTHERS = ("application", "receiver_window", "send_buffer", "timeout", "unknown")
 
 
-def looks_like(table: Table, rounds: Table) -> Table:
+def identify_congestion_control(table: Table, rounds: Table) -> Table:
     """Return ``looks_like`` for each direction: ``reno``, ``cubic``, ``bbr`` or ``unknown``.
 
     Parameters
@@ -72,18 +72,18 @@ def looks_like(table: Table, rounds: Table) -> Table:
     losses, because otherwise BBR may look like Reno or CUBIC. ``reno`` includes NewReno with and
     without SACK. Later versions of BBR react to losses and may not be identified.
     """
-    falling = falling_share(table, rounds)
+    falling = flight_decrease_share(table, rounds)
     with np.errstate(invalid="ignore"):
         left = table["window_reduction"]
         found = np.full(left.size, UNKNOWN, dtype="<U7")
         steady = falling < FALLING
         found[steady & (left >= HALVED[0]) & (left <= HALVED[1])] = RENO
         found[steady & (left >= KEPT[0]) & (left <= KEPT[1])] = CUBIC
-        found[(falling >= FALLING) | (left >= NOT_CUT) | beyond_losses(table)] = BBR
+        found[(falling >= FALLING) | (left >= NOT_CUT) | exceeds_loss_based_rate(table)] = BBR
     return {"looks_like": found}
 
 
-def beyond_losses(table: Table) -> Column:
+def exceeds_loss_based_rate(table: Table) -> Column:
     """Return a mask of directions with SACK that send more than a loss-based window allows."""
     ratio, rate = measured_loss_and_rate(table)
     given = model_inputs(table) | {"packets_per_ack": np.ones(ratio.size)}
@@ -97,7 +97,7 @@ def beyond_losses(table: Table) -> Column:
     return found
 
 
-def falling_share(table: Table, rounds: Table) -> Column:
+def flight_decrease_share(table: Table, rounds: Table) -> Column:
     """Return the share of pairs of calm rounds in which the data in flight decrease.
 
     A pair is calm if congestion control is the only limit and no segment is retransmitted, in both

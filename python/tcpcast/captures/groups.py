@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tcpcast.captures.between import loss_denominators
 from tcpcast.captures.model_rates import has_model_inputs, has_rate, model_inputs
+from tcpcast.captures.tap_comparison import loss_denominators
 from tcpcast.errors import DomainError
 from tcpcast.models.parallel import (
     cumulative_throughput,

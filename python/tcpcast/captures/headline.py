@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tcpcast.captures.advice import NamedLimit, limit_keys, limit_of_each_direction
-from tcpcast.captures.between import is_comparable
-from tcpcast.captures.failed import failure_count, main_failure
+from tcpcast.captures.failed_connections import failure_count, main_failure
 from tcpcast.captures.groups import ANY, group_mask
 from tcpcast.captures.quantity_text import digits, percent, rate, volume
 from tcpcast.captures.service_advice import latency_sentence
+from tcpcast.captures.tap_comparison import is_comparable
 from tcpcast.limit_names import LIMIT_NAMES, with_article
 
 if TYPE_CHECKING:
@@ -118,7 +118,7 @@ def _data_statement(capture: Capture, groups: Table | None) -> str:
     """Return the statement on the data of a capture."""
     table = capture.connections
     if not table["src"].size:
-        return _without_data(capture)
+        return _no_data_statement(capture)
     if groups is not None:
         return _group_statement(table, groups)
     served = table["service"] >= 0
@@ -135,7 +135,7 @@ def _data_statement(capture: Capture, groups: Table | None) -> str:
     )
 
 
-def _without_data(capture: Capture) -> str:
+def _no_data_statement(capture: Capture) -> str:
     uncaptured = capture.rest.get("uncaptured_bytes", 0)
     if uncaptured:
         return (

@@ -193,7 +193,7 @@ def _bbr_bound_pps(table: Table) -> Column:
     """Return BBR's upper bound of the send rate; NaN if the link rate is unknown."""
     found = np.full(table["bytes"].size, np.nan)
     link = table.get("bottleneck_rate_bps", found)
-    loss = lost_ratio(table)
+    loss = measured_loss_ratio(table)
     known = (link > 0) & (loss < 1) & (table["segment_bytes"] > 0) & (table["rtt_min_s"] > 0)
     if known.any():
         bound = bbr_bound(
@@ -205,7 +205,7 @@ def _bbr_bound_pps(table: Table) -> Column:
     return found
 
 
-def lost_ratio(table: Table) -> Column:
+def measured_loss_ratio(table: Table) -> Column:
     """Return lost packets per packet sent, measured by two taps or estimated.
 
     The estimate is the number of retransmissions without unnecessary ones. Without SACK, all

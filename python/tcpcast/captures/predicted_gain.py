@@ -109,7 +109,7 @@ class Gains:
             factor[chosen] = after / before
         return factor
 
-    def beyond_model(self) -> Column:
+    def measured_to_model_ratio(self) -> Column:
         """Return the measured rate divided by the rate of the model in :meth:`loss_limited`."""
         model = self.pftk_pps()
         chosen = self.fed & self.cubic

@@ -17,7 +17,7 @@ from tcpcast.captures.capture_stats import CaptureStats, estimated_loss_ratio, m
 from tcpcast.captures.flows import describe_directions
 from tcpcast.captures.quantity_text import percent
 from tcpcast.captures.replay_tcp import FAR, grows_by_acks, tcp_entries, tcp_warnings
-from tcpcast.captures.replay_text import (
+from tcpcast.captures.replay_toml import (
     Entry,
     entries_as_tables,
     rounded,
@@ -120,7 +120,7 @@ def _network_table(seen: CaptureStats) -> Iterator[Entry]:
         rtt, why = _usual_rtt(seen)
         rate = NEVER_FULL * seen.rate_bps
         whence = f"{NEVER_FULL} times the measured rate, because the link rate is unknown"
-        if seen.sender.paced and not seen.is_window_limited:
+        if seen.sender.is_rate_based and not seen.is_window_limited:
             rate = seen.rate_bps
             whence = (
                 "measured rate, because the link rate is unknown and BBR would fill a faster one"
@@ -160,7 +160,7 @@ def _network_table(seen: CaptureStats) -> Iterator[Entry]:
 def _usual_rtt(seen: CaptureStats) -> tuple[float, str]:
     """Return the RTT for a path with an unknown queue, and the origin of the value."""
     usual = seen.mean("rtt_karn_p50_s")
-    if not (seen.sender.todays or grows_by_acks(seen)) or not usual > 0:
+    if not (seen.sender.is_modern or grows_by_acks(seen)) or not usual > 0:
         return seen.rtt_s, "mean RTT measured; the link was not full, so no queue is simulated"
     if usual <= MEDIAN_PRECISION * seen.rtt_min_s:
         return (

@@ -9,8 +9,8 @@ import numpy as np
 from tcpcast.captures.capture_stats import DELAYED, CaptureStats, predicted_pps
 from tcpcast.captures.congestion_control import UNKNOWN
 from tcpcast.captures.model_rates import LEAST_VARIATION_S
-from tcpcast.captures.replay_text import Entry, time_in_scenario_syntax
-from tcpcast.captures.sender import first_timeout_s, min_rto_s
+from tcpcast.captures.replay_toml import Entry, time_in_scenario_syntax
+from tcpcast.captures.sender_stack import first_timeout_s, min_rto_s
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -37,14 +37,14 @@ def tcp_entries(seen: CaptureStats) -> Iterator[Entry]:
     delayed ACKs and timers.
     """
     yield Entry("tcp", "stack", seen.sender.stack, seen.sender.why)
-    if seen.sender.todays and not seen.sender.timestamps:
+    if seen.sender.is_modern and not seen.sender.timestamps:
         yield Entry("tcp", "timestamps", value=False, why="none captured")
     window = seen.mean("initial_window_pkts")
     if window >= 1:
         yield Entry("tcp", "initial_window", round(window), "packets sent before the first ack")
-    if not (seen.sender.todays and _is_window_ample(seen)):
+    if not (seen.sender.is_modern and _is_window_ample(seen)):
         yield _window_entry(seen)
-    yield from _modern_timer_entries(seen) if seen.sender.todays else _classic_entries(seen)
+    yield from _modern_timer_entries(seen) if seen.sender.is_modern else _classic_entries(seen)
 
 
 def _is_window_ample(seen: CaptureStats) -> bool:
@@ -96,12 +96,12 @@ def grows_by_acks(seen: CaptureStats) -> bool:
     Modern senders count acknowledged packets; their growth is not a criterion, because CUBIC grows
     by only half a packet per round in its Reno-friendly region.
     """
-    return bool(seen.growth_pkts < GROWTH and not seen.sender.todays)
+    return bool(seen.growth_pkts < GROWTH and not seen.sender.is_modern)
 
 
 def tcp_warnings(seen: CaptureStats) -> Iterator[str]:
     """Yield warnings about differences between the senders and the stack of the scenario."""
-    if seen.sender.todays:
+    if seen.sender.is_modern:
         yield from _modern_warnings(seen)
         return
     left = seen.mean("window_reduction")
@@ -114,7 +114,7 @@ def tcp_warnings(seen: CaptureStats) -> Iterator[str]:
         )
     acknowledged = seen.mean("packets_per_ack")
     by_acks, by_bytes = (predicted_pps(seen, b) for b in (acknowledged, 1.0))
-    reached = seen.reached_pps
+    reached = seen.mean_flow_pps
     if by_bytes > FAR * by_acks and abs(by_bytes - reached) < abs(by_acks - reached):
         yield (
             f"an ack covers {acknowledged:.3g} packets, but PFTK agrees better with b = 1 "

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tcpcast.captures.between import totals_by_order
 from tcpcast.captures.services import service_of_each_direction, service_table
+from tcpcast.captures.tap_comparison import totals_by_order
 
 if TYPE_CHECKING:
     from tcpcast.captures import Capture

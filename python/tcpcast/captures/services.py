@@ -88,7 +88,7 @@ def _service_row(name: str, every: Table) -> dict[str, Any]:
     row |= {f"{part}_s": _mean_latency(good[f"{part}_s"]) for part in PARTS}
     row["delayed_ack_s"] = _mean_latency(good["delayed_ack_s"])
     row["rtt_s"] = _latency_quantile(good["rtt_s"], 0.5)
-    row["tap"] = _tap_of_service(good)
+    row["tap"] = _tap_location_of_service(good)
     for part in (RETRANSMISSION, HELD):
         row[f"with_{part}"] = int((good[f"{part}_s"] > 0).sum())
         row[f"without_{part}_p50_s"] = _latency_quantile(whole - good[f"{part}_s"], 0.5)
@@ -108,7 +108,7 @@ def _mean_latency(values: Column) -> float:
     return float(np.mean(values)) if values.size else float("nan")
 
 
-def _tap_of_service(good: Table) -> str:
+def _tap_location_of_service(good: Table) -> str:
     """Return the location of the tap by the minimum round trips to both ends."""
     client, rtt = _latency_quantile(good["to_client_s"], 0.5), _latency_quantile(good["rtt_s"], 0.5)
     if not rtt >= MIN_RTT_S:

@@ -20,7 +20,7 @@ from tcpcast.cli.options import (
     THREADS,
 )
 from tcpcast.command_option import Argument, Option
-from tcpcast.path.rows import PATH
+from tcpcast.path.option_definitions import PATH
 
 END = Literal["near", "far"]
 CONTEXT = Option("context", "", "")

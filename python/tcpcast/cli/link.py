@@ -14,8 +14,8 @@ from tcpcast.emulation.launch import run_link
 from tcpcast.engines.kernel.emulated_path import path_configuration
 from tcpcast.errors import MachineError, ScenarioError, TcpcastError
 from tcpcast.output import atomic_file, check_file
+from tcpcast.report.emulated_link import link_lines
 from tcpcast.report.json import encode
-from tcpcast.report.link import link_lines
 from tcpcast.scenario import Scenario, load, parse_assignments
 from tcpcast.scenario.changes import apply_changes
 from tcpcast.scenario.loss import RestOfRound

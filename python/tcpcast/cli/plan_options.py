@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from tcpcast.cli.options import CHANGES, FILE, FORCE, FORM, HTML, JSON, MARKDOWN, SEED, THREADS
 from tcpcast.command_option import REQUIRED, Option
 from tcpcast.errors import TcpcastError, UnitError
-from tcpcast.path.rows import PATH
+from tcpcast.path.option_definitions import PATH
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

@@ -23,10 +23,10 @@ from tcpcast.path.prediction import predict_point
 from tcpcast.report.json import encode
 from tcpcast.report.predict import (
     SHOWN,
-    by_option,
     prediction_parts,
     range_parts,
-    refusal_by_option,
+    refusal_with_option_names,
+    with_option_names,
 )
 from tcpcast.report.prediction import csv_text, loss_ratio, prediction_json
 from tcpcast.report.summary import caveats, worst_warnings
@@ -165,8 +165,8 @@ def _print_json_or_csv(predictions: Sequence[Prediction], *, as_json: bool) -> N
         f"{answer.engine}: {text}"
         for answer, own in notes
         for text in (
-            *([] if answer.applies else [refusal_by_option(answer)]),
-            *map(by_option, own),
+            *([] if answer.applies else [refusal_with_option_names(answer)]),
+            *map(with_option_names, own),
         )
     ]
     for message in dict.fromkeys(messages):

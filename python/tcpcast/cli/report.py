@@ -23,7 +23,7 @@ from tcpcast.cli.trace import INTERRUPTED, REPORT_POINTS, read_capture
 from tcpcast.compare import compare_all
 from tcpcast.errors import TcpcastError
 from tcpcast.protected_inputs import protect_inputs
-from tcpcast.report.load_answers import is_saved, read_saved
+from tcpcast.report.load_answers import is_saved_answers_file, read_saved_answers
 from tcpcast.report.sweep_values import sweep_document
 from tcpcast.sweeps.definition import read_sweep
 from tcpcast.sweeps.folder import read_definition
@@ -94,7 +94,9 @@ def _find_saved_answers(sources: Sequence[str]) -> Path | None:
     TcpcastError
         There are other sources as well.
     """
-    files = [Path(source) for source in sources if source != "-" and is_saved(Path(source))]
+    files = [
+        Path(source) for source in sources if source != "-" and is_saved_answers_file(Path(source))
+    ]
     if files and len(sources) > 1:
         raise TcpcastError(
             f"{files[0]}: saved answers and other files cannot be combined in one "
@@ -105,7 +107,7 @@ def _find_saved_answers(sources: Sequence[str]) -> Path | None:
 
 def _write_answers(saved: Path, html: str | None, markdown: str | None, *, force: bool) -> int:
     """Write the report of saved answers, and return the exit code."""
-    answers = read_saved(saved)
+    answers = read_saved_answers(saved)
     # The answers contain the scenario, but not its file name and the options of the command.
     file = f"{answers.scenario.name}.toml"
     feeds = {answer.provenance.get("feed") for answer in answers}

@@ -19,7 +19,7 @@ from tcpcast.cli.streams import ignore_broken_pipe
 from tcpcast.compare import compare_all
 from tcpcast.errors import TcpcastError
 from tcpcast.report.json import document, encode
-from tcpcast.report.rows import csv_text
+from tcpcast.report.metric_rows import csv_text
 from tcpcast.report.run import run_parts
 from tcpcast.report.summary import caveats_of_scenario_and_answers
 from tcpcast.report.text import print_parts

@@ -20,7 +20,7 @@ from tcpcast.errors import (
     UnitError,
     refusal_text,
 )
-from tcpcast.path.rows import PATH, PathRows
+from tcpcast.path.option_definitions import PATH, PathRows
 from tcpcast.path.run_size import (
     SimulatedPath,
     choose_simulated_s,

@@ -100,7 +100,7 @@ def _count_simulated_packets(
 def _simulate_other_buffers(
     prediction: Prediction, progress: Callable[[float], None] | None
 ) -> dict[str, Answer]:
-    """Return the simulations with other buffers by buffer; empty unless all of them finish."""
+    """Return simulations with other buffers, by buffer; the last one may be interrupted."""
     answers = prediction.transfer if prediction.simulated_transfer else prediction.steady
     assert answers is not None
     if any(answer.incomplete_reason for answer in answers):

@@ -9,7 +9,7 @@ from tcpcast.compare import compare_all
 from tcpcast.errors import UnknownEngine
 from tcpcast.extras import frame_package
 from tcpcast.report.html import html
-from tcpcast.report.rows import COLUMNS, answer_rows
+from tcpcast.report.metric_rows import COLUMNS, answer_rows
 from tcpcast.report.run import run_parts
 from tcpcast.report.text import plain_text
 

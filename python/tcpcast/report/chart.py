@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 
 from tcpcast.extras import import_matplotlib
-from tcpcast.report.chart_text import LABEL, EndLabel, label_ends, wrap_text, write_head
+from tcpcast.report.chart_text import LABEL, EndLabel, label_line_ends, wrap_text, write_titles
 from tcpcast.report.palette import (
     CALCULATED,
     COLOURS,
@@ -174,7 +174,9 @@ class Points:
         axes.errorbar(self.x, y, yerr=[np.nan_to_num(abs(end - y)) for end in ends], **style)
 
 
-def points_of(x: ArrayLike, metrics: Sequence[Metric], factor: float, engine: str) -> Points:
+def points_from_metrics(
+    x: ArrayLike, metrics: Sequence[Metric], factor: float, engine: str
+) -> Points:
     """Return the metrics of an engine, divided by a factor, as points."""
     rows = [(metric.value, metric.low, metric.high) for metric in metrics]
     return Points(x, np.array(rows, dtype=float).T / factor, f"{engine} (simulated), 95 % interval")
@@ -338,7 +340,7 @@ class Panel:
         self.y.apply(axes, "y")
         axes.set_title(self.title, fontsize=10)
         ends = [getattr(each, "end", None) for each in self.series]
-        label_ends(axes, [end for end in ends if isinstance(end, EndLabel)])
+        label_line_ends(axes, [end for end in ends if isinstance(end, EndLabel)])
         if legend and self.legend is not None and axes.get_legend_handles_labels()[1]:
             axes.legend(**(_LEGEND | self.legend))
 
@@ -394,7 +396,7 @@ class Chart:
             axes.set_axis_off()
             for note in self.notes:
                 note.draw(axes)
-        write_head(figure, self.title, self.subtitle)
+        write_titles(figure, self.title, self.subtitle)
         figure.align_ylabels()
         if self.legend:
             self._draw_legend(figure, all_axes)

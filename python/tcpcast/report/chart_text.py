@@ -36,7 +36,7 @@ class EndLabel:
     colour: str
 
 
-def label_ends(axes: Axes, ends: Sequence[EndLabel]) -> None:
+def label_line_ends(axes: Axes, ends: Sequence[EndLabel]) -> None:
     """Write the texts to the right of a panel, one below the other, without overlaps."""
     height = axes.get_window_extent().height * 72 / axes.figure.dpi  # height before the layout
     line = _LINE_SPACING * LABEL / max(0.72 * height, 1.0)
@@ -58,7 +58,7 @@ def label_ends(axes: Axes, ends: Sequence[EndLabel]) -> None:
         axes.annotate(end.text, (1.0, position - excess), xytext=(4, 0), **style)
 
 
-def write_head(figure: Figure, title: str, subtitle: str) -> None:
+def write_titles(figure: Figure, title: str, subtitle: str) -> None:
     """Write the title and the subtitle of a figure, aligned to its left edge.
 
     The height of the figure grows by the height of both texts, so that the panels keep their

@@ -21,7 +21,7 @@ from tcpcast.report.chart import (
 )
 from tcpcast.report.completion_figures import WIDE
 from tcpcast.report.figure_titles import span_text
-from tcpcast.report.leading import PERCENTILES
+from tcpcast.report.main_metrics import PERCENTILES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -21,9 +21,9 @@ from tcpcast.report.chart import (
     fitted_axis,
     scenario_chart,
 )
-from tcpcast.report.figure_titles import answer_of_message, engine_label, formula_clause, short_text
-from tcpcast.report.losses import by_size_and_losses
+from tcpcast.report.figure_titles import answer_for_title, engine_label, formula_clause, short_text
 from tcpcast.report.palette import BLACK
+from tcpcast.report.times_by_losses import by_size_and_losses
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -84,7 +84,7 @@ def percentile_times(answer: Answer, at_sizes: NDArray[np.int64]) -> list[Floats
     ]
 
 
-def by_losses(answer: Answer, at_sizes: NDArray[np.int64]) -> dict[int, Floats]:
+def mean_times_by_losses(answer: Answer, at_sizes: NDArray[np.int64]) -> dict[int, Floats]:
     """Return the mean times by number of losses, up to :data:`MAX_LOSSES`.
 
     Each array has three rows: the means, and the lower and upper bounds of their 95 % intervals. A
@@ -141,7 +141,7 @@ def completion_chart(answers: Sequence[Answer], scenario: Scenario) -> Chart:
     # The legend goes below, because bands and lines fill the axes.
     return scenario_chart(
         scenario,
-        _title(answer_of_message(answers)),
+        _title(answer_for_title(answers)),
         Axis("size of a transfer (packets)"),
         fitted_axis("completion time (s)", values, WIDE),
         series,
@@ -184,7 +184,7 @@ def _interval_bands(
 
 def _mean_curves(answer: Answer, at_sizes: NDArray[np.int64]) -> dict[str, Floats]:
     """Return mean times with their bounds over all transfers and by number of losses."""
-    losses = by_losses(answer, at_sizes).items()
+    losses = mean_times_by_losses(answer, at_sizes).items()
     overall = np.array([mean_times(answer, at_sizes), *mean_time_intervals(answer, at_sizes)])
     return {"mean": overall} | {f"{n} lost": times for n, times in losses}
 

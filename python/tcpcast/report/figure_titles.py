@@ -39,7 +39,7 @@ def engine_label(answer: Answer) -> str:
     return f"{answer.engine} ({KINDS[answer.kind]})"
 
 
-def answer_of_message(answers: Sequence[Answer]) -> Answer:
+def answer_for_title(answers: Sequence[Answer]) -> Answer:
     """Return the answer for the title: the first simulated or measured one, or else the first."""
     return next((answer for answer in answers if is_observed(answer)), answers[0])
 

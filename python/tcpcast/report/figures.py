@@ -32,7 +32,7 @@ from tcpcast.report.chart import (
     scenario_chart,
 )
 from tcpcast.report.figure_titles import (
-    answer_of_message,
+    answer_for_title,
     engine_label,
     formula_clause,
     senders_text,
@@ -40,7 +40,7 @@ from tcpcast.report.figure_titles import (
 )
 from tcpcast.report.html import html
 from tcpcast.report.palette import engine_style
-from tcpcast.report.quantity import scale_of_unit
+from tcpcast.report.quantity import scale_for_unit
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -248,7 +248,7 @@ def _states_chart(answers: Sequence[Answer], scenario: Scenario) -> Chart:
     x = Axis("users active at the same time", 0, right, whole=True)
     y = Axis("share of time", floor, 1, log=True, ticks=percent_tick)
     return scenario_chart(
-        scenario, _states_title(answer_of_message(answers), scenario), x, y, curves
+        scenario, _states_title(answer_for_title(answers), scenario), x, y, curves
     )
 
 
@@ -269,7 +269,7 @@ def _sharing_chart(answers: Sequence[Answer], scenario: Scenario) -> Chart:
     rate = scenario.network.bottleneck.rate_bps
     shared = [a.tables["states"]["shared_rate_bps"] for a in answers]
     peak = max((float(np.nanmax(s)) for s in shared if np.isfinite(s).any()), default=rate)
-    scale = scale_of_unit("bit/s", peak)
+    scale = scale_for_unit("bit/s", peak)
 
     def curve(table: Table) -> tuple[Any, Any]:
         shown = (table["active"] > 0) & np.isfinite(table["shared_rate_bps"])
@@ -281,9 +281,9 @@ def _sharing_chart(answers: Sequence[Answer], scenario: Scenario) -> Chart:
         j = np.arange(1, int(right) + 1)
         dotted: Style = {"color": REFERENCE, "linewidth": 1, "linestyle": ":"}
         curves.append(Series(j, rate / j / scale.factor, "equal shares of the link", dotted))
-    x = Axis("users active at the same time", 0, _visible_states(answers) * 1.05, whole=True)
+    x = Axis("users active at the same time", 0, _max_visible_state(answers) * 1.05, whole=True)
     y = Axis(f"rate of each active user ({scale.unit})", 0, 1.15 * peak / scale.factor)
-    return scenario_chart(scenario, _sharing_title(answer_of_message(answers)), x, y, curves)
+    return scenario_chart(scenario, _sharing_title(answer_for_title(answers)), x, y, curves)
 
 
 def _sharing_title(answer: Answer) -> str:
@@ -301,7 +301,7 @@ def _sharing_title(answer: Answer) -> str:
     return f"{who} gets {rate}{formula_clause(answer)}"
 
 
-def _visible_states(answers: Sequence[Answer]) -> float:
+def _max_visible_state(answers: Sequence[Answer]) -> float:
     """Return the largest number of active sources with a probability above 1e-6."""
     seen = [
         float(np.max(t["active"][t["probability"] > 1e-6], initial=1.0))
@@ -318,9 +318,7 @@ def _queue_chart(answers: Sequence[Answer], scenario: Scenario) -> Chart:
         curves.append(ReferenceLine(buffer_pkts, "buffer", axis="x"))
     x = Axis("packets in the queue, including the packet in transmission", 0, right)
     y = Axis("share of time with a longer queue", floor, 1, log=True, ticks=percent_tick)
-    return scenario_chart(
-        scenario, _queue_title(answer_of_message(answers), scenario), x, y, curves
-    )
+    return scenario_chart(scenario, _queue_title(answer_for_title(answers), scenario), x, y, curves)
 
 
 def _queue_title(answer: Answer, scenario: Scenario) -> str:

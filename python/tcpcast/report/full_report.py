@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from tcpcast.captures.headline import captures_verdict
 from tcpcast.report.document import Code, Column, Document, Heading, Paragraph, SideBySide, Table
 from tcpcast.report.headline import run_verdict
-from tcpcast.report.leading import leading_rows
+from tcpcast.report.main_metrics import select_main_rows
 from tcpcast.report.run import answer_tables, origin_text, remarks, select_warnings
 from tcpcast.report.side_by_side import KINDS
 from tcpcast.report.summary import describe_scenario
@@ -101,7 +101,7 @@ def _check_parts(compared: ComparedAnswers, scenario: Scenario) -> Iterator[Part
 
 def _all_values_parts(compared: ComparedAnswers, scenario: Scenario) -> Iterator[Part]:
     """Yield a section with all values if the summary omits some."""
-    if len(leading_rows(compared.overall, scenario).rows) == len(compared.overall.rows):
+    if len(select_main_rows(compared.overall, scenario).rows) == len(compared.overall.rows):
         return
     yield Heading("All values")
     yield SideBySide(compared.overall)

@@ -8,9 +8,9 @@ import numpy as np
 
 from tcpcast.compare import is_observed
 from tcpcast.report.chart import Axis, Band, HorizontalLines, Series, percent_tick, scenario_chart
-from tcpcast.report.figure_titles import answer_of_message, engine_label, short_text
+from tcpcast.report.figure_titles import answer_for_title, engine_label, short_text
 from tcpcast.report.palette import engine_style
-from tcpcast.report.quantity import scale_of_unit
+from tcpcast.report.quantity import scale_for_unit
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -77,7 +77,7 @@ def distribution_chart(answers: Sequence[Answer], scenario: Scenario) -> Chart:
         line = _color_only(style) | {"linewidth": 1.4}
         series.append(Series(edges / factor, shares, engine_label(answer), line))
     y = Axis("files per 1 % step of goodput", 0, ticks=percent_tick)
-    return scenario_chart(scenario, _title(answer_of_message(answers), 0.5, "Half"), x, y, series)
+    return scenario_chart(scenario, _title(answer_for_title(answers), 0.5, "Half"), x, y, series)
 
 
 def tail_chart(answers: Sequence[Answer], scenario: Scenario) -> Chart:
@@ -99,7 +99,7 @@ def tail_chart(answers: Sequence[Answer], scenario: Scenario) -> Chart:
         colour = _color_only(engine_style(answer.engine, is_observed=True))
         series += _intervals(answer.tables.get("file_goodput", {}), factor, colour)
     y = Axis("files with a higher goodput", 0, 1, ticks=percent_tick)
-    return scenario_chart(scenario, _title(answer_of_message(answers), 0.9, "90 %"), x, y, series)
+    return scenario_chart(scenario, _title(answer_for_title(answers), 0.9, "90 %"), x, y, series)
 
 
 def _intervals(table: Table, factor: float, colour: Style) -> list[Drawable]:
@@ -129,7 +129,7 @@ def goodput_axis(answers: Sequence[Answer]) -> tuple[Axis, float]:
     """Return the goodput axis for all figures of the answers, and its unit in bit/s."""
     both = [shown_goodput_range(answer.tables["file_goodput_tail"], COLUMNS) for answer in answers]
     low, high = min(low for low, _ in both), max(high for _, high in both)
-    scale = scale_of_unit("bit/s", high)
+    scale = scale_for_unit("bit/s", high)
     label = f"goodput of a file ({scale.unit})"
     wide = high > _WIDE * low
     return Axis(label, low / scale.factor, high / scale.factor, log=wide), scale.factor

@@ -16,7 +16,7 @@ from tcpcast.report.quantity import (
     interval_text,
     metric_words,
     row_scale,
-    scale_of,
+    scale_for_metric,
     value_text,
 )
 from tcpcast.report.summary import buffer_text
@@ -263,7 +263,7 @@ def sweep_verdict(
     if len(rows) < 2:
         return ""
     ends = [choose(rows, key=lambda each: each[1])[0] for choose in (max, min)]
-    scale = scale_of(metric, table[metric][ends[0]])
+    scale = scale_for_metric(metric, table[metric][ends[0]])
     subject = f"The {metric_words(metric)} {f'of class {group} ' if group else ''}"
     high, low = (scale.text(table[metric][at]) for at in ends)
     names = short_names(keys)

@@ -84,7 +84,7 @@ class _SavedDocument(_Saved):
     answers: list[_SavedAnswer] = Field(min_length=1)
 
 
-def is_saved(path: Path) -> bool:
+def is_saved_answers_file(path: Path) -> bool:
     """Return True if a file's name ends in .json or its content begins like JSON."""
     if path.suffix == ".json":
         return True
@@ -94,10 +94,10 @@ def is_saved(path: Path) -> bool:
         with path.open("rb") as file:
             return file.read(1) == b"{"
     except OSError:
-        return False  # read_saved() reports the error
+        return False  # read_saved_answers() reports the error
 
 
-def read_saved(path: Path) -> Answers:
+def read_saved_answers(path: Path) -> Answers:
     """Return the answers in a file, with their scenario.
 
     Parameters

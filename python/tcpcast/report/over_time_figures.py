@@ -21,7 +21,7 @@ from tcpcast.report.chart import (
 )
 from tcpcast.report.figure_titles import class_title, engine_label, flow_names, goodput_title
 from tcpcast.report.palette import class_styles
-from tcpcast.report.quantity import scale_of_unit
+from tcpcast.report.quantity import scale_for_unit
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -100,7 +100,7 @@ def _window_panel(answer: Answer, scenario: Scenario) -> Drawn:
 
 def _rtt_panel(answer: Answer, scenario: Scenario) -> Drawn:
     largest = largest_finite(answer.tables["flows_over_time"]["rtt_s"])
-    scale = scale_of_unit("s", largest)
+    scale = scale_for_unit("s", largest)
     y = Axis(f"mean RTT\n({scale.unit})", 0, 1.15 * largest / scale.factor)
     return _class_series(answer, scenario, "rtt_s", scale.factor), y
 
@@ -108,7 +108,7 @@ def _rtt_panel(answer: Answer, scenario: Scenario) -> Drawn:
 def _goodput_panel(answer: Answer, scenario: Scenario) -> Drawn:
     rate = scenario.network.bottleneck.rate_bps
     largest = largest_finite(answer.tables["flows_over_time"]["goodput_bps"])
-    scale = scale_of_unit("bit/s", largest)
+    scale = scale_for_unit("bit/s", largest)
     series = _class_series(answer, scenario, "goodput_bps", scale.factor)
     top = 1.15 * largest
     if rate <= 1.3 * largest:

@@ -21,8 +21,8 @@ from tcpcast.report.quantity import (
     difference_text,
     interval_text,
     metric_words,
-    scale_of,
-    scale_of_unit,
+    scale_for_metric,
+    scale_for_unit,
     value_text,
 )
 from tcpcast.report.summary import MAX_WARNINGS, describe_scenario
@@ -197,7 +197,7 @@ def _metric_line(plan: Plan, metric: Metric | None, fitted: int) -> list[tuple[s
     """Return a line with the value of the target metric for an answer, if it is known."""
     if metric is None:
         return []
-    scale = scale_of(plan.metric, metric.value)
+    scale = scale_for_metric(plan.metric, metric.value)
     interval = interval_text(metric, scale)
     interval = interval if interval.startswith("±") else interval and f"({interval})"
     shown = " ".join(filter(None, [value_text(metric, scale), interval, scale.unit]))
@@ -297,4 +297,4 @@ def _column_scale(name: str, column: np.ndarray[Any, Any]) -> Scale:
         return Scale(0.01, "%")
     unit = next((u for ending, u in _UNITS.items() if name.endswith(ending)), "1")
     finite = np.abs(column[np.isfinite(column)])
-    return scale_of_unit(unit, float(finite.max(initial=0.0)))
+    return scale_for_unit(unit, float(finite.max(initial=0.0)))

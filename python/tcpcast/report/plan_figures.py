@@ -9,7 +9,7 @@ import numpy as np
 
 from tcpcast.answer import Metric
 from tcpcast.engines.registry import CONTROLS
-from tcpcast.report import population_figures, streams
+from tcpcast.report import population_figures, streams_figure
 from tcpcast.report.chart import (
     OBSERVED,
     SIZE,
@@ -21,12 +21,12 @@ from tcpcast.report.chart import (
     ReferenceLine,
     Series,
     TextNote,
-    points_of,
+    points_from_metrics,
     setup_text,
 )
 from tcpcast.report.palette import BLACK, engine_style
 from tcpcast.report.plan import plan_verdict
-from tcpcast.report.quantity import amount_text, metric_words, scale_of, scale_of_unit
+from tcpcast.report.quantity import amount_text, metric_words, scale_for_metric, scale_for_unit
 from tcpcast.units import digits
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ FILES = {
     "bit/s": "rate",
     "1": "loss",
     "sources": population_figures.FILE,
-    "flows": streams.FILE,
+    "flows": streams_figure.FILE,
 }
 """File name of a plan's figure, by the unit of the planned quantity."""
 
@@ -88,11 +88,13 @@ def plan_figure(plan: Plan, scenario: Scenario) -> Figure:
         matplotlib is not installed.
     """
     if plan.target is None:
-        chart = streams.streams_chart if plan.unit == "flows" else population_figures.users_chart
+        chart = (
+            streams_figure.streams_chart if plan.unit == "flows" else population_figures.users_chart
+        )
         return chart(plan, scenario).draw()
-    panels = [_crossing_panel(plan, *plan.target)]
+    panels = [_target_metric_panel(plan, *plan.target)]
     if "isoline" in plan.tables:
-        panels.append(_target_panel(plan, plan.target[1], scenario))
+        panels.append(_isoline_panel(plan, plan.target[1], scenario))
     return Chart(
         title=plan_verdict(plan).rstrip("."),
         panels=panels,
@@ -102,11 +104,11 @@ def plan_figure(plan: Plan, scenario: Scenario) -> Figure:
     ).draw()
 
 
-def _crossing_panel(plan: Plan, metric: str, target: float) -> Panel:
+def _target_metric_panel(plan: Plan, metric: str, target: float) -> Panel:
     """Return the panel with the target metric against the planned quantity, and both answers."""
     curve = plan.tables["curve"]
     name, *columns = curve
-    x, y = _scale_of_key(plan, curve[name]), scale_of(metric, target)
+    x, y = _scale_of_key(plan, curve[name]), scale_for_metric(metric, target)
     series: list[Drawable] = [
         Series(
             curve[name] / x.factor,
@@ -144,10 +146,10 @@ def _style(column: str) -> Style:
 
 def _scale_of_key(plan: Plan, values: Any) -> Scale:
     if plan.unit == "1":
-        return scale_of("loss_ratio", 0.01)
+        return scale_for_metric("loss_ratio", 0.01)
     if plan.unit == "bit/s":
-        return scale_of_unit("bit/s", float(values.max()))
-    return scale_of_unit("1", 1.0)
+        return scale_for_unit("bit/s", float(values.max()))
+    return scale_for_unit("1", 1.0)
 
 
 def _answer_marks(plan: Plan, x: Scale, target: float) -> Iterator[Drawable]:
@@ -199,7 +201,7 @@ def _value_axis(label: str, values: Floats, target: float) -> Axis:
     return Axis(label, low / 1.3, 1.3 * high, log=True)
 
 
-def _target_panel(plan: Plan, target: float, scenario: Scenario) -> Panel:
+def _isoline_panel(plan: Plan, target: float, scenario: Scenario) -> Panel:
     """Return the panel with the round-trip times and losses that give the target goodput."""
     isoline, goodput = plan.tables["isoline"], amount_text(target, "bit/s")
     rtt, loss = 1e3 * isoline["rtt_s"], 100 * isoline["loss_ratio"]
@@ -219,6 +221,6 @@ def _target_panel(plan: Plan, target: float, scenario: Scenario) -> Panel:
     ]
     if plan.simulated is not None:
         metric = Metric(plan.simulated, plan.simulated_low, plan.simulated_high)
-        series.append(points_of([own], [metric], 0.01, "packet"))
+        series.append(points_from_metrics([own], [metric], 0.01, "packet"))
     x, y = Axis("round-trip time (ms)", log=True), Axis("loss (%)", floor, log=True)
     return Panel(series, x, y, legend={"loc": "upper right"})

@@ -20,7 +20,7 @@ from tcpcast.report.chart import (
 )
 from tcpcast.report.palette import BLACK
 from tcpcast.report.plan import plan_verdict
-from tcpcast.report.quantity import scale_of_unit
+from tcpcast.report.quantity import scale_for_unit
 
 if TYPE_CHECKING:
     from tcpcast.plan import Plan
@@ -55,7 +55,7 @@ def users_chart(plan: Plan, scenario: Scenario) -> Chart:
         if name.startswith("g_")
     }
     largest = max(float(np.nanmax(curve[name])) for name in ("mean_bps", *levels))
-    scale = scale_of_unit("bit/s", largest)
+    scale = scale_for_unit("bit/s", largest)
     top = 1.08 * largest / scale.factor
     rates = _model_curves(plan, levels, scale.factor) + _verification_points(plan, scale.factor)
     panels = [

@@ -40,7 +40,7 @@ from tcpcast.report.quantity import (
     Scale,
     amount_text,
     interval_text,
-    scale_of_unit,
+    scale_for_unit,
     value_text,
 )
 from tcpcast.report.summary import MAX_WARNINGS, buffer_text, caveats_of_scenario_and_answers
@@ -164,7 +164,7 @@ def _order_by_relevance(answers: Sequence[Answer], first: Sequence[str]) -> list
 
 def _rate_table(answers: Sequence[Answer], scenario: Scenario) -> Table:
     goodput = [answer["goodput_bps"] for answer in answers]
-    unit = scale_of_unit("bit/s", _median(goodput))
+    unit = scale_for_unit("bit/s", _median(goodput))
     absent = Metric(math.nan)
     windows = [answer.metrics.get("w_at_loss_mean_pkts", absent).value for answer in answers]
     limits = [_limit_name(limit_of_answer(answer, scenario)) for answer in answers]
@@ -188,9 +188,9 @@ def _rate_table(answers: Sequence[Answer], scenario: Scenario) -> Table:
 
 
 def _transfer_table(prediction: Prediction, answers: Sequence[Answer]) -> Table:
-    seconds = scale_of_unit("s", max(transfer_time(a).value for a in answers))
+    seconds = scale_for_unit("s", max(transfer_time(a).value for a in answers))
     mean = [mean_rate_bps(answer, prediction) for answer in answers]
-    unit = scale_of_unit("bit/s", max(mean))
+    unit = scale_for_unit("bit/s", max(mean))
     cells = [_metric_cell(transfer_time(a), seconds.factor) for a in answers]
     return Table(
         [
@@ -257,7 +257,7 @@ def _sizing_advice(prediction: Prediction) -> list[str]:
     texts = path_requirement_texts(sizing)
     if loss_ratio(prediction.scenario) > 0:
         texts.append(flows_to_fill_text(sizing))
-    if prediction.lead_time is None and not prediction.timed_by_goodput:
+    if prediction.lead_time is None and not prediction.has_time_from_goodput:
         texts.append(
             time_for_amount_text(
                 prediction.scenario, prediction.amount_bytes, prediction.goodput_bps
@@ -272,7 +272,7 @@ def _dagger_reasons(prediction: Prediction) -> list[Paragraph]:
     for answer in prediction.answers:
         for note in answer.notes:
             if note.kind == "outside":
-                by_reason.setdefault(by_option(note), []).append(answer.engine)
+                by_reason.setdefault(with_option_names(note), []).append(answer.engine)
     return [
         Paragraph(f"{', '.join(engines)}: {reason}", "warning", f" {UNTRUSTED} ")
         for reason, engines in by_reason.items()
@@ -290,7 +290,7 @@ def _warning_parts(prediction: Prediction, *, every: bool = False) -> list[Parag
     lines = []
     for note in ordered if every else ordered[:MAX_WARNINGS]:
         named = ", ".join(dict.fromkeys(engines[note]))
-        shown = f"{named}: {by_option(note)}" if named else by_option(note)
+        shown = f"{named}: {with_option_names(note)}" if named else with_option_names(note)
         lines.append(Paragraph(shown, "warning", " ! "))
     if len(ordered) > len(lines):
         more = len(ordered) - len(lines)
@@ -307,7 +307,7 @@ def _range_remarks(predictions: Sequence[Prediction]) -> list[Paragraph]:
             lines.setdefault(line.text, line)
         for answer in prediction.answers:
             if answer.incomplete_reason is not None:
-                text = f"{answer.engine}: {by_option(answer.incomplete_reason)}"
+                text = f"{answer.engine}: {with_option_names(answer.incomplete_reason)}"
                 lines.setdefault(text, Paragraph(text, "warning", " ! "))
     if not all(is_trusted(answer) for p in predictions for answer in p.answers):
         text = "outside the formula's domain; for the reason, predict this point without a range"
@@ -319,7 +319,7 @@ def _range_remarks(predictions: Sequence[Prediction]) -> list[Paragraph]:
 def _omitted_models(prediction: Prediction) -> list[Paragraph]:
     """Return a line that names the formulas that do not support the stack, if any."""
     text = omitted_formulas_text(*_scenarios_of(prediction))
-    return [Paragraph(by_option(text), "aside", " - ")] if text else []
+    return [Paragraph(with_option_names(text), "aside", " - ")] if text else []
 
 
 def _scenarios_of(prediction: Prediction) -> list[Scenario]:
@@ -336,7 +336,7 @@ def _refusal_parts(prediction: Prediction) -> list[Paragraph]:
             continue
         needs_loss = any(each.changes.keys() == {LOSS} for each in answer.suggestions)
         no_loss = "there is no random loss"  # one text for all models
-        reason = no_loss if lossless and needs_loss else refusal_by_option(answer)
+        reason = no_loss if lossless and needs_loss else refusal_with_option_names(answer)
         by_reason.setdefault(reason, []).append(answer.engine)
     lines = [
         f"{', '.join(engines)} {'does' if len(engines) == 1 else 'do'} not apply: {reason}"
@@ -376,7 +376,7 @@ def _explanation_parts(answer: Answer) -> list[Paragraph]:
     lines = [BLANK, Paragraph(f"{answer.engine}: {source}", "heading")]
     for (symbol, value, unit), entry in zip(rows, steps, strict=True):
         cells = (symbol.ljust(widths[0]), value.rjust(widths[1]), unit.ljust(widths[2]))
-        lines.append(Paragraph(by_option(entry["source"]), mark=f"  {'  '.join(cells)}  "))
+        lines.append(Paragraph(with_option_names(entry["source"]), mark=f"  {'  '.join(cells)}  "))
     return lines
 
 
@@ -385,12 +385,12 @@ def _missing_value_text(entry: Mapping[str, str]) -> str:
     return "unlimited" if entry["unit"] == "packet" else ABSENT
 
 
-def refusal_by_option(answer: Answer) -> str:
+def refusal_with_option_names(answer: Answer) -> str:
     """Return the reason of a refusal, with scenario keys replaced by options."""
-    return by_option(answer.refusal(_Options()))
+    return with_option_names(answer.refusal(_Options()))
 
 
-def by_option(message: Note | str) -> str:
+def with_option_names(message: Note | str) -> str:
     """Return a text with scenario keys replaced by options."""
     text = str(message)
     for key, option in _KEYS.items():
@@ -418,7 +418,7 @@ def _model_columns(predictions: Sequence[Prediction]) -> list[Column]:
         return _rate_columns(predictions)
     engines = _engines_of_rows(_times_leading_first(p) for p in predictions)
     columns = [_time_column(predictions, name) for name in engines]
-    if any(prediction.timed_by_goodput for prediction in predictions):
+    if any(prediction.has_time_from_goodput for prediction in predictions):
         columns.append(_goodput_time_column(predictions))
     return [*columns, *_mean_columns(predictions)]
 
@@ -426,7 +426,7 @@ def _model_columns(predictions: Sequence[Prediction]) -> list[Column]:
 def _rate_columns(predictions: Sequence[Prediction]) -> list[Column]:
     every = [a["goodput_bps"] for p in predictions for a in answers_with_rate(p.steady)]
     leading = [p.goodput_bps for p in predictions]
-    unit = scale_of_unit("bit/s", _median(leading) or _median(every))
+    unit = scale_for_unit("bit/s", _median(leading) or _median(every))
     columns = []
     for name in _engines_of_rows(map(_leading_first, predictions)):
         cells = [_rate_cell(prediction, name, unit.factor) for prediction in predictions]
@@ -448,7 +448,7 @@ def _time_column(predictions: Sequence[Prediction], engine: str) -> Column:
         given = [a for a in answers_with_time(prediction.transfer or []) if a.engine == engine]
         seconds.append(transfer_time(given[0]).value if given else math.nan)
         marks.append(_trust_mark(given[0]) if given else "")
-    unit = scale_of_unit("s", _median(seconds))
+    unit = scale_for_unit("s", _median(seconds))
     cells = [_rounded(s / unit.factor) + mark for s, mark in zip(seconds, marks, strict=True)]
     return Column(_column_heading(engine, unit), cells)
 
@@ -456,7 +456,7 @@ def _time_column(predictions: Sequence[Prediction], engine: str) -> Column:
 def _goodput_time_column(predictions: Sequence[Prediction]) -> Column:
     """Return transfer times derived from the goodput, if no transfer model is trusted."""
     seconds = [p.time_by_goodput_s for p in predictions]
-    unit = scale_of_unit("s", _median(seconds))
+    unit = scale_for_unit("s", _median(seconds))
     return Column(f"by\ngoodput\n({unit.unit})", [_rounded(s / unit.factor) for s in seconds])
 
 
@@ -469,7 +469,7 @@ def _mean_columns(predictions: Sequence[Prediction]) -> list[Column]:
         by_goodput = flow_bits / prediction.time_by_goodput_s
         mean.append(by_goodput if lead is None else mean_rate_bps(lead, prediction))
     steady = [p.goodput_bps / p.scenario.senders for p in predictions]
-    unit = scale_of_unit("bit/s", _median([*mean, *steady]))
+    unit = scale_for_unit("bit/s", _median([*mean, *steady]))
     return [
         Column(
             f"{heading}\n({unit.unit})",

@@ -127,7 +127,7 @@ class Prediction:
         return next((given[name] for name in LEADING_TIMES if name in given), None)
 
     @property
-    def timed_by_goodput(self) -> bool:
+    def has_time_from_goodput(self) -> bool:
         """True if the transfer time is derived from slow start and the long-term goodput."""
         has_no_time = self.size_pkts is not None and self.lead_time is None
         is_modern = bool(self.steady) and self.scenario.tcp.is_modern
@@ -135,8 +135,8 @@ class Prediction:
 
     @property
     def time_by_goodput_s(self) -> float:
-        """Transfer time derived from the goodput in seconds; NaN unless ``timed_by_goodput``."""
-        if not self.timed_by_goodput:
+        """Transfer time derived from the goodput in seconds; or NaN (``has_time_from_goodput``)."""
+        if not self.has_time_from_goodput:
             return math.nan
         return time_for_amount_s(self.scenario, self.amount_bytes, self.goodput_bps)
 
@@ -272,7 +272,7 @@ def link_limit_pps(scenario: Scenario) -> float:
 def headlines(prediction: Prediction, names: SuggestionSyntax) -> list[str]:
     """Return the texts of :func:`transfer_headline` and :func:`headline`, main result first."""
     texts = [f(prediction, names) for f in (transfer_headline, headline)]
-    if prediction.timed_by_goodput:  # the transfer time is computed from the goodput
+    if prediction.has_time_from_goodput:  # the transfer time is computed from the goodput
         texts.reverse()
     return list(filter(None, texts))
 
@@ -313,7 +313,7 @@ def transfer_headline(prediction: Prediction, names: SuggestionSyntax) -> str:
     """Return a sentence with the transfer time, or "" if no model returns one."""
     lead = prediction.lead_time
     if lead is None:
-        if prediction.timed_by_goodput:
+        if prediction.has_time_from_goodput:
             return _goodput_time_sentence(prediction)
         if not answers_with_time(prediction.transfer or []):
             return ""
@@ -418,7 +418,7 @@ def prediction_json(prediction: Prediction) -> dict[str, Any]:
     if math.isfinite(scenario.buffer_pkts):
         result["buffer"] = _buffer_json(prediction)
     if (sizing := prediction.sizing) is not None:
-        result["sizing"] = sizing.to_json() | _time_of(prediction)
+        result["sizing"] = sizing.to_json() | _transfer_time_json(prediction)
     if prediction.transfer is not None:
         result["transfer"] = prediction.transfer.scenario.resolved()
     return result
@@ -440,7 +440,7 @@ def _buffer_json(prediction: Prediction) -> dict[str, Any]:
     return {"packets": packets, "is_assumed": assumed} | ({"other": other} if other else {})
 
 
-def _time_of(prediction: Prediction) -> dict[str, float | None]:
+def _transfer_time_json(prediction: Prediction) -> dict[str, float | None]:
     """Return a payload size and its transfer time at the goodput of the leading answer."""
     seconds = time_for_amount_s(
         prediction.scenario, prediction.amount_bytes, prediction.goodput_bps
@@ -452,9 +452,8 @@ def _time_of(prediction: Prediction) -> dict[str, float | None]:
 def csv_text(predictions: Sequence[Prediction]) -> str:
     """Return CSV with one row per set of inputs and model: inputs, engine, regime and metrics.
 
-    Inputs are in SI units. ``goodput_bps`` is the total payload rate of all flows. ``regime`` is
-    empty for models without regimes. ``trusted`` is false outside a formula's domain. An
-    inapplicable model has no row.
+    Inputs are in SI units; ``goodput_bps`` is the total payload rate. ``regime`` is empty for
+    models without regimes, ``trusted`` false outside a domain. An inapplicable model has no row.
     """
     head = [*POINT_COLUMNS, "engine", "regime", *ANSWER_COLUMNS, "trusted", "buffer_pkts"]
     return csv.encode(head, _csv_rows(predictions))

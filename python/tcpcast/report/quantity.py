@@ -55,7 +55,7 @@ class Scale:
         return f"{units.digits(value / self.factor, count)} {self.unit}".rstrip()
 
 
-def scale_of(metric: str, magnitude: float) -> Scale:
+def scale_for_metric(metric: str, magnitude: float) -> Scale:
     """Choose a readable unit for a value of this magnitude.
 
     Parameters
@@ -67,10 +67,10 @@ def scale_of(metric: str, magnitude: float) -> Scale:
     """
     if is_percentage(metric):
         return Scale(0.01, "%")
-    return scale_of_unit(unit_of(metric), magnitude)
+    return scale_for_unit(unit_of(metric), magnitude)
 
 
-def scale_of_unit(unit: str, magnitude: float) -> Scale:
+def scale_for_unit(unit: str, magnitude: float) -> Scale:
     """Choose a readable unit for a quantity that is not a metric, for example a link rate."""
     ladder = _LADDERS.get(unit)
     if ladder is None:
@@ -84,8 +84,8 @@ def row_scale(row: ComparisonRow) -> Scale:
     sizes = [abs(value) for value in values if math.isfinite(value)]
     largest = max(sizes, default=0.0)
     if is_percentage(row.metric):
-        return scale_of(row.metric, largest)
-    return scale_of_unit(row.unit, largest)
+        return scale_for_metric(row.metric, largest)
+    return scale_for_unit(row.unit, largest)
 
 
 def metric_words(metric: str) -> str:
@@ -104,7 +104,7 @@ def amount_text(value: float, unit: str) -> str:
     """Return a quantity with its unit: ``10 Mbit/s`` for (1e7, "bit/s")."""
     if math.isinf(value):
         return "unlimited"
-    return scale_of_unit(unit, value).text(value, 6)
+    return scale_for_unit(unit, value).text(value, 6)
 
 
 def value_text(figure: Metric, scale: Scale) -> str:

@@ -18,14 +18,14 @@ from tcpcast.report.chart import (
     ReferenceLine,
     Series,
     TextNote,
-    points_of,
+    points_from_metrics,
 )
 from tcpcast.report.figure_titles import short_text
 from tcpcast.report.headline import differ_beyond_intervals
 from tcpcast.report.palette import BLUE, GREEN, SKY, VERMILION, YELLOW, engine_style
 from tcpcast.report.predict import path_text
 from tcpcast.report.prediction import LEADING, answers_with_rate, headline, is_trusted, loss_ratio
-from tcpcast.report.quantity import scale_of_unit
+from tcpcast.report.quantity import scale_for_unit
 from tcpcast.units import digits
 
 if TYPE_CHECKING:
@@ -95,7 +95,7 @@ def regimes_chart(
 ) -> Chart:
     """Return the chart of :func:`plot_regimes`."""
     shown = [(p, a) for p in predictions for a in answers_with_rate(p.steady) if is_trusted(a)]
-    unit = scale_of_unit("bit/s", max((a["goodput_bps"] for _, a in shown), default=0.0))
+    unit = scale_for_unit("bit/s", max((a["goodput_bps"] for _, a in shown), default=0.0))
     losses = [100 * loss_ratio(p.scenario) for p in predictions]
     series = [
         *_regime_curves(shown, unit),
@@ -109,7 +109,7 @@ def regimes_chart(
     # The names of the regimes are above all curves.
     top = _ROOM * max(goodputs) if goodputs else None
     y = Axis(f"total goodput of all flows ({unit.unit})", None, top, log=True)
-    title = _marked_title(mark, asked) if mark else _range_title(shown, asked)
+    title = _title_for_one_loss(mark, asked) if mark else _title_for_loss_range(shown, asked)
     return Chart(
         title=title or "Goodput against loss, and what limits it",
         panels=[Panel(series, x, y, legend={"loc": "lower left"})],
@@ -117,7 +117,7 @@ def regimes_chart(
     )
 
 
-def _marked_title(mark: float, asked: Sequence[Prediction]) -> str:
+def _title_for_one_loss(mark: float, asked: Sequence[Prediction]) -> str:
     """Return the headline of the prediction at the requested loss."""
     texts = [
         headline(p, SuggestionSyntax()).rstrip(".") for p in asked if loss_ratio(p.scenario) == mark
@@ -125,7 +125,9 @@ def _marked_title(mark: float, asked: Sequence[Prediction]) -> str:
     return f"{digits(100 * mark, 3)} % loss: {texts[0]}" if texts and texts[0] else ""
 
 
-def _range_title(shown: Sequence[tuple[Prediction, Answer]], asked: Sequence[Prediction]) -> str:
+def _title_for_loss_range(
+    shown: Sequence[tuple[Prediction, Answer]], asked: Sequence[Prediction]
+) -> str:
     """Return the title with the goodput at smallest and largest loss, simulated if possible."""
     values = [
         (loss_ratio(p.scenario), a.metrics["goodput_bps"])
@@ -179,7 +181,7 @@ def _simulated_points(asked: Sequence[Prediction], unit: Scale) -> Iterator[Draw
     ]
     if points:
         losses, metrics, engines = zip(*points, strict=True)
-        yield points_of(losses, metrics, unit.factor, engines[0])
+        yield points_from_metrics(losses, metrics, unit.factor, engines[0])
 
 
 def _shade_regimes(

@@ -13,12 +13,12 @@ from tcpcast.engines.stack_support import (
     omitted_formulas_text,
 )
 from tcpcast.report.document import BLANK, Paragraph, SideBySide
+from tcpcast.report.file_sizes import size_text, typed_byte_sizes
 from tcpcast.report.headline import run_verdict
-from tcpcast.report.leading import has_too_few, leading_rows, percentile_table
-from tcpcast.report.losses import evenly_spaced_indices, losses_tables
+from tcpcast.report.main_metrics import has_too_few, percentile_table, select_main_rows
 from tcpcast.report.quantity import ABSENT, UNTRUSTED, amount_text, has_untrusted
-from tcpcast.report.sizes import size_text, typed_sizes
 from tcpcast.report.summary import MAX_WARNINGS, caveats_of_scenario_and_answers, describe_scenario
+from tcpcast.report.times_by_losses import evenly_spaced_indices, losses_tables
 from tcpcast.scenario.classes import has_mixed_files
 
 if TYPE_CHECKING:
@@ -69,10 +69,10 @@ def answer_tables(
 
     ``others`` is the text that states where the omitted metrics are.
     """
-    overall, typed = compared.overall, typed_sizes(scenario)
+    overall, typed = compared.overall, typed_byte_sizes(scenario)
     of_traffic = None if every else scenario
     if overall.rows:
-        shown = leading_rows(overall, of_traffic, has_classes=bool(compared.classes))
+        shown = select_main_rows(overall, of_traffic, has_classes=bool(compared.classes))
         yield SideBySide(shown)
         more = len(overall.rows) - len(shown.rows)
         if more:
@@ -84,7 +84,7 @@ def answer_tables(
             text = f"{ABSENT}: fewer than 10 values exceed this percentile; run longer"
             yield Paragraph(text, "aside", " ")
     for name, values in compared.classes.items():
-        yield from (BLANK, SideBySide(leading_rows(values, of_traffic), f"class {name}"))
+        yield from (BLANK, SideBySide(select_main_rows(values, of_traffic), f"class {name}"))
     if _has_state_shares(compared, of_traffic):
         yield from (BLANK, SideBySide(compared.shares, "file goodput"))
     if compared.sizes.rows:
@@ -186,8 +186,8 @@ def select_warnings(
 
 def _shown_values(compared: ComparedAnswers, scenario: Scenario | None) -> set[str]:
     """Return the names of the metrics and tables that :func:`answer_tables` shows."""
-    of_classes = [leading_rows(values, scenario) for values in compared.classes.values()]
-    overall = leading_rows(compared.overall, scenario, has_classes=bool(of_classes))
+    of_classes = [select_main_rows(values, scenario) for values in compared.classes.values()]
+    overall = select_main_rows(compared.overall, scenario, has_classes=bool(of_classes))
     shown = {row.metric for table in (overall, *of_classes) for row in table.rows}
     return shown | ({"file_goodput"} if _has_state_shares(compared, scenario) else set())
 

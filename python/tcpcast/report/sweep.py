@@ -15,8 +15,7 @@ from tcpcast.report.quantity import (
     DOUBTED,
     UNTRUSTED,
     metric_words,
-    scale_of,
-    scale_of_unit,
+    scale_for_metric,
 )
 from tcpcast.sweeps.table import WARNING_SUFFIX, group_class_columns, is_metric_column
 from tcpcast.units import digits
@@ -206,7 +205,7 @@ def _table_columns(
         if name in marks and name in METRICS:
             scale, heading = column_scale(name, values), metric_words(name)
         elif all(isinstance(value, float) for value in values) and keys.get(name):
-            scale = scale_of_unit(keys[name], max(values, default=0.0))
+            scale = scale_for_unit(keys[name], max(values, default=0.0))
         if scale is not None:
             values = [None if value is None else value / scale.factor for value in values]
             heading = "\n".join(filter(None, [heading, scale.unit]))
@@ -217,7 +216,7 @@ def _table_columns(
 def column_scale(metric: str, values: Iterable[float | None]) -> Scale:
     """Return a readable unit for the largest value of a metric."""
     sizes = (abs(value) for value in values if value is not None and math.isfinite(value))
-    return scale_of(metric, max(sizes, default=0.0))
+    return scale_for_metric(metric, max(sizes, default=0.0))
 
 
 def _table_column(heading: str, values: Sequence[Any], marks: Sequence[str] | None) -> Column:

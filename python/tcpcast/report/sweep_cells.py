@@ -11,8 +11,8 @@ import numpy as np
 
 from tcpcast.engines import REGISTRY
 from tcpcast.engines.registry import Formula
-from tcpcast.report.key_words import key_words
-from tcpcast.report.quantity import scale_of_unit
+from tcpcast.report.key_labels import key_label
+from tcpcast.report.quantity import scale_for_unit
 from tcpcast.report.sweep import metric_marks
 from tcpcast.statistics import mean
 from tcpcast.sweeps.table import WARNING_SUFFIX
@@ -118,17 +118,17 @@ def swept_key(key: str, column: Sequence[Any], kind: str, unit: str) -> SweptKey
     if not quantities:
         labels = [v if isinstance(v, str) else json.dumps(v) for v in values]
         positions = np.arange(len(values), dtype=float)
-        words = key_words(key)
+        words = key_label(key)
         return SweptKey(values, positions, labels, key, log=False, quantities=False, words=words)
     values.sort()
     numbers = np.array(values, dtype=float)
     log = numbers[0] > 0 and numbers[-1] / numbers[0] >= WIDE
-    scale = scale_of_unit(_UNITS.get(kind, unit), numbers[-1])
+    scale = scale_for_unit(_UNITS.get(kind, unit), numbers[-1])
     factor = 0.01 if kind == "ratio" else scale.factor
     labels = [digits(each / factor, 3) for each in numbers]
     title = f"{key} ({scale.unit})" if scale.unit else key
     positions = np.log10(numbers) if log else numbers
-    how = {"words": key_words(key), "unit": scale.unit.replace("pkt", "packets")}
+    how = {"words": key_label(key), "unit": scale.unit.replace("pkt", "packets")}
     return SweptKey(values, positions, labels, title, log, quantities=True, **how)
 
 

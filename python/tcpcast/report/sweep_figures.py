@@ -25,10 +25,10 @@ from tcpcast.report.chart import (
     figure_class,
     setup_text,
 )
-from tcpcast.report.chart_text import write_head
-from tcpcast.report.key_words import key_words
+from tcpcast.report.chart_text import write_titles
+from tcpcast.report.key_labels import key_label
 from tcpcast.report.palette import COLOURS, engine_style, line_style, stack_colour
-from tcpcast.report.quantity import UNTRUSTED, Scale, metric_words, scale_of
+from tcpcast.report.quantity import UNTRUSTED, Scale, metric_words, scale_for_metric
 from tcpcast.report.sweep_cells import WIDE, curves_by_text_value, metric_grids, swept_key
 from tcpcast.report.sweep_titles import title as sweep_title
 from tcpcast.scenario.table import did_you_mean_text
@@ -111,7 +111,7 @@ def _parse_level(typed: str) -> float:
 
 def sweep_setup(scenario: Scenario, keys: Iterable[str]) -> str:
     """Return the scenario of a sweep and the varied keys, as a subtitle."""
-    varied = " and ".join(key_words(key) for key in keys)
+    varied = " and ".join(key_label(key) for key in keys)
     return f"{setup_text(scenario)}; varied: {varied}"
 
 
@@ -196,11 +196,11 @@ def plot_sweep(  # noqa: PLR0913 - what to draw, and where to write it
     output.check_folder(folder)
     return [
         save_figure(figure, Path(folder) / f"{metric}.{form}", force=force)
-        for metric, figure in drawn_sweep(table, keys, setup, levels or {})
+        for metric, figure in iter_sweep_figures(table, keys, setup, levels or {})
     ]
 
 
-def drawn_sweep(
+def iter_sweep_figures(
     table: Any, keys: Mapping[str, tuple[str, str]], setup: str, levels: Levels
 ) -> Iterator[tuple[str, Figure]]:
     """Yield each metric with its figure, one at a time."""
@@ -215,7 +215,7 @@ def drawn_sweep(
             curves = curves_by_text_value(grids, keys_of)
             if curves:
                 grids, keys_of = curves, [key for key in keys_of if key.quantities]
-            scale = scale_of(metric, _largest_value(grids))
+            scale = scale_for_metric(metric, _largest_value(grids))
             draw = _map_figure if len(keys_of) == MAX_KEYS else _curve_figure
             at = levels.get(metric, ())
             heading = FigureHeading(
@@ -360,7 +360,7 @@ def _map_figure(  # noqa: PLR0913, PLR0917 - what to draw, and how
     rows = math.ceil(len(shown) / columns)
     size = 1.4 + 2.9 * columns, 0.9 + 2.7 * rows
     figure = figure_class()(figsize=size, dpi=_DPI, layout="constrained")
-    write_head(figure, heading.title, heading.setup)
+    write_titles(figure, heading.title, heading.setup)
     panels = figure.subplots(rows, columns, squeeze=False, sharex=True, sharey=True)
     values = trusted_values(shown) / scale.factor
     low, high = float(values.min()), float(values.max())

@@ -12,7 +12,13 @@ import numpy as np
 from tcpcast.answer import Metric
 from tcpcast.metrics import HEADLINE
 from tcpcast.report.document import Code, Column, Document, Heading, Paragraph, Table
-from tcpcast.report.quantity import ABSENT, interval_text, metric_words, scale_of, value_text
+from tcpcast.report.quantity import (
+    ABSENT,
+    interval_text,
+    metric_words,
+    scale_for_metric,
+    value_text,
+)
 from tcpcast.report.summary import MAX_WARNINGS, describe_scenario
 from tcpcast.report.sweep import by_class, marks_explained, rows_parts, verdict_parts
 from tcpcast.report.sweep_cells import metric_grids, swept_key
@@ -132,7 +138,7 @@ def _metric_table(
 ) -> Table:
     """Return one metric as a table: one row per combination of values, one column per engine."""
     largest = max(float(np.nanmax(np.abs(each.value))) for each in grids)
-    scale = scale_of(metric, largest)
+    scale = scale_for_metric(metric, largest)
     shown = list(product(*_shown_indices(keys)))
     columns = [
         Column(key.title, [key.labels[indices[i]] for indices in shown], right=key.quantities)
@@ -206,14 +212,14 @@ def _column_pairs(rows: Any, first: str, second: str) -> Iterator[tuple[Any, Any
 
 def _inline_figures(sweep: FinishedSweep, rows: Any, levels: Levels) -> Iterator[Part]:
     from tcpcast.report.figures import figure_as_svg  # noqa: PLC0415 - matplotlib is slow to import
-    from tcpcast.report.sweep_figures import drawn_sweep, sweep_setup  # noqa: PLC0415
+    from tcpcast.report.sweep_figures import iter_sweep_figures, sweep_setup  # noqa: PLC0415
 
     if not sweep.is_grid:
         text = "No figure: figures require one or two keys that vary in all combinations."
         yield Paragraph(text, "aside")
         return
     setup = sweep_setup(sweep.scenario, sweep.column_kinds)
-    drawn = drawn_sweep(rows, sweep.column_kinds, setup, levels)
+    drawn = iter_sweep_figures(rows, sweep.column_kinds, setup, levels)
     shown = [figure_as_svg(name, figure) for name, figure in drawn]
     if shown:
         yield Heading("Figures")

@@ -10,7 +10,7 @@ import numpy as np
 
 from tcpcast.captures import advised_rows, capture_keys, iter_plain_rows
 from tcpcast.captures.advice import advice, limit_keys, share_of_own_limit
-from tcpcast.captures.failed import (
+from tcpcast.captures.failed_connections import (
     failure_sentences,
     failure_summary,
     has_one_kind,
@@ -27,9 +27,9 @@ from tcpcast.captures.quantity_text import volume
 from tcpcast.captures.selection import tables_by_name
 from tcpcast.limit_names import LIMIT_NAMES
 from tcpcast.report import csv
-from tcpcast.report.between import between_parts
 from tcpcast.report.document import ARROW, BLANK, Column, Paragraph, Share
 from tcpcast.report.document import Table as Columns
+from tcpcast.report.tap_comparison import between_parts
 from tcpcast.report.trace_cells import integer_texts, rate_scale, scaled_number_texts
 from tcpcast.report.trace_detail import MIN_SHARE, detail_parts
 from tcpcast.report.trace_groups import group_parts
@@ -281,12 +281,12 @@ def _limit_cells(shown: Table) -> list[str]:
         limit_keys(shown).tolist(), states, share_of_own_limit(shown).tolist(), strict=True
     )
     return [
-        LIMIT_NAMES[limit] + (f" {100 * part:.0f}%" if _is_timed(limit, state, part) else "")
+        LIMIT_NAMES[limit] + (f" {100 * part:.0f}%" if _has_time_share(limit, state, part) else "")
         for limit, state, part in limits
     ]
 
 
-def _is_timed(limit: str, state: str, share: float) -> bool:
+def _has_time_share(limit: str, state: str, share: float) -> bool:
     """Return True if the limit is a state of the sender with a known share of the time."""
     same = LIMIT_NAMES[limit] == LIMIT_NAMES[state]
     return same and state != "unknown" and math.isfinite(share)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tcpcast.report.quantity import ABSENT, Scale, scale_of_unit
+from tcpcast.report.quantity import ABSENT, Scale, scale_for_unit
 
 if TYPE_CHECKING:
     Figures = np.ndarray[Any, Any]
@@ -24,11 +24,11 @@ def rate_scale(rates: Figures) -> Scale:
     """
     known = rates[np.isfinite(rates) & (rates > 0)]
     if not known.size:
-        return scale_of_unit("bit/s", 1e6)
-    scale = scale_of_unit("bit/s", float(np.median(known)))
+        return scale_for_unit("bit/s", 1e6)
+    scale = scale_for_unit("bit/s", float(np.median(known)))
     largest = float(known.max())
     while largest / scale.factor >= 10**WHOLE_DIGITS:
-        larger = scale_of_unit("bit/s", 1e3 * scale.factor)
+        larger = scale_for_unit("bit/s", 1e3 * scale.factor)
         if larger == scale:
             break
         scale = larger

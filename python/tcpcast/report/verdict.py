@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tcpcast.captures.advice import LIMITS, advice
-from tcpcast.captures.failed import failure_summary
+from tcpcast.captures.failed_connections import failure_summary
 from tcpcast.captures.quantity_text import rate
 from tcpcast.limit_names import LIMIT_NAMES
 from tcpcast.report.document import Column, Heading, Paragraph, Share, ends_text

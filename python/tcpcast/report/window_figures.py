@@ -23,7 +23,7 @@ from tcpcast.report.chart import (
 )
 from tcpcast.report.figure_titles import class_title, engine_label, flow_names, span_text
 from tcpcast.report.palette import class_styles
-from tcpcast.report.quantity import scale_of_unit
+from tcpcast.report.quantity import scale_for_unit
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -194,7 +194,7 @@ def rates_chart(answers: Sequence[Answer], scenario: Scenario) -> Chart:
         edges, rate = send_rates(*columns, start, max(end, start + 1e-9))
         ((group, name),) = flow_names(scenario, [flow])
         by_flow[name] = group.name, edges, 8 * group.payload_bytes * rate
-    scale = scale_of_unit("bit/s", max(float(rate.max()) for *_, rate in by_flow.values()))
+    scale = scale_for_unit("bit/s", max(float(rate.max()) for *_, rate in by_flow.values()))
     colours = class_styles(scenario.populations)
     one = len(colours) == 1
     series = []

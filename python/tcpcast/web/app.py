@@ -59,7 +59,7 @@ def create_app(access: Access) -> ASGIApp:
     routes = [
         Route("/", page.index),
         Route("/api/questions", page.questions),
-        *(Route(path, page.asking(do), methods=["POST"]) for path, do in ask.items()),
+        *(Route(path, page.make_formula_handler(do), methods=["POST"]) for path, do in ask.items()),
         Route("/api/jobs", page.simulate, methods=["POST"]),
         Route("/api/jobs/{name}", page.job),
         Route("/api/jobs/{name}", page.cancel, methods=["DELETE"]),
@@ -67,10 +67,10 @@ def create_app(access: Access) -> ASGIApp:
         Mount("/static", StaticFiles(directory=STATIC)),
     ]
     handlers: dict[Any, Any] = {
-        HTTPException: _of_http,
-        TcpcastError: _of_request,
-        ClientDisconnect: _gone,
-        Exception: _of_page,
+        HTTPException: _handle_http_error,
+        TcpcastError: _handle_request_error,
+        ClientDisconnect: _handle_disconnect,
+        Exception: _handle_internal_error,
     }
     app = Starlette(routes=routes, exception_handlers=handlers, lifespan=page.lifespan)
     return Guard(app, access)
@@ -114,7 +114,7 @@ class _Page:
             self._offered = await self._models.ask({"do": "questions"})
         return JSONResponse({"questions": self._offered, "upload_bytes": MAX_CAPTURE_BYTES})
 
-    def asking(self, do: str) -> Callable[[Request], Awaitable[Response]]:
+    def make_formula_handler(self, do: str) -> Callable[[Request], Awaitable[Response]]:
         """Return a handler that forwards a request to a process for formulas."""
 
         async def handle(request: Request) -> Response:
@@ -204,20 +204,20 @@ async def _body(request: Request) -> dict[str, Any]:
     return content
 
 
-async def _of_http(_: Request, error: HTTPException) -> Response:
+async def _handle_http_error(_: Request, error: HTTPException) -> Response:
     return _error_response(error.detail, error.status_code, "", error.headers)
 
 
-async def _of_request(_: Request, error: TcpcastError) -> Response:
+async def _handle_request_error(_: Request, error: TcpcastError) -> Response:
     status = next((code for kind, code in _STATUS.items() if isinstance(error, kind)), 400)
     return _error_response(str(error), status, getattr(error, "field", ""))
 
 
-async def _gone(_: Request, __: Exception) -> Response:
+async def _handle_disconnect(_: Request, __: Exception) -> Response:
     return _error_response("the request ended before it was complete", 400, "")
 
 
-async def _of_page(_: Request, error: Exception) -> Response:
+async def _handle_internal_error(_: Request, error: Exception) -> Response:
     return _error_response(f"internal error of tcpcast: {error!r}", 500, "")
 
 

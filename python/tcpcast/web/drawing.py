@@ -20,7 +20,7 @@ from tcpcast.report.chart import (
     line_style,
 )
 from tcpcast.report.figures import figure_as_svg
-from tcpcast.report.quantity import scale_of
+from tcpcast.report.quantity import scale_for_metric
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -70,7 +70,9 @@ def curve_figure(drawn: Mapping[str, Any], points: Sequence[Mapping[str, Any]]) 
 def curve_scale(drawn: Mapping[str, Any], points: Sequence[Mapping[str, Any]]) -> Scale:
     """Return a readable unit for the median of all values."""
     shown = _axis_values(drawn, points)
-    return scale_of(drawn["metric"]["name"], sorted(shown)[len(shown) // 2] if shown else 1.0)
+    return scale_for_metric(
+        drawn["metric"]["name"], sorted(shown)[len(shown) // 2] if shown else 1.0
+    )
 
 
 def _axis_values(drawn: Mapping[str, Any], points: Sequence[Mapping[str, Any]]) -> list[float]:

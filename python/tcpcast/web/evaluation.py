@@ -13,7 +13,7 @@ from tcpcast.errors import ScenarioError, TcpcastError, refusal_text
 from tcpcast.limit_names import limit_name
 from tcpcast.path.options import PathError
 from tcpcast.report.prediction import limit_of_answer
-from tcpcast.report.quantity import interval_text, metric_words, scale_of, value_text
+from tcpcast.report.quantity import interval_text, metric_words, scale_for_metric, value_text
 from tcpcast.report.summary import caveats, describe_scenario
 from tcpcast.scenario.toml import write_toml
 from tcpcast.web.questions import QUESTIONS, Question, question
@@ -293,7 +293,7 @@ def limit_in_page_words(found: Answer, scenario: Scenario) -> str:
 
 def displayed_value(name: str, metric: Metric) -> dict[str, Any]:
     """Return a value as text, as commands print it, and as numbers for the curve."""
-    scale = scale_of(name, metric.value)
+    scale = scale_for_metric(name, metric.value)
     text = f"{value_text(metric, scale)} {scale.unit}".rstrip()
     return {
         "value": finite_or_none(metric.value),

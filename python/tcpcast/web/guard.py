@@ -106,7 +106,7 @@ class Guard:
             if scope["type"] == "lifespan":
                 await self._app(scope, receive, send)
             return
-        opened, refusal = self._judge(scope)
+        opened, refusal = self._check_access(scope)
 
         async def guarded(message: Message) -> None:
             if message["type"] == "http.response.start":
@@ -118,10 +118,10 @@ class Guard:
 
         await (refusal or self._app)(scope, receive, guarded)
 
-    def _judge(self, scope: Scope) -> tuple[bool, Response | None]:
+    def _check_access(self, scope: Scope) -> tuple[bool, Response | None]:
         """Return True for a valid start URL; and the response if the request is rejected."""
         headers = Headers(scope=scope)
-        refusal = self._foreign(headers, scope["method"])
+        refusal = self._reject_foreign_request(headers, scope["method"])
         if refusal is not None or self._access.has_session(headers):
             return False, refusal
         token = QueryParams(scope["query_string"]).get("token")
@@ -131,7 +131,7 @@ class Guard:
             return False, _refusal_response(403, "open the address that tcpcast serve printed")
         return False, HTMLResponse(_LOCKED, 403)
 
-    def _foreign(self, headers: Headers, method: str) -> Response | None:
+    def _reject_foreign_request(self, headers: Headers, method: str) -> Response | None:
         """Return a response that rejects requests with another host name or from another page."""
         hosts = headers.getlist("host")
         if len(hosts) != 1 or hosts[0].lower() not in self._access.hosts:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from tcpcast.captures import trace
 from tcpcast.captures.advice import LIMITS
-from tcpcast.captures.failed import failure_sentences, failure_summary
+from tcpcast.captures.failed_connections import failure_sentences, failure_summary
 from tcpcast.captures.quantity_text import percent, rate, time
 from tcpcast.errors import CaptureError
 from tcpcast.limit_names import LIMIT_NAMES

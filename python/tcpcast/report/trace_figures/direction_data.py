@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tcpcast.captures.selection import rows_of_direction, tables_by_name
-from tcpcast.report.chart_text import write_head
+from tcpcast.report.chart_text import write_titles
 from tcpcast.report.quantity import amount_text
 from tcpcast.report.trace import worst_first
 
@@ -62,7 +62,7 @@ class Direction:
             *_amount("", row["throughput_bps"], "bit/s"),
             *_amount("mean RTT ", row["rtt_mean_s"], "s"),
         ]
-        write_head(figure, message, "; ".join(facts))
+        write_titles(figure, message, "; ".join(facts))
 
     def label_time(self, axes: Axes) -> None:
         """Label the time axis with its unit and the absolute start time."""

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tcpcast.captures.curves import PFTK, mean_path, model_curves
 from tcpcast.captures.groups import host_address
+from tcpcast.captures.model_curves import PFTK, mean_model_inputs, model_curves
 from tcpcast.captures.models import INTERVAL_S, NO_LOSS, TD, measured_intervals
-from tcpcast.report.chart_text import LABEL, EndLabel, label_ends, write_head
+from tcpcast.report.chart_text import LABEL, EndLabel, label_line_ends, write_titles
 from tcpcast.report.palette import BLUE, GREEN, ORANGE, PURPLE, VERMILION
 from tcpcast.report.trace import worst_first
 from tcpcast.report.trace_figures.direction_data import file_name, file_stem
@@ -53,13 +53,13 @@ def model_figures(
     connections = capture.connections
     drawn = 0
     for ends, rows in _pairs_with_loss(capture).items():
-        points, path = interval_points(capture, rows), mean_path(connections, rows)
+        points, path = interval_points(capture, rows), mean_model_inputs(connections, rows)
         if path is None or np.count_nonzero(points["loss_indication_ratio"] > 0) < MIN_INTERVALS:
             continue
         figure = blank(*SIZE)
         _draw(figure.add_subplot(), points, path)
         setup = f"{file_name(capture)}: {' > '.join(ends)}; {_subtitle(points, path)}"
-        write_head(figure, _title(points, path), setup)
+        write_titles(figure, _title(points, path), setup)
         yield "-".join(map(file_stem, ends)), figure
         drawn += 1
         if drawn == most:
@@ -128,7 +128,7 @@ def _draw(axes: Axes, points: Table, path: dict[str, float]) -> None:
     axes.set_ylabel("packets in 100 s")
     axes.legend(fontsize=LABEL, framealpha=0.9, edgecolor="none", loc="upper right")
     simplify_axes(axes)
-    label_ends(axes, ends)
+    label_line_ends(axes, ends)
 
 
 def _title(points: Table, path: dict[str, float]) -> str:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tcpcast.report.chart_text import LABEL, EndLabel, label_ends
+from tcpcast.report.chart_text import LABEL, EndLabel, label_line_ends
 from tcpcast.report.trace_figures.palette import (
     ACK,
     CAUSES,
@@ -170,7 +170,7 @@ def _draw(
     axes.set_ylim(low - room, high + room)
     axes.set_ylabel(f"data sent so far ({unit})")
     simplify_axes(axes)
-    label_ends(axes, ends)
+    label_line_ends(axes, ends)
 
 
 def _marks_of_causes(kinds: Any) -> list[tuple[list[str], Mark]]:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from tcpcast.errors import TcpcastError
+from tcpcast.web.questions.competing_stacks import WINNER
 from tcpcast.web.questions.link import BUFFERS, USERS
 from tcpcast.web.questions.path import PARALLEL, PATH, TRANSFER
 from tcpcast.web.questions.question_form import Question
-from tcpcast.web.questions.winner import WINNER
 
 QUESTIONS = {q.name: q for q in (PATH, PARALLEL, TRANSFER, WINNER, USERS, BUFFERS)}
 """Questions in the order of the page."""

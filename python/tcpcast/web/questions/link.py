@@ -12,11 +12,16 @@ from tcpcast.engines.formula import FORMULAS
 from tcpcast.engines.registry import USERS as OF_USERS
 from tcpcast.plan import plan_buffer
 from tcpcast.report.plan import plan_verdict
-from tcpcast.report.quantity import amount_text, interval_text, scale_of, value_text
+from tcpcast.report.quantity import amount_text, interval_text, scale_for_metric, value_text
 from tcpcast.scenario import Scenario
 from tcpcast.scenario.changes import apply_changes
 from tcpcast.scenario.loading import parse_toml, read_packaged_text
-from tcpcast.web.copies import program_of_buffer, program_of_packaged, set_arguments, shell_command
+from tcpcast.web.copied_texts import (
+    program_of_buffer,
+    program_of_packaged,
+    set_arguments,
+    shell_command,
+)
 from tcpcast.web.questions.fields import Field, integer_parser, stack_field, write_integer
 from tcpcast.web.questions.path import LOSS, RATE, RTT
 from tcpcast.web.questions.question_form import (
@@ -260,7 +265,7 @@ def _simulated_loss(simulated: Answer | None) -> list[str]:
     loss = None if simulated is None else simulated.metrics.get("loss_ratio")
     if loss is None:
         return []
-    scale = scale_of("loss_ratio", loss.value)
+    scale = scale_for_metric("loss_ratio", loss.value)
     interval = interval_text(loss, scale)
     text = f"{value_text(loss, scale)} %" + (f" ({interval})" if interval else "")
     return [f"With this buffer, the simulated loss is {text}."]

@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from tcpcast.engines import answer
+from tcpcast.path.option_definitions import PATH as ROWS
 from tcpcast.path.options import (
     RANGED,
     PathOptions,
@@ -18,7 +19,6 @@ from tcpcast.path.options import (
     read_transfer_size_pkts,
 )
 from tcpcast.path.prediction import select_path_formulas
-from tcpcast.path.rows import PATH as ROWS
 from tcpcast.report.answers import Answers
 from tcpcast.report.prediction import (
     SIMULATION,
@@ -32,7 +32,7 @@ from tcpcast.report.prediction import (
     transfer_rates,
 )
 from tcpcast.report.quantity import amount_text
-from tcpcast.web.copies import program_of_tables, shell_command
+from tcpcast.web.copied_texts import program_of_tables, shell_command
 from tcpcast.web.questions.fields import Field, stack_field
 from tcpcast.web.questions.names import PageNames
 from tcpcast.web.questions.question_form import (
@@ -135,7 +135,7 @@ def _path_facts(values: Values, given: list[DisplayedAnswer], simulated: Answer 
         return Facts(
             first, [_limits_sentence(prediction)] if first else [headline(prediction, names)]
         )
-    if prediction.timed_by_goodput:  # the transfer time is derived from the goodput
+    if prediction.has_time_from_goodput:  # the transfer time is derived from the goodput
         return Facts("", [headline(prediction, names), transfer_headline(prediction, names)])
     if prediction.lead_time is None:
         text = transfer_headline(prediction, names)

@@ -35,7 +35,7 @@ def size_text(packets: int, typed: Mapping[int, str]) -> str:
     return f"{typed[packets]}, {words}" if packets in typed else words
 
 
-def typed_sizes(scenario: Scenario | None) -> dict[int, str]:
+def typed_byte_sizes(scenario: Scenario | None) -> dict[int, str]:
     """Return the sizes in bytes as typed, by size in packets, of listed transfer sizes."""
     # With different packet sizes per class, a number of packets has no unique size in bytes.
     groups = () if scenario is None or scenario.own_packets else scenario.populations

@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from tcpcast.captures.congestion_control import BBR
-from tcpcast.captures.losses import (
+from tcpcast.captures.loss_evidence import (
     flows_sharing_a_link,
-    late_packets,
     loss_origin_columns,
-    needless_packets,
     path_rtt_s,
+    reordered_packets,
+    unnecessary_retransmissions,
 )
 
 if TYPE_CHECKING:
@@ -203,9 +203,9 @@ class Evidence:
             window_filled=filled,
             round_trips=round_trips,
             packets=table["data_packets"],
-            late=late_packets(table),
+            late=reordered_packets(table),
             repaired=table["retransmissions"] > 0,
-            lost=table["retransmissions"] - needless_packets(table),
+            lost=table["retransmissions"] - unnecessary_retransmissions(table),
             losses=table["td"] + table["to"],
             rate_variation=table["loss_rate_variation"],
             flight_mean=np.where(away, np.nan, flight),
@@ -280,10 +280,10 @@ def _is_policed(seen: Evidence) -> Column:
     """Detect losses above a certain rate without a queue before each loss (Flach et al., 2016)."""
     none = seen.queue <= np.where(seen.away, NO_QUEUE_AWAY, NO_QUEUE)
     dropped = ~seen.bbr | (seen.lost >= BBR_POLICED * seen.packets)
-    return np.asarray(_has_one_rate(seen) & none & dropped & ~_is_idle(seen))
+    return np.asarray(_has_rate_ceiling(seen) & none & dropped & ~_is_idle(seen))
 
 
-def _has_one_rate(seen: Evidence) -> Column:
+def _has_rate_ceiling(seen: Evidence) -> Column:
     """Detect losses that occur whenever the sender exceeds a certain rate."""
     return np.asarray((seen.rate_variation <= POLICED) & (seen.losses >= POLICED_LOSSES))
 
@@ -294,7 +294,7 @@ def _is_link_limited(seen: Evidence) -> Column:
     steady = seen.bbr & (seen.rate_variation <= BBR_STEADY) & (seen.losses >= ENOUGH_LOSSES)
     steady |= seen.bbr & (seen.link_used >= BBR_FULL)
     congested = seen.away | seen.mostly("congestion_window", "loss_recovery", "bottleneck")
-    full = (standing & ~_rate_varies(seen) | steady | _has_one_rate(seen)) & ~_is_idle(seen)
+    full = (standing & ~_rate_varies(seen) | steady | _has_rate_ceiling(seen)) & ~_is_idle(seen)
     return np.asarray(congested & full | (seen.limited_by == "bottleneck"))
 
 

@@ -20,6 +20,6 @@ _WORDS = {
 }
 
 
-def key_words(key: str) -> str:
+def key_label(key: str) -> str:
     """Return the axis label of a key, by default the last part of its name."""
     return _WORDS.get(key) or key.rpartition(".")[2].replace("_", " ")

@@ -35,13 +35,13 @@ def path_rtt_s(table: Table) -> Column:
     return np.asarray(np.fmax(table["rtt_mean_s"], np.nan_to_num(table["handshake_rtt_s"])))
 
 
-def needless_packets(table: Table) -> Column:
+def unnecessary_retransmissions(table: Table) -> Column:
     """Return the number of unnecessary retransmissions according to DSACK or timestamps."""
     needless = table["spurious_dsack"] + table["spurious_eifel"]
     return np.asarray(np.minimum(needless, table["retransmissions"]))
 
 
-def late_packets(table: Table) -> Column:
+def reordered_packets(table: Table) -> Column:
     """Return the number of reordered packets.
 
     A tap behind the sender captures reordered packets directly. At the sender, SACK reveals
@@ -49,7 +49,7 @@ def late_packets(table: Table) -> Column:
     without a timeout.
     """
     away = np.isin(table["tap_side"], ("receiver", "middle"))
-    again = np.fmax(needless_packets(table) - table["timeouts"], 0)
+    again = np.fmax(unnecessary_retransmissions(table) - table["timeouts"], 0)
     return np.asarray(table["out_of_order"] + np.where(away, 0, table["late_packets"] + again))
 
 

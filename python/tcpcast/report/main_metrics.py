@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 from tcpcast.metrics import METRICS, PATH
 from tcpcast.report.document import Column, Table
-from tcpcast.report.losses import evenly_spaced_indices
-from tcpcast.report.quantity import ABSENT, scale_of_unit
-from tcpcast.report.sizes import size_text
+from tcpcast.report.file_sizes import size_text
+from tcpcast.report.quantity import ABSENT, scale_for_unit
+from tcpcast.report.times_by_losses import evenly_spaced_indices
 from tcpcast.scenario.classes import has_mixed_files
 from tcpcast.units import digits
 
@@ -28,7 +28,7 @@ _NAMES = {"on_time": "ON time", "connection_rate": "connection rate", "queue": "
 _UNITS = {"packet": "pkt"}
 
 
-def leading_rows(
+def select_main_rows(
     comparison: Comparison, scenario: Scenario | None, *, has_classes: bool = False
 ) -> Comparison:
     """Return the leading rows of a comparison; all rows if the kind of traffic is unknown.
@@ -120,6 +120,6 @@ def _sizes_text(low: float, high: float, typed: Mapping[int, str]) -> str:
 
 def _percentile_row(name: str, unit: str, answer: Answer, values: Sequence[float]) -> list[str]:
     known = [value for value in values if value == value]  # noqa: PLR0124 - not nan
-    scale = scale_of_unit(unit, max(known, default=0.0))
+    scale = scale_for_unit(unit, max(known, default=0.0))
     cells = [digits(v / scale.factor) if v in known else ABSENT for v in values]
     return [name, _UNITS.get(unit, scale.unit), answer.engine, *cells]

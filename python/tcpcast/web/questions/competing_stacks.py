@@ -13,7 +13,7 @@ from tcpcast.path.prediction import select_path_formulas
 from tcpcast.report.quantity import amount_text
 from tcpcast.scenario import Scenario
 from tcpcast.scenario.queue import QUEUE_NAMES
-from tcpcast.web.copies import commands_for_scenario_file, program_of_tables
+from tcpcast.web.copied_texts import commands_for_scenario_file, program_of_tables
 from tcpcast.web.questions.fields import Field, integer_parser, stack_field, write_integer
 from tcpcast.web.questions.path import LOSS, RATE, RTT
 from tcpcast.web.questions.question_form import (

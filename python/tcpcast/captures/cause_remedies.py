@@ -8,10 +8,10 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from tcpcast.captures import recommendations
-from tcpcast.captures.losses import late_packets, path_rtt_s
+from tcpcast.captures import limit_remedies
+from tcpcast.captures.limit_remedies import FASTER_LINK, Remedy
+from tcpcast.captures.loss_evidence import path_rtt_s, reordered_packets
 from tcpcast.captures.quantity_text import digits, percent, rate, time
-from tcpcast.captures.recommendations import FASTER_LINK, Remedy
 
 if TYPE_CHECKING:
     from tcpcast.captures.predicted_gain import Gains
@@ -53,7 +53,7 @@ def remedies_for_application(gains: Gains) -> list[Remedy]:
     table = gains.table
     ends = []
     dry = table["short_segments"] * path_rtt_s(table) / table["duration_s"]
-    for at, advice in enumerate(recommendations.remedies_for_application(gains)):
+    for at, advice in enumerate(limit_remedies.remedies_for_application(gains)):
         found = f": the sender ran out of data {digits(float(dry[at]), 2)} times per RTT"
         if table["tap_side"][at] == "sender":
             own = table["unprompted_bytes"][at] / max(table["unique_bytes"][at], 1)
@@ -84,7 +84,7 @@ def remedies_for_reordering(gains: Gains) -> list[Remedy]:
     """Return the numbers of late packets, and of retransmissions that late packets caused."""
     table = gains.table
     ends = []
-    counts = zip(late_packets(table).tolist(), table["retransmissions"].tolist(), strict=True)
+    counts = zip(reordered_packets(table).tolist(), table["retransmissions"].tolist(), strict=True)
     for at, (late, again) in enumerate(counts):
         action = "find the parallel links or the queue that reorders packets of one flow"
         seen = (

@@ -51,17 +51,17 @@ class Sender(NamedTuple):
     timestamps: bool
 
     @property
-    def todays(self) -> bool:
+    def is_modern(self) -> bool:
         """True for a modern Linux stack, which has Linux's timers and delayed ACKs."""
         return is_modern(self.stack)
 
     @property
-    def paced(self) -> bool:
+    def is_rate_based(self) -> bool:
         """True if losses do not determine the rate."""
         return get_congestion_control(self.stack) == BBR
 
 
-def sender_of(table: Table) -> Sender:
+def identify_sender(table: Table) -> Sender:
     """Return the stack for a set of flows, weighted by packets.
 
     Parameters
@@ -76,11 +76,11 @@ def sender_of(table: Table) -> Sender:
     senders of the papers.
     """
     control = identified_congestion_control(table)
-    stamped = _holds_for_most(
+    stamped = _holds_for_most_packets(
         table, table["timestamps"] | np.isfinite(table["rtt_timestamps_mean_s"])
     )
-    sack = _holds_for_most(table, table["sack"] | (table["by_sack"] > 0))
-    if not sack and not _shows_sack(table):
+    sack = _holds_for_most_packets(table, table["sack"] | (table["by_sack"] > 0))
+    if not sack and not _is_sack_visible(table):
         return Sender(
             "linux-cubic",
             "most common stack; the capture does not show the stack of the sender",
@@ -96,7 +96,7 @@ def sender_of(table: Table) -> Sender:
         )
     if stamped:
         return Sender("linux-reno-classic", "timestamps, but no SACK", stamped)
-    if LINUX_TIMER[0] <= timer_beyond_rtt(table) <= LINUX_TIMER[1]:
+    if LINUX_TIMER[0] <= first_timeout_minus_rtt_s(table) <= LINUX_TIMER[1]:
         return Sender("linux-reno-classic", "no SACK; timeouts as in Linux", stamped)
     return Sender("rfc-newreno", "neither SACK nor timestamps", timestamps=False)
 
@@ -108,12 +108,12 @@ def identified_congestion_control(table: Table) -> str:
     """
     known, packets = table["looks_like"] != UNKNOWN, table["data_packets"]
     if packets[known].sum() < TELLING * packets.sum() or not known.any():
-        return _control_by_reductions(table)
+        return _control_by_window_reductions(table)
     names, at = np.unique(table["looks_like"][known], return_inverse=True)
     return str(names[np.bincount(at, weights=packets[known]).argmax()])
 
 
-def _control_by_reductions(table: Table) -> str:
+def _control_by_window_reductions(table: Table) -> str:
     """Return the congestion control that matches the median window reduction, or "unknown"."""
     left = table["window_reduction"][np.isfinite(table["window_reduction"])]
     if left.size < MIN_FLOWS:
@@ -125,15 +125,15 @@ def _control_by_reductions(table: Table) -> str:
 
 def first_timeout_s(table: Table) -> float:
     """Return T0, the mean first timeout over all sequences of timeouts; NaN if there is none."""
-    return _by_sequence(table["t0_s"], table)
+    return _mean_over_timeout_sequences(table["t0_s"], table)
 
 
-def timer_beyond_rtt(table: Table) -> float:
+def first_timeout_minus_rtt_s(table: Table) -> float:
     """Return T0 minus the mean RTT of the flows with timeouts in seconds; NaN if there is none."""
-    return _by_sequence(table["t0_s"] - table["rtt_mean_s"], table)
+    return _mean_over_timeout_sequences(table["t0_s"] - table["rtt_mean_s"], table)
 
 
-def _by_sequence(values: Column, table: Table) -> float:
+def _mean_over_timeout_sequences(values: Column, table: Table) -> float:
     """Return the mean over all sequences of timeouts; NaN if there is none."""
     weights = table["to"]
     known = np.isfinite(values) & (weights > 0)
@@ -146,16 +146,16 @@ def min_rto_s(table: Table) -> float:
     The RTO of Linux exceeds the RTT by at least the minimum RTO, and by more if the RTT varies.
     Therefore only an excess below 200 ms proves a smaller minimum.
     """
-    beyond = timer_beyond_rtt(table)
+    beyond = first_timeout_minus_rtt_s(table)
     return max(beyond, 0.004) if beyond < LINUX_TIMER[0] else math.nan
 
 
-def _shows_sack(table: Table) -> bool:
+def _is_sack_visible(table: Table) -> bool:
     """Return True if SACK would be visible in the capture, in handshakes or at losses."""
     return bool((table["syn_captured"] | (table["td"] > 0)).any())
 
 
-def _holds_for_most(table: Table, which: Column) -> bool:
+def _holds_for_most_packets(table: Table, which: Column) -> bool:
     """Return True if a condition holds for most packets."""
     weights = np.fmax(table["data_packets"], 1)
     return bool(weights[which].sum() * 2 > weights.sum())

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 PFTK = "PFTK (31)"
 
 
-def mean_path(connections: Table, rows: Counts) -> dict[str, float] | None:
+def mean_model_inputs(connections: Table, rows: Counts) -> dict[str, float] | None:
     """Return the inputs of models: means over the directions ``rows``, weighted by packets sent.
 
     None if no direction has both a round-trip time and a window.
@@ -44,7 +44,7 @@ def model_curves(loss: Floats, path: dict[str, float]) -> dict[str, Floats]:
     loss
         Loss indications per packet, above 0 and below 1, any shape.
     path
-        Inputs as returned by :func:`mean_path`.
+        Inputs as returned by :func:`mean_model_inputs`.
     """
     given: dict[str, Any] = path | {"loss_indication_ratio": loss}
     of_loss = {name: given[name] for name in given if name not in {"t0_s", "receiver_window_pkts"}}

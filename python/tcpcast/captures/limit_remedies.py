@@ -104,7 +104,7 @@ def remedies_for_receiver_window(gains: Gains) -> list[Remedy]:
     largest = gains.table["window_max_bytes"]
     now = np.maximum(largest / np.maximum(gains.table["segment_bytes"], 1), 1.0)
     before = gains.pftk_pps(receiver_window_pkts=np.fmin(gains.inputs["receiver_window_pkts"], now))
-    ends = _larger_window_gain(
+    ends = _larger_window_advice(
         gains,
         largest,
         ("the receiver window", "SO_RCVBUF", "tcp_rmem"),
@@ -158,10 +158,10 @@ def remedies_for_send_buffer(gains: Gains) -> list[Remedy]:
     now = np.maximum(largest / np.maximum(gains.table["segment_bytes"], 1), 1.0)
     factor = 1 / gains.pftk(receiver_window_pkts=now)
     keys = ("the send buffer", "SO_SNDBUF", "tcp_wmem")
-    return _larger_window_gain(gains, largest, keys, factor)
+    return _larger_window_advice(gains, largest, keys, factor)
 
 
-def _larger_window_gain(
+def _larger_window_advice(
     gains: Gains, largest: Column, keys: tuple[str, str, str], factor: Column
 ) -> list[Remedy]:
     """Return the advice to raise a window above ``largest`` bytes, as far as loss or link allow.
@@ -251,17 +251,17 @@ def remedies_for_slow_start(gains: Gains) -> list[Remedy]:
 
 def remedies_for_congestion_window(gains: Gains) -> list[Remedy]:
     """Return the predicted gains of less loss, more flows and a shorter RTT."""
-    return _less_loss_gain(gains, [""] * gains.fed.size)
+    return _less_loss_advice(gains, [""] * gains.fed.size)
 
 
 def remedies_for_loss_recovery(gains: Gains) -> list[Remedy]:
     """Return :func:`remedies_for_congestion_window` with the advice to enable SACK if it is off."""
     without = gains.table["syn_captured"] & ~gains.table["sack"]
     sack = f" First {ENABLE_SACK}: without it, only one loss is repaired per round trip."
-    return _less_loss_gain(gains, [sack if each else "" for each in without.tolist()])
+    return _less_loss_advice(gains, [sack if each else "" for each in without.tolist()])
 
 
-def _less_loss_gain(gains: Gains, before: list[str]) -> list[Remedy]:
+def _less_loss_advice(gains: Gains, before: list[str]) -> list[Remedy]:
     """Return the predicted gain of less loss; ``before`` holds advice with a higher priority."""
     p, rtt = gains.inputs["loss_indication_ratio"], gains.inputs["rtt_s"]
     half = gains.loss_limited(loss_indication_ratio=p / 2)
@@ -269,23 +269,23 @@ def _less_loss_gain(gains: Gains, before: list[str]) -> list[Remedy]:
     many, by_n_times = gains.several_flows(STREAMS)
     most = gains.most_bps / np.maximum(gains.table["throughput_bps"], 1e-9)
     too_much = np.fmax(np.fmax(half, near), many) > most
-    gained, beyond = gains.after(half), gains.beyond_model()
+    gained, beyond = gains.after(half), gains.measured_to_model_ratio()
     ends = []
     for at, start in enumerate(before):
         if not gains.fed[at]:
-            ends.append(_without_loss_gain(gains, at))
+            ends.append(_lossless_advice(gains, at))
             continue
         every = digits(1 / p[at], 2) if p[at] > FREQUENT else f"{1 / p[at]:,.0f}"
         model = "CUBIC's response function" if gains.cubic[at] else "PFTK"
         if gains.table["looks_like"][at] == BBR:
-            action, end = _losses_hardly_matter_texts(gains, at)
+            action, end = _bbr_loss_texts(gains, at)
         elif gained[at] < WORTH * gains.table["throughput_bps"][at]:
             full = gains.most_bps[at]
             why = f"the link ({rate(full)})" if math.isfinite(full) else "the receiver's window"
             action = "less loss alone does not increase the rate"
             end = f" {action.capitalize()}: {why} is the limit."
         elif beyond[at] > BEYOND:
-            action, end = _gain_beyond_model(gains, at, model, beyond[at])
+            action, end = _inapplicable_model_texts(gains, at, model, beyond[at])
         else:
             gain = f"half the loss gives {times(min(half[at], most[at]))} the rate"
             action = f"reduce loss: according to {model}, {gain}"
@@ -301,7 +301,7 @@ def _less_loss_gain(gains: Gains, before: list[str]) -> list[Remedy]:
     return ends
 
 
-def _losses_hardly_matter_texts(gains: Gains, at: int) -> tuple[str, str]:
+def _bbr_loss_texts(gains: Gains, at: int) -> tuple[str, str]:
     """Return statements that losses hardly affect BBR: one without and one with its link share."""
     link = gains.most_bps[at]
     share = gains.table["throughput_bps"][at] / link
@@ -310,7 +310,7 @@ def _losses_hardly_matter_texts(gains: Gains, at: int) -> tuple[str, str]:
     return action, f" {action[:1].upper()}{action[1:]}{used}."
 
 
-def _gain_beyond_model(gains: Gains, at: int, model: str, factor: float) -> tuple[str, str]:
+def _inapplicable_model_texts(gains: Gains, at: int, model: str, factor: float) -> tuple[str, str]:
     """Return two statements that the model does not apply: a short one, and one with the reason."""
     few = gains.table["td"][at] + gains.table["to"][at] < FEW_LOSSES
     why = (
@@ -323,7 +323,7 @@ def _gain_beyond_model(gains: Gains, at: int, model: str, factor: float) -> tupl
     return action, f" {action[:1].upper()}{action[1:]}{end}"
 
 
-def _without_loss_gain(gains: Gains, at: int) -> Remedy:
+def _lossless_advice(gains: Gains, at: int) -> Remedy:
     if not gains.lossless[at]:
         again = int(gains.table["retransmissions"][at])
         longer = "take a longer capture"

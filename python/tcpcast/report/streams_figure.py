@@ -10,12 +10,12 @@ from tcpcast.report.chart import (
     Panel,
     ReferenceLine,
     Series,
-    points_of,
+    points_from_metrics,
     setup_text,
 )
 from tcpcast.report.palette import BLACK, GREEN, engine_colour
 from tcpcast.report.plan import plan_verdict
-from tcpcast.report.quantity import amount_text, scale_of_unit
+from tcpcast.report.quantity import amount_text, scale_for_unit
 
 if TYPE_CHECKING:
     from tcpcast.plan import Plan
@@ -53,7 +53,7 @@ def _answer_mark(plan: Plan) -> ReferenceLine:
 
 def _rate_panel(plan: Plan, link_bps: float, x: Axis) -> Panel:
     curve = plan.tables["curve"]
-    scale = scale_of_unit("bit/s", link_bps)
+    scale = scale_for_unit("bit/s", link_bps)
     n, link = curve["flows"], link_bps / scale.factor
     series: list[Drawable] = []
     if "pftk_bps" in curve:
@@ -73,7 +73,9 @@ def _rate_panel(plan: Plan, link_bps: float, x: Axis) -> Panel:
     simulated = plan.tables.get("simulated")
     if simulated is not None and len(simulated["flows"]):
         busy = [answer.metrics["utilisation"] for answer in plan.verified]
-        series.append(points_of(simulated["flows"], busy, scale.factor / link_bps, "packet"))
+        series.append(
+            points_from_metrics(simulated["flows"], busy, scale.factor / link_bps, "packet")
+        )
     y = Axis(f"total rate of all flows ({scale.unit})", 0, 1.12 * link)
     return Panel(series, x, y, legend={"loc": "lower right"})
 
@@ -81,7 +83,7 @@ def _rate_panel(plan: Plan, link_bps: float, x: Axis) -> Panel:
 def _competing_panel(plan: Plan, x: Axis) -> Panel:
     curve = plan.tables["curve"]
     largest = float(curve["competing_bps"].max())
-    scale = scale_of_unit("bit/s", largest)
+    scale = scale_for_unit("bit/s", largest)
     style = {"color": GREEN, "linewidth": 1.8}
     rate = Series(curve["flows"], curve["competing_bps"] / scale.factor, style=style)
     y = Axis(f"rate of one\nother flow ({scale.unit})", 0, 1.15 * largest / scale.factor)

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from tcpcast.compare import completion_times, has_completion_times
 from tcpcast.report.document import Column, Table
-from tcpcast.report.quantity import ABSENT, scale_of_unit, value_text
-from tcpcast.report.sizes import size_text
+from tcpcast.report.file_sizes import size_text
+from tcpcast.report.quantity import ABSENT, scale_for_unit, value_text
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -60,7 +60,7 @@ def _completion_times_table(
     all_sizes = sorted({size for size, _ in figures})
     sizes = [all_sizes[i] for i in evenly_spaced_indices(len(all_sizes))]
     shown = [figures[s, k].value for s in sizes for k in columns if (s, k) in figures]
-    scale = scale_of_unit("s", max((v for v in shown if math.isfinite(v)), default=1.0))
+    scale = scale_for_unit("s", max((v for v in shown if math.isfinite(v)), default=1.0))
     names = [size_text(size, typed) for size in sizes]
     table = [Column(engine, names, right=False), Column("unit", [scale.unit] * len(sizes), False)]
     for losses in columns:
