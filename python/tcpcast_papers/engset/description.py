@@ -8,6 +8,7 @@ from tcpcast_papers.engset import (
     file_sizes,
     lone_connection,
     losses,
+    paced_and_limited_bursts,
     phase,
     queue,
     rates,
