@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Accepted:
+class KnownDifference:
     """A known difference and its reason, or known differences of several rows.
 
     Parameters
@@ -60,7 +60,7 @@ class Report:
     title: str
     sections: list[Section]
     preface: list[str] = field(default_factory=list)
-    accepted: tuple[Accepted, ...] = ()
+    accepted: tuple[KnownDifference, ...] = ()
     page: Path | None = None
     interrupted: bool = False
     write_errors: list[str] = field(default_factory=list)
@@ -81,7 +81,7 @@ class Report:
         return [each for each in self.failed if self.reason(*each) is None]
 
     @property
-    def gone(self) -> list[Accepted]:
+    def gone(self) -> list[KnownDifference]:
         """The accepted differences whose rows no longer differ.
 
         An unsettled row counts as different. An interrupted reproduction returns none.

@@ -13,7 +13,7 @@ from tcpcast.engines import RunOptions
 
 from tcpcast_papers import claims, drawing, page, scenario_files
 from tcpcast_papers.published import BOTH, QUICK, WHOLE, lines_of_runs
-from tcpcast_papers.report import Accepted, Report
+from tcpcast_papers.report import KnownDifference, Report
 from tcpcast_papers.reproduction import Section, Unfinished, Verdict
 from tcpcast_papers.simulations import Simulations
 
@@ -206,14 +206,16 @@ def _computed_together(sections: Iterable[Section]) -> Iterator[list[Section]]:
         yield from ([section] for section in sections)
 
 
-def accepted(package: str, runs: str) -> tuple[Accepted, ...]:
+def accepted(package: str, runs: str) -> tuple[KnownDifference, ...]:
     """Return the known differences of a paper's whole or quick reproduction."""
     values = (
-        Accepted(line["section"], tuple(line["row"].split(claims.BETWEEN_LABELS)), line["reason"])
+        KnownDifference(
+            line["section"], tuple(line["row"].split(claims.BETWEEN_LABELS)), line["reason"]
+        )
         for line in lines_of_runs(package, "accepted.csv", runs)
     )
     statements = (
-        Accepted(claims.TITLE, (line["place"], line["statement"]), line["reason"])
+        KnownDifference(claims.TITLE, (line["place"], line["statement"]), line["reason"])
         for line in claims.read(package, runs)
         if claims.expected(line) is Verdict.DIFFERS
     )

@@ -10,7 +10,7 @@ from tcpcast.errors import DomainError
 from tcpcast_papers import PAPERS, claims, paper
 from tcpcast_papers.page import summary
 from tcpcast_papers.published import Line
-from tcpcast_papers.report import Accepted, Report
+from tcpcast_papers.report import KnownDifference, Report
 from tcpcast_papers.reproduction import Row, Section, Verdict
 
 if TYPE_CHECKING:
@@ -91,7 +91,7 @@ def test_claims_are_counted_apart_from_values() -> None:
         "Claims of the paper by verdict: agrees 1, differs 1."
     )
     assert not report.is_as_known
-    known = Accepted(claims.TITLE, ("Figure 2", "A is exact"), "rounding")
+    known = KnownDifference(claims.TITLE, ("Figure 2", "A is exact"), "rounding")
     assert Report("A paper", [section, SECTION], accepted=(known,)).is_as_known
 
 

@@ -363,7 +363,7 @@ def _search_by_simulation(
         # Few sources transfer few files. A rate without an interval does not exclude the target.
         if interval is not None and interval.high is not None and interval.high < goal.target:
             raise _unreachable_target_error(runs.question, who, maximum)
-        result = solve_from_start(runs, goal, goal.inside(start))
+        result = solve_from_start(runs, goal, goal.clamp(start))
         maximum = max([maximum, *(metric.value for metric in runs.known.values())])
         if result is None and maximum < goal.target:
             raise _unreachable_target_error(runs.question, who, maximum)

@@ -138,7 +138,7 @@ class SearchGoal:
             return float(low * (high / low) ** share)
         return min(max(round(low + share * (high - low)), int(low) + 1), int(high) - 1)
 
-    def inside(self, value: float) -> float:
+    def clamp(self, value: float) -> float:
         """Return the value, limited to the permitted range."""
         maximum = self.maximum if self.integer else self.maximum * (1 - APART_FROM_END)
         return max(self.minimum, min(value, maximum))
@@ -149,13 +149,13 @@ class SearchGoal:
             return value
         return math.ceil(value - 1e-9) if self.smallest else math.floor(value + 1e-9)
 
-    def point(self, value: float, metric: Metric) -> MeasuredPoint:
+    def falling_curve_point(self, value: float, metric: Metric) -> MeasuredPoint:
         """Return a point of a falling curve, also for a rising metric."""
         ends = (metric.high, metric.low) if self.rises else (metric.low, metric.high)
         low, high = (None if end is None else self._falling(end) for end in ends)
         return MeasuredPoint(value, self._falling(metric.value), low, high)
 
-    def metric(self, middle: float, low: float, high: float) -> Metric:
+    def metric_from_falling_curve(self, middle: float, low: float, high: float) -> Metric:
         """Convert values of a falling curve, relative to the target, to the metric."""
         if self.limit < math.inf:
             middle, high, low = (
@@ -300,7 +300,7 @@ def _make_search_result(
     )
     if fitted is None:
         return result
-    there = goal.metric(*fitted.curve.at(value))
+    there = goal.metric_from_falling_curve(*fitted.curve.at(value))
     return replace(result, there=there, fitted=len(near), excess=fitted.excess)
 
 
@@ -389,7 +389,7 @@ class _FitWindow:
 
     def answer(self, goal: SearchGoal, found: TargetCrossing | None) -> float:
         """Return the permitted value nearest to a crossing, or to the centre if there is none."""
-        return goal.inside(goal.round_value(self.centre if found is None else found.value))
+        return goal.clamp(goal.round_value(self.centre if found is None else found.value))
 
     def move(self, runs: PlanSimulations, goal: SearchGoal) -> TargetCrossing | None:
         """Move towards the crossing by at most the radius, and adapt the radius."""
@@ -415,12 +415,12 @@ class _FitWindow:
         first = len(self.runs_inside(runs, goal))
         for at in range(len(RADII)):
             share = RADII[(first + at) % len(RADII)]
-            value = goal.inside(goal.round_value(self.centre * math.exp(share * self.radius)))
+            value = goal.clamp(goal.round_value(self.centre * math.exp(share * self.radius)))
             if value not in runs.answers:
                 return value
         if not goal.integer:
             return None
-        ends = (goal.inside(self.centre * math.exp(end)) for end in (-self.radius, self.radius))
+        ends = (goal.clamp(self.centre * math.exp(end)) for end in (-self.radius, self.radius))
         low, high = map(round, ends)
         return next((n for n in range(low, high + 1) if n not in runs.answers), None)
 
@@ -450,7 +450,7 @@ def simulate_if_possible(runs: PlanSimulations, value: float) -> None:
 
 def simulated_points(runs: PlanSimulations, goal: SearchGoal) -> list[MeasuredPoint]:
     """Return the simulated values as points of a falling curve."""
-    return [goal.point(value, metric) for value, metric in runs.known.items()]
+    return [goal.falling_curve_point(value, metric) for value, metric in runs.known.items()]
 
 
 def _simulate_near_answer(runs: PlanSimulations, goal: SearchGoal, window: _FitWindow) -> None:
@@ -483,5 +483,5 @@ def _enclose_interval(runs: PlanSimulations, goal: SearchGoal, window: _FitWindo
         for is_closed, end, up in ends:
             if not is_closed:
                 simulate_if_possible(
-                    runs, goal.step(goal.inside(goal.round_value(end)), factor, up=up)
+                    runs, goal.step(goal.clamp(goal.round_value(end)), factor, up=up)
                 )

@@ -8,11 +8,11 @@ from tcpcast_papers.engset import (
     file_sizes,
     lone_connection,
     losses,
+    paced_and_limited_bursts,
     phase,
     queue,
     rates,
     states,
-    variants,
 )
 from tcpcast_papers.engset.published import CITATION
 from tcpcast_papers.engset.runs import FULL, QUICK, Runs, SampleSizes
@@ -57,7 +57,7 @@ PAPER: Paper[SampleSizes, Runs] = Paper(
         buffer_rule,
         queue,
         losses,
-        variants,
+        paced_and_limited_bursts,
         buffer_size,
         phase,
     ),

@@ -25,9 +25,9 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float64]
 
 TRACED_SOURCES = 7500
-"""N of Figure 7, which is barely legible."""
+"""Number of users N in Figure 7, whose label is barely legible."""
 SOURCES = 5000
-"""N of Figure 8."""
+"""Number of users N in Figure 8."""
 FEWEST_BURSTS = 3
 BINS = 60
 """Approximate values of the density in Figure 8."""

@@ -38,7 +38,7 @@ def sections(runs: Runs, _: Path) -> list[Section]:
 
 
 def printed_inputs(case: int, sources: int) -> tuple[float, float, float]:
-    """Return loss, timeouts (as shares) and RTT in seconds of a column of Table 3, 4 or 5."""
+    """Return a column of Table 3, 4 or 5: loss and timeouts as shares, RTT in seconds."""
     lines = table(CASES[case])
     loss, timeouts, rtt = (
         lines.line_with(quantity=quantity).value(str(sources))

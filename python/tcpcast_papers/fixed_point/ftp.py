@@ -45,7 +45,7 @@ class Column:
     setting
         Setting of every flow for this column.
     others
-        Names and settings of other readings of the paper.
+        Names and settings of other interpretations of the paper.
     checked
         Whether the setting uses the paper's TCP, as far as it is described.
     """
@@ -87,7 +87,7 @@ COLUMNS: dict[int, tuple[Column, ...]] = {
 
 
 def request(runs: Runs) -> None:
-    """Request every column, its other readings and its fixed point."""
+    """Request every column, its other interpretations and its fixed point."""
     for column in (each for columns in COLUMNS.values() for each in columns):
         for setting in (column.setting, *(other for _, other in column.others)):
             runs.request(ftp_job(setting, runs.sample_sizes))

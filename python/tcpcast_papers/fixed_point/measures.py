@@ -88,7 +88,7 @@ def _scaled(metric: Metric, scale: float) -> Metric:
 
 
 def _path_loss(result: Answer) -> Metric:
-    """Return the packets lost at any hop, in percent of those that arrived at the first."""
+    """Return the packets lost at any hop, in percent of packets that arrived at the first hop."""
     hops = result.tables["by_hop"]
     return Metric(100.0 * float(hops["drops"].sum()) / float(hops["arrived"][0]))
 
@@ -119,7 +119,8 @@ def queueing_rtt_s(result: Answer) -> float | None:
 def agreement(quantity: str, printed: Printed, relative: float) -> Tolerance:
     """Return the tolerance of a printed value: a share of it, or its rounding.
 
-    Printed levels are rounded up to 10 kbit/s, so that any value in the step below agrees.
+    The paper rounds goodput levels up to multiples of 10 kbit/s. Every value in the step below a
+    printed level therefore agrees.
     """
     if quantity in SHARES:
         lowest = (1 - relative) * max(printed.value - GRANULARITY_KBIT, 0.0)
@@ -179,7 +180,7 @@ class Figures:
         printed: Printed | None,
         tolerance: Tolerance | None,
     ) -> Cause | None:
-        """Return the RTT without the wait at the source's own link, if that is as printed.
+        """Return the RTT without the wait at the source's own link, if it agrees with the print.
 
         A cause must reproduce the printed value, not only move towards it.
         """

@@ -42,7 +42,7 @@ def _scale(runs: Runs, case: int, bin_s: float) -> Job:
 
 
 def request(runs: Runs) -> None:
-    """Request every reading of the rules, and every time scale."""
+    """Request every interpretation of the rules, and every time scale."""
     for sources in CONGESTED:
         for rule, drop in READINGS:
             runs.request(_reading(runs, sources, rule, drop))

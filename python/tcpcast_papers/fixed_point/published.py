@@ -63,7 +63,7 @@ PRINTED_RTT_S: dict[int, dict[int, float]] = {
 """RTTs that tables print with two digits only, derived from Table 7 with equation (1)."""
 
 GRANULARITY_KBIT = 10
-"""Step to which the paper's g rows are rounded up (section 7.1)."""
+"""Step to which the paper rounds goodput levels (rows g_95 to g_50) up (section 7.1)."""
 
 
 @cache

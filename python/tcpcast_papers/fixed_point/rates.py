@@ -1,4 +1,4 @@
-"""Send rates, goodputs and losses of the paper's tables, which imply each other."""
+"""Send rates, goodputs and losses of the paper's tables: the two rates imply the loss."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ TABLES = (1, 2, 3, 4, 5, 6)
 
 
 def implied_loss(sent: Printed, delivered: Printed) -> tuple[float, float, float]:
-    """Return 1 - goodput/send rate in %: its value, and its limits with the rounding of both."""
+    """Return 1 - goodput/send rate in %, and its lower and upper limit by rounding in print."""
     values = (
         (sent.value, delivered.value),
         (sent.value - sent.half_digit, delivered.value + delivered.half_digit),
@@ -28,7 +28,7 @@ def implied_loss(sent: Printed, delivered: Printed) -> tuple[float, float, float
 
 
 def sections(_: Runs, __: Path) -> list[Section]:
-    """Return the shares that the rates imply, next to losses plus timeouts."""
+    """Return the loss that printed rates imply, next to the printed losses plus timeouts."""
     section = Section("Rates and losses", ("table", "column"), others=("loss alone",))
     section.rows = [row for number in TABLES for row in _rows(number)]
     outside = sum(
@@ -48,7 +48,7 @@ def sections(_: Runs, __: Path) -> list[Section]:
 
 
 def contradiction(number: int, column: str) -> str:
-    """Return the contradiction of the rates and losses of a column; "" if there is none."""
+    """Return the contradiction between rates and losses of a column; "" if there is none."""
     row = _row(number, column)
     if row.verdict is not Verdict.INCONSISTENT:
         return ""

@@ -31,7 +31,7 @@ READINGS: dict[str, dict[str, Any]] = {
     for rule in ("delay", "cap", "fill")
     for references in (250, 20)
 }
-"""Readings of scheme 1 with different numbers of reference flows."""
+"""Interpretations of scheme 1, each with two numbers of reference flows."""
 
 PAGE_SCHEMES = ("2", "1")
 """Two of the paper's schemes, which every table includes."""
@@ -90,9 +90,9 @@ class SampleSizes:
     schemes
         Keys of :data:`SCHEMES` to simulate, including those of :data:`PAGE_SCHEMES`.
     curve
-        N of Figure 10.
+        Numbers of users N in Figure 10.
     blocks_pkts
-        n of Figure 11.
+        Block lengths n in Figure 11.
     traced_s
         Duration of the trace for Figure 7.
     seeds, scheme_tables
@@ -183,7 +183,7 @@ class Job:
         return self.setting.packets_per_s * self.length.total_s
 
     def run(self, progress: Callable[[float], None]) -> Answer:
-        """Run the simulation; ``not_applicable`` of the answer is a reason if it is unsupported."""
+        """Run the simulation; ``not_applicable`` of the answer is the reason if unsupported."""
         if isinstance(self.length, Length):
             scenario = self.setting.scenario(self.length, {})
             return simulations.simulated(scenario, progress)
@@ -198,7 +198,7 @@ class Runs(simulations.Runs[SampleSizes]):
 
 
 def fixed_point(job: Job, sample_sizes: SampleSizes, scheme: str) -> Job:
-    """Return the fixed point of a job's setting, by a key of :data:`SCHEMES`."""
+    """Return the job of the fixed point of a job's setting; ``scheme`` is in :data:`SCHEMES`."""
     length = (
         sample_sizes.fixed_loop if isinstance(job.setting, LocalLoop) else sample_sizes.fixed_ftp
     )

@@ -1,7 +1,7 @@
-"""Fixed point against fixed point: own schemes compared with the paper's tables, over seeds.
+"""Fixed points compared with the paper's tables, which contain results of fixed-point schemes.
 
-The paper's tables are results of its schemes. Each scheme runs once per seed. A row has the mean of
-its reference flows over the seeds, with an interval over the seeds, next to every flow.
+Each scheme runs once per seed. A row has the mean of its reference flows over the seeds, with an
+interval over the seeds, next to the simulation of every flow.
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ RULES: dict[str, dict[str, Any]] = {
     "B, no retransmission": {"retransmit": False},
     "C": {"growth": "every-ack", "whole_halves": False, "timeout": False},
 }
-"""Readings of the rules that the paper leaves open, as keys of ``tcp.rules.max_plus``.
+"""Interpretations of rules that the paper leaves open, as keys of ``tcp.rules.max_plus``.
 
 B: no growth with acks of packets sent before the last halving, and no further halving with their
 losses; windows halved in whole packets; timeouts.

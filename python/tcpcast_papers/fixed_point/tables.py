@@ -215,7 +215,7 @@ def _independent(runs: Runs) -> Section:
 
 
 def _unrounded(row: Row, quantity: str) -> Row:
-    """Return a row without the tolerance for rounded-up values, as independent ones are exact."""
+    """Return a row without the tolerance for rounding up; independent values are not rounded."""
     if quantity not in SHARES or row.tolerance is None:
         return row
     return replace(row, tolerance=replace(row.tolerance, between=None))

@@ -97,7 +97,7 @@ def _scores(name: str, rows: list[Row]) -> list[str]:
 def relative_error(exact: float | None, other: float | None) -> float | None:
     """Return a relative error, or None if a value is missing or undefined.
 
-    If every flow has 0 (no loss), the error is 0 for 0, and infinite for any other value.
+    If the exact value is 0 (no loss), the error is 0 for 0 and infinite for other values.
     """
     if exact is None or other is None or not math.isfinite(other):
         return None

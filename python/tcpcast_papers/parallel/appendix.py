@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     from tcpcast_papers.published import Line
 
 ROUNDED_TO_TENS = Tolerance(absolute=5.0)
-"""The text says "around" 60 and 200 ms: half of the last nonzero digit of 60."""
+"""Tolerance of RTTs that the text gives as "around" 60 and 200 ms, in ms: half a unit of the
+tens."""
 
 DELAY_S = 0.03
 

@@ -74,8 +74,9 @@ def request_counts(runs: Runs, chosen: Iterable[Point]) -> None:
 def counts(runs: Runs, chosen: Iterable[Point]) -> list[Counts]:
     """Return the measurements of points, with the loss events of their traces.
 
-    The traces give the events per lost packet, p / p_r and p_e / p_r, and the longer runs p_r. A
-    point without a trace has so few losses that each is one event: its indications are used.
+    The traces give the events per lost packet, p / p_r and p_e / p_r; the longer runs give p_r. A
+    point without a trace has so few losses that each loss is one event. Its loss indications are
+    used.
     """
     return [_counted(runs, point) for point in chosen]
 
@@ -132,7 +133,7 @@ def both_counts(point: Point, result: Answer) -> Counts:
 
 
 def by_loss(pairs: list[Counts]) -> list[tuple[str, list[Counts]]]:
-    """Return the points in bins of p, or those with the same random loss, with a name each."""
+    """Return named groups of points: bins of p, or points with the same random loss."""
     if all(pair.lost.point.loss for pair in pairs):
         losses = dict.fromkeys(pair.lost.point.loss for pair in pairs)
         return [

@@ -16,8 +16,8 @@ from tcpcast.scenario.changes import apply_changes
 
 ACCESS_DELAY_S = 0.001
 PACKET_BYTES = 1000
-"""In section III-B the RTT grows by 26.7 % at 1 Mbit/s: 8 ms of 30 ms, the transmission time of
-1000 B, which is also ns-2's default."""
+"""Default of ns-2. In section III-B the RTT grows by 26.7 % at 1 Mbit/s, which is 8 ms of 30 ms:
+the transmission time of 1000 B."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,8 +87,8 @@ class Point:
     def cycle_s(self) -> float:
         """Approximate time between losses of a flow, in seconds.
 
-        With random loss from the square-root formula; with a queue from window growth from half
-        of two bandwidth-delay products to two, in rounds of one to two idle RTTs.
+        With random loss, the time is from the square-root formula. With a queue, the window grows
+        from one to two bandwidth-delay products, in rounds of one to two idle RTTs.
         """
         if self.loss:
             return self.rtt_s / math.sqrt(1.5 * self.loss)

@@ -22,7 +22,8 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float64]
 
 PER_FLOW, CUMULATIVE, BOTH = "p", "p_e", "p_e and p_r"
-"""Measures of loss: per flow, of all flows combined, and the latter with the lost packets."""
+"""Measures of loss: loss events per flow, of all flows combined, and of all flows combined, with
+lost packets."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,9 +4,9 @@
 the TCP Steady-State Throughput Equation for Parallel TCP Flows*, 2008. It prints no measured
 numbers: its results are plots, and their points are not in the available text.
 
-A line of ``model_errors.csv`` is a model and the points of a statement of the paper: those with a
-number of flows from ``fewest`` to ``most``, and a loss, p or rate (``among``) from ``lowest`` to
-``highest``.
+A line of ``model_errors.csv`` belongs to a statement of the paper. It names a model and selects
+points: number of flows from ``fewest`` to ``most``, and loss, p or rate (``among``) from ``lowest``
+to ``highest``.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ CITATION = (
 )
 
 BOTTLENECKS_MBIT = (1, 2, 4, 8, 16, 32, 64, 128, 200)
-"""Section III-B; its next sentence mentions 256 Mbit/s."""
+"""Bottleneck rates in section III-B, whose next sentence mentions 256 Mbit/s."""
 
 
 @cache

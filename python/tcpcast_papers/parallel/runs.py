@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 SHORTEST_WARMUP_S = 20.0
 WARMUP_CYCLES = 12
 QUEUE_WARMUP_CYCLES = 2
-"""Warm-up at a queue that the flows fill themselves: few cycles, because they are long."""
+"""Warm-up at a queue that the flows fill themselves: few cycles, because cycles are long."""
 
 
 TRACE_WARMUP_CYCLES = 5

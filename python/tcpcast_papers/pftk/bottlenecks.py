@@ -29,7 +29,8 @@ CROSSED = Path(
     24.0,
     bottleneck=Bottleneck(4e6, 50, cross_sources=150),
 )
-"""RTT and T0 of void to alps; 4 Mbit/s, 50 packets, and 150 sources of short transfers."""
+"""Path with the RTT and T0 of void to alps, a link of 4 Mbit/s with a buffer of 50 packets, and 150
+sources of short transfers."""
 
 MODEM_BIT = 28_800.0
 MODEMS_PKTS = ((32, 5), (32, 10), (32, 15), (32, 20), (32, 28), (22, 20))
@@ -47,7 +48,7 @@ MODEMS = tuple(
     for window, buffer in MODEMS_PKTS
 )
 MODEM = MODEMS[MODEMS_PKTS.index((32, 15))]
-"""The modem of the figure, with a correlation as printed."""
+"""The modem in the figure; its correlation of RTT and window is as printed."""
 
 
 def request(runs: Runs) -> dict[Path, tuple[Job[Done], Job[Rounds]]]:

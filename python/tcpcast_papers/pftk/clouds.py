@@ -46,8 +46,8 @@ def piece_errors(path: Path, seen: Cut, model: str, *, each_its_own: bool = Fals
     model
         A key of :data:`~tcpcast_papers.pftk.predictions.MODELS`.
     each_its_own
-        True for RTT and T0 of each piece, as in the paper for traces of 100 s; False for those of
-        the whole trace, as in the paper for hours.
+        True for RTT and T0 of each piece, as in the paper for traces of 100 s; False for RTT and T0
+        of the whole trace, as in the paper for hours.
 
     Returns
     -------

@@ -37,7 +37,7 @@ class Rounds:
 
     @property
     def correlation(self) -> float:
-        """Coefficient of correlation of both, nan if one of them is constant."""
+        """Correlation coefficient of duration and packets in transit; nan if one is constant."""
         if min(np.ptp(self.duration_s), np.ptp(self.in_transit_pkts)) == 0:
             return float("nan")
         return float(np.corrcoef(self.duration_s, self.in_transit_pkts)[0, 1])

@@ -1,4 +1,4 @@
-"""Table 1: the rules of the senders, and the effect of Linux's on the traces of its host."""
+"""Table 1: the rules of the senders, and the effect of Linux's rules on the Linux host's traces."""
 
 from __future__ import annotations
 

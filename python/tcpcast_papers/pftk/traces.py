@@ -24,11 +24,11 @@ if TYPE_CHECKING:
     Counts = NDArray[np.int64]
 
 DEPTHS = {depth: f"sequences_of_{depth}" for depth in range(2, 7)}
-"""Cells that count the timeout sequences that reached a depth."""
+"""Counters of timeout sequences that reached a depth."""
 
 CALIBRATION_SEED = 1001
 CALIBRATION_ROUNDS = 4
-"""Number of corrections of the loss towards the wanted p."""
+"""Number of times that the loss is corrected to reach the wanted p."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -121,7 +121,7 @@ def make_cumulative_counters(
         received = own[:, FLOW.index("received_bytes")]
         rows[:, first + CLASS["delivered"]] = received // group.payload_bytes
     if sizes:
-        ended.put(rows, times_ns, len(LINK), len(groups))
+        ended.add_to_counters(rows, times_ns, len(LINK), len(groups))
     return np.vstack([rows, rows[-1:]]).astype(np.uint64)
 
 

@@ -72,7 +72,7 @@ class FinishedFiles:
         """Return the number of files."""
         return int(self.packets.size)
 
-    def put(self, rows: Floats, times_ns: Floats, first: int, classes: int) -> None:
+    def add_to_counters(self, rows: Floats, times_ns: Floats, first: int, classes: int) -> None:
         """Store the sums over files that had ended by each time in cumulative counters.
 
         Parameters
@@ -130,7 +130,7 @@ def file_tables(
     scenario
         A scenario with files.
     units
-        Units with the counters of :meth:`FinishedFiles.put`.
+        Units with the counters of :meth:`FinishedFiles.add_to_counters`.
     runs
         The files of each replication.
     """

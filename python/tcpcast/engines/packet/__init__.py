@@ -182,7 +182,7 @@ def simulate_with_configuration(
         if config["probes"]["course"]:
             answer.tables |= time_series.time_series_tables(scenario, run)
         _add_delivered_table(answer, scenario, run)
-        captures.put(answer)
+        captures.finish(answer)
     answer.provenance = _provenance(scenario, run, estimates)
     answer.seed, answer.replications = scenario.run.seed, scenario.run.replications
     # Each isolated transfer begins from the initial state and needs no warm-up.

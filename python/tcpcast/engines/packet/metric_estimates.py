@@ -38,8 +38,7 @@ SIZE = {name: index for index, name in enumerate(_native.SIZE_CELLS)}
 def unwrap_counters(rows: Counts | Floats) -> Counts | Floats:
     """Return cumulative counters, ``[rows, counters]``, without their wrap-around modulo 2^64.
 
-    The result is an integer array if no counter wrapped. A counter must increase by less than 2^63
-    from row to row.
+    The result is an integer array if no counter wrapped. Rows differ by less than 2^63.
     """
     if rows.dtype != np.uint64:
         return rows
@@ -77,11 +76,7 @@ class CounterUnits:
         return 1e-9 * (self._begins_ns + measured_ns)
 
     def on_seconds(self, groups: Sequence[Population]) -> Floats:
-        """Return the duration of each unit in seconds, ``[units]``.
-
-        If the only class starts or stops during the run, only the time while it is active
-        counts.
-        """
+        """Return the time per unit in which the flows are active, in seconds, ``[units]``."""
         if len(groups) > 1 or not groups[0].has_start_or_stop:
             return self.link("time_ns") * 1e-9
         span = groups[0].start_s, groups[0].stop_s

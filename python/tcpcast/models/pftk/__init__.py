@@ -4,10 +4,10 @@ Equation numbers are the paper's. p is the loss indication ratio: triple duplica
 sequences per packet sent. b is the number of packets per ACK. Rates include retransmissions. The
 model has no recovery time and no slow start.
 
-``closed_form`` contains the formulas, ``timeouts`` the probability and duration of timeouts,
-``inverse`` the loss at a given rate, and ``tcp_friendly`` RFC 5348's equation. ``chain`` is the
-future work of the paper: the window as a Markov chain, and independent losses within a round.
-``comparison`` compares the chain with the closed form.
+``closed_form`` contains the formulas, ``timeouts`` their probabilities and durations of timeouts,
+``inverse`` the loss at a given rate, and ``friendly`` RFC 5348's equation. ``chain`` is the future
+work of the paper: the window as a Markov chain, and independent losses within a round;
+``comparison`` compares it with the closed form.
 
 Misprints: the sum of (22) ends at k = w - 1, as its closed form (23) shows; the E[X] mentioned
 below (28) is (15), not (16); in the first branch of (31) E[W] is E[W_u].
