@@ -184,7 +184,7 @@ def test_links_limit_the_rate(name: str) -> None:
 
 def test_cubic_states_the_region_of_its_rate() -> None:
     (result,) = answer(lossy(), ["cubic-response"])
-    assert any("those of CUBIC" in text for text in result.warnings)
+    assert any("of this model are for CUBIC" in text for text in result.warnings)
     assert result.regime == "Reno-friendly"
     assert result["send_rate_pps"] == pytest.approx(10 * math.sqrt(1.5 / 0.01) / 0.06)
     (rare,) = answer(

@@ -204,7 +204,7 @@ def test_threshold_of_one_has_no_lower_duplicates() -> None:
     ("sizes", "changes", "reason"),
     [
         ([5], {"last_packets_threshold": 2}, "write tcp.rules.last_packets_threshold = 1"),
-        ([301], {}, "301 packets loses 30.1 on average"),
+        ([301], {}, "301 packets loses 30.1 packets on average"),
     ],
 )
 def test_short_is_rejected_outside_its_domain(

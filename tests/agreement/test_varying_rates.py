@@ -232,5 +232,5 @@ def test_engines_reject_unsupported_policers_and_variable_rates() -> None:
         "run": {"duration": "20s", "warmup": "1s"},
     }
     scenario = Scenario.from_dict(web)
-    for engine, words in (("engset", "a policer"), ("mean-field", "a policer before a scaled")):
+    for engine, words in (("engset", "a policer"), ("mean-field", "scaled population behind a policer")):
         assert words in str(simulate(scenario, engine).not_applicable)
