@@ -237,7 +237,7 @@ def test_many_flows_in_timeout_have_a_warning() -> None:
     (rare,) = answer(lossy(network__bottleneck__loss="0.01%"), ["parallel"])
     assert rare.notes == []
     (frequent,) = answer(lossy(network__bottleneck__loss="3%"), ["parallel"])
-    assert any("here 100 % are" in text for text in frequent.warnings)
+    assert any("predicts 100 % of the flows" in text for text in frequent.warnings)
     assert frequent.regime == "timeouts"
 
 

@@ -234,9 +234,9 @@ def _check_target_without_loss(path: PlannedPath, goodput_bps: float) -> None:
         return
     total = f" for each of {path.flows} flows" if path.flows > 1 else ""
     raise DomainError(
-        f"{goal} cannot be reached: {path.window_name}, with an RTT of "
-        f"{time_text(path.rtt_s)}, gives {rate_text(each_bps)} of payload{total} without "
-        f"loss; write a lower goodput, {_alternatives_text(path, goodput_bps, each_bps)}"
+        f"{goal} cannot be reached: {path.window_name} and an RTT of {time_text(path.rtt_s)} "
+        f"give {rate_text(each_bps)} of payload{total} without loss; write a lower goodput, "
+        f"{_alternatives_text(path, goodput_bps, each_bps)}"
     )
 
 

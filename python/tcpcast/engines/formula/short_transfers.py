@@ -188,7 +188,7 @@ def _make_model_transfer(scenario: Scenario, rtt_s: float) -> ShortTransfer:
     if last not in {1, threshold}:
         raise NotApplicable(
             "the model of short transfers does not support tcp.rules.last_packets_threshold "
-            f"= {last}; the rule must be 1 or omitted",
+            f"= {last}",
             Suggestion({"tcp.rules.last_packets_threshold": 1}),
         )
     on = tcp.rules.limited_transmit_on
