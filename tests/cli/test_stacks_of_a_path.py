@@ -134,7 +134,7 @@ def test_left_out_models_are_listed_once_with_option(
     capsys: Capture,
 ) -> None:
     out = " ".join(run_tcpcast(capsys, "predict", *LONG_PATH, "--size", "1MB").split())
-    assert out.count("omitted, because they model the window of Reno, not of linux-cubic") == 1
+    assert out.count("omitted formulas, which model the window of Reno, not of linux-cubic") == 1
     assert "parallel-cumulative (use --stack linux-reno or" in out
     assert "left out" not in run_tcpcast(capsys, "predict", *LONG_PATH, "--stack", "linux-reno")
 

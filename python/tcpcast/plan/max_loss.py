@@ -364,8 +364,8 @@ def _recommendation_text(path: PlannedPath, goodput_bps: float, value: float, wa
     }[_limit_other_than_loss(path, value, goodput_bps)]
     best = int(np.argmax(ways["loss_ratio"][:2]))
     return (
-        f"Up to {_loss_ratio_text(value)} may be lost: {held}. With {ways['change'][best]} the "
-        f"limit would be {_loss_ratio_text(float(ways['loss_ratio'][best]))}."
+        f"Up to {_loss_ratio_text(value)} may be lost: {held}. With {ways['change'][best]}, "
+        f"the limit would be {_loss_ratio_text(float(ways['loss_ratio'][best]))}."
     )
 
 

@@ -150,9 +150,9 @@ def _require_short_transfer(size_pkts: float, loss: float) -> None:
     mean = size_pkts * loss  # as in the model's domain
     if mean > MAX_MEAN_LOSSES:
         raise NotApplicable(
-            f"the model of short transfers: a transfer of {size_pkts:,.0f} packets loses "
-            f"{mean:,.1f} packets on average, but the model supports at most "
-            f"{MAX_MEAN_LOSSES} losses; use a smaller size, or the rate of a bulk flow"
+            f"a transfer of {size_pkts:,.0f} packets loses {mean:,.1f} packets on average, "
+            f"but the model of short transfers supports at most {MAX_MEAN_LOSSES} losses; use "
+            "a smaller size, or the rate of a bulk flow"
         )
 
 
