@@ -97,8 +97,8 @@ def test_slowest_class_counts_if_one_class_grows(monkeypatch: pytest.MonkeyPatch
     assert plan.simulated == pytest.approx(160, rel=0.02)
     assert {counts(s)["far"] for s in scenarios} == {40}
     assert (
-        "Only class near grows; class far keeps 40 senders. The target applies to the class with the lowest mean rate."
-        in plan.notes
+        "Only class near grows; class far keeps 40 senders. The target applies to the class with "
+        "the lowest mean rate." in plan.notes
     )
 
 

@@ -80,7 +80,7 @@ def test_transfer_time_from_goodput_includes_slow_start(
     assert "No formula for the transfer time is reliable" not in out
     assert "short does not apply: " in out
     assert (
-        "69.1 packets on average, but the model supports at most 30 losses; use a smaller size"
+        "69.1 packets on average, but the model of short transfers supports at most 30 losses"
         in " ".join(out.split())
     )
 
