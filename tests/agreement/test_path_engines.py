@@ -184,7 +184,7 @@ def test_links_limit_the_rate(name: str) -> None:
 
 def test_cubic_states_the_region_of_its_rate() -> None:
     (result,) = answer(lossy(), ["cubic-response"])
-    assert any("those of CUBIC" in text for text in result.warnings)
+    assert any("of this model are for CUBIC" in text for text in result.warnings)
     assert result.regime == "Reno-friendly"
     assert result["send_rate_pps"] == pytest.approx(10 * math.sqrt(1.5 / 0.01) / 0.06)
     (rare,) = answer(
@@ -237,7 +237,7 @@ def test_many_flows_in_timeout_have_a_warning() -> None:
     (rare,) = answer(lossy(network__bottleneck__loss="0.01%"), ["parallel"])
     assert rare.notes == []
     (frequent,) = answer(lossy(network__bottleneck__loss="3%"), ["parallel"])
-    assert any("here 100 % are" in text for text in frequent.warnings)
+    assert any("predicts 100 % of the flows" in text for text in frequent.warnings)
     assert frequent.regime == "timeouts"
 
 

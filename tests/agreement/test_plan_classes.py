@@ -97,8 +97,8 @@ def test_slowest_class_counts_if_one_class_grows(monkeypatch: pytest.MonkeyPatch
     assert plan.simulated == pytest.approx(160, rel=0.02)
     assert {counts(s)["far"] for s in scenarios} == {40}
     assert (
-        "near grows; far stays at 40. The target applies to the class with the lowest mean rate."
-        in plan.notes
+        "Only class near grows; class far keeps 40 senders. The target applies to the class with "
+        "the lowest mean rate." in plan.notes
     )
 
 
@@ -181,8 +181,8 @@ def test_rate_above_the_formula_is_simulated(monkeypatch: pytest.MonkeyPatch) ->
     simulator(monkeypatch, distribution)
     plan = plan_rate(load("office-50mbit"), rate_bps=14e6)
     assert plan.simulated == pytest.approx(280e6, rel=0.1)
-    assert any("engset-newreno" in note and "13.7 Mbit/s at most" in note for note in plan.notes)
-    with pytest.raises(DomainError, match=r"16 Mbit/s is above .*, 15 Mbit/s"):
+    assert any("engset-newreno" in note and "at most 13.7 Mbit/s" in note for note in plan.notes)
+    with pytest.raises(DomainError, match=r"16 Mbit/s cannot be reached: .* 15 Mbit/s"):
         plan_rate(load("office-50mbit"), rate_bps=16e6)
 
 
@@ -205,7 +205,7 @@ def test_rate_without_interval_rejects_no_target(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(verification, "answer", run)
     plan = plan_users(load("two-classes"), rate_bps=400e3)
     assert plan.simulated == pytest.approx(50, rel=0.05)
-    with pytest.raises(DomainError, match="above what the smallest population gets"):
+    with pytest.raises(DomainError, match="cannot be reached: the smallest population gets only"):
         plan_users(load("two-classes"), rate_bps=20e6)
 
 
@@ -226,7 +226,7 @@ def test_rate_is_planned_for_a_share_of_files(monkeypatch: pytest.MonkeyPatch) -
     text = as_text(plan_parts(plan, office), 100)
     assert "The bottleneck rate with 90 % of files above 1 Mbit/s is" in text
     assert "the goodput that 90 % of files reach" in text
-    with pytest.raises(DomainError, match=r"goodput of 9 Mbit/s is above"):
+    with pytest.raises(DomainError, match=r"goodput of 9 Mbit/s cannot be reached"):
         plan_rate_quality(office, share=0.9, above_bps=9e6)
 
 

@@ -190,10 +190,10 @@ def test_streams_have_warnings() -> None:
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        ({"network__bottleneck__loss": "0%"}, "the loss is 0.* 1,667 packets .* one will suffice"),
+        ({"network__bottleneck__loss": "0%"}, "the loss is 0.* 1,667 packets .* one flow suffices"),
         (
             {"network__bottleneck__loss": "0%", "tcp__receiver_window": 44},
-            "38 of 44 packets will suffice",
+            "38 flows with a window of 44 packets suffice",
         ),
         (free({"network__bottleneck__rate": "unlimited"}), "no rate"),
     ],
@@ -291,7 +291,7 @@ def test_suggested_changes_are_sufficient() -> None:
     plan = plan_max_loss(lossy(tcp__delayed_acks=True, tcp__receiver_window=400), goodput_bps=40e6)
     suggestions = plan.tables["ways"]
     assert suggestions["change"].tolist() == [
-        "half the RTT: 40 ms",
+        "half the RTT (40 ms)",
         "2 flows",
         "packets of 9000 B",
         "an ack for every packet",
@@ -337,7 +337,7 @@ def test_loss_of_the_scenario_is_ignored() -> None:
             50e6,
             "each of 3 flows.* 115 packets .* 8 flows",
         ),
-        ({"network__ingress": {"rate": "10mbit"}}, 50e6, "own link of 10 Mbit/s"),
+        ({"network__ingress": {"rate": "10mbit"}}, 50e6, "egress link of 10 Mbit/s"),
     ],
 )
 def test_unreachable_goodput_is_rejected(

@@ -188,7 +188,7 @@ def test_transfer_takes_at_least_a_round_trip(engine: Callable[[Any, Any], Answe
 def test_limited_transmit_works_above_the_usual_threshold() -> None:
     changes = {"limited_transmit": True, "last_packets_threshold": 6, "duplicate_threshold": 6}
     (warning,) = short(transfers([8], **changes), None).warnings
-    assert "only on 2 of 5" in warning
+    assert "only on 2 of them" in warning
     changes |= {"last_packets_threshold": 3, "duplicate_threshold": 3}
     assert short(transfers([8], **changes), None).notes == []
 
@@ -204,7 +204,7 @@ def test_threshold_of_one_has_no_lower_duplicates() -> None:
     ("sizes", "changes", "reason"),
     [
         ([5], {"last_packets_threshold": 2}, "write tcp.rules.last_packets_threshold = 1"),
-        ([301], {}, "301 packets loses 30.1 on average"),
+        ([301], {}, "301 packets loses 30.1 packets on average"),
     ],
 )
 def test_short_is_rejected_outside_its_domain(

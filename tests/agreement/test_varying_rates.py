@@ -173,10 +173,10 @@ def test_malformed_trace_names_the_line(
         ({"bottleneck": {"rate": {**BUCKET, "burst": "1KB"}}}, 'write at least "1500B"'),
         ({"bottleneck": {"rate": {**BUCKET, "bucket": "unlimited"}}}, "a bucket needs a rate"),
         ({"bottleneck": {"rate": {"bukket": "1mbit"}}}, 'did you mean "bucket"'),
-        ({"ingress": {"rate": BUCKET}}, "a token bucket is for the bottleneck or a shared hop"),
+        ({"ingress": {"rate": BUCKET}}, "a token bucket is only for the bottleneck or a shared"),
         (
             {"hop": [{"name": "a", "rate": TRACE, "shared": False}, {"name": "b"}]},
-            "a trace of packet opportunities is for a shared hop",
+            "a trace of packet opportunities is possible only at a shared hop",
         ),
         ({"jitter": "5ms"}, 'write { distribution = "exponential", mean = "5ms" }'),
         (
@@ -232,5 +232,5 @@ def test_engines_reject_unsupported_policers_and_variable_rates() -> None:
         "run": {"duration": "20s", "warmup": "1s"},
     }
     scenario = Scenario.from_dict(web)
-    for engine, words in (("engset", "a policer"), ("mean-field", "a policer before a scaled")):
+    for engine, words in (("engset", "a policer"), ("mean-field", "behind a policer")):
         assert words in str(simulate(scenario, engine).not_applicable)

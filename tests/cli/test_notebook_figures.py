@@ -17,7 +17,9 @@ def test_figures_are_indexed_by_position_and_name() -> None:
     assert len(figures[:2]) == 2
     title = " ".join(figures["states"].get_suptitle().split())
     assert title == "90 % of the time, 51 to 78 of 134 users are active, by the formula engset"
-    with pytest.raises(KeyError, match="no figure 'windows'; available: states, sharing, queue"):
+    with pytest.raises(
+        KeyError, match="there is no figure 'windows'; the figures are states, sharing, queue"
+    ):
         figures["windows"]
 
 

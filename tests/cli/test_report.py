@@ -327,7 +327,7 @@ def test_saved_answers_are_read_without_loss(scenario: Scenario, tmp_path: Path)
         ('{"scenario": {}, "answers": [{"engine": "x", "metrics": {"a": 1}}]}', [], "metrics.a"),
         ("{}", ["--engine", "packet"], "--engine requires a scenario, but answers.json contains"),
         ("{}", ["--feed", "measured"], "--feed requires a scenario"),
-        ("{}", ["one-path"], "one file of answers"),
+        ("{}", ["one-path"], "saved answers and other files"),
     ],
 )
 def test_report_rejects_bad_answer_files(  # noqa: PLR0917 - fixtures

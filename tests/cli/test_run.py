@@ -277,7 +277,7 @@ def test_engine_name_of_congestion_control_suggests_formula(
     [
         ("tcp.stack=cubic", ["not a stack", "engine cubic-response", "linux-cubic"]),
         ("tcp.stack=bbr1", ["not a stack", "engine bbr-bound"]),
-        ("network.bottleneck.buffer=2h", ["is too long", '"50ms"', '"unlimited"']),
+        ("network.bottleneck.buffer=2h", ["is too large for a buffer", '"50ms"', '"unlimited"']),
         ("network.bottleneck={buffer='50ms'}", ["a buffer in time needs a rate", "10mbit"]),
     ],
 )

@@ -80,7 +80,7 @@ def test_transfer_time_from_goodput_includes_slow_start(
     assert "No formula for the transfer time is reliable" not in out
     assert "short does not apply: " in out
     assert (
-        "69.1 packets on average, but the model supports at most 30 losses; use a smaller size"
+        "69.1 packets on average, but the model of short transfers supports at most 30 losses"
         in " ".join(out.split())
     )
 
@@ -134,7 +134,7 @@ def test_left_out_models_are_listed_once_with_option(
     capsys: Capture,
 ) -> None:
     out = " ".join(run_tcpcast(capsys, "predict", *LONG_PATH, "--size", "1MB").split())
-    assert out.count("omitted, because they model the window of Reno, not of linux-cubic") == 1
+    assert out.count("omitted formulas, which model the window of Reno, not of linux-cubic") == 1
     assert "parallel-cumulative (use --stack linux-reno or" in out
     assert "left out" not in run_tcpcast(capsys, "predict", *LONG_PATH, "--stack", "linux-reno")
 

@@ -73,7 +73,7 @@ def test_quoted_comma_is_part_of_value(plain: str, capsys: Capture) -> None:
     assert main([*arguments, "--vary", 'name="a,b","c"']) == 0
     assert [row["name"] for row in answers_of(capsys)] == ["a,b", "c"]
     assert main([*arguments, "--vary", 'name="a,b"']) == 2
-    assert "is one value" in capsys.readouterr().err
+    assert "is a single value" in capsys.readouterr().err
 
 
 def test_vary_accepts_ranges_and_lists(plain: str, capsys: Capture) -> None:
@@ -202,8 +202,8 @@ def test_error_for_other_sweep_names_first_different_key(
     assert main([*arguments, *rtts]) == 0
     losses = ["--vary", "network.bottleneck.loss=1%,2%"]
     for changed, message in (
-        ([*rtts, *losses], ": network.bottleneck.loss varies only here"),
-        (losses, ": network.bottleneck.loss varies only here"),
+        ([*rtts, *losses], ": network.bottleneck.loss varies only in this sweep"),
+        (losses, ": network.bottleneck.loss varies only in this sweep"),
         (
             ["--vary", "network.rtt=50ms,95ms,99ms"],
             '3 values, "50ms" to "99ms", but in the folder 2 values',

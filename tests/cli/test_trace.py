@@ -239,7 +239,7 @@ def test_packets_before_damage_are_analysed(damaged: Path, capsys: Output) -> No
     assert "the file ends within a record" in out
     assert (
         err
-        == f"tcpcast: {damaged}: damaged; the results cover only the packets before this point\n"
+        == f"tcpcast: {damaged}: damaged; the results cover only the packets before the damage\n"
     )
     capture = tcpcast.trace(damaged)
     assert capture.damaged

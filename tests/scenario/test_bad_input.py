@@ -325,7 +325,10 @@ def refused(*assignments: str, name: str = "web-10mbit") -> list[str]:
             "cross=[{model='poisson',mean='1%',name='a'},{model='poisson',mean='1%',name='a'}]",
             'cross.1.name: "a" is the name of another stream',
         ),
-        ("tcp.timestamps=true", "tcp.timestamps: rfc-newreno does not support it; write stack"),
+        (
+            "tcp.timestamps=true",
+            "tcp.timestamps: rfc-newreno does not support this key; write stack",
+        ),
         ("tcp.handshake=true", "tcp.handshake: "),
         ("tcp.handshake=tcp", "tcp.handshake: rfc-newreno begins with the first data packet"),
         (
@@ -391,7 +394,7 @@ def refused(*assignments: str, name: str = "web-10mbit") -> list[str]:
         ),
         (
             "tcp.ecn=true",
-            'tcp.ecn: rfc-newreno does not support it; write stack = "linux-reno", or leave',
+            'tcp.ecn: rfc-newreno does not support this key; write stack = "linux-reno", or leave',
         ),
         # RED.
         (

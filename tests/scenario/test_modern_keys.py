@@ -129,7 +129,10 @@ def test_payload_excludes_the_timestamp_option() -> None:
         ({"tcp.idle_restart": "3s"}, "tcp.idle_restart: linux-cubic halves its window"),
         ({"tcp.rules.max_plus": {}}, 'tcp.rules.max_plus: is only for stack = "max-plus-reno"'),
         ({"tcp.ecn": 1}, "tcp.ecn: "),
-        ({"tcp": CLASSIC | {"ecn": True}}, "tcp.ecn: rfc-newreno does not support it; write stack"),
+        (
+            {"tcp": CLASSIC | {"ecn": True}},
+            "tcp.ecn: rfc-newreno does not support this key; write stack",
+        ),
         (
             {"tcp": CLASSIC | {"handshake": "tcp"}},
             "tcp.handshake: rfc-newreno begins with the first data",
@@ -137,7 +140,7 @@ def test_payload_excludes_the_timestamp_option() -> None:
         ({"tcp.handshake": "quic"}, "tcp.handshake"),
         (
             {"tcp": CLASSIC | {"timestamps": True}},
-            "tcp.timestamps: rfc-newreno does not support it; write stack",
+            "tcp.timestamps: rfc-newreno does not support this key; write stack",
         ),
         ({"network.packet": "52B"}, "network.packet: 52 B are too few for 52 B of headers"),
     ],

@@ -110,7 +110,7 @@ def test_single_packet_size_engines_reject_mixed_sizes(name: str) -> None:
         return
     (result,) = answer(scenario(WEB), [name])
     assert result.not_applicable is not None
-    assert str(result.not_applicable).startswith(f"{KEY}: it {ONE_SIZE}")
+    assert str(result.not_applicable).startswith(f"{KEY}: the model {ONE_SIZE}")
 
 
 @pytest.mark.parametrize(

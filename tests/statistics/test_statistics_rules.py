@@ -376,7 +376,7 @@ def test_all_reasons_to_continue_are_reported() -> None:
         == "half-width 0.5 of the value, but a precision of 0.01 needs at most 0.0099"
     )
     assert "10 events" in reasons["few"]
-    assert "8 units" in reasons["units"]
+    assert "8 batches" in reasons["units"]
     assert "correlated" in reasons["slow"]
     assert "no interval" in reasons["none"]
     with pytest.raises(DomainError, match="above 0"):

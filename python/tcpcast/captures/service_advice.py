@@ -137,8 +137,9 @@ def _evidence_text(row: Row) -> str:
         )
     if cause == service.NETWORK:
         return (
-            f": {time(row['network_s'])} of the mean latency {time(mean)}, which is "
-            f"{times(row['network_s'] / row['rtt_s'])} the minimum RTT of {time(row['rtt_s'])}"
+            f": {time(row['network_s'])} of the mean latency {time(mean)}; the network time "
+            f"is {times(row['network_s'] / row['rtt_s'])} the minimum RTT of "
+            f"{time(row['rtt_s'])}"
             if row["rtt_s"] > 0
             else ""
         )

@@ -107,7 +107,7 @@ PREDICT = Command(
 )
 PLAN = Command(
     "plan",
-    "Find the buffer, number of users, rate, number of streams or loss for a target.",
+    "Find the buffer, users, rate, streams or loss for a target.",
     "",
     "tcpcast plan buffer web-10mbit --loss 1% --verify",
 )

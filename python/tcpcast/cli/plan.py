@@ -78,7 +78,7 @@ def _plan(
     PLAN.example,
     "packet",
     FILE,
-    Option("loss", "RATIO", "Maximum loss ratio of the queue; default 1%."),
+    Option("loss", "RATIO", "Maximum loss ratio at the bottleneck; default 1%."),
     Option("utilisation", "RATIO", "Minimum utilisation of the link, instead of --loss."),
 )
 def buffer(asked: PlanArguments) -> Solved:

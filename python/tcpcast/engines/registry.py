@@ -84,7 +84,7 @@ class EngineEntry:
     def check_packets(self, scenario: Scenario) -> None:
         """Raise NotApplicable if a class has a packet size that the engine does not support."""
         if not self.any_packet_size:
-            check_packet_sizes_are_equal("the formula", scenario)
+            check_packet_sizes_are_equal("the model", scenario)
 
     def load(self) -> Callable[..., Any]:
         """Import the module of the engine and return its function."""

@@ -229,7 +229,7 @@ def _add_model_buffers(
         "TCP-Engset, maximum over the grid, N rounded up": _max_search_buffer_pkts(
             grid["buffer_ceil_pkts"]
         ),
-        "the same maximum with B = Q ln(U/L)": _max_search_buffer_pkts(grid["plain_ceil_pkts"]),
+        "the same as B = Q ln(U/L)": _max_search_buffer_pkts(grid["plain_ceil_pkts"]),
     }
     plan.tables |= {"rules": _buffer_rules_table(link, of_model), "grid": grid}
     plan.recommendation = _buffer_size_text(link, value)
@@ -302,7 +302,7 @@ def _buffer_rules_table(link: _BottleneckParameters, of_model: dict[str, float])
     """Return the buffer and the maximum queueing delay of each rule."""
     rules = {
         **of_model,
-        "600 ms at the rate of the link": QUEUEING_DELAY_S / link.delta_s,
+        "600 ms of the link": QUEUEING_DELAY_S / link.delta_s,
         "bandwidth x 300 ms": BDP_RTT_S / link.delta_s,
         "bandwidth x RTT of this path": link.beta,
         "bandwidth x RTT / sqrt(senders)": link.beta / math.sqrt(link.senders),

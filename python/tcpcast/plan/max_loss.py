@@ -236,9 +236,9 @@ def _check_target_without_loss(path: PlannedPath, goodput_bps: float) -> None:
         return
     total = f" for each of {path.flows} flows" if path.flows > 1 else ""
     raise DomainError(
-        f"{goal} cannot be reached: {path.window_name}, with an RTT of "
-        f"{time_text(path.rtt_s)}, gives {rate_text(each_bps)} of payload{total} without "
-        f"loss; write a lower goodput, {_alternatives_text(path, goodput_bps, each_bps)}"
+        f"{goal} cannot be reached: {path.window_name} and an RTT of {time_text(path.rtt_s)} "
+        f"give {rate_text(each_bps)} of payload{total} without loss; write a lower goodput, "
+        f"{_alternatives_text(path, goodput_bps, each_bps)}"
     )
 
 
@@ -366,8 +366,8 @@ def _recommendation_text(path: PlannedPath, goodput_bps: float, value: float, wa
     }[_limit_other_than_loss(path, value, goodput_bps)]
     best = int(np.argmax(ways["loss_ratio"][:2]))
     return (
-        f"Up to {_loss_ratio_text(value)} may be lost: {held}. With {ways['change'][best]} the "
-        f"limit would be {_loss_ratio_text(float(ways['loss_ratio'][best]))}."
+        f"Up to {_loss_ratio_text(value)} may be lost: {held}. With {ways['change'][best]}, "
+        f"the limit would be {_loss_ratio_text(float(ways['loss_ratio'][best]))}."
     )
 
 

@@ -78,7 +78,9 @@ class VariedClasses:
             grows = (
                 f"All on/off classes grow in proportion ({', '.join(each)}); --class selects one"
             )
-        stay = ", ".join(f"class {name} keeps {count:,}" for name, count in self.others.items())
+        stay = ", ".join(
+            f"class {name} keeps {count:,} senders" for name, count in self.others.items()
+        )
         return [
             f"{'; '.join(filter(None, [grows, stay]))}. The target applies to the class with the "
             f"lowest {figure}."

@@ -82,7 +82,7 @@ def capture_parts(
         parts += [BLANK, *between_parts(capture.between)]
     if capture.damaged or capture.interrupted:
         reason = "interrupted" if capture.interrupted else "the file is damaged"
-        text = f"{reason}; the results cover only the packets read before"
+        text = f"{reason}; the results cover only the packets read until then"
         parts += [BLANK, Paragraph(text, "warning", "partial: ")]
     if capture.warnings:
         parts.append(BLANK)

@@ -101,7 +101,7 @@ def _note_paragraphs(shown: Table) -> list[Paragraph]:
         notes.append(
             Paragraph(
                 "algorithm 1 underestimates the rate of the marked groups: more than 25 % of "
-                "their flows are in RTO, but it assumes that few flows are",
+                "their flows are in RTO, but algorithm 1 assumes few flows in RTO",
                 "warning",
                 "check: ",
             )

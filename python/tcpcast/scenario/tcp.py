@@ -338,10 +338,11 @@ class Tcp(Table):
         return self
 
     def _find_classic_stack_errors(self) -> Iterator[InitErrorDetails]:
-        instead = 'write stack = "linux-reno", or leave this key out'
+        instead = 'write stack = "linux-reno", or leave it out'
         absent = (key for key in ("timestamps", "ecn") if getattr(self, key) is not None)
         yield from (
-            make_error_at(f"{self.stack} does not support it; {instead}", key) for key in absent
+            make_error_at(f"{self.stack} does not support this key; {instead}", key)
+            for key in absent
         )
         if self.handshake not in (None, "none"):
             yield make_error_at(

@@ -204,7 +204,10 @@ impl ReadSummary {
             "segments with truncated or malformed options: SACK blocks may be missing; capture at least \
              128 bytes per packet (tcpdump -s 128)",
         );
-        warn(self.wrong_lengths, "frames longer than recorded: the IP length was used");
+        warn(
+            self.wrong_lengths,
+            "frames with a recorded length below the IP length, which was used instead",
+        );
         warn(
             self.too_late,
             "frames with a timestamp after the year 2262, which was used instead; the clock or the timestamp \

@@ -14,7 +14,7 @@ _HERE = "tcpcast.engines.formula"
 _PATH = f"{_HERE}.path_formulas"
 _PARALLEL = f"{_HERE}.parallel"
 _LOOP = f"{_HERE}.local_loop"
-_TRANSFERS = "one class of transfers of given sizes, isolated"
+_TRANSFERS = "one class of isolated transfers of given sizes"
 _USERS = "one class of on/off sources; by default with stack max-plus-reno"
 _BULK = "one class of bulk flows; a loss, specified or measured"
 
@@ -26,8 +26,8 @@ FORMULAS: dict[str, Formula] = {
         "on/off sources, one or more classes; a bottleneck with a rate, Reno or NewReno, no random "
         "loss",
         family=USERS,
-        trust="rates (classes: mean sizes within a factor of 3); loss up to 1 %, queue below the "
-        "buffer",
+        trust="rates, if mean sizes of classes are within a factor of 3; loss up to 1 %; "
+        "queue below the buffer",
         source="TCP-Engset, revisited: eq. 1 to 12",
         look=("vermilion", 0),
     ),
@@ -127,7 +127,7 @@ FORMULAS: dict[str, Formula] = {
     "short": Formula(
         f"{_HERE}.short_transfers",
         "short",
-        "short transfers: latency given each number of losses, and expected",
+        "short transfers: latency for each number of losses, and mean latency",
         f"{_TRANSFERS}, up to 30 losses on average",
         family=TRANSFERS,
         source="Ayesta, Avrachenkov: (1) and the recursion of section 2",

@@ -153,9 +153,9 @@ def _require_short_transfer(size_pkts: float, loss: float) -> None:
     mean = size_pkts * loss  # as in the model's domain
     if mean > MAX_MEAN_LOSSES:
         raise NotApplicable(
-            f"the model of short transfers: a transfer of {size_pkts:,.0f} packets loses "
-            f"{mean:,.1f} packets on average, but the model supports at most "
-            f"{MAX_MEAN_LOSSES} losses; use a smaller size, or the rate of a bulk flow"
+            f"a transfer of {size_pkts:,.0f} packets loses {mean:,.1f} packets on average, "
+            f"but the model of short transfers supports at most {MAX_MEAN_LOSSES} losses; use "
+            "a smaller size, or the rate of a bulk flow"
         )
 
 
@@ -191,7 +191,7 @@ def _make_model_transfer(scenario: Scenario, rtt_s: float) -> ShortTransfer:
     if last not in {1, threshold}:
         raise NotApplicable(
             "the model of short transfers does not support tcp.rules.last_packets_threshold "
-            f"= {last}; the rule must be 1 or omitted",
+            f"= {last}",
             Suggestion({"tcp.rules.last_packets_threshold": 1}),
         )
     on = tcp.rules.limited_transmit_on
