@@ -16,6 +16,7 @@ from tcpcast.report.quantity import (
     UNTRUSTED,
     metric_words,
     scale_for_metric,
+    scale_for_unit,
 )
 from tcpcast.sweeps.table import WARNING_SUFFIX, group_class_columns, is_metric_column
 from tcpcast.units import digits
