@@ -38,7 +38,14 @@ COLOUR_NAMES = {
 _OTHER = (0, (2, 1))
 """Dash pattern of formulas of other packages."""
 
-_CONTROLS = {"cubic": BLUE, "bbr": VERMILION, "reno": GREEN, "bbr3": ORANGE, "dctcp": PURPLE}
+_CONTROLS = {
+    "cubic": BLUE,
+    "bbr": VERMILION,
+    "reno": GREEN,
+    "bbr3": ORANGE,
+    "dctcp": PURPLE,
+    "multcp": SKY,
+}
 """Colour of each congestion control."""
 
 

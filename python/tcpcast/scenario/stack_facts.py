@@ -40,6 +40,12 @@ MODERN_FACTS = {
         "BBR, version 3 (draft-ietf-ccwg-bbr-06)", _RACK_TLP, _BBR_RULE, _LINUX_TIMEOUT
     ),
     "dctcp": StackFacts("DCTCP (RFC 8257)", _RACK_TLP, "PRR", _LINUX_TIMEOUT),
+    "multcp": StackFacts(
+        "MulTCP (Crowcroft and Oechslin, 1998): one connection like N Reno flows",
+        _RACK_TLP,
+        "PRR",
+        _LINUX_TIMEOUT,
+    ),
 }
 """Rules of the modern stacks, in the order of the documentation."""
 

@@ -24,6 +24,7 @@ from tcpcast.errors import UnitError
 from tcpcast.scenario.modern_tcp import (
     DEFAULT_STACK,
     MODERN_PRESETS,
+    MULTCP,
     TIMESTAMP_BYTES,
     drop_classic_keys,
     find_unsupported_modern_keys,
@@ -112,6 +113,8 @@ PRESETS: dict[str, dict[str, Any]] = {
     },
 }
 """Default values of the classic presets."""
+
+MAX_VIRTUAL_FLOWS = 1000
 
 STACKS = {**PRESETS, **MODERN_PRESETS}
 """Default values of all presets."""
@@ -286,6 +289,11 @@ class Tcp(Table):
         examples=[True],
         description="ECN (RFC 3168): queues mark packets instead of dropping them",
     )
+    virtual_flows: Annotated[int, *integer_annotation(1, MAX_VIRTUAL_FLOWS)] | None = Field(
+        default=None,
+        examples=[4],
+        description="Reno flows that one connection of `multcp` emulates",
+    )
     rules: TcpRules = Field(
         examples=[{"timer_restart": "send"}],
         description="`[tcp.rules]`, below",
@@ -324,6 +332,9 @@ class Tcp(Table):
                 message = f"{given} is above max_rto, {largest}; write less, or raise max_rto"
                 errors.append(make_error_at(message, key))
         errors += [*self._find_rule_errors(), *self._find_max_plus_errors()]
+        if self.virtual_flows is not None and self.stack != MULTCP:
+            message = f'belongs to stack = "{MULTCP}"; write that stack, or leave it out'
+            errors.append(make_error_at(message, "virtual_flows"))
         if self.is_modern:
             errors += find_unsupported_modern_keys(self.stack, self._typed())
         else:
@@ -382,7 +393,7 @@ class Tcp(Table):
 
     @property
     def control(self) -> str:
-        """Congestion control: ``reno``, ``cubic``, ``bbr``, ``bbr3`` or ``dctcp``."""
+        """Congestion control: ``reno``, ``cubic``, ``bbr``, ``bbr3``, ``dctcp`` or ``multcp``."""
         return get_congestion_control(self.stack)
 
     @property

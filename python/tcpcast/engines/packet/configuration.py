@@ -192,6 +192,7 @@ def _modern_tcp_config(tcp: Tcp, payload_bytes: int) -> Config:
         "timestamps": bool(tcp.timestamps),
         "handshake": tcp.handshake or "none",
         "ecn": bool(tcp.ecn),
+        "virtual_flows": tcp.virtual_flows or 1,
     }
 
 

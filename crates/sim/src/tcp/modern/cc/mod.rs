@@ -5,6 +5,7 @@ pub mod bbr3;
 mod cubic;
 mod dctcp;
 mod hystart;
+mod multcp;
 pub mod path_model;
 mod reno;
 
@@ -12,6 +13,7 @@ pub use bbr::Bbr;
 pub use bbr3::Bbr3;
 pub use cubic::CubicControl;
 pub use dctcp::DctcpControl;
+pub use multcp::MulTcpControl;
 pub use reno::RenoControl;
 
 use super::delivery_rate::RateSample;
@@ -264,6 +266,8 @@ pub enum AnyCongestionControl {
     Cubic(CubicControl),
     /// RFC 8257.
     Dctcp(DctcpControl),
+    /// Crowcroft and Oechslin, 1998.
+    MulTcp(MulTcpControl),
     /// BBR version 1.
     Bbr(Box<Bbr>),
     /// BBR version 3.
@@ -276,6 +280,7 @@ macro_rules! each {
             AnyCongestionControl::Reno($control) => $call,
             AnyCongestionControl::Cubic($control) => $call,
             AnyCongestionControl::Dctcp($control) => $call,
+            AnyCongestionControl::MulTcp($control) => $call,
             AnyCongestionControl::Bbr($control) => $call,
             AnyCongestionControl::Bbr3($control) => $call,
         }
@@ -293,6 +298,9 @@ impl AnyCongestionControl {
                 Self::Cubic(CubicControl::new(rules, stack, now, start))
             }
             CongestionControlKind::Dctcp => Self::Dctcp(DctcpControl::new(stack, start)),
+            CongestionControlKind::MulTcp { flows } => {
+                Self::MulTcp(MulTcpControl::new(flows, stack))
+            }
             CongestionControlKind::Bbr => Self::Bbr(Box::new(Bbr::new(stack, now, seed))),
             CongestionControlKind::Bbr3 => Self::Bbr3(Box::new(Bbr3::new(stack, now, seed))),
         }
@@ -305,6 +313,7 @@ impl AnyCongestionControl {
             Self::Reno(control) => control.prefetch(),
             Self::Cubic(control) => control.prefetch(),
             Self::Dctcp(control) => control.prefetch(),
+            Self::MulTcp(control) => control.prefetch(),
             Self::Bbr(_) | Self::Bbr3(_) => 0,
         }
     }
@@ -313,7 +322,7 @@ impl AnyCongestionControl {
     #[inline(always)]
     pub(super) fn prefetch_second(&self) -> u64 {
         match self {
-            Self::Reno(_) | Self::Cubic(_) | Self::Dctcp(_) => 0,
+            Self::Reno(_) | Self::Cubic(_) | Self::Dctcp(_) | Self::MulTcp(_) => 0,
             Self::Bbr(control) => control.prefetch(),
             Self::Bbr3(control) => control.prefetch(),
         }
