@@ -50,6 +50,9 @@ MODERN_FACTS = {
 """Rules of the modern stacks, in the order of the documentation."""
 
 CLASSIC_RECOVERY = {
+    "tahoe": (
+        "Jacobson (1988): no fast recovery; slow start from one packet follows the fast retransmit"
+    ),
     "rfc-reno": "RFC 5681: ends at the first new ack",
     "rfc-newreno": (
         "RFC 6582: ends when all outstanding data are acknowledged; each retransmission restarts "
@@ -60,7 +63,7 @@ CLASSIC_RECOVERY = {
         "times out"
     ),
 }
-"""Fast recovery of the classic stacks, which have Reno's window without SACK."""
+"""Recovery of the classic stacks, which have Reno's window without SACK."""
 
 PAPERS = {
     "engset-newreno": "TCP-Engset report",
@@ -84,5 +87,5 @@ def describe_stack(name: str) -> str:
         facts = MODERN_FACTS[name]
         return f"{facts.control}; loss detection: {facts.loss_detection}"
     if name in CLASSIC_RECOVERY:
-        return f"Reno without SACK; fast recovery by {CLASSIC_RECOVERY[name]}"
+        return f"Reno without SACK; recovery by {CLASSIC_RECOVERY[name]}"
     return f"Reno's window as in a paper: {PAPERS[name]}"

@@ -81,7 +81,11 @@ _NS2_2008: dict[str, Any] = {
 """Defaults of Agent/TCP/Newreno and of the sinks in ns-2 of 2008, from ns-default.tcl of 2.34,
 which lists changes with dates."""
 
+TAHOE = "tahoe"
+
 PRESETS: dict[str, dict[str, Any]] = {
+    # Slow start from one packet follows the fast retransmit (Jacobson, 1988).
+    TAHOE: _RFC | {"rules": {"recovery": "tahoe"}},
     # Fast recovery ends at the first new ack (RFC 5681).
     "rfc-reno": _RFC | {"rules": {"recovery": "reno"}},
     # Partial acks retransmit and the timer restarts at every retransmission in recovery: RFC 6582

@@ -14,7 +14,7 @@ MAX_PLUS = "max-plus-reno"
 
 MAX_DUPLICATES = 10**6
 
-RECOVERIES = ("reno", "newreno", "newreno-patient")
+RECOVERIES = ("tahoe", "reno", "newreno", "newreno-patient")
 
 
 def _count_or(word: str) -> tuple[PlainValidator, WithJsonSchema]:
@@ -79,14 +79,13 @@ class TcpRules(Table):
     """Details of TCP for the experiments of papers; the preset determines omitted keys."""
 
     recovery: Annotated[
-        Literal["reno", "newreno", "newreno-patient"],
+        Literal["tahoe", "reno", "newreno", "newreno-patient"],
         BeforeValidator(choice_validator("kind of recovery", RECOVERIES)),
     ] = Field(
         default="newreno",
         examples=["reno"],
         description=(
-            "recovery from several losses in a window, as in rfc-reno, rfc-newreno or rfc-"
-            "newreno-patient"
+            "recovery from losses, as in tahoe, rfc-reno, rfc-newreno or rfc-newreno-patient"
         ),
     )
     slow_start_at_ssthresh: StrictBool = Field(

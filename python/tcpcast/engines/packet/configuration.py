@@ -38,6 +38,7 @@ LIMITED_TRANSMIT = {"each": "each-duplicate", "second": "on-second"}
 RECOVERY: dict[str, Choice] = {
     "reno": "reno",
     "newreno": {"newreno": {"restart_timer": True}},
+    "tahoe": "tahoe",
     "newreno-patient": {"newreno": {"restart_timer": False}},
 }
 

@@ -345,15 +345,18 @@ impl<C: CongestionControl + Default> Sender<C> {
         if self.duplicates < threshold {
             return self.send_limited_transmit(now, tcp);
         }
-        let window = self.send_window(tcp);
-        self.cc.on_loss(self.flight_to_halve(tcp), threshold);
-        self.recover = self.fresh - 1;
-        self.phase = RecoveryPhase::Recovery;
+        probe.on_tcp_event(now, TcpEvent::FastRetransmit { window: self.send_window(tcp) });
         if self.timed != BACKED_OFF {
             self.timed = NOT_TIMED;
         }
         self.deadline = now + self.rto.rto();
-        probe.on_tcp_event(now, TcpEvent::FastRetransmit { window });
+        if tcp.recovery == LossRecovery::Tahoe {
+            self.go_back(tcp, false);
+            return self.send_allowed(now, tcp);
+        }
+        self.cc.on_loss(self.flight_to_halve(tcp), threshold);
+        self.recover = self.fresh - 1;
+        self.phase = RecoveryPhase::Recovery;
         // RFC 5681, section 3.2, step 5: the inflated window may already allow new packets, since
         // as many packets have left the network as duplicates arrived. ns-2 also sends them.
         let all_sent_once = self.next == self.fresh;
@@ -413,15 +416,8 @@ impl<C: CongestionControl + Default> Sender<C> {
                 rto: self.rto.rto(),
             },
         );
-        self.cc.on_timeout(self.flight_to_halve(tcp), repeated);
-        // RFC 6582, section 3.2, step 4: duplicates up to the last packet sent before the timeout
-        // are caused by packets sent twice. The rule ends at the second timeout of the same packet
-        // (Engset report, section 3.1).
-        self.guard = if repeated { 0 } else { self.fresh };
+        self.go_back(tcp, repeated);
         self.timed_out = self.una;
-        self.next = self.una;
-        self.phase = RecoveryPhase::Open;
-        self.duplicates = 0;
         self.timed = match tcp.backoff_until {
             BackoffUntil::Sample => NOT_TIMED,
             BackoffUntil::Ack => BACKED_OFF,
@@ -431,6 +427,18 @@ impl<C: CongestionControl + Default> Sender<C> {
         let sent = self.send_allowed(now, tcp);
         self.publish_window(now, tcp, probe);
         sent
+    }
+
+    /// Goes back to the first unacknowledged packet, with a window of one packet.
+    fn go_back(&mut self, tcp: &TcpConfig, repeated: bool) {
+        self.cc.on_timeout(self.flight_to_halve(tcp), repeated);
+        // RFC 6582, section 3.2, step 4: duplicates up to the last packet sent before are caused by
+        // packets sent twice. The rule ends at the second timeout of the same packet (Engset
+        // report, section 3.1).
+        self.guard = if repeated { 0 } else { self.fresh };
+        self.next = self.una;
+        self.phase = RecoveryPhase::Open;
+        self.duplicates = 0;
     }
 
     /// Sends all packets that the window allows.
