@@ -45,6 +45,7 @@ _CONTROLS = {
     "bbr3": ORANGE,
     "dctcp": PURPLE,
     "multcp": SKY,
+    "tfrc": BLACK,
 }
 """Colour of each congestion control."""
 

@@ -33,7 +33,7 @@ _LINUX: dict[str, Any] = {
     "host_noise": "0.1ms",
 }
 
-MULTCP = "multcp"
+MULTCP, TFRC = "multcp", "tfrc"
 
 _MODERN_ONLY = {"timestamps", "handshake", "ecn"}
 """Keys that only modern stacks have."""
@@ -66,6 +66,8 @@ MODERN_PRESETS: dict[str, dict[str, Any]] = {
     "dctcp": _LINUX | {"ecn": True},
     # Crowcroft and Oechslin (1998) with the Linux defaults.
     MULTCP: _LINUX | {"virtual_flows": 2},
+    # RFC 5348 with the Linux defaults, and 3 packets per RTT at first (section 4.2).
+    TFRC: _LINUX | {"initial_window": 3},
 }
 """Default values of the modern presets."""
 
@@ -78,6 +80,7 @@ CONTROLS = {
     "bbr3": "bbr3",
     "dctcp": "dctcp",
     MULTCP: "multcp",
+    TFRC: "tfrc",
 }
 """Congestion control of each modern stack; classic stacks use Reno."""
 
@@ -150,5 +153,11 @@ def find_unsupported_modern_keys(
         message = (
             "bbr3 does not use ECN: its draft (draft-ietf-ccwg-bbr-06, section 3.7) specifies no "
             'response to marks; leave it out, or write stack = "linux-cubic" or "dctcp"'
+        )
+        yield make_error_at(message, "ecn")
+    if stack == TFRC and values["ecn"]:
+        message = (
+            "tfrc counts only lost packets as loss events; leave it out, or write stack = "
+            '"linux-cubic" or "dctcp"'
         )
         yield make_error_at(message, "ecn")

@@ -46,6 +46,12 @@ MODERN_FACTS = {
         "PRR",
         _LINUX_TIMEOUT,
     ),
+    "tfrc": StackFacts(
+        "TFRC (RFC 5348): packets are paced at the rate of the throughput equation",
+        _RACK_TLP,
+        "TFRC's equation",
+        _LINUX_TIMEOUT,
+    ),
 }
 """Rules of the modern stacks, in the order of the documentation."""
 

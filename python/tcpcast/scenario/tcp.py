@@ -25,6 +25,7 @@ from tcpcast.scenario.modern_tcp import (
     DEFAULT_STACK,
     MODERN_PRESETS,
     MULTCP,
+    TFRC,
     TIMESTAMP_BYTES,
     drop_classic_keys,
     find_unsupported_modern_keys,
@@ -397,7 +398,7 @@ class Tcp(Table):
 
     @property
     def control(self) -> str:
-        """Congestion control: ``reno``, ``cubic``, ``bbr``, ``bbr3``, ``dctcp`` or ``multcp``."""
+        """Name of the congestion control, such as ``reno`` or ``cubic``."""
         return get_congestion_control(self.stack)
 
     @property
@@ -418,11 +419,21 @@ class Tcp(Table):
     def timeout_s(self, rtt_s: float) -> float:
         """Return the first timeout of a sequence on a path with a constant RTT, in seconds.
 
-        RFC 6298 takes the larger of ``min_rto`` and the round-trip time, Linux their sum.
+        RFC 6298 takes the larger of ``min_rto`` and the round-trip time, Linux their sum. The
+        equation of TFRC has a t_RTO of at least four round-trip times (RFC 5348, section 4.3).
         """
+        if self.control == TFRC:
+            return max(self.min_rto, 4 * rtt_s)
         if self.adds_min_rto:
             return rtt_s + self.min_rto
         return max(self.min_rto, rtt_s)
+
+    @property
+    def timeout_rule(self) -> str:
+        """Rule of :meth:`timeout_s` as text."""
+        if self.control == TFRC:
+            return "max(tcp.min_rto, 4 RTT)"
+        return "RTT + tcp.min_rto" if self.adds_min_rto else "max(tcp.min_rto, RTT)"
 
     @property
     def adds_min_rto(self) -> bool:

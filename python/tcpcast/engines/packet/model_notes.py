@@ -32,6 +32,7 @@ delay of the bottleneck's queue."""
 _UNVALIDATED = {
     "bbr3": "draft-ietf-ccwg-bbr-06",
     "multcp": "Crowcroft and Oechslin (1998)",
+    "tfrc": "RFC 5348",
 }
 """Sources of congestion controls that Linux does not have."""
 

@@ -26,6 +26,8 @@ pub enum CongestionControlKind {
         /// Number of Reno flows that a connection emulates.
         flows: NonZeroU16,
     },
+    /// RFC 5348.
+    Tfrc,
 }
 
 /// Options of CUBIC.
@@ -293,6 +295,8 @@ presets! {
     Dctcp "dctcp" Stack { control: CongestionControlKind::Dctcp, ecn: true, ..LINUX },
     /// Linux with MulTCP, by default as two flows.
     Multcp "multcp" Stack { control: MULTCP, ..LINUX },
+    /// Linux with TFRC.
+    Tfrc "tfrc" Stack { control: CongestionControlKind::Tfrc, initial_window: 3, ..LINUX },
 }
 
 impl Preset {

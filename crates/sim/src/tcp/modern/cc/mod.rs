@@ -1,4 +1,4 @@
-//! Congestion control: window size, and pacing rate for BBR.
+//! Congestion control: window size, and pacing rate for BBR and TFRC.
 
 pub mod bbr;
 pub mod bbr3;
@@ -8,6 +8,7 @@ mod hystart;
 mod multcp;
 pub mod path_model;
 mod reno;
+mod tfrc;
 
 pub use bbr::Bbr;
 pub use bbr3::Bbr3;
@@ -15,6 +16,7 @@ pub use cubic::CubicControl;
 pub use dctcp::DctcpControl;
 pub use multcp::MulTcpControl;
 pub use reno::RenoControl;
+pub use tfrc::Tfrc;
 
 use super::delivery_rate::RateSample;
 use super::recovery_phase::PhaseName;
@@ -272,6 +274,8 @@ pub enum AnyCongestionControl {
     Bbr(Box<Bbr>),
     /// BBR version 3.
     Bbr3(Box<Bbr3>),
+    /// RFC 5348.
+    Tfrc(Box<Tfrc>),
 }
 
 macro_rules! each {
@@ -283,6 +287,7 @@ macro_rules! each {
             AnyCongestionControl::MulTcp($control) => $call,
             AnyCongestionControl::Bbr($control) => $call,
             AnyCongestionControl::Bbr3($control) => $call,
+            AnyCongestionControl::Tfrc($control) => $call,
         }
     };
 }
@@ -303,6 +308,7 @@ impl AnyCongestionControl {
             }
             CongestionControlKind::Bbr => Self::Bbr(Box::new(Bbr::new(stack, now, seed))),
             CongestionControlKind::Bbr3 => Self::Bbr3(Box::new(Bbr3::new(stack, now, seed))),
+            CongestionControlKind::Tfrc => Self::Tfrc(Box::new(Tfrc::new(stack, now))),
         }
     }
 
@@ -314,7 +320,7 @@ impl AnyCongestionControl {
             Self::Cubic(control) => control.prefetch(),
             Self::Dctcp(control) => control.prefetch(),
             Self::MulTcp(control) => control.prefetch(),
-            Self::Bbr(_) | Self::Bbr3(_) => 0,
+            Self::Bbr(_) | Self::Bbr3(_) | Self::Tfrc(_) => 0,
         }
     }
 
@@ -325,6 +331,7 @@ impl AnyCongestionControl {
             Self::Reno(_) | Self::Cubic(_) | Self::Dctcp(_) | Self::MulTcp(_) => 0,
             Self::Bbr(control) => control.prefetch(),
             Self::Bbr3(control) => control.prefetch(),
+            Self::Tfrc(control) => control.prefetch(),
         }
     }
 
