@@ -68,10 +68,11 @@ MEASURED: dict[tuple[str, str], str] = {
     ("bbr-bound", "linux-bbr"): "an upper bound: 3 to 68 % above the kernel's goodput",
     ("short", "linux-cubic"): "7 % below to 14 % above packet, within 45 % from 2 to 8 losses",
     ("short", "linux-reno"): "within 15 % of packet, within 45 % from 2 to 8 losses",
+    ("pftk-approx", "tfrc"): "13 % below to 2 % above packet",
 }
 """Errors of formulas with inputs from the scenario, in the cells of ``reproduce kernel`` that are
 in the formula's domain. Errors for transfers are from the cells of
-tests/agreement/test_modern_transfers.py."""
+tests/agreement/test_modern_transfers.py, errors for ``tfrc`` from test_paper_senders.py."""
 
 _UNCHECKED = StackSupport(SupportLevel.UNCHECKED, "applies, but is not validated for this stack")
 _TRAFFIC = {"bulk": (PATH,), "transfers": (TRANSFERS,), "on-off": (USERS, FIXED_POINT, POPULATION)}

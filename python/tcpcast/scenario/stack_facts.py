@@ -56,9 +56,6 @@ MODERN_FACTS = {
 """Rules of the modern stacks, in the order of the documentation."""
 
 CLASSIC_RECOVERY = {
-    "tahoe": (
-        "Jacobson (1988): no fast recovery; slow start from one packet follows the fast retransmit"
-    ),
     "rfc-reno": "RFC 5681: ends at the first new ack",
     "rfc-newreno": (
         "RFC 6582: ends when all outstanding data are acknowledged; each retransmission restarts "
@@ -67,6 +64,9 @@ CLASSIC_RECOVERY = {
     "rfc-newreno-patient": (
         "RFC 6582, but only the first retransmission sets the timer, so that a long recovery "
         "times out"
+    ),
+    "tahoe": (
+        "Jacobson (1988): no fast recovery; slow start from one packet follows the fast retransmit"
     ),
 }
 """Recovery of the classic stacks, which have Reno's window without SACK."""

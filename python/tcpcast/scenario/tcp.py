@@ -85,8 +85,6 @@ which lists changes with dates."""
 TAHOE = "tahoe"
 
 PRESETS: dict[str, dict[str, Any]] = {
-    # Slow start from one packet follows the fast retransmit (Jacobson, 1988).
-    TAHOE: _RFC | {"rules": {"recovery": "tahoe"}},
     # Fast recovery ends at the first new ack (RFC 5681).
     "rfc-reno": _RFC | {"rules": {"recovery": "reno"}},
     # Partial acks retransmit and the timer restarts at every retransmission in recovery: RFC 6582
@@ -95,6 +93,8 @@ PRESETS: dict[str, dict[str, Any]] = {
     # The timer is set only at the first retransmission of a recovery, so a long recovery times
     # out: the RFC's own impatient variant also resets it at the first partial ack.
     "rfc-newreno-patient": _RFC | {"rules": {"recovery": "newreno-patient"}},
+    # Slow start from one packet follows the fast retransmit (Jacobson, 1988).
+    TAHOE: _RFC | {"rules": {"recovery": "tahoe"}},
     # Reno's window with instantaneous loss feedback: INRIA report 4154, sections 4, 5 and 7.
     # Details that the report omits are as in the full simulation with which it is compared.
     MAX_PLUS: _RFC | {"initial_window": 1, "initial_rto": "3s", "idle_restart": "10s"},
