@@ -42,8 +42,8 @@ def sections(runs: Runs, _: Path) -> list[Section]:
                 "random loss and a shared link of 30 ms. MulTCP(n) is one connection (multcp) "
                 "whose window grows by n packets per RTT, and is multiplied by 1 - 1/(2n) after a "
                 "loss event. The models use the values measured with n flows. Losses of one RTT "
-                "are one loss event of MulTCP, but events of several of the n flows; a timeout "
-                "stops all of MulTCP, but only one of n flows.",
+                "are one loss event of MulTCP, but often events of several of the n flows. During "
+                "a recovery the window of MulTCP does not grow, but n - 1 of the n flows grow.",
             ],
         )
     ]
