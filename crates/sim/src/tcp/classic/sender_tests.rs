@@ -13,6 +13,7 @@
 
 use super::*;
 use crate::clock::SECOND;
+use crate::packet::PacketKind;
 use crate::tcp::cc::Reno;
 use proptest::prelude::*;
 use std::collections::{BTreeSet, VecDeque};
