@@ -51,6 +51,7 @@ TITLES = [
     "Model errors.",
     "Section III.",
     "Figure 16 at 10 %.",
+    "Section I.",
     "Sections III and IV.",
     "Text.",
     "Appendix.",

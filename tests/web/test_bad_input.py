@@ -33,7 +33,7 @@ FUZZED = settings(
         ("path", {"mss": "0"}, "mss", "is not a payload of a packet"),
         ("path", {"iw": "many"}, "iw", "not a whole number"),
         ("path", {"rwnd": "much"}, "rwnd", "window"),
-        ("path", {"stack": "tahoe"}, "stack", "linux-cubic"),
+        ("path", {"stack": "vegas"}, "stack", "linux-cubic"),
         ("flows", {"flows": "0"}, "flows", "0"),
         ("transfer", {"size": "100"}, "size", "unit"),
         ("users", {"sources": "1000000"}, "sources", "20000"),

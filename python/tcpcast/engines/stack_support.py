@@ -28,7 +28,7 @@ from tcpcast.engines.registry import (
 )
 from tcpcast.errors import TcpcastError, refusal_text
 from tcpcast.scenario.modern_tcp import MODERN_PRESETS, get_congestion_control
-from tcpcast.scenario.tcp import STACKS
+from tcpcast.scenario.tcp import STACKS, TAHOE
 from tcpcast.scenario.tcp_rules import MAX_PLUS
 
 if TYPE_CHECKING:
@@ -69,10 +69,11 @@ MEASURED: dict[tuple[str, str], str] = {
     ("short", "linux-cubic"): "7 % below to 14 % above packet; within 45 % for transfers "
     "with 2 to 8 losses",
     ("short", "linux-reno"): "within 15 % of packet; within 45 % for transfers with 2 to 8 losses",
+    ("pftk-approx", "tfrc"): "13 % below to 2 % above packet",
 }
 """Measured errors of formulas with inputs from the scenario. The comparisons with the kernel use
 the scenarios of ``reproduce kernel`` that are in the formula's domain. The comparisons with packet
-are in tests/agreement/test_modern_transfers.py."""
+are in tests/agreement: test_modern_transfers.py, and test_paper_senders.py for ``tfrc``."""
 
 _UNCHECKED = StackSupport(SupportLevel.UNCHECKED, "applies, but is not validated for this stack")
 _TRAFFIC = {"bulk": (PATH,), "transfers": (TRANSFERS,), "on-off": (USERS, FIXED_POINT, POPULATION)}
@@ -105,7 +106,7 @@ def get_stack_support(engine: str, stack: str) -> StackSupport:
         return StackSupport(SupportLevel.REFUSED, "only the kernel's own stacks")
     if engine == "mean-field" and stack in MODERN_PRESETS:
         return StackSupport(SupportLevel.REFUSED, "not validated for modern TCP")
-    return APPLIES
+    return _UNCHECKED if engine == "mean-field" and stack == TAHOE else APPLIES
 
 
 def _get_formula_support(
@@ -128,7 +129,7 @@ def _get_formula_support(
         (engine == "engset" and delayed_acks, StackSupport(refused, "models one ACK per packet")),
         (max_plus and stack != MAX_PLUS, _UNCHECKED),
         (bool(measured), StackSupport(stated, measured)),
-        (stack in MODERN_PRESETS, _UNCHECKED),
+        (stack in MODERN_PRESETS or stack == TAHOE, _UNCHECKED),
     )
     return next((result for holds, result in verdicts if holds), APPLIES)
 

@@ -38,7 +38,15 @@ COLOUR_NAMES = {
 _OTHER = (0, (2, 1))
 """Dash pattern of formulas of other packages."""
 
-_CONTROLS = {"cubic": BLUE, "bbr": VERMILION, "reno": GREEN, "bbr3": ORANGE, "dctcp": PURPLE}
+_CONTROLS = {
+    "cubic": BLUE,
+    "bbr": VERMILION,
+    "reno": GREEN,
+    "bbr3": ORANGE,
+    "dctcp": PURPLE,
+    "multcp": SKY,
+    "tfrc": BLACK,
+}
 """Colour of each congestion control."""
 
 

@@ -198,8 +198,8 @@ class Prediction:
 
 def leading_formula(scenario: Scenario) -> str:
     """Return the formula for the stack's congestion control, or "" if there is none."""
-    control = scenario.tcp.control
-    return LEADING if control == "reno" else CONTROLS.get(control, "")
+    formulas = {"reno": LEADING, "tfrc": "pftk-approx"} | CONTROLS
+    return formulas.get(scenario.tcp.control, "")
 
 
 def answers_with_rate(answers: Sequence[Answer]) -> list[Answer]:

@@ -33,6 +33,8 @@ _LINUX: dict[str, Any] = {
     "host_noise": "0.1ms",
 }
 
+MULTCP, TFRC = "multcp", "tfrc"
+
 _MODERN_ONLY = {"timestamps", "handshake", "ecn"}
 """Keys that only modern stacks have."""
 
@@ -62,6 +64,10 @@ MODERN_PRESETS: dict[str, dict[str, Any]] = {
     "bbr3": _LINUX,
     # RFC 8257 with the Linux defaults; losses without marks halve the window as in Reno.
     "dctcp": _LINUX | {"ecn": True},
+    # Crowcroft and Oechslin (1998) with the Linux defaults.
+    MULTCP: _LINUX | {"virtual_flows": 2},
+    # RFC 5348 with the Linux defaults, and 3 packets per RTT at first (section 4.2).
+    TFRC: _LINUX | {"initial_window": 3},
 }
 """Default values of the modern presets."""
 
@@ -73,6 +79,8 @@ CONTROLS = {
     "rfc-sack": "reno",
     "bbr3": "bbr3",
     "dctcp": "dctcp",
+    MULTCP: "multcp",
+    TFRC: "tfrc",
 }
 """Congestion control of each modern stack; classic stacks use Reno."""
 
@@ -110,11 +118,13 @@ def get_inherited_keys(tcp: Mapping[str, Any], stack: object) -> dict[str, Any]:
     """Return the keys that a class with its own stack inherits from the top level's table.
 
     Classic and modern stacks inherit only common keys from each other; stacks of the same kind
-    inherit all keys.
+    inherit all keys, except that only ``multcp`` has ``virtual_flows``.
     """
-    if is_modern(stack) == is_modern(tcp.get("stack", DEFAULT_STACK)):
-        return dict(tcp)
-    own = _CLASSIC_VALUES if is_modern(stack) else _MODERN_ONLY
+    own: set[str] = set()
+    if is_modern(stack) != is_modern(tcp.get("stack", DEFAULT_STACK)):
+        own = _CLASSIC_VALUES if is_modern(stack) else _MODERN_ONLY
+    if stack != MULTCP:
+        own = own | {"virtual_flows"}
     return {key: value for key, value in tcp.items() if key not in own}
 
 
@@ -146,5 +156,11 @@ def find_unsupported_modern_keys(
         message = (
             "bbr3 does not use ECN: its draft (draft-ietf-ccwg-bbr-06, section 3.7) specifies no "
             'response to marks; leave it out, or write stack = "linux-cubic" or "dctcp"'
+        )
+        yield make_error_at(message, "ecn")
+    if stack == TFRC and values["ecn"]:
+        message = (
+            "tfrc counts only lost packets as loss events; leave it out, or write stack = "
+            '"linux-cubic" or "dctcp"'
         )
         yield make_error_at(message, "ecn")

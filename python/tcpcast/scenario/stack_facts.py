@@ -40,6 +40,18 @@ MODERN_FACTS = {
         "BBR, version 3 (draft-ietf-ccwg-bbr-06)", _RACK_TLP, _BBR_RULE, _LINUX_TIMEOUT
     ),
     "dctcp": StackFacts("DCTCP (RFC 8257)", _RACK_TLP, "PRR", _LINUX_TIMEOUT),
+    "multcp": StackFacts(
+        "MulTCP (Crowcroft and Oechslin, 1998): one connection like N Reno flows",
+        _RACK_TLP,
+        "PRR",
+        _LINUX_TIMEOUT,
+    ),
+    "tfrc": StackFacts(
+        "TFRC (RFC 5348): packets are paced at the rate of the throughput equation",
+        _RACK_TLP,
+        "TFRC's equation",
+        _LINUX_TIMEOUT,
+    ),
 }
 """Rules of the modern stacks, in the order of the documentation."""
 
@@ -53,8 +65,11 @@ CLASSIC_RECOVERY = {
         "RFC 6582, but only the first retransmission sets the timer, so that a long recovery "
         "times out"
     ),
+    "tahoe": (
+        "Jacobson (1988): no fast recovery; slow start from one packet follows the fast retransmit"
+    ),
 }
-"""Fast recovery of the classic stacks, which use Reno's congestion control without SACK."""
+"""Recovery of the classic stacks, which use Reno's congestion control without SACK."""
 
 PAPERS = {
     "engset-newreno": "TCP-Engset report",
@@ -78,5 +93,5 @@ def describe_stack(name: str) -> str:
         facts = MODERN_FACTS[name]
         return f"{facts.control}; loss detection: {facts.loss_detection}"
     if name in CLASSIC_RECOVERY:
-        return f"Reno without SACK; fast recovery by {CLASSIC_RECOVERY[name]}"
+        return f"Reno without SACK; recovery by {CLASSIC_RECOVERY[name]}"
     return f"Reno's window as in a paper: {PAPERS[name]}"

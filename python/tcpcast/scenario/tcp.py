@@ -24,6 +24,8 @@ from tcpcast.errors import UnitError
 from tcpcast.scenario.modern_tcp import (
     DEFAULT_STACK,
     MODERN_PRESETS,
+    MULTCP,
+    TFRC,
     TIMESTAMP_BYTES,
     drop_classic_keys,
     find_unsupported_modern_keys,
@@ -80,6 +82,8 @@ _NS2_2008: dict[str, Any] = {
 """Defaults of Agent/TCP/Newreno and of the sinks in ns-2 of 2008
 (source: ns-default.tcl of version 2.34, which lists changes with dates)."""
 
+TAHOE = "tahoe"
+
 PRESETS: dict[str, dict[str, Any]] = {
     # Fast recovery ends at the first new ack (RFC 5681).
     "rfc-reno": _RFC | {"rules": {"recovery": "reno"}},
@@ -89,6 +93,8 @@ PRESETS: dict[str, dict[str, Any]] = {
     # The timer starts only at the first retransmission of a recovery, so a long recovery times out.
     # The impatient variant of RFC 6582 also restarts it at the first partial ACK.
     "rfc-newreno-patient": _RFC | {"rules": {"recovery": "newreno-patient"}},
+    # Slow start from one packet follows the fast retransmit (Jacobson, 1988).
+    TAHOE: _RFC | {"rules": {"recovery": "tahoe"}},
     # Reno's window with instantaneous loss feedback: INRIA report 4154, sections 4, 5 and 7.
     MAX_PLUS: _RFC | {"initial_window": 1, "initial_rto": "3s", "idle_restart": "10s"},
     # TCP-Engset report: each sent packet starts the timer, and ACKs do not restart it (section
@@ -111,6 +117,8 @@ PRESETS: dict[str, dict[str, Any]] = {
     },
 }
 """Default values of the classic presets."""
+
+MAX_VIRTUAL_FLOWS = 1000
 
 STACKS = {**PRESETS, **MODERN_PRESETS}
 """Default values of all presets."""
@@ -289,6 +297,11 @@ class Tcp(Table):
         examples=[True],
         description="ECN (RFC 3168): queues mark packets instead of dropping them",
     )
+    virtual_flows: Annotated[int, *integer_annotation(1, MAX_VIRTUAL_FLOWS)] | None = Field(
+        default=None,
+        examples=[4],
+        description="Reno flows that one connection of `multcp` emulates",
+    )
     rules: TcpRules = Field(
         examples=[{"timer_restart": "send"}],
         description="`[tcp.rules]`, below",
@@ -329,6 +342,9 @@ class Tcp(Table):
                 )
                 errors.append(make_error_at(message, key))
         errors += [*self._find_rule_errors(), *self._find_max_plus_errors()]
+        if self.virtual_flows is not None and self.stack != MULTCP:
+            message = f'belongs to stack = "{MULTCP}"; write that stack, or leave it out'
+            errors.append(make_error_at(message, "virtual_flows"))
         if self.is_modern:
             errors += find_unsupported_modern_keys(self.stack, self._typed())
         else:
@@ -393,7 +409,7 @@ class Tcp(Table):
 
     @property
     def control(self) -> str:
-        """Congestion control: ``reno``, ``cubic``, ``bbr``, ``bbr3`` or ``dctcp``."""
+        """Name of the congestion control, such as ``reno`` or ``cubic``."""
         return get_congestion_control(self.stack)
 
     @property
@@ -414,11 +430,21 @@ class Tcp(Table):
     def timeout_s(self, rtt_s: float) -> float:
         """Return the first timeout of a sequence on a path with a constant RTT, in seconds.
 
-        The timeout is the maximum of ``min_rto`` and the RTT (RFC 6298), or their sum (Linux).
+        The timeout is the maximum of ``min_rto`` and the RTT (RFC 6298), or their sum (Linux). The
+        equation of TFRC has a t_RTO of at least four RTTs (RFC 5348, section 4.3).
         """
+        if self.control == TFRC:
+            return max(self.min_rto, 4 * rtt_s)
         if self.adds_min_rto:
             return rtt_s + self.min_rto
         return max(self.min_rto, rtt_s)
+
+    @property
+    def timeout_rule(self) -> str:
+        """Rule of :meth:`timeout_s` as text."""
+        if self.control == TFRC:
+            return "max(tcp.min_rto, 4 RTT)"
+        return "RTT + tcp.min_rto" if self.adds_min_rto else "max(tcp.min_rto, RTT)"
 
     @property
     def adds_min_rto(self) -> bool:

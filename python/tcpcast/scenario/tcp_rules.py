@@ -14,7 +14,7 @@ MAX_PLUS = "max-plus-reno"
 
 MAX_DUPLICATES = 10**6
 
-RECOVERIES = ("reno", "newreno", "newreno-patient")
+RECOVERIES = ("reno", "newreno", "newreno-patient", "tahoe")
 
 
 def _count_or(word: str) -> tuple[PlainValidator, WithJsonSchema]:
@@ -80,14 +80,13 @@ class TcpRules(Table):
     """Details of TCP for the experiments of papers; the preset determines omitted keys."""
 
     recovery: Annotated[
-        Literal["reno", "newreno", "newreno-patient"],
+        Literal["reno", "newreno", "newreno-patient", "tahoe"],
         BeforeValidator(choice_validator("recovery rule", RECOVERIES)),
     ] = Field(
         default="newreno",
         examples=["reno"],
         description=(
-            "recovery from several losses in a window, as in rfc-reno, rfc-newreno or rfc-"
-            "newreno-patient"
+            "recovery from losses, as in rfc-reno, rfc-newreno, rfc-newreno-patient or tahoe"
         ),
     )
     slow_start_at_ssthresh: StrictBool = Field(

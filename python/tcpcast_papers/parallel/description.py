@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
-from tcpcast_papers.parallel import appendix, figures, loss_events, model_errors, open_choices
+from tcpcast_papers.parallel import (
+    appendix,
+    figures,
+    loss_events,
+    model_errors,
+    multcp,
+    open_choices,
+)
 from tcpcast_papers.parallel.published import CITATION
 from tcpcast_papers.parallel.runs import QUICK, WHOLE, Runs, SampleSizes
 from tcpcast_papers.runner import Paper
@@ -35,6 +42,7 @@ PAPER: Paper[SampleSizes, Runs] = Paper(
         figures,
         model_errors.SHEET,
         open_choices,
+        multcp,
         loss_events,
         appendix.PRINTED,
         appendix.SHEET,

@@ -33,11 +33,14 @@ class Choice:
         choice is hashable.
     packets_per_ack
         b.
+    is_multcp
+        One connection of MulTCP that emulates the n flows.
     """
 
     name: str
     tcp: tuple[tuple[str, Any], ...] = ()
     packets_per_ack: int = 1
+    is_multcp: bool = False
 
 
 AS_NS2 = Choice("as ns-2 had it")
@@ -155,6 +158,8 @@ class Point:
             },
         }
         chosen = {f"tcp.{key}": value for key, value in self.choice.tcp}
+        if self.choice.is_multcp:
+            chosen |= {"traffic.flows": 1, "tcp.virtual_flows": self.flows}
         return Scenario.from_dict(apply_changes(table, chosen))
 
     def _bottleneck(self) -> dict[str, Any]:

@@ -202,6 +202,7 @@ def path_like(row: Trace, loss: str, window_pkts: float) -> Path:
         window_pkts,
         loss,
         row.loss_indication_ratio,
+        recovery=row.sender["recovery"],
         duplicate_threshold=int(row.sender["duplicate_threshold"]),
         longest_backoff=int(row.sender["longest_backoff"]),
     )

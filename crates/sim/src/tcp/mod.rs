@@ -21,6 +21,9 @@ use serde::Deserialize;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub enum LossRecovery {
+    /// Tahoe: slow start from one packet follows the fast retransmit, without fast recovery
+    /// (Jacobson, 1988). Packets after the lost one are retransmitted, as after a timeout.
+    Tahoe,
     /// RFC 5681: recovery ends at the first new acknowledgement.
     Reno,
     /// RFC 6582: recovery ends when all packets outstanding at its start are acknowledged.

@@ -59,6 +59,7 @@ FORMULAS: dict[str, Formula] = {
         family=PATH,
         source="PFTK (32)",
         accepts_measured=True,
+        controls=("reno", "tfrc"),
         look=("vermilion", 3),
     ),
     "pftk": Formula(

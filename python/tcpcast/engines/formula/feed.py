@@ -26,6 +26,7 @@ from tcpcast.engines.registry import check_packet_sizes_are_equal
 from tcpcast.errors import NotApplicable, Suggestion
 from tcpcast.models.domain import LOSS, LOSSES, PATH, TIMER
 from tcpcast.scenario.loss import Bernoulli, GilbertElliott
+from tcpcast.scenario.modern_tcp import TFRC
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -173,15 +174,16 @@ def _require_specified_loss(
 def _derive_rtt_and_timeout(scenario: Scenario, group: Population) -> list[Step]:
     rtt = group.rtt_s
     tcp = scenario.populations[0].tcp
-    rule = "RTT + tcp.min_rto" if tcp.adds_min_rto else "max(tcp.min_rto, RTT)"
     return [
         make_step("RTT", rtt, "s", IDLE_PATH),
-        make_step("T0", tcp.timeout_s(rtt), "s", rule),
+        make_step("T0", tcp.timeout_s(rtt), "s", tcp.timeout_rule),
     ]
 
 
 def packets_per_ack_source_text(tcp: Tcp) -> str:
     """Return the source of b as text."""
+    if tcp.control == TFRC:
+        return "RFC 5348, section 3.1"
     if tcp.delayed_acks and tcp.packets_per_growth == 1:
         return f"{tcp.stack}: the window grows with the packets acked"
     return "tcp.delayed_acks: " + ("on" if tcp.delayed_acks else "off")
@@ -205,10 +207,12 @@ def _measured_time_steps(scenario: Scenario, group: Population, measured: Answer
     rtt, t0 = get_positive_metric(measured, "rtt_mean_s"), get_positive_metric(measured, "t0_s")
     asked_rtt, asked_t0 = _derive_rtt_and_timeout(scenario, group)
     steps = [make_step("RTT", rtt, "s", "packet: rtt_mean_s") if rtt else asked_rtt]
-    if t0:
+    tcp = scenario.populations[0].tcp
+    # The timeout in the equation of TFRC is not that of its retransmission timer.
+    if t0 and tcp.control != TFRC:
         return [*steps, make_step("T0", t0, "s", "packet: t0_s")]
     # Without a timeout in the run, use the value of the timer.
-    at_least = scenario.populations[0].tcp.timeout_s(steps[0]["value"])
+    at_least = tcp.timeout_s(steps[0]["value"])
     return [
         *steps,
         make_step("T0", at_least, "s", f"{asked_t0['source']}: the simulation had no timeout"),

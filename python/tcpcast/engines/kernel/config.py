@@ -44,6 +44,8 @@ AVAILABLE = "/proc/sys/net/ipv4/tcp_available_congestion_control"
 _OTHER_STACKS = {
     "rfc-sack": "Linux always detects losses by RACK if it has SACK",
     "bbr3": "the bbr of Linux is version 1",
+    "multcp": "Linux has no MulTCP",
+    "tfrc": "Linux has no TFRC for TCP",
 }
 
 _FIXED = {

@@ -39,6 +39,7 @@ LIMITED_TRANSMIT = {"each": "each-duplicate", "second": "on-second"}
 RECOVERY: dict[str, Choice] = {
     "reno": "reno",
     "newreno": {"newreno": {"restart_timer": True}},
+    "tahoe": "tahoe",
     "newreno-patient": {"newreno": {"restart_timer": False}},
 }
 
@@ -196,6 +197,7 @@ def _modern_tcp_config(tcp: Tcp, payload_bytes: int) -> Config:
         "timestamps": bool(tcp.timestamps),
         "handshake": tcp.handshake or "none",
         "ecn": bool(tcp.ecn),
+        "virtual_flows": tcp.virtual_flows or 1,
     }
 
 

@@ -29,6 +29,13 @@ LONGER_RTT = 0.1
 """A class has a note if its RTT, without the queueing delay at the bottleneck, exceeds its base RTT
 by more than this share."""
 
+_UNVALIDATED = {
+    "bbr3": "draft-ietf-ccwg-bbr-06",
+    "multcp": "Crowcroft and Oechslin (1998)",
+    "tfrc": "RFC 5348",
+}
+"""Sources of congestion controls that Linux does not have."""
+
 
 def make_model_notes(scenario: Scenario, seen: Snapshot) -> list[Note]:
     """Return a note for each missing feature of the model that affects a class."""
@@ -77,11 +84,9 @@ def _has_drops_but_no_marks(units: CounterUnits, index: int) -> bool:
 
 
 def _note_unvalidated_controls(control: str) -> Iterator[Note]:
-    if control == "bbr3":
-        yield Note(
-            'stack "bbr3" follows draft-ietf-ccwg-bbr-06 and was never compared with a kernel',
-            kind="model",
-        )
+    if control in _UNVALIDATED:
+        text = f'stack "{control}" follows {_UNVALIDATED[control]} and was never compared with '
+        yield Note(text + "a kernel", kind="model")
 
 
 def _note_delays_in_own_links(

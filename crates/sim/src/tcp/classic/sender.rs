@@ -11,9 +11,9 @@
 //! ```
 
 use super::cc::CongestionControl;
+use super::packets_to_send::PacketsToSend;
 use super::rto::RtoEstimator;
 use crate::clock::{NEVER, Nanos};
-use crate::packet::PacketKind;
 use crate::probe::{TcpEvent, TcpProbe};
 use crate::tcp::{
     BackoffUntil, IdleRestart, IdleTime, LimitedTransmit, LossRecovery, TcpConfig, TimerRestart,
@@ -35,45 +35,6 @@ const BACKED_OFF: u32 = 0;
 
 /// Value of `recover` if a recovery ended with the file and the window is still inflated.
 const REPAIRED: u32 = u32::MAX;
-
-/// Packets to send: an optional retransmission, then `count` packets starting with `from`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct PacketsToSend {
-    /// Packet to retransmit first; 0 if none.
-    pub retransmit: u32,
-    /// First packet of the run.
-    pub from: u32,
-    /// Number of packets in the run.
-    pub count: u32,
-    /// Packets of the run with lower numbers were sent before.
-    pub fresh_from: u32,
-}
-
-impl PacketsToSend {
-    /// Removes and returns the first packet; [`None`] if no packet is left.
-    pub(crate) fn take_first(&mut self) -> Option<(u32, PacketKind)> {
-        let first = self.packets().next()?;
-        if self.retransmit != 0 {
-            self.retransmit = 0;
-        } else {
-            self.from += 1;
-            self.count -= 1;
-        }
-        Some(first)
-    }
-
-    /// Packets in sending order.
-    pub fn packets(&self) -> impl Iterator<Item = (u32, PacketKind)> + use<> {
-        use PacketKind::{Data, Retransmission};
-        let fresh_from = self.fresh_from;
-        let retransmit = (self.retransmit != 0).then_some((self.retransmit, Retransmission));
-        retransmit.into_iter().chain(
-            (self.from..self.from + self.count).map(move |number| {
-                (number, if number < fresh_from { Retransmission } else { Data })
-            }),
-        )
-    }
-}
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum RecoveryPhase {
@@ -345,15 +306,18 @@ impl<C: CongestionControl + Default> Sender<C> {
         if self.duplicates < threshold {
             return self.send_limited_transmit(now, tcp);
         }
-        let window = self.send_window(tcp);
-        self.cc.on_loss(self.flight_to_halve(tcp), threshold);
-        self.recover = self.fresh - 1;
-        self.phase = RecoveryPhase::Recovery;
+        probe.on_tcp_event(now, TcpEvent::FastRetransmit { window: self.send_window(tcp) });
         if self.timed != BACKED_OFF {
             self.timed = NOT_TIMED;
         }
         self.deadline = now + self.rto.rto();
-        probe.on_tcp_event(now, TcpEvent::FastRetransmit { window });
+        if tcp.recovery == LossRecovery::Tahoe {
+            self.go_back(tcp, false);
+            return self.send_allowed(now, tcp);
+        }
+        self.cc.on_loss(self.flight_to_halve(tcp), threshold);
+        self.recover = self.fresh - 1;
+        self.phase = RecoveryPhase::Recovery;
         // RFC 5681, section 3.2, step 5: the inflated window may already allow new packets, since
         // as many packets have left the network as duplicates arrived. ns-2 also sends them.
         let all_sent_once = self.next == self.fresh;
@@ -413,15 +377,8 @@ impl<C: CongestionControl + Default> Sender<C> {
                 rto: self.rto.rto(),
             },
         );
-        self.cc.on_timeout(self.flight_to_halve(tcp), repeated);
-        // RFC 6582, section 3.2, step 4: duplicates up to the last packet sent before the timeout
-        // are caused by packets sent twice. The rule ends at the second timeout of the same packet
-        // (Engset report, section 3.1).
-        self.guard = if repeated { 0 } else { self.fresh };
+        self.go_back(tcp, repeated);
         self.timed_out = self.una;
-        self.next = self.una;
-        self.phase = RecoveryPhase::Open;
-        self.duplicates = 0;
         self.timed = match tcp.backoff_until {
             BackoffUntil::Sample => NOT_TIMED,
             BackoffUntil::Ack => BACKED_OFF,
@@ -431,6 +388,18 @@ impl<C: CongestionControl + Default> Sender<C> {
         let sent = self.send_allowed(now, tcp);
         self.publish_window(now, tcp, probe);
         sent
+    }
+
+    /// Goes back to the first unacknowledged packet, with a window of one packet.
+    fn go_back(&mut self, tcp: &TcpConfig, repeated: bool) {
+        self.cc.on_timeout(self.flight_to_halve(tcp), repeated);
+        // RFC 6582, section 3.2, step 4: duplicates up to the last packet sent before are caused by
+        // packets sent twice. The rule ends at the second timeout of the same packet (Engset
+        // report, section 3.1).
+        self.guard = if repeated { 0 } else { self.fresh };
+        self.next = self.una;
+        self.phase = RecoveryPhase::Open;
+        self.duplicates = 0;
     }
 
     /// Sends all packets that the window allows.

@@ -13,6 +13,7 @@
 
 use super::*;
 use crate::clock::SECOND;
+use crate::packet::PacketKind;
 use crate::tcp::cc::Reno;
 use proptest::prelude::*;
 use std::collections::{BTreeSet, VecDeque};
@@ -609,6 +610,43 @@ fn fast_retransmit_sends_new_packets_if_inflated_window_allows() {
         102  ack 1  -> !1  | cwnd 5 ssthresh 2 fast-retransmit
         ",
     );
+}
+
+#[test]
+fn tahoe_restarts_slow_start_from_one_packet_after_three_duplicates() {
+    let tahoe = TcpConfig { recovery: LossRecovery::Tahoe, initial_window: 6, ..newreno() };
+    // Packets 1 and 3 are lost. Half of six packets is the threshold.
+    trace(
+        &tahoe,
+        100,
+        "
+        0    start  -> 1 2 3 4 5 6
+        100  ack 1  ->
+        101  ack 1  ->
+        102  ack 1  -> !1     | cwnd 1 ssthresh 3 fast-retransmit
+        103  ack 1  ->        | cwnd 1 ssthresh 3
+        202  ack 3  -> !3 !4  | cwnd 2
+        302  ack 7  -> 7 8 9  | cwnd 3
+        402  ack 8  -> 10     | cwnd 3 rtt 100
+        403  ack 9  -> 11     | cwnd 3
+        404  ack 10 -> 12 13  | cwnd 4
+        ",
+    );
+    // Duplicates of packets sent twice indicate no loss, but the timer is set.
+    let sender = trace(
+        &tahoe,
+        100,
+        "
+        0    start  -> 1 2 3 4 5 6
+        100  ack 1  ->
+        101  ack 1  ->
+        102  ack 1  -> !1     | cwnd 1 fast-retransmit
+        110  ack 1  ->
+        111  ack 1  ->
+        112  ack 1  ->
+        ",
+    );
+    assert_eq!(sender.deadline(), 1102 * MILLISECOND);
 }
 
 #[test]

@@ -3,6 +3,7 @@
 use crate::clock::{Nanos, SECOND};
 use serde::Deserialize;
 use serde::de::value::{self, StrDeserializer};
+use std::num::NonZeroU16;
 
 /// One millisecond.
 pub const MILLISECOND: Nanos = 1_000_000;
@@ -20,6 +21,13 @@ pub enum CongestionControlKind {
     Bbr3,
     /// RFC 8257.
     Dctcp,
+    /// MulTCP (Crowcroft and Oechslin, 1998).
+    MulTcp {
+        /// Number of Reno flows that a connection emulates.
+        flows: NonZeroU16,
+    },
+    /// RFC 5348.
+    Tfrc,
 }
 
 /// Options of CUBIC.
@@ -285,6 +293,10 @@ presets! {
     Bbr3 "bbr3" Stack { control: CongestionControlKind::Bbr3, ..LINUX },
     /// Linux with DCTCP.
     Dctcp "dctcp" Stack { control: CongestionControlKind::Dctcp, ecn: true, ..LINUX },
+    /// Linux with MulTCP, by default as two flows.
+    Multcp "multcp" Stack { control: MULTCP, ..LINUX },
+    /// Linux with TFRC.
+    Tfrc "tfrc" Stack { control: CongestionControlKind::Tfrc, initial_window: 3, ..LINUX },
 }
 
 impl Preset {
@@ -299,6 +311,9 @@ impl Preset {
 /// 2304 bytes of memory. The buffer is 4 MiB, a usual `tcp_rmem` for runs that the window must not
 /// limit.
 const WINDOW_GROWTH: u64 = (4 << 20) / 8;
+
+const MULTCP: CongestionControlKind =
+    CongestionControlKind::MulTcp { flows: NonZeroU16::MIN.saturating_add(1) };
 
 /// Linux 6 with the defaults of its settings.
 const LINUX: Stack = Stack {

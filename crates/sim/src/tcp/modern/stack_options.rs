@@ -1,10 +1,12 @@
 //! Configuration of a stack: a preset and options that override its rules.
 
 use super::handshake::HandshakeKind;
-use super::stack::{AckDelayRule, Preset, ReceiverRules, ReorderingThreshold, Stack};
+use super::stack::{
+    AckDelayRule, CongestionControlKind, Preset, ReceiverRules, ReorderingThreshold, Stack,
+};
 use crate::clock::Nanos;
 use serde::Deserialize;
-use std::num::NonZeroU32;
+use std::num::{NonZeroU16, NonZeroU32};
 
 /// A stack and the handshake of its connections.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
@@ -79,12 +81,15 @@ pub(super) struct StackOptions {
     timestamps: bool,
     handshake: HandshakeKind,
     ecn: bool,
+    /// Used only by MulTCP.
+    virtual_flows: NonZeroU16,
 }
 
 impl From<StackOptions> for ModernTcpConfig {
     fn from(options: StackOptions) -> Self {
         let preset = options.stack.stack();
         let stack = Stack {
+            control: options.congestion_control(preset.control),
             mss: options.mss.get(),
             initial_window: options.initial_window,
             receiving: options.receiver_rules(preset.receiving),
@@ -106,6 +111,15 @@ impl From<StackOptions> for ModernTcpConfig {
 }
 
 impl StackOptions {
+    fn congestion_control(&self, preset: CongestionControlKind) -> CongestionControlKind {
+        match preset {
+            CongestionControlKind::MulTcp { .. } => {
+                CongestionControlKind::MulTcp { flows: self.virtual_flows }
+            }
+            other => other,
+        }
+    }
+
     fn receiver_rules(&self, preset: ReceiverRules) -> ReceiverRules {
         let delayed_acks = match preset.delayed_acks {
             _ if !self.delayed_acks => AckDelayRule::Off,

@@ -1,18 +1,22 @@
-//! Congestion control: window size, and pacing rate for BBR.
+//! Congestion control: window size, and pacing rate for BBR and TFRC.
 
 pub mod bbr;
 pub mod bbr3;
 mod cubic;
 mod dctcp;
 mod hystart;
+mod multcp;
 pub mod path_model;
 mod reno;
+mod tfrc;
 
 pub use bbr::Bbr;
 pub use bbr3::Bbr3;
 pub use cubic::CubicControl;
 pub use dctcp::DctcpControl;
+pub use multcp::MulTcpControl;
 pub use reno::RenoControl;
+pub use tfrc::Tfrc;
 
 use super::delivery_rate::RateSample;
 use super::recovery_phase::PhaseName;
@@ -264,10 +268,14 @@ pub enum AnyCongestionControl {
     Cubic(CubicControl),
     /// RFC 8257.
     Dctcp(DctcpControl),
+    /// Crowcroft and Oechslin, 1998.
+    MulTcp(MulTcpControl),
     /// BBR version 1.
     Bbr(Box<Bbr>),
     /// BBR version 3.
     Bbr3(Box<Bbr3>),
+    /// RFC 5348.
+    Tfrc(Box<Tfrc>),
 }
 
 macro_rules! each {
@@ -276,8 +284,10 @@ macro_rules! each {
             AnyCongestionControl::Reno($control) => $call,
             AnyCongestionControl::Cubic($control) => $call,
             AnyCongestionControl::Dctcp($control) => $call,
+            AnyCongestionControl::MulTcp($control) => $call,
             AnyCongestionControl::Bbr($control) => $call,
             AnyCongestionControl::Bbr3($control) => $call,
+            AnyCongestionControl::Tfrc($control) => $call,
         }
     };
 }
@@ -293,8 +303,12 @@ impl AnyCongestionControl {
                 Self::Cubic(CubicControl::new(rules, stack, now, start))
             }
             CongestionControlKind::Dctcp => Self::Dctcp(DctcpControl::new(stack, start)),
+            CongestionControlKind::MulTcp { flows } => {
+                Self::MulTcp(MulTcpControl::new(flows, stack))
+            }
             CongestionControlKind::Bbr => Self::Bbr(Box::new(Bbr::new(stack, now, seed))),
             CongestionControlKind::Bbr3 => Self::Bbr3(Box::new(Bbr3::new(stack, now, seed))),
+            CongestionControlKind::Tfrc => Self::Tfrc(Box::new(Tfrc::new(stack, now))),
         }
     }
 
@@ -305,7 +319,8 @@ impl AnyCongestionControl {
             Self::Reno(control) => control.prefetch(),
             Self::Cubic(control) => control.prefetch(),
             Self::Dctcp(control) => control.prefetch(),
-            Self::Bbr(_) | Self::Bbr3(_) => 0,
+            Self::MulTcp(control) => control.prefetch(),
+            Self::Bbr(_) | Self::Bbr3(_) | Self::Tfrc(_) => 0,
         }
     }
 
@@ -313,9 +328,10 @@ impl AnyCongestionControl {
     #[inline(always)]
     pub(super) fn prefetch_second(&self) -> u64 {
         match self {
-            Self::Reno(_) | Self::Cubic(_) | Self::Dctcp(_) => 0,
+            Self::Reno(_) | Self::Cubic(_) | Self::Dctcp(_) | Self::MulTcp(_) => 0,
             Self::Bbr(control) => control.prefetch(),
             Self::Bbr3(control) => control.prefetch(),
+            Self::Tfrc(control) => control.prefetch(),
         }
     }
 
