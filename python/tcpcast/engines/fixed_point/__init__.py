@@ -137,10 +137,10 @@ def _make_answer(
         found |= {
             "convergence": verdict.table,
             "iterations": _iteration_table(scenario, run.steps()),
-            "reference_flows": _metric_table(by_name),
         }
         answer.tables = {name: table for name, table in found.items() if table}
         _set_metrics_or_withhold(answer, by_name, verdict, scenario)
+        answer.tables["reference_flows"] = _metric_table(by_name)  # keeps its intervals
     _warn_if_ended_early(answer, ended)
     answer.provenance = _provenance(scenario, table, run)
     return answer
