@@ -11,13 +11,13 @@ from dataclasses import asdict, dataclass, field, replace
 from enum import Enum
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
+import numpy as np
+
 from tcpcast.errors import Suggestion, SuggestionSyntax, UnknownMetric, refusal_text
 from tcpcast.metrics import METRICS
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
-
-    import numpy as np
 
 UNITS: dict[str, str] = {name: row.unit for name, row in METRICS.items()}
 """Unit of every built-in metric, in report order."""
@@ -271,7 +271,10 @@ class Answer:
             self.status = status
 
     def mark_untrusted(self, interval_warning: str | None = None) -> None:
-        """Mark all metrics as untrusted; with ``interval_warning``, also withhold intervals."""
+        """Mark all metrics as untrusted.
+
+        With ``interval_warning``, also withhold the intervals of metrics and tables.
+        """
         withheld: dict[str, Any] = (
             {"low": None, "high": None, "interval_warning": interval_warning}
             if interval_warning
@@ -279,6 +282,11 @@ class Answer:
         )
         marks = {"trusted": False} | withheld
         self.metrics = {name: replace(m, **marks) for name, m in self.metrics.items()}
+        if interval_warning:
+            self.tables = {
+                name: _without_intervals(table, interval_warning)
+                for name, table in self.tables.items()
+            }
 
     @property
     def withheld(self) -> bool:
@@ -361,6 +369,19 @@ class Answer:
         if self.captured is not None:
             inputs |= {"fed": self.captured.fed, "replay": self.captured.replay}
         return inputs
+
+
+def _without_intervals(table: Mapping[str, np.ndarray[Any, Any]], reason: str) -> dict[str, Any]:
+    """Return a table without its intervals, and with the reason next to the value of each."""
+    kept: dict[str, Any] = {
+        name: np.full(len(values), np.nan) if name.endswith(("low", "high")) else values
+        for name, values in table.items()
+    }
+    bounded = (name for name in table if name.endswith("_low"))
+    return kept | {
+        f"{name.removesuffix('_low')}_interval_warning": np.full(len(table[name]), reason)
+        for name in bounded
+    }
 
 
 def _interval_text(metric: Metric) -> str:

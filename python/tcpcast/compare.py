@@ -172,8 +172,7 @@ def has_completion_times(table: Mapping[str, np.ndarray[Any, Any]], *keys: str) 
 def _times_by_size(answer: Answer) -> dict[int, Metric]:
     table = answer.tables["by_size"]
     sizes = (int(size) for size in table["size_pkts"])
-    overall = answer.metrics.get("completion_time_s")
-    trusted = overall is None or overall.trusted
+    trusted = _is_trusted(answer, "completion_time_s")
     times = (replace(time, trusted=trusted) for time in completion_times(table))
     return dict(zip(sizes, times, strict=True))
 
@@ -222,9 +221,13 @@ def _percentile_text(share: float) -> str:
 
 def _goodput_by_share(answer: Answer) -> dict[float, Metric]:
     table = answer.tables["file_goodput"]
+    overall = answer.metrics.get("connection_rate_bps")
+    doubt: dict[str, Any] = {}
+    if overall is not None and not overall.trusted:
+        doubt = {"trusted": False, "interval_warning": overall.interval_warning}
     columns = (table[name].tolist() for name in ("share", "goodput_bps", "low", "high"))
     return {
-        share: metric_with_interval(value, low, high)
+        share: replace(metric_with_interval(value, low, high), **doubt)
         for share, value, low, high in zip(*columns, strict=True)
     }
 
@@ -341,11 +344,16 @@ def class_metrics(answer: Answer) -> dict[str, dict[str, Metric]]:
     }
 
 
+def _is_trusted(answer: Answer, metric: str) -> bool:
+    """Return True unless the answer has the metric and marks its value as untrusted."""
+    overall = answer.metrics.get(metric)
+    return overall is None or overall.trusted
+
+
 def _metric_from_cell(
     answer: Answer, table: Mapping[str, np.ndarray[Any, Any]], name: str, row: int
 ) -> Metric:
-    overall = answer.metrics.get(name)
-    trusted = overall is None or overall.trusted
+    trusted = _is_trusted(answer, name)
     if f"{name}_low" in table:
         columns = (name, f"{name}_low", f"{name}_high")
         value, low, high = (float(table[column][row]) for column in columns)

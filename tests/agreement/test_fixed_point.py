@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import tcpcast
 from tcpcast.cli.run import exit_code
+from tcpcast.compare import compare_classes, compare_shares
 from tcpcast.engines.fixed_point import convergence
 from tcpcast.engines.fixed_point.configuration import compute_offered_load
 from tcpcast.scenario import Scenario
@@ -136,6 +137,56 @@ def test_each_class_has_its_own_fixed_point() -> None:
         for metric, share in (("connection_rate_bps", 0.1), ("rtt_mean_s", 0.05)):
             assert result[metric][index] == within(exact[metric][index], share)
     assert result["rtt_mean_s"][1] > result["rtt_mean_s"][0] + 0.05
+
+
+def two_classes(seed: int = 1, **changes: Any) -> Scenario:
+    """Near and far sources that offer 47 % of the link's capacity."""
+    tables = {
+        "tcp.stack": "max-plus-reno",
+        "traffic.off.mean": "3.88s",
+        "run.transfers": None,
+        "run.duration": "2000s",
+        "run.seed": seed,
+        "run.precision": None,
+    }
+    return tcpcast.load("two-classes", changes=tables | changes)
+
+
+def test_two_classes_converge_below_the_threshold() -> None:
+    scenario = two_classes(seed=2)
+    assert compute_offered_load(scenario) == pytest.approx(0.47, abs=0.01)
+    exact, answer = tcpcast.run(scenario, ["packet", "fixed-point"], threads=1)
+    assert answer.incomplete_reason is None
+    expected, result = exact.tables["by_class"], answer.tables["by_class"]
+    for name in ("connection_rate_bps", "on_time_s", "rtt_mean_s"):
+        np.testing.assert_allclose(result[name], expected[name], rtol=0.06)
+        assert np.all(result[f"{name}_low"] < result[name])
+
+
+@pytest.mark.parametrize("scheme", [0, 2])
+def test_each_class_has_its_own_tcp(scheme: int) -> None:
+    """Regression: all classes had the TCP of the first one."""
+    windows = {"class.near.tcp.receiver_window": 44, "class.far.tcp.receiver_window": 4}
+    scenario = two_classes(**windows, **{"run.duration": "500s", "fixed_point.scheme": scheme})
+    exact, answer = tcpcast.run(scenario, ["packet", "fixed-point"], threads=1)
+    expected, result = exact.tables["by_class"], answer.tables["by_class"]
+    np.testing.assert_allclose(result["on_time_s"], expected["on_time_s"], rtol=0.1)
+    table = answer.tables["convergence"]
+    (rates,) = np.nonzero((table["what"] == "rate while on") & (table["class"] == "far"))
+    assert abs(table["difference"][rates[0]]) < 0.1  # cross flows have the window, too
+
+
+def test_untrusted_classes_have_no_intervals() -> None:
+    scenario = two_classes(**{"traffic.off.mean": "1s", "run.duration": "200s"})
+    exact, answer = tcpcast.run(scenario, ["packet", "fixed-point"], threads=1)
+    assert has_untrusted_values(answer, "above the threshold")
+    rows = [*compare_classes([exact, answer])["far"].rows]
+    rows += compare_shares([exact, answer]).rows
+    for row in rows:
+        metric = row.metrics[1]
+        assert metric is None or (not metric.trusted and metric.low is None)
+        assert metric is None or metric.interval_warning == "above the threshold"
+        assert row.differences == (None, None)
 
 
 def test_packet_engine_is_suggested_without_fixed_point() -> None:

@@ -11,6 +11,7 @@ from tcpcast.compare import compare_all, compare_shares
 from tcpcast.engines.file_goodput import (
     GoodputCounts,
     count_goodputs,
+    estimate_exceeded_goodputs,
     exceeded_goodput_table,
     goodput_tail_table,
 )
@@ -34,7 +35,9 @@ def files(seed: int = 1, spread: float = 0.8) -> GoodputCounts:
 
 
 def with_files(answer: Answer, counts: GoodputCounts) -> Answer:
-    answer.tables["file_goodput"] = exceeded_goodput_table(counts, (0.95, 0.5))
+    answer.tables["file_goodput"] = exceeded_goodput_table(
+        estimate_exceeded_goodputs(counts, (0.95, 0.5))
+    )
     answer.tables["file_goodput_tail"] = goodput_tail_table({"by_file": counts})
     return answer
 

@@ -9,13 +9,16 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
+import tcpcast
 from tcpcast.errors import DomainError
 from tcpcast.models.pftk import chain as chain_module
 from tcpcast.models.pftk import closed_form_error, window_chain
+from tcpcast.scenario import Scenario
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
-    from tcpcast.models.pftk import AfterTimeout, Losses, WindowChain
+    from tcpcast.answer import Answer
+    from tcpcast.models.pftk import AfterTimeout, FastRecovery, Losses, WindowChain
 
 T0_S = 1.0
 RTTS_S = (0.02, 0.05, 0.2)
@@ -27,6 +30,18 @@ OWN_ERROR = 0.003
 
 SEQUENCE = np.cumsum([0, *(min(2**i, 64) for i in range(200))])
 """Length of a sequence of k timeouts in T0, by k."""
+
+
+@dataclass(frozen=True)
+class Case:
+    """Arguments of the chain."""
+
+    p: float
+    b: int
+    window_max: float
+    losses: Losses | float
+    after: AfterTimeout
+    recovery: FastRecovery = "none"
 
 
 @dataclass
@@ -51,48 +66,87 @@ def ratio(above: NDArray[np.float64], below: NDArray[np.float64]) -> tuple[float
     return value, float(np.sqrt(np.sum((above - value * below) ** 2)) / below.sum())
 
 
+def sum_of_windows(below: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return 0 + 1 + ... + (below - 1)."""
+    return below * (below - 1) // 2
+
+
+def draw_first_losses(
+    rng: np.random.Generator, p: float, window: NDArray[np.int64], again: NDArray[np.bool_]
+) -> NDArray[np.int64]:
+    """Draw the number of the first lost packet of each flow, within its window if ``again``."""
+    first = rng.geometric(p, len(window))
+    inside = -np.expm1(window * math.log1p(-p)) * rng.random(len(window))
+    first[again] = np.ceil(np.log1p(-inside[again]) / math.log1p(-p))
+    return first
+
+
+def delivered_after_loss(
+    rng: np.random.Generator, case: Case, at: NDArray[np.int64], before: NDArray[np.int64]
+) -> NDArray[np.int64]:
+    """Draw the delivered packets after the first lost one.
+
+    The last round has the packets released by the acks of those ``before`` it.
+    """
+    if case.losses == "rest-of-round":
+        return np.minimum(rng.geometric(case.p, len(at)) - 1, before)
+    kept = 1 - (case.p if case.losses == "independent" else float(case.losses))
+    return rng.binomial(at - 1 - before, kept) + rng.binomial(before, kept)
+
+
+def recover(
+    rng: np.random.Generator, p: float, at: NDArray[np.int64], through: NDArray[np.int64]
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.bool_], NDArray[np.bool_]]:
+    """Simulate recoveries of ``at - through`` packets.
+
+    Returns the rounds, the delivered packets, and whether a new packet or a retransmission is lost.
+    """
+    lost = at - through
+    repaired = np.minimum(rng.geometric(p, len(at)) - 1, lost)
+    failed = repaired < lost
+    new = sum_of_windows(at // 2) - sum_of_windows(np.maximum(through - at + at // 2, 0))
+    new[failed | (lost == 0)] = 0
+    arrived = np.minimum(rng.geometric(p, len(at)) - 1, new)
+    return repaired, repaired + arrived, arrived < new, failed
+
+
 def walk(
-    p: float,
-    b: int,
-    window_max: float,
-    losses: Losses | float,
-    after: AfterTimeout,
+    case: Case,
     *,
     steps: int,
     seed: int,
 ) -> Walked:
     """Simulate many flows round by round; a round with a loss is followed by the last round."""
+    p, b, window_max = case.p, case.b, case.window_max
     rng = np.random.default_rng(seed)
     window = np.ones(FLOWS, dtype=np.int64)
     stayed = np.zeros(FLOWS, dtype=np.int64)
     threshold = np.ones(FLOWS, dtype=np.int64)  # slow start is below it
+    again = np.zeros(FLOWS, dtype=np.bool_)  # a new packet of the recovery was lost
     sums = np.zeros((7, FLOWS))
     for step in range(-(steps // 4), steps):
         if step == 0:
             sums[:] = 0.0
         rounds, waits, sent, delivered, periods, timeouts, windows = sums
-        first = rng.geometric(p, FLOWS)
+        first = draw_first_losses(rng, p, window, again)
         hit = np.flatnonzero(first <= window)
         at, before = window[hit], first[hit] - 1
-        rounds += 1
-        sent += window
-        delivered += np.minimum(first - 1, window)
+        rounds += ~again
+        # The recovery has counted the first lost packet, and those before it.
+        sent += np.where(again, window - first, window)
+        delivered += np.where(again, 0, np.minimum(first - 1, window))
 
         slow = window < threshold
         stayed += ~slow
         grown = np.where(
             slow, np.minimum(window + -(-window // b), threshold), window + (stayed == b)
         )
-        end = np.minimum(np.where(slow, window, grown)[hit], window_max).astype(np.int64)
+        end = np.where(slow | again, window, grown)[hit]
+        end = np.minimum(end, window_max).astype(np.int64)
         stayed[stayed == b] = 0
         window = np.minimum(grown, window_max).astype(np.int64)
 
-        # The last round: packets released by the acks before the first lost packet.
-        if losses == "rest-of-round":
-            through = np.minimum(rng.geometric(p, len(hit)) - 1, before)
-        else:
-            kept = 1 - (p if losses == "independent" else float(losses))
-            through = rng.binomial(at - 1 - before, kept) + rng.binomial(before, kept)
+        through = delivered_after_loss(rng, case, at, before)
         rounds[hit] += 1
         sent[hit] += before
         delivered[hit] += through
@@ -102,15 +156,22 @@ def walk(
         window[hit], stayed[hit], threshold[hit] = halved, 0, 1
 
         late = through < 3
+        again[:] = False
+        if case.recovery == "newreno":
+            repaired, more, again[hit], failed = recover(rng, p, at, np.where(late, at, through))
+            rounds[hit] += repaired
+            sent[hit] += more + again[hit] + failed
+            delivered[hit] += more
+            late |= failed
         out = hit[late]
         repeated = rng.geometric(1 - p, len(out))
         timeouts[out] += 1
         sent[out] += repeated
         delivered[out] += 1
         waits[out] += SEQUENCE[repeated]
-        if after != "half":
+        if case.after != "half":
             window[out] = 1
-        if after == "slow-start":
+        if case.after == "slow-start":
             threshold[out] = np.minimum(np.maximum(end[late] // 2, 2), window_max)
     return Walked(*sums)
 
@@ -123,19 +184,10 @@ def rates(walked: Walked) -> dict[str, tuple[float, float]]:
     }
 
 
-def long_walk(
-    p: float,
-    b: int,
-    window_max: float,
-    losses: Losses | float,
-    after: AfterTimeout,
-    *,
-    steps: int,
-    own_error: float,
-) -> Walked:
+def long_walk(case: Case, *, steps: int, own_error: float) -> Walked:
     sums: list[NDArray[np.float64]] = []
     for seed in range(20):
-        more = astuple(walk(p, b, window_max, losses, after, steps=steps, seed=seed))
+        more = astuple(walk(case, steps=steps, seed=seed))
         sums = [np.concatenate(both) for both in zip(sums, more, strict=True)] if sums else [*more]
         walked = Walked(*sums)
         if all(error < own_error * value for value, error in rates(walked).values()):
@@ -150,56 +202,85 @@ def assert_agrees(what: str, exact: float, walked: tuple[float, float]) -> None:
     assert abs(exact - value) < 5 * error + 1e-12, f"{what}: {exact} and {value} +- {error}"
 
 
-def assert_chain_is_walk(
-    p: float,
-    b: int,
-    window_max: float,
-    losses: Losses | float,
-    after: AfterTimeout,
-    *,
-    own_error: float = OWN_ERROR,
-) -> None:
+def assert_chain_is_walk(case: Case, *, own_error: float = OWN_ERROR) -> None:
     exact = window_chain(
-        loss_probability=p,
-        packets_per_ack=b,
-        receiver_window_pkts=window_max,
-        losses=losses,
-        after_timeout=after,
+        loss_probability=case.p,
+        packets_per_ack=case.b,
+        receiver_window_pkts=case.window_max,
+        losses=case.losses,
+        after_timeout=case.after,
+        recovery=case.recovery,
     )
     steps = math.ceil(PERIODS * exact.rounds)
-    walked = long_walk(p, b, window_max, losses, after, steps=steps, own_error=own_error)
+    walked = long_walk(case, steps=steps, own_error=own_error)
     for (what, simulated), (name, rtt) in zip(
         rates(walked).items(), product(("rate_pps", "goodput_pps"), RTTS_S), strict=True
     ):
         assert_agrees(what, float(getattr(exact, name)(rtt_s=rtt, t0_s=T0_S)), simulated)
     assert_agrees("E[W]", exact.mean_window_pkts, ratio(walked.windows, walked.periods))
-    assert_agrees("X + 1", exact.rounds + 1, ratio(walked.rounds, walked.periods))
+    rounds = exact.rounds + 1 + exact.recovery_rounds
+    assert_agrees("rounds", rounds, ratio(walked.rounds, walked.periods))
     share, error = ratio(walked.timeouts, walked.periods)
     # Rare with independent losses; their effect on the rate is checked above.
     assert abs(exact.timeout_probability - share) < 5 * error + 1e-5
 
 
-SHORT: list[tuple[float, int, float, Losses | float, AfterTimeout]] = [
-    (0.0005, 2, 32, "rest-of-round", "one"),
-    (0.005, 1, math.inf, "rest-of-round", "one"),
-    (0.02, 2, 12, "rest-of-round", "one"),
-    (0.1, 1, math.inf, "rest-of-round", "one"),
-    (0.1, 2, 8, "rest-of-round", "one"),
-    (0.02, 2, math.inf, "independent", "one"),
-    (0.1, 1, 12, "independent", "one"),
-    (0.05, 2, math.inf, "rest-of-round", "slow-start"),
-    (0.05, 1, 12, "independent", "half"),
-    (0.02, 2, math.inf, 0.5, "one"),
-    (0.05, 1, 12, 0.15, "one"),
-    (0.05, 2, 32, 0.0, "one"),
+SHORT = [
+    Case(0.0005, 2, 32, "rest-of-round", "one"),
+    Case(0.005, 1, math.inf, "rest-of-round", "one"),
+    Case(0.02, 2, 12, "rest-of-round", "one"),
+    Case(0.1, 1, math.inf, "rest-of-round", "one"),
+    Case(0.1, 2, 8, "rest-of-round", "one"),
+    Case(0.02, 2, math.inf, "independent", "one"),
+    Case(0.1, 1, 12, "independent", "one"),
+    Case(0.05, 2, math.inf, "rest-of-round", "slow-start"),
+    Case(0.05, 1, 12, "independent", "half"),
+    Case(0.02, 2, math.inf, 0.5, "one"),
+    Case(0.05, 1, 12, 0.15, "one"),
+    Case(0.05, 2, 32, 0.0, "one"),
+    Case(0.005, 1, math.inf, "rest-of-round", "one", "newreno"),
+    Case(0.05, 2, math.inf, "rest-of-round", "slow-start", "newreno"),
+    Case(0.05, 1, 12, "independent", "half", "newreno"),
+    Case(0.02, 2, 32, 0.3, "one", "newreno"),
 ]
 
 
-@pytest.mark.parametrize(("p", "b", "window_max", "losses", "after"), SHORT)
-def test_chain_equals_random_walk(
-    p: float, b: int, window_max: float, losses: Losses | float, after: AfterTimeout
-) -> None:
-    assert_chain_is_walk(p, b, window_max, losses, after)
+@pytest.mark.parametrize("case", SHORT, ids=str)
+def test_chain_equals_random_walk(case: Case) -> None:
+    assert_chain_is_walk(case)
+
+
+def simulate_newreno(model: str, p: float) -> Answer:
+    tcp = {"stack": "rfc-newreno", "receiver_window": "unlimited"}
+    scenario = {
+        "network": {
+            "rtt": "100ms",
+            "bottleneck": {"rate": "unlimited", "loss": {"model": model, "rate": p}},
+        },
+        "traffic": {"kind": "bulk", "flows": 1},
+        "tcp": tcp | {"min_rto": "1s", "initial_rto": "1s", "max_rto": "64s"},
+        "run": {"duration": "10000s", "warmup": "100s", "seed": 1},
+    }
+    (answer,) = tcpcast.run(Scenario.from_dict(scenario), ["packet"], threads=1)
+    return answer
+
+
+@pytest.mark.parametrize(
+    ("model", "losses"), [("rest-of-round", "rest-of-round"), ("bernoulli", "independent")]
+)
+def test_recovery_brings_the_chain_nearer_to_newreno(model: str, losses: Losses) -> None:
+    """The simulation's T0 is an input, as in section 3 of the paper."""
+    errors: dict[FastRecovery, list[float]] = {"none": [], "newreno": []}
+    for p in (0.003, 0.01, 0.03):
+        newreno = simulate_newreno(model, p)
+        for recovery, each in errors.items():
+            chain = window_chain(
+                loss_probability=p, packets_per_ack=1, losses=losses, recovery=recovery
+            )
+            rate = float(chain.rate_pps(rtt_s=0.1, t0_s=newreno["t0_s"]))
+            each.append(abs(rate / newreno["send_rate_pps"] - 1))
+    assert max(errors["newreno"]) < 0.09
+    assert np.mean(errors["newreno"]) < np.mean(errors["none"])
 
 
 def test_burstier_loss_lowers_the_rate() -> None:
@@ -238,7 +319,7 @@ def test_chain_equals_random_walk_over_grid(
     p: float, b: int, window_max: float, losses: Losses | float, after: AfterTimeout
 ) -> None:
     # With many comparisons some would differ by 1 % by chance.
-    assert_chain_is_walk(p, b, window_max, losses, after, own_error=0.002)
+    assert_chain_is_walk(Case(p, b, window_max, losses, after), own_error=0.002)
 
 
 def rounds_of(start: int, b: int, window_max: int, alpha: int) -> list[int]:

@@ -13,19 +13,40 @@ from tcpcast.errors import DomainError
 from tcpcast.models.pftk import closed_form_error, timeout_probability, window_chain
 
 if TYPE_CHECKING:
-    from tcpcast.models.pftk import AfterTimeout, Losses
+    from tcpcast.models.pftk import AfterTimeout, FastRecovery, Losses
 
 chances = st.floats(1e-4, 0.999)
 acks = st.integers(1, 4)
 windows = st.one_of(st.floats(1, 500), st.just(math.inf))
 loss_models = st.sampled_from(["rest-of-round", "independent"])
 restarts = st.sampled_from(["one", "slow-start", "half"])
+recoveries = st.sampled_from(["none", "newreno"])
 
 
-@given(p=chances, b=acks, window_max=windows, losses=loss_models, after=restarts)
-@example(p=0.9, b=400, window_max=math.inf, losses="independent", after="slow-start")
+@given(
+    p=chances,
+    b=acks,
+    window_max=windows,
+    losses=loss_models,
+    after=restarts,
+    recovery=recoveries,
+)
+@example(
+    p=0.9,
+    b=400,
+    window_max=math.inf,
+    losses="independent",
+    after="slow-start",
+    recovery="newreno",
+)
 def test_distributions_and_means_are_consistent(
-    p: float, b: int, window_max: float, losses: Losses, after: AfterTimeout
+    *,
+    p: float,
+    b: int,
+    window_max: float,
+    losses: Losses,
+    after: AfterTimeout,
+    recovery: FastRecovery,
 ) -> None:
     chain = window_chain(
         loss_probability=p,
@@ -33,6 +54,7 @@ def test_distributions_and_means_are_consistent(
         receiver_window_pkts=window_max,
         losses=losses,
         after_timeout=after,
+        recovery=recovery,
     )
     assert chain.window_pkts.tolist() == list(range(1, len(chain.window_pkts) + 1))
     assert chain.window_pkts[-1] <= window_max
@@ -47,7 +69,7 @@ def test_distributions_and_means_are_consistent(
         <= 1 + 1e-9
     )
     assert 0 < chain.timeout_probability <= 1 + 1e-12
-    assert chain.rounds >= 1
+    assert chain.rounds >= 1 or recovery == "newreno"
     assert chain.delivered_pkts < chain.sent_pkts
     assert 0 < chain.loss_indication_ratio < p
     rate = chain.rate_pps(rtt_s=0.1, t0_s=[0.2, 1.0])
@@ -135,6 +157,7 @@ def test_times_broadcast_to_a_common_shape() -> None:
         ("receiver_window_pkts", math.nan),
         ("losses", "random"),
         ("after_timeout", "two"),
+        ("recovery", "sack"),
     ],
 )
 def test_loss_outside_the_domain_is_rejected(name: str, value: object) -> None:

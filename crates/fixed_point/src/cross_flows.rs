@@ -3,6 +3,7 @@
 use crate::config::{CrossFlowScheme, QueueRule};
 use crate::cross_window::NextAction;
 use crate::flow_events::FlowEvent;
+use crate::flows::ClassPath;
 use crate::reference_flows::{count_off_time, data_packet};
 use crate::run::{FixedPoint, draw_off_time, draw_size, is_persistent};
 use tcpcast_sim::Packet;
@@ -15,6 +16,16 @@ use tcpcast_sim::tcp::IdleRestart;
 impl<Q: QueueDiscipline> FixedPoint<Q> {
     fn cross_index(&self, id: u32) -> usize {
         id as usize - self.references.len()
+    }
+
+    fn cross_path(&self, index: usize) -> &ClassPath {
+        &self.paths[self.cross[index].record.class()]
+    }
+
+    fn next_window_action(&mut self, index: usize) -> NextAction {
+        let flow = &mut self.cross[index];
+        let ClassPath { tcp, rules, .. } = &self.paths[flow.record.class()];
+        flow.window.next_action(tcp, *rules)
     }
 
     /// Whether cross flows pass per-source hops before the shared router. In schemes 0 and 1, the
@@ -48,19 +59,19 @@ impl<Q: QueueDiscipline> FixedPoint<Q> {
     fn open_cross_window(&mut self, index: usize) {
         let now = self.now;
         let flow = &mut self.cross[index];
-        let up = self.paths[flow.record.class()].up_delay;
-        match self.tcp.idle_restart {
-            _ if !flow.connected => flow.window.open_connection(&self.tcp),
+        let ClassPath { up_delay, tcp, .. } = &self.paths[flow.record.class()];
+        match tcp.idle_restart {
+            _ if !flow.connected => flow.window.open_connection(tcp),
             IdleRestart::After(longest) if now - flow.last_ack > longest => {
-                flow.window.open_connection(&self.tcp);
+                flow.window.open_connection(tcp);
             }
-            IdleRestart::AfterTimeout if now - flow.sent > self.tcp.min_rto => {
-                flow.window.limit_to_initial_window(&self.tcp);
+            IdleRestart::AfterTimeout if now - flow.sent > tcp.min_rto => {
+                flow.window.limit_to_initial_window(tcp);
             }
             IdleRestart::Never | IdleRestart::After(_) | IdleRestart::AfterTimeout => {}
         }
         flow.connected = true;
-        flow.window.begin_file(now + up, flow.size);
+        flow.window.begin_file(now + up_delay, flow.size);
     }
 
     /// Handles the scheduled event of a cross flow: its next packet arrives, or its file ends.
@@ -112,7 +123,7 @@ impl<Q: QueueDiscipline> FixedPoint<Q> {
         let index = self.cross_index(id);
         self.send_cross_packet(id, 0);
         let is_accepted = self.offer_cross_packet(id, 0);
-        let is_copy = self.draws_timeout(index) && self.rules.retransmit;
+        let is_copy = self.draws_timeout(index) && self.cross_path(index).rules.retransmit;
         let flow = &mut self.cross[index];
         flow.accepted += u32::from(is_accepted && !is_copy);
         if flow.accepted == flow.size {
@@ -161,7 +172,7 @@ impl<Q: QueueDiscipline> FixedPoint<Q> {
         if !self.cross[index].on {
             return;
         }
-        match self.cross[index].window.next_action(&self.tcp, self.rules) {
+        match self.next_window_action(index) {
             NextAction::Arrives(due) if due <= self.now => {
                 self.send_window_packet(id);
                 self.schedule_next_or_end(id);
@@ -178,7 +189,7 @@ impl<Q: QueueDiscipline> FixedPoint<Q> {
     /// Schedules the next packet or the end of the file, at least 1 ns later.
     fn schedule_next_or_end(&mut self, id: u32) {
         let index = self.cross_index(id);
-        match self.cross[index].window.next_action(&self.tcp, self.rules) {
+        match self.next_window_action(index) {
             NextAction::Arrives(due) | NextAction::Finished(due) => {
                 self.schedule_cross_event(id, due.max(self.now + 1))
             }
@@ -198,7 +209,8 @@ impl<Q: QueueDiscipline> FixedPoint<Q> {
             self.enter_cross_hops(id, number);
         }
         if self.draws_timeout(index) {
-            self.cross[index].window.on_timeout(self.rules);
+            let rules = self.cross_path(index).rules;
+            self.cross[index].window.on_timeout(rules);
         }
     }
 
@@ -285,8 +297,8 @@ impl<Q: QueueDiscipline> FixedPoint<Q> {
     fn draws_timeout(&mut self, index: usize) -> bool {
         let flow = &mut self.cross[index];
         let class = flow.record.class();
-        let expires =
-            self.rules.timeout && flow.draws.draw_chance(self.distributions[class].timeouts);
+        let expires = self.paths[class].rules.timeout
+            && flow.draws.draw_chance(self.distributions[class].timeouts);
         self.probes.cross.counters.add_to_class(class, ClassCell::Timeouts, u64::from(expires));
         expires
     }
@@ -298,10 +310,10 @@ impl<Q: QueueDiscipline> FixedPoint<Q> {
         flow.window.on_loss_feedback(
             feedback,
             path.before.longest_service_time(),
-            &self.tcp,
-            self.rules,
+            &path.tcp,
+            path.rules,
         );
-        flow.window.on_loss(number, self.rules);
+        flow.window.on_loss(number, path.rules);
     }
 
     fn finish_window_file(&mut self, id: u32, last_ack: Nanos) {

@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 use tcpcast_sim::clock::{NEVER, Nanos, constant_rate_transmitter, transmission_time};
 use tcpcast_sim::probe::SourceRecord;
 use tcpcast_sim::random::{NamedStream, RandomStream, StreamPurpose};
-use tcpcast_sim::tcp::InstantFeedbackSender;
+use tcpcast_sim::tcp::{InstantFeedbackSender, InstantLoss, TcpConfig};
 use tcpcast_sim::{ClassConfig, RunConfig};
 
 /// Path of all flows of a class.
@@ -24,6 +24,8 @@ pub(super) struct ClassPath {
     pub back: Nanos,
     /// Bytes of a data packet.
     pub packet_bytes: u32,
+    pub tcp: TcpConfig,
+    pub rules: InstantLoss,
 }
 
 impl ClassPath {
@@ -35,10 +37,13 @@ impl ClassPath {
         let last = SingleFlowRouter { service: data(egress.rate_bps), delay: egress.delay };
         let return_link = constant_rate_transmitter(config.bottleneck_bps, config.ack_bytes);
         let before = RouterSeries::new(vec![first]);
+        let tcp = class.tcp.as_ref().unwrap_or(&config.tcp).clone();
         Self {
             up_delay: before.unloaded_delay(),
             before,
             packet_bytes: config.packet_bytes,
+            rules: tcp.instant.unwrap_or(InstantLoss::PLAIN),
+            tcp,
             forward: class.forward,
             after: RouterSeries::new(vec![last]),
             back: ack(egress.rate_bps)

@@ -60,8 +60,9 @@ impl<Q: QueueDiscipline> FixedPoint<Q> {
             &mut SenderListener<'_>,
         ) -> PacketsToSend,
     ) {
-        let Self { references, probes, tcp, .. } = self;
+        let Self { references, probes, paths, .. } = self;
         let flow = &mut references[id as usize];
+        let tcp = &paths[flow.record.class()].tcp;
         let listener = &mut SenderListener::new(&mut probes.reference, &mut flow.record, id);
         let sent = call(&mut flow.sender, tcp, listener);
         self.send_reference_packets(at, id, sent);

@@ -16,7 +16,6 @@ use tcpcast_sim::hops;
 use tcpcast_sim::probe::{ClassCell, Probes, SourceRecord};
 use tcpcast_sim::queue::QueueDiscipline;
 use tcpcast_sim::random::RandomStream;
-use tcpcast_sim::tcp::{InstantLoss, TcpConfig};
 use tcpcast_sim::traffic::{SizeOffTimeCoupling, Traffic};
 use tcpcast_sim::traffic::{SourceStart, draw_start};
 use tcpcast_sim::{ConservationError, Packet, RunConfig, RunLimit, RunWatch, StopReason};
@@ -27,8 +26,6 @@ pub struct FixedPoint<Q> {
     pub(super) queue_rule: QueueRule,
     pub(super) binning: ActiveFlowBinning,
     spec: FixedPointConfig,
-    pub(super) tcp: TcpConfig,
-    pub(super) rules: InstantLoss,
     /// Whether the goodput of blocks of packets is recorded.
     pub(super) blocks: bool,
     pub(super) traffic: Vec<Traffic>,
@@ -79,8 +76,6 @@ impl<Q: QueueDiscipline> FixedPoint<Q> {
             queue_rule: spec.queue_rule,
             binning: ActiveFlowBinning { conditional: spec.conditional },
             spec: spec.clone(),
-            tcp: config.tcp.clone(),
-            rules: config.tcp.instant.unwrap_or(InstantLoss::PLAIN),
             blocks: config.probes.goodput_packets > 0,
             traffic: config.classes.iter().map(|class| class.traffic.clone()).collect(),
             distributions: spec

@@ -13,7 +13,7 @@ import numpy as np
 from tcpcast import _native, quantiles
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from numpy.typing import ArrayLike, NDArray
 
@@ -103,12 +103,12 @@ def estimate_exceeded_goodputs(
     return {share: e for share, e in zip(shares, quantile_estimates, strict=True) if e is not None}
 
 
-def exceeded_goodput_table(counts: GoodputCounts, shares: Sequence[float]) -> Table:
+def exceeded_goodput_table(by_share: Mapping[float, Estimate]) -> Table:
     """Return table ``file_goodput``: the goodput that each share of files exceeds, with interval.
 
     Empty without files; ``low`` and ``high`` are nan if there is no interval.
     """
-    known = list(estimate_exceeded_goodputs(counts, shares).items())
+    known = list(by_share.items())
     if not known:
         return {}
     ends = ((np.nan, np.nan) if e.low is None else (e.low, e.high) for _, e in known)
@@ -125,7 +125,10 @@ def exceeded_goodput_table_by_class(
     classes: Sequence[tuple[str, GoodputCounts]], shares: Sequence[float]
 ) -> Table:
     """Return table ``file_goodput_by_class``: the rows of each class, with its name."""
-    tables = [(name, exceeded_goodput_table(counts, shares)) for name, counts in classes]
+    tables = [
+        (name, exceeded_goodput_table(estimate_exceeded_goodputs(counts, shares)))
+        for name, counts in classes
+    ]
     tables = [(name, table) for name, table in tables if table]
     if not tables:
         return {}

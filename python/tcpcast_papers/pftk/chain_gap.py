@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     import pathlib
 
     from matplotlib.axes import Axes
+    from tcpcast.models.pftk import FastRecovery
 
     from tcpcast_papers.pftk.runs import Done, Runs
     from tcpcast_papers.simulations import Job
@@ -32,6 +33,7 @@ PIECES = 11
 """Pieces of a run; the first contains slow start and is not counted."""
 
 CLOSED_FORM, WINDOW_CHAIN = "closed form (31)", "window chain"
+WITH_RECOVERY = "window chain with recovery"
 
 
 def sections(runs: Runs, folder: pathlib.Path) -> list[Section]:
@@ -91,13 +93,14 @@ def request(runs: Runs) -> dict[tuple[float, float, int], Job[Done]]:
 
 
 def formula_rates(p: float, rtt_s: float, b: int) -> dict[str, float]:
-    """Return the rates of the closed form and of the chain in packets/s, without W_max."""
+    """Return the rates of the closed form and of the chains in packets/s, without W_max."""
     closed = throughput(rtt_s=rtt_s, t0_s=T0_S, loss_indication_ratio=p, packets_per_ack=b)
-    chain = window_chain(loss_probability=p, packets_per_ack=b)
-    return {
-        CLOSED_FORM: float(closed.rate_pps),
-        WINDOW_CHAIN: float(chain.rate_pps(rtt_s=rtt_s, t0_s=T0_S)),
-    }
+    rates = {CLOSED_FORM: float(closed.rate_pps)}
+    recoveries: dict[str, FastRecovery] = {WINDOW_CHAIN: "none", WITH_RECOVERY: "newreno"}
+    for name, recovery in recoveries.items():
+        chain = window_chain(loss_probability=p, packets_per_ack=b, recovery=recovery)
+        rates[name] = float(chain.rate_pps(rtt_s=rtt_s, t0_s=T0_S))
+    return rates
 
 
 def _newreno(runs: Runs, folder: pathlib.Path) -> Section:
@@ -129,8 +132,10 @@ def _newreno(runs: Runs, folder: pathlib.Path) -> Section:
         f"{T0_S:g} s. After a lost packet the rest of its round is also lost, as in the model. "
         "The rate includes retransmissions, as in the formulas. NewReno sends "
         f"{_span(shares, CLOSED_FORM)} of the closed form and {_span(shares, WINDOW_CHAIN)} of the "
-        "chain: it repairs one lost packet per round trip, and PFTK has no recovery time. "
-        "These ratios are not checked.",
+        "chain: it repairs one lost packet per round trip, and PFTK has no recovery time. It "
+        f"sends {_span(shares, WITH_RECOVERY)} of the chain with recovery. The lowest value is at "
+        "frequent losses, where the first timeout lasts longer than T0, because the timer is still "
+        "backed off. These ratios are not checked.",
     ]
     return section
 
@@ -145,7 +150,7 @@ def _draw(axes: Axes, b: int, shares: dict[tuple[str, float, int], list[float]])
         if acked != b:
             continue
         colour = drawing.COLOURS[RTTS_S.index(rtt_s)]
-        line = "-" if formula == CLOSED_FORM else "--"
+        line = {CLOSED_FORM: "-", WINDOW_CHAIN: "--"}.get(formula, ":")
         label = f"of the {formula}, RTT {1e3 * rtt_s:g} ms"
         axes.plot(LOSSES, result, line, color=colour, marker="o", markersize=4, label=label)
     axes.set_title(f"b = {b}", fontsize=10)

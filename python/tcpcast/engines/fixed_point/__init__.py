@@ -28,7 +28,7 @@ from tcpcast.engines.fixed_point.configuration import (
 from tcpcast.engines.fixed_point.convergence import ConvergenceResult, run_convergence_tests
 from tcpcast.engines.packet import WallTimeLimit, metric_estimates, tables
 from tcpcast.engines.packet.configuration import make_configuration, to_nanoseconds
-from tcpcast.engines.packet.file_goodputs import PIECE
+from tcpcast.engines.packet.file_goodputs import PIECE, estimate_exceeded_goodputs
 from tcpcast.engines.packet.memory import check_memory
 from tcpcast.metrics import METRICS
 from tcpcast.scenario import FixedPoint
@@ -131,16 +131,17 @@ def _make_answer(
     answer.replications = scenario.run.replications
     if all(measuring for _, measuring in run.clocks()):
         verdict = run_convergence_tests(scenario, table, reference, cross_flows, run.steps())
-        found = tables.make_all_tables(scenario, seen)
+        by_share = estimate_exceeded_goodputs(scenario, seen)
+        found = tables.make_all_tables(scenario, seen, by_share)
         # Its counts are of the reference flows only.
         found.pop("by_hop", None)
         found |= {
             "convergence": verdict.table,
             "iterations": _iteration_table(scenario, run.steps()),
-            "reference_flows": _metric_table(by_name),
         }
         answer.tables = {name: table for name, table in found.items() if table}
         _set_metrics_or_withhold(answer, by_name, verdict, scenario)
+        answer.tables["reference_flows"] = _metric_table(by_name)  # keeps its intervals
     _warn_if_ended_early(answer, ended)
     answer.provenance = _provenance(scenario, table, run)
     return answer

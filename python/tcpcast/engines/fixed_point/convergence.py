@@ -9,6 +9,9 @@ the number of their own packets in the shared router, and losses. The parameters
 agree with the values measured with them. A difference passes up to the tolerance (twice the
 tolerance for queues and losses), or up to its own 95 % interval if that is wider.
 
+*Several classes*: each class has its own tests, so more tests can fail by chance. Intervals are
+therefore wider: 95 % (and 99 %) is the probability for all classes (Bonferroni).
+
 *Little's law*, an addition to the report: reference and cross flows may agree and still differ from
 the content of the router. The time of reference packets in it must agree with the mean queue and
 the arrival rate of all packets.
@@ -18,6 +21,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
+from statistics import NormalDist
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -27,6 +31,7 @@ from tcpcast.engines.fixed_point.configuration import (
     flows_per_reference_flow,
     reference_flow_counts,
 )
+from tcpcast.engines.packet.size_moments import mean_drawn_size_pkts
 from tcpcast.scenario.traffic import OnOff
 
 if TYPE_CHECKING:
@@ -120,6 +125,13 @@ class _ClassTests:
     reference: CounterUnits
     cross_flows: CounterUnits
     tolerance: float
+    classes: int
+
+    def _half_widths(self, level: float) -> float:
+        """Return the half-width of ``level`` over all classes, relative to that of 95 %."""
+        normal = NormalDist()
+        at_level = normal.inv_cdf(1 - (1 - level) / 2 / self.classes)
+        return at_level / normal.inv_cdf(0.975)
 
     def compare_distribution_mean(self, what: str, cells: tuple[str, str], expected: float) -> None:
         """Compare a mean of reference flows with its distribution, with a 99 % bound."""
@@ -128,7 +140,7 @@ class _ClassTests:
         value = math.nan if estimate is None else estimate.value
         noise = math.inf if estimate is None else estimate.relative_half_width
         scale = 1e-9 if cells[0].endswith("_ns") else 1.0
-        limit = 2.576 / 1.96 * noise if noise <= WIDEST_BOUND else UNKNOWN
+        limit = self._half_widths(0.99) * noise if noise <= WIDEST_BOUND else UNKNOWN
         self._add_verdict_row(what, (scale * value, scale * expected), limit)
 
     def compare_common_ratios(self) -> None:
@@ -203,15 +215,20 @@ class _ClassTests:
         )
         scale = max(abs(cross_sums.value), pair.min_scale)
         noise = math.inf if difference is None or not scale else difference.half_width / scale
-        limit = max(pair.tolerances * self.tolerance, noise)
+        limit = max(pair.tolerances * self.tolerance, self._half_widths(0.95) * noise)
         if noise > WIDEST_BOUND:
             limit = UNKNOWN
         self._add_verdict_row(
             pair.what, (reference_sums.value, cross_sums.value), limit, pair.min_scale
         )
 
-    def iteration(self, cells: dict[str, float], table: FixedPoint) -> None:
-        """Compare the parameters of the cross flows with the values measured with them."""
+    def iteration(
+        self, cells: dict[str, float], table: FixedPoint, measured_duration_s: float
+    ) -> None:
+        """Compare the parameters of the cross flows with the values measured with them.
+
+        The parameters are averages too, over the second half of the iterations.
+        """
         what, name, above = "time between packets", "gap", "on_time_ns"
         if table.scheme == 2:
             what, name, above = "service time", "service", "service_ns"
@@ -220,6 +237,8 @@ class _ClassTests:
             self.reference.class_counter(above, [self.index]), delivered
         )
         noise = 0.0 if estimate is None else estimate.relative_half_width
+        averaged_s = table.step * (table.steps - table.steps // 2 + 1)
+        noise *= self._half_widths(0.95) * math.sqrt(1 + measured_duration_s / averaged_s)
         limit = max(self.tolerance, noise if math.isfinite(noise) else 0.0)
         self._add_verdict_row(what, (cells[f"{name}_s"], cells[f"{name}_used_s"]), limit)
 
@@ -275,22 +294,25 @@ def run_convergence_tests(
     groups = scenario.populations
     followed = reference_flow_counts(scenario, table)
     last = np.mean([rows[-len(groups) :] for rows in steps], axis=0)
+    measured_s = (scenario.run.duration_s or 0.0) - (scenario.run.warmup_s or 0.0)
+    units = (reference, cross_flows, table.tolerance, len(groups))
     for index, group in enumerate(groups):
         of = f" of class {group.name}" if len(groups) > 1 else ""
-        judge = _ClassTests(verdict, index, group.name, of, reference, cross_flows, table.tolerance)
+        judge = _ClassTests(verdict, index, group.name, of, *units)
         if isinstance(group.traffic, OnOff):
-            size, off = group.traffic.size.mean_value(), group.traffic.off.mean_value()
-            if group.traffic.size_rounding == "down":
-                # Rounding down loses half a packet on average.
-                size -= 0.5
+            off = group.traffic.off.mean_value()
+            size = mean_drawn_size_pkts(
+                group.traffic.size, rounded_down=group.traffic.size_rounding == "down"
+            )
             judge.compare_distribution_mean("file size", ("transfer_packets", "transfers"), size)
             judge.compare_distribution_mean("silence", ("off_time_ns", "off_times"), 1e9 * off)
         else:
             judge.compare_with_cross_rates((followed[index], group.count - followed[index]))
         judge.compare_common_ratios()
-        judge.iteration(dict(zip(_native.STEP_CELLS, last[index], strict=True)), table)
+        cells = dict(zip(_native.STEP_CELLS, last[index], strict=True))
+        judge.iteration(cells, table, measured_s)
     stand_for = flows_per_reference_flow(scenario, table)
-    together = _ClassTests(verdict, 0, EVERY, "", reference, cross_flows, table.tolerance)
+    together = _ClassTests(verdict, 0, EVERY, "", *units)
     if scenario.network.hops and table.scheme == WITH_WINDOWS and len(set(stand_for)) == 1:
         together.compare_loss_elsewhere()
     together.compare_with_littles_law(stand_for, MIN_WAIT * scenario.rtt_s)

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
-import numpy as np
+from typing import TYPE_CHECKING
 
 from tcpcast.answer import Note, Status
 
@@ -56,7 +54,6 @@ def mark_late_results(
         "of the RTT, so rates, times and delays may be wrong by this percentage"
     )
     answer.mark_untrusted(f"{DOUBT}: {reason}")
-    answer.tables = {name: _remove_intervals(table) for name, table in answer.tables.items()}
     # Other notes concern intervals, which are left out.
     answer.notes = [Note(f"{reason}: {size}", kind="run")]
     if not accepted and not answer.interrupted:
@@ -65,10 +62,3 @@ def mark_late_results(
             "this machine was too busy to keep the link's timing; run it again, use a lower "
             "network.bottleneck.rate, or use --accept-late"
         )
-
-
-def _remove_intervals(table: dict[str, Any]) -> dict[str, Any]:
-    return {
-        name: np.full(len(values), np.nan) if name.endswith(("low", "high")) else values
-        for name, values in table.items()
-    }

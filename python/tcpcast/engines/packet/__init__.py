@@ -170,9 +170,14 @@ def simulate_with_configuration(
         answer = Answer(
             "packet", kind="simulation", metrics=metric_estimates.convert_to_metrics(estimates)
         )
-        answer.tables = tables.make_all_tables(scenario, seen) if options.tables else {}
+        by_share = file_goodputs.estimate_exceeded_goodputs(scenario, seen)
+        if options.tables:
+            answer.tables = tables.make_all_tables(scenario, seen, by_share)
         answer.notes = _warn_about_warm_up(warmup)
-        answer.notes += _warn_about_intervals(scenario, seen, estimates, answer.tables)
+        answer.notes += [
+            *interval_notes.make_interval_notes(estimates, seen, answer.tables.get("by_class", {})),
+            *reliability.warn_about_goodput_quantiles(scenario, seen.units, by_share),
+        ]
         answer.notes += cross_traffic.warn_about_recordings_and_bins(scenario, run.clocks())
         answer.warn(*_warn_about_endless_retransmissions(scenario, seen))
         answer.notes += model_notes.make_model_notes(scenario, seen)
@@ -376,21 +381,6 @@ def _add_delivered_table(answer: Answer, scenario: Scenario, run: _native.Simula
     table = startup_curves.delivered_table(scenario, run.delivered())
     answer.tables |= {"delivered": table} if table else {}
     answer.notes += startup_curves.warn_about_unreached_times(scenario, table)
-
-
-def _warn_about_intervals(
-    scenario: Scenario,
-    seen: metric_estimates.Snapshot,
-    estimates: metric_estimates.Estimates,
-    known: dict[str, tables.Table],
-) -> list[Note]:
-    """Return notes on intervals that are withheld or need a check."""
-    estimates_by_share = file_goodputs.estimate_exceeded_goodputs(scenario, seen)
-    quantiles = reliability.warn_about_goodput_quantiles(scenario, seen.units, estimates_by_share)
-    return [
-        *interval_notes.make_interval_notes(estimates, seen, known.get("by_class", {})),
-        *quantiles,
-    ]
 
 
 def _warn_about_endless_retransmissions(

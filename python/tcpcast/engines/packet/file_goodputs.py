@@ -11,7 +11,7 @@ from tcpcast.engines import file_goodput
 from tcpcast.engines.file_goodput import GoodputCounts
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
     from typing import Any
 
     from numpy.typing import NDArray
@@ -32,7 +32,7 @@ FILES = ("small_file", "large_file")
 
 
 def file_goodput_tables(
-    scenario: Scenario, replications: Sequence[Replication], totals: dict[str, Any], sizes: Table
+    scenario: Scenario, seen: Snapshot, sizes: Table, by_share: Mapping[float, Estimate]
 ) -> dict[str, Table]:
     """Return the tables of file goodput.
 
@@ -40,13 +40,14 @@ def file_goodput_tables(
     ----------
     scenario
         The scenario.
-    replications
-        Counts of the simulator per replication.
-    totals
-        Totals of the simulator, with medians by size.
+    seen
+        Counters of the run.
     sizes
         Columns that identify the size intervals, one row per interval, in order.
+    by_share
+        The estimates of :func:`estimate_exceeded_goodputs`.
     """
+    replications = seen.goodputs
     shares = scenario.probes.goodput_shares
     names = [group.name for group in scenario.populations]
     classes = range(len(names))
@@ -59,9 +60,9 @@ def file_goodput_tables(
         ]
         by_class = file_goodput.exceeded_goodput_table_by_class(each, shares)
     return {
-        "file_goodput": file_goodput.exceeded_goodput_table(files, shares),
+        "file_goodput": file_goodput.exceeded_goodput_table(by_share),
         "file_goodput_by_class": by_class,
-        "file_goodput_by_size": _median_goodput_by_size(totals, sizes),
+        "file_goodput_by_size": _median_goodput_by_size(seen.totals, sizes),
         "file_goodput_tail": file_goodput.goodput_tail_table(
             {
                 "by_packets": sum_goodput_counts(replications, classes, ("block",)),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +20,7 @@ _SUMMED_ONE_BY_ONE = 4096
 _STEPS = 500
 
 
+@functools.lru_cache(maxsize=64)  # classes and replications share distributions
 def mean_drawn_size_pkts(distribution: Distribution[Any], *, rounded_down: bool = False) -> float:
     """Return the mean of the drawn sizes: full packets, at least one.
 
@@ -37,6 +39,7 @@ def mean_drawn_size_pkts(distribution: Distribution[Any], *, rounded_down: bool 
     return 1.0 + small + float(np.trapezoid(beyond, times))
 
 
+@functools.lru_cache(maxsize=256)
 def unseen_share_of_square_mean(distribution: Distribution[Any], files: float) -> float:
     """Return the share of the mean square size above the size that one of ``files`` files exceeds.
 

@@ -53,8 +53,13 @@ DEEPEST = 5
 """Longer timeout sequences are counted together, as in Tables 2 and 3 of PFTK."""
 
 
-def make_all_tables(scenario: Scenario, seen: Snapshot) -> dict[str, Table]:
-    """Return every table that is not empty, except for the traces."""
+def make_all_tables(
+    scenario: Scenario, seen: Snapshot, by_share: Mapping[float, Estimate]
+) -> dict[str, Table]:
+    """Return every table that is not empty, except for the traces.
+
+    ``by_share`` contains the goodputs of :func:`.file_goodputs.estimate_exceeded_goodputs`.
+    """
     kinds = {group.traffic.kind for group in scenario.populations}
     tables = {"by_class": _class_tables(scenario, seen)}
     if scenario.isolated_transfers is None:
@@ -62,7 +67,7 @@ def make_all_tables(scenario: Scenario, seen: Snapshot) -> dict[str, Table]:
         if kinds & {"on-off", "transfers"}:
             tables |= _file_tables(scenario, seen)
             tables |= file_goodputs.file_goodput_tables(
-                scenario, seen.goodputs, seen.totals, size_interval_columns(scenario)
+                scenario, seen, size_interval_columns(scenario), by_share
             )
             files = float(seen.units.class_counter("transfers").sum())
             tables["file_goodput"] = withhold_goodput_intervals(tables["file_goodput"], files)

@@ -2,12 +2,12 @@
 
 Equation numbers are the paper's. p is the loss indication ratio: triple duplicates and timeout
 sequences per packet sent. b is the number of packets per ACK. Rates include retransmissions. The
-model has no recovery time and no slow start.
+formulas have no recovery time and no slow start.
 
 ``closed_form`` contains the formulas, ``timeouts`` their probabilities and durations of timeouts,
 ``inverse`` the loss at a given rate, and ``friendly`` RFC 5348's equation. ``chain`` is the future
-work of the paper: the window as a Markov chain, and independent losses within a round;
-``comparison`` compares it with the closed form.
+work of the paper: the window as a Markov chain, independent losses within a round, and fast
+recovery (``recovery``); ``comparison`` compares it with the closed form.
 
 Misprints: the sum of (22) ends at k = w - 1, as its closed form (23) shows; the E[X] mentioned
 below (28) is (15), not (16); in the first branch of (31) E[W] is E[W_u].
@@ -21,7 +21,13 @@ window-limited period by (8) to (12), which replaces the 1 in E[X] by 1/2 + b/4;
 equals (31).
 """
 
-from tcpcast.models.pftk.chain import AfterTimeout, Losses, WindowChain, window_chain
+from tcpcast.models.pftk.chain import (
+    AfterTimeout,
+    FastRecovery,
+    Losses,
+    WindowChain,
+    window_chain,
+)
 from tcpcast.models.pftk.closed_form import (
     TIMEOUTS,
     TRIPLE_DUPLICATES,
@@ -51,6 +57,7 @@ __all__ = [
     "WINDOW",
     "AfterTimeout",
     "ClosedFormError",
+    "FastRecovery",
     "Losses",
     "Throughput",
     "WindowChain",

@@ -22,7 +22,8 @@ as in the paper, in integer packets:
   doubles from T0 to 64 T0, (26) and (28). The successful retransmission belongs to the sequence
   and takes no round. The next period starts with a window of 1.
 
-There is no recovery time; lost packets are retransmitted within later rounds. From its start s a
+There is no recovery time; lost packets are retransmitted within later rounds. ``recovery`` adds the
+rounds of NewReno's fast recovery (:mod:`.recovery`). From its start s a
 period reaches the window w with probability G(w)/G(s), G(w) = (1-p)^(b w(w-1)/2). One sweep over
 the windows therefore maps the distribution at the start of a period to that of the next period, and
 a few dozen sweeps make it stationary.
@@ -43,6 +44,7 @@ from tcpcast.models.domain import (
     to_packets_per_ack_array,
     to_positive_array,
 )
+from tcpcast.models.pftk.recovery import Recovery, newreno_recovery, no_recovery
 from tcpcast.models.pftk.timeouts import backoff_polynomial, timeout_share
 from tcpcast.vector_products import dot_product
 
@@ -53,12 +55,15 @@ if TYPE_CHECKING:
 
 Losses = Literal["rest-of-round", "independent"]
 AfterTimeout = Literal["one", "slow-start", "half"]
+FastRecovery = Literal["none", "newreno"]
 
 TAIL = 1e-12
 """An unlimited window is truncated at the smallest window that a period reaches with at most this
 probability."""
 LARGEST_WINDOW = 2**20
 """Maximum number of windows; more would take seconds and hundreds of megabytes."""
+LARGEST_RECOVERY_WINDOW = 2**12
+"""Maximum number of windows with fast recovery, whose time is quadratic in it."""
 STATIONARY = 1e-13
 """The distribution at the start of a period is stationary if a sweep moves at most this much."""
 MAX_SWEEPS = 2000
@@ -80,9 +85,11 @@ class WindowChain:
     round_distribution
         Distribution of the window over the X rounds of all periods.
     rounds
-        E[X], rounds of a period up to and including that of its first loss.
+        E[X], rounds of a period up to and including that of its first loss, without recovery.
+    recovery_rounds
+        Rounds of fast recovery per period.
     sent_pkts
-        E[Y] = (1-p)/p + E[w], packets sent per period (5).
+        E[Y] = (1-p)/p + E[w], packets sent per period (5), and retransmissions of fast recovery.
     delivered_pkts
         Packets delivered per period.
     timeout_probability
@@ -96,6 +103,7 @@ class WindowChain:
     end_distribution: Floats
     round_distribution: Floats
     rounds: float
+    recovery_rounds: float
     sent_pkts: float
     delivered_pkts: float
     timeout_probability: float
@@ -143,7 +151,7 @@ class WindowChain:
         rtt, t0 = to_positive_array("rtt_s", rtt_s), to_positive_array("t0_s", t0_s)
         p = np.asarray(self.loss_probability)
         waiting = self.timeout_probability * t0 * backoff_polynomial(p) / (1 - p)
-        return np.asarray(rtt * (self.rounds + 1) + waiting)
+        return np.asarray(rtt * (self.rounds + 1 + self.recovery_rounds) + waiting)
 
 
 def window_chain(
@@ -153,6 +161,7 @@ def window_chain(
     receiver_window_pkts: float = math.inf,
     losses: Losses | float = "rest-of-round",
     after_timeout: AfterTimeout = "one",
+    recovery: FastRecovery = "none",
 ) -> WindowChain:
     """Return the stationary distribution of PFTK's window and derived quantities.
 
@@ -176,6 +185,9 @@ def window_chain(
         the W before the timeout, at least 2; a loss in slow start ends the period, with the window
         of its round as W. ``"half"``: W/2, as after a triple duplicate and as in the closed form,
         whose E[W] and E[X] do not include timeouts.
+    recovery
+        Fast recovery after a triple duplicate: ``"none"`` as in the paper, or ``"newreno"``, which
+        retransmits one lost packet per round, and times out if a retransmission is lost.
 
     Returns
     -------
@@ -186,7 +198,7 @@ def window_chain(
     ------
     DomainError
         An argument outside its domain, or a p so small that an unlimited window has more than
-        2^20 states (below about 7e-11 for b = 1).
+        2^20 states (below about 7e-11 for b = 1), or 2^12 with recovery (4e-6).
 
     Examples
     --------
@@ -198,11 +210,16 @@ def window_chain(
     b = _require_whole_packets_per_ack(packets_per_ack)
     later = _later_loss(losses, p)
     _require_one_of("after_timeout", after_timeout, get_args(AfterTimeout))
-    walk = _PeriodProbabilities.over(_choose_largest_window(p, b, receiver_window_pkts), p, b)
-    timeout = walk.timeout_given_loss(later)
-    reached, slow = walk.stationary(timeout, after_timeout)
+    _require_one_of("recovery", recovery, get_args(FastRecovery))
+    repairs = recovery == "newreno"
+    limit = LARGEST_RECOVERY_WINDOW if repairs else LARGEST_WINDOW
+    largest = _choose_largest_window(p, b, receiver_window_pkts, limit)
+    walk = _PeriodProbabilities.over(largest, p, b)
+    repair = newreno_recovery(largest, p, later) if repairs else no_recovery(largest)
+    timeout = walk.timeout_given_loss(later) + repair.failed
+    reached, slow, early = walk.stationary(timeout, repair, after_timeout)
 
-    lost, last = walk.losses(reached, slow)
+    lost, last = walk.losses(reached, slow, early)
     visits = reached * walk.rounds_at + slow
     rounds = float(visits.sum())
     return WindowChain(
@@ -211,8 +228,10 @@ def window_chain(
         end_distribution=walk.ends(lost, last),
         round_distribution=visits / rounds,
         rounds=rounds,
-        sent_pkts=(1 - p) / p + dot_product(lost, walk.windows),
-        delivered_pkts=(1 - p) / p + dot_product(lost, walk.delivered_after_loss(later)),
+        recovery_rounds=dot_product(lost, repair.rounds),
+        sent_pkts=(1 - p) / p + dot_product(lost, walk.windows + repair.retransmitted),
+        delivered_pkts=(1 - p) / p
+        + dot_product(lost, walk.delivered_after_loss(later) + repair.rounds),
         timeout_probability=dot_product(lost, timeout),
         loss_probability=p,
     )
@@ -298,10 +317,13 @@ class _PeriodProbabilities:
         linear = starts + thresholds * self.slow_through
         return self.survival * np.cumsum(linear / self.survival), slow
 
-    def losses(self, reached: Floats, slow: Floats) -> tuple[Floats, Floats]:
-        """Return the distribution of the window at the first loss, and its last-round part."""
+    def losses(self, reached: Floats, slow: Floats, early: Floats) -> tuple[Floats, Floats]:
+        """Return the distribution of the window at the first loss, and its last-round part.
+
+        ``early`` is the part whose first loss is in the preceding recovery.
+        """
         return (
-            np.asarray(reached * self.lost_at + slow * self.lost_in_round),
+            np.asarray(reached * self.lost_at + slow * self.lost_in_round + early),
             np.asarray(reached * self.lost_in_last),
         )
 
@@ -312,32 +334,39 @@ class _PeriodProbabilities:
         distribution[1:] += last[:-1]
         return distribution
 
-    def stationary(self, timeout: Floats, after_timeout: AfterTimeout) -> tuple[Floats, Floats]:
-        """Return :meth:`period` of the stationary distribution at the start of a period."""
+    def stationary(
+        self, timeout: Floats, repair: Recovery, after_timeout: AfterTimeout
+    ) -> tuple[Floats, Floats, Floats]:
+        """Return :meth:`period` of the stationary distribution at the start of a period.
+
+        The last array is the probability that the first loss is in the preceding recovery.
+        """
         size = len(self.windows)
         half = np.maximum(self.windows // 2, 1) - 1
         threshold = np.minimum(np.maximum(self.windows // 2, 2), size) - 1
-        starts, thresholds = np.zeros(size), np.zeros(size)
+        starts, thresholds, early = np.zeros(size), np.zeros(size), np.zeros(size)
         starts[0] = 1.0
         moved = math.inf
         for _ in range(MAX_SWEEPS):
             reached, slow = self.period(starts, thresholds)
-            lost, last = self.losses(reached, slow)
+            lost, last = self.losses(reached, slow, early)
             ends = self.ends(lost, last)
             timed_out = self.ends(lost * timeout, last * timeout)
-            halved = ends if after_timeout == "half" else ends - timed_out
+            lost_new = self.ends(lost * repair.lost_new, last * repair.lost_new)
+            halved = ends - lost_new if after_timeout == "half" else ends - lost_new - timed_out
             after, slowly = _map_distribution(halved, half), np.zeros(size)
+            again = _map_distribution(lost_new, half)
             if after_timeout == "one":
                 after[0] += timed_out.sum()
             elif after_timeout == "slow-start":
                 slowly = _map_distribution(timed_out, threshold)
             # Normalise, so that rounding errors do not grow from sweep to sweep.
-            total = after.sum() + slowly.sum()
-            after, slowly = after / total, slowly / total
-            moved = np.abs(after - starts).sum() + np.abs(slowly - thresholds).sum()
-            starts, thresholds = after, slowly
+            total = after.sum() + slowly.sum() + again.sum()
+            before = np.stack([starts, thresholds, early])
+            starts, thresholds, early = np.stack([after, slowly, again]) / total
+            moved = float(np.abs(np.stack([starts, thresholds, early]) - before).sum())
             if moved < STATIONARY:
-                return self.period(starts, thresholds)
+                return (*self.period(starts, thresholds), early)
         raise ArithmeticError(
             f"the distribution of the window still changes by {moved:.1e} after many sweeps"
         )
@@ -357,7 +386,7 @@ def _slow_start_windows(largest: int, b: int) -> NDArray[np.int64]:
     return np.asarray(path, dtype=np.int64)
 
 
-def _choose_largest_window(p: float, b: int, receiver_window_pkts: float) -> int:
+def _choose_largest_window(p: float, b: int, receiver_window_pkts: float, limit: int) -> int:
     """Return W_max, or the smallest window that periods reach with at most TAIL.
 
     The largest start is half of it, rounded up; from there at least b (3 M^2/8 - M/2) packets must
@@ -367,10 +396,10 @@ def _choose_largest_window(p: float, b: int, receiver_window_pkts: float) -> int
     packets = math.log(TAIL) / math.log1p(-p) / b
     cut = math.ceil((0.5 + math.sqrt(0.25 + 1.5 * packets)) / 0.75)
     largest = cut if receiver_window_pkts >= cut else int(receiver_window_pkts)
-    if largest > LARGEST_WINDOW:
+    if largest > limit:
         raise DomainError(
             f"loss_probability {p:g} lets the window grow to {largest:,} packets, but the chain "
-            f"has at most {LARGEST_WINDOW:,}: set receiver_window_pkts, or use the closed form"
+            f"has at most {limit:,}: set receiver_window_pkts, or use the closed form"
         )
     return largest
 
