@@ -22,7 +22,7 @@ os.environ.pop("COLUMNS", None)
 
 # No deadline for examples, which may be slow on a busy machine. Each run draws other examples: few
 # by default, many with `make check-long`.
-settings.register_profile("untimed", deadline=None, max_examples=40)
+settings.register_profile("untimed", deadline=None, max_examples=20)
 settings.register_profile("many", deadline=None, max_examples=1000)
 settings.load_profile("untimed")
 

@@ -132,7 +132,9 @@ def test_bbr_is_identified_at_frequent_losses(loss: str, tmp_path: Path) -> None
     for stack, is_bbr in (("linux-bbr", True), ("linux-cubic", False)):
         folder = tmp_path / stack
         folder.mkdir()
-        capture = capture_controls(stack, folder, rate="100mbit", buffer="12pkt", loss=loss)
+        capture = capture_controls(
+            stack, folder, seconds=30, rate="100mbit", buffer="12pkt", loss=loss
+        )
         assert (capture.connections["looks_like"][0] == "bbr") is is_bbr
 
 

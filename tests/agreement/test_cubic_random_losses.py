@@ -78,7 +78,7 @@ def test_long_fast_path_differs_by_random_losses_only() -> None:
 
 
 def test_predict_names_the_cause(capsys: pytest.CaptureFixture[str]) -> None:
-    path = ["--rtt", "138ms", "--loss", "0.01%", "--rate", "1gbit", "--flows", "4"]
+    path = ["--rtt", "138ms", "--loss", "0.01%", "--rate", "1gbit"]
     assert main(["predict", *path, "--packet"]) == 0
     output = " ".join(capsys.readouterr().out.split())
     assert "by simulation; limited by loss" in output

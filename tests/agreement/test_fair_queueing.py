@@ -53,11 +53,11 @@ def test_fair_queue_equals_the_reference_simulator(name: str) -> None:
         "class": classes,
         "tcp": {"stack": "rfc-newreno", "receiver_window": 40},
     }
-    network, native = assert_equal_events(native_input(scenario), 12.0)
+    network, native = assert_equal_events(native_input(scenario), 8.0)
     # With long turns, packets of different flows sooner or later arrive at the same time.
     assert network.first_tie > 6 * SECOND
     assert len([drop for drop in native.log["dropped"] if drop[0] < network.first_tie]) > 30
-    assert native.total("transfers") > 20
+    assert native.total("transfers") > 10
 
 
 def ns2_drr(*, seed: int, flows: int, buffer: int, quantum: int) -> dict[str, float]:

@@ -38,7 +38,7 @@ def make_scenario(changes: dict[str, Any]) -> Scenario:
                 "start": {"distribution": "uniform", "low": "0s", "high": "2s"},
             },
             "tcp": {"stack": "rfc-newreno"},
-            "run": {"duration": "160s"},
+            "run": {"duration": "100s"},
             "probes": {
                 "flows": list(range(FLOWS)),
                 "pcap": [{"link": "sender", "file": "sender.pcap"}],
@@ -108,7 +108,7 @@ def loss_events(times: list[int], min_gap: int) -> list[int]:
 def test_indications_and_events_equal_captures_and_traces(changes: dict[str, Any]) -> None:
     run = _native.Simulation(make_configuration(make_scenario(changes), 0.0), 1)
     files = CaptureFiles(run, 1)
-    assert run.advance(transfers=None, until_ns=160 * SECOND, threads=1) == "done"
+    assert run.advance(transfers=None, until_ns=100 * SECOND, threads=1) == "done"
     (captured,) = files.read(1500)
     timeouts, fast = list_timeouts(run), list_fast_retransmits(captured)
     last = run.counters()[0][-1]

@@ -313,7 +313,7 @@ def test_interruption_before_an_answer_is_reported(monkeypatch: pytest.MonkeyPat
         plan_quality(loop(), share=0.9, above_bps=1e5)
 
 
-@pytest.mark.parametrize("after", range(1, 30))
+@pytest.mark.parametrize("after", [1, 2, 3, 5, 8, 13, 14, 15, 16, 29])
 def test_interruption_later_keeps_the_bounds(after: int, monkeypatch: pytest.MonkeyPatch) -> None:
     distribution, scenarios = DISTRIBUTIONS["hyperbola"], []
 

@@ -51,8 +51,8 @@ class Runs(PlanSimulations):
         return Answer("packet", metrics={"loss_ratio": Metric(observed, *bounds)})
 
 
-@pytest.mark.parametrize("threshold", [1, 2, 3, 7, 41, 100, 163, 999, 5000])
-@pytest.mark.parametrize("start", [1, 10, 150, 2000])
+@pytest.mark.parametrize("threshold", [1, 2, 3, 41, 163, 5000])
+@pytest.mark.parametrize("start", [1, 150, 2000])
 @pytest.mark.parametrize("smallest", [True, False])
 def test_integer_answers_are_next_to_the_threshold(
     threshold: int, start: int, smallest: bool

@@ -221,19 +221,16 @@ def test_invisible_characters_are_escaped() -> None:
     )
 
 
-@pytest.mark.parametrize("command", ["schema", "run web-10mbit --engine engset --json"])
-def test_json_is_ascii_in_every_locale(command: str, folder: Path) -> None:
-    texts = [
-        shell(f"{TCPCAST} {command}", folder, **environment_changes).stdout.decode("ascii")
-        for environment_changes in (
-            {"LC_ALL": "POSIX", "PYTHONIOENCODING": "ascii"},
-            {"LC_ALL": "C.UTF-8"},
-        )
-    ]
-    first, second = map(json.loads, texts)
-    if command == "schema":
-        assert first == second
-        assert "µ" in json.dumps(first, ensure_ascii=False)
+def test_json_is_ascii_in_every_locale(folder: Path) -> None:
+    def read(command: str, **variables: str) -> object:
+        out = shell(f"{TCPCAST} {command}", folder, **variables).stdout
+        return json.loads(out.decode("ascii"))
+
+    ascii_only = {"LC_ALL": "POSIX", "PYTHONIOENCODING": "ascii"}
+    first = read("schema", **ascii_only)
+    assert first == read("schema", LC_ALL="C.UTF-8")
+    assert "µ" in json.dumps(first, ensure_ascii=False)
+    assert read("run web-10mbit --engine engset --json", **ascii_only)
 
 
 @pytest.mark.parametrize("columns", ["1", "20", "41"])
@@ -256,8 +253,10 @@ def test_narrow_terminal_cuts_no_numbers(
 ENDLESS = "run web-10mbit --engine packet --set run.transfers=900000000"
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-@pytest.mark.parametrize("after_s", [0.1, 0.4, 0.8])
+@pytest.mark.parametrize(
+    ("number", "after_s"),
+    [(signal.SIGINT, 0.1), (signal.SIGTERM, 0.4), (signal.SIGINT, 0.8)],
+)
 def test_signal_ends_command_without_traceback(number: int, after_s: float) -> None:
     # Until tcpcast installs its handler, Python's own handler prints a traceback: wait for it.
     begun = "import tcpcast.interrupts as i; i.exit_on_interrupt(); print('on', flush=True)"

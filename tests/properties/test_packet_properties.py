@@ -18,10 +18,10 @@ from tcpcast.models.engset import Path, isolated_connection, lone_queue, lone_tr
 from tcpcast.scenario import Scenario
 
 SECOND = 10**9
-MANY = settings.default is not None and settings.default.max_examples > 40
+MANY = settings.default is not None and settings.default.max_examples > 20
 """Whether a profile requests many examples, which differ in each run."""
 UNHURRIED = settings(
-    max_examples=300 if MANY else 40,
+    max_examples=300 if MANY else 20,
     deadline=None,
     derandomize=not MANY,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much],

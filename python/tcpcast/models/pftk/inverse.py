@@ -79,6 +79,8 @@ def tolerated_loss_ratio(
     border = window_limit_loss_ratio(receiver_window_pkts=max_window, packets_per_ack=b)
     shape = np.broadcast_shapes(target.shape, rtt.shape, t0.shape, border.shape)
     free = largest_loss_ratio(lambda p: rate(p, np.inf) >= target, shape)
+    if np.all(np.isinf(max_window)):
+        return free
     limited = largest_loss_ratio(lambda p: rate(p, max_window) >= target, shape)
     return np.asarray(np.where(free > border, free, np.minimum(limited, border)))
 
