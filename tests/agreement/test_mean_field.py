@@ -257,7 +257,7 @@ def test_path_that_cannot_be_shortened_has_a_warning() -> None:
     scenario = local_loop(50_000, 1.0, network=network, run={"duration": "6s", "warmup": "2s"})
     # Nine times the transmission time of a packet and its ack on the link.
     assert max_excess_delay_s(scenario, 10.0) == within(9 * 1540 * 8 / 20e6, 1e-9)
-    assert any("idle path is" in text for text in ask(scenario, "mean-field").warnings)
+    assert any("base RTT is" in text for text in ask(scenario, "mean-field").warnings)
     assert max_excess_delay_s(local_loop(50_000, 1.0), 10.0) == 0
 
 

@@ -208,7 +208,7 @@ def test_check_has_its_own_replications(
 def test_targets_out_of_reach_are_rejected(simulator: Callable[..., list[Scenario]]) -> None:
     simulator(lambda n: 1e5 / n**0.01)
     with pytest.raises(
-        DomainError, match=r"with a single source: they reach 105\.3 kbit/s, and 50 %"
+        DomainError, match=r"with a single source, .* reach only 105\.3 kbit/s.*; 50 %"
     ):
         plan_quality(loop(), share=0.95, above_bps=2e5)
     simulator(lambda _: 1e6)
@@ -443,7 +443,7 @@ def test_check_of_many_packets_has_fewer_replications_or_none(
     assert "run.duration" in str(plan.warnings[-1])
     counted = loop({"run": {"transfers": 5_000_000, "warmup": "20s"}})
     plan = plan_quality(counted, share=0.5, above_bps=4e7, verify=True)
-    assert "it would take 600 million packets" in str(plan.warnings[-1])
+    assert "the check would take 600 million packets" in str(plan.warnings[-1])
 
 
 def test_check_of_too_many_sources_is_not_started(

@@ -353,7 +353,7 @@ def test_warnings_of_run_appear_in_a_plan() -> None:
     assert fast_target.untrusted == ""
     text = as_text(plan_parts(slow_target, web), 100)
     assert "by the model      119 sources†" in text
-    assert " † the model: outside the stated range of engset" in text
+    assert " † the model: the answer is outside the stated range of engset" in text
     assert "†" not in as_text(plan_parts(fast_target, web), 100)
 
 

@@ -228,7 +228,7 @@ def other_congestion_control_refusal(entry: Formula, scenario: Scenario) -> NotA
         return None
     if has_policer_instead_of_queue(entry, scenario):
         return NotApplicable(
-            "the formula models a queue, but a policer (network.bottleneck.rate) has no queue"
+            "it models a queue, but network.bottleneck.rate is a policer without a queue"
         )
     if entry.stack in CONTROLS:
         return None

@@ -66,8 +66,8 @@ class MemoryWatch:
         free = read_free_bytes() if gathered > MIN_BYTES else None
         if free is not None and COPIED * gathered > free:
             raise OutOfMemoryError(
-                f"stopped, because packets in flight and in queues use {gathered / GIB:.3g} "
-                f"GiB of memory, and only {free / GIB:.3g} GiB are free; write a smaller "
+                f"stopped with {gathered / GIB:.3g} GiB of packets in flight and in queues, "
+                f"because only {free / GIB:.3g} GiB of memory are free; write a smaller "
                 "buffer, rate or RTT"
             )
         if self._progress is not None:
