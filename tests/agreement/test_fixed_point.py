@@ -166,8 +166,12 @@ def test_two_classes_converge_below_the_threshold() -> None:
 @pytest.mark.parametrize("scheme", [0, 2])
 def test_each_class_has_its_own_tcp(scheme: int) -> None:
     """Regression: all classes had the TCP of the first one."""
-    windows = {"class.near.tcp.receiver_window": 44, "class.far.tcp.receiver_window": 4}
-    scenario = two_classes(**windows, **{"run.duration": "500s", "fixed_point.scheme": scheme})
+    windows: dict[str, Any] = {
+        "class.near.tcp.receiver_window": 44,
+        "class.far.tcp.receiver_window": 4,
+    }
+    windows |= {"run.duration": "500s", "fixed_point.scheme": scheme}
+    scenario = two_classes(**windows)
     exact, answer = tcpcast.run(scenario, ["packet", "fixed-point"], threads=1)
     expected, result = exact.tables["by_class"], answer.tables["by_class"]
     np.testing.assert_allclose(result["on_time_s"], expected["on_time_s"], rtol=0.1)
@@ -177,7 +181,8 @@ def test_each_class_has_its_own_tcp(scheme: int) -> None:
 
 
 def test_untrusted_classes_have_no_intervals() -> None:
-    scenario = two_classes(**{"traffic.off.mean": "1s", "run.duration": "200s"})
+    changes: dict[str, Any] = {"traffic.off.mean": "1s", "run.duration": "200s"}
+    scenario = two_classes(**changes)
     exact, answer = tcpcast.run(scenario, ["packet", "fixed-point"], threads=1)
     assert has_untrusted_values(answer, "above the threshold")
     rows = [*compare_classes([exact, answer])["far"].rows]

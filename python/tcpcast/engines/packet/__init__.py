@@ -12,7 +12,7 @@ import math
 import os
 import time
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import tcpcast
 from tcpcast import _native, statistics
@@ -65,7 +65,8 @@ MIN_MSER_SLOTS = 50
 
 DONE = "done"
 OUT_OF_TIME = "out-of-time"
-STOPPED = "stopped "
+Ended: TypeAlias = str | OutOfMemoryError
+"""How a run ended: a word of the simulator, or the error of exhausted memory."""
 
 
 @dataclass(slots=True)
@@ -84,7 +85,7 @@ class _WarmUpResult:
     seconds: float
     rule: str
     is_found: bool = True
-    ended: str = DONE
+    ended: Ended = DONE
 
 
 def check(scenario: Scenario) -> None:
@@ -198,21 +199,21 @@ def simulate_with_configuration(
     return answer
 
 
-def _advance_run(run: _native.Simulation, **how: Any) -> str:
+def _advance_run(run: _native.Simulation, **how: Any) -> Ended:
     """Advance a run and return how it ended, including exhausted memory."""
     try:
         return run.advance(**how)
     except OutOfMemoryError as full:
-        return str(full)
+        return full
 
 
 def _run_to_precision(
     scenario: Scenario,
     run: _native.Simulation,
-    advance: Callable[..., str],
+    advance: Callable[..., Ended],
     warmup: _WarmUpResult,
     clock: WallTimeLimit,
-) -> tuple[str, metric_estimates.Snapshot, metric_estimates.Estimates]:
+) -> tuple[Ended, metric_estimates.Snapshot, metric_estimates.Estimates]:
     """Run for the requested length, then continue until the precision is reached."""
     targets = scenario.run.precision or {}
     first = length = _requested_length(scenario, warmup.seconds)
@@ -312,7 +313,7 @@ def _warn_about_warm_up(warmup: _WarmUpResult) -> list[Note]:
 def _warn_if_ended_early(
     answer: Answer,
     scenario: Scenario,
-    ended: str,
+    ended: Ended,
     estimates: metric_estimates.Estimates,
     run: _native.Simulation,
 ) -> None:
@@ -328,8 +329,8 @@ def _warn_if_ended_early(
             "stopped with a million active transfers, because more transfers arrive than "
             "complete; set a lower traffic.arrivals.rate, or a shorter run.duration"
         )
-    elif ended.startswith(STOPPED):
-        answer.stop(ended)
+    elif isinstance(ended, OutOfMemoryError):
+        answer.stop(str(ended))
         answer.mark_untrusted()
     elif _has_reached_maximum_without_transfers(scenario, run):
         answer.stop("the transfers were not complete after 63 simulated years")
