@@ -205,7 +205,7 @@ def differ_beyond_intervals(larger: Metric, smaller: Metric) -> bool:
 def _queue_delay_clause(table: Comparison) -> str:
     row = _find_row(table, "queue_delay_mean_s")
     figure = _reference_value(row, table)
-    if row is None or figure is None or not math.isfinite(figure.value) or not figure.trusted:
+    if row is None or figure is None or not figure.trusted or not 0 < figure.value < math.inf:
         return ""
     scale = row_scale(row)
     return f"the queue adds {value_text(figure, scale)} {scale.unit} on average"
