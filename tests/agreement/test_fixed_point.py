@@ -139,21 +139,20 @@ def test_each_class_has_its_own_fixed_point() -> None:
     assert result["rtt_mean_s"][1] > result["rtt_mean_s"][0] + 0.05
 
 
-def two_classes(seed: int = 1, **changes: Any) -> Scenario:
+def two_classes(changes: dict[str, Any]) -> Scenario:
     """Near and far sources that offer 47 % of the link's capacity."""
     tables = {
         "tcp.stack": "max-plus-reno",
         "traffic.off.mean": "3.88s",
         "run.transfers": None,
         "run.duration": "2000s",
-        "run.seed": seed,
         "run.precision": None,
     }
     return tcpcast.load("two-classes", changes=tables | changes)
 
 
 def test_two_classes_converge_below_the_threshold() -> None:
-    scenario = two_classes(seed=2)
+    scenario = two_classes({"run.seed": 2})
     assert compute_offered_load(scenario) == pytest.approx(0.47, abs=0.01)
     exact, answer = tcpcast.run(scenario, ["packet", "fixed-point"], threads=1)
     assert answer.incomplete_reason is None
@@ -170,8 +169,7 @@ def test_each_class_has_its_own_tcp(scheme: int) -> None:
         "class.near.tcp.receiver_window": 44,
         "class.far.tcp.receiver_window": 4,
     }
-    windows |= {"run.duration": "500s", "fixed_point.scheme": scheme}
-    scenario = two_classes(**windows)
+    scenario = two_classes(windows | {"run.duration": "500s", "fixed_point.scheme": scheme})
     exact, answer = tcpcast.run(scenario, ["packet", "fixed-point"], threads=1)
     expected, result = exact.tables["by_class"], answer.tables["by_class"]
     np.testing.assert_allclose(result["on_time_s"], expected["on_time_s"], rtol=0.1)
@@ -181,8 +179,7 @@ def test_each_class_has_its_own_tcp(scheme: int) -> None:
 
 
 def test_untrusted_classes_have_no_intervals() -> None:
-    changes: dict[str, Any] = {"traffic.off.mean": "1s", "run.duration": "200s"}
-    scenario = two_classes(**changes)
+    scenario = two_classes({"traffic.off.mean": "1s", "run.duration": "200s"})
     exact, answer = tcpcast.run(scenario, ["packet", "fixed-point"], threads=1)
     assert has_untrusted_values(answer, "above the threshold")
     rows = [*compare_classes([exact, answer])["far"].rows]

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-@pytest.mark.parametrize("runs", [8, pytest.param(2000, marks=pytest.mark.long)])
+@pytest.mark.parametrize("runs", [4, pytest.param(2000, marks=pytest.mark.long)])
 def test_random_scenarios_end_at_max_wall(runs: int, tmp_path: Path) -> None:
     result = run_random(range(runs), seed=1, folder=tmp_path, limits=Limits())
     assert not [str(failure) for _, _, failure in result if failure is not None]

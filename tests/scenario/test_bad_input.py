@@ -114,7 +114,7 @@ def refused(*assignments: str, name: str = "web-10mbit") -> list[str]:
         ),
         (
             "tcp.rules.recovery=sack",
-            'tcp.rules.recovery: "sack" is not a recovery rule; write "reno", "newreno" or',
+            'tcp.rules.recovery: "sack" is not a recovery rule; write "reno", "newreno", "',
         ),
         ("tcp.rules=send", 'tcp.rules: "send" is not a table; write { recovery = "reno" }'),
         (

@@ -34,13 +34,15 @@ def test_preset_supplies_omitted_tcp_keys(stack: str) -> None:
     tcp = scenario.tcp
     assert tcp.is_modern
     assert scenario.is_modern
-    assert (tcp.initial_window, tcp.delayed_acks, tcp.initial_rto_s) == (10, True, 1.0)
+    first = 3 if stack == "tfrc" else 10
+    assert (tcp.initial_window, tcp.delayed_acks, tcp.initial_rto_s) == (first, True, 1.0)
     linux = stack != "rfc-sack"
     assert (tcp.min_rto_s, tcp.rto_granularity_s) == ((0.2, 0.004) if linux else (1.0, 0.0))
     # The timestamp option takes 12 bytes of each packet.
     assert scenario.payload_bytes == (1448 if linux else 1460)
-    # The timeout of Linux is the sum of RTT and min_rto.
-    assert tcp.timeout_s(0.06) == pytest.approx(0.26 if linux else 1.0)
+    # The timeout of Linux is the sum of RTT and min_rto, that of TFRC's equation is four RTTs.
+    timeout_s = {"rfc-sack": 1.0, "tfrc": 0.24}.get(stack, 0.26)
+    assert tcp.timeout_s(0.06) == pytest.approx(timeout_s)
     # Linux increases its window by the acknowledged packets, independent of delayed acks.
     assert tcp.packets_per_growth == (1 if linux else 2)
 

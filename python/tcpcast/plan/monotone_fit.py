@@ -218,8 +218,7 @@ def _invert_symmetric(matrix: Floats) -> Floats:
     values, vectors = values[::-1], vectors[:, ::-1]
     with np.errstate(divide="ignore"):
         inverse = np.where(np.abs(values) > SINGULAR * values[0], 1 / values, 0.0)
-    result: Floats = vectors @ (inverse[:, None] * vectors.T)
-    return result
+    return np.asarray(vectors @ (inverse[:, None] * vectors.T), dtype=np.float64)
 
 
 def stated_log_error(points: Sequence[MeasuredPoint]) -> float:
