@@ -10,7 +10,7 @@ import numpy as np
 
 from tcpcast.answer import Answer, Metric, texts_to_notes
 from tcpcast.errors import DomainError, NotApplicable, Suggestion
-from tcpcast.models.engset import EngsetClass, Path, shared_rate_bps, spurious_timeouts
+from tcpcast.models.engset import Path, shared_rate_bps, spurious_timeouts
 from tcpcast.models.engset import engset as solve_engset
 from tcpcast.scenario.distributions import ExponentialPareto, Lognormal, Pareto, TwoExponentials
 from tcpcast.scenario.empirical import Empirical
@@ -40,9 +40,15 @@ MAX_QUEUE_ROWS = 2_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class EngsetInputs(EngsetClass):
+class EngsetInputs:
     """Inputs of TCP-Engset; use :func:`dataclasses.replace` for variations."""
 
+    path: Path
+    sources: int
+    mean_off_s: float
+    mean_size_pkts: float
+    receiver_window_pkts: float
+    initial_window_pkts: int
     buffer_pkts: float | None
 
     def solve(self) -> EngsetResult:
