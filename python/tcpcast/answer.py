@@ -11,13 +11,13 @@ from dataclasses import asdict, dataclass, field, replace
 from enum import Enum
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
-import numpy as np
-
 from tcpcast.errors import Suggestion, SuggestionSyntax, UnknownMetric, refusal_text
 from tcpcast.metrics import METRICS
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
+
+    import numpy as np
 
 UNITS: dict[str, str] = {name: row.unit for name, row in METRICS.items()}
 """Unit of every built-in metric, in report order."""
@@ -373,6 +373,8 @@ class Answer:
 
 def _without_intervals(table: Mapping[str, np.ndarray[Any, Any]], reason: str) -> dict[str, Any]:
     """Return a table without its intervals, and with the reason next to the value of each."""
+    import numpy as np  # noqa: PLC0415 - slow import
+
     kept: dict[str, Any] = {
         name: np.full(len(values), np.nan) if name.endswith(("low", "high")) else values
         for name, values in table.items()

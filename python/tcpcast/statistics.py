@@ -311,8 +311,9 @@ def mser5(series: ArrayLike) -> Truncation:
 def correlated(units: ArrayLike, *, replications: int = 1) -> bool:
     """Return True if neighbouring units are correlated, which means that the run is too short.
 
-    ``units``, ``[units]``, are in order of time, with an equal number per replication. The
-    test of the lag-1 correlation within replications is one-sided at a level of 0.5 %.
+    ``units``, ``[units]``, are in order of time, with an equal number for each of the
+    ``replications``. The test of the lag-1 correlation within replications is one-sided at a level
+    of 0.5 %.
     :attr:`Estimate.is_correlated` is the same test on the pseudo-values of a ratio.
     """
     column, _ = _as_columns(units, np.ones_like(np.asarray(units, dtype=np.float64)), replications)

@@ -43,6 +43,7 @@ def transfers(sizes: Iterable[float] | None, **changes: Any) -> Any:
         "limited_transmit": False,
         "rules": SimpleNamespace(limited_transmit_on="each"),
         "adds_min_rto": False,
+        "timeout_rule": "max(tcp.min_rto, RTT)",
         "is_modern": False,
         "handshake": None,
     }

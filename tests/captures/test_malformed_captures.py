@@ -204,7 +204,7 @@ def test_wrong_time_resolution_has_warning_and_terminates(tmp_path: Path) -> Non
     assert whole.groups("all")["loss_events"][0] > 1
     for resolution in (6, 8, 0x80 | 1, 0x80 | 29, 0x80 | 30):
         result = tcpcast.trace(as_pcapng(capture, resolution))
-        late = [line for line in result.warnings if "stamped after the year 2262" in line]
+        late = [line for line in result.warnings if "timestamp after the year 2262" in line]
         assert len(late) == (result.connections["start"][0] > np.datetime64("2262-01-01"))
         assert all_output(result)
         assert result.groups("all", rtt_s=1e9)["loss_events"][0] >= 1

@@ -27,8 +27,9 @@ from tcpcast.engines.registry import (
     presets_covered_by_reno_model,
 )
 from tcpcast.errors import TcpcastError, refusal_text
+from tcpcast.scenario.classic_tcp import TAHOE
 from tcpcast.scenario.modern_tcp import MODERN_PRESETS, get_congestion_control
-from tcpcast.scenario.tcp import STACKS, TAHOE
+from tcpcast.scenario.tcp import STACKS
 from tcpcast.scenario.tcp_rules import MAX_PLUS
 
 if TYPE_CHECKING:

@@ -4,6 +4,7 @@ from tcpcast.scenario.aqm import Codel, FqCodel, HeadDrop, Pie
 from tcpcast.scenario.captured_flows import CapturedFlows
 from tcpcast.scenario.changes import parse_assignments
 from tcpcast.scenario.classes import Population, UserClass
+from tcpcast.scenario.classic_tcp import PRESETS
 from tcpcast.scenario.distributions import Distribution
 from tcpcast.scenario.fixed_point import FixedPoint
 from tcpcast.scenario.hops import Hop
@@ -24,7 +25,7 @@ from tcpcast.scenario.rate import OpportunityRate, TokenBucket
 from tcpcast.scenario.run import PRECISION_METRICS, Probes, Run
 from tcpcast.scenario.schema import make_scenario_schema
 from tcpcast.scenario.sweep import Sweep
-from tcpcast.scenario.tcp import PRESETS, Tcp
+from tcpcast.scenario.tcp import Tcp
 from tcpcast.scenario.tcp_rules import MaxPlusRules, TcpRules
 from tcpcast.scenario.traffic import Arrivals, Bulk, OnOff, Transfers
 

@@ -301,9 +301,10 @@ def timeout_packets(transfer: ShortTransfer) -> float:
 
 
 def least_recoverable_pkts(transfer: ShortTransfer) -> float:
-    """Return FileSize_min = y_to + dup_t, below which every loss is a timeout (Figure 5).
+    """Return FileSize_min = y_to + dup_t of a ``transfer``, below which every loss is a timeout.
 
-    With the proposal for the last packets, dup_t is replaced by 1. The result is in packets, with
-    y_to from :func:`timeout_packets`. At this size the latency given one loss has its maximum.
+    The source is Figure 5. With the proposal for the last packets, dup_t is replaced by 1. The
+    result is in packets, with y_to from :func:`timeout_packets`. At this size the latency given one
+    loss has its maximum.
     """
     return timeout_packets(transfer) + transfer.unprotected_pkts
