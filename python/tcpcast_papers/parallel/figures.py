@@ -200,7 +200,10 @@ def _section(figure: Figure, runs: Runs, folder: Path) -> Section:
 
 
 def error_rows(model: Prediction, pairs: list[Counts]) -> list[Row]:
-    """Return a model's mean absolute error over all points, per n and per loss, by both counts."""
+    """Return a model's mean absolute error over all points, per n and per loss.
+
+    Loss events are counted from lost packets and, in a second column, from loss indications.
+    """
     rows = []
     for name, group in (("all points", pairs), *_by_flows(pairs), *by_loss(pairs)):
         seen = [pair.lost for pair in group]

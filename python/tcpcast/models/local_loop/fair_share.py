@@ -94,9 +94,9 @@ def fair_send_rate_pps(
 
     Notes
     -----
-    Equation (2) of section 10. It assumes that all sent packets pass the link, so p counts packets
-    lost behind it. Packets rejected by its full buffer use no capacity, and p is 0 for them; see
-    docs/background/local-loop.md.
+    Equation (2) of section 10. It assumes that all sent packets pass the link, so p counts only
+    packets lost behind the link. Packets dropped by the link's own full buffer use no capacity: do
+    not count them in p (docs/background/local-loop.md).
     """
     off, p = to_positive_array("mean_off_s", mean_off_s), to_ratio_array("loss_ratio", loss_ratio)
     sent = to_positive_array("mean_size_pkts", mean_size_pkts) / (1 - p)
