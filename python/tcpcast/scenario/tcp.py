@@ -387,8 +387,10 @@ class Tcp(Table):
     def _find_max_plus_errors(self) -> list[InitErrorDetails]:
         if self.stack != MAX_PLUS:
             return []
-        message = f"{MAX_PLUS} has instantaneous loss feedback and an ack for each packet; "
-            "leave this key out"
+        message = (
+            f"{MAX_PLUS} has instantaneous loss feedback and an ack for each packet; leave this "
+            "key out"
+        )
         return [
             make_error_at(message, key) for key in _NOT_MAX_PLUS if getattr(self, key) != _RFC[key]
         ]

@@ -211,6 +211,6 @@ def find_inapplicable_rules(
             yield make_error_at(message, "rules", key)
         elif stack == MAX_PLUS:
             message = (
-                f"{MAX_PLUS} has instantaneous loss feedback and no such rule; leave the key out"
+                f"{MAX_PLUS} has instantaneous loss feedback and no such rule; leave this key out"
             )
             yield make_error_at(message, "rules", key)
