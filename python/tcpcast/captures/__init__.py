@@ -275,7 +275,7 @@ def trace(
     max_connections
         Maximum number of connections followed at the same time, at least 1; None means 65,536
         (about 3 kB each). Above this number, connections are evicted: closed ones first, then
-        those of a single packet, then the longest idle.
+        connections with a single packet, then the longest idle.
 
     Returns
     -------

@@ -168,7 +168,7 @@ class Evidence:
     usual_queue: Column
     """Ratio of median to minimum RTT, minus 1."""
     queue: Column
-    """Ratio of queueing delay to RTT: at losses or, for taps not at the sender, by timestamps."""
+    """Ratio of queueing delay to RTT: the delay at losses or, for other taps, its mean."""
     bbr: Column
     link_used: Column
     """Ratio of rate to link rate, if known."""

@@ -141,8 +141,7 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOP: bool> Network<Q, H
         self.totals.received += 1;
         self.report_passage(source, TapPlace::Receiver, arrived, &packet);
         if S::LOSS_FEEDBACK && packet.kind() == PacketKind::Retransmission {
-            // A retransmission after a timeout only uses capacity: the original is still in flight
-            // and is delivered or reported lost itself.
+            // A copy after a timeout only uses capacity: the original is still in flight.
             return;
         }
         if source.received != packet.connection() {

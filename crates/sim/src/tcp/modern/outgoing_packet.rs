@@ -1,4 +1,5 @@
-//! Packets to send, and the mapping from bytes to packet numbers; both count from 1.
+//! Packets to send, and the mapping from bytes to packet numbers. Bytes and
+//! packet numbers count from 1.
 
 use super::packet_header::DataHeader;
 use super::stack_options::ModernTcpConfig;
