@@ -87,7 +87,7 @@ const MAX_UPDATES: u64 = 1 << 16;
 pub struct Pie<D = RandomStream> {
     config: PieConfig,
     draws: D,
-    /// `drop_prob_`.
+    /// Probability of a drop or mark: `drop_prob_` in the RFC's pseudo-code.
     probability: f64,
     /// `accu_prob_`: the sum of the probabilities since the last drop.
     accumulated: f64,
