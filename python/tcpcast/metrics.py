@@ -336,7 +336,8 @@ METRICS: dict[str, MetricDefinition] = {
     ),
     "loss_event_ratio_cumulative": MetricDefinition(
         unit="1",
-        meaning="loss events of all flows, at most one per RTT, per data packet sent (below)",
+        meaning="loss events / data packets sent, over all flows; losses within one mean RTT of a "
+        "loss event count as the same event",
         bursts=("queue_drops",),
         needs_all_flows=True,
     ),

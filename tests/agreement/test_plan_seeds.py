@@ -1,4 +1,4 @@
-"""The interval of a plan contains the answers of other seeds, also with short runs."""
+"""With other seeds, the answer of a plan lies in its interval, also with short runs."""
 
 from __future__ import annotations
 

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from scipy.optimize import brentq
 from tcpcast.errors import DomainError
 from tcpcast.models.local_loop import (
-    accepted_rate_pps,
     fair_send_rate_pps,
+    mean_user_rate_pps,
     overload_goodput_pps,
     potential_load,
     restarting_goodput_pps,
@@ -103,7 +103,7 @@ def test_equation_2_equals_hand_computed_rates() -> None:
     means: dict[str, Any] = {"mean_off_s": 1.0, "mean_size_pkts": 10.0, "loss_ratio": 0.5}
     # A cycle of 5 s has 1 s of thinking: 20 packets in 4 s.
     assert fair_send_rate_pps(sources=10, link_pps=40, **means) == pytest.approx(5)
-    assert accepted_rate_pps(send_rate_pps=5, **means) == pytest.approx(4)
+    assert mean_user_rate_pps(send_rate_pps=5, **means) == pytest.approx(4)
     assert overload_goodput_pps(sources=10, link_pps=40, **means) == pytest.approx(2.5)
 
 
@@ -129,7 +129,7 @@ def test_equation_2_solution_equals_numerical_root(
 
     def excess_load(log_rate: float) -> float:
         rate = math.exp(log_rate)
-        return n * float(accepted_rate_pps(send_rate_pps=rate, **given_means)) / link - 1
+        return n * float(mean_user_rate_pps(send_rate_pps=rate, **given_means)) / link - 1
 
     root = math.exp(brentq(excess_load, math.log(solved) - 3, math.log(solved) + 3, xtol=1e-12))
     assert solved == pytest.approx(root, rel=1e-6)

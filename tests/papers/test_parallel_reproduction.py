@@ -15,7 +15,13 @@ from tcpcast.engines import RunOptions, answer
 from tcpcast_papers import paper
 from tcpcast_papers.parallel import figures, loss_events, open_choices, settings
 from tcpcast_papers.parallel.description import PAPER
-from tcpcast_papers.parallel.loss_events import Counts, by_lost_packets, counts, events, is_traced
+from tcpcast_papers.parallel.loss_events import (
+    MeasuredTwoWays,
+    by_lost_packets,
+    count_loss_events,
+    is_traced,
+    measured_two_ways,
+)
 from tcpcast_papers.parallel.model_errors import AMONG, FITTED, MODELS, RATIOS, fitted_t0_s
 from tcpcast_papers.parallel.points import PACKET_BYTES, Choice, Point
 from tcpcast_papers.parallel.predictions import (
@@ -164,7 +170,7 @@ def runs() -> Runs:
     runs = Runs(SMALL)
     some = [Point(10, loss=0.02), Point(2, loss=0.1), Point(10, rate_mbit=1)]
     runs.request(some)
-    runs.request(some[:2], traced=loss_events.both_counts)
+    runs.request(some[:2], traced=loss_events.measured_trace)
     runs.simulate()
     return runs
 
@@ -201,7 +207,7 @@ def test_loss_event_lasts_one_rtt_from_its_first_loss(times: list[int], rtt: int
     for time in sorted(times):
         if time >= began + rtt:
             count, began = count + 1, time
-    assert events(np.sort(np.array(times, dtype=float)), rtt) == count
+    assert count_loss_events(np.sort(np.array(times, dtype=float)), rtt) == count
 
 
 def test_losses_are_counted_per_flow_and_combined() -> None:
@@ -249,7 +255,7 @@ def test_frequent_losses_give_more_events_than_indications(runs: Runs, point: Po
 def test_traces_give_the_events_per_lost_packet(runs: Runs) -> None:
     point = Point(10, loss=0.02)
     ((trace, _),) = runs.traces(point)
-    (pair,) = counts(runs, [point])
+    (pair,) = measured_two_ways(runs, [point])
     assert pair.indicated == runs[point]
     assert pair.lost.p / pair.lost.p_r == pytest.approx(trace.p / trace.p_r)
     assert pair.lost.p_e / pair.lost.p_r == pytest.approx(trace.p_e / trace.p_r)
@@ -261,7 +267,7 @@ def test_points_without_a_trace_use_indications() -> None:
     assert not is_traced(point, WHOLE)
     runs = Runs(WHOLE)
     runs._done[point, False] = MADE_UP
-    assert counts(runs, [point]) == [Counts(MADE_UP, MADE_UP)]
+    assert measured_two_ways(runs, [point]) == [MeasuredTwoWays(MADE_UP, MADE_UP)]
 
 
 MADE_UP = Measured(

@@ -155,9 +155,9 @@ impl RunConfig {
         self.has_hops() || self.jitter.is_some() || self.loss.is_some_and(is_behind)
     }
 
-    /// Whether waiting times at the bottleneck are recorded: always for queues that report waiting
-    /// times. For queues whose departure times determine the waiting times, only with modern TCP,
-    /// whose cost makes the cost of recording negligible.
+    /// Whether waiting times at the bottleneck are recorded. Managed queues always record them;
+    /// drop-tail and RED only with modern TCP, which is slow enough to hide the cost; fair and
+    /// policed queues never.
     pub(crate) fn records_waits(&self) -> bool {
         match &self.queue {
             QueueConfig::Managed(_) => true,

@@ -67,8 +67,8 @@ impl HostProcessingDelay {
         (mean > 0).then_some(Self { scale, key })
     }
 
-    /// Processing delay of a receiver for a packet that arrives at `at`, plus that of its sender
-    /// for the acknowledgement; at least 1 ns.
+    /// Processing delay of a receiver for a packet that arrives at `at`, plus the processing delay
+    /// of the sender for the acknowledgement; at least 1 ns.
     #[inline(always)]
     pub(crate) fn delay_of_both_hosts(&self, source: u32, at: Nanos) -> Nanos {
         let bits = self.hash_bits(source, at);

@@ -274,7 +274,8 @@ def trace(
         none.
     max_connections
         Maximum number of connections followed at the same time, at least 1; None means 65,536
-        (about 3 kB each). Beyond, closed, single-packet or longest idle connections are evicted.
+        (about 3 kB each). Above this number, connections are evicted: closed ones first, then
+        connections with a single packet, then the longest idle.
 
     Returns
     -------
@@ -487,8 +488,8 @@ def _capture_warnings(connections: Table, found: dict[str, Any]) -> list[str]:
     )
     add(
         int(connections["rtt_withheld"].sum()),
-        "directions without RTT, because acks without data are missing from the capture, and "
-        "acks with data may be sent much later than delayed acks",
+        "directions without RTT: acks without data are missing from the capture, and an ack that "
+        "waits for data of the receiver is too late to measure the RTT",
     )
     lines += _eviction_warnings(found["rest"], found["max_connections"])
     add(found["without_trail"], "directions without a time-sequence plot: too many points")

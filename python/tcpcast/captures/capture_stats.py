@@ -86,7 +86,7 @@ class CaptureStats:
 
     @property
     def window_pkts(self) -> float:
-        """The announced receiver window, or a constant flight size; NaN if both are unknown."""
+        """The announced receiver window, or a constant flight size; NaN if neither is known."""
         announced = self.mean("w_max_pkts")
         most, usual = self.mean("flight_max_bytes"), self.mean("flight_mean_bytes")
         if announced >= 1 or not usual >= STEADY * most:
@@ -305,7 +305,7 @@ def _full_queue_rtt_s(seen: CaptureStats) -> float:
     """Return the RTT in seconds with a full queue: the 99th percentile without ACK delays.
 
     RTT samples of new data are rare when a queue overflows, because recoveries follow. If the 99th
-    percentile over all samples exceeds that of the new data by more than an ACK delay, the
+    percentile over all samples exceeds the percentile of new data by more than an ACK delay, the
     difference is queueing delay. With delayed ACKs, the result is at most the maximum over ACKs of
     several packets, because the ACK of a single packet may be delayed.
     """
@@ -318,7 +318,7 @@ def _full_queue_rtt_s(seen: CaptureStats) -> float:
 
 
 def _correct_rtts_to_sender(table: Table) -> Table:
-    """Return the table with RTTs as the sender would measure them, for a tap elsewhere."""
+    """Return the table with RTTs as the sender would measure them, also for other taps."""
     away = np.isin(table["tap_side"], ("middle", "receiver"))
     names = ("rtt_min_s", "rtt_p99_s", "rtt_karn_p50_s", "rtt_karn_p99_s", "rtt_undelayed_max_s")
     between = np.where(away, table["tap_to_sender_s"], 0.0)

@@ -115,8 +115,8 @@ QUEUE = 0.22
 """Minimum ratio of queueing delay to RTT for losses at a full queue. Full links have 0.27 or more,
 losses without a full link 0.01 to 0.18."""
 STANDING = 0.5
-"""Minimum of median RTT / minimum RTT - 1 for a standing queue. Four and five flows on one link
-have 0.7 or more, random loss at most 0.24."""
+"""A queue stands if the median RTT exceeds the lowest RTT by at least this share of the lowest RTT.
+The share is 0.7 or more with four and five flows on one link, and at most 0.24 with random loss."""
 ALONE = 0.65
 """Minimum ratio of rate to link rate, if known, for a single flow on a full link. Full links have
 0.73 or more. Random loss has 0.31 to 0.61; there, a delayed ACK or a burst looks like a queue."""
@@ -168,7 +168,7 @@ class Evidence:
     usual_queue: Column
     """Ratio of median to minimum RTT, minus 1."""
     queue: Column
-    """Ratio of queueing delay to RTT: at losses or, for taps not at the sender, by timestamps."""
+    """Ratio of queueing delay to RTT: the delay at losses or, for other taps, its mean."""
     bbr: Column
     link_used: Column
     """Ratio of rate to link rate, if known."""

@@ -329,8 +329,8 @@ def _lossless_advice(gains: Gains, at: int) -> Remedy:
         longer = "take a longer capture"
         return Remedy(
             "",
-            f". The capture contains {again:,} retransmission{'' if again == 1 else 's'}, but no "
-            f"loss indication, RTT or window for a model. {longer.capitalize()}.",
+            f". The capture contains {again:,} retransmission{'' if again == 1 else 's'}, but not "
+            f"the loss indications, RTT and window that a model needs. {longer.capitalize()}.",
             longer,
         )
     if gains.table["ecn_echoes"][at] > 0:

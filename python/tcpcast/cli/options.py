@@ -35,7 +35,7 @@ FORCE = Option("force", "", "Overwrite any existing file.")
 FEED = Option(
     "feed",
     "WHAT",
-    "Source of the loss and RTT of path formulas: 'scenario', or 'measured' (by a simulation).",
+    "Where path formulas take loss and RTT from: 'scenario', or 'measured' (a simulation of it).",
     type=Literal["scenario", "measured"],
     default="scenario",
 )

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     Parse = Callable[[object], float]
 
 SHARE = Option("share", "RATIO", "Share of files whose goodput must exceed --above.")
-ABOVE = Option("above", "RATE", "Goodput that the share of files in --share must exceed.")
+ABOVE = Option("above", "RATE", "Minimum goodput of these files (see --share).")
 MEAN_RATE = Option("rate", "RATE", "Minimum mean rate of a connection during a transfer.")
 GOODPUT = Option("goodput", "RATE", "Total goodput of all flows.", default=REQUIRED)
 PATH_FILE = replace(FILE, help="Scenario, instead of options that describe the path.", default=None)

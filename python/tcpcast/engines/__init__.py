@@ -54,10 +54,10 @@ class RunOptions:
     :func:`time.perf_counter` at which several runs that share one ``run.max_wall`` must end.
     ``force`` lets files of ``[[probes.pcap]]`` overwrite any file. ``over_time`` adds the tables
     of ``packet`` for plots over time and of completion times. If ``tables`` is False, the caller
-    shows only metrics, and formulas may leave out the scenario's digest and the tables that take
-    as long as their metrics. ``accept_late`` lets ``kernel`` continue although this machine is too
-    busy for its link. If ``suggestions`` is False, a refusal contains only its reason, which saves
-    checks in a sweep. ``known_suggestions`` is a cache of checked suggestions by engine and
+    shows only metrics, and formulas may leave out the scenario's digest and tables that take as
+    long to compute as the metrics. ``accept_late`` lets ``kernel`` continue although this machine
+    is too busy for its link. If ``suggestions`` is False, a refusal contains only its reason, which
+    saves checks in a sweep. ``known_suggestions`` is a cache of checked suggestions by engine and
     reason, shared by all points of a sweep.
     """
 

@@ -14,18 +14,22 @@ if TYPE_CHECKING:
     from tcpcast.scenario import Scenario
 
 _RECORDED = (
-    "a plan writes no time series or captures; leave it out, and use `tcpcast run` with the answer"
+    "a plan writes no time series or captures; leave this key out, or use it in a `tcpcast run` "
+    "of the planned scenario"
 )
 _LENGTH = (
-    "the number of losses determines the length of the simulations; leave it out, or write "
+    "the number of losses determines the length of the simulations; leave this key out, or write "
     "run.duration for a minimum length"
 )
-_SSTHRESH = "the simulations start from the mean window of PFTK; leave it out"
-_SOURCES = "the plan solves for the number of sources; leave it out"
-_FLOWS = "the plan solves for the number of flows; leave it out"
-_FILES = "a plan counts whole files; leave it out, and set it in `tcpcast run` with the answer"
+_SSTHRESH = "the simulations start from the mean window of PFTK; leave this key out"
+_SOURCES = "the plan solves for the number of sources; leave this key out"
+_FLOWS = "the plan solves for the number of flows; leave this key out"
+_FILES = (
+    "the plan uses the goodput of whole files of every size; leave this key out, or use it in a "
+    "`tcpcast run` of the planned scenario"
+)
 
-_GOODPUT = "the plan solves for the loss; leave it out, and write the goodput as --goodput"
+_GOODPUT = "the plan solves for the loss; leave this key out, and write the goodput as --goodput"
 
 _RECORDS = {"probes.flows*": _RECORDED, "probes.pcap*": _RECORDED}
 _PROBES = {"probes.*": _RECORDED}
@@ -41,13 +45,13 @@ _OF_A_CHECK = {
 
 UNUSED: dict[str, dict[str, str]] = {
     "buffer": {
-        "network.bottleneck.buffer": "the plan solves for the buffer; leave it out",
+        "network.bottleneck.buffer": "the plan solves for the buffer; leave this key out",
         **_PROBES,
     },
     "users": {"traffic.sources": _SOURCES, "class.*.sources": _SOURCES, **_PROBES},
     "rate": {
-        "network.bottleneck.rate": "the plan solves for the rate; leave it out, and write the rate "
-        "of a user as --rate",
+        "network.bottleneck.rate": "the plan solves for the rate; leave this key out, and write "
+        "the rate of a user as --rate",
         **_PROBES,
     },
     "quality": {

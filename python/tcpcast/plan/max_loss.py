@@ -381,10 +381,10 @@ def _make_notes(path: PlannedPath, goodput_bps: float, value: float) -> list[str
     sent = goodput_bps / path.goodput_bps(1, value)
     window = math.ceil(sent * path.rtt_s / path.flows)
     return [
-        "A share 1 - p of the sent packets is delivered, with one retransmission per loss: "
-        f"{units.digits(sent)} packets/s, or {rate_text(path.link_bps(sent))} on the link, "
-        f"carry {rate_text(goodput_bps)} of payload. Spurious retransmissions after timeouts "
-        "are not included.",
+        "With this loss and one retransmission per lost packet, the flows must send "
+        f"{units.digits(sent)} packets/s ({rate_text(path.link_bps(sent))} on the link) to deliver "
+        f"{rate_text(goodput_bps)} of payload. Spurious retransmissions after timeouts are not "
+        "included.",
         f"A flow has {_packets_text(window)} ({bytes_text(window * path.payload_bytes)}) in flight "
         "on average; a window of that size leaves no room to recover from losses.",
     ]

@@ -117,11 +117,11 @@ class FittedCurve:
 class TargetCrossing:
     """Crossing of a falling curve and the target.
 
-    ``low`` to ``high`` contains the crossings of other seeds at 95 %; 0 and infinity if the points
-    do not determine whether the curve falls. ``doubt`` is the square of the relative error of the
-    slope at 95 %: above 1, the interval is unbounded. ``excess`` is the standard deviation of the
-    points about the curve, divided by the standard deviation that their own intervals imply; 0 if
-    they have no intervals.
+    With other seeds, the crossing lies between ``low`` and ``high`` with 95 % probability; 0 and
+    infinity if the points do not determine whether the curve falls. ``doubt`` is the square of
+    (half-width of the slope's 95 % interval / slope): above 1, ``low`` to ``high`` is unbounded.
+    ``excess`` is the standard deviation of the points about the curve, divided by the standard
+    deviation that the points' own intervals imply; 0 if the points have no intervals.
     """
 
     value: float

@@ -83,9 +83,9 @@ def plan_quality(  # noqa: PLR0913 - parameters of the question and of the searc
     ----------
     scenario
         On/off sources, whose number is ignored, on a bottleneck with a rate. Each population has
-        another seed and at least :data:`SEARCHED` replications. Its run has the scenario's length,
-        or longer for at least :data:`MIN_FILES` files. ``run.max_wall`` limits the total time
-        of all simulations.
+        another seed and at least :data:`SEARCHED` replications. Runs last as long as in the
+        scenario, or longer if their replications would otherwise contain fewer than
+        :data:`MIN_FILES` files in total. ``run.max_wall`` limits the total time of all simulations.
     share
         Share of the files, above 0 and below 1, whose goodput must exceed ``above_bps``. The
         goodput is the number of bits divided by the time from the first packet sent to the last
@@ -108,8 +108,8 @@ def plan_quality(  # noqa: PLR0913 - parameters of the question and of the searc
     Returns
     -------
     Plan
-        The largest N from a fit to the nearby simulated populations, and the interval that
-        contains the answers of other seeds at 95 %.
+        The largest N from a fit to the nearby simulated populations, and the interval in
+        which the answer lies with 95 % probability with other seeds.
         Tables: ``curve`` (sources; load, relative to the threshold; share_above, the share of the
         files above ``above_bps``; g_95_bps and so on, the goodput for each share; the mean goodput
         mean_bps; rtt_mean_s, loss_ratio, timeout_ratio); ``curve_intervals``, the limits of their
@@ -122,16 +122,16 @@ def plan_quality(  # noqa: PLR0913 - parameters of the question and of the searc
     NotApplicable
         The traffic is not on/off, the link has no rate, the engine does not cover the scenario,
         the fixed point of a population in the search does not converge, or ``run.max_wall`` was
-        reached before there was any result. Later, the plan contains the known results, and is
-        ``incomplete``.
+        reached before the first result. If it is reached after the first result, the plan contains
+        the results so far and is ``incomplete``.
     UnknownEngine
         The engine does not compute the goodput of files.
     DomainError
         The share or rate is outside its domain, a single source misses the target, or the largest
         population of the engine (:data:`MAX_EXACT`, or ten million) still meets it.
     KeyboardInterrupt
-        Interrupted before there was any result. Later, the plan contains the known results, and
-        is ``interrupted``.
+        Interrupted before the first result. After the first result, an interrupt returns the
+        results so far; the plan is ``interrupted``.
     """
     target = make_file_goodput_target(scenario, share, above_bps, engine, grows=grows)
     options = add_deadline(options, scenario)
@@ -253,8 +253,8 @@ def _make_notes(target: FileGoodputTarget, populations: list[float]) -> list[str
     return [
         f"{target.engine} simulated {len(populations)} populations from {populations[0]:,.0f} "
         f"to {populations[-1]:,.0f} sources, each with another seed. A curve is fitted to the "
-        "populations near the answer. With other seeds, 95 % of the answers are within the "
-        "stated range.",
+        "populations near the answer. With other seeds, the answer lies in the stated range with "
+        "95 % probability.",
         "Goodput of a file: its IP bits / time from the first packet sent to the last packet "
         f"delivered. g {100 * target.share:.4g}: goodput that {percent_text(target.share)} of "
         "the files reach; mean: bits of all files / their total "

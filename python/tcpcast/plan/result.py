@@ -55,7 +55,7 @@ class Plan:
         it is fitted; 0 for the quantity of one run.
     untrusted
         Reason not to trust the value: it is outside the validated range of its model, or the
-        simulation contradicts it and its answer leads. "" if the value is trusted.
+        simulation contradicts it (then the simulated answer is shown first). "" if trusted.
     undecided
         Whether the interval ``low`` to ``high`` is too wide for an answer.
     verified

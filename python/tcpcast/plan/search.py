@@ -192,11 +192,11 @@ class SearchGoal:
 class SearchResult:
     """The value at which the metric meets its target.
 
-    ``low`` and ``high`` contain the answers of other seeds at 95 %; None if the runs have no
-    interval. ``is_open`` is True if no run below the answer, or none above it, has an interval
-    that lies entirely on its side of the target. ``there`` is the metric at the answer, from a run
-    at this value or from a curve through ``fitted`` runs. The scatter of the runs about the curve
-    is ``excess`` times as wide as their own intervals.
+    With other seeds, the answer lies between ``low`` and ``high`` with 95 % probability; None if
+    the runs have no interval. ``is_open`` is True if no run on one side of the answer has an
+    interval that lies entirely on the same side of the target. ``there`` is the metric at the
+    answer, from a run at this value or from a curve through ``fitted`` runs. The scatter of the
+    runs about the curve is ``excess`` times as wide as the runs' own intervals.
     """
 
     value: float

@@ -192,7 +192,10 @@ def _round_up_flows(flows: float) -> int:
 
 
 def _check_flows_matter(scenario: Scenario) -> Population:
-    """Return the class of flows; raises if no number of flows, or any number, fills the link."""
+    """Return the class of flows; raise if loss does not determine the number of flows.
+
+    This is the case without a link rate, with too much loss for BBR, and without loss.
+    """
     people = require_one_class(MODEL, scenario, "bulk")
     network = scenario.network
     rate = network.bottleneck.rate_bps
@@ -225,7 +228,7 @@ def _check_flows_matter(scenario: Scenario) -> Population:
 
 
 def _flow_counts_to_print(value: int) -> list[int]:
-    """Return the numbers of flows to print: one, shares of the answer, the answer, and larger."""
+    """Return the numbers of flows to print: 1 to 4 times the answer."""
     below = (max(1, round(share * value)) for share in (0.1, 0.25, 0.5, 0.75))
     return sorted({1, *below, value, value + 1, 2 * value, 4 * value})
 

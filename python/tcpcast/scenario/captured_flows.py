@@ -68,8 +68,8 @@ class CapturedFlows(Table):
     elsewhere: ClassVar[Mapping[str, str]] = {
         "flows": 'the capture determines their number; write connection = "all"',
         "sources": 'the capture determines their number; write connection = "all"',
-        "size": "the capture determines the sizes; leave it out",
-        "count": "the capture determines the number; leave it out",
+        "size": "the capture determines the sizes; leave this key out",
+        "count": "the capture determines the number; leave this key out",
     }
 
     kind: Literal["capture"]

@@ -366,7 +366,7 @@ class TraceCross(Cross):
             raise make_validation_error([make_error_at(message, "period")])
         if self.period is not None and self.period <= self.times[-1]:
             last = units.format_duration(self.times[-1])
-            message = f"ends before the last time, {last}; write a longer period, or leave it out"
+            message = f"ends before the last time, {last}; write a longer period, or no period"
             raise make_validation_error([make_error_at(message, "period")])
         return self
 

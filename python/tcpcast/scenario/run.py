@@ -233,7 +233,7 @@ class Run(Table):
             if getattr(self, name) is not None
         ]
         if self.warmup_s != 0:
-            message = "isolated transfers have no warm-up; leave it out"
+            message = "isolated transfers have no warm-up; leave this key out"
             errors.append(make_error_at(message, "warmup"))
         if errors:
             raise make_validation_error(errors)

@@ -281,7 +281,7 @@ class Tcp(Table):
                 errors.append(make_error_at(message, key))
         errors += [*self._find_rule_errors(), *self._find_max_plus_errors()]
         if self.virtual_flows is not None and self.stack != MULTCP:
-            message = f'belongs to stack = "{MULTCP}"; write that stack, or leave it out'
+            message = f'belongs to stack = "{MULTCP}"; write this stack, or leave the key out'
             errors.append(make_error_at(message, "virtual_flows"))
         if self.is_modern:
             errors += find_unsupported_modern_keys(self.stack, self._typed())
@@ -325,9 +325,7 @@ class Tcp(Table):
     def _find_max_plus_errors(self) -> list[InitErrorDetails]:
         if self.stack != MAX_PLUS:
             return []
-        message = (
-            f"{MAX_PLUS} has instantaneous loss feedback and an ack for each packet; leave it out"
-        )
+        message = f"{MAX_PLUS} has instant loss feedback and an ack per packet; leave this key out"
         return [
             make_error_at(message, key)
             for key in _NOT_MAX_PLUS

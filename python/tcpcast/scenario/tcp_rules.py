@@ -210,5 +210,7 @@ def find_inapplicable_rules(
             message = f"{stack} has a fixed rule: {instead}; {USE_CLASSIC}"
             yield make_error_at(message, "rules", key)
         elif stack == MAX_PLUS:
-            message = f"{MAX_PLUS} has instantaneous loss feedback and no such rule; leave it out"
+            message = (
+                f"{MAX_PLUS} has instantaneous loss feedback and no such rule; leave this key out"
+            )
             yield make_error_at(message, "rules", key)

@@ -146,9 +146,10 @@ class OnOff(Table):
     """
 
     elsewhere: ClassVar[Mapping[str, str]] = {
-        "arrivals": 'is only for kind = "transfers"; write this kind, or leave the key out',
-        "count": 'is only for kind = "transfers"; write this kind, or run.transfers instead '
-        "of count",
+        "arrivals": 'is only for kind = "transfers"; write kind = "transfers", or leave this key '
+        "out",
+        "count": 'is only for kind = "transfers"; write kind = "transfers", or replace count by '
+        "run.transfers",
     }
 
     kind: Literal["on-off"]
@@ -351,7 +352,7 @@ class Transfers(Table):
     elsewhere: ClassVar[Mapping[str, str]] = {
         "sources": "transfers have no number of sources; write count = 1000, or add arrivals",
         "flows": "transfers have no number of flows; write count = 1000, or add arrivals",
-        "off": 'is only for kind = "on-off"; write this kind, or arrivals instead of off',
+        "off": 'is only for kind = "on-off"; write kind = "on-off", or replace off by arrivals',
     }
 
     kind: Literal["transfers"]

@@ -110,7 +110,7 @@ def sweep(  # noqa: PLR0913 - keyword options of the run
         Varied keys, added to that table: dotted keys with a range, ``"10ms..200ms log 8"``, or a
         list of values. The keys ``zip`` and ``latin`` of the table are also accepted.
     engines, replications, feed
-        Values that replace those of the table.
+        Values that replace the values of the table ``[sweep]``.
     out
         Folder for the results; None keeps them in memory. Existing results of the same sweep, or of
         one with fewer values of the same keys, are reused.

@@ -31,7 +31,7 @@ READINGS: dict[str, dict[str, Any]] = {
     for rule in ("delay", "cap", "fill")
     for references in (250, 20)
 }
-"""Interpretations of scheme 1, each with two numbers of reference flows."""
+"""Three queue rules for scheme 1, each with 250 and with 20 reference flows."""
 
 PAGE_SCHEMES = ("2", "1")
 """Two of the paper's schemes, which every table includes."""
@@ -158,7 +158,7 @@ QUICK = SampleSizes(
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """A setting with every flow or as a fixed point; equal jobs run once.
+    """One simulation of a setting: either of every flow, or as a fixed point. Equal jobs run once.
 
     Parameters
     ----------

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from tcpcast_papers.reproduction import Printed
 
 TOLERANCES = {1: WITHIN, 2: WITHIN, 6: WITHIN_VARIANCE}
-"""Relative tolerances of tables, as for every flow; otherwise that of Tables 3 to 5."""
+"""Relative tolerances per table, as for every flow; other tables have that of Tables 3 to 5."""
 
 
 BACKBONE = (4, 5)

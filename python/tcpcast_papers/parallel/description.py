@@ -22,11 +22,11 @@ def _preface(runs: Runs) -> list[str]:
     return [
         f"The paper: {CITATION}. Its results are figures without numbers, so nearly all rows "
         "have no verdict; the claims refer to them.",
-        "p is the number of loss events of any flow per packet, p_e that of all flows combined (at "
-        "most one per round trip), p_r the share of lost packets. As in the paper, the models use "
-        "the values that each simulation measures: these, RTT, and T, the mean first timeout. Loss "
-        "events are counted from lost packets, as in the paper; the column *by indications* has "
-        "errors with loss indications of the senders.",
+        "p is the number of loss events per packet, counted per flow; p_e counts events of all "
+        "flows together, at most one per round trip; p_r is the share of lost packets. As in the "
+        "paper, the models use the values that each simulation measures: p, p_e, p_r, RTT, and T, "
+        "the mean first timeout. Loss events are counted from lost packets, as in the paper; the "
+        "column *by indications* has errors with loss indications of the senders.",
         f"{quick}The page uses {len(runs)} simulated points with {runs.sample_sizes.replications} "
         "replications each, except for points with traces of every packet.",
     ]

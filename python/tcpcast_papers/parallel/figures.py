@@ -14,8 +14,8 @@ from tcpcast_papers.parallel.loss_events import (
     BY_INDICATIONS,
     LOSS_BINS,
     by_loss,
-    counts,
-    request_counts,
+    measured_two_ways,
+    request_measurements,
 )
 from tcpcast_papers.parallel.predictions import (
     ALGORITHM_1,
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
 
-    from tcpcast_papers.parallel.loss_events import Counts
+    from tcpcast_papers.parallel.loss_events import MeasuredTwoWays
     from tcpcast_papers.parallel.predictions import Prediction
     from tcpcast_papers.parallel.runs import Measured, Runs
 
@@ -170,7 +170,7 @@ FIGURES = (
 def request(runs: Runs) -> None:
     """Request the points of all figures."""
     for setting in SETTINGS:
-        request_counts(runs, points(setting, runs.sample_sizes))
+        request_measurements(runs, points(setting, runs.sample_sizes))
 
 
 def sections(runs: Runs, folder: Path) -> Iterator[Section]:
@@ -184,7 +184,7 @@ def _section(figure: Figure, runs: Runs, folder: Path) -> Section:
         ("model", "fed with", "mean |error| over"),
         others=(BY_INDICATIONS,),
     )
-    pairs = counts(runs, points(figure.setting, runs.sample_sizes))
+    pairs = measured_two_ways(runs, points(figure.setting, runs.sample_sizes))
     seen = [pair.lost for pair in pairs]
     drawn, panels = drawing.panels(1 + len(figure.drawn), width=5.0, height=4.0)
     if figure.setting in REAL_DELAYS_S:
@@ -199,8 +199,11 @@ def _section(figure: Figure, runs: Runs, folder: Path) -> Section:
     return section
 
 
-def error_rows(model: Prediction, pairs: list[Counts]) -> list[Row]:
-    """Return a model's mean absolute error over all points, per n and per loss, by both counts."""
+def error_rows(model: Prediction, pairs: list[MeasuredTwoWays]) -> list[Row]:
+    """Return a model's mean absolute error over all points, per n and per loss.
+
+    Loss events are counted from lost packets and, in a second column, from loss indications.
+    """
     rows = []
     for name, group in (("all points", pairs), *_by_flows(pairs), *by_loss(pairs)):
         seen = [pair.lost for pair in group]
@@ -232,7 +235,7 @@ def described(seen: Measured) -> str:
     return f"n = {point.flows}, {where}"
 
 
-def _by_flows(pairs: list[Counts]) -> Iterator[tuple[str, list[Counts]]]:
+def _by_flows(pairs: list[MeasuredTwoWays]) -> Iterator[tuple[str, list[MeasuredTwoWays]]]:
     for n in dict.fromkeys(pair.lost.point.flows for pair in pairs):
         yield f"n = {n}", [pair for pair in pairs if pair.lost.point.flows == n]
 

@@ -48,8 +48,8 @@ LONGEST_WARMUP_PKTS = 550_000
 FEWEST_LOSSES = 50
 
 
-class Counts(NamedTuple):
-    """Measurements of a point with p and p_e counted from lost packets, and by indications."""
+class MeasuredTwoWays(NamedTuple):
+    """Measurements of a point, with p and p_e counted from lost packets and from indications."""
 
     lost: Measured
     indicated: Measured
@@ -63,39 +63,39 @@ def is_traced(point: Point, sample_sizes: SampleSizes) -> bool:
     )
 
 
-def request_counts(runs: Runs, chosen: Iterable[Point]) -> None:
+def request_measurements(runs: Runs, chosen: Iterable[Point]) -> None:
     """Request points, and traces of those with enough losses."""
     every = list(chosen)
     runs.request(every)
     traced = [point for point in every if is_traced(point, runs.sample_sizes)]
-    runs.request(traced, traced=both_counts)
+    runs.request(traced, traced=measured_trace)
 
 
-def counts(runs: Runs, chosen: Iterable[Point]) -> list[Counts]:
+def measured_two_ways(runs: Runs, chosen: Iterable[Point]) -> list[MeasuredTwoWays]:
     """Return the measurements of points, with the loss events of their traces.
 
     The traces give the events per lost packet, p / p_r and p_e / p_r; the longer runs give p_r. A
     point without a trace has so few losses that each loss is one event. Its loss indications are
     used.
     """
-    return [_counted(runs, point) for point in chosen]
+    return [_measured_two_ways(runs, point) for point in chosen]
 
 
-def _counted(runs: Runs, point: Point) -> Counts:
+def _measured_two_ways(runs: Runs, point: Point) -> MeasuredTwoWays:
     seen = runs[point]
     if not is_traced(point, runs.sample_sizes):
-        return Counts(seen, seen)
+        return MeasuredTwoWays(seen, seen)
     traces = [lost for lost, _ in runs.traces(point)]
     lost = sum(trace.p_r for trace in traces)
     if not lost:
-        return Counts(seen, seen)
+        return MeasuredTwoWays(seen, seen)
     p, p_e = (
         seen.p_r * sum(getattr(trace, name) for trace in traces) / lost for name in ("p", "p_e")
     )
-    return Counts(replace(seen, p=p, p_e=p_e), seen)
+    return MeasuredTwoWays(replace(seen, p=p, p_e=p_e), seen)
 
 
-def events(times_s: Floats, gap_s: float) -> int:
+def count_loss_events(times_s: Floats, gap_s: float) -> int:
     """Count losses that occur at least ``gap_s`` after the last counted one.
 
     Parameters
@@ -121,18 +121,19 @@ def by_lost_packets(point: Point, result: Answer) -> Measured:
     lost = kinds == "dropped"
     sent = int(((kinds == "sent") | (kinds == "retransmitted")).sum())
     each = sum(
-        events(np.sort(times[lost & (flows == flow)]), seen.rtt_s) for flow in range(point.flows)
+        count_loss_events(np.sort(times[lost & (flows == flow)]), seen.rtt_s)
+        for flow in range(point.flows)
     )
-    together = events(np.sort(times[lost]), seen.rtt_s)
+    together = count_loss_events(np.sort(times[lost]), seen.rtt_s)
     return replace(seen, p=each / sent, p_e=together / sent, p_r=int(lost.sum()) / sent)
 
 
-def both_counts(point: Point, result: Answer) -> Counts:
+def measured_trace(point: Point, result: Answer) -> MeasuredTwoWays:
     """Return the measurements of a traced run, by lost packets and by loss indications."""
-    return Counts(by_lost_packets(point, result), measured(point, result))
+    return MeasuredTwoWays(by_lost_packets(point, result), measured(point, result))
 
 
-def by_loss(pairs: list[Counts]) -> list[tuple[str, list[Counts]]]:
+def by_loss(pairs: list[MeasuredTwoWays]) -> list[tuple[str, list[MeasuredTwoWays]]]:
     """Return named groups of points: bins of p, or points with the same random loss."""
     if all(pair.lost.point.loss for pair in pairs):
         losses = dict.fromkeys(pair.lost.point.loss for pair in pairs)
@@ -148,13 +149,13 @@ def by_loss(pairs: list[Counts]) -> list[tuple[str, list[Counts]]]:
 
 
 def sections(runs: Runs, folder: Path) -> list[Section]:
-    """Return the ratio of both counts, and the models with loss indications."""
+    """Return the ratios of loss events to loss indications, and the models fed with indications."""
     result = Section(
         "Sections III and IV. Loss events counted from lost packets", ("loss", "over", "of")
     )
     figure, panels = drawing.panels(len(MODELS), len(SETTINGS), width=4.6, height=3.8)
     for index, setting in enumerate(SETTINGS):
-        pairs = counts(runs, points(setting, runs.sample_sizes))
+        pairs = measured_two_ways(runs, points(setting, runs.sample_sizes))
         for over, group in (("all points", pairs), *by_loss(pairs)):
             result.rows += _ratios((setting, over), group)
         row = panels[index * len(MODELS) : (index + 1) * len(MODELS)]
@@ -168,12 +169,12 @@ def sections(runs: Runs, folder: Path) -> list[Section]:
         "sequence of timeouts. With frequent loss the paper's count is higher: a packet is lost "
         "during the repair of another, or a retransmission is lost after a timeout.",
         "The figure shows the models with loss indications. Points of a queue with few losses have "
-        "no trace; each of their losses is one event by both counts.",
+        "no trace; each of their losses is one event and one indication.",
     ]
     return [result]
 
 
-def _ratios(where: tuple[str, str], pairs: list[Counts]) -> list[Row]:
+def _ratios(where: tuple[str, str], pairs: list[MeasuredTwoWays]) -> list[Row]:
     rows = []
     for name in ("p", "p_e"):
         result = [(getattr(pair.lost, name), getattr(pair.indicated, name)) for pair in pairs]

@@ -9,7 +9,7 @@ import numpy as np
 from tcpcast.answer import Metric
 
 from tcpcast_papers.parallel.figures import described
-from tcpcast_papers.parallel.loss_events import BY_INDICATIONS, counts
+from tcpcast_papers.parallel.loss_events import BY_INDICATIONS, measured_two_ways
 from tcpcast_papers.parallel.predictions import (
     ALGORITHM_1,
     ALGORITHM_1_MISFED,
@@ -28,7 +28,7 @@ from tcpcast_papers.sheet import Quantity, Sheet
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from tcpcast_papers.parallel.loss_events import Counts
+    from tcpcast_papers.parallel.loss_events import MeasuredTwoWays
     from tcpcast_papers.parallel.runs import Measured, Runs
     from tcpcast_papers.published import Line
 
@@ -68,7 +68,7 @@ class Case:
 
     line: Line
     name: str
-    pairs: list[Counts]
+    pairs: list[MeasuredTwoWays]
 
     @property
     def seen(self) -> list[Measured]:
@@ -108,7 +108,7 @@ def _cases(runs: Runs) -> Iterator[Case]:
         among = AMONG[line["among"]]
         pairs = [
             pair
-            for pair in counts(runs, chosen)
+            for pair in measured_two_ways(runs, chosen)
             if _is_within(among(pair.indicated), line, "lowest", "highest")
         ]
         for group in [[pair] for pair in pairs] if line["claim"] == FITTED else [pairs]:

@@ -7,7 +7,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tcpcast_papers.parallel.loss_events import BY_INDICATIONS, counts, request_counts
+from tcpcast_papers.parallel.loss_events import (
+    BY_INDICATIONS,
+    measured_two_ways,
+    request_measurements,
+)
 from tcpcast_papers.parallel.points import AS_NS2, Choice, Point
 from tcpcast_papers.parallel.predictions import (
     ALGORITHM_1,
@@ -22,7 +26,7 @@ from tcpcast_papers.reproduction import Row, Section
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from tcpcast_papers.parallel.loss_events import Counts
+    from tcpcast_papers.parallel.loss_events import MeasuredTwoWays
     from tcpcast_papers.parallel.predictions import Prediction
     from tcpcast_papers.parallel.runs import Runs, SampleSizes
 
@@ -60,9 +64,9 @@ def request(runs: Runs) -> None:
     """Request the points of every choice and of the range over T."""
     sizes = runs.sample_sizes
     for choice in CHOICES:
-        request_counts(runs, points(choice, sizes))
+        request_measurements(runs, points(choice, sizes))
     for timeout_ms in TIMEOUTS_MS:
-        request_counts(runs, timeout_points(timeout_ms, sizes))
+        request_measurements(runs, timeout_points(timeout_ms, sizes))
 
 
 def sections(runs: Runs, _: Path) -> list[Section]:
@@ -77,7 +81,7 @@ def _timeouts(runs: Runs) -> Section:
         others=(BY_INDICATIONS,),
     )
     for timeout_ms in TIMEOUTS_MS:
-        pairs = counts(runs, timeout_points(timeout_ms, runs.sample_sizes))
+        pairs = measured_two_ways(runs, timeout_points(timeout_ms, runs.sample_sizes))
         rtts = fmean(pair.lost.t0_s / pair.lost.rtt_s for pair in pairs)
         for model in (ALGORITHM_1, PFTK):
             label = (f"{rtts:.1f} RTT", f"{timeout_ms} ms", model.model)
@@ -90,7 +94,9 @@ def _timeouts(runs: Runs) -> Section:
     return result
 
 
-def _row(label: tuple[str, ...], model: Prediction, pairs: list[Counts], note: str = "") -> Row:
+def _row(
+    label: tuple[str, ...], model: Prediction, pairs: list[MeasuredTwoWays], note: str = ""
+) -> Row:
     own, other = (
         100 * errors(model, seen)
         for seen in ([pair.lost for pair in pairs], [pair.indicated for pair in pairs])
@@ -107,7 +113,7 @@ def _choices(runs: Runs) -> Section:
         others=(BY_INDICATIONS,),
     )
     for choice in CHOICES:
-        pairs = counts(runs, points(choice, runs.sample_sizes))
+        pairs = measured_two_ways(runs, points(choice, runs.sample_sizes))
         losses = np.array([pair.lost.point.loss for pair in pairs])
         for model in MODELS:
             each = 100 * errors(model, [pair.lost for pair in pairs])

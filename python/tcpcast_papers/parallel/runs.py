@@ -14,10 +14,10 @@ if TYPE_CHECKING:
     from tcpcast.answer import Answer
     from tcpcast.scenario import Scenario
 
-    from tcpcast_papers.parallel.loss_events import Counts
+    from tcpcast_papers.parallel.loss_events import MeasuredTwoWays
     from tcpcast_papers.parallel.points import Point
 
-    Analysis = Callable[[Point, Answer], Counts]
+    Analysis = Callable[[Point, Answer], MeasuredTwoWays]
 
 SHORTEST_WARMUP_S = 20.0
 WARMUP_CYCLES = 12
@@ -203,11 +203,11 @@ class TraceJob:
         """Approximate number of packets; a traced packet takes the time of about ten others."""
         return 10.0 * self.traces * self.packets
 
-    def run(self, progress: Callable[[float], None]) -> list[Counts]:
+    def run(self, progress: Callable[[float], None]) -> list[MeasuredTwoWays]:
         """Simulate and analyse one trace at a time."""
         return [self._trace(index, progress) for index in range(self.traces)]
 
-    def _trace(self, index: int, progress: Callable[[float], None]) -> Counts:
+    def _trace(self, index: int, progress: Callable[[float], None]) -> MeasuredTwoWays:
         result = simulated(
             self._scenario(SEED + index), lambda share: progress((index + share) / self.traces)
         )
@@ -244,9 +244,9 @@ class Runs(Simulations[SampleSizes]):
         result: Measured = self._result((point, False))
         return result
 
-    def traces(self, point: Point) -> list[Counts]:
+    def traces(self, point: Point) -> list[MeasuredTwoWays]:
         """Return the analyses of a point's traces; raises as ``__getitem__`` does."""
-        result: list[Counts] = self._result((point, True))
+        result: list[MeasuredTwoWays] = self._result((point, True))
         return result
 
     def lengths_s(self, point: Point) -> tuple[float, float]:

@@ -178,7 +178,7 @@ def draw_error_panels(
 
 
 def _draw_errors(axes: Axes, names: Sequence[str], by_model: dict[str, Floats]) -> None:
-    """Draw bars of each model's error for each trace, ordered by that of TD only, as printed."""
+    """Draw each model's error per trace as bars, in the order of the errors of "TD only"."""
     order = np.argsort(by_model[TD_ONLY], kind="stable")
     places = np.arange(len(names))
     width = 0.8 / len(by_model)

@@ -33,7 +33,7 @@ pub enum InServicePolicy {
     IsExtra,
 }
 
-/// Limits of a buffer; if both are set, both apply.
+/// Limits of a buffer. A limit in packets and a limit in bytes may apply at the same time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct BufferLimits {
     /// Maximum number of packets; `None` is unlimited.

@@ -87,7 +87,7 @@ const MAX_UPDATES: u64 = 1 << 16;
 pub struct Pie<D = RandomStream> {
     config: PieConfig,
     draws: D,
-    /// `drop_prob_`.
+    /// Probability of a drop or mark: `drop_prob_` in the RFC's pseudo-code.
     probability: f64,
     /// `accu_prob_`: the sum of the probabilities since the last drop.
     accumulated: f64,
@@ -129,7 +129,7 @@ impl<D: RandomSource> Pie<D> {
         self.delay < half && self.delay_before < half
     }
 
-    /// `drop_early`.
+    /// Whether to drop or mark an arriving packet: `drop_early` in the RFC's pseudo-code.
     fn drops_early(&mut self, context: &ArrivalContext) -> bool {
         let backlog = context.waiting.bytes;
         let two = 2 * u64::from(self.config.mtu_bytes);
@@ -201,9 +201,8 @@ impl<D: RandomSource> Pie<D> {
         self.delay_before = delay;
     }
 
-    /// Replaces the remaining updates for a duration of `rest`. If many updates have changed
-    /// nothing but the probability, the probability continues from `before` in the same direction,
-    /// up to 1 or down to 0.
+    /// Skips the updates of the next `rest`. Sets the probability to 1 if the last update raised it
+    /// from `before`, and to 0 if the last update lowered it.
     fn extrapolate_probability(&mut self, before: f64, rest: Nanos) {
         if self.probability != before {
             self.probability = if self.probability > before { 1.0 } else { 0.0 };

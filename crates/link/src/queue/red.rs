@@ -99,7 +99,7 @@ impl<D: RandomSource> Red<D> {
         }
     }
 
-    /// `p_b`.
+    /// Drop probability at the current average, without the count since the last drop: `p_b`.
     fn base_drop_probability(&self) -> f64 {
         let RedConfig { min_threshold, max_threshold, max_probability, .. } = self.config;
         if self.average < max_threshold {

@@ -11,8 +11,8 @@ use crate::queue::QueueDiscipline;
 use crate::tcp::{AckHeaderOf, PacketsToSend, ReceivingEnd, SendingEnd};
 
 impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOP: bool> Network<Q, HAS_TAPS, HAS_HOP> {
-    /// Sends an acknowledgement, which reached the return bottleneck `return_lookahead` ago unless
-    /// the egress link was still busy with the previous one.
+    /// Sends an acknowledgement. It reaches the return bottleneck at the virtual time `now` -
+    /// `return_lookahead`, or later if the egress link is still busy with the previous one.
     #[inline(always)]
     pub(crate) fn send_acknowledgement<S: SendingEnd>(
         &mut self,

@@ -124,8 +124,8 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOP: bool> Network<Q, H
         }
     }
 
-    /// Processes a packet at its receiver. Its response reached the return bottleneck
-    /// `return_lookahead` ago.
+    /// Processes a packet at its receiver. The event occurs `return_lookahead` after the receiver's
+    /// response reaches the return bottleneck; earlier times are computed back from it.
     #[inline(always)]
     pub(crate) fn process_at_receiver<S: SendingEnd>(
         &mut self,
@@ -141,7 +141,7 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOP: bool> Network<Q, H
         self.totals.received += 1;
         self.report_passage(source, TapPlace::Receiver, arrived, &packet);
         if S::LOSS_FEEDBACK && packet.kind() == PacketKind::Retransmission {
-            // A copy of a packet that the receiver gets, or whose loss the sender detects.
+            // A copy after a timeout only uses capacity: the original is still in flight.
             return;
         }
         if source.received != packet.connection() {
@@ -233,8 +233,8 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOP: bool> Network<Q, H
     }
 }
 
-/// Occupies the egress link with a packet. Returns whether the link was idle, and the time at which
-/// the packet is processed without processing delay.
+/// Occupies the egress link with a packet. Returns whether the link was idle, and the time of the
+/// event that processes the packet, before host noise is added.
 #[inline(always)]
 fn transmit_on_egress<S: SendingEnd>(
     source: &mut SimulatedSource<S>,

@@ -26,8 +26,8 @@ struct AckedData {
     echoed: Option<Nanos>,
     /// True if one of the segments was sent more than once.
     ambiguous: bool,
-    /// True if the segment with the newest bytes was captured late (after newer segments) or not at
-    /// all: its first transmission was not captured, and the receiver got a retransmission.
+    /// True if the acknowledged segment with the highest bytes was captured after a segment with
+    /// higher bytes, or never. The tap missed its first transmission, so there is no RTT sample.
     unseen: bool,
 }
 
@@ -243,8 +243,9 @@ impl Flow {
             acked.packets += u64::from(part.length / self.largest.max(1));
             self.add_send_times(&mut acked, &part, echo);
         }
-        // The receiver also lacked the hole, and the segment that filled it was not captured: the
-        // acknowledgement answers that segment.
+        // SACK or duplicate acknowledgements show that the receiver also missed the uncaptured bytes
+        // and got them later, from a segment that was not captured. The acknowledgement answers
+        // that segment.
         acked.unseen |= hole && (held || self.recovery.duplicates > 0);
         acked
     }

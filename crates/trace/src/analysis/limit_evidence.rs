@@ -185,8 +185,8 @@ pub struct LimitEvidence {
     pub pacing_gaps: u64,
     /// Coefficient of variation of gap per byte: near 0 if the sender paces.
     pub pacing_variation: Option<f64>,
-    /// Mean delay between sender and tap above the minimum, s, by timestamps; only at a tap remote
-    /// from the sender.
+    /// Mean delay from the sender to the tap, above its minimum, s: measured by timestamps, only if
+    /// the tap is remote from the sender.
     pub queue_s: Option<f64>,
 }
 

@@ -99,7 +99,8 @@ impl AnalysisExecutor {
         }
     }
 
-    /// Returns the next report, if available. `wait`: the report is known to come.
+    /// Returns the next report, if available. `wait`: block until a report arrives; only if one is
+    /// certain to come.
     pub(super) fn next_report(&mut self, wait: bool) -> Option<ConnectionReport> {
         loop {
             if let Some(report) = self.reports.front_mut()?.take() {

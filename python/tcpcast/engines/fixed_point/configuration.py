@@ -69,8 +69,8 @@ def check(scenario: Scenario) -> None:
         own = (group.ingress, group.egress)
         if any(math.isfinite(scenario.network.buffer_pkts(link)) for link in own):
             raise NotApplicable(
-                "the links at both ends of the max-plus recursion lose nothing; for a buffer, "
-                "use a hop with shared = false",
+                "in a fixed point, network.ingress and network.egress have unlimited buffers; for "
+                "a limited buffer, add a hop with shared = false",
                 Suggestion({"network.ingress.buffer": None, "network.egress.buffer": None}),
             )
 

@@ -128,7 +128,7 @@ class _ClassTests:
     classes: int
 
     def _half_widths(self, level: float) -> float:
-        """Return the half-width of ``level`` over all classes, relative to that of 95 %."""
+        """Return (half-width at ``level`` over all classes) / (half-width at 95 %)."""
         normal = NormalDist()
         at_level = normal.inv_cdf(1 - (1 - level) / 2 / self.classes)
         return at_level / normal.inv_cdf(0.975)

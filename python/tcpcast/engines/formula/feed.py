@@ -208,7 +208,7 @@ def _measured_time_steps(scenario: Scenario, group: Population, measured: Answer
     asked_rtt, asked_t0 = _derive_rtt_and_timeout(scenario, group)
     steps = [make_step("RTT", rtt, "s", "packet: rtt_mean_s") if rtt else asked_rtt]
     tcp = scenario.populations[0].tcp
-    # The timeout in the equation of TFRC is not that of its retransmission timer.
+    # The equation of TFRC does not use the timeout of the retransmission timer.
     if t0 and tcp.control != TFRC:
         return [*steps, make_step("T0", t0, "s", "packet: t0_s")]
     # Without a timeout in the run, use the value of the timer.

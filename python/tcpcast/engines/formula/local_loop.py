@@ -180,7 +180,7 @@ def fair_share(scenario: Scenario, measured: Answer | None) -> Answer:
             sources=inputs.sources, link_pps=inputs.link_pps, loss_ratio=inputs.loss, **means
         )
     )
-    mean_rate = float(model.accepted_rate_pps(send_rate_pps=rate, loss_ratio=inputs.loss, **means))
+    mean_rate = float(model.mean_user_rate_pps(send_rate_pps=rate, loss_ratio=inputs.loss, **means))
     goodput = rate * (1 - inputs.loss)
     on_s = inputs.mean_size_pkts / goodput
     answer = _make_overload_answer("fair-share", inputs, threshold, goodput)

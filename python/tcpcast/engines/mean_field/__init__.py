@@ -70,7 +70,7 @@ def mean_field(scenario: Scenario, options: RunOptions) -> Answer:
     scenario
         On/off sources, of one class or several, on drop-tail or fair queues, with or without cross
         traffic; its table ``[mean_field]`` contains the number of simulated sources. If the
-        scenario has at most that number, the answer equals that of ``packet``.
+        scenario has at most this number of sources, the answer equals the answer of ``packet``.
     options
         Threads and progress; they do not change results.
 

@@ -62,7 +62,7 @@ def estimate_mean_time(strata: Sequence[Sequence[TimeSums]]) -> Estimate | None:
     Parameters
     ----------
     strata
-        The sums of each size, one for each number of lost packets.
+        For each file size, a list of :class:`TimeSums`: one per number of lost packets.
 
     Returns
     -------

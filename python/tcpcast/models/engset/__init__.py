@@ -12,6 +12,13 @@ from tcpcast.models.engset.classes import (
     engset_classes,
 )
 from tcpcast.models.engset.flights import Flights, IsolatedConnection, flights, isolated_connection
+from tcpcast.models.engset.lone_connection import (
+    LoneQueue,
+    LoneTransfer,
+    lone_queue,
+    lone_transfer,
+    spurious_timeouts,
+)
 from tcpcast.models.engset.path import Path, Saturation, round_trip_s, window_saturation
 from tcpcast.models.engset.shared import (
     EngsetResult,
@@ -21,13 +28,6 @@ from tcpcast.models.engset.shared import (
     shared_rate_bps,
     state_log_probabilities,
     time_above,
-)
-from tcpcast.models.engset.single import (
-    LoneQueue,
-    LoneTransfer,
-    lone_queue,
-    lone_transfer,
-    spurious_timeouts,
 )
 
 __all__ = [

@@ -8,14 +8,14 @@ seconds on average, and fetches a file of B packets on average over a link of C 
 :mod:`.threshold` the number of users from which the link is full.
 """
 
-from tcpcast.models.local_loop.fair_share import accepted_rate_pps, fair_send_rate_pps
+from tcpcast.models.local_loop.fair_share import fair_send_rate_pps, mean_user_rate_pps
 from tcpcast.models.local_loop.overload import overload_goodput_pps
 from tcpcast.models.local_loop.square_root import restarting_goodput_pps
 from tcpcast.models.local_loop.threshold import potential_load, threshold_sources
 
 __all__ = [
-    "accepted_rate_pps",
     "fair_send_rate_pps",
+    "mean_user_rate_pps",
     "overload_goodput_pps",
     "potential_load",
     "restarting_goodput_pps",

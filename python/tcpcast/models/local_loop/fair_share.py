@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
 
-def accepted_rate_pps(
+def mean_user_rate_pps(
     *,
     send_rate_pps: ArrayLike,
     mean_off_s: ArrayLike,
@@ -69,8 +69,8 @@ def fair_send_rate_pps(
 ) -> NDArray[np.float64]:
     """Return the A that solves N a = C: the send rate per user while on that fills the link.
 
-    With a of :func:`accepted_rate_pps` the solution is A = S / (N S / C - I), where S = B / (1 - p)
-    is the number of packets sent per file.
+    With a of :func:`mean_user_rate_pps`, the solution is A = S / (N S / C - I), where
+    S = B / (1 - p) is the number of packets sent per file.
 
     Parameters
     ----------
@@ -79,7 +79,7 @@ def fair_send_rate_pps(
     link_pps
         C, capacity of the shared link, packets/s, above 0.
     mean_off_s, mean_size_pkts, loss_ratio
-        As in :func:`accepted_rate_pps`. All arguments are broadcast.
+        As in :func:`mean_user_rate_pps`. All arguments are broadcast.
 
     Returns
     -------
@@ -94,9 +94,9 @@ def fair_send_rate_pps(
 
     Notes
     -----
-    Equation (2) of section 10. It assumes that all sent packets pass the link, so p counts packets
-    lost behind it. Packets rejected by its full buffer use no capacity, and p is 0 for them; see
-    docs/background/local-loop.md.
+    Equation (2) of section 10. It assumes that all sent packets pass the link, so p counts only
+    packets lost behind the link. Packets dropped by the link's own full buffer use no capacity: do
+    not count them in p (docs/background/local-loop.md).
     """
     off, p = to_positive_array("mean_off_s", mean_off_s), to_ratio_array("loss_ratio", loss_ratio)
     sent = to_positive_array("mean_size_pkts", mean_size_pkts) / (1 - p)

@@ -329,7 +329,7 @@ class _PeriodProbabilities:
 
     @staticmethod
     def ends(lost: Floats, last: Floats) -> Floats:
-        """Return the distribution of W from that of the window of the first loss."""
+        """Return the distribution of W from the distribution of the window at the first loss."""
         distribution = lost - last
         distribution[1:] += last[:-1]
         return distribution

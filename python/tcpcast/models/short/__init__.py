@@ -10,12 +10,12 @@ Optional additions to the paper: the handshake, the delayed-ACK timer, the doubl
 a shared recovery for the losses of one flight.
 """
 
-from tcpcast.models.short.ack_waits import lossless_latency_s
 from tcpcast.models.short.losses import (
     LossDistribution,
     loss_probability,
     losses_considered,
 )
+from tcpcast.models.short.lossless_latency import lossless_latency_s
 from tcpcast.models.short.recursion import (
     conditional_latency_s,
     expected_latency_s,

@@ -34,19 +34,20 @@ class SeparateRecovery:
 
 
 class SharedRecovery:
-    """Losses of one flight share its recovery; each other loss is in it independently.
+    """All losses of one flight share one recovery.
 
-    When a loss at y is recovered, floor(W_f) - 1 more packets are in flight, on average half a
-    packet less than W_f - 1. Each of the k - 1 other losses is one of these packets with
-    probability q = (W_f - 3/2)/(n - y). If j of them are lost, partial ACKs trigger their
-    retransmission, one per RTT, and the window is halved once. The other losses occur later. If
-    fewer than dup of the packets after the loss arrive, the sender times out. It also times out if
-    the retransmitted packet is lost, which has a probability of 1 in n - y + 1 per other loss.
+    The recovery starts with a loss at y. At that time, floor(W_f) - 1 more packets are in flight,
+    on average half a packet less than W_f - 1. Each of the k - 1 other losses is one of these
+    packets with probability q = (W_f - 3/2)/(n - y), independently of the rest. If j of them are
+    lost, partial ACKs trigger their retransmission, one per RTT, and the window is halved once. The
+    other losses occur later. If fewer than dup of the packets after the loss arrive, the sender
+    times out. The sender also times out if the retransmitted packet is lost, which has a
+    probability of 1 in n - y + 1 per other loss.
 
-    A timeout retransmits the flight from its start, so that its losses have no further cost. Among
-    the last packets, with m packets after the lost one, j of them are lost in C(m, j) C(k - 1, j)
-    of the C(m + k - 1, k - 1) equally probable orders of losses; then 1 + j packets follow a
-    timeout.
+    A timeout retransmits the flight from its start, so that its losses have no further cost. If
+    the lost packet is one of the last packets and m packets follow it, j of these m are lost in
+    C(m, j) C(k - 1, j) of the C(m + k - 1, k - 1) equally probable orders of losses. After the
+    timeout, 1 + j packets are left to send.
     """
 
     def __init__(

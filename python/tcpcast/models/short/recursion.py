@@ -9,18 +9,18 @@ import numpy as np
 
 from tcpcast.errors import DomainError
 from tcpcast.models.cardwell import connection_latency_s
-from tcpcast.models.short.ack_waits import (
-    first_stage_wait_s,
-    full_rounds_excess_s,
-    lossless_latency_s,
-    rest_latency_s,
-)
 from tcpcast.models.short.losses import (
     MAX_LOSSES,
     LossDistribution,
     loss_probability,
     losses_considered,
     require_loss,
+)
+from tcpcast.models.short.lossless_latency import (
+    first_stage_wait_s,
+    full_rounds_excess_s,
+    lossless_latency_s,
+    rest_latency_s,
 )
 from tcpcast.models.short.recovery_sharing import SeparateRecovery, SharedRecovery
 from tcpcast.models.short.stage_integrals import LatencyMeshes, LossStageIntegral, TransferRows

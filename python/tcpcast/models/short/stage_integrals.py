@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from tcpcast.models.short.ack_waits import rest_latency_s, restart_latency_s
 from tcpcast.models.short.interpolation_mesh import (
     BlockMatrix,
     InterpolationBlock,
@@ -24,6 +23,7 @@ from tcpcast.models.short.interpolation_mesh import (
     assemble_interpolation_matrix,
     make_graded_mesh,
 )
+from tcpcast.models.short.lossless_latency import rest_latency_s, restart_latency_s
 from tcpcast.models.short.window_growth import ShortTransfer, WindowGrowth
 
 if TYPE_CHECKING:
@@ -197,7 +197,7 @@ def _find_kinks(transfer: ShortTransfer, rows: TransferRows) -> list[Floats]:
         # remain.
         full = [grown.sent_at(window) for window in (needed / transfer.decrease, grown.cap)]
         kept = transfer.unprotected_pkts
-        return [*full, grown.slow_pkts(), grown.sent_at_total(left - kept)]
+        return [*full, grown.slow_start_pkts(), grown.sent_at_total(left - kept)]
     # W/2 - 1 exceeds 1 from W = 4, and suffices to recover the next loss from W = 2 (1 + dup) + 2.
     bends = [grown.sent_at(window) for window in {max(4, needed), 2 * needed + 2}]
     return [*bends, left - last_kink_pkts(transfer)]

@@ -220,7 +220,7 @@ class WindowGrowth:
         sent = self.b * (slow + (window**2 - threshold**2) / 2)
         return np.where(self.start >= window, 0.0, sent)
 
-    def slow_pkts(self) -> Floats:
+    def slow_start_pkts(self) -> Floats:
         """Return the packets sent in slow start; ``inf`` if slow start does not end."""
         return self.b * (self.threshold - self.start)
 
@@ -235,7 +235,7 @@ class WindowGrowth:
         beyond = packets - self.b * (threshold - self.start)
         square = np.maximum(1 / self.b**2 + threshold**2 + 2 * beyond / self.b, 0.0)
         avoiding = packets + 1 / self.b - np.sqrt(square)
-        sent = np.where(slow <= self.slow_pkts(), slow, avoiding)
+        sent = np.where(slow <= self.slow_start_pkts(), slow, avoiding)
         return np.maximum(sent, packets - self.cap)
 
     def rounds(self, sent: Floats, last: Floats) -> Floats:

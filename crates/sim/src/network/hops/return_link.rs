@@ -20,8 +20,8 @@ const SACK_BYTES: u32 = 4;
 const BLOCK_BYTES: u32 = 8;
 
 impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOP: bool> Network<Q, HAS_TAPS, HAS_HOP> {
-    /// Enqueues an acknowledgement that reached the return link `return_lookahead` ago; `waited` is
-    /// true if the acknowledgement waited for its access link.
+    /// Enqueues an acknowledgement that reaches the return link at the virtual time `now` -
+    /// `return_lookahead`. `waited`: the acknowledgement waited for its access link.
     #[inline(never)]
     pub(crate) fn enter_return_link<S: SendingEnd>(
         &mut self,

@@ -1,4 +1,5 @@
-//! Packets to send, and the mapping from bytes to packet numbers; both count from 1.
+//! Packets to send, and the mapping from bytes to packet numbers. Bytes and
+//! packet numbers count from 1.
 
 use super::packet_header::DataHeader;
 use super::stack_options::ModernTcpConfig;
@@ -6,18 +7,18 @@ use crate::packet::PacketKind;
 
 /// Position in the stream: a byte and its packet number. The next lookup is usually close.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct PacketCursor {
+pub(super) struct PacketNumberCursor {
     byte: u64,
     number: u32,
 }
 
-impl Default for PacketCursor {
+impl Default for PacketNumberCursor {
     fn default() -> Self {
         Self { byte: 1, number: 1 }
     }
 }
 
-impl PacketCursor {
+impl PacketNumberCursor {
     /// See [`ModernTcpConfig::packet_number_of_byte`].
     #[inline(always)]
     pub(super) fn packet_number_of_byte(&mut self, byte: u64, tcp: &ModernTcpConfig) -> u32 {
@@ -84,7 +85,7 @@ mod tests {
         let stack = Stack { mss: 1000, ..Preset::LinuxCubic.stack() };
         let handshake = HandshakeKind::None;
         let tcp = ModernTcpConfig { stack, handshake, rtt: 0, syn_bytes: 0, closes: false };
-        let mut cursor = PacketCursor::default();
+        let mut cursor = PacketNumberCursor::default();
         for byte in [1, 1001, 3001, 3501, 4501, 9_000_001, 1000, 1, 2000, 2001] {
             let full = u32::try_from((byte - 1_u64).div_ceil(1000)).unwrap();
             assert_eq!(cursor.packet_number_of_byte(byte, &tcp), full + 1, "{byte}");

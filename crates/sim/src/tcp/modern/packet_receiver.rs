@@ -1,7 +1,7 @@
 //! Receiving end for networks of numbered packets: see `packet_sender.rs`.
 
 use super::handshake::{ClientHandshake, HandshakeKind};
-use super::outgoing_packet::PacketCursor;
+use super::outgoing_packet::PacketNumberCursor;
 use super::packet_header::{AckHeader, DataHeader};
 use super::receiver::Receiver;
 use super::segment::{CumulativeAck, OutgoingAck, timestamp_at};
@@ -24,7 +24,7 @@ pub struct PacketReceiver {
     pub(super) messages: u8,
     pub(super) flights: u8,
     /// Packet expected by the last acknowledgement.
-    expected: PacketCursor,
+    expected: PacketNumberCursor,
 }
 
 impl PacketReceiver {
@@ -37,7 +37,7 @@ impl PacketReceiver {
         let mss = tcp.stack.mss;
         let flights = tcp.handshake.flight_bytes().len();
         let tls_bytes = tcp.handshake.bytes_of_first_flights(flights);
-        let expected = PacketCursor::default();
+        let expected = PacketNumberCursor::default();
         let (handshake, flights) = (None, flights as u8);
         Self { receiver, stamp: 0, mss, tls_bytes, handshake, messages, flights, expected }
     }

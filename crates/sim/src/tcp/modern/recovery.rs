@@ -1,7 +1,7 @@
 //! Transitions between recovery phases: begin, continuation, end and undo of a recovery.
 
 use super::ack_context::AckContext;
-use super::cc::{DeliveryTotals, PhaseChange};
+use super::cc::{DeliveryTotals, RecoveryPhaseChange};
 use super::outstanding_packet::PacketMarks;
 use super::prr::ProportionalRateReduction;
 use super::recovery_phase::{PhaseName, RecoveryPhase, UndoState, UnreportedRetransmissions};
@@ -27,8 +27,8 @@ impl Sender {
         // As in Linux, each timeout is reported.
         if before != after || after == PhaseName::Loss {
             let (next, totals) = (self.flight.end_byte(), self.delivery_totals());
-            let change = PhaseChange { phase: after, now, next, totals };
-            self.control.on_phase_change(&mut self.window, &change);
+            let change = RecoveryPhaseChange { phase: after, now, next, totals };
+            self.control.on_recovery_phase_change(&mut self.window, &change);
         }
     }
 

@@ -5,7 +5,7 @@ use super::super::stack::{CubicOptions, Stack};
 use super::super::u128_division::divide_u128;
 use super::super::window::CongestionWindow;
 use super::hystart::HyStart;
-use super::{AckSample, CongestionControl, PhaseChange, TransmitStart};
+use super::{AckSample, CongestionControl, RecoveryPhaseChange, TransmitStart};
 use crate::clock::{Nanos, SECOND};
 
 /// beta_cubic = 0.7 = 717/1024.
@@ -222,7 +222,11 @@ impl CongestionControl for CubicControl {
     }
 
     /// A timeout resets all state (RFC 9438, section 4.8).
-    fn on_phase_change(&mut self, _window: &mut CongestionWindow, change: &PhaseChange) {
+    fn on_recovery_phase_change(
+        &mut self,
+        _window: &mut CongestionWindow,
+        change: &RecoveryPhaseChange,
+    ) {
         if change.phase == PhaseName::Loss {
             self.w_max = 0;
             self.epoch = None;

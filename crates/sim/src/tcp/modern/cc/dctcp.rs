@@ -4,7 +4,7 @@ use super::super::recovery_phase::PhaseName;
 use super::super::stack::Stack;
 use super::super::window::CongestionWindow;
 use super::reno::RenoControl;
-use super::{AckSample, CongestionControl, PhaseChange};
+use super::{AckSample, CongestionControl, RecoveryPhaseChange};
 use crate::clock::Nanos;
 
 /// Unit of `DCTCP.Alpha`.
@@ -81,7 +81,11 @@ impl CongestionControl for DctcpControl {
     }
 
     /// RFC 8257, section 3.5: a loss halves the window, as in other TCPs.
-    fn on_phase_change(&mut self, window: &mut CongestionWindow, change: &PhaseChange) {
+    fn on_recovery_phase_change(
+        &mut self,
+        window: &mut CongestionWindow,
+        change: &RecoveryPhaseChange,
+    ) {
         if let (Some(cwnd), PhaseName::Recovery | PhaseName::Loss) =
             (self.reduced_from.take(), change.phase)
         {

@@ -161,7 +161,7 @@ pub struct DeliveryTotals {
 
 /// A change of the recovery phase. Each timeout is reported, even without a change.
 #[derive(Clone, Copy, Debug)]
-pub struct PhaseChange {
+pub struct RecoveryPhaseChange {
     /// New phase.
     pub phase: PhaseName,
     /// Time of the change.
@@ -198,7 +198,12 @@ pub trait CongestionControl {
     fn ssthresh(&mut self, window: &CongestionWindow) -> u32;
 
     /// The recovery phase changes, or a timeout follows another one.
-    fn on_phase_change(&mut self, _window: &mut CongestionWindow, _change: &PhaseChange) {}
+    fn on_recovery_phase_change(
+        &mut self,
+        _window: &mut CongestionWindow,
+        _change: &RecoveryPhaseChange,
+    ) {
+    }
 
     /// The handshake has measured a round-trip time.
     fn on_established(&mut self, _window: &CongestionWindow, _now: Nanos, _rtt: Nanos) {}
@@ -398,9 +403,13 @@ impl AnyCongestionControl {
         each!(self, control => control.ssthresh(window))
     }
 
-    /// See [`CongestionControl::on_phase_change`].
-    pub fn on_phase_change(&mut self, window: &mut CongestionWindow, change: &PhaseChange) {
-        each!(self, control => control.on_phase_change(window, change));
+    /// See [`CongestionControl::on_recovery_phase_change`].
+    pub fn on_recovery_phase_change(
+        &mut self,
+        window: &mut CongestionWindow,
+        change: &RecoveryPhaseChange,
+    ) {
+        each!(self, control => control.on_recovery_phase_change(window, change));
     }
 
     /// See [`CongestionControl::on_established`].

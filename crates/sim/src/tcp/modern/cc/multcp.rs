@@ -7,7 +7,7 @@
 use super::super::recovery_phase::PhaseName;
 use super::super::stack::Stack;
 use super::super::window::CongestionWindow;
-use super::{AckSample, CongestionControl, PhaseChange};
+use super::{AckSample, CongestionControl, RecoveryPhaseChange};
 use std::num::NonZeroU16;
 
 /// MulTCP; windows in packets.
@@ -59,7 +59,11 @@ impl CongestionControl for MulTcpControl {
     }
 
     /// After a timeout, slow start begins with one packet.
-    fn on_phase_change(&mut self, _window: &mut CongestionWindow, change: &PhaseChange) {
+    fn on_recovery_phase_change(
+        &mut self,
+        _window: &mut CongestionWindow,
+        change: &RecoveryPhaseChange,
+    ) {
         if change.phase == PhaseName::Loss {
             self.triples_below = tripling_limit(self.flows, 1);
         }

@@ -13,7 +13,7 @@
 use super::super::recovery_phase::PhaseName;
 use super::super::stack::Stack;
 use super::super::window::CongestionWindow;
-use super::{AckSample, CongestionControl, PhaseChange, TransmitStart};
+use super::{AckSample, CongestionControl, RecoveryPhaseChange, TransmitStart};
 use crate::clock::{Nanos, SECOND};
 
 /// Weights of the loss intervals, most recent first: section 5.4.
@@ -268,7 +268,11 @@ impl CongestionControl for Tfrc {
         window.ssthresh
     }
 
-    fn on_phase_change(&mut self, _window: &mut CongestionWindow, change: &PhaseChange) {
+    fn on_recovery_phase_change(
+        &mut self,
+        _window: &mut CongestionWindow,
+        change: &RecoveryPhaseChange,
+    ) {
         if change.phase == PhaseName::Loss {
             self.expire_nofeedback_timer(change.now, false);
         }

@@ -125,8 +125,8 @@ fn linux_bbr_set_state_samples_policer_at_timeout() {
         let at = Nanos::from(n) * 100 * MILLISECOND + Nanos::from(n % 2) * 900_000;
         let (delivered, lost) = (100 + n * 20, 10 + n * 10);
         let totals = DeliveryTotals { at, delivered, lost };
-        let change = PhaseChange { phase: PhaseName::Loss, now: at, next: 0, totals };
-        bbr.on_phase_change(&mut CongestionWindow::new(10), &change);
+        let change = RecoveryPhaseChange { phase: PhaseName::Loss, now: at, next: 0, totals };
+        bbr.on_recovery_phase_change(&mut CongestionWindow::new(10), &change);
         bbr.policer.policer_bandwidth()
     };
     let detected: Vec<_> = (0..8).map(|n| time_out(n).is_some()).collect();

@@ -26,7 +26,7 @@ use super::path_model::{
     FullPipeDetection, INITIAL_CWND, MIN_CWND, MinRttProbe, PacingRate, SplitMix64, UNIT,
     WindowedMaxFilter, bandwidth_of, packets_carried_rounded_up,
 };
-use super::{AckSample, CongestionControl, DeliveryTotals, PhaseChange, TransmitStart};
+use super::{AckSample, CongestionControl, DeliveryTotals, RecoveryPhaseChange, TransmitStart};
 use crate::clock::{Nanos, SECOND};
 
 /// 2 / ln 2, which allows the rate to double each round.
@@ -210,7 +210,11 @@ impl CongestionControl for Bbr {
     }
 
     /// For the policer detection, a timeout also ends a round with losses: Linux's `bbr_set_state`.
-    fn on_phase_change(&mut self, _window: &mut CongestionWindow, change: &PhaseChange) {
+    fn on_recovery_phase_change(
+        &mut self,
+        _window: &mut CongestionWindow,
+        change: &RecoveryPhaseChange,
+    ) {
         if change.phase == PhaseName::Loss {
             self.phase = PhaseName::Loss;
             self.full.forget_bandwidth();

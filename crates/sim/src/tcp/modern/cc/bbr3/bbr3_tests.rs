@@ -472,8 +472,8 @@ fn section_5_6_4_4_recovery_saves_and_restores_window() {
     let cwnd = path.window.cwnd;
     path.bbr.ssthresh(&path.window);
     let totals = DeliveryTotals { at: path.now, delivered: path.delivered, lost: path.lost };
-    let change = PhaseChange { phase: PhaseName::Loss, now: path.now, next: 0, totals };
-    path.bbr.on_phase_change(&mut path.window, &change);
+    let change = RecoveryPhaseChange { phase: PhaseName::Loss, now: path.now, next: 0, totals };
+    path.bbr.on_recovery_phase_change(&mut path.window, &change);
     path.window.cwnd = 1;
     path.phase = PhaseName::Loss;
     path.ack(TestAck { delivered: 1, in_flight: 1, ..ROUND });

@@ -31,7 +31,7 @@ use super::path_model::{
     AckAggregationEpoch, FullPipeDetection, MinRttProbe, PacingRate, SplitMix64, TwoCycleMaxFilter,
     UNIT, WindowedMaxFilter, bandwidth_of,
 };
-use super::{AckSample, CongestionControl, LostPacket, PhaseChange, TransmitStart};
+use super::{AckSample, CongestionControl, LostPacket, RecoveryPhaseChange, TransmitStart};
 use crate::clock::Nanos;
 
 /// 4 ln 2, which allows the rate to double each round: section 5.3.1.1.
@@ -304,7 +304,11 @@ impl CongestionControl for Bbr3 {
         window.ssthresh
     }
 
-    fn on_phase_change(&mut self, _window: &mut CongestionWindow, change: &PhaseChange) {
+    fn on_recovery_phase_change(
+        &mut self,
+        _window: &mut CongestionWindow,
+        change: &RecoveryPhaseChange,
+    ) {
         if change.phase == PhaseName::Loss {
             self.phase = PhaseName::Loss;
         }

@@ -1,4 +1,4 @@
-"""Additional delays of a transfer: full rounds and the delayed-ACK timer."""
+"""Latency of a transfer without loss: rounds, full rounds and the delayed-ACK timer."""
 
 from __future__ import annotations
 

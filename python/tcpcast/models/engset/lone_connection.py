@@ -132,7 +132,7 @@ def lone_transfer(
     path
         The path.
     size_pkts
-        Number of packets, at least 1. Packets do not depend on the number of later packets.
+        Number of packets, at least 1. The times of a packet are the same for every larger size.
     receiver_window_pkts, initial_window_pkts
         As in :func:`flights`.
     min_rto_s, initial_rto_s
