@@ -14,13 +14,14 @@ if TYPE_CHECKING:
     from tcpcast.scenario import Scenario
 
 _RECORDED = (
-    "a plan writes no time series or captures; leave it out, and use `tcpcast run` with the answer"
+    "a plan writes no time series or captures; leave this key out, or use it in a `tcpcast run` of "
+    "the planned scenario"
 )
 _LENGTH = (
-    "the number of losses determines the length of the simulations; leave it out, or write "
+    "the number of losses determines the length of the simulations; leave this key out, or write "
     "run.duration for a minimum length"
 )
-_SSTHRESH = "the simulations start from the mean window of PFTK; leave it out"
+_SSTHRESH = "the simulations start from the mean window of PFTK; leave this key out"
 _SOURCES = "the plan solves for the number of sources; leave it out"
 _FLOWS = "the plan solves for the number of flows; leave it out"
 _FILES = "a plan counts whole files; leave it out, and set it in `tcpcast run` with the answer"

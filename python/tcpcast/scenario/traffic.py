@@ -351,7 +351,7 @@ class Transfers(Table):
     elsewhere: ClassVar[Mapping[str, str]] = {
         "sources": "transfers have no number of sources; write count = 1000, or add arrivals",
         "flows": "transfers have no number of flows; write count = 1000, or add arrivals",
-        "off": 'is only for kind = "on-off"; write this kind, or arrivals instead of off',
+        "off": 'is only for kind = "on-off"; write kind = "on-off", or replace off by arrivals',
     }
 
     kind: Literal["transfers"]
@@ -413,7 +413,8 @@ class Transfers(Table):
         sizes = self.sizes
         if sizes is None and self.isolated:
             message = (
-                'a distribution needs arrivals; write sizes such as ["1pkt", "8pkt"], or arrivals'
+                'a distribution needs arrivals; write sizes such as ["1pkt", "8pkt"], or '
+                "add arrivals"
             )
             errors.append(make_missing_key_error(message, "size"))
         if sizes is not None and len(set(sizes)) < len(sizes):
