@@ -194,7 +194,7 @@ def _traffic_table(seen: CaptureStats) -> Iterator[Entry]:
         yield Entry("traffic", "kind", "transfers", "one short transfer, captured from SYN to FIN")
         data = math.ceil(float(seen.table["unique_bytes"].sum()) / seen.payload)
         yield Entry("traffic", "size", f"{max(data, 1)}pkt", "data without retransmissions")
-        yield Entry("traffic", "count", TRANSFERS, "for narrow intervals")
+        yield Entry("traffic", "count", TRANSFERS, "many transfers, for narrow 95 % intervals")
         return
     captured = seen.table["src"].size
     why = (
@@ -218,7 +218,10 @@ def _run_table(seen: CaptureStats) -> Iterator[Entry]:
         many = min(SIMULATED_S / seen.seconds, MAX_PACKETS / seen.sent, MAX_REPLICATIONS)
         if many >= 2:
             yield Entry(
-                "run", "replications", int(many), "for narrow intervals, as the capture is short"
+                "run",
+                "replications",
+                int(many),
+                "for narrow 95 % intervals, as the capture is short",
             )
     yield Entry("run", "seed", 1)
 

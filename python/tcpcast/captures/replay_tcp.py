@@ -118,8 +118,8 @@ def tcp_warnings(seen: CaptureStats) -> Iterator[str]:
     if by_bytes > FAR * by_acks and abs(by_bytes - reached) < abs(by_acks - reached):
         yield (
             f"an ack covers {acknowledged:.3g} packets, but PFTK with one packet per ack "
-            f"(b = 1) agrees better with the capture ({by_bytes:.3g} packets/s per flow instead of {by_acks:.3g}); "
-            "the window seems to grow with the packets acked, not with the acks"
+            f"(b = 1) agrees better with the capture ({by_bytes:.3g} packets/s per "
+            f"flow instead of {by_acks:.3g}); the window seems to grow with the packets acked, not with the acks"
         )
 
 

@@ -36,8 +36,8 @@ TRUST = (
 TABLES = Option(
     "tables",
     "NAME",
-    f"Tables (of a plan, also `verified`) to return with up to {MAX_REQUESTED_ROWS:,} rows; other "
-    f"tables are omitted above {MAX_ROWS} rows.",
+    f"Names of tables to return with up to {MAX_REQUESTED_ROWS:,} rows; a plan also has the table "
+    f"`verified`. Other tables are omitted if they have more than {MAX_ROWS} rows.",
     type=list[str],
 )
 """Argument of tools that selects the returned tables; the commands have no such option."""

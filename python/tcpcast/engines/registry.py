@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from tcpcast.engines import RunOptions
     from tcpcast.scenario import Scenario
 
-CROSS_OMITTED = "cross traffic is left out: the formula has no cross traffic"
+CROSS_OMITTED = "the formula ignores cross traffic"
 RETURN_OMITTED = "the return path is left out: in the formula, ACKs neither queue nor get lost"
 """Warnings about features of a scenario that a formula omits."""
 
@@ -286,7 +286,7 @@ def warn_about_varying_path(scenario: Scenario, *, accepts_measured: bool) -> li
         else:
             warnings.append(f"{key}: the model assumes a constant rate of {mean}, the mean")
     if network.jitter is not None:
-        warnings.append("network.jitter is left out: the RTT of the model has no jitter")
+        warnings.append("the model ignores network.jitter; its RTT is constant")
     return warnings
 
 
