@@ -221,7 +221,7 @@ def _run_table(seen: CaptureStats) -> Iterator[Entry]:
                 "run",
                 "replications",
                 int(many),
-                "for narrow 95 % intervals, as the capture is short",
+                "for narrow intervals; the capture is short",
             )
     yield Entry("run", "seed", 1)
 

@@ -119,7 +119,8 @@ def tcp_warnings(seen: CaptureStats) -> Iterator[str]:
         yield (
             f"an ack covers {acknowledged:.3g} packets, but PFTK with one packet per ack "
             f"(b = 1) agrees better with the capture ({by_bytes:.3g} packets/s per "
-            f"flow instead of {by_acks:.3g}); the window seems to grow with the packets acked, not with the acks"
+            f"flow instead of {by_acks:.3g}); the window seems to grow with the "
+            "packets acked, not with the acks"
         )
 
 
