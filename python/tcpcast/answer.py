@@ -316,8 +316,9 @@ class Answer:
             return f"{self.engine} has no {metric!r} and no other metric: {self.incomplete_reason}"
         near = [name for name in self.metrics if name.startswith(metric)]
         near = near or difflib.get_close_matches(metric, self.metrics, n=3)
-        meant = f"use {' or '.join(map(repr, near))}" if near else None
-        return f"{self.engine} has no {metric!r}; {meant or 'it has ' + ', '.join(self.metrics)}"
+        if near:
+            return f"{self.engine} has no {metric!r}; use {' or '.join(map(repr, near))}"
+        return f"{self.engine} has no {metric!r}; its metrics are {', '.join(self.metrics)}"
 
     def __repr__(self) -> str:
         """Return one line: the engine and its first metrics."""

@@ -162,13 +162,15 @@ METRICS: dict[str, MetricDefinition] = {
     "offered_load": MetricDefinition(
         unit="1",
         meaning="rate of the sources on an infinitely fast link, or of arriving transfers, / "
-        "link rate; N B/(C I) for `fair-share` and `overload-bound`",
+        "link rate; for `fair-share` and `overload-bound`, sources x mean file size / (link rate x "
+        "mean OFF time)",
         headline_of=("transfers",),
         exceeds_one=True,
     ),
     "utilisation": MetricDefinition(
         unit="1",
-        meaning="busy share of the bottleneck; for a variable rate, carried / possible bytes",
+        meaning="share of time in which the bottleneck transmits; for a variable rate, bytes "
+        "transmitted / bytes possible",
         ratio_of=(("busy_ns",), ("time_ns",)),
         headline_of=PATH,
         has_precision=True,
@@ -207,7 +209,7 @@ METRICS: dict[str, MetricDefinition] = {
     ),
     "return_utilisation": MetricDefinition(
         unit="1",
-        meaning="busy share of the return link",
+        meaning="share of time in which the return link transmits",
         ratio_of=(("return_busy_ns",), ("time_ns",)),
         headline_of=PATH,
     ),

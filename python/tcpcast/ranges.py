@@ -17,6 +17,8 @@ MAX_POINTS = 1000
 DIGITS = 3
 """Significant digits of the values between the ends of a range."""
 
+BEGINS_AT_0 = "begins at 0, but the values of a range have a constant ratio"
+
 
 @dataclass(frozen=True, slots=True)
 class Quantity:
@@ -146,7 +148,7 @@ def _check_order(
     elif first > last:
         what = f"is in descending order; write {high_text}..{low_text}"
     elif first == 0 and not linear:
-        what = f"begins at 0, but steps are equal ratios; write {quantity.range_example}"
+        what = f"{BEGINS_AT_0}; write {quantity.range_example}"
     else:
         return
     raise UnitError(f"{quantity.option}: {show(text)} {what}")

@@ -296,7 +296,7 @@ def test_formulas_warn_that_they_ignore_cross_traffic() -> None:
     tables = bulk("droptail", network={"rtt": "20ms", "bottleneck": loss})
     scenario = make_scenario({"model": "poisson", "mean": "50%"}, **tables)
     (answer,) = tcpcast.run(scenario, ["pftk"])
-    assert any("cross traffic is left out" in warning for warning in answer.warnings)
+    assert any("the formula ignores cross traffic" in warning for warning in answer.warnings)
     measured = tcpcast.run(scenario, ["packet", "pftk"], feed="measured")
     assert not any("cross traffic" in warning for warning in measured[1].warnings)
 

@@ -140,7 +140,7 @@ def test_share_formula_accounts_for_loss() -> None:
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"traffic.sources": 5000}, "more than C I (1 - p)/B = 5,000"),
+        ({"traffic.sources": 5000}, "write more than 5,000 sources"),
         ({"traffic.sources": 5000}, "5,000 sources do not fill"),
         ({"traffic.sources": 1}, "1 source does not fill"),
         ({"traffic.sources": 4000, "network.bottleneck.loss": "10%"}, "4,500"),

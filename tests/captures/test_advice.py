@@ -274,7 +274,7 @@ def test_sender_far_from_pftk_gets_no_prediction() -> None:
 
 def test_bbr_gets_no_prediction_for_less_loss() -> None:
     known_link = sentence("loss_recovery", looks_like="bbr", bottleneck_rate_bps=800_000.0)
-    assert "one loss indication per 100 packets. It behaves like BBR" in known_link
+    assert "one loss indication per 100 packets. The sender behaves like BBR" in known_link
     assert "it uses 75 % of the link (800 kbit/s)" in known_link
     unknown_link = sentence("congestion_window", looks_like="bbr")
     assert unknown_link.endswith("whose rate hardly depends on losses.")

@@ -187,7 +187,7 @@ def test_short_transfer_is_replayed_as_isolated_transfer(tmp_path: Path) -> None
 def test_replay_rejects_capture_without_duration(tmp_path: Path) -> None:
     _, _, capture = captured(tmp_path, {"traffic.flows": 1, "run.duration": "1s"})
     capture.connections["duration_s"] = np.array([np.nan])
-    with pytest.raises(tcpcast.CaptureError, match="data have the same time"):
+    with pytest.raises(tcpcast.CaptureError, match="data have the same timestamp"):
         replay(capture)
 
 

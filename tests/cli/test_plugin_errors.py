@@ -246,5 +246,5 @@ def test_plugin_can_reject_scenario_as_not_applicable(monkeypatch: pytest.Monkey
 
 @pytest.mark.parametrize("units", [5, {"heaps": 1}, ["heaps"]])
 def test_plugin_units_must_be_dict(units: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(MachineError, match="metrics must be a dict of units by name"):
+    with pytest.raises(MachineError, match="the attribute metrics must be a dict"):
         make_entry(lambda: None, monkeypatch, metrics=units)

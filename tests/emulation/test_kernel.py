@@ -330,7 +330,9 @@ def test_late_link_ends_early_and_its_results_are_marked(
     assert (rate.low, rate.high, rate.trusted, rate.lacking) == (None, None, False, "late link")
     # 0.67 s of 10 s: a round trip of 20 ms takes longer by 0.67/9.33.
     [message] = answer.warnings
-    assert message.startswith(f"{LATE}: this delayed packets by 1.4 ms per RTT on average, 7.2% of")
+    assert message.startswith(
+        f"{LATE}: the resulting delay of packets is 1.4 ms per RTT on average, 7.2% of"
+    )
 
 
 def test_late_results_are_kept_with_accept_late(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -325,7 +325,7 @@ def test_failed_reference_flows_report_their_tests() -> None:
     columns = {"metric": ["rtt_mean_s", "loss_ratio"], "value": [2.0, 0.1]}
     ends = {"low": [1.9, math.nan], "high": [2.1, math.nan]}
     table = {name: np.array(column) for name, column in (columns | ends).items()}
-    why = "no fixed point was reached (own queue differs by +122 %)"
+    why = "no fixed point was reached (failed tests: own queue differs by +122 %)"
     tests = {"what": np.array(["loss", "own queue"]), "passed": np.array([True, False])}
     tables = {"reference_flows": table, "convergence": tests}
     result = Answer("fixed-point", tables=tables, status=Status.PARTIAL, reason=why)

@@ -169,7 +169,7 @@ def refused(*assignments: str, name: str = "web-10mbit") -> list[str]:
         ),
         (
             "traffic.size={distribution='ee',mean=12,minimum=3,c=0.3}",
-            "traffic.size.c: 0.3 gives the tail a mean below k",
+            "traffic.size.c: 0.3 gives the values in the tail a mean below",
         ),
         ("traffic.size={distribution='lognormal',mean=12,sd=0}", "traffic.size.sd: "),
         (

@@ -66,7 +66,7 @@ def test_capture_connection_selection(typed: object, meant: object, folder: Path
         ({"connection": ["10.0.0.1"]}, "traffic.connection: "),
         (
             {"flows": 2},
-            'traffic.flows: the capture determines their number; write connection = "all"',
+            'traffic.flows: the capture determines the number of flows; write connection = "all"',
         ),
         ({"conection": 2}, 'traffic.conection: unknown key; did you mean "connection"?'),
     ],

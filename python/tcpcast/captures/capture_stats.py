@@ -280,8 +280,8 @@ def measure_flows(kept: Capture) -> CaptureStats:
         found = replace(found, link_bps=found.rate_bps)
     if not found.rtt_s > 0 or not found.seconds > 0 or not found.rate_bps > 0:
         raise CaptureError(
-            f"{kept.file}: no scenario can be derived, because there is no round-trip time, or all "
-            "data have the same time; name a connection with more data"
+            f"{kept.file}: no scenario can be derived, because the direction has no measured RTT, "
+            "or all its data have the same timestamp; select a connection with more data"
         )
     least = found.mean("rtt_min_s")
     least = least if least > 0 else found.rtt_s

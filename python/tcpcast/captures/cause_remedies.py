@@ -107,10 +107,10 @@ def remedies_for_policer(gains: Gains) -> list[Remedy]:
         ends.append(
             Remedy(
                 f": losses occur whenever the rate exceeds about {rate(now)} (this rate varies "
-                f"by {percent(table['loss_rate_variation'][at])} between losses), and the queue "
-                f"before the losses is short ({time(queue)})",
-                f". Less loss elsewhere does not increase the rate. First {action}, where a queue "
-                "delays packets instead of dropping them.",
+                f"by {percent(table['loss_rate_variation'][at])} between losses), and the queueing "
+                f"delay just before a loss is short ({time(queue)})",
+                f". Fewer losses at other hops do not increase the rate. First {action}, where "
+                "a queue delays packets instead of dropping them.",
                 action,
             )
         )

@@ -306,7 +306,7 @@ def _bbr_loss_texts(gains: Gains, at: int) -> tuple[str, str]:
     link = gains.most_bps[at]
     share = gains.table["throughput_bps"][at] / link
     used = f"; it uses {percent(min(share, 1.0))} of the link ({rate(link)})" if share > 0 else ""
-    action = "it behaves like BBR, whose rate hardly depends on losses"
+    action = "the sender behaves like BBR, whose rate hardly depends on losses"
     return action, f" {action[:1].upper()}{action[1:]}{used}."
 
 

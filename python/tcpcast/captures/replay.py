@@ -123,7 +123,7 @@ def _network_table(seen: CaptureStats) -> Iterator[Entry]:
         if seen.sender.is_rate_based and not seen.is_window_limited:
             rate = seen.rate_bps
             whence = (
-                "measured rate, because the link rate is unknown and BBR would fill a faster one"
+                "measured rate, because the link rate is unknown and BBR would fill a faster link"
             )
     elif math.isnan(rate):
         rate, whence = seen.rate_bps, "measured rate, which neither loss nor the window explains"
@@ -146,7 +146,10 @@ def _network_table(seen: CaptureStats) -> Iterator[Entry]:
     yield _buffer_entry(seen, at)
     lost = "necessary retransmissions per packet sent"
     if seen.has_correlated_losses:
-        lost = "independent loss with as many loss indications as the correlated losses"
+        lost = (
+            "independent loss that causes as many loss indications as the captured, "
+            "correlated losses"
+        )
     if seen.is_tap_behind_queue and seen.is_single_paced_flow:
         lost = "BBR keeps its rate, so all losses are assumed to be random"
     elif seen.non_queue_loss_share >= 0 and seen.random_loss_ratio:
@@ -191,7 +194,7 @@ def _traffic_table(seen: CaptureStats) -> Iterator[Entry]:
         yield Entry("traffic", "kind", "transfers", "one short transfer, captured from SYN to FIN")
         data = math.ceil(float(seen.table["unique_bytes"].sum()) / seen.payload)
         yield Entry("traffic", "size", f"{max(data, 1)}pkt", "data without retransmissions")
-        yield Entry("traffic", "count", TRANSFERS, "for narrow intervals")
+        yield Entry("traffic", "count", TRANSFERS, "many transfers, for narrow 95 % intervals")
         return
     captured = seen.table["src"].size
     why = (
@@ -215,7 +218,10 @@ def _run_table(seen: CaptureStats) -> Iterator[Entry]:
         many = min(SIMULATED_S / seen.seconds, MAX_PACKETS / seen.sent, MAX_REPLICATIONS)
         if many >= 2:
             yield Entry(
-                "run", "replications", int(many), "for narrow intervals, as the capture is short"
+                "run",
+                "replications",
+                int(many),
+                "for narrow intervals; the capture is short",
             )
     yield Entry("run", "seed", 1)
 

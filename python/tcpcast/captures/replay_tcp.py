@@ -109,17 +109,18 @@ def tcp_warnings(seen: CaptureStats) -> Iterator[str]:
     if low <= left:
         control = "CUBIC" if left <= high else "BBR or another TCP with pacing"
         yield (
-            f"a loss reduces the window to {left:.2f} of its size, as with {control}; NewReno in "
-            "the scenario halves it"
+            f"a loss reduces the window to {left:.2f} of its size, as with {control}; the "
+            "NewReno stack of the scenario halves the window"
         )
     acknowledged = seen.mean("packets_per_ack")
     by_acks, by_bytes = (predicted_pps(seen, b) for b in (acknowledged, 1.0))
     reached = seen.mean_flow_pps
     if by_bytes > FAR * by_acks and abs(by_bytes - reached) < abs(by_acks - reached):
         yield (
-            f"an ack covers {acknowledged:.3g} packets, but PFTK agrees better with b = 1 "
-            f"({by_bytes:.3g} packets/s per flow instead of {by_acks:.3g}); the window seems to "
-            "grow with the packets acked, not with the acks"
+            f"an ack covers {acknowledged:.3g} packets, but PFTK with one packet per ack "
+            f"(b = 1) agrees better with the capture ({by_bytes:.3g} packets/s per "
+            f"flow instead of {by_acks:.3g}); the window seems to grow with the "
+            "packets acked, not with the acks"
         )
 
 

@@ -157,8 +157,8 @@ def _check_options(scenario: Scenario) -> None:
             )
     if isinstance(network.bottleneck.loss_rule, RestOfRound):
         errors.append(
-            "network.bottleneck.loss: a link cannot lose the rest of a round, because it does not "
-            'know the rounds of TCP; write "1%"'
+            "network.bottleneck.loss: a link has only independent loss, because it does not know "
+            'the rounds of TCP; write "1%"'
         )
     if network.packet_bytes > MAX_PACKET_BYTES:
         errors.append(

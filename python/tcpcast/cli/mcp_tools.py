@@ -36,8 +36,8 @@ TRUST = (
 TABLES = Option(
     "tables",
     "NAME",
-    f"Tables (of a plan, also `verified`) to return with up to {MAX_REQUESTED_ROWS:,} rows; other "
-    f"tables are omitted above {MAX_ROWS} rows.",
+    f"Names of tables to return with up to {MAX_REQUESTED_ROWS:,} rows; a plan also has the table "
+    f"`verified`. Other tables are omitted if they have more than {MAX_ROWS} rows.",
     type=list[str],
 )
 """Argument of tools that selects the returned tables; the commands have no such option."""
@@ -226,11 +226,12 @@ def tools_by_name() -> dict[str, Tool]:
 
 TRACE_USE = (
     "Measures why TCP transfers in a packet capture were slow. The answer has one row per "
-    f"direction with data, the worst first (at most {MAX_ROWS} unless worst is given): begin "
-    "with advice and limited_by, and use the share_ columns as shares of the time. Values are "
-    "measurements at one tap; null means unknown. Mention the warnings of the capture. The key "
-    "omitted contains the number of rows left out; to get one of them, set connection to SOURCE "
-    "> DESTINATION."
+    f"direction with data, the worst first (at most {MAX_ROWS} rows without the argument `worst`): "
+    "begin with the columns `advice` and `limited_by`; columns `share_...` are shares of the "
+    "time. Values are measurements at one tap; null means unknown. Mention the warnings of the "
+    "capture. The key "
+    "`omitted` contains the number of rows left out; to get one of these rows, set `connection` to "
+    "SOURCE > DESTINATION."
 )
 PREDICT_USE = (
     "Predicts the rate of a path, or the time of a transfer, from RTT, loss, rate and buffer by "
@@ -242,8 +243,9 @@ RUN_USE = (
 )
 PLAN_USE = (
     "Solves for the buffer, the number of users, the link rate, the number of parallel streams, "
-    "or the loss that meets a target. The verdict states the result, and whether it is from a "
-    "model or a simulation; verify checks a model by simulation. For users and rate, the target "
-    f"is either rate (a mean), or share and above (a share of files above a goodput). {TRUST} "
+    "or the loss that meets a target. The verdict states the result, and whether a model or a "
+    "simulation gave the result; `verify` checks a model by simulation. For the questions users "
+    "and rate, the target is either the argument `rate` (a mean), or the arguments `share` and "
+    f"`above` (a share of files above a goodput). {TRUST} "
     f"{UNITS}"
 )

@@ -176,7 +176,8 @@ def import_plugin(point: metadata.EntryPoint) -> PluginEntry:
     units = getattr(function, "metrics", {})
     if not (isinstance(units, dict) and all(isinstance(u, str) for p in units.items() for u in p)):
         raise MachineError(
-            f"engine '{point.name}' of {package}: its metrics must be a dict of units by name"
+            f"engine '{point.name}' of {package}: the attribute metrics must be a dict, "
+            'such as {"goodput_bps": "bit/s"}'
         )
     is_model = point.group == MODELS
     doc = (inspect.getdoc(function) or f"{point.name} of {package}").partition("\n")[0]

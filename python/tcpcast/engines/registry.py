@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from tcpcast.engines import RunOptions
     from tcpcast.scenario import Scenario
 
-CROSS_OMITTED = "cross traffic is left out: the formula has no cross traffic"
+CROSS_OMITTED = "the formula ignores cross traffic"
 RETURN_OMITTED = "the return path is left out: in the formula, ACKs neither queue nor get lost"
 """Warnings about features of a scenario that a formula omits."""
 
@@ -223,12 +223,14 @@ def other_congestion_control_refusal(entry: Formula, scenario: Scenario) -> NotA
     """
     groups = () if scenario.captured is not None else scenario.populations
     if any(group.has_start_or_stop for group in groups):
-        return NotApplicable("flows of the model are always on, but a class starts or stops")
+        return NotApplicable(
+            "flows of the model are always on, but a class has start or stop times"
+        )
     if scenario.captured is not None:
         return None
     if has_policer_instead_of_queue(entry, scenario):
         return NotApplicable(
-            "it models a queue, but network.bottleneck.rate is a policer without a queue"
+            "the formula models a queue, but network.bottleneck.rate is a policer without a queue"
         )
     if entry.stack in CONTROLS:
         return None
@@ -282,9 +284,9 @@ def warn_about_varying_path(scenario: Scenario, *, accepts_measured: bool) -> li
                 + (", or --feed measured" if accepts_measured else "")
             )
         else:
-            warnings.append(f"{key}: the model has a link with the mean rate, {mean}")
+            warnings.append(f"{key}: the model assumes a constant rate of {mean}, the mean")
     if network.jitter is not None:
-        warnings.append("network.jitter is left out: the RTT of the model has no jitter")
+        warnings.append("the model ignores network.jitter; its RTT is constant")
     return warnings
 
 

@@ -27,7 +27,9 @@ class PathRows:
         default=REQUIRED,
         keys=("network.rtt",),
         example="10ms..200ms",
-        page=FormField("Round-trip time", "Of the idle path, such as 50ms.", "50ms", "1ms", "1s"),
+        page=FormField(
+            "Round-trip time", "RTT of the idle path, such as 50ms.", "50ms", "1ms", "1s"
+        ),
     )
     loss: str | None = _row_field(
         "RATIO",
@@ -36,7 +38,7 @@ class PathRows:
         example="0.01%..10%",
         page=FormField(
             "Random loss",
-            "Of data packets, before the queue, such as 0.1%.",
+            "Share of data packets lost before the queue, such as 0.1%.",
             "0.1%",
             "0.0001%",
             "20%",
@@ -57,7 +59,9 @@ class PathRows:
         "Link buffer; default 1bdp.",
         keys=("network.bottleneck.buffer",),
         example="0.25bdp..4bdp",
-        page=FormField("Buffer", "Of the link, such as 64MB, 100pkt or 0.5bdp; if empty, 1bdp."),
+        page=FormField(
+            "Buffer", "Buffer of the link, such as 64MB, 100pkt or 0.5bdp; if empty, 1bdp."
+        ),
     )
     mss: str | None = _row_field(
         "BYTES",

@@ -57,7 +57,7 @@ _NOTE_ON_GRID = (
     "packets for 10 Mbit/s follow from B = Q ln(U/L), with the mean queue Q, the utilisation "
     "U and the loss ratio L, for files of 500 packets, an RTT of 50 ms, and N = 3.04 rounded "
     "up to 4; eq. 13 gives 229.5 packets. The report's 417 packets for 50 Mbit/s follow from "
-    "eq. 13 with the second estimates ON2 and U2."
+    "eq. 13 with the second estimates of the ON time and the utilisation (ON2 and U2)."
 )
 
 
@@ -229,7 +229,9 @@ def _add_model_buffers(
         "TCP-Engset, maximum over the grid, N rounded up": _max_search_buffer_pkts(
             grid["buffer_ceil_pkts"]
         ),
-        "the same as B = Q ln(U/L)": _max_search_buffer_pkts(grid["plain_ceil_pkts"]),
+        "TCP-Engset, the same grid, B = Q ln(U/L)": _max_search_buffer_pkts(
+            grid["plain_ceil_pkts"]
+        ),
     }
     plan.tables |= {"rules": _buffer_rules_table(link, of_model), "grid": grid}
     plan.recommendation = _buffer_size_text(link, value)
@@ -283,7 +285,7 @@ def _buffer_size_text(link: _BottleneckParameters, value: int) -> str:
     root = link.beta / math.sqrt(link.senders)
     return (
         f"{counted} are {size}, and {units.digits(time)} ms at the link's rate. The BDP is "
-        f"{units.digits(link.beta)} packets, BDP/sqrt(n) {units.digits(root)}."
+        f"{units.digits(link.beta)} packets, and BDP/sqrt(senders) {units.digits(root)} packets."
     )
 
 

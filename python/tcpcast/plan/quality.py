@@ -259,7 +259,7 @@ def _make_notes(target: FileGoodputTarget, populations: list[float]) -> list[str
         f"delivered. g {100 * target.share:.4g}: goodput that {percent_text(target.share)} of "
         "the files reach; mean: bits of all files / their total "
         f"time{f'; {above}' if mean else ''}.",
-        f"The load is the number of sources / the threshold C I / B = {target.threshold:,.0f} "
+        f"The load is the number of sources / the threshold of {target.threshold:,.0f} "
         f"sources (link rate {link['link_pps']:,.0f} packets/s x mean OFF time "
         f"{units.digits(link['mean_off_s'])} s / mean file size "
         f"{units.digits(link['mean_size_pkts'])} packets){outside}.",

@@ -243,7 +243,7 @@ def note_excess_scatter(result: SearchResult) -> list[str]:
         return []
     return [
         f"The {result.fitted} runs near the answer vary {result.excess:.2g} times as much as "
-        "their 95 % intervals suggest, so the intervals of single rows may exclude the "
+        "their 95 % intervals suggest, so the interval of a single run may exclude the "
         "target. The range of the answer is therefore computed from this variation."
     ]
 

@@ -34,14 +34,14 @@ def _read_capture_name(value: object, info: ValidationInfo) -> str:
 
 def _read_connection(value: object) -> int | str:
     if isinstance(value, str) and not value.strip():
-        raise UnitError('is empty; write 0, or an end such as "10.0.0.1:5001", or "all"')
+        raise UnitError('is empty; write 0, or an endpoint such as "10.0.0.1:5001", or "all"')
     if isinstance(value, str) and not value.strip().isdecimal():
         return value.strip()
     try:
         number = int(value) if isinstance(value, str) else value
         return units.parse_count(number, minimum=0, maximum=MAX_CONNECTION_NUMBER)
     except ValueError as error:
-        raise UnitError(f'{error}, or an end such as "10.0.0.1:5001", or "all"') from None
+        raise UnitError(f'{error}, or an endpoint such as "10.0.0.1:5001", or "all"') from None
 
 
 ConnectionChoice = Annotated[
@@ -66,10 +66,10 @@ class CapturedFlows(Table):
     """
 
     elsewhere: ClassVar[Mapping[str, str]] = {
-        "flows": 'the capture determines their number; write connection = "all"',
-        "sources": 'the capture determines their number; write connection = "all"',
+        "flows": 'the capture determines the number of flows; write connection = "all"',
+        "sources": 'the capture determines the number of sources; write connection = "all"',
         "size": "the capture determines the sizes; leave this key out",
-        "count": "the capture determines the number; leave this key out",
+        "count": "the capture determines the number of transfers; leave this key out",
     }
 
     kind: Literal["capture"]
@@ -80,8 +80,8 @@ class CapturedFlows(Table):
         default=None,
         examples=[3],
         description=(
-            'number as in `tcpcast trace --csv`, an end ("10.0.0.1:5001"), both ends ("10.0.0.1 >'
-            ' 10.0.0.2"), or "all"; default the direction with the most data'
+            'number as in `tcpcast trace --csv`, an endpoint ("10.0.0.1:5001"), both endpoints '
+            '("10.0.0.1 > 10.0.0.2"), or "all"; default the direction with the most data'
         ),
     )
 

@@ -74,11 +74,15 @@ class UserClass(Table):
         examples=["70s"],
         description="end time of the class's bulk flows; default never",
     )
-    ingress: Link = Field(examples=[{"rate": "100mbit"}], description="merged with network.ingress")
-    egress: Link = Field(examples=[{"rate": "2mbit"}], description="merged with network.egress")
+    ingress: Link = Field(
+        examples=[{"rate": "100mbit"}], description="overrides keys of network.ingress"
+    )
+    egress: Link = Field(
+        examples=[{"rate": "2mbit"}], description="overrides keys of network.egress"
+    )
     traffic: Traffic = Field(
         examples=[{"off": {"distribution": "exponential", "mean": "1s"}}],
-        description="merged with the top level's traffic",
+        description="overrides keys of the top level's traffic; with kind, replaces the table",
     )
     tcp: Tcp | None = Field(
         default=None,

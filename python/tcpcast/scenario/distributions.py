@@ -295,7 +295,7 @@ class TwoExponentials(Distribution[Quantity]):
     mean: Quantity
     minimum: Quantity
     c: PlainNumber = Field(
-        examples=[7], description="(mean - minimum) / (k - minimum); a larger c gives a longer tail"
+        examples=[7], description="the tail begins at minimum + (mean - minimum) / c"
     )
     tail: Ratio = Field(
         default=0.1, examples=["10%"], description="share of all values in the tail"
@@ -308,7 +308,7 @@ class TwoExponentials(Distribution[Quantity]):
         if self.theta2 <= 0:
             least = (1 - self.tail) / math.log(1 / self.tail)
             raise _make_key_error(
-                f"{self.c:g} gives the tail a mean below k (theta2 = {self.theta2:.4g}); "
+                f"{self.c:g} gives the values in the tail a mean below the beginning of the tail; "
                 f"write a c above {least:.4g}",
                 "c",
             )

@@ -35,8 +35,8 @@ class FixedPoint(Table):
         default=2,
         examples=[2],
         description="model of cross flows: 0, independent times between packets; 1, as "
-        "scheme 0, but packets are delayed, so that each flow has fewer packets "
-        "in the shared router; 2, window flow control with measured service times",
+        "scheme 0, but a packet is delayed while its flow has too many packets in the shared "
+        "router; 2, window flow control with measured service times",
     )
     queue_rule: Annotated[
         Literal["delay", "cap", "fill"],
@@ -44,9 +44,9 @@ class FixedPoint(Table):
     ] = Field(
         default="delay",
         examples=["fill"],
-        description="for scheme 1: the delay of a packet does not delay later packets "
-        "(delay), or delays all later packets (cap), or a flow also sends while "
-        "its queue is below a drawn number of packets (fill)",
+        description="for scheme 1: delay, a delayed packet does not delay later packets; cap, it "
+        "delays all later packets; fill, as cap, but a flow also sends when fewer than a drawn "
+        "number of its packets are queued",
     )
     conditional: StrictBool = Field(
         default=False,

@@ -30,7 +30,7 @@ class Hop(Link):
     shared: StrictBool = Field(
         default=True,
         examples=[False],
-        description="one hop for all sources, or one per source",
+        description="true: one hop for all sources; false: one hop per source",
     )
 
 

@@ -186,7 +186,7 @@ class Link(Table):
     buffer: BufferSize = Field(
         default=UNLIMITED,
         examples=["150pkt"],
-        description="buffer limit, with the packet in transmission",
+        description="buffer limit, including the packet in transmission",
     )
     queue: Queue = Field(
         default="droptail", examples=["droptail"], json_schema_extra=add_queue_words_to_schema

@@ -18,5 +18,5 @@ class MeanField(Table):
     flows: Annotated[int, *integer_annotation(MIN_FLOWS, MAX_FLOWS)] = Field(
         default=FLOWS,
         examples=[10_000],
-        description="simulated sources; more take longer and have smaller errors",
+        description="number of simulated sources; a larger number takes longer and reduces errors",
     )

@@ -140,7 +140,7 @@ def find_unsupported_modern_keys(
     """Find keys that a modern stack does not support; ``values`` has the format of a preset."""
     preset = MODERN_PRESETS[stack]
     if values["initial_ssthresh"] != preset["initial_ssthresh"]:
-        rule = "slow start ends at a loss or by its own rules"
+        rule = "slow start ends at a loss or by the rules of this stack"
         message = f"{stack} has a fixed rule: {rule}; {USE_CLASSIC}"
         yield make_error_at(message, "initial_ssthresh")
     if stack != "rfc-sack" and values["ack_timeout"] != preset["ack_timeout"]:

@@ -54,20 +54,22 @@ class Network(Table):
     return_delay: Duration | None = Field(
         default=None,
         examples=["60ms"],
-        description="propagation of the return path; default as the forward path",
+        description="propagation delay of the return path; default the delay of the forward path",
     )
     packet: PacketSize = Field(
         default=1500, examples=["1500B"], description="size of a data packet, with headers"
     )
     ack: AckSize = Field(default=40, examples=["40B"], description=("size of an ack, with headers"))
     ingress: Link = Field(
-        default=Link.model_construct(), examples=[{"rate": "100mbit"}], description="one per source"
+        default=Link.model_construct(),
+        examples=[{"rate": "100mbit"}],
+        description="access link of each source",
     )
     bottleneck_link: Link = Field(
         default=Link.model_construct(),
         alias="bottleneck",
         examples=[{"rate": "10mbit", "buffer": "150pkt"}],
-        description="shared by all",
+        description="link shared by all sources",
     )
     jitter: JitterRule | None = Field(
         default=None,
@@ -83,7 +85,9 @@ class Network(Table):
         description="hops in series on the forward path, instead of bottleneck",
     )
     egress: Link = Field(
-        default=Link.model_construct(), examples=[{"rate": "2mbit"}], description="one per receiver"
+        default=Link.model_construct(),
+        examples=[{"rate": "2mbit"}],
+        description="access link of each receiver",
     )
     return_link: ReturnLink | None = Field(
         default=None,

@@ -146,8 +146,8 @@ class Red(Table):
         default=None,
         examples=[False],
         description=(
-            "mark packets of stacks with tcp.ecn = true while the probability is below 1; false "
-            "drops them"
+            "true: mark packets of stacks with tcp.ecn = true while the drop probability is below "
+            "1; false: drop these packets"
         ),
     )
 

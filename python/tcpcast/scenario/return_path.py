@@ -22,7 +22,7 @@ class ReturnLink(Table):
     buffer: BufferSize = Field(
         default=UNLIMITED,
         examples=["50pkt"],
-        description="buffer limit in acks, with the one in transmission",
+        description="buffer limit in acks, including the ack in transmission",
     )
     queue: Queue = Field(
         default="droptail", examples=["codel"], json_schema_extra=add_queue_words_to_schema

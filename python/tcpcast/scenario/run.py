@@ -55,7 +55,9 @@ def _read_warmup(value: object) -> float | str:
     try:
         return units.parse_duration(value, example="10s")
     except ValueError as error:
-        raise ValueError(f'{error}, or "mser-5" to find it from the queue') from None
+        raise ValueError(
+            f'{error}, or "mser-5" to detect the end of the warm-up from the queue'
+        ) from None
 
 
 def _write_warmup(value: float | str) -> str:

@@ -64,11 +64,12 @@ class Sweep(Table):
     replications: Annotated[int, *integer_annotation(1, MAX_REPLICATIONS)] = Field(
         default=1,
         examples=[5],
-        description="simulations per cell, with seeds `run.seed`, `run.seed` + 1, ...",
+        description="simulations per combination of values, with seeds `run.seed`, `run.seed` + "
+        "1, ...",
     )
     feed: Annotated[
         Literal["scenario", "measured"], BeforeValidator(choice_validator("feed", _FEEDS))
-    ] = Field(default="scenario", description="inputs of formulas, as for run")
+    ] = Field(default="scenario", description="inputs of formulas, as --feed of `tcpcast run`")
     zip: Annotated[
         list[list[str]],
         BeforeValidator(_read_zip_groups),

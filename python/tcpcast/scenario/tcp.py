@@ -165,7 +165,7 @@ class Tcp(Table):
         ),
     ] = Field(
         examples=["linux-cubic"],
-        description="preset of TCP: a kernel's stack, or the TCP of a paper (listed below)",
+        description="preset of TCP: a kernel's stack, or the TCP of a paper",
     )
     initial_window: Annotated[int, *integer_annotation(1, 10**6)] = Field(
         examples=[2], description="packets sent before the first ack"
@@ -179,7 +179,7 @@ class Tcp(Table):
         examples=[44],
         description=(
             'maximum data in flight, as packets or bytes of payload. With `"unlimited"`, classic '
-            "stacks have in flight at most twice the window at the loss, during fast recovery"
+            "stacks limit data in flight during fast recovery to twice the window at the loss"
         ),
     )
     delayed_acks: StrictBool = Field(
@@ -203,7 +203,7 @@ class Tcp(Table):
         examples=["10s"],
         description=(
             "idle time before a persistent connection restarts slow start: a time since the last "
-            "ack (also resets the threshold), rto: one RTO since the last sent packet (RFC 5681, "
+            "ack (also resets ssthresh), rto: one RTO since the last sent packet (RFC 5681, "
             "4.1), or never"
         ),
     )
@@ -242,7 +242,7 @@ class Tcp(Table):
     )
     rules: TcpRules = Field(
         examples=[{"timer_restart": "send"}],
-        description="`[tcp.rules]`, below",
+        description="table `[tcp.rules]`: details of TCP for the experiments of papers",
     )
 
     @model_validator(mode="before")

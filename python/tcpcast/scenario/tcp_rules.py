@@ -92,7 +92,8 @@ class TcpRules(Table):
     slow_start_at_ssthresh: StrictBool = Field(
         default=False,
         examples=[True],
-        description="use slow start at cwnd = ssthresh, where RFC 5681 allows either",
+        description="use slow start at cwnd = ssthresh, where RFC 5681 also allows congestion "
+        "avoidance",
     )
     window_unit: Annotated[
         Literal["packets", "bytes"], BeforeValidator(choice_validator("unit", ("packets", "bytes")))
@@ -154,7 +155,7 @@ class TcpRules(Table):
     max_plus: MaxPlusRules | None = Field(
         default=None,
         examples=[{"growth": "every-ack", "timeout": False}],
-        description="rules of max-plus-reno, below",
+        description="table `[tcp.rules.max_plus]`: rules of max-plus-reno",
     )
 
     def changed_keys(self) -> list[str]:

@@ -414,7 +414,8 @@ class Transfers(Table):
         sizes = self.sizes
         if sizes is None and self.isolated:
             message = (
-                'a distribution needs arrivals; write sizes such as ["1pkt", "8pkt"], or arrivals'
+                'a distribution needs arrivals; write sizes such as ["1pkt", "8pkt"], or '
+                "add arrivals"
             )
             errors.append(make_missing_key_error(message, "size"))
         if sizes is not None and len(set(sizes)) < len(sizes):

@@ -222,7 +222,9 @@ def _check_swept_keys(base: Scenario, grid: SweepGrid) -> None:
     ends: tuple[dict[str, Any], ...] = ({}, grid.cell(0), grid.cell(len(grid) - 1))
     for axis in grid.axes:
         if axis.key == "sweep" or axis.key.startswith("sweep."):
-            raise ScenarioError(f"sweep.{axis.key}: a sweep cannot vary [sweep]; leave it out")
+            raise ScenarioError(
+                f"sweep.{axis.key}: a sweep cannot vary the table [sweep]; leave this key out"
+            )
         for value in evenly_spaced(axis, TRIED):
             # A message that not all runs have depends on other keys.
             always: dict[InputError, None] | None = None

@@ -11,7 +11,14 @@ from typing import TYPE_CHECKING, Any
 
 from tcpcast import units
 from tcpcast.errors import ScenarioError, UnitError
-from tcpcast.ranges import DEFAULT_POINTS, Quantity, expand_range, is_range, read_range_ends
+from tcpcast.ranges import (
+    BEGINS_AT_0,
+    DEFAULT_POINTS,
+    Quantity,
+    expand_range,
+    is_range,
+    read_range_ends,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -206,11 +213,10 @@ def _check_range_ends(typed: Sequence[str], prefix: str) -> None:
 
 def _suggest_lin(message: str) -> str:
     """Extend the message about a range from 0 with ``lin``."""
-    begins = "begins at 0, but steps are equal ratios"
-    if begins not in message:
+    if BEGINS_AT_0 not in message:
         return message
-    head = message.partition(begins)[0]
-    return f'{head}begins at 0, but steps are equal ratios; write "0..10 lin 11" for equal steps'
+    head = message.partition(BEGINS_AT_0)[0]
+    return f'{head}{BEGINS_AT_0}; write "0..10 lin 11" for equal steps'
 
 
 def read_list_axis(key: str, listed: Sequence[Any]) -> SweepAxis:

@@ -282,7 +282,7 @@ def _answer_row(asked: Question, given: DisplayedAnswer) -> dict[str, Any]:
     figure = found.metrics.get(metric)
     if figure is not None:
         return row | displayed_value(metric, figure)
-    row["not_applicable"] = refusal or f"it does not provide the {metric_words(metric)}"
+    row["not_applicable"] = refusal or f"this engine does not provide the {metric_words(metric)}"
     return row | {"value": None, "low": None, "high": None, "trusted": True, "text": ""}
 
 

@@ -124,8 +124,9 @@ def sections(_: Runs, __: pathlib.Path) -> list[Section]:
     section.remarks = [
         "N is the smallest number of sources with an open-loop load of 100 % or more. "
         "B = Q ln(U/L) gives the text's 202 packets at 10 Mbit/s. Its 417 packets at 50 Mbit/s "
-        "are eq. (13) with the queue and the load of the second method (ON2, U2), which gives "
-        f"{second_method_pkts(10e6, *_TEXT_CASE):.0f} at 10 Mbit/s: the paper mixes two forms.",
+        "follow from eq. (13) with the queue and the load of the second method (ON2, U2). This "
+        f"method gives {second_method_pkts(10e6, *_TEXT_CASE):.0f} packets at 10 Mbit/s, so the "
+        "paper mixes two methods.",
     ]
     return [section]
 

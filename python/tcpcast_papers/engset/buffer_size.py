@@ -67,7 +67,7 @@ def _table9(runs: Runs) -> Section:
         "F12-N134-10M2M-R50-WR44. Small buffers favour small files, large buffers favour large "
         "files. With a small buffer, files of every size spend much of their time in timeouts.",
         "The printed 642.9 kbit/s for EP files of more than 4096 packets at B = 150 are not "
-        "reproduced. Neither RTT gives such a rate, and other phases that do also raise the rates "
+        "reproduced. Neither RTT gives such a rate, and phases that give it also raise the rates "
         "of the preceding intervals. The printed value is a mean over about 20 files. It is 24 % "
         "above the preceding interval, whereas adjacent rates in the other columns, and in the own "
         "full run, differ by at most 4 %. With one digit changed, 542.9 would fit, but nothing in "

@@ -197,8 +197,8 @@ def _table7(runs: Runs) -> Section:
         f"{WIDE.name}. A timeout of one of the last three packets counts as TOend if the whole "
         "file has been sent; otherwise a timeout of packet 1 or 2 counts as TObeg. In files of 3 "
         "and 4 packets, which are nearly all here, many packets qualify for both, and the paper "
-        "does not state its choice. The rows with a colon show the other readings that were "
-        "tried, at 50 ms; as causes they are also tried at other phases.",
+        "does not state its choice. Rows with a colon show the other readings at an RTT of "
+        "50 ms; to explain differences, these readings are also tried at other phases.",
         "TOTO depends on a tie: a retransmission after 1 s reaches the queue at the instant of a "
         'departure, see "The phase of the loop".',
         "The paper's send rate cannot be packets sent per ON time: 154.5 kbit/s and 6.3 % of "

@@ -152,9 +152,10 @@ def _overload(runs: Runs) -> Section:
             label = (str(sources), words)
             section.rows.append(Row(label, "kbit/s", None, shown, others=(printed, goodput)))
     section.remarks = [
-        "B / (N B / (C (1 - p)) - I): the share of a user's time that is left if all users get "
-        "the packets of the link. The paper calls it an upper bound in all cases. It is one only "
-        "without loss. With loss it is below the goodput of every flow, and below the paper's own "
+        "B / (N B / (C (1 - p)) - I) is the goodput of an active user if N users with files of B "
+        "packets and think times I together fill a link of C packets/s, and the loss is p. The "
+        "paper calls this goodput an upper bound in all cases, but it is a bound only without "
+        "loss. With loss it is below the goodput of every flow, and below the paper's own "
         "goodput: a packet that is dropped at the full buffer has not used the link, so the link "
         "still delivers C.",
     ]

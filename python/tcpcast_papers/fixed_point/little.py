@@ -53,9 +53,9 @@ def sections(runs: Runs, _: Path) -> list[Section]:
         f"at most {BUFFER_PKTS}/{LINK_PPS:.0f} = {BUFFER_PKTS / LINK_PPS:.3f} s. With the "
         f"{PATH_S:.4f} s of the idle path the mean RTT is at most {RTT_CEILING_S:.3f} s, whatever "
         "TCP does. The paper has 1.77 and 2.21 s.",
-        "These are RTTs of reference flows. Those of its schemes here are also above the maximum "
-        "over all flows: a reference flow keeps more packets in the router than each of the flows "
-        "that it represents. The tests of section 5.4 detect this.",
+        "These are RTTs of reference flows. In simulations here, RTTs by the paper's schemes "
+        "also exceed the maximum over all flows: a reference flow keeps more packets in the router "
+        "than each of the flows that it represents. The tests of section 5.4 detect this.",
         "By Little's law the RTT of every flow is the mean number of packets in the shared router "
         "divided by its delivery rate, plus the idle path. Measured RTTs exceed this by the wait "
         "at the source's own link, which receives a whole window in a burst: 1.2 ms per packet. In "

@@ -41,8 +41,8 @@ def sections(_: Runs, __: Path) -> list[Section]:
         "Own is 1 - goodput/send rate of the printed values, with the limits that their rounding "
         "leaves; published is the sum of the printed losses and timeouts. In Tables 3 to 6 the sum "
         f"agrees in every column, and the loss alone fails in {outside}: each timeout retransmits "
-        "a packet. The losses of FPWI-5, FPWI-10 and NSFS-150 contradict the rates in their "
-        "columns.",
+        "a packet. The losses in the paper's columns FPWI-5, FPWI-10 and NSFS-150 contradict the "
+        "rates in the same columns.",
     ]
     return [section]
 

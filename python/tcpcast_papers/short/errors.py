@@ -82,8 +82,9 @@ SHEET: Sheet[Runs, Case] = Sheet(
     tuple(map(_quantity, VARIANTS)),
     notes=lambda runs: [
         "The mean of |model/packets - 1| over the sizes 1 to 30 with this number of losses.",
-        "Without losses packets use whole rounds, the fluid fractions of rounds: it is too high "
-        "within rounds, and exact at their ends. With b = 2 the ack timer adds to this. With one "
+        "Without losses, packets are sent in whole rounds, but the fluid model has fractions of "
+        "rounds: the model is too high within a round, and exact at its end. With b = 2 the ack "
+        "timer adds to this error. With one "
         "loss the round trip of the duplicate acks, d = 1, is nearly everything that the printed "
         "recursion lacks.",
         "*At any ack*: packets of a sender that ends the doubling of a timeout at any ack "

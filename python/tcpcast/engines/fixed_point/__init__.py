@@ -169,7 +169,7 @@ def _set_metrics_or_withhold(
     answer: Answer, by_name: Estimates, verdict: ConvergenceResult, scenario: Scenario
 ) -> None:
     answer.metrics = metric_estimates.convert_to_metrics(by_name)
-    failed = f" ({'; '.join(verdict.failed)})" if verdict.failed else ""
+    failed = f" (failed tests: {'; '.join(verdict.failed)})" if verdict.failed else ""
     why = certain_failure_reason(scenario)
     warning = "no fixed point"
     if compute_offered_load(scenario) > 1:

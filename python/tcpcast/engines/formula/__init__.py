@@ -26,8 +26,8 @@ FORMULAS: dict[str, Formula] = {
         "on/off sources, one or more classes; a bottleneck with a rate, Reno or NewReno, no random "
         "loss",
         family=USERS,
-        trust="rates, if mean sizes of classes are within a factor of 3; loss up to 1 %; "
-        "queue below the buffer",
+        trust="rates, if the mean file sizes of classes differ by at most a factor of 3; loss, if "
+        "at most 1 %; queue and RTT, if the mean queue is below the buffer",
         source="TCP-Engset, revisited: eq. 1 to 12",
         look=("vermilion", 0),
     ),
@@ -143,7 +143,7 @@ FORMULAS: dict[str, Formula] = {
         "square-root law for users: losses and timeouts, or restarts after idle times",
         f"{_USERS}; a loss, or restarts after idle times",
         family=USERS,
-        trust="a few losses; its warnings name the limits",
+        trust="few losses; the warnings of the answer name the limits",
         source="Baccelli, Hong, Liu 2001: (1)",
         accepts_measured=True,
         stack="max-plus-reno",

@@ -238,8 +238,8 @@ def _require_overload(
         min_sources = threshold * (1 - inputs.loss)
         raise NotApplicable(
             f"{name} does not apply: {_count_sources_text(inputs.sources)} not fill the link at "
-            "any file rate; write more than C I (1 - p)/B = "
-            f"{digits(min_sources, 5)} sources",
+            f"any file rate; write more than {digits(min_sources, 5)} sources (link rate x mean "
+            "OFF time x (1 - loss) / mean file size)",
             Suggestion({"traffic.sources": math.floor(min_sources) + 1}),
         )
     return inputs, threshold

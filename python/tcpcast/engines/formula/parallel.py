@@ -166,8 +166,8 @@ def _get_measured_loss(scenario: Scenario, measured: Answer) -> tuple[float, flo
     elsewhere = [on.key for on in group.links(scenario.network) if on.link.loss and not on.measured]
     if elsewhere:
         raise NotApplicable(
-            "algorithm 2 needs p_r of the full path, but the simulation measures p_r at the "
-            "bottleneck; specify the loss at the bottleneck, not on the "
+            "algorithm 2 needs the loss ratio (p_r) of the full path, but the simulation measures "
+            "this ratio at the bottleneck; specify the loss at the bottleneck, not on the "
             f"{' or '.join(elsewhere)} link"
         )
     losses = []

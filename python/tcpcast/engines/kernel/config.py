@@ -284,7 +284,8 @@ def _find_unsupported_link_features(scenario: Scenario) -> Iterator[NotApplicabl
         )
     if isinstance(network.bottleneck.loss_rule, RestOfRound):
         yield NotApplicable(
-            "network.bottleneck.loss: the emulated link cannot lose the rest of a round",
+            "network.bottleneck.loss: the emulated link has only independent loss, because it does "
+            "not know the rounds of TCP",
             Suggestion({"network.bottleneck.loss": "1%"}),
         )
     if network.packet_bytes > LONGEST_PACKET:
@@ -297,7 +298,7 @@ def _find_unsupported_link_features(scenario: Scenario) -> Iterator[NotApplicabl
         if group.packet_bytes < SHORTEST_PACKET:
             key = f"class.{name}.packet"
             yield NotApplicable(
-                f"{key}: the kernel sends segments of at least 48 B with 40 B of headers",
+                f"{key}: the kernel sends packets of at least {SHORTEST_PACKET} B, with headers",
                 Suggestion({key: f"{SHORTEST_PACKET}B"}),
             )
 
@@ -327,8 +328,8 @@ def _find_unsupported_tcp_features(scenario: Scenario, tcp: Tcp) -> Iterator[Not
         )
     if tcp.min_rto_s < 0.004:
         yield NotApplicable(
-            f"tcp.min_rto = {format_duration(tcp.min_rto_s)}: the kernel's timers have a step "
-            "of 4 ms",
+            f"tcp.min_rto = {format_duration(tcp.min_rto_s)}: the kernel's clock has a step of "
+            "4 ms, so the minimum RTO is at least 4 ms",
             Suggestion({"tcp.min_rto": "4ms"}),
         )
 

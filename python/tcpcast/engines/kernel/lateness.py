@@ -50,8 +50,8 @@ def mark_late_results(
     rtt_s = min(group.rtt_s for group in scenario.populations)
     held = mean_added_delay_s(rtt_s, outcomes)
     size = (
-        f"this delayed packets by {held * 1000:.2g} ms per RTT on average, {held / rtt_s:.1%} "
-        "of the RTT, so rates, times and delays may be wrong by this percentage"
+        f"the resulting delay of packets is {held * 1000:.2g} ms per RTT on average, "
+        f"{held / rtt_s:.1%} of the RTT, so rates, times and delays may be wrong by this percentage"
     )
     answer.mark_untrusted(f"{DOUBT}: {reason}")
     # Other notes concern intervals, which are left out.
@@ -59,6 +59,6 @@ def mark_late_results(
     if not accepted and not answer.interrupted:
         answer.status = Status.MACHINE
         answer.reason = (
-            "this machine was too busy to keep the link's timing; run it again, use a lower "
+            "this machine was too busy to keep the link's timing; repeat the run, use a lower "
             "network.bottleneck.rate, or use --accept-late"
         )

@@ -111,9 +111,9 @@ def mean_field(scenario: Scenario, options: RunOptions) -> Answer:
         )
     else:
         answer.warn(
-            f"the scenario has at most {_max_exactly_simulated_sources(scenario):,} sources, "
-            "so each source is simulated, as in engine packet; to simulate a scaled "
-            "population, use a smaller mean_field.flows",
+            f"up to {_max_exactly_simulated_sources(scenario):,} sources (mean_field.flows) are "
+            "simulated one by one, as in engine packet; to simulate a scaled population, use a "
+            "smaller mean_field.flows",
             kind="remark",
         )
     return answer
@@ -166,8 +166,8 @@ def _find_unsupported_features(scenario: Scenario) -> Iterator[tuple[str, dict[s
             continue
         if isinstance(queue, Red):
             reason = (
-                "RED averages the queue in single packets, but a scaled population has "
-                "no single packets"
+                "RED updates its mean queue at each packet, but a packet of a scaled population "
+                "represents many packets"
             )
             yield reason, {f"{key}.queue": "fq"}
         if isinstance(queue, ManagedQueue):

@@ -64,8 +64,9 @@ def _drawn_sizes_message(
     endless = math.isinf(enough)
     needed = "no number of files is enough" if endless else f"about {enough:,.0f} are needed"
     text = (
-        f"file sizes vary too much for {files:,.0f} files ({needed}): their mean is {drawn:.4g} "
-        f"packets, but the mean of the distribution is {expected:.4g} ({drawn / expected - 1:+.1%})"
+        f"file sizes vary too much for {files:,.0f} files ({needed}): the mean simulated size is "
+        f"{drawn:.4g} packets, but the mean of the distribution is {expected:.4g} "
+        f"({drawn / expected - 1:+.1%})"
     )
     return text, endless
 

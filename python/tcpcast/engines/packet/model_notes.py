@@ -115,7 +115,7 @@ def _note_delays_in_own_links(
     rtt, base = (digits(1e3 * seconds, 3) for seconds in (rtt_s, group.rtt_s))
     yield Note(
         f"{name}the RTT (mean {rtt} ms, base {base} ms) includes {delay}; the metrics of "
-        "loss, queue and queueing delay do not include it, because they describe the "
+        "loss, queue and queueing delay do not include these links, because they describe the "
         "bottleneck",
         QUEUE_METRICS,
         kind="model",

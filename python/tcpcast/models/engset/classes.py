@@ -331,7 +331,7 @@ def check_classes(classes: Sequence[EngsetClass]) -> tuple[int, ...]:
     shape = tuple(check_sources(each.sources) + 1 for each in classes)
     if math.prod(shape) > MAX_STATES:
         raise DomainError(
-            f"sources + 1, multiplied over the classes, must be at most {MAX_STATES:,}, not "
+            f"the product of (sources + 1) over all classes must be at most {MAX_STATES:,}, not "
             f"{math.prod(shape):,}"
         )
     return shape

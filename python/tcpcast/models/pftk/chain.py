@@ -408,7 +408,8 @@ def _require_whole_packets_per_ack(packets_per_ack: float) -> int:
     b = float(to_packets_per_ack_array(packets_per_ack))
     if b != int(b):
         raise DomainError(
-            f"packets_per_ack must be a whole number here, not {b!r}: a window lasts for b rounds"
+            "the Markov chain of the window needs a whole number as packets_per_ack, not "
+            f"{b!r}: the window grows once in this number of rounds"
         )
     return int(b)
 
