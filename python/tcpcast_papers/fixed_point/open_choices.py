@@ -94,9 +94,9 @@ def _scales(runs: Runs) -> Section:
     section.remarks = [
         f"{NOISE_SOURCES} users. The noise keeps each rate for 100 ms in column own, and for other "
         "times in the further columns. At 80 % slower noise causes longer excursions "
-        "above the router's rate, and a longer queue. At 100 % the queue is nearly full for long periods with every "
-        "time scale, and faster noise causes less loss in these periods. No time scale that was "
-        "tried gives the paper's 0.2 % of loss.",
+        "above the router's rate, and a longer queue. At 100 % the queue is nearly full for long "
+        "periods with every time scale, and faster noise causes less loss in these periods. No "
+        "time scale that was tried gives the paper's 0.2 % of loss.",
         *_realised(answers),
         *missing(*_flat(answers.values())),
     ]
