@@ -28,8 +28,8 @@ def _preface(runs: Runs) -> list[str]:
         f"The paper: {CITATION}. It prints seven tables, and plots the rest.",
         "In 2001 it was not feasible to simulate all flows, so the paper's values are for one "
         "exact flow among simplified ones. *Own* is every flow, packet by packet, with the paper's "
-        "TCP and a 95 % interval. The sections *Schemes of Table ...* compare own fixed points with "
-        "the tables, with intervals over seeds. Values in brackets failed their own tests, "
+        "TCP and a 95 % interval. The sections *Schemes of Table ...* compare own fixed points "
+        "with the tables, with intervals over seeds. Values in brackets failed their own tests, "
         "or are above the threshold.",
         f"{quick}The page uses {len(runs)} simulations of about {runs.packets / 1e6:,.0f} million "
         "packets.",
