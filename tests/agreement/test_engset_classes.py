@@ -48,7 +48,7 @@ def test_sizes_that_differ_greatly_are_not_trusted() -> None:
     (apart,) = answer(two(class__far__traffic__size__mean="80pkt"), ["engset"])
     for name in ("connection_rate_bps", "on_time_s", "queue_mean_pkts", "rtt_mean_s"):
         assert not apart.metrics[name].trusted
-    assert any("mean file sizes of 12 to 80 packets" in text for text in apart.warnings)
+    assert any("range from 12 to 80 packets" in text for text in apart.warnings)
 
 
 @pytest.mark.parametrize(

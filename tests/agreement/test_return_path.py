@@ -212,8 +212,8 @@ def test_formulas_warn_that_they_ignore_the_return_path() -> None:
             {"network.return": {"rate": "1mbit", "buffer": "30B"}},
             '"30B" is less than one ack; write at least "40B"',
         ),
-        ({"network.return": {"rate": "1mbit", "queue": "red"}}, "red is not for acks"),
-        ({"network.return": {"rate": "1mbit", "queue": "fq"}}, "fq is not for acks"),
+        ({"network.return": {"rate": "1mbit", "queue": "red"}}, "red is not available for acks"),
+        ({"network.return": {"rate": "1mbit", "queue": "fq"}}, "fq is not available for acks"),
         (
             {"network.ack_loss": {"model": "rest-of-round", "rate": "1%"}},
             "correlated loss within a round is only for data packets",
