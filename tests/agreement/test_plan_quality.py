@@ -267,7 +267,7 @@ def test_invalid_questions_are_rejected(simulator: Callable[..., list[Scenario]]
 
 def test_engine_outside_its_domain_is_rejected() -> None:
     early = loop({"network.bottleneck.queue": "red"})
-    with pytest.raises(NotApplicable, match="mean-field does not apply: RED averages"):
+    with pytest.raises(NotApplicable, match="mean-field does not apply: RED updates"):
         plan_quality(early, share=0.9, above_bps=1e5, engine="mean-field")
 
 

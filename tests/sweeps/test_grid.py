@@ -137,7 +137,7 @@ def test_columns_are_numeric_for_quantities_of_one_kind() -> None:
         ({"network.rtt": [5, 6]}, 'sweep.network.rtt: 5 has no unit; write "5ms"'),
         ({"tcp.stack": ["linux-renoo"]}, 'did you mean "linux-reno"?'),
         ({"network.rtt": 5}, "5 is not a range or list"),
-        ({"sweep.latin": [2, 3]}, "cannot vary [sweep]"),
+        ({"sweep.latin": [2, 3]}, "cannot vary the table [sweep]"),
         (["network.rtt"], "is not a table"),
         ({}, "no key varies"),
     ],
