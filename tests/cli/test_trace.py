@@ -118,6 +118,11 @@ def test_model_rates_equal_models_of_table_inputs() -> None:
     assert row["pftk_pps"] == throughput(t0_s=first, **path).rate_pps
 
 
+def test_empty_name_of_a_capture_is_rejected(capsys: Output) -> None:
+    assert trace("") == 2
+    assert "the name of a capture is empty; write" in capsys.readouterr().err
+
+
 def test_trace_text_fits_80_columns(capsys: Output, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "80")
     assert trace(TRANSFER) == 0

@@ -124,6 +124,8 @@ def _check_forms(
 ) -> None:
     """Raise if inputs or output formats cannot be combined."""
     check_one_form(as_csv=as_csv, as_json=as_json)
+    if "" in files:
+        raise TcpcastError("the name of a capture is empty; write a pcap or pcapng file")
     if second_capture is not None and len(files) > 1:
         raise TcpcastError(
             "--second-capture requires exactly one FILE, the capture at the first tap"
