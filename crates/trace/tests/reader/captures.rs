@@ -165,7 +165,10 @@ fn hostile_files_give_errors_or_partial_results() {
         ),
         ("own-ng-block-len0.pcapng", "0 0 a block declares an invalid length of 0 bytes"),
         ("own-ng-opt-overrun.pcapng", "1 1 an option extends beyond its block"),
-        ("own-ng-trailer-mismatch.pcapng", "0 0 a block of 88 bytes ends with the length 255"),
+        (
+            "own-ng-trailer-mismatch.pcapng",
+            "0 0 a block declares 88 bytes at its start, but 255 bytes at its end",
+        ),
         ("own-rec-header-cut.pcap", "1 1 the file ends within a header"),
         (
             "own-text.pcap",

@@ -101,7 +101,7 @@ fn assert_opened(name: &str, six: bool, wrap: impl Fn(&[u8]) -> Vec<u8>) {
     assert_eq!(segments[0].source.address.is_ipv6(), six, "{name}");
     assert_eq!((summary.wrong_lengths, summary.tunnelled), (0, 3), "{name}");
     assert_eq!(summary.tunnels.to_string(), name);
-    let warning = format!("3 segments inside tunnels ({name}): addresses are the inner ones");
+    let warning = format!("3 segments inside tunnels ({name}): the inner addresses are used");
     assert_eq!(summary.warnings(), [warning]);
 }
 
