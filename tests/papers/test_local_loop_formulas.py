@@ -14,8 +14,8 @@ from tcpcast.errors import DomainError
 from tcpcast.models.local_loop import (
     fair_send_rate_pps,
     mean_user_rate_pps,
+    open_loop_load,
     overload_goodput_pps,
-    potential_load,
     restarting_goodput_pps,
     threshold_sources,
 )
@@ -78,7 +78,7 @@ def test_congested_cells_agree_within_input_digits(case: int) -> None:
 
 def test_threshold_is_5000_sources() -> None:
     assert threshold_sources(**LINK) == pytest.approx(5000)
-    assert potential_load(sources=SOURCES, **LINK) == pytest.approx([0.5, 1, 1.5, 2])
+    assert open_loop_load(sources=SOURCES, **LINK) == pytest.approx([0.5, 1, 1.5, 2])
 
 
 def test_overload_is_bounded_by_the_link_capacity() -> None:

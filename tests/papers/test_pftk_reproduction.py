@@ -11,7 +11,7 @@ from tcpcast import _native
 from tcpcast.engines.packet.configuration import make_configuration
 from tcpcast.engines.packet.metric_estimates import CLASS, LINK
 from tcpcast_papers import paper
-from tcpcast_papers.pftk import traces
+from tcpcast_papers.pftk import simulated_traces
 from tcpcast_papers.pftk.bottlenecks import CROSSED, MODEM
 from tcpcast_papers.pftk.clouds import piece_errors, usable
 from tcpcast_papers.pftk.description import PAPER
@@ -29,8 +29,8 @@ from tcpcast_papers.pftk.published import trace
 from tcpcast_papers.pftk.published import traces as traces_of
 from tcpcast_papers.pftk.rounds import rounds
 from tcpcast_papers.pftk.runs import QUICK, RoundsJob, Runs, TraceJob
+from tcpcast_papers.pftk.simulated_traces import DEPTHS, Cut, calibrated, cut
 from tcpcast_papers.pftk.summaries import NO_WINDOW
-from tcpcast_papers.pftk.traces import DEPTHS, Cut, calibrated, cut
 from tcpcast_papers.report import Report
 from tcpcast_papers.reproduction import Section, Verdict
 
@@ -225,7 +225,7 @@ def quick(tmp_path_factory: pytest.TempPathFactory, shares: list[float]) -> Repo
     folder = tmp_path_factory.mktemp("pftk")
     with pytest.MonkeyPatch.context() as patch, without_layout():
         # These tests need no accurate p, so there is no calibration.
-        patch.setattr(traces, "CALIBRATION_ROUNDS", 0)
+        patch.setattr(simulated_traces, "CALIBRATION_ROUNDS", 0)
         return replace(PAPER, quick=BRIEF).reproduce(folder, quick=True, progress=shares.append)
 
 

@@ -408,7 +408,7 @@ def trace_document(captures: Iterable[Capture]) -> dict[str, Any]:
                 **capture_keys(capture),
                 "services": list(iter_plain_rows(capture.services)),
                 "failed": list(iter_plain_rows(capture.failed)),
-                "connections": list(advised_rows(capture.connections, capture.services)),
+                "connections": list(iter_rows_with_advice(capture.connections, capture.services)),
             }
             for capture in shown
         ],
@@ -437,7 +437,7 @@ def iter_plain_rows(table: Table) -> Iterator[dict[str, Any]]:
             yield dict(zip(table, row, strict=True))
 
 
-def advised_rows(connections: Table, services: Table) -> Iterator[dict[str, Any]]:
+def iter_rows_with_advice(connections: Table, services: Table) -> Iterator[dict[str, Any]]:
     """Yield each row of ``connections`` as a dict of plain values that ends with ``advice``."""
     for first in range(0, connections["src"].size, ROWS_AT_A_TIME):
         part = {

@@ -103,7 +103,9 @@ def _html_of_paragraph(part: Paragraph) -> str:
 
 def _html_of_table(part: Table) -> str:
     columns = part.all_columns
-    heads = "".join(_html_of_heading(escaped(column.heading), column.right) for column in columns)
+    heads = "".join(
+        _html_table_heading(escaped(column.heading), column.right) for column in columns
+    )
     rights = [column.right for column in columns]
     rows = [
         "".join(
@@ -123,13 +125,13 @@ def _keep_arrow_with_destination(cell: str) -> str:
 def _html_side_by_side(part: SideBySide) -> str:
     comparison = part.comparison
     kinds = comparison.kinds
-    heads = _html_of_heading("", False) + _html_of_heading("unit", False)
+    heads = _html_table_heading("", False) + _html_table_heading("unit", False)
     for engine, kind in zip(comparison.engines, kinds, strict=True):
-        heads += _html_of_heading(
+        heads += _html_table_heading(
             f'{escaped(engine)}<br/><span class="kind">{KINDS[kind]}</span>', True
         )
     heads += "".join(
-        _html_of_heading(escaped(difference_heading(comparison, i)), True)
+        _html_table_heading(escaped(difference_heading(comparison, i)), True)
         for i in comparison.compared
     )
     rows = []
@@ -156,7 +158,7 @@ def _html_of_value(figure: Metric | None, scale: Scale, kind: Kind) -> str:
     return _html_table_cell(f"{escaped(value)}{suffix}", True, value, kind)
 
 
-def _html_of_heading(inner: str, right: bool) -> str:
+def _html_table_heading(inner: str, right: bool) -> str:
     inner = inner.strip("\n").replace("\n", "<br/>")
     numbers = ' class="r"' if right else ""
     return f'<th scope="col"{numbers}>{inner}</th>'

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tcpcast.captures import advised_rows, capture_keys, iter_plain_rows
+from tcpcast.captures import capture_keys, iter_plain_rows, iter_rows_with_advice
 from tcpcast.captures.advice import advice, limit_keys, share_of_own_limit
 from tcpcast.captures.failed_connections import (
     failure_sentences,
@@ -108,7 +108,9 @@ def csv_lines(
     for index, (capture, table) in enumerate(zip(captures, shown, strict=True)):
         if index == 0:
             yield csv.line(["file", *table, *(["advice"] if advised else [])])
-        for row in advised_rows(table, capture.services) if advised else iter_plain_rows(table):
+        for row in (
+            iter_rows_with_advice(table, capture.services) if advised else iter_plain_rows(table)
+        ):
             yield csv.line([capture.file, *row.values()])
 
 
@@ -140,7 +142,7 @@ def json_lines(
         table = _worst_rows(table, most)
         advised = name == "connections"
         yield from _json_objects(
-            advised_rows(table, capture.services) if advised else iter_plain_rows(table)
+            iter_rows_with_advice(table, capture.services) if advised else iter_plain_rows(table)
         )
         if groups is not None:
             yield '], "groups": ['

@@ -38,7 +38,7 @@ WITH_RECOVERY = "window chain with recovery"
 
 def sections(runs: Runs, folder: pathlib.Path) -> list[Section]:
     """Return the closed form and the chain, and NewReno compared with both."""
-    return [_closed_form(), _newreno(runs, folder)]
+    return [_closed_form(), _newreno_section(runs, folder)]
 
 
 def _closed_form() -> Section:
@@ -103,7 +103,7 @@ def formula_rates(p: float, rtt_s: float, b: int) -> dict[str, float]:
     return rates
 
 
-def _newreno(runs: Runs, folder: pathlib.Path) -> Section:
+def _newreno_section(runs: Runs, folder: pathlib.Path) -> Section:
     section = Section(
         "Section 5. NewReno under the model's own loss", ("p", "RTT", "b", "NewReno's rate over")
     )

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from tcpcast_papers.pftk.paths import Path
-    from tcpcast_papers.pftk.traces import Cut
+    from tcpcast_papers.pftk.simulated_traces import Cut
 
     Floats = NDArray[np.float64]
     Flags = NDArray[np.bool_]

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from tcpcast_papers import simulations
 from tcpcast_papers.pftk.rounds import Rounds, rounds
-from tcpcast_papers.pftk.traces import Cut, calibrated, cut
+from tcpcast_papers.pftk.simulated_traces import Cut, calibrated, cut
 from tcpcast_papers.simulations import SEED
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ class TraceJob:
     path
         Path to simulate; its loss is calibrated first if ``p`` is given.
     pieces, piece_s, replications
-        As in :func:`~tcpcast_papers.pftk.traces.cut`.
+        As in :func:`~tcpcast_papers.pftk.simulated_traces.cut`.
     p
         Wanted loss indications per packet.
     calibration_hours

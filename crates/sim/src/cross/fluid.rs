@@ -71,7 +71,7 @@ struct FluidBin {
 
 /// State of a hop for one source.
 #[derive(Clone, Debug)]
-pub struct FluidSourceState {
+pub struct FluidHopSourceState {
     /// Index of the first bin of the source's series.
     first: usize,
     /// Position in the series at time 0.
@@ -156,7 +156,7 @@ impl FluidHop {
         replication: u32,
         source: u32,
         stage: u32,
-    ) -> FluidSourceState {
+    ) -> FluidHopSourceState {
         let unit = RandomStream::for_entity(seed, replication, source, StreamPurpose::CrossPlace)
             .draw_unit();
         let series = source as usize % (self.bins.len() / self.length);
@@ -177,8 +177,8 @@ impl FluidHop {
         series: u32,
         offset: Nanos,
         draws: RandomStream,
-    ) -> FluidSourceState {
-        FluidSourceState {
+    ) -> FluidHopSourceState {
+        FluidHopSourceState {
             first: series as usize * self.length,
             offset: offset % self.period(),
             now: 0,
@@ -193,7 +193,7 @@ impl FluidHop {
 
     /// Enqueues a packet of a source at `now`, in the order of time. Returns the departure time, or
     /// `None` if the packet is lost.
-    pub fn offer_packet(&self, source: &mut FluidSourceState, now: Nanos) -> Option<Nanos> {
+    pub fn offer_packet(&self, source: &mut FluidHopSourceState, now: Nanos) -> Option<Nanos> {
         let work = self.work_at(source, now) + self.packet;
         let own_work = source.own_work * libm::exp(-((now - source.entered) as f64) / self.room);
         // The tolerance allows for rounding errors when the buffer is exactly full.
@@ -209,7 +209,7 @@ impl FluidHop {
     }
 
     /// Whether a packet that finds the buffer full replaces fluid.
-    fn replaces_fluid(&self, source: &mut FluidSourceState, now: Nanos, own_work: f64) -> bool {
+    fn replaces_fluid(&self, source: &mut FluidHopSourceState, now: Nanos, own_work: f64) -> bool {
         // Packets of the source leave sequentially.
         if source.leaves as f64 + self.packet > now as f64 + self.room {
             return false;
@@ -219,7 +219,7 @@ impl FluidHop {
     }
 
     /// Work that a source finds at `now`, in nanoseconds of link time.
-    pub fn work_at(&self, source: &mut FluidSourceState, now: Nanos) -> f64 {
+    pub fn work_at(&self, source: &mut FluidHopSourceState, now: Nanos) -> f64 {
         debug_assert!(now >= source.now, "time went back");
         let (from, to) = (source.offset + source.now, source.offset + now);
         let (first, last) = (from / self.bin, to / self.bin);
@@ -272,7 +272,7 @@ impl FluidHop {
     }
 
     /// Index of bin `number` of a source's series, which repeats.
-    fn bin_index(&self, source: &FluidSourceState, number: u64) -> usize {
+    fn bin_index(&self, source: &FluidHopSourceState, number: u64) -> usize {
         source.first + (number % self.length as u64) as usize
     }
 

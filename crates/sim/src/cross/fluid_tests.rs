@@ -218,9 +218,9 @@ fn sources_start_at_reproducible_random_offsets() {
     assert_eq!(offsets[7], hop.source_state(1, 0, 7, 0).offset);
     assert_ne!(offsets[7], hop.source_state(1, 1, 7, 0).offset);
     assert!(
-        size_of::<FluidSourceState>() <= 80,
+        size_of::<FluidHopSourceState>() <= 80,
         "{} bytes per source",
-        size_of::<FluidSourceState>()
+        size_of::<FluidHopSourceState>()
     );
 }
 

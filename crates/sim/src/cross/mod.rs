@@ -13,7 +13,7 @@ mod queue;
 mod replay;
 
 pub use crate::queue::CrossRateCounters;
-pub use fluid::{FluidHop, FluidSourceState, FluidStream};
+pub use fluid::{FluidHop, FluidHopSourceState, FluidStream};
 pub use fractional_noise::{FractionalNoise, eigenvalues};
 pub use queue::CrossTrafficQueue;
 

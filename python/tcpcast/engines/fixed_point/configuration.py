@@ -9,7 +9,7 @@ from tcpcast.engines.accepted_suggestions import changes_to_set_stack
 from tcpcast.engines.packet.configuration import to_nanoseconds
 from tcpcast.engines.packet.equilibrium import equilibrium_on_times_s
 from tcpcast.errors import NotApplicable, Suggestion
-from tcpcast.models.local_loop import potential_load
+from tcpcast.models.local_loop import open_loop_load
 from tcpcast.scenario.cross_checks import find_stream_hop
 from tcpcast.scenario.tcp_rules import MAX_PLUS
 from tcpcast.scenario.traffic import Bulk, OnOff
@@ -132,7 +132,7 @@ def compute_offered_load(scenario: Scenario) -> float:
     link_pps = network.bottleneck.rate_bps / (8 * network.packet_bytes)
     return sum(
         float(
-            potential_load(
+            open_loop_load(
                 sources=group.count,
                 link_pps=link_pps,
                 mean_off_s=max(group.traffic.off.mean_value(), SHORTEST_OFF_S),

@@ -11,13 +11,13 @@ seconds on average, and fetches a file of B packets on average over a link of C 
 from tcpcast.models.local_loop.fair_share import fair_send_rate_pps, mean_user_rate_pps
 from tcpcast.models.local_loop.overload import overload_goodput_pps
 from tcpcast.models.local_loop.square_root import restarting_goodput_pps
-from tcpcast.models.local_loop.threshold import potential_load, threshold_sources
+from tcpcast.models.local_loop.threshold import open_loop_load, threshold_sources
 
 __all__ = [
     "fair_send_rate_pps",
     "mean_user_rate_pps",
+    "open_loop_load",
     "overload_goodput_pps",
-    "potential_load",
     "restarting_goodput_pps",
     "threshold_sources",
 ]

@@ -45,7 +45,7 @@ def threshold_sources(
     return np.asarray(link * off / to_positive_array("mean_size_pkts", mean_size_pkts))
 
 
-def potential_load(
+def open_loop_load(
     *,
     sources: ArrayLike,
     link_pps: ArrayLike,

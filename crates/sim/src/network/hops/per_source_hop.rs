@@ -2,7 +2,7 @@
 
 use crate::clock::{Nanos, transmission_time};
 use crate::config::{HopConfig, RunConfig};
-use crate::cross::{CrossConfig, FluidHop, FluidSourceState};
+use crate::cross::{CrossConfig, FluidHop, FluidHopSourceState};
 use crate::loss::{LinkLossConfig, LinkLossState, LossPlace};
 use crate::network::access::AccessLink;
 use crate::probe::{FluidSums, HopCounters};
@@ -50,7 +50,7 @@ struct PerSourceCrossTraffic {
     limit: Option<u64>,
     /// Created at the first packet, on the thread of the replication.
     hop: Option<FluidHop>,
-    sources: Vec<FluidSourceState>,
+    sources: Vec<FluidHopSourceState>,
 }
 
 impl PerSourceCrossTraffic {
