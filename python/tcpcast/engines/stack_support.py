@@ -119,7 +119,7 @@ def _get_formula_support(
     refused, stated = SupportLevel.REFUSED, SupportLevel.STATED_ERROR
     measured = MEASURED.get((engine, stack), "")
     verdicts = (
-        (of_another, StackSupport(stated, f"predicts {entry.stack.upper()}, with a warning")),
+        (of_another, StackSupport(stated, f"predicts {entry.stack.upper()}")),
         (
             not models_congestion_control(entry, control),
             StackSupport(refused, "models Reno's window"),
