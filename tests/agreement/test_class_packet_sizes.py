@@ -250,8 +250,8 @@ def test_results_are_independent_of_threads() -> None:
                     {"name": "main", "rate": "10mbit", "buffer": "50pkt"},
                 ],
             },
-            "network.hop.own.buffer is in bytes: such a buffer per source supports only packets of "
-            "one size",
+            "network.hop.own.buffer is in bytes and separate per source (shared = false); this "
+            "supports only packets of one size",
         ),
         (
             {

@@ -207,7 +207,7 @@ def test_formulas_warn_that_they_ignore_the_return_path() -> None:
     ("changes", "message"),
     [
         ({"network.return": {}}, "network.return.rate: missing"),
-        ({"network.return.rate": "unlimited"}, "acks queue only behind a rate"),
+        ({"network.return.rate": "unlimited"}, "no ack waits in a queue"),
         (
             {"network.return": {"rate": "1mbit", "buffer": "30B"}},
             '"30B" is less than one ack; write at least "40B"',

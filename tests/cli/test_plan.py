@@ -328,7 +328,10 @@ def test_verification_exit_codes(
         (["buffer", "lossy-path"], ["which no buffer reduces"]),
         (["buffers"], ["plan buffers", "buffer"]),
         (["buffer", "web-10mbit", "--set", "traffic.sauces=2"], ["traffic.sauces", "sources"]),
-        ([*QUALITY, "--set", "probes.goodput_least=3pkt"], ["probes.goodput_least", "whole files"]),
+        (
+            [*QUALITY, "--set", "probes.goodput_least=3pkt"],
+            ["probes.goodput_least", "each file as a whole"],
+        ),
         ([*QUALITY, "--set", "probes={goodput_packets=3}"], ["probes.goodput_packets"]),
         ([*QUALITY, "--set", "probes.goodput_shares=['50%']"], ["goodput_shares", "--share"]),
         ([*QUALITY, "--set", "traffic.sources=3"], ["traffic.sources", "the plan solves for"]),

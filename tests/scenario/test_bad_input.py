@@ -585,7 +585,7 @@ def refused(*assignments: str, name: str = "web-10mbit") -> list[str]:
         ("run.precision=0%", "run.precision: "),
         (
             "run.precision=1e-300",
-            "run.precision: 1e-300 cannot be reached, because numbers have 16",
+            "run.precision: 1e-300 is below the precision of floating-point numbers (16 digits)",
         ),
         ("run.precision={}", "run.precision: "),
         (

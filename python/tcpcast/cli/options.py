@@ -35,7 +35,8 @@ FORCE = Option("force", "", "Overwrite any existing file.")
 FEED = Option(
     "feed",
     "WHAT",
-    "Where path formulas take loss and RTT from: 'scenario', or 'measured' (a simulation of it).",
+    "Source of loss and RTT for path formulas: 'scenario' (its keys) or 'measured' (a simulation "
+    "of the scenario).",
     type=Literal["scenario", "measured"],
     default="scenario",
 )

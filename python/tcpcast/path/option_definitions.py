@@ -92,7 +92,8 @@ class PathRows:
         example="10KB..1MB",
         page=FormField(
             "Size",
-            "Size of one file, or of all files of a page on one connection, such as 2.5MB.",
+            "Size of one file, or total size of the files of a web page on one connection, such as "
+            "2.5MB.",
             "100KB",
             "1KB",
             "10MB",

@@ -25,8 +25,8 @@ _SSTHRESH = "the simulations start from the mean window of PFTK; leave this key 
 _SOURCES = "the plan solves for the number of sources; leave this key out"
 _FLOWS = "the plan solves for the number of flows; leave this key out"
 _FILES = (
-    "the plan uses the goodput of whole files of every size; leave this key out, or use it in a "
-    "`tcpcast run` of the planned scenario"
+    "the plan uses the goodput of each file as a whole, whatever its size; leave this key out, or "
+    "use it in a `tcpcast run` of the planned scenario"
 )
 
 _GOODPUT = "the plan solves for the loss; leave this key out, and write the goodput as --goodput"

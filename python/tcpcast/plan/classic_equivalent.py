@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 PRESET = "engset-newreno"
 
-ERROR = "up to 40 % below the rate of linux-cubic"
+ERROR = "up to 40 % below that of a simulation of linux-cubic"
 """Error of the model's mean rate against simulations of linux-cubic, from tests/agreement/
 test_plan_modern.py."""
 
@@ -56,7 +56,7 @@ def make_classic_scenario(scenario: Scenario) -> tuple[Scenario, str]:
     instead, others = _changes_to_supported_bottleneck(scenario)
     why = (
         f"the formula is for {PRESET}{others}, the most similar stack that it covers, not for "
-        f"{people.tcp.stack}: the mean rate is "
+        f"{people.tcp.stack}: the mean rate of the formula is "
         f"{ERROR}{' at a drop-tail queue' if others else ''}, so the answer is simulated"
     )
     return scenario.with_changes(changes | instead), why

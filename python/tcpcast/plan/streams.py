@@ -369,10 +369,12 @@ def _verify_by_simulation(  # noqa: PLR0913, PLR0917 - the question and the opti
     )
     if plan.leads_by_simulation and plan.simulated is not None:
         busy = runs.answers[plan.simulated]["utilisation"]
+        flows = round(plan.simulated)
+        send = "together send" if flows > 1 else "sends"
         plan.recommendation = (
-            f"According to the simulation, {_flows_text(round(plan.simulated))} send at the "
-            f"link's rate, and the link is busy {percent_text(busy)} of the time. Do not "
-            "trust the values of the models here."
+            f"According to the simulation, {_flows_text(flows)} {send} at the link's rate, and the "
+            f"link is busy {percent_text(busy)} of the time. Do not trust the values of the "
+            "models here."
         )
 
 

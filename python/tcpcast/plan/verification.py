@@ -108,9 +108,10 @@ class PlanSimulations:
         question, metric = self.question, self.at(value)
         if metric is None:
             setting = f"{question.key} = {question.write(value)}"
+            length = "transfers" if self.scenario.run.duration_s is None else "duration"
             raise NotApplicable(
                 f"{self.engine} has no {question.metric} with {setting}: "
-                + (self.answers[value].incomplete_reason or "write a longer run")
+                + (self.answers[value].incomplete_reason or f"write a larger run.{length}")
             )
         return metric.value
 

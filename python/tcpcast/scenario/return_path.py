@@ -46,7 +46,10 @@ class ReturnLink(Table):
     def _check(self) -> Self:
         errors = []
         if math.isinf(self.rate):
-            message = 'acks queue only behind a rate; write rate = "1mbit", or leave return out'
+            message = (
+                'with an unlimited rate, no ack waits in a queue; write rate = "1mbit", or leave '
+                "out the table [network.return]"
+            )
             errors.append(make_error_at(message, "rate"))
         if isinstance(self.queue, Red | FairQueue):
             *first, last = (f'"{name}"' for name in ("droptail", *AQM_TABLES))

@@ -86,7 +86,8 @@ def _read_relative_width(value: object) -> float:
     ratio = units.parse_ratio(value)
     if ratio < MIN_PRECISION:
         raise ValueError(
-            f'{units.show(value)} cannot be reached, because numbers have 16 digits; write "1%"'
+            f"{units.show(value)} is below the precision of floating-point numbers (16 digits); "
+            'write "1%"'
         )
     return ratio
 

@@ -202,9 +202,9 @@ class Tcp(Table):
     idle_restart: IdleRestart = Field(
         examples=["10s"],
         description=(
-            "idle time before a persistent connection restarts slow start: a time since the last "
-            "ack (also resets ssthresh), rto: one RTO since the last sent packet (RFC 5681, "
-            "4.1), or never"
+            "when a persistent connection restarts slow start: never; rto: after one RTO since "
+            "the last sent packet (RFC 5681, 4.1); or a time: after this time since the last ack, "
+            "which also resets ssthresh"
         ),
     )
     host_noise: Lateness = Field(

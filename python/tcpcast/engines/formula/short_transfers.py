@@ -112,7 +112,12 @@ def short(scenario: Scenario, measured: Answer | None, *, tables: bool = True) -
     except DomainError as error:
         raise NotApplicable(f"the model of short transfers: {error}") from error
     steps += [
-        make_step("L_0", lossless.mean(), "s", "without loss, at least RTT, mean over the sizes"),
+        make_step(
+            "L_0",
+            lossless.mean(),
+            "s",
+            "latency without loss, raised to one RTT if shorter; mean over the sizes",
+        ),
         make_step(
             "E[L]", expected.mean(), "s", "sum over k of p(k|n) L_k, (1), mean over the sizes"
         ),
@@ -155,7 +160,7 @@ def _require_short_transfer(size_pkts: float, loss: float) -> None:
         raise NotApplicable(
             f"a transfer of {size_pkts:,.0f} packets loses {mean:,.1f} packets on average, "
             f"but the model of short transfers supports at most {MAX_MEAN_LOSSES} losses; use "
-            "a smaller size, or the rate of a bulk flow"
+            "a smaller size, or estimate the time as the size divided by the rate of a bulk flow"
         )
 
 

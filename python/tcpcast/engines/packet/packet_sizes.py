@@ -36,7 +36,8 @@ def _find_features_for_one_size(
             key = f"network.hop.{hop.name}.buffer"
             packets = f"{network.buffer_pkts(hop):.0f}pkt"
             yield (
-                f"{key} is in bytes: such a buffer per source supports only packets of one size",
+                f"{key} is in bytes and separate per source (shared = false); this supports only "
+                "packets of one size",
                 Suggestion({key: packets}),
             )
     places = [find_stream_hop(network, stream) for stream in scenario.cross]

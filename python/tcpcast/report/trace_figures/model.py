@@ -138,7 +138,7 @@ def _title(points: Table, path: dict[str, float]) -> str:
     chosen = full if full.any() else lossy
     predicted = model_curves(points["loss_indication_ratio"][chosen], path)[PFTK]
     error = float(np.median(np.abs(predicted / points["pkts_in_100_s"][chosen] - 1)))
-    return f"PFTK differs from the captured packets by {100 * error:.2g} % in the median"
+    return f"Median error of PFTK over the intervals: {100 * error:.2g} % of the packets sent"
 
 
 def _subtitle(points: Table, path: dict[str, float]) -> str:
