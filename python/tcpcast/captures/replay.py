@@ -221,7 +221,7 @@ def _run_table(seen: CaptureStats) -> Iterator[Entry]:
                 "run",
                 "replications",
                 int(many),
-                "several runs, because one run as short as the capture gives wide intervals",
+                "one run as short as the capture gives wide intervals",
             )
     yield Entry("run", "seed", 1)
 
