@@ -376,14 +376,14 @@ def _without_intervals(table: Mapping[str, np.ndarray[Any, Any]], reason: str) -
     """Return a table without its intervals, and with the reason next to the value of each."""
     import numpy as np  # noqa: PLC0415 - slow import
 
+    ends = ("_low", "_high", "_low_s", "_high_s")
     kept: dict[str, Any] = {
-        name: np.full(len(values), np.nan) if name.endswith(("low", "high")) else values
+        name: np.full(len(values), np.nan) if f"_{name}".endswith(ends) else values
         for name, values in table.items()
     }
-    bounded = (name for name in table if name.endswith("_low"))
+    bounded = (name.removesuffix("_low") for name in table if name.endswith("_low"))
     return kept | {
-        f"{name.removesuffix('_low')}_interval_warning": np.full(len(table[name]), reason)
-        for name in bounded
+        f"{name}_interval_warning": np.full(len(table[name]), reason) for name in bounded
     }
 
 

@@ -7,6 +7,7 @@ import pickle
 from typing import TYPE_CHECKING
 from xml.etree import ElementTree
 
+import numpy as np
 import pytest
 import tcpcast
 from tcpcast.answer import Answer, Metric, Note, texts_to_notes
@@ -85,6 +86,19 @@ def test_html_has_one_table_with_all_metrics(scenario: Scenario) -> None:
     notes = ["".join(item.itertext()) for item in root.iter("p")]
     assert "! packet: a < b & c" in notes
     assert "- pftk does not apply: it needs bulk flows" in notes
+
+
+def test_withheld_intervals_leave_the_other_columns_of_tables() -> None:
+    kept = {"flow": [0, 1], "low_pkts": [1, 3], "goodput_bps": [2e6, 3e6], "on_time_s": [1.0, 2.0]}
+    ends = ("goodput_bps_low", "goodput_bps_high", "on_time_low_s", "on_time_high_s", "low", "high")
+    columns = {name: np.array(values) for name, values in kept.items()}
+    table = columns | {name: np.array([1.0, 2.0]) for name in ends}
+    answer = Answer("kernel", kind="measurement", metrics={}, tables={"by_flow": table})
+    answer.mark_untrusted("late packets")
+    marked = answer.tables["by_flow"]
+    assert {name: marked[name].tolist() for name in kept} == kept
+    assert all(np.isnan(marked[name]).all() for name in ends)
+    assert marked["goodput_bps_interval_warning"].tolist() == ["late packets"] * 2
 
 
 def test_interval_warning_lists_affected_metrics() -> None:
