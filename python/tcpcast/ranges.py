@@ -17,14 +17,13 @@ MAX_POINTS = 1000
 DIGITS = 3
 """Significant digits of the values between the ends of a range."""
 
-BEGINS_AT_0 = "begins at 0, but the values of a range have a constant ratio"
-
 
 @dataclass(frozen=True, slots=True)
 class Quantity:
     """Type of an option or key: how it is parsed and formatted, and an example of a range.
 
-    ``read`` raises UnitError outside the domain; ``whole`` allows only integers.
+    ``read`` raises UnitError outside the domain; ``whole`` allows only integers;
+    ``linear_example`` is a range with equal steps, if the option supports them.
     """
 
     option: str
@@ -32,6 +31,7 @@ class Quantity:
     write: Callable[[float], str]
     range_example: str
     whole: bool = False
+    linear_example: str = ""
 
 
 def expand_range(
@@ -148,7 +148,8 @@ def _check_order(
     elif first > last:
         what = f"is in descending order; write {high_text}..{low_text}"
     elif first == 0 and not linear:
-        what = f"{BEGINS_AT_0}; write {quantity.range_example}"
+        what = "begins at 0, but the values of a range have a constant ratio; write "
+        what += quantity.linear_example or quantity.range_example
     else:
         return
     raise UnitError(f"{quantity.option}: {show(text)} {what}")

@@ -35,8 +35,6 @@ STEPS = 25
 DISTANCES = np.geomspace(1e-7, 20.0, 3000)
 """Candidate distances of the interval's ends from the centre, as logarithms."""
 
-SINGULAR = 1e-15
-"""Eigenvalues below this multiple of the largest are 0, as in ``np.linalg.pinv``."""
 
 LARGEST = 20.0
 """Maximum logarithm of a fit or a value, relative to target or centre."""
@@ -195,9 +193,9 @@ def _fit_log_regression(
     """Return a regression of the logarithm of y, and the excess scatter as a factor."""
     seen, weights, centre = np.log(y), np.ones_like(y), float(np.mean(x))
     for _ in range(STEPS):
-        centre = float((x * weights).sum() / weights.sum())
+        centre = float(np.average(x, weights=weights))
         powers = np.vander(x - centre, degree + 1, increasing=True)
-        inverse = _invert_symmetric(powers.T @ (weights[:, None] * powers))
+        inverse = np.linalg.pinv(powers.T @ (weights[:, None] * powers), hermitian=True)
         terms = inverse @ powers.T @ (weights * seen)
         fit = np.clip(powers @ terms, -LARGEST, LARGEST)
         weights = np.exp(fit)
@@ -210,15 +208,6 @@ def _fit_log_regression(
     excess = math.sqrt(scatter / claimed) if claimed > 0 else 0.0
     covariance = np.asarray(noise * inverse, dtype=np.float64)
     return FittedCurve(centre, np.asarray(terms, dtype=np.float64), covariance, quantile), excess
-
-
-def _invert_symmetric(matrix: Floats) -> Floats:
-    """Return the pseudo-inverse, for a small matrix faster than ``np.linalg.pinv``."""
-    values, vectors = np.linalg.eigh(matrix)
-    values, vectors = values[::-1], vectors[:, ::-1]
-    with np.errstate(divide="ignore"):
-        inverse = np.where(np.abs(values) > SINGULAR * values[0], 1 / values, 0.0)
-    return np.asarray(vectors @ (inverse[:, None] * vectors.T), dtype=np.float64)
 
 
 def stated_log_error(points: Sequence[MeasuredPoint]) -> float:

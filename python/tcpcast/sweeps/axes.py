@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 from tcpcast import units
 from tcpcast.errors import ScenarioError, UnitError
 from tcpcast.ranges import (
-    BEGINS_AT_0,
     DEFAULT_POINTS,
     Quantity,
     expand_range,
@@ -28,6 +27,7 @@ EXAMPLE = '"10ms..200ms log 8"'
 
 _SPACING = re.compile(r"\.\.\s*[0-9]\S*\s+([a-z]+)\s*$")
 """An unknown word after the ends of a range, where ``log`` or ``lin`` is expected."""
+LINEAR_EXAMPLE = '"0..10 lin 11" for equal steps'
 _SPACING_AND_COUNT = re.compile(r"\s(log|lin)$|\s(?:(log|lin)\s+)?([0-9]{1,18})$")
 
 
@@ -180,11 +180,11 @@ def read_range_axis(key: str, text: str) -> SweepRange:
         )
     kind = KINDS[name]
     whole = name in _COUNTED and all("." not in end for end in typed if end)
-    quantity = Quantity(f"sweep.{key}", kind.read, kind.write, "10ms..200ms", whole=whole)
+    quantity = Quantity(f"sweep.{key}", kind.read, kind.write, "10ms..200ms", whole, LINEAR_EXAMPLE)
     try:
         read_range_ends(quantity, ends_text, linear=spacing == "lin")
     except UnitError as error:
-        raise ScenarioError(_suggest_lin(str(error))) from None
+        raise ScenarioError(str(error)) from None
     return SweepRange(key, ends_text, quantity, spacing == "lin", points, name == "number")
 
 
@@ -209,14 +209,6 @@ def _check_range_ends(typed: Sequence[str], prefix: str) -> None:
                 kind.read(end)
             except ValueError as error:
                 raise ScenarioError(f"{prefix}: {error}") from None
-
-
-def _suggest_lin(message: str) -> str:
-    """Extend the message about a range from 0 with ``lin``."""
-    if BEGINS_AT_0 not in message:
-        return message
-    head = message.partition(BEGINS_AT_0)[0]
-    return f'{head}{BEGINS_AT_0}; write "0..10 lin 11" for equal steps'
 
 
 def read_list_axis(key: str, listed: Sequence[Any]) -> SweepAxis:

@@ -22,6 +22,7 @@ from tcpcast.engines.fixed_point.configuration import (
     check,
     compute_offered_load,
     flows_per_reference_flow,
+    measured_duration_s,
     native_configuration,
     reference_flow_counts,
 )
@@ -88,7 +89,7 @@ def fixed_point(scenario: Scenario, options: RunOptions) -> Answer:
     run = _native.Simulation.fixed_point(
         config, native_configuration(scenario, table), scenario.run.replications
     )
-    seconds = table.steps * table.step + _measured_duration_s(scenario)
+    seconds = table.steps * table.step + measured_duration_s(scenario)
     clock = WallTimeLimit(options.compute_deadline(scenario))
     ended = run.advance(
         transfers=None,
@@ -98,10 +99,6 @@ def fixed_point(scenario: Scenario, options: RunOptions) -> Answer:
         progress=options.progress,
     )
     return _make_answer(scenario, table, run, ended)
-
-
-def _measured_duration_s(scenario: Scenario) -> float:
-    return (scenario.run.duration_s or 0.0) - (scenario.run.warmup_s or 0.0)
 
 
 def _make_answer(

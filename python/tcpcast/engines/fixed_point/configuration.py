@@ -199,3 +199,8 @@ def _initial_class_values(scenario: Scenario) -> list[tuple[float, float]]:
         load += group.count * size / cycle_s * turn_s
     full = load > 0.99
     return [(gap, max(1e-9, turn_s * (max(1.0, active) if full else 1.0))) for gap in gaps]
+
+
+def measured_duration_s(scenario: Scenario) -> float:
+    """Return the duration of a replication after its warm-up, in seconds."""
+    return (scenario.run.duration_s or 0.0) - (scenario.run.warmup_s or 0.0)

@@ -29,6 +29,7 @@ import numpy as np
 from tcpcast import _native, statistics
 from tcpcast.engines.fixed_point.configuration import (
     flows_per_reference_flow,
+    measured_duration_s,
     reference_flow_counts,
 )
 from tcpcast.engines.packet.size_moments import mean_drawn_size_pkts
@@ -294,7 +295,6 @@ def run_convergence_tests(
     groups = scenario.populations
     followed = reference_flow_counts(scenario, table)
     last = np.mean([rows[-len(groups) :] for rows in steps], axis=0)
-    measured_s = (scenario.run.duration_s or 0.0) - (scenario.run.warmup_s or 0.0)
     units = (reference, cross_flows, table.tolerance, len(groups))
     for index, group in enumerate(groups):
         of = f" of class {group.name}" if len(groups) > 1 else ""
@@ -310,7 +310,7 @@ def run_convergence_tests(
             judge.compare_with_cross_rates((followed[index], group.count - followed[index]))
         judge.compare_common_ratios()
         cells = dict(zip(_native.STEP_CELLS, last[index], strict=True))
-        judge.iteration(cells, table, measured_s)
+        judge.iteration(cells, table, measured_duration_s(scenario))
     stand_for = flows_per_reference_flow(scenario, table)
     together = _ClassTests(verdict, 0, EVERY, "", *units)
     if scenario.network.hops and table.scheme == WITH_WINDOWS and len(set(stand_for)) == 1:
