@@ -175,7 +175,7 @@ def test_each_class_has_its_own_tcp(scheme: int) -> None:
     np.testing.assert_allclose(result["on_time_s"], expected["on_time_s"], rtol=0.1)
     table = answer.tables["convergence"]
     (rates,) = np.nonzero((table["what"] == "rate while on") & (table["class"] == "far"))
-    assert abs(table["difference"][rates[0]]) < 0.1  # cross flows have the window, too
+    assert abs(table["difference"][rates[0]]) < 0.1  # cross flows also have the window
 
 
 def test_untrusted_classes_have_no_intervals() -> None:

@@ -30,8 +30,8 @@ def select_directions(capture: Capture, connection: int | str | None = None) -> 
         The capture.
     connection
         None selects the direction with the most data. A number selects the connection with this
-        number in the column ``connection``, and ``"all"`` every connection; of each connection,
-        only the direction with the most data. Addresses with or without port, such as
+        number in the column ``connection``, and ``"all"`` every connection; both select only the
+        direction of a connection with the most data. Addresses with or without port, such as
         ``"10.0.0.1:5001"`` or ``"10.0.0.1 > 10.0.0.2:80"``, select all directions from the first
         and, if given, to the second address. A single address that sends no data selects all
         directions to this address.

@@ -99,7 +99,7 @@ def _sizes_with_percentiles(
     answer: Answer,
     typed: Mapping[int, str],
 ) -> Iterator[list[str]]:
-    """Yield one row per size; of many sizes, only some evenly spaced ones."""
+    """Yield one row per size; for many sizes, only rows of evenly spaced sizes."""
     for row in (rows[index] for index in evenly_spaced_indices(len(rows))):
         low, high = (
             float(table["size_pkts" if "size_pkts" in table else end][row])
