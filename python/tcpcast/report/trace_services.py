@@ -50,7 +50,7 @@ def _service_columns(shown: Table) -> list[Column]:
     return [
         Column("\nservice", shown["server"].tolist(), right=False),
         Column("\nconns", integer_texts(shown["connections"])),
-        Column("re-\nquests", integer_texts(shown["requests"])),
+        Column("reqs", integer_texts(shown["requests"])),
         Column("first byte\n50 % ms", ms("first_byte_p50_s")),
         Column("\n95 %", ms("first_byte_p95_s"), drop_order=2),
         Column("\n99 %", ms("first_byte_p99_s"), drop_order=1),
