@@ -383,7 +383,7 @@ def test_bbr_uses_the_link_and_its_delivery_rate() -> None:
     assert result["goodput_pps"] == pytest.approx(1980)
     assert result["goodput_bps"] == pytest.approx(1980 * 8 * 1460)
     assert result.regime == "bottleneck"
-    assert any("an upper bound for BBR" in text for text in result.warnings)
+    assert any("are for BBR, but" in text for text in result.warnings)
     assert run_engine("bbr-bound", scenario, measurement(loss_ratio=0.5)).metrics == result.metrics
 
 

@@ -84,7 +84,7 @@ def bbr(scenario: Scenario, measured: Answer | None) -> Answer:
             "goodput_pps": Metric(goodput),
             "goodput_bps": Metric(goodput * 8 * scenario.payload_bytes),
         },
-        notes=texts_to_notes(warn_about_other_stacks("an upper bound for BBR", "bbr", scenario)),
+        notes=texts_to_notes(warn_about_other_stacks("bbr", scenario)),
         provenance={"feed": "scenario"},
         regime=WINDOW if math.isfinite(max_rate) and max_rate < free else regime,
         steps=steps,

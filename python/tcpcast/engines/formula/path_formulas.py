@@ -208,5 +208,5 @@ def cubic_response_function(scenario: Scenario, measured: Answer | None) -> Answ
         regime=model.WINDOW if result.window_limited else regime,
         steps=steps,
     )
-    answer.warn(*rate_answers.warn_about_other_stacks("CUBIC", "cubic", scenario))
+    answer.warn(*rate_answers.warn_about_other_stacks("cubic", scenario))
     return answer

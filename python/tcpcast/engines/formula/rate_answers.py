@@ -80,10 +80,10 @@ def warn_if_rate_exceeds_window(inputs: PathInputs, one_pps: float) -> list[str]
     ]
 
 
-def warn_about_other_stacks(what: str, stack: str, scenario: Scenario) -> list[str]:
+def warn_about_other_stacks(control: str, scenario: Scenario) -> list[str]:
     """Warn if a formula describes another TCP than the scenario's; captures match any TCP."""
     tcp = scenario.populations[0].tcp
-    stack_name = tcp.stack
-    if tcp.control == stack or scenario.captured is not None:
+    if tcp.control == control or scenario.captured is not None:
         return []
-    return [f"the values of this model are for {what}, but the scenario's stack is {stack_name}"]
+    name = control.upper()
+    return [f"the values of this model are for {name}, but the scenario's stack is {tcp.stack}"]
