@@ -14,7 +14,7 @@ from tcpcast.engines.packet.size_moments import mean_drawn_size_pkts, unseen_sha
 from tcpcast.quantiles import estimate_exceeded_value
 from tcpcast.scenario import OnOff
 from tcpcast.scenario.distributions import Distribution
-from tcpcast.statistics import Estimate, next_length, ratio, unmet_precision
+from tcpcast.statistics import Estimate, estimate_ratio, next_length, unmet_precision
 
 from benches.coverage import DISTRIBUTIONS, Row, cells, rows
 
@@ -126,7 +126,7 @@ def test_slow_fluctuations_behind_fast_ones_widen_the_interval() -> None:
         slow[0] = random.standard_normal()
         for lag in range(1, 32):
             slow[lag] = 0.5 * slow[lag - 1] + math.sqrt(0.75) * random.standard_normal()
-        result = ratio(10 + 0.7 * slow + random.standard_normal(32), np.ones(32))
+        result = estimate_ratio(10 + 0.7 * slow + random.standard_normal(32), np.ones(32))
         assert result is not None
         assert result.low is not None
         assert result.high is not None

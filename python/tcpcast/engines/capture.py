@@ -175,13 +175,13 @@ def _estimate_ratios_from_batches(kept: Capture) -> dict[str, Estimate | None]:
     first = sent - units["retransmissions"]
 
     def share(events: Column, of: Column) -> Estimate | None:
-        return statistics.ratio(events, of, events=True, maximum=1.0)
+        return statistics.estimate_ratio(events, of, events=True, maximum=1.0)
 
     return {
-        "rtt_mean_s": statistics.ratio(units["rtt_sum"], units["rtt_samples"]),
-        "send_rate_pps": statistics.ratio(sent, time),
-        "goodput_pps": statistics.ratio(first, time),
-        "goodput_bps": statistics.ratio(first, time),
+        "rtt_mean_s": statistics.estimate_ratio(units["rtt_sum"], units["rtt_samples"]),
+        "send_rate_pps": statistics.estimate_ratio(sent, time),
+        "goodput_pps": statistics.estimate_ratio(first, time),
+        "goodput_bps": statistics.estimate_ratio(first, time),
         "loss_indication_ratio": share(indications, sent),
         "timeout_share": share(units["to"], indications),
         "retransmit_ratio": share(units["retransmissions"], sent),

@@ -10,7 +10,7 @@ import numpy as np
 from tcpcast import output
 from tcpcast.captures.selection import DIRECTION, TABLES, tables_by_name
 from tcpcast.errors import MachineError
-from tcpcast.output import PARQUET
+from tcpcast.output import PARQUET_KIND
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -55,7 +55,7 @@ def check_parquet(folder: str | Path, *, force: bool = False) -> None:
     parquet_modules()
     output.check_folder(folder)
     for name in TABLES:
-        output.check_file(Path(folder) / f"{name}.parquet", kind=PARQUET, force=force)
+        output.check_file(Path(folder) / f"{name}.parquet", kind=PARQUET_KIND, force=force)
 
 
 def write_parquet(
@@ -97,8 +97,8 @@ def write_parquet(
     written = []
     for name, several in parts.items():
         path = target / f"{name}.parquet"
-        whole = arrow.concat_tables(several).replace_schema_metadata({PARQUET.mark: name})
-        with output.atomic_file(path, kind=PARQUET, force=force) as temporary:
+        whole = arrow.concat_tables(several).replace_schema_metadata({PARQUET_KIND.mark: name})
+        with output.atomic_file(path, kind=PARQUET_KIND, force=force) as temporary:
             parquet.write_table(whole, temporary)
         written.append(path)
     return written

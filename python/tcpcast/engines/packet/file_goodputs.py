@@ -101,7 +101,7 @@ def sum_goodput_counts(
         positions = (slot[which].astype(np.intp) + 1) * width + bucket - first
         added = np.bincount(positions, weights=count[which], minlength=(slots + 1) * width)
         rows.append(np.cumsum(added.reshape(slots + 1, width), axis=0))
-    counts = statistics.blocks([row[:-1] for row in rows], totals=[row[-1] for row in rows])
+    counts = statistics.split_units([row[:-1] for row in rows], totals=[row[-1] for row in rows])
     return GoodputCounts(first, counts, len(replications))
 
 

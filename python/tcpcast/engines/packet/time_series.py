@@ -13,7 +13,7 @@ import numpy as np
 from tcpcast import _native
 from tcpcast.engines.packet.configuration import make_configuration, sorted_listed_sizes
 from tcpcast.engines.packet.metric_estimates import has_queue
-from tcpcast.intervals import LEVEL
+from tcpcast.intervals import CONFIDENCE_LEVEL
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -42,7 +42,7 @@ MIN_TRANSFERS = 10
 
 _SECOND = 1e9
 _LINK_COLUMNS = 2
-_QUANTILE = (1.0 + LEVEL) / 2.0
+_QUANTILE = (1.0 + CONFIDENCE_LEVEL) / 2.0
 
 
 def select_watched_flows(scenario: Scenario) -> list[int]:
