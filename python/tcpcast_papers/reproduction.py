@@ -175,7 +175,7 @@ class Row:
         tcpcast's value, with ``low`` and ``high`` if it has a 95 % interval.
     tolerance
         Tolerance; None if the row is only shown.
-    settle
+    may_be_unsettled
         Whether a value outside the tolerance by less than its own interval is unsettled instead
         of different; set by the paper (:attr:`~tcpcast_papers.runner.Paper.unsettled`).
     note
@@ -197,7 +197,7 @@ class Row:
     low: float | None = None
     high: float | None = None
     tolerance: Tolerance | None = None
-    settle: bool = False
+    may_be_unsettled: bool = False
     note: str = ""
     explained_by: Cause | None = None
     others: tuple[float | None, ...] = ()
@@ -249,7 +249,7 @@ class Row:
         if lowest <= self.own <= highest:
             return Verdict.AGREES
         known = self.low is not None and self.high is not None
-        if self.settle and known and self.low <= highest and self.high >= lowest:  # type: ignore[operator]
+        if self.may_be_unsettled and known and self.low <= highest and self.high >= lowest:  # type: ignore[operator]
             return Verdict.UNSETTLED
         if self.explained_by is not None and self.explained_by.spans(self.own, (lowest, highest)):
             return Verdict.EXPLAINED
@@ -276,7 +276,7 @@ class Section:
     others: tuple[str, ...] = ()
 
 
-def name(title: str) -> str:
+def section_name(title: str) -> str:
     """Return a section's title up to the first full stop, such as ``Table 9``."""
     return title.partition(".")[0]
 

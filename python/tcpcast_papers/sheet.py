@@ -29,14 +29,16 @@ Runs = TypeVar("Runs", bound=Simulations[Any])
 Case = TypeVar("Case")
 
 
-def estimate(value: float, half: float | None = None, least: float = -math.inf) -> Metric:
+def metric_from_half_width(
+    value: float, half: float | None = None, least: float = -math.inf
+) -> Metric:
     """Return a value and its interval from the half-width, limited to at least ``least``."""
     if half is None:
         return Metric(value)
     return Metric(max(value, least), max(value - half, least), value + half)
 
 
-def column(name: str) -> Callable[[Line], Printed | None]:
+def read_column(name: str) -> Callable[[Line], Printed | None]:
     """Return a function that reads the published value from this column of a line."""
     return lambda line: line.printed(name)
 
@@ -142,7 +144,7 @@ class Sheet(Generic[Runs, Case]):
     def sections(self, runs: Runs, folder: Path) -> list[Section]:
         """Return the section, computed from the simulations."""
         rows = [
-            runs.assigned_row(self.title, partial(quantity.row, runs, case, label, self.unit))
+            runs.compute_row(self.title, partial(quantity.row, runs, case, label, self.unit))
             for case in self.cases(runs)
             for label in (self.label(case),)
             for quantity in self.quantities

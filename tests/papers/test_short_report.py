@@ -9,9 +9,9 @@ from tcpcast_papers import claims, paper
 from tcpcast_papers.report import Report
 from tcpcast_papers.reproduction import Verdict
 from tcpcast_papers.short.methods import AS_PRINTED, MODEL, REFINED
-from tcpcast_papers.short.settings import DELAYED, LIMITED, NEWRENO, PROPOSAL
+from tcpcast_papers.short.settings import LIMITED_TRANSMIT, NEWRENO, NEWRENO_DELAYED_ACKS, PROPOSAL
 
-pytestmark = pytest.mark.long
+pytestmark = pytest.mark.long_flow_job
 
 TITLES = [
     "Table 1.",
@@ -96,16 +96,18 @@ def test_proposal_has_no_latency_peak(quick: Report) -> None:
 
 def test_duplicates_round_trip_explains_error_with_one_loss(quick: Report) -> None:
     part = section(quick, "Section 4. Errors")
-    for setting in (NEWRENO, LIMITED, PROPOSAL):
-        printed, corrected = (own(part, setting.words, "1", by) for by in (AS_PRINTED, MODEL))
+    for setting in (NEWRENO, LIMITED_TRANSMIT, PROPOSAL):
+        printed, corrected = (own(part, setting.description, "1", by) for by in (AS_PRINTED, MODEL))
         assert corrected < 0.4 * printed
 
 
 def test_refinement_reduces_the_error(quick: Report) -> None:
     part = section(quick, "Section 4. Errors")
-    for setting in (NEWRENO, LIMITED, DELAYED):
+    for setting in (NEWRENO, LIMITED_TRANSMIT, NEWRENO_DELAYED_ACKS):
         for losses in ("2", "3"):
-            corrected, refined = (own(part, setting.words, losses, by) for by in (MODEL, REFINED))
+            corrected, refined = (
+                own(part, setting.description, losses, by) for by in (MODEL, REFINED)
+            )
             assert refined < 0.7 * corrected
 
 

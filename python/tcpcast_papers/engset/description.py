@@ -15,7 +15,7 @@ from tcpcast_papers.engset import (
     states,
 )
 from tcpcast_papers.engset.published import CITATION
-from tcpcast_papers.engset.runs import FULL, QUICK, Runs, SampleSizes
+from tcpcast_papers.engset.runs import QUICK, WHOLE, Runs, SampleSizes
 from tcpcast_papers.engset.sample import CONFIDENCE
 from tcpcast_papers.published import QUICK as QUICK_RUNS
 from tcpcast_papers.runner import Paper
@@ -32,9 +32,9 @@ def _preface(runs: Runs) -> list[str]:
     return [
         f"The paper: {CITATION}. Published values are printed there; own values are computed "
         "with the model's formulas (theory) or the packet-level simulator.",
-        f"A setting that is only plotted runs once with {100 * sizes.drawn:.0f} % of the paper's "
+        f"A setting that is only plotted runs once with {100 * sizes.plotted_share:.0f} % of the paper's "
         f"connections. A setting with printed values runs {sizes.seeds} times with "
-        f"{100 * sizes.checked:.0f} % each.{quick} The page uses {len(runs)} simulations with "
+        f"{100 * sizes.checked_share:.0f} % each.{quick} The page uses {len(runs)} simulations with "
         f"{runs.packets / 1e6:,.0f} million data packets.",
         "Tolerances: printed digits for theory. Each simulated value of the paper is from one run; "
         f"the scatter of the own runs gives the range in which {100 * CONFIDENCE:.0f} % of runs of "
@@ -47,7 +47,7 @@ PAPER: Paper[SampleSizes, Runs] = Paper(
     package="tcpcast_papers.engset",
     title="TCP-Engset revisited: published and own",
     simulations=Runs,
-    whole=FULL,
+    whole=WHOLE,
     quick=QUICK,
     parts=(
         file_sizes,

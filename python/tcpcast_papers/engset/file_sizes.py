@@ -64,7 +64,7 @@ def _table1(runs: Runs) -> Section:
 
 def _share_row(line: Line, runs: Runs) -> Row:
     size, distribution = int(line["mean_size_pkts"]), line["distribution"]
-    low, high = int(line["low_pkts"]), line.whole("high_pkts")
+    low, high = int(line["low_pkts"]), line.integer("high_pkts")
     each = _setting(size, distribution)
     exact = SizeDistribution.of(each)
     drawn = drawn_share(runs, each, low)
@@ -87,22 +87,22 @@ def drawn_share(runs: Runs, each: Setting, low_pkts: int) -> float:
 
 
 def _figure3(runs: Runs, folder: Path) -> Section:
-    figure, (axes,) = drawing.panels(1, width=6.4, height=4.2)
+    figure, (axes,) = drawing.create_panels(1, width=6.4, height=4.2)
     x = np.geomspace(3, 4096, 400)
     for (distribution, name), style in zip(
-        (("E", "E"), ("EP", "EP"), ("EE", "EE(7)")), drawing.styles(), strict=False
+        (("E", "E"), ("EP", "EP"), ("EE", "EE(7)")), drawing.series_styles(), strict=False
     ):
         each = _setting(12, name)
         exact = SizeDistribution.of(each)
         axes.plot(
-            *drawing.positive(x, exact.above(x)),
+            *drawing.positive_points(x, exact.exceedance(x)),
             color=style["color"],
             label=f"{distribution}, distribution",
         )
         table = runs[each].tables["by_size"]
         above = 1 - np.cumsum(table["share"])
         axes.plot(
-            *drawing.positive(table["high_pkts"][:-1] + 0.5, above[:-1]),
+            *drawing.positive_points(table["high_pkts"][:-1] + 0.5, above[:-1]),
             linestyle="none",
             label=f"{distribution}, drawn",
             **style,

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tcpcast_papers.fixed_point.measures import RTT_CEILING_S, measure, queueing_rtt_s
+from tcpcast_papers.fixed_point.measures import MAX_RTT_S, measure, queueing_rtt_s
 from tcpcast_papers.fixed_point.published import (
     BUFFER_PKTS,
     CONGESTED,
+    IDLE_RTT_S,
     LINK_PPS,
-    PATH_S,
     POPULATIONS,
-    cell,
+    printed_cell,
 )
 from tcpcast_papers.fixed_point.runs import fixed_points
 from tcpcast_papers.fixed_point.tables import loop_figures, loop_job
@@ -27,8 +27,8 @@ def sections(runs: Runs, _: Path) -> list[Section]:
     """Return the maximum RTT, and simulated RTTs compared with those of Little's law."""
     result = Section("Little's law and the paper's round trips", ("RTT", "N"))
     for sources in CONGESTED:
-        printed = cell(3, "rtt", str(sources))
-        result.rows.append(Row(("upper limit", str(sources)), "s", printed, RTT_CEILING_S))
+        printed = printed_cell(3, "rtt", str(sources))
+        result.rows.append(Row(("upper limit", str(sources)), "s", printed, MAX_RTT_S))
         fixed = fixed_points(
             runs, loop_job(1, sources, runs.sample_sizes), runs.sample_sizes.schemes
         )
@@ -51,7 +51,7 @@ def sections(runs: Runs, _: Path) -> list[Section]:
         f"The shared router serves {LINK_PPS:.0f} packets/s, and at most "
         f"{BUFFER_PKTS} packets can wait. By Little's law the mean wait of delivered packets is "
         f"at most {BUFFER_PKTS}/{LINK_PPS:.0f} = {BUFFER_PKTS / LINK_PPS:.3f} s. With the "
-        f"{PATH_S:.4f} s of the idle path the mean RTT is at most {RTT_CEILING_S:.3f} s, whatever "
+        f"{IDLE_RTT_S:.4f} s of the idle path the mean RTT is at most {MAX_RTT_S:.3f} s, whatever "
         "TCP does. The paper has 1.77 and 2.21 s.",
         "These are RTTs of reference flows. In simulations here, RTTs by the paper's schemes "
         "also exceed the maximum over all flows: a reference flow keeps more packets in the router "

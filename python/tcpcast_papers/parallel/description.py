@@ -44,8 +44,8 @@ PAPER: Paper[SampleSizes, Runs] = Paper(
         open_choices,
         multcp,
         loss_events,
-        appendix.PRINTED,
-        appendix.SHEET,
+        appendix.PRINTED_VALUE_SHEET,
+        appendix.ALGORITHM_SHEET,
     ),
     preface=_preface,
 )

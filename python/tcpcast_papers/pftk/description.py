@@ -38,7 +38,7 @@ PAPER: Paper[SampleSizes, Runs] = Paper(
         connections,
         Part(
             bottlenecks.sections,
-            lambda runs: (bottlenecks.request(runs), bottlenecks.lossy_wanted(runs)),
+            lambda runs: (bottlenecks.request(runs), bottlenecks.request_independent_loss(runs)),
         ),
         chain_gap,
     ),
