@@ -49,7 +49,7 @@ if TYPE_CHECKING:
 FILE_NAME = "claims.csv"
 TITLE = "Claims of the paper"
 BETWEEN_LABELS = " | "
-VALUE_INDEPENDENT = (Verdict.INCONSISTENT, Verdict.UNKNOWN)
+FIXED_VERDICTS = (Verdict.INCONSISTENT, Verdict.UNKNOWN)
 
 STATISTICS: dict[str, Callable[[Sequence[float]], float]] = {
     "mean": fmean,
@@ -107,10 +107,10 @@ def _range_remark(reason: str, lines: Iterable[Line]) -> str:
 def _claim_row(line: Line, sections: Sequence[Section]) -> Row:
     label = (line["place"], line["statement"])
     verdict = expected_verdict(line)
-    judged = verdict if verdict in VALUE_INDEPENDENT else None
+    judged = verdict if verdict in FIXED_VERDICTS else None
     note = line["reason"]
     if not line["section"]:
-        return Row(label, "", None, None, note=note, judged=judged)
+        return Row(label, "", None, None, note=note, fixed_verdict=judged)
     there = _matching_rows(line, line["rows"], sections)
     base = _statistic_of_rows(line, "relative_to", sections) if line["relative_to"] else 1.0
     own = _statistic(line, _values(line, there, sections)) / base
@@ -126,7 +126,7 @@ def _claim_row(line: Line, sections: Sequence[Section]) -> Row:
         tolerance=Tolerance(),
         note=note,
         explained_by=None if after is None else Cause(line["cause"], after),
-        judged=judged,
+        fixed_verdict=judged,
     )
 
 

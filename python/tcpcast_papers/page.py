@@ -251,7 +251,8 @@ def _row_with_values(title: str, row: Row) -> str:
 
 
 def _row_and_published(title: str, row: Row) -> str:
-    return f"{', '.join((section_name(title), *row.label))}: {_source_of_values([row])} {published_text(row)}"
+    place = ", ".join((section_name(title), *row.label))
+    return f"{place}: {_source_of_values([row])} {published_text(row)}"
 
 
 def markdown(report: Report, folder: Path) -> str:

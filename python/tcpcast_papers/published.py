@@ -57,7 +57,7 @@ class Line:
         return self.cells.get("misprint", "")
 
     @property
-    def judged(self) -> Verdict | None:
+    def fixed_verdict(self) -> Verdict | None:
         """Verdict of a misprinted cell that is not compared."""
         return Verdict.INCONSISTENT if self.misprint else None
 

@@ -85,7 +85,7 @@ class Quantity(Generic[Runs, Case]):
         """Return the row of a case."""
         result, published = self.computed(runs, case), self.published(case)
         tolerance = self.tolerance(case) if callable(self.tolerance) else self.tolerance
-        row = Row.of(
+        row = Row.from_metric(
             (*label, *self.method),
             self.unit or unit,
             published,
@@ -98,9 +98,9 @@ class Quantity(Generic[Runs, Case]):
             return row
         if tolerance is None:
             if isinstance(case, Line) and case.misprint:
-                return replace(row, judged=case.judged, note=row.note or case.note)
+                return replace(row, fixed_verdict=case.fixed_verdict, note=row.note or case.note)
             return row
-        reach = tolerance.reach(published)
+        reach = tolerance.agreeing_range(published)
         causes = (Cause(reason, computed(runs, case).value) for reason, computed in self.causes)
         spanning = (cause for cause in causes if cause.spans(result.value, reach))
         return replace(row, explained_by=next(spanning, None))

@@ -219,7 +219,7 @@ def simulate_scenario(
 
 
 def record_run(scenario: Scenario, engine: str, numbers: Mapping[str, float]) -> None:
-    """Record a run of the current job; jobs that do not call :func:`simulate_scenario` call this."""
+    """Record a run of the current job; :func:`simulate_scenario` does this for its own run."""
     runs = _recorded_runs_of_job.get()
     if runs is not None:
         runs.append(RecordedRun(scenario, engine, numbers))

@@ -25,7 +25,7 @@ READ = metric_reader("on_time_s")
 def test_tolerance_is_error_of_one_run_of_the_paper(
     share: float, settled: bool, errors: float
 ) -> None:
-    row = runs(VALUES, share=share, includes_mean_error).row(
+    row = runs(VALUES, share=share, includes_mean_error=settled).row(
         ("x",), "s", Printed("10.0"), READ
     )
     scatter, quantile = np.std(VALUES, ddof=1), 5.8409  # Student's t, 3 degrees, 99 %

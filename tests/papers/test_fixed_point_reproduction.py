@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from report_parts import check_figure, own, section, without_layout
 from tcpcast.answer import Answer, Metric, Status
-from tcpcast_papers.fixed_point import little, rates
+from tcpcast_papers.fixed_point import implied_loss, littles_law
 from tcpcast_papers.fixed_point.description import PAPER
 from tcpcast_papers.fixed_point.distributions import split_at_pauses, tail_probability
 from tcpcast_papers.fixed_point.formulas import overload_kbit
@@ -183,12 +183,12 @@ def test_section_6_has_24_flows_at_100_packets_per_second() -> None:
 
 
 def test_rates_of_tables_3_to_6_imply_losses_plus_timeouts() -> None:
-    (part,) = rates.sections(Runs(SMALL), Path())
+    (part,) = implied_loss.sections(Runs(SMALL), Path())
     wrong = {row.label[1] for row in part.rows if row.verdict is Verdict.INCONSISTENT}
     assert wrong == {"FPWI-5", "FPWI-10", "NSFS-150"}
     assert [row.verdict for row in part.rows[8:]] == [Verdict.AGREES] * 16
     assert "fails in 5" in part.remarks[0]
-    assert rates.contradiction(1, "FPWI-5") == "the send rate implies 2.80 to 3.26 %"
+    assert implied_loss.contradiction(1, "FPWI-5") == "the send rate implies 2.80 to 3.26 %"
 
 
 def test_means_over_seeds_have_intervals() -> None:
@@ -462,7 +462,7 @@ def test_per_flow_overload_has_measured_goodput_and_rtt_bound(measured: Runs) ->
 
 
 def test_every_flow_obeys_littles_law(measured: Runs) -> None:
-    (part,) = little.sections(measured, Path())
+    (part,) = littles_law.sections(measured, Path())
     for sources in POPULATIONS:
         result, distribution = (
             own(part, name, str(sources)) for name in ("measured", "by Little's law")

@@ -13,7 +13,6 @@ from tcpcast.engines.packet.metric_estimates import CLASS, LINK
 from tcpcast_papers import paper
 from tcpcast_papers.pftk import simulated_traces
 from tcpcast_papers.pftk.bottlenecks import PLOTTED_MODEM_PATH, SHARED_QUEUE_PATH
-from tcpcast_papers.pftk.clouds import has_prediction, piece_errors
 from tcpcast_papers.pftk.description import PAPER
 from tcpcast_papers.pftk.paths import (
     INDEPENDENT,
@@ -29,6 +28,7 @@ from tcpcast_papers.pftk.published import trace
 from tcpcast_papers.pftk.published import traces as traces_of
 from tcpcast_papers.pftk.rounds import simulate_rounds
 from tcpcast_papers.pftk.runs import QUICK, RoundsJob, Runs, TraceJob
+from tcpcast_papers.pftk.scatter_plots import has_prediction, piece_errors
 from tcpcast_papers.pftk.simulated_traces import (
     DEPTH_COUNTERS,
     TracePieces,

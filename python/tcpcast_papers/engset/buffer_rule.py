@@ -103,7 +103,7 @@ def _rule_row(label: tuple[str, ...], rate_bps: float, line: Line) -> Row:
     note = f"largest at F = {size}, RTT = {1e3 * rtt:.0f} ms: {own:.1f}"
     if line.misprint or printed is None:
         note = "; ".join(filter(None, (note, line.note)))
-        return Row(label, "packets", printed, own, note=note, judged=line.judged)
+        return Row(label, "packets", printed, own, note=note, fixed_verdict=line.fixed_verdict)
     return Row(
         label, "packets", printed, 10.0 * math.ceil(own / 10), tolerance=PRINTED_DIGITS, note=note
     )
@@ -124,10 +124,10 @@ def sections(_: Runs, __: pathlib.Path) -> list[Section]:
     for rate, rule in _RULES_OF_TEXT.items():
         section.rows.append(_row_of_text(rate, rule))
     section.remarks = [
-        "N is the smallest number of sources with an open-loop load of 100 % or more. "
-        "B = Q ln(U/L) gives the text's 202 packets at 10 Mbit/s. Its 417 packets at 50 Mbit/s "
-        "follow from eq. (13) with the queue and the load of the second method (ON2, U2). This "
-        f"method gives {second_method_pkts(10e6, *_TEXT_SIZE_AND_RTT):.0f} packets at 10 Mbit/s, so the "
+        "N is the smallest number of sources with an open-loop load of 100 % or more. B = Q "
+        "ln(U/L) gives the text's 202 packets at 10 Mbit/s. Its 417 packets at 50 Mbit/s follow "
+        "from eq. (13) with the queue and the load of the second method (ON2, U2). This method "
+        f"gives {second_method_pkts(10e6, *_TEXT_SIZE_AND_RTT):.0f} packets at 10 Mbit/s, so the "
         "paper mixes two methods.",
     ]
     return [section]

@@ -126,8 +126,8 @@ def _table10(runs: Runs) -> Section:
         "F12-N134-10M2M-R50-W44. The paper's rates and ON times for EE(7) imply mean sizes of "
         "11.88 to 11.94 packets. All are slightly below the mean of the rounded distribution "
         f"({SizeDistribution.of(_setting('EE(7)', 150)).mean():.3f}), so its EE(7) runs probably "
-        "used the same files. A mean size that is lower by 0.4 % reduces the cycle ON + OFF by "
-        "0.4 %.",
+        "used the same files. A mean size that is lower by 0.4 % reduces the cycle ON + OFF by 0.4 "
+        "%.",
     ]
     return section
 
@@ -165,12 +165,11 @@ def _rate_by_buffer_section(runs: Runs, folder: Path) -> Section:
     section.remarks = [
         "With 134 sources the mean rate hardly depends on the buffer: a large one adds waiting "
         "time, a small one adds recovery time, and both cost the same. At a load of 163.5 % the "
-        "link is always busy, so a cycle of N sources always takes ON + OFF = N 8FP/C. Drops "
-        "occur before the link and use none of its capacity.",
-        "With 82 sources (100.1 %) the rate "
-        f"varies by {spread[MODERATE_LOAD_SOURCES, 'E']:.0f} % (E) and {spread[MODERATE_LOAD_SOURCES, 'EE(7)']:.0f} % "
-        "(EE(7)) over the same buffers. The paper also attributes the effect to the very high "
-        "load.",
+        "link is always busy, so a cycle of N sources always takes ON + OFF = N 8FP/C. Drops occur "
+        "before the link and use none of its capacity.",
+        f"With 82 sources (100.1 %) the rate varies by {spread[MODERATE_LOAD_SOURCES, 'E']:.0f} % "
+        f"(E) and {spread[MODERATE_LOAD_SOURCES, 'EE(7)']:.0f} % (EE(7)) over the same buffers. "
+        "The paper also attributes the effect to the very high load.",
     ]
     return section
 

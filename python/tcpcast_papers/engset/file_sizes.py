@@ -56,8 +56,8 @@ def _table1(runs: Runs) -> Section:
         "their rows, and one row further down every column sums to 100 %.",
         "For F = 5 and 12 the paper's EP files are slightly smaller than its distribution with the "
         "printed k: 92.8 % have up to 6 packets, whereas the distribution gives 92.5 %, a "
-        "difference of ten standard errors of 800,000 files. Larger F show no such difference. "
-        "The reason is unknown.",
+        "difference of ten standard errors of 800,000 files. Larger F show no such difference. The "
+        "reason is unknown.",
     ]
     return section
 

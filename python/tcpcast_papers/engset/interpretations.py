@@ -181,7 +181,7 @@ def causes_at_tried_rtts(
 ) -> Iterator[tuple[str, Sample, Read]]:
     """Yield an interpretation as a cause, at the setting's own RTT and at other RTTs.
 
-    Small changes of the RTT shift the phase of the loop (see :mod:`.phase`).
+    Small changes of the RTT shift the phase of the loop (see :mod:`.loop_phase`).
     """
     yield reason, runs.sample(each), read
     for rtt_ms in TRIED_RTTS_MS:

@@ -174,9 +174,9 @@ def _special_case_section(runs: Runs) -> Section:
         "ON times and rates are calculated with RTT0 = 341.83 ms, as printed.",
         "With a window of 44 packets up to 35 packets wait at the 128 kbit/s link, for 1260 ms "
         "(printed as 1260 seconds), while the timeout still has its minimum of 1 s. Packet 31 "
-        "waited behind 23 packets, but the next RTT sample is from packet 63. "
-        f"In the simulation files of {sizes.min()} to {sizes.max()} packets time out. "
-        f"Simulated: {_timeouts_text(runs)}.",
+        "waited behind 23 packets, but the next RTT sample is from packet 63. In the simulation "
+        f"files of {sizes.min()} to {sizes.max()} packets time out. Simulated: "
+        f"{_timeouts_text(runs)}.",
     ]
     return section
 
@@ -234,7 +234,7 @@ def _lone_queue_section(runs: Runs) -> Section:
                 Printed(delay["value"]),
                 1e3 * result.delay_s,
                 note=delay.note,
-                judged=delay.judged,
+                fixed_verdict=delay.fixed_verdict,
             )
         )
         line = text.line_with(key=f"single_queue_w{window}_measured")

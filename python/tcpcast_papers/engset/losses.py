@@ -204,10 +204,10 @@ def _table7(runs: Runs) -> Section:
         for reading, read in others.get(name, {}).items():
             section.rows.append(sample.row((f"{name}: {reading}",), unit, None, read))
     section.remarks = [
-        f"{WINDOW_44.name}. A timeout of one of the last three packets counts as TOend if the whole "
-        "file has been sent; otherwise a timeout of packet 1 or 2 counts as TObeg. In files of 3 "
-        "and 4 packets, which are nearly all here, many packets qualify for both, and the paper "
-        "does not state its choice. Rows with a colon show the other readings at an RTT of "
+        f"{WINDOW_44.name}. A timeout of one of the last three packets counts as TOend if the "
+        "whole file has been sent. Otherwise, a timeout of packet 1 or 2 counts as TObeg. In files "
+        "of 3 and 4 packets, which are nearly all here, many packets qualify for both, and the "
+        "paper does not state its choice. Rows with a colon show the other readings at an RTT of "
         "50 ms; to explain differences, these readings are also tried at other phases.",
         "TOTO depends on a tie: a retransmission after 1 s reaches the queue at the instant of a "
         'departure, see "The phase of the loop".',
@@ -256,8 +256,8 @@ def _figure15(runs: Runs, folder: Path) -> Section:
             )
     section.remarks = [
         "In the most frequent recovery, of one packet, the final ack leaves one packet fewer than "
-        "ssthresh outstanding. The sender then sends one packet if the window becomes ssthresh, "
-        "or two if this ack counts as slow start. RFC 5681 allows both if cwnd = ssthresh. The "
+        "ssthresh outstanding. The sender then sends one packet if the window becomes ssthresh, or "
+        "two if this ack counts as slow start. RFC 5681 allows both if cwnd = ssthresh. The "
         "paper's 82.8 % of two packets show that its TCP uses slow start, as the own one does.",
     ]
     return section
@@ -299,8 +299,8 @@ def _figure16(runs: Runs, folder: Path) -> Section:
     panels[0].set_ylabel("share of timeouts in slow start (%)")
     section.figures.append(drawing.Plot(figure, folder / "figure16.png"))
     section.remarks = [
-        "W = 1: the retransmission after a timeout was also lost. W = 2: packet 1 was dropped. "
-        "W = 3: only packet 2 was dropped. The paper prints no numbers.",
+        "W = 1: the retransmission after a timeout was also lost. W = 2: packet 1 was dropped. W = "
+        "3: only packet 2 was dropped. The paper prints no numbers.",
     ]
     return section
 

@@ -82,8 +82,8 @@ def sections(runs: Runs, _: Path) -> list[Section]:
     bursts = Section(f"Bursts of at most {BURST_PKTS} packets", columns)
     bursts.rows = _change_rows(runs, WINDOW_44, replace(WINDOW_44, max_burst_pkts=BURST_PKTS))
     bursts.remarks = [
-        f"{WINDOW_44.name} with tcp.rules.max_burst = {BURST_PKTS}. According to section 5.4.3, the "
-        "limit does not improve the performance significantly.",
+        f"{WINDOW_44.name} with tcp.rules.max_burst = {BURST_PKTS}. According to section 5.4.3, "
+        "the limit does not improve the performance significantly.",
     ]
     return [pacing, bursts]
 

@@ -225,6 +225,6 @@ def _queue_rows(runs: Runs, variants: list[Setting]) -> list[Row]:
         ):
             expected = factor * getattr(solve_model(each), key)
             result = runs[each].metrics[key]
-            rows.append(Row.of((each.name, name), unit, None, result, factor))
+            rows.append(Row.from_metric((each.name, name), unit, None, result, factor))
             rows.append(Row((each.name, f"model: {name}"), unit, None, expected))
     return rows

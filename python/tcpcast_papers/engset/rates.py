@@ -263,8 +263,8 @@ def _figure10(runs: Runs, folder: Path) -> Section:
     )
     worst = min(ratio for _, result in panels for _, ratios in result for ratio in ratios)
     section.remarks = [
-        f"The largest penalty here is {100 - worst:.0f} %; the paper's conclusion states up to "
-        "15 to 20 %, decreasing with F.",
+        f"The largest penalty here is {100 - worst:.0f} %; the paper's conclusion states up to 15 "
+        "to 20 %, decreasing with F.",
     ]
     return section
 

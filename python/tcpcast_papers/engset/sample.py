@@ -97,7 +97,7 @@ class Sample:
         if values.size < MIN_RUNS:
             text = "; ".join(filter(None, (note, "too few such files in these runs")))
             judged = None if published is None else Verdict.UNSETTLED
-            return Row(label, unit, published, None, note=text, judged=judged)
+            return Row(label, unit, published, None, note=text, fixed_verdict=judged)
         own, scatter = float(values.mean()), float(values.std(ddof=1))
         half = scatter * _student_quantile(0.95, values.size) / values.size**0.5
         errors = self.share + (1 / values.size if self.includes_mean_error else 0)
@@ -110,7 +110,7 @@ class Sample:
         row = Row(label, unit, published, own, own - half, own + half, tolerance, note=note)
         if published is None:
             return row
-        reach = tolerance.reach(published)
+        reach = tolerance.agreeing_range(published)
         tried = (Cause(why, other.mean(how or read)) for why, other, how in causes)
         cause = next((each for each in tried if each.spans(own, reach)), None)
         return replace(row, explained_by=cause)

@@ -52,7 +52,9 @@ def sections(runs: Runs, folder: Path) -> list[Section]:
                 metric = measure(quantity, answer, sources)
                 if metric is not None:
                     label = (QUANTITY_LABELS[quantity][0], str(case), str(sources))
-                    result.rows.append(Row.of(label, QUANTITY_LABELS[quantity][1], None, metric))
+                    result.rows.append(
+                        Row.from_metric(label, QUANTITY_LABELS[quantity][1], None, metric)
+                    )
     result.figures.append(_draw_figure(answers, folder))
     result.remarks = [
         "Lines are every flow, marks are values of Tables 3 to 5. Up to the threshold of 5000 "

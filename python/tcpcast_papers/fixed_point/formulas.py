@@ -157,8 +157,8 @@ def _equation_3_section(runs: Runs) -> Section:
         "B / (N B / (C (1 - p)) - I) is the goodput of an active user if N users with files of B "
         "packets and think times I together fill a link of C packets/s, and the loss is p. The "
         "paper calls this goodput an upper bound in all cases, but it is a bound only without "
-        "loss. With loss it is below the goodput of every flow, and below the paper's own "
-        "goodput: a packet that is dropped at the full buffer has not used the link, so the link "
-        "still delivers C.",
+        "loss. With loss it is below the goodput of every flow, and below the paper's own goodput: "
+        "a packet that is dropped at the full buffer has not used the link, so the link still "
+        "delivers C.",
     ]
     return section

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from tcpcast.answer import Answer
 
-from tcpcast_papers.fixed_point import rates
+from tcpcast_papers.fixed_point import implied_loss
 from tcpcast_papers.fixed_point.measures import (
     SettingAnswers,
     failed_test_remarks,
@@ -125,9 +125,13 @@ def _section(number: int, runs: Runs) -> Section:
                 line.printed(column.name),
                 relative=RELATIVE_TOLERANCE if column.checked else None,
             )
-            wrong = rates.contradiction(number, column.name) if line["quantity"] == "loss" else ""
+            wrong = (
+                implied_loss.contradiction(number, column.name)
+                if line["quantity"] == "loss"
+                else ""
+            )
             if wrong and column.checked:
-                row = replace(row, judged=Verdict.INCONSISTENT, note=wrong)
+                row = replace(row, fixed_verdict=Verdict.INCONSISTENT, note=wrong)
             section.rows.append(row)
     answers = [each for f in figures.values() for each in f.others]
     section.remarks = [
@@ -161,23 +165,23 @@ def by_scheme(figures: Mapping[str, SettingAnswers]) -> dict[str, dict[str, Answ
 
 
 _REMARKS = [
-    "24 bulk flows share 100 packets/s over 11 ms of propagation; starts are spread over 20 s. "
-    "The paper does not state the TCP or the window of its ns-2 simulation, so its rows are "
-    "compared with a NewReno that detects losses by duplicate acks, without a verdict. Its fixed "
-    "point is compared with every flow of the paper's own TCP, rule B, which has instantaneous "
-    "loss feedback.",
+    "24 bulk flows share 100 packets/s over 11 ms of propagation; starts are spread over 20 s. The "
+    "paper does not state the TCP or the window of its ns-2 simulation, so its rows are compared "
+    "with a NewReno that detects losses by duplicate acks, without a verdict. Its fixed point is "
+    "compared with every flow of the paper's own TCP, rule B, which has instantaneous loss "
+    "feedback.",
 ]
 
 _REMARKS_OF_TABLE = {
     1: [
         "With individual buffers each flow is alone in its buffer. All flows behave alike, shifted "
-        "in time, so the values describe a saw-tooth. 24 x 4 / 100 = 0.96 s corresponds to a "
-        "mean window of four packets. With 5 packets the paper's fixed point has an RTT of .85 s, "
-        "below its ns-2, which is closer to this result. No rule that was tried gives .85 s.",
+        "in time, so the values describe a saw-tooth. 24 x 4 / 100 = 0.96 s corresponds to a mean "
+        "window of four packets. With 5 packets the paper's fixed point has an RTT of .85 s, below "
+        "its ns-2, which is closer to this result. No rule that was tried gives .85 s.",
     ],
     2: [
-        "With a shared buffer of 150 packets the RTTs of every flow show a buffer that is "
-        "nearly always full, at 100 packets/s. With 300 packets rule C gives the same. Rule B has "
+        "With a shared buffer of 150 packets the RTTs of every flow show a buffer that is nearly "
+        "always full, at 100 packets/s. With 300 packets rule C gives the same. Rule B has "
         "timeouts there, unlike the paper, and the buffer is emptier for a while after each. The "
         "paper's fixed point has shorter RTTs than any reading of the rules, as if its flows lost "
         "packets together and left the buffer half empty. For each of the two losses some reading "

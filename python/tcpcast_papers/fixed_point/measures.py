@@ -49,7 +49,7 @@ WITHOUT_OWN_LINK = "an RTT without the wait at the source's own link"
 
 
 def measure(quantity: str, result: Answer, flows: int) -> Metric | None:
-    """Return a quantity of :data:`QUANTITY_LABELS` in its unit, or None if the answer does not contain it.
+    """Return a quantity of :data:`QUANTITY_LABELS` in its unit, or None if it is missing.
 
     The send rate while on is the goodput while on, times packets sent per packet delivered.
     """
@@ -163,7 +163,7 @@ class SettingAnswers:
         tolerance = None
         if printed is not None and relative is not None and own is not None:
             tolerance = tolerance_of_value(quantity, printed, relative)
-        return Row.of(
+        return Row.from_metric(
             (QUANTITY_LABELS[quantity][0], *label),
             QUANTITY_LABELS[quantity][1],
             printed,
@@ -218,8 +218,8 @@ def failed_test_remarks(answers: Mapping[str, Mapping[str, Answer]]) -> list[str
     if not failures:
         return []
     return [
-        "Values in brackets are withheld: the fixed point failed its own tests, or "
-        f"the load is above the threshold. Failed tests: {' '.join(failures)}"
+        "Values in brackets are withheld: the fixed point failed its own tests, or the load is "
+        f"above the threshold. Failed tests: {' '.join(failures)}"
     ]
 
 

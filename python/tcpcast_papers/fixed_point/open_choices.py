@@ -70,11 +70,11 @@ def _rule_section(runs: Runs) -> Section:
             printed = printed_cell(3, quantity, str(sources))
             section.rows.append(figures.row(quantity, (str(sources),), printed, relative=None))
     section.remarks = [
-        "Own is rule B with drops from the longest queue, as in Table 3. *B*: no growth with "
-        "acks of packets sent before the last halving, windows halved in whole packets, a timeout "
-        "if the oldest outstanding packet exceeds the retransmission timeout. *C*: growth with "
-        "every ack, fractional windows, no timeouts. *Arriving packet*: this packet is "
-        "dropped if the shared buffer is full.",
+        "Own is rule B with drops from the longest queue, as in Table 3. *B*: no growth with acks "
+        "of packets sent before the last halving, windows halved in whole packets, a timeout if "
+        "the oldest outstanding packet exceeds the retransmission timeout. *C*: growth with every "
+        "ack, fractional windows, no timeouts. *Arriving packet*: this packet is dropped if the "
+        "shared buffer is full.",
         "In overload the goodput does not depend on the rules: it is each user's share of the "
         "link. The rules change the number of lost packets. Every reading loses more than the "
         "paper's fixed point, whose longer round trips allow larger windows at the same rate. "
@@ -97,10 +97,10 @@ def _noise_section(runs: Runs) -> Section:
             section.rows.append(figures.row(quantity, (str(case),), printed, relative=None))
     section.remarks = [
         f"{NOISE_SOURCES} users. The noise keeps each rate for 100 ms in column own, and for other "
-        "times in the further columns. At 80 % slower noise causes longer excursions "
-        "above the router's rate, and a longer queue. At 100 % the queue is nearly full for long "
-        "periods with every time scale, and faster noise causes less loss in these periods. No "
-        "time scale that was tried gives the paper's 0.2 % of loss.",
+        "times in the further columns. At 80 % slower noise causes longer excursions above the "
+        "router's rate, and a longer queue. At 100 % the queue is nearly full for long periods "
+        "with every time scale, and faster noise causes less loss in these periods. No time scale "
+        "that was tried gives the paper's 0.2 % of loss.",
         *_realised_noise_remark(answers),
         *missing_answer_remarks(*_flat(answers.values())),
     ]

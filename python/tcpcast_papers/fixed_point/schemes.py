@@ -125,7 +125,7 @@ def _row(
         return None
     exact = measure(quantity, runs[job], job.setting.flows)
     name, unit = QUANTITY_LABELS[quantity]
-    row = Row.of((name, *where), unit, printed, metric)
+    row = Row.from_metric((name, *where), unit, printed, metric)
     without = queueing_rtt_s(runs[job]) if quantity == "rtt" and is_one_queue(job) else None
     if without is not None and exact is not None:
         own_link = metric.value - (exact.value - without)

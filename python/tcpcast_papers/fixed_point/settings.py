@@ -103,8 +103,7 @@ class LocalLoop:
     noise
         Cross traffic of the backbone router, which then has 80 Mbit/s; None for case 1.
     rule, drop, ties
-        A key of :data:`RULES`, one of :data:`DROP_POLICIES`, and the choice among several longest queues,
-        as in ``queue.ties``.
+        A key of :data:`RULES`, one of :data:`DROP_POLICIES`, and a value of ``queue.ties``.
     size_spread, think_spread
         Standard deviations divided by means (section 9).
     start

@@ -151,19 +151,18 @@ _REMARKS = {
     ],
     2: [
         "Before the shared router each source has its own backbone router at 80 Mbit/s. It is "
-        "loaded to 80 % by fractional Gaussian noise with a standard deviation of half the mean, "
-        "H = 0.7, and rates below 0 are cut. The paper does not state for how long the noise keeps "
-        "a rate. 100 ms are fitted to the RTT at 2500 users, which therefore has no verdict; "
-        "see the section on the time scale of the noise for other times. Loss includes both "
-        "routers.",
+        "loaded to 80 % by fractional Gaussian noise with a standard deviation of half the mean, H "
+        "= 0.7, and rates below 0 are cut. The paper does not state for how long the noise keeps a "
+        "rate. 100 ms are fitted to the RTT at 2500 users, which therefore has no verdict; see the "
+        "section on the time scale of the noise for other times. Loss includes both routers.",
     ],
     3: [
         "As Table 4, with the backbone router loaded to 100 %, where its effect depends on its "
-        "buffer and on each percent of its realised load. While cross traffic keeps it "
-        "full, packets of the source and of the cross traffic are lost equally often. The shared "
-        "router loses nothing at 2500 users, and the losses that it adds for more users are close "
-        "to the paper's. The backbone router itself loses several times as much as in the paper, "
-        "and its queue is longer.",
+        "buffer and on each percent of its realised load. While cross traffic keeps it full, "
+        "packets of the source and of the cross traffic are lost equally often. The shared router "
+        "loses nothing at 2500 users, and the losses that it adds for more users are close to the "
+        "paper's. The backbone router itself loses several times as much as in the paper, and its "
+        "queue is longer.",
     ],
 }
 
@@ -195,8 +194,8 @@ def _variance_section(runs: Runs) -> Section:
         "times, the default of most simulators. Many short think times come first, so more users "
         "than the link can carry are active at the same time, and with a spread of 10 the effect "
         "lasts more than 10,000 s. It loses far more than the paper. It shows the direction of the "
-        "effect, but not its size, and does not count as an explanation: the start and the "
-        "length of the paper's runs are unknown.",
+        "effect, but not its size, and does not count as an explanation: the start and the length "
+        "of the paper's runs are unknown.",
     ]
     return section
 

@@ -52,7 +52,7 @@ def sections(runs: Runs, _: Path) -> list[Section]:
                 metric = measure(quantity, answer, sources)
                 note = "failed its tests" * (answer.incomplete_reason is not None)
                 result.rows.append(
-                    Row.of(label, QUANTITY_LABELS[quantity][1], None, metric, note=note)
+                    Row.from_metric(label, QUANTITY_LABELS[quantity][1], None, metric, note=note)
                 )
     result.remarks = [
         "*Scheme* is the results of the reference flows of each scheme of section 5.3, for the "

@@ -88,7 +88,7 @@ def _row(quantity: str, line: Line, runs: Runs) -> Row | None:
     agrees = tolerance_of_value(quantity, printed, TOLERANCE).admits(metric.value, printed)
     note = FITTED_NOTE if agrees and line["load"] else ""
     label = (QUANTITY_LABELS[quantity][0], line["sources"], line["variant"])
-    return Row.of(label, QUANTITY_LABELS[quantity][1], printed, metric, note=note)
+    return Row.from_metric(label, QUANTITY_LABELS[quantity][1], printed, metric, note=note)
 
 
 def _agreement_remark(rows: list[Row]) -> list[str]:

@@ -92,7 +92,7 @@ def _comparison_row(line: Comparison) -> Row:
     known = quantity_format(line.name)
     title, unit, scale = (known.title, known.unit, known.scale) if known else (line.name, "1", 1.0)
     kernel = line.kernel.mean * scale
-    return Row.of(
+    return Row.from_metric(
         (line.cell.series, line.cell.name, title),
         unit,
         Printed(_digits_text(kernel), KERNEL_COLUMN, kernel),

@@ -97,7 +97,7 @@ ALGORITHM_SHEET: Sheet[Runs, Case] = Sheet(
         ),
     ),
     notes=lambda _: [
-        f"Rate of the algorithm minus that of (28) or (48), in percent of the latter; b = "
+        "Rate of the algorithm minus that of (28) or (48), in percent of the latter; b = "
         f"{PACKETS_PER_ACK}, RTT = {1e3 * RTT_S:g} ms, T = {1e3 * T0_S:g} ms, p_r = "
         f"{LOST_PER_EVENT} p_e. The algorithms replace f(p) by 1 + 32 p^2. Algorithm 2 limits the "
         "flows that time out in an event to 1, (47) to n. Q is (27) in the algorithms, and 1 below "

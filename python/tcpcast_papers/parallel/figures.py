@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tcpcast_papers import drawing
-from tcpcast_papers.parallel import curves, predictions
+from tcpcast_papers.parallel import plots, predictions
 from tcpcast_papers.parallel.loss_events import (
     INDICATIONS_COLUMN,
     LOSS_BINS,
@@ -188,10 +188,10 @@ def _section(figure: Figure, runs: Runs, folder: Path) -> Section:
     seen = [pair.by_losses for pair in pairs]
     drawn, panels = drawing.create_panels(1 + len(figure.plotted_models), width=5.0, height=4.0)
     if figure.setting in REAL_DELAYS_S:
-        curves.draw_by_flows(panels[0], panels[1], (*figure.plotted_models, PFTK), seen)
+        plots.draw_by_flows(panels[0], panels[1], (*figure.plotted_models, PFTK), seen)
     else:
-        curves.draw_rates(panels[0], figure.plotted_models, seen)
-        curves.draw_ratios(panels[1:], figure.plotted_models, seen)
+        plots.draw_rates(panels[0], figure.plotted_models, seen)
+        plots.draw_ratios(panels[1:], figure.plotted_models, seen)
     section.figures.append(drawing.Plot(drawn, folder / figure.file))
     for model in (*figure.plotted_models, *figure.others):
         section.rows += error_rows(model, pairs)
@@ -264,23 +264,22 @@ def _remark(figure: Figure, seen: Sequence[Measured]) -> str:
         timed = 100 * np.array([each.timeout_share for each in seen if each.p <= LOSS_BINS[-2]])
         lost = np.array([each.p_r / each.p for each in seen if each.p > 0])
         text += (
-            " The flows always use the full rate of the link, so a model is correct if it "
-            "computes the link's rate from the resulting loss. Packets lost per event "
-            f"of a flow: {np.median(lost):.2f}; share of timeouts among these "
-            f"events, for p up to {100 * LOSS_BINS[-2]:g} %: {np.median(timed):.0f} % "
-            "(medians of the points)."
+            " The flows always use the full rate of the link, so a model is correct if it computes "
+            "the link's rate from the resulting loss. Packets lost per event of a flow: "
+            f"{np.median(lost):.2f}; share of timeouts among these events, for p up to "
+            f"{100 * LOSS_BINS[-2]:g} %: {np.median(timed):.0f} % (medians of the points)."
         )
     if figure.setting == DROP_TAIL:
         text += (
             " Flows with equal round trips are synchronised: each loses and repairs one packet per "
-            "event, without the bursts that the paper mentions. Above 5 % a retransmission "
-            "after a timeout finds the queue as full as the first transmission did, and is lost "
-            "far more often than other packets. Both effects disappear if round trips differ (last "
-            "figure)."
+            "event, without the bursts that the paper mentions. Above 5 % a retransmission after a "
+            "timeout finds the queue as full as the first transmission did, and is lost far more "
+            "often than other packets. Both effects disappear if round trips differ (last figure)."
         )
     if figure.setting == DROP_TAIL_SPREAD_RTTS:
         text += (
-            f" Round trips are spread evenly over {100 * RTT_SPREADS[DROP_TAIL_SPREAD_RTTS]:g} % of their mean, for 2 "
-            "flows or more. This is not in the paper, but breaks the synchronisation of flows."
+            f" Round trips are spread evenly over {100 * RTT_SPREADS[DROP_TAIL_SPREAD_RTTS]:g} % "
+            "of their mean, for 2 flows or more. This is not in the paper, but breaks the "
+            "synchronisation of flows."
         )
     return text

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from tcpcast_papers import drawing
-from tcpcast_papers.parallel import curves
+from tcpcast_papers.parallel import plots
 from tcpcast_papers.parallel.predictions import ALGORITHM_1, ALGORITHM_2, PFTK
 from tcpcast_papers.parallel.runs import TRACE_WARMUP_CYCLES, measured
 from tcpcast_papers.parallel.settings import DROP_TAIL, RANDOM_30, points
@@ -162,7 +162,7 @@ def sections(runs: Runs, folder: Path) -> list[Section]:
         for over, group in (("all points", pairs), *group_by_loss(pairs)):
             result.rows += _ratio_rows((setting, over), group)
         row = panels[index * len(MODELS) : (index + 1) * len(MODELS)]
-        curves.draw_ratios(row, MODELS, [pair.by_indications for pair in pairs])
+        plots.draw_ratios(row, MODELS, [pair.by_indications for pair in pairs])
         row[0].set_ylabel(f"model / simulation, {setting.partition(',')[0]}")
     result.figures.append(drawing.Plot(figure, folder / "loss-events.png"))
     result.remarks = [

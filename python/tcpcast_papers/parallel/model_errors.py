@@ -216,10 +216,10 @@ SHEET: Sheet[Runs, Case] = Sheet(
         "is the number of lost packets per loss event of a flow. The claims of the paper refer to "
         "these rows. With jitter, an exponential delay behind the shared link breaks the "
         "synchronisation of flows (10 and 100 flows). Fed with p_e and p, algorithm 2 uses the "
-        "number of flows that lose packets in an event as j. The last rows are the "
-        "fitted T for which algorithm 1 is correct at the highest loss. The cost of timeouts in "
-        "the model is too high if T is several RTTs, as with a minimum timeout of 200 ms on the "
-        "shorter path, and about right if T is close to one RTT.",
+        "number of flows that lose packets in an event as j. The last rows are the fitted T for "
+        "which algorithm 1 is correct at the highest loss. The cost of timeouts in the model is "
+        "too high if T is several RTTs, as with a minimum timeout of 200 ms on the shorter path, "
+        "and about right if T is close to one RTT.",
     ],
     others=(INDICATIONS_COLUMN,),
 )

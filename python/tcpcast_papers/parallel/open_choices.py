@@ -126,13 +126,12 @@ def _choices(runs: Runs) -> Section:
     flows = ", ".join(str(n) for n in runs.sample_sizes.varied_flows)
     result.remarks = [
         "The paper states that it used ns-2, but not the TCP. The choices are the defaults of "
-        "Agent/TCP/Newreno and of the plain sink in ns-2 of the time: every packet is "
-        "acknowledged (b = 1), limited transmit, a minimum timeout of 200 ms and a clock of 10 ms, "
-        "packets of 1000 B (the 26.7 % of 30 ms at 1 Mbit/s in section III-B are the 8 ms of one "
-        "packet), and a timer that partial acks do not restart. The window is unlimited, as the "
-        "paper's rates require. Only the shared link has RED, which drops nothing: the flows use "
-        "at most half of this link, and less of the access links. A drop-tail queue holds 64 ms of "
-        "its link.",
+        "Agent/TCP/Newreno and of the plain sink in ns-2 of the time: every packet is acknowledged "
+        "(b = 1), limited transmit, a minimum timeout of 200 ms and a clock of 10 ms, packets of "
+        "1000 B (the 26.7 % of 30 ms at 1 Mbit/s in section III-B are the 8 ms of one packet), and "
+        "a timer that partial acks do not restart. The window is unlimited, as the paper's rates "
+        "require. Only the shared link has RED, which drops nothing: the flows use at most half of "
+        "this link, and less of the access links. A drop-tail queue holds 64 ms of its link.",
         f"Mean absolute errors at random loss, 30 ms, n = {flows}; the notes give the mean error "
         f"at {tried} %.",
     ]

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tcpcast_papers import drawing
-from tcpcast_papers.pftk.clouds import draw_scatter, has_prediction, piece_errors
 from tcpcast_papers.pftk.paths import DEFAULT_WINDOW_PKTS, INDEPENDENT, Bottleneck, Path, path_like
 from tcpcast_papers.pftk.predictions import PLOTTED_MODELS
 from tcpcast_papers.pftk.published import HOUR_S, INTERVAL_S, INTERVALS, trace
 from tcpcast_papers.pftk.runs import RoundsJob, TraceJob
+from tcpcast_papers.pftk.scatter_plots import draw_scatter, has_prediction, piece_errors
 from tcpcast_papers.reproduction import Row, Section
 
 if TYPE_CHECKING:

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tcpcast_papers import drawing
-from tcpcast_papers.pftk.clouds import draw_error_panels, draw_scatter, has_prediction, piece_errors
 from tcpcast_papers.pftk.hours import error_rows
 from tcpcast_papers.pftk.paths import (
     INDEPENDENT,
@@ -26,6 +25,12 @@ from tcpcast_papers.pftk.predictions import (
 )
 from tcpcast_papers.pftk.published import CONNECTION_S, CONNECTIONS, traces
 from tcpcast_papers.pftk.runs import TraceJob
+from tcpcast_papers.pftk.scatter_plots import (
+    draw_error_panels,
+    draw_scatter,
+    has_prediction,
+    piece_errors,
+)
 from tcpcast_papers.reproduction import Row, Section
 
 if TYPE_CHECKING:
@@ -97,7 +102,10 @@ def _scatter_section(runs: Runs, folder: pathlib.Path) -> Section:
         axes.set_title(f"Figure {number}: {name}, {loss}, {window}", fontsize=9)
         printed = row.line.printed("packets_sent")
         label = (name, loss, "packets sent by 100 connections")
-        note = f"p {100 * done.pieces.trace_p:.2f} %, {100 * row.loss_indication_ratio:.2f} % in Table 3"
+        note = (
+            f"p {100 * done.pieces.trace_p:.2f} %, {100 * row.loss_indication_ratio:.2f} % in "
+            "Table 3"
+        )
         section.rows.append(
             Row(label, "packets", printed, float(done.pieces.sent.sum()), note=note)
         )

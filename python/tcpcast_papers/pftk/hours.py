@@ -8,14 +8,6 @@ import numpy as np
 from tcpcast import statistics
 
 from tcpcast_papers import drawing
-from tcpcast_papers.pftk.clouds import (
-    TIMEOUT_CLASSES,
-    draw_error_panels,
-    draw_scatter,
-    has_prediction,
-    piece_errors,
-    trace_errors,
-)
 from tcpcast_papers.pftk.paths import (
     INDEPENDENT,
     LOSS_KINDS,
@@ -27,6 +19,14 @@ from tcpcast_papers.pftk.paths import (
 from tcpcast_papers.pftk.predictions import FULL, PLOTTED_MODELS, TD_ONLY, fitted_windows
 from tcpcast_papers.pftk.published import INTERVAL_S, INTERVALS, traces
 from tcpcast_papers.pftk.runs import TraceJob
+from tcpcast_papers.pftk.scatter_plots import (
+    TIMEOUT_CLASSES,
+    draw_error_panels,
+    draw_scatter,
+    has_prediction,
+    piece_errors,
+    trace_errors,
+)
 from tcpcast_papers.reproduction import Row, Section
 
 if TYPE_CHECKING:
@@ -101,8 +101,8 @@ def _scatter_section(runs: Runs, folder: pathlib.Path) -> Section:
         section.rows += _rows(traces(2)[at], loss, done)
     section.figures.append(drawing.Plot(figure, folder / "figures07-12.png"))
     section.remarks = [
-        "RTT and minimum timeout are from Table 2. W_max is fitted to the row (at least 4; 32 "
-        "if no value fits), and the loss is set to give p. Packets sent, the share of timeouts and "
+        "RTT and minimum timeout are from Table 2. W_max is fitted to the row (at least 4; 32 if "
+        "no value fits), and the loss is set to give p. Packets sent, the share of timeouts and "
         "their classes are results of the simulator, compared with the table; the paper does not "
         "print the classes. The paper's hosts and the details of their losses are unknown, so "
         "nothing here is checked.",

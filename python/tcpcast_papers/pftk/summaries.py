@@ -78,7 +78,7 @@ def _check_section() -> Section:
                     float(each.td_plus_to),
                     tolerance=PRINTED_DIGITS,
                     note=f"{each.td_plus_to - each.loss_indications:+d}" if uneven else "",
-                    judged=Verdict.INCONSISTENT if uneven else None,
+                    fixed_verdict=Verdict.INCONSISTENT if uneven else None,
                 )
             )
         shares = 100 * values_of_traces(rows, lambda row: row.timeout_share)
@@ -91,11 +91,10 @@ def _check_section() -> Section:
     both = [*traces(2), *traces(3)]
     wrong = sum(each.td_plus_to != each.loss_indications for each in both)
     section.remarks = [
-        f"In {len(both) - wrong} rows the loss indications are the sum of TD and TO. In the "
-        f"other {wrong}, all of Table 2, they are more. It is unknown which value is wrong, so "
-        "nothing is corrected, and p uses the column of the loss indications. RTT, T0 and p are "
-        "inputs of the models. T0 of manic to baskerville is 2.305 s here, 2.495 s in another "
-        "printing.",
+        f"In {len(both) - wrong} rows the loss indications are the sum of TD and TO. In the other "
+        f"{wrong}, all of Table 2, they are more. It is unknown which value is wrong, so nothing "
+        "is corrected, and p uses the column of the loss indications. RTT, T0 and p are inputs of "
+        "the models. T0 of manic to baskerville is 2.305 s here, 2.495 s in another printing.",
         f"Timeouts are {100 * _timeout_share(both):.0f} % of all indications.",
     ]
     return section
@@ -168,7 +167,7 @@ def _row_without_window(each: Trace, label: tuple[str, ...], window: float, limi
     if row.verdict is Verdict.DIFFERS and smallest <= each.packets:
         fit = f"; with {window:.0f} packets, fitted, {limited:.0f}" if window < math.inf else ""
         note = f"W_max is not in the text{fit}"
-        return replace(row, judged=Verdict.UNKNOWN, note=note)
+        return replace(row, fixed_verdict=Verdict.UNKNOWN, note=note)
     return row
 
 
@@ -228,8 +227,9 @@ def average_error(number: int, model: str, window: str) -> float:
     model
         A key of :data:`~tcpcast_papers.pftk.predictions.MODELS`, or ``CHAIN``.
     window
-        A W_max for each trace, ``FITTED_WINDOW`` to this model or ``FITTED_TO_FULL_MODEL`` to the full one,
-        ``COMMON_WINDOW`` to all traces and fitted to this model, or ``NO_WINDOW``.
+        ``FITTED_WINDOW``: W_max fitted to each trace for this model; ``FITTED_TO_FULL_MODEL``:
+        fitted to each trace for the full model; ``COMMON_WINDOW``: one W_max for all traces, fitted
+        for this model; or ``NO_WINDOW``.
     """
     rows = traces(number)
     limits = np.full(len(rows), np.inf)
@@ -270,15 +270,14 @@ def _average_error_section() -> Section:
         "The mean over traces of |predicted - sent| / sent, section 3; b = 2. The paper shows "
         "these errors over intervals of 100 s and with each trace's W_max, in Figures 19 and 20, "
         "and prints none. Over whole traces, and without W_max, the full model has an error of "
-        f"{100 * average_error(2, FULL, NO_WINDOW):.0f} % for the hours of "
-        f"Table 2, TD only {100 * average_error(2, TD_ONLY, NO_WINDOW):.0f} %. The limit of the "
-        "window and the intervals are therefore part of the method.",
+        f"{100 * average_error(2, FULL, NO_WINDOW):.0f} % for the hours of Table 2, TD only "
+        f"{100 * average_error(2, TD_ONLY, NO_WINDOW):.0f} %. The limit of the window and the "
+        "intervals are therefore part of the method.",
         "W_max is fitted for each formula separately, because (32) limits the rate as a minimum "
         "and (31) gradually: (32) needs smaller windows. TD only does not use W_max. Mathis here "
-        "is (20), limited by W_max. "
-        "The CUBIC response belongs to a stack that did not exist in 1998: it shows the rate that "
-        "a modern sender could use. The window chain is the Markov chain with the closed form's "
-        "assumptions; it predicts less than (31), because its periods after a timeout start from "
-        "1.",
+        "is (20), limited by W_max. The CUBIC response belongs to a stack that did not exist in "
+        "1998: it shows the rate that a modern sender could use. The window chain is the Markov "
+        "chain with the closed form's assumptions; it predicts less than (31), because its periods "
+        "after a timeout start from 1.",
     ]
     return section

@@ -84,18 +84,17 @@ SHEET: Sheet[Runs, Case] = Sheet(
         "The mean of |model/packets - 1| over the sizes 1 to 30 with this number of losses.",
         "Without losses, packets are sent in whole rounds, but the fluid model has fractions of "
         "rounds: the model is too high within a round, and exact at its end. With b = 2 the ack "
-        "timer adds to this error. With one "
-        "loss the round trip of the duplicate acks, d = 1, is nearly everything that the printed "
-        "recursion lacks.",
-        "*At any ack*: packets of a sender that ends the doubling of a timeout at any ack "
-        "of new data, as with timestamps. By default the doubling lasts until there is a new "
-        "round-trip sample, which retransmissions do not give.",
+        "timer adds to this error. With one loss the round trip of the duplicate acks, d = 1, is "
+        "nearly everything that the printed recursion lacks.",
+        "*At any ack*: packets of a sender that ends the doubling of a timeout at any ack of new "
+        "data, as with timestamps. By default the doubling lasts until there is a new round-trip "
+        "sample, which retransmissions do not give.",
         "With two and three losses, two errors of the model partly cancel. It uses one recovery "
-        "for each loss, although one can repair a whole flight: too slow for many packets. "
-        "It never doubles a timeout: too fast for few packets. The refined model corrects both, "
-        "and adds the ack timer if b = 2; its timeouts double while the same packet is lost again, "
-        "and are reset for the next one. With the proposal this does not help: a few packets with "
-        "two or three losses still have a timeout, and cannot share a recovery.",
+        "for each loss, although one can repair a whole flight: too slow for many packets. It "
+        "never doubles a timeout: too fast for few packets. The refined model corrects both, and "
+        "adds the ack timer if b = 2; its timeouts double while the same packet is lost again, and "
+        "are reset for the next one. With the proposal this does not help: a few packets with two "
+        "or three losses still have a timeout, and cannot share a recovery.",
         _refinement_effect_text(runs),
     ],
     request=lambda runs: [

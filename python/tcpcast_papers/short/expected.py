@@ -120,7 +120,8 @@ def _mean_error_quantity(method: str) -> Quantity[Runs, Case]:
     def note(runs: Runs, case: Case) -> str:
         if case[0] is not NEWRENO:
             return ""
-        return f"{error(runs, NEWRENO, PACKETS_RESET_BY_ACKS):.1f} % compared with {PACKETS_RESET_BY_ACKS}"
+        percent = error(runs, NEWRENO, PACKETS_RESET_BY_ACKS)
+        return f"{percent:.1f} % compared with {PACKETS_RESET_BY_ACKS}"
 
     return Quantity(
         (method,),
@@ -189,10 +190,10 @@ FIGURE9: Sheet[Runs, Case] = Sheet(
         f"The proposal is for files of up to {LARGEST_SHORT_PKTS} packets of {MSS_BYTES} bytes; "
         "larger ones use only limited transmit.",
         "For more than about twenty packets the model is too slow, because each loss has its own "
-        "recovery. The refined model is too fast: its timeouts double "
-        "only while the same packet is lost again, but those of a sender without timestamps stay "
-        "doubled for the next packets. The formula of Cardwell, Savage and Anderson models only "
-        "NewReno, and is still slower for large files.",
+        "recovery. The refined model is too fast: its timeouts double only while the same packet "
+        "is lost again, but those of a sender without timestamps stay doubled for the next "
+        "packets. The formula of Cardwell, Savage and Anderson models only NewReno, and is still "
+        "slower for large files.",
     ],
     figure=_draw_figure9,
 )

@@ -113,8 +113,8 @@ def _panel(runs: Runs, setting: Setting, losses: int) -> Panel:
 def _notes(runs: Runs, setting: Setting) -> list[str]:
     if setting is PROPOSAL:
         return [
-            "No peak: the curve for one loss falls from one packet, which waits for the "
-            "timer, to six packets, and then grows with the number of rounds.",
+            "No peak: the curve for one loss falls from one packet, which waits for the timer, to "
+            "six packets, and then grows with the number of rounds.",
         ]
     notes = [
         f"Up to the peak at {peak_pkts(runs, setting, PACKETS):.0f} packets the loss of any packet "

@@ -36,7 +36,7 @@ MAX_LOSSES = 3
 
 @dataclass(frozen=True)
 class ModelLatency:
-    """Curves of the model like :class:`~tcpcast_papers.short.runs.LatencyCurves`, with means only."""
+    """Latency curves of the model, as in :class:`.LatencyCurves` but without half-widths."""
 
     transfer: ShortTransfer
 

@@ -101,14 +101,14 @@ def _sheet(number: int, note: str) -> Sheet[Runs, Line]:
 SHEETS = (
     _sheet(
         1,
-        "Two cells print 1 although the initial window is large enough. The rule of "
-        "all other cells gives 0, as do packets.",
+        "Two cells print 1 although the initial window is large enough. The rule of all other "
+        "cells gives 0, as do packets.",
     ),
     _sheet(
         2,
         "Two cells print 1 although the rule gives 0, as in Table 1. With delayed acks packets are "
         "not compared with the rule: an ack that waits for a second packet, or for the timer, "
-        "keeps the window small for longer, so that more losses cause a timeout than in the "
-        "table. The paper states that its derivation ignores this.",
+        "keeps the window small for longer, so that more losses cause a timeout than in the table. "
+        "The paper states that its derivation ignores this.",
     ),
 )

@@ -128,18 +128,19 @@ def _remarks(runs: Runs) -> list[str]:
         "With equal round-trip times each packet that an ack releases reaches the full buffer at "
         "the same phase between two departures, which are 1.2 ms apart: at 50 ms, 0.8 ms after the "
         "previous one. A retransmission after 1 s arrives 0.4 ms later, at the very instant of a "
-        "departure. The departure is processed first, in the paper as here, so the "
-        f"retransmission is hardly ever lost: {repeated['RTT 50 ms']} % TOTO. If the timeout is "
-        f"shorter by a nanosecond, repeated timeouts are frequent: {sooner} %. A timeout longer by "
-        f"1.1 ms gives {later} %, an RTT without the acks' transmission (49.8048 ms) "
+        "departure. The departure is processed first, in the paper as here, so the retransmission "
+        f"is hardly ever lost: {repeated['RTT 50 ms']} % TOTO. If the timeout is shorter by a "
+        f"nanosecond, repeated timeouts are frequent: {sooner} %. A timeout longer by 1.1 ms gives "
+        f"{later} %, an RTT without the acks' transmission (49.8048 ms) "
         f"{repeated['RTT 49.8048 ms']} %; the printed value is 9.9 %. The last bit of a "
         "floating-point clock is enough to break such a tie.",
         "A lost retransmission stalls its file for another 2 s. It usually belongs to a small "
         "file, and large files get its share of the buffer. Near 49.7 ms the rates of Tables 8 and "
         "9 are closest to the printed ones; no single phase gives all values of Table 7. The "
         "setting stays as the paper gives it. A value outside its tolerance is called explained if "
-        f"it is between those at 50 ms and at one of {', '.join(f'{p:g}' for p in TRIED_RTTS_MS)} ms, "
-        "or within the tolerance of that range.",
+        "it is between those at 50 ms and at one of "
+        f"{', '.join(f'{rtt:g}' for rtt in TRIED_RTTS_MS)} ms, or within the tolerance of that "
+        "range.",
         "The packaged scenario web-10mbit has the same RTT, rates and minimum RTO, so its "
         "retransmissions tie with departures as well.",
     ]

@@ -10,9 +10,9 @@ from tcpcast import statistics
 from tcpcast.models.pftk import closed_form_error, throughput, window_chain
 
 from tcpcast_papers import drawing
-from tcpcast_papers.pftk.clouds import set_loss_axis
 from tcpcast_papers.pftk.paths import REST_OF_ROUND, Path
 from tcpcast_papers.pftk.runs import TraceJob
+from tcpcast_papers.pftk.scatter_plots import set_loss_axis
 from tcpcast_papers.reproduction import Row, Section
 
 if TYPE_CHECKING:
@@ -129,13 +129,14 @@ def _newreno_section(runs: Runs, folder: pathlib.Path) -> Section:
     section.figures.append(drawing.Plot(figure, folder / "newreno.png"))
     section.remarks = [
         "One flow of the packet engine's NewReno with an unlimited window and a minimum timeout of "
-        f"{T0_S:g} s. After a lost packet the rest of its round is also lost, as in the model. "
-        "The rate includes retransmissions, as in the formulas. NewReno sends "
-        f"{_range_text(shares, CLOSED_FORM)} of the closed form and {_range_text(shares, WINDOW_CHAIN)} of the "
-        "chain: it repairs one lost packet per round trip, and PFTK has no recovery time. It "
-        f"sends {_range_text(shares, WITH_RECOVERY)} of the chain with recovery. The lowest value is at "
-        "frequent losses, where the first timeout lasts longer than T0, because the timer is still "
-        "backed off. These ratios are not checked.",
+        f"{T0_S:g} s. After a lost packet the rest of its round is also lost, as in the model. The "
+        "rate includes retransmissions, as in the formulas. NewReno sends "
+        f"{_range_text(shares, CLOSED_FORM)} of the closed form and "
+        f"{_range_text(shares, WINDOW_CHAIN)} of the chain: it repairs one lost packet per round "
+        f"trip, and PFTK has no recovery time. It sends {_range_text(shares, WITH_RECOVERY)} of "
+        "the chain with recovery. The lowest value is at frequent losses, where the first timeout "
+        "lasts longer than T0, because the timer is still backed off. These ratios are not "
+        "checked.",
     ]
     return section
 

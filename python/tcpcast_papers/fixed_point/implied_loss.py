@@ -76,7 +76,7 @@ def _row(number: int, column: str) -> Row:
         low,
         high,
         tolerance=rounding,
-        judged=Verdict.INCONSISTENT if wrong else None,
+        fixed_verdict=Verdict.INCONSISTENT if wrong else None,
         note="the rates contradict the loss" * wrong,
         others=(loss.value,),
     )
