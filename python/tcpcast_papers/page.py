@@ -184,7 +184,7 @@ def summary_text(report: Report) -> str:
     )
     parts = [f"{agree} of {agree + explained + differ + open_} values checked agree"]
     if explained:
-        causes = (row.cause for title, row in report.explained if title != TITLE)
+        causes = (row.cause for title, row in report.explained_rows if title != TITLE)
         reasons = "; ".join(dict.fromkeys(cause.reason for cause in causes if cause))
         parts.append(f"{explained} differ for a reason shown ({reasons})")
     if open_:
@@ -218,14 +218,14 @@ def _count_text(number: int, what: str) -> str:
 def explained_difference_lines(report: Report) -> dict[str, list[str]]:
     """Return the differences with known reasons: lines under a heading for each reason."""
     lines: dict[str, list[str]] = {}
-    for title, row in report.explained:
+    for title, row in report.explained_rows:
         if row.cause is not None:
             reason = row.cause.reason
             heading = f"Explained by {reason}, with the value before and after that change:"
             both = f"own {own_text(row)} to {cause_text(row)} {row.unit}"
             line = f"{_row_and_published(title, row)}, {both}"
             lines.setdefault(heading, []).append(line)
-    for title, row in report.failed:
+    for title, row in report.differing:
         if (known := report.reason(title, row)) is not None:
             lines.setdefault(f"Known differences, {known}:", []).append(
                 _row_with_values(title, row)

@@ -65,7 +65,7 @@ class Report:
     title: str
     sections: list[Section]
     preface: list[str] = field(default_factory=list)
-    accepted: tuple[KnownDifference, ...] = ()
+    known_differences: tuple[KnownDifference, ...] = ()
     page: Path | None = None
     interrupted: bool = False
     write_errors: list[str] = field(default_factory=list)
@@ -76,14 +76,14 @@ class Report:
         return ((section.title, row) for section in self.sections for row in section.rows)
 
     @property
-    def failed(self) -> list[tuple[str, Row]]:
+    def differing(self) -> list[tuple[str, Row]]:
         """Rows with an unexplained difference, known or new, with the titles of their sections."""
         return [(title, row) for title, row in self.rows if row.verdict is Verdict.DIFFERS]
 
     @property
     def new(self) -> list[tuple[str, Row]]:
         """The rows of ``failed`` that are not accepted."""
-        return [each for each in self.failed if self.reason(*each) is None]
+        return [each for each in self.differing if self.reason(*each) is None]
 
     @property
     def gone(self) -> list[KnownDifference]:
@@ -93,11 +93,11 @@ class Report:
         """
         doubtful = {Verdict.DIFFERS, Verdict.UNSETTLED}
         there = [(title, row) for title, row in self.rows if row.verdict in doubtful]
-        listed = () if self.interrupted else self.accepted
+        listed = () if self.interrupted else self.known_differences
         return [each for each in listed if not any(each.covers(*at) for at in there)]
 
     @property
-    def explained(self) -> list[tuple[str, Row]]:
+    def explained_rows(self) -> list[tuple[str, Row]]:
         """Rows with an explained difference, with the titles of their sections."""
         return [(title, row) for title, row in self.rows if row.cause is not None]
 
@@ -105,7 +105,7 @@ class Report:
         """Return the reason of a known difference; or None for any other row."""
         if row.verdict is not Verdict.DIFFERS:
             return None
-        return next((a.reason for a in self.accepted if a.covers(title, row)), None)
+        return next((a.reason for a in self.known_differences if a.covers(title, row)), None)
 
     def count(self, verdict: Verdict, *, claims: bool = False) -> int:
         """Return the number of values with a verdict, or of the paper's statements."""

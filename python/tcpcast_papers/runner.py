@@ -164,7 +164,7 @@ class Paper(Generic[SampleSizes, Simulated]):
             self.title,
             sections,
             preface=self.preface(simulations),
-            accepted=known_differences(self.package, lines),
+            known_differences=known_differences(self.package, lines),
             interrupted=interrupted,
         )
         try:

@@ -92,7 +92,7 @@ def test_claims_are_counted_apart_from_values() -> None:
     )
     assert not report.is_as_known
     known = KnownDifference(claims.TITLE, ("Figure 2", "A is exact"), "rounding")
-    assert Report("A paper", [section, SECTION], accepted=(known,)).is_as_known
+    assert Report("A paper", [section, SECTION], known_differences=(known,)).is_as_known
 
 
 def lines() -> list[Any]:

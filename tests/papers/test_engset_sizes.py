@@ -22,7 +22,7 @@ NAMES = [
 
 
 def distribution(size: int, name: str) -> SizeDistribution:
-    return SizeDistribution.of(setting(f"F{size}-N1-10M1G-R50-{name}"))
+    return SizeDistribution.from_setting(setting(f"F{size}-N1-10M1G-R50-{name}"))
 
 
 @pytest.mark.parametrize(("size", "name"), NAMES)

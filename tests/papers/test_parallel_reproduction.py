@@ -389,7 +389,7 @@ def check_claims(report: Report) -> None:
     indicated = {row.label[1]: row.others[0] or 0.0 for row in text.rows if row.label[2] == one}
     for changed in ("jitter 0.5 ms", "jitter 1 ms"):
         assert abs(indicated[f"{several}, {changed}"]) < indicated[several] / 2
-    explained = {row.label[:2] for _, row in report.explained}
+    explained = {row.label[:2] for _, row in report.explained_rows}
     assert {place for place, _ in explained} >= {"Figure 3", "Figure 7", "Section V-B", "Figure 16"}
     # The cumulative measure: algorithm 2 takes it, the others do not.
     several = "10 flows and more"

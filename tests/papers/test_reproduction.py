@@ -99,7 +99,7 @@ def test_cause_must_span_the_published_value(own: float, changed: float, verdict
 def test_unchecked_and_unsettled_rows_have_no_cause() -> None:
     cause = Cause("a tie", 120.0)
     assert row("100", 80.0, None, explained_by=cause).verdict is Verdict.SHOWN
-    wide: dict[str, Any] = {"low": 70.0, "high": 99.5, "settle": True}
+    wide: dict[str, Any] = {"low": 70.0, "high": 99.5, "may_be_unsettled": True}
     assert row("100", 80.0, ONE_PERCENT, **wide, explained_by=cause).verdict is Verdict.UNSETTLED
 
 
@@ -117,8 +117,8 @@ def test_page_shows_causes(tmp_path: Path) -> None:
     assert "| a | kbit/s | 100 | 100 | +0.4 % | agrees |  |" in lines
     assert "| a | kbit/s | 100 | 80 | -20.0 % | explained | a tie: 103 |" in lines
     assert "| a | kbit/s | 100 | 90 | -10.0 % | explained | 12 files; a tie: 103 |" in lines
-    assert report.failed == []
-    assert report.explained == [(section.title, row) for row in section.rows[1:]]
+    assert report.differing == []
+    assert report.explained_rows == [(section.title, row) for row in section.rows[1:]]
     expected = "1 of 3 values checked agree, 2 differ for a reason shown (a tie), "
     assert summary_text(report) == expected + "no new differences."
     section.rows.append(row("100", 90.0, ONE_PERCENT))
@@ -169,7 +169,7 @@ def test_page_shows_all_rows_and_marks_differences(tmp_path: Path) -> None:
     assert "| a | kbit/s | 100 | 100 | +0.4 % | agrees |  |" in lines
     assert "| a | kbit/s | 100 | 120 | +20.0 % | differs | why |" in lines
     assert lines[-3:] == ["Mind the gap.", "", "<!-- written by tcpcast reproduce -->"]
-    assert report.failed == [(section.title, section.rows[1])]
+    assert report.differing == [(section.title, section.rows[1])]
     assert summary_text(report) == "1 of 2 values checked agree, 1 new difference."
 
 

@@ -11,7 +11,7 @@ from tcpcast_papers.reproduction import Verdict
 from tcpcast_papers.short.methods import AS_PRINTED, MODEL, REFINED
 from tcpcast_papers.short.settings import LIMITED_TRANSMIT, NEWRENO, NEWRENO_DELAYED_ACKS, PROPOSAL
 
-pytestmark = pytest.mark.long_flow_job
+pytestmark = pytest.mark.long
 
 TITLES = [
     "Table 1.",
@@ -60,7 +60,7 @@ def test_every_figure_is_plotted_and_on_the_page(quick: Report, name: str) -> No
 def test_only_the_end_of_backoff_causes_differences(quick: Report) -> None:
     assert [*quick.new, *quick.gone] == []
     assert quick.count(Verdict.AGREES) >= 80
-    values = ((title, row) for title, row in quick.explained if title != claims.TITLE)
+    values = ((title, row) for title, row in quick.explained_rows if title != claims.TITLE)
     for title, row in values:
         assert title == TITLES[-1]
         assert int(row.label[2]) >= 2

@@ -30,7 +30,9 @@ from tcpcast_papers.short.settings import (
 from tcpcast_papers.short.timeouts import SIZE_PKTS, measured_packets, sender
 from tcpcast_papers.simulations import SEED
 
-SMALL = SampleSizes(figure_job=4_000, valued=4_000, counted=4_000, long_s=500.0)
+SMALL = SampleSizes(
+    figure_transfers=4_000, value_transfers=4_000, table_transfers=4_000, long_flow_s=500.0
+)
 
 
 def simulated(*jobs: Job | BulkJob, threads: int | None = None) -> Runs:

@@ -125,9 +125,9 @@ def _table10(runs: Runs) -> Section:
     section.remarks = [
         "F12-N134-10M2M-R50-W44. The paper's rates and ON times for EE(7) imply mean sizes of "
         "11.88 to 11.94 packets. All are slightly below the mean of the rounded distribution "
-        f"({SizeDistribution.of(_setting('EE(7)', 150)).mean():.3f}), so its EE(7) runs probably "
-        "used the same files. A mean size that is lower by 0.4 % reduces the cycle ON + OFF by 0.4 "
-        "%.",
+        f"({SizeDistribution.from_setting(_setting('EE(7)', 150)).mean():.3f}), so its EE(7) runs "
+        "probably used the same files. A mean size that is lower by 0.4 % reduces the cycle ON + "
+        "OFF by 0.4 %.",
     ]
     return section
 

@@ -66,7 +66,7 @@ def _share_row(line: Line, runs: Runs) -> Row:
     size, distribution = int(line["mean_size_pkts"]), line["distribution"]
     low, high = int(line["low_pkts"]), line.integer("high_pkts")
     each = _setting(size, distribution)
-    exact = SizeDistribution.of(each)
+    exact = SizeDistribution.from_setting(each)
     drawn = drawn_share(runs, each, low)
     means = f"mean {line['mean_in_interval_pkts'] or '–'}, own {exact.mean(low, high):.1f}"
     note = f"drawn {drawn:.3g} %; {means}" + (f"; {line.note}" if line.misprint else "")
@@ -93,7 +93,7 @@ def _figure3(runs: Runs, folder: Path) -> Section:
         (("E", "E"), ("EP", "EP"), ("EE", "EE(7)")), drawing.series_styles(), strict=False
     ):
         each = _setting(12, name)
-        exact = SizeDistribution.of(each)
+        exact = SizeDistribution.from_setting(each)
         axes.plot(
             *drawing.positive_points(x, exact.exceedance(x)),
             color=style["color"],
@@ -120,7 +120,7 @@ def _figure3(runs: Runs, folder: Path) -> Section:
     section.figures.append(drawing.Plot(figure, folder / "figure03.png"))
     for distribution, name in (("E", "E"), ("EP", "EP"), ("EE", "EE(7)")):
         line = published.text().line_with(key=f"mean_above_k_{distribution}")
-        own = SizeDistribution.of(_setting(12, name)).mean_above_k()
+        own = SizeDistribution.from_setting(_setting(12, name)).mean_above_k()
         section.rows.append(
             Row(
                 (name, "mean size beyond the 10 % point"),

@@ -48,7 +48,7 @@ class SizeDistribution:
     theta_tail: float | None = None
 
     @classmethod
-    def of(cls, setting: Setting) -> SizeDistribution:
+    def from_setting(cls, setting: Setting) -> SizeDistribution:
         """Return the distribution of a setting, with the parameters that the simulator draws from.
 
         Raises

@@ -86,7 +86,9 @@ def reproduce(  # noqa: PLR0913 - those of every paper, and the measurements
     if measurements:
         # Cells that were not selected cannot show whether known differences are gone.
         given = {(cell.series, cell.name) for cell in cells}
-        report.accepted = tuple(each for each in report.accepted if each.label[:2] in given)
+        report.known_differences = tuple(
+            each for each in report.known_differences if each.label[:2] in given
+        )
     if not report.interrupted:
         _write_data(report, runs, output / DATA_FILE_NAME, force=force)
     return report

@@ -43,7 +43,7 @@ ONE_LOSS_SETTINGS = (
 
 
 def _one_loss_job(runs: Runs, setting: Setting) -> Job:
-    return Job(setting, (SIZE_PKTS,), runs.sample_sizes.counted, RARE_LOSS)
+    return Job(setting, (SIZE_PKTS,), runs.sample_sizes.table_transfers, RARE_LOSS)
 
 
 ONE_LOSS_SHEET: Sheet[Runs, Setting] = Sheet(
@@ -142,7 +142,7 @@ def swapped_share(jitter_s: float) -> float:
 def _load_job(runs: Runs, case: LoadCase) -> Job:
     setting, loss, jitter_s = case
     sender = replace(setting, jitter_s=jitter_s)
-    return Job(sender, SHORT_PKTS, runs.sample_sizes.figure_job, loss)
+    return Job(sender, SHORT_PKTS, runs.sample_sizes.figure_transfers, loss)
 
 
 def _retransmitted_percent(runs: Runs, case: LoadCase) -> Metric:

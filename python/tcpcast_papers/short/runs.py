@@ -43,24 +43,31 @@ class SampleSizes:
 
     Attributes
     ----------
-    figure_job
+    figure_transfers
         Transfers of each size of a figure.
-    valued
+    value_transfers
         Transfers of each size with a checked value.
-    counted
+    table_transfers
         Transfers of each cell of Tables 1 and 2.
-    long_s
+    long_flow_s
         Time of a long flow in seconds.
     """
 
-    figure_job: int
-    valued: int
-    counted: int
-    long_s: float
+    figure_transfers: int
+    value_transfers: int
+    table_transfers: int
+    long_flow_s: float
 
 
-WHOLE = SampleSizes(figure_job=200_000, valued=2_000_000, counted=1_000_000, long_s=20_000.0)
-QUICK = SampleSizes(figure_job=10_000, valued=100_000, counted=100_000, long_s=2_000.0)
+WHOLE = SampleSizes(
+    figure_transfers=200_000,
+    value_transfers=2_000_000,
+    table_transfers=1_000_000,
+    long_flow_s=20_000.0,
+)
+QUICK = SampleSizes(
+    figure_transfers=10_000, value_transfers=100_000, table_transfers=100_000, long_flow_s=2_000.0
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,11 +184,11 @@ class Runs(simulations.Runs[SampleSizes]):
 
     def figure_job(self, setting: Setting, rules: Rules = DEFAULT_RULES) -> Job:
         """Return the job with all sizes of a setting."""
-        return Job(setting, SIZES, self.sample_sizes.figure_job, rules=rules)
+        return Job(setting, SIZES, self.sample_sizes.figure_transfers, rules=rules)
 
     def long_flow_job(self, setting: Setting, loss: float) -> BulkJob:
         """Return the job of a long flow."""
-        return BulkJob(setting, loss, self.sample_sizes.long_s)
+        return BulkJob(setting, loss, self.sample_sizes.long_flow_s)
 
     def latency_curves(self, job: Job) -> LatencyCurves:
         """Return the latencies by size and losses."""

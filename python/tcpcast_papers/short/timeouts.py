@@ -58,7 +58,7 @@ def measured_packets(result: Answer, unprotected_pkts: int) -> Metric:
 
 
 def _job(runs: Runs, line: Line) -> Job:
-    return Job(sender(line), (SIZE_PKTS,), runs.sample_sizes.counted, RARE_LOSS)
+    return Job(sender(line), (SIZE_PKTS,), runs.sample_sizes.table_transfers, RARE_LOSS)
 
 
 def _by_packets(runs: Runs, line: Line) -> Metric:

@@ -30,7 +30,7 @@ RECURSION_TOLERANCE = Tolerance(absolute=5.5e-4)
 
 def _job(runs: Runs, line: Line, rules: Rules) -> Job:
     size = int(line["size_pkts"])
-    return Job(BY_NAME[line["setting"]], (size,), runs.sample_sizes.valued, rules=rules)
+    return Job(BY_NAME[line["setting"]], (size,), runs.sample_sizes.value_transfers, rules=rules)
 
 
 def _simulated(rules: Rules) -> Callable[[Runs, Line], Metric]:
