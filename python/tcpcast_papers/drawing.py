@@ -84,9 +84,7 @@ def series_styles() -> Iterator[dict[str, Any]]:
 
 def set_tail_axes(axes: Axes, *, floor: float, right: float) -> None:
     """Set the axes of a tail probability: logarithmic y from ``floor`` to 1."""
-    axes.set_yscale("log")
-    axes.set_ylim(floor, 1.5)
-    axes.set_xlim(0, right)
+    axes.set(yscale="log", ylim=(floor, 1.5), xlim=(0, right))
 
 
 def positive_points(

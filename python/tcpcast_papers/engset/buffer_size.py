@@ -202,6 +202,5 @@ def _draw_rates(axes: Axes, runs: Runs, sources: int) -> None:
     axes.minorticks_off()
     axes.set_ylim(0, 1.25 * 1e-3 * result.rate_bps)
     axes.set_title(f"N = {sources}: load {100 * result.offered_load:.1f} %", fontsize=10)
-    axes.set_xlabel("buffer (packets)")
-    axes.set_ylabel("connection rate (kbit/s)")
+    axes.set(xlabel="buffer (packets)", ylabel="connection rate (kbit/s)")
     axes.legend(frameon=False, loc="lower right", fontsize=8)

@@ -107,11 +107,13 @@ def _figure3(runs: Runs, folder: Path) -> Section:
             label=f"{distribution}, drawn",
             **style,
         )
-    axes.set_xscale("log")
-    axes.set_yscale("log")
-    axes.set_ylim(1e-6, 1.5)
-    axes.set_xlabel("file size x (packets)")
-    axes.set_ylabel("share of files larger than x")
+    axes.set(
+        xscale="log",
+        yscale="log",
+        ylim=(1e-6, 1.5),
+        xlabel="file size x (packets)",
+        ylabel="share of files larger than x",
+    )
     axes.set_title("Figure 3. File sizes for F = 12 packets", fontsize=11)
     axes.legend(frameon=False, fontsize=8)
     section = Section(

@@ -236,8 +236,7 @@ def _figure15(runs: Runs, folder: Path) -> Section:
             kept = count <= 20
             index = count[kept] + 0.4 * shift - 0.2
             axes.bar(index, share[kept], width=0.4, color=colour, label=_setting_label(each))
-        axes.set_xlabel(x)
-        axes.set_xlim(-0.6, 20.6)
+        axes.set(xlabel=x, xlim=(-0.6, 20.6))
         axes.set_xticks(range(0, 21, 2))
         axes.legend(frameon=False)
     panels[0].set_ylabel("share of recoveries (%)")

@@ -204,8 +204,7 @@ def _draw_queue(axes: Axes, runs: Runs, variants: list[Setting]) -> None:
         name = f"{each.distribution}, W{each.receiver_window_pkts}: {shown}"
         axes.plot(*drawing.reduce_points(*seen), linewidth=1.0, markersize=3, label=name, **style)
     drawing.set_tail_axes(axes, floor=1e-6, right=1.02 * base.buffer_pkts)
-    axes.set_xlabel("queue x (packets)")
-    axes.set_ylabel("share of time with a queue above x")
+    axes.set(xlabel="queue x (packets)", ylabel="share of time with a queue above x")
     title = f"F{base.mean_size_pkts}-N{base.sources}: load {100 * result.offered_load:.1f} %"
     axes.set_title(title, fontsize=10)
     axes.legend(frameon=False, fontsize=7, loc="lower left")

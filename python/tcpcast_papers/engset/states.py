@@ -89,8 +89,7 @@ def _draw_states(axes: Axes, runs: Runs, variants: list[Setting]) -> None:
     drawing.set_tail_axes(axes, floor=1e-6, right=1.03 * right)
     shown = f"s = {result.isolated.servers:.1f}, beta = {result.path.beta:.1f}"
     axes.set_title(f"{_title(variants[0])}: {shown}", fontsize=9)
-    axes.set_xlabel("active sources j")
-    axes.set_ylabel("share of time with j active")
+    axes.set(xlabel="active sources j", ylabel="share of time with j active")
     axes.legend(frameon=False, fontsize=7)
 
 
@@ -108,11 +107,9 @@ def _draw_sharing(axes: Axes, runs: Runs, variants: list[Setting]) -> None:
         active=j, peak_bps=result.isolated.rate_bps, link_bps=result.path.bottleneck_bps
     )
     axes.plot(j, 1e-3 * shared, color="black", linewidth=1.4, label="model")
-    axes.set_ylim(0, 1.5e-3 * result.isolated.rate_bps)
-    axes.set_xlim(0, 1.03 * right)
+    axes.set(ylim=(0, 1.5e-3 * result.isolated.rate_bps), xlim=(0, 1.03 * right))
     axes.set_title(f"{_title(variants[0])}: capacity sharing", fontsize=9)
-    axes.set_xlabel("active sources j")
-    axes.set_ylabel("rate of each (kbit/s)")
+    axes.set(xlabel="active sources j", ylabel="rate of each (kbit/s)")
     axes.legend(frameon=False, fontsize=7)
 
 

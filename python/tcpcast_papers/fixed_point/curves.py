@@ -73,9 +73,7 @@ def _draw_figure(answers: dict[int, dict[int, Answer]], folder: Path) -> drawing
         for index, (case, points) in enumerate(answers.items()):
             _draw_case(axes, quantity, case, points, drawing.COLOURS[index])
         axes.set_title(f"Figure 10{'abcde'[PLOTTED_QUANTITIES.index(quantity)]}", fontsize=10)
-        axes.set_ylabel(", ".join(QUANTITY_LABELS[quantity]))
-        axes.set_xlabel("users")
-        axes.set_xlim(left=0)
+        axes.set(ylabel=", ".join(QUANTITY_LABELS[quantity]), xlabel="users", xlim=(0, None))
         if quantity in {"goodput", "send_rate"}:
             axes.set_yscale("log")
         else:

@@ -87,8 +87,7 @@ def _figure7(runs: Runs, folder: Path) -> Section:
     parts = split_at_pauses(times)
     figure, (axes,) = drawing.create_panels(1, width=7.0, height=3.6)
     axes.plot(times, np.arange(1, times.size + 1), ".", markersize=2.5, color=drawing.COLOURS[0])
-    axes.set_xlabel("time, s")
-    axes.set_ylabel("packets sent")
+    axes.set(xlabel="time, s", ylabel="packets sent")
     section.figures.append(drawing.Plot(figure, folder / "figure07.png"))
     whole = [part for part in parts if part.size >= MIN_FILE_PACKETS]
     rates = [12.0 * (part.size - 1) / (part[-1] - part[0]) for part in whole]
@@ -138,10 +137,7 @@ def _figure8(runs: Runs, folder: Path) -> Section:
     wide, over = (points[:: max(1, rate.size // DENSITY_BINS)] for points in (rate, above))
     density.stairs(-np.diff(over) / np.diff(np.log10(wide)), wide, color=drawing.COLOURS[0])
     for panel, words in ((axes, "share of files below"), (density, "density over log10")):
-        panel.set_xscale("log")
-        panel.set_xlabel("goodput of a file, kbit/s")
-        panel.set_ylabel(words)
-        panel.set_xlim(10, 10_000)
+        panel.set(xscale="log", xlabel="goodput of a file, kbit/s", ylabel=words, xlim=(10, 10_000))
     section.figures.append(drawing.Plot(figure, folder / "figure08.png"))
     section.rows = _level_rows(rate, above)
     return section
@@ -184,10 +180,9 @@ def _figure11(runs: Runs, folder: Path) -> Section:
     for name, style in (("by_file", "--"), ("by_large_file", ":")):
         _draw_tail(axes, first, name, color="black", linestyle=style, label=DEFINITIONS[name])
         section.rows += _tail_rows(first, name, "")
-    axes.set_xlabel("goodput, kbit/s")
-    axes.set_ylabel("probability of more")
-    axes.set_xscale("log")
-    axes.set_xlim(10, 10_000)
+    axes.set(
+        xlabel="goodput, kbit/s", ylabel="probability of more", xscale="log", xlim=(10, 10_000)
+    )
     axes.legend(fontsize=8, frameon=False)
     section.figures.append(drawing.Plot(figure, folder / "figure11.png"))
     return section

@@ -39,8 +39,7 @@ def draw_rates(axes: Axes, models: Sequence[Prediction], seen: Sequence[Measured
             axes.plot(loss, rates, line, color=style["color"], linewidth=1.2)
     for line, model in zip(LINE_STYLES, models, strict=False):
         axes.plot([], [], line, color="black", linewidth=1.2, label=model.model)
-    axes.set_yscale("log")
-    axes.set_ylabel("packets/s, all flows")
+    axes.set(yscale="log", ylabel="packets/s, all flows")
     _set_loss_axis(axes, models[0], seen)
     axes.legend(fontsize=7, framealpha=0.9, edgecolor="none")
 
@@ -68,8 +67,7 @@ def draw_ratios(
         axes.set_yscale("log")
         axes.set_yticks(shown, [f"{ratio:g}" for ratio in shown])
         axes.minorticks_off()
-        axes.set_ylim(0.95 * low, 1.05 * high)
-        axes.set_ylabel("model / simulation")
+        axes.set(ylim=(0.95 * low, 1.05 * high), ylabel="model / simulation")
         axes.set_title(f"{model.model}, fed with {model.measure}", fontsize=10)
         _set_loss_axis(axes, model, seen)
     # The legend goes next to these curves, which leave more space than the rates.
@@ -90,9 +88,7 @@ def draw_by_flows(
         ratio_axes.plot(flows, shares, label=label, **style)
     ratio_axes.axhline(1.0, color=drawing.REFERENCE_COLOUR, linewidth=1.0)
     for panel, label in ((axes, "packets/s, all flows"), (ratio_axes, "model / simulation")):
-        panel.set_xlabel("n")
-        panel.set_ylabel(label)
-        panel.set_ylim(bottom=0)
+        panel.set(xlabel="n", ylabel=label, ylim=(0, None))
     axes.legend(loc="lower right", fontsize=7, framealpha=0.9, edgecolor="none")
 
 

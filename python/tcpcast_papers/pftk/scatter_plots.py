@@ -132,8 +132,7 @@ def draw_scatter(
         packets = MODELS[model](given) * pieces.piece_s
         axes.plot(across, packets, LINE_STYLES[model], color="black", linewidth=1.1, label=model)
     highest = max(float(sent.max(initial=1)), float(MODELS[FULL](given).max()) * pieces.piece_s)
-    axes.set_ylim(0, 1.35 * highest)
-    axes.set_ylabel(f"packets in {pieces.piece_s:.0f} s")
+    axes.set(ylim=(0, 1.35 * highest), ylabel=f"packets in {pieces.piece_s:.0f} s")
     set_loss_axis(axes, float(across[0]), float(across[-1]))
     axes.legend(fontsize=7, loc="upper right", framealpha=0.9, edgecolor="none")
 
@@ -150,8 +149,7 @@ def set_loss_axis(axes: Axes, low: float, high: float) -> None:
     axes.set_xticks(ticks, [f"{100 * tick:g} %" for tick in ticks])
     axes.minorticks_off()
     axes.tick_params(axis="x", labelsize=8)
-    axes.set_xlim(low, high)
-    axes.set_xlabel("loss indications per packet, p")
+    axes.set(xlim=(low, high), xlabel="loss indications per packet, p")
 
 
 def _mean_or_default(values: Floats, otherwise: float) -> float:

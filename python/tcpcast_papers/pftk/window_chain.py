@@ -156,6 +156,8 @@ def _draw(axes: Axes, b: int, shares: dict[tuple[str, float, int], list[float]])
         axes.plot(LOSSES, result, line, color=colour, marker="o", markersize=4, label=label)
     axes.set_title(f"b = {b}", fontsize=10)
     set_loss_axis(axes, 0.8 * LOSSES[0], 1.25 * LOSSES[-1])
-    axes.set_xlabel("p: loss of a packet if none before it in its round is lost")
-    axes.set_ylabel("NewReno / formula")
+    axes.set(
+        xlabel="p: loss of a packet if none before it in its round is lost",
+        ylabel="NewReno / formula",
+    )
     axes.legend(frameon=False, fontsize=8)
