@@ -10,8 +10,13 @@ import numpy as np
 
 from tcpcast.captures.cause_rules import LINK
 from tcpcast.captures.congestion_control import CUBIC
-from tcpcast.captures.link_estimate import growth_pkts, link_bps, queued_at_losses_s
-from tcpcast.captures.model_rates import LEAST_VARIATION_S, cubic_pps, has_model_inputs, pftk_pps
+from tcpcast.captures.link_estimate import growth_pkts, link_bps, queueing_delays_at_losses_s
+from tcpcast.captures.model_rates import (
+    LINUX_MIN_RTO_MINUS_RTT_S,
+    cubic_pps,
+    has_model_inputs,
+    pftk_pps,
+)
 from tcpcast.captures.models import measured_loss_ratio
 from tcpcast.captures.selection import tables_by_name
 from tcpcast.captures.sender_stack import Sender, first_timeout_s, identify_sender
@@ -25,41 +30,42 @@ if TYPE_CHECKING:
 
     Column = np.ndarray[Any, Any]
 
-SHORT_PKTS = 1000
+MAX_SHORT_TRANSFER_PKTS = 1000
 """Maximum number of packets of a completely captured transfer that is replayed as a transfer."""
 
-FULL_SHARE = 0.95
+MIN_FULL_LINK_SHARE = 0.95
 """Share of the link's rate above which all losses are assumed to be queue drops."""
 
-STEADY = 0.8
+MIN_STEADY_FLIGHT_RATIO = 0.8
 """Ratio of mean to maximum flight size above which a constant window is assumed to be the limit.
 The ratio is about 0.9 with a constant window, and 0.2 to 0.4 if losses reduce the window."""
-UNEXPLAINED = 2.0
+MAX_EXPLAINED_RATE_RATIO = 2.0
 """Ratio of modelled to measured rate above which the capture does not show the limit."""
 
-OVERFLOWS = 0.8
+MIN_OVERFLOW_QUEUE_SHARE = 0.8
 """Share of the maximum queue above which a loss is assumed to be a queue overflow."""
-MIN_ELSEWHERE = 0.2
+MIN_NON_QUEUE_LOSS_SHARE = 0.2
 """Minimum share of losses at shorter queues for them to count as random losses. With BBR, up to 20
 % of the overflow losses occur at shorter queues."""
 
-NO_LINK = ("application", "receiver_window", "send_buffer", "slow_start", "timeout")
+LIMITS_EXCLUDING_LINK = ("application", "receiver_window", "send_buffer", "slow_start", "timeout")
 """Limits that exclude the link as the limit if they apply most of the time."""
 
-QUEUED = 1.5
+MIN_QUEUE_RTT_RATIO = 1.5
 """Ratio of RTT to minimum RTT from which a queue is assumed."""
 
-CORRELATED = 1.5
+MIN_CORRELATED_LOSS_RATIO = 1.5
 """Losses are considered correlated above this ratio of the measured loss ratio to the loss ratio of
 independent losses with the same number of loss indications."""
-MUCH_CORRELATED = 3.0
-"""Replaces :data:`CORRELATED` if there are fewer than :data:`FEW_INDICATIONS` loss indications."""
-DELAYED = 1.5
+MIN_CORRELATED_LOSS_RATIO_OF_FEW = 3.0
+"""Replaces :data:`MIN_CORRELATED_LOSS_RATIO` if the capture has fewer loss indications than
+:data:`MIN_LOSS_INDICATIONS`."""
+MIN_DELAYED_ACK_PACKETS = 1.5
 """Packets per ACK above which ACKs are considered delayed. In recoveries without delayed ACKs, the
 value is 1.2 to 1.4."""
-DELAYED_ACK_S = 0.04
+LINUX_MIN_ACK_DELAY_S = 0.04
 """Initial and minimum ack delay of Linux."""
-FEW_INDICATIONS = 20
+MIN_LOSS_INDICATIONS = 20
 """Minimum number of loss indications to decide on correlation and location of losses."""
 
 
@@ -89,7 +95,7 @@ class CaptureStats:
         """The announced receiver window, or a constant flight size; NaN if neither is known."""
         announced = self.mean("w_max_pkts")
         most, usual = self.mean("flight_max_bytes"), self.mean("flight_mean_bytes")
-        if announced >= 1 or not usual >= STEADY * most:
+        if announced >= 1 or not usual >= MIN_STEADY_FLIGHT_RATIO * most:
             return announced
         return max(1.0, round(most / self.payload))
 
@@ -97,14 +103,17 @@ class CaptureStats:
     def is_rate_explained(self) -> bool:
         """True if losses, the window or another limit than the link explain the rate."""
         idle = self._time_share(("application",)) > 0.5
-        if idle or (self._time_share(NO_LINK) > 0.5 and not self._has_queue):
+        if idle or (self._time_share(LIMITS_EXCLUDING_LINK) > 0.5 and not self._has_queue):
             return True
-        return self.is_window_limited or self.loss_limited_pps <= UNEXPLAINED * self.mean_flow_pps
+        return (
+            self.is_window_limited
+            or self.loss_limited_pps <= MAX_EXPLAINED_RATE_RATIO * self.mean_flow_pps
+        )
 
     @property
     def is_window_limited(self) -> bool:
         """True if the window explains the rate."""
-        return self.window_pkts / self.rtt_s <= UNEXPLAINED * self.mean_flow_pps
+        return self.window_pkts / self.rtt_s <= MAX_EXPLAINED_RATE_RATIO * self.mean_flow_pps
 
     @property
     def mean_flow_pps(self) -> float:
@@ -118,13 +127,13 @@ class CaptureStats:
     @property
     def _has_queue(self) -> bool:
         """True if the RTT indicates a queue on the path."""
-        return self.rtt_high_s > QUEUED * self.rtt_min_s
+        return self.rtt_high_s > MIN_QUEUE_RTT_RATIO * self.rtt_min_s
 
     @property
     def is_short_transfer(self) -> bool:
         """True if this is one short transfer, captured from its handshake to its end."""
         whole = self.table["syn_captured"] & (self.table["end"] == "closed")
-        return bool(whole.size == 1 and whole[0] and self.sent <= SHORT_PKTS)
+        return bool(whole.size == 1 and whole[0] and self.sent <= MAX_SHORT_TRANSFER_PKTS)
 
     @property
     def transfer_count(self) -> int:
@@ -152,14 +161,14 @@ class CaptureStats:
         """True if the link was full."""
         if math.isnan(self.link_bps):
             return not self.is_rate_explained
-        return bool(self.rate_bps >= FULL_SHARE * self.link_bps)
+        return bool(self.rate_bps >= MIN_FULL_LINK_SHARE * self.link_bps)
 
     @property
     def random_loss_ratio(self) -> float:
         """Random loss ratio of the scenario: losses that queue overflows do not explain."""
         if self.is_tap_behind_queue and self.is_single_paced_flow:
             return estimated_loss_ratio(self.table)
-        if self.non_queue_loss_share >= MIN_ELSEWHERE:
+        if self.non_queue_loss_share >= MIN_NON_QUEUE_LOSS_SHARE:
             every = (
                 estimated_loss_ratio(self.table)
                 if self._is_recovering
@@ -213,8 +222,8 @@ class CaptureStats:
         """True if losses are correlated, that is, several packets are lost together."""
         if self.is_link_full:
             return False
-        few = (self.table["td"] + self.table["to"]).sum() < FEW_INDICATIONS
-        times = MUCH_CORRELATED if few else CORRELATED
+        few = (self.table["td"] + self.table["to"]).sum() < MIN_LOSS_INDICATIONS
+        times = MIN_CORRELATED_LOSS_RATIO_OF_FEW if few else MIN_CORRELATED_LOSS_RATIO
         return bool(estimated_loss_ratio(self.table) > times * self.independent_loss_ratio)
 
     @property
@@ -290,15 +299,15 @@ def measure_flows(kept: Capture) -> CaptureStats:
     which = "retransmissions" if found.is_single_paced_flow else "loss_indications"
     non_queue = math.nan
     if not found.is_tap_behind_queue and (found.is_link_full or found.link_bps > 0):
-        non_queue = _non_queue_loss_share(queued_at_losses_s(kept, which), high - least)
+        non_queue = _non_queue_loss_share(queueing_delays_at_losses_s(kept, which), high - least)
     return replace(found, rtt_min_s=least, rtt_high_s=high, non_queue_loss_share=non_queue)
 
 
 def _non_queue_loss_share(queued_s: Column, longest_s: float) -> float:
     """Return the share of losses while the queue was not full; NaN with few losses or no queue."""
-    if queued_s.size < FEW_INDICATIONS or not longest_s > 0:
+    if queued_s.size < MIN_LOSS_INDICATIONS or not longest_s > 0:
         return math.nan
-    return float((queued_s < OVERFLOWS * longest_s).mean())
+    return float((queued_s < MIN_OVERFLOW_QUEUE_SHARE * longest_s).mean())
 
 
 def _full_queue_rtt_s(seen: CaptureStats) -> float:
@@ -310,9 +319,9 @@ def _full_queue_rtt_s(seen: CaptureStats) -> float:
     several packets, because the ACK of a single packet may be delayed.
     """
     every, newest = seen.mean("rtt_p99_s"), seen.mean("rtt_karn_p99_s")
-    if every - newest > DELAYED_ACK_S:
+    if every - newest > LINUX_MIN_ACK_DELAY_S:
         return every
-    if not seen.mean("packets_per_ack") >= DELAYED:
+    if not seen.mean("packets_per_ack") >= MIN_DELAYED_ACK_PACKETS:
         return newest
     return float(np.fmin(newest, seen.mean("rtt_undelayed_max_s")))
 
@@ -343,7 +352,7 @@ def predicted_pps(seen: CaptureStats, packets_per_ack: float) -> float:
     timer, window = first_timeout_s(seen.table), seen.window_pkts
     given: Table = {
         "rtt_s": np.array([seen.rtt_s]),
-        "t0_s": np.array([timer if timer > 0 else seen.rtt_s + LEAST_VARIATION_S]),
+        "t0_s": np.array([timer if timer > 0 else seen.rtt_s + LINUX_MIN_RTO_MINUS_RTT_S]),
         "packets_per_ack": np.array([max(packets_per_ack, 1.0)]),
         "receiver_window_pkts": np.array([window if window >= 1 else math.inf]),
     }

@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 
     Column = np.ndarray[Any, Any]
 
-FEW_IN_TIMEOUT = 0.25
+MAX_TIMEOUT_SHARE = 0.25
 """Maximum share of flows in RTO for algorithm 1, which assumes a small share (section II-A)."""
-CUBIC_REDUCTIONS = (0.6, 0.85)
+CUBIC_REDUCTION_RANGE = (0.6, 0.85)
 """Range of the median ratio of the windows after and before a loss for CUBIC (RFC 9438: 0.7)."""
 
 
@@ -60,7 +60,7 @@ class Gains:
         """Return the inputs of models for rows of the table of directions."""
         inputs, loss = model_inputs(table), table["loss_indication_ratio"]
         known = has_model_inputs(loss, inputs) & np.isfinite(table["throughput_bps"])
-        least, most = CUBIC_REDUCTIONS
+        least, most = CUBIC_REDUCTION_RANGE
         cubic = (table["window_reduction"] > least) & (table["window_reduction"] < most)
         seen = table["bottleneck_rate_bps"]
         away = np.isin(table["tap_side"], ("middle", "receiver"))
@@ -131,8 +131,8 @@ class Gains:
             many, one = (limited_rate_pps(flows=n, **given) for n in (flows, 1))
             del given["receiver_window_pkts"]
             in_timeout = parallel_throughput(flows=1, **given).flows_in_timeout
-            by_n_times[self.fed] = in_timeout > FEW_IN_TIMEOUT
-            factor[self.fed] = np.where(in_timeout > FEW_IN_TIMEOUT, flows, many / one)
+            by_n_times[self.fed] = in_timeout > MAX_TIMEOUT_SHARE
+            factor[self.fed] = np.where(in_timeout > MAX_TIMEOUT_SHARE, flows, many / one)
         return factor, by_n_times
 
     def after(self, factor: Column) -> Column:
@@ -169,7 +169,7 @@ class Gains:
 
 
 @lru_cache(maxsize=4096)
-def start_round_trips(size_pkts: int, initial_window_pkts: int, window_pkts: float) -> int:
+def lossless_round_trips(size_pkts: int, initial_window_pkts: int, window_pkts: float) -> int:
     """Return the round trips of a lossless transfer: L_0/RTT of the short-transfer model.
 
     Parameters

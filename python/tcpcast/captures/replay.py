@@ -16,11 +16,16 @@ from tcpcast import units
 from tcpcast.captures.capture_stats import CaptureStats, estimated_loss_ratio, measure_flows
 from tcpcast.captures.flows import describe_directions
 from tcpcast.captures.quantity_text import percent
-from tcpcast.captures.replay_tcp import FAR, grows_by_acks, tcp_entries, tcp_warnings
+from tcpcast.captures.replay_tcp import (
+    MIN_DIFFERENCE_RATIO,
+    grows_by_acks,
+    tcp_entries,
+    tcp_warnings,
+)
 from tcpcast.captures.replay_toml import (
     Entry,
     entries_as_tables,
-    rounded,
+    round_to_digits,
     time_in_scenario_syntax,
     toml_document,
 )
@@ -34,23 +39,23 @@ if TYPE_CHECKING:
 
 ACK_BYTES = 40
 
-TRANSFERS = 1000
+TRANSFER_COUNT = 1000
 
-NEVER_FULL = 10
+UNKNOWN_LINK_RATE_RATIO = 10
 """Ratio of the assumed rate of an unknown link to the measured rate."""
 
-SIMULATED_S = 1000.0
+MAX_SIMULATED_S = 1000.0
 MAX_PACKETS = 2e6
 MAX_REPLICATIONS = 32
 """Limits of the number of replications; short captures need many for narrow intervals."""
 
-MEDIAN_PRECISION = 1.016
+MAX_EQUAL_RTT_RATIO = 1.016
 """Ratio of median to minimum RTT up to which both RTTs are considered equal."""
 
-OUTAGE = 4
+MIN_OUTAGE_TIMEOUTS = 4
 """Number of consecutive timeouts from which an outage of the path is assumed."""
 
-NOTICED = 0.2
+MIN_WARNING_SHARE = 0.2
 """Minimum share of the time for a limit to be named in a warning."""
 
 
@@ -118,8 +123,10 @@ def _network_table(seen: CaptureStats) -> Iterator[Entry]:
     guessed = math.isnan(rate) and seen.is_rate_explained
     if guessed:
         rtt, why = _usual_rtt(seen)
-        rate = NEVER_FULL * seen.rate_bps
-        whence = f"{NEVER_FULL} times the measured rate, because the link rate is unknown"
+        rate = UNKNOWN_LINK_RATE_RATIO * seen.rate_bps
+        whence = (
+            f"{UNKNOWN_LINK_RATE_RATIO} times the measured rate, because the link rate is unknown"
+        )
         if seen.sender.is_rate_based and not seen.is_window_limited:
             rate = seen.rate_bps
             whence = (
@@ -142,7 +149,7 @@ def _network_table(seen: CaptureStats) -> Iterator[Entry]:
     headers = f"{seen.payload} B of payload (largest captured) and {seen.header_bytes} B of headers"
     yield Entry("network", "packet", f"{seen.packet_bytes}B", headers)
     at = "network.bottleneck"
-    yield Entry(at, "rate", units.format_rate(rounded(rate)), whence)
+    yield Entry(at, "rate", units.format_rate(round_to_digits(rate)), whence)
     yield _buffer_entry(seen, at)
     lost = "necessary retransmissions per packet sent"
     if seen.has_correlated_losses:
@@ -157,7 +164,7 @@ def _network_table(seen: CaptureStats) -> Iterator[Entry]:
         lost = f"{share} of the losses occurred while the queue was not full"
     elif seen.is_link_full or seen.non_queue_loss_share >= 0:
         lost = "all losses are assumed to be queue drops, because the link was full"
-    yield Entry(at, "loss", units.format_ratio(rounded(seen.random_loss_ratio)), lost)
+    yield Entry(at, "loss", units.format_ratio(round_to_digits(seen.random_loss_ratio)), lost)
 
 
 def _usual_rtt(seen: CaptureStats) -> tuple[float, str]:
@@ -165,7 +172,7 @@ def _usual_rtt(seen: CaptureStats) -> tuple[float, str]:
     usual = seen.mean("rtt_karn_p50_s")
     if not (seen.sender.is_modern or grows_by_acks(seen)) or not usual > 0:
         return seen.rtt_s, "mean RTT measured; the link was not full, so no queue is simulated"
-    if usual <= MEDIAN_PRECISION * seen.rtt_min_s:
+    if usual <= MAX_EQUAL_RTT_RATIO * seen.rtt_min_s:
         return (
             seen.rtt_min_s,
             "minimum RTT measured; equal to the median RTT of acks that were not delayed",
@@ -194,7 +201,7 @@ def _traffic_table(seen: CaptureStats) -> Iterator[Entry]:
         yield Entry("traffic", "kind", "transfers", "one short transfer, captured from SYN to FIN")
         data = math.ceil(float(seen.table["unique_bytes"].sum()) / seen.payload)
         yield Entry("traffic", "size", f"{max(data, 1)}pkt", "data without retransmissions")
-        yield Entry("traffic", "count", TRANSFERS, "many transfers, for narrow 95 % intervals")
+        yield Entry("traffic", "count", TRANSFER_COUNT, "many transfers, for narrow 95 % intervals")
         return
     captured = seen.table["src"].size
     why = (
@@ -215,7 +222,7 @@ def _run_table(seen: CaptureStats) -> Iterator[Entry]:
             "time with data in the capture",
         )
         yield Entry("run", "warmup", "0s", "the capture includes slow start")
-        many = min(SIMULATED_S / seen.seconds, MAX_PACKETS / seen.sent, MAX_REPLICATIONS)
+        many = min(MAX_SIMULATED_S / seen.seconds, MAX_PACKETS / seen.sent, MAX_REPLICATIONS)
         if many >= 2:
             yield Entry(
                 "run",
@@ -229,7 +236,7 @@ def _run_table(seen: CaptureStats) -> Iterator[Entry]:
 def _warnings(seen: CaptureStats) -> list[str]:
     found = [*tcp_warnings(seen), *_other_limits(seen)]
     least = seen.table["rtt_min_s"]
-    if least.size > 1 and np.nanmax(least) > FAR * np.nanmin(least):
+    if least.size > 1 and np.nanmax(least) > MIN_DIFFERENCE_RATIO * np.nanmin(least):
         found.append("the flows have different round-trip times, but the scenario has one RTT")
     return found
 
@@ -245,20 +252,20 @@ def _other_limits(seen: CaptureStats) -> Iterator[str]:
     left_out = {"share_application": "the application", "share_send_buffer": "the send buffer"}
     for name, what in left_out.items():
         share = seen.mean(name)
-        if share > NOTICED:
+        if share > MIN_WARNING_SHARE:
             yield (
                 f"the flows were limited by {what} {percent(share)} of the time; the scenario "
                 "does not include this limit"
             )
     share = seen.mean("share_timeout")
     deepest = int(seen.table["max_backoff"].max())
-    if share > NOTICED and deepest >= OUTAGE:
+    if share > MIN_WARNING_SHARE and deepest >= MIN_OUTAGE_TIMEOUTS:
         yield (
             f"the flows were in RTO {percent(share)} of the time, with up to {deepest} consecutive "
             "timeouts; the scenario does not include this outage"
         )
     share = seen.mean("share_receiver_window")
-    if share > NOTICED and (seen.table["zero_windows"] > 0).any():
+    if share > MIN_WARNING_SHARE and (seen.table["zero_windows"] > 0).any():
         yield (
             f"the flows were limited by the receiver window {percent(share)} of the time, and "
             "this window closed temporarily; the scenario always uses the largest window"

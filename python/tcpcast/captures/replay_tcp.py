@@ -6,27 +6,27 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tcpcast.captures.capture_stats import DELAYED, CaptureStats, predicted_pps
+from tcpcast.captures.capture_stats import MIN_DELAYED_ACK_PACKETS, CaptureStats, predicted_pps
 from tcpcast.captures.congestion_control import UNKNOWN
-from tcpcast.captures.model_rates import LEAST_VARIATION_S
+from tcpcast.captures.model_rates import LINUX_MIN_RTO_MINUS_RTT_S
 from tcpcast.captures.replay_toml import Entry, time_in_scenario_syntax
 from tcpcast.captures.sender_stack import first_timeout_s, min_rto_s
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-GROWTH = 0.75
+MAX_ACK_GROWTH_PKTS = 0.75
 """Growth in packets per round below which windows are assumed to grow by ACKs (1/b per round);
 above it, by acknowledged packets (1 per round)."""
 
-ROOMY = 2.0
+MIN_AMPLE_WINDOW_RATIO = 2.0
 """Minimum ratio of the largest announced window to the largest flight for a window without
 effect."""
 
-CUBIC_REDUCTION = (0.6, 0.8)
+CUBIC_REDUCTION_RANGE = (0.6, 0.8)
 """Range of the factor by which a loss reduces CUBIC's window: 0.7 (Reno: 0.5, BBR: larger)."""
 
-FAR = 1.25
+MIN_DIFFERENCE_RATIO = 1.25
 """Ratio of the larger to the smaller value above which two values are considered different."""
 
 
@@ -49,7 +49,10 @@ def tcp_entries(seen: CaptureStats) -> Iterator[Entry]:
 
 def _is_window_ample(seen: CaptureStats) -> bool:
     """Return True if the announced window was never a limit; modern receivers auto-tune it."""
-    return bool(seen.mean("w_max_pkts") * seen.payload >= ROOMY * seen.mean("flight_max_bytes"))
+    return bool(
+        seen.mean("w_max_pkts") * seen.payload
+        >= MIN_AMPLE_WINDOW_RATIO * seen.mean("flight_max_bytes")
+    )
 
 
 def _window_entry(seen: CaptureStats) -> Entry:
@@ -76,14 +79,14 @@ def _classic_entries(seen: CaptureStats) -> Iterator[Entry]:
     timer = first_timeout_s(seen.table)
     why = "measured T0, the mean first timeout"
     if not timer > 0:
-        timer = seen.rtt_s + LEAST_VARIATION_S
+        timer = seen.rtt_s + LINUX_MIN_RTO_MINUS_RTT_S
         why = "RTT + 200 ms, as in Linux, because there was no timeout"
     yield Entry("tcp", "min_rto", time_in_scenario_syntax(min(timer, 64.0)), why)
 
 
 def _delayed_acks_and_reason(seen: CaptureStats) -> tuple[bool, str]:
     acknowledged = seen.mean("packets_per_ack")
-    if not acknowledged >= DELAYED:
+    if not acknowledged >= MIN_DELAYED_ACK_PACKETS:
         return False, f"{acknowledged:.3g} packets per ack"
     if grows_by_acks(seen):
         return True, f"{acknowledged:.3g} packets per ack"
@@ -96,7 +99,7 @@ def grows_by_acks(seen: CaptureStats) -> bool:
     Modern senders count acknowledged packets; their growth is not a criterion, because CUBIC grows
     by only half a packet per round in its Reno-friendly region.
     """
-    return bool(seen.growth_pkts < GROWTH and not seen.sender.is_modern)
+    return bool(seen.growth_pkts < MAX_ACK_GROWTH_PKTS and not seen.sender.is_modern)
 
 
 def tcp_warnings(seen: CaptureStats) -> Iterator[str]:
@@ -105,7 +108,7 @@ def tcp_warnings(seen: CaptureStats) -> Iterator[str]:
         yield from _modern_warnings(seen)
         return
     left = seen.mean("window_reduction")
-    low, high = CUBIC_REDUCTION
+    low, high = CUBIC_REDUCTION_RANGE
     if low <= left:
         control = "CUBIC" if left <= high else "BBR or another TCP with pacing"
         yield (
@@ -115,7 +118,9 @@ def tcp_warnings(seen: CaptureStats) -> Iterator[str]:
     acknowledged = seen.mean("packets_per_ack")
     by_acks, by_bytes = (predicted_pps(seen, b) for b in (acknowledged, 1.0))
     reached = seen.mean_flow_pps
-    if by_bytes > FAR * by_acks and abs(by_bytes - reached) < abs(by_acks - reached):
+    if by_bytes > MIN_DIFFERENCE_RATIO * by_acks and abs(by_bytes - reached) < abs(
+        by_acks - reached
+    ):
         yield (
             f"an ack covers {acknowledged:.3g} packets, but PFTK with one packet per ack "
             f"(b = 1) agrees better with the capture ({by_bytes:.3g} packets/s per "

@@ -12,8 +12,8 @@ from tcpcast.scenario.toml import write_value
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-WIDTH = 100
-MIN_COLUMN = 30
+MAX_LINE_LENGTH = 100
+MIN_COMMENT_COLUMN = 30
 """Minimum column at which comments begin."""
 
 
@@ -52,7 +52,7 @@ def toml_document(heading: Sequence[str], entries: Sequence[Entry]) -> str:
 
 def _comment_lines(text: str) -> list[str]:
     return textwrap.wrap(
-        text, WIDTH, initial_indent="# ", subsequent_indent="# ", break_on_hyphens=False
+        text, MAX_LINE_LENGTH, initial_indent="# ", subsequent_indent="# ", break_on_hyphens=False
     )
 
 
@@ -60,15 +60,15 @@ def _entry_lines(entry: Entry) -> list[str]:
     typed = f"{entry.key} = {write_value(entry.value)}"
     if not entry.why:
         return [typed]
-    side = f"{typed:<{MIN_COLUMN}} # {entry.why}"
-    return [side] if len(side) <= WIDTH else [*_comment_lines(entry.why), typed]
+    side = f"{typed:<{MIN_COMMENT_COLUMN}} # {entry.why}"
+    return [side] if len(side) <= MAX_LINE_LENGTH else [*_comment_lines(entry.why), typed]
 
 
 def time_in_scenario_syntax(seconds: float) -> str:
-    """Return a time in scenario syntax, rounded."""
-    return units.format_duration(rounded(seconds))
+    """Return a time in scenario syntax, round_to_digits."""
+    return units.format_duration(round_to_digits(seconds))
 
 
-def rounded(value: float, digits: int = 4) -> float:
-    """Return a number rounded to the precision of a measurement."""
+def round_to_digits(value: float, digits: int = 4) -> float:
+    """Return a number round_to_digits to the precision of a measurement."""
     return float(f"{value:.{digits}g}")

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 Table = dict[str, np.ndarray[Any, Any]]
 """Columns of equal length by name."""
 
-FIRST = (
+FIRST_COLUMNS = (
     "src",
     "dst",
     "tap_side",
@@ -62,7 +62,7 @@ def direction_table(found: Mapping[str, Any], limits: Sequence[str]) -> Table:
     between = table["tap_to_sender_s"] + np.nan_to_num(queued)
     table["rtt_mean_s"] = table["rtt_over_time_s"] + np.where(away, between, 0.0)
     table["rtt_lower_bound"] = away & np.isnan(queued) & np.isfinite(table["rtt_mean_s"])
-    return {name: table[name] for name in dict.fromkeys((*FIRST, *table))}
+    return {name: table[name] for name in dict.fromkeys((*FIRST_COLUMNS, *table))}
 
 
 def interval_table(found: Mapping[str, Any]) -> Table:

@@ -13,8 +13,14 @@ if TYPE_CHECKING:
 
     Column = np.ndarray[Any, Any]
 
-COUNTS = ("packets_seen_before", "packets_seen_after", "lost_between", "under_way", "seen_at_both")
-FEW = 0.5
+COUNT_COLUMNS = (
+    "packets_seen_before",
+    "packets_seen_after",
+    "lost_between",
+    "under_way",
+    "seen_at_both",
+)
+MIN_COMMON_SHARE = 0.5
 """Share of packets seen at both taps below which a warning is given."""
 
 
@@ -29,7 +35,7 @@ def between_columns(found: Mapping[str, Any]) -> Table:
     ``passes`` is the order of the taps.
     """
     raw = found["columns"]
-    columns: Table = {name: raw[name] for name in COUNTS}
+    columns: Table = {name: raw[name] for name in COUNT_COLUMNS}
     columns["passes"] = np.where(raw["forward"], "before-after", "after-before")
     seen = raw["seen_at_both"] > 0
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -50,14 +56,14 @@ def loss_denominators(columns: Table) -> Column:
     return np.where(columns["seen_at_both"] > 0, first - columns["under_way"], 0)
 
 
-def totals_by_order(columns: Table) -> Table:
+def totals_by_tap_order(columns: Table) -> Table:
     """Return totals over all directions seen at both taps: one row per order of the taps."""
     table: dict[str, list[Any]] = {}
     for order in ("before-after", "after-before"):
         these = (columns["passes"] == order) & (columns["seen_at_both"] > 0)
         if not these.any():
             continue
-        sums = {name: int(columns[name][these].sum()) for name in COUNTS}
+        sums = {name: int(columns[name][these].sum()) for name in COUNT_COLUMNS}
         known = int(loss_denominators(columns)[these].sum())
         row = {
             "passes": order,
@@ -78,7 +84,7 @@ def is_comparable(between: Table) -> bool:
     """Return True if both taps captured enough common packets, per order, to trust the loss."""
     forward = between["passes"] == "before-after"
     first = np.where(forward, between["packets_seen_before"], between["packets_seen_after"])
-    return bool((between["seen_at_both"] >= FEW * first).all())
+    return bool((between["seen_at_both"] >= MIN_COMMON_SHARE * first).all())
 
 
 def comparison_warnings(found: Mapping[str, Any]) -> list[str]:
@@ -113,7 +119,7 @@ def comparison_warnings(found: Mapping[str, Any]) -> list[str]:
         int(raw["seen_apart"].sum()),
         "packets captured at one tap before the other capture began, which are ignored",
     )
-    if raw["seen_at_both"].sum() < FEW * first[~unseen].sum():
+    if raw["seen_at_both"].sum() < MIN_COMMON_SHARE * first[~unseen].sum():
         lines.append(
             "fewer than half of the packets appear at both taps. Packets that a network card "
             "splits or merges (TSO, GRO) cannot be matched: turn these offloads off before you "

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tcpcast.captures import capture_keys, iter_plain_rows, iter_rows_with_advice
-from tcpcast.captures.advice import advice, limit_keys, share_of_own_limit
+from tcpcast.captures.advice import advice, limit_keys, share_of_main_limit
 from tcpcast.captures.failed_connections import (
     failure_sentences,
     failure_summary,
@@ -280,7 +280,7 @@ def _limit_cells(shown: Table) -> list[str]:
     """Return the main limit of each direction, with its share of the time if known."""
     states = shown["limited_by"].tolist()
     limits = zip(
-        limit_keys(shown).tolist(), states, share_of_own_limit(shown).tolist(), strict=True
+        limit_keys(shown).tolist(), states, share_of_main_limit(shown).tolist(), strict=True
     )
     return [
         LIMIT_NAMES[limit] + (f" {100 * part:.0f}%" if _has_time_share(limit, state, part) else "")
