@@ -405,15 +405,15 @@ def test_advice_contains_no_nan_or_infinity(given_rows: list[dict[str, Any]], sh
 
 @given(st.floats(1e-4, 0.3), st.floats(0.01, 1.0), st.floats(1.0, 5.0), st.floats(4.0, 1000.0))
 def test_gains_are_one_without_a_change(p: float, rtt: float, b: float, window: float) -> None:
-    gains = Gains.of(
+    gains = Gains.from_table(
         direction(
             "timeout", loss_indication_ratio=p, rtt_mean_s=rtt, packets_per_ack=b, w_max_pkts=window
         )
     )
-    assert gains.pftk() == 1
-    assert gains.loss_limited() == 1
-    assert gains.several_flows(1)[0] == 1
-    assert gains.after(gains.pftk()).tolist() == [600_000.0]
+    assert gains.pftk_gain() == 1
+    assert gains.loss_model_gain() == 1
+    assert gains.parallel_flows_gain(1)[0] == 1
+    assert gains.rate_after_gain_bps(gains.pftk_gain()).tolist() == [600_000.0]
 
 
 @pytest.mark.parametrize(

@@ -17,11 +17,11 @@ import pytest
 import tcpcast
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tcpcast.captures.flows import select_directions
+from tcpcast.captures.capture_tables import restrict_to_directions
+from tcpcast.captures.direction_selection import select_directions
 from tcpcast.captures.groups import GROUPINGS
 from tcpcast.captures.models import model_results, model_tables
 from tcpcast.captures.replay import replay
-from tcpcast.captures.selection import restrict_to_directions
 from tcpcast.errors import CaptureError
 from tcpcast.report.text import layout_lines
 from tcpcast.report.trace import capture_parts, csv_lines, json_lines, worst_first

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 import tcpcast
-from tcpcast.captures.flows import select_directions
+from tcpcast.captures.direction_selection import select_directions
 from tcpcast.captures.models import LOSS_MODELS, MODEL_LABELS, measured_loss_ratio, model_errors
 from tcpcast.models.bbr import bbr_bound
 from tcpcast.models.cubic import cubic_response

@@ -16,7 +16,7 @@ from tcpcast.captures import iter_plain_rows
 from tcpcast.captures.advice import REMEDIES_BY_CAUSE, REMEDIES_BY_LIMIT, advice
 from tcpcast.captures.cause_rules import STATES_BY_CAUSE
 from tcpcast.captures.groups import GROUPINGS
-from tcpcast.captures.headline import limit_bytes
+from tcpcast.captures.verdict import limit_bytes
 from tcpcast.cli import main
 from tcpcast.limit_names import LIMIT_NAMES, with_article
 from tcpcast.report import text as on_terminal

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 import tcpcast
 from tcpcast.captures import iter_plain_rows
-from tcpcast.captures.selection import (
+from tcpcast.captures.capture_tables import (
     TABLE_NAMES,
     restrict_to_directions,
     rows_of_direction,

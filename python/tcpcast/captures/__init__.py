@@ -19,15 +19,9 @@ from tcpcast import _native
 from tcpcast.captures.advice import advice
 from tcpcast.captures.cause_rules import cause_columns, columns_corrected_by_cause
 from tcpcast.captures.congestion_control import identify_congestion_control
+from tcpcast.captures.direction_selection import select_directions
 from tcpcast.captures.failed_connections import failed_table
-from tcpcast.captures.flows import select_directions
 from tcpcast.captures.groups import groups as grouped
-from tcpcast.captures.headline import (
-    capture_verdict,
-    captures_verdict,
-    directions_without_service,
-    limit_bytes,
-)
 from tcpcast.captures.model_rates import rate_columns
 from tcpcast.captures.models import model_errors, model_intervals, models
 from tcpcast.captures.requests import request_table
@@ -37,6 +31,12 @@ from tcpcast.captures.tap_comparison import (
     between_columns,
     comparison_warnings,
     totals_by_tap_order,
+)
+from tcpcast.captures.verdict import (
+    capture_verdict,
+    captures_verdict,
+    directions_without_service,
+    limit_bytes,
 )
 from tcpcast.captures.window_growth import window_growth_units
 from tcpcast.errors import CaptureError
@@ -191,7 +191,7 @@ class Capture:
         ----------
         connection
             Selection of directions as for ``--connection`` of ``tcpcast trace``, see
-            :func:`tcpcast.captures.flows.select_directions`. None: all directions.
+            :func:`tcpcast.captures.direction_selection.select_directions`. None: all directions.
 
         Returns
         -------
@@ -367,7 +367,7 @@ def _add_cause_columns(connections: Table, rounds: Table, lost: Table) -> Table:
     return found | rate_columns(found)
 
 
-def _eviction_warnings(rest: dict[str, int], most: int) -> list[str]:
+def _eviction_warnings(rest: dict[str, int], max_connections: int) -> list[str]:
     """Return warnings about connections without rows in a capture of very many connections."""
     lines = []
     evicted, single = rest["evicted"], rest["evicted_single"]
@@ -375,8 +375,8 @@ def _eviction_warnings(rest: dict[str, int], most: int) -> list[str]:
         after_one_packet = f" ({single:,} of them had one packet)" if single else ""
         lines.append(
             f"{evicted:,} connection{'' if evicted == 1 else 's'} evicted{after_one_packet}: "
-            f"more than {most:,} connections were active at the same time. Later packets of "
-            "an evicted connection count as a new connection; raise --max-connections"
+            f"more than {max_connections:,} connections were active at the same time. Later "
+            "packets of an evicted connection count as a new connection; raise --max-connections"
         )
     if rest["directions"]:
         lines.append(

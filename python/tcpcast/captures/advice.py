@@ -58,15 +58,15 @@ NO_SHARE_TEXTS = ("", "", "")
 class NamedLimit(NamedTuple):
     """The limit of a direction: its key, its share of the time, and the remedy.
 
-    ``share`` is a text, "" if unknown. ``also`` names a second limit with a large share, and
-    ``then`` is the action against it; without such a limit, both are "".
+    ``share_text`` is "" if unknown. ``second_limit`` names a second limit with a large share, and
+    ``second_action`` is the action against it; without such a limit, both are "".
     """
 
     limit: str
-    share: str
-    also: str
+    share_text: str
+    second_limit: str
     remedy: Remedy
-    then: str
+    second_action: str
 
 
 def limit_of_each_direction(table: Table) -> list[NamedLimit]:
@@ -85,7 +85,7 @@ def limit_of_each_direction(table: Table) -> list[NamedLimit]:
                 continue
             part = {name: column[rows] for name, column in table.items()}
             shares = [NO_SHARE_TEXTS] * rows.size if of_cause else _share_texts(part, limit)
-            found = zip(rows.tolist(), shares, remedy(Gains.of(part)), strict=True)
+            found = zip(rows.tolist(), shares, remedy(Gains.from_table(part)), strict=True)
             for row, (share, also, second), each in found:
                 then = _second_action(table, row, second) if second else ""
                 result[row] = NamedLimit(limit, share, also, each, then)
@@ -95,7 +95,8 @@ def limit_of_each_direction(table: Table) -> list[NamedLimit]:
 def _second_action(table: Table, row: int, limit: str) -> str:
     """Return the action against the second limit of a row as a clause."""
     part = {name: column[[row]] for name, column in table.items()}
-    return f"for the {LIMIT_NAMES[limit]}, {REMEDIES_BY_LIMIT[limit](Gains.of(part))[0].action}"
+    remedy = REMEDIES_BY_LIMIT[limit](Gains.from_table(part))[0]
+    return f"for the {LIMIT_NAMES[limit]}, {remedy.action}"
 
 
 def advice(table: Table, services: Table | None = None) -> np.ndarray[Any, Any]:

@@ -147,36 +147,36 @@ class Evidence:
 
     limited_by: Column
     shares: dict[str, Column]
-    away: Column
+    is_tap_away: Column
     """True if the tap is not at the sender, so the sender's limits are not visible."""
-    unprompted: Column
-    short_per_rtt: Column
+    unprompted_share: Column
+    short_segments_per_rtt: Column
     pacing_gaps: Column
     pacing_variation: Column
-    window_filled: Column
+    window_fill_ratio: Column
     round_trips: Column
     packets: Column
-    late: Column
-    repaired: Column
+    reordered_packets: Column
+    has_retransmissions: Column
     """True if packets were retransmitted."""
-    lost: Column
+    necessary_retransmissions: Column
     """Number of necessary retransmissions."""
-    losses: Column
+    loss_indications: Column
     rate_variation: Column
-    flight_mean: Column
+    mean_flight_ratio: Column
     """Ratio of mean to maximum flight; NaN if the tap is not at the sender."""
-    usual_queue: Column
+    median_queue_ratio: Column
     """Ratio of median to minimum RTT, minus 1."""
-    queue: Column
+    queue_ratio: Column
     """Ratio of queueing delay to RTT: the delay at losses or, for other taps, its mean."""
-    bbr: Column
-    link_used: Column
+    is_bbr: Column
+    link_rate_share: Column
     """Ratio of rate to link rate, if known."""
-    over_model: Column
-    whole: Column
+    measured_to_pftk_ratio: Column
+    is_lossless_from_syn: Column
 
     @classmethod
-    def of(cls, table: Table) -> Evidence:
+    def from_table(cls, table: Table) -> Evidence:
         """Return the evidence from the table of directions."""
         away = np.isin(table["tap_side"], ("receiver", "middle"))
         rtt = path_rtt_s(table)
@@ -195,153 +195,189 @@ class Evidence:
         return cls(
             limited_by=table["limited_by"],
             shares={name[6:]: table[name] for name in table if name.startswith("share_")},
-            away=away,
-            unprompted=unprompted,
-            short_per_rtt=short_per_rtt,
+            is_tap_away=away,
+            unprompted_share=unprompted,
+            short_segments_per_rtt=short_per_rtt,
             pacing_gaps=table["pacing_gaps"],
             pacing_variation=table["pacing_variation"],
-            window_filled=filled,
+            window_fill_ratio=filled,
             round_trips=round_trips,
             packets=table["data_packets"],
-            late=reordered_packets(table),
-            repaired=table["retransmissions"] > 0,
-            lost=table["retransmissions"] - unnecessary_retransmissions(table),
-            losses=table["td"] + table["to"],
+            reordered_packets=reordered_packets(table),
+            has_retransmissions=table["retransmissions"] > 0,
+            necessary_retransmissions=table["retransmissions"] - unnecessary_retransmissions(table),
+            loss_indications=table["td"] + table["to"],
             rate_variation=table["loss_rate_variation"],
-            flight_mean=np.where(away, np.nan, flight),
-            usual_queue=usual,
-            queue=queue,
-            bbr=table["looks_like"] == BBR,
-            link_used=link_used,
-            over_model=over_model,
-            whole=table["syn_captured"] & (table["retransmissions"] == 0),
+            mean_flight_ratio=np.where(away, np.nan, flight),
+            median_queue_ratio=usual,
+            queue_ratio=queue,
+            is_bbr=table["looks_like"] == BBR,
+            link_rate_share=link_used,
+            measured_to_pftk_ratio=over_model,
+            is_lossless_from_syn=table["syn_captured"] & (table["retransmissions"] == 0),
         )
 
-    def mostly(self, *limits: str) -> Column:
+    def has_main_state(self, *limits: str) -> Column:
         """Return a mask of rows that spend most of the time in these states."""
         return np.asarray(
             sum(np.nan_to_num(self.shares[name]) for name in limits) >= MIN_MAIN_STATE_SHARE
         )
 
-    def partly(self, limit: str) -> Column:
+    def has_full_buffer(self, limit: str) -> Column:
         """Return a mask of rows with a full buffer for long (:data:`MIN_FULL_BUFFER_SHARE`)."""
         share, idle = (np.nan_to_num(self.shares[name]) for name in (limit, "application"))
         return np.asarray((share >= MIN_FULL_BUFFER_SHARE) & (share > idle))
 
 
-def _is_receiver_limited(seen: Evidence) -> Column:
+def _is_receiver_limited(evidence: Evidence) -> Column:
     """Detect closed or full receive windows (T-RAT), and rates that fill the window."""
     low, high = WINDOW_FILL_RANGE
-    filled = seen.away & (seen.window_filled >= low) & (seen.window_filled <= high)
-    held = seen.mostly("receiver_window") | (seen.limited_by == "receiver_window")
-    held |= seen.partly("receiver_window") & (seen.away | (seen.losses == 0))
-    return np.asarray(held | filled & (seen.losses == 0))
+    filled = (
+        evidence.is_tap_away
+        & (evidence.window_fill_ratio >= low)
+        & (evidence.window_fill_ratio <= high)
+    )
+    held = evidence.has_main_state("receiver_window") | (evidence.limited_by == "receiver_window")
+    held |= evidence.has_full_buffer("receiver_window") & (
+        evidence.is_tap_away | (evidence.loss_indications == 0)
+    )
+    return np.asarray(held | filled & (evidence.loss_indications == 0))
 
 
-def _is_paced(seen: Evidence) -> Column:
+def _is_paced(evidence: Evidence) -> Column:
     """Detect bursts that are sent at even gaps without waiting for acks."""
-    even = (seen.pacing_variation <= MAX_PACING_VARIATION) & (seen.pacing_gaps >= MIN_PACING_GAPS)
-    return np.asarray(~seen.away & even & ~_runs_out_of_data(seen))
+    even = (evidence.pacing_variation <= MAX_PACING_VARIATION) & (
+        evidence.pacing_gaps >= MIN_PACING_GAPS
+    )
+    return np.asarray(~evidence.is_tap_away & even & ~_runs_out_of_data(evidence))
 
 
-def _runs_out_of_data(seen: Evidence) -> Column:
-    return np.asarray(seen.short_per_rtt >= MIN_SHORT_SEGMENTS_PER_RTT)
+def _runs_out_of_data(evidence: Evidence) -> Column:
+    return np.asarray(evidence.short_segments_per_rtt >= MIN_SHORT_SEGMENTS_PER_RTT)
 
 
-def _is_application_limited(seen: Evidence) -> Column:
+def _is_application_limited(evidence: Evidence) -> Column:
     """Detect senders that are idle or run out of data in most round trips."""
     written = (
-        seen.away
-        | (seen.unprompted >= MIN_UNPROMPTED_SHARE)
-        | (seen.flight_mean <= MAX_DRAINED_FLIGHT_RATIO)
+        evidence.is_tap_away
+        | (evidence.unprompted_share >= MIN_UNPROMPTED_SHARE)
+        | (evidence.mean_flight_ratio <= MAX_DRAINED_FLIGHT_RATIO)
     )
-    several = seen.round_trips > 2
+    several = evidence.round_trips > 2
     return np.asarray(
-        (seen.limited_by == "application") | _runs_out_of_data(seen) & written & several
+        (evidence.limited_by == "application") | _runs_out_of_data(evidence) & written & several
     )
 
 
-def _is_short_transfer(seen: Evidence) -> Column:
+def _is_short_transfer(evidence: Evidence) -> Column:
     """Detect transfers that end in slow start (RFC 5681, section 3.1)."""
-    doublings = np.ceil(np.log2(1 + seen.packets / INITIAL_WINDOW))
-    few = (seen.packets >= MIN_TRANSFER_PACKETS) & (seen.packets <= MAX_SHORT_TRANSFER_PACKETS)
-    quick = seen.whole & few & (seen.round_trips <= doublings - 0.5)
-    return np.asarray((seen.limited_by == "slow_start") | seen.away & quick)
+    doublings = np.ceil(np.log2(1 + evidence.packets / INITIAL_WINDOW))
+    few = (evidence.packets >= MIN_TRANSFER_PACKETS) & (
+        evidence.packets <= MAX_SHORT_TRANSFER_PACKETS
+    )
+    quick = evidence.is_lossless_from_syn & few & (evidence.round_trips <= doublings - 0.5)
+    return np.asarray((evidence.limited_by == "slow_start") | evidence.is_tap_away & quick)
 
 
-def _is_send_buffer_limited(seen: Evidence) -> Column:
+def _is_send_buffer_limited(evidence: Evidence) -> Column:
     """Detect flights of a constant size below the receiver's window."""
-    full = seen.partly("send_buffer") & (seen.losses == 0)
-    return np.asarray((seen.limited_by == "send_buffer") | full)
+    full = evidence.has_full_buffer("send_buffer") & (evidence.loss_indications == 0)
+    return np.asarray((evidence.limited_by == "send_buffer") | full)
 
 
-def _is_reordered(seen: Evidence) -> Column:
+def _is_reordered(evidence: Evidence) -> Column:
     """Detect packets that are reordered more often than lost (RFC 4737)."""
-    many = (seen.late >= MIN_REORDERED_PACKETS) & (seen.late >= MIN_REORDERED_SHARE * seen.packets)
-    more = (seen.late > seen.lost) & seen.repaired
-    return np.asarray(many & more & ~(seen.queue >= MIN_LONG_QUEUE_RATIO))
+    many = (evidence.reordered_packets >= MIN_REORDERED_PACKETS) & (
+        evidence.reordered_packets >= MIN_REORDERED_SHARE * evidence.packets
+    )
+    more = (
+        evidence.reordered_packets > evidence.necessary_retransmissions
+    ) & evidence.has_retransmissions
+    return np.asarray(many & more & ~(evidence.queue_ratio >= MIN_LONG_QUEUE_RATIO))
 
 
-def _is_policed(seen: Evidence) -> Column:
+def _is_policed(evidence: Evidence) -> Column:
     """Detect losses above a certain rate without a queue before each loss (Flach et al., 2016)."""
-    none = seen.queue <= np.where(seen.away, MAX_EMPTY_MEAN_QUEUE_RATIO, MAX_EMPTY_QUEUE_RATIO)
-    dropped = ~seen.bbr | (seen.lost >= MIN_POLICED_BBR_LOSS_SHARE * seen.packets)
-    return np.asarray(_has_rate_ceiling(seen) & none & dropped & ~_is_idle(seen))
+    none = evidence.queue_ratio <= np.where(
+        evidence.is_tap_away, MAX_EMPTY_MEAN_QUEUE_RATIO, MAX_EMPTY_QUEUE_RATIO
+    )
+    dropped = ~evidence.is_bbr | (
+        evidence.necessary_retransmissions >= MIN_POLICED_BBR_LOSS_SHARE * evidence.packets
+    )
+    return np.asarray(_has_rate_ceiling(evidence) & none & dropped & ~_is_idle(evidence))
 
 
-def _has_rate_ceiling(seen: Evidence) -> Column:
+def _has_rate_ceiling(evidence: Evidence) -> Column:
     """Detect losses that occur whenever the sender exceeds a certain rate."""
     return np.asarray(
-        (seen.rate_variation <= MAX_POLICED_RATE_VARIATION) & (seen.losses >= MIN_POLICED_LOSSES)
+        (evidence.rate_variation <= MAX_POLICED_RATE_VARIATION)
+        & (evidence.loss_indications >= MIN_POLICED_LOSSES)
     )
 
 
-def _is_link_limited(seen: Evidence) -> Column:
+def _is_link_limited(evidence: Evidence) -> Column:
     """Detect full queues, and BBR senders that keep the link rate despite losses."""
-    standing = (seen.queue >= MIN_FULL_QUEUE_RATIO) & ((seen.losses > 0) | seen.away)
-    steady = (
-        seen.bbr
-        & (seen.rate_variation <= MAX_BBR_RATE_VARIATION)
-        & (seen.losses >= MIN_LOSS_INDICATIONS)
+    standing = (evidence.queue_ratio >= MIN_FULL_QUEUE_RATIO) & (
+        (evidence.loss_indications > 0) | evidence.is_tap_away
     )
-    steady |= seen.bbr & (seen.link_used >= MIN_BBR_LINK_SHARE)
-    congested = seen.away | seen.mostly("congestion_window", "loss_recovery", "bottleneck")
-    full = (standing & ~_rate_varies(seen) | steady | _has_rate_ceiling(seen)) & ~_is_idle(seen)
-    return np.asarray(congested & full | (seen.limited_by == "bottleneck"))
+    steady = (
+        evidence.is_bbr
+        & (evidence.rate_variation <= MAX_BBR_RATE_VARIATION)
+        & (evidence.loss_indications >= MIN_LOSS_INDICATIONS)
+    )
+    steady |= evidence.is_bbr & (evidence.link_rate_share >= MIN_BBR_LINK_SHARE)
+    congested = evidence.is_tap_away | evidence.has_main_state(
+        "congestion_window", "loss_recovery", "bottleneck"
+    )
+    full = (standing & ~_rate_varies(evidence) | steady | _has_rate_ceiling(evidence)) & ~_is_idle(
+        evidence
+    )
+    return np.asarray(congested & full | (evidence.limited_by == "bottleneck"))
 
 
-def _is_idle(seen: Evidence) -> Column:
+def _is_idle(evidence: Evidence) -> Column:
     """Detect senders far slower than PFTK, which are idle at times.
 
     Only for taps away from the sender: captures at the sender show idle times directly.
     """
-    return np.asarray(seen.away & (seen.over_model < LOSS_EXPLAINED_RATE_RANGE[0]))
+    return np.asarray(
+        evidence.is_tap_away & (evidence.measured_to_pftk_ratio < LOSS_EXPLAINED_RATE_RANGE[0])
+    )
 
 
-def _rate_varies(seen: Evidence) -> Column:
+def _rate_varies(evidence: Evidence) -> Column:
     """Detect rates far below the link rate without a standing queue."""
-    varies = ~(seen.rate_variation <= MAX_POLICED_RATE_VARIATION) & (
-        seen.link_used < MIN_SINGLE_FLOW_LINK_SHARE
+    varies = ~(evidence.rate_variation <= MAX_POLICED_RATE_VARIATION) & (
+        evidence.link_rate_share < MIN_SINGLE_FLOW_LINK_SHARE
     )
     return np.asarray(
-        varies & (seen.usual_queue < MIN_STANDING_QUEUE_RATIO) & (seen.queue < MIN_LONG_QUEUE_RATIO)
+        varies
+        & (evidence.median_queue_ratio < MIN_STANDING_QUEUE_RATIO)
+        & (evidence.queue_ratio < MIN_LONG_QUEUE_RATIO)
     )
 
 
-def _is_loss_limited(seen: Evidence) -> Column:
+def _is_loss_limited(evidence: Evidence) -> Column:
     """Detect losses that reduce the congestion window or, at other taps, explain the rate."""
     low, high = LOSS_EXPLAINED_RATE_RANGE
-    explained = seen.away & (seen.over_model >= low) & (seen.over_model <= high)
-    explained &= ~(seen.rate_variation <= MAX_POLICED_RATE_VARIATION)
-    cut = np.isin(seen.limited_by, LOSS_STATES)
-    return np.asarray(cut & (seen.losses > 0) | explained & (seen.losses >= MIN_LOSS_INDICATIONS))
+    explained = (
+        evidence.is_tap_away
+        & (evidence.measured_to_pftk_ratio >= low)
+        & (evidence.measured_to_pftk_ratio <= high)
+    )
+    explained &= ~(evidence.rate_variation <= MAX_POLICED_RATE_VARIATION)
+    cut = np.isin(evidence.limited_by, LOSS_STATES)
+    return np.asarray(
+        cut & (evidence.loss_indications > 0)
+        | explained & (evidence.loss_indications >= MIN_LOSS_INDICATIONS)
+    )
 
 
 class Rule(NamedTuple):
     """A cause, and a function that returns a mask of rows with sufficient evidence for it."""
 
     cause: str
-    holds: Callable[[Evidence], Column]
+    has_evidence: Callable[[Evidence], Column]
 
 
 RULES = (
@@ -350,21 +386,21 @@ RULES = (
     Rule(APPLICATION, _is_application_limited),
     Rule(SHORT_TRANSFER, _is_short_transfer),
     Rule(SEND_BUFFER, _is_send_buffer_limited),
-    Rule(TIMEOUT, lambda seen: np.asarray(seen.limited_by == "timeout")),
+    Rule(TIMEOUT, lambda evidence: np.asarray(evidence.limited_by == "timeout")),
     Rule(REORDERING, _is_reordered),
     Rule(POLICER, _is_policed),
     Rule(LINK, _is_link_limited),
     Rule(LOSS, _is_loss_limited),
-    Rule(CONGESTION_WINDOW, lambda seen: np.isin(seen.limited_by, LOSS_STATES)),
+    Rule(CONGESTION_WINDOW, lambda evidence: np.isin(evidence.limited_by, LOSS_STATES)),
 )
 """Rules in order of precedence; the first rule that holds determines the cause."""
 
 
-def causes_by_rules(seen: Evidence) -> Column:
+def causes_by_rules(evidence: Evidence) -> Column:
     """Return the cause of each direction by the first rule that holds."""
-    causes = np.full(seen.away.size, UNKNOWN, dtype="<U18")
+    causes = np.full(evidence.is_tap_away.size, UNKNOWN, dtype="<U18")
     for rule in reversed(RULES):
-        causes[rule.holds(seen)] = rule.cause
+        causes[rule.has_evidence(evidence)] = rule.cause
     return causes
 
 
@@ -379,7 +415,7 @@ def cause_columns(table: Table, rounds: Table, loss_indications: Table) -> Table
         Tables of rounds and loss indications.
     """
     found = loss_origin_columns(table, rounds, loss_indications)
-    causes = causes_by_rules(Evidence.of(table | found))
+    causes = causes_by_rules(Evidence.from_table(table | found))
     natural = np.zeros(causes.size, dtype=bool)
     for cause, limits in STATES_BY_CAUSE.items():
         natural |= (causes == cause) & np.isin(table["limited_by"], limits)

@@ -124,15 +124,15 @@ def rows_by_kind(table: Table) -> list[list[int]]:
     return sorted(order.values(), key=rank)
 
 
-def failure_sentences(table: Table, most: int = MAX_SENTENCES) -> list[str]:
+def failure_sentences(table: Table, max_sentences: int = MAX_SENTENCES) -> list[str]:
     """Return one sentence per server and kind of failure, sorted by severity, then frequency."""
     groups = rows_by_kind(table)
     lines = [
         _failure_line({name: column[rows] for name, column in table.items()})
-        for rows in groups[:most]
+        for rows in groups[:max_sentences]
     ]
-    if len(groups) > most:
-        left = len(groups) - most
+    if len(groups) > max_sentences:
+        left = len(groups) - max_sentences
         lines.append(
             f"{left:,} more kind{_plural_suffix(left)} of failure; to list all, add --table failed"
         )
@@ -260,8 +260,8 @@ _VERDICT_REASONS = {
         "source address of the SYN is forged"
     ),
     "silent": lambda table: (
-        f"{_side_at_fault(table)} stopped responding {STAGE_PHRASES[str(table['stage'][0])]}; check "
-        "the path, the host and the firewall"
+        f"{_side_at_fault(table)} stopped responding {STAGE_PHRASES[str(table['stage'][0])]}; "
+        "check the path, the host and the firewall"
     ),
     "reset": lambda table: (
         f"{_side_at_fault(table)} sent a RST {STAGE_PHRASES[str(table['stage'][0])]}; check the "

@@ -84,15 +84,19 @@ def remedies_for_application(gains: Gains) -> list[Remedy]:
     model = gains.pftk_pps() * table["segment_bytes"] * 8
     rtt = np.where(table["rtt_mean_s"] > 0, table["rtt_mean_s"], np.nan)
     window = 8 * table["window_max_bytes"] / rtt
-    most = gains.most_bps
+    most = gains.max_rate_bps
     ends = []
     for at, now in enumerate(table["throughput_bps"].tolist()):
         end = f". The network is not the limit: {WRITE_EARLIER}"
         by_loss, by_window = min(model[at], most[at]), min(window[at], most[at])
         if by_loss > MIN_GAIN * now:
             end += f". If data were always available, PFTK predicts {rate(by_loss)}"
-        elif not gains.fed[at] and by_window > MIN_GAIN * now and table["window_max_bytes"][at] > 0:
-            why = "No packet was lost" if gains.lossless[at] else "No model of loss applies"
+        elif (
+            not gains.has_inputs[at]
+            and by_window > MIN_GAIN * now
+            and table["window_max_bytes"][at] > 0
+        ):
+            why = "No packet was lost" if gains.is_lossless[at] else "No model of loss applies"
             end += f". {why}; the window allows up to {rate(by_window)}"
         unsure = UNKNOWN_TAP_REMARK if table["tap_side"][at] == "unknown" else ""
         ends.append(Remedy(unsure, end + ".", WRITE_EARLIER))
@@ -158,7 +162,7 @@ def remedies_for_send_buffer(gains: Gains) -> list[Remedy]:
     """Return the advice on the send buffer."""
     largest = gains.table["flight_max_bytes"]
     now = np.maximum(largest / np.maximum(gains.table["segment_bytes"], 1), 1.0)
-    factor = 1 / gains.pftk(receiver_window_pkts=now)
+    factor = 1 / gains.pftk_gain(receiver_window_pkts=now)
     keys = ("the send buffer", "SO_SNDBUF", "tcp_wmem")
     return _larger_window_advice(gains, largest, keys, factor)
 
@@ -179,7 +183,7 @@ def _larger_window_advice(
     uneven = _bytes_per_rtt(gains) > MAX_BYTES_PER_RTT_TO_WINDOW * largest
     ends = []
     for at, now in enumerate(table["throughput_bps"].tolist()):
-        link, loss = gains.most_bps[at], now * factor[at]
+        link, loss = gains.max_rate_bps[at], now * factor[at]
         start, raised = f": {size(largest[at])}", f"raise {window}"
         if uneven[at]:
             more = "The RTT varies too much for a prediction."
@@ -195,7 +199,7 @@ def _larger_window_advice(
             gain = f"twice the window gives twice the rate, {rate(2 * now)}"
             text = (
                 f". First {raised} {how}: "
-                f"{'no packet was lost' if gains.lossless[at] else 'no model of loss applies'} "
+                f"{'no packet was lost' if gains.is_lossless[at] else 'no model of loss applies'} "
                 f"and the link was never full, so {gain}."
             )
             raised += f": {gain}"
@@ -255,7 +259,7 @@ def remedies_for_slow_start(gains: Gains) -> list[Remedy]:
 
 def remedies_for_congestion_window(gains: Gains) -> list[Remedy]:
     """Return the predicted gains of less loss, more flows and a shorter RTT."""
-    return _less_loss_advice(gains, [""] * gains.fed.size)
+    return _less_loss_advice(gains, [""] * gains.has_inputs.size)
 
 
 def remedies_for_loss_recovery(gains: Gains) -> list[Remedy]:
@@ -268,23 +272,23 @@ def remedies_for_loss_recovery(gains: Gains) -> list[Remedy]:
 def _less_loss_advice(gains: Gains, before: list[str]) -> list[Remedy]:
     """Return the predicted gain of less loss; ``before`` holds advice with a higher priority."""
     p, rtt = gains.inputs["loss_indication_ratio"], gains.inputs["rtt_s"]
-    half = gains.loss_limited(loss_indication_ratio=p / 2)
-    near = gains.loss_limited(rtt_s=rtt / 2)
-    many, by_n_times = gains.several_flows(PARALLEL_FLOWS)
-    most = gains.most_bps / np.maximum(gains.table["throughput_bps"], 1e-9)
+    half = gains.loss_model_gain(loss_indication_ratio=p / 2)
+    near = gains.loss_model_gain(rtt_s=rtt / 2)
+    many, by_n_times = gains.parallel_flows_gain(PARALLEL_FLOWS)
+    most = gains.max_rate_bps / np.maximum(gains.table["throughput_bps"], 1e-9)
     too_much = np.fmax(np.fmax(half, near), many) > most
-    gained, beyond = gains.after(half), gains.measured_to_model_ratio()
+    gained, beyond = gains.rate_after_gain_bps(half), gains.measured_to_model_ratio()
     ends = []
     for at, start in enumerate(before):
-        if not gains.fed[at]:
+        if not gains.has_inputs[at]:
             ends.append(_lossless_advice(gains, at))
             continue
         every = digits(1 / p[at], 2) if p[at] > FREQUENT_LOSS_RATIO else f"{1 / p[at]:,.0f}"
-        model = "CUBIC's response function" if gains.cubic[at] else "PFTK"
+        model = "CUBIC's response function" if gains.is_cubic[at] else "PFTK"
         if gains.table["looks_like"][at] == BBR:
             action, end = _bbr_loss_texts(gains, at)
         elif gained[at] < MIN_GAIN * gains.table["throughput_bps"][at]:
-            full = gains.most_bps[at]
+            full = gains.max_rate_bps[at]
             why = f"the link ({rate(full)})" if math.isfinite(full) else "the receiver's window"
             action = "less loss alone does not increase the rate"
             end = f" {action.capitalize()}: {why} is the limit."
@@ -307,7 +311,7 @@ def _less_loss_advice(gains: Gains, before: list[str]) -> list[Remedy]:
 
 def _bbr_loss_texts(gains: Gains, at: int) -> tuple[str, str]:
     """Return statements that losses hardly affect BBR: one without and one with its link share."""
-    link = gains.most_bps[at]
+    link = gains.max_rate_bps[at]
     share = gains.table["throughput_bps"][at] / link
     used = f"; it uses {percent(min(share, 1.0))} of the link ({rate(link)})" if share > 0 else ""
     action = "the sender behaves like BBR, whose rate hardly depends on losses"
@@ -328,7 +332,7 @@ def _inapplicable_model_texts(gains: Gains, at: int, model: str, factor: float) 
 
 
 def _lossless_advice(gains: Gains, at: int) -> Remedy:
-    if not gains.lossless[at]:
+    if not gains.is_lossless[at]:
         again = int(gains.table["retransmissions"][at])
         longer = "take a longer capture"
         return Remedy(
@@ -356,9 +360,9 @@ def remedies_for_timeout(gains: Gains) -> list[Remedy]:
     table = gains.table
     t0, rtt = gains.inputs["t0_s"], gains.inputs["rtt_s"]
     shorter = rtt + np.minimum(t0 - rtt, 0.2)
-    quick = gains.pftk(t0_s=np.where(gains.fed, shorter, 1.0))
-    none = gains.without_timeouts()
-    half = gains.pftk(loss_indication_ratio=gains.inputs["loss_indication_ratio"] / 2)
+    quick = gains.pftk_gain(t0_s=np.where(gains.has_inputs, shorter, 1.0))
+    none = gains.gain_without_timeouts()
+    half = gains.pftk_gain(loss_indication_ratio=gains.inputs["loss_indication_ratio"] / 2)
     flight = table["flight_mean_bytes"] / np.maximum(table["segment_bytes"], 1)
     needless = table["spurious_dsack"] + table["spurious_eifel"]
     ends = []
@@ -403,14 +407,14 @@ def _gain_sentence(gains: Gains, at: int, factor: float, when: str) -> str:
     """Return the gain predicted by PFTK for a change, or "" if it is negligible."""
     if not factor > MIN_GAIN:
         return ""
-    after = min(float(gains.table["throughput_bps"][at]) * factor, float(gains.most_bps[at]))
+    after = min(float(gains.table["throughput_bps"][at]) * factor, float(gains.max_rate_bps[at]))
     return f"; {when}, PFTK predicts {times(factor)} the rate, {rate(after)}"
 
 
 def remedies_for_bottleneck(gains: Gains) -> list[Remedy]:
     """Return the advice on a full link, and on its queue if it is too long."""
     table, least = gains.table, gains.rtt_min_s
-    seen = np.where(np.isfinite(gains.most_bps), gains.most_bps, table["throughput_bps"])
+    seen = np.where(np.isfinite(gains.max_rate_bps), gains.max_rate_bps, table["throughput_bps"])
     ends = []
     for at, full in enumerate(seen.tolist()):
         start, action = (f" at {rate(full)}" if full > 0 else ""), FASTER_LINK

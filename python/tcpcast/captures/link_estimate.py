@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tcpcast.captures.flows import seconds_since
-from tcpcast.captures.selection import tables_by_name
+from tcpcast.captures.capture_tables import tables_by_name
+from tcpcast.captures.direction_selection import seconds_since
 
 if TYPE_CHECKING:
     from tcpcast.captures import Capture, Table
@@ -115,7 +115,7 @@ def _busiest_bps(capture: Capture) -> float:
     return float(counted[busy].mean()) * 8 / width
 
 
-def queueing_delays_at_losses_s(capture: Capture, which: str) -> Column:
+def queueing_delays_at_losses_s(capture: Capture, losses_table: str) -> Column:
     """Return the queueing delay at each loss in seconds: the RTT above its minimum.
 
     The RTT is the maximum over the round of the loss and the round before. Rounds without RTT are
@@ -125,11 +125,11 @@ def queueing_delays_at_losses_s(capture: Capture, which: str) -> Column:
     ----------
     capture
         The capture.
-    which
+    losses_table
         The table of losses: ``"loss_indications"`` or ``"retransmissions"``.
     """
     found = tables_by_name(capture)
-    rounds, losses = found.get("rounds"), found.get(which)
+    rounds, losses = found.get("rounds"), found.get(losses_table)
     if rounds is None or losses is None:
         return np.zeros(0)
     timed = np.isfinite(rounds["rtt_s"])

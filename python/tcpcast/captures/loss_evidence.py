@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tcpcast.captures.flows import seconds_since
+from tcpcast.captures.direction_selection import seconds_since
 
 if TYPE_CHECKING:
     from tcpcast.captures.table import Table

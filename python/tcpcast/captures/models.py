@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tcpcast.captures.flows import seconds_since
+from tcpcast.captures.direction_selection import seconds_since
 from tcpcast.captures.model_rates import (
     cubic_pps,
     has_model_inputs,

@@ -24,17 +24,17 @@ class Entry:
     table: str
     key: str
     value: Any
-    why: str = ""
+    comment: str = ""
 
 
 def entries_as_tables(entries: Sequence[Entry]) -> dict[str, Any]:
     """Return entries as nested dicts, like ``tomllib``."""
     tables: dict[str, Any] = {}
     for entry in entries:
-        place = tables
+        nested = tables
         for part in entry.table.split(".") if entry.table else ():
-            place = place.setdefault(part, {})
-        place[entry.key] = entry.value
+            nested = nested.setdefault(part, {})
+        nested[entry.key] = entry.value
     return tables
 
 
@@ -57,11 +57,15 @@ def _comment_lines(text: str) -> list[str]:
 
 
 def _entry_lines(entry: Entry) -> list[str]:
-    typed = f"{entry.key} = {write_value(entry.value)}"
-    if not entry.why:
-        return [typed]
-    side = f"{typed:<{MIN_COMMENT_COLUMN}} # {entry.why}"
-    return [side] if len(side) <= MAX_LINE_LENGTH else [*_comment_lines(entry.why), typed]
+    assignment = f"{entry.key} = {write_value(entry.value)}"
+    if not entry.comment:
+        return [assignment]
+    one_line = f"{assignment:<{MIN_COMMENT_COLUMN}} # {entry.comment}"
+    return (
+        [one_line]
+        if len(one_line) <= MAX_LINE_LENGTH
+        else [*_comment_lines(entry.comment), assignment]
+    )
 
 
 def time_in_scenario_syntax(seconds: float) -> str:

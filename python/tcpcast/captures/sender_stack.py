@@ -48,14 +48,14 @@ class Sender(NamedTuple):
     ----------
     stack
         The most similar preset.
-    why
+    evidence
         The evidence in the capture.
     timestamps
         True if packets carry timestamps; classic stacks of the papers do not.
     """
 
     stack: str
-    why: str
+    evidence: str
     timestamps: bool
 
     @property

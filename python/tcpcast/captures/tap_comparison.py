@@ -24,7 +24,7 @@ MIN_COMMON_SHARE = 0.5
 """Share of packets seen at both taps below which a warning is given."""
 
 
-def between_columns(found: Mapping[str, Any]) -> Table:
+def between_columns(native: Mapping[str, Any]) -> Table:
     """Return the columns that a second capture adds to the table of directions.
 
     ``packets_seen_before`` and ``packets_seen_after`` count packets, including ACKs, at the two
@@ -34,7 +34,7 @@ def between_columns(found: Mapping[str, Any]) -> Table:
     divided by the number of the other packets. Transit times are clock differences in seconds.
     ``passes`` is the order of the taps.
     """
-    raw = found["columns"]
+    raw = native["columns"]
     columns: Table = {name: raw[name] for name in COUNT_COLUMNS}
     columns["passes"] = np.where(raw["forward"], "before-after", "after-before")
     seen = raw["seen_at_both"] > 0
@@ -87,11 +87,11 @@ def is_comparable(between: Table) -> bool:
     return bool((between["seen_at_both"] >= MIN_COMMON_SHARE * first).all())
 
 
-def comparison_warnings(found: Mapping[str, Any]) -> list[str]:
+def comparison_warnings(native: Mapping[str, Any]) -> list[str]:
     """Return the warnings about the comparison."""
-    raw = found["columns"]
+    raw = native["columns"]
     first = np.where(raw["forward"], raw["packets_seen_before"], raw["packets_seen_after"])
-    lines = [f"second tap: {warning}" for warning in found["warnings"]]
+    lines = [f"second tap: {warning}" for warning in native["warnings"]]
 
     def add(count: int, text: str) -> None:
         if count:
@@ -114,7 +114,7 @@ def comparison_warnings(found: Mapping[str, Any]) -> list[str]:
         int(unseen.sum()),
         "directions missing at the second tap; their packets do not count as lost",
     )
-    add(found["only_after"], "directions only at the second tap, which are ignored")
+    add(native["only_after"], "directions only at the second tap, which are ignored")
     add(
         int(raw["seen_apart"].sum()),
         "packets captured at one tap before the other capture began, which are ignored",
@@ -126,16 +126,16 @@ def comparison_warnings(found: Mapping[str, Any]) -> list[str]:
             "capture"
         )
     add(
-        found["forgotten"],
+        native["forgotten"],
         "packets of the first tap not found among the next 500,000 packets of the second tap; "
         "they count as lost, even if they arrived later",
     )
     add(
-        found["dropped"],
+        native["dropped"],
         "directions with few packets were not compared, because there are more than 131,072 "
         "directions",
     )
-    return [*lines, *_clock_warnings(found["clock_least_s"], found["clock_most_s"])]
+    return [*lines, *_clock_warnings(native["clock_least_s"], native["clock_most_s"])]
 
 
 def _clock_warnings(least_s: float | None, most_s: float | None) -> list[str]:

@@ -6,7 +6,7 @@ import difflib
 import sys
 from typing import TYPE_CHECKING
 
-from tcpcast.captures.selection import TABLE_NAMES
+from tcpcast.captures.capture_tables import TABLE_NAMES
 from tcpcast.errors import TcpcastError
 from tcpcast.report.parquet import check_parquet, write_parquet
 

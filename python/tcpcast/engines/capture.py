@@ -18,14 +18,18 @@ from tcpcast import statistics
 from tcpcast.answer import Answer, CaptureInputs, Metric, Status, texts_to_notes
 from tcpcast.captures import trace as read
 from tcpcast.captures.capture_stats import estimated_loss_ratio
+from tcpcast.captures.capture_tables import restrict_to_directions
 from tcpcast.captures.congestion_control import BBR
-from tcpcast.captures.flows import describe_directions, seconds_since, select_directions
+from tcpcast.captures.direction_selection import (
+    describe_directions,
+    seconds_since,
+    select_directions,
+)
 from tcpcast.captures.link_estimate import link_bps
 from tcpcast.captures.model_rates import LINUX_MIN_RTO_MINUS_RTT_S
 from tcpcast.captures.models import INTERVAL_S, LOSS_MODELS, model_intervals, models
 from tcpcast.captures.models import model_errors as errors_of
 from tcpcast.captures.replay import replay
-from tcpcast.captures.selection import restrict_to_directions
 from tcpcast.errors import CaptureError, NotApplicable
 from tcpcast.scenario.modern_tcp import get_congestion_control
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tcpcast import output
-from tcpcast.captures.selection import DIRECTION_COLUMN, TABLE_NAMES, tables_by_name
+from tcpcast.captures.capture_tables import DIRECTION_COLUMN, TABLE_NAMES, tables_by_name
 from tcpcast.errors import MachineError
 from tcpcast.output import PARQUET
 

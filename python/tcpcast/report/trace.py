@@ -10,21 +10,21 @@ import numpy as np
 
 from tcpcast.captures import capture_keys, iter_plain_rows, iter_rows_with_advice
 from tcpcast.captures.advice import advice, limit_keys, share_of_main_limit
+from tcpcast.captures.capture_tables import tables_by_name
 from tcpcast.captures.failed_connections import (
     failure_sentences,
     failure_summary,
     has_one_kind,
     keepalive_sentence,
 )
-from tcpcast.captures.headline import (
+from tcpcast.captures.quantity_text import volume
+from tcpcast.captures.verdict import (
     capture_verdict,
     captures_verdict,
     directions_without_service,
     is_about_failures,
     limit_bytes,
 )
-from tcpcast.captures.quantity_text import volume
-from tcpcast.captures.selection import tables_by_name
 from tcpcast.limit_names import LIMIT_NAMES
 from tcpcast.report import csv
 from tcpcast.report.document import ARROW, BLANK, Column, Paragraph, Share
