@@ -30,7 +30,7 @@ impl Sender {
         {
             self.on_ack_slow_path(now, ack, stack, probe);
         }
-        self.publish_window(now, probe);
+        self.report_window(now, probe);
     }
 
     /// Processes any acknowledgement. If the fast path applies, its result is the same.

@@ -41,14 +41,14 @@ pub enum HandshakeKind {
 }
 
 /// Bytes of the server's certificates: a leaf and one intermediate, as most sites send them.
-const CERTIFICATES: u32 = 3000;
+const CERTIFICATE_BYTES: u32 = 3000;
 /// Bytes of ServerHello, EncryptedExtensions, CertificateVerify and Finished, including record
 /// headers and tags: RFC 8446, sections 4 and 5.
-const TLS13_REST: u32 = 600;
+const TLS13_OTHER_BYTES: u32 = 600;
 /// Bytes of ServerHello, ServerKeyExchange and ServerHelloDone: RFC 5246, section 7.4.
-const TLS12_REST: u32 = 450;
+const TLS12_OTHER_BYTES: u32 = 450;
 /// Bytes of NewSessionTicket (RFC 5077), ChangeCipherSpec and Finished.
-const TLS12_FINISHED: u32 = 260;
+const TLS12_FINISHED_BYTES: u32 = 260;
 
 impl HandshakeKind {
     /// Bytes of each flight that the server sends before the file.
@@ -56,8 +56,8 @@ impl HandshakeKind {
     pub fn flight_bytes(self) -> &'static [u32] {
         match self {
             Self::None | Self::Tcp => &[],
-            Self::Tls13 => &[CERTIFICATES + TLS13_REST],
-            Self::Tls12 => &[CERTIFICATES + TLS12_REST, TLS12_FINISHED],
+            Self::Tls13 => &[CERTIFICATE_BYTES + TLS13_OTHER_BYTES],
+            Self::Tls12 => &[CERTIFICATE_BYTES + TLS12_OTHER_BYTES, TLS12_FINISHED_BYTES],
         }
     }
 

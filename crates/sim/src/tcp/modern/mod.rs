@@ -7,8 +7,8 @@
 mod ack;
 mod ack_context;
 mod ack_fast_path;
+mod activity_times;
 pub mod cc;
-mod chronograph;
 mod connection;
 mod delivery_rate;
 mod flight;

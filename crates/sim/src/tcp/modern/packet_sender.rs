@@ -274,7 +274,7 @@ impl PacketSender {
         // The sender publishes only windows here.
         let sent = self.sender.poll_transmit(now, &tcp.stack, &mut ());
         let Some(sent) = sent.or_else(|| self.close_and_send_fin(now, tcp)) else {
-            self.publish_window(now, tcp, probe);
+            self.report_window(now, tcp, probe);
             return None;
         };
         Some(self.outgoing_packet(now, &sent, tcp, probe))
@@ -291,7 +291,7 @@ impl PacketSender {
         let is_idle =
             !self.is_opening() && !self.closing && self.sender.has_nothing_to_do(&tcp.stack);
         if is_idle {
-            self.publish_window(now, tcp, probe);
+            self.report_window(now, tcp, probe);
         }
         is_idle
     }
@@ -312,7 +312,7 @@ impl PacketSender {
         let FullPacketRun { first, packets, push, ends } =
             self.sender.transmit_full_packet_run(now, &mut self.closing, &tcp.stack)?;
         if ends {
-            self.publish_window(now, tcp, probe);
+            self.report_window(now, tcp, probe);
         }
         let stamps = Timestamps { value: timestamp_at(now), echo: self.echo };
         let header = DataHeader::new(&first, stamps, tcp);
@@ -371,7 +371,7 @@ impl PacketSender {
     }
 
     #[inline(always)]
-    fn publish_window(&self, now: Nanos, tcp: &ModernTcpConfig, probe: &mut impl TcpProbe) {
+    fn report_window(&self, now: Nanos, tcp: &ModernTcpConfig, probe: &mut impl TcpProbe) {
         let (cwnd, ssthresh) = (self.sender.cwnd(), self.sender.ssthresh());
         let allowed = tcp.stack.receiving.buffer / u64::from(tcp.stack.mss);
         let event = TcpEvent::Window {
@@ -476,7 +476,7 @@ pub(super) fn establish_connection(
     tcp: &ModernTcpConfig,
 ) {
     sender.on_established(now, rtt, tcp.stack.receiving.buffer, &tcp.stack);
-    sender.set_window_seq(AckHeader::SEQ);
+    sender.set_window_seq(AckHeader::ACK_SEQUENCE);
 }
 
 #[cfg(test)]

@@ -10,7 +10,7 @@ use super::tick_clock::TimerSpan;
 use crate::clock::{NEVER, Nanos};
 
 /// Added to waiting times, so that packets can arrive.
-const SLACK: Nanos = 2 * MILLISECOND;
+const TIMER_MARGIN: Nanos = 2 * MILLISECOND;
 
 /// Purpose of the timer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -107,7 +107,7 @@ impl Sender {
             return false;
         }
         let mut wait = match self.rtt.srtt() {
-            Some(srtt) => 2 * srtt + if out == 1 { stack.min_rto } else { SLACK },
+            Some(srtt) => 2 * srtt + if out == 1 { stack.min_rto } else { TIMER_MARGIN },
             None => stack.initial_rto,
         };
         let rto =
@@ -122,8 +122,10 @@ impl Sender {
     /// Starts the reordering timer: a missing packet may still be reordered rather than lost for
     /// `wait`.
     pub(super) fn arm_reordering_timer(&mut self, now: Nanos, wait: Nanos) {
-        self.timer =
-            TimerPurpose::Reordering(TimerSpan::new(now, (wait + SLACK).min(self.rtt.rto())));
+        self.timer = TimerPurpose::Reordering(TimerSpan::new(
+            now,
+            (wait + TIMER_MARGIN).min(self.rtt.rto()),
+        ));
     }
 
     /// Starts the persist timer, when nothing is outstanding and the window is closed: RFC 9293,
@@ -144,7 +146,7 @@ impl Sender {
             TimerPurpose::Reordering(_) => self.on_reordering_timer(now, stack, probe),
             TimerPurpose::Persist(_) => self.on_persist_timer(now, stack),
         }
-        self.publish_window(now, probe);
+        self.report_window(now, probe);
     }
 
     fn on_retransmission_timeout(

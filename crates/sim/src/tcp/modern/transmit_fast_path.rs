@@ -79,7 +79,7 @@ impl Sender {
             && self.flight.in_flight() < self.window.cwnd
             && !self.retransmits_first(stack)
             && !may_retransmit_unmarked(stack)
-            && self.chronograph.is_none();
+            && self.activity_times.is_none();
         if is_idle {
             self.pacer.set_waiting(false);
         }
