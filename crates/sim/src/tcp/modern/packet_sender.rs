@@ -2,7 +2,10 @@
 //! ends count bytes from 1, and this module converts between them. Packets without data (SYN-ACK,
 //! and a FIN sent separately) have number 0.
 
-use super::handshake::{HandshakeKind, ServerHandshake};
+mod server_handshake;
+
+use self::server_handshake::ServerHandshake;
+use super::handshake::HandshakeKind;
 use super::outgoing_packet::{OutgoingPacket, OutgoingRun};
 use super::packet_header::{AckHeader, DataHeader};
 use super::recovery_phase::PhaseName;
@@ -22,12 +25,12 @@ use crate::traffic::FileSize;
 #[repr(C, align(64))]
 pub struct PacketSender {
     /// State of the handshake until the file begins.
-    pub(super) handshake: Option<Box<ServerHandshake>>,
+    handshake: Option<Box<ServerHandshake>>,
     /// Packets written by the application, and acknowledged packets of files.
     size: u32,
     acked: u32,
     /// Most recent timestamp of the receiver.
-    pub(super) echo: u32,
+    echo: u32,
     /// The application closes the connection after writing.
     closing: bool,
     recovery: ReportedRecovery,
@@ -469,7 +472,7 @@ impl<P: TcpProbe> PacketProbeAdapter<'_, P> {
 }
 
 /// Establishes the connection with the receiver's window and, if measured, a round-trip time.
-pub(super) fn establish_connection(
+fn establish_connection(
     sender: &mut Sender,
     now: Nanos,
     rtt: Option<Nanos>,

@@ -22,8 +22,7 @@ use super::rtt::RttEstimator;
 use super::segment::SackBlocks;
 use super::sender_event::{SenderEvent, SenderProbe};
 use super::stack::Stack;
-use super::tick_clock::TickClock;
-use super::timers::TimerPurpose;
+use super::tick_clock::{TickClock, TimerPurpose};
 use super::window::CongestionWindow;
 use crate::clock::Nanos;
 

@@ -6,41 +6,11 @@ use super::recovery_phase::{PhaseName, RecoveryPhase};
 use super::sender::{AllowedRetransmissions, ForcedPacket, Sender, TailProbe};
 use super::sender_event::{SenderEvent, SenderProbe};
 use super::stack::{LossDetection, MILLISECOND, Stack};
-use super::tick_clock::TimerSpan;
+use super::tick_clock::{TimerPurpose, TimerSpan};
 use crate::clock::{NEVER, Nanos};
 
 /// Added to waiting times, so that packets can arrive.
 const TIMER_MARGIN: Nanos = 2 * MILLISECOND;
-
-/// Purpose of the timer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum TimerPurpose {
-    /// Not running.
-    Off,
-    /// The retransmission timeout.
-    Retransmission(TimerSpan),
-    /// A tail loss probe.
-    LossProbe(TimerSpan),
-    /// Packets that may be reordered rather than lost.
-    Reordering(TimerSpan),
-    /// The opening of a closed window.
-    Persist(TimerSpan),
-}
-
-impl TimerPurpose {
-    /// Start and duration; [`None`] if the timer is off.
-    #[inline(always)]
-    #[must_use]
-    pub fn timer_span(self) -> Option<TimerSpan> {
-        match self {
-            Self::Off => None,
-            Self::Retransmission(span)
-            | Self::LossProbe(span)
-            | Self::Reordering(span)
-            | Self::Persist(span) => Some(span),
-        }
-    }
-}
 
 impl Sender {
     /// Expiry of the timer, [`NEVER`] if it is off.

@@ -9,8 +9,7 @@ use super::segment::{PacketToSend, SendReason};
 use super::sender::{AllowedRetransmissions, ForcedPacket, Sender, TailProbe};
 use super::sender_event::SenderProbe;
 use super::stack::{LossDetection, Stack};
-use super::tick_clock::TimerSpan;
-use super::timers::TimerPurpose;
+use super::tick_clock::{TimerPurpose, TimerSpan};
 use crate::clock::Nanos;
 
 /// Minimum window for which the send buffer is sized, in packets: Linux's `TCP_INIT_CWND`.

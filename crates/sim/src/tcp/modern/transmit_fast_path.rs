@@ -6,7 +6,7 @@ use super::outstanding_packet::{OutstandingPacket, PacketMarks};
 use super::segment::{PacketToSend, SendReason};
 use super::sender::{AllowedRetransmissions, Sender};
 use super::stack::Stack;
-use super::timers::TimerPurpose;
+use super::tick_clock::TimerPurpose;
 use super::transmit::may_retransmit_unmarked;
 use crate::clock::Nanos;
 
