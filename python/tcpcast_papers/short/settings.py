@@ -151,7 +151,7 @@ LIMITED = Setting("figure 7", "limited transmit", replace(_NEWRENO, limited_tran
 PROPOSAL = Setting(
     "figure 8",
     "the proposal",
-    replace(_NEWRENO, limited_transmit=1, last_packets=True),
+    replace(_NEWRENO, limited_transmit=1, protects_last_packets=True),
 )
 DELAYED = Setting("figure 4", "NewReno", replace(_NEWRENO, acked_packets=2))
 DRAWN = (DELAYED, NEWRENO, LIMITED, PROPOSAL)
