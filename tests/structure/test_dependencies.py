@@ -99,7 +99,7 @@ PRIVATE = {
     "tcpcast.engines.formula.engset.engset_inputs",
     # The formulas that a run requests by default.
     "tcpcast.engines.REGISTRY",
-    "tcpcast.engines.registry.PATH",
+    "tcpcast.engines.registry.PATH_FAMILY",
 }
 """Additional private names that it imports, with their purpose."""
 

@@ -153,8 +153,8 @@ def _random_loss_cause(prediction: Prediction, formula: Answer, simulation: Answ
         return ""
     return (
         "the formula assumes periodic losses; with random losses CUBIC sends "
-        f"{CUBIC_RANDOM_LOSS_FACTOR - 1:.0%} more. With this correction and the simulated p, the error "
-        f"is {remaining:+.0%}"
+        f"{CUBIC_RANDOM_LOSS_FACTOR - 1:.0%} more. With this correction and the simulated p, the "
+        f"error is {remaining:+.0%}"
     )
 
 

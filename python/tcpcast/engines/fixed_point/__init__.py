@@ -95,7 +95,7 @@ def fixed_point(scenario: Scenario, options: RunOptions) -> Answer:
         transfers=None,
         until_ns=to_nanoseconds(seconds),
         threads=options.threads or os.cpu_count() or 1,
-        max_wall_s=clock.left(),
+        max_wall_s=clock.remaining_s(),
         progress=options.progress,
     )
     return _make_answer(scenario, table, run, ended)

@@ -239,7 +239,7 @@ def _modern_tcp_parameters(scenario: Scenario, rtt_s: float) -> dict[str, Any]:
     if tcp.packets_per_growth == 1 and tcp.has_sack:
         parameters |= {"whole_rounds": True, "delayed_ack_timer_s": None}
     if tcp.probes_tails:
-        parameters |= {"limited_transmit": 1, "last_packets": True}
+        parameters |= {"limited_transmit": 1, "protects_last_packets": True}
         parameters["timeout_s"] = min(TAIL_LOSS_PROBE_RTTS * rtt_s, parameters["timeout_s"])
     return parameters
 

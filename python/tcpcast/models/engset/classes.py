@@ -4,7 +4,8 @@ Extends :mod:`.shared_link` to classes that differ in file size, OFF time, RTT, 
 window. The link is shared by balanced fairness (Bonald and Proutiere, *Insensitive bandwidth
 sharing in data networks*, 2003): each connection gets its peak rate if the link can carry all
 peak rates, and connections with equal peak rates get equal shares. The state probabilities then
-have a product form. With one class, or equal classes, the results equal those of :func:`.shared_link.engset`.
+have a product form. With one class, or equal classes, the results equal those of
+:func:`.shared_link.engset`.
 """
 
 from __future__ import annotations

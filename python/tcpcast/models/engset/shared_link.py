@@ -57,7 +57,7 @@ def state_log_probabilities(
     """
     count = check_sources(sources)
     require_positive("mean_off_s", mean_off_s)
-    require_positive("on_time_alone_s", isolated_on_time_s)
+    require_positive("isolated_on_time_s", isolated_on_time_s)
     require_positive("servers", servers)
     states = np.arange(1, count + 1, dtype=np.float64)
     ratio = (count + 1 - states) * (isolated_on_time_s / mean_off_s) / np.minimum(states, servers)
