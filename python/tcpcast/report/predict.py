@@ -7,7 +7,7 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from tcpcast.answer import Metric, warning_severity
-from tcpcast.engines.formula.sizing import (
+from tcpcast.engines.formula.path_requirements import (
     flows_to_fill_text,
     path_requirement_texts,
     time_for_amount_text,

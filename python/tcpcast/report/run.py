@@ -106,7 +106,7 @@ def _omitted_engines(compared: ComparedAnswers, scenario: Scenario | None) -> li
     if scenario is None:
         return []
     engines = {answer.engine for answer in compared.answers}
-    by_stack = omitted_formulas_text(scenario, asked=engines)
+    by_stack = omitted_formulas_text(scenario, requested=engines)
     named = {
         reason: [
             n for n in names if n not in engines and find_unsupported_stack(n, scenario) is None
