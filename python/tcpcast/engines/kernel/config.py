@@ -293,7 +293,7 @@ def _find_unsupported_link_features(scenario: Scenario) -> Iterator[NotApplicabl
             f"network.packet: the link carries at most {LONGEST_PACKET} B",
             Suggestion({"network.packet": f"{LONGEST_PACKET}B"}),
         )
-    for name in scenario.own_packets:
+    for name in scenario.packet_size_classes:
         group = next(each for each in scenario.populations if each.name == name)
         if group.packet_bytes < SHORTEST_PACKET:
             key = f"class.{name}.packet"

@@ -40,7 +40,7 @@ def hop_table(scenario: Scenario, seen: Snapshot) -> dict[str, NDArray[Any]]:
     network = scenario.network
     rows = [
         _measured_hop_row(seen, hop)
-        if index == network.measured_at
+        if index == network.measured_index
         else _other_hop_row(scenario, seen, index, hop)
         for index, hop in enumerate(network.hops)
     ]

@@ -439,7 +439,7 @@ def _metrics_without_batches(scenario: Scenario, seen: Snapshot) -> Estimates:
     if all(group.traffic.kind == "bulk" for group in groups):
         counts = [group.count for group in groups]
         payloads = np.repeat([np.uint64(group.payload_bytes) for group in groups], counts)
-        sizes = payloads if scenario.own_packets else np.uint64(1)
+        sizes = payloads if scenario.packet_size_classes else np.uint64(1)
         indices = [jain_index(seen.units.rates(sizes * sent, groups)) for sent, _ in seen.sources]
         if sum(counts) == 1:
             estimates["jain_index"] = point_estimate(1.0)
