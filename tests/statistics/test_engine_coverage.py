@@ -103,6 +103,9 @@ def test_mean_and_unseen_share_follow_from_the_size_distribution() -> None:
     assert unseen_share_of_square_mean(exponential, 1000) == pytest.approx(expected, rel=0.15)
     pareto = size_of(scenario.with_changes({"traffic.size": DISTRIBUTIONS["Pareto 1.5"]}))
     assert unseen_share_of_square_mean(pareto, 1e12) == 1.0
+    listed = {"distribution": "empirical", "values": ["3pkt", "40pkt"], "weights": [1, 3]}
+    empirical = size_of(scenario.with_changes({"traffic.size": listed}))
+    assert mean_drawn_size_pkts(empirical) == pytest.approx((3 + 3 * 40) / 4, rel=1e-6)
 
 
 def test_precision_is_not_reached_with_a_flagged_interval() -> None:

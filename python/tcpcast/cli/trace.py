@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import typer
 
 from tcpcast.captures import trace as read
-from tcpcast.captures.flows import select_directions
-from tcpcast.captures.selection import restrict_to_directions
+from tcpcast.captures.capture_tables import restrict_to_directions
+from tcpcast.captures.direction_selection import select_directions
 from tcpcast.cli.options import check_one_format
 from tcpcast.cli.reports import check_reports, write_captures
 from tcpcast.cli.streams import ignore_broken_pipe

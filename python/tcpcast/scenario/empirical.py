@@ -101,6 +101,10 @@ class Empirical(Distribution[Quantity]):
             )
         return self
 
+    def __hash__(self) -> int:
+        """Return a hash of the values and weights; pydantic's own hash fails on lists."""
+        return hash((tuple(self.values), tuple(self.weights)))
+
     def mean_value(self) -> float:
         """Return the weighted mean."""
         total = math.fsum(self.weights)

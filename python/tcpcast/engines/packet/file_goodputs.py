@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     one number; goodput bucket; count.
     """
 
-PIECE = {name: index for index, name in enumerate(_native.GOODPUT_PIECES)}
+PIECE = {name: index for index, name in enumerate(_native.GOODPUT_KINDS)}
 FILES = ("small_file", "large_file")
 
 
