@@ -49,7 +49,7 @@ def measured(scenario: Scenario) -> Answer:
     if answer.not_applicable is not None and "this machine" in answer.not_applicable:
         pytest.skip(answer.not_applicable)
     assert answer.not_applicable is None, answer.not_applicable
-    if answer.status is Status.MACHINE:
+    if answer.status is Status.MACHINE_BUSY:
         pytest.skip(str(answer.incomplete_reason))
     return answer
 
@@ -322,12 +322,17 @@ def test_late_link_ends_early_and_its_results_are_marked(
     result = outcome_of([1000, 0, 0, 0, 0, 0, 0], 670_000_000, LATE)
     answer = replace_link(monkeypatch, result).kernel(kernel_scenario(), RunOptions())
     assert result.stop_reason == LATE
-    assert answer.status is Status.MACHINE
+    assert answer.status is Status.MACHINE_BUSY
     assert exit_code([answer]) == 3
     assert "--accept-late" in answer.incomplete_reason
     rate = answer.metrics["send_rate_pps"]
     assert rate.value == pytest.approx(1000.0)
-    assert (rate.low, rate.high, rate.trusted, rate.lacking) == (None, None, False, "late link")
+    assert (rate.low, rate.high, rate.trusted, rate.missing_interval) == (
+        None,
+        None,
+        False,
+        "late link",
+    )
     # 0.67 s of 10 s: a round trip of 20 ms takes longer by 0.67/9.33.
     [message] = answer.warnings
     assert message.startswith(

@@ -109,7 +109,7 @@ def trace(scenario: Scenario, options: RunOptions) -> Answer:  # noqa: ARG001 - 
     if capture.damaged or capture.interrupted:
         status = Status.INTERRUPTED if capture.interrupted else Status.PARTIAL
         why = "interrupted" if capture.interrupted else "the capture is damaged"
-        answer.stop(f"{why}: the results cover only the packets read until then", status)
+        answer.mark_incomplete(f"{why}: the results cover only the packets read until then", status)
     return answer
 
 

@@ -210,7 +210,7 @@ class Formula(EngineEntry):
 
 def check_packet_sizes_are_equal(who: str, scenario: Scenario) -> None:
     """Raise NotApplicable if a class has another packet size than ``network.packet``."""
-    keys = [f"class.{name}.packet" for name in scenario.own_packets]
+    keys = [f"class.{name}.packet" for name in scenario.packet_size_classes]
     if keys:
         raise NotApplicable(
             f"{keys[0]}: {who} needs packets of one size, which network.packet sets",
@@ -304,10 +304,10 @@ def warn_about_varying_path(scenario: Scenario, *, accepts_measured: bool) -> li
 def _warn_about_omitted_hops(scenario: Scenario) -> list[str]:
     """Return a warning about hops whose queues a formula omits."""
     network = scenario.network
-    others = [hop.name for at, hop in enumerate(network.hops) if at != network.measured_at]
+    others = [hop.name for at, hop in enumerate(network.hops) if at != network.measured_index]
     if not others:
         return []
-    queue = network.hops[network.measured_at].name
+    queue = network.hops[network.measured_index].name
     return [
         f"the model has one queue, at {queue}; {', '.join(others)} only add transmission times, "
         "delays and specified losses"

@@ -77,7 +77,7 @@ class SimulatedPath:
         return self.flows * one
 
     @property
-    def pps(self) -> float:
+    def send_rate_pps(self) -> float:
         """Approximate total packets per second of all flows; inf if nothing limits them."""
         return min(self.link_pps, self.loss_limited_pps)
 
@@ -104,7 +104,7 @@ def choose_simulated_s(path: SimulatedPath) -> float:
     seconds = max(DEFAULT_DURATION_S, min(MIN_DURATION_RTTS * path.rtt_s, longest))
     if path.loss_ratio > HEAVY_LOSS_RATIO:
         seconds = min(seconds * max(1.0, HEAVY_LOSS_DURATION_FACTOR / path.flows), longest)
-    pps = path.pps
+    pps = path.send_rate_pps
     affordable = MAX_PACKETS / pps if 0 < pps < math.inf else math.inf
     if path.loss_limited_pps < path.link_pps:
         enough = MIN_LOSSES / (path.loss_limited_pps * path.loss_ratio)
@@ -118,7 +118,7 @@ def choose_simulated_s(path: SimulatedPath) -> float:
 
 def max_wall_text(path: SimulatedPath) -> str:
     """Return the time limit of a simulation in the format of scenarios."""
-    bounded = is_modern(path.stack) and 0 < path.pps < math.inf
+    bounded = is_modern(path.stack) and 0 < path.send_rate_pps < math.inf
     return MAX_WALL_MODERN if bounded else MAX_WALL
 
 

@@ -138,7 +138,7 @@ def plan_max_loss(
         unit="1",
         metric="goodput_bps",
         target=goodput_bps,
-        write=units.format_ratio,
+        format_value=units.format_ratio,
     )
     plan = replace(
         question.plan(),

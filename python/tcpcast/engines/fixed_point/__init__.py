@@ -173,13 +173,15 @@ def _set_metrics_or_withhold(
     warning = "no fixed point"
     if compute_offered_load(scenario) > 1:
         warning = "above the threshold"
-        answer.stop(
+        answer.mark_incomplete(
             f"no fixed point exists at this load{failed}: {why}; {ALTERNATIVE_ENGINES_TEXT}"
         )
     elif failed and why:
-        answer.stop(f"no fixed point was reached{failed}: {why}; {ALTERNATIVE_ENGINES_TEXT}")
+        answer.mark_incomplete(
+            f"no fixed point was reached{failed}: {why}; {ALTERNATIVE_ENGINES_TEXT}"
+        )
     elif failed:
-        answer.stop(
+        answer.mark_incomplete(
             f"no fixed point was reached{failed}: use another scheme, more steps, more "
             f"references or a longer run, or {ALTERNATIVE_ENGINES_TEXT}"
         )
@@ -190,11 +192,13 @@ def _set_metrics_or_withhold(
 
 def _warn_if_ended_early(answer: Answer, ended: str) -> None:
     if ended == "interrupted":
-        answer.stop("interrupted: the results cover only the finished part", Status.INTERRUPTED)
+        answer.mark_incomplete(
+            "interrupted: the results cover only the finished part", Status.INTERRUPTED
+        )
     elif ended == "out-of-time":
-        answer.stop("run.max_wall was reached before the end of the run")
+        answer.mark_incomplete("run.max_wall was reached before the end of the run")
     if ended != "done" and not answer.tables:
-        answer.stop("the run ended during the iterations")
+        answer.mark_incomplete("the run ended during the iterations")
 
 
 def _metric_table(by_name: Estimates) -> dict[str, NDArray[Any]]:

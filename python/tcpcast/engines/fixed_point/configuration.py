@@ -82,7 +82,7 @@ def _check_hops(scenario: Scenario) -> None:
     shared = {
         f"network.hop.{index}.shared": False
         for index, hop in enumerate(network.hops)
-        if hop.shared and index != network.measured_at
+        if hop.shared and index != network.measured_index
     }
     if shared:
         raise NotApplicable(

@@ -320,7 +320,7 @@ def _specified_p_idle_step(
     threshold, name = (rule, "tcp.idle_restart") if isinstance(rule, float) else (0.0, "")
     if not name:
         threshold, name = max(group.tcp.min_rto_s, group.rtt_s), "max(tcp.min_rto, RTT)"
-    share = traffic.off.above(threshold)
+    share = traffic.off.share_above(threshold)
     return make_step("p_idle", share / size_pkts, "1", f"P(OFF > {name}) / B = {share:.4g} / B")
 
 

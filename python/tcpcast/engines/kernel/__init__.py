@@ -178,9 +178,9 @@ def _mark_incomplete(answer: Answer, stop_reason: str | None) -> None:
     if stop_reason is not None:
         if stop_reason == "interrupted":
             finished = "interrupted: the results cover only the finished part"
-            answer.stop(finished, Status.INTERRUPTED)
+            answer.mark_incomplete(finished, Status.INTERRUPTED)
         else:
-            answer.stop(stop_reason)
+            answer.mark_incomplete(stop_reason)
 
 
 def _add_endless_flow_results(
@@ -210,7 +210,7 @@ def _add_endless_flow_results(
     missing = statistics.unmet_precision(estimates, scenario.run.precision or {})
     if missing and answer.status is Status.DONE:
         shortfall = "; ".join(f"{name}: {why}" for name, why in missing.items())
-        answer.stop(f"run.precision was not reached ({shortfall})")
+        answer.mark_incomplete(f"run.precision was not reached ({shortfall})")
 
 
 def warn_about_bbr(scenario: Scenario, provenance: Mapping[str, Any]) -> list[Note]:

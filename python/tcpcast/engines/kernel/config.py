@@ -299,7 +299,7 @@ def _find_unsupported_link_features(scenario: Scenario) -> Iterator[NotApplicabl
             f"network.packet: the link carries at most {MAX_PACKET_BYTES} B",
             Suggestion({"network.packet": f"{MAX_PACKET_BYTES}B"}),
         )
-    for name in scenario.own_packets:
+    for name in scenario.packet_size_classes:
         group = next(each for each in scenario.populations if each.name == name)
         if group.packet_bytes < MIN_PACKET_BYTES:
             key = f"class.{name}.packet"

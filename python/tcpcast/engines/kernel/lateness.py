@@ -57,7 +57,7 @@ def mark_late_results(
     # Other notes concern intervals, which are left out.
     answer.notes = [Note(f"{reason}: {size}", kind="run")]
     if not accepted and not answer.interrupted:
-        answer.status = Status.MACHINE
+        answer.status = Status.MACHINE_BUSY
         answer.reason = (
             "this machine was too busy to keep the link's timing; repeat the run, use a lower "
             "network.bottleneck.rate, or use --accept-late"

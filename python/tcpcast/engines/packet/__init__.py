@@ -322,32 +322,36 @@ def _warn_if_ended_early(
     missing = statistics.unmet_precision(estimates, scenario.run.precision or {})
     shortfall = "; ".join(f"{name}: {reason}" for name, reason in missing.items())
     if ended == "interrupted":
-        answer.stop("interrupted: the results cover only the finished part", Status.INTERRUPTED)
+        answer.mark_incomplete(
+            "interrupted: the results cover only the finished part", Status.INTERRUPTED
+        )
     elif ended == RUN_OUT_OF_TIME:
         before = f"run.precision ({shortfall})" if shortfall else "the end of the run"
-        answer.stop(f"run.max_wall was reached before {before}")
+        answer.mark_incomplete(f"run.max_wall was reached before {before}")
     elif ended == "crowded":
-        answer.stop(
+        answer.mark_incomplete(
             "stopped with a million active transfers, because more transfers arrive than "
             "complete; set a lower traffic.arrivals.rate, or a shorter run.duration"
         )
     elif isinstance(ended, OutOfMemoryError):
-        answer.stop(str(ended))
+        answer.mark_incomplete(str(ended))
         answer.mark_untrusted()
     elif _has_reached_maximum_without_transfers(scenario, run):
-        answer.stop("the transfers were not complete after 63 simulated years")
+        answer.mark_incomplete("the transfers were not complete after 63 simulated years")
     elif shortfall:
         reached = (
             "63 simulated years"
             if _has_reached_maximum_time(run)
             else ("1000 times the specified length")
         )
-        answer.stop(f"run.precision was not reached within {reached} ({shortfall})")
+        answer.mark_incomplete(f"run.precision was not reached within {reached} ({shortfall})")
     clocks = run.clocks()
     if len(clocks) < scenario.run.replications:
-        answer.stop(f"only {len(clocks)} of {scenario.run.replications} replications were started")
+        answer.mark_incomplete(
+            f"only {len(clocks)} of {scenario.run.replications} replications were started"
+        )
     if not all(measuring for _, measuring in clocks):
-        answer.stop("the run ended during the warm-up")
+        answer.mark_incomplete("the run ended during the warm-up")
         answer.mark_untrusted()
 
 
@@ -357,7 +361,7 @@ def _mark_if_not_in_steady_state(
     """Mark values as untrusted if endless flows are still in their start-up."""
     why = no_steady_state_reason(scenario, snapshot, run, answer)
     if why is not None:
-        answer.stop(why)
+        answer.mark_incomplete(why)
         answer.mark_untrusted()
 
 

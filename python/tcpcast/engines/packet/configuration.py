@@ -244,7 +244,7 @@ def _class_config(
         "egress": _access_link_config(network, group, group.egress),
         "forward_ns": forward_ns,
         "back_ns": back_ns,
-        "packet_bytes": group.packet_bytes if group.name in scenario.own_packets else None,
+        "packet_bytes": group.packet_bytes if group.name in scenario.packet_size_classes else None,
         "traffic": _traffic_config(group, start),
         "tcp": _tcp_config(group),
         "host_noise_ns": _host_noise_ns(scenario, group),

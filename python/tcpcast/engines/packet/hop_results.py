@@ -40,7 +40,7 @@ def hop_table(scenario: Scenario, snapshot: Snapshot) -> dict[str, NDArray[Any]]
     network = scenario.network
     rows = [
         _measured_hop_row(snapshot, hop)
-        if index == network.measured_at
+        if index == network.measured_index
         else _other_hop_row(scenario, snapshot, index, hop)
         for index, hop in enumerate(network.hops)
     ]

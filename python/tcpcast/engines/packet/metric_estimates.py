@@ -447,7 +447,7 @@ def _metrics_without_batches(scenario: Scenario, snapshot: Snapshot) -> Estimate
     if all(group.traffic.kind == "bulk" for group in groups):
         counts = [group.count for group in groups]
         payloads = np.repeat([np.uint64(group.payload_bytes) for group in groups], counts)
-        sizes = payloads if scenario.own_packets else np.uint64(1)
+        sizes = payloads if scenario.packet_size_classes else np.uint64(1)
         indices = [
             jain_index(snapshot.units.rates(sizes * sent, groups)) for sent, _ in snapshot.sources
         ]

@@ -56,7 +56,7 @@ def buffer_limit_bytes(scenario: Scenario, link: Link | ReturnLink) -> int | Non
     Without ``[[class]] packet``, a buffer in bytes is converted to a number of full packets.
     """
     in_bytes = isinstance(link, Link) and link.buffer.unit == "bytes"
-    return int(link.buffer.amount) if in_bytes and scenario.own_packets else None
+    return int(link.buffer.amount) if in_bytes and scenario.packet_size_classes else None
 
 
 def uses_ecn(scenario: Scenario) -> bool:
@@ -83,7 +83,7 @@ def queue_config(scenario: Scenario, link: Link | ReturnLink) -> Choice:
     limit_bytes = buffer_limit_bytes(scenario, link)
     by_length = limit_bytes is not None or isinstance(link.queue, FairQueue)
     is_managed = isinstance(link.queue, ManagedQueue) or may_mark_packets(scenario, link)
-    if is_managed or link.varying is not None or (by_length and scenario.own_packets):
+    if is_managed or link.varying is not None or (by_length and scenario.packet_size_classes):
         rate = _rate_config(link)
         return {"managed": {"discipline": discipline, "rate": rate, "limit_bytes": limit_bytes}}
     if isinstance(link.queue, FairQueue):
