@@ -177,7 +177,7 @@ def test_t0_without_timeouts_is_the_path_minimum() -> None:
     pieces = made_up([1000], [10])
     assert np.isnan(pieces.trace_t0_s).all()
     assert np.isfinite(piece_errors(LOSSY, pieces, FULL)).all()
-    assert np.isfinite(piece_errors(LOSSY, pieces, FULL, each_its_own=True)).all()
+    assert np.isfinite(piece_errors(LOSSY, pieces, FULL, per_piece_inputs=True)).all()
 
 
 def test_simulated_windows_are_clipped_to_4_to_32() -> None:
