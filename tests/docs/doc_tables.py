@@ -367,10 +367,10 @@ def _support(support: StackSupport) -> str:
 
 
 BEST_FOR = {
-    PATH: "the rate of long flows at a known loss and round-trip time, in milliseconds",
+    PATH: "the rate of long flows at a known loss and round-trip time",
     TRANSFERS: "the time of files of some packets to some megabytes",
     USERS: "populations of users with think times",
-    FIXED_POINT: "the schemes of a paper, and their errors",
+    FIXED_POINT: "only to measure the errors of a paper's schemes",
     POPULATION: "up to ten million users at the cost of a few thousand",
     SIMULATION: "everything else, and to check any formula: the reference",
     MEASUREMENT: "the TCP of the machine itself",
