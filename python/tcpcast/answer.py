@@ -62,7 +62,13 @@ class Metric:
         return self.interval_warning.partition(":")[0]
 
 
-_ENDINGS = {"_bps": "bit/s", "_pps": "packet/s", "_pkts": "packet", "_s": "s", "_ratio": "1"}
+_UNITS_BY_SUFFIX = {
+    "_bps": "bit/s",
+    "_pps": "packet/s",
+    "_pkts": "packet",
+    "_s": "s",
+    "_ratio": "1",
+}
 
 
 def unit_of(name: str, metric: Metric | None = None) -> str:
@@ -80,7 +86,7 @@ def unit_of(name: str, metric: Metric | None = None) -> str:
         return UNITS[name]
     if metric is not None and metric.unit:
         return metric.unit
-    return next((unit for ending, unit in _ENDINGS.items() if name.endswith(ending)), "1")
+    return next((unit for ending, unit in _UNITS_BY_SUFFIX.items() if name.endswith(ending)), "1")
 
 
 NoteKind = Literal[
@@ -91,7 +97,7 @@ were not written, values outside the domain of a formula, a scenario without a s
 feature that the model lacks, a run that is too short for every interval, intervals that need a
 check, withheld intervals, other notes."""
 
-_KINDS: tuple[NoteKind, ...] = get_args(NoteKind)
+_NOTE_KINDS: tuple[NoteKind, ...] = get_args(NoteKind)
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,7 +159,7 @@ def warning_severity(warning: Note | str) -> tuple[int, int]:
     """Return a key to sort warnings by descending severity; texts of a plan come before notes."""
     if isinstance(warning, str):
         return 0, 0
-    return _KINDS.index(warning.kind), -len(warning.metrics)
+    return _NOTE_KINDS.index(warning.kind), -len(warning.metrics)
 
 
 class Status(Enum):

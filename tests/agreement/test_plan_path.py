@@ -415,7 +415,7 @@ def test_streams_are_verified_by_simulation(simulated: Callable[..., list[Scenar
     table = plan.tables["simulated"]
     assert table["flows"].tolist() == sorted([value // 2, value, 2 * value, plan.simulated])
     assert table["utilisation"][-1] == pytest.approx(1)
-    assert plan.there is not None
+    assert plan.simulated_metric is not None
     half = parallel_pps(value // 2, 1e-3, 0.2) * 0.999 * PAYLOAD_BITS
     assert table["model_bps"][0] == pytest.approx(half)
     assert {s.run.warmup_s for s in scenarios} != {None}

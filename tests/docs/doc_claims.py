@@ -30,7 +30,7 @@ def summary(name: str) -> str:
     lines = of_paper(name)
     by_verdict = defaultdict(list)
     for line in lines:
-        by_verdict[claims.expected(line)].append(line)
+        by_verdict[claims.expected_verdict(line)].append(line)
     counts = ", ".join(f"{verdict.value} {len(of)}" for verdict, of in by_verdict.items())
     head = f"`tcpcast reproduce {name} --quick` measures {len(lines)} claims: {counts}."
     by_verdict.pop(Verdict.AGREES)

@@ -66,7 +66,7 @@ from tcpcast.scenario.cross import FgnCross, ParetoCross, PoissonCross, TraceCro
 from tcpcast.scenario.modern_tcp import DEFAULT_STACK, MODERN_PRESETS, drop_classic_keys
 from tcpcast.scenario.return_path import ReturnLink
 from tcpcast.scenario.run import PacketCapture
-from tcpcast.scenario.stack_facts import CLASSIC_RECOVERY, MODERN_FACTS, PAPERS
+from tcpcast.scenario.stack_facts import CLASSIC_RECOVERY, MODERN_FACTS, PAPER_BY_STACK
 from tcpcast.scenario.tcp import STACKS
 
 if TYPE_CHECKING:
@@ -264,7 +264,7 @@ def _example(field: FieldInfo) -> str:
 def presets() -> str:
     """Return every default of every preset, those of papers apart."""
     todays = {name: drop_classic_keys(keys) for name, keys in MODERN_PRESETS.items()}
-    return _presets({n: keys for n, keys in PRESETS.items() if n not in PAPERS} | todays)
+    return _presets({n: keys for n, keys in PRESETS.items() if n not in PAPER_BY_STACK} | todays)
 
 
 def modern_stacks() -> str:
@@ -281,7 +281,7 @@ def classic_stacks() -> str:
 def papers() -> str:
     """Return the differences of presets of papers from the presets after which they are named."""
     rows = []
-    for name, paper in PAPERS.items():
+    for name, paper in PAPER_BY_STACK.items():
         plain, own = PRESETS[PLAIN], PRESETS[name]
         keys = [
             f"`{key} = {_typed(value)}`"

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 from tcpcast.engines.packet.metric_estimates import CLASS, LINK, CounterUnits, unwrap_counters
-from tcpcast.metrics import BY_CLASS, HEADLINE, METRICS, PATH
-from tcpcast.scenario.traffic import KINDS
+from tcpcast.metrics import ANY_TRAFFIC, CLASS_METRICS, HEADLINE_METRICS, METRICS
+from tcpcast.scenario.traffic import TRAFFIC_KINDS
 
 
 def test_counter_overflow_is_corrected() -> None:
@@ -36,7 +36,7 @@ def test_metrics_use_existing_counters_only() -> None:
 
 def test_rows_of_metrics_have_kinds_of_traffic() -> None:
     for name, row in METRICS.items():
-        kinds = {*row.file_kinds, *row.headline_of, row.precision_of} - {"", *PATH}
-        assert kinds <= set(KINDS), name
+        kinds = {*row.file_kinds, *row.headline_of, row.precision_of} - {"", *ANY_TRAFFIC}
+        assert kinds <= set(TRAFFIC_KINDS), name
         assert row.has_precision or not row.precision_of, name
-    assert METRICS.keys() >= {*BY_CLASS, *HEADLINE}
+    assert METRICS.keys() >= {*CLASS_METRICS, *HEADLINE_METRICS}

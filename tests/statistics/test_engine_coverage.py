@@ -14,7 +14,7 @@ from tcpcast.engines.packet.size_moments import mean_drawn_size_pkts, unseen_sha
 from tcpcast.quantiles import estimate_exceeded_value
 from tcpcast.scenario import OnOff
 from tcpcast.scenario.distributions import Distribution
-from tcpcast.statistics import Estimate, next_length, ratio, unmet_precision
+from tcpcast.statistics import Estimate, estimate_ratio, next_length, unmet_precision
 
 from benches.coverage import DISTRIBUTIONS, Row, cells, rows
 
@@ -103,6 +103,9 @@ def test_mean_and_unseen_share_follow_from_the_size_distribution() -> None:
     assert unseen_share_of_square_mean(exponential, 1000) == pytest.approx(expected, rel=0.15)
     pareto = size_of(scenario.with_changes({"traffic.size": DISTRIBUTIONS["Pareto 1.5"]}))
     assert unseen_share_of_square_mean(pareto, 1e12) == 1.0
+    listed = {"distribution": "empirical", "values": ["3pkt", "40pkt"], "weights": [1, 3]}
+    empirical = size_of(scenario.with_changes({"traffic.size": listed}))
+    assert mean_drawn_size_pkts(empirical) == pytest.approx((3 + 3 * 40) / 4, rel=1e-6)
 
 
 def test_precision_is_not_reached_with_a_flagged_interval() -> None:
@@ -126,7 +129,7 @@ def test_slow_fluctuations_behind_fast_ones_widen_the_interval() -> None:
         slow[0] = random.standard_normal()
         for lag in range(1, 32):
             slow[lag] = 0.5 * slow[lag - 1] + math.sqrt(0.75) * random.standard_normal()
-        result = ratio(10 + 0.7 * slow + random.standard_normal(32), np.ones(32))
+        result = estimate_ratio(10 + 0.7 * slow + random.standard_normal(32), np.ones(32))
         assert result is not None
         assert result.low is not None
         assert result.high is not None

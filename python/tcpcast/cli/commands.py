@@ -10,9 +10,9 @@ from tcpcast.cli.options import (
     CSV,
     ENGINE,
     FEED,
+    FIGURE_FORMAT,
     FILE,
     FORCE,
-    FORM,
     HTML,
     JSON,
     MARKDOWN,
@@ -20,10 +20,10 @@ from tcpcast.cli.options import (
     THREADS,
 )
 from tcpcast.command_option import Argument, Option
-from tcpcast.path.option_definitions import PATH
+from tcpcast.path.option_definitions import PATH_OPTIONS
 
-END = Literal["near", "far"]
-CONTEXT = Option("context", "", "")
+LinkEnd = Literal["near", "far"]
+CONTEXT_OPTION = Option("context", "", "")
 """Marks a command whose function takes the context of the command line as an argument. The context
 contains the text of the command line and the words after ``--``."""
 
@@ -71,7 +71,7 @@ RUN = Command(
         JSON,
         CSV,
         Option("plot", "DIR", "Write figures into a folder."),
-        FORM,
+        FIGURE_FORMAT,
         HTML,
         MARKDOWN,
         Option(
@@ -94,12 +94,12 @@ PREDICT = Command(
     "RTT, loss, rate, buffer, flows and size accept ranges: --loss 0.01%..10%.",
     "tcpcast predict --rtt 100ms --loss 1% --rwnd 64KiB --explain",
     (
-        *PATH.values(),
+        *PATH_OPTIONS.values(),
         Option("packet", "", "Also simulate the path."),
         Option("count", "N", "Number of values per range; default 10.", "--points", type=int),
         Option("explain", "", "Show all quantities, equations and warnings."),
         Option("plot", "DIR", "Plot rate against loss into a folder."),
-        FORM,
+        FIGURE_FORMAT,
         FORCE,
         CSV,
         JSON,
@@ -117,7 +117,7 @@ SWEEP = Command(
     "The varied keys and their values come from the table [sweep] of the file, or from --vary.",
     'tcpcast sweep path.toml --vary "network.rtt=10ms..200ms log 8" --out DIR',
     (
-        CONTEXT,
+        CONTEXT_OPTION,
         FILE,
         Option(
             "vary",
@@ -159,7 +159,7 @@ SWEEP = Command(
             "Draw the contour line of a value, such as goodput_bps=50mbit; repeatable.",
             type=list[str],
         ),
-        FORM,
+        FIGURE_FORMAT,
         HTML,
         MARKDOWN,
         FORCE,
@@ -257,7 +257,7 @@ TRACE = Command(
         HTML,
         MARKDOWN,
         Option("plot", "DIR", "Write figures into a folder."),
-        FORM,
+        FIGURE_FORMAT,
         Option("parquet", "DIR", "Write all tables as Parquet into a folder."),
         FORCE,
     ),
@@ -320,7 +320,7 @@ REPRODUCE = Command(
     "new, or if a known difference no longer occurs.",
     "tcpcast reproduce engset --quick --output engset-paper",
     (
-        CONTEXT,
+        CONTEXT_OPTION,
         Argument(
             "name",
             "PAPER",
@@ -349,7 +349,7 @@ LINK = Command(
     "contain the address of the other end. Requires Linux; only --nat requires root.",
     "tcpcast link --rtt 60ms --rate 20mbit --buffer 100pkt -- ping -c 3 10.128.0.1",
     (
-        CONTEXT,
+        CONTEXT_OPTION,
         replace(
             FILE,
             help="Scenario that supplies [network] and run.seed; options override its keys.",
@@ -357,19 +357,22 @@ LINK = Command(
             completion=None,
         ),
         replace(
-            PATH["rtt"],
+            PATH_OPTIONS["rtt"],
             help="RTT of a 1500 B packet and its ack on the idle link.",
             default=None,
         ),
-        replace(PATH["rate"], help="Rate; default unlimited."),
+        replace(PATH_OPTIONS["rate"], help="Rate; default unlimited."),
         Option(
             "trace",
             "FILE",
             "File of delivery times (Mahimahi format), instead of --rate.",
             keys=("network.bottleneck.rate.trace",),
         ),
-        replace(PATH["buffer"], help="Buffer, including the packet in transmission; default 1bdp."),
-        replace(PATH["loss"], help="Random loss on the forward path."),
+        replace(
+            PATH_OPTIONS["buffer"],
+            help="Buffer, including the packet in transmission; default 1bdp.",
+        ),
+        replace(PATH_OPTIONS["loss"], help="Random loss on the forward path."),
         Option("ack_loss", "RATIO", "Random loss on the return path.", keys=("network.ack_loss",)),
         Option(
             "queue",
@@ -388,7 +391,7 @@ LINK = Command(
             "sender",
             "near|far",
             "End that sends on the forward path.",
-            type=END,
+            type=LinkEnd,
             default="near",
         ),
         Option(
@@ -398,7 +401,9 @@ LINK = Command(
             former="--far",
         ),
         Option("pcap", "FILE", "Write a capture of the packets at one end."),
-        Option("pcap_side", "near|far", "End at which --pcap captures.", type=END, default="near"),
+        Option(
+            "pcap_side", "near|far", "End at which --pcap captures.", type=LinkEnd, default="near"
+        ),
         Option("statistics", "FILE", "Write the counters as JSON."),
         Option(
             "device",

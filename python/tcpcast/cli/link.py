@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from tcpcast.emulation.outcome import LinkOutcome
 
-KEYS = {row.name: row.keys[0] for row in LINK.options if row.keys}
+KEYS_BY_OPTION = {row.name: row.keys[0] for row in LINK.options if row.keys}
 """Scenario key for each option that describes the link."""
 
 MAX_BYTES = 256 * 2**20
@@ -55,9 +55,9 @@ def link(  # noqa: PLR0913 - one parameter per option
     **path: str | None,
 ) -> None:
     """Run a program over the link of a scenario and options, and print the link's counters."""
-    given: dict[str, Any] = {KEYS[name]: text for name, text in path.items()}
-    given[KEYS["rate"]] = _rate_entry(path["rate"], trace)
-    given[KEYS["jitter"]] = _jitter_table(jitter, reorder=reorder)
+    given: dict[str, Any] = {KEYS_BY_OPTION[name]: text for name, text in path.items()}
+    given[KEYS_BY_OPTION["rate"]] = _rate_entry(path["rate"], trace)
+    given[KEYS_BY_OPTION["jitter"]] = _jitter_table(jitter, reorder=reorder)
     scenario = _link_scenario(
         file, {k: v for k, v in given.items() if v is not None}, changes, seed
     )

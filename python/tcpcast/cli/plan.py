@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from tcpcast.cli.commands import CONTEXT, PLAN
+from tcpcast.cli.commands import CONTEXT_OPTION, PLAN
 from tcpcast.cli.group import Commands
 from tcpcast.cli.options import FILE
 from tcpcast.cli.plan_options import (
@@ -64,7 +64,7 @@ def _plan(
         def run(context: typer.Context, **values: Any) -> None:
             _run_plan(question, unit, context, values)
 
-        set_signature(run, (CONTEXT, *rows, *COMMON))
+        set_signature(run, (CONTEXT_OPTION, *rows, *COMMON))
         run.__doc__ = question.__doc__
         name = question.__name__.replace("_", "-")
         QUESTIONS[name] = (question.__doc__ or "").splitlines()[0], rows

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from tcpcast.cli.options import check_one_form
+from tcpcast.cli.options import check_one_format
 from tcpcast.cli.progress import progress_bar
 from tcpcast.cli.streams import ignore_broken_pipe
 from tcpcast.engines import RunOptions
@@ -53,7 +53,7 @@ def predict(  # noqa: PLR0913 - one parameter per option
 ) -> None:
     """Print the predictions for a path, and draw them."""
     options = PathOptions(**path)
-    _check_forms(options, explain=explain, as_csv=as_csv, as_json=as_json)
+    _check_formats(options, explain=explain, as_csv=as_csv, as_json=as_json)
     if plot is not None:
         _check_plot(options, plot, form, force=force)
         ignore_broken_pipe()
@@ -70,9 +70,9 @@ def predict(  # noqa: PLR0913 - one parameter per option
     raise typer.Exit(1 if any(a.incomplete_reason for p in predictions for a in p.answers) else 0)
 
 
-def _check_forms(options: PathOptions, *, explain: bool, as_csv: bool, as_json: bool) -> None:
+def _check_formats(options: PathOptions, *, explain: bool, as_csv: bool, as_json: bool) -> None:
     """Raise before the calculation if options cannot be combined."""
-    check_one_form(as_csv=as_csv, as_json=as_json)
+    check_one_format(as_csv=as_csv, as_json=as_json)
     if explain and (options.ranges or as_csv or as_json):
         if options.ranges:
             raise TcpcastError(

@@ -18,14 +18,18 @@ from tcpcast import statistics
 from tcpcast.answer import Answer, CaptureInputs, Metric, Status, texts_to_notes
 from tcpcast.captures import trace as read
 from tcpcast.captures.capture_stats import estimated_loss_ratio
+from tcpcast.captures.capture_tables import restrict_to_directions
 from tcpcast.captures.congestion_control import BBR
-from tcpcast.captures.flows import describe_directions, seconds_since, select_directions
+from tcpcast.captures.direction_selection import (
+    describe_directions,
+    seconds_since,
+    select_directions,
+)
 from tcpcast.captures.link_estimate import link_bps
-from tcpcast.captures.model_rates import LEAST_VARIATION_S
-from tcpcast.captures.models import INTERVAL_S, OF_LOSS, model_intervals, models
+from tcpcast.captures.model_rates import LINUX_MIN_RTO_MINUS_RTT_S
+from tcpcast.captures.models import INTERVAL_S, LOSS_MODELS, model_intervals, models
 from tcpcast.captures.models import model_errors as errors_of
 from tcpcast.captures.replay import replay
-from tcpcast.captures.selection import restrict_to_directions
 from tcpcast.errors import CaptureError, NotApplicable
 from tcpcast.scenario.modern_tcp import get_congestion_control
 
@@ -175,13 +179,13 @@ def _estimate_ratios_from_batches(kept: Capture) -> dict[str, Estimate | None]:
     first = sent - units["retransmissions"]
 
     def share(events: Column, of: Column) -> Estimate | None:
-        return statistics.ratio(events, of, events=True, maximum=1.0)
+        return statistics.estimate_ratio(events, of, events=True, maximum=1.0)
 
     return {
-        "rtt_mean_s": statistics.ratio(units["rtt_sum"], units["rtt_samples"]),
-        "send_rate_pps": statistics.ratio(sent, time),
-        "goodput_pps": statistics.ratio(first, time),
-        "goodput_bps": statistics.ratio(first, time),
+        "rtt_mean_s": statistics.estimate_ratio(units["rtt_sum"], units["rtt_samples"]),
+        "send_rate_pps": statistics.estimate_ratio(sent, time),
+        "goodput_pps": statistics.estimate_ratio(first, time),
+        "goodput_bps": statistics.estimate_ratio(first, time),
         "loss_indication_ratio": share(indications, sent),
         "timeout_share": share(units["to"], indications),
         "retransmit_ratio": share(units["retransmissions"], sent),
@@ -218,11 +222,11 @@ def _capture_tables(kept: Capture) -> dict[str, Table]:
         "by_flow": {"name": name, **{column: flows[column] for column in BY_FLOW}},
         "model_intervals": {"name": name[direction], **intervals},
         "models": {
-            "model": np.array(list(OF_LOSS)),
-            "send_rate_pps": np.array([np.nansum(of_all[f"{model}_pps"]) for model in OF_LOSS]),
-            "trusted": np.array([of_all[f"{model}_trusted"].all() for model in OF_LOSS]),
+            "model": np.array(list(LOSS_MODELS)),
+            "send_rate_pps": np.array([np.nansum(of_all[f"{model}_pps"]) for model in LOSS_MODELS]),
+            "trusted": np.array([of_all[f"{model}_trusted"].all() for model in LOSS_MODELS]),
             "interval_error": np.array(
-                [errors[model][0] if errors[model].size else math.nan for model in OF_LOSS]
+                [errors[model][0] if errors[model].size else math.nan for model in LOSS_MODELS]
             ),
         },
     }
@@ -235,7 +239,7 @@ def _formula_inputs(kept: Capture, together: Mapping[str, Any]) -> dict[str, flo
     rtt, timer = float(together["rtt_mean_s"]), float(together["t0_s"])
     b = max(1.0, float(np.nan_to_num(together["packets_per_ack"], nan=1.0)))
     known = {
-        "t0_s": timer if timer > 0 else rtt + LEAST_VARIATION_S,
+        "t0_s": timer if timer > 0 else rtt + LINUX_MIN_RTO_MINUS_RTT_S,
         "flows": max(1, round(float(together["parallel_flows"]))),
         "packets_per_ack": b if str(together["window_grows_by"]) != "packets" else 1.0,
         "w_max_pkts": float(together["w_max_pkts"]),

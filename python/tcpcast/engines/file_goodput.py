@@ -43,8 +43,8 @@ def bucket_edges_bps() -> Floats:
 class GoodputCounts:
     """Counts of goodputs in consecutive buckets.
 
-    ``counts`` is ``[units, buckets]``, with units as in :func:`tcpcast.statistics.ratio`, and
-    ``first`` is the index of the first bucket.
+    ``counts`` is ``[units, buckets]``, with units as in :func:`tcpcast.statistics.estimate_ratio`,
+    and ``first`` is the index of the first bucket.
     """
 
     first: int

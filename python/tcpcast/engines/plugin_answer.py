@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from tcpcast.answer import UNITS, Answer, Metric, Note, Status
 from tcpcast.errors import TcpcastError
 from tcpcast.metrics import METRICS
-from tcpcast.units import show
+from tcpcast.units import quote
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -106,21 +106,23 @@ def has_short_text(error: BaseException) -> bool:
 
 def _check_name(what: str, name: Any) -> str:
     if not isinstance(name, str):
-        raise TcpcastError(f"named a {what} {show(name)}; a name must be a string")
+        raise TcpcastError(f"named a {what} {quote(name)}; a name must be a string")
     return _check_name_length(what, name)
 
 
 def _check_name_length(what: str, name: str) -> str:
     if len(name) > LONGEST_NAME:
         raise TcpcastError(
-            f"named a {what} {show(name)}; a name has at most {LONGEST_NAME} characters"
+            f"named a {what} {quote(name)}; a name has at most {LONGEST_NAME} characters"
         )
     return name
 
 
 def _check_metric(name: str, metric: Any, units: Mapping[str, str]) -> Metric:
     if not (isinstance(name, str) and name.isidentifier()):
-        raise TcpcastError(f"named a metric {show(name)}; a name consists of letters, digits and _")
+        raise TcpcastError(
+            f"named a metric {quote(name)}; a name consists of letters, digits and _"
+        )
     _check_name_length("metric", name)
     if not isinstance(metric, Metric):
         kind = type(metric).__name__
@@ -145,7 +147,7 @@ def _check_metric(name: str, metric: Any, units: Mapping[str, str]) -> Metric:
 
 def _check_number(name: str, value: Any) -> float:
     if not isinstance(value, Real) or isinstance(value, bool):
-        raise TcpcastError(f"returned {show(value)} for {name}; it must be a number")
+        raise TcpcastError(f"returned {quote(value)} for {name}; it must be a number")
     try:
         number = float(value)
     except OverflowError:

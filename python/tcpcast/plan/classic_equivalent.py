@@ -20,9 +20,9 @@ if TYPE_CHECKING:
     from tcpcast.plan.result import Plan
     from tcpcast.scenario import Scenario
 
-PRESET = "engset-newreno"
+CLASSIC_PRESET = "engset-newreno"
 
-ERROR = "up to 40 % below that of a simulation of linux-cubic"
+MODEL_ERROR_TEXT = "up to 40 % below that of a simulation of linux-cubic"
 """Error of the model's mean rate against simulations of linux-cubic, from tests/agreement/
 test_plan_modern.py."""
 
@@ -46,7 +46,7 @@ def make_classic_scenario(scenario: Scenario) -> tuple[Scenario, str]:
         return scenario, ""
     people = scenario.populations[0]
     tcp: dict[str, Any] = {
-        "stack": PRESET,
+        "stack": CLASSIC_PRESET,
         "initial_window": people.tcp.initial_window,
         "receiver_window": write_window(people.tcp.receiver_window),
     }
@@ -55,9 +55,9 @@ def make_classic_scenario(scenario: Scenario) -> tuple[Scenario, str]:
         changes[f"class.{people.name}.tcp"] = tcp
     instead, others = _changes_to_supported_bottleneck(scenario)
     why = (
-        f"the formula is for {PRESET}{others}, the most similar stack that it covers, not for "
-        f"{people.tcp.stack}: the mean rate of the formula is "
-        f"{ERROR}{' at a drop-tail queue' if others else ''}, so the answer is simulated"
+        f"the formula is for {CLASSIC_PRESET}{others}, the most similar stack that it covers, not "
+        f"for {people.tcp.stack}: the mean rate of the formula is "
+        f"{MODEL_ERROR_TEXT}{' at a drop-tail queue' if others else ''}, so the answer is simulated"
     )
     return scenario.with_changes(changes | instead), why
 
@@ -75,7 +75,7 @@ class EngsetModel:
     nearby: str
     vary: Callable[[EngsetInputs, float], EngsetInputs]
 
-    def at(self, value: float) -> EngsetResult:
+    def solve_at(self, value: float) -> EngsetResult:
         """Return the model's result at a value; requires ``inputs``."""
         assert self.inputs is not None
         return self.vary(self.inputs, value).solve()
@@ -84,7 +84,7 @@ class EngsetModel:
         self, read: Callable[[EngsetResult], float | None]
     ) -> Callable[[float], float | None] | None:
         """Return a result as a function of the value, or None if there is no model."""
-        return None if self.inputs is None else lambda value: read(self.at(value))
+        return None if self.inputs is None else lambda value: read(self.solve_at(value))
 
     @property
     def notes(self) -> list[str]:
@@ -101,14 +101,16 @@ class EngsetModel:
         question: InverseQuestion,
         scenario: Scenario,
         value: float,
-        doubt: str = "",
+        untrusted: str = "",
     ) -> None:
         """Add the model's answer to a plan, with warnings and the reason not to trust it."""
         plan.value = value
-        plan.warnings += self.warnings_as_notes(engset_warnings(self.scenario, self.at(value)))
+        plan.warnings += self.warnings_as_notes(
+            engset_warnings(self.scenario, self.solve_at(value))
+        )
         plan.untrusted = (
             self.nearby
-            or doubt
+            or untrusted
             or formula_untrusted_reason("engset", scenario, question.changes(value))
         )
 

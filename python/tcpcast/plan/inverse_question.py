@@ -30,7 +30,7 @@ class InverseQuestion:
         Function that formats a value for the scenario.
     make_changes
         Function that returns the changes for a value, if more than ``key`` changes.
-    read, figure, tables
+    read, quantity, tables
         For a compared quantity other than the metric: the function that reads it from an answer,
         its name in reports, and the tables of the answer that it needs.
     """
@@ -44,7 +44,7 @@ class InverseQuestion:
     write: Callable[[Any], Any] = int
     make_changes: Callable[[float], dict[str, Any]] | None = None
     read: Callable[[Answer], Metric | None] | None = None
-    figure: str = ""
+    quantity: str = ""
     tables: tuple[str, ...] = ()
 
     def plan(self) -> Plan:

@@ -15,7 +15,7 @@ from tcpcast.errors import DomainError, NotApplicable, UnknownEngine
 from tcpcast.models.local_loop import threshold_sources
 from tcpcast.plan.inverse_question import InverseQuestion
 from tcpcast.plan.planned_path import percent_text
-from tcpcast.plan.search import SearchGoal, SearchResult, solve_between
+from tcpcast.plan.search import SearchGoal, SearchResult, search_in_bracket
 from tcpcast.plan.varied_classes import select_varied_classes
 from tcpcast.plan.verification import PlanSimulations
 from tcpcast.readable_units import rate_text
@@ -31,29 +31,29 @@ if TYPE_CHECKING:
     from tcpcast.plan.verification import SimulationStopped
     from tcpcast.scenario import Scenario
 
-ENGINES = ("packet", "fixed-point", "mean-field")
+FILE_GOODPUT_ENGINES = ("packet", "fixed-point", "mean-field")
 """Engines that compute the goodput of files."""
 
-EXACT_SOURCES = 30_000
+MAX_DEFAULT_EXACT_SOURCES = 30_000
 """Maximum threshold (in sources) at which the default engine simulates every source."""
 
-MAX_EXACT = 300_000
+MAX_EXACT_SOURCES = 300_000
 """Largest population that is simulated source by source; each source takes 1 kB or more."""
 
-SHARES = (0.95, 0.9, 0.8, 0.5)
+CURVE_SHARES = (0.95, 0.9, 0.8, 0.5)
 """Additional shares of files whose goodput the curve shows."""
 
 MIN_FILES = 2000
 """Approximate minimum number of files per run; runs with few sources become longer."""
 
-SEARCHED, VERIFIED = 4, 16
+SEARCH_REPLICATIONS, VERIFICATION_REPLICATIONS = 4, 16
 """Minimum number of replications per population, in the search and in the check.
 
 Near the threshold, the queue varies over minutes, and batches of one run underestimate this
 variation.
 """
 
-NEAR = 1.5
+NEAR_FACTOR = 1.5
 """If a goodput is below the target by at most this factor, its number of sources is close to the
 answer."""
 
@@ -84,7 +84,7 @@ class FileGoodputTarget:
             metric="goodput_bps",
             make_changes=self.growth.changes,
             read=self.read,
-            figure=f"the goodput that {percent_text(self.share)} of files reach",
+            quantity=f"the goodput that {percent_text(self.share)} of files reach",
             tables=("file_goodput",),
         )
 
@@ -103,7 +103,7 @@ class FileGoodputTarget:
     @property
     def maximum(self) -> int:
         """Largest population for the engine."""
-        return MAX_EXACT if self.engine == "packet" else MAX_SOURCES
+        return MAX_EXACT_SOURCES if self.engine == "packet" else MAX_SOURCES
 
     @property
     def minimum(self) -> int:
@@ -163,9 +163,9 @@ class FileGoodputTarget:
         bounded = math.isfinite(low) and math.isfinite(high)
         return Metric(value, low, high) if bounded else Metric(value)
 
-    def changes(self, sources: float, replications: int = SEARCHED) -> dict[str, Any]:
+    def changes(self, sources: float, replications: int = SEARCH_REPLICATIONS) -> dict[str, Any]:
         """Return the additional changes for a run with this number of sources."""
-        shares = sorted({self.share, *SHARES}, reverse=True)
+        shares = sorted({self.share, *CURVE_SHARES}, reverse=True)
         run = self.scenario.run
         changes: dict[str, Any] = {
             "probes.goodput_shares": shares,
@@ -186,7 +186,7 @@ class FileGoodputTarget:
         run, link = self.scenario.run, self.link
         if run.transfers is not None:
             return run.transfers * link["mean_size_pkts"]
-        seconds = max(run.duration_s or 0.0, self._least_s(sources, VERIFIED))
+        seconds = max(run.duration_s or 0.0, self._least_s(sources, VERIFICATION_REPLICATIONS))
         return min(1.0, sources / self.threshold) * link["link_pps"] * seconds
 
 
@@ -245,9 +245,9 @@ def make_file_goodput_target(  # noqa: PLR0913 - parameters of the question
 
 
 def _choose_engine(name: str | None, threshold: float) -> str:
-    known_engines = [name for name in ENGINES if name in REGISTRY]
+    known_engines = [name for name in FILE_GOODPUT_ENGINES if name in REGISTRY]
     if name is None:
-        large = threshold > EXACT_SOURCES and "mean-field" in known_engines
+        large = threshold > MAX_DEFAULT_EXACT_SOURCES and "mean-field" in known_engines
         return "mean-field" if large else "packet"
     if name not in known_engines:
         raise UnknownEngine(
@@ -259,7 +259,7 @@ def _choose_engine(name: str | None, threshold: float) -> str:
 
 def search_largest_population(target: FileGoodputTarget, runs: PlanSimulations) -> SearchResult:
     """Return the largest population that meets the target, by simulation."""
-    return solve_between(runs, target.goal, *_bracket_population(target, runs))
+    return search_in_bracket(runs, target.goal, *_bracket_population(target, runs))
 
 
 def _bracket_population(target: FileGoodputTarget, runs: PlanSimulations) -> tuple[int, int]:
@@ -276,7 +276,7 @@ def _bracket_population(target: FileGoodputTarget, runs: PlanSimulations) -> tup
     while True:
         if low == target.minimum:
             raise DomainError(_unreachable_message(target, runs))
-        near = runs.measure(low) > target.above_bps / NEAR
+        near = runs.measure(low) > target.above_bps / NEAR_FACTOR
         high, low = low, max(target.minimum, low // 2 if near else low // 8)
         if runs.measure(low) >= target.above_bps:
             return low, high
@@ -312,7 +312,7 @@ def _unlimited_message(target: FileGoodputTarget) -> str:
 
 
 def _unreachable_message(target: FileGoodputTarget, runs: PlanSimulations) -> str:
-    smallest = runs.at(target.minimum)
+    smallest = runs.metric_at(target.minimum)
     assert smallest is not None
     noise = ""
     if smallest.high is not None and smallest.high >= target.above_bps:
@@ -333,7 +333,7 @@ def result_of_stopped_search(
     target: FileGoodputTarget, runs: PlanSimulations, stop: SimulationStopped
 ) -> SearchResult:
     """Return the result of a stopped search, from the simulated populations."""
-    goodputs = {n: target.read(answer) for n, answer in runs.finished.items()}
+    goodputs = {n: target.read(answer) for n, answer in runs.finished_answers.items()}
     keeps = [int(n) for n, each in goodputs.items() if each and each.value >= target.above_bps]
     fails = [int(n) for n, each in goodputs.items() if each and each.value < target.above_bps]
     if not keeps and stop.interrupted:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from tcpcast import units
-from tcpcast.scenario.cross import MAX_SHARE, FgnCross, ParetoCross, TraceCross
+from tcpcast.scenario.cross import MAX_RATE_SHARE, FgnCross, ParetoCross, TraceCross
 from tcpcast.scenario.hops import Hop
 from tcpcast.scenario.return_path import RETURN, ReturnLink
 from tcpcast.scenario.table import did_you_mean_text, make_error_at
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from pydantic_core import InitErrorDetails
 
-    from tcpcast.scenario.cross import Cross
+    from tcpcast.scenario.cross import CrossStream
     from tcpcast.scenario.link import Link
     from tcpcast.scenario.model import Scenario
     from tcpcast.scenario.network import Network
@@ -66,7 +66,7 @@ def get_stream_hops(network: Network) -> list[StreamHop]:
     return hops
 
 
-def find_stream_hop(network: Network, stream: Cross) -> StreamHop | None:
+def find_stream_hop(network: Network, stream: CrossStream) -> StreamHop | None:
     """Return the hop of a stream, by default the bottleneck; None if the named hop is unknown."""
     known = get_stream_hops(network)
     if stream.hop is None:
@@ -90,7 +90,7 @@ def find_cross_traffic_errors(scenario: Scenario) -> list[InitErrorDetails]:
     return errors or [*_find_unshared_hop_errors(scenario), *_find_unbounded_queue_errors(scenario)]
 
 
-def _find_stream_errors(scenario: Scenario, stream: Cross) -> Iterator[tuple[str, str]]:
+def _find_stream_errors(scenario: Scenario, stream: CrossStream) -> Iterator[tuple[str, str]]:
     if scenario.isolated_transfers is not None:
         yield (
             "",
@@ -122,12 +122,12 @@ def _get_hop_key(network: Network, place: StreamHop) -> str:
 
 
 def _find_run_cost_errors(
-    stream: Cross, place: StreamHop, packet_bytes: int
+    stream: CrossStream, place: StreamHop, packet_bytes: int
 ) -> Iterator[tuple[str, str]]:
     """Find streams that would make a run extremely slow."""
     bps = _compute_offered_bps(stream, place.link.rate)
     share, pps = bps / place.link.rate, bps / (8 * packet_bytes)
-    if share > MAX_SHARE:
+    if share > MAX_RATE_SHARE:
         yield (
             "",
             f'offers {units.digits(share, 3)} times the rate of "{place.name}"; write a lower rate',
@@ -242,7 +242,7 @@ def compute_cross_load_at(scenario: Scenario, place: StreamHop) -> float:
     return math.fsum(_compute_offered_bps(stream, rate) for stream in streams) / rate
 
 
-def _compute_offered_bps(stream: Cross, hop_bps: float) -> float:
+def _compute_offered_bps(stream: CrossStream, hop_bps: float) -> float:
     """Return the long-term offered rate in bit/s, after negative rates of noise are cut to 0."""
     kept = stream.cut(hop_bps)[1] if isinstance(stream, FgnCross) else 1.0
     return kept * stream.mean_bps(hop_bps)

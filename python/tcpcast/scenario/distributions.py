@@ -67,7 +67,7 @@ def reject_single_time(value: object) -> object:
     table = make_constant_table(value, units.parse_duration)
     if table is not None:
         raise ValueError(
-            f"{units.show(value)} is one time; write {write_value(table)} for all flows, or a "
+            f"{units.quote(value)} is one time; write {write_value(table)} for all flows, or a "
             "list with one time per flow"
         )
     return value
@@ -81,9 +81,9 @@ def read_any_size(typed: object) -> float:
 def _read_positive_number(value: object) -> float:
     """Read a plain positive number without unit, such as an exponent."""
     if isinstance(value, bool) or not isinstance(value, int | float):
-        raise UnitError(f"{units.show(value)} is not a plain number; write 1.5")
+        raise UnitError(f"{units.quote(value)} is not a plain number; write 1.5")
     if not 0 < value <= 1e6:
-        raise UnitError(f"{units.show(value)} is out of range; write a number above 0, up to 1e6")
+        raise UnitError(f"{units.quote(value)} is out of range; write a number above 0, up to 1e6")
     return float(value)
 
 

@@ -151,7 +151,7 @@ class Scenario(Table):
             One line per error.
         """
         if not isinstance(tables, Mapping):
-            shown = units.show(tables)
+            shown = units.quote(tables)
             raise ScenarioError(
                 f"scenario: {shown} is not a table; write the tables [network], [traffic] and so on"
             )
@@ -342,7 +342,7 @@ class Scenario(Table):
         own = source.get("sweep")
         if not isinstance(table, Mapping):
             raise ScenarioError(
-                f"sweep: {units.show(table)} is not a table; write, for example, "
+                f"sweep: {units.quote(table)} is not a table; write, for example, "
                 '{"network.rtt": "10ms..200ms log 8"}'
             )
         merged = {**(own if isinstance(own, dict) else {}), **check_changes(table)}

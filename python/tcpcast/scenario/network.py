@@ -29,7 +29,7 @@ HEADER_BYTES = 40
 
 MAX_HOPS = 32
 
-NO_RTT = 'missing; write rtt = "50ms", or a delay for each link'
+MISSING_RTT_TEXT = 'missing; write rtt = "50ms", or a delay for each link'
 
 _TIMES = {"rtt", "ingress.delay", "egress.delay"}
 _RATES = {"ingress.rate", "egress.rate"}
@@ -265,7 +265,7 @@ class Network(Table):
                 message = f'missing, and {key} depends on it; write rtt = "50ms"'
                 errors.append(make_error_at(message, "rtt"))
             elif not of_classes & _TIMES:
-                errors.append(make_error_at(NO_RTT, "rtt"))
+                errors.append(make_error_at(MISSING_RTT_TEXT, "rtt"))
         elif self.rtt is not None and not of_classes & (_TIMES | _RATES):
             links = self.ingress, self.egress
             problem = self.rtt_problem(self.rtt, *links, self.packet, delays_count=self.has_delays)

@@ -8,25 +8,25 @@ import numpy as np
 from tcpcast import statistics
 
 from tcpcast_papers import drawing
-from tcpcast_papers.pftk.clouds import (
-    CLASSES,
-    draw_cloud,
-    draw_error_panels,
-    piece_errors,
-    trace_errors,
-    usable,
-)
 from tcpcast_papers.pftk.paths import (
     INDEPENDENT,
-    LOSSES,
+    LOSS_KINDS,
     REST_OF_ROUND,
     TWO_STATES,
     path_like,
     simulated_windows,
 )
-from tcpcast_papers.pftk.predictions import DRAWN, FULL, TD_ONLY, fitted_windows
+from tcpcast_papers.pftk.predictions import FULL, PLOTTED_MODELS, TD_ONLY, fitted_windows
 from tcpcast_papers.pftk.published import INTERVAL_S, INTERVALS, traces
 from tcpcast_papers.pftk.runs import TraceJob
+from tcpcast_papers.pftk.scatter_plots import (
+    TIMEOUT_CLASSES,
+    draw_error_panels,
+    draw_scatter,
+    has_prediction,
+    piece_errors,
+    trace_errors,
+)
 from tcpcast_papers.reproduction import Row, Section
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
     from tcpcast_papers.pftk.paths import Path
     from tcpcast_papers.pftk.published import Trace
-    from tcpcast_papers.pftk.runs import Done, Runs
+    from tcpcast_papers.pftk.runs import Runs, SimulatedTrace
     from tcpcast_papers.simulations import Job
 
     Floats = NDArray[np.float64]
@@ -66,7 +66,7 @@ def hour_job(runs: Runs, row: Trace, path: Path) -> TraceJob:
     )
 
 
-def request(runs: Runs) -> dict[str, list[Job[Done]]]:
+def request(runs: Runs) -> dict[str, list[Job[SimulatedTrace]]]:
     """Request and return the traces with each kind of loss, in the order of Table 2."""
     rows = traces(2)
     windows = simulated_windows(fitted_windows(rows))
@@ -75,34 +75,34 @@ def request(runs: Runs) -> dict[str, list[Job[Done]]]:
             runs.request(hour_job(runs, row, path_like(row, loss, window)))
             for row, window in zip(rows, windows, strict=True)
         ]
-        for loss in LOSSES
+        for loss in LOSS_KINDS
     }
 
 
 def sections(runs: Runs, folder: pathlib.Path) -> list[Section]:
     """Return Figures 7 to 12, and Figure 19."""
-    return [_clouds(runs, folder), _errors(runs, folder)]
+    return [_scatter_section(runs, folder), _error_section(runs, folder)]
 
 
-def _clouds(runs: Runs, folder: pathlib.Path) -> Section:
+def _scatter_section(runs: Runs, folder: pathlib.Path) -> Section:
     section = Section(
         "Figures 7 to 12. Hours simulated on paths similar to Table 2",
         ("trace", "loss", "quantity"),
     )
     names = [row.name for row in traces(2)]
     requested = request(runs)
-    figure, panels = drawing.panels(3, 2, width=4.4, height=3.7)
+    figure, panels = drawing.create_panels(3, 2, width=4.4, height=3.7)
     for axes, (number, (name, loss)) in zip(panels, FIGURES.items(), strict=True):
         at = names.index(name)
         done = runs[requested[loss][at]]
-        draw_cloud(axes, done.path, done.cut)
+        draw_scatter(axes, done.path, done.pieces)
         window = f"W_max = {done.path.window_pkts:.0f}"
         axes.set_title(f"Figure {number}: {name}, {loss}, {window}", fontsize=9)
         section.rows += _rows(traces(2)[at], loss, done)
     section.figures.append(drawing.Plot(figure, folder / "figures07-12.png"))
     section.remarks = [
-        "RTT and minimum timeout are from Table 2. W_max is fitted to the row (at least 4; 32 "
-        "if no value fits), and the loss is set to give p. Packets sent, the share of timeouts and "
+        "RTT and minimum timeout are from Table 2. W_max is fitted to the row (at least 4; 32 if "
+        "no value fits), and the loss is set to give p. Packets sent, the share of timeouts and "
         "their classes are results of the simulator, compared with the table; the paper does not "
         "print the classes. The paper's hosts and the details of their losses are unknown, so "
         "nothing here is checked.",
@@ -113,11 +113,12 @@ def _clouds(runs: Runs, folder: pathlib.Path) -> Section:
     return section
 
 
-def _rows(row: Trace, loss: str, done: Done) -> list[Row]:
-    seen, label = done.cut, (row.name, loss)
-    depths = np.minimum(seen.deepest, len(CLASSES) - 1)
+def _rows(row: Trace, loss: str, done: SimulatedTrace) -> list[Row]:
+    seen, label = done.pieces, (row.name, loss)
+    depths = np.minimum(seen.deepest, len(TIMEOUT_CLASSES) - 1)
     classes = ", ".join(
-        f"{100 * np.mean(depths == depth):.0f} % {name}" for depth, name in enumerate(CLASSES)
+        f"{100 * np.mean(depths == depth):.0f} % {name}"
+        for depth, name in enumerate(TIMEOUT_CLASSES)
     )
     figures = (
         (
@@ -157,27 +158,27 @@ def hour_errors(runs: Runs, loss: str) -> dict[str, Floats]:
     return {
         model: np.stack(
             [
-                trace_errors(piece_errors(done.path, done.cut, model))
+                trace_errors(piece_errors(done.path, done.pieces, model))
                 for done in (runs[each] for each in requested)
             ]
         )
-        for model in DRAWN
+        for model in PLOTTED_MODELS
     }
 
 
-def _errors(runs: Runs, folder: pathlib.Path) -> Section:
+def _error_section(runs: Runs, folder: pathlib.Path) -> Section:
     section = Section(
         "Figure 19. Comparison of the models for 1hr traces", ("loss", "average over", "model")
     )
     names = [row.name for row in traces(2)]
-    figure, panels = drawing.panels(1, len(LOSSES), width=11.0, height=3.4)
-    by_loss = {loss: hour_errors(runs, loss) for loss in LOSSES}
+    figure, panels = drawing.create_panels(1, len(LOSS_KINDS), width=11.0, height=3.4)
+    by_loss = {loss: hour_errors(runs, loss) for loss in LOSS_KINDS}
     draw_error_panels(panels, names, by_loss)
     for loss, result in by_loss.items():
         section.rows += error_rows(loss, result)
     section.figures.append(drawing.Plot(figure, folder / "figure19.png"))
-    skipped = sum(int((~usable(runs[each].cut)).sum()) for each in _all(runs))
-    of = sum(usable(runs[each].cut).size for each in _all(runs))
+    skipped = sum(int((~has_prediction(runs[each].pieces)).sum()) for each in _all_jobs(runs))
+    of = sum(has_prediction(runs[each].pieces).size for each in _all_jobs(runs))
     section.remarks = [
         "The average error of section 3: |predicted - sent| / sent over the intervals of a trace, "
         "with p of the interval, RTT and T0 of the hour and W_max; then the mean over the "
@@ -194,7 +195,7 @@ def _errors(runs: Runs, folder: pathlib.Path) -> Section:
     return section
 
 
-def _all(runs: Runs) -> list[Job[Done]]:
+def _all_jobs(runs: Runs) -> list[Job[SimulatedTrace]]:
     return [each for of_loss in request(runs).values() for each in of_loss]
 
 
@@ -212,7 +213,9 @@ def error_rows(loss: str, result: dict[str, Floats]) -> list[Row]:
     traces_seen = f"{len(next(iter(result.values())))} traces"
     for model, each in result.items():
         of_replications = 100 * each.mean(axis=0)
-        estimate = statistics.replication_mean(of_replications, replications=len(of_replications))
+        estimate = statistics.estimate_replication_mean(
+            of_replications, replications=len(of_replications)
+        )
         low, high = (None, None) if estimate is None else (estimate.low, estimate.high)
         own = float(of_replications.mean())
         note = f"median of the traces {100 * np.median(each.mean(axis=1)):.1f} %"

@@ -210,7 +210,7 @@ class _ClassTests:
         """
         if not (reference_sums.below.sum() and cross_sums.below.sum()):
             return
-        difference = statistics.mean(
+        difference = statistics.estimate_mean(
             reference_sums.influence - cross_sums.influence,
             replications=self.reference.replications,
         )

@@ -16,7 +16,7 @@ from tcpcast.engines.packet.class_table import make_class_table
 from tcpcast.engines.packet.configuration import size_interval_bounds
 from tcpcast.engines.packet.metric_estimates import CLASS, LINK, SIZE, CounterUnits, Snapshot
 from tcpcast.engines.packet.reliability import add_class_interval_warnings, add_interval_warnings
-from tcpcast.metrics import BY_CLASS, METRICS
+from tcpcast.metrics import CLASS_METRICS, METRICS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -188,7 +188,7 @@ class MeasuredCounters:
         ]
         if not all(map(math.isfinite, indices)):
             return {}
-        return {"jain_index": statistics.mean(indices, replications=len(indices))}
+        return {"jain_index": statistics.estimate_mean(indices, replications=len(indices))}
 
     def _estimate_file_metrics(self) -> metric_estimates.Estimates:
         """Return the number of finished files, and the offered load of transfers."""
@@ -253,7 +253,7 @@ class MeasuredCounters:
             metric_estimates.estimate_class_metrics(self.scenario, self.units, index)
             for index in range(len(groups))
         ]
-        columns = [name for name in MEASURED if name in BY_CLASS]
+        columns = [name for name in MEASURED if name in CLASS_METRICS]
         return make_class_table(
             groups, add_class_interval_warnings(self.scenario, self.seen, estimates), columns
         )

@@ -6,20 +6,20 @@ from typing import TYPE_CHECKING
 
 from tcpcast.drift import (
     MIN_CYCLES,
-    MIN_INDEPENDENT,
+    MIN_INDEPENDENT_UNITS,
     count_independent_units,
     find_drifting_metrics,
 )
 from tcpcast.metrics import LOSS_INDICATIONS
 from tcpcast.scenario.modern_tcp import RATE_BASED
-from tcpcast.statistics import too_short
+from tcpcast.statistics import find_correlated_metrics
 from tcpcast.units import format_duration
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from tcpcast.engines.packet.metric_estimates import CounterUnits, Estimates, Snapshot
-    from tcpcast.intervals import Named
+    from tcpcast.intervals import MetricKey
     from tcpcast.scenario import Scenario
     from tcpcast.statistics import Estimate
 
@@ -126,20 +126,23 @@ def _loss_cycle_s(scenario: Scenario, units: CounterUnits) -> float:
 
 
 def _find_drifting_or_correlated(
-    scenario: Scenario, estimates: Mapping[Named, Estimate | None]
-) -> dict[Named, str]:
+    scenario: Scenario, estimates: Mapping[MetricKey, Estimate | None]
+) -> dict[MetricKey, str]:
     slow = {
         name: _correlation_reason(scenario)
-        for name in too_short(estimates)
+        for name in find_correlated_metrics(estimates)
         if _has_few_independent_units(estimates[name])
     }
     return slow | dict.fromkeys(find_drifting_metrics(estimates), _drift_reason(scenario))
 
 
 def _has_few_independent_units(estimate: Estimate | None) -> bool:
-    if estimate is None or estimate.pseudo is None:
+    if estimate is None or estimate.pseudo_values is None:
         return False
-    return count_independent_units(estimate.pseudo, estimate.replications) < MIN_INDEPENDENT
+    return (
+        count_independent_units(estimate.pseudo_values, estimate.replications)
+        < MIN_INDEPENDENT_UNITS
+    )
 
 
 def _goodput_per_class(scenario: Scenario, seen: Snapshot) -> dict[int, Estimate | None]:
@@ -159,7 +162,7 @@ def _drift_reason(scenario: Scenario) -> str:
 
 
 def _correlation_reason(scenario: Scenario) -> str:
-    few = f"it contains fewer than {MIN_INDEPENDENT} statistically independent periods"
+    few = f"it contains fewer than {MIN_INDEPENDENT_UNITS} statistically independent periods"
     return f"the run is too short: {few}; {_longer_run_advice(scenario)}"
 
 

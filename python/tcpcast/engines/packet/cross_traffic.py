@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from tcpcast.engines.packet.config_types import Config
     from tcpcast.scenario import Scenario
-    from tcpcast.scenario.cross import Cross
+    from tcpcast.scenario.cross import CrossStream
     from tcpcast.scenario.cross_checks import StreamHop
 
     Table = dict[str, NDArray[Any]]
@@ -71,14 +71,14 @@ def stream_configs(scenario: Scenario, scale: NetworkScale = FULL_SCALE) -> list
     return configs
 
 
-def _require_stream_hop(scenario: Scenario, stream: Cross) -> StreamHop:
+def _require_stream_hop(scenario: Scenario, stream: CrossStream) -> StreamHop:
     place = find_stream_hop(scenario.network, stream)
     if place is None:
         raise TypeError(f"the cross traffic is at {stream.hop}, which is not a hop of the path")
     return place
 
 
-def _count_fluid_bins_and_series(scenario: Scenario, stream: Cross) -> tuple[int, int]:
+def _count_fluid_bins_and_series(scenario: Scenario, stream: CrossStream) -> tuple[int, int]:
     """Return the number of bins and of series for sources that each have their own hop.
 
     Noise series are twice as long as the run, rounded up to a power of two, so that their
@@ -108,7 +108,7 @@ def _max_concurrent_sources(scenario: Scenario) -> int:
     return 1 << (scenario.senders - 1).bit_length()
 
 
-def _arrival_process_config(scenario: Scenario, stream: Cross, scale: NetworkScale) -> Config:
+def _arrival_process_config(scenario: Scenario, stream: CrossStream, scale: NetworkScale) -> Config:
     packet_bytes, each = scenario.network.packet_bytes, scale.each
     bits, hop_bps = 8 * packet_bytes, _require_stream_hop(scenario, stream).link.rate_bps
     mean = stream.mean_bps(hop_bps) / bits
@@ -214,7 +214,7 @@ def _offered_and_carried_rates(counters: Counters, bps: float, hop_bps: float) -
 
 
 def _noise_rate_statistics(
-    stream: Cross, sums: tuple[int, int, float, float], bits: float
+    stream: CrossStream, sums: tuple[int, int, float, float], bits: float
 ) -> dict[str, float]:
     """Return the mean and standard deviation of the noise rates, and the share cut at 0."""
     bins, cut, total, squares = sums

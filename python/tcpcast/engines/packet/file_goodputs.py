@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     one number; goodput bucket; count.
     """
 
-PIECE = {name: index for index, name in enumerate(_native.GOODPUT_PIECES)}
+PIECE = {name: index for index, name in enumerate(_native.GOODPUT_KINDS)}
 FILES = ("small_file", "large_file")
 
 
@@ -101,7 +101,7 @@ def sum_goodput_counts(
         positions = (slot[which].astype(np.intp) + 1) * width + bucket - first
         added = np.bincount(positions, weights=count[which], minlength=(slots + 1) * width)
         rows.append(np.cumsum(added.reshape(slots + 1, width), axis=0))
-    counts = statistics.blocks([row[:-1] for row in rows], totals=[row[-1] for row in rows])
+    counts = statistics.split_units([row[:-1] for row in rows], totals=[row[-1] for row in rows])
     return GoodputCounts(first, counts, len(replications))
 
 

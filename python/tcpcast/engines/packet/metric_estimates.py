@@ -14,7 +14,7 @@ from tcpcast.answer import Metric
 from tcpcast.engines.packet import hops, return_path, transfers
 from tcpcast.engines.packet.queue_config import may_mark_packets
 from tcpcast.engines.packet.unfinished_transfers import UnfinishedTransfers, get_unfinished
-from tcpcast.metrics import BY_CLASS, METRICS, sort_metrics
+from tcpcast.metrics import CLASS_METRICS, METRICS, sort_metrics
 from tcpcast.statistics import Estimate
 from tcpcast.vector_products import dot_product
 
@@ -63,7 +63,7 @@ class CounterUnits:
         """
         self.replications = len(rows)
         rows = [unwrap_counters(row) for row in rows]
-        self._cells = statistics.blocks([row[:-1] for row in rows], totals=[r[-1] for r in rows])
+        self._cells = statistics.split_units([r[:-1] for r in rows], totals=[r[-1] for r in rows])
         self._classes = classes
         self._times = [row[:, LINK["time_ns"]] for row in rows]
         self._begins_ns = begins_ns
@@ -90,8 +90,8 @@ class CounterUnits:
             (np.clip(t.astype(np.float64), low, high) - low).reshape(-1, 1) * 1e-9
             for t in self._times
         ]
-        cut = [column[:-1] for column in columns]
-        seconds: Floats = statistics.blocks(cut, totals=[column[-1] for column in columns])[:, 0]
+        totals = [column[-1] for column in columns]
+        seconds: Floats = statistics.split_units([c[:-1] for c in columns], totals=totals)[:, 0]
         return seconds
 
     def link(self, name: str) -> Floats:
@@ -133,7 +133,7 @@ class CounterUnits:
         rows = [count[:-1].reshape(-1, 1).astype(np.uint64) for count in counts]
         for row in rows:
             row[0] = 0
-        column: Floats = statistics.blocks(rows, totals=totals)[:, 0]
+        column: Floats = statistics.split_units(rows, totals=totals)[:, 0]
         return column
 
     def size_counter(self, name: str, row: int) -> Floats:
@@ -158,7 +158,7 @@ class CounterUnits:
         maximum: float = math.inf,
     ) -> Estimate | None:
         """Estimate ``scale`` times a ratio of sums."""
-        return statistics.ratio(
+        return statistics.estimate_ratio(
             scale * numerator,
             denominator,
             replications=self.replications,
@@ -307,7 +307,7 @@ def estimate_class_metrics(scenario: Scenario, units: CounterUnits, index: int |
         name: special[name]
         if name in special
         else units.metric(name, [place for place in selected if _covers_class(groups[place], name)])
-        for name in BY_CLASS
+        for name in CLASS_METRICS
     }
 
 
@@ -444,7 +444,7 @@ def _metrics_without_batches(scenario: Scenario, seen: Snapshot) -> Estimates:
         if sum(counts) == 1:
             estimates["jain_index"] = point_estimate(1.0)
         elif all(math.isfinite(index) for index in indices):
-            estimates["jain_index"] = statistics.ratio(
+            estimates["jain_index"] = statistics.estimate_ratio(
                 indices, [1.0] * len(indices), replications=len(indices), maximum=1.0
             )
     return estimates

@@ -27,7 +27,7 @@ from tcpcast.metrics import LOSS_INDICATIONS, METRICS
 from tcpcast.readable_units import time_text
 from tcpcast.scenario.modern_tcp import RATE_BASED
 from tcpcast.scenario.queue import FairQueue
-from tcpcast.statistics import MIN_EVENTS, MIN_UNITS, too_short
+from tcpcast.statistics import MIN_EVENTS, MIN_UNITS, find_correlated_metrics
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -126,7 +126,7 @@ def _add_warnings(
         *_short_run_warnings(scenario, units, classes),
         *warn_about_heavy_tails(scenario, units, classes, min_files=MIN_FILES),
     ]
-    rare, short = _rare_loss_warnings(scenario, seen, classes), too_short(estimates)
+    rare, short = _rare_loss_warnings(scenario, seen, classes), find_correlated_metrics(estimates)
     by_metric = {
         name: None
         if e is None
@@ -192,7 +192,7 @@ def warn_about_goodput_quantiles(
         why = f"too few files: {_count_text(files, 'file')}, {needed:,} are needed; no interval for"
         reasons[why] = lacking
         withheld = {why}
-    short = too_short(estimates)
+    short = find_correlated_metrics(estimates)
     for share, e in estimates.items():
         needed_s = MIN_RARE_RELAXATIONS * relaxation_s / min(share, 1.0 - share)
         warning = _shorter_than_text(units, needed_s) or next(
@@ -436,7 +436,7 @@ def _short_run_warnings_by_metric(estimate: Estimate, *, correlated: bool) -> It
         yield f"the value is based on fewer than {MIN_EVENTS} events"
     if correlated:
         yield "the run is too short: neighbouring batches are correlated; make the run longer"
-    if estimate.units >= MIN_UNITS and abs(estimate.bend) > MAX_BEND:
+    if estimate.units >= MIN_UNITS and abs(estimate.skewness_term) > MAX_BEND:
         yield "the run is too short: one batch outweighs all others; make the run longer"
 
 

@@ -26,7 +26,7 @@ from tcpcast.engines.packet.reliability import (
     withhold_goodput_intervals,
 )
 from tcpcast.engines.packet.unfinished_transfers import has_many_unfinished
-from tcpcast.metrics import BY_CLASS, METRICS
+from tcpcast.metrics import CLASS_METRICS, METRICS
 from tcpcast.scenario.classes import has_mixed_files
 from tcpcast.units import digits
 from tcpcast.vector_products import dot_product
@@ -91,7 +91,7 @@ def _class_tables(scenario: Scenario, seen: Snapshot) -> Table:
     each = [estimate_class_metrics(scenario, seen.units, index) for index in range(len(groups))]
     estimates = add_class_interval_warnings(scenario, seen, each)
     is_isolated = scenario.isolated_transfers is not None
-    shown = [name for name in BY_CLASS if METRICS[name].has_isolated_value or not is_isolated]
+    shown = [name for name in CLASS_METRICS if METRICS[name].has_isolated_value or not is_isolated]
     return make_class_table(groups, estimates, shown)
 
 

@@ -13,7 +13,7 @@ import numpy as np
 from tcpcast import _native
 from tcpcast.engines.packet.configuration import make_configuration, sorted_listed_sizes
 from tcpcast.engines.packet.metric_estimates import has_queue
-from tcpcast.intervals import LEVEL
+from tcpcast.intervals import CONFIDENCE_LEVEL
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -42,7 +42,7 @@ MIN_TRANSFERS = 10
 
 _SECOND = 1e9
 _LINK_COLUMNS = 2
-_QUANTILE = (1.0 + LEVEL) / 2.0
+_QUANTILE = (1.0 + CONFIDENCE_LEVEL) / 2.0
 
 
 def select_watched_flows(scenario: Scenario) -> list[int]:
@@ -95,31 +95,31 @@ def time_series_tables(scenario: Scenario, run: _native.Simulation) -> dict[str,
     """
     tables = {"completion_distribution": _completion_time_distribution(scenario, run)}
     if scenario.isolated_transfers is None:
-        rows = [row.astype(np.float64) for row in _align_replications(run.courses())]
+        rows = [row.astype(np.float64) for row in _align_replications(run.time_series())]
         tables["queue_over_time"] = _queue_series(rows) if has_queue(scenario) else {}
         tables["flows_over_time"] = _flow_series(scenario, rows)
         tables["windows_over_time"] = _window_series(scenario, run.traces(), rows[0][:, 0])
     return {name: table for name, table in tables.items() if table}
 
 
-def _align_replications(courses: Sequence[NDArray[np.uint64]]) -> list[NDArray[np.uint64]]:
+def _align_replications(replications: Sequence[NDArray[np.uint64]]) -> list[NDArray[np.uint64]]:
     """Return all replications with the widest slots; a short last slot is joined to the previous.
 
     Sums of queue length times time wrap at 2^64, so their differences are accumulated again.
     """
-    slot = max(int(course[min(1, len(course) - 1), 0]) for course in courses)
-    while slot and max(int(course[-1, 0]) for course in courses) > MAX_SLOTS * slot:
+    slot = max(int(rows[min(1, len(rows) - 1), 0]) for rows in replications)
+    while slot and max(int(rows[-1, 0]) for rows in replications) > MAX_SLOTS * slot:
         slot *= 2
     aligned = []
-    for course in courses:
-        ends = course[:, 0]
+    for rows in replications:
+        ends = rows[:, 0]
         kept = ends % max(slot, 1) == 0
         kept[-1] = True
         if kept.sum() > 2 and ends[-1] - ends[kept][-2] < slot / 2:
             kept[np.flatnonzero(kept)[-2]] = False
-        rows = course[kept]
-        rows[1:, 1] = np.cumsum(np.diff(rows[:, 1]))
-        aligned.append(rows)
+        kept_rows = rows[kept]
+        kept_rows[1:, 1] = np.cumsum(np.diff(kept_rows[:, 1]))
+        aligned.append(kept_rows)
     return aligned
 
 
@@ -192,7 +192,7 @@ def _flow_series(scenario: Scenario, rows: Sequence[Floats]) -> Table:
 
 def _class_columns(steps: Sequence[Floats], index: int) -> list[dict[str, Floats]]:
     """Return the columns of a class by name, per replication."""
-    names = _native.COURSE_CELLS
+    names = _native.TIME_SERIES_CELLS
     first = _LINK_COLUMNS + index * len(names)
     return [{name: step[:, first + place] for place, name in enumerate(names)} for step in steps]
 

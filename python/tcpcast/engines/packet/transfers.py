@@ -92,7 +92,7 @@ def estimate_mean_time(strata: Sequence[Sequence[TimeSums]]) -> Estimate | None:
     )
     low, high = max(value - below, 0.0), value + above
     bend = skewed / (6.0 * math.sqrt(whole.count))
-    return Estimate(value, low, high, max(below, above), whole.count, bend=bend)
+    return Estimate(value, low, high, max(below, above), whole.count, skewness_term=bend)
 
 
 def _sum_of_cubed_deviations(sizes: Sequence[TimeSums], mean_s: float) -> float:

@@ -15,8 +15,6 @@ from statistics import fmean
 from typing import TYPE_CHECKING
 
 import numpy as np
-from scipy.optimize import brentq
-from scipy.special import gammaln
 
 from tcpcast.errors import DomainError
 from tcpcast.models.domain import require_positive
@@ -167,8 +165,10 @@ def class_log_probabilities(
     ratios = np.array(
         [c.file_bits / (h * c.mean_off_s) for c, h in zip(classes, peak_bps, strict=True)]
     )
+    # The import of scipy.special takes longer than most runs of the simulator.
+    log_factorials = np.array([math.lgamma(n + 1) for n in range(max(shape))])
     logs: NDArray[np.float64] = (
-        gammaln(counts + 1) - gammaln(active + 1) - gammaln(counts - active + 1)
+        log_factorials[counts] - log_factorials[active] - log_factorials[counts - active]
     ).sum(axis=0) + np.log(ratios) @ active
     born = np.log([c.file_bits / (c.mean_off_s * link_bps) for c in classes])
     strides = [math.prod(shape[k + 1 :]) for k in range(len(shape))]
@@ -297,16 +297,16 @@ def _wait_s(
 
     ``bits`` is the size of all files of a class, N_k 8 F_k P, and ``cycle_s`` is OFF_k + ON0_k.
     """
-
-    def excess(wait_s: float) -> float:
-        return float((bits / (cycle_s + rounds * wait_s)).sum()) / throughput_bps - 1
-
-    # Rounding alone can make the throughput exceed that of an idle path.
-    if excess(0.0) <= 0:
-        return 0.0
-    # With this wait, each class alone sends at most 1/K of the throughput.
-    longest = float((bits.size * bits / (throughput_bps * rounds)).max())
-    return float(brentq(excess, 0.0, longest, xtol=1e-15, rtol=1e-14))
+    # The throughput is a convex, decreasing function of the wait, so Newton's method approaches the
+    # solution from below. Rounding alone can make the throughput exceed that of an idle path.
+    wait_s = 0.0
+    while True:
+        times_s = cycle_s + rounds * wait_s
+        excess_bps = float((bits / times_s).sum()) - throughput_bps
+        step_s = excess_bps / float((bits * rounds / times_s**2).sum())
+        if step_s <= 1e-14 * wait_s:
+            return wait_s
+        wait_s += step_s
 
 
 def _active_and_full(

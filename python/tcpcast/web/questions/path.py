@@ -6,9 +6,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from tcpcast.engines import answer
-from tcpcast.path.option_definitions import PATH as ROWS
+from tcpcast.path.option_definitions import PATH_OPTIONS as ROWS
 from tcpcast.path.options import (
-    RANGED,
+    RANGE_OPTIONS,
     PathOptions,
     has_no_rate_limit,
     make_bulk_scenario,
@@ -88,7 +88,7 @@ def _path_options(values: Values) -> tuple[PathOptions, dict[str, str]]:
     """Return the path as options of ``tcpcast predict``, and its values."""
     given: dict[str, Any] = {name.replace("-", "_"): text for name, text in values.items()}
     options = PathOptions(**given)
-    return options, {name: values[name] for name in RANGED if name in values}
+    return options, {name: values[name] for name in RANGE_OPTIONS if name in values}
 
 
 def _path_scenario(values: Values) -> Scenario:
