@@ -367,10 +367,10 @@ def _support(support: StackSupport) -> str:
 
 
 BEST_FOR = {
-    PATH_FAMILY: "the rate of long flows at a known loss and round-trip time, in milliseconds",
+    PATH_FAMILY: "the rate of long flows at a known loss and round-trip time",
     TRANSFERS_FAMILY: "the time of files of some packets to some megabytes",
     USERS_FAMILY: "populations of users with think times",
-    FIXED_POINT_FAMILY: "the schemes of a paper, and their errors",
+    FIXED_POINT_FAMILY: "only to measure the errors of a paper's schemes",
     POPULATION_FAMILY: "up to ten million users at the cost of a few thousand",
     SIMULATION_FAMILY: "everything else, and to check any formula: the reference",
     MEASUREMENT_FAMILY: "the TCP of the machine itself",
