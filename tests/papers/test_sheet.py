@@ -99,7 +99,7 @@ def test_panels_that_share_an_axis_show_all_series() -> None:
         Panel([curve([1, 2], np.array([[1.0, 2.0]]))], x, y, "low"),
         Panel([curve([1, 2], np.array([[5.0, 9.0], [1.0, 1.0]]), "points")], x, y, "high"),
     ]
-    low, high = Chart(panels=panels, columns=2, share="y").draw().axes
+    low, high = Chart(panels=panels, columns=2, shared_axes="y").draw().axes
     assert low.get_ylim() == high.get_ylim()
     assert low.get_ylim()[0] == 0
     assert low.get_ylim()[1] >= 10

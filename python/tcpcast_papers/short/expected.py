@@ -144,7 +144,7 @@ def _draw9(runs: Runs, folder: Path) -> drawing.Plot:
 
 
 def _drawn(panels: Sequence[Panel], path: Path, height: float) -> drawing.Plot:
-    chart = Chart(panels=panels, columns=2, size=(10.8, height), share="y")
+    chart = Chart(panels=panels, columns=2, size=(10.8, height), shared_axes="y")
     return drawing.Plot(chart.draw(), path)
 
 
