@@ -185,7 +185,7 @@ def check_figure_files(
     import_figure_class()
     output.check_folder(folder)
     for name in names:
-        kind = output.FIGURES[Path(name).suffix[1:]]
+        kind = output.FIGURE_KINDS[Path(name).suffix[1:]]
         output.check_file(Path(folder) / name, kind=kind, force=force)
 
 

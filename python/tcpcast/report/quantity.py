@@ -113,7 +113,7 @@ def value_text(metric: Metric, scale: Scale) -> str:
         bound = metric.at_least / scale.factor
         return f"≥ {_fixed_decimals(bound, _decimals(bound, None))}"
     if not math.isfinite(metric.value):
-        return metric.lacking or ABSENT_MARK
+        return metric.missing_interval or ABSENT_MARK
     value = metric.value / scale.factor
     half = _half_width(metric, scale)
     if half is None and scale.factor == 1.0 and value == int(value):
@@ -130,7 +130,7 @@ def interval_text(metric: Metric, scale: Scale) -> str:
     if half is None or metric.low is None or metric.high is None:
         # Without a value, `value_text` returns the reason.
         has_value = math.isfinite(metric.value) or metric.at_least is not None
-        return metric.lacking or "" if has_value else ""
+        return metric.missing_interval or "" if has_value else ""
     value, low, high = (v / scale.factor for v in (metric.value, metric.low, metric.high))
     decimals = _decimals(value, half)
     if abs((high - value) - (value - low)) > 0.1 * half:

@@ -135,7 +135,7 @@ def _heading_texts(
 def _notes_on_values(answer: Answer, metrics: Collection[str]) -> Iterator[Note]:
     """Yield the warnings about displayed values, without those about the scenario."""
     for note in caveats(answer):
-        if note.kind != "scenario" and (affected := note.about(metrics)) is not None:
+        if note.kind != "scenario" and (affected := note.limited_to(metrics)) is not None:
             yield affected
 
 
