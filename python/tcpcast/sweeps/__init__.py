@@ -19,14 +19,15 @@ from typing import TYPE_CHECKING, Any
 from tcpcast import forkserver
 from tcpcast.engines import REGISTRY, check_names, may_simulate
 from tcpcast.engines.registry import Formula
-from tcpcast.errors import DomainError, InputError, MachineError, ScenarioError, TcpcastError
+from tcpcast.errors import DomainError, MachineError, TcpcastError
 from tcpcast.scenario import Scenario, load
 from tcpcast.sweeps import processes as workers
 from tcpcast.sweeps.earlier_rows import EarlierRows
 from tcpcast.sweeps.folder import DIGEST_KEY, SweepFolder
-from tcpcast.sweeps.grid import evenly_spaced, make_grid
+from tcpcast.sweeps.grid import make_grid
 from tcpcast.sweeps.results import SweepResults, count_statuses
-from tcpcast.sweeps.table import get_column_kind, get_column_unit, import_sweep_packages
+from tcpcast.sweeps.swept_keys import check_swept_keys, get_column_kinds
+from tcpcast.sweeps.table import get_column_unit, import_sweep_packages
 from tcpcast.sweeps.worker import CellReplication, SweepSpec
 
 if TYPE_CHECKING:
@@ -42,9 +43,6 @@ FORMULA_BATCHES, MIN_FORMULA_CELLS, MAX_FORMULA_CELLS = 64, 500, 5000
 
 MAX_SIMULATED_BATCHES = 1000
 """Maximum number of batches for simulations; with fewer cells, each batch has one cell."""
-
-MAX_VALIDATED_VALUES = 50
-"""Maximum number of values per key that are validated before the first run."""
 
 _NO_PROBES: dict[str, Any] = {"probes.flows": [], "probes.pcap": []}
 
@@ -183,11 +181,11 @@ def prepare_sweep(
     base = source.with_changes({"sweep": None, **(_NO_PROBES if source.captured is None else {})})
     seed = base.run.seed
     grid = make_grid(table, seed)
-    _check_swept_keys(base, grid)
+    check_swept_keys(base, grid)
     units = len(grid) * table.replications
     batch = _choose_batch_size(units, names, table.feed)
     tables, folder = base.source_tables()
-    kinds = {axis.key: get_column_kind(axis) for axis in grid.axes}
+    kinds = get_column_kinds(base, grid.axes)
     version = _version()
     definition: dict[str, Any] = {
         "version": version,
@@ -212,45 +210,6 @@ def prepare_sweep(
     classes = classes if len(classes) > 1 else ()
     spec = SweepSpec(tables, folder, names, table.feed, kinds, digest, version, marks, classes)
     return PreparedSweep(grid, spec, definition, table.replications, seed, batch)
-
-
-def _check_swept_keys(base: Scenario, grid: SweepGrid) -> None:
-    """Reject unknown keys and invalid values before the first run.
-
-    Contradictions between values are reported in the rows of their cells.
-    """
-    ends: tuple[dict[str, Any], ...] = ({}, grid.cell(0), grid.cell(len(grid) - 1))
-    for axis in grid.axes:
-        if axis.key == "sweep" or axis.key.startswith("sweep."):
-            raise ScenarioError(
-                f"sweep.{axis.key}: a sweep cannot vary the table [sweep]; leave this key out"
-            )
-        for value in evenly_spaced(axis, MAX_VALIDATED_VALUES):
-            # A message that not all runs have depends on other keys.
-            always: dict[InputError, None] | None = None
-            for others in ends:
-                errors = _find_errors_of_key(base, axis.key, {**others, axis.key: value})
-                always = dict.fromkeys(
-                    errors if always is None else (each for each in always if each in errors)
-                )
-                if not always:
-                    break
-            if always:
-                raise ScenarioError(*(f._replace(key=f"sweep.{f.key}") for f in always))
-
-
-def _find_errors_of_key(base: Scenario, key: str, changes: Mapping[str, Any]) -> list[InputError]:
-    """Return the errors of a key after these changes."""
-    try:
-        base.with_changes(changes)
-    except ScenarioError as error:
-        return [each for each in error.errors if _concerns_key(each.key, key)]
-    return []
-
-
-def _concerns_key(location: str, key: str) -> bool:
-    path = location.replace('"', "")
-    return path == key or path.startswith(f"{key}.") or key.startswith(f"{path}.")
 
 
 def _choose_batch_size(units: int, names: Sequence[str] | None, feed: str) -> int:
