@@ -38,7 +38,7 @@ def check_folder(folder: Path, *, force: bool = False) -> None:
         The folder cannot be written.
     """
     output.check_folder(folder)
-    output.check_file(folder / PAGE_NAME, kind=output.PAGE, force=force)
+    output.check_file(folder / PAGE_NAME, kind=output.PAGE_KIND, force=force)
 
 
 def write(report: Report, folder: Path, *, force: bool = False) -> None:
@@ -56,8 +56,8 @@ def write(report: Report, folder: Path, *, force: bool = False) -> None:
         section.figures = [each for each in section.figures if _write_plot(report, each, force)]
     page = folder / PAGE_NAME
     try:
-        text = f"{markdown(report, folder)}\n{output.PAGE.mark.decode()}\n"
-        output.write_text(page, text, kind=output.PAGE, force=force)
+        text = f"{markdown(report, folder)}\n{output.PAGE_KIND.mark.decode()}\n"
+        output.write_text(page, text, kind=output.PAGE_KIND, force=force)
         report.page = page
     except MachineError as error:
         report.write_errors.append(str(error))

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 from tcpcast.models.engset import (
     Path,
     buffer_for_loss,
-    buffer_for_loss_plain,
     engset,
     isolated_connection,
+    simplified_buffer_for_loss,
 )
 
 from tcpcast_papers.engset import published
@@ -49,10 +49,10 @@ def engset_rule_pkts(rate_bps: float, size_pkts: int, rtt_s: float) -> float:
         load of at least 100 %.
     """
     result = _model_at_full_load(rate_bps, size_pkts, rtt_s)
-    if not result.link_runs_short:
+    if not result.can_overload_link:
         return 0.0
     return float(
-        buffer_for_loss_plain(
+        simplified_buffer_for_loss(
             loss_ratio=LOSS, queue_mean_pkts=result.queue_mean_pkts, utilisation=result.utilisation
         )
     )
@@ -69,7 +69,7 @@ def second_method_pkts(rate_bps: float, size_pkts: int, rtt_s: float) -> float:
         buffer_for_loss(
             loss_ratio=LOSS,
             queue_mean_pkts=result.queue_mean_pkts * longer,
-            load=sharing.closed_load,
+            load=sharing.closed_loop_load,
         )
     )
 

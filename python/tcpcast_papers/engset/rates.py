@@ -120,7 +120,7 @@ def _figure8(runs: Runs, folder: Path) -> Section:
             rates = {"h1": result.sharing.rate1_bps, "h2": result.sharing.rate2_bps}
             rates["h"] = result.rate_bps
             for name, rate in rates.items():
-                if rate is not None and result.link_runs_short:
+                if rate is not None and result.can_overload_link:
                     points[name].append((100 * result.offered_load, 100 * (rate / measured - 1)))
     figure, panels = drawing.create_panels(2, width=5.0, share_y=True)
     for name, style in zip(("h1", "h2"), drawing.series_styles(), strict=False):

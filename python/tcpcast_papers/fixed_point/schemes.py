@@ -144,7 +144,9 @@ def mean_over_seeds(quantity: str, answers: list[Answer], flows: int) -> Metric 
     values = np.array([metric.value for metric in metrics if metric is not None])
     if not values.size:
         return None
-    estimate = statistics.mean(values, replications=values.size) if values.size > 1 else None
+    estimate = (
+        statistics.estimate_mean(values, replications=values.size) if values.size > 1 else None
+    )
     mean = float(values.mean())
     if estimate is None:
         return Metric(mean)

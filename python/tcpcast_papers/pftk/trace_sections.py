@@ -151,7 +151,9 @@ def _error_rows(loss: str, errors: dict[str, Floats]) -> list[Row]:
     traces_seen = f"{len(errors[FULL])} traces"
     for model, each in errors.items():
         of_replications = 100 * each.mean(axis=0)
-        estimate = statistics.replication_mean(of_replications, replications=len(of_replications))
+        estimate = statistics.estimate_replication_mean(
+            of_replications, replications=len(of_replications)
+        )
         low, high = (None, None) if estimate is None else (estimate.low, estimate.high)
         own = float(of_replications.mean())
         note = f"median of the traces {100 * np.median(each.mean(axis=1)):.1f} %"

@@ -111,7 +111,7 @@ def _newreno_section(runs: Runs, folder: pathlib.Path) -> Section:
     for (p, rtt_s, b), job in request(runs).items():
         seen = runs[job].pieces
         pieces = seen.sent[0, 1:] / seen.piece_s
-        estimate = statistics.mean(pieces)
+        estimate = statistics.estimate_mean(pieces)
         for formula, rate in formula_rates(p, rtt_s, b).items():
             low, high = (
                 (None, None)
