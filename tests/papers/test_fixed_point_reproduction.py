@@ -21,7 +21,6 @@ from tcpcast_papers.fixed_point.measures import (
     SettingAnswers,
     failed_test_remarks,
     measure,
-    missing_answer_remarks,
     queueing_rtt_s,
     tolerance_of_value,
 )
@@ -36,7 +35,6 @@ from tcpcast_papers.fixed_point.runs import (
     SampleSizes,
     fixed_point,
     reference_flows,
-    request_fixed_points,
 )
 from tcpcast_papers.fixed_point.schemes import mean_over_seeds
 from tcpcast_papers.fixed_point.settings import Ftp, Length, LocalLoop, Noise
@@ -320,13 +318,6 @@ def replace_intervals(result: Answer) -> Answer:
     return replace(result, metrics=bare)
 
 
-def test_missing_answers_are_reported_once() -> None:
-    left = Answer("fixed-point", status=Status.NOT_APPLICABLE, reason="it did not converge")
-    assert missing_answer_remarks(left, FOUND, left) == [
-        "Left out, engine fixed-point: it did not converge"
-    ]
-
-
 def test_failed_reference_flows_report_their_tests() -> None:
     columns = {"metric": ["rtt_mean_s", "loss_ratio"], "value": [2.0, 0.1]}
     ends = {"low": [1.9, math.nan], "high": [2.1, math.nan]}
@@ -423,7 +414,8 @@ def measured() -> Runs:
     for sources in POPULATIONS:
         job = loop_job(1, sources, SMALL)
         runs.request(job)
-        request_fixed_points(runs, job)
+        for scheme in PAGE_SCHEMES:
+            runs.request(fixed_point(job, SMALL, scheme))
     runs.simulate()
     return runs
 
