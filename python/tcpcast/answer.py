@@ -55,7 +55,7 @@ class Metric:
     at_least: float | None = None
 
     @property
-    def lacking(self) -> str | None:
+    def missing_interval(self) -> str | None:
         """Reason for a missing interval, such as "too few files"."""
         if self.interval_warning is None or self.low is not None:
             return None
@@ -142,7 +142,7 @@ class Note:
         del fields["suggestions"]
         return fields | ({"suggestions": listed} if listed else {})
 
-    def about(self, shown: Collection[str]) -> Note | None:
+    def limited_to(self, shown: Collection[str]) -> Note | None:
         """Return the note with only the metrics in ``shown``; None if it affects none of them."""
         if not self.metrics:
             return self
@@ -170,7 +170,7 @@ class Status(Enum):
     NOT_APPLICABLE = "not applicable"
     FAILED = "failed"
     """An engine raised an error, and the other engines or the sweep continued."""
-    MACHINE = "machine"
+    MACHINE_BUSY = "machine"
     """The machine was too busy to measure."""
     INTERRUPTED = "interrupted"
 
@@ -270,7 +270,7 @@ class Answer:
         """Add notes that affect every value."""
         self.notes += texts_to_notes(texts, kind)
 
-    def stop(self, why: str, status: Status = Status.PARTIAL) -> None:
+    def mark_incomplete(self, why: str, status: Status = Status.PARTIAL) -> None:
         """Record why the answer is incomplete: join reasons; an interrupt has priority."""
         self.reason = f"{self.reason}; {why}" if self.reason else why
         if not self.interrupted:
@@ -395,7 +395,7 @@ def _without_intervals(table: Mapping[str, np.ndarray[Any, Any]], reason: str) -
 
 def _interval_text(metric: Metric) -> str:
     if metric.low is None or metric.high is None:
-        return metric.lacking or ""
+        return metric.missing_interval or ""
     return f"{metric.low:.5g} to {metric.high:.5g}"
 
 

@@ -82,9 +82,9 @@ def series_styles() -> Iterator[dict[str, Any]]:
             yield {"color": colour, "marker": marker}
 
 
-def set_tail_axes(axes: Axes, *, floor: float, right: float) -> None:
-    """Set the axes of a tail probability: logarithmic y from ``floor`` to 1."""
-    axes.set(yscale="log", ylim=(floor, 1.5), xlim=(0, right))
+def set_tail_axes(axes: Axes, *, right: float) -> None:
+    """Set the axes of a tail probability: logarithmic y from 1e-6 to above 1."""
+    axes.set(yscale="log", ylim=(1e-6, 1.5), xlim=(0, right))
 
 
 def positive_points(

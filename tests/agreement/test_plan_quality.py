@@ -291,7 +291,7 @@ def test_withheld_answers_are_rejected(monkeypatch: pytest.MonkeyPatch) -> None:
         result = table_of(scenario, DISTRIBUTIONS["hyperbola"], 0.02)
         if scenario.senders in sources_refused or (not sources_refused and scenario.senders < 100):
             result.metrics = {}
-            result.stop("no fixed point was reached")
+            result.mark_incomplete("no fixed point was reached")
         return [result]
 
     monkeypatch.setattr(verification, "answer", run)
@@ -349,7 +349,7 @@ def test_incomplete_runs_have_a_warning(monkeypatch: pytest.MonkeyPatch) -> None
     def run(scenario: Scenario, engines: list[str], options: object) -> list[Answer]:
         del engines, options
         result = table_of(scenario, DISTRIBUTIONS["hyperbola"], 0.02)
-        result.stop("run.max_wall was reached before the end of the run")
+        result.mark_incomplete("run.max_wall was reached before the end of the run")
         return [result]
 
     monkeypatch.setattr(verification, "answer", run)
@@ -377,7 +377,7 @@ class SimulatedClock:
         self.sources.append(scenario.senders)
         result = table_of(scenario, DISTRIBUTIONS["hyperbola"], 0.001)
         if end is not None and end < self.now + 1:
-            result.stop("run.max_wall was reached before the end of the run")
+            result.mark_incomplete("run.max_wall was reached before the end of the run")
             result.tables = {}
         self.now = self.now + 1 if end is None else min(self.now + 1, end)
         return [result]

@@ -31,7 +31,7 @@ QUESTION = InverseQuestion(
     column="sources",
     unit="sources",
     metric="loss_ratio",
-    write=float,
+    format_value=float,
 )
 
 

@@ -59,5 +59,5 @@ def test_web_page_has_field_for_each_path_option() -> None:
         for f in QUESTIONS[name].fields
         for key in f.keys
     }
-    assert {row.flag for row in PATH_OPTIONS.values() if row.page} <= keys
-    assert {key for row in PATH_OPTIONS.values() if row.page for key in row.keys} <= keys
+    assert {row.flag for row in PATH_OPTIONS.values() if row.form_field} <= keys
+    assert {key for row in PATH_OPTIONS.values() if row.form_field for key in row.keys} <= keys

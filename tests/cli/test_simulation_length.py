@@ -26,13 +26,13 @@ def test_run_is_long_enough_for_hundreds_of_losses(stack: str) -> None:
     rare = path(1e-4, stack=stack)
     seconds = choose_simulated_s(rare)
     assert seconds > DEFAULT_DURATION_S
-    assert seconds * rare.pps * rare.loss_ratio == pytest.approx(MIN_LOSSES, rel=1e-2)
+    assert seconds * rare.send_rate_pps * rare.loss_ratio == pytest.approx(MIN_LOSSES, rel=1e-2)
 
 
 def test_run_length_is_limited_by_packet_count() -> None:
     rarer = path(1e-6)
-    assert choose_simulated_s(rarer) * rarer.pps <= 1.01 * max(
-        MAX_PACKETS, 0.2 * DEFAULT_DURATION_S * rarer.pps
+    assert choose_simulated_s(rarer) * rarer.send_rate_pps <= 1.01 * max(
+        MAX_PACKETS, 0.2 * DEFAULT_DURATION_S * rarer.send_rate_pps
     )
 
 

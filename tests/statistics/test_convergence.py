@@ -86,7 +86,7 @@ def test_drifting_shares_have_no_interval() -> None:
     assert all(
         warning.startswith("still drifting: ") for warning in table["goodput_bps_interval_warning"]
     )
-    assert answer["packet"].metrics["jain_index"].lacking == "still drifting"
+    assert answer["packet"].metrics["jain_index"].missing_interval == "still drifting"
     assert 'run.duration = "400s", run.warmup = "100s"' in " ".join(answer["packet"].warnings)
     assert "still drifting" in str(answer)
 

@@ -46,7 +46,7 @@ def test_fifty_files_have_values_without_intervals() -> None:
     answers = simulate_packaged("web-10mbit", run__transfers=50)
     result = answers["packet"].metrics["on_time_s"]
     assert math.isfinite(result.value)
-    assert (result.low, result.high, result.lacking) == (None, None, "too few files")
+    assert (result.low, result.high, result.missing_interval) == (None, None, "too few files")
     assert "too few files" in str(answers)
 
 
@@ -67,7 +67,7 @@ def test_run_of_a_few_cycles_is_too_short() -> None:
 def test_nearly_equal_timeouts_have_no_interval() -> None:
     result = simulate_packaged("lossy-path", run__duration="60s")["packet"].metrics["t0_s"]
     assert (result.low, result.high) == (None, None)
-    assert result.lacking in {"too few values", "too few timeouts"}
+    assert result.missing_interval in {"too few values", "too few timeouts"}
 
 
 @pytest.mark.parametrize(
@@ -201,7 +201,7 @@ def _lows_by_size(scenario: Any) -> list[float]:
 
 
 def test_few_transfers_with_few_losses_have_no_interval() -> None:
-    assert isolated_transfers("0.05%", 20).lacking == "too few files"
+    assert isolated_transfers("0.05%", 20).missing_interval == "too few files"
 
 
 def test_few_transfers_suffice_without_randomness() -> None:

@@ -40,8 +40,8 @@ app = typer.Typer(
 )
 
 
-def _print_version(asked: bool) -> None:
-    if asked:
+def _print_version(requested: bool) -> None:
+    if requested:
         typer.echo(f"tcpcast {tcpcast.__version__}")
         raise typer.Exit
 
@@ -127,14 +127,16 @@ def _former_option_message(command: str, usage: typer.TyperException) -> str | N
     """Return the message about an option's former name, or None for other errors."""
     typed = getattr(usage, "option_name", None)
     rows = COMMANDS[command].options if typed and command in COMMANDS else ()
-    named = (f"there is no option {typed}; write {row.flag}" for row in rows if row.former == typed)
+    named = (
+        f"there is no option {typed}; write {row.flag}" for row in rows if row.former_flag == typed
+    )
     return next(named, None)
 
 
 def _dispatch(arguments: list[str]) -> int:
     command = get_command(app)
-    if (asked := os.environ.get(complete.COMPLETION_VARIABLE)) is not None:
-        return complete.print_completions(command, asked)
+    if (requested := os.environ.get(complete.COMPLETION_VARIABLE)) is not None:
+        return complete.print_completions(command, requested)
     try:
         with command.make_context("tcpcast", list(arguments)) as context:
             command.invoke(context)

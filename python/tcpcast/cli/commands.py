@@ -40,7 +40,7 @@ class Command:
         Example command line at the end of the help.
     options
         Arguments and options, in the order of the help.
-    has_tail
+    has_program
         True if the command takes words after ``--``.
     """
 
@@ -49,7 +49,7 @@ class Command:
     details: str
     example: str
     options: tuple[Option, ...] = ()
-    has_tail: bool = False
+    has_program: bool = False
 
     @property
     def help(self) -> str:
@@ -78,7 +78,7 @@ RUN = Command(
             "print_scenario",
             "",
             "Print the scenario with all defaults and exit.",
-            former="--show",
+            former_flag="--show",
         ),
         THREADS,
         Option("every", "", "Print all values and warnings.", "--all"),
@@ -132,7 +132,7 @@ SWEEP = Command(
             "N",
             "Simulations per combination of values, with different seeds.",
             type=int,
-            least=1,
+            minimum=1,
         ),
         CHANGES,
         SEED,
@@ -147,7 +147,7 @@ SWEEP = Command(
             "N",
             "Number of local processes; default one per core.",
             type=int,
-            least=1,
+            minimum=1,
         ),
         Option(
             "dask", "ADDRESS", "Run on the workers of a Dask scheduler, such as tcp://host:8786."
@@ -205,7 +205,7 @@ TRACE = Command(
             "second_capture",
             "FILE",
             "Capture at a second tap, behind the bottleneck, to find the losses between both taps.",
-            former="--after",
+            former_flag="--after",
         ),
         CSV,
         JSON,
@@ -224,7 +224,7 @@ TRACE = Command(
             "group_by",
             "WAY",
             "Group flows: all, pair (of hosts), source or destination.",
-            former="--by",
+            former_flag="--by",
         ),
         Option(
             "rtt",
@@ -238,7 +238,7 @@ TRACE = Command(
             "N",
             "Print only the worst N directions, worst first, also in CSV and JSON.",
             type=int,
-            least=1,
+            minimum=1,
         ),
         Option(
             "max_connections",
@@ -246,7 +246,7 @@ TRACE = Command(
             "Maximum number of connections in memory; above it, idle connections are evicted. "
             "Default 65536.",
             type=int,
-            least=1,
+            minimum=1,
         ),
         Option(
             "models",
@@ -398,7 +398,7 @@ LINK = Command(
             "server_command",
             "COMMAND",
             "Shell command at the far end.",
-            former="--far",
+            former_flag="--far",
         ),
         Option("pcap", "FILE", "Write a capture of the packets at one end."),
         Option(
@@ -416,7 +416,7 @@ LINK = Command(
         SEED,
         FORCE,
     ),
-    has_tail=True,
+    has_program=True,
 )
 NEW = Command(
     "new",

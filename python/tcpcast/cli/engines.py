@@ -66,4 +66,4 @@ def _print_json() -> None:
 def _support_of_stack(engine: str, stack: str) -> dict[str, str | None]:
     """Return the machine-readable support of an engine for a stack."""
     support = get_stack_support(engine, stack)
-    return {"verdict": support.verdict.value, "why": support.text or None}
+    return {"verdict": support.level.value, "why": support.text or None}

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from tcpcast.cli.commands import LINK
-from tcpcast.command_option import option_names
+from tcpcast.command_option import options_by_key
 from tcpcast.emulation.launch import run_link
 from tcpcast.engines.kernel.emulated_path import path_configuration
 from tcpcast.errors import MachineError, ScenarioError, TcpcastError
@@ -23,7 +23,7 @@ from tcpcast.scenario.loss import RestOfRound
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from tcpcast.emulation.outcome import LinkOutcome
+    from tcpcast.emulation.link_outcome import LinkOutcome
 
 KEYS_BY_OPTION = {row.name: row.keys[0] for row in LINK.options if row.keys}
 """Scenario key for each option that describes the link."""
@@ -119,7 +119,7 @@ def _link_scenario(
         else:
             scenario = Scenario.from_dict(apply_changes(_link_tables(changed), changed))
     except ScenarioError as error:
-        raise error.renamed(option_names(LINK.options)) from None
+        raise error.renamed(options_by_key(LINK.options)) from None
     _check_options(scenario)
     return scenario
 

@@ -137,7 +137,7 @@ def _value_schema(row: Option) -> dict[str, Any]:
     if row.type == list[str] and not isinstance(row, Argument):
         return {"type": "array", "items": {"type": "string"}}
     if row.type is int:
-        return {"type": "integer"} | ({} if row.least is None else {"minimum": row.least})
+        return {"type": "integer"} | ({} if row.minimum is None else {"minimum": row.minimum})
     choices = get_args(row.type) if row.type not in {None, str, list[str]} else ()
     return {"type": "string"} | ({"enum": list(choices)} if choices else {})
 

@@ -30,7 +30,7 @@ ENGINE = Option(
     completion=engine_lists,
 )
 SEED = Option("seed", "N", "Override the seed of the simulation (run.seed).", type=int)
-THREADS = Option("threads", "N", "Simulator threads; default one per core.", type=int, least=1)
+THREADS = Option("threads", "N", "Simulator threads; default one per core.", type=int, minimum=1)
 FORCE = Option("force", "", "Overwrite any existing file.")
 FEED = Option(
     "feed",

@@ -92,7 +92,7 @@ def exit_code(answers: Sequence[Answer]) -> int:
     statuses = {answer.status for answer in answers}
     if Status.INTERRUPTED in statuses:
         return 130
-    if Status.MACHINE in statuses or any(answer.write_errors for answer in answers):
+    if Status.MACHINE_BUSY in statuses or any(answer.write_errors for answer in answers):
         return 3
     if statuses == {Status.NOT_APPLICABLE}:
         return 2

@@ -64,7 +64,7 @@ def build_command(name: str) -> Any:
         app = importlib.import_module("tcpcast.cli.plan").app
         alone.add_typer(app, name=name, help=row.summary, epilog=epilog)
     else:
-        kind = CommandWithProgram if row.has_tail else None
+        kind = CommandWithProgram if row.has_program else None
         alone.command(name, help=row.help, cls=kind, epilog=epilog)(_command_function(row))
     return get_group(alone).commands[name]
 
@@ -91,7 +91,7 @@ def _typer_parameter(row: Option) -> inspect.Parameter:
     """Return the function parameter from which typer builds an option."""
     if row is CONTEXT_OPTION:
         return inspect.Parameter(row.name, inspect.Parameter.KEYWORD_ONLY, annotation=typer.Context)
-    facts: dict[str, Any] = {"help": row.help, "autocompletion": row.completion, "min": row.least}
+    facts: dict[str, Any] = {"help": row.help, "autocompletion": row.completion, "min": row.minimum}
     facts["metavar"] = row.metavar or None
     if isinstance(row, Argument):
         info = typer.Argument(row.default, **facts)

@@ -27,7 +27,7 @@ class PathOptionValues:
         default=REQUIRED,
         keys=("network.rtt",),
         example="10ms..200ms",
-        page=FormField(
+        form_field=FormField(
             "Round-trip time", "RTT of the idle path, such as 50ms.", "50ms", "1ms", "1s"
         ),
     )
@@ -36,13 +36,13 @@ class PathOptionValues:
         "Random loss of data packets.",
         keys=("network.bottleneck.loss",),
         example="0.01%..10%",
-        page=FormField(
+        form_field=FormField(
             "Random loss",
             "Share of data packets lost before the queue, such as 0.1%.",
             "0.1%",
             "0.0001%",
             "20%",
-            zero=True,
+            starts_at_zero=True,
         ),
     )
     rate: str | None = _option_field(
@@ -50,7 +50,7 @@ class PathOptionValues:
         "Link rate; default unlimited.",
         keys=("network.bottleneck.rate",),
         example="1mbit..1gbit",
-        page=FormField(
+        form_field=FormField(
             "Rate of the link", "Such as 100mbit, or unlimited.", "100mbit", "1mbit", "10gbit"
         ),
     )
@@ -59,7 +59,7 @@ class PathOptionValues:
         "Link buffer; default 1bdp.",
         keys=("network.bottleneck.buffer",),
         example="0.25bdp..4bdp",
-        page=FormField(
+        form_field=FormField(
             "Buffer", "Buffer of the link, such as 64MB, 100pkt or 0.5bdp; if empty, 1bdp."
         ),
     )
@@ -67,7 +67,7 @@ class PathOptionValues:
         "BYTES",
         "Payload of a packet; default 1500 B minus headers.",
         keys=("network.packet",),
-        page=FormField(
+        form_field=FormField(
             "MSS", "Payload of a packet in bytes; if empty, packets have 1500 B including headers."
         ),
     )
@@ -75,7 +75,7 @@ class PathOptionValues:
         "WINDOW",
         "Receiver window; default unlimited.",
         keys=("tcp.receiver_window",),
-        page=FormField("Receiver window", "Such as 64KiB; if empty, unlimited."),
+        form_field=FormField("Receiver window", "Such as 64KiB; if empty, unlimited."),
     )
     flows: str = _option_field(
         "N",
@@ -83,14 +83,14 @@ class PathOptionValues:
         default="1",
         keys=("traffic.flows",),
         example="1..100",
-        page=FormField("Flows", "Number of flows that share the path.", "8", "1", "1000"),
+        form_field=FormField("Flows", "Number of flows that share the path.", "8", "1", "1000"),
     )
     size: str | None = _option_field(
         "SIZE",
         "Also predict the time of a transfer of this size.",
         keys=("traffic.size",),
         example="10KB..1MB",
-        page=FormField(
+        form_field=FormField(
             "Size",
             "Size of one file, or total size of the files of a web page on one connection, such as "
             "2.5MB.",
@@ -106,13 +106,17 @@ class PathOptionValues:
         "TIME",
         "Minimum RTO; the default depends on the stack.",
         keys=("tcp.min_rto",),
-        page=FormField("Minimum RTO", "Such as 200ms; if empty, the minimum RTO of the stack."),
+        form_field=FormField(
+            "Minimum RTO", "Such as 200ms; if empty, the minimum RTO of the stack."
+        ),
     )
     iw: str | None = _option_field(
         "PACKETS",
         "Initial window; the default depends on the stack.",
         keys=("tcp.initial_window",),
-        page=FormField("Initial window", "In packets; if empty, the initial window of the stack."),
+        form_field=FormField(
+            "Initial window", "In packets; if empty, the initial window of the stack."
+        ),
     )
     stack: str | None = _option_field(
         "NAME", "TCP stack; default linux-cubic.", keys=("tcp.stack",)

@@ -10,8 +10,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from tcpcast import units
-from tcpcast.command_option import option_names
-from tcpcast.engines.formula.feed import MIN_LOSS
+from tcpcast.command_option import options_by_key
+from tcpcast.engines.formula.collect_inputs import MIN_LOSS
 from tcpcast.errors import (
     ScenarioError,
     Suggestion,
@@ -56,7 +56,7 @@ DEFAULT_BUFFER = "1bdp"
 RANGE_OPTIONS = tuple(name for name, row in PATH_OPTIONS.items() if row.example)
 """Options that accept a range, in the order of columns in the table of predictions."""
 
-OPTIONS_BY_KEY = option_names(PATH_OPTIONS.values())
+OPTIONS_BY_KEY = options_by_key(PATH_OPTIONS.values())
 """Options by key of the scenario, for messages."""
 
 _RATE_SUGGESTION = Suggestion({"network.bottleneck.rate": "100mbit"})

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from tcpcast.drift import MIN_CYCLES
-from tcpcast.engines.formula.feed import MIN_LOSS
-from tcpcast.models.cubic import DECREASE, SCALE, cubic_response
+from tcpcast.engines.formula.collect_inputs import MIN_LOSS
+from tcpcast.models.cubic import CUBIC_BETA, CUBIC_C, cubic_response
 from tcpcast.scenario.modern_tcp import RATE_BASED, get_congestion_control, is_modern
 from tcpcast.units import MAX_TIME
 
@@ -77,7 +77,7 @@ class SimulatedPath:
         return self.flows * one
 
     @property
-    def pps(self) -> float:
+    def send_rate_pps(self) -> float:
         """Approximate total packets per second of all flows; inf if nothing limits them."""
         return min(self.link_pps, self.loss_limited_pps)
 
@@ -94,7 +94,7 @@ class SimulatedPath:
             return 0.0
         window = full_pkts / self.flows
         reno_s = window / 2 * full_pkts / self.link_pps
-        cubic_s = (window * (1 - DECREASE) / SCALE) ** (1 / 3)
+        cubic_s = (window * (1 - CUBIC_BETA) / CUBIC_C) ** (1 / 3)
         return min(reno_s, cubic_s) if control == "cubic" else reno_s
 
 
@@ -104,7 +104,7 @@ def choose_simulated_s(path: SimulatedPath) -> float:
     seconds = max(DEFAULT_DURATION_S, min(MIN_DURATION_RTTS * path.rtt_s, longest))
     if path.loss_ratio > HEAVY_LOSS_RATIO:
         seconds = min(seconds * max(1.0, HEAVY_LOSS_DURATION_FACTOR / path.flows), longest)
-    pps = path.pps
+    pps = path.send_rate_pps
     affordable = MAX_PACKETS / pps if 0 < pps < math.inf else math.inf
     if path.loss_limited_pps < path.link_pps:
         enough = MIN_LOSSES / (path.loss_limited_pps * path.loss_ratio)
@@ -118,7 +118,7 @@ def choose_simulated_s(path: SimulatedPath) -> float:
 
 def max_wall_text(path: SimulatedPath) -> str:
     """Return the time limit of a simulation in the format of scenarios."""
-    bounded = is_modern(path.stack) and 0 < path.pps < math.inf
+    bounded = is_modern(path.stack) and 0 < path.send_rate_pps < math.inf
     return MAX_WALL_MODERN if bounded else MAX_WALL
 
 

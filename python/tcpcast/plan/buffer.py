@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tcpcast import units
-from tcpcast.engines.formula.sizing import bytes_text
+from tcpcast.engines.formula.path_requirements import bytes_text
 from tcpcast.engines.registry import check_packet_sizes_are_equal
 from tcpcast.errors import DomainError, NotApplicable
-from tcpcast.models.engset import buffer_for_loss_plain, isolated_connection
+from tcpcast.models.engset import isolated_connection, simplified_buffer_for_loss
 from tcpcast.plan.classic_equivalent import EngsetModel, make_engset_model
 from tcpcast.plan.curve_table import add_curve_table
 from tcpcast.plan.inverse_question import InverseQuestion
@@ -77,7 +77,7 @@ class _BottleneckParameters:
     senders: int
 
     @classmethod
-    def of(cls, scenario: Scenario) -> _BottleneckParameters:
+    def from_scenario(cls, scenario: Scenario) -> _BottleneckParameters:
         """Return the bottleneck of a scenario.
 
         Raises
@@ -156,7 +156,7 @@ def plan_buffer(  # noqa: PLR0913 - the question, and how to answer it
     check_packet_sizes_are_equal("plan buffer", scenario)
     metric, target = ("loss_ratio", loss) if utilisation is None else ("utilisation", utilisation)
     _check_target(scenario, metric, target)
-    link = _BottleneckParameters.of(scenario)
+    link = _BottleneckParameters.from_scenario(scenario)
     question = InverseQuestion(
         text=f"smallest buffer for a {_metric_text(metric)} of {units.format_ratio(target)}",
         key="network.bottleneck.buffer",
@@ -164,7 +164,7 @@ def plan_buffer(  # noqa: PLR0913 - the question, and how to answer it
         unit="packet",
         metric=metric,
         target=target,
-        write="{:.0f}pkt".format,
+        format_value="{:.0f}pkt".format,
     )
     model = _make_model(scenario, metric)
     plan = question.plan()
@@ -173,12 +173,12 @@ def plan_buffer(  # noqa: PLR0913 - the question, and how to answer it
         plan.tables["rules"] = _buffer_rules_table(link, {})
     else:
         _add_model_buffers(plan, question, scenario, model, link)
-    if verify or model.nearby:
+    if verify or model.simulation_reason:
         runs = PlanSimulations(scenario, question, options, transfers)
         verify_by_simulation(plan, runs, partial(_search_by_simulation, runs, plan, link))
         if plan.leads_by_simulation and plan.simulated is not None:
             plan.recommendation = _buffer_size_text(link, round(plan.simulated))
-    loss_at = model.curve(lambda result: result.loss_ratio)
+    loss_at = model.metric_curve(lambda result: result.loss_ratio)
     add_curve_table(plan, question.column, metric, loss_at, centre=link.start_pkts, is_whole=True)
     return plan
 
@@ -238,7 +238,7 @@ def _add_model_buffers(
     plan.notes.append(_NOTE_ON_GRID)
     overload = _warn_about_load(result.offered_load)
     untrusted = "the paper's rule is for an open-loop load of 100 %" if overload else ""
-    model.answer(plan, question, scenario, value, untrusted)
+    model.set_answer(plan, question, scenario, value, untrusted)
     plan.warnings += model.warnings_as_notes(overload)
 
 
@@ -357,7 +357,7 @@ def _rule_buffers_at_grid_point(inputs: EngsetInputs, loss: float) -> tuple[floa
     if not 1 <= inputs.sources <= MAX_SOURCES:
         return math.nan, math.nan
     result = inputs.solve()
-    plain = buffer_for_loss_plain(
+    plain = simplified_buffer_for_loss(
         loss_ratio=loss, queue_mean_pkts=result.queue_mean_pkts, utilisation=result.utilisation
     )
     return result.buffer_for_loss(loss), float(plain)

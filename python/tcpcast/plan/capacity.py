@@ -45,7 +45,7 @@ _RATE_QUESTION: dict[str, Any] = {
     "key": "network.bottleneck.rate",
     "column": "bottleneck_bps",
     "unit": "bit/s",
-    "write": units.format_rate,
+    "format_value": units.format_rate,
 }
 
 ROUNDING_TOLERANCE = 1e-9
@@ -93,35 +93,35 @@ def plan_users(  # noqa: PLR0913 - the question, and how to answer it
     DomainError
         A single source does not reach the rate, or ten million sources still reach it.
     """
-    growth = select_varied_classes(scenario, grows, "plan users")
+    varied = select_varied_classes(scenario, grows, "plan users")
     question = _make_mean_rate_question(
         rate_bps,
         text="largest population with",
-        key=growth.key,
+        key=varied.key,
         column="sources",
         unit="sources",
-        make_changes=growth.changes,
+        make_changes=varied.changes,
     )
     model = _make_model_if_reachable(
         scenario, question, _replace_sources, 1, "a single source gets only"
     )
     plan = question.plan()
-    plan.notes += [*growth.notes("mean rate"), *model.notes]
+    plan.notes += [*varied.notes("mean rate"), *model.notes]
     if model.inputs is not None:
         value = _find_largest_population(_make_rate_predicate(model, rate_bps))
         _add_model_table(
             plan, question, model, [n for n in (value - 1, value, value + 1) if n >= 1]
         )
-        model.answer(plan, question, scenario, value)
-    if verify or model.nearby:
+        model.set_answer(plan, question, scenario, value)
+    if verify or model.simulation_reason:
         runs = PlanSimulations(scenario, question, options, transfers)
-        goal = SearchGoal(target=rate_bps, minimum=len(growth.counts), maximum=MAX_SOURCES)
+        goal = SearchGoal(target=rate_bps, minimum=len(varied.counts), maximum=MAX_SOURCES)
         _search_by_simulation(
-            plan, runs, goal, growth.total, (goal.minimum, "the smallest population gets only")
+            plan, runs, goal, varied.total, (goal.minimum, "the smallest population gets only")
         )
         if plan.simulated is not None:
-            plan.recommendation = growth.text(plan.simulated)
-    rates = model.curve(lambda result: result.rate_bps)
+            plan.recommendation = varied.text(plan.simulated)
+    rates = model.metric_curve(lambda result: result.rate_bps)
     add_curve_table(plan, "sources", RATE_METRIC, rates, is_whole=True, maximum=MAX_SOURCES)
     return plan
 
@@ -181,10 +181,10 @@ def plan_rate(  # noqa: PLR0913 - the question, and how to answer it
     minimum = _min_feasible_rate_bps(scenario)
     if model.inputs is not None:
         _add_model_rate(plan, question, scenario, model, minimum)
-    if verify or model.nearby:
+    if verify or model.simulation_reason:
         runs = PlanSimulations(scenario, question, options, transfers)
         _search_rate_by_simulation(plan, runs, start, minimum, "an unlimited bottleneck gives")
-    rates = model.curve(lambda result: result.rate_bps)
+    rates = model.metric_curve(lambda result: result.rate_bps)
     add_curve_table(
         plan, question.column, RATE_METRIC, rates, minimum=minimum, maximum=MAX_RATE_BPS
     )
@@ -232,12 +232,12 @@ def plan_rate_quality(
         text=f"bottleneck rate with {files.text}",
         target=above_bps,
         make_changes=None,
-        read=partial(files.read, name=of_class),
+        read_metric=partial(files.read, name=of_class),
         **_RATE_QUESTION,
     )
     plan = question.plan()
     plan.notes += _note_on_classes(scenario, "goodput", of_class)
-    changes = files.changes(files.growth.total)
+    changes = files.changes(files.varied.total)
     runs = replace(files.simulations(lambda _: changes, options), question=question)
     minimum = _min_feasible_rate_bps(scenario)
     _search_rate_by_simulation(
@@ -262,21 +262,21 @@ def _make_mean_rate_question(
         raise DomainError(f"the mean rate must be above 0 bit/s, not {rate_bps!r}; write 200kbit")
     read = partial(lowest_mean_rate, name=of_class)
     text = f"{text} a mean rate of {rate_text(rate_bps)}"
-    return InverseQuestion(text=text, metric=RATE_METRIC, target=rate_bps, read=read, **more)
+    return InverseQuestion(text=text, metric=RATE_METRIC, target=rate_bps, read_metric=read, **more)
 
 
 def _require_bottleneck_rate(
     scenario: Scenario, rate_bps: float, of_class: str | None
 ) -> tuple[Scenario, float]:
     """Return a scenario whose bottleneck has a rate, and the first rate of a search."""
-    growth, start = (
+    varied, start = (
         select_varied_classes(scenario, of_class, "plan rate"),
         scenario.network.bottleneck.rate_bps,
     )
     if not math.isinf(start):
         return scenario, start
     fast = scenario.with_changes({_RATE_QUESTION["key"]: UNLIMITED_RATE})
-    return fast, min(growth.total * rate_bps, MAX_RATE_BPS)
+    return fast, min(varied.total * rate_bps, MAX_RATE_BPS)
 
 
 def _make_model_if_reachable(
@@ -293,14 +293,14 @@ def _make_model_if_reachable(
     peak = model.solve_at(easiest).rate_bps
     if rate_bps <= peak:
         return model
-    if not model.nearby:
+    if not model.simulation_reason:
         raise _unreachable_target_error(question, who, peak)
     stack = scenario.populations[0].tcp.stack
     why = (
         f"{CLASSIC_PRESET}, the stack most similar to {stack} that the model covers, reaches at "
         f"most {rate_text(peak)}"
     )
-    return replace(model, inputs=None, nearby=why)
+    return replace(model, inputs=None, simulation_reason=why)
 
 
 def _add_model_table(
@@ -327,7 +327,7 @@ def _add_model_rate(
     value = math.ceil(smallest)
     values = (value * (1 - CURVE_STEP), value, value * (1 + CURVE_STEP))
     _add_model_table(plan, question, model, [round(c) for c in values if c >= minimum])
-    model.answer(plan, question, scenario, value)
+    model.set_answer(plan, question, scenario, value)
     if missed is not None:
         text = (
             "the formula's mean rate rises in steps and falls between these steps: some "

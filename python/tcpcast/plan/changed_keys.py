@@ -136,7 +136,7 @@ def _convert_to_bottleneck_key(key: str, scenario: Scenario) -> str:
     network = scenario.network
     if not network.hops:
         return key
-    at = network.measured_at
+    at = network.measured_index
     for prefix in (f"network.hop.{at}.", f"network.hop.{network.hops[at].name}."):
         if key.startswith(prefix):
             return f"network.bottleneck.{key.removeprefix(prefix)}"

@@ -66,13 +66,13 @@ def make_classic_scenario(scenario: Scenario) -> tuple[Scenario, str]:
 class EngsetModel:
     """TCP-Engset as a function of a plan's value; ``inputs`` is None for unsupported scenarios.
 
-    ``nearby`` is the reason why the simulation answers, or "" if the model does. ``vary`` returns
-    the inputs at a value.
+    ``simulation_reason`` is the reason why the simulation answers, or "" if the model does.
+    ``vary`` returns the inputs at a value.
     """
 
     scenario: Scenario
     inputs: EngsetInputs | None
-    nearby: str
+    simulation_reason: str
     vary: Callable[[EngsetInputs, float], EngsetInputs]
 
     def solve_at(self, value: float) -> EngsetResult:
@@ -80,7 +80,7 @@ class EngsetModel:
         assert self.inputs is not None
         return self.vary(self.inputs, value).solve()
 
-    def curve(
+    def metric_curve(
         self, read: Callable[[EngsetResult], float | None]
     ) -> Callable[[float], float | None] | None:
         """Return a result as a function of the value, or None if there is no model."""
@@ -89,13 +89,15 @@ class EngsetModel:
     @property
     def notes(self) -> list[str]:
         """Return a note with the reason if the model cannot answer."""
-        return [] if self.inputs is not None else [f"By simulation only: {self.nearby}."]
+        return [] if self.inputs is not None else [f"By simulation only: {self.simulation_reason}."]
 
     def warnings_as_notes(self, warnings: Iterable[str]) -> list[Note]:
         """Return warnings of the model as notes, of kind "remark" if the simulation answers."""
-        return [Note(text, kind="remark" if self.nearby else "model") for text in warnings]
+        return [
+            Note(text, kind="remark" if self.simulation_reason else "model") for text in warnings
+        ]
 
-    def answer(
+    def set_answer(
         self,
         plan: Plan,
         question: InverseQuestion,
@@ -109,7 +111,7 @@ class EngsetModel:
             engset_warnings(self.scenario, self.solve_at(value))
         )
         plan.untrusted = (
-            self.nearby
+            self.simulation_reason
             or untrusted
             or formula_untrusted_reason("engset", scenario, question.changes(value))
         )
@@ -119,9 +121,9 @@ def make_engset_model(
     scenario: Scenario, vary: Callable[[EngsetInputs, float], EngsetInputs]
 ) -> EngsetModel:
     """Return TCP-Engset for a scenario, or for the most similar scenario that it models."""
-    modelled, nearby = make_classic_scenario(scenario)
+    modelled, simulation_reason = make_classic_scenario(scenario)
     try:
-        return EngsetModel(modelled, engset_inputs(modelled), nearby, vary)
+        return EngsetModel(modelled, engset_inputs(modelled), simulation_reason, vary)
     except NotApplicable as error:
         return EngsetModel(modelled, None, str(error), vary)
 

@@ -63,7 +63,7 @@ class FileGoodputTarget:
     """The target: a ``share`` of the files of each class exceeds ``above_bps``."""
 
     scenario: Scenario
-    growth: VariedClasses
+    varied: VariedClasses
     share: float
     above_bps: float
     engine: str
@@ -78,12 +78,12 @@ class FileGoodputTarget:
         """Return the varied key and the metric."""
         return InverseQuestion(
             text=f"largest population with {self.text}",
-            key=self.growth.key,
+            key=self.varied.key,
             column="sources",
             unit="sources",
             metric="goodput_bps",
-            make_changes=self.growth.changes,
-            read=self.read,
+            make_changes=self.varied.changes,
+            read_metric=self.read,
             quantity=f"the goodput that {percent_text(self.share)} of files reach",
             tables=("file_goodput",),
         )
@@ -108,15 +108,15 @@ class FileGoodputTarget:
     @property
     def minimum(self) -> int:
         """Smallest population: one source per growing class."""
-        return len(self.growth.counts)
+        return len(self.varied.counts)
 
     @property
-    def goal(self) -> SearchGoal:
+    def search_goal(self) -> SearchGoal:
         """Goal of the search."""
         return SearchGoal(target=self.above_bps, minimum=self.minimum, maximum=self.maximum)
 
     @property
-    def link(self) -> dict[str, float]:
+    def model_inputs(self) -> dict[str, float]:
         """Inputs of the mean-value models: link rate C, mean OFF time I, mean file size B."""
         network = self.scenario.network
         off_s, size_pkts = self._mean_source()
@@ -128,7 +128,7 @@ class FileGoodputTarget:
 
     def _mean_source(self) -> tuple[float, float]:
         """Return an OFF time and a size whose ratio is the mean load of the growing sources."""
-        counts, total = self.growth.counts, self.growth.total
+        counts, total = self.varied.counts, self.varied.total
         means = [
             (
                 counts[each.name] / total,
@@ -144,9 +144,9 @@ class FileGoodputTarget:
         return mean_off_s, mean_off_s * math.fsum(f * size / off_s for f, off_s, size in means)
 
     @property
-    def threshold(self) -> float:
+    def threshold_sources(self) -> float:
         """C I / B: number of sources that would fill the link if transfers took no time."""
-        return float(threshold_sources(**self.link))
+        return float(threshold_sources(**self.model_inputs))
 
     def read(self, answer: Answer, name: str | None = None) -> Metric | None:
         """Return the goodput that the share of the files exceeds, or None without files.
@@ -172,22 +172,24 @@ class FileGoodputTarget:
             "run.replications": max(replications, run.replications),
         }
         if run.duration_s is not None:
-            needed = self._least_s(sources, changes["run.replications"])
+            needed = self._min_duration_s(sources, changes["run.replications"])
             if needed > run.duration_s:
                 changes["run.duration"] = units.format_duration(needed)
         return changes
 
-    def _least_s(self, sources: float, replications: int) -> int:
-        cycles = MIN_FILES * self.link["mean_off_s"] / sources
+    def _min_duration_s(self, sources: float, replications: int) -> int:
+        cycles = MIN_FILES * self.model_inputs["mean_off_s"] / sources
         return math.ceil((self.scenario.run.warmup_s or 0.0) + 1.2 * cycles / replications)
 
-    def packets(self, sources: int) -> float:
+    def estimate_packets(self, sources: int) -> float:
         """Return the approximate number of packets in a replication."""
-        run, link = self.scenario.run, self.link
+        run, link = self.scenario.run, self.model_inputs
         if run.transfers is not None:
             return run.transfers * link["mean_size_pkts"]
-        seconds = max(run.duration_s or 0.0, self._least_s(sources, VERIFICATION_REPLICATIONS))
-        return min(1.0, sources / self.threshold) * link["link_pps"] * seconds
+        seconds = max(
+            run.duration_s or 0.0, self._min_duration_s(sources, VERIFICATION_REPLICATIONS)
+        )
+        return min(1.0, sources / self.threshold_sources) * link["link_pps"] * seconds
 
 
 def _mean_file_size_pkts(traffic: OnOff) -> float:
@@ -226,7 +228,7 @@ def make_file_goodput_target(  # noqa: PLR0913 - parameters of the question
     NotApplicable, DomainError, UnknownEngine
         See :func:`tcpcast.plan.plan_quality`.
     """
-    growth = select_varied_classes(scenario, grows, plan)
+    varied = select_varied_classes(scenario, grows, plan)
     if math.isinf(scenario.network.bottleneck.rate_bps):
         raise NotApplicable(
             f'{plan} needs a bottleneck with a rate; write network.bottleneck.rate = "10mbit"'
@@ -237,11 +239,11 @@ def make_file_goodput_target(  # noqa: PLR0913 - parameters of the question
         raise DomainError(
             f"the goodput must be above 0 and finite, not {above_bps!r}; write 500kbit"
         )
-    exact = FileGoodputTarget(scenario, growth, share, above_bps, "packet")
+    exact = FileGoodputTarget(scenario, varied, share, above_bps, "packet")
     # A scaled population has one class, of a classic stack.
     if engine is None and (scenario.is_modern or len(scenario.populations) > 1):
         return exact
-    return replace(exact, engine=_choose_engine(engine, exact.threshold))
+    return replace(exact, engine=_choose_engine(engine, exact.threshold_sources))
 
 
 def _choose_engine(name: str | None, threshold: float) -> str:
@@ -259,12 +261,12 @@ def _choose_engine(name: str | None, threshold: float) -> str:
 
 def search_largest_population(target: FileGoodputTarget, runs: PlanSimulations) -> SearchResult:
     """Return the largest population that meets the target, by simulation."""
-    return search_in_bracket(runs, target.goal, *_bracket_population(target, runs))
+    return search_in_bracket(runs, target.search_goal, *_bracket_population(target, runs))
 
 
 def _bracket_population(target: FileGoodputTarget, runs: PlanSimulations) -> tuple[int, int]:
     """Return a population that meets the target and a larger one that does not."""
-    low = start = min(max(target.minimum, round(target.threshold)), target.maximum)
+    low = start = min(max(target.minimum, round(target.threshold_sources)), target.maximum)
     _check_smallest_population(target, runs)
     if runs.measure(start) >= target.above_bps:
         high = _upper_bound_population(target)
@@ -294,9 +296,11 @@ def _check_smallest_population(target: FileGoodputTarget, runs: PlanSimulations)
 def _upper_bound_population(target: FileGoodputTarget) -> int:
     """Return the population whose mean goodput by equation (3) is half the target."""
     half_pps = target.above_bps / 2 / (8 * target.scenario.network.packet_bytes)
-    link = target.link
+    link = target.model_inputs
     excess = link["mean_size_pkts"] / (half_pps * link["mean_off_s"])
-    return math.ceil(min(max(target.threshold * (1 + excess), target.minimum + 1), target.maximum))
+    return math.ceil(
+        min(max(target.threshold_sources * (1 + excess), target.minimum + 1), target.maximum)
+    )
 
 
 def _unlimited_message(target: FileGoodputTarget) -> str:
@@ -322,7 +326,7 @@ def _unreachable_message(target: FileGoodputTarget, runs: PlanSimulations) -> st
         "" if math.isnan(beyond) else (f"; {percent_text(beyond)} of the files reach the target")
     )
     return (
-        f"even with {target.growth.smallest_text}, {percent_text(target.share)} of the files "
+        f"even with {target.varied.smallest_text}, {percent_text(target.share)} of the files "
         f"reach only {rate_text(smallest.value)}{noise}, not "
         f"{rate_text(target.above_bps)}{reach}; give a lower rate, or a smaller share of the "
         "files (small files end in slow start), or shorten the RTT"

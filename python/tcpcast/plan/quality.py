@@ -199,10 +199,10 @@ def _make_plan(
             *_warn_about_incomplete_runs(answers, result.value),
         ],
         incomplete=any(each.incomplete_reason for each in known_answers.values()),
-        recommendation="" if result.undecided else target.growth.text(result.value),
+        recommendation="" if result.undecided else target.varied.text(result.value),
         scenario=None
         if result.undecided
-        else target.scenario.with_changes(target.growth.changes(result.value)),
+        else target.scenario.with_changes(target.varied.changes(result.value)),
     )
 
 
@@ -211,7 +211,7 @@ def _goodput_curve_table(
 ) -> dict[str, Table]:
     """Return the curve and the limits of its 95 % intervals; NaN if there are none."""
     sources, answers = np.array(list(known_answers), dtype=np.int64), list(known_answers.values())
-    curve: Table = {"sources": sources, "load": sources / target.threshold}
+    curve: Table = {"sources": sources, "load": sources / target.threshold_sources}
     intervals: Table = {"sources": sources}
     if len(target.scenario.populations) == 1:
         above = [share_of_files_above(each, target.above_bps) for each in answers]
@@ -246,9 +246,9 @@ def _floats_or_nan(values: Iterable[float | None]) -> NDArray[np.float64]:
 
 
 def _make_notes(target: FileGoodputTarget, populations: list[float]) -> list[str]:
-    link = target.link
+    link = target.model_inputs
     others = ["cross traffic"] if target.scenario.cross else []
-    others += ["classes of constant size"] if target.growth.others else []
+    others += ["classes of constant size"] if target.varied.others else []
     outside = f"; {' and '.join(others)} not included" if others else ""
     mean = len(target.scenario.populations) == 1
     above = f"share above: share of the files above {rate_text(target.above_bps)}"
@@ -261,11 +261,11 @@ def _make_notes(target: FileGoodputTarget, populations: list[float]) -> list[str
         f"delivered. g {100 * target.share:.4g}: goodput that {percent_text(target.share)} of "
         "the files reach; mean: bits of all files / their total "
         f"time{f'; {above}' if mean else ''}.",
-        f"The load is the number of sources / the threshold of {target.threshold:,.0f} "
+        f"The load is the number of sources / the threshold of {target.threshold_sources:,.0f} "
         f"sources (link rate {link['link_pps']:,.0f} packets/s x mean OFF time "
         f"{units.digits(link['mean_off_s'])} s / mean file size "
         f"{units.digits(link['mean_size_pkts'])} packets){outside}.",
-        *target.growth.notes("goodput"),
+        *target.varied.notes("goodput"),
     ]
 
 
@@ -291,7 +291,7 @@ def _verify_by_exact_simulation(plan: Plan, target: FileGoodputTarget, options: 
     if replications is None:
         return
     runs = target.simulations(lambda n: target.changes(n, replications), options)
-    verify_by_simulation(plan, runs, lambda: search_from_start(runs, target.goal, value))
+    verify_by_simulation(plan, runs, lambda: search_from_start(runs, target.search_goal, value))
     plan.notes.append(
         f"Simulated: every source, packet by packet, each population {replications} times."
     )
@@ -308,7 +308,7 @@ def _affordable_replications(
         )
         return None
     minimum = max(SEARCH_REPLICATIONS, target.scenario.run.replications)
-    packets = sum(target.packets(n) for n in tried)
+    packets = sum(target.estimate_packets(n) for n in tried)
     instead = "write a shorter run.duration, or check a slower link with a smaller buffer"
     if not can_afford_simulation(plan, minimum * packets, instead):
         return None

@@ -45,11 +45,11 @@ class SimulationStopped(Exception):  # noqa: N818 - the user's decision rather t
         super().__init__()
         self.interrupted = interrupted
 
-    def reason(self, of: str) -> str:
+    def reason(self, activity: str) -> str:
         """Return the reason why a search or a check ended."""
         if self.interrupted:
-            return f"{of} was interrupted"
-        return f"run.max_wall was reached before {of} finished"
+            return f"{activity} was interrupted"
+        return f"run.max_wall was reached before {activity} finished"
 
 
 def add_deadline(options: RunOptions | None, scenario: Scenario) -> RunOptions:
@@ -107,7 +107,7 @@ class PlanSimulations:
             raise SimulationStopped(interrupted=self.answers[value].interrupted)
         question, metric = self.question, self.metric_at(value)
         if metric is None:
-            setting = f"{question.key} = {question.write(value)}"
+            setting = f"{question.key} = {question.format_value(value)}"
             length = "transfers" if self.scenario.run.duration_s is None else "duration"
             raise NotApplicable(
                 f"{self.engine} has no {question.metric} with {setting}: "
@@ -212,7 +212,7 @@ def merge_run_warnings(answers: Collection[Answer], shown: Collection[str]) -> l
     found: dict[str, list[Note]] = {}
     for each in answers:
         kinds: dict[str, Note] = {}
-        for warning in filter(None, (note.about(shown) for note in each.notes)):
+        for warning in filter(None, (note.limited_to(shown) for note in each.notes)):
             kinds.setdefault(warning.kind, warning)
         for kind, warning in kinds.items():
             found.setdefault(kind, []).append(warning)
@@ -256,7 +256,7 @@ def undecided_reason(runs: PlanSimulations, result: SearchResult) -> str:
         advice = _longer_run_advice(runs, 4)
         return f"the runs are too short for an interval of {question.metric}; {advice}"
     ends = [
-        question.write(v if result.integer else float(f"{v:.3g}"))
+        question.format_value(v if result.integer else float(f"{v:.3g}"))
         for v in (result.low, result.high)
     ]
     beyond = " or beyond" if result.is_open else ""

@@ -229,7 +229,7 @@ class FgnCross(_MeanRateCross):
         """True."""
         return True
 
-    def cut(self, hop_bps: float) -> tuple[float, float]:
+    def truncate_rates(self, hop_bps: float) -> tuple[float, float]:
         """Return the share of negative rates, and the mean after the cut divided by ``mean``."""
         deviations = self.mean.bps(hop_bps) / self.sd.bps(hop_bps)
         below = math.erfc(deviations / math.sqrt(2)) / 2

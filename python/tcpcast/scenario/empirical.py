@@ -110,7 +110,7 @@ class Empirical(Distribution[Quantity]):
         total = math.fsum(self.weights)
         return math.fsum(v * w for v, w in zip(self.values, self.weights, strict=True)) / total
 
-    def above(self, value: float) -> float:
+    def share_above(self, value: float) -> float:
         """Return the weight of the values above ``value`` as a share of the total weight."""
         pairs = zip(self.values, self.weights, strict=True)
         return math.fsum(weight for v, weight in pairs if v > value) / math.fsum(self.weights)

@@ -276,7 +276,7 @@ def _run_missing_batches(
     plan: PreparedSweep,
     folder: SweepFolder | None,
     stack: ExitStack,
-    who: tuple[int | None, str | None, Executor | None],
+    pool: tuple[int | None, str | None, Executor | None],
     progress: Callable[[float], None],
 ) -> SweepResults:
     """Run all batches that do not exist yet."""
@@ -291,7 +291,7 @@ def _run_missing_batches(
     statuses: dict[bytes | Path, dict[str, int]] = {}
     progress(done / plan.batches)
     try:
-        for number, part in _iter_parts(plan, todo, known, stack, who):
+        for number, part in _iter_parts(plan, todo, known, stack, pool):
             if folder is None:
                 data[number] = part.data
             else:
@@ -333,19 +333,19 @@ def _iter_parts(
     todo: Sequence[int],
     known: EarlierRows,
     stack: ExitStack,
-    who: tuple[int | None, str | None, Executor | None],
+    pool: tuple[int | None, str | None, Executor | None],
 ) -> Iterator[tuple[int, BatchResult]]:
     """Yield parts as they finish: batches with known rows first, the others from workers."""
     if not known:
         lazily = ((number, plan.variants(number)) for number in todo)
-        yield from _run_batches(plan, todo, lazily, stack, who)
+        yield from _run_batches(plan, todo, lazily, stack, pool)
         return
     new = {number: [v for v in plan.variants(number) if not known.has(v)] for number in todo}
     for number in [number for number in todo if not new[number]]:
         yield number, known.join_rows(plan.spec, plan.variants(number), None)
     left = [number for number in todo if new[number]]
     batches = ((number, tuple(new[number])) for number in left)
-    for number, part in _run_batches(plan, left, batches, stack, who):
+    for number, part in _run_batches(plan, left, batches, stack, pool):
         variants = plan.variants(number)
         same = len(new[number]) == len(variants)
         yield number, part if same else known.join_rows(plan.spec, variants, part)
@@ -356,10 +356,10 @@ def _run_batches(
     todo: Sequence[int],
     batches: Iterator[workers.Batch],
     stack: ExitStack,
-    who: tuple[int | None, str | None, Executor | None],
+    pool: tuple[int | None, str | None, Executor | None],
 ) -> Iterator[tuple[int, BatchResult]]:
     """Yield parts as workers finish them."""
-    count, address, executor = who
+    count, address, executor = pool
     if not todo:
         return
     if address is not None:

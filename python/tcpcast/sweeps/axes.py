@@ -104,15 +104,15 @@ class SweepRange:
     quantity: Quantity
     linear: bool
     points: int | None
-    bare: bool
+    has_bare_numbers: bool
 
-    def spread(self) -> SweepAxis:
+    def to_axis(self) -> SweepAxis:
         """Return the values of the range; both ends are as typed."""
         count = DEFAULT_POINTS if self.points is None else self.points
         numbers = expand_range(self.quantity, self.text, count, linear=self.linear, exact=True)
         return SweepAxis(self.key, tuple(map(self._typed, numbers)))
 
-    def at(self, shares: Sequence[float]) -> SweepAxis:
+    def sample(self, shares: Sequence[float]) -> SweepAxis:
         """Return the values at relative positions between the ends, each in [0, 1)."""
         (_, low), (_, high) = read_range_ends(self.quantity, self.text, linear=self.linear)
         if self.quantity.whole:
@@ -132,7 +132,7 @@ class SweepRange:
 
     def _typed(self, text: str) -> Any:
         """Convert a bare number, because scenarios require counts without quotes."""
-        if not self.bare:
+        if not self.has_bare_numbers:
             return text
         return int(text) if self.quantity.whole else float(text)
 

@@ -81,7 +81,7 @@ def make_grid(table: Sweep, seed: int) -> SweepGrid:
     groups: list[tuple[SweepAxis, ...]] = []
     for key, entry in read.items():
         together = zipped.get(key) or (drawn if key in {axis.key for axis in drawn} else None)
-        axes = together or (entry.spread() if isinstance(entry, SweepRange) else entry,)
+        axes = together or (entry.to_axis() if isinstance(entry, SweepRange) else entry,)
         if axes not in groups:
             groups.append(axes)
     grid = SweepGrid(tuple(groups))
@@ -109,7 +109,7 @@ def _get_zip_groups(
             if key in zipped or group.count(key) > 1:
                 raise ScenarioError(f"sweep.zip: {quote(key)} is named twice; write it once")
             entry = read[key]
-            axes.append(entry.spread() if isinstance(entry, SweepRange) else entry)
+            axes.append(entry.to_axis() if isinstance(entry, SweepRange) else entry)
         if len(axes) < 2:
             raise ScenarioError("sweep.zip: a group of one key; write two keys or more")
         lengths = {axis.key: len(axis.values) for axis in axes}
@@ -145,7 +145,9 @@ def _draw_latin_hypercube(
     random = np.random.default_rng([seed, _LATIN_STREAM])
     parts = random.permuted(np.tile(np.arange(latin), (len(ranges), 1)), axis=1)
     shares = (parts + random.random(parts.shape)) / latin
-    return tuple(entry.at(column) for entry, column in zip(ranges, shares.tolist(), strict=True))
+    return tuple(
+        entry.sample(column) for entry, column in zip(ranges, shares.tolist(), strict=True)
+    )
 
 
 def evenly_spaced(axis: SweepAxis, maximum: int) -> Iterator[Any]:

@@ -104,7 +104,7 @@ class AnswerRow(NamedTuple):
 
 def _warning_sort_key(warning: Note) -> tuple[bool, tuple[int, int]]:
     """Return a sort key: warnings about headline metrics first, then by severity."""
-    return warning.about(HEADLINE_METRICS) is None, warning_severity(warning)
+    return warning.limited_to(HEADLINE_METRICS) is None, warning_severity(warning)
 
 
 def make_answer_row(variant: CellReplication, answer: Answer) -> AnswerRow:

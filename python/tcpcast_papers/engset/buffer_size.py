@@ -10,6 +10,7 @@ from tcpcast_papers.engset.comparison_rows import (
     average_rows,
     interval_rate_reader,
     phase_causes,
+    theory_rows,
     tried_rtts_ms,
     with_rtt,
 )
@@ -18,7 +19,7 @@ from tcpcast_papers.engset.sample import interval_reader
 from tcpcast_papers.engset.settings import setting
 from tcpcast_papers.engset.size_distributions import SizeDistribution
 from tcpcast_papers.engset.theory import solve_model
-from tcpcast_papers.reproduction import PRINTED_DIGITS, Row, Section
+from tcpcast_papers.reproduction import Row, Section
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -121,7 +122,9 @@ def _table10(runs: Runs) -> Section:
         each = _setting(line["distribution"], int(line["buffer_pkts"]))
         section.rows += average_rows(label, line, runs, each)
         if line["theory_loss_percent"]:
-            section.rows += _theory_rows(line, label, each)
+            section.rows += theory_rows(
+                label, line, each, column_prefix="theory_", name_prefix="theory: "
+            )
     section.remarks = [
         "F12-N134-10M2M-R50-W44. The paper's rates and ON times for EE(7) imply mean sizes of "
         "11.88 to 11.94 packets. All are slightly below the mean of the rounded distribution "
@@ -130,20 +133,6 @@ def _table10(runs: Runs) -> Section:
         "OFF by 0.4 %.",
     ]
     return section
-
-
-def _theory_rows(line: Line, label: tuple[str, ...], each: Setting) -> list[Row]:
-    result = solve_model(each)
-    assert result.loss_ratio is not None
-    own = (
-        ("theory: rate", "kbit/s", "theory_rate_kbps", 1e-3 * result.rate_bps),
-        ("theory: ON time", "ms", "theory_on_time_ms", 1e3 * result.on_time_s),
-        ("theory: loss", "%", "theory_loss_percent", 100 * result.loss_ratio),
-    )
-    return [
-        Row((*label, name), unit, line.printed(column), value, tolerance=PRINTED_DIGITS)
-        for name, unit, column, value in own
-    ]
 
 
 def _rate_by_buffer_section(runs: Runs, folder: Path) -> Section:

@@ -16,7 +16,7 @@ from tcpcast.models.engset import (
 from tcpcast_papers.engset import published
 from tcpcast_papers.engset.sample import metric_reader
 from tcpcast_papers.engset.settings import setting
-from tcpcast_papers.reproduction import PRINTED_DIGITS, Printed, Row, Section
+from tcpcast_papers.reproduction import PRINTED_DIGITS, Row, Section
 
 if TYPE_CHECKING:
     import pathlib
@@ -182,12 +182,11 @@ def _special_case_section(runs: Runs) -> Section:
 
 
 def _timeouts_text(runs: Runs) -> str:
-    parts = []
-    for size in _FIXED_SIZES_PKTS:
-        answer = runs[_name_fixed_size_setting(size)]
-        timeouts = answer["timeouts"] / answer["transfers"]
-        parts.append(f"{timeouts:.3g} timeouts per file of {size}")
-    return ", ".join(parts)
+    answers = {size: runs[_name_fixed_size_setting(size)] for size in _FIXED_SIZES_PKTS}
+    return ", ".join(
+        f"{answer['timeouts'] / answer['transfers']:.3g} timeouts per file of {size}"
+        for size, answer in answers.items()
+    )
 
 
 def first_timeout(runs: Runs, size_pkts: int) -> float | None:
@@ -206,7 +205,7 @@ def _text_row(key: str, own: float | None, note: str = "") -> Row:
     return Row(
         (line["quantity"],),
         line["unit"],
-        Printed(line["value"]),
+        line.printed("value"),
         own,
         tolerance=PRINTED_DIGITS,
         note=note,
@@ -231,7 +230,7 @@ def _lone_queue_section(runs: Runs) -> Section:
             Row(
                 (delay["quantity"],),
                 "ms",
-                Printed(delay["value"]),
+                delay.printed("value"),
                 1e3 * result.delay_s,
                 note=delay.note,
                 fixed_verdict=delay.fixed_verdict,
@@ -243,7 +242,7 @@ def _lone_queue_section(runs: Runs) -> Section:
             sample.row(
                 (line["quantity"],),
                 "packets",
-                Printed(line["value"]),
+                line.printed("value"),
                 metric_reader("queue_mean_pkts"),
                 note="simulated, exponential sizes",
             )

@@ -19,7 +19,7 @@ from tcpcast_papers.engset.comparison_rows import (
 from tcpcast_papers.engset.sample import interval_reader, metric_reader, recovery_reader
 from tcpcast_papers.engset.settings import setting
 from tcpcast_papers.engset.theory import solve_model
-from tcpcast_papers.reproduction import PRINTED_DIGITS, Printed, Row, Section
+from tcpcast_papers.reproduction import PRINTED_DIGITS, Row, Section
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -60,10 +60,6 @@ def sections(runs: Runs, folder: Path) -> list[Section]:
     ]
 
 
-def _setting_label(each: Setting) -> str:
-    return f"{each.distribution}, WR = {each.receiver_window_pkts}"
-
-
 def _figure14(runs: Runs, folder: Path) -> Section:
     section = Section(
         "Figure 14. Proportion of dropped packets per sequence number", ("WR", "quantity")
@@ -87,18 +83,17 @@ def _figure14(runs: Runs, folder: Path) -> Section:
             va="top",
         )
         axes.set_title(
-            f"{_setting_label(each)}: loss {100 * runs[each]['loss_ratio']:.1f} %", fontsize=10
+            f"{each.size_and_window}: loss {100 * runs[each]['loss_ratio']:.1f} %", fontsize=10
         )
         axes.set_xlabel("sequence number")
     panels[0].set_ylabel("dropped, % of those sent")
     section.figures.append(drawing.Plot(figure, folder / "figure14.png"))
     for each in (WINDOW_44, WINDOW_12):
         window = each.receiver_window_pkts
-        line = published.text().line_with(key=f"loss_w{window}")
         _, unit, read = AVERAGES["loss"]
         label = (str(window), "loss")
         row = runs.sample(each).row(
-            label, unit, Printed(line["value"]), read, causes=_causes(runs, each)
+            label, unit, published.text_value(f"loss_w{window}"), read, causes=_causes(runs, each)
         )
         section.rows.append(row)
         first, second = drop_share(runs[each], 1), drop_share(runs[each], 2)
@@ -235,7 +230,7 @@ def _figure15(runs: Runs, folder: Path) -> Section:
             count, share = _recovery_distribution(runs[each], name)
             kept = count <= 20
             index = count[kept] + 0.4 * shift - 0.2
-            axes.bar(index, share[kept], width=0.4, color=colour, label=_setting_label(each))
+            axes.bar(index, share[kept], width=0.4, color=colour, label=each.size_and_window)
         axes.set(xlabel=x, xlim=(-0.6, 20.6))
         axes.set_xticks(range(0, 21, 2))
         axes.legend(frameon=False)
@@ -246,7 +241,7 @@ def _figure15(runs: Runs, folder: Path) -> Section:
         (WINDOW_12, {7: "burst_7_w12"}),
     ):
         for packets, key in bursts.items():
-            printed = Printed(published.text().line_with(key=key)["value"]) if key else None
+            printed = published.text_value(key) if key else None
             label = (str(each.receiver_window_pkts), f"bursts of {packets} packets, share of all")
             section.rows.append(
                 runs.sample(each).row(
@@ -288,7 +283,7 @@ def _figure16(runs: Runs, folder: Path) -> Section:
         share = 100 * table["timeouts"] / table["timeouts"].sum()
         kept = table["window_pkts"] <= 20
         axes.bar(table["window_pkts"][kept], share[kept], width=0.8, color=drawing.COLOURS[0])
-        axes.set_title(_setting_label(each), fontsize=10)
+        axes.set_title(each.size_and_window, fontsize=10)
         axes.set_xlabel("window (packets)")
         axes.set_xticks(range(1, 21, 1))
         axes.tick_params(axis="x", labelsize=7)

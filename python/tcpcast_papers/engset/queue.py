@@ -9,11 +9,11 @@ import numpy as np
 
 from tcpcast_papers import drawing
 from tcpcast_papers.engset import published
-from tcpcast_papers.engset.comparison_rows import average_rows
+from tcpcast_papers.engset.comparison_rows import average_rows, theory_rows
 from tcpcast_papers.engset.sample import metric_reader
 from tcpcast_papers.engset.settings import setting
 from tcpcast_papers.engset.theory import solve_model, with_load
-from tcpcast_papers.reproduction import PRINTED_DIGITS, Printed, Row, Section
+from tcpcast_papers.reproduction import Row, Section
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -81,7 +81,7 @@ def _table6(runs: Runs) -> Section:
     for line in published.table(6):
         label = (line["sources"], line["source"])
         if line["source"] == "theory":
-            section.rows += _theory_rows(label, int(line["sources"]))
+            section.rows += theory_rows(label, line, _table6_setting("E", int(line["sources"])))
             continue
         each = _table6_setting(line["source"], int(line["sources"]))
         section.rows += average_rows(label, line, runs, each)
@@ -93,38 +93,22 @@ def _table6(runs: Runs) -> Section:
     return section
 
 
-def _theory_rows(label: tuple[str, ...], sources: int) -> list[Row]:
-    line = published.table(6).line_with(source="theory", sources=sources)
-    result = solve_model(_table6_setting("E", sources))
-    assert result.loss_ratio is not None
-    own = (
-        ("load", "%", "load_percent", 100 * result.offered_load),
-        ("rate", "kbit/s", "rate_kbps", 1e-3 * result.rate_bps),
-        ("loss", "%", "loss_percent", 100 * result.loss_ratio),
-    )
-    return [
-        Row((*label, name), unit, line.printed(column), value, tolerance=PRINTED_DIGITS)
-        for name, unit, column, value in own
-    ]
-
-
 def _max_queue_and_drop_rows(runs: Runs) -> list[Row]:
     """Return the longest queue and the number of drops that Table 6 gives in parentheses."""
     longest = runs.sample(_table6_setting("E", 82))
     few = runs.sample(_table6_setting("E", 98))
-    text = published.text()
     return [
         longest.row(
             ("82", "E", "longest queue"),
             "packets",
-            Printed(text.line_with(key="queue_max_82")["value"]),
+            published.text_value("queue_max_82"),
             metric_reader("queue_max_pkts"),
             note=f"mean over runs of {100 * longest.share:.3g} % of the paper's length",
         ),
         few.row(
             ("98", "E", "drops"),
             "packets",
-            Printed(text.line_with(key="drops_98")["value"]),
+            published.text_value("drops_98"),
             lambda answer: _count_drops(answer) / few.share,
             note="scaled to the paper's length",
         ),
@@ -203,7 +187,7 @@ def _draw_queue(axes: Axes, runs: Runs, variants: list[Setting]) -> None:
         )
         name = f"{each.distribution}, W{each.receiver_window_pkts}: {shown}"
         axes.plot(*drawing.reduce_points(*seen), linewidth=1.0, markersize=3, label=name, **style)
-    drawing.set_tail_axes(axes, floor=1e-6, right=1.02 * base.buffer_pkts)
+    drawing.set_tail_axes(axes, right=1.02 * base.buffer_pkts)
     axes.set(xlabel="queue x (packets)", ylabel="share of time with a queue above x")
     title = f"F{base.mean_size_pkts}-N{base.sources}: load {100 * result.offered_load:.1f} %"
     axes.set_title(title, fontsize=10)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from tcpcast.models.cubic import cubic_response
 from tcpcast.models.domain import is_in_domain
-from tcpcast.models.pftk import path_values, throughput
+from tcpcast.models.pftk import path_domain_values, throughput
 
 from tcpcast_papers.kernel.cells import DROP_TAIL, LOSS
 from tcpcast_papers.kernel.scenarios import PACKET_BITS
@@ -102,7 +102,7 @@ def _predict_from_measurements(cell: Cell) -> Iterator[Prediction]:
         rate = cubic_response(rtt_s=rtt, loss_ratio=p, receiver_window_pkts=window).rate_pps
     else:
         model, rate = "pftk", throughput(loss_indication_ratio=p, **fed).rate_pps
-    inside = is_in_domain(model, **path_values(loss_ratio=p, **fed))
+    inside = is_in_domain(model, **path_domain_values(loss_ratio=p, **fed))
     most = cell.rate_bps / PACKET_BITS
     yield Prediction(
         cell,

@@ -43,18 +43,19 @@ def has_prediction(seen: TracePieces) -> Flags:
 
 
 def piece_errors(
-    path: Path, seen: TracePieces, model: str, *, each_its_own: bool = False
+    path: Path, seen: TracePieces, model: str, *, per_piece_inputs: bool = False
 ) -> Floats:
     """Return a model's error for every piece, nan for pieces without loss.
 
     Parameters
     ----------
+    path
         The simulated path, for its W_max.
     seen
         The trace in pieces.
     model
         A key of :data:`~tcpcast_papers.pftk.predictions.MODELS`.
-    each_its_own
+    per_piece_inputs
         True for RTT and T0 of each piece, as in the paper for traces of 100 s; False for RTT and T0
         of the whole trace, as in the paper for hours.
 
@@ -63,8 +64,8 @@ def piece_errors(
     ndarray
         |predicted - sent| / sent, ``[replications, pieces]``.
     """
-    rtt = seen.rtt_s if each_its_own else seen.trace_rtt_s
-    t0 = seen.t0_s if each_its_own else seen.trace_t0_s
+    rtt = seen.rtt_s if per_piece_inputs else seen.trace_rtt_s
+    t0 = seen.t0_s if per_piece_inputs else seen.trace_t0_s
     # If no timer expired, T0 is unknown; use its minimum.
     t0 = np.where(np.isnan(t0), path.t0_s, t0)
     known = has_prediction(seen) & np.isfinite(rtt)
@@ -77,11 +78,6 @@ def piece_errors(
     result = np.full(known.shape, np.nan)
     result[known] = relative_errors(MODELS[model](given) * seen.piece_s, seen.sent[known])
     return result
-
-
-def trace_errors(result: Floats) -> Floats:
-    """Return the average error of each replication over its pieces, ``[replications]``."""
-    return np.asarray(np.nanmean(result, axis=1))
 
 
 def draw_scatter(

@@ -57,7 +57,7 @@ _READ = make_option_quantities(PathOptions(rtt="1ms", size="1KB"))
 def _path_field(name: str) -> Field:
     """Return the field for an option of ``tcpcast predict``."""
     row, quantity = ROWS[name], _READ.get(name)
-    page = row.page
+    page = row.form_field
     assert page is not None
     field = Field(
         name=name.replace("_", "-"),
@@ -73,7 +73,7 @@ def _path_field(name: str) -> Field:
         field,
         low=page.low,
         high=page.high,
-        zero=page.zero,
+        zero=page.starts_at_zero,
         read=quantity.read,
         write=quantity.write,
         whole=quantity.whole,
