@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from tcpcast.output import save_figure
-from tcpcast.report.chart import Points, Series, figure_class, lay_out
+from tcpcast.report.chart import Points, Series, import_figure_class, style_axes
 from tcpcast.report.palette import BLACK, BLUE, GREEN, ORANGE, PURPLE, REFERENCE, SKY, VERMILION
 
 if TYPE_CHECKING:
@@ -37,12 +37,12 @@ def create_panels(
     MachineError
         matplotlib is not installed.
     """
-    figure = figure_class()(
+    figure = import_figure_class()(
         figsize=(width * columns, height * rows), dpi=_DPI, layout="constrained"
     )
     axes = list(figure.subplots(rows, columns, squeeze=False, sharey=share_y).flat)
     for panel in axes:
-        lay_out(panel)
+        style_axes(panel)
     return figure, axes
 
 

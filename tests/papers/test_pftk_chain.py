@@ -403,7 +403,7 @@ def test_window_truncation_has_no_effect(monkeypatch: pytest.MonkeyPatch) -> Non
     for p, b in ((0.0005, 1), (0.01, 2), (0.5, 1)):
         near = window_chain(loss_probability=p, packets_per_ack=b)
         with monkeypatch.context() as patch:
-            patch.setattr(chain_module, "TAIL", 1e-18)
+            patch.setattr(chain_module, "MAX_TRUNCATED_PROBABILITY", 1e-18)
             far = window_chain(loss_probability=p, packets_per_ack=b)
         assert far.window_pkts[-1] > near.window_pkts[-1]
         for name in ("rounds", "sent_pkts", "timeout_probability", "mean_window_pkts"):

@@ -29,9 +29,9 @@ def check_reports(html: str | None, markdown: str | None, *, force: bool) -> Non
         if path is not None:
             output.check_file(path, kind=output.REPORT_KIND, force=force)
     if html is not None:
-        from tcpcast.report.chart import figure_class  # noqa: PLC0415
+        from tcpcast.report.chart import import_figure_class  # noqa: PLC0415
 
-        figure_class()
+        import_figure_class()
 
 
 def write_captures(
