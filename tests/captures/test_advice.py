@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tcpcast.captures.advice import LIMITS, advice, share_of_own_limit
-from tcpcast.captures.predicted_gain import Gains, start_round_trips
+from tcpcast.captures.advice import REMEDIES_BY_LIMIT, advice, share_of_main_limit
+from tcpcast.captures.predicted_gain import Gains, lossless_round_trips
 from tcpcast.models.cubic import cubic_response
 from tcpcast.models.parallel import limited_rate_pps
 from tcpcast.models.pftk import throughput, unlimited_window_pkts
@@ -66,7 +66,7 @@ LOSSLESS: dict[str, Any] = {"loss_indication_ratio": 0.0, "td": 0, "to": 0, "ret
 
 
 def direction(limited_by: str, **columns: Any) -> Table:
-    row = PLAIN | {f"share_{limit}": 0.0 for limit in LIMITS}
+    row = PLAIN | {f"share_{limit}": 0.0 for limit in REMEDIES_BY_LIMIT}
     row |= {f"share_{limited_by}": 1.0, "limited_by": limited_by} | columns
     return {name: np.array([value]) for name, value in row.items()}
 
@@ -179,7 +179,7 @@ def test_send_buffer_limit_uses_maximum_flight_as_window() -> None:
 
 
 def test_larger_initial_window_reduces_slow_start_round_trips() -> None:
-    assert (start_round_trips(70, 10, np.inf), start_round_trips(70, 32, np.inf)) == (3, 2)
+    assert (lossless_round_trips(70, 10, np.inf), lossless_round_trips(70, 32, np.inf)) == (3, 2)
     text = sentence("slow_start", unique_bytes=70_000)
     assert "70 packets in total, initial window 10" in text
     assert "First raise the initial window to 32:" in text
@@ -343,11 +343,13 @@ def test_advice_is_empty_without_limits() -> None:
 
 
 def test_every_limit_has_advice() -> None:
-    rows = [direction(limit) for limit in LIMITS]
+    rows = [direction(limit) for limit in REMEDIES_BY_LIMIT]
     table = {name: np.concatenate([row[name] for row in rows]) for name in rows[0]}
-    assert share_of_own_limit(table).tolist() == [1.0] * len(LIMITS)
+    assert share_of_main_limit(table).tolist() == [1.0] * len(REMEDIES_BY_LIMIT)
     texts = advice(table).tolist()
-    assert texts == [sentence(limit) for limit in LIMITS], "a row does not depend on others"
+    assert texts == [sentence(limit) for limit in REMEDIES_BY_LIMIT], (
+        "a row does not depend on others"
+    )
 
 
 def unknown(low: float, high: float) -> st.SearchStrategy[float]:
@@ -356,7 +358,7 @@ def unknown(low: float, high: float) -> st.SearchStrategy[float]:
 
 ROWS = st.fixed_dictionaries(
     {
-        "limited_by": st.sampled_from(list(LIMITS)),
+        "limited_by": st.sampled_from(list(REMEDIES_BY_LIMIT)),
         "tap_side": st.sampled_from(["sender", "receiver", "middle", "unknown"]),
         "data_packets": st.integers(1, 10**6),
         "unique_bytes": st.integers(0, 10**9),
@@ -392,7 +394,9 @@ ROWS = st.fixed_dictionaries(
 @settings(max_examples=50, deadline=None)
 @given(st.lists(ROWS, min_size=1, max_size=5), st.one_of(st.just(np.nan), st.floats(0, 1)))
 def test_advice_contains_no_nan_or_infinity(given_rows: list[dict[str, Any]], share: float) -> None:
-    rows = [PLAIN | {f"share_{limit}": share for limit in LIMITS} | row for row in given_rows]
+    rows = [
+        PLAIN | {f"share_{limit}": share for limit in REMEDIES_BY_LIMIT} | row for row in given_rows
+    ]
     table = {name: np.array([row[name] for row in rows]) for name in rows[0]}
     for text in advice(table).tolist():
         assert text.endswith(".")
@@ -401,15 +405,15 @@ def test_advice_contains_no_nan_or_infinity(given_rows: list[dict[str, Any]], sh
 
 @given(st.floats(1e-4, 0.3), st.floats(0.01, 1.0), st.floats(1.0, 5.0), st.floats(4.0, 1000.0))
 def test_gains_are_one_without_a_change(p: float, rtt: float, b: float, window: float) -> None:
-    gains = Gains.of(
+    gains = Gains.from_table(
         direction(
             "timeout", loss_indication_ratio=p, rtt_mean_s=rtt, packets_per_ack=b, w_max_pkts=window
         )
     )
-    assert gains.pftk() == 1
-    assert gains.loss_limited() == 1
-    assert gains.several_flows(1)[0] == 1
-    assert gains.after(gains.pftk()).tolist() == [600_000.0]
+    assert gains.pftk_gain() == 1
+    assert gains.loss_model_gain() == 1
+    assert gains.parallel_flows_gain(1)[0] == 1
+    assert gains.rate_after_gain_bps(gains.pftk_gain()).tolist() == [600_000.0]
 
 
 @pytest.mark.parametrize(

@@ -17,11 +17,11 @@ import pytest
 import tcpcast
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tcpcast.captures.flows import select_directions
-from tcpcast.captures.groups import WAYS
+from tcpcast.captures.capture_tables import restrict_to_directions
+from tcpcast.captures.direction_selection import select_directions
+from tcpcast.captures.groups import GROUPINGS
 from tcpcast.captures.models import model_results, model_tables
 from tcpcast.captures.replay import replay
-from tcpcast.captures.selection import restrict_to_directions
 from tcpcast.errors import CaptureError
 from tcpcast.report.text import layout_lines
 from tcpcast.report.trace import capture_parts, csv_lines, json_lines, worst_first
@@ -107,7 +107,7 @@ def all_output(capture: Capture) -> list[str]:
     )
     json.dumps(capture.to_json(), allow_nan=False)
     json.loads("\n".join(json_lines([capture], models=[model_tables(capture)])))
-    for way in WAYS:
+    for way in GROUPINGS:
         capture.groups(way)
         capture.groups(way, rtt_s=0.1)
     capture.models()

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 import tcpcast
-from tcpcast.captures.flows import select_directions
-from tcpcast.captures.models import CALLED, OF_LOSS, measured_loss_ratio, model_errors
+from tcpcast.captures.direction_selection import select_directions
+from tcpcast.captures.models import LOSS_MODELS, MODEL_LABELS, measured_loss_ratio, model_errors
 from tcpcast.models.bbr import bbr_bound
 from tcpcast.models.cubic import cubic_response
 from tcpcast.models.pftk import throughput, window_chain
@@ -75,7 +75,7 @@ def test_models_use_measured_inputs(capture: Capture) -> None:
     assert row["chain_pps"] == chain.rate_pps(rtt_s=row["rtt_s"], t0_s=row["t0_s"])
     cubic = cubic_response(rtt_s=row["rtt_s"], loss_ratio=p, receiver_window_pkts=window)
     assert row["cubic_pps"] == cubic.rate_pps
-    assert {f"{name}_pps" for name in CALLED} <= row.keys()
+    assert {f"{name}_pps" for name in MODEL_LABELS} <= row.keys()
     assert 0 < row["cardwell_pps"] < 136 / row["rtt_s"]
     assert math.isnan(row["bbr_bound_pps"])
 
@@ -91,7 +91,7 @@ def test_bbr_bound_follows_the_link_rate(capture: Capture) -> None:
 def test_loss_models_are_nan_without_loss(capture: Capture) -> None:
     capture.connections["loss_indication_ratio"] = np.array([0.0])
     row = capture.models()
-    assert all(np.isnan(row[f"{name}_pps"]).all() for name in OF_LOSS)
+    assert all(np.isnan(row[f"{name}_pps"]).all() for name in LOSS_MODELS)
 
 
 def test_spurious_retransmissions_are_not_losses(capture: Capture) -> None:
@@ -162,7 +162,7 @@ def test_average_error_follows_the_paper(capture: Capture) -> None:
         "direction": np.array([0, 0, 0, 0, 2]),
         "length_s": np.array([100.0, 100.0, 100.0, 12.0, 30.0]),
         "sent_pkts": np.array([100.0, 200.0, 50.0, 10.0, 40.0]),
-        **{f"{name}_pkts": np.array([110.0, 150.0, np.nan, 99.0, 50.0]) for name in OF_LOSS},
+        **{f"{name}_pkts": np.array([110.0, 150.0, np.nan, 99.0, 50.0]) for name in LOSS_MODELS},
     }
     errors = model_errors(intervals)
     assert errors["direction"].tolist() == [0, 2]

@@ -77,7 +77,7 @@ def test_delayed_acks_are_not_counted_as_queueing(
     }  # fmt: skip
     _, _, capture = captured(tmp_path, changes)
     stats = measure_flows(capture)
-    queued = (stats.rtt_high_s - stats.rtt_min_s) * 1e7 / (8 * 1500) + 1
+    queued = (stats.full_queue_rtt_s - stats.rtt_min_s) * 1e7 / (8 * 1500) + 1
     assert queued == pytest.approx(buffer, rel=0.1, abs=1)
     assert link_bps(capture) * 1500 / 1448 == pytest.approx(1e7, rel=0.1)
 
@@ -168,7 +168,7 @@ def table(*rows: dict[str, Any]) -> Table:
 def test_most_similar_stack_is_selected(row: dict[str, Any], stack: str, word: str) -> None:
     sender = identify_sender(table(row))
     assert sender.stack == stack
-    assert word in sender.why
+    assert word in sender.evidence
     assert sender.timestamps == row.get("timestamps", False)
 
 

@@ -42,7 +42,7 @@ def test_stopped_engine_is_left_out_of_file_and_class_tables() -> None:
     withheld.engine, withheld.metrics = "fixed-point", {}
     assert compare_shares([complete, withheld]).engines == ("packet", "fixed-point")
     assert compare_classes([complete, withheld])["near"].engines == ("packet", "fixed-point")
-    withheld.stop("no fixed point was reached")
+    withheld.mark_incomplete("no fixed point was reached")
     assert compare_shares([complete, withheld]).engines == ("packet",)
     assert compare_classes([complete, withheld])["near"].engines == ("packet",)
 
@@ -135,7 +135,7 @@ def test_class_without_interval_gives_reason(files: bool, lacking: str) -> None:
     table["loss_ratio_low"] = table["loss_ratio_high"] = np.full(2, np.nan)
     metric = row(compare_classes([answer])["far"], "loss_ratio").metrics[0]
     assert metric is not None
-    assert metric.lacking == lacking
+    assert metric.missing_interval == lacking
 
 
 def test_class_interval_warning_is_used_as_reason() -> None:

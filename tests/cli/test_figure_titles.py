@@ -111,9 +111,9 @@ def test_a_class_takes_a_share_only_if_the_intervals_are_disjoint() -> None:
 
 
 def test_each_engine_has_a_colour_and_each_class_that_of_its_control() -> None:
-    looks = [(entry.family, entry.look) for entry in REGISTRY.values()]
+    looks = [(entry.family, entry.plot_style) for entry in REGISTRY.values()]
     assert len(set(looks)) == len(looks)
-    assert all(entry.look for entry in REGISTRY.values())
+    assert all(entry.plot_style for entry in REGISTRY.values())
     styles = class_styles(tcpcast.load("cubic-and-bbr").populations)
     assert styles["cubic"]["color"] == stack_colour("linux-cubic")
     assert styles["bbr"]["color"] == stack_colour("linux-bbr") != styles["cubic"]["color"]

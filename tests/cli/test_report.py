@@ -99,7 +99,7 @@ def test_html_report_escapes_texts_of_plugins() -> None:
         "goodput_bps": Metric(2.0),
     }
     answer = Answer(HOSTILE, metrics=metrics, notes=texts_to_notes([HOSTILE]), regime=HOSTILE)
-    answer.stop(HOSTILE)
+    answer.mark_incomplete(HOSTILE)
     parts = run_parts(compare_all([answer, Answer("other", metrics=metrics)]), every=True)
     page = html_page(Document("a", parts), MARK)
     check_page(page)
@@ -304,7 +304,7 @@ def test_report_of_saved_answers_needs_no_simulation(
 def test_saved_answers_are_read_without_loss(scenario: Scenario, tmp_path: Path) -> None:
     one, other = calculated(), simulated()
     one.regime, one.steps, one.domain = "bottleneck", [{"symbol": "p"}], {"loss": 0.1}
-    other.stop("interrupted")
+    other.mark_incomplete("interrupted")
     other.tables["words"] = {"word": np.array(["a", "b"])}
     refused = Answer("pftk", status=Status.NOT_APPLICABLE, reason="no flows")
     answers = Answers([one, other, refused], scenario)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 import tcpcast
-from tcpcast.captures.models import CALLED, model_results
+from tcpcast.captures.models import MODEL_LABELS, model_results
 from tcpcast.cli import main
 from tcpcast.report.text import plain_text
 from tcpcast.report.trace_models import model_parts
@@ -38,10 +38,10 @@ def test_models_option_prints_line_per_model(
     out = capsys.readouterr().out
     assert max(map(len, out.splitlines())) <= 80
     rates = tcpcast.trace(TRANSFER).models()
-    for name, called in CALLED.items():
+    for name, called in MODEL_LABELS.items():
         lines = [line for line in out.splitlines() if line.startswith(f" {called}")]
         assert len(lines) == int(np.isfinite(rates[f"{name}_pps"][0])), name
-    (line,) = [line for line in out.splitlines() if CALLED["pftk"] in line]
+    (line,) = [line for line in out.splitlines() if MODEL_LABELS["pftk"] in line]
     assert "22.2     -39 %      39 %" in line
     assert "intervals of 100 s: 1 TD" in out
 

@@ -13,10 +13,10 @@ import numpy as np
 import pytest
 import tcpcast
 from tcpcast.captures import iter_plain_rows
-from tcpcast.captures.advice import CAUSES, LIMITS, advice
-from tcpcast.captures.cause_rules import STATES
-from tcpcast.captures.groups import WAYS
-from tcpcast.captures.headline import limit_bytes
+from tcpcast.captures.advice import REMEDIES_BY_CAUSE, REMEDIES_BY_LIMIT, advice
+from tcpcast.captures.cause_rules import STATES_BY_CAUSE
+from tcpcast.captures.groups import GROUPINGS
+from tcpcast.captures.verdict import limit_bytes
 from tcpcast.cli import main
 from tcpcast.limit_names import LIMIT_NAMES, with_article
 from tcpcast.report import text as on_terminal
@@ -39,7 +39,7 @@ def capture_with_limits(*shares: dict[str, float]) -> Capture:
     table = {name: np.repeat(column, len(shares)) for name, column in capture.connections.items()}
     table["connection"] = np.arange(len(shares))
     table["src"] = np.array([f"10.0.0.{index}:4000" for index in range(len(shares))])
-    for limit in LIMITS:
+    for limit in REMEDIES_BY_LIMIT:
         table[f"share_{limit}"] = np.array(
             [direction_shares.get(limit, 0.0) for direction_shares in shares]
         )
@@ -75,7 +75,7 @@ def test_row_shows_limiting_factor(width: int) -> None:
     assert len(rows) == 2
 
 
-@pytest.mark.parametrize("limit", LIMITS)
+@pytest.mark.parametrize("limit", REMEDIES_BY_LIMIT)
 def test_limit_has_one_name_in_all_places(limit: str) -> None:
     capture = capture_with_limits({limit: 1.0})
     name = LIMIT_NAMES[limit]
@@ -91,9 +91,9 @@ def test_limit_has_one_name_in_all_places(limit: str) -> None:
 
 
 def test_causes_and_states_have_names() -> None:
-    assert {*LIMITS, *CAUSES} <= LIMIT_NAMES.keys()
+    assert {*REMEDIES_BY_LIMIT, *REMEDIES_BY_CAUSE} <= LIMIT_NAMES.keys()
     for cause in ("receiver", "link"):
-        assert LIMIT_NAMES[cause] == LIMIT_NAMES[STATES[cause][0]]
+        assert LIMIT_NAMES[cause] == LIMIT_NAMES[STATES_BY_CAUSE[cause][0]]
 
 
 def test_narrow_table_omits_model_column_first() -> None:
@@ -172,7 +172,7 @@ def test_json_contains_advice() -> None:
     assert advice_texts[1].startswith("Limited by: link 100 % of the time")
 
 
-@pytest.mark.parametrize("by", WAYS)
+@pytest.mark.parametrize("by", GROUPINGS)
 def test_group_by_prints_groups(by: str, capsys: Output) -> None:
     assert trace(TRANSFER, "--group-by", by) == 0
     out = capsys.readouterr().out

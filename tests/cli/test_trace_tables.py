@@ -15,8 +15,8 @@ import numpy as np
 import pytest
 import tcpcast
 from tcpcast.captures import iter_plain_rows
-from tcpcast.captures.selection import (
-    TABLES,
+from tcpcast.captures.capture_tables import (
+    TABLE_NAMES,
     restrict_to_directions,
     rows_of_direction,
     tables_by_name,
@@ -51,7 +51,7 @@ NO_ROWS = ("services", "failed")
 """Tables without rows for one upload."""
 
 
-@pytest.mark.parametrize("name", TABLES)
+@pytest.mark.parametrize("name", TABLE_NAMES)
 def test_each_table_is_printed_as_csv_and_json(name: str, capsys: Output) -> None:
     expected = tables_by_name(tcpcast.trace(TRANSFER))[name]
     assert main(["trace", str(TRANSFER), str(TRANSFER), "--table", name]) == 0
@@ -120,7 +120,7 @@ def test_parquet_files_equal_tables(tmp_path: Path, capsys: Output) -> None:
     out, err = capsys.readouterr()
     assert out.count("TCP segments") == 2
     expected = tables_by_name(tcpcast.trace(TRANSFER))
-    for name in TABLES:
+    for name in TABLE_NAMES:
         path = tmp_path / "out" / f"{name}.parquet"
         assert f"tcpcast: wrote {path}\n" in err
         frame = parquet.read_table(path)
@@ -144,7 +144,7 @@ def test_parquet_types_do_not_depend_on_rows(tmp_path: Path) -> None:
     empty = restrict_to_directions(full, np.array([], dtype=np.intp))
     write_parquet([full], tmp_path / "full")
     write_parquet([empty], tmp_path / "empty")
-    for name in TABLES:
+    for name in TABLE_NAMES:
         one, other = (
             parquet.read_table(tmp_path / which / f"{name}.parquet") for which in ("full", "empty")
         )

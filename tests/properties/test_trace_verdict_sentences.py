@@ -11,8 +11,8 @@ import pytest
 from capture_files import CAPTURES, TRANSFER, read
 from tcpcast.captures import iter_plain_rows, trace
 from tcpcast.captures.advice import limit_keys
-from tcpcast.captures.headline import capture_verdict, captures_verdict, is_about_failures
 from tcpcast.captures.quantity_text import digits, percent, rate, size, time, volume
+from tcpcast.captures.verdict import capture_verdict, captures_verdict, is_about_failures
 from tcpcast.report.full_report import captures_document
 from tcpcast.report.html import html_page
 from tcpcast.report.markdown import markdown_page

@@ -19,24 +19,28 @@ from tcpcast import _native
 from tcpcast.captures.advice import advice
 from tcpcast.captures.cause_rules import cause_columns, columns_corrected_by_cause
 from tcpcast.captures.congestion_control import identify_congestion_control
+from tcpcast.captures.direction_selection import select_directions
 from tcpcast.captures.failed_connections import failed_table
-from tcpcast.captures.flows import select_directions
 from tcpcast.captures.groups import groups as grouped
-from tcpcast.captures.headline import (
-    capture_verdict,
-    captures_verdict,
-    directions_without_service,
-    limit_bytes,
-)
 from tcpcast.captures.model_rates import rate_columns
 from tcpcast.captures.models import model_errors, model_intervals, models
 from tcpcast.captures.requests import request_table
 from tcpcast.captures.services import service_of_each_direction, service_table
 from tcpcast.captures.table import Table, direction_table, event_table, interval_table, round_table
-from tcpcast.captures.tap_comparison import between_columns, comparison_warnings, totals_by_order
+from tcpcast.captures.tap_comparison import (
+    between_columns,
+    comparison_warnings,
+    totals_by_tap_order,
+)
+from tcpcast.captures.verdict import (
+    capture_verdict,
+    captures_verdict,
+    directions_without_service,
+    limit_bytes,
+)
 from tcpcast.captures.window_growth import window_growth_units
 from tcpcast.errors import CaptureError
-from tcpcast.units import show
+from tcpcast.units import quote
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -44,10 +48,10 @@ if TYPE_CHECKING:
 __all__ = ["Capture", "Table", "iter_plain_rows", "trace", "trace_document"]
 
 STANDARD_INPUT = "-"
-ROWS_AT_A_TIME = 1024
-_MAX_KEPT = 1_000_000_000
+ROWS_PER_CHUNK = 1024
+_MAX_ARGUMENT = 1_000_000_000
 """Upper bound of ``max_connections`` and of ``trail_points``."""
-OS_ERROR = re.compile(r" \(os error \d+\)$")
+OS_ERROR_SUFFIX = re.compile(r" \(os error \d+\)$")
 """Suffix of messages of the operating system in errors from the Rust core."""
 
 
@@ -187,7 +191,7 @@ class Capture:
         ----------
         connection
             Selection of directions as for ``--connection`` of ``tcpcast trace``, see
-            :func:`tcpcast.captures.flows.select_directions`. None: all directions.
+            :func:`tcpcast.captures.direction_selection.select_directions`. None: all directions.
 
         Returns
         -------
@@ -301,7 +305,7 @@ def trace(
         )
     except (OSError, ValueError) as error:
         whose = file if after is None or not getattr(error, "after", False) else _file_name(after)
-        reason = OS_ERROR.sub("", str(error))
+        reason = OS_ERROR_SUFFIX.sub("", str(error))
         if isinstance(error, IsADirectoryError):
             reason = "a folder, not a capture; to read all captures in it, use `tcpcast report`"
         raise CaptureError(reason, file=whose) from error
@@ -318,7 +322,7 @@ def trace(
     if second is not None:
         columns_between = between_columns(second)
         connections |= columns_between
-        between = totals_by_order(columns_between)
+        between = totals_by_tap_order(columns_between)
         warnings += comparison_warnings(second)
     return Capture(
         file=file,
@@ -343,13 +347,13 @@ def trace(
 
 
 def _check_limits(trail_points: int, max_connections: int | None) -> None:
-    if max_connections is not None and not 1 <= max_connections <= _MAX_KEPT:
+    if max_connections is not None and not 1 <= max_connections <= _MAX_ARGUMENT:
         raise CaptureError(
-            f"max_connections = {show(max_connections)}: must be between 1 and {_MAX_KEPT}"
+            f"max_connections = {quote(max_connections)}: must be between 1 and {_MAX_ARGUMENT}"
         )
-    if not 0 <= trail_points <= _MAX_KEPT:
+    if not 0 <= trail_points <= _MAX_ARGUMENT:
         raise CaptureError(
-            f"trail_points = {show(trail_points)}: must be between 0 and {_MAX_KEPT}"
+            f"trail_points = {quote(trail_points)}: must be between 0 and {_MAX_ARGUMENT}"
         )
 
 
@@ -363,7 +367,7 @@ def _add_cause_columns(connections: Table, rounds: Table, lost: Table) -> Table:
     return found | rate_columns(found)
 
 
-def _eviction_warnings(rest: dict[str, int], most: int) -> list[str]:
+def _eviction_warnings(rest: dict[str, int], max_connections: int) -> list[str]:
     """Return warnings about connections without rows in a capture of very many connections."""
     lines = []
     evicted, single = rest["evicted"], rest["evicted_single"]
@@ -371,8 +375,8 @@ def _eviction_warnings(rest: dict[str, int], most: int) -> list[str]:
         after_one_packet = f" ({single:,} of them had one packet)" if single else ""
         lines.append(
             f"{evicted:,} connection{'' if evicted == 1 else 's'} evicted{after_one_packet}: "
-            f"more than {most:,} connections were active at the same time. Later packets of "
-            "an evicted connection count as a new connection; raise --max-connections"
+            f"more than {max_connections:,} connections were active at the same time. Later "
+            "packets of an evicted connection count as a new connection; raise --max-connections"
         )
     if rest["directions"]:
         lines.append(
@@ -431,17 +435,17 @@ def capture_keys(capture: Capture, groups: Table | None = None) -> dict[str, Any
 def iter_plain_rows(table: Table) -> Iterator[dict[str, Any]]:
     """Yield each row of a table as a dict of plain values, converting the table in parts."""
     length = next(iter(table.values())).size
-    for first in range(0, length, ROWS_AT_A_TIME):
-        part = [plain_values(column[first : first + ROWS_AT_A_TIME]) for column in table.values()]
+    for first in range(0, length, ROWS_PER_CHUNK):
+        part = [plain_values(column[first : first + ROWS_PER_CHUNK]) for column in table.values()]
         for row in zip(*part, strict=True):
             yield dict(zip(table, row, strict=True))
 
 
 def iter_rows_with_advice(connections: Table, services: Table) -> Iterator[dict[str, Any]]:
     """Yield each row of ``connections`` as a dict of plain values that ends with ``advice``."""
-    for first in range(0, connections["src"].size, ROWS_AT_A_TIME):
+    for first in range(0, connections["src"].size, ROWS_PER_CHUNK):
         part = {
-            name: column[first : first + ROWS_AT_A_TIME] for name, column in connections.items()
+            name: column[first : first + ROWS_PER_CHUNK] for name, column in connections.items()
         }
         yield from iter_plain_rows(part | {"advice": advice(part, services)})
 

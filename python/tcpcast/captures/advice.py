@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from tcpcast.captures.limit_remedies import Remedy
     from tcpcast.captures.table import Table
 
-LIMITS: dict[str, Callable[[Gains], list[Remedy]]] = {
+REMEDIES_BY_LIMIT: dict[str, Callable[[Gains], list[Remedy]]] = {
     "application": limit_remedies.remedies_for_application,
     "receiver_window": limit_remedies.remedies_for_receiver_window,
     "send_buffer": limit_remedies.remedies_for_send_buffer,
@@ -35,7 +35,7 @@ LIMITS: dict[str, Callable[[Gains], list[Remedy]]] = {
 }
 """Function that returns the remedies, for each limit that is a state of the sender."""
 
-CAUSES: dict[str, Callable[[Gains], list[Remedy]]] = {
+REMEDIES_BY_CAUSE: dict[str, Callable[[Gains], list[Remedy]]] = {
     cause_rules.APPLICATION: cause_remedies.remedies_for_application,
     cause_rules.PACING: cause_remedies.remedies_for_pacing,
     cause_rules.RECEIVER: limit_remedies.remedies_for_receiver_window,
@@ -47,26 +47,26 @@ CAUSES: dict[str, Callable[[Gains], list[Remedy]]] = {
 }
 """Function that returns evidence and remedy, for each cause that needs evidence."""
 
-ALSO = 0.2
+MIN_SECOND_LIMIT_SHARE = 0.2
 """Minimum share of the time for a second limit to be named."""
 
 
-NO_SHARES = ("", "", "")
+NO_SHARE_TEXTS = ("", "", "")
 """Texts of a direction without known shares of the time."""
 
 
 class NamedLimit(NamedTuple):
     """The limit of a direction: its key, its share of the time, and the remedy.
 
-    ``share`` is a text, "" if unknown. ``also`` names a second limit with a large share, and
-    ``then`` is the action against it; without such a limit, both are "".
+    ``share_text`` is "" if unknown. ``second_limit`` names a second limit with a large share, and
+    ``second_action`` is the action against it; without such a limit, both are "".
     """
 
     limit: str
-    share: str
-    also: str
+    share_text: str
+    second_limit: str
     remedy: Remedy
-    then: str
+    second_action: str
 
 
 def limit_of_each_direction(table: Table) -> list[NamedLimit]:
@@ -78,14 +78,14 @@ def limit_of_each_direction(table: Table) -> list[NamedLimit]:
     keys = limit_keys(table)
     evident = has_evident_cause(table)
     result: list[Any] = [None] * keys.size
-    for of_cause, remedies in ((True, CAUSES), (False, LIMITS)):
+    for of_cause, remedies in ((True, REMEDIES_BY_CAUSE), (False, REMEDIES_BY_LIMIT)):
         for limit, remedy in remedies.items():
             rows = np.flatnonzero((keys == limit) & (evident == of_cause))
             if not rows.size:
                 continue
             part = {name: column[rows] for name, column in table.items()}
-            shares = [NO_SHARES] * rows.size if of_cause else _share_sentences(part, limit)
-            found = zip(rows.tolist(), shares, remedy(Gains.of(part)), strict=True)
+            shares = [NO_SHARE_TEXTS] * rows.size if of_cause else _share_texts(part, limit)
+            found = zip(rows.tolist(), shares, remedy(Gains.from_table(part)), strict=True)
             for row, (share, also, second), each in found:
                 then = _second_action(table, row, second) if second else ""
                 result[row] = NamedLimit(limit, share, also, each, then)
@@ -95,7 +95,8 @@ def limit_of_each_direction(table: Table) -> list[NamedLimit]:
 def _second_action(table: Table, row: int, limit: str) -> str:
     """Return the action against the second limit of a row as a clause."""
     part = {name: column[[row]] for name, column in table.items()}
-    return f"for the {LIMIT_NAMES[limit]}, {LIMITS[limit](Gains.of(part))[0].action}"
+    remedy = REMEDIES_BY_LIMIT[limit](Gains.from_table(part))[0]
+    return f"for the {LIMIT_NAMES[limit]}, {remedy.action}"
 
 
 def advice(table: Table, services: Table | None = None) -> np.ndarray[Any, Any]:
@@ -129,7 +130,7 @@ def has_evident_cause(table: Table) -> np.ndarray[Any, Any]:
     """Return a mask of rows with evidence for a cause that is not a state of the sender."""
     if "cause" not in table:
         return np.zeros(table["src"].size, dtype=bool)
-    return np.asarray(table["cause_evident"] & np.isin(table["cause"], list(CAUSES)))
+    return np.asarray(table["cause_evident"] & np.isin(table["cause"], list(REMEDIES_BY_CAUSE)))
 
 
 def share_of_limit(table: Table, limit: str) -> np.ndarray[Any, Any]:
@@ -137,33 +138,33 @@ def share_of_limit(table: Table, limit: str) -> np.ndarray[Any, Any]:
     return table[f"share_{limit}"]
 
 
-def share_of_own_limit(table: Table) -> np.ndarray[Any, Any]:
+def share_of_main_limit(table: Table) -> np.ndarray[Any, Any]:
     """Return the share of the time with the limit ``limited_by`` of each row; NaN if unknown."""
     found = np.full(table["src"].size, np.nan)
-    for limit in LIMITS:
+    for limit in REMEDIES_BY_LIMIT:
         rows = table["limited_by"] == limit
         found[rows] = share_of_limit(table, limit)[rows]
     return found
 
 
-def _share_sentences(table: Table, limit: str) -> list[tuple[str, str, str]]:
+def _share_texts(table: Table, limit: str) -> list[tuple[str, str, str]]:
     """Return the share of the time and the second limit as texts, and the second limit's key.
 
     Without a second limit with a large share, its text and its key are "".
     """
     if limit == "unknown":
-        return [NO_SHARES] * table["src"].size
+        return [NO_SHARE_TEXTS] * table["src"].size
     first = share_of_limit(table, limit)
-    others = [name for name in LIMITS if name not in (limit, "unknown")]
+    others = [name for name in REMEDIES_BY_LIMIT if name not in (limit, "unknown")]
     rest = np.nan_to_num(np.stack([share_of_limit(table, name) for name in others]))
     second = rest.argmax(axis=0)
     said = []
     for at, value in enumerate(first.tolist()):
         if not math.isfinite(value):
-            said.append(NO_SHARES)
+            said.append(NO_SHARE_TEXTS)
             continue
         also = float(rest[second[at], at])
-        key = others[second[at]] if also >= ALSO else ""
+        key = others[second[at]] if also >= MIN_SECOND_LIMIT_SHARE else ""
         more = f"{LIMIT_NAMES[key]} {percent(also)}" if key else ""
         said.append((f"{percent(value)} of the time", more, key))
     return said

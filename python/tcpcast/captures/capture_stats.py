@@ -8,12 +8,17 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tcpcast.captures.capture_tables import tables_by_name
 from tcpcast.captures.cause_rules import LINK
 from tcpcast.captures.congestion_control import CUBIC
-from tcpcast.captures.link_estimate import growth_pkts, link_bps, queued_at_losses_s
-from tcpcast.captures.model_rates import LEAST_VARIATION_S, cubic_pps, has_model_inputs, pftk_pps
+from tcpcast.captures.link_estimate import growth_pkts, link_bps, queueing_delays_at_losses_s
+from tcpcast.captures.model_rates import (
+    LINUX_MIN_RTO_MINUS_RTT_S,
+    cubic_pps,
+    has_model_inputs,
+    pftk_pps,
+)
 from tcpcast.captures.models import measured_loss_ratio
-from tcpcast.captures.selection import tables_by_name
 from tcpcast.captures.sender_stack import Sender, first_timeout_s, identify_sender
 from tcpcast.errors import CaptureError
 from tcpcast.models.pftk import unlimited_window_pkts
@@ -25,41 +30,42 @@ if TYPE_CHECKING:
 
     Column = np.ndarray[Any, Any]
 
-SHORT_PKTS = 1000
+MAX_SHORT_TRANSFER_PKTS = 1000
 """Maximum number of packets of a completely captured transfer that is replayed as a transfer."""
 
-FULL_SHARE = 0.95
+MIN_FULL_LINK_SHARE = 0.95
 """Share of the link's rate above which all losses are assumed to be queue drops."""
 
-STEADY = 0.8
+MIN_STEADY_FLIGHT_RATIO = 0.8
 """Ratio of mean to maximum flight size above which a constant window is assumed to be the limit.
 The ratio is about 0.9 with a constant window, and 0.2 to 0.4 if losses reduce the window."""
-UNEXPLAINED = 2.0
+MAX_EXPLAINED_RATE_RATIO = 2.0
 """Ratio of modelled to measured rate above which the capture does not show the limit."""
 
-OVERFLOWS = 0.8
+MIN_OVERFLOW_QUEUE_SHARE = 0.8
 """Share of the maximum queue above which a loss is assumed to be a queue overflow."""
-MIN_ELSEWHERE = 0.2
+MIN_NON_QUEUE_LOSS_SHARE = 0.2
 """Minimum share of losses at shorter queues for them to count as random losses. With BBR, up to 20
 % of the overflow losses occur at shorter queues."""
 
-NO_LINK = ("application", "receiver_window", "send_buffer", "slow_start", "timeout")
+LIMITS_EXCLUDING_LINK = ("application", "receiver_window", "send_buffer", "slow_start", "timeout")
 """Limits that exclude the link as the limit if they apply most of the time."""
 
-QUEUED = 1.5
+MIN_QUEUE_RTT_RATIO = 1.5
 """Ratio of RTT to minimum RTT from which a queue is assumed."""
 
-CORRELATED = 1.5
+MIN_CORRELATED_LOSS_RATIO = 1.5
 """Losses are considered correlated above this ratio of the measured loss ratio to the loss ratio of
 independent losses with the same number of loss indications."""
-MUCH_CORRELATED = 3.0
-"""Replaces :data:`CORRELATED` if there are fewer than :data:`FEW_INDICATIONS` loss indications."""
-DELAYED = 1.5
+MIN_CORRELATED_LOSS_RATIO_OF_FEW = 3.0
+"""Replaces :data:`MIN_CORRELATED_LOSS_RATIO` if the capture has fewer loss indications than
+:data:`MIN_LOSS_INDICATIONS`."""
+MIN_DELAYED_ACK_PACKETS = 1.5
 """Packets per ACK above which ACKs are considered delayed. In recoveries without delayed ACKs, the
 value is 1.2 to 1.4."""
-DELAYED_ACK_S = 0.04
+LINUX_MIN_ACK_DELAY_S = 0.04
 """Initial and minimum ack delay of Linux."""
-FEW_INDICATIONS = 20
+MIN_LOSS_INDICATIONS = 20
 """Minimum number of loss indications to decide on correlation and location of losses."""
 
 
@@ -69,16 +75,16 @@ class CaptureStats:
 
     table: Table
     flows: int
-    seconds: float
-    sent: float
+    duration_s: float
+    packets_sent: float
     rate_bps: float
     """Goodput in IP bytes, in bit/s."""
     rtt_s: float
     rtt_min_s: float
-    rtt_high_s: float
+    full_queue_rtt_s: float
     link_bps: float
     """Link rate in IP bytes, in bit/s."""
-    payload: int
+    payload_bytes: int
     growth_pkts: float
     non_queue_loss_share: float
     """Share of the losses while the queue of the link was not full."""
@@ -87,49 +93,55 @@ class CaptureStats:
     @property
     def window_pkts(self) -> float:
         """The announced receiver window, or a constant flight size; NaN if neither is known."""
-        announced = self.mean("w_max_pkts")
-        most, usual = self.mean("flight_max_bytes"), self.mean("flight_mean_bytes")
-        if announced >= 1 or not usual >= STEADY * most:
+        announced = self.weighted_mean("w_max_pkts")
+        most, usual = (
+            self.weighted_mean("flight_max_bytes"),
+            self.weighted_mean("flight_mean_bytes"),
+        )
+        if announced >= 1 or not usual >= MIN_STEADY_FLIGHT_RATIO * most:
             return announced
-        return max(1.0, round(most / self.payload))
+        return max(1.0, round(most / self.payload_bytes))
 
     @property
     def is_rate_explained(self) -> bool:
         """True if losses, the window or another limit than the link explain the rate."""
         idle = self._time_share(("application",)) > 0.5
-        if idle or (self._time_share(NO_LINK) > 0.5 and not self._has_queue):
+        if idle or (self._time_share(LIMITS_EXCLUDING_LINK) > 0.5 and not self._has_queue):
             return True
-        return self.is_window_limited or self.loss_limited_pps <= UNEXPLAINED * self.mean_flow_pps
+        return (
+            self.is_window_limited
+            or self.loss_limited_pps <= MAX_EXPLAINED_RATE_RATIO * self.mean_flow_pps
+        )
 
     @property
     def is_window_limited(self) -> bool:
         """True if the window explains the rate."""
-        return self.window_pkts / self.rtt_s <= UNEXPLAINED * self.mean_flow_pps
+        return self.window_pkts / self.rtt_s <= MAX_EXPLAINED_RATE_RATIO * self.mean_flow_pps
 
     @property
     def mean_flow_pps(self) -> float:
         """Mean rate of one flow in packets/s."""
-        return self.sent / self.seconds / self.flows
+        return self.packets_sent / self.duration_s / self.flows
 
     def _time_share(self, limits: tuple[str, ...]) -> float:
         """Return the share of time during which any of these limits applied."""
-        return float(sum(np.nan_to_num(self.mean(f"share_{limit}")) for limit in limits))
+        return float(sum(np.nan_to_num(self.weighted_mean(f"share_{limit}")) for limit in limits))
 
     @property
     def _has_queue(self) -> bool:
         """True if the RTT indicates a queue on the path."""
-        return self.rtt_high_s > QUEUED * self.rtt_min_s
+        return self.full_queue_rtt_s > MIN_QUEUE_RTT_RATIO * self.rtt_min_s
 
     @property
     def is_short_transfer(self) -> bool:
         """True if this is one short transfer, captured from its handshake to its end."""
         whole = self.table["syn_captured"] & (self.table["end"] == "closed")
-        return bool(whole.size == 1 and whole[0] and self.sent <= SHORT_PKTS)
+        return bool(whole.size == 1 and whole[0] and self.packets_sent <= MAX_SHORT_TRANSFER_PKTS)
 
     @property
     def transfer_count(self) -> int:
         """Number of sequential connections if each is shorter than half of the capture."""
-        short = np.nan_to_num(self.table["duration_s"]) < self.seconds / 2
+        short = np.nan_to_num(self.table["duration_s"]) < self.duration_s / 2
         return int(short.sum()) if short.size > self.flows else 0
 
     @property
@@ -140,7 +152,7 @@ class CaptureStats:
     @property
     def packet_bytes(self) -> int:
         """Bytes of a data packet, including headers."""
-        return self.payload + self.header_bytes
+        return self.payload_bytes + self.header_bytes
 
     @property
     def loss_limited_pps(self) -> float:
@@ -152,14 +164,14 @@ class CaptureStats:
         """True if the link was full."""
         if math.isnan(self.link_bps):
             return not self.is_rate_explained
-        return bool(self.rate_bps >= FULL_SHARE * self.link_bps)
+        return bool(self.rate_bps >= MIN_FULL_LINK_SHARE * self.link_bps)
 
     @property
     def random_loss_ratio(self) -> float:
         """Random loss ratio of the scenario: losses that queue overflows do not explain."""
         if self.is_tap_behind_queue and self.is_single_paced_flow:
             return estimated_loss_ratio(self.table)
-        if self.non_queue_loss_share >= MIN_ELSEWHERE:
+        if self.non_queue_loss_share >= MIN_NON_QUEUE_LOSS_SHARE:
             every = (
                 estimated_loss_ratio(self.table)
                 if self._is_recovering
@@ -213,8 +225,8 @@ class CaptureStats:
         """True if losses are correlated, that is, several packets are lost together."""
         if self.is_link_full:
             return False
-        few = (self.table["td"] + self.table["to"]).sum() < FEW_INDICATIONS
-        times = MUCH_CORRELATED if few else CORRELATED
+        few = (self.table["td"] + self.table["to"]).sum() < MIN_LOSS_INDICATIONS
+        times = MIN_CORRELATED_LOSS_RATIO_OF_FEW if few else MIN_CORRELATED_LOSS_RATIO
         return bool(estimated_loss_ratio(self.table) > times * self.independent_loss_ratio)
 
     @property
@@ -225,16 +237,16 @@ class CaptureStats:
         the loss probability on average. If losses do not determine the window, the mean data in
         flight replaces E[W].
         """
-        seen = float((self.table["td"] + self.table["to"]).sum()) / self.sent
+        seen = float((self.table["td"] + self.table["to"]).sum()) / self.packets_sent
         if not 0 < seen < 1:
             return math.inf
         window = float(unlimited_window_pkts(loss_indication_ratio=seen, packets_per_ack=1.0))
         if self.sender.is_rate_based:
-            window = self.mean("flight_mean_bytes") / self.payload
+            window = self.weighted_mean("flight_mean_bytes") / self.payload_bytes
         most = self.window_pkts
         return seen / max(1 - seen * (min(window, most) if most >= 1 else window), 0.5)
 
-    def mean(self, name: str) -> float:
+    def weighted_mean(self, name: str) -> float:
         """Return the mean of a column over the flows, weighted by packets."""
         values, weights = self.table[name], self.table["data_packets"]
         known = np.isfinite(values) & (weights > 0)
@@ -246,7 +258,7 @@ def header_bytes(sender: Sender) -> int:
     return HEADER_BYTES + (TIMESTAMP_BYTES if sender.timestamps else 0)
 
 
-def measure_flows(kept: Capture) -> CaptureStats:
+def measure_flows(capture: Capture) -> CaptureStats:
     """Return the statistics of all flows of a capture.
 
     Raises
@@ -254,8 +266,8 @@ def measure_flows(kept: Capture) -> CaptureStats:
     CaptureError
         The flows have no round-trip time or no duration.
     """
-    table = _correct_rtts_to_sender(kept.connections)
-    together = {name: column[0] for name, column in kept.groups(by="all").items()}
+    table = _correct_rtts_to_sender(capture.connections)
+    together = {name: column[0] for name, column in capture.groups(by="all").items()}
     sender = identify_sender(table)
     headers = header_bytes(sender)
     payload = int(np.clip(table["segment_bytes"].max(), 1, 65535 - headers))
@@ -263,45 +275,45 @@ def measure_flows(kept: Capture) -> CaptureStats:
     found = CaptureStats(
         table=table,
         flows=max(1, round(float(together["parallel_flows"]))),
-        seconds=float(together["active_s"]),
-        sent=float(together["packets_sent"]),
+        duration_s=float(together["active_s"]),
+        packets_sent=float(together["packets_sent"]),
         rate_bps=float(together["goodput_bps"]) * wire,
         rtt_s=float(together["rtt_mean_s"]),
         rtt_min_s=math.nan,
-        rtt_high_s=math.nan,
-        link_bps=link_bps(kept) * wire,
-        payload=payload,
-        growth_pkts=growth_pkts(tables_by_name(kept).get("rounds"), table["segment_bytes"]),
+        full_queue_rtt_s=math.nan,
+        link_bps=link_bps(capture) * wire,
+        payload_bytes=payload,
+        growth_pkts=growth_pkts(tables_by_name(capture).get("rounds"), table["segment_bytes"]),
         non_queue_loss_share=math.nan,
         sender=sender,
     )
     if math.isnan(found.link_bps) and found.is_single_paced_flow and found.is_link_limited:
         # BBR sends at the link rate during recovery, but the rate is not visible without losses.
         found = replace(found, link_bps=found.rate_bps)
-    if not found.rtt_s > 0 or not found.seconds > 0 or not found.rate_bps > 0:
+    if not found.rtt_s > 0 or not found.duration_s > 0 or not found.rate_bps > 0:
         raise CaptureError(
-            f"{kept.file}: no scenario can be derived, because the direction has no measured RTT, "
-            "or all its data have the same timestamp; select a connection with more data"
+            f"{capture.file}: no scenario can be derived, because the direction has no measured "
+            "RTT, or all its data have the same timestamp; select a connection with more data"
         )
-    least = found.mean("rtt_min_s")
+    least = found.weighted_mean("rtt_min_s")
     least = least if least > 0 else found.rtt_s
     high = float(np.fmax(_full_queue_rtt_s(found), least))
     # With BBR, one loss indication covers many losses, so count retransmissions.
     which = "retransmissions" if found.is_single_paced_flow else "loss_indications"
     non_queue = math.nan
     if not found.is_tap_behind_queue and (found.is_link_full or found.link_bps > 0):
-        non_queue = _non_queue_loss_share(queued_at_losses_s(kept, which), high - least)
-    return replace(found, rtt_min_s=least, rtt_high_s=high, non_queue_loss_share=non_queue)
+        non_queue = _non_queue_loss_share(queueing_delays_at_losses_s(capture, which), high - least)
+    return replace(found, rtt_min_s=least, full_queue_rtt_s=high, non_queue_loss_share=non_queue)
 
 
 def _non_queue_loss_share(queued_s: Column, longest_s: float) -> float:
     """Return the share of losses while the queue was not full; NaN with few losses or no queue."""
-    if queued_s.size < FEW_INDICATIONS or not longest_s > 0:
+    if queued_s.size < MIN_LOSS_INDICATIONS or not longest_s > 0:
         return math.nan
-    return float((queued_s < OVERFLOWS * longest_s).mean())
+    return float((queued_s < MIN_OVERFLOW_QUEUE_SHARE * longest_s).mean())
 
 
-def _full_queue_rtt_s(seen: CaptureStats) -> float:
+def _full_queue_rtt_s(stats: CaptureStats) -> float:
     """Return the RTT in seconds with a full queue: the 99th percentile without ACK delays.
 
     RTT samples of new data are rare when a queue overflows, because recoveries follow. If the 99th
@@ -309,12 +321,12 @@ def _full_queue_rtt_s(seen: CaptureStats) -> float:
     difference is queueing delay. With delayed ACKs, the result is at most the maximum over ACKs of
     several packets, because the ACK of a single packet may be delayed.
     """
-    every, newest = seen.mean("rtt_p99_s"), seen.mean("rtt_karn_p99_s")
-    if every - newest > DELAYED_ACK_S:
+    every, newest = stats.weighted_mean("rtt_p99_s"), stats.weighted_mean("rtt_karn_p99_s")
+    if every - newest > LINUX_MIN_ACK_DELAY_S:
         return every
-    if not seen.mean("packets_per_ack") >= DELAYED:
+    if not stats.weighted_mean("packets_per_ack") >= MIN_DELAYED_ACK_PACKETS:
         return newest
-    return float(np.fmin(newest, seen.mean("rtt_undelayed_max_s")))
+    return float(np.fmin(newest, stats.weighted_mean("rtt_undelayed_max_s")))
 
 
 def _correct_rtts_to_sender(table: Table) -> Table:
@@ -334,22 +346,22 @@ def estimated_loss_ratio(table: Table) -> float:
     return float(np.average(lost[known], weights=np.fmax(table["data_packets"][known], 1)))
 
 
-def predicted_pps(seen: CaptureStats, packets_per_ack: float) -> float:
+def predicted_pps(stats: CaptureStats, packets_per_ack: float) -> float:
     """Return the rate of one flow in packets/s, predicted from its losses; NaN without losses.
 
     The model is CUBIC's response function for CUBIC senders, otherwise PFTK with b =
     ``packets_per_ack``.
     """
-    timer, window = first_timeout_s(seen.table), seen.window_pkts
+    timer, window = first_timeout_s(stats.table), stats.window_pkts
     given: Table = {
-        "rtt_s": np.array([seen.rtt_s]),
-        "t0_s": np.array([timer if timer > 0 else seen.rtt_s + LEAST_VARIATION_S]),
+        "rtt_s": np.array([stats.rtt_s]),
+        "t0_s": np.array([timer if timer > 0 else stats.rtt_s + LINUX_MIN_RTO_MINUS_RTT_S]),
         "packets_per_ack": np.array([max(packets_per_ack, 1.0)]),
         "receiver_window_pkts": np.array([window if window >= 1 else math.inf]),
     }
-    loss = np.array([float((seen.table["td"] + seen.table["to"]).sum()) / seen.sent])
+    loss = np.array([float((stats.table["td"] + stats.table["to"]).sum()) / stats.packets_sent])
     if not has_model_inputs(loss, given).all() or not packets_per_ack > 0:
         return math.nan
-    if get_congestion_control(seen.sender.stack) == CUBIC:
+    if get_congestion_control(stats.sender.stack) == CUBIC:
         return float(cubic_pps(loss, given)[0])
     return float(pftk_pps(loss, given)[0])

@@ -17,14 +17,14 @@ if TYPE_CHECKING:
     from tcpcast.captures.predicted_gain import Gains
     from tcpcast.captures.table import Table
 
-FULL_QUEUE = 1.0
+MIN_LONG_QUEUE_RATIO = 1.0
 """Minimum ratio of queueing delay to minimum RTT for the advice to shorten the queue."""
 
 
-MISSING_ACKS = 0.2
+MIN_MISSING_ACK_SHARE = 0.2
 """Minimum share of missing ACKs for a remark on the return path. Captures of Linux have a share of
 0.33 with 30 % ACK loss, and 0 without ACK loss."""
-STRETCHED = 2.4
+MIN_STRETCH_ACK_PACKETS = 2.4
 """Minimum number of packets per ACK that indicates many missing ACKs. The number is 2.6 with 30 %
 ACK loss, and 4.0 with a return link of 100 kbit/s. Receivers send one ACK per two packets."""
 
@@ -36,7 +36,9 @@ def return_path_remarks(table: Table) -> list[str]:
     other connections use the same identifications, so the row gets no remark.
     """
     missing, seen = table["missing_acks"], table["acks"] + table["duplicate_acks"]
-    many = (missing >= MISSING_ACKS * (missing + seen)) & (table["packets_per_ack"] >= STRETCHED)
+    many = (missing >= MIN_MISSING_ACK_SHARE * (missing + seen)) & (
+        table["packets_per_ack"] >= MIN_STRETCH_ACK_PACKETS
+    )
     lost = many & (missing + seen <= table["data_packets"])
     return [
         f" According to IP identifications, {count:,.0f} acks were lost before the tap, and "
@@ -139,7 +141,7 @@ def remedies_for_link(gains: Gains) -> list[Remedy]:
                 else f": losses occurred with a full queue, which delayed packets by {time(queue)}"
             ) + rest
         least = float(gains.rtt_min_s[at])
-        if queue > FULL_QUEUE * least > 0:
+        if queue > MIN_LONG_QUEUE_RATIO * least > 0:
             rest += (
                 " A smaller buffer or AQM (fq_codel) shortens the queue and hardly reduces the "
                 "rate."

@@ -42,10 +42,10 @@ TIMEOUT = "timeout"
 CONGESTION_WINDOW = "congestion_window"
 UNKNOWN = "unknown"
 
-UNSEEN = (APPLICATION, PACING, REORDERING, SEND_BUFFER)
+CAUSES_WITHOUT_FULL_WINDOW = (APPLICATION, PACING, REORDERING, SEND_BUFFER)
 """Causes for which data in flight do not reveal the congestion control and the link rate."""
 
-STATES = {
+STATES_BY_CAUSE = {
     APPLICATION: ("application",),
     RECEIVER: ("receiver_window",),
     SEND_BUFFER: ("send_buffer",),
@@ -57,7 +57,7 @@ STATES = {
 }
 """States of the sender that imply a cause; in other states, the cause needs further evidence."""
 
-MOVED = {
+MISDETECTED_STATES = {
     APPLICATION: (("send_buffer", "congestion_window", "bottleneck"), "application"),
     PACING: (("send_buffer", "congestion_window", "bottleneck"), "application"),
     REORDERING: (("bottleneck",), "congestion_window"),
@@ -65,79 +65,79 @@ MOVED = {
 }
 """By cause: states that the analysis detects by mistake, and the state that replaces them."""
 
-CUT = ("congestion_window", "loss_recovery")
+LOSS_STATES = ("congestion_window", "loss_recovery")
 """States of the sender that losses explain."""
 
-MOSTLY = 0.5
+MIN_MAIN_STATE_SHARE = 0.5
 """Minimum share of the time for a state of the sender to be the cause."""
-PARTLY = 0.3
+MIN_FULL_BUFFER_SHARE = 0.3
 """Lower minimum share for a full receive window or send buffer. It applies without losses, because
 the congestion window grows until another limit applies. It also applies at taps away from the
 sender, which miss the time until a window update reaches the sender. Slow readers have a share of
 0.42 to 0.56, other causes at most 0.01."""
-RUNS_DRY = 0.5
+MIN_SHORT_SEGMENTS_PER_RTT = 0.5
 """Minimum number of non-full segments per RTT for a sender that runs out of data. The number is
 0.85 for writes of 64 kB every 50 ms, 0.94 for writes of 16 kB every 10 ms, 0.10 for a full send
 buffer, and 0.04 for a full link."""
-UNPROMPTED = 0.3
+MIN_UNPROMPTED_SHARE = 0.3
 """Minimum share of new bytes not triggered by an ACK, for an application limit. Applications have
 0.61 or more, other limits up to 0.24. A full send buffer has 0.51, but few non-full segments."""
-DRAINED = 0.55
+MAX_DRAINED_FLIGHT_RATIO = 0.55
 """Maximum ratio of mean to maximum flight for an application limit, with which data in flight drain
 between writes. Application limits have 0.38 to 0.5, a full send buffer 0.63 or more."""
-EVEN = 0.05
+MAX_PACING_VARIATION = 0.05
 """Maximum coefficient of variation of the gaps between bursts not triggered by ACKs, for a sender
 with a pacing rate. Such senders have 0.001 to 0.043, links 0.10 or more, BBR 0.13."""
-ENOUGH_GAPS = 50
-WINDOW_FILLED = (0.8, 1.1)
+MIN_PACING_GAPS = 50
+WINDOW_FILL_RANGE = (0.8, 1.1)
 """Range of the ratio of bytes per RTT to the largest receiver window, if the window is the
 limit."""
-ENOUGH_LATE = 10
-LATE = 0.005
+MIN_REORDERED_PACKETS = 10
+MIN_REORDERED_SHARE = 0.005
 """Minimum share of reordered packets. Captures with 5 % reordering have 0.046 to 0.048, captures
 without reordering below 0.002."""
-POLICED = 0.18
+MAX_POLICED_RATE_VARIATION = 0.18
 """Maximum coefficient of variation of the rate between losses, for a policer. Policers have 0.044
 to 0.136, random bursts of loss 0.29 or more (Flach et al., An Internet-wide analysis of traffic
 policing, 2016, section 3)."""
-POLICED_LOSSES = 5
+MIN_POLICED_LOSSES = 5
 """Minimum number of loss indications to determine a policed rate."""
-BBR_POLICED = 0.06
+MIN_POLICED_BBR_LOSS_SHARE = 0.06
 """Minimum share of lost packets of BBR for a policer. With a policer, BBR loses 0.08 to 0.10; with
 1 and 3 % random loss, which does not affect BBR's rate, 0.01 to 0.04."""
-NO_QUEUE = 0.12
+MAX_EMPTY_QUEUE_RATIO = 0.12
 """Ratio of queueing delay at losses to RTT below which the path has no queue. Policers have 0.003
 to 0.07, links with a buffer of 25 % of the RTT 0.27 to 0.33."""
-NO_QUEUE_AWAY = 0.06
+MAX_EMPTY_MEAN_QUEUE_RATIO = 0.06
 """Ratio of mean queueing delay, measured by timestamps, to RTT below which the path has no queue.
 Policers have 0.004 to 0.04, links with a buffer of 25 % of the RTT 0.09 or more."""
-QUEUE = 0.22
+MIN_FULL_QUEUE_RATIO = 0.22
 """Minimum ratio of queueing delay to RTT for losses at a full queue. Full links have 0.27 or more,
 losses without a full link 0.01 to 0.18."""
-STANDING = 0.5
+MIN_STANDING_QUEUE_RATIO = 0.5
 """A queue stands if the median RTT exceeds the lowest RTT by at least this share of the lowest RTT.
 The share is 0.7 or more with four and five flows on one link, and at most 0.24 with random loss."""
-ALONE = 0.65
+MIN_SINGLE_FLOW_LINK_SHARE = 0.65
 """Minimum ratio of rate to link rate, if known, for a single flow on a full link. Full links have
 0.73 or more. Random loss has 0.31 to 0.61; there, a delayed ACK or a burst looks like a queue."""
-LONG_QUEUE = 1.0
+MIN_LONG_QUEUE_RATIO = 1.0
 """Minimum ratio of queueing delay to RTT for a full link regardless of other evidence. The ratio is
 0.46 with 5 % reordered packets, and 1.9 with a full link and some reordered packets."""
-BBR_STEADY = 0.2
+MAX_BBR_RATE_VARIATION = 0.2
 """Coefficient of variation of the rate between losses below which BBR sends at the link rate."""
-BBR_FULL = 0.8
+MIN_BBR_LINK_SHARE = 0.8
 """Minimum ratio of rate to link rate, if known, with which BBR fills the link. The ratio is 0.96
 with 3 % loss, where losses are too close to measure rates between them."""
 INITIAL_WINDOW = 10
 """Initial window in packets (RFC 6928)."""
-ENOUGH_LOSSES = 5
-EXPLAINED = (0.6, 3.0)
+MIN_LOSS_INDICATIONS = 5
+LOSS_EXPLAINED_RATE_RANGE = (0.6, 3.0)
 """Range of the ratio of measured rate to PFTK's rate in which losses explain the rate, if the
 sender's window is unknown. The ratio is 1.0 to 2.0 for random loss, 0.8 or more for full links,
 0.32 for a paced sender, and 0.43 for an idle sender."""
-MIN_PACKETS = 10
+MIN_TRANSFER_PACKETS = 10
 """Minimum number of packets of a transfer for a verdict."""
-LONG = 1000
+MAX_SHORT_TRANSFER_PACKETS = 1000
 """Maximum number of packets of a short transfer."""
 
 
@@ -147,36 +147,36 @@ class Evidence:
 
     limited_by: Column
     shares: dict[str, Column]
-    away: Column
+    is_tap_away: Column
     """True if the tap is not at the sender, so the sender's limits are not visible."""
-    unprompted: Column
-    short_per_rtt: Column
+    unprompted_share: Column
+    short_segments_per_rtt: Column
     pacing_gaps: Column
     pacing_variation: Column
-    window_filled: Column
+    window_fill_ratio: Column
     round_trips: Column
     packets: Column
-    late: Column
-    repaired: Column
+    reordered_packets: Column
+    has_retransmissions: Column
     """True if packets were retransmitted."""
-    lost: Column
+    necessary_retransmissions: Column
     """Number of necessary retransmissions."""
-    losses: Column
+    loss_indications: Column
     rate_variation: Column
-    flight_mean: Column
+    mean_flight_ratio: Column
     """Ratio of mean to maximum flight; NaN if the tap is not at the sender."""
-    usual_queue: Column
+    median_queue_ratio: Column
     """Ratio of median to minimum RTT, minus 1."""
-    queue: Column
+    queue_ratio: Column
     """Ratio of queueing delay to RTT: the delay at losses or, for other taps, its mean."""
-    bbr: Column
-    link_used: Column
+    is_bbr: Column
+    link_rate_share: Column
     """Ratio of rate to link rate, if known."""
-    over_model: Column
-    whole: Column
+    measured_to_pftk_ratio: Column
+    is_lossless_from_syn: Column
 
     @classmethod
-    def of(cls, table: Table) -> Evidence:
+    def from_table(cls, table: Table) -> Evidence:
         """Return the evidence from the table of directions."""
         away = np.isin(table["tap_side"], ("receiver", "middle"))
         rtt = path_rtt_s(table)
@@ -195,137 +195,189 @@ class Evidence:
         return cls(
             limited_by=table["limited_by"],
             shares={name[6:]: table[name] for name in table if name.startswith("share_")},
-            away=away,
-            unprompted=unprompted,
-            short_per_rtt=short_per_rtt,
+            is_tap_away=away,
+            unprompted_share=unprompted,
+            short_segments_per_rtt=short_per_rtt,
             pacing_gaps=table["pacing_gaps"],
             pacing_variation=table["pacing_variation"],
-            window_filled=filled,
+            window_fill_ratio=filled,
             round_trips=round_trips,
             packets=table["data_packets"],
-            late=reordered_packets(table),
-            repaired=table["retransmissions"] > 0,
-            lost=table["retransmissions"] - unnecessary_retransmissions(table),
-            losses=table["td"] + table["to"],
+            reordered_packets=reordered_packets(table),
+            has_retransmissions=table["retransmissions"] > 0,
+            necessary_retransmissions=table["retransmissions"] - unnecessary_retransmissions(table),
+            loss_indications=table["td"] + table["to"],
             rate_variation=table["loss_rate_variation"],
-            flight_mean=np.where(away, np.nan, flight),
-            usual_queue=usual,
-            queue=queue,
-            bbr=table["looks_like"] == BBR,
-            link_used=link_used,
-            over_model=over_model,
-            whole=table["syn_captured"] & (table["retransmissions"] == 0),
+            mean_flight_ratio=np.where(away, np.nan, flight),
+            median_queue_ratio=usual,
+            queue_ratio=queue,
+            is_bbr=table["looks_like"] == BBR,
+            link_rate_share=link_used,
+            measured_to_pftk_ratio=over_model,
+            is_lossless_from_syn=table["syn_captured"] & (table["retransmissions"] == 0),
         )
 
-    def mostly(self, *limits: str) -> Column:
-        """Return a mask of rows with a time share of these states of at least :data:`MOSTLY`."""
-        return np.asarray(sum(np.nan_to_num(self.shares[name]) for name in limits) >= MOSTLY)
+    def has_main_state(self, *limits: str) -> Column:
+        """Return a mask of rows that spend most of the time in these states."""
+        return np.asarray(
+            sum(np.nan_to_num(self.shares[name]) for name in limits) >= MIN_MAIN_STATE_SHARE
+        )
 
-    def partly(self, limit: str) -> Column:
-        """Return a mask of rows with a state for at least :data:`PARTLY`, and longer than idle."""
+    def has_full_buffer(self, limit: str) -> Column:
+        """Return a mask of rows with a full buffer for long (:data:`MIN_FULL_BUFFER_SHARE`)."""
         share, idle = (np.nan_to_num(self.shares[name]) for name in (limit, "application"))
-        return np.asarray((share >= PARTLY) & (share > idle))
+        return np.asarray((share >= MIN_FULL_BUFFER_SHARE) & (share > idle))
 
 
-def _is_receiver_limited(seen: Evidence) -> Column:
+def _is_receiver_limited(evidence: Evidence) -> Column:
     """Detect closed or full receive windows (T-RAT), and rates that fill the window."""
-    low, high = WINDOW_FILLED
-    filled = seen.away & (seen.window_filled >= low) & (seen.window_filled <= high)
-    held = seen.mostly("receiver_window") | (seen.limited_by == "receiver_window")
-    held |= seen.partly("receiver_window") & (seen.away | (seen.losses == 0))
-    return np.asarray(held | filled & (seen.losses == 0))
+    low, high = WINDOW_FILL_RANGE
+    filled = (
+        evidence.is_tap_away
+        & (evidence.window_fill_ratio >= low)
+        & (evidence.window_fill_ratio <= high)
+    )
+    held = evidence.has_main_state("receiver_window") | (evidence.limited_by == "receiver_window")
+    held |= evidence.has_full_buffer("receiver_window") & (
+        evidence.is_tap_away | (evidence.loss_indications == 0)
+    )
+    return np.asarray(held | filled & (evidence.loss_indications == 0))
 
 
-def _is_paced(seen: Evidence) -> Column:
+def _is_paced(evidence: Evidence) -> Column:
     """Detect bursts that are sent at even gaps without waiting for acks."""
-    even = (seen.pacing_variation <= EVEN) & (seen.pacing_gaps >= ENOUGH_GAPS)
-    return np.asarray(~seen.away & even & ~_runs_out_of_data(seen))
+    even = (evidence.pacing_variation <= MAX_PACING_VARIATION) & (
+        evidence.pacing_gaps >= MIN_PACING_GAPS
+    )
+    return np.asarray(~evidence.is_tap_away & even & ~_runs_out_of_data(evidence))
 
 
-def _runs_out_of_data(seen: Evidence) -> Column:
-    return np.asarray(seen.short_per_rtt >= RUNS_DRY)
+def _runs_out_of_data(evidence: Evidence) -> Column:
+    return np.asarray(evidence.short_segments_per_rtt >= MIN_SHORT_SEGMENTS_PER_RTT)
 
 
-def _is_application_limited(seen: Evidence) -> Column:
+def _is_application_limited(evidence: Evidence) -> Column:
     """Detect senders that are idle or run out of data in most round trips."""
-    written = seen.away | (seen.unprompted >= UNPROMPTED) | (seen.flight_mean <= DRAINED)
-    several = seen.round_trips > 2
+    written = (
+        evidence.is_tap_away
+        | (evidence.unprompted_share >= MIN_UNPROMPTED_SHARE)
+        | (evidence.mean_flight_ratio <= MAX_DRAINED_FLIGHT_RATIO)
+    )
+    several = evidence.round_trips > 2
     return np.asarray(
-        (seen.limited_by == "application") | _runs_out_of_data(seen) & written & several
+        (evidence.limited_by == "application") | _runs_out_of_data(evidence) & written & several
     )
 
 
-def _is_short_transfer(seen: Evidence) -> Column:
+def _is_short_transfer(evidence: Evidence) -> Column:
     """Detect transfers that end in slow start (RFC 5681, section 3.1)."""
-    doublings = np.ceil(np.log2(1 + seen.packets / INITIAL_WINDOW))
-    few = (seen.packets >= MIN_PACKETS) & (seen.packets <= LONG)
-    quick = seen.whole & few & (seen.round_trips <= doublings - 0.5)
-    return np.asarray((seen.limited_by == "slow_start") | seen.away & quick)
+    doublings = np.ceil(np.log2(1 + evidence.packets / INITIAL_WINDOW))
+    few = (evidence.packets >= MIN_TRANSFER_PACKETS) & (
+        evidence.packets <= MAX_SHORT_TRANSFER_PACKETS
+    )
+    quick = evidence.is_lossless_from_syn & few & (evidence.round_trips <= doublings - 0.5)
+    return np.asarray((evidence.limited_by == "slow_start") | evidence.is_tap_away & quick)
 
 
-def _is_send_buffer_limited(seen: Evidence) -> Column:
+def _is_send_buffer_limited(evidence: Evidence) -> Column:
     """Detect flights of a constant size below the receiver's window."""
-    full = seen.partly("send_buffer") & (seen.losses == 0)
-    return np.asarray((seen.limited_by == "send_buffer") | full)
+    full = evidence.has_full_buffer("send_buffer") & (evidence.loss_indications == 0)
+    return np.asarray((evidence.limited_by == "send_buffer") | full)
 
 
-def _is_reordered(seen: Evidence) -> Column:
+def _is_reordered(evidence: Evidence) -> Column:
     """Detect packets that are reordered more often than lost (RFC 4737)."""
-    many = (seen.late >= ENOUGH_LATE) & (seen.late >= LATE * seen.packets)
-    more = (seen.late > seen.lost) & seen.repaired
-    return np.asarray(many & more & ~(seen.queue >= LONG_QUEUE))
+    many = (evidence.reordered_packets >= MIN_REORDERED_PACKETS) & (
+        evidence.reordered_packets >= MIN_REORDERED_SHARE * evidence.packets
+    )
+    more = (
+        evidence.reordered_packets > evidence.necessary_retransmissions
+    ) & evidence.has_retransmissions
+    return np.asarray(many & more & ~(evidence.queue_ratio >= MIN_LONG_QUEUE_RATIO))
 
 
-def _is_policed(seen: Evidence) -> Column:
+def _is_policed(evidence: Evidence) -> Column:
     """Detect losses above a certain rate without a queue before each loss (Flach et al., 2016)."""
-    none = seen.queue <= np.where(seen.away, NO_QUEUE_AWAY, NO_QUEUE)
-    dropped = ~seen.bbr | (seen.lost >= BBR_POLICED * seen.packets)
-    return np.asarray(_has_rate_ceiling(seen) & none & dropped & ~_is_idle(seen))
+    none = evidence.queue_ratio <= np.where(
+        evidence.is_tap_away, MAX_EMPTY_MEAN_QUEUE_RATIO, MAX_EMPTY_QUEUE_RATIO
+    )
+    dropped = ~evidence.is_bbr | (
+        evidence.necessary_retransmissions >= MIN_POLICED_BBR_LOSS_SHARE * evidence.packets
+    )
+    return np.asarray(_has_rate_ceiling(evidence) & none & dropped & ~_is_idle(evidence))
 
 
-def _has_rate_ceiling(seen: Evidence) -> Column:
+def _has_rate_ceiling(evidence: Evidence) -> Column:
     """Detect losses that occur whenever the sender exceeds a certain rate."""
-    return np.asarray((seen.rate_variation <= POLICED) & (seen.losses >= POLICED_LOSSES))
+    return np.asarray(
+        (evidence.rate_variation <= MAX_POLICED_RATE_VARIATION)
+        & (evidence.loss_indications >= MIN_POLICED_LOSSES)
+    )
 
 
-def _is_link_limited(seen: Evidence) -> Column:
+def _is_link_limited(evidence: Evidence) -> Column:
     """Detect full queues, and BBR senders that keep the link rate despite losses."""
-    standing = (seen.queue >= QUEUE) & ((seen.losses > 0) | seen.away)
-    steady = seen.bbr & (seen.rate_variation <= BBR_STEADY) & (seen.losses >= ENOUGH_LOSSES)
-    steady |= seen.bbr & (seen.link_used >= BBR_FULL)
-    congested = seen.away | seen.mostly("congestion_window", "loss_recovery", "bottleneck")
-    full = (standing & ~_rate_varies(seen) | steady | _has_rate_ceiling(seen)) & ~_is_idle(seen)
-    return np.asarray(congested & full | (seen.limited_by == "bottleneck"))
+    standing = (evidence.queue_ratio >= MIN_FULL_QUEUE_RATIO) & (
+        (evidence.loss_indications > 0) | evidence.is_tap_away
+    )
+    steady = (
+        evidence.is_bbr
+        & (evidence.rate_variation <= MAX_BBR_RATE_VARIATION)
+        & (evidence.loss_indications >= MIN_LOSS_INDICATIONS)
+    )
+    steady |= evidence.is_bbr & (evidence.link_rate_share >= MIN_BBR_LINK_SHARE)
+    congested = evidence.is_tap_away | evidence.has_main_state(
+        "congestion_window", "loss_recovery", "bottleneck"
+    )
+    full = (standing & ~_rate_varies(evidence) | steady | _has_rate_ceiling(evidence)) & ~_is_idle(
+        evidence
+    )
+    return np.asarray(congested & full | (evidence.limited_by == "bottleneck"))
 
 
-def _is_idle(seen: Evidence) -> Column:
+def _is_idle(evidence: Evidence) -> Column:
     """Detect senders far slower than PFTK, which are idle at times.
 
     Only for taps away from the sender: captures at the sender show idle times directly.
     """
-    return np.asarray(seen.away & (seen.over_model < EXPLAINED[0]))
+    return np.asarray(
+        evidence.is_tap_away & (evidence.measured_to_pftk_ratio < LOSS_EXPLAINED_RATE_RANGE[0])
+    )
 
 
-def _rate_varies(seen: Evidence) -> Column:
+def _rate_varies(evidence: Evidence) -> Column:
     """Detect rates far below the link rate without a standing queue."""
-    varies = ~(seen.rate_variation <= POLICED) & (seen.link_used < ALONE)
-    return np.asarray(varies & (seen.usual_queue < STANDING) & (seen.queue < LONG_QUEUE))
+    varies = ~(evidence.rate_variation <= MAX_POLICED_RATE_VARIATION) & (
+        evidence.link_rate_share < MIN_SINGLE_FLOW_LINK_SHARE
+    )
+    return np.asarray(
+        varies
+        & (evidence.median_queue_ratio < MIN_STANDING_QUEUE_RATIO)
+        & (evidence.queue_ratio < MIN_LONG_QUEUE_RATIO)
+    )
 
 
-def _is_loss_limited(seen: Evidence) -> Column:
+def _is_loss_limited(evidence: Evidence) -> Column:
     """Detect losses that reduce the congestion window or, at other taps, explain the rate."""
-    low, high = EXPLAINED
-    explained = seen.away & (seen.over_model >= low) & (seen.over_model <= high)
-    explained &= ~(seen.rate_variation <= POLICED)
-    cut = np.isin(seen.limited_by, CUT)
-    return np.asarray(cut & (seen.losses > 0) | explained & (seen.losses >= ENOUGH_LOSSES))
+    low, high = LOSS_EXPLAINED_RATE_RANGE
+    explained = (
+        evidence.is_tap_away
+        & (evidence.measured_to_pftk_ratio >= low)
+        & (evidence.measured_to_pftk_ratio <= high)
+    )
+    explained &= ~(evidence.rate_variation <= MAX_POLICED_RATE_VARIATION)
+    cut = np.isin(evidence.limited_by, LOSS_STATES)
+    return np.asarray(
+        cut & (evidence.loss_indications > 0)
+        | explained & (evidence.loss_indications >= MIN_LOSS_INDICATIONS)
+    )
 
 
 class Rule(NamedTuple):
     """A cause, and a function that returns a mask of rows with sufficient evidence for it."""
 
     cause: str
-    holds: Callable[[Evidence], Column]
+    has_evidence: Callable[[Evidence], Column]
 
 
 RULES = (
@@ -334,21 +386,21 @@ RULES = (
     Rule(APPLICATION, _is_application_limited),
     Rule(SHORT_TRANSFER, _is_short_transfer),
     Rule(SEND_BUFFER, _is_send_buffer_limited),
-    Rule(TIMEOUT, lambda seen: np.asarray(seen.limited_by == "timeout")),
+    Rule(TIMEOUT, lambda evidence: np.asarray(evidence.limited_by == "timeout")),
     Rule(REORDERING, _is_reordered),
     Rule(POLICER, _is_policed),
     Rule(LINK, _is_link_limited),
     Rule(LOSS, _is_loss_limited),
-    Rule(CONGESTION_WINDOW, lambda seen: np.isin(seen.limited_by, CUT)),
+    Rule(CONGESTION_WINDOW, lambda evidence: np.isin(evidence.limited_by, LOSS_STATES)),
 )
 """Rules in order of precedence; the first rule that holds determines the cause."""
 
 
-def causes_by_rules(seen: Evidence) -> Column:
+def causes_by_rules(evidence: Evidence) -> Column:
     """Return the cause of each direction by the first rule that holds."""
-    causes = np.full(seen.away.size, UNKNOWN, dtype="<U18")
+    causes = np.full(evidence.is_tap_away.size, UNKNOWN, dtype="<U18")
     for rule in reversed(RULES):
-        causes[rule.holds(seen)] = rule.cause
+        causes[rule.has_evidence(evidence)] = rule.cause
     return causes
 
 
@@ -363,9 +415,9 @@ def cause_columns(table: Table, rounds: Table, loss_indications: Table) -> Table
         Tables of rounds and loss indications.
     """
     found = loss_origin_columns(table, rounds, loss_indications)
-    causes = causes_by_rules(Evidence.of(table | found))
+    causes = causes_by_rules(Evidence.from_table(table | found))
     natural = np.zeros(causes.size, dtype=bool)
-    for cause, limits in STATES.items():
+    for cause, limits in STATES_BY_CAUSE.items():
         natural |= (causes == cause) & np.isin(table["limited_by"], limits)
     shared = flows_sharing_a_link(table, rounds, loss_indications, np.flatnonzero(causes == LINK))
     return found | shared | {"cause": causes, "cause_evident": ~natural & (causes != UNKNOWN)}
@@ -374,14 +426,14 @@ def cause_columns(table: Table, rounds: Table, loss_indications: Table) -> Table
 def columns_corrected_by_cause(table: Table) -> Table:
     """Return corrected columns, so that no value contradicts the cause.
 
-    Time in states detected by mistake (:data:`MOVED`) is added to the state of the cause. If no
-    window is full, congestion control and link rate become unknown.
+    Time in states detected by mistake (:data:`MISDETECTED_STATES`) is added to the state of the
+    cause. If no window is full, congestion control and link rate become unknown.
     """
     causes = table["cause"]
     changed = {
         name: table[name].copy() for name in table if name.startswith(("share_", "limited_by"))
     }
-    for cause, (states, target) in MOVED.items():
+    for cause, (states, target) in MISDETECTED_STATES.items():
         rows = np.flatnonzero((causes == cause) & table["cause_evident"])
         for state in states:
             changed[f"share_{target}"][rows] += changed[f"share_{state}"][rows]
@@ -389,7 +441,7 @@ def columns_corrected_by_cause(table: Table) -> Table:
         names = [name for name in changed if name.startswith("share_")]
         most = np.nan_to_num(np.stack([changed[name][rows] for name in names])).argmax(axis=0)
         changed["limited_by"][rows] = np.array([name[6:] for name in names])[most]
-    unseen = np.isin(causes, UNSEEN)
+    unseen = np.isin(causes, CAUSES_WITHOUT_FULL_WINDOW)
     control = np.where(unseen, UNKNOWN, table["looks_like"])
     seen = table["bottleneck_rate_bps"]
     # The link rate is at least the goodput; np.maximum keeps NaN.

@@ -27,33 +27,39 @@ if TYPE_CHECKING:
 
 RENO, CUBIC, BBR, UNKNOWN = "reno", "cubic", "bbr", "unknown"
 
-HALVED = (0.4, 0.54)
-KEPT = (0.6, 0.82)
-NOT_CUT = 0.9
+RENO_REDUCTION_RANGE = (0.4, 0.54)
+CUBIC_REDUCTION_RANGE = (0.6, 0.82)
+MIN_BBR_REDUCTION = 0.9
 """Median ratio of the windows after and before a loss: range for Reno, range for CUBIC, and minimum
 for BBR. Between the ranges of Reno and CUBIC, the ratio is ambiguous because of rounding in small
 windows."""
 
-MIN_PAIRS = 20
+MIN_CALM_PAIRS = 20
 """Minimum number of pairs of calm rounds to decide whether the data in flight decrease without
 loss."""
-FALLING = 0.05
+MIN_BBR_DECREASE_SHARE = 0.05
 """Minimum share of pairs of calm rounds with a decrease for BBR, which drains in one of the eight
 phases of its cycle. Captures of Linux with Reno and CUBIC have less than 0.01."""
-FALL, FALL_PKTS = 0.05, 1.5
+MIN_DECREASE, MIN_DECREASE_PKTS = 0.05, 1.5
 """Minimum decrease from one round to the next: relative, and in packets."""
 
-BEYOND = 1.8
+MIN_RATIO_TO_LOSS_BASED_RATE = 1.8
 """Minimum ratio of the measured rate to the larger rate of PFTK (b = 1) and CUBIC's response
 function for a sender that is not loss-based. In simulations, the ratio is at most 1.22 for Reno and
 CUBIC, and 2 to 13 for BBR with frequent losses."""
-ENOUGH_LOSSES = 20
+MIN_LOSS_INDICATIONS = 20
 """Minimum number of loss indications to compare the measured rate with loss-based models."""
 
-FALLS_OF_A_MARK = 2
+MAX_DECREASES_PER_ECN_MARK = 2
 """Number of rounds in which data in flight may decrease after an ECN mark."""
 
-_HELD_BY_OTHERS = ("application", "receiver_window", "send_buffer", "timeout", "unknown")
+_LIMITS_OTHER_THAN_CONGESTION_CONTROL = (
+    "application",
+    "receiver_window",
+    "send_buffer",
+    "timeout",
+    "unknown",
+)
 
 
 def identify_congestion_control(table: Table, rounds: Table) -> Table:
@@ -76,10 +82,16 @@ def identify_congestion_control(table: Table, rounds: Table) -> Table:
     with np.errstate(invalid="ignore"):
         left = table["window_reduction"]
         found = np.full(left.size, UNKNOWN, dtype="<U7")
-        steady = falling < FALLING
-        found[steady & (left >= HALVED[0]) & (left <= HALVED[1])] = RENO
-        found[steady & (left >= KEPT[0]) & (left <= KEPT[1])] = CUBIC
-        found[(falling >= FALLING) | (left >= NOT_CUT) | exceeds_loss_based_rate(table)] = BBR
+        steady = falling < MIN_BBR_DECREASE_SHARE
+        found[steady & (left >= RENO_REDUCTION_RANGE[0]) & (left <= RENO_REDUCTION_RANGE[1])] = RENO
+        found[steady & (left >= CUBIC_REDUCTION_RANGE[0]) & (left <= CUBIC_REDUCTION_RANGE[1])] = (
+            CUBIC
+        )
+        found[
+            (falling >= MIN_BBR_DECREASE_SHARE)
+            | (left >= MIN_BBR_REDUCTION)
+            | exceeds_loss_based_rate(table)
+        ] = BBR
     return {"looks_like": found}
 
 
@@ -88,12 +100,12 @@ def exceeds_loss_based_rate(table: Table) -> Column:
     ratio, rate = measured_loss_and_rate(table)
     given = model_inputs(table) | {"packets_per_ack": np.ones(ratio.size)}
     found = np.zeros(ratio.size, dtype=bool)
-    enough = table["td"] + table["to"] >= ENOUGH_LOSSES
+    enough = table["td"] + table["to"] >= MIN_LOSS_INDICATIONS
     known = has_model_inputs(ratio, given) & enough & (table["by_sack"] > 0)
     if known.any():
         path = {name: column[known] for name, column in given.items()}
         most = np.fmax(pftk_pps(ratio[known], path), cubic_pps(ratio[known], path))
-        found[known] = rate[known] > BEYOND * most
+        found[known] = rate[known] > MIN_RATIO_TO_LOSS_BASED_RATE * most
     return found
 
 
@@ -108,14 +120,16 @@ def flight_decrease_share(table: Table, rounds: Table) -> Column:
     flight = rounds["flight_bytes"].astype(np.float64)
     if flight.size < 3:
         return np.full(size, np.nan)
-    calm = (rounds["retransmissions"] == 0) & ~np.isin(rounds["limited_by"], _HELD_BY_OTHERS)
+    calm = (rounds["retransmissions"] == 0) & ~np.isin(
+        rounds["limited_by"], _LIMITS_OTHER_THAN_CONGESTION_CONTROL
+    )
     one = np.diff(rounds["direction"]) == 0
     pairs = calm[2:] & calm[1:-1] & calm[:-2] & one[1:] & one[:-1]
     lost = flight[1:-1] - flight[2:]
     segment = np.fmax(table["segment_bytes"], 1)[rounds["direction"][2:]]
-    falls = pairs & (lost > FALL * flight[1:-1]) & (lost > FALL_PKTS * segment)
+    falls = pairs & (lost > MIN_DECREASE * flight[1:-1]) & (lost > MIN_DECREASE_PKTS * segment)
     at = rounds["direction"][2:]
     every, fell = (np.bincount(at[each], minlength=size) for each in (pairs, falls))
-    marked = (fell > 0) & (fell <= FALLS_OF_A_MARK * table["window_reductions"])
+    marked = (fell > 0) & (fell <= MAX_DECREASES_PER_ECN_MARK * table["window_reductions"])
     with np.errstate(divide="ignore", invalid="ignore"):
-        return np.where((every >= MIN_PAIRS) & ~marked, fell / every, np.nan)
+        return np.where((every >= MIN_CALM_PAIRS) & ~marked, fell / every, np.nan)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     Row = dict[str, Any]
 
-KINDS = {
+KIND_PHRASES = {
     "unanswered": "unanswered",
     "refused": "refused",
     "half_open": "half-open",
@@ -25,7 +25,7 @@ KINDS = {
 }
 """Phrases for the kinds of failures, in descending order of severity."""
 
-STAGES = {
+STAGE_PHRASES = {
     "handshake": "during the handshake",
     "before_data": "before any data",
     "in_request": "while a request had no response yet",
@@ -35,12 +35,12 @@ STAGES = {
 }
 """Descriptions of the stage that a connection had reached."""
 
-WITHOUT_LOSS = ("idle", "after_fin")
+STAGES_WITHOUT_LOSS = ("idle", "after_fin")
 """Stages at which a reset loses no data."""
 
-IDLE_S = 10.0
+MIN_IDLE_TIMEOUT_S = 10.0
 """Idle time before a reset request from which an idle timeout is the likely reason."""
-MAX_LINES = 5
+MAX_SENTENCES = 5
 """Maximum number of kinds with a separate line; the table ``failed`` contains all."""
 
 
@@ -65,7 +65,7 @@ def failure_count(counts: Mapping[str, int]) -> int:
 
 def _count_by_kind(counts: Mapping[str, int]) -> dict[str, int]:
     """Return the number of failed connections per kind."""
-    failures = {kind: counts.get(kind, 0) for kind in KINDS}
+    failures = {kind: counts.get(kind, 0) for kind in KIND_PHRASES}
     failures["reset"] -= counts.get("reset_without_loss", 0)
     return failures
 
@@ -75,12 +75,14 @@ def main_failure(table: Table, failures: str) -> str:
 
     Examples: ``3 of 5 connections failed: 192.0.2.7:8443 did not respond to the SYN; check ...``.
     """
-    groups = [rows for rows in rows_by_kind(table) if table["stage"][rows[0]] not in WITHOUT_LOSS]
+    groups = [
+        rows for rows in rows_by_kind(table) if table["stage"][rows[0]] not in STAGES_WITHOUT_LOSS
+    ]
     if not groups:
         return failures
     part = {name: column[groups[0]] for name, column in table.items()}
     size = len(groups[0])
-    reason = _REASON[str(part["failure"][0])](part)
+    reason = _VERDICT_REASONS[str(part["failure"][0])](part)
     return f"{failures}{f', {size:,} of them because' if len(groups) > 1 else ':'} {reason}"
 
 
@@ -94,8 +96,8 @@ def failure_summary(counts: Mapping[str, int], connections: int) -> str:
     """Return one sentence on all failed connections, or "" if none failed."""
     failures = _count_by_kind(counts)
     harmless = counts.get("reset_without_loss", 0)
-    kinds = [f"{count:,} {KINDS[kind]}" for kind, count in failures.items() if count]
-    of_all = f"of {connections:,} connection{_plural_s(connections)}"
+    kinds = [f"{count:,} {KIND_PHRASES[kind]}" for kind, count in failures.items() if count]
+    of_all = f"of {connections:,} connection{_plural_suffix(connections)}"
     texts = [f"{sum(failures.values()):,} {of_all} failed: {', '.join(kinds)}"] if kinds else []
     if harmless:
         more = "more" if kinds else of_all
@@ -113,26 +115,26 @@ def rows_by_kind(table: Table) -> list[list[int]]:
     order: dict[tuple[Any, ...], list[int]] = {}
     for row, (key, server) in enumerate(zip(keys, servers, strict=True)):
         order.setdefault((*key, server), []).append(row)
-    worst = list(KINDS)
+    worst = list(KIND_PHRASES)
 
     def rank(rows: list[int]) -> tuple[int, bool, int]:
         failure, _, stage = keys[rows[0]]
-        return worst.index(failure), stage in WITHOUT_LOSS, -len(rows)
+        return worst.index(failure), stage in STAGES_WITHOUT_LOSS, -len(rows)
 
     return sorted(order.values(), key=rank)
 
 
-def failure_sentences(table: Table, most: int = MAX_LINES) -> list[str]:
+def failure_sentences(table: Table, max_sentences: int = MAX_SENTENCES) -> list[str]:
     """Return one sentence per server and kind of failure, sorted by severity, then frequency."""
     groups = rows_by_kind(table)
     lines = [
         _failure_line({name: column[rows] for name, column in table.items()})
-        for rows in groups[:most]
+        for rows in groups[:max_sentences]
     ]
-    if len(groups) > most:
-        left = len(groups) - most
+    if len(groups) > max_sentences:
+        left = len(groups) - max_sentences
         lines.append(
-            f"{left:,} more kind{_plural_s(left)} of failure; to list all, add --table failed"
+            f"{left:,} more kind{_plural_suffix(left)} of failure; to list all, add --table failed"
         )
     return lines
 
@@ -144,15 +146,15 @@ def _failure_line(table: Table) -> str:
     subject = f"{row['client']} > {row['server']}"
     if count > 1:
         subject = f"{count:,} connections to {row['server']}, first from {row['client']}"
-    return f"{subject}: {_SENTENCES[str(row['failure'])](row, table)}"
+    return f"{subject}: {_SENTENCE_OF_KIND[str(row['failure'])](row, table)}"
 
 
 def _unanswered_syn_text(_: Row, table: Table) -> str:
     tries, waited = int(table["tries"].sum()), float(table["waited_s"].max())
     over = f" over {time(waited)}" if waited > 0 else ""
     return (
-        f"{tries:,} SYN{_plural_s(tries)}{over} without a response. A firewall drops them, the "
-        "host is down, or the responses take another path; check the address, the port and the "
+        f"{tries:,} SYN{_plural_suffix(tries)}{over} without a response. A firewall drops them, "
+        "the host is down, or the responses take another path; check the address, the port and the "
         "firewall"
     )
 
@@ -168,8 +170,8 @@ def _refused_text(row: Row, _: Table) -> str:
 def _half_open_text(_: Row, table: Table) -> str:
     tries = int(table["tries"].sum())
     return (
-        f"{tries:,} SYN-ACK{_plural_s(tries)} without an ack from the client. The ack was lost "
-        "or took another path, the client has terminated, or the source address of the SYN is "
+        f"{tries:,} SYN-ACK{_plural_suffix(tries)} without an ack from the client. The ack was "
+        "lost or took another path, the client has terminated, or the source address of the SYN is "
         "forged (a SYN flood)"
     )
 
@@ -183,8 +185,8 @@ def _silent_text(row: Row, _: Table) -> str:
             "firewall dropped the state of the connection"
         )
     return (
-        f"the {row['by']} stopped responding {STAGES[str(row['stage'])]}: the {other} sent the "
-        f"same data {int(row['tries']):,} times without a response, the last "
+        f"the {row['by']} stopped responding {STAGE_PHRASES[str(row['stage'])]}: the {other} sent "
+        f"the same data {int(row['tries']):,} times without a response, the last "
         f"{time(float(row['waited_s']))} after the first retransmission. The path or the host "
         "failed, or a firewall dropped the state of the connection"
     )
@@ -192,17 +194,17 @@ def _silent_text(row: Row, _: Table) -> str:
 
 def _reset_text(row: Row, table: Table) -> str:
     stage, waited = str(row["stage"]), float(np.max(table["waited_s"]))
-    text = f"reset by the {row['by']} {STAGES[stage]}"
-    if stage == "in_request" and waited >= IDLE_S:
+    text = f"reset by the {row['by']} {STAGE_PHRASES[stage]}"
+    if stage == "in_request" and waited >= MIN_IDLE_TIMEOUT_S:
         return (
             f"{text}. The request was sent after {time(waited)} of inactivity: the server, a "
             "load balancer or a firewall has a shorter idle timeout than the client; keepalives "
             "prevent this reset"
         )
-    return text + _REASONS.get((stage, str(row["by"])), "")
+    return text + _RESET_REASONS.get((stage, str(row["by"])), "")
 
 
-_REASONS = {
+_RESET_REASONS = {
     (
         "in_request",
         "server",
@@ -228,7 +230,7 @@ _REASONS = {
 }
 """Likely reasons of a reset, by stage of the connection and side that sent the RST."""
 
-_SENTENCES = {
+_SENTENCE_OF_KIND = {
     "unanswered": _unanswered_syn_text,
     "refused": _refused_text,
     "half_open": _half_open_text,
@@ -237,20 +239,20 @@ _SENTENCES = {
 }
 
 
-def _culprit(table: Table) -> str:
+def _side_at_fault(table: Table) -> str:
     """Return the side that caused a kind of failure, with its address if it is unique."""
     side = str(table["by"][0])
     ends = set(table[side].tolist())
     return f"the {side} {ends.pop()}" if len(ends) == 1 else f"the {side}s"
 
 
-_REASON = {
+_VERDICT_REASONS = {
     "unanswered": lambda table: (
         f"{table['server'][0]} did not respond to the SYN; check the address, the port and the "
         "firewall"
     ),
     "refused": lambda table: (
-        f"{_culprit(table)} responded to the SYN with a RST; check the firewall, and that a "
+        f"{_side_at_fault(table)} responded to the SYN with a RST; check the firewall, and that a "
         "process listens on the port"
     ),
     "half_open": lambda table: (
@@ -258,12 +260,12 @@ _REASON = {
         "source address of the SYN is forged"
     ),
     "silent": lambda table: (
-        f"{_culprit(table)} stopped responding {STAGES[str(table['stage'][0])]}; check the path, "
-        "the host and the firewall"
+        f"{_side_at_fault(table)} stopped responding {STAGE_PHRASES[str(table['stage'][0])]}; "
+        "check the path, the host and the firewall"
     ),
     "reset": lambda table: (
-        f"{_culprit(table)} sent a RST {STAGES[str(table['stage'][0])]}; check the log of the "
-        f"{table['by'][0]} at that time"
+        f"{_side_at_fault(table)} sent a RST {STAGE_PHRASES[str(table['stage'][0])]}; check the "
+        f"log of the {table['by'][0]} at that time"
     ),
 }
 """Reason and first check for each kind of failure, as clauses of the verdict."""
@@ -280,8 +282,8 @@ def keepalive_sentence(counts: Mapping[str, int]) -> list[str]:
         if lost
         else "all answered: the connections are idle but alive"
     )
-    return [f"{probes:,} keepalive probe{_plural_s(probes)}, {result}"]
+    return [f"{probes:,} keepalive probe{_plural_suffix(probes)}, {result}"]
 
 
-def _plural_s(count: int) -> str:
+def _plural_suffix(count: int) -> str:
     return "" if count == 1 else "s"

@@ -28,16 +28,16 @@ if TYPE_CHECKING:
 
     Column = np.ndarray[Any, Any]
 
-ANY = "*"
+ANY_HOST = "*"
 """End point of a group that includes any host."""
-MOST = 0.5
+MIN_GROWTH_ACK_SHARE = 0.5
 """Minimum share of a group's ACKs in flows with one kind of window growth, to apply it to the
 group."""
 
-_LATEST_NS = np.iinfo(np.int64).max
+_MAX_TIME_NS = np.iinfo(np.int64).max
 """Latest time that a table can represent, in nanoseconds since 1970."""
 
-WAYS = ("all", "pair", "source", "destination")
+GROUPINGS = ("all", "pair", "source", "destination")
 """Ways to group directions by hosts; ports are ignored."""
 
 
@@ -45,8 +45,8 @@ def groups(
     connections: Table, loss_indications: Table, *, by: str = "pair", rtt_s: float | None = None
 ) -> Table:
     """Return one row per group of directions; see :meth:`tcpcast.captures.Capture.groups`."""
-    if by not in WAYS:
-        raise DomainError(f"by must be one of {', '.join(WAYS)}, not {by!r}")
+    if by not in GROUPINGS:
+        raise DomainError(f"by must be one of {', '.join(GROUPINGS)}, not {by!r}")
     if rtt_s is not None and not 0 < rtt_s < np.inf:
         raise DomainError(f"rtt_s must be above 0 s and finite, not {rtt_s!r}")
     ends, group = _group_keys(connections, by)
@@ -75,7 +75,7 @@ def group_mask(connections: Table, source: str, destination: str) -> Column:
     ends = zip(connections["src"].tolist(), connections["dst"].tolist(), strict=True)
     return np.array(
         [
-            source in (ANY, host_address(a)) and destination in (ANY, host_address(b))
+            source in (ANY_HOST, host_address(a)) and destination in (ANY_HOST, host_address(b))
             for a, b in ends
         ],
         dtype=bool,
@@ -90,7 +90,10 @@ def _group_keys(connections: Table, by: str) -> tuple[list[tuple[str, str]], Col
     ends = zip(connections["src"].tolist(), connections["dst"].tolist(), strict=True)
     group = [
         numbers.setdefault(
-            (host_address(a) if sources else ANY, host_address(b) if destinations else ANY),
+            (
+                host_address(a) if sources else ANY_HOST,
+                host_address(b) if destinations else ANY_HOST,
+            ),
             len(numbers),
         )
         for a, b in ends
@@ -102,7 +105,7 @@ def _active_times(connections: Table, group: Column, count: int) -> Table:
     """Return the active time of each group and the numbers of flows active at the same time."""
     begin = connections["start"].astype(np.int64)
     lived_ns = np.nan_to_num(connections["duration_s"] * 1e9).astype(np.int64)
-    end = begin + np.minimum(lived_ns, _LATEST_NS - begin)
+    end = begin + np.minimum(lived_ns, _MAX_TIME_NS - begin)
     first, active, most = (np.zeros(count, dtype=np.int64) for _ in range(3))
     order = np.lexsort((begin, group))
     for at, rows in zip(*_consecutive_runs(group[order]), strict=True):
@@ -164,7 +167,8 @@ def _group_means(connections: Table, group: Column, count: int) -> Table:
         "t0_s": mean(connections["t0_s"], connections["to"]),
         "packets_per_ack": mean(connections["packets_per_ack"], connections["acks"]),
         "window_grows_by": np.where(
-            mean(1.0 * (connections["window_grows_by"] == "packets"), connections["acks"]) > MOST,
+            mean(1.0 * (connections["window_grows_by"] == "packets"), connections["acks"])
+            > MIN_GROWTH_ACK_SHARE,
             "packets",
             "unknown",
         ),
@@ -199,7 +203,7 @@ def _count_separate_times(times: Column, apart: int) -> int:
         count += 1
         # Python integers, because the sum of time and RTT may exceed 64 bits.
         after = int(times[at]) + max(apart, 1)
-        at = int(np.searchsorted(times, after, "left")) if after <= _LATEST_NS else times.size
+        at = int(np.searchsorted(times, after, "left")) if after <= _MAX_TIME_NS else times.size
     return count
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from tcpcast.captures.congestion_control import BBR
-from tcpcast.captures.predicted_gain import Gains, start_round_trips
+from tcpcast.captures.predicted_gain import Gains, lossless_round_trips
 from tcpcast.captures.quantity_text import digits, mean_rtt, percent, rate, size, time, times
 
 if TYPE_CHECKING:
@@ -19,42 +19,42 @@ if TYPE_CHECKING:
 
     Column = np.ndarray[Any, Any]
 
-WORTH = 1.05
+MIN_GAIN = 1.05
 """Minimum ratio of predicted to current rate for which a change is recommended."""
-STREAMS = 4
+PARALLEL_FLOWS = 4
 """Number of parallel flows in predictions."""
-INITIAL_WINDOWS = (10, 32)
+RECOMMENDED_INITIAL_WINDOWS_PKTS = (10, 32)
 """Recommended initial windows in packets: RFC 6928, and a value used by large services."""
-FULL_QUEUE = 2.0
+MIN_LONG_QUEUE_RTT_RATIO = 2.0
 """Ratio of RTT to minimum RTT above which the queue is unnecessarily long."""
-MOSTLY_FULL = 0.8
+MIN_FULL_LINK_SHARE = 0.8
 """Ratio of mean rate to link rate below which other limits are mentioned."""
-FEW_PACKETS = 10
+MIN_PACKETS_FOR_CONCLUSION = 10
 """Number of data packets below which a direction is too short for a conclusion."""
 FAST_RETRANSMIT_PKTS = 4
 """Minimum packets in flight for a fast retransmit: a lost packet and three duplicate acks."""
-NEEDLESS = 0.5
+MIN_SPURIOUS_SHARE = 0.5
 """Minimum share of unnecessary retransmissions for the advice that the RTO is too short."""
-BEYOND = 2.5
+MAX_MEASURED_TO_MODEL_RATIO = 2.5
 """Ratio of the measured to the predicted rate above which the model does not apply."""
-FEW_LOSSES = 20
+MIN_LOSS_INDICATIONS = 20
 """Minimum number of loss indications for a comparison of measured and predicted rates."""
-OUTAGE = 4
+MIN_OUTAGE_TIMEOUTS = 4
 """Minimum number of consecutive timeouts that indicate an outage of the path."""
-FREQUENT = 0.1
+FREQUENT_LOSS_RATIO = 0.1
 """Loss ratio above which the mean number of packets between losses is shown with a decimal."""
-UNSCALED = 65_535
+MAX_UNSCALED_WINDOW_BYTES = 65_535
 """Maximum window without scaling in bytes (RFC 7323)."""
-MOSTLY_CLOSED = 0.5
+MOSTLY_CLOSED_WINDOW_RATIO = 0.5
 """Ratio of bytes sent per RTT to the largest window, below which a window that reached zero was
 mostly smaller than its maximum."""
-OFTEN_CLOSED = 0.2
+MIN_ZERO_WINDOWS_PER_RTT = 0.2
 """Minimum number of zero windows per round trip that indicates a slow receiver. A receiver that
 reads 50 kB every 100 ms causes 0.51."""
-BEYOND_WINDOW = 1.5
+MAX_BYTES_PER_RTT_TO_WINDOW = 1.5
 """Ratio of bytes sent per RTT to the largest window, above which a few long rounds dominate the
 mean RTT."""
-MAX_MIN_RTO_S = 3.0
+MAX_PLAUSIBLE_MIN_RTO_S = 3.0
 """Largest plausible minimum RTO in seconds. RFC 6298 has a minimum of 1 s, and 3 s as initial
 RTO."""
 
@@ -72,7 +72,7 @@ class Remedy(NamedTuple):
     action: str = ""
 
 
-UNSURE = " (losses look the same if the tap is not at the sender)"
+UNKNOWN_TAP_REMARK = " (losses look the same if the tap is not at the sender)"
 WRITE_EARLIER = "make the sender write earlier or in larger blocks"
 ENABLE_SACK = "enable SACK"
 FASTER_LINK = "only a faster link increases the rate"
@@ -84,17 +84,21 @@ def remedies_for_application(gains: Gains) -> list[Remedy]:
     model = gains.pftk_pps() * table["segment_bytes"] * 8
     rtt = np.where(table["rtt_mean_s"] > 0, table["rtt_mean_s"], np.nan)
     window = 8 * table["window_max_bytes"] / rtt
-    most = gains.most_bps
+    most = gains.max_rate_bps
     ends = []
     for at, now in enumerate(table["throughput_bps"].tolist()):
         end = f". The network is not the limit: {WRITE_EARLIER}"
         by_loss, by_window = min(model[at], most[at]), min(window[at], most[at])
-        if by_loss > WORTH * now:
+        if by_loss > MIN_GAIN * now:
             end += f". If data were always available, PFTK predicts {rate(by_loss)}"
-        elif not gains.fed[at] and by_window > WORTH * now and table["window_max_bytes"][at] > 0:
-            why = "No packet was lost" if gains.lossless[at] else "No model of loss applies"
+        elif (
+            not gains.has_inputs[at]
+            and by_window > MIN_GAIN * now
+            and table["window_max_bytes"][at] > 0
+        ):
+            why = "No packet was lost" if gains.is_lossless[at] else "No model of loss applies"
             end += f". {why}; the window allows up to {rate(by_window)}"
-        unsure = UNSURE if table["tap_side"][at] == "unknown" else ""
+        unsure = UNKNOWN_TAP_REMARK if table["tap_side"][at] == "unknown" else ""
         ends.append(Remedy(unsure, end + ".", WRITE_EARLIER))
     return ends
 
@@ -119,8 +123,10 @@ def remedies_for_receiver_window(gains: Gains) -> list[Remedy]:
 def has_slow_reader(gains: Gains) -> Column:
     """Return a mask of rows with a receiving application that is too slow for any buffer size."""
     closed, largest = gains.table["zero_windows"], gains.table["window_max_bytes"]
-    often = closed * gains.table["rtt_mean_s"] >= OFTEN_CLOSED * gains.table["duration_s"]
-    smaller = _bytes_per_rtt(gains) < MOSTLY_CLOSED * largest
+    often = (
+        closed * gains.table["rtt_mean_s"] >= MIN_ZERO_WINDOWS_PER_RTT * gains.table["duration_s"]
+    )
+    smaller = _bytes_per_rtt(gains) < MOSTLY_CLOSED_WINDOW_RATIO * largest
     return np.asarray((closed > 0) & (often | smaller) | (largest < 1))
 
 
@@ -156,7 +162,7 @@ def remedies_for_send_buffer(gains: Gains) -> list[Remedy]:
     """Return the advice on the send buffer."""
     largest = gains.table["flight_max_bytes"]
     now = np.maximum(largest / np.maximum(gains.table["segment_bytes"], 1), 1.0)
-    factor = 1 / gains.pftk(receiver_window_pkts=now)
+    factor = 1 / gains.pftk_gain(receiver_window_pkts=now)
     keys = ("the send buffer", "SO_SNDBUF", "tcp_wmem")
     return _larger_window_advice(gains, largest, keys, factor)
 
@@ -174,10 +180,10 @@ def _larger_window_advice(
     table = gains.table
     by_loss, by_link = gains.window_for_loss_bytes(), gains.window_for_link_bytes()
     scaling = table["syn_captured"] & np.isnan(table["window_scale"])
-    uneven = _bytes_per_rtt(gains) > BEYOND_WINDOW * largest
+    uneven = _bytes_per_rtt(gains) > MAX_BYTES_PER_RTT_TO_WINDOW * largest
     ends = []
     for at, now in enumerate(table["throughput_bps"].tolist()):
-        link, loss = gains.most_bps[at], now * factor[at]
+        link, loss = gains.max_rate_bps[at], now * factor[at]
         start, raised = f": {size(largest[at])}", f"raise {window}"
         if uneven[at]:
             more = "The RTT varies too much for a prediction."
@@ -193,11 +199,11 @@ def _larger_window_advice(
             gain = f"twice the window gives twice the rate, {rate(2 * now)}"
             text = (
                 f". First {raised} {how}: "
-                f"{'no packet was lost' if gains.lossless[at] else 'no model of loss applies'} "
+                f"{'no packet was lost' if gains.is_lossless[at] else 'no model of loss applies'} "
                 f"and the link was never full, so {gain}."
             )
             raised += f": {gain}"
-        elif goal <= WORTH * now or not needed > largest[at]:
+        elif goal <= MIN_GAIN * now or not needed > largest[at]:
             why = (
                 "according to PFTK, loss is the limit"
                 if is_loss
@@ -211,7 +217,7 @@ def _larger_window_advice(
             gain = f": then {why}, at {rate(goal)}"
             text = f". First {raised} {how}{gain}"
             raised += gain
-            if needed > UNSCALED and scaling[at]:
+            if needed > MAX_UNSCALED_WINDOW_BYTES and scaling[at]:
                 text += "; this needs window scaling, which is off"
             text += "."
         ends.append(Remedy(start, text, raised))
@@ -223,14 +229,16 @@ def remedies_for_slow_start(gains: Gains) -> list[Remedy]:
     table = gains.table
     full = np.maximum(table["segment_bytes"], 1)
     sizes = np.maximum(np.ceil(table["unique_bytes"] / full), 1).astype(np.int64)
-    windows = np.nan_to_num(table["initial_window_pkts"], nan=INITIAL_WINDOWS[0])
+    windows = np.nan_to_num(table["initial_window_pkts"], nan=RECOMMENDED_INITIAL_WINDOWS_PKTS[0])
     most = np.maximum(gains.inputs["receiver_window_pkts"], 1.0)
     rtt = gains.inputs["rtt_s"]
     ends = []
     for at, packets in enumerate(sizes.tolist()):
         first = max(int(windows[at]), 1)
-        larger = next((window for window in INITIAL_WINDOWS if window > first), first)
-        before, after = (start_round_trips(packets, w, float(most[at])) for w in (first, larger))
+        larger = next(
+            (window for window in RECOMMENDED_INITIAL_WINDOWS_PKTS if window > first), first
+        )
+        before, after = (lossless_round_trips(packets, w, float(most[at])) for w in (first, larger))
         total = "one packet in total" if packets == 1 else f"{packets:,} packets in total"
         known = math.isfinite(table["initial_window_pkts"][at])
         start = f": {total}{f', initial window {first}' if known else ''}"
@@ -251,7 +259,7 @@ def remedies_for_slow_start(gains: Gains) -> list[Remedy]:
 
 def remedies_for_congestion_window(gains: Gains) -> list[Remedy]:
     """Return the predicted gains of less loss, more flows and a shorter RTT."""
-    return _less_loss_advice(gains, [""] * gains.fed.size)
+    return _less_loss_advice(gains, [""] * gains.has_inputs.size)
 
 
 def remedies_for_loss_recovery(gains: Gains) -> list[Remedy]:
@@ -264,27 +272,27 @@ def remedies_for_loss_recovery(gains: Gains) -> list[Remedy]:
 def _less_loss_advice(gains: Gains, before: list[str]) -> list[Remedy]:
     """Return the predicted gain of less loss; ``before`` holds advice with a higher priority."""
     p, rtt = gains.inputs["loss_indication_ratio"], gains.inputs["rtt_s"]
-    half = gains.loss_limited(loss_indication_ratio=p / 2)
-    near = gains.loss_limited(rtt_s=rtt / 2)
-    many, by_n_times = gains.several_flows(STREAMS)
-    most = gains.most_bps / np.maximum(gains.table["throughput_bps"], 1e-9)
+    half = gains.loss_model_gain(loss_indication_ratio=p / 2)
+    near = gains.loss_model_gain(rtt_s=rtt / 2)
+    many, by_n_times = gains.parallel_flows_gain(PARALLEL_FLOWS)
+    most = gains.max_rate_bps / np.maximum(gains.table["throughput_bps"], 1e-9)
     too_much = np.fmax(np.fmax(half, near), many) > most
-    gained, beyond = gains.after(half), gains.measured_to_model_ratio()
+    gained, beyond = gains.rate_after_gain_bps(half), gains.measured_to_model_ratio()
     ends = []
     for at, start in enumerate(before):
-        if not gains.fed[at]:
+        if not gains.has_inputs[at]:
             ends.append(_lossless_advice(gains, at))
             continue
-        every = digits(1 / p[at], 2) if p[at] > FREQUENT else f"{1 / p[at]:,.0f}"
-        model = "CUBIC's response function" if gains.cubic[at] else "PFTK"
+        every = digits(1 / p[at], 2) if p[at] > FREQUENT_LOSS_RATIO else f"{1 / p[at]:,.0f}"
+        model = "CUBIC's response function" if gains.is_cubic[at] else "PFTK"
         if gains.table["looks_like"][at] == BBR:
             action, end = _bbr_loss_texts(gains, at)
-        elif gained[at] < WORTH * gains.table["throughput_bps"][at]:
-            full = gains.most_bps[at]
+        elif gained[at] < MIN_GAIN * gains.table["throughput_bps"][at]:
+            full = gains.max_rate_bps[at]
             why = f"the link ({rate(full)})" if math.isfinite(full) else "the receiver's window"
             action = "less loss alone does not increase the rate"
             end = f" {action.capitalize()}: {why} is the limit."
-        elif beyond[at] > BEYOND:
+        elif beyond[at] > MAX_MEASURED_TO_MODEL_RATIO:
             action, end = _inapplicable_model_texts(gains, at, model, beyond[at])
         else:
             gain = f"half the loss gives {times(min(half[at], most[at]))} the rate"
@@ -293,7 +301,7 @@ def _less_loss_advice(gains: Gains, before: list[str]) -> list[Remedy]:
                 f" {'Then' if start else 'First'} {action}, {rate(gained[at])}, and half the RTT "
                 f"gives {times(min(near[at], most[at]))} the rate; according to "
                 f"{'n times PFTK' if by_n_times[at] else 'the model of parallel flows'}, "
-                f"{STREAMS} parallel flows give {times(min(many[at], most[at]))} the "
+                f"{PARALLEL_FLOWS} parallel flows give {times(min(many[at], most[at]))} the "
                 f"rate{' (limited by the link)' if too_much[at] else ''}."
             )
         seen = f", one loss indication per {every} packets"
@@ -303,7 +311,7 @@ def _less_loss_advice(gains: Gains, before: list[str]) -> list[Remedy]:
 
 def _bbr_loss_texts(gains: Gains, at: int) -> tuple[str, str]:
     """Return statements that losses hardly affect BBR: one without and one with its link share."""
-    link = gains.most_bps[at]
+    link = gains.max_rate_bps[at]
     share = gains.table["throughput_bps"][at] / link
     used = f"; it uses {percent(min(share, 1.0))} of the link ({rate(link)})" if share > 0 else ""
     action = "the sender behaves like BBR, whose rate hardly depends on losses"
@@ -312,7 +320,7 @@ def _bbr_loss_texts(gains: Gains, at: int) -> tuple[str, str]:
 
 def _inapplicable_model_texts(gains: Gains, at: int, model: str, factor: float) -> tuple[str, str]:
     """Return two statements that the model does not apply: a short one, and one with the reason."""
-    few = gains.table["td"][at] + gains.table["to"][at] < FEW_LOSSES
+    few = gains.table["td"][at] + gains.table["to"][at] < MIN_LOSS_INDICATIONS
     why = (
         "the capture contains too few losses"
         if few
@@ -324,7 +332,7 @@ def _inapplicable_model_texts(gains: Gains, at: int, model: str, factor: float) 
 
 
 def _lossless_advice(gains: Gains, at: int) -> Remedy:
-    if not gains.lossless[at]:
+    if not gains.is_lossless[at]:
         again = int(gains.table["retransmissions"][at])
         longer = "take a longer capture"
         return Remedy(
@@ -352,9 +360,9 @@ def remedies_for_timeout(gains: Gains) -> list[Remedy]:
     table = gains.table
     t0, rtt = gains.inputs["t0_s"], gains.inputs["rtt_s"]
     shorter = rtt + np.minimum(t0 - rtt, 0.2)
-    quick = gains.pftk(t0_s=np.where(gains.fed, shorter, 1.0))
-    none = gains.without_timeouts()
-    half = gains.pftk(loss_indication_ratio=gains.inputs["loss_indication_ratio"] / 2)
+    quick = gains.pftk_gain(t0_s=np.where(gains.has_inputs, shorter, 1.0))
+    none = gains.gain_without_timeouts()
+    half = gains.pftk_gain(loss_indication_ratio=gains.inputs["loss_indication_ratio"] / 2)
     flight = table["flight_mean_bytes"] / np.maximum(table["segment_bytes"], 1)
     needless = table["spurious_dsack"] + table["spurious_eifel"]
     ends = []
@@ -364,22 +372,22 @@ def remedies_for_timeout(gains: Gains) -> list[Remedy]:
             start += f", T0 = {time(table['t0_s'][at])}"
         start += f", with an RTT of {mean_rtt(table, at)}" if rtt[at] > 0 else ""
         end = _gain_sentence(gains, at, none[at], "without timeouts")
-        if table["max_backoff"][at] >= OUTAGE:
+        if table["max_backoff"][at] >= MIN_OUTAGE_TIMEOUTS:
             action = "find the cause of the outage"
             end = (
                 f": there are up to {table['max_backoff'][at]} consecutive timeouts, which no "
                 "timer setting prevents"
             )
-        elif needless[at] > NEEDLESS * table["retransmissions"][at]:
+        elif needless[at] > MIN_SPURIOUS_SHARE * table["retransmissions"][at]:
             action = "increase the RTO or use F-RTO"
             end = f": most retransmissions were unnecessary{end}"
         elif table["syn_captured"][at] and not table["sack"][at]:
             action = "enable SACK and RACK-TLP"
             end = f", which detect losses without an RTO{end}"
-        elif t0[at] > MAX_MIN_RTO_S:
+        elif t0[at] > MAX_PLAUSIBLE_MIN_RTO_S:
             action = "find the reason for the long RTO"
             end = ": no sender has such a large minimum RTO"
-        elif quick[at] > WORTH:
+        elif quick[at] > MIN_GAIN:
             action = "reduce the RTO"
             end = f": RTT + 200 ms, as in Linux, would be {time(shorter[at])}"
             end += _gain_sentence(gains, at, quick[at], "then")
@@ -397,28 +405,28 @@ def remedies_for_timeout(gains: Gains) -> list[Remedy]:
 
 def _gain_sentence(gains: Gains, at: int, factor: float, when: str) -> str:
     """Return the gain predicted by PFTK for a change, or "" if it is negligible."""
-    if not factor > WORTH:
+    if not factor > MIN_GAIN:
         return ""
-    after = min(float(gains.table["throughput_bps"][at]) * factor, float(gains.most_bps[at]))
+    after = min(float(gains.table["throughput_bps"][at]) * factor, float(gains.max_rate_bps[at]))
     return f"; {when}, PFTK predicts {times(factor)} the rate, {rate(after)}"
 
 
 def remedies_for_bottleneck(gains: Gains) -> list[Remedy]:
     """Return the advice on a full link, and on its queue if it is too long."""
     table, least = gains.table, gains.rtt_min_s
-    seen = np.where(np.isfinite(gains.most_bps), gains.most_bps, table["throughput_bps"])
+    seen = np.where(np.isfinite(gains.max_rate_bps), gains.max_rate_bps, table["throughput_bps"])
     ends = []
     for at, full in enumerate(seen.tolist()):
         start, action = (f" at {rate(full)}" if full > 0 else ""), FASTER_LINK
         mean = float(table["throughput_bps"][at])
-        if mean < MOSTLY_FULL * full:
+        if mean < MIN_FULL_LINK_SHARE * full:
             action = f"while the link is full, {FASTER_LINK}"
             other = f". The mean rate was only {rate(mean)} because of other limits"
         else:
             other = ""
         end = f". {action[:1].upper()}{action[1:]}{other}"
         queue = float(table["rtt_mean_s"][at] / least[at]) if least[at] > 0 else math.nan
-        if queue >= FULL_QUEUE:
+        if queue >= MIN_LONG_QUEUE_RTT_RATIO:
             end += (
                 f". The queue of the link increases the mean RTT to {times(queue)} the minimum, "
                 f"{mean_rtt(table, at)} instead of {time(least[at])}. A smaller buffer or AQM "
@@ -434,7 +442,7 @@ def remedies_for_unknown(gains: Gains) -> list[Remedy]:
     ends = []
     sides, sent = table["tap_side"].tolist(), table["data_packets"].tolist()
     for at, (side, packets) in enumerate(zip(sides, sent, strict=True)):
-        if packets < FEW_PACKETS:
+        if packets < MIN_PACKETS_FOR_CONCLUSION:
             count = "one data packet" if packets == 1 else f"{packets} data packets"
             short = "the direction is too short for a conclusion"
             ends.append(Remedy("", f". {short.capitalize()} ({count}).", f"{short} ({count})"))

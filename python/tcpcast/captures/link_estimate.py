@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tcpcast.captures.flows import seconds_since
-from tcpcast.captures.selection import tables_by_name
+from tcpcast.captures.capture_tables import tables_by_name
+from tcpcast.captures.direction_selection import seconds_since
 
 if TYPE_CHECKING:
     from tcpcast.captures import Capture, Table
@@ -17,14 +17,14 @@ if TYPE_CHECKING:
 
 MIN_ROUNDS = 20
 """Minimum number of calm rounds (without loss) to determine the growth of a window."""
-BIN_ROUNDS = 20
+BIN_RTTS = 20
 """Length in round trips of a time bin of acknowledged bytes."""
-BUSY = 0.99
+BUSY_QUANTILE = 0.99
 """Quantile of the rates in time bins that represents the link rate; the maximum may be an
 outlier."""
-MIN_FULL = 0.01
+MIN_FULL_TIME_SHARE = 0.01
 """Minimum share of the time with a full link for a measured rate of several flows."""
-NEAR = 0.9
+MIN_BUSY_BIN_SHARE = 0.9
 """Minimum share of this quantile for a bin to be busy; the mean over busy bins is the link rate."""
 
 
@@ -93,7 +93,7 @@ def link_bps(capture: Capture) -> float:
         return seen
     lived = np.nan_to_num(table["duration_s"])
     full = float((np.nan_to_num(table["share_bottleneck"]) * lived).sum())
-    if full < MIN_FULL * lived.sum():
+    if full < MIN_FULL_TIME_SHARE * lived.sum():
         return math.nan
     length = float((seconds_since(table["start"], table["start"].min()) + lived).max())
     together = float(np.nanmean(found)) * max(1.0, float(lived.sum()) / max(length, 1e-9))
@@ -108,14 +108,14 @@ def _busiest_bps(capture: Capture) -> float:
     rtt = float(np.nanmean(capture.connections["rtt_mean_s"]))
     if not rtt > 0:
         return math.inf
-    width = BIN_ROUNDS * rtt
+    width = BIN_RTTS * rtt
     at = (seconds_since(rounds["time"], rounds["time"].min()) // width).astype(np.int64)
     counted = np.bincount(at, weights=rounds["acked_bytes"])
-    busy = counted >= NEAR * np.quantile(counted, BUSY)
+    busy = counted >= MIN_BUSY_BIN_SHARE * np.quantile(counted, BUSY_QUANTILE)
     return float(counted[busy].mean()) * 8 / width
 
 
-def queued_at_losses_s(capture: Capture, which: str) -> Column:
+def queueing_delays_at_losses_s(capture: Capture, losses_table: str) -> Column:
     """Return the queueing delay at each loss in seconds: the RTT above its minimum.
 
     The RTT is the maximum over the round of the loss and the round before. Rounds without RTT are
@@ -125,11 +125,11 @@ def queued_at_losses_s(capture: Capture, which: str) -> Column:
     ----------
     capture
         The capture.
-    which
+    losses_table
         The table of losses: ``"loss_indications"`` or ``"retransmissions"``.
     """
     found = tables_by_name(capture)
-    rounds, losses = found.get("rounds"), found.get(which)
+    rounds, losses = found.get("rounds"), found.get(losses_table)
     if rounds is None or losses is None:
         return np.zeros(0)
     timed = np.isfinite(rounds["rtt_s"])

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tcpcast.captures.flows import seconds_since
+from tcpcast.captures.direction_selection import seconds_since
 
 if TYPE_CHECKING:
     from tcpcast.captures.table import Table
@@ -15,17 +15,17 @@ if TYPE_CHECKING:
 
 MIN_LOSSES = 4
 """Minimum number of loss indications to compare the rates between losses."""
-APART_RTTS = 3
+MIN_SEPARATION_RTTS = 3
 """Distance in RTTs below which losses belong to one event."""
-MAX_SHARING = 1000
+MAX_SHARING_FLOWS = 1000
 """Maximum number of flows examined for a shared link."""
 BIN_RTTS = 10
 """Length in RTTs of a time bin for the total bytes of all flows."""
 MIN_BINS = 4
-CONSTANT = 0.2
+MAX_TOTAL_RATE_VARIATION = 0.2
 """Maximum coefficient of variation of the total rate of flows that share a link. For four flows on
 one link, it is 0.07 for the total rate, and 0.3 for each flow."""
-TOGETHER = 0.5
+MIN_COMMON_LOSS_SHARE = 0.5
 """Minimum share of losses with a loss of another flow within two RTTs, for flows that share a
 link."""
 
@@ -100,7 +100,7 @@ def _rtt_at_losses(times: Column, rtt: Column, losses: Column) -> float:
 def _rate_variation(acked: Column, losses: Column, rtt: float) -> float:
     """Return the coefficient of variation of the rates between separate losses."""
     apart = np.diff(losses)
-    kept = apart > APART_RTTS * rtt
+    kept = apart > MIN_SEPARATION_RTTS * rtt
     if kept.sum() < MIN_LOSSES - 1:
         return np.nan
     rates = np.diff(acked)[kept] / apart[kept]
@@ -125,7 +125,7 @@ def flows_sharing_a_link(table: Table, rounds: Table, losses: Table, rows: Colum
         "sharing_flows": np.zeros(size, dtype=np.int64),
         "sharing_bps": np.full(size, np.nan),
     }
-    if not 2 <= rows.size <= MAX_SHARING:
+    if not 2 <= rows.size <= MAX_SHARING_FLOWS:
         return found
     origin = table["start"].min()
     begin = seconds_since(table["start"][rows], origin)
@@ -140,8 +140,8 @@ def flows_sharing_a_link(table: Table, rounds: Table, losses: Table, rows: Colum
     lost = np.isin(losses["direction"], rows)
     when, whose = seconds_since(losses["time"][lost], origin), losses["direction"][lost]
     if (
-        acked.std() <= CONSTANT * acked.mean()
-        and _share_of_common_losses(when, whose, 2 * rtt) >= TOGETHER
+        acked.std() <= MAX_TOTAL_RATE_VARIATION * acked.mean()
+        and _share_of_common_losses(when, whose, 2 * rtt) >= MIN_COMMON_LOSS_SHARE
     ):
         found["sharing_flows"][rows] = rows.size
         found["sharing_bps"][rows] = acked.mean() * 8 / (BIN_RTTS * rtt)

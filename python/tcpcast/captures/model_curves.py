@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     Floats = np.ndarray[Any, np.dtype[np.float64]]
     Counts = np.ndarray[Any, np.dtype[np.int64]]
 
-PFTK = "PFTK (31)"
+PFTK_LABEL = "PFTK (31)"
 
 
 def mean_model_inputs(connections: Table, rows: Counts) -> dict[str, float] | None:
@@ -49,7 +49,7 @@ def model_curves(loss: Floats, path: dict[str, float]) -> dict[str, Floats]:
     given: dict[str, Any] = path | {"loss_indication_ratio": loss}
     of_loss = {name: given[name] for name in given if name not in {"t0_s", "receiver_window_pkts"}}
     rates = {
-        PFTK: throughput(**given).rate_pps,
+        PFTK_LABEL: throughput(**given).rate_pps,
         "PFTK, approximate (32)": approximate_rate_pps(**given),
         "TD only (20)": td_only_leading_rate_pps(**of_loss),
     }

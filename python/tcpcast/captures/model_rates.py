@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     Column = np.ndarray[Any, Any]
 
-LEAST_VARIATION_S = 0.2
+LINUX_MIN_RTO_MINUS_RTT_S = 0.2
 """Minimum in seconds that Linux adds to the RTT for its RTO; determines T0 without a timeout."""
 
 
@@ -64,7 +64,7 @@ def model_inputs(table: Table) -> Table:
     grows = table.get("window_grows_by")
     return {
         "rtt_s": rtt,
-        "t0_s": np.where(timer > 0, timer, rtt + LEAST_VARIATION_S),
+        "t0_s": np.where(timer > 0, timer, rtt + LINUX_MIN_RTO_MINUS_RTT_S),
         "packets_per_ack": (
             measured if grows is None else np.where(grows == "packets", 1.0, measured)
         ),

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tcpcast.captures.flows import seconds_since
+from tcpcast.captures.direction_selection import seconds_since
 from tcpcast.captures.model_rates import (
     cubic_pps,
     has_model_inputs,
@@ -24,10 +24,10 @@ from tcpcast.captures.model_rates import (
 from tcpcast.errors import DomainError
 from tcpcast.models.bbr import bbr_bound
 from tcpcast.models.cardwell import cardwell_latency
-from tcpcast.models.domain import LOSSES, is_in_domain
+from tcpcast.models.domain import EXPECTED_LOSSES, is_in_domain
 from tcpcast.models.pftk import (
     approximate_rate_pps,
-    path_values,
+    path_domain_values,
     td_only_rate_pps,
     window_chain,
 )
@@ -42,11 +42,11 @@ if TYPE_CHECKING:
 INTERVAL_S = 100
 """Length of the intervals in seconds, as in the PFTK paper."""
 
-ARRIVED = 0.5
+UNNECESSARY_RTO_RETRANS_SHARE = 0.5
 """Among the segments that a sender without SACK retransmits after an RTO, the assumed share that
 had already arrived. In simulations with 2 to 8 % loss, the share is 40 to 60 %."""
 
-NO_LOSS, TD = "-", "TD"
+NO_LOSS_CLASS, TD_CLASS = "-", "TD"
 """Classes of intervals without timeouts. The other classes are T0 (single timeouts), T1 (two
 timeouts in sequence) etc."""
 
@@ -68,7 +68,7 @@ def _pftk_approximate_pps(loss: Column, path: Table) -> Column:
 
 def _chain_pps(loss: Column, path: Table) -> Column:
     """Return the rate by the Markov chain for each direction, with b rounded to an integer."""
-    rows = zip(loss, *(path[name] for name in PATH), strict=True)
+    rows = zip(loss, *(path[name] for name in PATH_INPUTS), strict=True)
     return np.array([_chain_of_direction(*map(float, row)) for row in rows])
 
 
@@ -94,11 +94,11 @@ def _td_only_pps(loss: Column, path: Table) -> Column:
     )
 
 
-PATH = ("rtt_s", "t0_s", "packets_per_ack", "receiver_window_pkts")
+PATH_INPUTS = ("rtt_s", "t0_s", "packets_per_ack", "receiver_window_pkts")
 """Inputs from :func:`tcpcast.captures.model_rates.model_inputs`, in the order of chain
 arguments."""
 
-OF_LOSS: dict[str, Callable[[Column, Table], Column]] = {
+LOSS_MODELS: dict[str, Callable[[Column, Table], Column]] = {
     "pftk": pftk_pps,
     "pftk_b1": _pftk_by_bytes,
     "pftk_approx": _pftk_approximate_pps,
@@ -109,7 +109,7 @@ OF_LOSS: dict[str, Callable[[Column, Table], Column]] = {
 }
 """Loss-based models of the rate, in the order of the report."""
 
-DOMAIN_OF = {
+DOMAIN_ENGINE = {
     "pftk": "pftk",
     "pftk_b1": "pftk",
     "pftk_approx": "pftk-approx",
@@ -123,7 +123,7 @@ DOMAIN_OF = {
 """Engine whose domain applies to each model; the Markov chain assumes PFTK's losses and
 timeouts."""
 
-CALLED = {
+MODEL_LABELS = {
     "pftk": "PFTK, full (31)",
     "pftk_b1": "PFTK (31), window grows by bytes acked",
     "pftk_approx": "PFTK, approximate (32)",
@@ -160,9 +160,9 @@ def models(capture: Capture, rows: Column) -> Table:
     table = {name: column[rows] for name, column in capture.connections.items()}
     path, loss = model_inputs(table), table["loss_indication_ratio"]
     known = has_model_inputs(loss, path)
-    rates = {name: np.full(rows.size, np.nan) for name in CALLED}
+    rates = {name: np.full(rows.size, np.nan) for name in MODEL_LABELS}
     given = {name: column[known] for name, column in path.items()}
-    for name, rate in OF_LOSS.items():
+    for name, rate in LOSS_MODELS.items():
         rates[name][known] = rate(loss[known], given)
     rates["bbr_bound"] = _bbr_bound_pps(table)
     if known.any():
@@ -181,11 +181,13 @@ def models(capture: Capture, rows: Column) -> Table:
 def _domain_masks(table: Table, path: Table, loss: Column) -> Table:
     """Return, for each model, a mask of rows with inputs in its domain."""
     known = has_model_inputs(loss, path)
-    values = path_values(loss_ratio=loss[known], **{name: path[name][known] for name in PATH})
-    values[LOSSES] = loss[known] * table["data_packets"][known]
-    found = {name: np.ones(loss.size, dtype=np.bool_) for name in CALLED}
+    values = path_domain_values(
+        loss_ratio=loss[known], **{name: path[name][known] for name in PATH_INPUTS}
+    )
+    values[EXPECTED_LOSSES] = loss[known] * table["data_packets"][known]
+    found = {name: np.ones(loss.size, dtype=np.bool_) for name in MODEL_LABELS}
     for name, column in found.items():
-        column[known] = is_in_domain(DOMAIN_OF[name], **values)
+        column[known] = is_in_domain(DOMAIN_ENGINE[name], **values)
     return found
 
 
@@ -209,10 +211,13 @@ def measured_loss_ratio(table: Table) -> Column:
     """Return lost packets per packet sent, measured by two taps or estimated.
 
     The estimate is the number of retransmissions without unnecessary ones. Without SACK, all
-    packets in flight at an RTO are retransmitted; the share :data:`ARRIVED` is assumed unnecessary.
+    packets in flight at an RTO are retransmitted; the share
+    :data:`UNNECESSARY_RTO_RETRANS_SHARE` is assumed unnecessary.
     """
     needless = table["spurious_dsack"] + table["spurious_eifel"] + table["dsack_unexplained"]
-    needless = needless + np.where(table["sack"], 0.0, ARRIVED * table["after_timeout"])
+    needless = needless + np.where(
+        table["sack"], 0.0, UNNECESSARY_RTO_RETRANS_SHARE * table["after_timeout"]
+    )
     with np.errstate(divide="ignore", invalid="ignore"):
         ratio = np.maximum(table["retransmissions"] - needless, 0) / table["data_packets"]
     exact = table.get("loss_ratio_between")
@@ -260,7 +265,7 @@ def model_intervals(capture: Capture, rows: Column) -> Table:
     path = model_inputs({name: column[at] for name, column in capture.connections.items()})
     known = has_model_inputs(loss, path)
     predicted = {}
-    for name, rate in OF_LOSS.items():
+    for name, rate in LOSS_MODELS.items():
         column = np.full(at.size, np.nan)
         column[known] = rate(loss[known], {key: each[known] for key, each in path.items()})
         predicted[f"{name}_pkts"] = column * length
@@ -306,7 +311,7 @@ def _interval_classes(capture: Capture, table: Table) -> Column:
     """Return the class of each interval by its longest sequence of timeouts."""
     deepest = _longest_timeout_sequences(capture, table)
     names = [
-        f"T{depth - 1}" if depth > 0 else TD if indications else NO_LOSS
+        f"T{depth - 1}" if depth > 0 else TD_CLASS if indications else NO_LOSS_CLASS
         for depth, indications in zip(deepest, table["td"] + table["to"], strict=True)
     ]
     return np.array(names, dtype=np.str_)
@@ -361,12 +366,12 @@ def model_errors(intervals: Table) -> Table:
     found: Table = {
         "direction": directions,
         "intervals": np.zeros(directions.size, dtype=np.int64),
-        **{name: np.full(directions.size, np.nan) for name in OF_LOSS},
+        **{name: np.full(directions.size, np.nan) for name in LOSS_MODELS},
     }
     for place, direction in enumerate(directions):
         kept = counted & (intervals["direction"] == direction)
         found["intervals"][place] = kept.sum()
-        for name in OF_LOSS:
+        for name in LOSS_MODELS:
             predicted, sent = intervals[f"{name}_pkts"][kept], intervals["sent_pkts"][kept]
             errors = np.abs(predicted - sent) / sent
             if np.isfinite(errors).any():

@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 
     Column = np.ndarray[Any, Any]
 
-FEW_IN_TIMEOUT = 0.25
+MAX_TIMEOUT_SHARE = 0.25
 """Maximum share of flows in RTO for algorithm 1, which assumes a small share (section II-A)."""
-CUBIC_REDUCTIONS = (0.6, 0.85)
+CUBIC_REDUCTION_RANGE = (0.6, 0.85)
 """Range of the median ratio of the windows after and before a loss for CUBIC (RFC 9438: 0.7)."""
 
 
@@ -38,11 +38,11 @@ class Gains:
         Rows of ``connections``.
     inputs
         RTT, T0, b, W_max and p of each row, by the names of model arguments.
-    fed
+    has_inputs
         Mask of rows with all inputs of a loss model.
-    cubic
+    is_cubic
         Mask of rows of CUBIC senders.
-    most_bps
+    max_rate_bps
         The rate of the bottleneck in bit/s if known, otherwise inf.
     rtt_min_s
         The minimum RTT of the whole path in seconds, regardless of the tap.
@@ -50,101 +50,101 @@ class Gains:
 
     table: Table
     inputs: Table
-    fed: Column
-    cubic: Column
-    most_bps: Column
+    has_inputs: Column
+    is_cubic: Column
+    max_rate_bps: Column
     rtt_min_s: Column
 
     @classmethod
-    def of(cls, table: Table) -> Gains:
+    def from_table(cls, table: Table) -> Gains:
         """Return the inputs of models for rows of the table of directions."""
         inputs, loss = model_inputs(table), table["loss_indication_ratio"]
         known = has_model_inputs(loss, inputs) & np.isfinite(table["throughput_bps"])
-        least, most = CUBIC_REDUCTIONS
+        least, most = CUBIC_REDUCTION_RANGE
         cubic = (table["window_reduction"] > least) & (table["window_reduction"] < most)
         seen = table["bottleneck_rate_bps"]
         away = np.isin(table["tap_side"], ("middle", "receiver"))
         return cls(
             table=table,
             inputs=inputs | {"loss_indication_ratio": loss},
-            fed=known,
-            cubic=cubic,
-            most_bps=np.where(seen > 0, np.fmax(seen, table["throughput_bps"]), np.inf),
+            has_inputs=known,
+            is_cubic=cubic,
+            max_rate_bps=np.where(seen > 0, np.fmax(seen, table["throughput_bps"]), np.inf),
             rtt_min_s=table["rtt_min_s"] + np.where(away, table["tap_to_sender_s"], 0.0),
         )
 
     @property
-    def lossless(self) -> Column:
+    def is_lossless(self) -> Column:
         """Mask of rows without retransmissions and loss indications."""
         table = self.table
         return np.asarray(table["retransmissions"] + table["td"] + table["to"] == 0)
 
     def pftk_pps(self, **changed: Any) -> Column:
         """Return PFTK's rate (31) with some inputs replaced, in packets/s."""
-        rate = np.full(self.fed.size, np.nan)
-        if self.fed.any():
-            rate[self.fed] = throughput(**self._given(changed)).rate_pps
+        rate = np.full(self.has_inputs.size, np.nan)
+        if self.has_inputs.any():
+            rate[self.has_inputs] = throughput(**self._select_inputs(changed)).rate_pps
         return rate
 
-    def pftk(self, **changed: Any) -> Column:
+    def pftk_gain(self, **changed: Any) -> Column:
         """Return the ratio of PFTK's rates (31) with and without replaced inputs."""
         return np.asarray(self.pftk_pps(**changed) / self.pftk_pps())
 
-    def without_timeouts(self) -> Column:
+    def gain_without_timeouts(self) -> Column:
         """Return the ratio of PFTK's rate with only TD losses (19) to its full rate (31)."""
-        factor = np.full(self.fed.size, np.nan)
-        if self.fed.any():
-            given = self._given({})
+        factor = np.full(self.has_inputs.size, np.nan)
+        if self.has_inputs.any():
+            given = self._select_inputs({})
             most = given.pop("receiver_window_pkts") / given["rtt_s"]
             del given["t0_s"]
-            factor[self.fed] = np.minimum(td_only_rate_pps(**given), most)
+            factor[self.has_inputs] = np.minimum(td_only_rate_pps(**given), most)
         return np.asarray(factor / self.pftk_pps())
 
-    def loss_limited(self, **changed: Any) -> Column:
+    def loss_model_gain(self, **changed: Any) -> Column:
         """Return the rate ratio for changed loss or RTT, by CUBIC's response function or PFTK."""
-        factor = self.pftk(**changed)
-        chosen = self.fed & self.cubic
+        factor = self.pftk_gain(**changed)
+        chosen = self.has_inputs & self.is_cubic
         if chosen.any():
             after, before = (self._cubic_pps(chosen, change) for change in (changed, {}))
             factor[chosen] = after / before
         return factor
 
     def measured_to_model_ratio(self) -> Column:
-        """Return the measured rate divided by the rate of the model in :meth:`loss_limited`."""
+        """Return the measured rate divided by the rate of the model in :meth:`loss_model_gain`."""
         model = self.pftk_pps()
-        chosen = self.fed & self.cubic
+        chosen = self.has_inputs & self.is_cubic
         if chosen.any():
             model[chosen] = self._cubic_pps(chosen, {})
         return np.asarray(self.table["send_rate_pps"] / model)
 
-    def several_flows(self, flows: int) -> tuple[Column, Column]:
+    def parallel_flows_gain(self, flows: int) -> tuple[Column, Column]:
         """Return the gain of parallel flows, and a mask of rows that use n times PFTK.
 
         The other rows use algorithm 1, which assumes few flows in RTO. If its result has more flows
         in RTO, n times PFTK is used, which means a gain of n.
         """
-        factor = np.full(self.fed.size, np.nan)
-        by_n_times = np.zeros(self.fed.size, dtype=bool)
-        if self.fed.any():
-            given = self._given({})
+        factor = np.full(self.has_inputs.size, np.nan)
+        by_n_times = np.zeros(self.has_inputs.size, dtype=bool)
+        if self.has_inputs.any():
+            given = self._select_inputs({})
             given["loss_event_ratio"] = given.pop("loss_indication_ratio")
             many, one = (limited_rate_pps(flows=n, **given) for n in (flows, 1))
             del given["receiver_window_pkts"]
             in_timeout = parallel_throughput(flows=1, **given).flows_in_timeout
-            by_n_times[self.fed] = in_timeout > FEW_IN_TIMEOUT
-            factor[self.fed] = np.where(in_timeout > FEW_IN_TIMEOUT, flows, many / one)
+            by_n_times[self.has_inputs] = in_timeout > MAX_TIMEOUT_SHARE
+            factor[self.has_inputs] = np.where(in_timeout > MAX_TIMEOUT_SHARE, flows, many / one)
         return factor, by_n_times
 
-    def after(self, factor: Column) -> Column:
+    def rate_after_gain_bps(self, factor: Column) -> Column:
         """Return the measured rate times a factor, limited by the bottleneck, in payload bit/s."""
-        return np.asarray(np.fmin(self.table["throughput_bps"] * factor, self.most_bps))
+        return np.asarray(np.fmin(self.table["throughput_bps"] * factor, self.max_rate_bps))
 
     def window_for_loss_bytes(self) -> Column:
         """Return E[W_u] (30) in bytes, the window above which loss is the limit."""
-        window = np.full(self.fed.size, np.nan)
-        if self.fed.any():
-            given = self._given({})
-            window[self.fed] = unlimited_window_pkts(
+        window = np.full(self.has_inputs.size, np.nan)
+        if self.has_inputs.any():
+            given = self._select_inputs({})
+            window[self.has_inputs] = unlimited_window_pkts(
                 loss_indication_ratio=given["loss_indication_ratio"],
                 packets_per_ack=given["packets_per_ack"],
             )
@@ -152,24 +152,24 @@ class Gains:
 
     def window_for_link_bytes(self) -> Column:
         """Return the rate of the bottleneck times the minimum RTT in bytes; NaN if unknown."""
-        return np.where(np.isinf(self.most_bps), np.nan, self.most_bps) * self.rtt_min_s / 8
+        return np.where(np.isinf(self.max_rate_bps), np.nan, self.max_rate_bps) * self.rtt_min_s / 8
 
-    def _given(self, changed: dict[str, Any]) -> dict[str, Any]:
+    def _select_inputs(self, changed: dict[str, Any]) -> dict[str, Any]:
         return {
-            name: np.broadcast_to(values, self.fed.shape)[self.fed]
+            name: np.broadcast_to(values, self.has_inputs.shape)[self.has_inputs]
             for name, values in (self.inputs | changed).items()
         }
 
     def _cubic_pps(self, chosen: Column, changed: dict[str, Any]) -> Column:
         given = {
-            name: np.broadcast_to(values, self.fed.shape)[chosen]
+            name: np.broadcast_to(values, self.has_inputs.shape)[chosen]
             for name, values in (self.inputs | changed).items()
         }
         return cubic_pps(given["loss_indication_ratio"], given)
 
 
 @lru_cache(maxsize=4096)
-def start_round_trips(size_pkts: int, initial_window_pkts: int, window_pkts: float) -> int:
+def lossless_round_trips(size_pkts: int, initial_window_pkts: int, window_pkts: float) -> int:
     """Return the round trips of a lossless transfer: L_0/RTT of the short-transfer model.
 
     Parameters

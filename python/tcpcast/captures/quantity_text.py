@@ -11,11 +11,11 @@ if TYPE_CHECKING:
     from tcpcast.captures.table import Table
 
 
-def digits(value: float, least: int = 3) -> str:
+def digits(value: float, min_digits: int = 3) -> str:
     """Return a number with at least three significant digits."""
     if value == 0 or not math.isfinite(value):
         return f"{value:.0f}"
-    decimals = max(0, least - 1 - math.floor(math.log10(abs(value))))
+    decimals = max(0, min_digits - 1 - math.floor(math.log10(abs(value))))
     return f"{value:,.{decimals}f}"
 
 
@@ -47,8 +47,8 @@ def time(seconds: float) -> str:
 
 
 def mean_rtt(table: Table, at: int) -> str:
-    """Return the mean RTT of a row: ``83.7 ms``, or ``at least ...`` for a lower bound."""
-    bound = "at least " if table["rtt_lower_bound"][at] else ""
+    """Return the mean RTT of a row: ``83.7 ms``, or ``at min_digits ...`` for a lower bound."""
+    bound = "at min_digits " if table["rtt_lower_bound"][at] else ""
     return f"{bound}{time(table['rtt_mean_s'][at])}"
 
 

@@ -14,13 +14,18 @@ import numpy as np
 
 from tcpcast import units
 from tcpcast.captures.capture_stats import CaptureStats, estimated_loss_ratio, measure_flows
-from tcpcast.captures.flows import describe_directions
+from tcpcast.captures.direction_selection import describe_directions
 from tcpcast.captures.quantity_text import percent
-from tcpcast.captures.replay_tcp import FAR, grows_by_acks, tcp_entries, tcp_warnings
+from tcpcast.captures.replay_tcp import (
+    MIN_DIFFERENCE_RATIO,
+    grows_by_acks,
+    tcp_entries,
+    tcp_warnings,
+)
 from tcpcast.captures.replay_toml import (
     Entry,
     entries_as_tables,
-    rounded,
+    round_to_digits,
     time_in_scenario_syntax,
     toml_document,
 )
@@ -34,23 +39,23 @@ if TYPE_CHECKING:
 
 ACK_BYTES = 40
 
-TRANSFERS = 1000
+TRANSFER_COUNT = 1000
 
-NEVER_FULL = 10
+UNKNOWN_LINK_RATE_RATIO = 10
 """Ratio of the assumed rate of an unknown link to the measured rate."""
 
-SIMULATED_S = 1000.0
+MAX_SIMULATED_S = 1000.0
 MAX_PACKETS = 2e6
 MAX_REPLICATIONS = 32
 """Limits of the number of replications; short captures need many for narrow intervals."""
 
-MEDIAN_PRECISION = 1.016
+MAX_EQUAL_RTT_RATIO = 1.016
 """Ratio of median to minimum RTT up to which both RTTs are considered equal."""
 
-OUTAGE = 4
+MIN_OUTAGE_TIMEOUTS = 4
 """Number of consecutive timeouts from which an outage of the path is assumed."""
 
-NOTICED = 0.2
+MIN_WARNING_SHARE = 0.2
 """Minimum share of the time for a limit to be named in a warning."""
 
 
@@ -73,14 +78,14 @@ class Replay:
     warnings: list[str]
 
 
-def replay(kept: Capture, name: str = "replay") -> Replay:
+def replay(capture: Capture, name: str = "replay") -> Replay:
     """Return a scenario that represents all flows of a capture.
 
     Parameters
     ----------
-    kept
+    capture
         A capture restricted to these flows by
-        :func:`tcpcast.captures.selection.restrict_to_directions`.
+        :func:`tcpcast.captures.capture_tables.restrict_to_directions`.
     name
         Name of the scenario.
 
@@ -89,45 +94,47 @@ def replay(kept: Capture, name: str = "replay") -> Replay:
     CaptureError
         The flows have no round-trip time or no duration.
     """
-    seen = measure_flows(kept)
+    stats = measure_flows(capture)
     entries = [
         Entry("", "name", name),
-        *_network_table(seen),
-        *_traffic_table(seen),
-        *tcp_entries(seen),
-        *_run_table(seen),
+        *_network_table(stats),
+        *_traffic_table(stats),
+        *tcp_entries(stats),
+        *_run_table(stats),
     ]
-    whose = describe_directions(kept, np.arange(kept.connections["src"].size))
+    whose = describe_directions(capture, np.arange(capture.connections["src"].size))
     heading = [
-        f"{whose} of {kept.file}",
+        f"{whose} of {capture.file}",
         "Written by tcpcast trace --scenario. Comments state the origin of each value.",
     ]
-    warnings = _warnings(seen)
+    warnings = _warnings(stats)
     remarks = [f"Warning: {warning}." for warning in warnings]
     tables = entries_as_tables(entries)
     try:
         Scenario.from_dict(tables)
     except ScenarioError as error:  # for example, because a rate of one packet per hour is too low
-        raise CaptureError(f"{kept.file}: no scenario can be derived: {error}") from error
+        raise CaptureError(f"{capture.file}: no scenario can be derived: {error}") from error
     return Replay(tables, toml_document([*heading, *remarks], entries), warnings)
 
 
-def _network_table(seen: CaptureStats) -> Iterator[Entry]:
-    rtt, why = seen.rtt_min_s, "minimum RTT measured"
-    rate, whence = seen.link_bps, "rate of acks while the path was full"
-    guessed = math.isnan(rate) and seen.is_rate_explained
+def _network_table(stats: CaptureStats) -> Iterator[Entry]:
+    rtt, why = stats.rtt_min_s, "minimum RTT measured"
+    rate, whence = stats.link_bps, "rate of acks while the path was full"
+    guessed = math.isnan(rate) and stats.is_rate_explained
     if guessed:
-        rtt, why = _usual_rtt(seen)
-        rate = NEVER_FULL * seen.rate_bps
-        whence = f"{NEVER_FULL} times the measured rate, because the link rate is unknown"
-        if seen.sender.is_rate_based and not seen.is_window_limited:
-            rate = seen.rate_bps
+        rtt, why = _usual_rtt(stats)
+        rate = UNKNOWN_LINK_RATE_RATIO * stats.rate_bps
+        whence = (
+            f"{UNKNOWN_LINK_RATE_RATIO} times the measured rate, because the link rate is unknown"
+        )
+        if stats.sender.is_rate_based and not stats.is_window_limited:
+            rate = stats.rate_bps
             whence = (
                 "measured rate, because the link rate is unknown and BBR would fill a faster link"
             )
     elif math.isnan(rate):
-        rate, whence = seen.rate_bps, "measured rate, which neither loss nor the window explains"
-    fitting = 2 * 8 * (seen.packet_bytes + ACK_BYTES) / rate
+        rate, whence = stats.rate_bps, "measured rate, which neither loss nor the window explains"
+    fitting = 2 * 8 * (stats.packet_bytes + ACK_BYTES) / rate
     if rtt < fitting and guessed:
         rate, whence = (
             rate * fitting / rtt,
@@ -139,83 +146,86 @@ def _network_table(seen: CaptureStats) -> Iterator[Entry]:
             "twice the transmission time of a packet and its ack at this rate",
         )
     yield Entry("network", "rtt", time_in_scenario_syntax(rtt), why)
-    headers = f"{seen.payload} B of payload (largest captured) and {seen.header_bytes} B of headers"
-    yield Entry("network", "packet", f"{seen.packet_bytes}B", headers)
+    sizes = f"{stats.payload_bytes} B of payload (largest captured)"
+    headers = f"{sizes} and {stats.header_bytes} B of headers"
+    yield Entry("network", "packet", f"{stats.packet_bytes}B", headers)
     at = "network.bottleneck"
-    yield Entry(at, "rate", units.format_rate(rounded(rate)), whence)
-    yield _buffer_entry(seen, at)
+    yield Entry(at, "rate", units.format_rate(round_to_digits(rate)), whence)
+    yield _buffer_entry(stats, at)
     lost = "necessary retransmissions per packet sent"
-    if seen.has_correlated_losses:
+    if stats.has_correlated_losses:
         lost = (
             "independent loss that causes as many loss indications as the captured, "
             "correlated losses"
         )
-    if seen.is_tap_behind_queue and seen.is_single_paced_flow:
+    if stats.is_tap_behind_queue and stats.is_single_paced_flow:
         lost = "BBR keeps its rate, so all losses are assumed to be random"
-    elif seen.non_queue_loss_share >= 0 and seen.random_loss_ratio:
-        share = percent(seen.non_queue_loss_share)
+    elif stats.non_queue_loss_share >= 0 and stats.random_loss_ratio:
+        share = percent(stats.non_queue_loss_share)
         lost = f"{share} of the losses occurred while the queue was not full"
-    elif seen.is_link_full or seen.non_queue_loss_share >= 0:
+    elif stats.is_link_full or stats.non_queue_loss_share >= 0:
         lost = "all losses are assumed to be queue drops, because the link was full"
-    yield Entry(at, "loss", units.format_ratio(rounded(seen.random_loss_ratio)), lost)
+    yield Entry(at, "loss", units.format_ratio(round_to_digits(stats.random_loss_ratio)), lost)
 
 
-def _usual_rtt(seen: CaptureStats) -> tuple[float, str]:
+def _usual_rtt(stats: CaptureStats) -> tuple[float, str]:
     """Return the RTT for a path with an unknown queue, and the origin of the value."""
-    usual = seen.mean("rtt_karn_p50_s")
-    if not (seen.sender.is_modern or grows_by_acks(seen)) or not usual > 0:
-        return seen.rtt_s, "mean RTT measured; the link was not full, so no queue is simulated"
-    if usual <= MEDIAN_PRECISION * seen.rtt_min_s:
+    usual = stats.weighted_mean("rtt_karn_p50_s")
+    if not (stats.sender.is_modern or grows_by_acks(stats)) or not usual > 0:
+        return stats.rtt_s, "mean RTT measured; the link was not full, so no queue is simulated"
+    if usual <= MAX_EQUAL_RTT_RATIO * stats.rtt_min_s:
         return (
-            seen.rtt_min_s,
+            stats.rtt_min_s,
             "minimum RTT measured; equal to the median RTT of acks that were not delayed",
         )
     return usual, "median RTT of acks that were not delayed"
 
 
-def _buffer_entry(seen: CaptureStats, at: str) -> Entry:
+def _buffer_entry(stats: CaptureStats, at: str) -> Entry:
     """Return the buffer derived from the RTT; at least 1 BDP if the buffer was never full."""
-    if seen.is_short_transfer and not estimated_loss_ratio(seen.table):
+    if stats.is_short_transfer and not estimated_loss_ratio(stats.table):
         return Entry(at, "buffer", "unlimited", "no packet was lost")
-    if math.isnan(seen.link_bps) and seen.is_rate_explained:
+    if math.isnan(stats.link_bps) and stats.is_rate_explained:
         return Entry(at, "buffer", "1bdp", "unknown; the queue is nearly empty at this rate")
-    if seen.is_tap_behind_queue:
+    if stats.is_tap_behind_queue:
         return Entry(at, "buffer", "1bdp", "unknown, because the capture is from the receiver")
-    link = seen.link_bps if seen.link_bps > 0 else seen.rate_bps
-    queued = round((seen.rtt_high_s - seen.rtt_min_s) * link / (8 * seen.packet_bytes)) + 1
-    if not seen.has_queue_overflow and queued < seen.rtt_min_s * link / (8 * seen.packet_bytes):
+    link = stats.link_bps if stats.link_bps > 0 else stats.rate_bps
+    queued = round((stats.full_queue_rtt_s - stats.rtt_min_s) * link / (8 * stats.packet_bytes)) + 1
+    if not stats.has_queue_overflow and queued < stats.rtt_min_s * link / (8 * stats.packet_bytes):
         return Entry(at, "buffer", "1bdp", f"never full; at most {queued} packets were queued")
     why = "99th percentile minus minimum of the RTT, times the rate"
     return Entry(at, "buffer", f"{queued}pkt", why)
 
 
-def _traffic_table(seen: CaptureStats) -> Iterator[Entry]:
-    if seen.is_short_transfer:
+def _traffic_table(stats: CaptureStats) -> Iterator[Entry]:
+    if stats.is_short_transfer:
         yield Entry("traffic", "kind", "transfers", "one short transfer, captured from SYN to FIN")
-        data = math.ceil(float(seen.table["unique_bytes"].sum()) / seen.payload)
+        data = math.ceil(float(stats.table["unique_bytes"].sum()) / stats.payload_bytes)
         yield Entry("traffic", "size", f"{max(data, 1)}pkt", "data without retransmissions")
-        yield Entry("traffic", "count", TRANSFERS, "many transfers, for narrow 95 % intervals")
+        yield Entry("traffic", "count", TRANSFER_COUNT, "many transfers, for narrow 95 % intervals")
         return
-    captured = seen.table["src"].size
+    captured = stats.table["src"].size
     why = (
         "as captured"
-        if captured == seen.flows
+        if captured == stats.flows
         else f"mean number of flows at the same time; {captured} flows were captured"
     )
     yield Entry("traffic", "kind", "bulk", "assumes that data were always available")
-    yield Entry("traffic", "flows", seen.flows, why)
+    yield Entry("traffic", "flows", stats.flows, why)
 
 
-def _run_table(seen: CaptureStats) -> Iterator[Entry]:
-    if not seen.is_short_transfer:
+def _run_table(stats: CaptureStats) -> Iterator[Entry]:
+    if not stats.is_short_transfer:
         yield Entry(
             "run",
             "duration",
-            time_in_scenario_syntax(seen.seconds),
+            time_in_scenario_syntax(stats.duration_s),
             "time with data in the capture",
         )
         yield Entry("run", "warmup", "0s", "the capture includes slow start")
-        many = min(SIMULATED_S / seen.seconds, MAX_PACKETS / seen.sent, MAX_REPLICATIONS)
+        many = min(
+            MAX_SIMULATED_S / stats.duration_s, MAX_PACKETS / stats.packets_sent, MAX_REPLICATIONS
+        )
         if many >= 2:
             yield Entry(
                 "run",
@@ -226,39 +236,39 @@ def _run_table(seen: CaptureStats) -> Iterator[Entry]:
     yield Entry("run", "seed", 1)
 
 
-def _warnings(seen: CaptureStats) -> list[str]:
-    found = [*tcp_warnings(seen), *_other_limits(seen)]
-    least = seen.table["rtt_min_s"]
-    if least.size > 1 and np.nanmax(least) > FAR * np.nanmin(least):
+def _warnings(stats: CaptureStats) -> list[str]:
+    found = [*tcp_warnings(stats), *_other_limits(stats)]
+    least = stats.table["rtt_min_s"]
+    if least.size > 1 and np.nanmax(least) > MIN_DIFFERENCE_RATIO * np.nanmin(least):
         found.append("the flows have different round-trip times, but the scenario has one RTT")
     return found
 
 
-def _other_limits(seen: CaptureStats) -> Iterator[str]:
+def _other_limits(stats: CaptureStats) -> Iterator[str]:
     """Yield warnings about limits of the captured flows that the scenario does not include."""
-    if seen.transfer_count:
+    if stats.transfer_count:
         yield (
-            f"{seen.transfer_count} of {seen.table['src'].size} connections were shorter than "
+            f"{stats.transfer_count} of {stats.table['src'].size} connections were shorter than "
             "half of the capture, but the flows of the scenario never end; for sequential "
             'transfers, write traffic of kind "on-off" or "transfers"'
         )
     left_out = {"share_application": "the application", "share_send_buffer": "the send buffer"}
     for name, what in left_out.items():
-        share = seen.mean(name)
-        if share > NOTICED:
+        share = stats.weighted_mean(name)
+        if share > MIN_WARNING_SHARE:
             yield (
                 f"the flows were limited by {what} {percent(share)} of the time; the scenario "
                 "does not include this limit"
             )
-    share = seen.mean("share_timeout")
-    deepest = int(seen.table["max_backoff"].max())
-    if share > NOTICED and deepest >= OUTAGE:
+    share = stats.weighted_mean("share_timeout")
+    deepest = int(stats.table["max_backoff"].max())
+    if share > MIN_WARNING_SHARE and deepest >= MIN_OUTAGE_TIMEOUTS:
         yield (
             f"the flows were in RTO {percent(share)} of the time, with up to {deepest} consecutive "
             "timeouts; the scenario does not include this outage"
         )
-    share = seen.mean("share_receiver_window")
-    if share > NOTICED and (seen.table["zero_windows"] > 0).any():
+    share = stats.weighted_mean("share_receiver_window")
+    if share > MIN_WARNING_SHARE and (stats.table["zero_windows"] > 0).any():
         yield (
             f"the flows were limited by the receiver window {percent(share)} of the time, and "
             "this window closed temporarily; the scenario always uses the largest window"

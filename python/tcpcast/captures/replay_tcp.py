@@ -6,116 +6,121 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tcpcast.captures.capture_stats import DELAYED, CaptureStats, predicted_pps
+from tcpcast.captures.capture_stats import MIN_DELAYED_ACK_PACKETS, CaptureStats, predicted_pps
 from tcpcast.captures.congestion_control import UNKNOWN
-from tcpcast.captures.model_rates import LEAST_VARIATION_S
+from tcpcast.captures.model_rates import LINUX_MIN_RTO_MINUS_RTT_S
 from tcpcast.captures.replay_toml import Entry, time_in_scenario_syntax
 from tcpcast.captures.sender_stack import first_timeout_s, min_rto_s
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-GROWTH = 0.75
+MAX_ACK_GROWTH_PKTS = 0.75
 """Growth in packets per round below which windows are assumed to grow by ACKs (1/b per round);
 above it, by acknowledged packets (1 per round)."""
 
-ROOMY = 2.0
+MIN_AMPLE_WINDOW_RATIO = 2.0
 """Minimum ratio of the largest announced window to the largest flight for a window without
 effect."""
 
-CUBIC_REDUCTION = (0.6, 0.8)
+CUBIC_REDUCTION_RANGE = (0.6, 0.8)
 """Range of the factor by which a loss reduces CUBIC's window: 0.7 (Reno: 0.5, BBR: larger)."""
 
-FAR = 1.25
+MIN_DIFFERENCE_RATIO = 1.25
 """Ratio of the larger to the smaller value above which two values are considered different."""
 
 
-def tcp_entries(seen: CaptureStats) -> Iterator[Entry]:
+def tcp_entries(stats: CaptureStats) -> Iterator[Entry]:
     """Yield the values of the table ``tcp``.
 
     Modern stacks have the delayed ACKs and timers of Linux; classic stacks have the measured
     delayed ACKs and timers.
     """
-    yield Entry("tcp", "stack", seen.sender.stack, seen.sender.why)
-    if seen.sender.is_modern and not seen.sender.timestamps:
-        yield Entry("tcp", "timestamps", value=False, why="none captured")
-    window = seen.mean("initial_window_pkts")
+    yield Entry("tcp", "stack", stats.sender.stack, stats.sender.evidence)
+    if stats.sender.is_modern and not stats.sender.timestamps:
+        yield Entry("tcp", "timestamps", value=False, comment="none captured")
+    window = stats.weighted_mean("initial_window_pkts")
     if window >= 1:
         yield Entry("tcp", "initial_window", round(window), "packets sent before the first ack")
-    if not (seen.sender.is_modern and _is_window_ample(seen)):
-        yield _window_entry(seen)
-    yield from _modern_timer_entries(seen) if seen.sender.is_modern else _classic_entries(seen)
+    if not (stats.sender.is_modern and _is_window_ample(stats)):
+        yield _window_entry(stats)
+    yield from _modern_timer_entries(stats) if stats.sender.is_modern else _classic_entries(stats)
 
 
-def _is_window_ample(seen: CaptureStats) -> bool:
+def _is_window_ample(stats: CaptureStats) -> bool:
     """Return True if the announced window was never a limit; modern receivers auto-tune it."""
-    return bool(seen.mean("w_max_pkts") * seen.payload >= ROOMY * seen.mean("flight_max_bytes"))
+    return bool(
+        stats.weighted_mean("w_max_pkts") * stats.payload_bytes
+        >= MIN_AMPLE_WINDOW_RATIO * stats.weighted_mean("flight_max_bytes")
+    )
 
 
-def _window_entry(seen: CaptureStats) -> Entry:
-    most = seen.window_pkts
+def _window_entry(stats: CaptureStats) -> Entry:
+    most = stats.window_pkts
     if not most >= 1:
         why = "unknown"
         return Entry("tcp", "receiver_window", "unlimited", why)
     why = "largest announced window in packets"
-    if not seen.mean("w_max_pkts") >= 1:
+    if not stats.weighted_mean("w_max_pkts") >= 1:
         why = "not announced; the amount of data in flight is nearly constant"
     return Entry("tcp", "receiver_window", int(most), why)
 
 
-def _modern_timer_entries(seen: CaptureStats) -> Iterator[Entry]:
-    least = min_rto_s(seen.table)
+def _modern_timer_entries(stats: CaptureStats) -> Iterator[Entry]:
+    least = min_rto_s(stats.table)
     if least > 0:
         why = "mean first timeout minus mean RTT; usually 200 ms"
         yield Entry("tcp", "min_rto", time_in_scenario_syntax(least), why)
 
 
-def _classic_entries(seen: CaptureStats) -> Iterator[Entry]:
-    delayed, why = _delayed_acks_and_reason(seen)
+def _classic_entries(stats: CaptureStats) -> Iterator[Entry]:
+    delayed, why = _delayed_acks_and_reason(stats)
     yield Entry("tcp", "delayed_acks", delayed, why)
-    timer = first_timeout_s(seen.table)
+    timer = first_timeout_s(stats.table)
     why = "measured T0, the mean first timeout"
     if not timer > 0:
-        timer = seen.rtt_s + LEAST_VARIATION_S
+        timer = stats.rtt_s + LINUX_MIN_RTO_MINUS_RTT_S
         why = "RTT + 200 ms, as in Linux, because there was no timeout"
     yield Entry("tcp", "min_rto", time_in_scenario_syntax(min(timer, 64.0)), why)
 
 
-def _delayed_acks_and_reason(seen: CaptureStats) -> tuple[bool, str]:
-    acknowledged = seen.mean("packets_per_ack")
-    if not acknowledged >= DELAYED:
+def _delayed_acks_and_reason(stats: CaptureStats) -> tuple[bool, str]:
+    acknowledged = stats.weighted_mean("packets_per_ack")
+    if not acknowledged >= MIN_DELAYED_ACK_PACKETS:
         return False, f"{acknowledged:.3g} packets per ack"
-    if grows_by_acks(seen):
+    if grows_by_acks(stats):
         return True, f"{acknowledged:.3g} packets per ack"
     return False, f"{acknowledged:.3g} packets per ack, but windows grow by bytes (RFC 5681)"
 
 
-def grows_by_acks(seen: CaptureStats) -> bool:
+def grows_by_acks(stats: CaptureStats) -> bool:
     """Return True if windows grow by acks instead of acknowledged packets.
 
     Modern senders count acknowledged packets; their growth is not a criterion, because CUBIC grows
     by only half a packet per round in its Reno-friendly region.
     """
-    return bool(seen.growth_pkts < GROWTH and not seen.sender.is_modern)
+    return bool(stats.growth_pkts < MAX_ACK_GROWTH_PKTS and not stats.sender.is_modern)
 
 
-def tcp_warnings(seen: CaptureStats) -> Iterator[str]:
+def tcp_warnings(stats: CaptureStats) -> Iterator[str]:
     """Yield warnings about differences between the senders and the stack of the scenario."""
-    if seen.sender.is_modern:
-        yield from _modern_warnings(seen)
+    if stats.sender.is_modern:
+        yield from _modern_warnings(stats)
         return
-    left = seen.mean("window_reduction")
-    low, high = CUBIC_REDUCTION
+    left = stats.weighted_mean("window_reduction")
+    low, high = CUBIC_REDUCTION_RANGE
     if low <= left:
         control = "CUBIC" if left <= high else "BBR or another TCP with pacing"
         yield (
             f"a loss reduces the window to {left:.2f} of its size, as with {control}; the "
             "NewReno stack of the scenario halves the window"
         )
-    acknowledged = seen.mean("packets_per_ack")
-    by_acks, by_bytes = (predicted_pps(seen, b) for b in (acknowledged, 1.0))
-    reached = seen.mean_flow_pps
-    if by_bytes > FAR * by_acks and abs(by_bytes - reached) < abs(by_acks - reached):
+    acknowledged = stats.weighted_mean("packets_per_ack")
+    by_acks, by_bytes = (predicted_pps(stats, b) for b in (acknowledged, 1.0))
+    reached = stats.mean_flow_pps
+    if by_bytes > MIN_DIFFERENCE_RATIO * by_acks and abs(by_bytes - reached) < abs(
+        by_acks - reached
+    ):
         yield (
             f"an ack covers {acknowledged:.3g} packets, but PFTK with one packet per ack "
             f"(b = 1) agrees better with the capture ({by_bytes:.3g} packets/s per "
@@ -124,18 +129,18 @@ def tcp_warnings(seen: CaptureStats) -> Iterator[str]:
         )
 
 
-def _modern_warnings(seen: CaptureStats) -> Iterator[str]:
+def _modern_warnings(stats: CaptureStats) -> Iterator[str]:
     """Yield warnings about different congestion controls and about ECN marks."""
-    names, counts = np.unique(seen.table["looks_like"], return_counts=True)
+    names, counts = np.unique(stats.table["looks_like"], return_counts=True)
     found = {str(name): int(count) for name, count in zip(names, counts, strict=True)}
     found.pop(UNKNOWN, None)
     if len(found) > 1:
         which = ", ".join(f"{count} like {name}" for name, count in found.items())
         yield (
             f"the flows have different congestion controls ({which}); in the scenario, all flows "
-            f"have {seen.sender.stack}"
+            f"have {stats.sender.stack}"
         )
-    marked = int(seen.table["window_reductions"].sum())
+    marked = int(stats.table["window_reductions"].sum())
     if marked:
         yield (
             f"{marked} window reductions were caused by ECN marks; the queue in the scenario drops "

@@ -12,8 +12,8 @@ from tcpcast.scenario.toml import write_value
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-WIDTH = 100
-MIN_COLUMN = 30
+MAX_LINE_LENGTH = 100
+MIN_COMMENT_COLUMN = 30
 """Minimum column at which comments begin."""
 
 
@@ -24,17 +24,17 @@ class Entry:
     table: str
     key: str
     value: Any
-    why: str = ""
+    comment: str = ""
 
 
 def entries_as_tables(entries: Sequence[Entry]) -> dict[str, Any]:
     """Return entries as nested dicts, like ``tomllib``."""
     tables: dict[str, Any] = {}
     for entry in entries:
-        place = tables
+        nested = tables
         for part in entry.table.split(".") if entry.table else ():
-            place = place.setdefault(part, {})
-        place[entry.key] = entry.value
+            nested = nested.setdefault(part, {})
+        nested[entry.key] = entry.value
     return tables
 
 
@@ -52,23 +52,27 @@ def toml_document(heading: Sequence[str], entries: Sequence[Entry]) -> str:
 
 def _comment_lines(text: str) -> list[str]:
     return textwrap.wrap(
-        text, WIDTH, initial_indent="# ", subsequent_indent="# ", break_on_hyphens=False
+        text, MAX_LINE_LENGTH, initial_indent="# ", subsequent_indent="# ", break_on_hyphens=False
     )
 
 
 def _entry_lines(entry: Entry) -> list[str]:
-    typed = f"{entry.key} = {write_value(entry.value)}"
-    if not entry.why:
-        return [typed]
-    side = f"{typed:<{MIN_COLUMN}} # {entry.why}"
-    return [side] if len(side) <= WIDTH else [*_comment_lines(entry.why), typed]
+    assignment = f"{entry.key} = {write_value(entry.value)}"
+    if not entry.comment:
+        return [assignment]
+    one_line = f"{assignment:<{MIN_COMMENT_COLUMN}} # {entry.comment}"
+    return (
+        [one_line]
+        if len(one_line) <= MAX_LINE_LENGTH
+        else [*_comment_lines(entry.comment), assignment]
+    )
 
 
 def time_in_scenario_syntax(seconds: float) -> str:
-    """Return a time in scenario syntax, rounded."""
-    return units.format_duration(rounded(seconds))
+    """Return a time in scenario syntax, round_to_digits."""
+    return units.format_duration(round_to_digits(seconds))
 
 
-def rounded(value: float, digits: int = 4) -> float:
-    """Return a number rounded to the precision of a measurement."""
+def round_to_digits(value: float, digits: int = 4) -> float:
+    """Return a number round_to_digits to the precision of a measurement."""
     return float(f"{value:.{digits}g}")

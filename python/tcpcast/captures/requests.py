@@ -36,45 +36,45 @@ if TYPE_CHECKING:
 INITIAL_WINDOW = 10
 """Number of segments of a response that fit in one flight if losses have not reduced the window
 (RFC 6928)."""
-STRETCHED = 0.1
+MIN_EXTRA_ROUND_TRIPS = 0.1
 """Minimum number of additional round trips of a response that indicates a window reduced by losses.
 Measured values are 0.3 to 0.5 with 2 % loss (1 with another flight), and 0.01 without loss."""
-ENOUGH = 3
+MIN_REQUESTS_BEFORE_LOSS = 3
 """Minimum number of requests before any loss to determine the usual duration of a response."""
-LONG = 0.9
+LOSSLESS_QUANTILE = 0.9
 """Quantile of the durations before any loss that is the usual duration; responses differ in
 size."""
-SHORT = 0.05
+SIMILAR_SIZE_QUANTILE = 0.05
 """Quantile of all durations that is the usual duration if responses have similar sizes."""
-SIMILAR = 2
+MAX_SIMILAR_SIZE_RATIO = 2
 """Maximum ratio of the largest to the smallest response for responses of similar sizes."""
 
 
-def request_table(talks: Mapping[str, Any], found: Mapping[str, Any]) -> Table:
+def request_table(connections: Mapping[str, Any], found: Mapping[str, Any]) -> Table:
     """Return the table of requests.
 
     Parameters
     ----------
-    talks
+    connections
         Connections with requests: addresses, and round trips between the ends and the tap.
     found
-        Requests as seen at the tap; ``talk`` is a row of ``talks``.
+        Requests as seen at the tap; ``talk`` is a row of ``connections``.
     """
     talk = found["talk"]
     ends = {
-        end: text_column(endpoint_text(*given) for given in talks[end])[talk]
+        end: text_column(endpoint_text(*given) for given in connections[end])[talk]
         for end in ("client", "server")
     }
-    to_client, to_server = talks["to_client_s"][talk], talks["to_server_s"][talk]
+    to_client, to_server = connections["to_client_s"][talk], connections["to_server_s"][talk]
     answered = found["response_bytes"] > 0
     shift = np.where(answered, np.nan_to_num(to_client), np.nan)
     parts = _latency_parts(found, found["last_byte_s"] + shift, to_client, to_server)
     _, service = np.unique(ends["server"], return_inverse=True)
-    full = INITIAL_WINDOW * talks["segment_bytes"][talk]
+    full = INITIAL_WINDOW * connections["segment_bytes"][talk]
     small = answered & (found["response_bytes"] <= full)
     _move_window_reduction_time(parts, found, to_client + to_server, service, small)
     return {
-        "connection": talks["connection"][talk],
+        "connection": connections["connection"][talk],
         "time": to_datetimes(found["time_ns"]),
         **ends,
         "request_bytes": found["request_bytes"],
@@ -129,7 +129,7 @@ def _move_window_reduction_time(
         )
     more = spread - usual
     with np.errstate(invalid="ignore"):
-        reduced = small & lossy & (more > STRETCHED * rtt)
+        reduced = small & lossy & (more > MIN_EXTRA_ROUND_TRIPS * rtt)
     network = parts["network_s"]
     added = np.where(reduced, np.minimum(more, network), 0.0)
     parts["retransmission_s"] = parts["retransmission_s"] + added
@@ -144,8 +144,8 @@ def _usual_transfer_s(untouched: Column, every: Column, sizes: Column) -> float:
     considered.
     """
     found = []
-    if untouched.size >= ENOUGH:
-        found.append(float(np.quantile(untouched, LONG)))
-    if sizes.size and sizes.max() <= SIMILAR * sizes.min():
-        found.append(float(np.quantile(every, SHORT)))
+    if untouched.size >= MIN_REQUESTS_BEFORE_LOSS:
+        found.append(float(np.quantile(untouched, LOSSLESS_QUANTILE)))
+    if sizes.size and sizes.max() <= MAX_SIMILAR_SIZE_RATIO * sizes.min():
+        found.append(float(np.quantile(every, SIMILAR_SIZE_QUANTILE)))
     return min(found, default=float("nan"))

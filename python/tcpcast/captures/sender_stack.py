@@ -7,7 +7,15 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from tcpcast.captures.congestion_control import BBR, CUBIC, HALVED, KEPT, NOT_CUT, RENO, UNKNOWN
+from tcpcast.captures.congestion_control import (
+    BBR,
+    CUBIC,
+    CUBIC_REDUCTION_RANGE,
+    MIN_BBR_REDUCTION,
+    RENO,
+    RENO_REDUCTION_RANGE,
+    UNKNOWN,
+)
 from tcpcast.scenario.modern_tcp import get_congestion_control, is_modern
 
 if TYPE_CHECKING:
@@ -15,17 +23,17 @@ if TYPE_CHECKING:
 
     Column = np.ndarray[Any, Any]
 
-LINUX_TIMER = (0.15, 0.3)
+LINUX_TIMEOUT_MINUS_RTT_S = (0.15, 0.3)
 """Range of first timeout minus RTT in seconds for Linux, whose RTO is the RTT plus at least 200 ms.
 By RFC 6298, the RTO is at least 1 s."""
 
-TELLING = 0.2
+MIN_IDENTIFIED_SHARE = 0.2
 """Minimum share of packets in flows with identified congestion control, to choose a stack by it."""
 MIN_FLOWS = 20
 """Minimum number of short transfers to identify the congestion control if each has few losses."""
 
-_OF_CONTROL = {RENO: "linux-reno", CUBIC: "linux-cubic", BBR: "linux-bbr"}
-_MARK = {
+_STACK_OF_CONTROL = {RENO: "linux-reno", CUBIC: "linux-cubic", BBR: "linux-bbr"}
+_CONTROL_EVIDENCE = {
     RENO: "losses halve the window",
     CUBIC: "losses reduce the window to 70 %",
     BBR: "losses do not reduce the data in flight",
@@ -40,14 +48,14 @@ class Sender(NamedTuple):
     ----------
     stack
         The most similar preset.
-    why
+    evidence
         The evidence in the capture.
     timestamps
         True if packets carry timestamps; classic stacks of the papers do not.
     """
 
     stack: str
-    why: str
+    evidence: str
     timestamps: bool
 
     @property
@@ -88,7 +96,9 @@ def identify_sender(table: Table) -> Sender:
         )
     if sack or control in (CUBIC, BBR):
         if control != UNKNOWN:
-            return Sender(_OF_CONTROL[control], f"like {control}: {_MARK[control]}", stamped)
+            return Sender(
+                _STACK_OF_CONTROL[control], f"like {control}: {_CONTROL_EVIDENCE[control]}", stamped
+            )
         return Sender(
             "linux-cubic",
             "most common stack with SACK; the windows do not show the congestion control",
@@ -96,7 +106,11 @@ def identify_sender(table: Table) -> Sender:
         )
     if stamped:
         return Sender("linux-reno-classic", "timestamps, but no SACK", stamped)
-    if LINUX_TIMER[0] <= first_timeout_minus_rtt_s(table) <= LINUX_TIMER[1]:
+    if (
+        LINUX_TIMEOUT_MINUS_RTT_S[0]
+        <= first_timeout_minus_rtt_s(table)
+        <= LINUX_TIMEOUT_MINUS_RTT_S[1]
+    ):
         return Sender("linux-reno-classic", "no SACK; timeouts as in Linux", stamped)
     return Sender("rfc-newreno", "neither SACK nor timestamps", timestamps=False)
 
@@ -107,7 +121,7 @@ def identified_congestion_control(table: Table) -> str:
     If too few flows are identified, the median window reduction of many short transfers decides.
     """
     known, packets = table["looks_like"] != UNKNOWN, table["data_packets"]
-    if packets[known].sum() < TELLING * packets.sum() or not known.any():
+    if packets[known].sum() < MIN_IDENTIFIED_SHARE * packets.sum() or not known.any():
         return _control_by_window_reductions(table)
     names, at = np.unique(table["looks_like"][known], return_inverse=True)
     return str(names[np.bincount(at, weights=packets[known]).argmax()])
@@ -119,7 +133,11 @@ def _control_by_window_reductions(table: Table) -> str:
     if left.size < MIN_FLOWS:
         return UNKNOWN
     usual = float(np.median(left))
-    by = {RENO: HALVED, CUBIC: KEPT, BBR: (NOT_CUT, np.inf)}
+    by = {
+        RENO: RENO_REDUCTION_RANGE,
+        CUBIC: CUBIC_REDUCTION_RANGE,
+        BBR: (MIN_BBR_REDUCTION, np.inf),
+    }
     return next((name for name, (low, high) in by.items() if low <= usual <= high), UNKNOWN)
 
 
@@ -147,7 +165,7 @@ def min_rto_s(table: Table) -> float:
     Therefore only an excess below 200 ms proves a smaller minimum.
     """
     beyond = first_timeout_minus_rtt_s(table)
-    return max(beyond, 0.004) if beyond < LINUX_TIMER[0] else math.nan
+    return max(beyond, 0.004) if beyond < LINUX_TIMEOUT_MINUS_RTT_S[0] else math.nan
 
 
 def _is_sack_visible(table: Table) -> bool:

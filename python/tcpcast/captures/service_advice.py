@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     Row = dict[str, Any]
 
-NAMES = {
+CAUSE_PHRASES = {
     service.RETRANSMISSION: "retransmission of lost packets",
     service.HELD: "small segments that wait for an ack (Nagle)",
     service.SERVER: "the server's processing time",
@@ -22,7 +22,7 @@ NAMES = {
 }
 """Phrases for causes in sentences."""
 
-PARTS = {
+COMPONENT_PHRASES = {
     service.SERVER: "server",
     service.NETWORK: "network",
     service.RETRANSMISSION: "retransmission",
@@ -30,7 +30,7 @@ PARTS = {
 }
 """Phrases for the components of a latency in sentences."""
 
-ACTIONS = {
+ACTION_OF_CAUSE = {
     service.RETRANSMISSION: "find where packets are lost, with a second capture at the other end "
     "(--second-capture)",
     service.HELD: "set TCP_NODELAY at the sender, or write each message with one call",
@@ -40,29 +40,30 @@ ACTIONS = {
 }
 """Clauses that state what to change first, by cause."""
 
-REMEDIES = {
-    service.RETRANSMISSION: f"First {ACTIONS[service.RETRANSMISSION]}. Fewer losses help more than "
-    "a faster server or link.",
-    service.HELD: f"First {ACTIONS[service.HELD]}.",
-    service.SERVER: f"First {ACTIONS[service.SERVER]}; its log shows which requests are slow.",
-    service.NETWORK: f"{ACTIONS[service.NETWORK].capitalize()}: a server closer to its clients,"
-    " or requests that do not wait for each other.",
+REMEDY_OF_CAUSE = {
+    service.RETRANSMISSION: f"First {ACTION_OF_CAUSE[service.RETRANSMISSION]}. Fewer losses help "
+    "more than a faster server or link.",
+    service.HELD: f"First {ACTION_OF_CAUSE[service.HELD]}.",
+    service.SERVER: f"First {ACTION_OF_CAUSE[service.SERVER]}; its log shows which requests "
+    "are slow.",
+    service.NETWORK: f"{ACTION_OF_CAUSE[service.NETWORK].capitalize()}: a server closer to its "
+    "clients, or requests that do not wait for each other.",
     service.UNKNOWN: "The capture contains neither handshakes nor timestamps, so server and "
-    f"network time cannot be separated; {ACTIONS[service.UNKNOWN]}.",
+    f"network time cannot be separated; {ACTION_OF_CAUSE[service.UNKNOWN]}.",
 }
 
-MIN_SHARE = 0.005
+MIN_COMPONENT_SHARE = 0.005
 """Minimum share of the mean latency for a component to be named."""
-DELAYED = 0.25
+MIN_DELAYED_ACK_SHARE = 0.25
 """Minimum share of the held time due to delayed ACKs for them to be mentioned."""
-MANY_CONNECTIONS = 1.5
+MAX_REQUESTS_PER_CONNECTION = 1.5
 """Maximum number of requests per connection for the advice to reuse connections."""
-SEVERAL = 1.5
+MIN_ROUND_TRIPS = 1.5
 """Minimum number of round trips in the network for the advice to save round trips."""
-SLOWER = 1.5
+MIN_SLOWEST_TO_MEAN_RATIO = 1.5
 """Minimum ratio of the mean of the slowest requests to the overall mean to describe them."""
 
-TAPS = {
+TAP_LIMITATIONS = {
     "client": "The tap is at the clients: the server's time includes queues on the path, and a "
     "packet lost before the tap is visible only as a gap or by a later ack.",
     "server": "The tap is at the server: its time is exact, but requests lost on the path are "
@@ -99,24 +100,24 @@ def latency_sentence(row: Row) -> str:
         else " cases"
     )
     if cause == service.UNKNOWN:
-        return f"{text}; the capture does not show the cause: {ACTIONS[cause]}"
+        return f"{text}; the capture does not show the cause: {ACTION_OF_CAUSE[cause]}"
     if cause in {service.RETRANSMISSION, service.HELD}:
         without = time(float(row[f"without_{cause}_p50_s"]))
         return (
-            f"{text}; without {NAMES[cause]}, the median would be {without} instead of "
-            f"{time(float(row['last_byte_p50_s']))}; {ACTIONS[cause]}"
+            f"{text}; without {CAUSE_PHRASES[cause]}, the median would be {without} instead of "
+            f"{time(float(row['last_byte_p50_s']))}; {ACTION_OF_CAUSE[cause]}"
         )
     seen = [
-        f"{PARTS[part]} {time(float(row[f'{part}_s']))}"
+        f"{COMPONENT_PHRASES[part]} {time(float(row[f'{part}_s']))}"
         for part in (service.SERVER, service.NETWORK)
-        if row[f"{part}_s"] >= MIN_SHARE * mean
+        if row[f"{part}_s"] >= MIN_COMPONENT_SHARE * mean
     ]
-    return f"{text}, limited by {NAMES[cause]}: {', '.join(seen)}; {ACTIONS[cause]}"
+    return f"{text}, limited by {CAUSE_PHRASES[cause]}: {', '.join(seen)}; {ACTION_OF_CAUSE[cause]}"
 
 
 def _service_verdict(row: Row) -> str:
     cause = row["cause"]
-    found = [f"Limited by: {NAMES[cause]}{_evidence_text(row)}.", REMEDIES[cause]]
+    found = [f"Limited by: {CAUSE_PHRASES[cause]}{_evidence_text(row)}.", REMEDY_OF_CAUSE[cause]]
     if cause == service.NETWORK:
         found += _ways_to_save_round_trips(row)
     return " ".join([*found, *_slowest_requests(row)])
@@ -129,7 +130,7 @@ def _evidence_text(row: Row) -> str:
         separable = row["requests"] - row["not_separable"]
         share = row[f"with_{cause}"] / separable
         return (
-            f": this cause delays {percent(share)} of the requests{_limit_description(cause)}. "
+            f": this cause delays {percent(share)} of the requests{_retransmission_reason(cause)}. "
             f"The mean delay over all requests is {time(row[f'{cause}_s'])}; without this delay, "
             f"the median latency would be {time(row[f'without_{cause}_p50_s'])} instead of "
             f"{time(row['last_byte_p50_s'])}"
@@ -148,7 +149,7 @@ def _evidence_text(row: Row) -> str:
     return ""
 
 
-def _limit_description(cause: str) -> str:
+def _retransmission_reason(cause: str) -> str:
     if cause == service.HELD:
         return ""
     return ", because they wait for lost packets or because losses have reduced the window"
@@ -157,12 +158,12 @@ def _limit_description(cause: str) -> str:
 def _ways_to_save_round_trips(row: Row) -> list[str]:
     """Return the ways to save round trips that apply to this service."""
     found = []
-    if row["requests"] <= MANY_CONNECTIONS * row["connections"]:
+    if row["requests"] <= MAX_REQUESTS_PER_CONNECTION * row["connections"]:
         found.append(
             "Most connections carry one request, so each request needs an additional RTT for "
             "the handshake; persistent connections avoid this RTT."
         )
-    if row["rtt_s"] > 0 and row["network_s"] > SEVERAL * row["rtt_s"]:
+    if row["rtt_s"] > 0 and row["network_s"] > MIN_ROUND_TRIPS * row["rtt_s"]:
         found.append(
             f"Responses of {size(row['response_bytes_p50'])} take several round trips because of "
             "slow start or the link rate; a larger initial window, or persistent connections that "
@@ -172,7 +173,7 @@ def _ways_to_save_round_trips(row: Row) -> list[str]:
 
 
 def _server_delay_text(row: Row) -> str:
-    if row["delayed_ack_s"] < DELAYED * row["held_s"]:
+    if row["delayed_ack_s"] < MIN_DELAYED_ACK_SHARE * row["held_s"]:
         return ""
     return (
         f"; the receiver delays its acks by {time(row['delayed_ack_s'])} on average over all "
@@ -182,12 +183,13 @@ def _server_delay_text(row: Row) -> str:
 
 def _slowest_requests(row: Row) -> list[str]:
     """Return a sentence on the slowest requests, if they are much slower than the mean."""
-    slow = sum(row[f"slowest_{part}_s"] for part in service.PARTS)
+    slow = sum(row[f"slowest_{part}_s"] for part in service.LATENCY_COMPONENTS)
     cause = row["slowest_cause"]
-    if not (cause and math.isfinite(slow) and slow > SLOWER * row["mean_s"]):
+    if not (cause and math.isfinite(slow) and slow > MIN_SLOWEST_TO_MEAN_RATIO * row["mean_s"]):
         return []
     part = row[f"slowest_{cause}_s"]
     return [
         f"The slowest 5 % take {time(slow)} on average, {time(part)} of it "
-        f"{PARTS[cause]}{'' if cause == row['cause'] else ', a cause other than the main one'}."
+        f"{COMPONENT_PHRASES[cause]}"
+        f"{'' if cause == row['cause'] else ', a cause other than the main one'}."
     ]

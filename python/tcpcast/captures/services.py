@@ -16,22 +16,22 @@ HELD = "held"
 SERVER = "server"
 NETWORK = "network"
 UNKNOWN = "unknown"
-PARTS = (SERVER, NETWORK, RETRANSMISSION, HELD)
+LATENCY_COMPONENTS = (SERVER, NETWORK, RETRANSMISSION, HELD)
 """Components of the latency, in the order of the columns."""
 
 QUANTILES = {"p50": 0.5, "p95": 0.95, "p99": 0.99}
 MIN_REQUESTS = 3
 """Minimum number of separable requests for a service to have a row and a verdict."""
-LONGEST_RESPONSE = 1 << 20
+MAX_RESPONSE_BYTES = 1 << 20
 """Median response size in bytes above which connections count as transfers instead of a service."""
-NOTICEABLE = 0.1
+MIN_AVOIDABLE_SHARE = 0.1
 """Minimum share of the median latency for losses or held segments to be the cause. They have
 priority, because they are avoidable, unlike a round trip and the work of the server."""
-ENOUGH = 20
+MIN_REQUESTS_FOR_SLOWEST = 20
 """Minimum number of requests to analyse the slowest requests separately."""
 MIN_RTT_S = 50e-6
 """RTT in seconds below which both end points are near the tap, in one machine or rack."""
-NEAR_SHARE = 0.1
+MAX_NEAR_RTT_SHARE = 0.1
 """Maximum share of the RTT between the tap and an end point for a tap at this end point."""
 
 
@@ -45,16 +45,18 @@ def service_table(requests: Table) -> Table:
     kept = [row for row in rows if row["requests"] - row["not_separable"] >= MIN_REQUESTS]
     kept.sort(key=lambda row: (-row["requests"], row["server"]))
     empty = _service_row("", {key: column[:0] for key, column in requests.items()})
-    return {key: np.array([row[key] for row in kept], dtype=_dtype(empty[key])) for key in empty}
+    return {
+        key: np.array([row[key] for row in kept], dtype=_column_dtype(empty[key])) for key in empty
+    }
 
 
-def _dtype(value: Any) -> Any:
+def _column_dtype(value: Any) -> Any:
     return np.str_ if isinstance(value, str) else np.int64 if isinstance(value, int) else np.float64
 
 
 def service_of_each_direction(connections: Table, requests: Table, found: Table) -> Column:
     """Return the row index in ``services`` for each direction, or -1 without a service."""
-    shared = found["response_bytes_p50"] <= LONGEST_RESPONSE
+    shared = found["response_bytes_p50"] <= MAX_RESPONSE_BYTES
     place = {name: at for at, name in enumerate(found["server"].tolist()) if shared[at]}
     numbers, firsts = np.unique(requests["connection"], return_index=True)
     servers = requests["server"][firsts].tolist()
@@ -85,17 +87,21 @@ def _service_row(name: str, every: Table) -> dict[str, Any]:
             f"{what}_{at}_s": _latency_quantile(values, share) for at, share in QUANTILES.items()
         }
     row["mean_s"] = _mean_latency(whole)
-    row |= {f"{part}_s": _mean_latency(good[f"{part}_s"]) for part in PARTS}
+    row |= {f"{part}_s": _mean_latency(good[f"{part}_s"]) for part in LATENCY_COMPONENTS}
     row["delayed_ack_s"] = _mean_latency(good["delayed_ack_s"])
     row["rtt_s"] = _latency_quantile(good["rtt_s"], 0.5)
     row["tap"] = _tap_location_of_service(good)
     for part in (RETRANSMISSION, HELD):
         row[f"with_{part}"] = int((good[f"{part}_s"] > 0).sum())
         row[f"without_{part}_p50_s"] = _latency_quantile(whole - good[f"{part}_s"], 0.5)
-    slow = whole >= row["last_byte_p95_s"] if whole.size >= ENOUGH else np.zeros(0, dtype=bool)
+    slow = (
+        whole >= row["last_byte_p95_s"]
+        if whole.size >= MIN_REQUESTS_FOR_SLOWEST
+        else np.zeros(0, dtype=bool)
+    )
     row |= {
         f"slowest_{part}_s": _mean_latency(good[f"{part}_s"][slow] if slow.size else whole[:0])
-        for part in PARTS
+        for part in LATENCY_COMPONENTS
     }
     return row | {"cause": _cause_of_service(row), "slowest_cause": _slowest_cause(row)}
 
@@ -113,18 +119,18 @@ def _tap_location_of_service(good: Table) -> str:
     client, rtt = _latency_quantile(good["to_client_s"], 0.5), _latency_quantile(good["rtt_s"], 0.5)
     if not rtt >= MIN_RTT_S:
         return UNKNOWN
-    if client <= NEAR_SHARE * rtt:
+    if client <= MAX_NEAR_RTT_SHARE * rtt:
         return "client"
-    return "server" if rtt - client <= NEAR_SHARE * rtt else "middle"
+    return "server" if rtt - client <= MAX_NEAR_RTT_SHARE * rtt else "middle"
 
 
 def _cause_of_service(row: dict[str, Any]) -> str:
     """Return the cause of the median latency; avoidable causes have priority."""
     median = row["last_byte_p50_s"]
     for part in (RETRANSMISSION, HELD):
-        if median - row[f"without_{part}_p50_s"] >= NOTICEABLE * median > 0:
+        if median - row[f"without_{part}_p50_s"] >= MIN_AVOIDABLE_SHARE * median > 0:
             return part
-    parts = {part: row[f"{part}_s"] for part in PARTS}
+    parts = {part: row[f"{part}_s"] for part in LATENCY_COMPONENTS}
     if not np.isfinite(sum(parts.values())):
         return UNKNOWN
     return max(parts, key=lambda part: parts[part])
@@ -132,7 +138,7 @@ def _cause_of_service(row: dict[str, Any]) -> str:
 
 def _slowest_cause(row: dict[str, Any]) -> str:
     """Return the component that increases most in the slowest requests, or ""."""
-    more = {part: row[f"slowest_{part}_s"] - row[f"{part}_s"] for part in PARTS}
+    more = {part: row[f"slowest_{part}_s"] - row[f"{part}_s"] for part in LATENCY_COMPONENTS}
     if not np.isfinite(sum(more.values())):
         return ""
     return max(more, key=lambda part: more[part])

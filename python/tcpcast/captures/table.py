@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 Table = dict[str, np.ndarray[Any, Any]]
 """Columns of equal length by name."""
 
-FIRST = (
+FIRST_COLUMNS = (
     "src",
     "dst",
     "tap_side",
@@ -40,8 +40,8 @@ FIRST = (
 """First columns of the table of directions; the order of the other columns is unspecified."""
 
 
-def direction_table(found: Mapping[str, Any], limits: Sequence[str]) -> Table:
-    """Return the table of directions; ``limits`` names the codes in ``limited_by``.
+def direction_table(native: Mapping[str, Any], limit_names: Sequence[str]) -> Table:
+    """Return the table of directions; ``limit_names`` names the codes in ``limited_by``.
 
     ``rtt_mean_s`` is the mean over time of RTT samples measured at the tap. If the tap is not at
     the sender, ``rtt_mean_s`` also includes the minimum round-trip time between tap and sender,
@@ -50,39 +50,39 @@ def direction_table(found: Mapping[str, Any], limits: Sequence[str]) -> Table:
     """
     table: Table = {
         name: values if isinstance(values, np.ndarray) else text_column(values)
-        for name, values in found.items()
+        for name, values in native.items()
         if name not in {"src", "dst", "start_ns"}
     }
     for end in ("src", "dst"):
-        table[end] = text_column(endpoint_text(*given) for given in found[end])
-    table["start"] = to_datetimes(found["start_ns"])
-    table["limited_by"] = text_column(limits)[found["limited_by"]]
+        table[end] = text_column(endpoint_text(*given) for given in native[end])
+    table["start"] = to_datetimes(native["start_ns"])
+    table["limited_by"] = text_column(limit_names)[native["limited_by"]]
     away = np.isin(table["tap_side"], ("middle", "receiver"))
     queued = table["queue_delay_s"]
     between = table["tap_to_sender_s"] + np.nan_to_num(queued)
     table["rtt_mean_s"] = table["rtt_over_time_s"] + np.where(away, between, 0.0)
     table["rtt_lower_bound"] = away & np.isnan(queued) & np.isfinite(table["rtt_mean_s"])
-    return {name: table[name] for name in dict.fromkeys((*FIRST, *table))}
+    return {name: table[name] for name in dict.fromkeys((*FIRST_COLUMNS, *table))}
 
 
-def interval_table(found: Mapping[str, Any]) -> Table:
+def interval_table(native: Mapping[str, Any]) -> Table:
     """Return the table of intervals; ``start_s`` is relative to the direction's first data."""
-    rest = {name: found[name] for name in found if name not in {"direction", "index"}}
-    return {"direction": found["direction"], "start_s": found["index"] * 100, **rest}
+    rest = {name: native[name] for name in native if name not in {"direction", "index"}}
+    return {"direction": native["direction"], "start_s": native["index"] * 100, **rest}
 
 
-def event_table(found: Mapping[str, Any]) -> Table:
+def event_table(native: Mapping[str, Any]) -> Table:
     """Return a table of events with times."""
-    table: Table = {"direction": found["direction"], "time": to_datetimes(found["time_ns"])}
-    for name, values in found.items():
+    table: Table = {"direction": native["direction"], "time": to_datetimes(native["time_ns"])}
+    for name, values in native.items():
         if name not in {"direction", "time_ns"}:
             table[name] = values if isinstance(values, np.ndarray) else text_column(values)
     return table
 
 
-def round_table(found: Mapping[str, Any], limits: Sequence[str]) -> Table:
-    """Return the table of rounds; ``limits`` names the codes in ``limited_by``."""
-    return event_table({**found, "limited_by": text_column(limits)[found["limited_by"]]})
+def round_table(native: Mapping[str, Any], limit_names: Sequence[str]) -> Table:
+    """Return the table of rounds; ``limit_names`` names the codes in ``limited_by``."""
+    return event_table({**native, "limited_by": text_column(limit_names)[native["limited_by"]]})
 
 
 def to_datetimes(since_1970_ns: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:

@@ -13,12 +13,18 @@ if TYPE_CHECKING:
 
     Column = np.ndarray[Any, Any]
 
-COUNTS = ("packets_seen_before", "packets_seen_after", "lost_between", "under_way", "seen_at_both")
-FEW = 0.5
+COUNT_COLUMNS = (
+    "packets_seen_before",
+    "packets_seen_after",
+    "lost_between",
+    "under_way",
+    "seen_at_both",
+)
+MIN_COMMON_SHARE = 0.5
 """Share of packets seen at both taps below which a warning is given."""
 
 
-def between_columns(found: Mapping[str, Any]) -> Table:
+def between_columns(native: Mapping[str, Any]) -> Table:
     """Return the columns that a second capture adds to the table of directions.
 
     ``packets_seen_before`` and ``packets_seen_after`` count packets, including ACKs, at the two
@@ -28,8 +34,8 @@ def between_columns(found: Mapping[str, Any]) -> Table:
     divided by the number of the other packets. Transit times are clock differences in seconds.
     ``passes`` is the order of the taps.
     """
-    raw = found["columns"]
-    columns: Table = {name: raw[name] for name in COUNTS}
+    raw = native["columns"]
+    columns: Table = {name: raw[name] for name in COUNT_COLUMNS}
     columns["passes"] = np.where(raw["forward"], "before-after", "after-before")
     seen = raw["seen_at_both"] > 0
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -50,14 +56,14 @@ def loss_denominators(columns: Table) -> Column:
     return np.where(columns["seen_at_both"] > 0, first - columns["under_way"], 0)
 
 
-def totals_by_order(columns: Table) -> Table:
+def totals_by_tap_order(columns: Table) -> Table:
     """Return totals over all directions seen at both taps: one row per order of the taps."""
     table: dict[str, list[Any]] = {}
     for order in ("before-after", "after-before"):
         these = (columns["passes"] == order) & (columns["seen_at_both"] > 0)
         if not these.any():
             continue
-        sums = {name: int(columns[name][these].sum()) for name in COUNTS}
+        sums = {name: int(columns[name][these].sum()) for name in COUNT_COLUMNS}
         known = int(loss_denominators(columns)[these].sum())
         row = {
             "passes": order,
@@ -78,14 +84,14 @@ def is_comparable(between: Table) -> bool:
     """Return True if both taps captured enough common packets, per order, to trust the loss."""
     forward = between["passes"] == "before-after"
     first = np.where(forward, between["packets_seen_before"], between["packets_seen_after"])
-    return bool((between["seen_at_both"] >= FEW * first).all())
+    return bool((between["seen_at_both"] >= MIN_COMMON_SHARE * first).all())
 
 
-def comparison_warnings(found: Mapping[str, Any]) -> list[str]:
+def comparison_warnings(native: Mapping[str, Any]) -> list[str]:
     """Return the warnings about the comparison."""
-    raw = found["columns"]
+    raw = native["columns"]
     first = np.where(raw["forward"], raw["packets_seen_before"], raw["packets_seen_after"])
-    lines = [f"second tap: {warning}" for warning in found["warnings"]]
+    lines = [f"second tap: {warning}" for warning in native["warnings"]]
 
     def add(count: int, text: str) -> None:
         if count:
@@ -108,28 +114,28 @@ def comparison_warnings(found: Mapping[str, Any]) -> list[str]:
         int(unseen.sum()),
         "directions missing at the second tap; their packets do not count as lost",
     )
-    add(found["only_after"], "directions only at the second tap, which are ignored")
+    add(native["only_after"], "directions only at the second tap, which are ignored")
     add(
         int(raw["seen_apart"].sum()),
         "packets captured at one tap before the other capture began, which are ignored",
     )
-    if raw["seen_at_both"].sum() < FEW * first[~unseen].sum():
+    if raw["seen_at_both"].sum() < MIN_COMMON_SHARE * first[~unseen].sum():
         lines.append(
             "fewer than half of the packets appear at both taps. Packets that a network card "
             "splits or merges (TSO, GRO) cannot be matched: turn these offloads off before you "
             "capture"
         )
     add(
-        found["forgotten"],
+        native["forgotten"],
         "packets of the first tap not found among the next 500,000 packets of the second tap; "
         "they count as lost, even if they arrived later",
     )
     add(
-        found["dropped"],
+        native["dropped"],
         "directions with few packets were not compared, because there are more than 131,072 "
         "directions",
     )
-    return [*lines, *_clock_warnings(found["clock_least_s"], found["clock_most_s"])]
+    return [*lines, *_clock_warnings(native["clock_least_s"], native["clock_most_s"])]
 
 
 def _clock_warnings(least_s: float | None, most_s: float | None) -> list[str]:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     Column = np.ndarray[Any, Any]
 
-TELLING = 0.75
+MAX_ACKS_PER_PACKET = 0.75
 """Maximum ACKs per acknowledged packet; with more ACKs, both kinds of growth look alike."""
 
 
@@ -50,11 +50,11 @@ def window_growth_units(table: Table, rounds: Table) -> Table:
     acks = 1 / np.fmax(np.nan_to_num(table["packets_per_ack"], nan=1.0), 1.0)
     each = growth_per_direction_pkts(rounds, table["segment_bytes"])
     with np.errstate(invalid="ignore"):
-        slow = (acks <= TELLING) & np.isfinite(each)
+        slow = (acks <= MAX_ACKS_PER_PACKET) & np.isfinite(each)
         by_packets = each >= (1 + acks) / 2
         found[slow & by_packets] = "packets"
         found[slow & ~by_packets & ~table["sack"]] = "acks"
-        start = table["start_acks"] <= TELLING
+        start = table["start_acks"] <= MAX_ACKS_PER_PACKET
         by_packets = table["start_growth"] >= (1 + table["start_acks"]) / 2
     found[start & by_packets] = "packets"
     found[start & ~by_packets] = "acks"

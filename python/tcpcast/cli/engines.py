@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from tcpcast.engines.registry import EngineEntry
 
-MIN_WIDTH = 17
+MIN_COLUMN_WIDTH = 17
 """Minimum number of characters of a wrapped column."""
 
 
@@ -41,7 +41,9 @@ def _table(family: str, rows: Sequence[tuple[str, EngineEntry]]) -> Table:
         "applies to": [entry.applies for _, entry in rows],
         "trust": [entry.trust_text(name) for name, entry in rows],
     }
-    texts = [Column(title, cells, False, min_width=MIN_WIDTH) for title, cells in columns.items()]
+    texts = [
+        Column(title, cells, False, min_width=MIN_COLUMN_WIDTH) for title, cells in columns.items()
+    ]
     return Table([Column("engine", [name for name, _ in rows], False), *texts], title=family)
 
 
@@ -64,4 +66,4 @@ def _print_json() -> None:
 def _support_of_stack(engine: str, stack: str) -> dict[str, str | None]:
     """Return the machine-readable support of an engine for a stack."""
     support = get_stack_support(engine, stack)
-    return {"verdict": support.verdict.value, "why": support.text or None}
+    return {"verdict": support.level.value, "why": support.text or None}

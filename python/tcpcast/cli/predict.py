@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from tcpcast.cli.options import check_one_form
+from tcpcast.cli.options import check_one_format
 from tcpcast.cli.progress import progress_bar
 from tcpcast.cli.streams import ignore_broken_pipe
 from tcpcast.engines import RunOptions
@@ -53,26 +53,26 @@ def predict(  # noqa: PLR0913 - one parameter per option
 ) -> None:
     """Print the predictions for a path, and draw them."""
     options = PathOptions(**path)
-    _check_forms(options, explain=explain, as_csv=as_csv, as_json=as_json)
+    _check_formats(options, explain=explain, as_csv=as_csv, as_json=as_json)
     if plot is not None:
         _check_plot(options, plot, form, force=force)
         ignore_broken_pipe()
-    asked = expand_points(options, count)
-    predictions = _predict_points(options, asked, packet=packet, tables=as_json or packet)
+    points = expand_points(options, count)
+    predictions = _predict_points(options, points, packet=packet, tables=as_json or packet)
     if as_json or as_csv:
         _print_json_or_csv(predictions, as_json=as_json)
     else:
         _print_text(predictions, explain=explain)
-    if _report_interrupt(predictions, asked):
+    if _report_interrupt(predictions, points):
         raise typer.Exit(130)
     if plot is not None:
-        _write_figures(options, asked, predictions, plot, form, force=force)
+        _write_figures(options, points, predictions, plot, form, force=force)
     raise typer.Exit(1 if any(a.incomplete_reason for p in predictions for a in p.answers) else 0)
 
 
-def _check_forms(options: PathOptions, *, explain: bool, as_csv: bool, as_json: bool) -> None:
+def _check_formats(options: PathOptions, *, explain: bool, as_csv: bool, as_json: bool) -> None:
     """Raise before the calculation if options cannot be combined."""
-    check_one_form(as_csv=as_csv, as_json=as_json)
+    check_one_format(as_csv=as_csv, as_json=as_json)
     if explain and (options.ranges or as_csv or as_json):
         if options.ranges:
             raise TcpcastError(
@@ -101,7 +101,7 @@ def _check_plot(options: PathOptions, folder: str, form: str, *, force: bool) ->
 
 
 def _predict_points(
-    options: PathOptions, asked: Sequence[Mapping[str, str]], *, packet: bool, tables: bool = False
+    options: PathOptions, points: Sequence[Mapping[str, str]], *, packet: bool, tables: bool = False
 ) -> list[Prediction]:
     """Return the predictions for all combinations of ranges, with simulations if requested.
 
@@ -110,11 +110,11 @@ def _predict_points(
     predictions: list[Prediction] = []
     known: dict[tuple[str, str], tuple[Suggestion, ...]] = {}
     with progress_bar("path") as progress:
-        for done, point in enumerate(asked):
-            advance = _progress_of_point(progress, done, len(asked)) if packet else None
+        for done, point in enumerate(points):
+            advance = _progress_of_point(progress, done, len(points)) if packet else None
             how = RunOptions(progress=advance, tables=tables, known_suggestions=known)
             try:
-                predictions.append(predict_point(options, point, packet=packet, how=how))
+                predictions.append(predict_point(options, point, packet=packet, run_options=how))
             except KeyboardInterrupt:
                 if not predictions:
                     raise
@@ -125,12 +125,13 @@ def _predict_points(
 
 
 def _report_interrupt(
-    predictions: Sequence[Prediction], asked: Sequence[Mapping[str, str]]
+    predictions: Sequence[Prediction], points: Sequence[Mapping[str, str]]
 ) -> bool:
     """Return True if the user interrupted, and print the number of finished predictions."""
-    if len(predictions) < len(asked):
+    if len(predictions) < len(points):
         print(
-            f"tcpcast: interrupted after {len(predictions)} of {len(asked)} points", file=sys.stderr
+            f"tcpcast: interrupted after {len(predictions)} of {len(points)} points",
+            file=sys.stderr,
         )
         return True
     return any(prediction.interrupted for prediction in predictions)
@@ -175,7 +176,7 @@ def _print_json_or_csv(predictions: Sequence[Prediction], *, as_json: bool) -> N
 
 def _write_figures(  # noqa: PLR0913 - what to draw, and where to write it
     options: PathOptions,
-    asked: Sequence[Mapping[str, str]],
+    points: Sequence[Mapping[str, str]],
     predictions: Sequence[Prediction],
     folder: str,
     form: str,
@@ -183,7 +184,7 @@ def _write_figures(  # noqa: PLR0913 - what to draw, and where to write it
     force: bool,
 ) -> None:
     """Run the formulas for many losses around the requested losses, and draw the goodput."""
-    given = [loss_ratio(make_bulk_scenario(options, point)) for point in asked]
+    given = [loss_ratio(make_bulk_scenario(options, point)) for point in points]
     steady = replace(options, size=None)
     drawn = make_loss_curve_points(steady, given)
     curve = _predict_points(steady, drawn, packet=False)

@@ -6,7 +6,7 @@ import difflib
 import sys
 from typing import TYPE_CHECKING
 
-from tcpcast.captures.selection import TABLES
+from tcpcast.captures.capture_tables import TABLE_NAMES
 from tcpcast.errors import TcpcastError
 from tcpcast.report.parquet import check_parquet, write_parquet
 
@@ -21,9 +21,11 @@ def check_table(table: str | None) -> None:
     if table is None:
         return
 
-    if table not in TABLES:
-        near = difflib.get_close_matches(table, TABLES, n=1)
-        text = f"there is no table {table!r}; write {', '.join(TABLES[:-1])} or {TABLES[-1]}"
+    if table not in TABLE_NAMES:
+        near = difflib.get_close_matches(table, TABLE_NAMES, n=1)
+        text = (
+            f"there is no table {table!r}; write {', '.join(TABLE_NAMES[:-1])} or {TABLE_NAMES[-1]}"
+        )
         raise TcpcastError(text + (f" (did you mean {near[0]!r}?)" if near else ""))
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tcpcast.captures.groups import WAYS
+from tcpcast.captures.groups import GROUPINGS
 from tcpcast.errors import TcpcastError, UnitError
 from tcpcast.units import parse_duration
 
@@ -30,8 +30,10 @@ def check_groups(
     if table is not None:
         raise TcpcastError("--group-by and --table cannot be combined; omit one of them")
 
-    if group_by not in WAYS:
-        raise TcpcastError(f"--group-by {group_by}: must be {', '.join(WAYS[:-1])} or {WAYS[-1]}")
+    if group_by not in GROUPINGS:
+        raise TcpcastError(
+            f"--group-by {group_by}: must be {', '.join(GROUPINGS[:-1])} or {GROUPINGS[-1]}"
+        )
     apart = _parse_rtt(rtt) if rtt is not None else None
     return lambda capture: capture.groups(group_by, rtt_s=apart)
 

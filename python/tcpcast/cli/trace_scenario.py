@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tcpcast import output
-from tcpcast.captures.flows import select_directions
-from tcpcast.captures.selection import restrict_to_directions
+from tcpcast.captures.capture_tables import restrict_to_directions
+from tcpcast.captures.direction_selection import select_directions
 from tcpcast.errors import MachineError, TcpcastError
 
 if TYPE_CHECKING:

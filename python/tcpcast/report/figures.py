@@ -186,7 +186,7 @@ def check_figures(folder: str | Path, names: Iterable[str] = (), *, force: bool 
     figure_class()
     output.check_folder(folder)
     for name in names:
-        kind = output.FIGURES[Path(name).suffix[1:]]
+        kind = output.FIGURE_KINDS[Path(name).suffix[1:]]
         output.check_file(Path(folder) / name, kind=kind, force=force)
 
 

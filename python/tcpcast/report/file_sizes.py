@@ -38,7 +38,7 @@ def size_text(packets: int, typed: Mapping[int, str]) -> str:
 def typed_byte_sizes(scenario: Scenario | None) -> dict[int, str]:
     """Return the sizes in bytes as typed, by size in packets, of listed transfer sizes."""
     # With different packet sizes per class, a number of packets has no unique size in bytes.
-    groups = () if scenario is None or scenario.own_packets else scenario.populations
+    groups = () if scenario is None or scenario.packet_size_classes else scenario.populations
     listed = (p.traffic.sizes or [] for p in groups if p.traffic.kind == "transfers")
     return {
         int(size): exact_bytes(size.data_bytes)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tcpcast.captures.headline import captures_verdict
+from tcpcast.captures.verdict import captures_verdict
 from tcpcast.report.document import Code, Column, Document, Heading, Paragraph, SideBySide, Table
 from tcpcast.report.headline import run_verdict
 from tcpcast.report.main_metrics import select_main_rows

@@ -336,7 +336,7 @@ def _value_with_interval(row: ComparisonRow | None, table: Comparison) -> str:
         return ""
     scale = row_scale(row)
     if not math.isfinite(figure.value) and figure.at_least is None:
-        return f"no trusted value ({figure.lacking})" if figure.lacking else ""
+        return f"no trusted value ({figure.missing_interval})" if figure.missing_interval else ""
     shown = f"{value_text(figure, scale)} {scale.unit}".strip()
     interval = interval_text(figure, scale).replace("–", " to ")
     engine = table.engines[index]

@@ -20,7 +20,7 @@ from tcpcast.answer import (
     texts_to_notes,
 )
 from tcpcast.engines import REGISTRY
-from tcpcast.engines.registry import CAPTURES, Formula
+from tcpcast.engines.registry import CAPTURES_FAMILY, Formula
 from tcpcast.errors import ScenarioError, Suggestion, TcpcastError
 from tcpcast.report.answers import Answers
 from tcpcast.scenario import Scenario
@@ -197,7 +197,7 @@ def _kind_of_answer(saved: _SavedAnswer) -> Kind:
     if entry is None:
         simulated = any(metric.low is not None for metric in saved.metrics.values())
         return "simulation" if simulated else "formula"
-    if entry.family == CAPTURES:
+    if entry.family == CAPTURES_FAMILY:
         return "measurement"
     return "formula" if isinstance(entry, Formula) else "simulation"
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from tcpcast.metrics import METRICS, PATH
+from tcpcast.metrics import ANY_TRAFFIC, METRICS
 from tcpcast.report.document import Column, Table
 from tcpcast.report.file_sizes import size_text
 from tcpcast.report.quantity import ABSENT, scale_for_unit
@@ -47,7 +47,7 @@ def select_main_rows(
         for row, metric in known
         if not kinds.isdisjoint(metric.headline_of) and (has_files or not metric.file_kinds)
     ]
-    path = [row for row, metric in known if metric.headline_of == PATH]
+    path = [row for row, metric in known if metric.headline_of == ANY_TRAFFIC]
     return replace(comparison, rows=(*main, *path)) if main or path else comparison
 
 

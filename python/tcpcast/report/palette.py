@@ -58,14 +58,14 @@ def engine_colour(name: str) -> str:
 def engine_style(name: str, *, is_observed: bool) -> dict[str, Any]:
     """Return the style of an engine's values: markers if observed, a line if calculated."""
     entry = REGISTRY.get(name)
-    look = None if entry is None else entry.look
-    colour = REFERENCE if look is None else COLOUR_NAMES[look[0]]
+    plot_style = None if entry is None else entry.plot_style
+    colour = REFERENCE if plot_style is None else COLOUR_NAMES[plot_style[0]]
     if is_observed:
-        marker = "P" if look is None else MARKERS[look[1] % len(MARKERS)]
+        marker = "P" if plot_style is None else MARKERS[plot_style[1] % len(MARKERS)]
         return {"color": colour, "marker": marker, "linestyle": "none", "markersize": 3.2}
     return {
         "color": colour,
-        "linestyle": _OTHER if look is None else LINES[look[1]],
+        "linestyle": _OTHER if plot_style is None else LINES[plot_style[1]],
         "linewidth": 1.8,
     }
 

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tcpcast import output
-from tcpcast.captures.selection import DIRECTION, TABLES, tables_by_name
+from tcpcast.captures.capture_tables import DIRECTION_COLUMN, TABLE_NAMES, tables_by_name
 from tcpcast.errors import MachineError
-from tcpcast.output import PARQUET
+from tcpcast.output import PARQUET_KIND
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -54,8 +54,8 @@ def check_parquet(folder: str | Path, *, force: bool = False) -> None:
     """
     parquet_modules()
     output.check_folder(folder)
-    for name in TABLES:
-        output.check_file(Path(folder) / f"{name}.parquet", kind=PARQUET, force=force)
+    for name in TABLE_NAMES:
+        output.check_file(Path(folder) / f"{name}.parquet", kind=PARQUET_KIND, force=force)
 
 
 def write_parquet(
@@ -92,13 +92,13 @@ def write_parquet(
     parts: dict[str, list[Any]] = {}
     for capture in captures:
         by_name = tables_by_name(capture)
-        for name in (name for name in TABLES if name in by_name):
+        for name in (name for name in TABLE_NAMES if name in by_name):
             parts.setdefault(name, []).append(_to_arrow_table(arrow, capture.file, by_name[name]))
     written = []
     for name, several in parts.items():
         path = target / f"{name}.parquet"
-        whole = arrow.concat_tables(several).replace_schema_metadata({PARQUET.mark: name})
-        with output.atomic_file(path, kind=PARQUET, force=force) as temporary:
+        whole = arrow.concat_tables(several).replace_schema_metadata({PARQUET_KIND.mark: name})
+        with output.atomic_file(path, kind=PARQUET_KIND, force=force) as temporary:
             parquet.write_table(whole, temporary)
         written.append(path)
     return written
@@ -108,8 +108,8 @@ def _to_arrow_table(arrow: ModuleType, file: str, table: Table) -> Any:
     length = next(iter(table.values())).size
     named = file.encode("utf-8", "replace").decode()  # file names need not be valid UTF-8
     columns = {KEY: arrow.array([named] * length, arrow.string())}
-    if "src" in table and DIRECTION not in table:
-        columns[DIRECTION] = arrow.array(np.arange(length))
+    if "src" in table and DIRECTION_COLUMN not in table:
+        columns[DIRECTION_COLUMN] = arrow.array(np.arange(length))
     for name, values in table.items():
         columns[name] = _to_arrow_column(arrow, values)
     return arrow.table(columns)

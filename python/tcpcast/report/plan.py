@@ -173,7 +173,7 @@ def _answer_lines(plan: Plan) -> list[tuple[str, str]]:
     shown = f"{quantity_text(plan.value, plan.unit)}{marked}{_interval_of_result(plan)}"
     if plan.undecided:
         shown = f"undecided{_interval_clause(plan.low, plan.high, plan.unit)}"
-    reached = [] if plan.undecided else _metric_line(plan, plan.reached, plan.runs)
+    reached = [] if plan.undecided else _metric_line(plan, plan.metric_at_value, plan.fit_runs)
     if plan.leads_by_simulation:
         shown += f" ({_relative_error(plan)} relative error)" if not plan.undecided else ""
         return [*simulated, (by, shown), *reached]
@@ -190,7 +190,10 @@ def _simulation_lines(plan: Plan) -> list[tuple[str, str]]:
     line += _interval_clause(plan.simulated_low, plan.simulated_high, plan.unit, counted=True)
     if plan.has_model and not plan.leads_by_simulation:
         line += f" ({plan.engine or 'the model'} {_relative_error(plan)})"
-    return [("by simulation", line), *_metric_line(plan, plan.there, plan.fitted)]
+    return [
+        ("by simulation", line),
+        *_metric_line(plan, plan.simulated_metric, plan.simulated_fit_runs),
+    ]
 
 
 def _metric_line(plan: Plan, metric: Metric | None, fitted: int) -> list[tuple[str, str]]:
@@ -202,7 +205,7 @@ def _metric_line(plan: Plan, metric: Metric | None, fitted: int) -> list[tuple[s
     interval = interval if interval.startswith("±") else interval and f"({interval})"
     shown = " ".join(filter(None, [value_text(metric, scale), interval, scale.unit]))
     how = f"fitted to {fitted} runs" if fitted else "simulated with this answer"
-    return [("", f"{how}: {plan.figure or metric_words(plan.metric)} {shown}")]
+    return [("", f"{how}: {plan.quantity or metric_words(plan.metric)} {shown}")]
 
 
 def _relative_error(plan: Plan) -> str:

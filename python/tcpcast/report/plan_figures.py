@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tcpcast.answer import Metric
-from tcpcast.engines.registry import CONTROLS
+from tcpcast.engines.registry import FORMULA_BY_CONTROL
 from tcpcast.report import population_figures, streams_figure
 from tcpcast.report.chart import (
     OBSERVED,
@@ -140,7 +140,7 @@ def _target_metric_panel(plan: Plan, metric: str, target: float) -> Panel:
 def _style(column: str) -> Style:
     """Return the style of a model curve: the style of its engine, or the first for populations."""
     name = column.removesuffix("_bps")
-    engine = CONTROLS.get(name, name)
+    engine = FORMULA_BY_CONTROL.get(name, name)
     return engine_style(engine if name in _MODELS else "engset", is_observed=False)
 
 

@@ -7,7 +7,7 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from tcpcast.answer import Metric, warning_severity
-from tcpcast.engines.formula.sizing import (
+from tcpcast.engines.formula.path_requirements import (
     flows_to_fill_text,
     path_requirement_texts,
     time_for_amount_text,
@@ -283,7 +283,7 @@ def _warning_parts(prediction: Prediction, *, every: bool = False) -> list[Parag
     """Return the most severe or all warnings about shown values; each names all its engines."""
     engines: dict[Note, list[str]] = {}
     for answer, note in caveats_of_scenario_and_answers(prediction.answers, prediction.scenario):
-        about = note.about(SHOWN)
+        about = note.limited_to(SHOWN)
         if about is not None and about.kind != "outside":  # shown by `_dagger_reasons`
             engines.setdefault(about, []).extend([] if answer is None else [answer.engine])
     ordered = sorted(engines, key=warning_severity)

@@ -7,8 +7,12 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from tcpcast.compare import compare_all
-from tcpcast.engines.formula.sizing import AMOUNT_BYTES, time_for_amount_s, time_for_amount_text
-from tcpcast.engines.registry import CONTROLS
+from tcpcast.engines.formula.path_requirements import (
+    DEFAULT_AMOUNT_BYTES,
+    time_for_amount_s,
+    time_for_amount_text,
+)
+from tcpcast.engines.registry import FORMULA_BY_CONTROL
 from tcpcast.errors import SuggestionSyntax
 from tcpcast.limit_names import with_article
 from tcpcast.report import csv
@@ -19,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from tcpcast.answer import Answer, Metric
-    from tcpcast.engines.formula.sizing import PathRequirements
+    from tcpcast.engines.formula.path_requirements import PathRequirements
     from tcpcast.report.answers import Answers
     from tcpcast.scenario import Scenario
 
@@ -174,7 +178,7 @@ class Prediction:
     def amount_bytes(self) -> float:
         """Payload in bytes for which a time is reported: the transfer size, or 1 GB by default."""
         if self.size_pkts is None:
-            return AMOUNT_BYTES
+            return DEFAULT_AMOUNT_BYTES
         return float(math.ceil(self.size_pkts) * self.scenario.payload_bytes)
 
     @property
@@ -198,7 +202,7 @@ class Prediction:
 
 def leading_formula(scenario: Scenario) -> str:
     """Return the formula for the stack's congestion control, or "" if there is none."""
-    formulas = {"reno": LEADING, "tfrc": "pftk-approx"} | CONTROLS
+    formulas = {"reno": LEADING, "tfrc": "pftk-approx"} | FORMULA_BY_CONTROL
     return formulas.get(scenario.tcp.control, "")
 
 

@@ -6,8 +6,8 @@ import math
 from typing import TYPE_CHECKING
 
 from tcpcast.answer import unit_of
-from tcpcast.engines.formula.path_formulas import CUBIC, CUBIC_AT_RANDOM
-from tcpcast.engines.formula.sizing import bytes_text
+from tcpcast.engines.formula.path_formulas import CUBIC_RANDOM_LOSS_FACTOR, CUBIC_REGIME
+from tcpcast.engines.formula.path_requirements import bytes_text
 from tcpcast.report.prediction import (
     BOTTLENECK,
     BOUND,
@@ -146,15 +146,15 @@ def _cause_of_difference(prediction: Prediction, formula: Answer, simulation: An
 def _random_loss_cause(prediction: Prediction, formula: Answer, simulation: Answer) -> str:
     """Return the effect of random losses on CUBIC, if it explains the difference."""
     fed, loss = prediction.fed, prediction.scenario.network.bottleneck.loss
-    if fed is None or fed.regime != CUBIC or not isinstance(loss, Bernoulli):
+    if fed is None or fed.regime != CUBIC_REGIME or not isinstance(loss, Bernoulli):
         return ""
-    remaining = (1 + _relative_error(fed, simulation)) * CUBIC_AT_RANDOM - 1
+    remaining = (1 + _relative_error(fed, simulation)) * CUBIC_RANDOM_LOSS_FACTOR - 1
     if abs(remaining) > EXPLAINED * abs(_relative_error(formula, simulation)):
         return ""
     return (
         "the formula assumes periodic losses; with random losses CUBIC sends "
-        f"{CUBIC_AT_RANDOM - 1:.0%} more. With this correction and the simulated p, the error is "
-        f"{remaining:+.0%}"
+        f"{CUBIC_RANDOM_LOSS_FACTOR - 1:.0%} more. With this correction and the simulated p, the "
+        f"error is {remaining:+.0%}"
     )
 
 

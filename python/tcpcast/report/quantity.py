@@ -113,7 +113,7 @@ def value_text(figure: Metric, scale: Scale) -> str:
         bound = figure.at_least / scale.factor
         return f"≥ {_fixed_decimals(bound, _decimals(bound, None))}"
     if not math.isfinite(figure.value):
-        return figure.lacking or ABSENT
+        return figure.missing_interval or ABSENT
     value = figure.value / scale.factor
     half = _half_width(figure, scale)
     if half is None and scale.factor == 1.0 and value == int(value):
@@ -130,7 +130,7 @@ def interval_text(figure: Metric, scale: Scale) -> str:
     if half is None or figure.low is None or figure.high is None:
         # Without a value, `value_text` returns the reason.
         has_value = math.isfinite(figure.value) or figure.at_least is not None
-        return figure.lacking or "" if has_value else ""
+        return figure.missing_interval or "" if has_value else ""
     value, low, high = (v / scale.factor for v in (figure.value, figure.low, figure.high))
     decimals = _decimals(value, half)
     if abs((high - value) - (value - low)) > 0.1 * half:

@@ -106,7 +106,7 @@ def _omitted_engines(compared: ComparedAnswers, scenario: Scenario | None) -> li
     if scenario is None:
         return []
     engines = {answer.engine for answer in compared.answers}
-    by_stack = omitted_formulas_text(scenario, asked=engines)
+    by_stack = omitted_formulas_text(scenario, requested=engines)
     named = {
         reason: [
             n for n in names if n not in engines and find_unsupported_stack(n, scenario) is None
@@ -174,7 +174,7 @@ def select_warnings(
         return [_warning_paragraph(f"{engine}{note}") for engine, note in [*partial, *warnings]], []
     values = _shown_values(compared, scenario)
     about = {
-        i: affected for i, (_, note) in enumerate(warnings) if (affected := note.about(values))
+        i: affected for i, (_, note) in enumerate(warnings) if (affected := note.limited_to(values))
     }
     worst = sorted(about, key=lambda i: warning_severity(about[i]))[:MAX_WARNINGS]
     first = [*partial, *((warnings[i][0], about[i]) for i in worst)]

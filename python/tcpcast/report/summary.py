@@ -45,7 +45,7 @@ def describe_scenario(scenario: Scenario) -> str:
     if link.varying is not None:
         rate += f" ({_varying_rate_text(link.varying)})"
     if len(scenario.network.hops) > 1:
-        measured = scenario.network.hops[scenario.network.measured_at]
+        measured = scenario.network.hops[scenario.network.measured_index]
         rate += f" ({measured.name}, one of {len(scenario.network.hops)} hops)"
     parts += [f"RTT {rtt}", rate, *([] if link.is_policer else [buffer_text(scenario)])]
     if link.queue != "droptail":
@@ -64,7 +64,7 @@ def describe_scenario(scenario: Scenario) -> str:
 
 def worst_warnings(warnings: Iterable[Note], metrics: Collection[str]) -> list[Note]:
     """Return the most severe warnings about these metrics, in descending order of severity."""
-    about = (note.about(metrics) for note in dict.fromkeys(warnings))
+    about = (note.limited_to(metrics) for note in dict.fromkeys(warnings))
     return sorted(filter(None, about), key=warning_severity)[:MAX_WARNINGS]
 
 
@@ -110,7 +110,7 @@ def _capture_text(traffic: CapturedFlows) -> str:
 def _cross_traffic_rates(scenario: Scenario) -> Iterator[str]:
     """Yield the mean rate of cross traffic per link, bottleneck first, or the number of links."""
     network = scenario.network
-    bottleneck = get_stream_hops(network)[network.measured_at].name
+    bottleneck = get_stream_hops(network)[network.measured_index].name
     rates: dict[str, float] = {}
     for stream in scenario.cross:
         if (place := find_stream_hop(network, stream)) is not None:
@@ -165,7 +165,7 @@ def buffer_text(scenario: Scenario) -> str:
         return "unlimited buffer"
     if buffer.unit in {"seconds", "bytes"}:
         typed = exact_bytes(int(buffer.amount)) if buffer.unit == "bytes" else None
-        most = "at most " if typed and scenario.own_packets else ""
+        most = "at most " if typed and scenario.packet_size_classes else ""
         packets = f"{most}{packets_text(scenario.buffer_pkts)}"
         return f"buffer {typed or amount_text(buffer.amount, 's')}, {packets}"
     unit = {"bdp": "BDP", "packets": "packets"}[buffer.unit]

@@ -6,7 +6,7 @@ import json
 import math
 from typing import TYPE_CHECKING, Any
 
-from tcpcast.metrics import HEADLINE, METRICS
+from tcpcast.metrics import HEADLINE_METRICS, METRICS
 from tcpcast.report import csv
 from tcpcast.report.document import BLANK, Column, Paragraph, Table
 from tcpcast.report.headline import MAX_VERDICT_CLASSES, SWEEP_COLUMNS, short_names, sweep_verdict
@@ -72,9 +72,9 @@ def rows_parts(
         parts.append(Table(columns, repeated=min(len(keys or ()) + 1, len(columns) - 1)))
     used_marks = [mark for each in marks.values() for mark in each]
     if keys is not None:
-        lead = [name for name in names if name not in {*HEADLINE, "status", "reason"}]
+        lead = [name for name in names if name not in {*HEADLINE_METRICS, "status", "reason"}]
         for group, columns_of in by_class(first_rows).items():
-            of_class = {n: metric_marks(columns_of, n) for n in HEADLINE if n in columns_of}
+            of_class = {n: metric_marks(columns_of, n) for n in HEADLINE_METRICS if n in columns_of}
             used_marks += [mark for each in of_class.values() for mark in each]
             shown = _table_columns(columns_of, [*lead, *of_class], keys, of_class)
             parts += [BLANK, Table(shown, f"class {group}", repeated=len(lead))]
@@ -107,8 +107,8 @@ def verdict_parts(table: Any, keys: Mapping[str, str]) -> list[Part]:
 
 def _headline_metrics(table: Any) -> list[str]:
     """Return the metrics that the table shows; rates of all flows only if no files are loaded."""
-    shown = [name for name in HEADLINE if name in table.column_names]
-    has_files = any(name in shown and METRICS[name].file_kinds for name in HEADLINE)
+    shown = [name for name in HEADLINE_METRICS if name in table.column_names]
+    has_files = any(name in shown and METRICS[name].file_kinds for name in HEADLINE_METRICS)
     return [name for name in shown if not has_files or "bulk" not in METRICS[name].headline_of]
 
 

@@ -14,7 +14,7 @@ from tcpcast.engines.registry import Formula
 from tcpcast.report.key_labels import key_label
 from tcpcast.report.quantity import scale_for_unit
 from tcpcast.report.sweep import metric_marks
-from tcpcast.statistics import mean
+from tcpcast.statistics import estimate_mean
 from tcpcast.sweeps.table import WARNING_SUFFIX
 from tcpcast.units import digits
 
@@ -222,7 +222,7 @@ def _combine_replications(
 ) -> tuple[float, float, float]:
     """Return a value and its interval; for several replications, the mean and its interval."""
     value, low, high = values[0], lows[0], highs[0]
-    estimate = mean(values, replications=len(values)) if len(values) > 1 else None
+    estimate = estimate_mean(values, replications=len(values)) if len(values) > 1 else None
     if estimate is not None:
         value, low, high = estimate.value, estimate.low, estimate.high
     return value, math.nan if low is None else low, math.nan if high is None else high

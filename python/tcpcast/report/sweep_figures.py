@@ -11,7 +11,7 @@ import numpy as np
 from tcpcast import output, units
 from tcpcast.answer import UNITS
 from tcpcast.errors import TcpcastError, UnitError
-from tcpcast.metrics import HEADLINE
+from tcpcast.metrics import HEADLINE_METRICS
 from tcpcast.output import save_figure
 from tcpcast.report.chart import (
     REFERENCE,
@@ -32,7 +32,7 @@ from tcpcast.report.quantity import UNTRUSTED, Scale, metric_words, scale_for_me
 from tcpcast.report.sweep_cells import WIDE, curves_by_text_value, metric_grids, swept_key
 from tcpcast.report.sweep_titles import title as sweep_title
 from tcpcast.scenario.table import did_you_mean_text
-from tcpcast.sweeps.definition import MAX_KEYS
+from tcpcast.sweeps.definition import MAX_FIGURE_KEYS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -86,13 +86,13 @@ def read_levels(typed: Iterable[str]) -> dict[str, list[float]]:
         metric, equals, values = (part.strip() for part in text.partition("="))
         if not equals or not values:
             raise TcpcastError(
-                f"--level: {units.show(text)} is not a level; write METRIC=VALUE, for example "
+                f"--level: {units.quote(text)} is not a level; write METRIC=VALUE, for example "
                 "goodput_bps=50mbit"
             )
         if metric not in UNITS:
             near = did_you_mean_text(metric, UNITS)
             raise TcpcastError(
-                f"--level: {units.show(metric)} is not a metric{near}; for example goodput_bps"
+                f"--level: {units.quote(metric)} is not a metric{near}; for example goodput_bps"
             )
         parse = _PARSERS.get(UNITS[metric], _parse_level)
         try:
@@ -106,7 +106,7 @@ def _parse_level(typed: str) -> float:
     try:
         return float(typed)
     except ValueError:
-        raise UnitError(f"{units.show(typed.strip())} is not a number; for example 100") from None
+        raise UnitError(f"{units.quote(typed.strip())} is not a number; for example 100") from None
 
 
 def sweep_setup(scenario: Scenario, keys: Iterable[str]) -> str:
@@ -135,7 +135,7 @@ def check_sweep_figures(
     MachineError
         matplotlib is not installed, or the folder cannot be written.
     """
-    if len(groups) > MAX_KEYS or any(len(group) > 1 for group in groups):
+    if len(groups) > MAX_FIGURE_KEYS or any(len(group) > 1 for group in groups):
         keys = ", ".join(key for group in groups for key in group)
         raise TcpcastError(
             f"--plot supports one or two keys that vary in all combinations, not {keys} (zip "
@@ -144,9 +144,9 @@ def check_sweep_figures(
         )
     figure_class()
     output.check_folder(folder)
-    for metric in dict.fromkeys((*HEADLINE, *levels)):
+    for metric in dict.fromkeys((*HEADLINE_METRICS, *levels)):
         path = Path(folder) / f"{metric}.{form}"
-        output.check_file(path, kind=output.FIGURES[form], force=force)
+        output.check_file(path, kind=output.FIGURE_KINDS[form], force=force)
 
 
 def plot_sweep(  # noqa: PLR0913 - what to draw, and where to write it
@@ -208,7 +208,7 @@ def iter_sweep_figures(
     if not columns:
         return
     axes = {key: swept_key(key, columns[key], *holds) for key, holds in keys.items()}
-    for metric in dict.fromkeys((*HEADLINE, *levels)):
+    for metric in dict.fromkeys((*HEADLINE_METRICS, *levels)):
         grids = metric_grids(columns, metric, axes) if metric in columns else []
         if grids:
             keys_of = list(axes.values())
@@ -216,7 +216,7 @@ def iter_sweep_figures(
             if curves:
                 grids, keys_of = curves, [key for key in keys_of if key.quantities]
             scale = scale_for_metric(metric, _largest_value(grids))
-            draw = _map_figure if len(keys_of) == MAX_KEYS else _curve_figure
+            draw = _map_figure if len(keys_of) == MAX_FIGURE_KEYS else _curve_figure
             at = levels.get(metric, ())
             heading = FigureHeading(
                 sweep_title(metric, grids, list(axes.values()), scale, at), setup

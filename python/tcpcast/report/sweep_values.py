@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tcpcast.answer import Metric
-from tcpcast.metrics import HEADLINE
+from tcpcast.metrics import HEADLINE_METRICS
 from tcpcast.report.document import Code, Column, Document, Heading, Paragraph, Table
 from tcpcast.report.quantity import (
     ABSENT,
@@ -113,7 +113,7 @@ def _answer_parts(sweep: FinishedSweep, rows: Any) -> Iterator[Part]:
     }
     marks: set[str] = set()
     for group, of_group in {"": columns, **by_class(columns)}.items():
-        for metric in HEADLINE:
+        for metric in HEADLINE_METRICS:
             grids = metric_grids(of_group, metric, keys) if metric in of_group else []
             if grids:
                 yield _metric_table(metric, grids, list(keys.values()), group)

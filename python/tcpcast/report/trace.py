@@ -9,22 +9,22 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tcpcast.captures import capture_keys, iter_plain_rows, iter_rows_with_advice
-from tcpcast.captures.advice import advice, limit_keys, share_of_own_limit
+from tcpcast.captures.advice import advice, limit_keys, share_of_main_limit
+from tcpcast.captures.capture_tables import tables_by_name
 from tcpcast.captures.failed_connections import (
     failure_sentences,
     failure_summary,
     has_one_kind,
     keepalive_sentence,
 )
-from tcpcast.captures.headline import (
+from tcpcast.captures.quantity_text import volume
+from tcpcast.captures.verdict import (
     capture_verdict,
     captures_verdict,
     directions_without_service,
     is_about_failures,
     limit_bytes,
 )
-from tcpcast.captures.quantity_text import volume
-from tcpcast.captures.selection import tables_by_name
 from tcpcast.limit_names import LIMIT_NAMES
 from tcpcast.report import csv
 from tcpcast.report.document import ARROW, BLANK, Column, Paragraph, Share
@@ -280,7 +280,7 @@ def _limit_cells(shown: Table) -> list[str]:
     """Return the main limit of each direction, with its share of the time if known."""
     states = shown["limited_by"].tolist()
     limits = zip(
-        limit_keys(shown).tolist(), states, share_of_own_limit(shown).tolist(), strict=True
+        limit_keys(shown).tolist(), states, share_of_main_limit(shown).tolist(), strict=True
     )
     return [
         LIMIT_NAMES[limit] + (f" {100 * part:.0f}%" if _has_time_share(limit, state, part) else "")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
-from tcpcast.captures.advice import LIMITS
+from tcpcast.captures.advice import REMEDIES_BY_LIMIT
 from tcpcast.captures.congestion_control import BBR, CUBIC, UNKNOWN
 from tcpcast.captures.quantity_text import rate, time, volume
 from tcpcast.limit_names import LIMIT_NAMES
@@ -194,7 +194,7 @@ def _limit_bars(row: Row) -> list[Share]:
     """Return one bar per limit of the direction, the longest first."""
     if "limited_by" not in row:
         return []
-    all_shares = [(row[f"share_{name}"], LIMIT_NAMES[name]) for name in LIMITS]
+    all_shares = [(row[f"share_{name}"], LIMIT_NAMES[name]) for name in REMEDIES_BY_LIMIT]
     known = sorted(((value, name) for value, name in all_shares if _is_known(value)), reverse=True)
     shown = [(value, name) for value, name in known if value >= MIN_SHARE]
     return [

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tcpcast.captures.groups import ANY
-from tcpcast.captures.predicted_gain import FEW_IN_TIMEOUT
+from tcpcast.captures.groups import ANY_HOST
+from tcpcast.captures.predicted_gain import MAX_TIMEOUT_SHARE
 from tcpcast.report.document import BLANK, Column, Paragraph
 from tcpcast.report.document import Table as Columns
 from tcpcast.report.trace_cells import (
@@ -32,7 +32,7 @@ def group_parts(groups: Table, most: int | None = None) -> list[Part]:
     order = np.lexsort((-groups["bytes"], -groups["td"] - groups["to"]))[:most]
     shown = {name: column[order] for name, column in groups.items()}
     ends = [
-        (host_text(source), "" if source == destination == ANY else host_text(destination))
+        (host_text(source), "" if source == destination == ANY_HOST else host_text(destination))
         for source, destination in zip(shown["src"].tolist(), shown["dst"].tolist(), strict=True)
     ]
     parts: list[Part] = [Columns(_group_columns(shown), ends=ends)]
@@ -44,7 +44,7 @@ def group_parts(groups: Table, most: int | None = None) -> list[Part]:
 
 def host_text(host: str) -> str:
     """Return a host, or ``all`` if the group includes all hosts."""
-    return "all" if host == ANY else host
+    return "all" if host == ANY_HOST else host
 
 
 def _group_columns(shown: Table) -> list[Column]:
@@ -97,7 +97,7 @@ def _note_paragraphs(shown: Table) -> list[Paragraph]:
     ]
     if np.isnan(shown["loss_ratio"]).any():
         notes.append(Paragraph("p_r is estimated as the share of retransmitted packets", "", "~ "))
-    if (shown["waiting_share"] > FEW_IN_TIMEOUT).any():
+    if (shown["waiting_share"] > MAX_TIMEOUT_SHARE).any():
         notes.append(
             Paragraph(
                 "algorithm 1 underestimates the rate of the marked groups: more than 25 % of "

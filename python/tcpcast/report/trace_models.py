@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tcpcast.captures.models import CALLED, OF_LOSS
+from tcpcast.captures.models import LOSS_MODELS, MODEL_LABELS
 from tcpcast.captures.quantity_text import time
 from tcpcast.report.document import ARROW, BLANK, Column, Paragraph
 from tcpcast.report.document import Table as Columns
@@ -52,10 +52,10 @@ def model_parts(connections: Table, modelled: Sequence[ModelResults], examined: 
 def _direction_parts(connections: Table, modelled: ModelResults) -> list[Part]:
     values, errors = modelled.rates, modelled.errors
     measured = float(values["send_rate_pps"])
-    rates = {name: float(values[f"{name}_pps"]) for name in CALLED}
+    rates = {name: float(values[f"{name}_pps"]) for name in MODEL_LABELS}
     shown = {name: rate for name, rate in rates.items() if math.isfinite(rate)}
     marks = {name: "" if values[f"{name}_trusted"] else UNTRUSTED for name in shown}
-    names = [MEASURED, *(CALLED[name] for name in shown)]
+    names = [MEASURED, *(MODEL_LABELS[name] for name in shown)]
     columns = [
         Column("", names, right=False, min_width=MIN_NAME_WIDTH),
         Column(
@@ -109,7 +109,7 @@ def _relative_error(share: float) -> str:
 
 
 def _error_cell(errors: Table, name: str) -> str:
-    if name not in OF_LOSS or not math.isfinite(errors[name][0]):
+    if name not in LOSS_MODELS or not math.isfinite(errors[name][0]):
         return ABSENT
     return f"{100 * errors[name][0]:.0f} %"
 

@@ -6,7 +6,12 @@ import math
 from typing import TYPE_CHECKING
 
 from tcpcast.captures.quantity_text import percent, time
-from tcpcast.captures.service_advice import MIN_SHARE, PARTS, TAPS, service_verdicts
+from tcpcast.captures.service_advice import (
+    COMPONENT_PHRASES,
+    MIN_COMPONENT_SHARE,
+    TAP_LIMITATIONS,
+    service_verdicts,
+)
 from tcpcast.report.document import BLANK, Column, Paragraph
 from tcpcast.report.document import Table as Columns
 from tcpcast.report.trace_cells import integer_texts, scaled_number_texts
@@ -34,7 +39,7 @@ def service_parts(services: Table, most: int | None) -> list[Part]:
     for index, verdict in enumerate(service_verdicts(explained)):
         row = {name: column[index] for name, column in explained.items()}
         parts += [BLANK, Paragraph(f"service {row['server']}", "heading")]
-        texts = (_latency_text(row), verdict, TAPS[str(row["tap"])])
+        texts = (_latency_text(row), verdict, TAP_LIMITATIONS[str(row["tap"])])
         parts += [Paragraph(text, "", "  ") for text in texts if text]
     return parts
 
@@ -64,9 +69,9 @@ def _latency_text(row: Table) -> str:
     """Return a sentence with the components of the mean latency, and the excluded requests."""
     mean = float(row["mean_s"])
     components = []
-    for part, name in PARTS.items():
+    for part, name in COMPONENT_PHRASES.items():
         value = float(row[f"{part}_s"])
-        if math.isfinite(value) and value >= MIN_SHARE * mean:
+        if math.isfinite(value) and value >= MIN_COMPONENT_SHARE * mean:
             components.append(f"{name} {time(value)} ({percent(value / mean)})")
     text = f"Mean latency {time(mean)}: {', '.join(components)}." if components else ""
     rtt = float(row["rtt_s"])

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tcpcast.captures.advice import LIMITS, advice
+from tcpcast.captures.advice import REMEDIES_BY_LIMIT, advice
 from tcpcast.captures.failed_connections import failure_summary
 from tcpcast.captures.quantity_text import rate
 from tcpcast.limit_names import LIMIT_NAMES
@@ -82,7 +82,10 @@ def limit_shares(table: Table) -> list[tuple[str, float]]:
     if "limited_by" not in table:
         return []
     lasted = np.nan_to_num(table["duration_s"])
-    spent = {name: dot_product(lasted, np.nan_to_num(table[f"share_{name}"])) for name in LIMITS}
+    spent = {
+        name: dot_product(lasted, np.nan_to_num(table[f"share_{name}"]))
+        for name in REMEDIES_BY_LIMIT
+    }
     total = sum(spent.values())
     if not total > 0:
         return []

@@ -134,7 +134,7 @@ def _heading(
 def _notes_on_values(found: Answer, metrics: Collection[str]) -> Iterator[Note]:
     """Yield the warnings about displayed values, without those about the scenario."""
     for note in caveats(found):
-        if note.kind != "scenario" and (affected := note.about(metrics)) is not None:
+        if note.kind != "scenario" and (affected := note.limited_to(metrics)) is not None:
             yield affected
 
 

@@ -65,7 +65,7 @@ def report(request: Mapping[str, Any]) -> dict[str, str]:
         *_more_warnings(result["warnings"][MAX_WARNINGS:]),
         *_input_parts(result),
     ]
-    html = html_page(Document(result["title"], parts), output.REPORT.mark.decode())
+    html = html_page(Document(result["title"], parts), output.REPORT_KIND.mark.decode())
     return {"file": f"tcpcast-{result['question']}.html", "html": html}
 
 

@@ -6,7 +6,7 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from tcpcast.captures import trace
-from tcpcast.captures.advice import LIMITS
+from tcpcast.captures.advice import REMEDIES_BY_LIMIT
 from tcpcast.captures.failed_connections import failure_sentences, failure_summary
 from tcpcast.captures.quantity_text import percent, rate, time
 from tcpcast.errors import CaptureError
@@ -69,7 +69,9 @@ def analyse_upload(path: str, name: str) -> dict[str, Any]:
 
 def _capture_row(table: Table, at: int, advice: str) -> dict[str, Any]:
     shares = {
-        name: float(table[f"share_{name}"][at]) for name in LIMITS if f"share_{name}" in table
+        name: float(table[f"share_{name}"][at])
+        for name in REMEDIES_BY_LIMIT
+        if f"share_{name}" in table
     }
     known = {name: share for name, share in shares.items() if share >= MIN_SHARE}
     return {

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tcpcast.captures.selection import rows_of_direction, tables_by_name
+from tcpcast.captures.capture_tables import rows_of_direction, tables_by_name
 from tcpcast.report.chart_text import write_titles
 from tcpcast.report.quantity import amount_text
 from tcpcast.report.trace import worst_first

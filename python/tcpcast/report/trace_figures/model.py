@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tcpcast.captures.groups import host_address
-from tcpcast.captures.model_curves import PFTK, mean_model_inputs, model_curves
-from tcpcast.captures.models import INTERVAL_S, NO_LOSS, TD, measured_intervals
+from tcpcast.captures.model_curves import PFTK_LABEL, mean_model_inputs, model_curves
+from tcpcast.captures.models import INTERVAL_S, NO_LOSS_CLASS, TD_CLASS, measured_intervals
 from tcpcast.report.chart_text import LABEL, EndLabel, label_line_ends, write_titles
 from tcpcast.report.palette import BLUE, GREEN, ORANGE, PURPLE, VERMILION
 from tcpcast.report.trace import worst_first
@@ -35,9 +35,9 @@ SHORTEST_S = 10.0
 MIN_INTERVALS = 2
 SIZE = (5.8, 4.2)
 
-NAMED = (NO_LOSS, TD, "T0", "T1", "T2")
+NAMED = (NO_LOSS_CLASS, TD_CLASS, "T0", "T1", "T2")
 CLASSES = {
-    (TD,): Mark("no timeout", BLUE, "o"),
+    (TD_CLASS,): Mark("no timeout", BLUE, "o"),
     ("T0",): Mark("single timeouts", VERMILION, "s"),
     ("T1",): Mark("two in sequence", GREEN, "^"),
     ("T2",): Mark("three in sequence", PURPLE, "D"),
@@ -136,7 +136,7 @@ def _title(points: Table, path: dict[str, float]) -> str:
     lossy = points["loss_indication_ratio"] > 0
     full = lossy & (points["length_s"] >= INTERVAL_S)
     chosen = full if full.any() else lossy
-    predicted = model_curves(points["loss_indication_ratio"][chosen], path)[PFTK]
+    predicted = model_curves(points["loss_indication_ratio"][chosen], path)[PFTK_LABEL]
     error = float(np.median(np.abs(predicted / points["pkts_in_100_s"][chosen] - 1)))
     return f"Median error of PFTK over the intervals: {100 * error:.2g} % of the packets sent"
 
@@ -150,7 +150,7 @@ def _subtitle(points: Table, path: dict[str, float]) -> str:
     ]
     if math.isfinite(path["receiver_window_pkts"]):
         facts.append(f"largest window {three_digits(path['receiver_window_pkts'])} packets")
-    lossless = int(np.count_nonzero(points["class"] == NO_LOSS))
+    lossless = int(np.count_nonzero(points["class"] == NO_LOSS_CLASS))
     if lossless:
         facts.append(f"{lossless} intervals without loss are not drawn")
     return ", ".join(facts)

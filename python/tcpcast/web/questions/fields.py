@@ -118,7 +118,7 @@ class Field:
         if choices and text not in choices:
             offered = ", ".join(choices)
             raise FieldError(
-                self.name, f"{self.label}: {units.show(text)} must be one of {offered}"
+                self.name, f"{self.label}: {units.quote(text)} must be one of {offered}"
             )
         if self.read is not None:
             self.number(text)
@@ -171,7 +171,7 @@ def validate_values(fields: tuple[Field, ...], given: Mapping[str, Any]) -> Valu
     known = {field.name: field for field in fields}
     for name, text in given.items():
         if name not in known:
-            raise FieldError("", f"{units.show(name)} is not a field of this question")
+            raise FieldError("", f"{units.quote(name)} is not a field of this question")
         if not isinstance(text, str) or len(text) > MAX_LENGTH:
             label = known[name].label
             raise FieldError(name, f"{label}: must be a text of at most {MAX_LENGTH} characters")
@@ -191,7 +191,7 @@ def integer_parser(least: int, most: int) -> Callable[[str], float]:
 
     def read(text: str) -> float:
         if re.fullmatch(r"[0-9]{1,18}", text.strip()) is None:
-            raise UnitError(f"{units.show(text)} is not an integer; for example {max(least, 4)}")
+            raise UnitError(f"{units.quote(text)} is not an integer; for example {max(least, 4)}")
         return float(units.parse_count(int(text), minimum=least, maximum=most))
 
     return read

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from tcpcast import units
 from tcpcast.engines import answer
 from tcpcast.engines.formula import FORMULAS
-from tcpcast.engines.registry import USERS as OF_USERS
+from tcpcast.engines.registry import USERS_FAMILY as OF_USERS
 from tcpcast.plan import plan_buffer
 from tcpcast.report.plan import plan_verdict
 from tcpcast.report.quantity import amount_text, interval_text, scale_for_metric, value_text

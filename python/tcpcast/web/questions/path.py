@@ -6,9 +6,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from tcpcast.engines import answer
-from tcpcast.path.option_definitions import PATH as ROWS
+from tcpcast.path.option_definitions import PATH_OPTIONS as ROWS
 from tcpcast.path.options import (
-    RANGED,
+    RANGE_OPTIONS,
     PathOptions,
     has_no_rate_limit,
     make_bulk_scenario,
@@ -57,7 +57,7 @@ _READ = make_option_quantities(PathOptions(rtt="1ms", size="1KB"))
 def _path_field(name: str) -> Field:
     """Return the field for an option of ``tcpcast predict``."""
     row, quantity = ROWS[name], _READ.get(name)
-    page = row.page
+    page = row.form_field
     assert page is not None
     field = Field(
         name=name.replace("_", "-"),
@@ -73,7 +73,7 @@ def _path_field(name: str) -> Field:
         field,
         low=page.low,
         high=page.high,
-        zero=page.zero,
+        zero=page.starts_at_zero,
         read=quantity.read,
         write=quantity.write,
         whole=quantity.whole,
@@ -88,7 +88,7 @@ def _path_options(values: Values) -> tuple[PathOptions, dict[str, str]]:
     """Return the path as options of ``tcpcast predict``, and its values."""
     given: dict[str, Any] = {name.replace("-", "_"): text for name, text in values.items()}
     options = PathOptions(**given)
-    return options, {name: values[name] for name in RANGED if name in values}
+    return options, {name: values[name] for name in RANGE_OPTIONS if name in values}
 
 
 def _path_scenario(values: Values) -> Scenario:

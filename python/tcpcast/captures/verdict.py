@@ -13,7 +13,7 @@ import numpy as np
 
 from tcpcast.captures.advice import NamedLimit, limit_keys, limit_of_each_direction
 from tcpcast.captures.failed_connections import failure_count, main_failure
-from tcpcast.captures.groups import ANY, group_mask
+from tcpcast.captures.groups import ANY_HOST, group_mask
 from tcpcast.captures.quantity_text import digits, percent, rate, volume
 from tcpcast.captures.service_advice import latency_sentence
 from tcpcast.captures.tap_comparison import is_comparable
@@ -25,10 +25,10 @@ if TYPE_CHECKING:
     from tcpcast.captures import Capture
     from tcpcast.captures.table import Table
 
-MOST = 0.5
+MIN_MAIN_SHARE = 0.5
 """Minimum share of the bytes for one transfer to be the subject of the verdict, and minimum share
 of the connections for failures to be the subject."""
-ALSO = 0.2
+MIN_SECOND_LIMIT_SHARE = 0.2
 """Minimum share of the bytes for a second limit to be named."""
 UNKNOWN = "unknown"
 
@@ -86,7 +86,9 @@ def capture_verdict(capture: Capture, groups: Table | None = None) -> str:
 def is_about_failures(capture: Capture) -> bool:
     """Return True if failed connections are the subject of the verdict."""
     failures = failure_count(capture.rest)
-    most = failures >= MOST * capture.connection_count or not capture.connections["src"].size
+    most = (
+        failures >= MIN_MAIN_SHARE * capture.connection_count or not capture.connections["src"].size
+    )
     return failures > 0 and most
 
 
@@ -128,7 +130,7 @@ def _data_statement(capture: Capture, groups: Table | None) -> str:
     if sizes.size and sizes.max() >= largest:
         row = int(np.argmax(sizes))
         return latency_sentence({name: column[row] for name, column in capture.services.items()})
-    if largest < MOST * separate["bytes"].sum():
+    if largest < MIN_MAIN_SHARE * separate["bytes"].sum():
         return _all_transfers_statement(separate)
     return _transfer_statement(
         separate, int(np.argmax(separate["bytes"])), capture.connection_count
@@ -186,7 +188,7 @@ def _all_transfers_statement(table: Table) -> str:
         )
     part = "all" if len(shares) == 1 else f"{percent(shares[0])} of the bytes"
     text += f", {part} limited by {with_article(limit)}"
-    if len(shares) > 1 and shares[1] >= ALSO:
+    if len(shares) > 1 and shares[1] >= MIN_SECOND_LIMIT_SHARE:
         text += f", {percent(shares[1])} limited by {with_article(str(found['limit'][1]))}"
     return f"{text}; for example, {_transfer_statement(table, row, 1)}"
 
@@ -203,7 +205,7 @@ def _group_statement(table: Table, groups: Table) -> str:
     ends = str(groups["src"][row]), str(groups["dst"][row])
     flows, bps = int(groups["flows"][row]), float(groups["throughput_bps"][row])
     who = f"{flows:,} flow{'' if flows == 1 else 's'}" + "".join(
-        f" {word} {end}" for word, end in zip(("from", "to"), ends, strict=True) if end != ANY
+        f" {word} {end}" for word, end in zip(("from", "to"), ends, strict=True) if end != ANY_HOST
     )
     most = "the most data of all groups, " if groups["src"].size > 1 else ""
     sent = f"send{'s' if flows == 1 else ''} {most}{volume(float(groups['bytes'][row]))}"
@@ -212,7 +214,7 @@ def _group_statement(table: Table, groups: Table) -> str:
     part = {name: column[inside] for name, column in table.items()}
     found = limit_bytes(part)
     limit = str(found["limit"][0])
-    if found["byte_share"][0] < MOST or limit == UNKNOWN:
+    if found["byte_share"][0] < MIN_MAIN_SHARE or limit == UNKNOWN:
         return f"{who} {sent}{speed}; the capture does not show a main limit"
     action = _limit_of(part, _largest_limited_by(part, limit)).remedy.action
     of_one = "for the largest flow: " if flows > 1 else ""

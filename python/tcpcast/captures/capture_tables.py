@@ -8,17 +8,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tcpcast.captures.services import service_of_each_direction, service_table
-from tcpcast.captures.tap_comparison import totals_by_order
+from tcpcast.captures.tap_comparison import totals_by_tap_order
 
 if TYPE_CHECKING:
     from tcpcast.captures import Capture
     from tcpcast.captures.table import Table
 
-DIRECTION = "direction"
+DIRECTION_COLUMN = "direction"
 """Column with row indices of ``connections``."""
 
 
-TABLES = (
+TABLE_NAMES = (
     "connections",
     "requests",
     "services",
@@ -50,9 +50,9 @@ def restrict_to_directions(capture: Capture, rows: np.ndarray[Any, np.dtype[np.i
         restricted to these rows and renumbered; ``segments`` counts only these directions.
     """
     changed: dict[str, Any] = {
-        name: _renumbered(table, rows)
+        name: _renumber_directions(table, rows)
         for name, table in tables_by_name(capture).items()
-        if DIRECTION in table
+        if DIRECTION_COLUMN in table
     }
     connections = {name: column[rows] for name, column in capture.connections.items()}
     for name in ("requests", "failed"):
@@ -64,7 +64,7 @@ def restrict_to_directions(capture: Capture, rows: np.ndarray[Any, np.dtype[np.i
         connections, changed["requests"], changed["services"]
     )
     if capture.between:
-        changed["between"] = totals_by_order(connections)
+        changed["between"] = totals_by_tap_order(connections)
     return dataclasses.replace(
         capture,
         connections=connections,
@@ -77,11 +77,11 @@ def restrict_to_directions(capture: Capture, rows: np.ndarray[Any, np.dtype[np.i
 
 def rows_of_direction(table: Table, direction: int) -> Table:
     """Return the rows of a table for one direction, without the column ``direction``."""
-    kept = table[DIRECTION] == direction
-    return {name: column[kept] for name, column in table.items() if name != DIRECTION}
+    kept = table[DIRECTION_COLUMN] == direction
+    return {name: column[kept] for name, column in table.items() if name != DIRECTION_COLUMN}
 
 
-def _renumbered(table: Table, rows: np.ndarray[Any, np.dtype[np.intp]]) -> Table:
-    kept = np.isin(table[DIRECTION], rows)
+def _renumber_directions(table: Table, rows: np.ndarray[Any, np.dtype[np.intp]]) -> Table:
+    kept = np.isin(table[DIRECTION_COLUMN], rows)
     part = {name: column[kept] for name, column in table.items()}
-    return part | {DIRECTION: np.searchsorted(rows, part[DIRECTION])}
+    return part | {DIRECTION_COLUMN: np.searchsorted(rows, part[DIRECTION_COLUMN])}

@@ -15,10 +15,10 @@ if TYPE_CHECKING:
 
     Rows = np.ndarray[tuple[int], np.dtype[np.intp]]
 
-ALL = "all"
+ALL_CONNECTIONS = "all"
 """Value that selects every connection in its direction with the most data."""
 
-BETWEEN = " > "
+ENDPOINT_SEPARATOR = " > "
 
 
 def select_directions(capture: Capture, connection: int | str | None = None) -> Rows:
@@ -55,8 +55,8 @@ def select_directions(capture: Capture, connection: int | str | None = None) -> 
         )
     if connection is None:
         return np.array([np.argmax(table["bytes"])])
-    if connection == ALL:
-        return _heaviest_flow(table)
+    if connection == ALL_CONNECTIONS:
+        return _largest_flow_of_each_connection(table)
     if isinstance(connection, str):
         return _flows_between(capture, connection)
     rows = np.flatnonzero(table["connection"] == connection)
@@ -69,14 +69,16 @@ def select_directions(capture: Capture, connection: int | str | None = None) -> 
     return rows[[np.argmax(table["bytes"][rows])]]
 
 
-def _heaviest_flow(table: Table) -> Rows:
+def _largest_flow_of_each_connection(table: Table) -> Rows:
     order = np.lexsort((-table["bytes"], table["connection"]))
     _, first = np.unique(table["connection"][order], return_index=True)
     return np.sort(order[first])
 
 
 def _flows_between(capture: Capture, words: str) -> Rows:
-    source, arrow, destination = (part.strip() for part in words.partition(BETWEEN.strip()))
+    source, arrow, destination = (
+        part.strip() for part in words.partition(ENDPOINT_SEPARATOR.strip())
+    )
     kept = _matches_address(capture.connections["src"], source)
     if arrow:
         kept &= _matches_address(capture.connections["dst"], destination)
@@ -105,7 +107,7 @@ def describe_directions(capture: Capture, rows: Rows) -> str:
     if rows.size != 1:
         return f"{rows.size} flows"
     table = capture.connections
-    return f"{table['src'][rows[0]]}{BETWEEN}{table['dst'][rows[0]]}"
+    return f"{table['src'][rows[0]]}{ENDPOINT_SEPARATOR}{table['dst'][rows[0]]}"
 
 
 def seconds_since(times: np.ndarray[Any, Any], first: Any) -> np.ndarray[Any, Any]:
