@@ -35,7 +35,13 @@ from tcpcast.scenario.distributions import (
     reject_single_time,
 )
 from tcpcast.scenario.empirical import Empirical
-from tcpcast.scenario.quantities import PACKETS_SCHEMA, Duration, Size, integer_annotation
+from tcpcast.scenario.quantities import (
+    PACKETS_SCHEMA,
+    Duration,
+    Size,
+    integer_annotation,
+    quantity_annotation,
+)
 from tcpcast.scenario.table import (
     Choice,
     Table,
@@ -334,9 +340,11 @@ class Arrivals(Table):
     ] = Field(examples=["poisson"], description="Poisson process")
     rate: Annotated[
         float,
-        BeforeValidator(units.parse_per_second),
-        PlainSerializer(units.format_per_second, return_type=str),
-        WithJsonSchema({"type": "string", "pattern": r"^[^/]*/[^/]*$", "examples": ["20/s"]}),
+        *quantity_annotation(
+            units.parse_per_second,
+            units.format_per_second,
+            {"type": "string", "pattern": r"^[^/]*/[^/]*$", "examples": ["20/s"]},
+        ),
     ] = Field(examples=["20/s"], description="mean number of starts per unit of time")
 
 
