@@ -11,8 +11,8 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from contextlib import ExitStack
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -28,7 +28,7 @@ from tcpcast.sweeps.grid import make_grid
 from tcpcast.sweeps.results import SweepResults, count_statuses
 from tcpcast.sweeps.swept_keys import check_swept_keys, get_column_kinds
 from tcpcast.sweeps.table import get_column_unit, import_sweep_packages
-from tcpcast.sweeps.worker import CellReplication, SweepSpec
+from tcpcast.sweeps.worker import CellReplication, SweepSpec, get_version
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -37,6 +37,11 @@ if TYPE_CHECKING:
 
     from tcpcast.sweeps.grid import SweepGrid
     from tcpcast.sweeps.worker import BatchResult
+
+    RunBatches = Callable[
+        [SweepSpec, int, Iterator[workers.Batch]], Iterator[tuple[int, BatchResult]]
+    ]
+    """Function that runs a number of batches and yields their parts."""
 
 FORMULA_BATCHES, MIN_FORMULA_CELLS, MAX_FORMULA_CELLS = 64, 500, 5000
 """Approximate number of batches for formulas, and minimum and maximum cells per batch."""
@@ -149,15 +154,14 @@ def sweep(  # noqa: PLR0913 - keyword options of the run
         forkserver.start_forkserver()
     import_sweep_packages("pyarrow", "pyarrow.parquet")
     plan = prepare_sweep(scenario, vary, engines=engines, replications=replications, feed=feed)
-    with ExitStack() as stack:
-        folder = None if out is None else SweepFolder(Path(out))
-        if folder is None:
-            plan = replace(plan, spec=replace(plan.spec, marks=None))
-        else:
-            stack.enter_context(folder.locked(plan.definition, plan.batches))
-        return _run_missing_batches(
-            plan, folder, stack, (processes, dask, executor), progress or _ignore_progress
-        )
+    run = partial(_run_batches, processes=processes, dask=dask, executor=executor)
+    progress = progress or (lambda _share: None)
+    if out is None:
+        plan = replace(plan, spec=replace(plan.spec, marks=None))
+        return _run_missing_batches(plan, None, run, progress)
+    folder = SweepFolder(Path(out))
+    with folder.locked(plan.definition, plan.batches):
+        return _run_missing_batches(plan, folder, run, progress)
 
 
 def prepare_sweep(
@@ -186,7 +190,7 @@ def prepare_sweep(
     batch = _choose_batch_size(units, names, table.feed)
     tables, folder = base.source_tables()
     kinds = get_column_kinds(base, grid.axes)
-    version = _version()
+    version = get_version()
     definition: dict[str, Any] = {
         "version": version,
         "scenario": base.resolved(),
@@ -234,8 +238,7 @@ def _check_workers(processes: int | None, dask: str | None, executor: Executor |
 def _run_missing_batches(
     plan: PreparedSweep,
     folder: SweepFolder | None,
-    stack: ExitStack,
-    pool: tuple[int | None, str | None, Executor | None],
+    run: RunBatches,
     progress: Callable[[float], None],
 ) -> SweepResults:
     """Run all batches that do not exist yet."""
@@ -250,7 +253,7 @@ def _run_missing_batches(
     statuses: dict[bytes | Path, dict[str, int]] = {}
     progress(done / plan.batches)
     try:
-        for number, part in _iter_parts(plan, todo, known, stack, pool):
+        for number, part in _iter_parts(plan, todo, known, run):
             if folder is None:
                 data[number] = part.data
             else:
@@ -291,57 +294,48 @@ def _iter_parts(
     plan: PreparedSweep,
     todo: Sequence[int],
     known: EarlierRows,
-    stack: ExitStack,
-    pool: tuple[int | None, str | None, Executor | None],
+    run: RunBatches,
 ) -> Iterator[tuple[int, BatchResult]]:
     """Yield parts as they finish: batches with known rows first, the others from workers."""
     if not known:
         lazily = ((number, plan.variants(number)) for number in todo)
-        yield from _run_batches(plan, todo, lazily, stack, pool)
+        yield from run(plan.spec, len(todo), lazily)
         return
     new = {number: [v for v in plan.variants(number) if not known.has(v)] for number in todo}
     for number in [number for number in todo if not new[number]]:
         yield number, known.join_rows(plan.spec, plan.variants(number), None)
     left = [number for number in todo if new[number]]
     batches = ((number, tuple(new[number])) for number in left)
-    for number, part in _run_batches(plan, left, batches, stack, pool):
+    for number, part in run(plan.spec, len(left), batches):
         variants = plan.variants(number)
         same = len(new[number]) == len(variants)
         yield number, part if same else known.join_rows(plan.spec, variants, part)
 
 
-def _run_batches(
-    plan: PreparedSweep,
-    todo: Sequence[int],
+def _run_batches(  # noqa: PLR0913 - the batches, and the workers
+    spec: SweepSpec,
+    count: int,
     batches: Iterator[workers.Batch],
-    stack: ExitStack,
-    pool: tuple[int | None, str | None, Executor | None],
+    *,
+    processes: int | None,
+    dask: str | None,
+    executor: Executor | None,
 ) -> Iterator[tuple[int, BatchResult]]:
-    """Yield parts as workers finish them."""
-    count, address, executor = pool
-    if not todo:
+    """Yield the parts of ``count`` batches as workers finish them."""
+    if not count:
         return
-    if address is not None:
-        executor = stack.enter_context(workers.dask_workers(address))
+    if dask is not None:
+        with workers.dask_workers(dask) as remote:
+            yield from workers.run_in_executor(remote, spec, batches)
+        return
     if executor is not None:
-        yield from workers.run_in_executor(executor, plan.spec, batches)
+        yield from workers.run_in_executor(executor, spec, batches)
         return
-    count = min(workers.count_available_cores() if count is None else count, len(todo))
-    if count == 1:
-        yield from workers.run_locally(plan.spec, batches)
+    processes = min(processes or workers.count_available_cores(), count)
+    if processes == 1:
+        yield from workers.run_locally(spec, batches)
         return
-    preload = [REGISTRY[name].module for name in plan.spec.engines or ()]
-    with workers.local_processes(count, preload) as local:
-        yield from workers.run_in_executor(
-            local, plan.spec, batches, workers.BATCHES_PER_WORKER * count
-        )
-
-
-def _version() -> str:
-    import tcpcast  # noqa: PLC0415 - its version reads files
-
-    return tcpcast.__version__
-
-
-def _ignore_progress(_share: float) -> None:
-    """Ignore the progress."""
+    preload = [REGISTRY[name].module for name in spec.engines or ()]
+    with workers.local_processes(processes, preload) as local:
+        ahead = workers.BATCHES_PER_WORKER * processes
+        yield from workers.run_in_executor(local, spec, batches, ahead)
