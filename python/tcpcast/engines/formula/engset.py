@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from tcpcast.array_types import Table
     from tcpcast.models.engset import EngsetResult, IsolatedConnection
     from tcpcast.models.engset.classes import ClassesResult
     from tcpcast.scenario import Scenario, Tcp
@@ -340,7 +341,7 @@ def _warn_about_own_link_queues(tcp: Tcp, path: Path, isolated: IsolatedConnecti
     return warnings
 
 
-def _state_table(result: EngsetResult) -> dict[str, NDArray[Any]]:
+def _state_table(result: EngsetResult) -> Table:
     probability = result.probability
     active = np.arange(result.sources + 1)
     if result.sources > MAX_COMPLETE_STATES:
@@ -355,7 +356,7 @@ def _state_table(result: EngsetResult) -> dict[str, NDArray[Any]]:
     return {"active": active, "probability": probability, "shared_rate_bps": shared}
 
 
-def _queue_distribution_table(result: EngsetResult) -> dict[str, NDArray[Any]]:
+def _queue_distribution_table(result: EngsetResult) -> Table:
     end = result.buffer_pkts
     if end is None:
         end = max(result.buffer_for_loss(1e-9), 1.0)

@@ -21,8 +21,7 @@ from tcpcast.units import digits
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from numpy.typing import NDArray
-
+    from tcpcast.array_types import Floats, Table
     from tcpcast.engines.formula.engset import EngsetInputs
     from tcpcast.models.engset import ClassesResult
     from tcpcast.scenario import Scenario
@@ -96,11 +95,11 @@ def _metrics(result: ClassesResult) -> dict[str, Metric]:
     return metrics
 
 
-def _sizes(result: ClassesResult) -> NDArray[np.float64]:
+def _sizes(result: ClassesResult) -> Floats:
     return np.array([each.mean_size_pkts for each in result.classes])
 
 
-def _class_table(scenario: Scenario, result: ClassesResult) -> dict[str, NDArray[Any]]:
+def _class_table(scenario: Scenario, result: ClassesResult) -> Table:
     return {
         "name": np.array([group.name for group in scenario.populations]),
         "sources": np.array([each.sources for each in result.classes]),
@@ -111,7 +110,7 @@ def _class_table(scenario: Scenario, result: ClassesResult) -> dict[str, NDArray
     }
 
 
-def _queue_table(result: ClassesResult) -> dict[str, NDArray[Any]]:
+def _queue_table(result: ClassesResult) -> Table:
     load, mean = result.closed_loop_load, result.queue_mean_pkts
     # Without a buffer limit, the table ends at the queue that is exceeded for 1e-9 of the time.
     end = result.buffer_pkts or max(mean / load * np.log(max(load, 1e-9) / 1e-9), 1.0)
