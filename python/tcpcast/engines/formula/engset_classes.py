@@ -15,7 +15,7 @@ from tcpcast.engines.formula.engset import (
     queue_rows,
 )
 from tcpcast.errors import DomainError, NotApplicable
-from tcpcast.models.engset import EngsetClass, engset_classes, time_above
+from tcpcast.models.engset import engset_classes, time_above
 from tcpcast.units import digits
 
 if TYPE_CHECKING:
@@ -43,20 +43,7 @@ def engset_of_classes(scenario: Scenario, inputs: Sequence[EngsetInputs]) -> Ans
         Packets of different sizes, or too many states.
     """
     try:
-        result = engset_classes(
-            [
-                EngsetClass(
-                    path=each.path,
-                    sources=each.sources,
-                    mean_off_s=each.mean_off_s,
-                    mean_size_pkts=each.mean_size_pkts,
-                    receiver_window_pkts=each.receiver_window_pkts,
-                    initial_window_pkts=each.initial_window_pkts,
-                )
-                for each in inputs
-            ],
-            buffer_pkts=inputs[0].buffer_pkts,
-        )
+        result = engset_classes(inputs, buffer_pkts=inputs[0].buffer_pkts)
     except DomainError as error:
         raise NotApplicable(f"TCP-Engset does not cover these classes: {error}") from error
     active = result.active_probability
