@@ -12,7 +12,7 @@ from tcpcast_papers.kernel.cells import packaged_cells
 from tcpcast_papers.kernel.comparison import COLUMNS, compare_cells, csv_text
 from tcpcast_papers.kernel.runs import QUICK, WHOLE, KernelRuns, SampleSizes
 from tcpcast_papers.reproduction import Unfinished
-from tcpcast_papers.runner import Paper, Part
+from tcpcast_papers.runner import Paper
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -41,12 +41,7 @@ PAPER: Paper[SampleSizes, KernelRuns] = Paper(
     simulations=KernelRuns,
     whole=WHOLE,
     quick=QUICK,
-    parts=(
-        Part(sections.summary_section, KernelRuns.request_all),
-        Part(sections.kind_sections),
-        Part(sections.sign_test_section),
-        Part(sections.model_section),
-    ),
+    parts=(sections,),
     preface=_preface,
 )
 

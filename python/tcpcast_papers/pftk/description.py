@@ -5,7 +5,7 @@ from __future__ import annotations
 from tcpcast_papers.pftk import bottlenecks, connections, hours, senders, summaries, window_chain
 from tcpcast_papers.pftk.published import CITATION
 from tcpcast_papers.pftk.runs import QUICK, WHOLE, Runs, SampleSizes
-from tcpcast_papers.runner import Paper, Part
+from tcpcast_papers.runner import Paper
 
 
 def _preface(runs: Runs) -> list[str]:
@@ -36,10 +36,7 @@ PAPER: Paper[SampleSizes, Runs] = Paper(
         senders,
         hours,
         connections,
-        Part(
-            bottlenecks.sections,
-            lambda runs: (bottlenecks.request(runs), bottlenecks.request_independent_loss(runs)),
-        ),
+        bottlenecks,
         window_chain,
     ),
     preface=_preface,
