@@ -141,13 +141,19 @@ class Paper(Generic[SampleSizes, Simulated]):
         statements = claims.read(self.package, lines)
         if statements and not interrupted:
             sections.insert(0, claims.section(statements, sections))
+        preface = self.preface(simulations)
+        if quick:
+            preface.append("This is the quick reproduction: fewer and shorter simulations.")
         if self.unsettled in {lines, BOTH}:
+            preface.append(
+                "A value outside its tolerance by less than its own interval is unsettled."
+            )
             for section in sections:
                 section.rows = [replace(row, may_be_unsettled=True) for row in section.rows]
         report = Report(
             self.title,
             sections,
-            preface=self.preface(simulations),
+            preface=preface,
             known_differences=known_differences(self.package, lines),
             interrupted=interrupted,
         )

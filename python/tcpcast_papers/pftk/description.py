@@ -9,19 +9,14 @@ from tcpcast_papers.runner import Paper
 
 
 def _preface(runs: Runs) -> list[str]:
-    quick = (
-        ""
-        if runs.sample_sizes == WHOLE
-        else "This is the quick run: shorter, with wider intervals. "
-    )
     return [
         f"The paper: {CITATION}. Published are the values of its Tables 2 and 3. Predictions and "
-        "errors are only plotted in the paper, without numbers, so rows about them have no "
-        "verdict; the claims refer to them. The models (b = 2) are compared with the tables "
-        "directly. The other sections repeat the paper's experiment with simulated traces, on "
-        "paths similar to the paper's.",
-        f"{quick}The page uses {len(runs)} simulations. Intervals are 95 %, over independent "
-        "traces of the same paths.",
+        "errors are only plotted in the paper, without numbers, so these rows have no verdict. The "
+        "claims of the paper are tested on these rows. The models (b = 2) are compared with the "
+        "tables directly. The other sections repeat the paper's experiment with simulated traces, "
+        "on paths similar to the paper's.",
+        f"The page uses {len(runs)} simulations. Intervals are 95 %, over independent traces of "
+        "the same paths.",
     ]
 
 
