@@ -24,7 +24,7 @@ from tcpcast_papers.fixed_point.measures import (
     queueing_rtt_s,
     tolerance_of_value,
 )
-from tcpcast_papers.fixed_point.published import IDLE_RTT_S, POPULATIONS
+from tcpcast_papers.fixed_point.published import IDLE_RTT_S, LINK_PPS, POPULATIONS
 from tcpcast_papers.fixed_point.runs import (
     PAGE_SCHEMES,
     QUICK,
@@ -372,7 +372,7 @@ def test_jobs_use_their_sample_sizes(sample_sizes: SampleSizes) -> None:
     assert job.setting == LocalLoop(7500, noise=Noise(80))
     other = fixed_point(job, sample_sizes, "1, conditional")
     assert (other.scheme, other.length) == ("1, conditional", sample_sizes.fixed_loop)
-    assert other.weight == pytest.approx(8333 * sample_sizes.fixed_loop.total_s)
+    assert other.weight == pytest.approx(LINK_PPS * sample_sizes.fixed_loop.total_s)
     bulk = fixed_point(Job(Ftp("shared", 150), sample_sizes.ftp), sample_sizes, "2")
     assert bulk.length == sample_sizes.fixed_ftp
     assert set(PAGE_SCHEMES) <= set(sample_sizes.schemes)
