@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, NoReturn, cast
 import tcpcast
 from tcpcast.cli.mcp_tools import MAX_ARGUMENT_BYTES, MAX_ROWS, Tool, tools_by_name
 from tcpcast.cli.mcp_worker import interruption_reason
+from tcpcast.cli.streams import print_message
 from tcpcast.errors import MachineError, TcpcastError, UnitError
 from tcpcast.units import parse_duration
 from tcpcast.web.processes import TimeLimitExceeded, Worker
@@ -61,7 +62,7 @@ def mcp(*, folder: str | None, max_wall: str) -> None:
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, _exit_process)
     if sys.stdin is not None and sys.stdin.isatty():
-        print("tcpcast: a client starts this server; stop with Ctrl-C", file=sys.stderr)
+        print_message("a client starts this server; stop with Ctrl-C")
     try:
         asyncio.run(_serve(ToolCalls(folder and os.path.realpath(folder), limit_s)))
     except* BrokenPipeError:  # the client has ended

@@ -11,6 +11,7 @@ import numpy as np
 
 from tcpcast import output
 from tcpcast.compare import is_observed
+from tcpcast.extras import import_matplotlib
 from tcpcast.output import save_figure
 from tcpcast.report import (
     completion_distributions,
@@ -26,7 +27,6 @@ from tcpcast.report.chart import (
     Chart,
     ReferenceLine,
     Series,
-    import_figure_class,
     percent_tick,
     scenario_chart,
 )
@@ -144,7 +144,7 @@ def plot(
     MachineError
         matplotlib is not installed, or the folder cannot be written.
     """
-    import_figure_class()
+    import_matplotlib()
     output.check_folder(folder)
     return [
         save_figure(figure, Path(folder) / f"{name}.{form}", force=force)
@@ -182,7 +182,7 @@ def check_figure_files(
     MachineError
         matplotlib is not installed, or the folder cannot be written.
     """
-    import_figure_class()
+    import_matplotlib()
     output.check_folder(folder)
     for name in names:
         kind = output.FIGURE_KINDS[Path(name).suffix[1:]]

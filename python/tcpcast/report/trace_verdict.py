@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from tcpcast.captures.advice import REMEDIES_BY_LIMIT, advice
 from tcpcast.captures.failed_connections import failure_summary
 from tcpcast.captures.quantity_text import rate
+from tcpcast.captures.table import select_rows
 from tcpcast.limit_names import LIMIT_NAMES
 from tcpcast.report.document import Column, Heading, Paragraph, ShareBar, endpoints_text
 from tcpcast.report.document import Table as Columns
@@ -114,7 +115,7 @@ def _change_parts(table: Table, services: Table, limits: Sequence[str]) -> Itera
         if limit == "unknown" or not rows.size or number == MAX_ADVISED_LIMITS:
             continue
         longest = rows[np.argmax(np.nan_to_num(table["duration_s"][rows]))]
-        part = {name: column[[longest]] for name, column in table.items()}
+        part = select_rows(table, [longest])
         count = f"{rows.size:,} direction{'' if rows.size == 1 else 's'}, for example "
         file = f" in {part['file'][0]}" if np.any(table["file"] != table["file"][0]) else ""
         ends = endpoints_text(str(part["src"][0]), str(part["dst"][0])) + file
@@ -127,7 +128,7 @@ def _change_parts(table: Table, services: Table, limits: Sequence[str]) -> Itera
 
 def _worst_direction_parts(table: Table, max_rows: int, *, several: bool) -> Iterator[Part]:
     order = worst_first_order(table)[:max_rows]
-    shown: dict[str, Any] = {name: column[order] for name, column in table.items()}
+    shown = select_rows(table, order)
     ends = list(zip(shown["src"].tolist(), shown["dst"].tolist(), strict=True))
     files = [Column("capture", shown["file"].tolist(), right=False)] if several else []
     yield Columns([*files, *direction_columns(shown)], ends=ends)

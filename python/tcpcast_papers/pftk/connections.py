@@ -83,8 +83,8 @@ def _scatter_section(runs: Runs, folder: pathlib.Path) -> Section:
         printed = row.line.printed("packets_sent")
         label = (row.name, loss, "packets sent by 100 connections")
         note = (
-            f"p {100 * done.pieces.trace_p:.2f} %, "
-            f"{100 * row.loss_indication_ratio:.2f} % in Table 3"
+            f"p {100 * done.pieces.trace_p:.2f} %, {100 * row.loss_indication_ratio:.2f} % in "
+            "Table 3"
         )
         own = float(done.pieces.sent.sum())
         section.rows.append(Row(label, "packets", printed, own, note=note))

@@ -16,9 +16,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from tcpcast.answer import Answer, Metric
+    from tcpcast.array_types import Table
     from tcpcast.scenario import Scenario
 
-    Table = dict[str, NDArray[Any]]
 
 EXTENSIVE_COLUMNS = {
     *(name for name, row in METRICS.items() if row.is_extensive),

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tcpcast import _native, statistics
 from tcpcast.answer import Metric
@@ -21,13 +20,14 @@ from tcpcast.vector_products import dot_product
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from numpy.typing import NDArray
+
+    from tcpcast.array_types import Counts, Floats
     from tcpcast.metrics import Counters
     from tcpcast.scenario import Scenario
     from tcpcast.scenario.classes import Population
     from tcpcast.scenario.link import Link
 
-Counts = NDArray[np.uint64]
-Floats = NDArray[np.float64]
 Estimates = dict[str, Estimate | None]
 
 LINK_COUNTER = {name: index for index, name in enumerate(_native.LINK_CELLS)}
@@ -72,8 +72,12 @@ class BatchCounters:
     @property
     def elapsed_s(self) -> float:
         """Mean simulated time per replication, including the warm-up, in seconds."""
-        measured_ns = float(self.link("time_ns").sum()) / self.replications
-        return 1e-9 * (self._begins_ns + measured_ns)
+        return 1e-9 * self._begins_ns + self.measured_s / self.replications
+
+    @property
+    def measured_s(self) -> float:
+        """Time after the warm-up, summed over the replications, in seconds."""
+        return float(self.link("time_ns").sum()) * 1e-9
 
     def on_seconds(self, groups: Sequence[Population]) -> Floats:
         """Return the time per unit in which the flows are active, in seconds, ``[units]``."""
@@ -118,6 +122,10 @@ class BatchCounters:
         ]
         total: Floats = self._cells[:, columns].sum(axis=1)
         return total
+
+    def total(self, name: str, classes: Sequence[int] | None = None) -> float:
+        """Return a counter summed over the run and over some classes (default: all)."""
+        return float(self.class_counter(name, classes).sum())
 
     def sums(self, names: Counters, classes: Sequence[int] | None = None) -> Floats:
         """Return the sum of counters, ``[units]``, with class counters of ``classes`` (or all)."""
@@ -230,7 +238,7 @@ def read_snapshot(scenario: Scenario, run: _native.Simulation) -> Snapshot:
     begins = max(0, clocks[0][0] - int(rows[0][-1, LINK_COUNTER["time_ns"]])) if clocks else 0
     units = BatchCounters(rows, len(scenario.populations), begins_ns=begins)
     # At most one loss event per mean RTT over all replications, in whole nanoseconds.
-    rtt_sum_ns, samples = (units.class_counter(n).sum() for n in ("rtt_sum_ns", "rtt_samples"))
+    rtt_sum_ns, samples = (units.total(n) for n in ("rtt_sum_ns", "rtt_samples"))
     events = run.loss_events(round(rtt_sum_ns / max(1.0, samples)))
     return Snapshot(
         *(units, run.totals(), run.sources(), events, run.file_goodputs()),

@@ -16,9 +16,9 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from tcpcast.array_types import Floats
     from tcpcast.models.pftk.chain import AfterTimeout, LaterLosses
 
-    Floats = NDArray[np.float64]
 
 LOSS_PROBABILITIES = (0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1)
 RTTS_S = (0.02, 0.05, 0.1, 0.2)

@@ -32,7 +32,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from scipy import sparse
 
-    Floats = NDArray[np.float64]
+    from tcpcast.array_types import Floats
+
     Integers = NDArray[np.intp]
 
 MAX_DOUBLINGS = 6

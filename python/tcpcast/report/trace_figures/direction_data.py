@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tcpcast.captures.capture_tables import rows_of_direction, tables_by_name
+from tcpcast.captures.table import select_rows
 from tcpcast.report.chart_text import write_titles
 from tcpcast.report.quantity import amount_text
 from tcpcast.report.trace import worst_first_order
@@ -114,7 +115,7 @@ def direction_of_row(capture: Capture, row: int) -> Direction:
     """Return the direction in a row of ``connections``."""
     return Direction(
         file=file_name(capture),
-        row={name: column[row] for name, column in capture.connections.items()},
+        row=select_rows(capture.connections, row),
         by_table={
             name: rows_of_direction(table, row)
             for name, table in tables_by_name(capture).items()
