@@ -15,7 +15,7 @@ from tcpcast.cli.plan_options import VERIFY
 from tcpcast.cli.scenario_args import STANDARD_INPUT
 from tcpcast.command_option import REQUIRED, Argument, Option
 from tcpcast.errors import TcpcastError
-from tcpcast.path.option_definitions import PATH_OPTIONS
+from tcpcast.path_option_definitions import PATH_OPTIONS
 from tcpcast.scenario.loading import packaged_summaries, read_packaged_text
 
 if TYPE_CHECKING:
