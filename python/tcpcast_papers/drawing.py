@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from tcpcast.output import save_figure
-from tcpcast.report.chart import Points, Series, import_figure_class, style_axes
+from tcpcast.report.chart import Points, Series, new_figure, style_axes
 from tcpcast.report.palette import BLACK, BLUE, GREEN, ORANGE, PURPLE, REFERENCE, SKY, VERMILION
 
 if TYPE_CHECKING:
@@ -37,9 +37,7 @@ def create_panels(
     MachineError
         matplotlib is not installed.
     """
-    figure = import_figure_class()(
-        figsize=(width * columns, height * rows), dpi=_DPI, layout="constrained"
-    )
+    figure = new_figure((width * columns, height * rows), _DPI)
     axes = list(figure.subplots(rows, columns, squeeze=False, sharey=share_y).flat)
     for panel in axes:
         style_axes(panel)
