@@ -26,6 +26,11 @@ def time_text(seconds: float) -> str:
     return _with_unit(seconds, TIME_LADDER)
 
 
+def count_text(count: float, noun: str) -> str:
+    """Return an integer with a noun: ``1 flow``, ``2 flows``."""
+    return f"{count:,.0f} {noun}{'' if count == 1 else 's'}"
+
+
 def readable_unit(value: float, ladder: Sequence[tuple[float, str]]) -> tuple[float, str]:
     """Return the size and the symbol of the largest unit in which a value is at least 1.
 

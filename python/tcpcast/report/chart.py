@@ -211,31 +211,19 @@ class TextNote:
 
 
 @dataclass(frozen=True, slots=True)
-class VerticalLines:
-    """Vertical lines between two values, for example intervals."""
+class IntervalLines:
+    """Lines from ``low`` to ``high`` at each ``position``: vertical, or horizontal if requested."""
 
-    x: Any
+    position: Any
     low: Any
     high: Any
     style: Style
+    is_horizontal: bool = False
 
     def draw(self, axes: Axes) -> None:
         """Draw the lines."""
-        axes.vlines(self.x, self.low, self.high, **self.style)
-
-
-@dataclass(frozen=True, slots=True)
-class HorizontalLines:
-    """Horizontal lines between two values, for example intervals."""
-
-    y: Any
-    low: Any
-    high: Any
-    style: Style
-
-    def draw(self, axes: Axes) -> None:
-        """Draw the lines."""
-        axes.hlines(self.y, self.low, self.high, **self.style)
+        draw = axes.hlines if self.is_horizontal else axes.vlines
+        draw(self.position, self.low, self.high, **self.style)
 
 
 @dataclass(frozen=True, slots=True)

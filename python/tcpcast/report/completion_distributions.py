@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tcpcast.captures.table import select_rows
+from tcpcast.compare import packets_text
 from tcpcast.report.chart import (
     MAX_LEGEND_ENTRIES,
     Axis,
@@ -148,7 +149,7 @@ def _prepend_zero(curve: Table) -> Table:
 
 
 def _curve_label(answer: Answer, size: int | None, transfers: int | None = None) -> str:
-    packets = "" if size is None else f", {size:,} packet{'' if size == 1 else 's'}"
+    packets = "" if size is None else f", {packets_text(size)}"
     count = "" if transfers is None else f" ({transfers:,} transfers)"
     return f"{answer.engine}{packets}{count}"
 

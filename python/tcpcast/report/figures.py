@@ -35,11 +35,10 @@ from tcpcast.report.figure_titles import (
     engine_label,
     formula_clause,
     senders_text,
-    three_digit_text,
 )
 from tcpcast.report.html import html
 from tcpcast.report.palette import REFERENCE, engine_style
-from tcpcast.report.quantity import scale_for_unit
+from tcpcast.report.quantity import scale_for_unit, three_digit_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence

@@ -108,6 +108,11 @@ def amount_text(value: float, unit: str) -> str:
     return scale_for_unit(unit, value).text(value, 6)
 
 
+def three_digit_text(value: float, unit: str) -> str:
+    """Return a quantity with three significant digits and its unit: ``23.1 Mbit/s``."""
+    return amount_text(float(f"{value:.3g}"), unit)
+
+
 def value_text(metric: Metric, scale: Scale) -> str:
     """Return the value only; the interval determines its digits (four without an interval)."""
     if metric.at_least is not None:

@@ -17,10 +17,10 @@ from tcpcast.report.chart import (
     Axis,
     Band,
     Chart,
+    IntervalLines,
     Panel,
     ReferenceLine,
     Series,
-    VerticalLines,
     new_figure,
     scenario_subtitle,
 )
@@ -344,7 +344,7 @@ def _curve_series(
         bars = {"linewidth": 1, "label": "95 % intervals of simulations"}
         if x.is_numeric:
             yield Band(x.positions, low, high, style=colour | {"alpha": 0.25})
-        yield VerticalLines(x.positions[known], low[known], high[known], colour | bars)
+        yield IntervalLines(x.positions[known], low[known], high[known], colour | bars)
     text = {"name": name} if x.is_numeric else {"label": name.replace("\n", " ")}
     yield Series(x.positions, value, style=style, **text)
     doubted = grid.is_marked & np.isfinite(value)

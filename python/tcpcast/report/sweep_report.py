@@ -11,7 +11,8 @@ import numpy as np
 
 from tcpcast.answer import Metric
 from tcpcast.metrics import HEADLINE_METRICS
-from tcpcast.report.document import Code, Column, Document, Heading, Paragraph, Table
+from tcpcast.readable_units import count_text
+from tcpcast.report.document import Code, Column, Document, Heading, Paragraph, Table, command_parts
 from tcpcast.report.quantity import (
     ABSENT_MARK,
     interval_text,
@@ -80,8 +81,7 @@ def sweep_document(
         Heading("Provenance"),
         Paragraph(_provenance_text(sweep)),
         Paragraph(f"Sweep {sweep.digest}", "aside"),
-        Heading("Reproduce this report"),
-        Code(command),
+        *command_parts(command),
     ]
     return Document(f"{sweep.scenario.name}: a sweep", parts)
 
@@ -201,7 +201,7 @@ def _count_by_text(messages: Sequence[tuple[str, str]]) -> list[str]:
         grouped.setdefault((subject, _NUMBER_PATTERN.sub("", text)), []).append(text)
     ordered = sorted(grouped.items(), key=lambda each: -len(each[1]))
     return [
-        f"{subject}, {len(texts):,} row{'' if len(texts) == 1 else 's'}"
+        f"{subject}, {count_text(len(texts), 'row')}"
         f"{', for example' if len(set(texts)) > 1 else ''}: {texts[0]}"
         for (subject, _), texts in ordered
     ]

@@ -27,11 +27,17 @@ from tcpcast.captures.verdict import (
     limit_bytes,
 )
 from tcpcast.limit_names import LIMIT_NAMES
+from tcpcast.readable_units import count_text
 from tcpcast.report import csv
 from tcpcast.report.document import ARROW, BLANK_LINE, Column, Paragraph, ShareBar
 from tcpcast.report.document import Table as Columns
 from tcpcast.report.tap_comparison import tap_comparison_parts
-from tcpcast.report.trace_cells import integer_texts, rate_scale, scaled_number_texts
+from tcpcast.report.trace_cells import (
+    integer_texts,
+    omitted_rows_parts,
+    rate_scale,
+    scaled_number_texts,
+)
 from tcpcast.report.trace_detail import MIN_BAR_SHARE, detail_parts
 from tcpcast.report.trace_groups import group_parts
 from tcpcast.report.trace_services import service_parts
@@ -194,8 +200,8 @@ def worst_first_order(connections: Table) -> Figures:
 
 def _size_text(capture: Capture) -> str:
     count = capture.connection_count
-    segments = f"{capture.segments:,} TCP segment{'' if capture.segments == 1 else 's'}"
-    text = f"{capture.file}: {segments} in {count:,} connection{'' if count == 1 else 's'}"
+    segments = count_text(capture.segments, "TCP segment")
+    text = f"{capture.file}: {segments} in {count_text(count, 'connection')}"
     empty = capture.rest.get("empty_connections", 0)
     return text + (f", {empty:,} of them without data" if empty > 0 else "")
 
@@ -220,10 +226,7 @@ def _direction_table_parts(connections: Table, max_rows: int | None) -> list[Par
     shown = select_rows(connections, order)
     ends = list(zip(shown["src"].tolist(), shown["dst"].tolist(), strict=True))
     parts: list[Part] = [Columns(direction_columns(shown), ends=ends)]
-    left = connections["src"].size - order.size
-    if left > 0:
-        parts.append(Paragraph(f"… and {left:,} more; --all prints all", mark=" "))
-    return parts
+    return [*parts, *omitted_rows_parts(connections["src"].size, order.size)]
 
 
 def _limit_bar_parts(table: Table) -> list[Part]:

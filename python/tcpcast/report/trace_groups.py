@@ -14,6 +14,7 @@ from tcpcast.report.document import Table as Columns
 from tcpcast.report.trace_cells import (
     integer_texts,
     number_text,
+    omitted_rows_parts,
     rate_scale,
     scaled_number_texts,
 )
@@ -41,9 +42,7 @@ def group_parts(groups: Table, max_rows: int | None = None) -> list[Part]:
         for source, destination in zip(shown["src"].tolist(), shown["dst"].tolist(), strict=True)
     ]
     parts: list[Part] = [Columns(_group_columns(shown), ends=ends)]
-    left = groups["src"].size - order.size
-    if left > 0:
-        parts.append(Paragraph(f"… and {left:,} more; --all prints all", mark=" "))
+    parts += omitted_rows_parts(groups["src"].size, order.size)
     return [*parts, BLANK_LINE, *_note_paragraphs(shown)]
 
 

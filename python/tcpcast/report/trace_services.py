@@ -15,7 +15,7 @@ from tcpcast.captures.service_advice import (
 from tcpcast.captures.table import select_rows
 from tcpcast.report.document import BLANK_LINE, Column, Paragraph
 from tcpcast.report.document import Table as Columns
-from tcpcast.report.trace_cells import integer_texts, scaled_number_texts
+from tcpcast.report.trace_cells import integer_texts, omitted_rows_parts, scaled_number_texts
 
 if TYPE_CHECKING:
     from tcpcast.captures.table import Table
@@ -34,10 +34,7 @@ def service_parts(services: Table, max_rows: int | None) -> list[Part]:
         BLANK_LINE,
         Columns(_service_columns(select_rows(services, slice(max_rows))), title=""),
     ]
-    if max_rows is not None and count > max_rows:
-        parts.append(
-            Paragraph(f"… and {count - max_rows:,} more services; --all prints all", mark=" ")
-        )
+    parts += omitted_rows_parts(count, count if max_rows is None else max_rows, " services")
     explained = select_rows(services, slice(MAX_EXPLAINED_SERVICES))
     for index, verdict in enumerate(service_verdicts(explained)):
         row = select_rows(explained, index)

@@ -11,6 +11,7 @@ from tcpcast.captures.failed_connections import failure_summary
 from tcpcast.captures.quantity_text import rate
 from tcpcast.captures.table import select_rows
 from tcpcast.limit_names import LIMIT_NAMES
+from tcpcast.readable_units import count_text
 from tcpcast.report.document import Column, Heading, Paragraph, ShareBar, endpoints_text
 from tcpcast.report.document import Table as Columns
 from tcpcast.report.trace import direction_columns, worst_first_order
@@ -97,12 +98,12 @@ def limit_shares(table: Table) -> list[tuple[str, float]]:
 def _totals_text(table: Table, files: int) -> str:
     data, again = int(table["data_packets"].sum()), int(table["retransmissions"].sum())
     timeouts, count = int(table["timeouts"].sum()), table["src"].size
-    text = f"{count:,} direction{'' if count == 1 else 's'} with data"
+    text = f"{count_text(count, 'direction')} with data"
     text += f" in {files:,} captures" if files > 1 else ""
     text += f": {int(table['bytes'].sum()):,} bytes in {data:,} packets"
     if again:
         text += f", {again:,} of them retransmitted ({100 * again / data:.2g} %)"
-    text += f", {timeouts:,} timeout{'' if timeouts == 1 else 's'}."
+    text += f", {count_text(timeouts, 'timeout')}."
     known = table["throughput_bps"][np.isfinite(table["throughput_bps"])]
     return f"{text} Median throughput {rate(float(np.median(known)))}." if known.size else text
 
@@ -116,7 +117,7 @@ def _change_parts(table: Table, services: Table, limits: Sequence[str]) -> Itera
             continue
         longest = rows[np.argmax(np.nan_to_num(table["duration_s"][rows]))]
         part = select_rows(table, [longest])
-        count = f"{rows.size:,} direction{'' if rows.size == 1 else 's'}, for example "
+        count = f"{count_text(rows.size, 'direction')}, for example "
         file = f" in {part['file'][0]}" if np.any(table["file"] != table["file"][0]) else ""
         ends = endpoints_text(str(part["src"][0]), str(part["dst"][0])) + file
         number += 1

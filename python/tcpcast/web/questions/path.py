@@ -31,7 +31,7 @@ from tcpcast.report.prediction import (
     transfer_headline,
     transfer_rates_text,
 )
-from tcpcast.report.quantity import amount_text
+from tcpcast.report.quantity import three_digit_text
 from tcpcast.web.copied_texts import program_of_tables, shell_command
 from tcpcast.web.questions.fields import Field, stack_field
 from tcpcast.web.questions.names import PageNames
@@ -151,7 +151,7 @@ def _path_facts(values: Values, given: list[DisplayedAnswer], simulated: Answer 
 
 def _limits_sentence(prediction: Prediction) -> str:
     flows = prediction.scenario.senders
-    each = amount_text(float(f"{prediction.goodput_bps / flows:.3g}"), "bit/s")
+    each = three_digit_text(prediction.goodput_bps / flows, "bit/s")
     limits = limits_text(prediction)
     text = f"{each} per flow; {limits}" if flows > 1 else limits
     return f"{text[0].upper()}{text[1:]}."
