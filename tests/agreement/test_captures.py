@@ -11,7 +11,7 @@ import tcpcast
 from capture_file import Captured, read_capture
 from tcpcast import _native
 from tcpcast.engines import RunOptions
-from tcpcast.engines.packet.captures import CaptureFiles
+from tcpcast.engines.packet.capture_files import CaptureFiles
 from tcpcast.engines.packet.configuration import make_configuration
 from tcpcast.errors import MachineError
 from tcpcast.scenario import Scenario

@@ -9,7 +9,7 @@ import pytest
 from report_parts import check_figure, own, section, without_layout
 from tcpcast import _native
 from tcpcast.engines.packet.configuration import make_configuration
-from tcpcast.engines.packet.metric_estimates import CLASS, LINK
+from tcpcast.engines.packet.metric_estimates import CLASS_COUNTER, LINK_COUNTER
 from tcpcast_papers import paper
 from tcpcast_papers.pftk import simulated_traces
 from tcpcast_papers.pftk.bottlenecks import PLOTTED_MODEM_PATH, SHARED_QUEUE_PATH
@@ -66,7 +66,9 @@ def uncut(path: Path, seconds: float) -> np.ndarray:
     """Return the cells of the observed flow in a run without pauses."""
     run = _native.Simulation(make_configuration(path.scenario(), 0.0), 1)
     run.advance(transfers=None, until_ns=round(seconds * 1e9), threads=1)
-    return run.counters()[0][-1, len(LINK) : len(LINK) + len(CLASS)].astype(np.int64)
+    return run.counters()[0][-1, len(LINK_COUNTER) : len(LINK_COUNTER) + len(CLASS_COUNTER)].astype(
+        np.int64
+    )
 
 
 def test_pausing_a_trace_changes_nothing() -> None:
@@ -79,8 +81,8 @@ def test_pausing_a_trace_changes_nothing() -> None:
         (pieces.timeouts, "timeouts"),
         (pieces.rtt_sums[1], "rtt_samples"),
     ):
-        assert result.sum() == uncut_run[CLASS[name]]
-    rtt_s = 1e-9 * uncut_run[CLASS["rtt_sum_ns"]] / uncut_run[CLASS["rtt_samples"]]
+        assert result.sum() == uncut_run[CLASS_COUNTER[name]]
+    rtt_s = 1e-9 * uncut_run[CLASS_COUNTER["rtt_sum_ns"]] / uncut_run[CLASS_COUNTER["rtt_samples"]]
     assert float(pieces.trace_rtt_s[0, 0]) == pytest.approx(rtt_s)
 
 
@@ -175,7 +177,7 @@ def test_t0_without_timeouts_is_the_path_minimum() -> None:
     pieces = made_up([1000], [10])
     assert np.isnan(pieces.trace_t0_s).all()
     assert np.isfinite(piece_errors(LOSSY, pieces, FULL)).all()
-    assert np.isfinite(piece_errors(LOSSY, pieces, FULL, each_its_own=True)).all()
+    assert np.isfinite(piece_errors(LOSSY, pieces, FULL, per_piece_inputs=True)).all()
 
 
 def test_simulated_windows_are_clipped_to_4_to_32() -> None:
@@ -185,8 +187,10 @@ def test_simulated_windows_are_clipped_to_4_to_32() -> None:
 @pytest.mark.parametrize("path", [PLOTTED_MODEM_PATH, LOSSY], ids=lambda path: path.name)
 def test_round_samples_equal_the_sender_counters(path: Path) -> None:
     uncut_run, pieces = uncut(path, 3600), simulate_rounds(path, seconds=3600)
-    own = 1e-9 * uncut_run[CLASS["rtt_sum_ns"]] / uncut_run[CLASS["rtt_samples"]]
-    assert len(pieces.duration_s) == pytest.approx(uncut_run[CLASS["rtt_samples"]], rel=0.05)
+    own = 1e-9 * uncut_run[CLASS_COUNTER["rtt_sum_ns"]] / uncut_run[CLASS_COUNTER["rtt_samples"]]
+    assert len(pieces.duration_s) == pytest.approx(
+        uncut_run[CLASS_COUNTER["rtt_samples"]], rel=0.05
+    )
     assert pieces.duration_s.mean() == pytest.approx(own, rel=0.01)
     assert pieces.in_transit_pkts.max() <= path.window_pkts
 
@@ -232,7 +236,7 @@ def quick(tmp_path_factory: pytest.TempPathFactory, shares: list[float]) -> Repo
     folder = tmp_path_factory.mktemp("pftk")
     with pytest.MonkeyPatch.context() as patch, without_layout():
         # These tests need no accurate p, so there is no calibration.
-        patch.setattr(simulated_traces, "CALIBRATION_ROUNDS", 0)
+        patch.setattr(simulated_traces, "CALIBRATION_STEPS", 0)
         return replace(PAPER, quick=BRIEF).reproduce(folder, quick=True, progress=shares.append)
 
 

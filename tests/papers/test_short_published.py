@@ -4,7 +4,7 @@ import math
 
 import pytest
 from tcpcast.errors import DomainError
-from tcpcast.models.short import least_recoverable_pkts, timeout_packets, timeout_volume_pkts
+from tcpcast.models.short import fluid_timeout_pkts, min_recoverable_pkts, timeout_packets
 from tcpcast_papers.reproduction import Printed
 from tcpcast_papers.short import published
 from tcpcast_papers.short.settings import (
@@ -44,7 +44,7 @@ def test_all_cells_except_two_follow_the_rule(number: int) -> None:
         if line.misprint:
             # The initial window is already large enough: (2) gives 0.
             assert (printed, own) == (1, 0)
-            assert timeout_volume_pkts(transfer) == 0
+            assert fluid_timeout_pkts(transfer) == 0
             assert line.note
         else:
             assert own == printed, line.cells
@@ -56,7 +56,7 @@ def test_all_cells_except_two_follow_the_rule(number: int) -> None:
 )
 def test_minimum_file_size_in_text_equals_the_tables(setting: Setting) -> None:
     line = published.min_file_sizes().line_with(setting=setting.name)
-    assert line.value("least_pkts") == least_recoverable_pkts(setting.transfer)
+    assert line.value("least_pkts") == min_recoverable_pkts(setting.transfer)
     assert line.note
 
 

@@ -20,13 +20,12 @@ from tcpcast.models.short import (
     ShortTransfer,
     conditional_latency_s,
     expected_latency_s,
-    least_recoverable_pkts,
+    fluid_timeout_pkts,
     loss_probability,
     losses_considered,
     lossless_latency_s,
-    relative_reduction,
+    min_recoverable_pkts,
     timeout_packets,
-    timeout_volume_pkts,
 )
 
 if TYPE_CHECKING:
@@ -34,7 +33,7 @@ if TYPE_CHECKING:
 
 PAPER = ShortTransfer(rtt_s=0.1, initial_ssthresh_pkts=30, receiver_window_pkts=30)
 LIMITED = replace(PAPER, limited_transmit=2)
-PROPOSAL = replace(PAPER, limited_transmit=1, last_packets=True)
+PROPOSAL = replace(PAPER, limited_transmit=1, protects_last_packets=True)
 DELAYED = replace(PAPER, acked_packets=2)
 SIZES = np.arange(1, 31)
 
@@ -81,12 +80,20 @@ def test_proposal_removes_the_latency_peak() -> None:
     assert np.argmax(latency) == 0
 
 
-def test_relative_reduction_at_eight_packets() -> None:
-    assert relative_reduction(PAPER, LIMITED, 8) == pytest.approx(0.12, abs=0.005)
-    assert relative_reduction(PAPER, PROPOSAL, 8) == pytest.approx(0.47, abs=0.005)
+def test_reduction_of_latency_at_eight_packets() -> None:
+    """Figure 10: the reduction given one lost packet."""
+    paper, limited, proposal = (
+        float(conditional_latency_s(transfer, 8, max_losses=1)[1])
+        for transfer in (PAPER, LIMITED, PROPOSAL)
+    )
+    assert 1 - limited / paper == pytest.approx(0.12, abs=0.005)
+    assert 1 - proposal / paper == pytest.approx(0.47, abs=0.005)
     # Given any number of losses, the recoveries of larger k also count.
-    any_loss = relative_reduction(PAPER, PROPOSAL, 8, loss=0.1)
-    assert 0.38 < any_loss < 0.52
+    before, after = (
+        float(expected_latency_s(transfer, 8, loss=0.1, given_loss=True))
+        for transfer in (PAPER, PROPOSAL)
+    )
+    assert 0.38 < 1 - after / before < 0.52
 
 
 # Tables 1 and 2: (b, limited transmit) -> y_to for W0 = 1, 2, 3, 4. The tables print 1 in the
@@ -119,24 +126,24 @@ def test_minimum_file_sizes_equal_tables_1_and_2(
                 limited_transmit=limited,
             )
             assert timeout_packets(transfer) == expected, (b, limited, window)
-            assert least_recoverable_pkts(transfer) == expected + 3
+            assert min_recoverable_pkts(transfer) == expected + 3
 
 
 def test_proposal_recovers_all_but_the_last_packet() -> None:
     for b in (1, 2):
         transfer = replace(PROPOSAL, acked_packets=b)
         assert timeout_packets(transfer) == 0
-        assert least_recoverable_pkts(transfer) == 1
+        assert min_recoverable_pkts(transfer) == 1
 
 
 def test_fluid_timeout_volume_equals_hand_computed_value() -> None:
     for b in (1, 2):
         slow = ShortTransfer(rtt_s=0.1, initial_window_pkts=1, acked_packets=b)
-        assert timeout_volume_pkts(slow) == pytest.approx(3 * b)  # b (T - W0)
+        assert fluid_timeout_pkts(slow) == pytest.approx(3 * b)  # b (T - W0)
         avoiding = replace(slow, initial_ssthresh_pkts=2)
-        assert timeout_volume_pkts(avoiding) == pytest.approx(b * (1 + (16 - 4) / 2))
-        assert timeout_volume_pkts(replace(slow, initial_window_pkts=4)) == 0
-    assert timeout_volume_pkts(replace(PAPER, receiver_window_pkts=3)) == math.inf
+        assert fluid_timeout_pkts(avoiding) == pytest.approx(b * (1 + (16 - 4) / 2))
+        assert fluid_timeout_pkts(replace(slow, initial_window_pkts=4)) == 0
+    assert fluid_timeout_pkts(replace(PAPER, receiver_window_pkts=3)) == math.inf
     assert timeout_packets(replace(PAPER, receiver_window_pkts=3)) == math.inf
 
 
@@ -221,7 +228,7 @@ def by_quadrature(t: ShortTransfer, k: int, n: float) -> float:
 
         edge = max(n - t.unprotected_pkts, 0.0)
         start = replace(t, initial_window_pkts=w0, initial_ssthresh_pkts=ss)
-        cuts = sorted({0.0, min(timeout_volume_pkts(start), edge), edge, n})
+        cuts = sorted({0.0, min(fluid_timeout_pkts(start), edge), edge, n})
         parts = pairwise(cuts)
         return sum(float(quad(integrand, a, b, epsrel=1e-4, limit=30)[0]) for a, b in parts)
 
@@ -243,7 +250,7 @@ VARIANTS = {
         initial_window_pkts=10,
         receiver_window_pkts=40,
         limited_transmit=1,
-        last_packets=True,
+        protects_last_packets=True,
         sack=True,
         decrease=0.7,
         timeout_s=0.12,

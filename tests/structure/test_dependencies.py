@@ -21,6 +21,7 @@ CRATES = ROOT / "crates"
 
 QUESTION = {"errors", "units", "readable_units", "scenario"}
 ANSWERING = QUESTION | {
+    "array_types",
     "models",
     "answer",
     "metrics",
@@ -46,7 +47,8 @@ MAY_IMPORT = {
     "sanitize": set[str](),
     "output": {"errors", "protected_inputs", "sanitize"},
     "scenario": {"errors", "protected_inputs", "metrics", "units"},
-    "models": {"errors", "vector_products"},
+    "array_types": set[str](),
+    "models": {"array_types", "errors", "vector_products"},
     "vector_products": set[str](),
     "intervals": {"vector_products"},
     "statistics": {"errors", "intervals"},
@@ -93,13 +95,13 @@ PRIVATE = {
     "tcpcast._native",
     "tcpcast.engines.packet.configuration.make_configuration",
     "tcpcast.engines.packet.configuration.to_nanoseconds",
-    "tcpcast.engines.packet.metric_estimates.CLASS",
-    "tcpcast.engines.packet.metric_estimates.LINK",
+    "tcpcast.engines.packet.metric_estimates.CLASS_COUNTER",
+    "tcpcast.engines.packet.metric_estimates.LINK_COUNTER",
     # The whole result of the model; the engine returns its metrics only.
     "tcpcast.engines.formula.engset.engset_inputs",
     # The formulas that a run requests by default.
     "tcpcast.engines.REGISTRY",
-    "tcpcast.engines.registry.PATH",
+    "tcpcast.engines.registry.PATH_FAMILY",
 }
 """Additional private names that it imports, with their purpose."""
 
@@ -116,6 +118,7 @@ FROM_OUTSIDE = {
     "answer": {"numpy"},
     "models": {"numpy", "scipy"},
     "intervals": {"numpy", "scipy"},
+    "array_types": {"numpy"},
     "vector_products": {"numpy"},
     "statistics": {"numpy", "scipy"},
     "quantiles": {"numpy"},

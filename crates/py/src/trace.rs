@@ -15,8 +15,8 @@ use std::io::{self, Read};
 use std::sync::atomic::{AtomicBool, Ordering};
 use tcpcast_trace::{
     CaptureReader, ConnectionEnd, ConnectionReport, Connections, DirectionBetweenTaps,
-    DirectionReport, IndicationKind, Interval, LIMITS, MemoryLimits, ReadSummary, RetransCause,
-    Round, TapComparison,
+    DirectionReport, IndicationKind, Interval, MemoryLimits, ReadSummary, RetransCause, Round,
+    TRANSFER_LIMITS, TapComparison,
 };
 
 pub(crate) use capture_source::CaptureSource;
@@ -191,7 +191,7 @@ pub(crate) fn read_trace(
     dict.set_item("trail", plot_points_table(py, rows)?)?;
     dict.set_item("without_trail", if trail_points > 0 { result.without_trail } else { 0 })?;
     dict.set_item("rounds", rounds_table(py, rows)?)?;
-    dict.set_item("limits", LIMITS.map(limit_name))?;
+    dict.set_item("limits", TRANSFER_LIMITS.map(limit_name))?;
     let summary = &result.summary;
     dict.set_item("frames", summary.frames)?;
     dict.set_item("segments", summary.segments)?;
@@ -402,7 +402,7 @@ fn directions_table<'py>(py: Python<'py>, rows: &[DirectionRow]) -> PyResult<Bou
         "limited_by",
         numpy_column(py, rows, |row| row.direction.limitation.limited_by as u8),
     )?;
-    for (index, one) in LIMITS.into_iter().enumerate() {
+    for (index, one) in TRANSFER_LIMITS.into_iter().enumerate() {
         let share =
             |row: &DirectionRow| row.direction.limitation.shares.map_or(f64::NAN, |all| all[index]);
         dict.set_item(format!("share_{}", limit_name(one)), numpy_column(py, rows, share))?;

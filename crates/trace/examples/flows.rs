@@ -4,8 +4,8 @@ use std::path::Path;
 use std::time::Instant;
 
 use tcpcast_trace::{
-    CaptureReader, ConnectionReport, Connections, DirectionReport, DurationReport, LIMITS,
-    MemoryLimits,
+    CaptureReader, ConnectionReport, Connections, DirectionReport, DurationReport, MemoryLimits,
+    TRANSFER_LIMITS,
 };
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -103,7 +103,7 @@ fn show_direction(report: &ConnectionReport, direction: &DirectionReport) {
 fn show_limits(direction: &DirectionReport) {
     let limitation = &direction.limitation;
     let shares = limitation.shares.unwrap_or_default();
-    let shown: Vec<_> = LIMITS
+    let shown: Vec<_> = TRANSFER_LIMITS
         .iter()
         .zip(shares)
         .filter(|(_, share)| *share > 0.0)

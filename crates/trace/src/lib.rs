@@ -13,9 +13,9 @@ mod segment;
 pub use analysis::{
     AnnouncedOptions, ConnectionEnd, ConnectionReport, DEPTHS, DirectionCounts, DirectionReport,
     DurationReport, Exchange, FailureDetails, FailureKind, FailureStage, INTERVAL_S,
-    IndicationKind, Interval, LIMITS, LimitEvidence, LossIndication, LossIndicationCounts,
-    PlotPoint, PointKind, RetransCause, RetransCauses, Retransmission, Round, RttReport,
-    SlowStartGrowth, SpuriousRetransmissions, TapSide, TransferLimit, TransferLimits,
+    IndicationKind, Interval, LimitEvidence, LossIndication, LossIndicationCounts, PlotPoint,
+    PointKind, RetransCause, RetransCauses, Retransmission, Round, RttReport, SlowStartGrowth,
+    SpuriousRetransmissions, TRANSFER_LIMITS, TapSide, TransferLimit, TransferLimits,
 };
 pub use between::{ClockOffset, Comparison, DirectionBetweenTaps, TapComparison};
 pub use connection::{Connections, MemoryLimits};

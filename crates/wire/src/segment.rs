@@ -13,7 +13,7 @@ pub const CWR: u8 = 0x80;
 /// The PSH flag.
 pub const PSH: u8 = 0x08;
 
-const HEADERS: u16 = 40;
+const IP_TCP_HEADER_BYTES: u16 = 40;
 const NO_OPERATION: u8 = 1;
 const MAXIMUM_SEGMENT_SIZE: u8 = 2;
 const WINDOW_SCALE: u8 = 3;
@@ -106,7 +106,7 @@ impl ZeroPayloadSegment {
     /// Encodes the headers with valid checksums.
     #[must_use]
     pub fn encode_headers(&self) -> Vec<u8> {
-        let mut bytes = vec![0; usize::from(HEADERS)];
+        let mut bytes = vec![0; usize::from(IP_TCP_HEADER_BYTES)];
         bytes.extend(self.options.encode());
         let length = bytes.len() as u16 + self.payload;
         bytes[0] = 0x45;

@@ -50,31 +50,31 @@ MAX_SIMILAR_SIZE_RATIO = 2
 """Maximum ratio of the largest to the smallest response for responses of similar sizes."""
 
 
-def request_table(talks: Mapping[str, Any], found: Mapping[str, Any]) -> Table:
+def request_table(connections: Mapping[str, Any], found: Mapping[str, Any]) -> Table:
     """Return the table of requests.
 
     Parameters
     ----------
-    talks
+    connections
         Connections with requests: addresses, and round trips between the ends and the tap.
     found
-        Requests as seen at the tap; ``talk`` is a row of ``talks``.
+        Requests as seen at the tap; ``talk`` is a row of ``connections``.
     """
     talk = found["talk"]
     ends = {
-        end: text_column(endpoint_text(*given) for given in talks[end])[talk]
+        end: text_column(endpoint_text(*given) for given in connections[end])[talk]
         for end in ("client", "server")
     }
-    to_client, to_server = talks["to_client_s"][talk], talks["to_server_s"][talk]
+    to_client, to_server = connections["to_client_s"][talk], connections["to_server_s"][talk]
     answered = found["response_bytes"] > 0
     shift = np.where(answered, np.nan_to_num(to_client), np.nan)
     parts = _latency_parts(found, found["last_byte_s"] + shift, to_client, to_server)
     _, service = np.unique(ends["server"], return_inverse=True)
-    full = INITIAL_WINDOW * talks["segment_bytes"][talk]
+    full = INITIAL_WINDOW * connections["segment_bytes"][talk]
     small = answered & (found["response_bytes"] <= full)
     _move_window_reduction_time(parts, found, to_client + to_server, service, small)
     return {
-        "connection": talks["connection"][talk],
+        "connection": connections["connection"][talk],
         "time": to_datetimes(found["time_ns"]),
         **ends,
         "request_bytes": found["request_bytes"],

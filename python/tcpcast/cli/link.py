@@ -23,7 +23,7 @@ from tcpcast.scenario.loss import RestOfRound
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from tcpcast.emulation.outcome import LinkOutcome
+    from tcpcast.emulation.link_outcome import LinkOutcome
 
 KEYS_BY_OPTION = {row.name: row.keys[0] for row in LINK.options if row.keys}
 """Scenario key for each option that describes the link."""

@@ -295,11 +295,11 @@ def _run_plan(
 
 def _figure_file(unit: str, values: dict[str, Any]) -> Path:
     """Return the path of the figure; raise if the file cannot be written."""
-    from tcpcast.report.figures import check_figures
-    from tcpcast.report.plan_figures import FILES
+    from tcpcast.report.figures import check_figure_files
+    from tcpcast.report.plan_figures import FILE_NAMES
 
-    folder, name = values["plot"], f"{FILES[unit]}.{values['form']}"
-    check_figures(folder, [name], force=values["force"])
+    folder, name = values["plot"], f"{FILE_NAMES[unit]}.{values['form']}"
+    check_figure_files(folder, [name], force=values["force"])
     return Path(folder) / name
 
 

@@ -25,7 +25,7 @@ from tcpcast.errors import TcpcastError
 from tcpcast.interrupts import INTERRUPTED_EXIT_CODE
 from tcpcast.protected_inputs import protect_inputs
 from tcpcast.report.load_answers import is_saved_answers_file, read_saved_answers
-from tcpcast.report.sweep_values import sweep_document
+from tcpcast.report.sweep_report import sweep_document
 from tcpcast.sweeps.definition import read_sweep
 from tcpcast.sweeps.folder import read_definition
 

@@ -58,9 +58,9 @@ def run(  # noqa: PLR0913 - one parameter per option
         _print_scenario(scenario, as_json=as_json)
         return
     if plot is not None:
-        from tcpcast.report.figures import check_figures, run_figures  # noqa: PLC0415
+        from tcpcast.report.figures import check_figure_files, figure_file_names  # noqa: PLC0415
 
-        check_figures(plot, run_figures(form), force=force)
+        check_figure_files(plot, figure_file_names(form), force=force)
     check_reports(html, markdown, force=force)
     if any(each is not None for each in (plot, html, markdown)):
         ignore_broken_pipe()
@@ -140,7 +140,7 @@ def _print_answers(
 ) -> None:
     answers = compared.answers
     if not (as_json or as_csv):
-        print_parts(run_parts(compared, scenario, every=every))
+        print_parts(run_parts(compared, scenario, show_all=every))
         for reason in (reason for answer in answers for reason in answer.write_errors):
             print_message(reason)
         return

@@ -141,18 +141,18 @@ class _Outputs:
         from tcpcast.sweeps.definition import make_finished_sweep  # noqa: PLC0415
 
         finished = make_finished_sweep(plan.definition, results)
-        from tcpcast.report.sweep_values import sweep_document  # noqa: PLC0415
+        from tcpcast.report.sweep_report import sweep_document  # noqa: PLC0415
 
         document = functools.partial(sweep_document, finished, again, levels=self.levels)
         write_reports(document, self.html, self.markdown, force=self.force)
 
     def _draw(self, plan: PreparedSweep, results: SweepResults, folder: str) -> None:
         how: dict[str, Any] = {"levels": self.levels, "form": self.form, "force": self.force}
-        from tcpcast.report.sweep_figures import plot_sweep, sweep_setup  # noqa: PLC0415
+        from tcpcast.report.sweep_figures import plot_sweep, sweep_subtitle  # noqa: PLC0415
         from tcpcast.sweeps.definition import make_finished_sweep  # noqa: PLC0415
 
-        setup = sweep_setup(make_finished_sweep(plan.definition, results).scenario, results.keys)
-        paths = plot_sweep(results.to_arrow(), results.keys, folder, setup=setup, **how)
+        setup = sweep_subtitle(make_finished_sweep(plan.definition, results).scenario, results.keys)
+        paths = plot_sweep(results.to_arrow(), results.keys, folder, subtitle=setup, **how)
         if not paths:
             print_message("no figure was written, because no answer has a metric to draw")
         for path in paths:

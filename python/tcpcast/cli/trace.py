@@ -18,9 +18,9 @@ from tcpcast.cli.trace_scenario import check_scenario, write_scenario
 from tcpcast.errors import CaptureError, TcpcastError
 from tcpcast.interrupts import INTERRUPTED_EXIT_CODE
 from tcpcast.protected_inputs import protect_inputs
-from tcpcast.report.document import BLANK
+from tcpcast.report.document import BLANK_LINE
 from tcpcast.report.text import print_parts
-from tcpcast.report.trace import capture_parts, csv_lines, json_lines, worst_first
+from tcpcast.report.trace import capture_parts, csv_lines, json_lines, worst_first_order
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -201,12 +201,12 @@ def _parse_connection(connection: str) -> int | str:
 
 
 def _print_text(capture: Capture, *, first: bool, most: int | None, groups: Table | None) -> None:
-    parts = capture_parts(capture, most=most, groups=groups)
-    print_parts(parts if first else [BLANK, *parts])
+    parts = capture_parts(capture, max_rows=most, groups=groups)
+    print_parts(parts if first else [BLANK_LINE, *parts])
 
 
 def _print_models(capture: Capture, most: int | None) -> None:
-    order = worst_first(capture.connections)[:most]
+    order = worst_first_order(capture.connections)[:most]
     from tcpcast.captures.models import model_results  # noqa: PLC0415
     from tcpcast.report.trace_models import model_parts  # noqa: PLC0415
 
@@ -229,9 +229,9 @@ def _print_data(  # noqa: PLR0913 - what to print
 
         by_model = [model_tables(capture) for capture in captures]
     lines = (
-        json_lines(captures, name, groups, by_model, most=most)
+        json_lines(captures, name, groups, by_model, max_rows=most)
         if as_json
-        else csv_lines(captures, name, groups, most=most)
+        else csv_lines(captures, name, groups, max_rows=most)
     )
     for line in lines:
         print(line)

@@ -6,36 +6,36 @@ All engines with files count goodputs in the same buckets, so that their tables 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from tcpcast import _native, quantiles
+from tcpcast.engines.table_columns import concatenate_tables, part_column
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from numpy.typing import ArrayLike, NDArray
+    from numpy.typing import ArrayLike
 
+    from tcpcast.array_types import Floats, Table
     from tcpcast.statistics import Estimate
 
-    Table = dict[str, NDArray[Any]]
-    Floats = NDArray[np.float64]
 
-_OCTAVES, _PARTS = _native.GOODPUT_BUCKETS
+_OCTAVES, _BUCKETS_PER_OCTAVE = _native.GOODPUT_BUCKETS
 
-BUCKETS = _OCTAVES * _PARTS
+BUCKET_COUNT = _OCTAVES * _BUCKETS_PER_OCTAVE
 """Number of goodput buckets."""
 
-GRID_STEP = 2
+BUCKETS_PER_TAIL_ROW = 2
 """Number of buckets per row of the tail table; the goodputs of neighbouring rows differ by 0.8 to
 1.6 %."""
 
 
 def bucket_edges_bps() -> Floats:
-    """Return the ends of the buckets in bit/s, ``[BUCKETS + 1]``: 1 bit/s to 1.1 Tbit/s."""
-    octave, part = np.divmod(np.arange(BUCKETS + 1), _PARTS)
-    edges: Floats = np.ldexp(1.0 + part / _PARTS, octave)
+    """Return the ends of the buckets in bit/s, ``[BUCKET_COUNT + 1]``: 1 bit/s to 1.1 Tbit/s."""
+    octave, part = np.divmod(np.arange(BUCKET_COUNT + 1), _BUCKETS_PER_OCTAVE)
+    edges: Floats = np.ldexp(1.0 + part / _BUCKETS_PER_OCTAVE, octave)
     return edges
 
 
@@ -62,8 +62,8 @@ class GoodputCounts:
         return float(self.counts.sum())
 
     def sum_over_units(self) -> Floats:
-        """Return the counts over all units in all buckets, ``[BUCKETS]``."""
-        whole = np.zeros(BUCKETS)
+        """Return the counts over all units in all buckets, ``[BUCKET_COUNT]``."""
+        whole = np.zeros(BUCKET_COUNT)
         whole[self.first : self.first + self.counts.shape[1]] = self.counts.sum(axis=0)
         return whole
 
@@ -81,7 +81,7 @@ def count_goodputs(units: Sequence[ArrayLike], *, replications: int = 1) -> Good
     """
     edges = bucket_edges_bps()
     buckets = [
-        np.clip(np.searchsorted(edges, values, side="right") - 1, 0, BUCKETS - 1)
+        np.clip(np.searchsorted(edges, values, side="right") - 1, 0, BUCKET_COUNT - 1)
         for values in units
     ]
     first = min((int(bucket.min()) for bucket in buckets if bucket.size), default=0)
@@ -108,16 +108,13 @@ def exceeded_goodput_table(by_share: Mapping[float, Estimate]) -> Table:
 
     Empty without files; ``low`` and ``high`` are nan if there is no interval.
     """
-    known = list(by_share.items())
-    if not known:
+    if not by_share:
         return {}
-    ends = ((np.nan, np.nan) if e.low is None else (e.low, e.high) for _, e in known)
-    low, high = zip(*ends, strict=True)
     return {
-        "share": np.array([share for share, _ in known]),
-        "goodput_bps": np.array([e.value for _, e in known]),
-        "low": np.array(low, dtype=np.float64),
-        "high": np.array(high, dtype=np.float64),
+        "share": np.array(list(by_share)),
+        "goodput_bps": part_column(by_share.values(), "value"),
+        "low": part_column(by_share.values(), "low"),
+        "high": part_column(by_share.values(), "high"),
     }
 
 
@@ -125,18 +122,12 @@ def exceeded_goodput_table_by_class(
     classes: Sequence[tuple[str, GoodputCounts]], shares: Sequence[float]
 ) -> Table:
     """Return table ``file_goodput_by_class``: the rows of each class, with its name."""
-    tables = [
-        (name, exceeded_goodput_table(estimate_exceeded_goodputs(counts, shares)))
-        for name, counts in classes
-    ]
-    tables = [(name, table) for name, table in tables if table]
-    if not tables:
-        return {}
-    names = [np.repeat(name, len(table["share"])) for name, table in tables]
-    columns = tables[0][1]
-    return {"name": np.concatenate(names)} | {
-        column: np.concatenate([table[column] for _, table in tables]) for column in columns
-    }
+    tables = []
+    for name, counts in classes:
+        table = exceeded_goodput_table(estimate_exceeded_goodputs(counts, shares))
+        if table:
+            tables.append({"name": np.repeat(name, len(table["share"]))} | table)
+    return concatenate_tables(tables)
 
 
 def goodput_tail_table(pieces: dict[str, GoodputCounts]) -> Table:
@@ -158,9 +149,9 @@ def goodput_tail_table(pieces: dict[str, GoodputCounts]) -> Table:
     if not known:
         return {}
     occupied = np.flatnonzero(np.sum(list(known.values()), axis=0))
-    first = occupied[0] // GRID_STEP * GRID_STEP
-    last = min(-(-(occupied[-1] + 1) // GRID_STEP) * GRID_STEP, BUCKETS)
-    buckets = np.arange(first, last + 1, GRID_STEP)
+    first = occupied[0] // BUCKETS_PER_TAIL_ROW * BUCKETS_PER_TAIL_ROW
+    last = min(-(-(occupied[-1] + 1) // BUCKETS_PER_TAIL_ROW) * BUCKETS_PER_TAIL_ROW, BUCKET_COUNT)
+    buckets = np.arange(first, last + 1, BUCKETS_PER_TAIL_ROW)
     return {"goodput_bps": bucket_edges_bps()[buckets]} | {
         name: np.append(quantiles.tail_shares(whole), 0.0)[buckets] for name, whole in known.items()
     }

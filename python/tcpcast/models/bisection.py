@@ -11,13 +11,15 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-STEPS = 64
+    from tcpcast.array_types import Floats
+
+BISECTION_STEPS = 64
 """Number of halvings of the searched range of ln(p/(1-p)), enough for the precision of a float."""
 
 
 def largest_loss_ratio(
-    reached: Callable[[NDArray[np.float64]], NDArray[np.bool_]], shape: tuple[int, ...]
-) -> NDArray[np.float64]:
+    reached: Callable[[Floats], NDArray[np.bool_]], shape: tuple[int, ...]
+) -> Floats:
     """Return the largest p for which ``reached`` holds, by bisection; 1 if it always holds.
 
     Bisects ln(p/(1-p)), which is precise both near 0 and near 1.
@@ -32,7 +34,7 @@ def largest_loss_ratio(
     """
     low, high = np.full(shape, -650.0), np.full(shape, 30.0)
     always = reached(1 / (1 + np.exp(-high)))
-    for _ in range(STEPS):
+    for _ in range(BISECTION_STEPS):
         middle = (low + high) / 2
         below = reached(1 / (1 + np.exp(-middle)))
         low, high = np.where(below, middle, low), np.where(below, high, middle)

@@ -18,19 +18,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tcpcast.errors import DomainError
-from tcpcast.models.domain import (
-    require_not_negative,
-    to_loss_ratio_array,
-    to_packets_per_ack_array,
-    to_positive_array,
-    to_window_array,
-)
+from tcpcast.models.domain import check_arrays, require_not_negative
 from tcpcast.models.pftk import throughput, timeout_probability, timeout_sequence_s
 
 if TYPE_CHECKING:
-    from numpy.typing import ArrayLike, NDArray
+    from numpy.typing import ArrayLike
 
-    Floats = NDArray[np.float64]
+    from tcpcast.array_types import Floats
+
 
 SYN_TIMEOUT_S = 3.0
 """T_s when the paper was written (RFC 1122); RFC 6298 (2.1) has 1 s."""
@@ -110,15 +105,12 @@ def connection_latency_s(
     DomainError
         An argument outside its domain.
     """
-    rtt, timeout = (
-        to_positive_array("rtt_s", rtt_s),
-        to_positive_array("syn_timeout_s", syn_timeout_s),
-    )
+    rtt, timeout = check_arrays(rtt_s=rtt_s, syn_timeout_s=syn_timeout_s)
     excess = sum(
         1 / (1 - 2 * ratio) * ratio
         for ratio in (
-            _max_handshake_loss("forward_loss_ratio", forward_loss_ratio),
-            _max_handshake_loss("reverse_loss_ratio", reverse_loss_ratio),
+            _to_handshake_loss_array("forward_loss_ratio", forward_loss_ratio),
+            _to_handshake_loss_array("reverse_loss_ratio", reverse_loss_ratio),
         )
     )
     return np.asarray(rtt + timeout * excess)
@@ -173,14 +165,16 @@ def cardwell_latency(
     DomainError
         An argument outside its domain.
     """
-    size, rtt, t0 = (
-        to_window_array("size_pkts", size_pkts),
-        to_positive_array("rtt_s", rtt_s),
-        to_positive_array("t0_s", t0_s),
+    size, rtt, t0, p, b, max_window, first = check_arrays(
+        size_pkts=size_pkts,
+        rtt_s=rtt_s,
+        t0_s=t0_s,
+        loss_ratio=loss_ratio,
+        packets_per_ack=packets_per_ack,
+        receiver_window_pkts=receiver_window_pkts,
+        initial_window_pkts=initial_window_pkts,
     )
-    p, b = to_loss_ratio_array("loss_ratio", loss_ratio), to_packets_per_ack_array(packets_per_ack)
-    max_window = to_window_array("receiver_window_pkts", receiver_window_pkts)
-    first = np.minimum(to_window_array("initial_window_pkts", initial_window_pkts), max_window)
+    first = np.minimum(first, max_window)
     if not (np.all(np.isfinite(size)) and np.all(np.isfinite(first))):
         raise DomainError("size_pkts and initial_window_pkts must be finite")
     require_not_negative("delayed_ack_s", delayed_ack_s)
@@ -242,7 +236,7 @@ def _arrival_rate_pps(rtt: Floats, t0: Floats, p: Floats, b: Floats, max_window:
     return np.asarray(sent.rate_pps * arrive)
 
 
-def _max_handshake_loss(name: str, values: ArrayLike) -> Floats:
+def _to_handshake_loss_array(name: str, values: ArrayLike) -> Floats:
     array = np.asarray(values, dtype=np.float64)
     if not np.all((array >= 0) & (array < 0.5)):
         raise DomainError(

@@ -19,17 +19,19 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tcpcast.errors import DomainError
-from tcpcast.models.domain import to_loss_ratio_array, to_positive_array, to_window_array
+from tcpcast.models.domain import check_arrays, to_positive_array
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
-SCALE = 0.4
+    from tcpcast.array_types import Floats
+
+CUBIC_C = 0.4
 """C of RFC 9438 (section 5.1), packets/s^3."""
-DECREASE = 0.7
+CUBIC_BETA = 0.7
 """beta_cubic of RFC 9438 (section 4.6)."""
 
-RANDOM_LOSSES = 1.13
+RANDOM_LOSS_FACTOR = 1.13
 """Rate of the cubic window function at random losses, relative to its rate at periodic losses,
 which RFC 9438 (section 5) assumes. With fast convergence. The ratio does not depend on loss and
 RTT; see tests/agreement/test_cubic_random_losses.py."""
@@ -55,10 +57,10 @@ class CubicResponse:
         True if the receiver window is the limit.
     """
 
-    cubic_window_pkts: NDArray[np.float64]
-    reno_window_pkts: NDArray[np.float64]
-    window_pkts: NDArray[np.float64]
-    rate_pps: NDArray[np.float64]
+    cubic_window_pkts: Floats
+    reno_window_pkts: Floats
+    window_pkts: Floats
+    rate_pps: Floats
     reno_friendly: NDArray[np.bool_]
     window_limited: NDArray[np.bool_]
 
@@ -68,8 +70,8 @@ def cubic_response(
     rtt_s: ArrayLike,
     loss_ratio: ArrayLike,
     receiver_window_pkts: ArrayLike = np.inf,
-    scale: ArrayLike = SCALE,
-    decrease: ArrayLike = DECREASE,
+    scale: ArrayLike = CUBIC_C,
+    decrease: ArrayLike = CUBIC_BETA,
 ) -> CubicResponse:
     """Return CUBIC's mean window and rate at a given loss (RFC 9438, section 5).
 
@@ -96,10 +98,10 @@ def cubic_response(
     DomainError
         An argument outside its domain.
     """
-    rtt = to_positive_array("rtt_s", rtt_s)
-    p = to_loss_ratio_array("loss_ratio", loss_ratio)
-    limit = to_window_array("receiver_window_pkts", receiver_window_pkts)
-    cubic = np.sqrt(np.sqrt(_quarter_power(scale, decrease) * (rtt / p) ** 3))
+    rtt, p, limit = check_arrays(
+        rtt_s=rtt_s, loss_ratio=loss_ratio, receiver_window_pkts=receiver_window_pkts
+    )
+    cubic = np.sqrt(np.sqrt(_fourth_power_of_constant(scale, decrease) * (rtt / p) ** 3))
     reno = np.sqrt(1.5 / p)
     free = np.maximum(cubic, reno)
     window = np.minimum(free, limit)
@@ -119,9 +121,9 @@ def cubic_tolerated_loss_ratio(
     *,
     rate_pps: ArrayLike,
     rtt_s: ArrayLike,
-    scale: ArrayLike = SCALE,
-    decrease: ArrayLike = DECREASE,
-) -> NDArray[np.float64]:
+    scale: ArrayLike = CUBIC_C,
+    decrease: ArrayLike = CUBIC_BETA,
+) -> Floats:
     """Return the largest loss at which CUBIC reaches a rate.
 
     Parameters
@@ -141,27 +143,27 @@ def cubic_tolerated_loss_ratio(
     DomainError
         An argument outside its domain.
     """
-    rate, rtt = to_positive_array("rate_pps", rate_pps), to_positive_array("rtt_s", rtt_s)
+    rate, rtt = check_arrays(rate_pps=rate_pps, rtt_s=rtt_s)
     window = rate * rtt
-    cubic = rtt * np.cbrt(_quarter_power(scale, decrease) / window) / window
+    cubic = rtt * np.cbrt(_fourth_power_of_constant(scale, decrease) / window) / window
     return np.asarray(np.minimum(1.0, np.maximum(cubic, 1.5 / window**2)))
 
 
 def reno_friendly_loss_ratio(
-    *, rtt_s: ArrayLike, scale: ArrayLike = SCALE, decrease: ArrayLike = DECREASE
-) -> NDArray[np.float64]:
+    *, rtt_s: ArrayLike, scale: ArrayLike = CUBIC_C, decrease: ArrayLike = CUBIC_BETA
+) -> Floats:
     """Return the loss above which CUBIC follows Reno, where the two windows are equal.
 
     p = C (3 + beta)/(4 (1 - beta)) RTT^3 (2/3)^2, at most 1, which means that CUBIC is above Reno
     at any loss. Arguments and errors as in :func:`cubic_response`.
     """
     rtt = to_positive_array("rtt_s", rtt_s)
-    return np.asarray(np.minimum(1.0, _quarter_power(scale, decrease) * rtt**3 / 2.25))
+    return np.asarray(np.minimum(1.0, _fourth_power_of_constant(scale, decrease) * rtt**3 / 2.25))
 
 
-def _quarter_power(scale: ArrayLike, decrease: ArrayLike) -> NDArray[np.float64]:
+def _fourth_power_of_constant(scale: ArrayLike, decrease: ArrayLike) -> Floats:
     """Return C (3 + beta)/(4 (1 - beta)), the fourth power of the response's constant."""
-    factor, beta = to_positive_array("scale", scale), to_positive_array("decrease", decrease)
+    factor, beta = check_arrays(scale=scale, decrease=decrease)
     if beta.size and float(beta.max()) >= 1:
         raise DomainError(f"decrease must be below 1, not {float(beta.max())!r}")
     return np.asarray(factor * (3 + beta) / (4 * (1 - beta)))

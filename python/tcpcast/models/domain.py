@@ -20,29 +20,31 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike, NDArray
 
+    from tcpcast.array_types import Floats
 
-LOSS = "loss_ratio"
-TIMER = "t0_rtts"
-TIMEOUTS = "timeout_time_share"
-WAITING = "waiting_share"
-WINDOW = "window_share"
-LOSSES = "expected_losses"
-PATH = "window_bdps"
-RECOVERIES = "recoveries"
+
+LOSS_RATIO = "loss_ratio"
+T0_RTTS = "t0_rtts"
+TIMEOUT_TIME_SHARE = "timeout_time_share"
+RTO_FLOW_SHARE = "waiting_share"
+WINDOW_SHARE = "window_share"
+EXPECTED_LOSSES = "expected_losses"
+WINDOW_BDPS = "window_bdps"
+SACK_LOSSES = "recoveries"
 """Quantities that bound a domain: p; T0 in RTTs; the share of time that PFTK (31) spends in
 timeouts; the share of flows in RTO at the same time; the window relative to the receiver window;
 the mean number of losses of a transfer; its largest window in bandwidth-delay products; and the
 losses of a transfer that are repaired by SACK."""
 
-_PHRASES = {
-    LOSS: ("a loss of {} %", 100),
-    TIMER: ("a T0 of {} RTT", 1),
-    TIMEOUTS: ("{} % of the time in timeouts", 100),
-    WAITING: ("{} % of the flows in RTO at the same time", 100),
-    WINDOW: ("a window of {} % of the receiver window", 100),
-    LOSSES: ("{} losses per transfer", 1),
-    PATH: ("a window of {} BDP", 1),
-    RECOVERIES: ("{} losses per transfer with SACK", 1),
+_QUANTITY_TEXTS = {
+    LOSS_RATIO: ("a loss of {} %", 100),
+    T0_RTTS: ("a T0 of {} RTT", 1),
+    TIMEOUT_TIME_SHARE: ("{} % of the time in timeouts", 100),
+    RTO_FLOW_SHARE: ("{} % of the flows in RTO at the same time", 100),
+    WINDOW_SHARE: ("a window of {} % of the receiver window", 100),
+    EXPECTED_LOSSES: ("{} losses per transfer", 1),
+    WINDOW_BDPS: ("a window of {} BDP", 1),
+    SACK_LOSSES: ("{} losses per transfer with SACK", 1),
 }
 
 
@@ -65,43 +67,56 @@ class FormulaDomain:
     error: float | None
     source: str
     limits: Mapping[str, float]
-    either: Mapping[str, float] = field(default_factory=dict)
+    any_of: Mapping[str, float] = field(default_factory=dict)
 
     def exceeded_bounds(self, **values: float) -> dict[str, float]:
         """Return the bounds that the values exceed, {} inside; missing values exceed none."""
         exceeded = {
             name: limits for name, limits in self.limits.items() if values.get(name, 0) > limits
         }
-        if self.either and all(values.get(n, 0) > limits for n, limits in self.either.items()):
-            exceeded |= self.either
+        if self.any_of and all(values.get(n, 0) > limits for n, limits in self.any_of.items()):
+            exceeded |= self.any_of
         return exceeded
 
 
-_SIMULATED = "benches/domains.py: rfc-newreno, independent loss per packet, T0 at least 1 s"
-_FEW_TIMEOUTS = FormulaDomain(0.35, _SIMULATED, {TIMEOUTS: 0.2})
-_WITH_TIMEOUTS = FormulaDomain(0.35, _SIMULATED, {LOSS: 0.1}, {TIMER: 10, TIMEOUTS: 0.35})
+_SIMULATION_SOURCE = "benches/domains.py: rfc-newreno, independent loss per packet, T0 at least 1 s"
+_DOMAIN_WITHOUT_TIMEOUTS = FormulaDomain(0.35, _SIMULATION_SOURCE, {TIMEOUT_TIME_SHARE: 0.2})
+_DOMAIN_WITH_TIMEOUTS = FormulaDomain(
+    0.35, _SIMULATION_SOURCE, {LOSS_RATIO: 0.1}, {T0_RTTS: 10, TIMEOUT_TIME_SHARE: 0.35}
+)
 
 DOMAINS: Mapping[str, FormulaDomain] = MappingProxyType(
     {
-        "mathis": _FEW_TIMEOUTS,
-        "td-only": _FEW_TIMEOUTS,
-        "pftk-approx": _WITH_TIMEOUTS,
-        "pftk": _WITH_TIMEOUTS,
+        "mathis": _DOMAIN_WITHOUT_TIMEOUTS,
+        "td-only": _DOMAIN_WITHOUT_TIMEOUTS,
+        "pftk-approx": _DOMAIN_WITH_TIMEOUTS,
+        "pftk": _DOMAIN_WITH_TIMEOUTS,
         "cubic-response": FormulaDomain(
             None,
             "RFC 9438, section 5, has no timeouts; bound of the square-root law",
-            {TIMEOUTS: 0.2},
+            {TIMEOUT_TIME_SHARE: 0.2},
         ),
         "bbr-bound": FormulaDomain(
             None,
             "N. Cardwell on the list bbr-dev: above this loss, the rate estimate collapses",
-            {LOSS: 0.2},
+            {LOSS_RATIO: 0.2},
         ),
-        "parallel": FormulaDomain(0.35, _SIMULATED, {WAITING: 0.35, WINDOW: 1.0}),
-        "parallel-cumulative": FormulaDomain(0.35, _SIMULATED, {TIMEOUTS: 0.4, WINDOW: 1.0}),
-        "cardwell": FormulaDomain(0.35, _SIMULATED, {PATH: 1, LOSS: 0.1, LOSSES: 0.6, TIMER: 10}),
+        "parallel": FormulaDomain(
+            0.35, _SIMULATION_SOURCE, {RTO_FLOW_SHARE: 0.35, WINDOW_SHARE: 1.0}
+        ),
+        "parallel-cumulative": FormulaDomain(
+            0.35, _SIMULATION_SOURCE, {TIMEOUT_TIME_SHARE: 0.4, WINDOW_SHARE: 1.0}
+        ),
+        "cardwell": FormulaDomain(
+            0.35,
+            _SIMULATION_SOURCE,
+            {WINDOW_BDPS: 1, LOSS_RATIO: 0.1, EXPECTED_LOSSES: 0.6, T0_RTTS: 10},
+        ),
         "short": FormulaDomain(
-            0.45, _SIMULATED, {PATH: 1, LOSS: 0.1, RECOVERIES: 8}, {LOSS: 0.03, LOSSES: 1.1}
+            0.45,
+            _SIMULATION_SOURCE,
+            {WINDOW_BDPS: 1, LOSS_RATIO: 0.1, SACK_LOSSES: 8},
+            {LOSS_RATIO: 0.03, EXPECTED_LOSSES: 1.1},
         ),
     }
 )
@@ -117,7 +132,7 @@ def outside_domain_reason(formula: str, **values: float) -> str:
     formula
         The name of an engine; an engine without a row in :data:`DOMAINS` has no bounds.
     **values
-        The quantities that bound domains, by name; :func:`tcpcast.models.pftk.path_values`
+        The quantities that bound domains, by name; :func:`tcpcast.models.pftk.path_domain_values`
         computes those of one path.
     """
     domain = DOMAINS.get(formula)
@@ -140,7 +155,7 @@ def describe_domain(formula: str) -> str:
     if domain is None:
         return ""
     all_of = [_value_text(name, most) for name, most in domain.limits.items()]
-    one_of = " or ".join(_value_text(name, most) for name, most in domain.either.items())
+    one_of = " or ".join(_value_text(name, most) for name, most in domain.any_of.items())
     if one_of:
         all_of.append(f"either {one_of}")
     bounds = " and ".join(part for part in (", ".join(all_of[:-1]), all_of[-1]) if part)
@@ -164,12 +179,12 @@ def is_in_domain(formula: str, **values: ArrayLike) -> NDArray[np.bool_]:
 
 
 def _value_text(quantity: str, value: float) -> str:
-    words, factor = _PHRASES[quantity]
+    words, factor = _QUANTITY_TEXTS[quantity]
     return words.format(f"{factor * value:.3g}")
 
 
 def _bound_text(quantity: str, most: float) -> str:
-    words, factor = _PHRASES[quantity]
+    words, factor = _QUANTITY_TEXTS[quantity]
     unit = words.partition("{}")[2].split()
     return f"{factor * most:.3g}" + (
         f" {unit[0]}" if unit and unit[0] in {"%", "RTT", "BDP"} else ""
@@ -200,7 +215,7 @@ def require_window(name: str, value: float) -> None:
         raise DomainError(f"{name} must be at least 1 packet, not {value!r}")
 
 
-def to_positive_array(name: str, values: ArrayLike) -> NDArray[np.float64]:
+def to_positive_array(name: str, values: ArrayLike) -> Floats:
     """Return ``values`` as an array; raise DomainError unless all are above 0 and finite."""
     array = np.asarray(values, dtype=np.float64)
     for bound in _min_and_max(array):
@@ -208,7 +223,7 @@ def to_positive_array(name: str, values: ArrayLike) -> NDArray[np.float64]:
     return array
 
 
-def _min_and_max(array: NDArray[np.float64]) -> tuple[float, ...]:
+def _min_and_max(array: Floats) -> tuple[float, ...]:
     """Return the smallest and the largest value, both nan if one is nan; empty for no values.
 
     A scalar is returned without a search, because a sweep checks many scalars.
@@ -218,7 +233,7 @@ def _min_and_max(array: NDArray[np.float64]) -> tuple[float, ...]:
     return (float(array.min()), float(array.max())) if array.size else ()
 
 
-def to_loss_ratio_array(name: str, values: ArrayLike) -> NDArray[np.float64]:
+def to_loss_ratio_array(name: str, values: ArrayLike) -> Floats:
     """Return ``values`` as an array; raise DomainError unless all are above 0 and below 1."""
     array = np.asarray(values, dtype=np.float64)
     ends = _min_and_max(array)
@@ -235,7 +250,7 @@ def to_loss_ratio_array(name: str, values: ArrayLike) -> NDArray[np.float64]:
     return array
 
 
-def to_ratio_array(name: str, values: ArrayLike) -> NDArray[np.float64]:
+def to_ratio_array(name: str, values: ArrayLike) -> Floats:
     """Return ``values`` as an array; raise DomainError unless all are at least 0 and below 1."""
     array = np.asarray(values, dtype=np.float64)
     ends = _min_and_max(array)
@@ -246,7 +261,7 @@ def to_ratio_array(name: str, values: ArrayLike) -> NDArray[np.float64]:
     return array
 
 
-def to_window_array(name: str, values: ArrayLike) -> NDArray[np.float64]:
+def to_window_array(name: str, values: ArrayLike) -> Floats:
     """Return ``values`` as an array; raise DomainError unless all are windows, >= 1 packet."""
     array = np.asarray(values, dtype=np.float64)
     for bound in _min_and_max(array)[:1]:
@@ -254,10 +269,42 @@ def to_window_array(name: str, values: ArrayLike) -> NDArray[np.float64]:
     return array
 
 
-def to_packets_per_ack_array(values: ArrayLike) -> NDArray[np.float64]:
+def to_packets_per_ack_array(name: str, values: ArrayLike) -> Floats:
     """Return packets per ACK, b, as an array; raise DomainError unless all are at least 1."""
-    array = to_positive_array("packets_per_ack", values)
+    array = to_positive_array(name, values)
     for least in _min_and_max(array)[:1]:
         if least < 1:
-            raise DomainError(f"packets_per_ack must be at least 1, not {least!r}")
+            raise DomainError(f"{name} must be at least 1, not {least!r}")
     return array
+
+
+def to_count_array(name: str, values: ArrayLike) -> Floats:
+    """Return counts as an array; raise DomainError unless all are integers of at least 1."""
+    array = to_positive_array(name, values)
+    wrong = array[(array < 1) | (array != np.floor(array))]
+    if wrong.size:
+        raise DomainError(f"{name} must be a whole number, at least 1, not {float(wrong[0])!r}")
+    return array
+
+
+_CHECKS = {
+    "flows": to_count_array,
+    "packets_per_ack": to_packets_per_ack_array,
+    **dict.fromkeys(
+        ("loss_ratio", "loss_indication_ratio", "loss_event_ratio", "loss_event_ratio_cumulative"),
+        to_loss_ratio_array,
+    ),
+    **dict.fromkeys(("size_pkts", "initial_window_pkts", "receiver_window_pkts"), to_window_array),
+}
+"""Checks of the arguments of path formulas by name; other arguments are above 0 and finite."""
+
+
+def check_arrays(**arguments: ArrayLike) -> list[Floats]:
+    """Return arguments of formulas as arrays, in the given order, each checked by its name.
+
+    Raises
+    ------
+    DomainError
+        An argument is outside its domain; the message contains its name and domain.
+    """
+    return [_CHECKS.get(name, to_positive_array)(name, each) for name, each in arguments.items()]

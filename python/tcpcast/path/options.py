@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from tcpcast import units
 from tcpcast.command_option import options_by_key
-from tcpcast.engines.formula.feed import MIN_LOSS
+from tcpcast.engines.formula.collect_inputs import MIN_LOSS
 from tcpcast.errors import (
     ScenarioError,
     Suggestion,

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from tcpcast.engines import REGISTRY, RunOptions, answer
 from tcpcast.engines.formula import FORMULAS
-from tcpcast.engines.formula.sizing import compute_path_requirements
-from tcpcast.engines.registry import PATH, TRANSFERS
+from tcpcast.engines.formula.path_requirements import compute_path_requirements
+from tcpcast.engines.registry import PATH_FAMILY, TRANSFERS_FAMILY
 from tcpcast.errors import NotApplicable
 from tcpcast.path.options import (
     PathOptions,
@@ -129,7 +129,7 @@ def _run_formula_with_measured_inputs(steady: Answers) -> Answer | None:
 
 def select_path_formulas(kind: str) -> list[str]:
     """Return the formulas for a kind of traffic on one path, in the order of the registry."""
-    family = {"bulk": PATH, "transfers": TRANSFERS}[kind]
+    family = {"bulk": PATH_FAMILY, "transfers": TRANSFERS_FAMILY}[kind]
     return [name for name, row in FORMULAS.items() if row.accepts_measured and row.family == family]
 
 

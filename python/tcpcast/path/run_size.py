@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from tcpcast.drift import MIN_CYCLES
-from tcpcast.engines.formula.feed import MIN_LOSS
-from tcpcast.models.cubic import DECREASE, SCALE, cubic_response
+from tcpcast.engines.formula.collect_inputs import MIN_LOSS
+from tcpcast.models.cubic import CUBIC_BETA, CUBIC_C, cubic_response
 from tcpcast.scenario.modern_tcp import RATE_BASED, get_congestion_control, is_modern
 from tcpcast.units import MAX_TIME
 
@@ -94,7 +94,7 @@ class SimulatedPath:
             return 0.0
         window = full_pkts / self.flows
         reno_s = window / 2 * full_pkts / self.link_pps
-        cubic_s = (window * (1 - DECREASE) / SCALE) ** (1 / 3)
+        cubic_s = (window * (1 - CUBIC_BETA) / CUBIC_C) ** (1 / 3)
         return min(reno_s, cubic_s) if control == "cubic" else reno_s
 
 

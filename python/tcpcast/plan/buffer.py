@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tcpcast import units
-from tcpcast.engines.formula.sizing import bytes_text
+from tcpcast.engines.formula.path_requirements import bytes_text
 from tcpcast.engines.registry import check_packet_sizes_are_equal
 from tcpcast.errors import DomainError, NotApplicable
-from tcpcast.models.engset import buffer_for_loss_plain, isolated_connection
+from tcpcast.models.engset import isolated_connection, simplified_buffer_for_loss
 from tcpcast.plan.classic_equivalent import EngsetModel, make_engset_model
 from tcpcast.plan.curve_table import add_curve_table
 from tcpcast.plan.inverse_question import InverseQuestion
@@ -357,7 +357,7 @@ def _rule_buffers_at_grid_point(inputs: EngsetInputs, loss: float) -> tuple[floa
     if not 1 <= inputs.sources <= MAX_SOURCES:
         return math.nan, math.nan
     result = inputs.solve()
-    plain = buffer_for_loss_plain(
+    plain = simplified_buffer_for_loss(
         loss_ratio=loss, queue_mean_pkts=result.queue_mean_pkts, utilisation=result.utilisation
     )
     return result.buffer_for_loss(loss), float(plain)

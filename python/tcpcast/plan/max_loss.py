@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tcpcast import units
-from tcpcast.engines.formula.feed import require_one_class
-from tcpcast.engines.formula.parallel import MAX_WAITING_SHARE
-from tcpcast.engines.formula.sizing import bytes_text
+from tcpcast.engines.formula.collect_inputs import require_one_class
+from tcpcast.engines.formula.parallel import MAX_RTO_SHARE
+from tcpcast.engines.formula.path_requirements import bytes_text
 from tcpcast.engines.stack_support import omitted_formulas_text
 from tcpcast.errors import DomainError, NotApplicable
 from tcpcast.plan.curve_table import values_around_answer
@@ -263,7 +263,7 @@ def _select_models(path: PlannedPath, goodput_bps: float) -> tuple[list[PathMode
     if path.flows > 1:
         p = _solve_max_loss(path, PARALLEL, goodput_bps)
         share = share_of_flows_in_rto(path, flows=path.flows, loss_ratio=p)
-        if share <= MAX_WAITING_SHARE:
+        if share <= MAX_RTO_SHARE:
             return [PARALLEL, PFTK, MATHIS, CUBIC], []
         waiting.append(warn_about_replaced_algorithm_1(path, share))
     return [PFTK, PARALLEL, MATHIS, CUBIC], waiting

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from tcpcast import units
-from tcpcast.engines.formula.feed import collect_path_inputs, require_one_class
-from tcpcast.engines.registry import CONTROLS, warn_about_varying_path
+from tcpcast.engines.formula.collect_inputs import collect_path_inputs, require_one_class
+from tcpcast.engines.registry import FORMULA_BY_CONTROL, warn_about_varying_path
 from tcpcast.errors import NotApplicable
 from tcpcast.models.parallel import parallel_throughput
 from tcpcast.models.pftk import throughput
@@ -122,7 +122,7 @@ def make_planned_path(model: str, scenario: Scenario) -> PlannedPath:
     """
     fed = collect_path_inputs(model, scenario, None)
     tcp = scenario.populations[0].tcp
-    if tcp.control not in {"reno", *CONTROLS}:
+    if tcp.control not in {"reno", *FORMULA_BY_CONTROL}:
         raise NotApplicable(
             f'{model} has no formula for {tcp.stack}; write tcp.stack = "linux-reno", '
             '"linux-cubic" or "linux-bbr"'

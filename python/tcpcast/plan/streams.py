@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tcpcast.engines.formula.feed import get_specified_loss, require_one_class
-from tcpcast.engines.formula.parallel import MAX_WAITING_SHARE
-from tcpcast.engines.formula.sizing import (
-    AMOUNT_BYTES,
+from tcpcast.engines.formula.collect_inputs import get_specified_loss, require_one_class
+from tcpcast.engines.formula.parallel import MAX_RTO_SHARE
+from tcpcast.engines.formula.path_requirements import (
+    DEFAULT_AMOUNT_BYTES,
     compute_path_requirements,
     path_requirement_texts,
     time_for_amount_text,
@@ -127,7 +127,7 @@ def plan_streams(
     share = 0.0
     if path.control == "reno":
         share = share_of_flows_in_rto(path, flows=counts[0], loss_ratio=path.loss_ratio)
-    crowded = share > MAX_WAITING_SHARE
+    crowded = share > MAX_RTO_SHARE
     model, value = models[crowded], counts[crowded]
     question = InverseQuestion(
         text="useful number of parallel flows",
@@ -302,7 +302,7 @@ def _note_memory_and_time(
     sizing = compute_path_requirements(scenario)
     rate = float(_limited_rate_pps(path, model, value))
     took = time_for_amount_text(
-        scenario, AMOUNT_BYTES, float(path.goodput_bps(rate, path.loss_ratio))
+        scenario, DEFAULT_AMOUNT_BYTES, float(path.goodput_bps(rate, path.loss_ratio))
     )
     return [] if sizing is None else [*path_requirement_texts(sizing), took]
 

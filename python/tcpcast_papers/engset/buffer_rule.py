@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 from tcpcast.models.engset import (
     Path,
     buffer_for_loss,
-    buffer_for_loss_plain,
     engset,
     isolated_connection,
+    simplified_buffer_for_loss,
 )
 
 from tcpcast_papers.engset import published
-from tcpcast_papers.reproduction import PRINTED_DIGITS, Printed, Row, Section
+from tcpcast_papers.reproduction import PRINTED_DIGITS, Row, Section
 
 if TYPE_CHECKING:
     import pathlib
@@ -49,10 +49,10 @@ def engset_rule_pkts(rate_bps: float, size_pkts: int, rtt_s: float) -> float:
         load of at least 100 %.
     """
     result = _model_at_full_load(rate_bps, size_pkts, rtt_s)
-    if not result.link_runs_short:
+    if not result.can_overload_link:
         return 0.0
     return float(
-        buffer_for_loss_plain(
+        simplified_buffer_for_loss(
             loss_ratio=LOSS, queue_mean_pkts=result.queue_mean_pkts, utilisation=result.utilisation
         )
     )
@@ -69,7 +69,7 @@ def second_method_pkts(rate_bps: float, size_pkts: int, rtt_s: float) -> float:
         buffer_for_loss(
             loss_ratio=LOSS,
             queue_mean_pkts=result.queue_mean_pkts * longer,
-            load=sharing.closed_load,
+            load=sharing.closed_loop_load,
         )
     )
 
@@ -121,28 +121,26 @@ def sections(_: Runs, __: pathlib.Path) -> list[Section]:
         else:
             row = _rule_row(label, rate, line)
         section.rows.append(row)
-    for rate, rule in _RULES_OF_TEXT.items():
-        section.rows.append(_row_of_text(rate, rule))
+    section.rows += [
+        Row(
+            (f"{rate_mbps}M", "TCP-Engset-rule, F = 500, RTT = 50 ms"),
+            "packets",
+            published.text_value(f"rule_{rate_mbps}"),
+            rule(1e6 * rate_mbps, *_TEXT_SIZE_AND_RTT),
+            tolerance=PRINTED_DIGITS,
+            note="eq. (13) with ON2 and U2" if rule is second_method_pkts else "",
+        )
+        for rate_mbps, rule in _RULES_OF_TEXT.items()
+    ]
     section.remarks = [
-        "N is the smallest number of sources with an open-loop load of 100 % or more. B = Q "
-        "ln(U/L) gives the text's 202 packets at 10 Mbit/s. Its 417 packets at 50 Mbit/s follow "
-        "from eq. (13) with the queue and the load of the second method (ON2, U2). This method "
-        f"gives {second_method_pkts(10e6, *_TEXT_SIZE_AND_RTT):.0f} packets at 10 Mbit/s, so the "
-        "paper mixes two methods.",
+        "N is the smallest number of sources with an open-loop load of 100 % or more. The text "
+        "prints 202 packets at 10 Mbit/s, which follow from B = Q ln(U/L), and 417 packets at 50 "
+        "Mbit/s, which follow from eq. (13) with the queue and the load of the paper's second "
+        "method (ON2, U2). The second method gives "
+        f"{second_method_pkts(10e6, *_TEXT_SIZE_AND_RTT):.0f} packets at 10 Mbit/s, so the paper "
+        "mixes two methods.",
     ]
     return [section]
-
-
-def _row_of_text(rate_mbps: int, rule: Callable[[float, int, float], float]) -> Row:
-    line = published.text().line_with(key=f"rule_{rate_mbps}")
-    return Row(
-        (f"{rate_mbps}M", "TCP-Engset-rule, F = 500, RTT = 50 ms"),
-        "packets",
-        Printed(line["value"]),
-        rule(rate_mbps * 1e6, *_TEXT_SIZE_AND_RTT),
-        tolerance=PRINTED_DIGITS,
-        note="eq. (13) with ON2 and U2" if rule is second_method_pkts else "",
-    )
 
 
 _TEXT_SIZE_AND_RTT = (500, 0.050)

@@ -7,6 +7,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from tcpcast_papers.engset.sample import interval_reader, metric_reader
+from tcpcast_papers.engset.theory import solve_model
+from tcpcast_papers.reproduction import PRINTED_DIGITS, Row
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -15,7 +17,6 @@ if TYPE_CHECKING:
     from tcpcast_papers.engset.sample import Read, Sample
     from tcpcast_papers.engset.settings import Setting
     from tcpcast_papers.published import Line
-    from tcpcast_papers.reproduction import Row
 
 AVERAGES = {
     "rate": ("rate_kbps", "kbit/s", metric_reader("connection_rate_bps", 1e-3)),
@@ -57,6 +58,36 @@ def average_rows(label: tuple[str, ...], line: Line, runs: Runs, each: Setting) 
         runs.sample(each).row((*label, name), unit, line.printed(column), read, causes=tried)
         for name, (column, unit, read) in AVERAGES.items()
         if line.cells.get(column)
+    ]
+
+
+def theory_rows(
+    label: tuple[str, ...],
+    line: Line,
+    each: Setting,
+    *,
+    column_prefix: str = "",
+    name_prefix: str = "",
+) -> list[Row]:
+    """Return a row for each value of the model that the line prints."""
+    result = solve_model(each)
+    assert result.loss_ratio is not None
+    own = (
+        ("load", "%", "load_percent", 100 * result.offered_load),
+        ("rate", "kbit/s", "rate_kbps", 1e-3 * result.rate_bps),
+        ("ON time", "ms", "on_time_ms", 1e3 * result.on_time_s),
+        ("loss", "%", "loss_percent", 100 * result.loss_ratio),
+    )
+    return [
+        Row(
+            (*label, name_prefix + name),
+            unit,
+            line.printed(column_prefix + column),
+            value,
+            tolerance=PRINTED_DIGITS,
+        )
+        for name, unit, column, value in own
+        if line.cells.get(column_prefix + column)
     ]
 
 

@@ -16,7 +16,7 @@ from tcpcast.models.engset import (
 from tcpcast_papers.engset import published
 from tcpcast_papers.engset.sample import metric_reader
 from tcpcast_papers.engset.settings import setting
-from tcpcast_papers.reproduction import PRINTED_DIGITS, Printed, Row, Section
+from tcpcast_papers.reproduction import PRINTED_DIGITS, Row, Section
 
 if TYPE_CHECKING:
     import pathlib
@@ -136,8 +136,9 @@ def _table3() -> Section:
                 Row(label, "1", corrected, float(own), tolerance=PRINTED_DIGITS, note=note)
             )
     section.remarks = [
-        "Published is the corrected value: five printed rows contradict their own flights, which "
-        "must add up to F. The note then gives the printed value. ON0 = m RTT0 + n Delta*.",
+        "In five printed rows the sizes of the flights do not add up to F. For these rows, the "
+        "column *published* has the corrected value, and the note has the printed value. ON0 = m "
+        "RTT0 + n Delta*.",
     ]
     return section
 
@@ -173,21 +174,20 @@ def _special_case_section(runs: Runs) -> Section:
     section.remarks = [
         "ON times and rates are calculated with RTT0 = 341.83 ms, as printed.",
         "With a window of 44 packets up to 35 packets wait at the 128 kbit/s link, for 1260 ms "
-        "(printed as 1260 seconds), while the timeout still has its minimum of 1 s. Packet 31 "
-        "waited behind 23 packets, but the next RTT sample is from packet 63. In the simulation "
-        f"files of {sizes.min()} to {sizes.max()} packets time out. Simulated: "
-        f"{_timeouts_text(runs)}.",
+        "(printed as 1260 seconds). The timeout still has its minimum of 1 s: the RTT sample of "
+        "packet 31 includes a wait behind 23 packets only, and the next RTT sample is from packet "
+        f"63. In the simulation files of {sizes.min()} to {sizes.max()} packets time out. "
+        f"Simulated: {_timeouts_text(runs)}.",
     ]
     return section
 
 
 def _timeouts_text(runs: Runs) -> str:
-    parts = []
-    for size in _FIXED_SIZES_PKTS:
-        answer = runs[_name_fixed_size_setting(size)]
-        timeouts = answer["timeouts"] / answer["transfers"]
-        parts.append(f"{timeouts:.3g} timeouts per file of {size}")
-    return ", ".join(parts)
+    answers = {size: runs[_name_fixed_size_setting(size)] for size in _FIXED_SIZES_PKTS}
+    return ", ".join(
+        f"{answer['timeouts'] / answer['transfers']:.3g} timeouts per file of {size}"
+        for size, answer in answers.items()
+    )
 
 
 def first_timeout(runs: Runs, size_pkts: int) -> float | None:
@@ -206,7 +206,7 @@ def _text_row(key: str, own: float | None, note: str = "") -> Row:
     return Row(
         (line["quantity"],),
         line["unit"],
-        Printed(line["value"]),
+        line.printed("value"),
         own,
         tolerance=PRINTED_DIGITS,
         note=note,
@@ -231,7 +231,7 @@ def _lone_queue_section(runs: Runs) -> Section:
             Row(
                 (delay["quantity"],),
                 "ms",
-                Printed(delay["value"]),
+                delay.printed("value"),
                 1e3 * result.delay_s,
                 note=delay.note,
                 fixed_verdict=delay.fixed_verdict,
@@ -243,14 +243,13 @@ def _lone_queue_section(runs: Runs) -> Section:
             sample.row(
                 (line["quantity"],),
                 "packets",
-                Printed(line["value"]),
+                line.printed("value"),
                 metric_reader("queue_mean_pkts"),
                 note="simulated, exponential sizes",
             )
         )
     section.remarks = [
-        "The simulations exchange the rates of bottleneck and egress. For a single connection the "
-        "order of the links makes no difference, except that the queue is then at the hop that is "
-        "measured.",
+        "The simulations exchange the rates of bottleneck and egress, so that the queue is at the "
+        "measured hop. For a single connection, the order of the links makes no other difference.",
     ]
     return section

@@ -19,7 +19,7 @@ from tcpcast_papers.engset.comparison_rows import (
 from tcpcast_papers.engset.sample import interval_reader, metric_reader, recovery_reader
 from tcpcast_papers.engset.settings import setting
 from tcpcast_papers.engset.theory import solve_model
-from tcpcast_papers.reproduction import PRINTED_DIGITS, Printed, Row, Section
+from tcpcast_papers.reproduction import PRINTED_DIGITS, Row, Section
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -60,10 +60,6 @@ def sections(runs: Runs, folder: Path) -> list[Section]:
     ]
 
 
-def _setting_label(each: Setting) -> str:
-    return f"{each.distribution}, WR = {each.receiver_window_pkts}"
-
-
 def _figure14(runs: Runs, folder: Path) -> Section:
     section = Section(
         "Figure 14. Proportion of dropped packets per sequence number", ("WR", "quantity")
@@ -87,27 +83,26 @@ def _figure14(runs: Runs, folder: Path) -> Section:
             va="top",
         )
         axes.set_title(
-            f"{_setting_label(each)}: loss {100 * runs[each]['loss_ratio']:.1f} %", fontsize=10
+            f"{each.size_and_window}: loss {100 * runs[each]['loss_ratio']:.1f} %", fontsize=10
         )
         axes.set_xlabel("sequence number")
     panels[0].set_ylabel("dropped, % of those sent")
     section.figures.append(drawing.Plot(figure, folder / "figure14.png"))
     for each in (WINDOW_44, WINDOW_12):
         window = each.receiver_window_pkts
-        line = published.text().line_with(key=f"loss_w{window}")
         _, unit, read = AVERAGES["loss"]
         label = (str(window), "loss")
         row = runs.sample(each).row(
-            label, unit, Printed(line["value"]), read, causes=_causes(runs, each)
+            label, unit, published.text_value(f"loss_w{window}"), read, causes=_causes(runs, each)
         )
         section.rows.append(row)
         first, second = drop_share(runs[each], 1), drop_share(runs[each], 2)
         label = (str(window), "drops of packet 2 per drop of packet 1")
         section.rows.append(Row(label, "1", None, second / first))
     section.remarks = [
-        "In slow start the second packet of a pair is dropped far more often than the first, "
-        "because both arrive back to back from a 100 Mbit/s link. Later packets of a file all have "
-        "about the same loss.",
+        "In slow start, packets arrive in pairs, back to back from a 100 Mbit/s link. The second "
+        "packet of a pair is dropped far more often than the first. Later packets of a file all "
+        "have about the same loss.",
     ]
     return section
 
@@ -205,16 +200,17 @@ def _table7(runs: Runs) -> Section:
             section.rows.append(sample.row((f"{name}: {reading}",), unit, None, read))
     section.remarks = [
         f"{WINDOW_44.name}. A timeout of one of the last three packets counts as TOend if the "
-        "whole file has been sent. Otherwise, a timeout of packet 1 or 2 counts as TObeg. In files "
-        "of 3 and 4 packets, which are nearly all here, many packets qualify for both, and the "
-        "paper does not state its choice. Rows with a colon show the other readings at an RTT of "
-        "50 ms; to explain differences, these readings are also tried at other phases.",
-        "TOTO depends on a tie: a retransmission after 1 s reaches the queue at the instant of a "
-        'departure, see "The phase of the loop".',
-        "The paper's send rate cannot be packets sent per ON time: 154.5 kbit/s and 6.3 % of "
-        "losses give 165 kbit/s. It is F 8P/(ON - last RTT), the mean size over the time until the "
-        "last packet is sent: with the printed size, ON time and queue of small files (125.3 "
-        "packets), this is 197.1 kbit/s.",
+        "whole file has been sent. Otherwise, a timeout of packet 1 or 2 counts as TObeg. Nearly "
+        "all files have 3 or 4 packets, so many packets belong to both classes, and the paper does "
+        "not state its choice. Rows with a colon show other definitions of the quantity at an RTT "
+        "of 50 ms. To explain differences, these definitions are also tried at other RTTs.",
+        "The share of TOTO depends on the order of simultaneous events: a retransmission after 1 s "
+        "reaches the queue at the instant of a departure (see the section on the phase of the "
+        "loop).",
+        "The paper's send rate cannot be packets sent per ON time, because 154.5 kbit/s and 6.3 % "
+        "of losses give 165 kbit/s. It is F 8P/(ON - last RTT): the mean size divided by the time "
+        "until the last packet is sent. With the printed size, ON time and queue of small files "
+        "(125.3 packets), this is 197.1 kbit/s.",
     ]
     return section
 
@@ -235,7 +231,7 @@ def _figure15(runs: Runs, folder: Path) -> Section:
             count, share = _recovery_distribution(runs[each], name)
             kept = count <= 20
             index = count[kept] + 0.4 * shift - 0.2
-            axes.bar(index, share[kept], width=0.4, color=colour, label=_setting_label(each))
+            axes.bar(index, share[kept], width=0.4, color=colour, label=each.size_and_window)
         axes.set(xlabel=x, xlim=(-0.6, 20.6))
         axes.set_xticks(range(0, 21, 2))
         axes.legend(frameon=False)
@@ -246,7 +242,7 @@ def _figure15(runs: Runs, folder: Path) -> Section:
         (WINDOW_12, {7: "burst_7_w12"}),
     ):
         for packets, key in bursts.items():
-            printed = Printed(published.text().line_with(key=key)["value"]) if key else None
+            printed = published.text_value(key) if key else None
             label = (str(each.receiver_window_pkts), f"bursts of {packets} packets, share of all")
             section.rows.append(
                 runs.sample(each).row(
@@ -254,10 +250,11 @@ def _figure15(runs: Runs, folder: Path) -> Section:
                 )
             )
     section.remarks = [
-        "In the most frequent recovery, of one packet, the final ack leaves one packet fewer than "
-        "ssthresh outstanding. The sender then sends one packet if the window becomes ssthresh, or "
-        "two if this ack counts as slow start. RFC 5681 allows both if cwnd = ssthresh. The "
-        "paper's 82.8 % of two packets show that its TCP uses slow start, as the own one does.",
+        "Most recoveries repair one packet. After the final ack of such a recovery, ssthresh - 1 "
+        "packets are outstanding. The sender then sends one packet if cwnd becomes ssthresh, or "
+        "two packets if it also applies slow start to this ack. RFC 5681 allows both if cwnd = "
+        "ssthresh. In the paper 82.8 % of the bursts have two packets, so its TCP applies slow "
+        "start, as tcpcast does.",
     ]
     return section
 
@@ -288,7 +285,7 @@ def _figure16(runs: Runs, folder: Path) -> Section:
         share = 100 * table["timeouts"] / table["timeouts"].sum()
         kept = table["window_pkts"] <= 20
         axes.bar(table["window_pkts"][kept], share[kept], width=0.8, color=drawing.COLOURS[0])
-        axes.set_title(_setting_label(each), fontsize=10)
+        axes.set_title(each.size_and_window, fontsize=10)
         axes.set_xlabel("window (packets)")
         axes.set_xticks(range(1, 21, 1))
         axes.tick_params(axis="x", labelsize=7)
@@ -298,8 +295,8 @@ def _figure16(runs: Runs, folder: Path) -> Section:
     panels[0].set_ylabel("share of timeouts in slow start (%)")
     section.figures.append(drawing.Plot(figure, folder / "figure16.png"))
     section.remarks = [
-        "W = 1: the retransmission after a timeout was also lost. W = 2: packet 1 was dropped. W = "
-        "3: only packet 2 was dropped. The paper prints no numbers.",
+        "The window W shows the cause. W = 1: the retransmission after a timeout was also lost. W "
+        "= 2: packet 1 was dropped. W = 3: only packet 2 was dropped. The paper prints no numbers.",
     ]
     return section
 
@@ -319,7 +316,7 @@ def _table8(runs: Runs) -> Section:
             label, printed = ("all", name), line.printed(column)
             section.rows.append(sample.row(label, "packets", printed, read, causes=causes))
     section.remarks = [
-        f"{WINDOW_44.name}. A rate that Table 9 prints again agrees between both values.",
+        f"{WINDOW_44.name}. If Tables 8 and 9 both print a rate, values between the two agree.",
     ]
     return section
 

@@ -9,11 +9,11 @@ import numpy as np
 
 from tcpcast_papers import drawing
 from tcpcast_papers.engset import published
-from tcpcast_papers.engset.comparison_rows import average_rows
+from tcpcast_papers.engset.comparison_rows import average_rows, theory_rows
 from tcpcast_papers.engset.sample import metric_reader
 from tcpcast_papers.engset.settings import setting
 from tcpcast_papers.engset.theory import solve_model, with_load
-from tcpcast_papers.reproduction import PRINTED_DIGITS, Printed, Row, Section
+from tcpcast_papers.reproduction import Row, Section
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -81,50 +81,35 @@ def _table6(runs: Runs) -> Section:
     for line in published.table(6):
         label = (line["sources"], line["source"])
         if line["source"] == "theory":
-            section.rows += _theory_rows(label, int(line["sources"]))
+            section.rows += theory_rows(label, line, _table6_setting("E", int(line["sources"])))
             continue
         each = _table6_setting(line["source"], int(line["sources"]))
         section.rows += average_rows(label, line, runs, each)
     section.rows += _max_queue_and_drop_rows(runs)
     section.remarks = [
-        "100M10M2M-R50-WR44-B200, F = 12. With increasing load the rates of all size distributions "
-        "approach the rate of the model. Its loss above 1 % is far too high, as its authors state.",
+        "The setting is 100M10M2M-R50-WR44-B200 with F = 12. With increasing load the rates of all "
+        "size distributions approach the rate of the model. The model's loss is far too high above "
+        "1 %, as the paper states.",
     ]
     return section
-
-
-def _theory_rows(label: tuple[str, ...], sources: int) -> list[Row]:
-    line = published.table(6).line_with(source="theory", sources=sources)
-    result = solve_model(_table6_setting("E", sources))
-    assert result.loss_ratio is not None
-    own = (
-        ("load", "%", "load_percent", 100 * result.offered_load),
-        ("rate", "kbit/s", "rate_kbps", 1e-3 * result.rate_bps),
-        ("loss", "%", "loss_percent", 100 * result.loss_ratio),
-    )
-    return [
-        Row((*label, name), unit, line.printed(column), value, tolerance=PRINTED_DIGITS)
-        for name, unit, column, value in own
-    ]
 
 
 def _max_queue_and_drop_rows(runs: Runs) -> list[Row]:
     """Return the longest queue and the number of drops that Table 6 gives in parentheses."""
     longest = runs.sample(_table6_setting("E", 82))
     few = runs.sample(_table6_setting("E", 98))
-    text = published.text()
     return [
         longest.row(
             ("82", "E", "longest queue"),
             "packets",
-            Printed(text.line_with(key="queue_max_82")["value"]),
+            published.text_value("queue_max_82"),
             metric_reader("queue_max_pkts"),
             note=f"mean over runs of {100 * longest.share:.3g} % of the paper's length",
         ),
         few.row(
             ("98", "E", "drops"),
             "packets",
-            Printed(text.line_with(key="drops_98")["value"]),
+            published.text_value("drops_98"),
             lambda answer: _count_drops(answer) / few.share,
             note="scaled to the paper's length",
         ),
@@ -145,11 +130,12 @@ def _figure12(runs: Runs, folder: Path) -> Section:
         folder / "figure12.png",
     )
     section.remarks = [
-        "The settings of the paper's figure are lost. These settings have its load of 100 % and a "
-        "buffer according to its rule. The legend gives rate, utilisation and loss, as in the "
-        "paper.",
-        "The model's queue is close to that of exponential sizes (lower in the tail) and to that "
-        "of long-tailed sizes with a small window. With WR = 44 long-tailed sizes queue far more.",
+        "The available text does not contain the settings of the paper's figure. The settings here "
+        "have its load of 100 % and a buffer according to its rule. The legend gives rate (h), "
+        "utilisation (U) and loss (L).",
+        "The model's queue is close to the simulated queue of exponential sizes (lower in the "
+        "tail), and to that of long-tailed sizes with a small window. With long-tailed sizes and "
+        "WR = 44 the queue is far longer.",
     ]
     return section
 
@@ -162,9 +148,9 @@ def _figure13(runs: Runs, folder: Path) -> Section:
         folder / "figure13.png",
     )
     section.remarks = [
-        "At 80.5 % the model agrees with exponential sizes and underestimates EE even with WR = "
-        "12. At 119.6 % the two are closer, and the simulated curves bulge above the straight line "
-        "of the model.",
+        "At a load of 80.5 % the model agrees with exponential sizes, and underestimates the queue "
+        "of EE sizes even with WR = 12. At 119.6 % the model is closer to EE sizes, and the "
+        "simulated curves bulge above the straight line of the model.",
     ]
     return section
 
@@ -203,7 +189,7 @@ def _draw_queue(axes: Axes, runs: Runs, variants: list[Setting]) -> None:
         )
         name = f"{each.distribution}, W{each.receiver_window_pkts}: {shown}"
         axes.plot(*drawing.reduce_points(*seen), linewidth=1.0, markersize=3, label=name, **style)
-    drawing.set_tail_axes(axes, floor=1e-6, right=1.02 * base.buffer_pkts)
+    drawing.set_tail_axes(axes, right=1.02 * base.buffer_pkts)
     axes.set(xlabel="queue x (packets)", ylabel="share of time with a queue above x")
     title = f"F{base.mean_size_pkts}-N{base.sources}: load {100 * result.offered_load:.1f} %"
     axes.set_title(title, fontsize=10)

@@ -12,7 +12,7 @@ from tcpcast_papers.engset import published
 from tcpcast_papers.engset.sample import interval_reader
 from tcpcast_papers.engset.settings import setting
 from tcpcast_papers.engset.theory import solve_model, with_load
-from tcpcast_papers.reproduction import Printed, Row, Section
+from tcpcast_papers.reproduction import Row, Section
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -120,7 +120,7 @@ def _figure8(runs: Runs, folder: Path) -> Section:
             rates = {"h1": result.sharing.rate1_bps, "h2": result.sharing.rate2_bps}
             rates["h"] = result.rate_bps
             for name, rate in rates.items():
-                if rate is not None and result.link_runs_short:
+                if rate is not None and result.can_overload_link:
                     points[name].append((100 * result.offered_load, 100 * (rate / measured - 1)))
     figure, panels = drawing.create_panels(2, width=5.0, share_y=True)
     for name, style in zip(("h1", "h2"), drawing.series_styles(), strict=False):
@@ -137,9 +137,9 @@ def _figure8(runs: Runs, folder: Path) -> Section:
     section.figures.append(drawing.Plot(figure, folder / "figure08.png"))
     section.rows = _error_rows(points)
     section.remarks = [
-        "The paper prints no numbers here: h1 is slightly too high, h2 slightly too low, their "
-        "mean is the most accurate, and the errors decrease with increasing load. h2 does not "
-        "exist for at most as many sources as the link carries at their peak rate (N <= s).",
+        "The paper prints no numbers. It states that h1 is slightly too high and h2 slightly too "
+        "low, that their mean h is the most accurate, and that the errors decrease with increasing "
+        "load. h2 is undefined if the link carries all sources at their peak rate (N <= s).",
     ]
     return section
 
@@ -198,80 +198,68 @@ def _change_rows(panels: list[tuple[str, list[tuple[int, list[float]]]]]) -> lis
     ]
 
 
-def _figure9(runs: Runs, folder: Path) -> Section:
-    def curves(distribution: str) -> list[tuple[int, list[float]]]:
-        result = []
-        for size, window in REDUCED_WINDOW.items():
-            name = EE_DISTRIBUTIONS.get(size) if distribution == "EE" else distribution
-            if name is not None:
-                result.append(
-                    (size, [_window_ratio(runs, size, name, window, a) for a in WINDOW_LOADS])
-                )
-        return result
+def _rate_curves(
+    runs: Runs, names: tuple[str, ...], windows: dict[int, int], base: str = ""
+) -> list[tuple[str, list[tuple[int, list[float]]]]]:
+    """Return rates relative to a base setting, in %, per distribution and mean size.
 
+    ``windows`` has the receiver window by mean size. The base setting has a window of 44 packets,
+    and the distribution ``base`` (default: the same distribution).
+    """
+    result = []
+    for name in names:
+        curves = []
+        for size, window in windows.items():
+            distribution = EE_DISTRIBUTIONS.get(size) if name == "EE" else name
+            if distribution is None:
+                continue
+            ratios = [
+                100
+                * _simulated_rate_bps(runs, window_setting(size, distribution, window, load))
+                / _simulated_rate_bps(runs, window_setting(size, base or distribution, 44, load))
+                for load in WINDOW_LOADS
+            ]
+            curves.append((size, ratios))
+        result.append((name, curves))
+    return result
+
+
+def _figure9(runs: Runs, folder: Path) -> Section:
     section = Section(
         "Figure 9. Connection rate with a reduced window, in % of that with WR = 44",
         ("distribution", "F", "load"),
     )
-    panels = [(distribution, curves(distribution)) for distribution in ("E", "EE", "EP")]
+    panels = _rate_curves(runs, ("E", "EE", "EP"), REDUCED_WINDOW)
     section.rows = _change_rows(panels)
     section.figures.append(
         _draw_ratio_panels(folder / "figure09.png", panels, "rate, % of WR = 44")
     )
     windows = ", ".join(f"F = {size}: {window}" for size, window in REDUCED_WINDOW.items())
     section.remarks = [
-        f"Reduced windows are the smallest that do not change ON0 ({windows}); the paper names "
-        "only 12 for F = 22. EE is plotted for the mean sizes with a printed c.",
+        f"Reduced windows are the smallest that do not change ON0 ({windows}). The paper gives the "
+        "window only for F = 22: 12 packets. EE is plotted for the mean sizes with a printed c.",
         "With exponential sizes the window makes little difference. With longer tails a smaller "
         "window raises the mean rate, but less for larger F, as the paper states.",
     ]
     return section
 
 
-def _window_ratio(runs: Runs, size: int, distribution: str, window: int, load: float) -> float:
-    reduced = _simulated_rate_bps(runs, window_setting(size, distribution, window, load))
-    return 100 * reduced / _simulated_rate_bps(runs, window_setting(size, distribution, 44, load))
-
-
 def _figure10(runs: Runs, folder: Path) -> Section:
-    def curves(distribution: str) -> list[tuple[int, list[float]]]:
-        sizes = EE_DISTRIBUTIONS if distribution == "EE" else (*REDUCED_WINDOW, 120)
-        return [
-            (
-                size,
-                [
-                    _distribution_ratio(
-                        runs,
-                        size,
-                        EE_DISTRIBUTIONS[size] if distribution == "EE" else distribution,
-                        a,
-                    )
-                    for a in WINDOW_LOADS
-                ],
-            )
-            for size in sizes
-        ]
-
     section = Section(
         "Figure 10. Connection rate in % of that with exponential sizes, WR = 44",
         ("distribution", "F", "load"),
     )
-    panels = [(distribution, curves(distribution)) for distribution in ("EE", "EP")]
+    panels = _rate_curves(runs, ("EE", "EP"), dict.fromkeys((*REDUCED_WINDOW, 120), 44), "E")
     section.rows = _change_rows(panels)
     section.figures.append(
         _draw_ratio_panels(folder / "figure10.png", panels, "rate, % of exponential sizes")
     )
     worst = min(ratio for _, result in panels for _, ratios in result for ratio in ratios)
     section.remarks = [
-        f"The largest penalty here is {100 - worst:.0f} %; the paper's conclusion states up to 15 "
-        "to 20 %, decreasing with F.",
+        f"The rate falls by at most {100 - worst:.0f} %. The paper's conclusion states up to 15 to "
+        "20 %, decreasing with F.",
     ]
     return section
-
-
-def _distribution_ratio(runs: Runs, size: int, distribution: str, load: float) -> float:
-    measured = _simulated_rate_bps(runs, window_setting(size, distribution, 44, load))
-    return 100 * measured / _simulated_rate_bps(runs, window_setting(size, "E", 44, load))
 
 
 def _table4(runs: Runs) -> Section:
@@ -279,9 +267,9 @@ def _table4(runs: Runs) -> Section:
     for line in published.table(4):
         section.rows += _table4_rows(line, runs)
     section.remarks = [
-        "F12-10M1G-R50-N80. Change of the ON time, and of the queue that a packet finds on "
-        "arrival, with WR = 44 compared with WR = 12: small files, which are nearly all, wait "
-        "longer behind the large windows of large files.",
+        "The setting is F12-10M1G-R50-N80. The rows are changes of the ON time, and of the queue "
+        "that a packet finds on arrival, from WR = 12 to WR = 44. Small files, which are nearly "
+        "all files, wait longer behind the large windows of large files.",
     ]
     return section
 
@@ -318,12 +306,11 @@ def _model_errors(runs: Runs) -> Section:
     for window in (44, 12):
         for load in WINDOW_LOADS:
             each = window_setting(12, "EE(7)", window, load)
-            line = published.text().line_with(key=f"model_error_w{window}_{100 * load:.0f}")
             section.rows.append(
                 runs.sample(each).row(
                     (f"WR = {window}", f"{100 * load:.0f} %", "model minus simulation"),
                     "%",
-                    Printed(line["value"]),
+                    published.text_value(f"model_error_w{window}_{100 * load:.0f}"),
                     _prediction_error_reader(solve_model(each).rate_bps),
                     note=f"N = {each.sources}",
                 )
@@ -331,6 +318,6 @@ def _model_errors(runs: Runs) -> Section:
     section.remarks = [
         "The model uses only the mean size. With WR = 44 large files fill the buffer in slow "
         "start, and all rates fall below the model. With WR = 12, which does not change ON0, the "
-        "model is accurate again.",
+        "model is accurate.",
     ]
     return section

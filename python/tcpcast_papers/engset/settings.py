@@ -24,7 +24,7 @@ from __future__ import annotations
 
 import math
 import re
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from tcpcast.errors import ScenarioError
@@ -104,13 +104,14 @@ class Setting:
         return "-".join(tokens)
 
     @property
+    def size_and_window(self) -> str:
+        """Size distribution and receiver window, for legends."""
+        return f"{self.distribution}, WR = {self.receiver_window_pkts}"
+
+    @property
     def mean_off_s(self) -> float:
         """Mean OFF time in seconds: 1, or 5 in the special case."""
         return 5.0 if self._is_special_case else 1.0
-
-    def with_sources(self, sources: int) -> Setting:
-        """Return this setting with another number of sources."""
-        return replace(self, sources=sources)
 
     def scenario(
         self, *, connections: int | None = None, seed: int = 1, replications: int = 1

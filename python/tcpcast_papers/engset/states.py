@@ -64,12 +64,13 @@ def sections(runs: Runs, folder: Path) -> list[Section]:
         section.rows += _distance_rows(runs, variants)
     section.figures.append(drawing.Plot(figure, folder / "figure11.png"))
     section.remarks = [
-        "The settings were part of the paper's plot and are lost; these settings have its "
-        "open-loop load of 100 %. The paper prints no numbers. States are observed at the first "
-        "shared link: a source is active from the arrival of its first packet there.",
+        "The available text does not contain the settings of the paper's plot. The settings here "
+        "have its open-loop load of 100 %. The paper prints no numbers. A source is active from "
+        "the arrival of its first packet at the first shared link.",
         "With exponential sizes model and simulation agree over the whole range. Longer tails with "
         "a large window shift the distribution to more active sources, and a smaller window shifts "
-        "it back. Sources share the capacity, but less abruptly than min(h0, C/j).",
+        "it back. The rate of an active source falls with the number of active sources j, but less "
+        "abruptly than min(h0, C/j).",
     ]
     return [section]
 
@@ -85,8 +86,8 @@ def _draw_states(axes: Axes, runs: Runs, variants: list[Setting]) -> None:
         table = runs[each].tables["states"]
         x, y = drawing.positive_points(table["active"], table["probability"])
         right = max(right, float(x[y > 1e-6].max()))
-        axes.plot(x, y, linestyle="none", markersize=2.6, label=_setting_label(each), **style)
-    drawing.set_tail_axes(axes, floor=1e-6, right=1.03 * right)
+        axes.plot(x, y, linestyle="none", markersize=2.6, label=each.size_and_window, **style)
+    drawing.set_tail_axes(axes, right=1.03 * right)
     shown = f"s = {result.isolated.servers:.1f}, beta = {result.path.beta:.1f}"
     axes.set_title(f"{_title(variants[0])}: {shown}", fontsize=9)
     axes.set(xlabel="active sources j", ylabel="share of time with j active")
@@ -101,7 +102,7 @@ def _draw_sharing(axes: Axes, runs: Runs, variants: list[Setting]) -> None:
         seen = (table["active"] > 0) & (table["deaths"] > _MIN_SAMPLES)
         x, y = table["active"][seen], 1e-3 * table["shared_rate_bps"][seen]
         right = max(right, float(x.max(initial=1)))
-        axes.plot(x, y, linestyle="none", markersize=2.6, label=_setting_label(each), **style)
+        axes.plot(x, y, linestyle="none", markersize=2.6, label=each.size_and_window, **style)
     j = np.arange(1, right + 1)
     shared = shared_rate_bps(
         active=j, peak_bps=result.isolated.rate_bps, link_bps=result.path.bottleneck_bps
@@ -124,10 +125,6 @@ def _distance_rows(runs: Runs, variants: list[Setting]) -> list[Row]:
         distance = 50 * float(np.abs(seen - expected).sum())
         rows.append(Row((each.name, "time in other states than in the model"), "%", None, distance))
     return rows
-
-
-def _setting_label(each: Setting) -> str:
-    return f"{each.distribution}, WR = {each.receiver_window_pkts}"
 
 
 def _title(each: Setting) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from tcpcast.engines.formula.engset import engset_inputs
@@ -25,4 +26,6 @@ def with_load(each: Setting, load: float) -> Setting:
     is 82 (100.1 %), 120 % is 98 (119.6 %). The load (eq. 5) is proportional to N.
     """
     result = solve_model(each)
-    return each.with_sources(max(1, math.floor(load * each.sources / result.offered_load + 0.5)))
+    return replace(
+        each, sources=max(1, math.floor(load * each.sources / result.offered_load + 0.5))
+    )

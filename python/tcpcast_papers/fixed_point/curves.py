@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tcpcast_papers import drawing
-from tcpcast_papers.fixed_point.measures import QUANTITY_LABELS, measure, missing_answer_remarks
+from tcpcast_papers.fixed_point.measures import QUANTITY_LABELS, measure
 from tcpcast_papers.fixed_point.published import POPULATIONS, TABLE_OF_CASE, printed_cell
 from tcpcast_papers.fixed_point.runs import Job
 from tcpcast_papers.fixed_point.settings import NOISES, LocalLoop
@@ -62,7 +62,6 @@ def sections(runs: Runs, folder: Path) -> list[Section]:
         "gets a share of the link that falls with 1/N, whatever the backbone does.",
         "Points of Tables 3 to 5 are from the longer runs of these tables. The realised noise "
         "depends on the length of a run, so the losses of case 3 are not a smooth line.",
-        *missing_answer_remarks(*(each for points in answers.values() for each in points.values())),
     ]
     return [result]
 

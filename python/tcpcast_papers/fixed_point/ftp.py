@@ -11,14 +11,13 @@ from tcpcast_papers.fixed_point import implied_loss
 from tcpcast_papers.fixed_point.measures import (
     SettingAnswers,
     failed_test_remarks,
-    missing_answer_remarks,
 )
 from tcpcast_papers.fixed_point.published import table
 from tcpcast_papers.fixed_point.runs import (
     PAGE_SCHEMES,
     Job,
+    fixed_point,
     fixed_points,
-    request_fixed_points,
 )
 from tcpcast_papers.fixed_point.settings import FTP_FLOWS, Ftp
 from tcpcast_papers.reproduction import Section, Verdict
@@ -96,7 +95,9 @@ def request(runs: Runs) -> None:
         for setting in (column.setting, *(other for _, other in column.others)):
             runs.request(ftp_job(setting, runs.sample_sizes))
         if column.checked:
-            request_fixed_points(runs, ftp_job(column.setting, runs.sample_sizes))
+            for scheme in PAGE_SCHEMES:
+                job = ftp_job(column.setting, runs.sample_sizes)
+                runs.request(fixed_point(job, runs.sample_sizes, scheme))
 
 
 def ftp_job(setting: Ftp, sample_sizes: SampleSizes) -> Job:
@@ -133,12 +134,10 @@ def _section(number: int, runs: Runs) -> Section:
             if wrong and column.checked:
                 row = replace(row, fixed_verdict=Verdict.INCONSISTENT, note=wrong)
             section.rows.append(row)
-    answers = [each for f in figures.values() for each in f.others]
     section.remarks = [
         *_REMARKS,
         *_REMARKS_OF_TABLE[number],
         *failed_test_remarks(by_scheme(figures)),
-        *missing_answer_remarks(*answers),
     ]
     return section
 

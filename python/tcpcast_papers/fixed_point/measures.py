@@ -192,16 +192,6 @@ class SettingAnswers:
         return Cause(WITHOUT_OWN_LINK, without)
 
 
-def missing_answer_remarks(*answers: Answer) -> list[str]:
-    """Return the reasons of answers that are left out of a section, each of them once."""
-    reasons = dict.fromkeys(
-        f"Left out, engine {each.engine}: {each.not_applicable}"
-        for each in answers
-        if each.not_applicable is not None
-    )
-    return [reason.replace("\n", "; ") for reason in reasons]
-
-
 def failed_test_remarks(answers: Mapping[str, Mapping[str, Answer]]) -> list[str]:
     """Return the failed tests of the fixed points, by scheme and by setting."""
     failures = [

@@ -9,7 +9,6 @@ from tcpcast_papers.fixed_point.measures import (
     QUANTITY_LABELS,
     failed_test_remarks,
     measure,
-    missing_answer_remarks,
 )
 from tcpcast_papers.fixed_point.published import POPULATIONS
 from tcpcast_papers.fixed_point.runs import fixed_point, fixed_points
@@ -64,9 +63,6 @@ def sections(runs: Runs, _: Path) -> list[Section]:
                 name.capitalize(): {f"N = {n}": each[name] for n, each in answers.items()}
                 for name in names
             }
-        ),
-        *missing_answer_remarks(
-            *(each for schemes in answers.values() for each in schemes.values())
         ),
     ]
     result.rows += [

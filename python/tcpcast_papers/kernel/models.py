@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import math
-import statistics
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from tcpcast.models.cubic import cubic_response
 from tcpcast.models.domain import is_in_domain
-from tcpcast.models.pftk import path_values, throughput
+from tcpcast.models.pftk import path_domain_values, throughput
 
 from tcpcast_papers.kernel.cells import DROP_TAIL, LOSS
 from tcpcast_papers.kernel.scenarios import PACKET_BITS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterator
 
     from tcpcast_papers.kernel.cells import Cell
     from tcpcast_papers.kernel.runs import KernelRuns
@@ -102,7 +101,7 @@ def _predict_from_measurements(cell: Cell) -> Iterator[Prediction]:
         rate = cubic_response(rtt_s=rtt, loss_ratio=p, receiver_window_pkts=window).rate_pps
     else:
         model, rate = "pftk", throughput(loss_indication_ratio=p, **fed).rate_pps
-    inside = is_in_domain(model, **path_values(loss_ratio=p, **fed))
+    inside = is_in_domain(model, **path_domain_values(loss_ratio=p, **fed))
     most = cell.rate_bps / PACKET_BITS
     yield Prediction(
         cell,
@@ -112,27 +111,4 @@ def _predict_from_measurements(cell: Cell) -> Iterator[Prediction]:
         measured["send_rate_pps"].mean,
         min(most, cell.flows * float(rate)),
         bool(inside),
-    )
-
-
-SUMMARY_COLUMNS = ("model", "fed by", "stack", "cells", "in its domain", "median", "range there")
-
-
-def summary_lines(every: Iterable[Prediction]) -> list[tuple[str, ...]]:
-    """Return predicted/measured by model, feed and stack, as :data:`SUMMARY_COLUMNS`."""
-    result: dict[tuple[str, str, str], list[Prediction]] = {}
-    for each in every:
-        result.setdefault((each.model, each.feed, each.cell.stacks.split()[-1]), []).append(each)
-    return [(*key, *_summary_cells(same)) for key, same in result.items()]
-
-
-def _summary_cells(same: list[Prediction]) -> tuple[str, ...]:
-    ratios = [each.ratio for each in same if each.trusted]
-    if not ratios:
-        return str(len(same)), "0", "–", "–"
-    return (
-        str(len(same)),
-        str(len(ratios)),
-        f"{statistics.median(ratios):.2f}",
-        f"{min(ratios):.2f} to {max(ratios):.2f}",
     )

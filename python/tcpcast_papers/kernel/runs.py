@@ -104,12 +104,12 @@ class CellJob:
 def _formula_answers(scenario: Scenario) -> tuple[Answer, ...]:
     """Return the answers of the default formulas for a scenario."""
     from tcpcast.engines import REGISTRY  # noqa: PLC0415 - filled while it is imported
-    from tcpcast.engines.registry import PATH  # noqa: PLC0415
+    from tcpcast.engines.registry import PATH_FAMILY  # noqa: PLC0415
 
     names = [
         name
         for name, entry in REGISTRY.items()
-        if entry.family == PATH and entry.is_default_for(scenario)
+        if entry.family == PATH_FAMILY and entry.is_default_for(scenario)
     ]
     return tuple(each for each in answer(scenario, names) if each.not_applicable is None)
 

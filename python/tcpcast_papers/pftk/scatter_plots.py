@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -43,18 +42,19 @@ def has_prediction(seen: TracePieces) -> Flags:
 
 
 def piece_errors(
-    path: Path, seen: TracePieces, model: str, *, each_its_own: bool = False
+    path: Path, seen: TracePieces, model: str, *, per_piece_inputs: bool = False
 ) -> Floats:
     """Return a model's error for every piece, nan for pieces without loss.
 
     Parameters
     ----------
+    path
         The simulated path, for its W_max.
     seen
         The trace in pieces.
     model
         A key of :data:`~tcpcast_papers.pftk.predictions.MODELS`.
-    each_its_own
+    per_piece_inputs
         True for RTT and T0 of each piece, as in the paper for traces of 100 s; False for RTT and T0
         of the whole trace, as in the paper for hours.
 
@@ -63,8 +63,8 @@ def piece_errors(
     ndarray
         |predicted - sent| / sent, ``[replications, pieces]``.
     """
-    rtt = seen.rtt_s if each_its_own else seen.trace_rtt_s
-    t0 = seen.t0_s if each_its_own else seen.trace_t0_s
+    rtt = seen.rtt_s if per_piece_inputs else seen.trace_rtt_s
+    t0 = seen.t0_s if per_piece_inputs else seen.trace_t0_s
     # If no timer expired, T0 is unknown; use its minimum.
     t0 = np.where(np.isnan(t0), path.t0_s, t0)
     known = has_prediction(seen) & np.isfinite(rtt)
@@ -77,11 +77,6 @@ def piece_errors(
     result = np.full(known.shape, np.nan)
     result[known] = relative_errors(MODELS[model](given) * seen.piece_s, seen.sent[known])
     return result
-
-
-def trace_errors(result: Floats) -> Floats:
-    """Return the average error of each replication over its pieces, ``[replications]``."""
-    return np.asarray(np.nanmean(result, axis=1))
 
 
 def draw_scatter(
@@ -133,23 +128,9 @@ def draw_scatter(
         axes.plot(across, packets, LINE_STYLES[model], color="black", linewidth=1.1, label=model)
     highest = max(float(sent.max(initial=1)), float(MODELS[FULL](given).max()) * pieces.piece_s)
     axes.set(ylim=(0, 1.35 * highest), ylabel=f"packets in {pieces.piece_s:.0f} s")
-    set_loss_axis(axes, float(across[0]), float(across[-1]))
+    label = "loss indications per packet, p"
+    drawing.set_loss_axis(axes, float(across[0]), float(across[-1]), label)
     axes.legend(fontsize=7, loc="upper right", framealpha=0.9, edgecolor="none")
-
-
-def set_loss_axis(axes: Axes, low: float, high: float) -> None:
-    """Set a logarithmic axis of loss from ``low`` to ``high``, labelled in percent."""
-    steps = (1, 3) if high > 30 * low else (1, 2, 5)
-    ticks = [
-        step * 10.0**decade
-        for decade in range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
-        for step in steps
-    ]
-    axes.set_xscale("log")
-    axes.set_xticks(ticks, [f"{100 * tick:g} %" for tick in ticks])
-    axes.minorticks_off()
-    axes.tick_params(axis="x", labelsize=8)
-    axes.set(xlim=(low, high), xlabel="loss indications per packet, p")
 
 
 def _mean_or_default(values: Floats, otherwise: float) -> float:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from tcpcast import _native
 from tcpcast.engines.packet.configuration import make_configuration, to_nanoseconds
-from tcpcast.engines.packet.metric_estimates import CLASS, LINK
+from tcpcast.engines.packet.metric_estimates import CLASS_COUNTER, LINK_COUNTER
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -135,7 +135,7 @@ def simulate_pieces(
     added = np.diff(np.stack(ends), axis=0).transpose(2, 1, 0)
 
     def cell(name: str) -> Counts:
-        return np.asarray(added[CLASS[name]])
+        return np.asarray(added[CLASS_COUNTER[name]])
 
     sequences = cell("timeout_sequences")
     deepest = (sequences > 0).astype(np.int64)
@@ -172,8 +172,8 @@ def calibrate_loss(path: Path, wanted: float, *, hours: int) -> Path:
 
 def _read_counters(run: _native.Simulation) -> Counts:
     """Return the cumulative cells of the first class, ``[replications, cells]``."""
-    first = len(LINK)
-    last = [row[-1, first : first + len(CLASS)] for row in run.counters()]
+    first = len(LINK_COUNTER)
+    last = [row[-1, first : first + len(CLASS_COUNTER)] for row in run.counters()]
     return np.stack(last).astype(np.int64)
 
 

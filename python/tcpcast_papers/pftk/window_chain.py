@@ -12,7 +12,6 @@ from tcpcast.models.pftk import closed_form_error, throughput, window_chain
 from tcpcast_papers import drawing
 from tcpcast_papers.pftk.paths import REST_OF_ROUND, Path
 from tcpcast_papers.pftk.runs import TraceJob
-from tcpcast_papers.pftk.scatter_plots import set_loss_axis
 from tcpcast_papers.reproduction import Row, Section
 
 if TYPE_CHECKING:
@@ -155,9 +154,7 @@ def _draw(axes: Axes, b: int, shares: dict[tuple[str, float, int], list[float]])
         label = f"of the {formula}, RTT {1e3 * rtt_s:g} ms"
         axes.plot(LOSSES, result, line, color=colour, marker="o", markersize=4, label=label)
     axes.set_title(f"b = {b}", fontsize=10)
-    set_loss_axis(axes, 0.8 * LOSSES[0], 1.25 * LOSSES[-1])
-    axes.set(
-        xlabel="p: loss of a packet if none before it in its round is lost",
-        ylabel="NewReno / formula",
-    )
+    label = "p: loss of a packet if none before it in its round is lost"
+    drawing.set_loss_axis(axes, 0.8 * LOSSES[0], 1.25 * LOSSES[-1], label)
+    axes.set_ylabel("NewReno / formula")
     axes.legend(frameon=False, fontsize=8)

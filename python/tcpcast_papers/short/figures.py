@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 from tcpcast.answer import Metric
-from tcpcast.models.short import least_recoverable_pkts, timeout_volume_pkts
+from tcpcast.models.short import fluid_timeout_pkts, min_recoverable_pkts
 from tcpcast.report.chart import Axis, Chart, Panel
 
 from tcpcast_papers import drawing
@@ -49,7 +49,7 @@ def _sheet(line: Line) -> Sheet[Runs, Line]:
         (
             Quantity(
                 ("FileSize_min", "Tables 1 and 2"),
-                lambda _, __: Metric(least_recoverable_pkts(setting.transfer)),
+                lambda _, __: Metric(min_recoverable_pkts(setting.transfer)),
                 published,
                 PRINTED_DIGITS,
                 note=lambda _, line: line.note,
@@ -57,7 +57,7 @@ def _sheet(line: Line) -> Sheet[Runs, Line]:
             Quantity(
                 ("FileSize_min", "the fluid's y_to"),
                 lambda _, __: Metric(
-                    timeout_volume_pkts(setting.transfer) + setting.transfer.unprotected_pkts
+                    fluid_timeout_pkts(setting.transfer) + setting.transfer.unprotected_pkts
                 ),
             ),
             *(_peak_quantity(setting, method) for method in (*VARIANTS, PACKETS)),

@@ -151,7 +151,7 @@ LIMITED_TRANSMIT = Setting("figure 7", "limited transmit", replace(_NEWRENO, lim
 PROPOSAL = Setting(
     "figure 8",
     "the proposal",
-    replace(_NEWRENO, limited_transmit=1, last_packets=True),
+    replace(_NEWRENO, limited_transmit=1, protects_last_packets=True),
 )
 NEWRENO_DELAYED_ACKS = Setting("figure 4", "NewReno", replace(_NEWRENO, acked_packets=2))
 FIGURE_SETTINGS = (NEWRENO_DELAYED_ACKS, NEWRENO, LIMITED_TRANSMIT, PROPOSAL)

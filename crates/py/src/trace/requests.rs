@@ -69,10 +69,10 @@ impl RequestTables {
         py: Python<'py>,
     ) -> PyResult<[Bound<'py, PyDict>; 2]> {
         self.talks.sort_unstable_by_key(|talk| talk.number);
-        Ok([self.talks_to_py(py)?, self.requests_to_py(py)?])
+        Ok([self.connections_to_py(py)?, self.requests_to_py(py)?])
     }
 
-    fn talks_to_py<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+    fn connections_to_py<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let talks = &self.talks;
         let dict = PyDict::new(py);
         dict.set_item("connection", numpy_column(py, talks, |talk| to_signed(talk.number)))?;

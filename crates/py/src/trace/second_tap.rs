@@ -27,7 +27,7 @@ impl CaptureResult {
 }
 
 /// Counters of a second tap per direction.
-const PASSAGE_COUNTS: &[NamedColumn<DirectionBetweenTaps, u64>] = &[
+const PASSAGE_COUNTERS: &[NamedColumn<DirectionBetweenTaps, u64>] = &[
     ("packets_seen_before", |passage| passage.seen_before),
     ("packets_seen_after", |passage| passage.seen_after),
     ("lost_between", |passage| passage.lost),
@@ -43,7 +43,7 @@ pub(super) fn second_tap_columns<'py>(
     second_tap: &SecondTap,
 ) -> PyResult<Bound<'py, PyDict>> {
     let columns = PyDict::new(py);
-    for (name, of) in PASSAGE_COUNTS {
+    for (name, of) in PASSAGE_COUNTERS {
         columns.set_item(
             name,
             numpy_column(py, rows, |row| row.passage.map_or(0, |p| to_signed(of(&p)))),

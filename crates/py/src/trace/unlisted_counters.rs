@@ -11,10 +11,10 @@ use super::{CaptureResult, DirectionRow};
 /// Maximum number of rows.
 const MAX_ROWS: usize = 1 << 16;
 /// Number of additional rows before the rows with the least data are removed.
-const SPARE: usize = MAX_ROWS / 4;
+const SPARE_ROWS: usize = MAX_ROWS / 4;
 
 /// Maximum number of bytes acknowledged per packet; larger numbers belong to another connection.
-const MAX_ACKED: u64 = 1 << 20;
+const MAX_ACKED_PER_PACKET: u64 = 1 << 20;
 
 /// Counters of connections and directions that have no rows, and of keepalive probes.
 #[derive(Default)]
@@ -71,7 +71,7 @@ impl UnlistedCounters {
         let [first, second] = &*report.directions;
         for (data, acks) in [(first, second), (second, first)] {
             let bytes = data.counts.missing_bytes;
-            let plausible = (2..acks.counts.packets * MAX_ACKED).contains(&bytes);
+            let plausible = (2..acks.counts.packets * MAX_ACKED_PER_PACKET).contains(&bytes);
             if data.counts.data_packets == 0 && plausible {
                 self.uncaptured += 1;
                 self.uncaptured_bytes += bytes;
@@ -125,7 +125,7 @@ impl CaptureResult {
     /// Adds a row. If there are too many rows, removes the rows with the least data.
     pub(super) fn add_row(&mut self, row: DirectionRow) {
         self.rows.push(row);
-        if self.rows.len() > MAX_ROWS + SPARE {
+        if self.rows.len() > MAX_ROWS + SPARE_ROWS {
             self.drop_smallest_rows();
         }
     }

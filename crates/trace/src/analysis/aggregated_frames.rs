@@ -6,9 +6,9 @@ use crate::segment::Segment;
 
 /// Largest payload of a packet in a standard Ethernet frame. A larger payload is a jumbo frame or
 /// several packets.
-const ETHERNET_PAYLOAD: u32 = 1460;
+const MAX_ETHERNET_PAYLOAD: u32 = 1460;
 /// Payloads of full packets in Ethernet frames: IPv4 and IPv6, with and without timestamps.
-const USUAL_PAYLOADS: [u32; 4] = [1448, 1460, 1428, 1440];
+const COMMON_FULL_PAYLOADS: [u32; 4] = [1448, 1460, 1428, 1440];
 
 impl Flow {
     /// Returns the number of packets in the frame. `mss`: largest segment that the receiver
@@ -21,7 +21,9 @@ impl Flow {
                 let options = if segment.options.timestamps.is_some() { 12 } else { 0 };
                 self.count_aggregated_frame(segment, u32::from(mss.saturating_sub(options)))
             }
-            None if segment.payload > ETHERNET_PAYLOAD => self.count_packets_without_mss(segment),
+            None if segment.payload > MAX_ETHERNET_PAYLOAD => {
+                self.count_packets_without_mss(segment)
+            }
             _ => 1,
         }
     }
@@ -31,7 +33,7 @@ impl Flow {
     fn count_packets_without_mss(&mut self, segment: &Segment) -> u64 {
         if self.inferred_full == 0 {
             let divides = |full: &&u32| segment.payload % **full == 0;
-            self.inferred_full = USUAL_PAYLOADS.iter().find(divides).copied().unwrap_or(0);
+            self.inferred_full = COMMON_FULL_PAYLOADS.iter().find(divides).copied().unwrap_or(0);
         }
         match self.inferred_full {
             0 => 1,

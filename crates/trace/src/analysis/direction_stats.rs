@@ -11,7 +11,7 @@ use super::limit_evidence::EvidenceSums;
 use super::loss_indications::{
     FirstTimeoutMean, LossIndication, LossIndicationCounts, PftkIndicationRule,
 };
-use super::recovery::{RetransCause, RetransClass};
+use super::recovery::{RetransCause, RetransVerdict};
 use super::report::{RetransCauses, Retransmission, RttReport, SpuriousRetransmissions};
 use super::rounds::{RoundSummary, Rounds};
 use super::rtt::{SampleStats, TimeAverage};
@@ -20,9 +20,9 @@ use super::sequence_plot::{PointKind, SequencePlot};
 use crate::segment::Nanos;
 
 /// Number of recent retransmissions that a DSACK or echoed timestamp may still prove unnecessary.
-const MAX_RECENT: usize = 64;
+const MAX_UNCONFIRMED_RETRANS: usize = 64;
 /// Number of ranges that were acknowledged before they were captured, and may still be captured.
-const MAX_UNSEEN: usize = 16;
+const MAX_UNCAPTURED_RANGES: usize = 16;
 
 /// Number of events that may still be listed by all directions in total.
 #[derive(Debug)]
@@ -99,7 +99,7 @@ pub(super) struct RetransInfo {
     pub(super) packets: u64,
     /// Offset of the first byte in the direction.
     pub(super) offset: u64,
-    pub(super) verdict: RetransClass,
+    pub(super) verdict: RetransVerdict,
     pub(super) next: u64,
     pub(super) duplicates: u32,
     /// True for the oldest segment in flight.
@@ -139,7 +139,7 @@ impl DirectionStats {
     pub(super) fn on_new_recovery(
         &mut self,
         time: Nanos,
-        verdict: &RetransClass,
+        verdict: &RetransVerdict,
         quota: &EventQuota,
     ) {
         self.indications.count_verdict(verdict);
@@ -147,7 +147,7 @@ impl DirectionStats {
         self.add_loss_indication(time, verdict, quota);
     }
 
-    fn add_loss_indication(&mut self, time: Nanos, verdict: &RetransClass, quota: &EventQuota) {
+    fn add_loss_indication(&mut self, time: Nanos, verdict: &RetransVerdict, quota: &EventQuota) {
         if let Some(kind) = verdict.indication {
             let indication = LossIndication { time, kind };
             let room = self.loss_times.len() < self.max_events && quota.take_one();
@@ -207,7 +207,7 @@ impl DirectionStats {
         };
         let room = self.retransmitted.len() < self.max_events && quota.take_one();
         let kept = push_if_room(&mut self.retransmitted, kept, room, &mut self.omitted);
-        if self.recent.len() == MAX_RECENT {
+        if self.recent.len() == MAX_UNCONFIRMED_RETRANS {
             self.recent.pop_front();
         }
         let (start, end, timestamp) = (sent.start, sent.end(), sent.timestamp);
@@ -267,7 +267,7 @@ impl DirectionStats {
             latest.1 = to;
             return;
         }
-        if self.unseen.len() == MAX_UNSEEN {
+        if self.unseen.len() == MAX_UNCAPTURED_RANGES {
             self.unseen.pop_front();
         }
         self.unseen.push_back((from, to));
@@ -287,7 +287,7 @@ impl DirectionStats {
             bytes += after - first;
             rest.extend([(from, first), (after, to)].into_iter().filter(|part| part.0 < part.1));
         }
-        rest.truncate(MAX_UNSEEN);
+        rest.truncate(MAX_UNCAPTURED_RANGES);
         self.unseen = rest;
         bytes
     }

@@ -13,19 +13,19 @@ const MAX_DELAY_WITHOUT_ID: Nanos = 20_000;
 /// Number of consecutive packets with the same IP identification after which identifications are
 /// ignored.
 pub(crate) const SAME_IDS: u8 = 3;
-/// Size of the cache of recent segments: sets of `WAYS` entries, one cache line each.
-const SETS: usize = 1024;
-const WAYS: usize = 4;
+/// Size of the cache of recent segments: sets of `CACHE_WAYS` entries, one cache line each.
+const CACHE_SETS: usize = 1024;
+const CACHE_WAYS: usize = 4;
 
 /// Cache of recently captured segments of all connections: hash and time.
 #[derive(Clone, Debug)]
 pub(crate) struct RecentSegments {
-    sets: Vec<[(u64, Nanos); WAYS]>,
+    sets: Vec<[(u64, Nanos); CACHE_WAYS]>,
 }
 
 impl RecentSegments {
     pub(crate) fn new() -> Self {
-        Self { sets: vec![[(0, 0); WAYS]; SETS] }
+        Self { sets: vec![[(0, 0); CACHE_WAYS]; CACHE_SETS] }
     }
 
     /// Returns the time of an identical recent segment, and stores this one. `connection`
@@ -38,13 +38,13 @@ impl RecentSegments {
         hashes: &impl BuildHasher,
     ) -> Option<Nanos> {
         let mark = hash_segment(segment, connection, hashes);
-        let set = &mut self.sets[mark as usize % SETS];
+        let set = &mut self.sets[mark as usize % CACHE_SETS];
         let hit = set.iter().position(|known| known.0 == mark);
         let since = hit.map(|way| set[way].1);
         // Most recent first; the oldest entry is evicted.
         match hit {
             Some(way) => set.copy_within(..way, 1),
-            None => set.copy_within(..WAYS - 1, 1),
+            None => set.copy_within(..CACHE_WAYS - 1, 1),
         }
         set[0] = (mark, segment.time);
         since

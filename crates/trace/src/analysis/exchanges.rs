@@ -14,17 +14,17 @@ use super::tap_side::TapRtts;
 use crate::segment::{Nanos, Segment};
 
 /// Longest reaction time of an end with data to a segment from the other end.
-const REACTION: Nanos = 1_500_000;
+const MAX_REACTION_TIME: Nanos = 1_500_000;
 /// Range of delayed acknowledgements: Linux delays by 40 ms or more, Windows and BSD by up to 200
 /// ms; RFC 1122, section 4.2.3.2, allows less than 500 ms.
-const DELAYED: std::ops::Range<Nanos> = 20_000_000..500_000_000;
+const DELAYED_ACK_TIMES: std::ops::Range<Nanos> = 20_000_000..500_000_000;
 /// Initial window in segments (RFC 6928).
 const INITIAL_WINDOW: u64 = 10;
 /// Round-trip time to an end from which the tap counts as remote.
-const REMOTE: Nanos = 1_000_000;
+const MIN_REMOTE_RTT: Nanos = 1_000_000;
 /// Pacing spreads a window over a round trip, so gaps longer than this fraction (one quarter) are
 /// caused by the server.
-const PACED_PART: Nanos = 4;
+const MIN_PAUSE_RTT_DIVISOR: Nanos = 4;
 
 /// A request and its response. Times are measured at the tap.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -153,7 +153,7 @@ impl DataEvent<'_> {
     /// for queues.
     fn max_sender_reaction(&self) -> Nanos {
         let tap_rtt = self.rtt_to(self.from);
-        tap_rtt + tap_rtt / 4 + REACTION
+        tap_rtt + tap_rtt / 4 + MAX_REACTION_TIME
     }
 
     fn segment_size(&self) -> SegmentSize {
@@ -181,13 +181,13 @@ impl DataEvent<'_> {
         let FlowState { sent, acked, .. } = *self.before;
         let flow = &self.flows[self.from];
         let since = self.segment.time.saturating_sub(acked);
-        let prompt =
-            since <= self.max_sender_reaction() && since + REACTION >= self.rtt_to(self.from);
+        let prompt = since <= self.max_sender_reaction()
+            && since + MAX_REACTION_TIME >= self.rtt_to(self.from);
         if !(prompt && !self.ends_with_full_packet(self.segment_size()) && acked > sent) {
             return None;
         }
         let delay = acked.saturating_sub(sent).saturating_sub(self.rtt_to(1 - self.from));
-        let delayed = if DELAYED.contains(&delay) { delay } else { 0 };
+        let delayed = if DELAYED_ACK_TIMES.contains(&delay) { delay } else { 0 };
         // Otherwise the congestion window may have delayed the segment.
         let early = bytes <= INITIAL_WINDOW * u64::from(flow.largest);
         let nagle = early && flow.counts.retransmissions == 0;
@@ -200,7 +200,8 @@ impl DataEvent<'_> {
     fn is_unprompted(&self, gap: Nanos) -> bool {
         let since_peer = self.segment.time.saturating_sub(self.before.peer_time);
         let round = self.rtt_to(0).saturating_add(self.rtt_to(1));
-        since_peer > self.max_sender_reaction() && gap > REACTION + round / PACED_PART
+        since_peer > self.max_sender_reaction()
+            && gap > MAX_REACTION_TIME + round / MIN_PAUSE_RTT_DIVISOR
     }
 }
 
@@ -340,7 +341,7 @@ impl Exchanges {
         let round = event.rtt_to(0).saturating_add(event.rtt_to(1));
         if !event.ends_with_full_packet(self.last_response) {
             self.current.pauses = self.current.pauses.saturating_add(gap);
-        } else if event.rtt_to(event.from) > REMOTE && gap > round.saturating_mul(2) {
+        } else if event.rtt_to(event.from) > MIN_REMOTE_RTT && gap > round.saturating_mul(2) {
             self.current.repair = self.current.repair.saturating_add(gap);
             self.current.retransmissions += 1;
         }

@@ -5,7 +5,7 @@ use super::flight::{OverlapHistory, SegmentsInFlight, SentRange};
 use super::limit_evidence::NewSegment;
 use super::negotiated_options::NegotiatedOptions;
 use super::out_of_window::{MAX_WINDOW, OutOfWindowTracker, SequenceCheck};
-use super::recovery::{HANDSHAKE, RecoveryTracker, Retrans, SenderState};
+use super::recovery::{HANDSHAKE_CLASS, RecoveryTracker, RetransmittedSegment, SenderState};
 use super::report::{AnnouncedOptions, DirectionCounts};
 use super::rounds::{NewData, WaitReason};
 use super::rtt::RttEstimate;
@@ -15,11 +15,11 @@ use super::sequence_plot::PointKind;
 use crate::segment::{Flags, Nanos, Segment};
 
 /// Longest time by which a reordered packet follows its successor; a later one is a retransmission.
-const REORDERED: Nanos = 3_000_000;
+const MAX_REORDERING_DELAY: Nanos = 3_000_000;
 /// Minimum interval between keepalive probes.
-const KEEP_ALIVE: Nanos = 1_000_000_000;
+const MIN_KEEP_ALIVE_INTERVAL: Nanos = 1_000_000_000;
 /// Number of in-order packets after which increasing IP identifications are trusted.
-const TRUSTED: i8 = 4;
+const MIN_TRUSTED_IP_IDS: i8 = 4;
 
 /// Properties of the connection needed to process its data segments.
 #[derive(Clone, Copy, Debug)]
@@ -365,7 +365,10 @@ impl Flow {
             return true;
         }
         let idle = segment.time.saturating_sub(self.last_sent);
-        let probe = one && end == self.next && self.acknowledged == self.next && idle >= KEEP_ALIVE;
+        let probe = one
+            && end == self.next
+            && self.acknowledged == self.next
+            && idle >= MIN_KEEP_ALIVE_INTERVAL;
         if probe {
             self.on_keep_alive(segment.time);
         }
@@ -417,7 +420,7 @@ impl Flow {
         }
         self.counts.retransmissions += packets;
         self.counts.retransmitted_bytes += u64::from(segment.payload);
-        let resent = Retrans {
+        let resent = RetransmittedSegment {
             time: segment.time,
             start: sent.start,
             // A FIN is sent with the last data.
@@ -438,7 +441,8 @@ impl Flow {
         // 7413), without a loss.
         let opening =
             segment.flags.any(Flags::SYN) || sent.end() <= self.syn_data_end && !resent.repeated;
-        let verdict = if opening { HANDSHAKE } else { self.recovery.classify(&resent, &sender) };
+        let verdict =
+            if opening { HANDSHAKE_CLASS } else { self.recovery.classify(&resent, &sender) };
         let offset = sent.start.saturating_sub(self.origin + u64::from(self.isn.is_some()));
         let (next, duplicates) = (self.next, self.recovery.duplicates);
         if let Some(stats) = &mut self.stats {
@@ -458,7 +462,7 @@ impl Flow {
         }
         if let Some((ip_id, timestamp)) = overlap.after {
             let own = segment.ip_id.unwrap_or(0);
-            if own != 0 && ip_id != 0 && self.rising_ids >= TRUSTED {
+            if own != 0 && ip_id != 0 && self.rising_ids >= MIN_TRUSTED_IP_IDS {
                 return is_earlier_timestamp(u32::from(own) << 16, u32::from(ip_id) << 16);
             }
             let own = segment.options.timestamps.map_or(0, |timestamps| timestamps.0);
@@ -468,7 +472,7 @@ impl Flow {
         }
         let lag = segment.time.saturating_sub(overlap.noticed);
         // A retransmission takes at least a round trip to the sender.
-        lag < REORDERED.max(tap_rtt / 5 * 4)
+        lag < MAX_REORDERING_DELAY.max(tap_rtt / 5 * 4)
     }
 }
 

@@ -1,17 +1,17 @@
 //! Histogram of durations with constant relative resolution, for percentiles.
 
 /// Each power of two is divided into 2^5 = 32 buckets, so percentiles are accurate to about 1.6 %.
-const PARTS: u32 = 5;
+const BUCKET_BITS: u32 = 5;
 
 /// Number of values buffered before counting, because the counters of thousands of connections are
 /// not in the cache.
-const BUFFERED: usize = 28;
+const BUFFER_SIZE: usize = 28;
 
 /// Counters by bucket. Memory grows with the spread of the values, up to 8 KB.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Histogram {
     /// Buckets of the buffered values.
-    buffer: [u16; BUFFERED],
+    buffer: [u16; BUFFER_SIZE],
     buffered: u8,
     /// First bucket of `counts`.
     first: u16,
@@ -19,13 +19,13 @@ pub(super) struct Histogram {
 }
 
 fn bucket_of(value: u64) -> usize {
-    let value = value.max(1 << PARTS);
-    let exponent = value.ilog2() - PARTS;
-    ((exponent as usize) << PARTS) + (value >> exponent) as usize
+    let value = value.max(1 << BUCKET_BITS);
+    let exponent = value.ilog2() - BUCKET_BITS;
+    ((exponent as usize) << BUCKET_BITS) + (value >> exponent) as usize
 }
 
 fn lower_edge(bucket: usize) -> f64 {
-    let parts = 1_usize << PARTS;
+    let parts = 1_usize << BUCKET_BITS;
     let exponent = bucket / parts - 1;
     // Exact: the product of a number of six bits and a power of two below 64.
     (bucket - exponent * parts) as f64 * (1_u64 << exponent) as f64
@@ -52,7 +52,7 @@ impl Histogram {
         // There are fewer than 2048 buckets.
         self.buffer[usize::from(self.buffered)] = bucket_of(value) as u16;
         self.buffered += 1;
-        if usize::from(self.buffered) == BUFFERED {
+        if usize::from(self.buffered) == BUFFER_SIZE {
             self.flush_buffer();
         }
     }

@@ -5,7 +5,7 @@ use crate::segment::Nanos;
 
 /// Length of an interval, s.
 pub const INTERVAL_S: u64 = 100;
-const LENGTH: Nanos = INTERVAL_S * 1_000_000_000;
+const INTERVAL_LENGTH: Nanos = INTERVAL_S * 1_000_000_000;
 /// Maximum number of intervals per direction: 4.7 days without a pause.
 const MAX_INTERVALS: usize = 4096;
 
@@ -86,9 +86,9 @@ impl Intervals {
 
     #[cold]
     fn open_interval(&mut self, time: Nanos) {
-        let index = time.saturating_sub(self.origin) / LENGTH;
+        let index = time.saturating_sub(self.origin) / INTERVAL_LENGTH;
         let had = self.end > 0;
-        self.end = self.origin.saturating_add((index + 1).saturating_mul(LENGTH));
+        self.end = self.origin.saturating_add((index + 1).saturating_mul(INTERVAL_LENGTH));
         if had && self.earlier.len() < MAX_INTERVALS {
             self.earlier.push(std::mem::take(&mut self.current));
         }

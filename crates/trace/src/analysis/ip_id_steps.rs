@@ -5,11 +5,11 @@
 use crate::segment::{Flags, Segment};
 
 /// Larger steps do not count packets: identifications are random or shared by many connections.
-const LARGEST_STEP: u16 = 64;
+const MAX_COUNTING_STEP: u16 = 64;
 /// Minimum share of steps that count packets.
-const COUNTED: f64 = 0.95;
+const MIN_COUNTING_SHARE: f64 = 0.95;
 /// Minimum number of steps for a decision.
-const ENOUGH_STEPS: u32 = 20;
+const MIN_STEPS: u32 = 20;
 
 /// Steps between the IP identifications of the receiver's segments.
 #[derive(Clone, Copy, Debug, Default)]
@@ -29,7 +29,7 @@ impl IpIdSteps {
         if let Some(last) = std::mem::replace(&mut self.last, bare.then_some(id)) {
             let step = id.wrapping_sub(last);
             self.steps = self.steps.saturating_add(1);
-            if (1..=LARGEST_STEP).contains(&step) {
+            if (1..=MAX_COUNTING_STEP).contains(&step) {
                 self.counted += 1;
                 self.skipped += u64::from(step - 1);
             }
@@ -39,19 +39,19 @@ impl IpIdSteps {
     /// Number of missing segments of the receiver; `None` if their identifications do not count
     /// packets.
     pub(super) fn missing_segments(&self) -> Option<u64> {
-        let counts = f64::from(self.counted) >= COUNTED * f64::from(self.steps);
-        (counts && self.steps >= ENOUGH_STEPS).then_some(self.skipped)
+        let counts = f64::from(self.counted) >= MIN_COUNTING_SHARE * f64::from(self.steps);
+        (counts && self.steps >= MIN_STEPS).then_some(self.skipped)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::frame::BLANK;
+    use crate::frame::EMPTY_SEGMENT;
 
     fn missing(ids: impl Iterator<Item = u16>) -> Option<u64> {
         let mut numbering = IpIdSteps::default();
-        ids.for_each(|id| numbering.add_segment(&Segment { ip_id: Some(id), ..BLANK }));
+        ids.for_each(|id| numbering.add_segment(&Segment { ip_id: Some(id), ..EMPTY_SEGMENT }));
         numbering.missing_segments()
     }
 
@@ -74,8 +74,12 @@ mod tests {
         let mut numbering = IpIdSteps::default();
         for n in 0..50 {
             // Ten packets in one frame; the first has the next number.
-            numbering.add_segment(&Segment { ip_id: Some(11 * n), ..BLANK });
-            numbering.add_segment(&Segment { ip_id: Some(11 * n + 1), payload: 14_480, ..BLANK });
+            numbering.add_segment(&Segment { ip_id: Some(11 * n), ..EMPTY_SEGMENT });
+            numbering.add_segment(&Segment {
+                ip_id: Some(11 * n + 1),
+                payload: 14_480,
+                ..EMPTY_SEGMENT
+            });
         }
         assert_eq!(numbering.missing_segments(), Some(0));
     }

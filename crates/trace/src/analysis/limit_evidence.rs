@@ -1,24 +1,24 @@
 //! Evidence from single packets for the cause of the rate: data that no acknowledgement triggered,
 //! even gaps between them, and timestamp delays at a receiver.
 
-use super::rounds::REMOTE;
+use super::rounds::MIN_REMOTE_RTT;
 use crate::segment::Nanos;
 
 /// Longest reaction time of a sender with data and an open window to an acknowledgement. Other data
 /// were triggered by the application, pacing or a timer.
-const REACTION: Nanos = 1_500_000;
+const MAX_REACTION_TIME: Nanos = 1_500_000;
 /// New data within this time belong to one burst: a pacing timer releases several packets together.
-const BURST: Nanos = 500_000;
+const MAX_BURST_GAP: Nanos = 500_000;
 /// Timestamp tick of Linux, BSD and others, ns.
-const TICK: i64 = 1_000_000;
+const TIMESTAMP_TICK_NS: i64 = 1_000_000;
 /// Maximum relative rate error of a clock with this tick.
 const CLOCK_TOLERANCE: f64 = 0.01;
 /// Maximum growth of a queue per time.
-const MAX_GROWN: f64 = 0.2;
+const MAX_QUEUE_GROWTH: f64 = 0.2;
 /// The minimum delay is measured again after this time, because clocks drift.
-const STRETCH: Nanos = 60_000_000_000;
-/// Maximum drift of two clocks during `STRETCH`, at 100 ppm.
-const DRIFT: i64 = 6_000_000;
+const DELAY_WINDOW: Nanos = 60_000_000_000;
+/// Maximum drift of two clocks during `DELAY_WINDOW`, at 100 ppm.
+const MAX_CLOCK_DRIFT: i64 = 6_000_000;
 
 /// Sums over the new data of a direction.
 #[derive(Clone, Debug, Default)]
@@ -53,10 +53,10 @@ pub(super) struct NewSegment {
 impl EvidenceSums {
     #[inline]
     pub(super) fn on_new_data(&mut self, fresh: &NewSegment) {
-        let begins = fresh.time.saturating_sub(self.last) > BURST;
+        let begins = fresh.time.saturating_sub(self.last) > MAX_BURST_GAP;
         self.last = fresh.time;
         self.short_segments += u64::from(fresh.short);
-        if fresh.time.saturating_sub(fresh.peer_time) > REACTION + fresh.tap_rtt {
+        if fresh.time.saturating_sub(fresh.peer_time) > MAX_REACTION_TIME + fresh.tap_rtt {
             self.unprompted_bytes += fresh.end.saturating_sub(fresh.start);
             if begins {
                 self.add_unprompted_burst(fresh.time, fresh.start);
@@ -81,7 +81,7 @@ impl EvidenceSums {
     ///
     #[inline]
     pub(super) fn add_sender_timestamp(&mut self, time: Nanos, value: u32, tap_rtt: Nanos) {
-        if tap_rtt > REMOTE {
+        if tap_rtt > MIN_REMOTE_RTT {
             self.clock
                 .get_or_insert_with(|| SenderClockDelay::new(time, value))
                 .add_timestamp(time, value);
@@ -114,7 +114,7 @@ struct SenderClockDelay {
     count: u64,
 }
 
-/// Delays within [`STRETCH`], without drift correction.
+/// Delays within [`DELAY_WINDOW`], without drift correction.
 #[derive(Clone, Copy, Debug, Default)]
 struct DelayWindow {
     until: Nanos,
@@ -131,11 +131,11 @@ impl SenderClockDelay {
     fn add_timestamp(&mut self, time: Nanos, value: u32) {
         let (since, from) = self.first;
         let ticks = i64::from(value.wrapping_sub(from) as i32);
-        let delay = (time.wrapping_sub(since) as i64).saturating_sub(ticks * TICK);
+        let delay = (time.wrapping_sub(since) as i64).saturating_sub(ticks * TIMESTAMP_TICK_NS);
         if time >= self.stretch.until {
             self.close_window();
             self.stretch = DelayWindow {
-                until: time.saturating_add(STRETCH),
+                until: time.saturating_add(DELAY_WINDOW),
                 min: delay,
                 ..DelayWindow::default()
             };
@@ -152,7 +152,7 @@ impl SenderClockDelay {
     fn close_window(&mut self) {
         let DelayWindow { min, sum, count, .. } = self.stretch;
         if count > 0 {
-            let base = min.min(self.base.map_or(min, |base| base.saturating_add(DRIFT)));
+            let base = min.min(self.base.map_or(min, |base| base.saturating_add(MAX_CLOCK_DRIFT)));
             self.sum += sum - base as f64 * count as f64;
             self.count += count;
             self.base = Some(base);
@@ -164,12 +164,13 @@ impl SenderClockDelay {
         self.close_window();
         let (since, from) = self.first;
         let elapsed = self.last.0.saturating_sub(since) as f64;
-        let ticked = i64::from(self.last.1.wrapping_sub(from) as i32) * TICK;
+        let ticked = i64::from(self.last.1.wrapping_sub(from) as i32) * TIMESTAMP_TICK_NS;
         // Timestamps are rounded down, by half a tick on average.
-        let mean = (self.sum / self.count.max(1) as f64 - TICK as f64 / 2.0).max(0.0);
+        let mean = (self.sum / self.count.max(1) as f64 - TIMESTAMP_TICK_NS as f64 / 2.0).max(0.0);
         // A queue that grows until the end changes the rate by twice its mean.
         let off = (ticked as f64 - elapsed).abs();
-        let tick = off <= 2.0 * mean + CLOCK_TOLERANCE * elapsed && off <= MAX_GROWN * elapsed;
+        let tick =
+            off <= 2.0 * mean + CLOCK_TOLERANCE * elapsed && off <= MAX_QUEUE_GROWTH * elapsed;
         (elapsed > 0.0 && tick).then_some(mean / 1e9)
     }
 }

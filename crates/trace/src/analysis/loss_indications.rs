@@ -2,7 +2,7 @@
 //! paper's rule.
 
 use super::direction_stats::RetransInfo;
-use super::recovery::{DUPLICATE_THRESHOLD, IndicationKind, RetransCause, RetransClass};
+use super::recovery::{DUPLICATE_THRESHOLD, IndicationKind, RetransCause, RetransVerdict};
 use crate::segment::Nanos;
 
 /// Timeout sequences are counted by depth up to this; the last class includes all longer ones.
@@ -32,7 +32,7 @@ impl LossIndicationCounts {
     }
 
     /// Counts the indication of a verdict.
-    pub(super) fn count_verdict(&mut self, verdict: &RetransClass) {
+    pub(super) fn count_verdict(&mut self, verdict: &RetransVerdict) {
         self.td += u64::from(verdict.indication == Some(IndicationKind::Td));
         if let RetransCause::Timeout { depth } = verdict.cause {
             self.timeouts += 1;
@@ -94,7 +94,7 @@ pub(super) struct FirstTimeoutMean {
 }
 
 impl FirstTimeoutMean {
-    pub(super) fn add(&mut self, verdict: &RetransClass) {
+    pub(super) fn add(&mut self, verdict: &RetransVerdict) {
         if verdict.indication == Some(IndicationKind::To) {
             self.sum += u128::from(verdict.waited);
             self.count += 1;
@@ -112,9 +112,9 @@ mod tests {
     use super::super::flight::SentRange;
     use super::*;
 
-    fn timeout(depth: u8) -> RetransClass {
+    fn timeout(depth: u8) -> RetransVerdict {
         let indication = (depth == 1).then_some(IndicationKind::To);
-        RetransClass { cause: RetransCause::Timeout { depth }, indication, waited: 300_000_000 }
+        RetransVerdict { cause: RetransCause::Timeout { depth }, indication, waited: 300_000_000 }
     }
 
     #[test]

@@ -55,4 +55,4 @@ pub use rounds::Round;
 pub use rtt::DurationReport;
 pub use sequence_plot::{PlotPoint, PointKind};
 pub use tap_side::TapSide;
-pub use transfer_limits::{LIMITS, TransferLimit, TransferLimits};
+pub use transfer_limits::{TRANSFER_LIMITS, TransferLimit, TransferLimits};

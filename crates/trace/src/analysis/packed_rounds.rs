@@ -69,7 +69,7 @@ impl PackedRounds {
     fn append_packed_row(&mut self, row: &Round) {
         let numbers = row_to_numbers(row, self.time);
         (self.time, self.count) = (row.time, self.count + 1);
-        let mut bytes = [0; NUMBERS * MAX_BYTES];
+        let mut bytes = [0; FIELDS_PER_ROUND * MAX_VARINT_BYTES];
         let mut length = 0;
         for mut number in numbers {
             while number >= 0x80 {
@@ -100,14 +100,14 @@ impl PackedRounds {
     }
 }
 
-const NUMBERS: usize = 19;
+const FIELDS_PER_ROUND: usize = 19;
 /// Maximum bytes per number.
-const MAX_BYTES: usize = 10;
+const MAX_VARINT_BYTES: usize = 10;
 /// Unit of the stored sending time, µs.
-const SENDING_UNIT: u32 = 128;
+const SENDING_TIME_UNIT_US: u32 = 128;
 
 /// Converts a row to mostly small numbers. `before`: time of the previous row.
-fn row_to_numbers(row: &Round, before: u64) -> [u64; NUMBERS] {
+fn row_to_numbers(row: &Round, before: u64) -> [u64; FIELDS_PER_ROUND] {
     let parts = &row.parts;
     let lasted = row.end.wrapping_sub(row.time);
     [
@@ -129,12 +129,12 @@ fn row_to_numbers(row: &Round, before: u64) -> [u64; NUMBERS] {
         row.flight_bytes.into(),
         row.flight_bytes.wrapping_sub(row.flight_min).into(),
         row.window_bytes.into(),
-        (row.sending_us / SENDING_UNIT).into(),
+        (row.sending_us / SENDING_TIME_UNIT_US).into(),
     ]
 }
 
 /// Converts numbers back to a row.
-fn numbers_to_row(numbers: [u64; NUMBERS], before: u64) -> Round {
+fn numbers_to_row(numbers: [u64; FIELDS_PER_ROUND], before: u64) -> Round {
     let [time, lasted, sent_bytes, acked_bytes, rest @ ..] = numbers;
     let [application, receiver_window, closed, slow_start, recovery, timeout, open, rest @ ..] =
         rest;
@@ -161,7 +161,7 @@ fn numbers_to_row(numbers: [u64; NUMBERS], before: u64) -> Round {
         flight_bytes: flight as u32,
         flight_min: (flight as u32).wrapping_sub(min as u32),
         window_bytes: window as u32,
-        sending_us: (sending as u32).wrapping_mul(SENDING_UNIT),
+        sending_us: (sending as u32).wrapping_mul(SENDING_TIME_UNIT_US),
         ..Round::default()
     }
 }

@@ -7,14 +7,14 @@ use crate::segment::Nanos;
 
 /// Longest reaction time of a sender to an acknowledgement. Later segments were sent by a timer or
 /// by pacing.
-const PROMPT: Nanos = 3_000_000;
+const MAX_REACTION_TIME: Nanos = 3_000_000;
 /// Smallest term that common stacks add to SRTT for the RTO. Reordering timers are shorter than one
 /// SRTT.
-const MIN_VARIATION: f64 = 200e6;
+const MIN_RTO_MINUS_SRTT: f64 = 200e6;
 /// RFC 6298, (2.4): 1 s minus a tolerance of one timer tick.
 const RFC_MIN_TIMEOUT: Nanos = 900_000_000;
 /// A timer may expire one tick earlier than estimated.
-const EARLY: f64 = 0.9;
+const MIN_RTO_SHARE: f64 = 0.9;
 /// Duplicate acknowledgements that trigger a fast retransmit (RFC 5681, section 3.2).
 pub(super) const DUPLICATE_THRESHOLD: u32 = 3;
 
@@ -28,7 +28,7 @@ enum Phase {
 
 /// A captured retransmission.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Retrans {
+pub(super) struct RetransmittedSegment {
     pub(super) time: Nanos,
     pub(super) start: u64,
     pub(super) end: u64,
@@ -54,13 +54,13 @@ pub(super) struct SenderState<'a> {
 impl SenderState<'_> {
     /// Longest reaction time of the sender, seen at the tap.
     fn max_reaction_time(&self) -> Nanos {
-        self.tap_rtt.saturating_add(self.tap_rtt / 2 + PROMPT)
+        self.tap_rtt.saturating_add(self.tap_rtt / 2 + MAX_REACTION_TIME)
     }
 }
 
 /// Classification of a retransmission.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct RetransClass {
+pub(super) struct RetransVerdict {
     pub(super) cause: RetransCause,
     /// Set if the retransmission starts a new loss indication.
     pub(super) indication: Option<IndicationKind>,
@@ -69,8 +69,8 @@ pub(super) struct RetransClass {
 }
 
 /// Verdict for data of a handshake, whose retransmission is not a loss indication.
-pub(super) const HANDSHAKE: RetransClass =
-    RetransClass { cause: RetransCause::Unexplained, indication: None, waited: 0 };
+pub(super) const HANDSHAKE_CLASS: RetransVerdict =
+    RetransVerdict { cause: RetransCause::Unexplained, indication: None, waited: 0 };
 
 /// State of a sender's loss recovery.
 #[derive(Clone, Debug, Default)]
@@ -114,13 +114,13 @@ pub(super) struct RecoveryTracker {
     /// probes.
     sends_probes: bool,
     /// Ranges that were first sent and then retransmitted within the same SACK recovery, at most
-    /// [`MAX_BEYOND`].
+    /// [`MAX_NEW_RANGES`].
     beyond: Vec<(u64, u64)>,
     /// Cause of the recovery that has just ended while `beyond` was not empty.
     ended_recovery: Option<RetransCause>,
 }
 
-const MAX_BEYOND: usize = 64;
+const MAX_NEW_RANGES: usize = 64;
 
 impl RecoveryTracker {
     /// Called for each packet from the peer.
@@ -159,7 +159,7 @@ impl RecoveryTracker {
         time: Nanos,
         range: (u64, u64),
         held: impl Fn(u64, u64) -> bool,
-    ) -> Option<RetransClass> {
+    ) -> Option<RetransVerdict> {
         let cause = self.ended_recovery.take()?;
         let (acknowledged, next) = range;
         let lost = |&(start, end): &(u64, u64)| end > acknowledged && !held(start, end);
@@ -171,7 +171,7 @@ impl RecoveryTracker {
         self.phase = Phase::Repair(cause);
         self.recover = next;
         self.entered = time;
-        Some(RetransClass { cause, indication: Some(IndicationKind::Td), waited: 0 })
+        Some(RetransVerdict { cause, indication: Some(IndicationKind::Td), waited: 0 })
     }
 
     /// Counts a duplicate acknowledgement without SACK blocks. `cut`: its options are truncated.
@@ -208,7 +208,11 @@ impl RecoveryTracker {
     }
 
     /// Classifies a retransmission and updates the recovery state.
-    pub(super) fn classify(&mut self, resent: &Retrans, sender: &SenderState<'_>) -> RetransClass {
+    pub(super) fn classify(
+        &mut self,
+        resent: &RetransmittedSegment,
+        sender: &SenderState<'_>,
+    ) -> RetransVerdict {
         let idle = self.time_since_timer_start(resent, sender);
         let fast = self.follows_duplicates(resent, sender);
         self.at_sender |= fast && self.phase == Phase::Open && sender.tap_rtt == 0;
@@ -238,22 +242,26 @@ impl RecoveryTracker {
                 if self.min_timeout == 0 { idle } else { self.min_timeout.min(idle) };
         }
         let indication = self.enter_phase(cause, renewed, resent, sender);
-        RetransClass { cause, indication, waited: idle }
+        RetransVerdict { cause, indication, waited: idle }
     }
 
     /// Returns the time since the timer was restarted or the segment last sent (RFC 6298, section
     /// 5).
-    fn time_since_timer_start(&self, resent: &Retrans, sender: &SenderState<'_>) -> Nanos {
+    fn time_since_timer_start(
+        &self,
+        resent: &RetransmittedSegment,
+        sender: &SenderState<'_>,
+    ) -> Nanos {
         let run = |since| resent.time.saturating_sub(since).saturating_sub(sender.tap_rtt);
         let idle = run(self.timer_start.max(resent.last_sent.unwrap_or(0)));
-        let timeout = sender.estimate.rto_ns(0.0).unwrap_or(MIN_VARIATION);
-        if (idle as f64) < EARLY * timeout && self.repeats_retransmission(resent, sender) {
+        let timeout = sender.estimate.rto_ns(0.0).unwrap_or(MIN_RTO_MINUS_SRTT);
+        if (idle as f64) < MIN_RTO_SHARE * timeout && self.repeats_retransmission(resent, sender) {
             // RFC 6582, section 4: the impatient variant does not restart the timer for later
             // partial acknowledgements.
             return run(self.entered);
         }
         let since_progress = run(self.last_advance.max(resent.last_sent.unwrap_or(0)));
-        let explained = idle as f64 >= EARLY * min_timeout(sender);
+        let explained = idle as f64 >= MIN_RTO_SHARE * min_timeout(sender);
         if !explained && self.is_rto_despite_sack(resent, sender, since_progress) {
             return since_progress;
         }
@@ -264,16 +272,28 @@ impl RecoveryTracker {
     /// after an RTO. The sender restarts the timer only for new acknowledgements (RFC 6298, 5.3),
     /// not for SACK, and detects lost retransmissions only by timeout (RFC 6675). RACK detects such
     /// losses within one or two round trips.
-    fn is_rto_despite_sack(&self, resent: &Retrans, sender: &SenderState<'_>, run: Nanos) -> bool {
+    fn is_rto_despite_sack(
+        &self,
+        resent: &RetransmittedSegment,
+        sender: &SenderState<'_>,
+        run: Nanos,
+    ) -> bool {
         matches!(self.phase, Phase::Repair(RetransCause::Sack | RetransCause::Rack))
             && resent.repeated
             && resent.start <= sender.acknowledged
             && resent.last_sent.is_some_and(|sent| sent >= self.entered)
-            && sender.estimate.rto_ns(MIN_VARIATION).is_some_and(|rto| run as f64 >= EARLY * rto)
+            && sender
+                .estimate
+                .rto_ns(MIN_RTO_MINUS_SRTT)
+                .is_some_and(|rto| run as f64 >= MIN_RTO_SHARE * rto)
     }
 
     /// Whether the oldest segment is retransmitted again without new data acknowledged or SACKed.
-    fn repeats_retransmission(&self, resent: &Retrans, sender: &SenderState<'_>) -> bool {
+    fn repeats_retransmission(
+        &self,
+        resent: &RetransmittedSegment,
+        sender: &SenderState<'_>,
+    ) -> bool {
         self.phase == Phase::Repair(RetransCause::Duplicates)
             && sender.sacked_bytes == 0
             && resent.repeated
@@ -282,7 +302,7 @@ impl RecoveryTracker {
 
     /// Whether the oldest segment was retransmitted immediately after the duplicate that reached
     /// the threshold.
-    fn follows_duplicates(&self, resent: &Retrans, sender: &SenderState<'_>) -> bool {
+    fn follows_duplicates(&self, resent: &RetransmittedSegment, sender: &SenderState<'_>) -> bool {
         self.duplicates >= DUPLICATE_THRESHOLD
             && resent.start <= sender.acknowledged
             && sender.sacked_bytes == 0
@@ -294,12 +314,16 @@ impl RecoveryTracker {
     /// Whether the oldest segment was retransmitted after a later duplicate than the third. Linux
     /// raises the threshold after it detects reordering. A timer that expires at that moment would
     /// look the same, but duplicates end a round trip after the loss, and the timer is longer.
-    fn follows_later_duplicate(&self, resent: &Retrans, sender: &SenderState<'_>) -> bool {
+    fn follows_later_duplicate(
+        &self,
+        resent: &RetransmittedSegment,
+        sender: &SenderState<'_>,
+    ) -> bool {
         let since = resent.time.saturating_sub(self.last_duplicate);
         self.duplicates > DUPLICATE_THRESHOLD
             && self.phase == Phase::Open
             && !resent.repeated
-            && sender.tap_rtt <= PROMPT
+            && sender.tap_rtt <= MAX_REACTION_TIME
             && since <= sender.max_reaction_time()
     }
 
@@ -307,14 +331,15 @@ impl RecoveryTracker {
     /// to continue. RFC 5681's recovery ends with the first new acknowledgement, so three more
     /// duplicates start another. RFC 6582 would have retransmitted the segment on that
     /// acknowledgement.
-    fn starts_new_recovery(&self, resent: &Retrans, sender: &SenderState<'_>) -> bool {
+    fn starts_new_recovery(&self, resent: &RetransmittedSegment, sender: &SenderState<'_>) -> bool {
         // The sender may react to the first of several acknowledgements after all are captured.
         // Three duplicates right after a partial acknowledgement prove nothing, unless the stack is
         // known to wait for three duplicates.
-        let late = resent.time.saturating_sub(self.last_advance) > PROMPT;
+        let late = resent.time.saturating_sub(self.last_advance) > MAX_REACTION_TIME;
         let separate = late || (self.awaits_duplicates && self.duplicates == DUPLICATE_THRESHOLD);
         // Far from the tap, the sender has not yet received the latest captured acknowledgements.
-        let received = resent.time.saturating_sub(self.threshold_time) + PROMPT >= sender.tap_rtt;
+        let received =
+            resent.time.saturating_sub(self.threshold_time) + MAX_REACTION_TIME >= sender.tap_rtt;
         match self.phase {
             Phase::Open => false,
             // Duplicates of data sent twice are ignored only after a first timeout.
@@ -331,16 +356,24 @@ impl RecoveryTracker {
     /// Whether only the timer can explain the retransmission: without SACK, a sender retransmits
     /// its oldest segment only on a new acknowledgement, by fast retransmit, or by timer. `idle`:
     /// running time of the timer.
-    fn only_timer_explains(&self, resent: &Retrans, sender: &SenderState<'_>, idle: Nanos) -> bool {
+    fn only_timer_explains(
+        &self,
+        resent: &RetransmittedSegment,
+        sender: &SenderState<'_>,
+        idle: Nanos,
+    ) -> bool {
         if !self.lacks_sack_evidence(resent, sender)
-            || sender.tap_rtt > PROMPT
+            || sender.tap_rtt > MAX_REACTION_TIME
             || self.follows_duplicates(resent, sender)
         {
             return false;
         }
-        let quiet = |since: Nanos| resent.time.saturating_sub(since) > sender.tap_rtt + PROMPT;
-        let late =
-            sender.estimate.rto_ns(0.0).is_some_and(|timeout| idle as f64 >= EARLY * timeout);
+        let quiet =
+            |since: Nanos| resent.time.saturating_sub(since) > sender.tap_rtt + MAX_REACTION_TIME;
+        let late = sender
+            .estimate
+            .rto_ns(0.0)
+            .is_some_and(|timeout| idle as f64 >= MIN_RTO_SHARE * timeout);
         let silent = quiet(self.last_advance) && resent.last_sent.is_none_or(quiet);
         // Linux waits for more duplicates if it detected reordering before.
         let reordered =
@@ -359,12 +392,12 @@ impl RecoveryTracker {
     }
 
     /// True if the receiver does not send SACK, or SACK cannot explain the retransmission.
-    fn lacks_sack_evidence(&self, resent: &Retrans, sender: &SenderState<'_>) -> bool {
+    fn lacks_sack_evidence(&self, resent: &RetransmittedSegment, sender: &SenderState<'_>) -> bool {
         let probe = resent.end >= sender.next;
         !self.sack_seen && !self.cut && (self.duplicate_without_sack || !sender.sack || !probe)
     }
 
-    fn is_timer_driven(&self, resent: &Retrans, sender: &SenderState<'_>) -> bool {
+    fn is_timer_driven(&self, resent: &RetransmittedSegment, sender: &SenderState<'_>) -> bool {
         let since = self.peer_time.or(resent.last_sent).unwrap_or(self.timer_start);
         // If the sender is far from the tap, the round trip between them also varies.
         resent.time.saturating_sub(since) > sender.max_reaction_time()
@@ -373,7 +406,7 @@ impl RecoveryTracker {
     /// Returns the timer that can have expired, if any.
     fn expired_timer(
         &mut self,
-        resent: &Retrans,
+        resent: &RetransmittedSegment,
         sender: &SenderState<'_>,
         idle: Nanos,
     ) -> Option<RetransCause> {
@@ -398,7 +431,7 @@ impl RecoveryTracker {
                 return Some(RetransCause::TailLossProbe);
             }
         }
-        let expired = idle as f64 >= EARLY * min_timeout(sender);
+        let expired = idle as f64 >= MIN_RTO_SHARE * min_timeout(sender);
         (head && (expired || self.only_timer_explains(resent, sender, idle))).then(|| {
             self.depth = self.depth.saturating_add(1);
             RetransCause::Timeout { depth: self.depth }
@@ -408,7 +441,7 @@ impl RecoveryTracker {
     /// Returns the cause of a retransmission without an RTO.
     fn cause_without_timeout(
         &mut self,
-        resent: &Retrans,
+        resent: &RetransmittedSegment,
         sender: &SenderState<'_>,
     ) -> RetransCause {
         if let Phase::Repair(cause) = self.phase {
@@ -431,8 +464,13 @@ impl RecoveryTracker {
 
     /// Whether the acknowledgement of the last retransmission of a recovery revealed the loss of
     /// the oldest segment, which was sent before that retransmission (RFC 8985, section 6.2).
-    fn lost_before_retransmission(&self, resent: &Retrans, sender: &SenderState<'_>) -> bool {
-        let prompt = resent.time.saturating_sub(self.last_advance) <= sender.tap_rtt + PROMPT;
+    fn lost_before_retransmission(
+        &self,
+        resent: &RetransmittedSegment,
+        sender: &SenderState<'_>,
+    ) -> bool {
+        let prompt =
+            resent.time.saturating_sub(self.last_advance) <= sender.tap_rtt + MAX_REACTION_TIME;
         sender.sack
             && self.sack_seen
             && prompt
@@ -454,7 +492,7 @@ impl RecoveryTracker {
         &mut self,
         cause: RetransCause,
         renewed: bool,
-        resent: &Retrans,
+        resent: &RetransmittedSegment,
         sender: &SenderState<'_>,
     ) -> Option<IndicationKind> {
         match cause {
@@ -477,7 +515,7 @@ impl RecoveryTracker {
                     self.entered = resent.time;
                     self.phase = Phase::Repair(cause);
                     self.recover = sender.next;
-                } else if resent.start >= self.recover && self.beyond.len() < MAX_BEYOND {
+                } else if resent.start >= self.recover && self.beyond.len() < MAX_NEW_RANGES {
                     self.beyond.push((resent.start, resent.end));
                 }
                 (new && resent.end > sender.acknowledged).then_some(IndicationKind::Td)
@@ -491,6 +529,6 @@ impl RecoveryTracker {
 fn min_timeout(sender: &SenderState<'_>) -> f64 {
     let tap_rtt = sender.tap_rtt as f64;
     let smoothed = sender.estimate.srtt_ns().map(|smoothed| smoothed + tap_rtt);
-    let min = smoothed.map_or(MIN_VARIATION, |smoothed| smoothed.min(MIN_VARIATION));
-    sender.estimate.rto_ns(min).map_or(MIN_VARIATION, |timeout| timeout + tap_rtt)
+    let min = smoothed.map_or(MIN_RTO_MINUS_SRTT, |smoothed| smoothed.min(MIN_RTO_MINUS_SRTT));
+    sender.estimate.rto_ns(min).map_or(MIN_RTO_MINUS_SRTT, |timeout| timeout + tap_rtt)
 }

@@ -6,7 +6,7 @@
 //! ([`transfer_limits`](super::transfer_limits)).
 
 use super::packed_rounds::PackedRounds;
-use super::recovery::{IndicationKind, RetransCause, RetransClass};
+use super::recovery::{IndicationKind, RetransCause, RetransVerdict};
 use super::report::SlowStartGrowth;
 use super::rtt::Correlation;
 use super::slow_start::{SlowStartDetector, WindowReductions};
@@ -14,9 +14,9 @@ use super::transfer_limits::TransferLimit;
 use crate::segment::Nanos;
 
 /// Longest reaction time of a sender with data and an open window to an acknowledgement.
-const PROMPT: Nanos = 3_000_000;
+const MAX_REACTION_TIME: Nanos = 3_000_000;
 /// Round-trip time to the sender from which the tap counts as remote.
-pub(super) const REMOTE: Nanos = 1_000_000;
+pub(super) const MIN_REMOTE_RTT: Nanos = 1_000_000;
 
 /// Reason why the sender waited.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -96,7 +96,7 @@ pub struct Round {
     pub(super) flight_min: u32,
     /// Largest receive window, bytes.
     pub window_bytes: u32,
-    /// Sum of those gaps between new data that are at most [`PROMPT`], µs: the sender did not wait
+    /// Sum of those gaps between new data that are at most [`MAX_REACTION_TIME`], µs: the sender did not wait
     /// in them.
     pub(super) sending_us: u32,
     /// Limit with the largest share of the time.
@@ -163,7 +163,7 @@ impl NewData {
     /// Whether an acknowledgement at `time` triggered the new data.
     fn follows(&self, time: Nanos) -> bool {
         self.time.saturating_sub(time)
-            <= PROMPT.saturating_add(self.tap_rtt).saturating_add(self.tap_rtt / 2)
+            <= MAX_REACTION_TIME.saturating_add(self.tap_rtt).saturating_add(self.tap_rtt / 2)
     }
 }
 
@@ -240,7 +240,7 @@ impl Rounds {
     pub(super) fn on_new_data(&mut self, new: &NewData) {
         let gap = new.time.saturating_sub(self.last_new);
         self.last_new = new.time;
-        if gap <= PROMPT {
+        if gap <= MAX_REACTION_TIME {
             self.round.sending_us += (gap / 1000) as u32;
         }
         if self.round.rounds == 0 {
@@ -270,7 +270,7 @@ impl Rounds {
         let short = std::mem::take(&mut self.pending.short);
         // At a tap far from the sender, `new.idle` is not reliable: the acknowledgements of all data
         // may have passed the tap, but not reached the sender.
-        let idle = new.idle && new.tap_rtt <= REMOTE;
+        let idle = new.idle && new.tap_rtt <= MIN_REMOTE_RTT;
         if idle || self.peer_data || !new.follows(self.mark) {
             self.round.parts.application += short;
         } else {
@@ -303,7 +303,7 @@ impl Rounds {
         time: Nanos,
         (start, end): (u64, u64),
         packets: u64,
-        verdict: &RetransClass,
+        verdict: &RetransVerdict,
         before: WaitReason,
     ) {
         let flight = self.round.flight_bytes;

@@ -6,10 +6,10 @@ use crate::segment::Nanos;
 
 /// For the time average, samples are first averaged over intervals of this length, the sampling
 /// interval of the kernel counters used for validation.
-const STRETCH: Nanos = 250_000_000;
+const AVERAGING_INTERVAL: Nanos = 250_000_000;
 
 /// Longest delay of an acknowledgement by a receiver, s (RFC 9293, section 3.8.6.3).
-const MAX_DELAYED_S: f64 = 0.5;
+const MAX_ACK_DELAY_S: f64 = 0.5;
 
 /// RTT estimate of RFC 6298, section 2, without a minimum, ns.
 #[derive(Clone, Copy, Debug, Default)]
@@ -125,7 +125,7 @@ impl RttReport {
     /// without data, and samples end at later acknowledgements with data.
     pub(super) fn withhold_if_late(&mut self, handshake: Option<Nanos>) {
         let path = handshake.map_or(0.0, |rtt| rtt as f64 / 1e9);
-        if self.sender.is_some_and(|rtt| rtt.mean_s > path + MAX_DELAYED_S) {
+        if self.sender.is_some_and(|rtt| rtt.mean_s > path + MAX_ACK_DELAY_S) {
             *self =
                 Self { tap_to_sender_s: self.tap_to_sender_s, withheld: true, ..Self::default() };
         }
@@ -158,13 +158,13 @@ impl TimeAverage {
         self.samples = self.samples.saturating_add(1);
     }
 
-    /// Opens the interval of `time`, a multiple of [`STRETCH`] after the first sample.
+    /// Opens the interval of `time`, a multiple of [`AVERAGING_INTERVAL`] after the first sample.
     #[cold]
     fn open_interval(&mut self, time: Nanos) {
         let before = if self.end == 0 { time } else { self.end };
         self.close_interval();
-        let elapsed = (time - before) / STRETCH * STRETCH;
-        self.end = before.saturating_add(elapsed).saturating_add(STRETCH);
+        let elapsed = (time - before) / AVERAGING_INTERVAL * AVERAGING_INTERVAL;
+        self.end = before.saturating_add(elapsed).saturating_add(AVERAGING_INTERVAL);
     }
 
     fn close_interval(&mut self) {

@@ -1,7 +1,7 @@
 //! Ranges that the receiver holds beyond the cumulative acknowledgement (SACK, RFC 2018).
 
 /// Maximum number of separate ranges, as in senders.
-const MAX_STRETCHES: usize = 256;
+const MAX_RANGES: usize = 256;
 
 /// Result of a SACK block: all new bytes are in `from..to`, and the receiver now holds all of
 /// `stretch`.
@@ -39,7 +39,7 @@ impl SackScoreboard {
         let touched = self.stretches.get(first..after).unwrap_or_default();
         let known: u64 = touched.iter().map(|stretch| stretch.1 - stretch.0).sum();
         let (Some(lowest), Some(highest)) = (touched.first(), touched.last()) else {
-            if self.stretches.len() >= MAX_STRETCHES {
+            if self.stretches.len() >= MAX_RANGES {
                 return None;
             }
             self.stretches.insert(first, (left, right));

@@ -1,11 +1,11 @@
 //! Conversion of 32-bit sequence numbers to 64-bit numbers that never wrap.
 
 /// Start of the sequence space, so that lower numbers can also be represented.
-const ORIGIN: u64 = 1 << 32;
+const FIRST_NUMBER: u64 = 1 << 32;
 
 /// Returns the 64-bit number of the first number seen in a sequence space.
 pub(super) fn first_number(sequence: u32) -> u64 {
-    ORIGIN + u64::from(sequence)
+    FIRST_NUMBER + u64::from(sequence)
 }
 
 /// Returns the number with the low 32 bits `sequence` that is nearest to `near`.

@@ -26,16 +26,16 @@ impl PointKind {
             Self::Ack => 1,
             Self::Window => 2,
             Self::Sack => 3,
-            Self::Retransmission(_) => RETRANSMISSION,
+            Self::Retransmission(_) => RETRANSMISSION_INDEX,
         }
     }
 }
 
-const RETRANSMISSION: usize = 4;
-const KINDS: usize = 5;
+const RETRANSMISSION_INDEX: usize = 4;
+const KIND_COUNT: usize = 5;
 /// Retransmissions are not thinned while other kinds have more than this fraction (one quarter) of
 /// the points.
-const OTHERS_SHARE: usize = 4;
+const MAX_OTHER_KINDS_DIVISOR: usize = 4;
 
 /// A point of the plot, with byte offsets in the direction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,15 +56,15 @@ pub(super) struct SequencePlot {
     max: usize,
     points: Vec<PlotPoint>,
     /// Per kind: number of points, base-2 logarithm of the thinning, and number of stored points.
-    seen: [u64; KINDS],
-    thinned: [u32; KINDS],
-    kept: [usize; KINDS],
+    seen: [u64; KIND_COUNT],
+    thinned: [u32; KIND_COUNT],
+    kept: [usize; KIND_COUNT],
 }
 
 impl SequencePlot {
     /// Creates a plot of at most `max` points, but at least one per kind.
     pub(super) fn new(max: usize) -> Self {
-        Self { max: max.max(KINDS), ..Self::default() }
+        Self { max: max.max(KIND_COUNT), ..Self::default() }
     }
 
     #[inline]
@@ -84,11 +84,11 @@ impl SequencePlot {
 
     /// Removes every second point of the most frequent kind; retransmissions last.
     fn thin_out(&mut self) {
-        let others = self.points.len() - self.kept[RETRANSMISSION];
-        let largest = (0..RETRANSMISSION).max_by_key(|kind| self.kept[*kind]).unwrap_or(0);
+        let others = self.points.len() - self.kept[RETRANSMISSION_INDEX];
+        let largest = (0..RETRANSMISSION_INDEX).max_by_key(|kind| self.kept[*kind]).unwrap_or(0);
         // With more points than kinds, one kind has at least two; a single point cannot be halved.
-        let halve = others > self.max / OTHERS_SHARE && self.kept[largest] > 1;
-        let kind = if halve { largest } else { RETRANSMISSION };
+        let halve = others > self.max / MAX_OTHER_KINDS_DIVISOR && self.kept[largest] > 1;
+        let kind = if halve { largest } else { RETRANSMISSION_INDEX };
         let mut index = 0;
         self.points.retain(|point| {
             let same = point.mark.index() == kind;
@@ -129,7 +129,7 @@ mod tests {
         let points = plot.into_points(5);
         let count = |kind| points.iter().filter(|point| point.mark.index() == kind).count();
         assert!(points.len() <= 100 && points.len() > 50, "{}", points.len());
-        assert_eq!(count(RETRANSMISSION), 40);
+        assert_eq!(count(RETRANSMISSION_INDEX), 40);
         assert!(count(0) > 10 && count(1) > 10);
         assert_eq!((points[0].start, points[0].end), (0, 0));
     }
@@ -140,15 +140,15 @@ mod tests {
         fn add_keeps_every_nth_point_per_kind(max in 1_usize..60, kinds in prop::collection::vec(0_usize..5, 0..800)) {
             let marks = [PointKind::Data, PointKind::Ack, PointKind::Window, PointKind::Sack, PointKind::Retransmission(RetransCause::Rack)];
             let mut plot = SequencePlot::new(max);
-            let mut numbers = [0; KINDS];
+            let mut numbers = [0; KIND_COUNT];
             for kind in kinds {
                 plot.add_point(0, marks[kind], numbers[kind], 0);
                 numbers[kind] += 1;
             }
             let thinned = plot.thinned;
             let points = plot.into_points(0);
-            prop_assert!(points.len() <= max.max(KINDS));
-            for kind in 0..KINDS {
+            prop_assert!(points.len() <= max.max(KIND_COUNT));
+            for kind in 0..KIND_COUNT {
                 let left: Vec<_> =
                     points.iter().filter(|point| point.mark.index() == kind).map(|p| p.start).collect();
                 let all: Vec<_> = (0..numbers[kind]).step_by(1 << thinned[kind]).collect();

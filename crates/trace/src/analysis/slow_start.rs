@@ -8,14 +8,14 @@ use crate::segment::Nanos;
 /// grows by at least half (RFC 5681, section 3.1).
 const MIN_GROWTH: f64 = 1.2;
 /// Number of successive rounds without growth after which slow start has ended.
-const STALLS: u8 = 2;
+const MAX_ROUNDS_WITHOUT_GROWTH: u8 = 2;
 /// An idle time of one RTO restarts slow start (RFC 5681, section 4.1).
-const RESTART_PAUSE: Nanos = 300_000_000;
+const MIN_RESTART_IDLE: Nanos = 300_000_000;
 /// Maximum number of recoveries stored per direction.
 const MAX_RECOVERIES: usize = 1024;
 /// A window counts as unchanged after a recovery until this fraction (one quarter) of the former
 /// flight is acknowledged.
-const SETTLED: u64 = 4;
+const UNCHANGED_WINDOW_DIVISOR: u64 = 4;
 
 /// Slow-start detection.
 #[derive(Clone, Copy, Debug, Default)]
@@ -57,7 +57,7 @@ impl SlowStartDetector {
             }
             self.last = round.flight_bytes;
             let reached = self.threshold > 0 && round.flight_bytes >= self.threshold;
-            self.ended = reached || self.stalls >= STALLS;
+            self.ended = reached || self.stalls >= MAX_ROUNDS_WITHOUT_GROWTH;
         }
         if !self.ended {
             self.attribute_rest_to_slow_start(&mut round.parts);
@@ -114,7 +114,7 @@ impl SlowStartDetector {
 
     /// A pause restarts slow start, up to the flight reached before.
     pub(super) fn restart_after_idle(&mut self, pause: Nanos) {
-        if pause > RESTART_PAUSE {
+        if pause > MIN_RESTART_IDLE {
             let threshold = if self.ended { self.max_flight } else { self.threshold };
             self.end_growth();
             let (max_flight, seen) = (self.max_flight, self.seen);
@@ -168,7 +168,7 @@ impl WindowReductions {
     fn update_flight_after(&mut self, flight: u64, bytes: u64) {
         self.after = self.after.max(flight);
         self.acked += bytes;
-        if self.acked < self.before / SETTLED {
+        if self.acked < self.before / UNCHANGED_WINDOW_DIVISOR {
             return;
         }
         if self.ratios.len() < MAX_RECOVERIES {

@@ -17,9 +17,9 @@ pub enum TapSide {
 }
 
 /// The tap is at an end whose share of the round trip is at most this.
-const NEAR_SHARE: f64 = 0.1;
+const MAX_NEAR_RTT_SHARE: f64 = 0.1;
 /// Shorter round trips are within a machine or rack, so that both ends are near.
-const MIN_ROUND_TRIP: Nanos = 50_000;
+const MIN_DISTINCT_RTT: Nanos = 50_000;
 
 /// Round-trip times from the tap to both ends.
 #[derive(Clone, Debug, Default)]
@@ -106,12 +106,12 @@ impl TapRtts {
             return TapSide::Unknown;
         };
         let total = tap_rtt.saturating_add(far_rtt);
-        if total < MIN_ROUND_TRIP {
+        if total < MIN_DISTINCT_RTT {
             return TapSide::Unknown;
         }
         match tap_rtt as f64 / total as f64 {
-            share if share <= NEAR_SHARE => TapSide::Sender,
-            share if share >= 1.0 - NEAR_SHARE => TapSide::Receiver,
+            share if share <= MAX_NEAR_RTT_SHARE => TapSide::Sender,
+            share if share >= 1.0 - MAX_NEAR_RTT_SHARE => TapSide::Receiver,
             _ => TapSide::Middle,
         }
     }

@@ -35,7 +35,7 @@ pub enum TransferLimit {
 }
 
 /// All limits, in order.
-pub const LIMITS: [TransferLimit; 9] = [
+pub const TRANSFER_LIMITS: [TransferLimit; 9] = [
     TransferLimit::Application,
     TransferLimit::ReceiverWindow,
     TransferLimit::SendBuffer,
@@ -50,27 +50,27 @@ pub const LIMITS: [TransferLimit; 9] = [
 /// A queue is standing if the RTT exceeds its minimum by this factor,
 const QUEUE_RTT_FACTOR: f64 = 1.1;
 /// if at least this many full segments are queued,
-const MIN_QUEUE: f64 = 2.0;
+const MIN_QUEUED_SEGMENTS: f64 = 2.0;
 /// and for at least this many rounds.
 const MIN_QUEUE_ROUNDS: u64 = 3;
 /// The path is full from this share of its maximum rate.
-const FULL_RATE_SHARE: f64 = 0.85;
+const MIN_FULL_RATE_SHARE: f64 = 0.85;
 /// Quantile of the rounds' rates used as maximum rate, because several acknowledgements may arrive
 /// together.
 const MAX_RATE_QUANTILE: f64 = 0.9;
 /// Rounds with a larger share of recovery or pauses do not show the path's rate.
-const MAX_DISTURBED: f64 = 0.25;
+const MAX_DISTURBED_SHARE: f64 = 0.25;
 /// Minimum rounds of constant flight for a limit by the send buffer: the congestion window grows by
 /// at least a segment in two rounds.
 const MIN_FLAT_ROUNDS: u64 = 6;
 /// Maximum relative difference of flights that count as constant; a difference of one segment is
 /// always allowed.
-const FLAT: f64 = 0.05;
+const MAX_FLIGHT_DIFFERENCE: f64 = 0.05;
 /// Approximate duration of CUBIC's plateau around the window of the last loss (RFC 9438, section
 /// 4.2: C = 0.4).
-const PLATEAU: Nanos = 4_000_000_000;
+const CUBIC_PLATEAU: Nanos = 4_000_000_000;
 /// Minimum RTT samples at a receiver's tap are shorter than this.
-const MIN_PATH: Nanos = 1_000_000;
+const MAX_RECEIVER_TAP_RTT: Nanos = 1_000_000;
 
 /// Properties of the path, known at the end of the connection.
 #[derive(Clone, Copy, Debug)]
@@ -94,7 +94,7 @@ impl PathSummary {
         let Some(min_rtt) = self.min_rtt else { return false };
         match self.side {
             TapSide::Sender => true,
-            TapSide::Unknown => self.tap_rtt.is_some() || min_rtt >= MIN_PATH,
+            TapSide::Unknown => self.tap_rtt.is_some() || min_rtt >= MAX_RECEIVER_TAP_RTT,
             TapSide::Receiver | TapSide::Middle => false,
         }
     }
@@ -110,10 +110,10 @@ impl PathSummary {
 /// Limits of a direction.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct TransferLimits {
-    /// Limit with the largest share; for equal shares, the first in [`LIMITS`].
+    /// Limit with the largest share; for equal shares, the first in [`TRANSFER_LIMITS`].
     pub limited_by: TransferLimit,
     /// Shares of the time from the first data to the last acknowledgement, in the order of
-    /// [`LIMITS`], with sum 1. `None` if no time passed.
+    /// [`TRANSFER_LIMITS`], with sum 1. `None` if no time passed.
     pub shares: Option<[f64; 9]>,
     /// Time with nothing in flight and nothing sent, s; `None` if not visible at the tap.
     pub idle_s: Option<f64>,
@@ -162,7 +162,7 @@ pub(super) fn classify_limits(summary: &mut RoundSummary, path: &PathSummary) ->
 fn largest_limit(times: &TimeByLimit) -> TransferLimit {
     let max = times.iter().max().copied().unwrap_or(0);
     let index = times.iter().position(|time| *time == max && max > 0);
-    index.map_or(TransferLimit::Unknown, |index| LIMITS[index])
+    index.map_or(TransferLimit::Unknown, |index| TRANSFER_LIMITS[index])
 }
 
 /// Returns the time of a round by limit.
@@ -213,11 +213,12 @@ fn mark_full_link_rounds(rows: &mut [Round], path: &PathSummary) {
     }
     let max_rate = quantile(rows.iter().filter_map(round_ack_rate).collect(), MAX_RATE_QUANTILE)
         .unwrap_or(0.0);
-    let queue = MIN_QUEUE * f64::from(path.segment);
+    let queue = MIN_QUEUED_SEGMENTS * f64::from(path.segment);
     let mut before = false;
     for row in &mut *rows {
         if let Some(rtt) = row.mean_rtt_ns() {
-            let fast = round_ack_rate(row).is_some_and(|rate| rate >= FULL_RATE_SHARE * max_rate);
+            let fast =
+                round_ack_rate(row).is_some_and(|rate| rate >= MIN_FULL_RATE_SHARE * max_rate);
             // A receiver that does not read delays acknowledgements even without a queue.
             let open = row.parts.closed == 0;
             before = fast && open && stands(row) && (rtt - min_rtt) * max_rate >= queue;
@@ -246,7 +247,7 @@ fn quantile(mut values: Vec<f64>, share: f64) -> Option<f64> {
 fn round_ack_rate(row: &Round) -> Option<f64> {
     let total = row.parts.total();
     let disturbed = row.parts.application + row.parts.recovery + row.parts.timeout;
-    let calm = total > 0 && disturbed as f64 <= MAX_DISTURBED * total as f64;
+    let calm = total > 0 && disturbed as f64 <= MAX_DISTURBED_SHARE * total as f64;
     (calm && row.acked_bytes > 0).then(|| row.acked_bytes as f64 / total as f64)
 }
 
@@ -282,7 +283,7 @@ fn flat_run_length(rows: &[Round], path: &PathSummary) -> usize {
     let alike = rows.iter().take_while(|row| {
         (min, max) = (min.min(row.flight_min), max.max(row.flight_bytes));
         let spread = f64::from(max - min);
-        calm(row) && spread <= f64::from(path.segment).max(FLAT * f64::from(max))
+        calm(row) && spread <= f64::from(path.segment).max(MAX_FLIGHT_DIFFERENCE * f64::from(max))
     });
     alike.count()
 }
@@ -291,5 +292,5 @@ fn is_flat_run(run: &[Round], lost: bool, path: &PathSummary) -> bool {
     let (Some(first), Some(last)) = (run.first(), run.last()) else { return false };
     let span: Nanos = run.iter().map(|row| row.parts.total()).sum();
     let grown = last.flight_bytes.saturating_sub(first.flight_bytes) > path.segment;
-    round_count(run.iter()) >= MIN_FLAT_ROUNDS && !grown && (!lost || span >= PLATEAU)
+    round_count(run.iter()) >= MIN_FLAT_ROUNDS && !grown && (!lost || span >= CUBIC_PLATEAU)
 }

@@ -32,9 +32,9 @@ impl Path {
     }
 
     fn add(&mut self, tap: usize, ms: u64, segment: &Segment) {
-        let ahead = if tap == AFTER { self.ahead } else { 0 };
+        let ahead = if tap == SECOND_TAP { self.ahead } else { 0 };
         let segment = Segment { time: (BEGIN + ms + ahead) * MS, ..*segment };
-        self.matching.add_segment(tap, &segment, (tap == BEFORE).then_some(5));
+        self.matching.add_segment(tap, &segment, (tap == FIRST_TAP).then_some(5));
     }
 
     /// Returns the passage of the data and the comparison.
@@ -73,9 +73,9 @@ fn segment(data: bool, number: u32, payload: u32, id: u16) -> Segment {
 fn missing_packets_are_lost_and_others_timed() {
     let mut path = Path::new(0);
     for number in 0..10 {
-        path.data(BEFORE, u64::from(number) * 10, number);
+        path.data(FIRST_TAP, u64::from(number) * 10, number);
         if number != 3 && number != 4 {
-            path.data(AFTER, u64::from(number) * 10 + 5 + u64::from(number % 2), number);
+            path.data(SECOND_TAP, u64::from(number) * 10 + 5 + u64::from(number % 2), number);
         }
     }
     let (data, comparison) = path.finish();
@@ -91,10 +91,10 @@ fn missing_packets_are_lost_and_others_timed() {
 fn packet_shortly_before_end_is_in_flight() {
     let mut path = Path::new(0);
     for number in 0..5 {
-        path.data(BEFORE, u64::from(number), number);
+        path.data(FIRST_TAP, u64::from(number), number);
     }
     for number in [0, 2] {
-        path.data(AFTER, 40 + u64::from(number), number);
+        path.data(SECOND_TAP, 40 + u64::from(number), number);
     }
     let (data, _) = path.finish();
     assert_eq!((data.lost, data.in_flight), (1, 2), "1 was overtaken, 3 and 4 were not");
@@ -103,11 +103,11 @@ fn packet_shortly_before_end_is_in_flight() {
 #[test]
 fn last_packet_is_lost_if_capture_continues() {
     let mut path = Path::new(0);
-    path.data(BEFORE, 0, 0);
-    path.data(AFTER, 5, 0);
-    path.data(BEFORE, 10, 1);
-    path.ack(AFTER, 200, 1);
-    path.ack(BEFORE, 205, 1);
+    path.data(FIRST_TAP, 0, 0);
+    path.data(SECOND_TAP, 5, 0);
+    path.data(FIRST_TAP, 10, 1);
+    path.ack(SECOND_TAP, 200, 1);
+    path.ack(FIRST_TAP, 205, 1);
     let (data, _) = path.finish();
     assert_eq!((data.lost, data.in_flight), (1, 0));
 }
@@ -116,10 +116,10 @@ fn last_packet_is_lost_if_capture_continues() {
 fn reordered_packets_are_not_lost() {
     let mut path = Path::new(0);
     for number in 0..4 {
-        path.data(BEFORE, u64::from(number) * 10, number);
+        path.data(FIRST_TAP, u64::from(number) * 10, number);
     }
     for (ms, number) in [(50, 1), (51, 0), (62, 3)] {
-        path.data(AFTER, ms, number);
+        path.data(SECOND_TAP, ms, number);
     }
     let (data, _) = path.finish();
     // Packet 2 may still arrive, 10 ms late like packet 0.
@@ -131,10 +131,10 @@ fn clock_offset_of_an_hour_is_reported() {
     let mut path = Path::new(3_600_000);
     for number in 0..100_u32 {
         let ms = u64::from(number) * 10;
-        path.data(BEFORE, ms, number);
-        path.data(AFTER, ms + 20, number);
-        path.ack(AFTER, ms + 21, number);
-        path.ack(BEFORE, ms + 41, number);
+        path.data(FIRST_TAP, ms, number);
+        path.data(SECOND_TAP, ms + 20, number);
+        path.ack(SECOND_TAP, ms + 21, number);
+        path.ack(FIRST_TAP, ms + 41, number);
     }
     let (data, comparison) = path.finish();
     assert_eq!((data.matched, data.lost, data.in_flight, data.forward), (100, 0, 0, true));
@@ -150,9 +150,9 @@ fn packets_before_start_of_second_capture_are_excluded() {
     let mut path = Path::new(0);
     for number in 0..100 {
         let ms = u64::from(number) * 10;
-        path.data(BEFORE, ms, number);
+        path.data(FIRST_TAP, ms, number);
         if number >= 50 && number != 60 {
-            path.data(AFTER, ms + 5, number);
+            path.data(SECOND_TAP, ms + 5, number);
         }
     }
     let (data, _) = path.finish();
@@ -162,17 +162,17 @@ fn packets_before_start_of_second_capture_are_excluded() {
 #[test]
 fn copies_count_once_and_packets_without_id_are_counted() {
     let mut path = Path::new(0);
-    path.data(BEFORE, 0, 0);
-    path.data(BEFORE, 1, 0);
-    path.data(AFTER, 5, 0);
+    path.data(FIRST_TAP, 0, 0);
+    path.data(FIRST_TAP, 1, 0);
+    path.data(SECOND_TAP, 5, 0);
     for ms in [10, 20, 30] {
-        path.add(BEFORE, ms, &segment(true, 7000, 0, 0));
+        path.add(FIRST_TAP, ms, &segment(true, 7000, 0, 0));
     }
     for ms in [25, 35] {
-        path.add(AFTER, ms, &segment(true, 7000, 0, 0));
+        path.add(SECOND_TAP, ms, &segment(true, 7000, 0, 0));
     }
-    path.data(BEFORE, 90, 9);
-    path.data(AFTER, 95, 9);
+    path.data(FIRST_TAP, 90, 9);
+    path.data(SECOND_TAP, 95, 9);
     let (data, _) = path.finish();
     assert_eq!((data.seen_before, data.seen_after, data.matched, data.lost), (5, 4, 4, 1));
 }
@@ -182,11 +182,11 @@ fn connection_on_another_path_is_not_lost() {
     let mut path = Path::new(0);
     let mut foreign = segment(true, 0, 9, 9);
     foreign.source.port = 3;
-    path.add(AFTER, 0, &foreign);
+    path.add(SECOND_TAP, 0, &foreign);
     for number in 0..10 {
-        path.data(BEFORE, u64::from(number), number);
+        path.data(FIRST_TAP, u64::from(number), number);
     }
-    path.add(AFTER, 5000, &Segment { ip_id: Some(10), ..foreign });
+    path.add(SECOND_TAP, 5000, &Segment { ip_id: Some(10), ..foreign });
     let (data, comparison) = path.finish();
     assert_eq!((data.seen_before, data.matched, data.lost, data.transit_s), (10, 0, 0, None));
     assert_eq!(comparison.only_after, 1);
@@ -196,7 +196,7 @@ fn connection_on_another_path_is_not_lost() {
 fn busiest_directions_are_kept_and_others_counted() {
     let mut path = Path::new(0);
     for number in 0..10 {
-        path.data(BEFORE, 0, number);
+        path.data(FIRST_TAP, 0, number);
     }
     // Meanwhile a scan, with one packet per port and connection.
     let scanned: u32 = (1 << 17) + 1000;
@@ -205,10 +205,10 @@ fn busiest_directions_are_kept_and_others_counted() {
         probe.source.address = IpAddr::from((7 << 24 | (number >> 16)).to_be_bytes());
         probe.source.port = number as u16;
         probe.time = BEGIN * MS;
-        path.matching.add_segment(BEFORE, &probe, Some(100 + u64::from(number)));
+        path.matching.add_segment(FIRST_TAP, &probe, Some(100 + u64::from(number)));
     }
     for number in 0..9 {
-        path.data(AFTER, 5, number);
+        path.data(SECOND_TAP, 5, number);
     }
     let (data, comparison) = path.finish();
     assert_eq!((data.matched, data.lost, data.in_flight), (9, 0, 1));

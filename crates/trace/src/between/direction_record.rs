@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use super::{AFTER, BEFORE, Comparison};
+use super::{Comparison, FIRST_TAP, SECOND_TAP};
 use crate::segment::{Endpoint, Nanos};
 
 /// Counters of a direction. Arrays have one entry per tap.
@@ -55,12 +55,12 @@ impl DirectionRecord {
 
     /// Adds a packet seen at both taps at these times.
     pub(super) fn add_matched(&mut self, times: [Nanos; 2]) {
-        let difference = i128::from(times[AFTER]) - i128::from(times[BEFORE]);
+        let difference = i128::from(times[SECOND_TAP]) - i128::from(times[FIRST_TAP]);
         self.matches += 1;
         self.sum += difference;
         self.min = self.min.min(difference);
         self.max = self.max.max(difference);
-        for tap in [BEFORE, AFTER] {
+        for tap in [FIRST_TAP, SECOND_TAP] {
             self.disorder[tap] =
                 self.disorder[tap].max(self.latest[tap].saturating_sub(times[tap]));
             self.latest[tap] = self.latest[tap].max(times[tap]);
@@ -77,9 +77,9 @@ impl DirectionRecord {
     ) -> (i128, i128) {
         let time = i128::from(time);
         match (self.matches, tap) {
-            (0, BEFORE) => (time + offset, time + offset),
+            (0, FIRST_TAP) => (time + offset, time + offset),
             (0, _) => (time - offset, time - offset),
-            (_, BEFORE) => (time + self.min, time + self.max),
+            (_, FIRST_TAP) => (time + self.min, time + self.max),
             (..) => (time - self.max, time - self.min),
         }
     }
@@ -175,7 +175,7 @@ fn direction_between_taps(
     connection: u64,
     forward: bool,
 ) -> DirectionBetweenTaps {
-    let first = if forward { BEFORE } else { AFTER };
+    let first = if forward { FIRST_TAP } else { SECOND_TAP };
     let seconds = |nanos: i128| nanos as f64 / 1e9;
     let transit_s = record.mean_difference().map(|mean| {
         let [min, max] = [seconds(record.min), seconds(record.max)];
@@ -187,11 +187,11 @@ fn direction_between_taps(
         connection,
         source: record.source,
         forward,
-        seen_before: covered(BEFORE),
-        seen_after: covered(AFTER),
+        seen_before: covered(FIRST_TAP),
+        seen_after: covered(SECOND_TAP),
         lost: if known { record.lost[first] } else { 0 },
         in_flight: if known { record.in_flight[first] } else { 0 },
-        not_covered: record.not_covered[BEFORE] + record.not_covered[AFTER],
+        not_covered: record.not_covered[FIRST_TAP] + record.not_covered[SECOND_TAP],
         matched: record.matches,
         transit_s,
     }

@@ -26,11 +26,11 @@ pub use direction_record::{ClockOffset, DirectionBetweenTaps};
 /// A packet not seen at the other tap within this time was lost.
 const MAX_TRANSIT: Nanos = 20_000_000_000;
 /// Number of segments of each capture used to compare the clocks.
-const CLOCK_SEGMENTS: usize = 1 << 14;
+const CLOCK_COMPARISON_SEGMENTS: usize = 1 << 14;
 
 /// Indices of the taps: the first, whose connections are analysed, and the second.
-pub(crate) const BEFORE: usize = 0;
-pub(crate) const AFTER: usize = 1;
+pub(crate) const FIRST_TAP: usize = 0;
+pub(crate) const SECOND_TAP: usize = 1;
 
 /// Compares a second capture with the one whose connections are analysed.
 ///
@@ -62,7 +62,7 @@ impl<R: Read> TapComparison<R> {
             return;
         }
         self.begin.push((*segment, connection));
-        if self.begin.len() == CLOCK_SEGMENTS {
+        if self.begin.len() == CLOCK_COMPARISON_SEGMENTS {
             self.compare_clocks();
         }
     }
@@ -73,7 +73,7 @@ impl<R: Read> TapComparison<R> {
         if !self.compared {
             self.compare_clocks();
         }
-        self.matching.ended[BEFORE] = true;
+        self.matching.ended[FIRST_TAP] = true;
         while !interrupted && self.read_second_tap() {
             self.match_second_tap();
         }
@@ -84,7 +84,7 @@ impl<R: Read> TapComparison<R> {
     /// Compares the clocks, then processes the stored segments.
     fn compare_clocks(&mut self) {
         self.compared = true;
-        while self.ahead.len() < CLOCK_SEGMENTS {
+        while self.ahead.len() < CLOCK_COMPARISON_SEGMENTS {
             let Some(segment) = self.other.next_segment() else { break };
             self.ahead.push_back(*segment);
         }
@@ -98,21 +98,21 @@ impl<R: Read> TapComparison<R> {
     fn match_segment(&mut self, segment: &Segment, connection: u64) {
         while self.read_second_tap() {
             let due = self.ahead.front().is_some_and(|next| {
-                self.matching.to_first_clock(AFTER, next.time) <= i128::from(segment.time)
+                self.matching.to_first_clock(SECOND_TAP, next.time) <= i128::from(segment.time)
             });
             if !due {
                 break;
             }
             self.match_second_tap();
         }
-        self.matching.add_segment(BEFORE, segment, Some(connection));
+        self.matching.add_segment(FIRST_TAP, segment, Some(connection));
     }
 
     /// Reads the next segment of the second capture, if none is stored. Returns false at its end.
     fn read_second_tap(&mut self) -> bool {
         if self.ahead.is_empty() {
             let next = self.other.next_segment().copied();
-            self.matching.ended[AFTER] = next.is_none();
+            self.matching.ended[SECOND_TAP] = next.is_none();
             self.ahead.extend(next);
         }
         !self.ahead.is_empty()
@@ -120,7 +120,7 @@ impl<R: Read> TapComparison<R> {
 
     fn match_second_tap(&mut self) {
         if let Some(segment) = self.ahead.pop_front() {
-            self.matching.add_segment(AFTER, &segment, None);
+            self.matching.add_segment(SECOND_TAP, &segment, None);
         }
     }
 }
@@ -187,7 +187,7 @@ impl PacketMatching {
 
     /// Converts a time at a tap to the first tap's clock.
     fn to_first_clock(&self, tap: usize, time: Nanos) -> i128 {
-        i128::from(time) - if tap == AFTER { self.offset } else { 0 }
+        i128::from(time) - if tap == SECOND_TAP { self.offset } else { 0 }
     }
 
     /// Adds a segment at a tap. `connection`: its number at the first tap.
@@ -211,7 +211,7 @@ impl PacketMatching {
                 let mut times = [segment.time; 2];
                 times[1 - tap] = time;
                 // The first tap knows the connection if the ends were reused.
-                let known = if tap == BEFORE { index } else { other };
+                let known = if tap == FIRST_TAP { index } else { other };
                 if known != index {
                     self.records[index].seen[tap] -= 1;
                     self.records[known].seen[tap] += 1;
@@ -225,8 +225,8 @@ impl PacketMatching {
 
     /// Removes packets seen before `until`, by the first tap's clock.
     fn expire_until(&mut self, until: i128) {
-        for tap in [BEFORE, AFTER] {
-            let until = until + if tap == AFTER { self.offset } else { 0 };
+        for tap in [FIRST_TAP, SECOND_TAP] {
+            let until = until + if tap == SECOND_TAP { self.offset } else { 0 };
             while let Some((time, index)) = self.waiting[tap].take_expired(until) {
                 self.count_unmatched(tap, time, index, self.ended[1 - tap]);
             }
@@ -255,7 +255,7 @@ impl PacketMatching {
     }
 
     fn into_comparison(mut self) -> Comparison {
-        for tap in [BEFORE, AFTER] {
+        for tap in [FIRST_TAP, SECOND_TAP] {
             while let Some((time, index)) = self.waiting[tap].take_expired(i128::MAX) {
                 self.count_unmatched(tap, time, index, true);
             }

@@ -2,7 +2,7 @@
 
 use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher, Hash, Hasher, RandomState};
 
-use super::{AFTER, BEFORE};
+use super::{FIRST_TAP, SECOND_TAP};
 use crate::analysis::{RecentSegments, SAME_IDS, is_copy_of_recent};
 use crate::segment::Segment;
 
@@ -21,7 +21,7 @@ pub(super) struct PacketIdentities {
 
 impl PacketIdentities {
     pub(super) fn new() -> Self {
-        let recent = [BEFORE, AFTER].map(|_| RecentSegments::new());
+        let recent = [FIRST_TAP, SECOND_TAP].map(|_| RecentSegments::new());
         let (hashes, marks) = (RandomState::new(), BuildHasherDefault::default());
         Self { hashes, marks, recent, has_copies: [false; 2], ids: [(0, 0); 2] }
     }

@@ -6,7 +6,7 @@ use std::collections::{HashMap, VecDeque};
 use crate::segment::Nanos;
 
 /// Maximum number of packets in `order`, matched or not.
-const MAX_WAITING: usize = 1 << 19;
+const MAX_ORDERED_PACKETS: usize = 1 << 19;
 
 /// Packets with the same identity, oldest first; almost always one.
 #[derive(Debug)]
@@ -38,7 +38,7 @@ impl UnmatchedPackets {
             }
         }
         self.order.push_back((time, identity));
-        self.overdue = self.order.len() > MAX_WAITING;
+        self.overdue = self.order.len() > MAX_ORDERED_PACKETS;
     }
 
     /// Removes the oldest packet with this identity.
@@ -80,7 +80,7 @@ impl UnmatchedPackets {
                 return None;
             }
             self.order.pop_front();
-            self.overdue = self.order.len() > MAX_WAITING;
+            self.overdue = self.order.len() > MAX_ORDERED_PACKETS;
             if self.by_identity.get(&identity).is_some_and(|entry| entry.time == time) {
                 self.forgotten += u64::from(!due);
                 return self.take(identity);
@@ -112,7 +112,7 @@ mod tests {
     #[test]
     fn take_expired_removes_packets_above_maximum() {
         let mut waiting = UnmatchedPackets::default();
-        for number in 0..=MAX_WAITING as u64 {
+        for number in 0..=MAX_ORDERED_PACKETS as u64 {
             waiting.insert(number, number, 0);
         }
         assert_eq!(waiting.take_expired(0), Some((0, 0)));

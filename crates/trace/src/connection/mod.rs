@@ -20,12 +20,12 @@ use crate::segment::Segment;
 
 /// Number of segments from which a capture counts as large and threads are started: about a
 /// megabyte.
-const LARGE: u64 = 1 << 14;
+const MIN_LARGE_SEGMENTS: u64 = 1 << 14;
 /// Maximum number of additional threads: one thread reads, one looks up connections, one analyses
 /// them.
 const MAX_THREADS: usize = 2;
 /// Number of segments per batch for the table thread.
-const BATCH: usize = 1024;
+const TABLE_BATCH: usize = 1024;
 
 /// Memory limits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -92,7 +92,7 @@ impl Connections {
             table_thread: None,
             pending: Vec::new(),
             threads,
-            large: LARGE,
+            large: MIN_LARGE_SEGMENTS,
             pushed: 0,
             reports: Vec::new(),
         }
@@ -156,7 +156,9 @@ impl Connections {
     #[inline]
     fn buffer_segment(&mut self, segment: &Segment) {
         self.pending.push(*segment);
-        if self.pending.len() >= if self.table_thread.is_some() { BATCH } else { LOOKUP_BATCH } {
+        if self.pending.len()
+            >= if self.table_thread.is_some() { TABLE_BATCH } else { LOOKUP_BATCH }
+        {
             self.flush_buffer();
         }
     }

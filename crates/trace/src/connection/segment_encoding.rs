@@ -10,7 +10,7 @@
 //!
 //! The frame number, the time to live and the addresses are not stored.
 
-use crate::frame::BLANK;
+use crate::frame::EMPTY_SEGMENT;
 use crate::segment::{Endpoint, Flags, MAX_SACK_BLOCKS, Nanos, Options, Segment};
 
 /// Maximum bytes per segment.
@@ -272,8 +272,8 @@ pub(super) fn decode_segments(
         bytes,
         previous: [PreviousFields::default(); 2],
         segments: [
-            Segment { source: first, destination: second, ..BLANK },
-            Segment { source: second, destination: first, ..BLANK },
+            Segment { source: first, destination: second, ..EMPTY_SEGMENT },
+            Segment { source: second, destination: first, ..EMPTY_SEGMENT },
         ],
     };
     while let Some(head) = decoder.bytes.first() {
@@ -357,7 +357,7 @@ impl SegmentDecoder<'_> {
             ip_bytes: payload.wrapping_add(headers.into()),
             source,
             destination,
-            ..BLANK
+            ..EMPTY_SEGMENT
         };
         if marks & HAS_RARE != 0 {
             self.decode_optional_fields(&mut segment);
@@ -450,7 +450,7 @@ mod tests {
             let flags = Flags(flags);
             (from, Segment {
                 time, sequence, acknowledgement, payload, ip_id, window, flags, ecn, ip_bytes,
-                options, fragment, ..BLANK
+                options, fragment, ..EMPTY_SEGMENT
             })
         }
     }
@@ -459,7 +459,7 @@ mod tests {
         /// All fields are restored, except for those that the analysis does not use.
         #[test]
         fn read_restores_written_segments(segments in prop::collection::vec(any_segment(), 0..60), start: u64) {
-            let ends = [1, 2].map(|port| Endpoint { port, ..BLANK.source });
+            let ends = [1, 2].map(|port| Endpoint { port, ..EMPTY_SEGMENT.source });
             let mut encoder = SegmentEncoder::default();
             let (mut last, mut bytes, mut expected) = (start, Vec::new(), Vec::new());
             for (from, segment) in segments {
@@ -480,7 +480,8 @@ mod tests {
     fn consecutive_data_use_shortest_form() {
         let mut encoder = SegmentEncoder::default();
         let options = Options { timestamps: Some((5, 6)), ..Options::default() };
-        let mut data = Segment { payload: 1448, ip_bytes: 1500, ip_id: Some(9), options, ..BLANK };
+        let mut data =
+            Segment { payload: 1448, ip_bytes: 1500, ip_id: Some(9), options, ..EMPTY_SEGMENT };
         let mut bytes = Vec::new();
         encoder.append_segment(&data, 0, 0, &mut bytes);
         assert!(bytes.len() > SHORT);

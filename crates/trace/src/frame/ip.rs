@@ -9,7 +9,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 const TCP: u8 = 6;
 /// Protocols that may contain another IP packet: IPv4, UDP, IPv6, GRE, Ethernet (RFC 3378), MPLS
 /// (RFC 4023).
-const TUNNELS: [u8; 6] = [4, 17, 41, 47, 97, 137];
+const TUNNEL_PROTOCOLS: [u8; 6] = [4, 17, 41, 47, 97, 137];
 
 /// Bounds of a packet's length, in addition to its own header.
 #[derive(Clone, Copy, Debug)]
@@ -35,7 +35,7 @@ pub(super) fn dissect_ip(
     segment: &mut Segment,
 ) -> Result<(), SkipReason> {
     let Some(first) = packet.first() else {
-        return Err(SkipReason::Cut);
+        return Err(SkipReason::Truncated);
     };
     match (first >> 4, version) {
         (4, IpVersion::Four | IpVersion::Either) => dissect_ipv4(packet, length, segment),
@@ -52,7 +52,7 @@ fn dissect_ipv4(
     segment: &mut Segment,
 ) -> Result<(), SkipReason> {
     let Some(header) = packet.first_chunk::<20>() else {
-        return Err(SkipReason::Cut);
+        return Err(SkipReason::Truncated);
     };
     let header_length = usize::from(header[0] & 0xf) * 4;
     let total = match u16_at(header, 2) {
@@ -80,7 +80,7 @@ fn dissect_ipv4(
     segment.destination.address = address(16);
     // The rest is padding of the link layer.
     let kept = &packet[..packet.len().min(total as usize)];
-    let rest = kept.get(header_length..).ok_or(SkipReason::Cut)?;
+    let rest = kept.get(header_length..).ok_or(SkipReason::Truncated)?;
     tcp::dissect_tcp(rest, total - header_length as u32, segment)
 }
 
@@ -90,7 +90,7 @@ fn dissect_ipv6(
     segment: &mut Segment,
 ) -> Result<(), SkipReason> {
     let Some(header) = packet.first_chunk::<40>() else {
-        return Err(SkipReason::Cut);
+        return Err(SkipReason::Truncated);
     };
     let mut walk = ExtensionHeaderWalk::new(header, length);
     while walk.next != TCP {
@@ -107,7 +107,7 @@ fn dissect_ipv6(
     segment.source.address = ipv6_address(&packet[8..]);
     segment.destination.address = ipv6_address(&packet[24..]);
     let kept = &packet[..packet.len().min(walk.total as usize)];
-    let rest = kept.get(walk.at..).ok_or(SkipReason::Cut)?;
+    let rest = kept.get(walk.at..).ok_or(SkipReason::Truncated)?;
     tcp::dissect_tcp(rest, walk.total - walk.at as u32, segment)
 }
 
@@ -136,7 +136,7 @@ pub(super) fn non_tcp_payload(
     let (at, total, protocol, fragment) = match (packet.first_chunk::<40>(), packet) {
         (Some(header), _) if version == IpVersion::Six || header[0] >> 4 == 6 => {
             let mut walk = ExtensionHeaderWalk::new(header, length);
-            while !TUNNELS.contains(&walk.next) {
+            while !TUNNEL_PROTOCOLS.contains(&walk.next) {
                 walk.skip_header(packet)?;
             }
             (walk.at, walk.total, walk.next, walk.fragment)
@@ -152,11 +152,11 @@ pub(super) fn non_tcp_payload(
             let fragment = u16_at(packet, 6) & 0x2000 != 0;
             (usize::from(first & 0xf) * 4, total, packet[9], fragment)
         }
-        _ => return Err(SkipReason::Cut),
+        _ => return Err(SkipReason::Truncated),
     };
     let left = total.checked_sub(at as u32).ok_or(SkipReason::Broken)?;
     let kept = &packet[..packet.len().min(total as usize)];
-    let bytes = kept.get(at..).ok_or(SkipReason::Cut)?;
+    let bytes = kept.get(at..).ok_or(SkipReason::Truncated)?;
     Ok(IpPayload { protocol, bytes, length: left, total, fragment })
 }
 
@@ -227,7 +227,11 @@ impl ExtensionHeaderWalk {
     /// Returns the reason why `length` bytes are missing: the capture is truncated, or the packet
     /// is inconsistent.
     fn missing_bytes_reason(&self, length: usize) -> SkipReason {
-        if self.at + length > self.total as usize { SkipReason::Broken } else { SkipReason::Cut }
+        if self.at + length > self.total as usize {
+            SkipReason::Broken
+        } else {
+            SkipReason::Truncated
+        }
     }
 
     fn read_jumbo_length(&mut self, mut options: &[u8]) -> Result<(), SkipReason> {

@@ -150,13 +150,13 @@ fn parse_rare_layer(layer: NextLayer, rest: &[u8]) -> ParsedLayer<'_> {
 /// Returns the first `length` bytes.
 #[inline(always)]
 pub(super) fn first_bytes(bytes: &[u8], length: usize) -> Result<&[u8], SkipReason> {
-    bytes.get(..length).ok_or(SkipReason::Cut)
+    bytes.get(..length).ok_or(SkipReason::Truncated)
 }
 
 /// Returns the bytes after the first `length`.
 #[inline(always)]
 pub(super) fn bytes_after(bytes: &[u8], length: usize) -> Result<&[u8], SkipReason> {
-    bytes.get(length..).ok_or(SkipReason::Cut)
+    bytes.get(length..).ok_or(SkipReason::Truncated)
 }
 
 #[inline(always)]

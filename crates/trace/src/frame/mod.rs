@@ -17,14 +17,15 @@ use crate::reader::SkipReason;
 use crate::segment::{Endpoint, Flags, Options, Segment};
 use std::net::{IpAddr, Ipv4Addr};
 
-const NOWHERE: Endpoint = Endpoint { address: IpAddr::V4(Ipv4Addr::UNSPECIFIED), port: 0 };
+const UNSPECIFIED_ENDPOINT: Endpoint =
+    Endpoint { address: IpAddr::V4(Ipv4Addr::UNSPECIFIED), port: 0 };
 
 /// A segment with default values.
-pub(crate) const BLANK: Segment = Segment {
+pub(crate) const EMPTY_SEGMENT: Segment = Segment {
     frame: 0,
     time: 0,
-    source: NOWHERE,
-    destination: NOWHERE,
+    source: UNSPECIFIED_ENDPOINT,
+    destination: UNSPECIFIED_ENDPOINT,
     ip_id: None,
     ttl: 0,
     ecn: 0,

@@ -6,7 +6,7 @@ use crate::reader::SkipReason;
 use crate::segment::{Flags, Segment};
 
 /// Length of the fixed header, which must be available.
-const FIXED: usize = 20;
+const MIN_TCP_HEADER: usize = 20;
 
 /// Parses the header. `bytes`: available bytes; `length`: length of the TCP segment.
 #[inline(always)]
@@ -15,11 +15,15 @@ pub(super) fn dissect_tcp(
     length: u32,
     segment: &mut Segment,
 ) -> Result<(), SkipReason> {
-    let Some(header) = bytes.first_chunk::<FIXED>() else {
-        return Err(if (length as usize) < FIXED { SkipReason::Broken } else { SkipReason::Cut });
+    let Some(header) = bytes.first_chunk::<MIN_TCP_HEADER>() else {
+        return Err(if (length as usize) < MIN_TCP_HEADER {
+            SkipReason::Broken
+        } else {
+            SkipReason::Truncated
+        });
     };
     let header_length = usize::from(header[12] >> 4) * 4;
-    if header_length < FIXED || header_length > length as usize {
+    if header_length < MIN_TCP_HEADER || header_length > length as usize {
         return Err(SkipReason::Broken);
     }
     segment.source.port = u16_at(header, 0);
@@ -29,7 +33,8 @@ pub(super) fn dissect_tcp(
     segment.flags = Flags(header[13]);
     segment.window = u16_at(header, 14);
     segment.payload = length - header_length as u32;
-    let kept = &bytes[FIXED..header_length.min(bytes.len())];
-    segment.options = read_options(kept, header_length - FIXED, segment.flags.any(Flags::SYN));
+    let kept = &bytes[MIN_TCP_HEADER..header_length.min(bytes.len())];
+    segment.options =
+        read_options(kept, header_length - MIN_TCP_HEADER, segment.flags.any(Flags::SYN));
     Ok(())
 }

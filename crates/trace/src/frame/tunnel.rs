@@ -31,7 +31,7 @@ enum TunnelKind {
 }
 
 /// All kinds, with their common names.
-const NAMES: [(TunnelKind, &str); 8] = [
+const TUNNEL_NAMES: [(TunnelKind, &str); 8] = [
     (TunnelKind::IpInIp, "IP in IP"),
     (TunnelKind::Gre, "GRE"),
     (TunnelKind::Erspan, "ERSPAN"),
@@ -65,7 +65,7 @@ impl TunnelKinds {
 
 impl fmt::Display for TunnelKinds {
     fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let met = NAMES.iter().filter(|(kind, _)| self.0 & 1 << *kind as u8 != 0);
+        let met = TUNNEL_NAMES.iter().filter(|(kind, _)| self.0 & 1 << *kind as u8 != 0);
         met.enumerate().try_for_each(|(index, (_, name))| {
             write!(to, "{}{name}", if index > 0 { ", " } else { "" })
         })

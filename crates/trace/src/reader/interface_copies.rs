@@ -11,7 +11,7 @@ use crate::segment::{Endpoint, Nanos, Segment};
 /// Idle time of an interface after which another one is used, because routes change.
 const MAX_IDLE: Nanos = 1_000_000_000;
 /// Interfaces share the load if at least one in this many segments on other interfaces is new.
-const NEW_SHARE: u64 = 4;
+const MIN_NEW_DIVISOR: u64 = 4;
 /// Maximum number of stored directions; then all are removed.
 const MAX_DIRECTIONS: usize = 1 << 16;
 /// Maximum number of interfaces listed in the warning.
@@ -36,7 +36,7 @@ impl InterfaceProgress {
             is_later_number(data, self.reached.0) || is_later_number(acknowledged, self.reached.1);
         self.ahead += u64::from(ahead);
         self.behind += u64::from(!ahead);
-        !ahead && self.ahead * NEW_SHARE < self.behind
+        !ahead && self.ahead * MIN_NEW_DIVISOR < self.behind
     }
 
     fn add_segment(&mut self, (data, acknowledged): (u32, u32)) {
@@ -100,10 +100,10 @@ impl InterfaceCopies {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::frame::BLANK;
+    use crate::frame::EMPTY_SEGMENT;
 
     fn is_copy(interfaces: &mut InterfaceCopies, ms: u64, port: u16, interface: u32) -> bool {
-        let mut segment = Segment { time: ms * 1_000_000, ..BLANK };
+        let mut segment = Segment { time: ms * 1_000_000, ..EMPTY_SEGMENT };
         segment.source.port = port;
         interfaces.is_copy(&segment, interface)
     }
@@ -121,7 +121,7 @@ mod tests {
     fn is_copy_keeps_interfaces_that_share_load() {
         let mut interfaces = InterfaceCopies::default();
         for n in 0..100_u32 {
-            let mut segment = Segment { time: n.into(), payload: 10, ..BLANK };
+            let mut segment = Segment { time: n.into(), payload: 10, ..EMPTY_SEGMENT };
             segment.sequence = (u32::MAX - 500).wrapping_add(10 * n);
             assert!(!interfaces.is_copy(&segment, n % 2), "{n}");
         }

@@ -20,7 +20,7 @@ use decompression::DecompressedSource;
 use interface_copies::InterfaceCopies;
 use pcap::PcapFormat;
 use pcapng::PcapngFormat;
-use repetition::{LONG_STEP, RepetitionDetector};
+use repetition::{MIN_STEP_BACK, RepetitionDetector};
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
@@ -111,14 +111,14 @@ impl<R: Read> CaptureReader<R> {
             });
         };
         let mut summary = ReadSummary::default();
-        let format = if u32::from_be_bytes(magic) == pcapng::SECTION {
+        let format = if u32::from_be_bytes(magic) == pcapng::SECTION_BLOCK {
             Ok(CaptureFormat::Pcapng(PcapngFormat::new()))
         } else if let Some(kind) = PcapFormat::detect(magic) {
             PcapFormat::read_file_header(kind, &mut buffer, &mut summary).map(CaptureFormat::Pcap)
         } else {
             return Err(ReadError::Unrecognised(describe_magic(magic)));
         };
-        let segment = frame::BLANK;
+        let segment = frame::EMPTY_SEGMENT;
         let mut reader = Self {
             buffer,
             format: CaptureFormat::Ended,
@@ -248,7 +248,7 @@ impl<R: Read> CaptureReader<R> {
 
     #[cold]
     fn on_step_back(&mut self, by: Nanos) {
-        if by < LONG_STEP && !self.repeats.is_skipping() {
+        if by < MIN_STEP_BACK && !self.repeats.is_skipping() {
             self.summary.add_step_back(by);
         } else if !self.repeats.is_skipping() {
             self.confirm_step_back();

@@ -10,13 +10,13 @@ use super::summary::{DamageKind, ReadSummary};
 use crate::frame::LinkType;
 use std::io::Read;
 
-const MICROSECONDS: u32 = 0xa1b2_c3d4;
-const NANOSECONDS: u32 = 0xa1b2_3c4d;
-const MODIFIED: u32 = 0xa1b2_cd34;
+const MICROSECOND_MAGIC: u32 = 0xa1b2_c3d4;
+const NANOSECOND_MAGIC: u32 = 0xa1b2_3c4d;
+const MODIFIED_MAGIC: u32 = 0xa1b2_cd34;
 
-const FILE_HEADER: usize = 24;
+const FILE_HEADER_BYTES: usize = 24;
 /// The lower bits of the field are the link type; the upper ones describe a frame check sequence.
-const LINK_BITS: u32 = 0x03ff_ffff;
+const LINK_TYPE_MASK: u32 = 0x03ff_ffff;
 /// Maximum frame length, unless the snaplen in the file header is larger.
 const MAX_FRAME: u32 = 1 << 20;
 /// Maximum accepted snaplen, the maximum of any capture library.
@@ -45,7 +45,8 @@ pub(super) struct PcapFormat {
 impl PcapFormat {
     /// Returns the byte order and the magic number if the bytes start a pcap file.
     pub(super) fn detect(magic: [u8; 4]) -> Option<(ByteOrder, u32)> {
-        let known = |word: &u32| matches!(*word, MICROSECONDS | NANOSECONDS | MODIFIED);
+        let known =
+            |word: &u32| matches!(*word, MICROSECOND_MAGIC | NANOSECOND_MAGIC | MODIFIED_MAGIC);
         let little = Some(u32::from_le_bytes(magic)).filter(known);
         let big = Some(u32::from_be_bytes(magic)).filter(known);
         little
@@ -58,7 +59,7 @@ impl PcapFormat {
         buffer: &mut StreamBuffer<R>,
         summary: &mut ReadSummary,
     ) -> Result<Self, DamageKind> {
-        if !buffer.ensure_bytes(FILE_HEADER) {
+        if !buffer.ensure_bytes(FILE_HEADER_BYTES) {
             return Err(DamageKind::HeaderCut);
         }
         let header = buffer.held_bytes();
@@ -66,22 +67,22 @@ impl PcapFormat {
         let snaplen = order.u32(header, 16);
         let pcap = Self {
             order,
-            unit: if magic == NANOSECONDS { 1 } else { 1000 },
-            record_header: if magic == MODIFIED { 24 } else { 16 },
+            unit: if magic == NANOSECOND_MAGIC { 1 } else { 1000 },
+            record_header: if magic == MODIFIED_MAGIC { 24 } else { 16 },
             lengths: match version {
                 (2, 3) => LengthOrder::SmallerIsKept,
                 (2, 0..3) | (543, 0) => LengthOrder::KeptLast,
                 _ => LengthOrder::KeptFirst,
             },
             longest: snaplen.clamp(MAX_FRAME, MAX_SNAPLEN),
-            link: LinkType::from_number(order.u32(header, 20) & LINK_BITS),
+            link: LinkType::from_number(order.u32(header, 20) & LINK_TYPE_MASK),
         };
         summary.has_interfaces |= pcap.link.has_interface();
         if !matches!(version, (2, _) | (543, 0)) {
             // The magic number is right, so the records are tried anyway.
             summary.add_damage(0, DamageKind::Version(version.0, version.1));
         }
-        buffer.skip_bytes(FILE_HEADER as u64);
+        buffer.skip_bytes(FILE_HEADER_BYTES as u64);
         Ok(pcap)
     }
 

@@ -6,27 +6,27 @@ use super::BufferedFrame;
 use super::byte_order::ByteOrder;
 use super::stream_buffer::{CAPACITY, StreamBuffer};
 use super::summary::{DamageKind, ReadSummary};
-use super::timestamp_clock::{LATEST, TimestampClock};
+use super::timestamp_clock::{MAX_TIME, TimestampClock};
 use crate::frame::LinkType;
 use crate::segment::Nanos;
 use std::io::Read;
 
 /// Type of the section header block, the same in both byte orders.
-pub(super) const SECTION: u32 = 0x0a0d_0d0a;
-const INTERFACE: u32 = 1;
-const OLD_PACKET: u32 = 2;
-const SIMPLE_PACKET: u32 = 3;
-const STATISTICS: u32 = 5;
-const PACKET: u32 = 6;
+pub(super) const SECTION_BLOCK: u32 = 0x0a0d_0d0a;
+const INTERFACE_BLOCK: u32 = 1;
+const OLD_PACKET_BLOCK: u32 = 2;
+const SIMPLE_PACKET_BLOCK: u32 = 3;
+const STATISTICS_BLOCK: u32 = 5;
+const ENHANCED_PACKET_BLOCK: u32 = 6;
 
 const BYTE_ORDER_MAGIC: u32 = 0x1a2b_3c4d;
 /// Bytes of type and length before a block's body; `BLOCK_FRAMING` includes the trailing length.
 const BLOCK_HEADER: usize = 8;
 const BLOCK_FRAMING: usize = 12;
 
-const OPTION_RESOLUTION: u16 = 9;
-const OPTION_OFFSET: u16 = 14;
-const OPTION_DROPPED: u16 = 5;
+const IF_TSRESOL: u16 = 9;
+const IF_TSOFFSET: u16 = 14;
+const ISB_IFDROP: u16 = 5;
 
 /// Maximum number of interfaces per section, to limit memory.
 const MAX_INTERFACES: usize = 65_536;
@@ -80,7 +80,7 @@ impl PcapngFormat {
                 };
             }
             let kind = self.order.u32(buffer.held_bytes(), 0);
-            if kind == SECTION {
+            if kind == SECTION_BLOCK {
                 self.order = section_byte_order(buffer.held_bytes())?;
             }
             let length = self.order.u32(buffer.held_bytes(), 4);
@@ -128,10 +128,10 @@ impl PcapngFormat {
         // Body length according to the block's length field, even if fewer bytes are available.
         let room = length as usize - BLOCK_FRAMING;
         let needed = match kind {
-            PACKET | OLD_PACKET => 20,
-            SECTION => 16,
-            INTERFACE | STATISTICS => 8,
-            SIMPLE_PACKET => 4,
+            ENHANCED_PACKET_BLOCK | OLD_PACKET_BLOCK => 20,
+            SECTION_BLOCK => 16,
+            INTERFACE_BLOCK | STATISTICS_BLOCK => 8,
+            SIMPLE_PACKET_BLOCK => 4,
             _ => return Ok(None),
         };
         if room < needed {
@@ -141,10 +141,10 @@ impl PcapngFormat {
             return Err(DamageKind::RecordCut);
         }
         let packet = match kind {
-            PACKET | OLD_PACKET => self.parse_packet_block(kind, body),
-            SIMPLE_PACKET => self.parse_simple_packet_block(body, room, summary),
-            SECTION => return self.begin_section(body).map(|()| None),
-            INTERFACE => return self.add_interface(body, summary).map(|()| None),
+            ENHANCED_PACKET_BLOCK | OLD_PACKET_BLOCK => self.parse_packet_block(kind, body),
+            SIMPLE_PACKET_BLOCK => self.parse_simple_packet_block(body, room, summary),
+            SECTION_BLOCK => return self.begin_section(body).map(|()| None),
+            INTERFACE_BLOCK => return self.add_interface(body, summary).map(|()| None),
             _ => {
                 self.add_drop_statistics(body, summary);
                 return Ok(None);
@@ -168,8 +168,8 @@ impl PcapngFormat {
         }
         let (mut resolution, mut offset) = (6, 0);
         let valid = self.visit_options(&body[8..], |kind, value| match (kind, value.len()) {
-            (OPTION_RESOLUTION, 1..) => resolution = value[0],
-            (OPTION_OFFSET, 8..) => offset = self.order.u64(value, 0) as i64,
+            (IF_TSRESOL, 1..) => resolution = value[0],
+            (IF_TSOFFSET, 8..) => offset = self.order.u64(value, 0) as i64,
             _ => {}
         });
         if !valid {
@@ -195,7 +195,7 @@ impl PcapngFormat {
         let mut dropped = None;
         let options = body.get(12..).unwrap_or_default();
         let valid = self.visit_options(options, |kind, value| {
-            if kind == OPTION_DROPPED && value.len() >= 8 {
+            if kind == ISB_IFDROP && value.len() >= 8 {
                 dropped = Some(self.order.u64(value, 0));
             }
         });
@@ -229,7 +229,7 @@ impl PcapngFormat {
     fn parse_packet_block(&self, kind: u32, body: &[u8]) -> PacketBlock {
         let order = self.order;
         let interface = match kind {
-            PACKET => order.u32(body, 0),
+            ENHANCED_PACKET_BLOCK => order.u32(body, 0),
             _ => u32::from(order.u16(body, 0)),
         };
         PacketBlock {
@@ -268,8 +268,8 @@ impl PcapngFormat {
             Some(interface) => {
                 if packet.from == 20 {
                     self.last = interface.clock.time_of_ticks(packet.ticks);
-                    if self.last > LATEST {
-                        self.last = LATEST;
+                    if self.last > MAX_TIME {
+                        self.last = MAX_TIME;
                         summary.too_late += 1;
                     }
                 }

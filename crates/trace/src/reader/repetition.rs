@@ -7,10 +7,10 @@
 use crate::segment::{Nanos, Segment};
 
 /// Shorter backward steps are caused by clocks and queues.
-pub(super) const LONG_STEP: Nanos = 100_000_000;
+pub(super) const MIN_STEP_BACK: Nanos = 100_000_000;
 /// Maximum number of stored hashes. Segments beyond this limit count as copies if all stored
 /// segments were copies.
-const MAX_MARKS: usize = 1 << 20;
+const MAX_SEGMENT_HASHES: usize = 1 << 20;
 /// Maximum number of backward steps examined; a file with more is unordered.
 const MAX_SEARCHES: u32 = 64;
 
@@ -40,7 +40,7 @@ impl RepetitionDetector {
             return true;
         }
         self.latest = self.latest.max(segment.time);
-        if self.marks.len() < MAX_MARKS {
+        if self.marks.len() < MAX_SEGMENT_HASHES {
             self.marks.push(hash_segment(segment));
         }
         false
@@ -52,7 +52,7 @@ impl RepetitionDetector {
         if let Some(next) = self.next {
             let known = self.marks.get(next);
             // Beyond the stored hashes, only the time is compared.
-            let beyond = next >= MAX_MARKS && segment.time <= self.latest;
+            let beyond = next >= MAX_SEGMENT_HASHES && segment.time <= self.latest;
             if known == Some(&mark) || beyond {
                 self.next = Some(next + 1);
                 return true;

@@ -13,7 +13,7 @@ pub enum SkipReason {
     /// A later fragment of a TCP packet, without a TCP header.
     Fragment,
     /// The frame is truncated before the end of the fixed TCP header.
-    Cut,
+    Truncated,
     /// The headers are inconsistent.
     Broken,
     /// The link type is unknown.
@@ -55,7 +55,7 @@ impl SkippedFrames {
             SkipReason::NotIp => &mut self.not_ip,
             SkipReason::NotTcp => &mut self.not_tcp,
             SkipReason::Fragment => &mut self.fragments,
-            SkipReason::Cut => &mut self.cut,
+            SkipReason::Truncated => &mut self.cut,
             SkipReason::Broken => &mut self.broken,
             SkipReason::UnknownLink => &mut self.unknown_link,
         } += 1;

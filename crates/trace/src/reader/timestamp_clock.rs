@@ -2,10 +2,10 @@
 
 use crate::segment::Nanos;
 
-const SECOND: i128 = 1_000_000_000;
+const NANOS_PER_SECOND: i128 = 1_000_000_000;
 
 /// Latest supported time of a frame, in April 2262: tables use signed nanoseconds since 1970.
-pub(super) const LATEST: Nanos = i64::MAX as u64;
+pub(super) const MAX_TIME: Nanos = i64::MAX as u64;
 
 /// Resolution of a timestamp.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,10 +53,10 @@ impl TimestampClock {
             TickLength::Nanos(nanos) => ticks * i128::from(nanos),
             TickLength::PerNano(count) => ticks / i128::from(count),
             // Rounded to nearest: ticks are rarely an integer number of nanoseconds.
-            TickLength::Binary(0) => ticks * SECOND,
-            TickLength::Binary(power) => (((ticks * SECOND) >> (power - 1)) + 1) >> 1,
+            TickLength::Binary(0) => ticks * NANOS_PER_SECOND,
+            TickLength::Binary(power) => (((ticks * NANOS_PER_SECOND) >> (power - 1)) + 1) >> 1,
         };
-        let time = nanos + i128::from(self.offset_s) * SECOND;
+        let time = nanos + i128::from(self.offset_s) * NANOS_PER_SECOND;
         u64::try_from(time.max(0)).unwrap_or(u64::MAX)
     }
 }

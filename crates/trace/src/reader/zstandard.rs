@@ -7,7 +7,7 @@ use zstd::zstd_safe::DParameter;
 
 /// Maximum window of a frame, as a power of two: 128 MiB, like the zstd command without `--long`.
 /// Frames that need more are rejected before memory is allocated.
-const LARGEST_WINDOW: u32 = 27;
+const MAX_WINDOW_LOG: u32 = 27;
 /// The decoder's size hint for a block includes the header of the next block.
 const BLOCK_HEADER: usize = 3;
 
@@ -24,7 +24,7 @@ pub(super) struct ZstdDecoder<R> {
 impl<R: BufRead> ZstdDecoder<R> {
     pub(super) fn new(source: R) -> io::Result<Self> {
         let mut decoder = Decoder::new()?;
-        decoder.set_parameter(DParameter::WindowLogMax(LARGEST_WINDOW))?;
+        decoder.set_parameter(DParameter::WindowLogMax(MAX_WINDOW_LOG))?;
         Ok(Self { source, decoder, wanted: 0, full: false })
     }
 

@@ -5,10 +5,10 @@ mod path;
 
 use path::{Capture, FULL, Path, slow_start};
 use proptest::prelude::*;
-use tcpcast_trace::{DirectionReport, LIMITS, TransferLimit};
+use tcpcast_trace::{DirectionReport, TRANSFER_LIMITS, TransferLimit};
 
 fn share(report: &DirectionReport, limit: TransferLimit) -> f64 {
-    let index = LIMITS.iter().position(|one| *one == limit).expect("listed");
+    let index = TRANSFER_LIMITS.iter().position(|one| *one == limit).expect("listed");
     report.limitation.shares.expect("time passed")[index]
 }
 

@@ -1,6 +1,6 @@
 //! Tests with captured transfers with a single limit.
 
-use tcpcast_trace::{LIMITS, TransferLimit};
+use tcpcast_trace::{TRANSFER_LIMITS, TransferLimit};
 
 use super::{captures, number, table, transfer};
 
@@ -42,8 +42,10 @@ fn outages_are_classified_as_timeouts() {
     let shares = direction.limitation.shares.unwrap();
     let waited_s = shares[TransferLimit::Timeout as usize] * direction.duration_s().unwrap();
     assert!((waited_s / kernel_s - 1.0).abs() < 0.05, "{waited_s} {kernel_s}");
-    let second =
-        LIMITS.iter().zip(shares).filter(|(limit, _)| **limit != TransferLimit::Bottleneck);
+    let second = TRANSFER_LIMITS
+        .iter()
+        .zip(shares)
+        .filter(|(limit, _)| **limit != TransferLimit::Bottleneck);
     let (limit, _) = second.max_by(|a, b| a.1.total_cmp(&b.1)).unwrap();
     assert_eq!(*limit, TransferLimit::Timeout);
 }

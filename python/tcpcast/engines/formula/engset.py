@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from tcpcast.answer import Answer, Metric, texts_to_notes
 from tcpcast.errors import DomainError, NotApplicable, Suggestion
-from tcpcast.models.engset import Path, shared_rate_bps, spurious_timeouts
+from tcpcast.models.engset import EngsetClass, Path, shared_rate_bps, spurious_timeouts
 from tcpcast.models.engset import engset as solve_engset
 from tcpcast.scenario.distributions import ExponentialPareto, Lognormal, Pareto, TwoExponentials
 from tcpcast.scenario.empirical import Empirical
@@ -22,16 +22,17 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from tcpcast.array_types import Table
     from tcpcast.models.engset import EngsetResult, IsolatedConnection
     from tcpcast.models.engset.classes import ClassesResult
     from tcpcast.scenario import Scenario, Tcp
     from tcpcast.scenario.classes import Population
     from tcpcast.scenario.traffic import SizeDistribution
 
-TRUSTED_LOSS = 0.01
+MAX_TRUSTED_LOSS = 0.01
 """Largest loss that TCP-Engset can predict, according to its authors."""
 
-MAX_STATES = 10_000
+MAX_COMPLETE_STATES = 10_000
 """Maximum number of sources with a complete table of states. With more sources, improbable states
 at both ends are omitted."""
 
@@ -40,15 +41,9 @@ MAX_QUEUE_ROWS = 2_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class EngsetInputs:
-    """Inputs of TCP-Engset; use :func:`dataclasses.replace` for variations."""
+class EngsetInputs(EngsetClass):
+    """A class of sources, and the buffer of its link; None for an unlimited buffer."""
 
-    path: Path
-    sources: int
-    mean_off_s: float
-    mean_size_pkts: float
-    receiver_window_pkts: float
-    initial_window_pkts: int
     buffer_pkts: float | None
 
     def solve(self) -> EngsetResult:
@@ -59,15 +54,7 @@ class EngsetInputs:
         DomainError
             As :func:`tcpcast.models.engset.engset`.
         """
-        return solve_engset(
-            path=self.path,
-            sources=self.sources,
-            mean_off_s=self.mean_off_s,
-            mean_size_pkts=self.mean_size_pkts,
-            receiver_window_pkts=self.receiver_window_pkts,
-            initial_window_pkts=self.initial_window_pkts,
-            buffer_pkts=self.buffer_pkts,
-        )
+        return solve_engset(**{each.name: getattr(self, each.name) for each in fields(self)})
 
 
 def engset(scenario: Scenario) -> Answer:
@@ -103,7 +90,7 @@ def engset(scenario: Scenario) -> Answer:
         "mean_size_pkts": Metric(result.mean_size_pkts),
     }
     if result.loss_ratio is not None:
-        trusted = trusted_queue and result.loss_ratio <= TRUSTED_LOSS
+        trusted = trusted_queue and result.loss_ratio <= MAX_TRUSTED_LOSS
         metrics["loss_ratio"] = Metric(result.loss_ratio, trusted=trusted)
     return Answer(
         engine="engset",
@@ -192,7 +179,7 @@ def _inputs_of_class(scenario: Scenario, group: Population) -> EngsetInputs:
 def engset_warnings(scenario: Scenario, result: EngsetResult) -> list[str]:
     """Return warnings about limits of the model (sections 4.2, 5.2, 5.4 and 6)."""
     warnings = []
-    if not result.link_runs_short:
+    if not result.can_overload_link:
         warnings.append(
             f"{result.sources} sources never fill the link, which carries "
             f"{digits(result.isolated.servers)} sources at their peak rate: the values are "
@@ -205,7 +192,7 @@ def engset_warnings(scenario: Scenario, result: EngsetResult) -> list[str]:
 def loss_and_queue_warnings(result: EngsetResult | ClassesResult) -> list[str]:
     """Return warnings about a loss or a mean queue outside the domain of the model."""
     warnings = []
-    if result.loss_ratio is not None and result.loss_ratio > TRUSTED_LOSS:
+    if result.loss_ratio is not None and result.loss_ratio > MAX_TRUSTED_LOSS:
         warnings.append(
             f"the predicted loss, {result.loss_ratio:.2%}, is above 1 %: according to its authors, "
             "the model then greatly overestimates the rate; it also omits retransmissions"
@@ -340,10 +327,10 @@ def _warn_about_own_link_queues(tcp: Tcp, path: Path, isolated: IsolatedConnecti
     return warnings
 
 
-def _state_table(result: EngsetResult) -> dict[str, NDArray[Any]]:
+def _state_table(result: EngsetResult) -> Table:
     probability = result.probability
     active = np.arange(result.sources + 1)
-    if result.sources > MAX_STATES:
+    if result.sources > MAX_COMPLETE_STATES:
         active = np.flatnonzero(probability >= 1e-30)
         probability = probability[active]
     shared = np.full(active.size, np.nan)
@@ -355,7 +342,7 @@ def _state_table(result: EngsetResult) -> dict[str, NDArray[Any]]:
     return {"active": active, "probability": probability, "shared_rate_bps": shared}
 
 
-def _queue_distribution_table(result: EngsetResult) -> dict[str, NDArray[Any]]:
+def _queue_distribution_table(result: EngsetResult) -> Table:
     end = result.buffer_pkts
     if end is None:
         end = max(result.buffer_for_loss(1e-9), 1.0)

@@ -34,9 +34,9 @@ TIE_NOISE_NS = 100
 """Mean delay noise of hosts without specified noise, in ns, used with several classes; far below
 the transmission time of a packet."""
 
-LIMITED_TRANSMIT = {"each": "each-duplicate", "second": "on-second"}
+LIMITED_TRANSMIT_CONFIG = {"each": "each-duplicate", "second": "on-second"}
 
-RECOVERY: dict[str, Choice] = {
+RECOVERY_CONFIG: dict[str, Choice] = {
     "reno": "reno",
     "newreno": {"newreno": {"restart_timer": True}},
     "tahoe": "tahoe",
@@ -163,11 +163,11 @@ def _jitter_config(network: Network) -> Config | None:
 
 def _tcp_config(group: Population) -> Config:
     tcp, rules = group.tcp, group.tcp.rules
-    sends = LIMITED_TRANSMIT[rules.limited_transmit_on] if tcp.limited_transmit else "off"
+    sends = LIMITED_TRANSMIT_CONFIG[rules.limited_transmit_on] if tcp.limited_transmit else "off"
     return {
         **_common_tcp_config(tcp),
         # These rules do not apply to modern TCP and max-plus-reno.
-        "recovery": RECOVERY[rules.recovery],
+        "recovery": RECOVERY_CONFIG[rules.recovery],
         "timer_restart": rules.timer_restart,
         "backoff_until": rules.backoff_until,
         "last_packets_threshold": tcp.last_packets_threshold,

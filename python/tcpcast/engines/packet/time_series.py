@@ -13,24 +13,22 @@ import numpy as np
 from tcpcast import _native
 from tcpcast.engines.packet.configuration import make_configuration, sorted_listed_sizes
 from tcpcast.engines.packet.metric_estimates import has_queue
+from tcpcast.engines.table_columns import concatenate_tables
 from tcpcast.intervals import CONFIDENCE_LEVEL
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from numpy.typing import NDArray
-
+    from tcpcast.array_types import Counts, Floats, Table
     from tcpcast.engines.packet.config_types import Config
     from tcpcast.scenario import Scenario
 
-    Floats = NDArray[np.float64]
-    Table = dict[str, NDArray[Any]]
-    TimeCounts = Sequence[tuple[NDArray[np.uint64], NDArray[np.float64], NDArray[np.uint64]]]
+    TimeCounts = Sequence[tuple[Counts, Floats, Counts]]
 
 MAX_CLASSES = 6
 """Maximum number of classes with one traced flow each; a single class has :data:`MAX_FLOWS`."""
 MAX_FLOWS = 3
-TRACE_POINTS = 150_000
+MAX_TRACE_POINTS = 150_000
 """Maximum number of window points."""
 MIN_REPLICATIONS = 3
 """Minimum number of replications for intervals. The intervals of two would hide the curve."""
@@ -40,9 +38,9 @@ MAX_SIZES = 5
 MIN_TRANSFERS = 10
 """Minimum number of transfers for a distribution of completion times."""
 
-_SECOND = 1e9
+_NS_PER_SECOND = 1e9
 _LINK_COLUMNS = 2
-_QUANTILE = (1.0 + CONFIDENCE_LEVEL) / 2.0
+_UPPER_LEVEL = (1.0 + CONFIDENCE_LEVEL) / 2.0
 
 
 def select_watched_flows(scenario: Scenario) -> list[int]:
@@ -68,7 +66,7 @@ def make_configuration_over_time(scenario: Scenario, warmup_s: float) -> Config:
         return config  # each transfer starts at time 0; there is no common time
     config["probes"]["traced"] = select_watched_flows(scenario)
     if not scenario.probes.flows:
-        config["probes"]["trace_points"] = TRACE_POINTS
+        config["probes"]["trace_points"] = MAX_TRACE_POINTS
     return config
 
 
@@ -102,7 +100,7 @@ def time_series_tables(scenario: Scenario, run: _native.Simulation) -> dict[str,
     return {name: table for name, table in tables.items() if table}
 
 
-def _align_replications(replications: Sequence[NDArray[np.uint64]]) -> list[NDArray[np.uint64]]:
+def _align_replications(replications: Sequence[Counts]) -> list[Counts]:
     """Return all replications with the widest slots; a short last slot is joined to the previous.
 
     Sums of queue length times time wrap at 2^64, so their differences are accumulated again.
@@ -146,7 +144,7 @@ def _estimate_ratios_per_slot(
         value = part.sum(axis=0) / total
         residuals = np.where(whole > 0, part - value * whole, 0.0)
         spread = np.sqrt((residuals**2).sum(axis=0) * there / (there - 1)) / total
-        half = stdtrit(np.maximum(there - 1, 1), _QUANTILE) * spread
+        half = stdtrit(np.maximum(there - 1, 1), _UPPER_LEVEL) * spread
     half[there < MIN_REPLICATIONS] = np.nan
     return value, np.maximum(value - half, 0.0), np.minimum(value + half, maximum)
 
@@ -156,7 +154,7 @@ def _pad_columns(columns: Sequence[Floats], places: int) -> Floats:
 
 
 def _slot_time_columns(rows: Sequence[Floats]) -> Table:
-    longest = max(rows, key=len)[:, 0] / _SECOND
+    longest = max(rows, key=len)[:, 0] / _NS_PER_SECOND
     return {"from_s": longest[:-1], "to_s": longest[1:]}
 
 
@@ -176,9 +174,9 @@ def _flow_series(scenario: Scenario, rows: Sequence[Floats]) -> Table:
         cells = _class_columns(steps, index)
         payload = 8.0 * group.payload_bytes
         bits = [payload * c["delivered"] - 8.0 * c["lacking_bytes"] for c in cells]
-        goodput = _estimate_ratios_per_slot(bits, [step[:, 0] / _SECOND for step in steps])
+        goodput = _estimate_ratios_per_slot(bits, [step[:, 0] / _NS_PER_SECOND for step in steps])
         rtt = _estimate_ratios_per_slot(
-            [c["rtt_sum_ns"] / _SECOND for c in cells], [c["rtt_samples"] for c in cells]
+            [c["rtt_sum_ns"] / _NS_PER_SECOND for c in cells], [c["rtt_samples"] for c in cells]
         )
         name = {"class": np.full(len(ends["to_s"]), group.name)}
         tables.append(
@@ -187,7 +185,7 @@ def _flow_series(scenario: Scenario, rows: Sequence[Floats]) -> Table:
             | _estimate_columns("goodput_bps", goodput)
             | _estimate_columns("rtt_s", rtt)
         )
-    return {name: np.concatenate([table[name] for table in tables]) for name in tables[0]}
+    return concatenate_tables(tables)
 
 
 def _class_columns(steps: Sequence[Floats], index: int) -> list[dict[str, Floats]]:
@@ -221,9 +219,7 @@ def _window_series(scenario: Scenario, traces: dict[str, Any], ends_ns: Floats) 
             tables.append(
                 {"class": np.full(count, names[flow]), "flow": np.full(count, flow)} | values
             )
-    if not tables:
-        return {}
-    return {name: np.concatenate([table[name] for table in tables]) for name in tables[0]}
+    return concatenate_tables(tables)
 
 
 def _summarize_step_function(time: Floats, window: Floats, ends: Floats) -> Table:
@@ -243,8 +239,8 @@ def _summarize_step_function(time: Floats, window: Floats, ends: Floats) -> Tabl
     firsts = np.searchsorted(times, known[:-1], side="left")
     lengths = np.diff(np.append(times, known[-1]))
     return {
-        "from_s": known[:-1] / _SECOND,
-        "to_s": known[1:] / _SECOND,
+        "from_s": known[:-1] / _NS_PER_SECOND,
+        "to_s": known[1:] / _NS_PER_SECOND,
         "mean_pkts": np.add.reduceat(values * lengths, firsts) / np.diff(known),
         "low_pkts": np.minimum.reduceat(values, firsts),
         "high_pkts": np.maximum.reduceat(values, firsts),
@@ -269,14 +265,10 @@ def _completion_time_distribution(scenario: Scenario, run: _native.Simulation) -
         else set()
     )
     is_isolated = scenario.isolated_transfers is not None
-    tables = [
+    return concatenate_tables(
         _distribution_for_size(counts, row, sizes[row], is_isolated=is_isolated)
         for row in sorted(chosen)
-    ]
-    tables = [table for table in tables if table]
-    if not tables:
-        return {}
-    return {name: np.concatenate([table[name] for table in tables]) for name in tables[0]}
+    )
 
 
 def _distribution_for_size(
@@ -303,7 +295,7 @@ def _distribution_for_size(
     }
 
 
-def _count_transfers_within(times: Floats, number: NDArray[np.uint64], edges: Floats) -> Floats:
+def _count_transfers_within(times: Floats, number: Counts, edges: Floats) -> Floats:
     """Return the number of transfers that take at most as long as each edge."""
     sums = np.append(0.0, np.cumsum(number.astype(np.float64)))
     counts: Floats = sums[np.searchsorted(times, edges, side="right")]
@@ -314,7 +306,7 @@ def _wilson_interval(share: Floats, count: int) -> tuple[Floats, Floats]:
     """Return Wilson's 95 % interval of a share of independent trials (JASA 22, 1927)."""
     from scipy.special import ndtri  # noqa: PLC0415 - takes long
 
-    z2 = float(ndtri(_QUANTILE)) ** 2
+    z2 = float(ndtri(_UPPER_LEVEL)) ** 2
     middle = (share + z2 / (2 * count)) / (1 + z2 / count)
     half = np.sqrt(z2 / count * (share * (1 - share) + z2 / (4 * count))) / (1 + z2 / count)
     return np.clip(middle - half, 0.0, share), np.clip(middle + half, share, 1.0)

@@ -13,16 +13,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tcpcast.engines.packet.reliability import MIN_FILES, reliable_percentiles
+from tcpcast.engines.table_columns import part_column, percentile_columns
 from tcpcast.intervals import skew_corrected_half_widths
 from tcpcast.metrics import METRICS
 from tcpcast.statistics import MIN_EVENTS, Estimate
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
-    from numpy.typing import NDArray
+    from tcpcast.array_types import Table
 
-    Table = dict[str, NDArray[Any]]
     Rows = Sequence[tuple[int, int, int, tuple[int, int], tuple[int, int]]]
     Estimates = dict[str, Estimate | None]
 
@@ -165,12 +165,12 @@ def size_table(
     return {
         **{name: column[order] for name, column in sizes.items()},
         "transfers": counts,
-        "completion_time_s": _estimate_part_column(mean.values(), "value"),
-        "low": _estimate_part_column(mean.values(), "low"),
-        "high": _estimate_part_column(mean.values(), "high"),
+        "completion_time_s": part_column(mean.values(), "value"),
+        "low": part_column(mean.values(), "low"),
+        "high": part_column(mean.values(), "high"),
         "delivery_time_s": np.array([deliveries[index].mean_s for index in order]),
         **_total_time_columns(totals, order),
-        **{f"p{q}": percentiles[:, index] for index, q in enumerate((50, 95, 99))},
+        **percentile_columns(percentiles),
     }
 
 
@@ -181,10 +181,10 @@ def _total_time_columns(totals: Mapping[str, Any], order: Sequence[int]) -> Tabl
     return {"total_time_s": np.array([opened[index].mean_s for index in order])}
 
 
-TIMES = ("completion_time", "delivery_time", "total_time")
+TIME_NAMES = ("completion_time", "delivery_time", "total_time")
 """Times of a transfer, in the order of the simulator's percentiles."""
 
-TAILS = (50, 90, 95, 99)
+TIME_PERCENTILES = (50, 90, 95, 99)
 
 
 def percentile_table(sizes: Table, totals: Mapping[str, Any]) -> Table:
@@ -204,20 +204,20 @@ def percentile_table(sizes: Table, totals: Mapping[str, Any]) -> Table:
     rows = [
         (index, name, np.array(totals["time_percentiles"][index][kind]))
         for index in sorted(counts)
-        for kind, name in enumerate(TIMES)
+        for kind, name in enumerate(TIME_NAMES)
         if not np.isnan(totals["time_percentiles"][index][kind]).all()
     ]
     order = [row[0] for row in rows]
     beyond = np.array([counts[index] for index in order]).reshape(-1, 1) * (
-        1.0 - np.array(TAILS) / 100
+        1.0 - np.array(TIME_PERCENTILES) / 100
     )
-    values = np.array([row[2] for row in rows]).reshape(-1, len(TAILS))
+    values = np.array([row[2] for row in rows]).reshape(-1, len(TIME_PERCENTILES))
     # Tolerance of half a transfer for rounding.
     reliable = np.where(beyond > MIN_EVENTS - 0.5, values, np.nan)
     return {
         **{name: column[order] for name, column in sizes.items()},
         "quantity": np.array([row[1] for row in rows]),
-        **{f"p{q}": reliable[:, index] for index, q in enumerate(TAILS)},
+        **percentile_columns(reliable, TIME_PERCENTILES),
         "unit": np.full(len(rows), "s"),
     }
 
@@ -239,8 +239,8 @@ def losses_table(sizes: Table, totals: Mapping[str, Any], *, independent: bool) 
     if independent:
         estimates = [estimate_mean_time([[sums]]) for sums in completions]
         table |= {
-            "low": _estimate_part_column(estimates, "low"),
-            "high": _estimate_part_column(estimates, "high"),
+            "low": part_column(estimates, "low"),
+            "high": part_column(estimates, "high"),
         }
     table["delivery_time_s"] = np.array([TimeSums(row[2], *row[4]).mean_s for row in rows])
     return table
@@ -271,8 +271,3 @@ def _sum_times_by_size(rows: Rows, *, completions: bool) -> dict[int, TimeSums]:
         sums = TimeSums(count, *(completion if completions else delivery))
         by_size[size] = by_size.get(size, TimeSums()) + sums
     return by_size
-
-
-def _estimate_part_column(estimates: Iterable[Estimate | None], part: str) -> NDArray[Any]:
-    values = (getattr(e, part, None) for e in estimates)
-    return np.array([math.nan if value is None else value for value in values], dtype=np.float64)

@@ -1,10 +1,11 @@
 """Classes of on/off connections sharing the multiplexing link: TCP-Engset with several classes.
 
-Extends :mod:`.shared` to classes with their own file size, OFF time, RTT, own links and window. The
-link is shared by balanced fairness (Bonald and Proutiere, *Insensitive bandwidth sharing in data
-networks*, 2003): each connection gets its peak rate if the link can carry all peak rates, and
-connections with equal peak rates get equal shares. The state probabilities then have a product
-form. With one class, or equal classes, the results equal those of :func:`.shared.engset`.
+Extends :mod:`.shared_link` to classes that differ in file size, OFF time, RTT, own links and
+window. The link is shared by balanced fairness (Bonald and Proutiere, *Insensitive bandwidth
+sharing in data networks*, 2003): each connection gets its peak rate if the link can carry all
+peak rates, and connections with equal peak rates get equal shares. The state probabilities then
+have a product form. With one class, or equal classes, the results equal those of
+:func:`.shared_link.engset`.
 """
 
 from __future__ import annotations
@@ -19,8 +20,8 @@ import numpy as np
 from tcpcast.errors import DomainError
 from tcpcast.models.domain import require_positive
 from tcpcast.models.engset.flights import isolated_connection
-from tcpcast.models.engset.path import ROUNDING
-from tcpcast.models.engset.shared import check_buffer, check_sources
+from tcpcast.models.engset.path import ROUNDING_TOLERANCE
+from tcpcast.models.engset.shared_link import check_buffer, check_sources
 from tcpcast.vector_products import dot_product
 
 if TYPE_CHECKING:
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from tcpcast.array_types import Floats
     from tcpcast.models.engset.flights import IsolatedConnection
     from tcpcast.models.engset.path import Path
 
@@ -46,7 +48,7 @@ class EngsetClass:
     sources
         N_k, at least 1.
     mean_off_s, mean_size_pkts, receiver_window_pkts, initial_window_pkts
-        As in :func:`.shared.engset`.
+        As in :func:`.shared_link.engset`.
     """
 
     path: Path
@@ -61,7 +63,7 @@ class EngsetClass:
         """8 F_k P."""
         return self.mean_size_pkts * self.path.packet_bits
 
-    def alone(self) -> IsolatedConnection:
+    def isolated_connection(self) -> IsolatedConnection:
         """Return one connection of the class on the idle path."""
         return isolated_connection(
             path=self.path,
@@ -101,36 +103,34 @@ class ClassesResult:
 
     classes: tuple[EngsetClass, ...]
     isolated: tuple[IsolatedConnection, ...]
-    log_probability: NDArray[np.float64]
-    link_runs_short: bool
-    rate_bps: NDArray[np.float64]
-    on_time_s: NDArray[np.float64]
-    transfers_per_s: NDArray[np.float64]
+    log_probability: Floats
+    can_overload_link: bool
+    rate_bps: Floats
+    on_time_s: Floats
+    transfers_per_s: Floats
     utilisation: float
-    closed_load: float
+    closed_loop_load: float
     offered_load: float
     queue_mean_pkts: float
     buffer_pkts: float | None
     loss_ratio: float | None
 
     @property
-    def rtt_s(self) -> NDArray[np.float64]:
+    def rtt_s(self) -> Floats:
         """Closed-loop RTT of each class, RTT0 + Q Delta."""
         delta_s = self.classes[0].path.delta_s
         return np.array([c.path.rtt0_s + self.queue_mean_pkts * delta_s for c in self.classes])
 
     @property
-    def active_probability(self) -> NDArray[np.float64]:
+    def active_probability(self) -> Floats:
         """Probabilities of the total number of active sources, shape (sum of N_k + 1,)."""
         totals = np.indices(self.log_probability.shape).sum(axis=0)
-        probability: NDArray[np.float64] = np.exp(self.log_probability)
+        probability: Floats = np.exp(self.log_probability)
         summed = np.bincount(totals.ravel(), weights=probability.ravel())
         return summed.astype(np.float64)
 
 
-def class_log_probabilities(
-    classes: Sequence[EngsetClass], peak_bps: Sequence[float]
-) -> NDArray[np.float64]:
+def class_log_probabilities(classes: Sequence[EngsetClass], peak_bps: Sequence[float]) -> Floats:
     """Return ln of the state probabilities under balanced fairness.
 
     With p(j) = 0 outside the grid and sigma_k = 8 F_k P, the probability of state j follows from
@@ -167,7 +167,7 @@ def class_log_probabilities(
     )
     # The import of scipy.special takes longer than most runs of the simulator.
     log_factorials = np.array([math.lgamma(n + 1) for n in range(max(shape))])
-    logs: NDArray[np.float64] = (
+    logs: Floats = (
         log_factorials[counts] - log_factorials[active] - log_factorials[counts - active]
     ).sum(axis=0) + np.log(ratios) @ active
     born = np.log([c.file_bits / (c.mean_off_s * link_bps) for c in classes])
@@ -215,10 +215,10 @@ def engset_classes(
     Raises
     ------
     DomainError
-        As :func:`class_log_probabilities` and :func:`.shared.engset`.
+        As :func:`class_log_probabilities` and :func:`.shared_link.engset`.
     """
     check_buffer(buffer_pkts)
-    isolated = tuple(each.alone() for each in classes)
+    isolated = tuple(each.isolated_connection() for each in classes)
     peak_bps = [one.rate_bps for one in isolated]
     logs = class_log_probabilities(classes, peak_bps)
     link_bps, delta_s = classes[0].path.bottleneck_bps, classes[0].path.delta_s
@@ -248,12 +248,12 @@ def engset_classes(
         classes=tuple(classes),
         isolated=isolated,
         log_probability=logs,
-        link_runs_short=short,
+        can_overload_link=short,
         rate_bps=rate_bps,
         on_time_s=on_s,
         transfers_per_s=sources / (off_s + on_s),
         utilisation=fmean(throughputs) / link_bps,
-        closed_load=load,
+        closed_loop_load=load,
         offered_load=float((sources * bits / (off_s + idle_s)).sum() / link_bps),
         queue_mean_pkts=queue,
         buffer_pkts=buffer_pkts,
@@ -262,7 +262,7 @@ def engset_classes(
 
 
 def _throughputs_bps(
-    logs: NDArray[np.float64], classes: Sequence[EngsetClass], peak_bps: Sequence[float]
+    logs: Floats, classes: Sequence[EngsetClass], peak_bps: Sequence[float]
 ) -> list[float]:
     """Return U1 C and, if the link can be overloaded, U2 C: the throughput by both methods."""
     shape, flat = logs.shape, logs.ravel()
@@ -289,9 +289,9 @@ def _throughputs_bps(
 
 def _wait_s(
     throughput_bps: float,
-    bits: NDArray[np.float64],
-    cycle_s: NDArray[np.float64],
-    rounds: NDArray[np.float64],
+    bits: Floats,
+    cycle_s: Floats,
+    rounds: Floats,
 ) -> float:
     """Return the wait per round with which the classes together have this throughput.
 
@@ -315,7 +315,7 @@ def _active_and_full(
     """Return j_k of each state, shape (K, states), and whether sum_k j_k h_k exceeds the link."""
     active = np.indices([each.sources + 1 for each in classes]).reshape(len(classes), -1)
     wanted_bps = np.asarray(peak_bps, dtype=np.float64) @ active
-    return active, wanted_bps > classes[0].path.bottleneck_bps * (1 + ROUNDING)
+    return active, wanted_bps > classes[0].path.bottleneck_bps * (1 + ROUNDING_TOLERANCE)
 
 
 def check_classes(classes: Sequence[EngsetClass]) -> tuple[int, ...]:

@@ -11,11 +11,12 @@ import numpy as np
 from tcpcast.errors import DomainError
 from tcpcast.models.domain import require_not_negative, require_size, require_window
 from tcpcast.models.engset.flights import isolated_connection
-from tcpcast.models.engset.path import ROUNDING
+from tcpcast.models.engset.path import ROUNDING_TOLERANCE
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from tcpcast.array_types import Floats
     from tcpcast.models.engset.path import Path
 
 
@@ -107,9 +108,9 @@ class LoneTransfer:
     packet is sent.
     """
 
-    sent_s: NDArray[np.float64]
-    acked_s: NDArray[np.float64]
-    rto_s: NDArray[np.float64]
+    sent_s: Floats
+    acked_s: Floats
+    rto_s: Floats
 
 
 def lone_transfer(
@@ -217,9 +218,9 @@ def spurious_timeouts(
         initial_rto_s=initial_rto_s,
     )
     expiry = transfer.sent_s + transfer.rto_s
-    at_end = transfer.acked_s > expiry * (1 + ROUNDING)
+    at_end = transfer.acked_s > expiry * (1 + ROUNDING_TOLERANCE)
     # A gap between transmissions that exceeds the RTO affects every longer file.
-    gaps = np.flatnonzero(transfer.sent_s[1:] > expiry[:-1] * (1 + ROUNDING))
+    gaps = np.flatnonzero(transfer.sent_s[1:] > expiry[:-1] * (1 + ROUNDING_TOLERANCE))
     culprit = np.arange(largest_pkts)
     if gaps.size:
         culprit = np.minimum(culprit, gaps[0])

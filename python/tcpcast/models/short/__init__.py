@@ -19,13 +19,12 @@ from tcpcast.models.short.lossless_latency import lossless_latency_s
 from tcpcast.models.short.recursion import (
     conditional_latency_s,
     expected_latency_s,
-    relative_reduction,
 )
 from tcpcast.models.short.window_growth import (
     ShortTransfer,
-    least_recoverable_pkts,
+    fluid_timeout_pkts,
+    min_recoverable_pkts,
     timeout_packets,
-    timeout_volume_pkts,
 )
 
 __all__ = [
@@ -33,11 +32,10 @@ __all__ = [
     "ShortTransfer",
     "conditional_latency_s",
     "expected_latency_s",
-    "least_recoverable_pkts",
+    "fluid_timeout_pkts",
     "loss_probability",
     "losses_considered",
     "lossless_latency_s",
-    "relative_reduction",
+    "min_recoverable_pkts",
     "timeout_packets",
-    "timeout_volume_pkts",
 ]

@@ -11,13 +11,14 @@ from tcpcast.errors import DomainError
 from tcpcast.models.short.window_growth import file_sizes
 
 if TYPE_CHECKING:
-    from numpy.typing import ArrayLike, NDArray
+    from numpy.typing import ArrayLike
 
-    Floats = NDArray[np.float64]
+    from tcpcast.array_types import Floats
+
 
 LossDistribution = Literal["generalised-poisson", "negative-binomial", "as-printed"]
 
-NEGLIGIBLE = 1e-9
+NEGLIGIBLE_PROBABILITY = 1e-9
 """The sum over k of the expected latency ends when p(k) is below this value."""
 
 MAX_LOSSES = 5000
@@ -107,7 +108,7 @@ def losses_considered(
         k = np.arange(mean, MAX_LOSSES + 1)
         small = (
             loss_probability(k, size_pkts=size_pkts, loss=loss, distribution=distribution)
-            < NEGLIGIBLE
+            < NEGLIGIBLE_PROBABILITY
         )
         if small.any():
             return int(k[np.argmax(small)])

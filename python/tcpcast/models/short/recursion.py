@@ -29,9 +29,10 @@ from tcpcast.models.short.window_growth import ShortTransfer, WindowGrowth, file
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from numpy.typing import ArrayLike, NDArray
+    from numpy.typing import ArrayLike
 
-    Floats = NDArray[np.float64]
+    from tcpcast.array_types import Floats
+
 
 NEGLIGIBLE_TERM = 1e-7
 """The sum over k stops at the first k above its mean whose term is below this share of the sum."""
@@ -40,14 +41,16 @@ NEGLIGIBLE_TERM = 1e-7
 def _latencies_by_losses(transfer: ShortTransfer, sizes: Floats, losses: int) -> Iterator[Floats]:
     """Yield L_0, ..., L_losses of the given sizes, shape (P,)."""
     start = np.full_like(sizes, transfer.initial_window_pkts)
-    grown = WindowGrowth.of(transfer, start, np.full_like(sizes, transfer.initial_ssthresh_pkts))
+    grown = WindowGrowth.from_transfer(
+        transfer, start, np.full_like(sizes, transfer.initial_ssthresh_pkts)
+    )
     setup = transfer.rtt_s if transfer.handshake else 0.0
     yield setup + lossless_latency_s(transfer, sizes)
     offset = setup + full_rounds_excess_s(transfer, sizes)
     if not losses:
         return
-    tables = LatencyMeshes.of(transfer, float(sizes.max()), losses)
-    tabulated = TransferRows.of(transfer, tables)
+    tables = LatencyMeshes.from_transfer(transfer, float(sizes.max()), losses)
+    tabulated = TransferRows.from_transfer(transfer, tables)
     paying: SeparateRecovery | SharedRecovery = SeparateRecovery(tables)
     if transfer.shared_recovery:
         paying = SharedRecovery(transfer, tables, tabulated)
@@ -59,7 +62,9 @@ def _latencies_by_losses(transfer: ShortTransfer, sizes: Floats, losses: int) ->
     others: list[LossStageIntegral] = []
     follows = None
     for k in range(1, losses + 1):
-        ask = partial(LossStageIntegral.of, transfer, tables, losses=k, most=losses)
+        ask = partial(
+            LossStageIntegral.from_transfer, transfer, tables, losses=k, max_losses=losses
+        )
         if own_stage is None or not own_stage.is_accurate_for(k):
             own_stage, others = ask(started), []
         yield offset + own_stage.latency(k, follows) + first_stage_wait_s(transfer, sizes, k)
@@ -182,41 +187,3 @@ def _handshake_timeouts_s(transfer: ShortTransfer, loss: float) -> float:
         rtt_s=transfer.rtt_s, forward_loss_ratio=loss, syn_timeout_s=transfer.syn_timeout_s
     )
     return float(latency) - transfer.rtt_s
-
-
-def relative_reduction(
-    base: ShortTransfer,
-    changed: ShortTransfer,
-    size_pkts: ArrayLike,
-    *,
-    loss: float | None = None,
-) -> Floats:
-    """Return the share by which a change reduces the latency of transfers with a loss (Figure 10).
-
-    Parameters
-    ----------
-    base, changed
-        Sender and path, without and with the change.
-    size_pkts
-        File sizes in packets, at least 1; any shape.
-    loss
-        None: given exactly one lost packet, as in Figure 10. A probability above 0 and below 1:
-        given at least one lost packet, at that loss.
-
-    Returns
-    -------
-    ndarray
-        1 - L(changed)/L(base), of the shape of ``size_pkts``.
-
-    Raises
-    ------
-    DomainError
-        An argument outside the domain above, or too many losses to consider.
-    """
-    before, after = (
-        conditional_latency_s(transfer, size_pkts, max_losses=1)[1]
-        if loss is None
-        else expected_latency_s(transfer, size_pkts, loss=loss, given_loss=True)
-        for transfer in (base, changed)
-    )
-    return np.asarray(1 - after / before)

@@ -29,7 +29,7 @@ pub(super) const SINGLE: u8 = 1 << 1;
 /// No more segments are expected.
 pub(super) const ENDED: u8 = 1 << 2;
 /// The first segment came from the higher end.
-const HIGH: u8 = 1 << 3;
+const FIRST_FROM_HIGH_END: u8 = 1 << 3;
 /// Frames from the first end were captured twice; the next bit is for the second end.
 const DUPLICATED: u8 = 1 << 4;
 /// The first end has sent something other than a SYN; the next bit is for the second end.
@@ -44,7 +44,7 @@ impl ConnectionEntry {
             last: time,
             seen_ids: [0; 2],
             same_ids: [0; 2],
-            flags: LIVE | SINGLE | if high { HIGH } else { 0 },
+            flags: LIVE | SINGLE | if high { FIRST_FROM_HIGH_END } else { 0 },
             analyzed: false,
             log: SegmentLog::default(),
         }
@@ -101,13 +101,13 @@ impl ConnectionEntry {
     /// Both ends; the first sent the first segment.
     pub(super) fn ends(&self) -> [Endpoint; 2] {
         let [low, high] = self.key.ends();
-        if self.has_bit(HIGH) { [high, low] } else { [low, high] }
+        if self.has_bit(FIRST_FROM_HIGH_END) { [high, low] } else { [low, high] }
     }
 
     /// Index of the sender, given whether it is the higher end. (If an end talks to itself, the
     /// first.)
     #[inline(always)]
     pub(super) fn sender_index(&self, high: bool) -> usize {
-        usize::from(high != self.has_bit(HIGH))
+        usize::from(high != self.has_bit(FIRST_FROM_HIGH_END))
     }
 }

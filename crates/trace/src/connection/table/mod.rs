@@ -30,24 +30,24 @@ use crate::segment::{Flags, Nanos, Segment};
 
 /// A closed connection is kept this long for packets in flight: twice the maximum segment lifetime
 /// of common stacks.
-const LINGER: Nanos = 60_000_000_000;
+const CLOSED_LIFETIME: Nanos = 60_000_000_000;
 /// Number of entries examined to find one to evict.
-const CANDIDATES: usize = 64;
+const EVICTION_CANDIDATES: usize = 64;
 
 /// Maximum number of entries reserved in advance.
-const MAX_RESERVED: usize = 1 << 16;
+const MAX_RESERVED_ENTRIES: usize = 1 << 16;
 
 /// Number of segments after which the next entry is checked for removal.
-const SWEEP_EVERY: u64 = 8;
+const SEGMENTS_PER_SWEEP: u64 = 8;
 
 /// Maximum number of loss indications and retransmissions listed for all live connections.
 const MAX_EVENTS: usize = 1 << 20;
 /// Maximum number of plot points of all live connections.
 const MAX_POINTS: usize = 1 << 20;
 /// Maximum share (one sixteenth) of the remaining points granted to a connection.
-const POINTS_SHARE: usize = 16;
+const POINTS_DIVISOR: usize = 16;
 /// Number of connections up to which the table is small.
-const SMALL_TABLE: usize = 256;
+const MAX_SMALL_TABLE: usize = 256;
 
 /// All live connections.
 #[derive(Debug)]
@@ -103,7 +103,7 @@ impl ConnectionTable {
             count: 0,
             pushed: 0,
             granted_points: 0,
-            small_limit: SMALL_TABLE,
+            small_limit: MAX_SMALL_TABLE,
             lookups: Vec::new(),
             owners: Vec::new(),
             due: Vec::new(),
@@ -156,7 +156,7 @@ impl ConnectionTable {
             }
         };
         self.pushed = self.pushed.wrapping_add(1);
-        if self.pushed % SWEEP_EVERY == 0 {
+        if self.pushed % SEGMENTS_PER_SWEEP == 0 {
             self.remove_if_ended(segment.time);
         }
         number
@@ -257,7 +257,8 @@ impl ConnectionTable {
     #[cold]
     fn grant_plot_points(&mut self, slot: usize) {
         // Each direction has its own points.
-        let points = self.limits.points.min((MAX_POINTS - self.granted_points) / POINTS_SHARE / 2);
+        let points =
+            self.limits.points.min((MAX_POINTS - self.granted_points) / POINTS_DIVISOR / 2);
         self.granted_points += 2 * points;
         let (entry, lifecycle) = (&mut self.entries[slot], &mut self.lifecycle[slot]);
         lifecycle.points = points;
@@ -378,7 +379,7 @@ impl ConnectionTable {
                 slot
             }
             None => {
-                if self.entries.len() == SMALL_TABLE {
+                if self.entries.len() == MAX_SMALL_TABLE {
                     self.reserve_entries();
                 }
                 self.entries.push(entry);
@@ -394,7 +395,7 @@ impl ConnectionTable {
     /// Unused memory is not committed.
     #[cold]
     fn reserve_entries(&mut self) {
-        let more = self.limits.connections.min(MAX_RESERVED);
+        let more = self.limits.connections.min(MAX_RESERVED_ENTRIES);
         self.entries.reserve_exact(more);
         self.lifecycle.reserve_exact(more);
     }
@@ -403,12 +404,13 @@ impl ConnectionTable {
     /// segment, then the one that has been idle the longest.
     fn evict_one(&mut self) {
         let length = self.entries.len();
-        let nearby = (0..length.min(CANDIDATES)).map(|step| (self.sweep_slot + step) % length);
+        let nearby =
+            (0..length.min(EVICTION_CANDIDATES)).map(|step| (self.sweep_slot + step) % length);
         let victim = nearby.filter(|&slot| self.entries[slot].has_bit(LIVE)).min_by_key(|&slot| {
             let entry = &self.entries[slot];
             (!entry.has_bit(ENDED), !entry.has_bit(SINGLE), entry.last)
         });
-        self.sweep_slot = (self.sweep_slot + CANDIDATES) % length.max(1);
+        self.sweep_slot = (self.sweep_slot + EVICTION_CANDIDATES) % length.max(1);
         if let Some(slot) = victim {
             self.end_connection(slot, true);
         }
@@ -423,7 +425,7 @@ impl ConnectionTable {
         }
         let slot = self.sweep_slot;
         let gone = |entry: &ConnectionEntry| {
-            entry.has_bit(ENDED) && now.saturating_sub(entry.last) > LINGER
+            entry.has_bit(ENDED) && now.saturating_sub(entry.last) > CLOSED_LIFETIME
         };
         if self.entries.get(slot).is_some_and(gone) {
             self.end_connection(slot, false);

@@ -224,7 +224,7 @@ impl LogChunks {
 mod tests {
     use super::*;
     use crate::connection::segment_encoding::decode_segments;
-    use crate::frame::BLANK;
+    use crate::frame::EMPTY_SEGMENT;
     use proptest::prelude::*;
 
     proptest! {
@@ -235,14 +235,14 @@ mod tests {
             let mut logs = vec![(SegmentLog::default(), Vec::new()); 4];
             for (which, release, acknowledgement) in steps {
                 let (log, expected) = &mut logs[which];
-                let segment = Segment { acknowledgement, ..BLANK };
+                let segment = Segment { acknowledgement, ..EMPTY_SEGMENT };
                 expected.push(segment);
                 let length = chunks.append_segment(log, &segment, 0, 0);
                 if release == 0 || length == LogState::Full {
                     let (mut bytes, mut decoded) = (Vec::new(), Vec::new());
                     chunks.release_log(log, &mut bytes);
                     prop_assert!(bytes.len() <= MAX_BYTES);
-                    decode_segments(&bytes, 0, [BLANK.source; 2], |segment| decoded.push(*segment));
+                    decode_segments(&bytes, 0, [EMPTY_SEGMENT.source; 2], |segment| decoded.push(*segment));
                     prop_assert_eq!(&decoded, &std::mem::take(expected));
                 }
             }

@@ -6,21 +6,23 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tcpcast.models.domain import LOSS, TIMEOUTS, TIMER
+from tcpcast.models.domain import LOSS_RATIO, T0_RTTS, TIMEOUT_TIME_SHARE
 from tcpcast.models.pftk.closed_form import throughput
 
 if TYPE_CHECKING:
-    from numpy.typing import ArrayLike, NDArray
+    from numpy.typing import ArrayLike
+
+    from tcpcast.array_types import Floats
 
 
-def path_values(
+def path_domain_values(
     *,
     loss_ratio: ArrayLike,
     rtt_s: ArrayLike,
     t0_s: ArrayLike,
     packets_per_ack: ArrayLike,
     receiver_window_pkts: ArrayLike,
-) -> dict[str, NDArray[np.float64]]:
+) -> dict[str, Floats]:
     """Return the quantities that bound the domains of path formulas.
 
     Parameters
@@ -47,7 +49,7 @@ def path_values(
         receiver_window_pkts=receiver_window_pkts,
     )
     return {
-        LOSS: np.asarray(loss_ratio, dtype=np.float64),
-        TIMER: np.asarray(t0_s, dtype=np.float64) / np.asarray(rtt_s, dtype=np.float64),
-        TIMEOUTS: result.timeout_time_share,
+        LOSS_RATIO: np.asarray(loss_ratio, dtype=np.float64),
+        T0_RTTS: np.asarray(t0_s, dtype=np.float64) / np.asarray(rtt_s, dtype=np.float64),
+        TIMEOUT_TIME_SHARE: result.timeout_time_share,
     }
