@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 import typer
@@ -191,7 +192,7 @@ def _print_counters(outcome: LinkOutcome, statistics: str | None, *, force: bool
         )
     if statistics is not None:
         with atomic_file(statistics, force=force) as new:
-            new.write_text(encode(outcome.as_dict()) + "\n", encoding="utf-8")
+            new.write_text(encode(asdict(outcome)) + "\n", encoding="utf-8")
 
 
 def _exit_code(outcome: LinkOutcome) -> int:

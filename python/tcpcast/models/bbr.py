@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tcpcast.errors import DomainError
-from tcpcast.models.domain import check_arrays, to_ratio_array, to_window_array
+from tcpcast.models.domain import broadcast_arrays, check_arrays, to_ratio_array, to_window_array
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -132,13 +132,14 @@ def bbr_bound(
     rate = np.where(collapsed, 0.0, capacity * (1 - loss) * share / count)
     usual = COMPETITION_REGIME if with_loss_based_flows else BOTTLENECK_REGIME
     regime = np.where(collapsed, COLLAPSE_REGIME, np.where(shallow, SHALLOW_BUFFER_REGIME, usual))
-    rate, share, factor, queue, _ = np.broadcast_arrays(rate, share, factor, queue, shallow)
     return BbrBound(
-        rate_pps=rate,
-        share=share,
-        probe_factor=factor,
-        standing_queue_pkts=queue,
-        regime=np.broadcast_to(regime, rate.shape),
+        **broadcast_arrays(
+            rate_pps=rate,
+            share=share,
+            probe_factor=factor,
+            standing_queue_pkts=queue,
+            regime=regime,
+        )
     )
 
 

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tcpcast.errors import DomainError
-from tcpcast.models.domain import check_arrays, require_not_negative
+from tcpcast.models.domain import broadcast_arrays, check_arrays, require_not_negative
 from tcpcast.models.pftk import throughput, timeout_probability, timeout_sequence_s
 
 if TYPE_CHECKING:
@@ -178,7 +178,7 @@ def cardwell_latency(
     if not (np.all(np.isfinite(size)) and np.all(np.isfinite(first))):
         raise DomainError("size_pkts and initial_window_pkts must be finite")
     require_not_negative("delayed_ack_s", delayed_ack_s)
-    start: ArrayLike = 0.0
+    start = np.zeros(())
     if connection:
         start = connection_latency_s(
             rtt_s=rtt,
@@ -195,15 +195,16 @@ def cardwell_latency(
     lost = lossy * (timeouts * sequence + (1 - timeouts) * rtt)
     rest = (size - begun) / _arrival_rate_pps(rtt, t0, p, b, max_window)
     wait = np.where(first < b, delayed_ack_s, 0.0)
-    parts = np.broadcast_arrays(start, slow, lost, rest, wait, begun, window)
     return CardwellLatency(
-        connection_s=parts[0],
-        slow_start_s=parts[1],
-        first_loss_s=parts[2],
-        congestion_avoidance_s=parts[3],
-        delayed_ack_s=parts[4],
-        slow_start_pkts=parts[5],
-        slow_start_window_pkts=parts[6],
+        **broadcast_arrays(
+            connection_s=start,
+            slow_start_s=slow,
+            first_loss_s=lost,
+            congestion_avoidance_s=rest,
+            delayed_ack_s=wait,
+            slow_start_pkts=begun,
+            slow_start_window_pkts=window,
+        )
     )
 
 

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tcpcast.errors import DomainError
-from tcpcast.models.domain import check_arrays, to_positive_array
+from tcpcast.models.domain import broadcast_arrays, check_arrays, to_positive_array
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -105,15 +105,15 @@ def cubic_response(
     reno = np.sqrt(1.5 / p)
     free = np.maximum(cubic, reno)
     window = np.minimum(free, limit)
-    rate = window / rtt
-    shape = rate.shape
     return CubicResponse(
-        cubic_window_pkts=np.broadcast_to(cubic, shape),
-        reno_window_pkts=np.broadcast_to(reno, shape),
-        window_pkts=np.broadcast_to(window, shape),
-        rate_pps=np.asarray(rate),
-        reno_friendly=np.broadcast_to(reno > cubic, shape),
-        window_limited=np.broadcast_to(limit <= free, shape),
+        **broadcast_arrays(
+            cubic_window_pkts=cubic,
+            reno_window_pkts=reno,
+            window_pkts=window,
+            rate_pps=window / rtt,
+            reno_friendly=reno > cubic,
+            window_limited=limit <= free,
+        )
     )
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -297,6 +297,11 @@ _CHECKS = {
     **dict.fromkeys(("size_pkts", "initial_window_pkts", "receiver_window_pkts"), to_window_array),
 }
 """Checks of the arguments of path formulas by name; other arguments are above 0 and finite."""
+
+
+def broadcast_arrays(**arrays: NDArray[Any]) -> dict[str, NDArray[Any]]:
+    """Return the arrays by name in their broadcast shape."""
+    return dict(zip(arrays, np.broadcast_arrays(*arrays.values()), strict=True))
 
 
 def check_arrays(**arguments: ArrayLike) -> list[Floats]:

@@ -127,6 +127,12 @@ class BatchCounters:
         """Return a counter summed over the run and over some classes (default: all)."""
         return float(self.class_counter(name, classes).sum())
 
+    def weighted_sum(self, name: str, weights: Mapping[int, float]) -> Floats:
+        """Return the sum of a class counter times the weight of the class, ``[units]``."""
+        parts = [weight * self.class_counter(name, [index]) for index, weight in weights.items()]
+        total: Floats = np.sum(parts, axis=0)
+        return total
+
     def sums(self, names: Counters, classes: Sequence[int] | None = None) -> Floats:
         """Return the sum of counters, ``[units]``, with class counters of ``classes`` (or all)."""
         cells = [
@@ -307,7 +313,8 @@ def estimate_class_metrics(
     groups = scenario.populations
     selected = range(len(groups)) if index is None else (index,)
     seconds = units.on_seconds([groups[place] for place in selected])
-    bits = count_packet_bits(scenario, units, "transfer_packets", selected)
+    packet_bits = {place: 8.0 * groups[place].packet_bytes for place in selected}
+    bits = units.weighted_sum("transfer_packets", packet_bits)
     special = {
         "connection_rate_bps": units.ratio(
             bits, units.class_counter("on_time_ns", selected) * 1e-9
@@ -337,36 +344,15 @@ def _covers_class(group: Population, name: str) -> bool:
     return not kinds or group.traffic.kind in kinds
 
 
-def count_packet_bits(
-    scenario: Scenario, units: BatchCounters, name: str, selected: Sequence[int]
-) -> Floats:
-    """Return a packet counter of the selected classes, converted to IP bits."""
-    groups = scenario.populations
-    one, *others = {groups[index].packet_bytes for index in selected}
-    if not others:
-        return 8.0 * one * units.class_counter(name, selected)
-    parts = [
-        8.0 * groups[index].packet_bytes * units.class_counter(name, [index]) for index in selected
-    ]
-    total: Floats = np.sum(parts, axis=0)
-    return total
-
-
 def _estimate_goodput_bps(
     scenario: Scenario, units: BatchCounters, selected: Sequence[int]
 ) -> Estimate | None:
     """Return the payload delivered per second; timestamps reduce the payload of a packet."""
     groups = scenario.populations
     payload_bits = {index: 8.0 * groups[index].payload_bytes for index in selected}
-    seconds = units.on_seconds([groups[index] for index in selected])
-    one, *others = set(payload_bits.values())
+    bits = units.weighted_sum("delivered", payload_bits)
     lacking = 8.0 * units.class_counter("lacking_bytes", selected)
-    if not others and not lacking.any():
-        return units.ratio(units.class_counter("delivered", selected), seconds, scale=one)
-    parts = [
-        bits * units.class_counter("delivered", [index]) for index, bits in payload_bits.items()
-    ]
-    return units.ratio(np.sum(parts, axis=0) - lacking, seconds)
+    return units.ratio(bits - lacking, units.on_seconds([groups[index] for index in selected]))
 
 
 def _estimate_packet_rtt(

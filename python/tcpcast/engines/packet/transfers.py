@@ -7,6 +7,7 @@ integer nanoseconds. The sums are exact and do not depend on the order of replic
 from __future__ import annotations
 
 import math
+from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -116,9 +117,13 @@ def estimate_isolated_transfers(estimates: Estimates, totals: Mapping[str, Any])
     if size is not None:
         # The number per size was requested, so this is not an estimate.
         kept["mean_size_pkts"] = Estimate(size.value, None, None, math.inf, 0)
+    completions, deliveries = (
+        list(_sum_times_by_losses(rows, completions=completions).values())
+        for completions in (True, False)
+    )
     return kept | {
-        "completion_time_s": estimate_mean_time(_sum_times_by_losses(rows, completions=True)),
-        "delivery_time_s": estimate_mean_time(_sum_times_by_losses(rows, completions=False)),
+        "completion_time_s": estimate_mean_time(completions),
+        "delivery_time_s": estimate_mean_time(deliveries),
         "total_time_s": estimate_mean_time([[sums] for sums in _sum_total_times(totals)]),
     }
 
@@ -147,17 +152,18 @@ def size_table(
     min_files
         Minimum number of transfers for a confidence interval, per size; default: ``MIN_FILES``.
     """
-    rows = totals["transfers"]
-    completions = _sum_times_by_size(rows, completions=True)
-    deliveries = _sum_times_by_size(rows, completions=False)
+    completions, deliveries = (
+        _sum_times_by_losses(totals["transfers"], completions=completions)
+        for completions in (True, False)
+    )
     order = sorted(completions)
     mean = {
         index: means[index]
         if index in means
-        else _estimate_size(rows, index, min_files.get(index, MIN_FILES))
+        else _estimate_size(completions[index], min_files.get(index, MIN_FILES))
         for index in order
     }
-    counts = np.array([completions[index].count for index in order])
+    counts = np.array([sum(sums.count for sums in completions[index]) for index in order])
     percentiles = reliable_percentiles(
         np.array([totals["completion_percentiles"][index] for index in order]).reshape(-1, 3),
         counts,
@@ -168,7 +174,7 @@ def size_table(
         "completion_time_s": part_column(mean.values(), "value"),
         "low": part_column(mean.values(), "low"),
         "high": part_column(mean.values(), "high"),
-        "delivery_time_s": np.array([deliveries[index].mean_s for index in order]),
+        "delivery_time_s": np.array([sum(deliveries[index], TimeSums()).mean_s for index in order]),
         **_total_time_columns(totals, order),
         **percentile_columns(percentiles),
     }
@@ -197,10 +203,9 @@ def percentile_table(sizes: Table, totals: Mapping[str, Any]) -> Table:
     totals
         Totals of the simulator.
     """
-    counts = {
-        index: sums.count
-        for index, sums in _sum_times_by_size(totals["transfers"], completions=True).items()
-    }
+    counts = Counter[int]()
+    for size, _, count, *_ in totals["transfers"]:
+        counts[size] += count
     rows = [
         (index, name, np.array(totals["time_percentiles"][index][kind]))
         for index in sorted(counts)
@@ -246,28 +251,18 @@ def losses_table(sizes: Table, totals: Mapping[str, Any], *, independent: bool) 
     return table
 
 
-def _estimate_size(rows: Rows, size: int, min_files: int) -> Estimate | None:
+def _estimate_size(sums_by_losses: Sequence[TimeSums], min_files: int) -> Estimate | None:
     """Estimate the mean completion time of one size, without an interval for too few transfers."""
-    result = estimate_mean_time(
-        _sum_times_by_losses([row for row in rows if row[0] == size], completions=True)
-    )
+    result = estimate_mean_time([sums_by_losses])
     if result is None or result.units >= min_files:
         return result
     return result.with_warning("too few files", withheld=True)
 
 
-def _sum_times_by_losses(rows: Rows, *, completions: bool) -> list[list[TimeSums]]:
+def _sum_times_by_losses(rows: Rows, *, completions: bool) -> dict[int, list[TimeSums]]:
     """Return, per size, the sums for each number of losses."""
     strata: dict[int, list[TimeSums]] = {}
     for size, _, count, completion, delivery in rows:
         sums = TimeSums(count, *(completion if completions else delivery))
         strata.setdefault(size, []).append(sums)
-    return list(strata.values())
-
-
-def _sum_times_by_size(rows: Rows, *, completions: bool) -> dict[int, TimeSums]:
-    by_size: dict[int, TimeSums] = {}
-    for size, _, count, completion, delivery in rows:
-        sums = TimeSums(count, *(completion if completions else delivery))
-        by_size[size] = by_size.get(size, TimeSums()) + sums
-    return by_size
+    return strata

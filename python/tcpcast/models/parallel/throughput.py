@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tcpcast.models.domain import check_arrays, to_count_array
+from tcpcast.models.domain import broadcast_arrays, check_arrays, to_count_array
 from tcpcast.models.pftk import throughput, timeout_sequence_s
 
 if TYPE_CHECKING:
@@ -249,14 +249,14 @@ def _rate_with_timeouts(
         sequence = t0 * (1 + 32 * p * p) / (1 - p)
     period = rounds * rtt
     waiting = np.minimum(timeouts * sequence / period, n)
-    rate = np.asarray((1 - waiting / n) / (p * period) + waiting / (sequence * (1 - p)))
-    shape = rate.shape
     return ParallelThroughput(
-        rate_pps=rate,
-        rounds=np.broadcast_to(rounds, shape),
-        flow_window_pkts=np.broadcast_to(2 * n * rounds / (b * hit), shape),
-        window_pkts=np.broadcast_to(n * rounds / (2 * b) * (1 + 3 * n / hit), shape),
-        flows_hit=np.broadcast_to(hit, shape),
-        timeouts_per_event=np.broadcast_to(timeouts, shape),
-        flows_in_timeout=np.broadcast_to(waiting, shape),
+        **broadcast_arrays(
+            rate_pps=(1 - waiting / n) / (p * period) + waiting / (sequence * (1 - p)),
+            rounds=rounds,
+            flow_window_pkts=2 * n * rounds / (b * hit),
+            window_pkts=n * rounds / (2 * b) * (1 + 3 * n / hit),
+            flows_hit=hit,
+            timeouts_per_event=timeouts,
+            flows_in_timeout=waiting,
+        )
     )
