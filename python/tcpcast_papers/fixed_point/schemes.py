@@ -108,8 +108,9 @@ def _section(runs: Runs, number: int) -> Section:
                     tolerance = tolerance_of_value(line["quantity"], printed, relative)
                     section.rows.append(replace(row, tolerance=tolerance))
     section.remarks = [
-        "Own is the mean over runs with different seeds, with a 95 % interval over the seeds, of "
-        "the reference flows. *Failed tests* is the mean number of failed tests of section 5.4.",
+        "Own values are means of the reference flows over runs with different seeds, with a 95 % "
+        "interval over the seeds. *Failed tests* is the mean number of failed tests of section "
+        "5.4.",
         *_BACKBONE_REMARK * (number in BACKBONE_TABLES),
     ]
     return section
