@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from tcpcast.answer import Metric
 
+from tcpcast_papers.reproduction import scale_metric
 from tcpcast_papers.sheet import Quantity, Sheet
 from tcpcast_papers.short.methods import MODEL, PACKETS, latency
 from tcpcast_papers.short.published import HEADER_BYTES, LOSS, MSS_BYTES
@@ -76,9 +77,7 @@ LONG_FLOW_CASES: tuple[LongCase, ...] = tuple(
 
 
 def _timeout_percent(runs: Runs, case: LongCase) -> Metric:
-    result = runs[runs.long_flow_job(*case)].metrics["timeout_share"]
-    low, high = (None if end is None else 100 * end for end in (result.low, result.high))
-    return Metric(100 * result.value, low, high)
+    return scale_metric(runs[runs.long_flow_job(*case)].metrics["timeout_share"], 100)
 
 
 LONG_FLOW_SHEET: Sheet[Runs, LongCase] = Sheet(
