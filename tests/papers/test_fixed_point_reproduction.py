@@ -185,7 +185,7 @@ def test_rates_of_tables_3_to_6_imply_losses_plus_timeouts() -> None:
     wrong = {row.label[1] for row in part.rows if row.verdict is Verdict.INCONSISTENT}
     assert wrong == {"FPWI-5", "FPWI-10", "NSFS-150"}
     assert [row.verdict for row in part.rows[8:]] == [Verdict.AGREES] * 16
-    assert "fails in 5" in part.remarks[0]
+    assert "disagrees in 5" in part.remarks[0]
     assert implied_loss.contradiction(1, "FPWI-5") == "the send rate implies 2.80 to 3.26 %"
 
 

@@ -79,8 +79,8 @@ def _figure7(runs: Runs, folder: Path) -> Section:
     section = Section("Figure 7. Send times of a flow", ("what", "of"))
     result = runs[_traced_job(runs.sample_sizes)]
     section.remarks = [
-        f"N = {TRACED_SOURCES} (barely legible in the figure). Each file is a line whose slope is "
-        "its goodput at that time, each think time a horizontal step.",
+        f"N = {TRACED_SOURCES} (barely legible in the figure). The slope of the line during a file "
+        "is the goodput of the file. Think times are horizontal.",
     ]
     times = send_times_s(result)
     parts = split_at_pauses(times)
@@ -147,10 +147,11 @@ def _figure11(runs: Runs, folder: Path) -> Section:
     section = Section("Figure 11. Tail probability by definition", ("definition", "n", "above"))
     answers = {n: runs[_block_job(runs.sample_sizes, n)] for n in runs.sample_sizes.blocks_pkts}
     section.remarks = [
-        "Definition 1 uses n consecutive packets of a file, definition 2 whole files, definition 3 "
-        f"files of more than 10 packets; N = {SOURCES}. The paper mentions steps of definition 1. "
-        "They come from the blocks at the start of a file: their packets leave in windows of 1, 2, "
-        "4 and so on, and take similar numbers of round trips. Whole files show no steps.",
+        "The goodput is measured over n consecutive packets of a file (definition 1), over whole "
+        "files (definition 2), or over whole files of more than 10 packets (definition 3); N = "
+        f"{SOURCES}. The paper mentions steps in the curves of definition 1. The steps come from "
+        "the first packets of a file: they leave in windows of 1, 2, 4 and so on, so many blocks "
+        "take the same number of round trips. Curves of whole files show no steps.",
     ]
     tails = {n: each.tables["file_goodput_tail"] for n, each in answers.items()}
     figure, (axes,) = drawing.create_panels(1, width=6.4, height=4.2)

@@ -97,8 +97,9 @@ def _equation_1_section(runs: Runs) -> Section:
                     errors[inputs].append((row.own / reference - 1, place))
     section.remarks = [
         "g = (MSS/RTT) sqrt(3 / (2 max(p_loss + p_to, p_idle))), p_idle = 1.65 % of the packets. "
-        "With inputs from Tables 3 to 5 it gives the paper's Table 7. Rows for *every flow* use "
-        "inputs simulated here, and the last column is the goodput of these flows.",
+        "With inputs from Tables 3 to 5 this equation gives the paper's Table 7. Rows for *every "
+        "flow* use inputs from simulations of every flow; the last column is the goodput in these "
+        "simulations.",
         _error_range_remark(errors),
     ]
     return section
@@ -110,9 +111,10 @@ def _error_range_remark(errors: dict[str, list[tuple[float, str]]]) -> str:
         low, high = (f"{100 * error:+.0f} % ({place})" for error, place in (min(found), max(found)))
         ranges.append(f"{low} to {high} of the goodput with inputs from {inputs}")
     return (
-        f"Relative error: {'; '.join(ranges)}. Files of 50 packets end before the square-root "
-        "formula applies. At the threshold users restart their windows, but have no losses. In "
-        "overload the fair sharing of the buffer sets the rate, not the loss."
+        f"Relative error: {'; '.join(ranges)}. A file of 50 packets is too short for the "
+        "square-root formula. At the threshold users restart their windows after idle times, but "
+        "have no losses. In overload the fair sharing of the buffer determines the rate, not the "
+        "loss."
     )
 
 
@@ -155,9 +157,9 @@ def _equation_3_section(runs: Runs) -> Section:
     section.remarks = [
         "B / (N B / (C (1 - p)) - I) is the goodput of an active user if N users with files of B "
         "packets and think times I together fill a link of C packets/s, and the loss is p. The "
-        "paper calls this goodput an upper bound in all cases, but it is a bound only without "
-        "loss. With loss it is below the goodput of every flow, and below the paper's own goodput: "
-        "a packet that is dropped at the full buffer has not used the link, so the link still "
-        "delivers C.",
+        "paper calls this goodput an upper bound in all cases, but it is an upper bound only "
+        "without loss. With loss it is below the goodput in simulations of every flow, and below "
+        "the goodput in the paper's own tables: a packet that is dropped at the full buffer has "
+        "not used the link, so the link still delivers C packets/s.",
     ]
     return section

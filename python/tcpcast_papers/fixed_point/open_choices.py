@@ -70,15 +70,15 @@ def _rule_section(runs: Runs) -> Section:
             printed = printed_cell(3, quantity, str(sources))
             section.rows.append(figures.row(quantity, (str(sources),), printed, relative=None))
     section.remarks = [
-        "Own is rule B with drops from the longest queue, as in Table 3. *B*: no growth with acks "
-        "of packets sent before the last halving, windows halved in whole packets, a timeout if "
-        "the oldest outstanding packet exceeds the retransmission timeout. *C*: growth with every "
-        "ack, fractional windows, no timeouts. *Arriving packet*: this packet is dropped if the "
-        "shared buffer is full.",
+        "Own values are for rule B with drops from the longest queue, as in Table 3. *B*: acks of "
+        "packets sent before the last halving do not increase the window, windows are halved in "
+        "whole packets, and the oldest outstanding packet has a retransmission timeout. *C*: every "
+        "ack increases the window, windows are fractional, and there are no timeouts. *Arriving "
+        "packet*: the arriving packet is dropped if the shared buffer is full.",
         "In overload the goodput does not depend on the rules: it is each user's share of the "
-        "link. The rules change the number of lost packets. Every reading loses more than the "
-        "paper's fixed point, whose longer round trips allow larger windows at the same rate. "
-        "Larger windows go with less loss.",
+        "link. The rules change the number of lost packets. With all rules, more packets are lost "
+        "than in the paper's fixed point: its longer RTTs allow larger windows, and thus less "
+        "loss, at the same rate.",
     ]
     return section
 
@@ -96,11 +96,11 @@ def _noise_section(runs: Runs) -> Section:
             printed = printed_cell(TABLE_OF_CASE[case], quantity, str(NOISE_SOURCES))
             section.rows.append(figures.row(quantity, (str(case),), printed, relative=None))
     section.remarks = [
-        f"{NOISE_SOURCES} users. The noise keeps each rate for 100 ms in column own, and for other "
-        "times in the further columns. At 80 % slower noise causes longer excursions above the "
-        "router's rate, and a longer queue. At 100 % the queue is nearly full for long periods "
-        "with every time scale, and faster noise causes less loss in these periods. No time scale "
-        "that was tried gives the paper's 0.2 % of loss.",
+        f"{NOISE_SOURCES} users. The noise keeps each rate for 100 ms in the column *own*, and for "
+        "the given time in the other columns. At a load of 80 % (case 2), slower noise exceeds the "
+        "router's rate for longer times, so the queue is longer. At 100 % (case 3), the queue is "
+        "nearly full for long periods with every time scale, and faster noise causes less loss in "
+        "these periods. None of the time scales gives the paper's 0.2 % of loss.",
         _realised_noise_remark(answers),
     ]
     return section
@@ -114,7 +114,7 @@ def _realised_noise_remark(answers: dict[int, list[Answer]]) -> str:
         mean, spread = (float(table[f"rate_{of}_bps"][0]) / 1e6 for of in ("mean", "sd"))
         cut = 100 * float(table["cut_ratio"][0])
         parts.append(f"case {case}: {mean:.2f} Mbit/s, deviation {spread:.2f}, {cut:.1f} % cut")
-    return f"Realised noise, with rates below 0 cut: {'; '.join(parts)}."
+    return f"Simulated noise, after rates below 0 were cut: {'; '.join(parts)}."
 
 
 def _answers(runs: Runs, case: int) -> list[Answer]:

@@ -54,9 +54,9 @@ def sections(runs: Runs, _: Path) -> list[Section]:
                     Row.from_metric(label, QUANTITY_LABELS[quantity][1], None, metric, note=note)
                 )
     result.remarks = [
-        "*Scheme* is the results of the reference flows of each scheme of section 5.3, for the "
-        "scenario of every flow of Table 3. They agree if the error is at most 5 % in goodput and "
-        "10 % in other quantities.",
+        "Rows of a *scheme* are results of its reference flows (section 5.3), for the scenario of "
+        "Table 3. They agree with the simulation of every flow if the error is at most 5 % for "
+        "goodput and 10 % for other quantities.",
         *(line for name in names for line in _agreement_remarks(name, result.rows)),
         *failed_test_remarks(
             {

@@ -27,9 +27,11 @@ DATA_KIND = files.OutputKind("table", ",".join(COLUMNS).encode())
 def _preface(runs: KernelRuns) -> list[str]:
     return [
         "Linux 6.18 over an emulated link, measured in November 2026, compared with engine packet "
-        "under the same conditions: path, stack, starts, warm-up and length of each cell.",
-        "A value agrees if the two differ by at most the sum of its tolerance and the half-widths "
-        "of both 95 % intervals. No constant of the simulator is fitted to these measurements.",
+        "under the same conditions: path, stack, start times, warm-up and length of each "
+        "measurement.",
+        "A value agrees if kernel and simulation differ by at most the sum of its tolerance and "
+        "the half-widths of both 95 % intervals. No constant of the simulator is fitted to these "
+        "measurements.",
         f"{len(runs)} cells; {DATA_FILE_NAME} also contains every value.",
     ]
 

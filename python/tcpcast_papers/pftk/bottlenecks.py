@@ -88,13 +88,13 @@ def sections(runs: Runs, folder: pathlib.Path) -> list[Section]:
     section.rows.append(_correlation_row("independent loss", samples))
     section.figures.append(drawing.Plot(figure, folder / "figure21.png"))
     section.remarks = [
-        "The coefficient of correlation is computed from round-trip samples: each has the time "
-        "from a first transmission to its ack, and the packets in transit at its start. With "
-        "random loss, or a queue that many flows share, the RTT does not grow with the window; "
-        "with an individual queue it consists mainly of the flow's own packets.",
-        "The window and the buffer of the modem are not in the paper, so a range of both is shown, "
-        "and the claims refer to it. The larger the buffer, the higher the correlation, unless the "
-        "window limits the flow.",
+        "The correlation is computed from RTT samples: the time from a first transmission to its "
+        "ack, and the number of packets in flight when the packet was sent. With random loss, or "
+        "with a queue that many flows share, the RTT does not grow with the window. With an "
+        "individual queue, the RTT is mainly the waiting time behind the flow's own packets.",
+        "The paper does not state the window and the buffer of the modem, so the rows have a range "
+        "of both, on which the claims of the paper are tested. The larger the buffer, the higher "
+        "the correlation, unless the window limits the flow.",
     ]
     return [section]
 
