@@ -47,8 +47,8 @@ def time(seconds: float) -> str:
 
 
 def mean_rtt(table: Table, at: int) -> str:
-    """Return the mean RTT of a row: ``83.7 ms``, or ``at min_digits ...`` for a lower bound."""
-    bound = "at min_digits " if table["rtt_lower_bound"][at] else ""
+    """Return the mean RTT of a row: ``83.7 ms``, or ``at least ...`` for a lower bound."""
+    bound = "at least " if table["rtt_lower_bound"][at] else ""
     return f"{bound}{time(table['rtt_mean_s'][at])}"
 
 
